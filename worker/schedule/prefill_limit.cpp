@@ -1,37 +1,42 @@
 #include "worker/schedule/prefill_limit.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace leasehold {
 namespace {
 
-constexpr double kMostRows = 1 << 20;  // more than any budget
+constexpr double kMostRows = 1 << 20;   // more than any budget
+constexpr double kOtherDecode = 0.125;  // the least difference of another d, as a part of d
+constexpr double kUnexpected = 0.25;    // likewise of a step's time from the model
+constexpr std::uint32_t kUnexpectedSteps = 2;
+
+bool differs(double ns, double usual_ns, double part) {
+  return std::abs(ns - usual_ns) > part * usual_ns;
+}
 
 }  // namespace
 
 std::uint32_t PrefillLimit::rows(std::uint32_t decode_rows, std::uint32_t budget) const {
   if (decode_rows == 0 || !noted_) return budget;
   if (!decode_ns_ || since_measured_ >= kMeasureInterval) return 0;
-  return std::min(most_rows_, budget);
+  return std::min(static_cast<std::uint32_t>(allowed_rows_ + left_of_row_), budget);
 }
 
 /// Precondition: d and r are known.
-std::uint32_t PrefillLimit::affordable_rows() const {
+double PrefillLimit::affordable_rows() const {
   const double rows = *decode_ns_ * kDelayShare * *mixed_rows_ / std::max(1.0, *mixed_ns_);
-  return static_cast<std::uint32_t>(std::clamp(rows, 1.0, kMostRows));
+  return std::clamp(rows, 1.0, kMostRows);
 }
 
 void PrefillLimit::note(Duration step, StepRows rows) {
   if (step <= Duration::zero()) return;  // too short for the clock, or a clock that does not run
   noted_ = true;
   const auto ns = static_cast<double>(step.count());
-  if (rows.prefill == 0) {
-    if (rows.decode > 0) decode_ns_.add_bounded(ns);
-    since_measured_ = 0;
-    return;
-  }
+  if (rows.prefill == 0 && rows.decode > 0) note_decode(ns);
+  if (rows.prefill == 0) return;
   ++since_measured_;
-  if (rows.decode > 0 && decode_ns_) note_mixed(std::max(0.0, ns - *decode_ns_), rows.prefill);
+  if (rows.decode > 0 && decode_ns_) note_mixed(ns, rows.prefill);
 }
 
 std::optional<double> PrefillLimit::row_ns() const {
@@ -39,15 +44,36 @@ std::optional<double> PrefillLimit::row_ns() const {
   return *mixed_ns_ / *mixed_rows_;
 }
 
+void PrefillLimit::note_decode(double ns) {
+  const bool is_other = decode_ns_ && differs(ns, *decode_ns_, kOtherDecode);
+  decode_ns_.add(ns);
+  unexpected_ = 0;
+  const bool repeats = is_other && measured_again_ + 1 < RecentMedian::kTimes;
+  measured_again_ = repeats ? measured_again_ + 1 : 0;
+  since_measured_ = repeats ? kMeasureInterval : 0;
+}
+
+/// True until r is known.
+bool PrefillLimit::is_expected(double ns, std::uint32_t rows) const {
+  return !mixed_rows_ || !differs(ns, *decode_ns_ + *row_ns() * rows, kUnexpected);
+}
+
 void PrefillLimit::note_mixed(double ns, std::uint32_t rows) {
-  if (mixed_rows_) {
-    const double expected_ns =
-        std::max(kDelayShare * *decode_ns_, *mixed_ns_ / *mixed_rows_ * rows);
-    ns = std::min(ns, BoundedAverage::kMostStall * expected_ns);
+  unexpected_ = is_expected(ns, rows) ? 0 : unexpected_ + 1;
+  if (unexpected_ > 0 && since_measured_ >= kLeastInterval) {  // d may be the wrong one
+    if (unexpected_ >= kUnexpectedSteps) since_measured_ = kMeasureInterval;
+    return;
   }
-  mixed_ns_.add(ns);
+  double above_ns = std::max(0.0, ns - *decode_ns_);
+  if (mixed_rows_) {
+    const double expected_ns = std::max(kDelayShare * *decode_ns_, *row_ns() * rows);
+    above_ns = std::min(above_ns, BoundedAverage::kMostStall * expected_ns);
+  }
+  mixed_ns_.add(above_ns);
   mixed_rows_.add(rows);
-  most_rows_ = std::min(std::max(kFirstRows, 2 * rows), affordable_rows());
+  const double whole = std::floor(allowed_rows_ + left_of_row_);
+  if (rows == whole) left_of_row_ += allowed_rows_ - whole;
+  allowed_rows_ = std::min<double>(std::max(kFirstRows, 2 * rows), affordable_rows());
 }
 
 }  // namespace leasehold

@@ -1,10 +1,17 @@
 /// Limits the prompt rows of a step, so that a prompt delays running streams by at most a share of
 /// the time that their step takes without it.
 ///
-/// The time of a step is modelled as d + r · (prompt rows): d is measured in steps that only
-/// decode, r in steps with both. Both come from moving averages. The limit is at most twice the
-/// rows of the last such step, so that a wrong r, measured over few rows, does not fill the budget.
-/// It never changes a text, only when its prompt is computed.
+/// The time of a step is modelled as d + r · (prompt rows). d is the median of the last three steps
+/// that only decoded, r comes from moving averages of steps with both. The limit is at most twice
+/// the rows of the last such step, so that a wrong r, measured over few rows, does not fill the
+/// budget. What rounding a limit down leaves of a row is added to the next one.
+///
+/// A step measures d by decoding alone after kMeasureInterval steps with prompt rows, and as soon
+/// as two of these in succession differ from the model: the machine is faster or slower, or other
+/// streams run. If it finds another d, the next steps measure too, until the median has it. Steps
+/// that differ count for r only if d was measured shortly before.
+///
+/// The limit never changes a text, only when its prompt is computed.
 ///
 /// Pure: durations are arguments. Threads: one.
 #pragma once
@@ -14,6 +21,7 @@
 
 #include "common/clock.hpp"
 #include "worker/schedule/bounded_average.hpp"
+#include "worker/schedule/recent_median.hpp"
 
 namespace leasehold {
 
@@ -25,11 +33,13 @@ struct StepRows {
 
 class PrefillLimit {
  public:
-  /// A step with prompt rows takes about 1.38 times as long as one without, by moving averages. One
-  /// row is always allowed.
-  static constexpr double kDelayShare = 0.38;
-  /// Steps with prompt rows between two that only decode and measure d.
+  /// A step with prompt rows takes about 1.4 times as long as one without. One row is always
+  /// allowed.
+  static constexpr double kDelayShare = 0.4;
+  /// The most steps with prompt rows between two that only decode and measure d.
   static constexpr std::uint32_t kMeasureInterval = 64;
+  /// The fewest, except where a measurement is repeated.
+  static constexpr std::uint32_t kLeastInterval = 8;
 
   /// The prompt rows of the next step, at most `budget`. 0: the step measures d. Until the first
   /// `note` it is the whole budget.
@@ -44,14 +54,19 @@ class PrefillLimit {
  private:
   static constexpr std::uint32_t kFirstRows = 16;  // the limit is not lower because few rows ran
 
+  void note_decode(double ns);
   void note_mixed(double ns, std::uint32_t rows);
-  std::uint32_t affordable_rows() const;
+  bool is_expected(double ns, std::uint32_t rows) const;
+  double affordable_rows() const;
 
-  BoundedAverage decode_ns_;   // d
+  RecentMedian decode_ns_;     // d
   BoundedAverage mixed_ns_;    // of a step with both, above d
   BoundedAverage mixed_rows_;  // prompt rows of such a step; r = mixed_ns_ / mixed_rows_
-  std::uint32_t most_rows_ = kFirstRows;
+  double allowed_rows_ = kFirstRows;
+  double left_of_row_ = 0;  // by limits that were rounded down
   std::uint32_t since_measured_ = 0;
+  std::uint32_t measured_again_ = 0;  // times in succession
+  std::uint32_t unexpected_ = 0;      // steps with both, in succession
   bool noted_ = false;
 };
 

@@ -35,9 +35,7 @@ TEST_CASE("prefill limit: a clock that does not run measures nothing") {
 }
 
 TEST_CASE("prefill limit: the rows of a prompt take at most the share of a decode step") {
-  const std::uint32_t rows = measured().rows(8, kBudget);
-  CHECK(rows >= 37);
-  CHECK(rows <= 38);
+  CHECK(measured().rows(8, kBudget) == 40);
 }
 
 TEST_CASE("prefill limit: on a machine with cheap rows the budget is the limit") {
@@ -88,6 +86,49 @@ TEST_CASE("prefill limit: decode rows are measured alone first, and again after 
   CHECK(steps == PrefillLimit::kMeasureInterval);
   limit.note(step_time(0), {.decode = 8});
   CHECK(limit.rows(8, kBudget) > 0);
+}
+
+TEST_CASE("prefill limit: what rounding leaves of a row is added to later limits") {
+  PrefillLimit limit;
+  const auto time_of = [](std::uint32_t rows) { return microseconds(10'000 + 1'600 * rows); };
+  limit.note(time_of(0), {.decode = 8});
+  limit.note(time_of(16), {.decode = 8, .prefill = 16});
+  std::uint32_t sum = 0;
+  for (int i = 0; i < 40; ++i) {
+    const std::uint32_t rows = limit.rows(8, kBudget);
+    CHECK((rows == 2 || rows == 3));
+    limit.note(time_of(rows), {.decode = 8, .prefill = rows});
+    sum += rows;
+  }
+  CHECK(sum >= 99);  // of 2.5 rows in each step
+  CHECK(sum <= 101);
+}
+
+/// Steps of a machine that becomes as fast as step_time after it was three times as slow.
+TEST_CASE("prefill limit: a faster machine is measured at once, not after an interval") {
+  PrefillLimit limit;
+  const auto run = [&](int times) {
+    const std::uint32_t rows = limit.rows(8, kBudget);
+    limit.note(times * step_time(rows), {.decode = 8, .prefill = rows});
+    return rows;
+  };
+  limit.note(3 * step_time(0), {.decode = 8});
+  limit.note(3 * step_time(16), {.decode = 8, .prefill = 16});
+  for (int i = 0; i < 20; ++i) run(3);
+  CHECK(run(3) == 40);
+  std::uint32_t steps = 0;
+  while (run(1) != 0) REQUIRE(++steps <= PrefillLimit::kLeastInterval);
+  CHECK(run(1) == 0);  // once more: the median of three has two times of the faster machine
+  for (int i = 0; i < 40; ++i) CHECK(run(1) <= 40);
+}
+
+TEST_CASE("prefill limit: a measurement in which the machine stalls does not count") {
+  PrefillLimit limit;
+  for (int i = 0; i < 3; ++i) limit.note(step_time(0), {.decode = 8});
+  limit.note(step_time(32), {.decode = 8, .prefill = 32});
+  limit.note(10 * step_time(0), {.decode = 8});
+  limit.note(step_time(0), {.decode = 8});
+  CHECK(limit.rows(8, kBudget) == 40);
 }
 
 TEST_CASE("prefill limit: one step in which the machine stalls costs little") {
