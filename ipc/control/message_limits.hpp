@@ -25,8 +25,9 @@ inline constexpr Between<std::uint64_t> kPositiveBytes{1,
 inline constexpr Between<std::int32_t> kTokenIds{0, std::numeric_limits<std::int32_t>::max()};
 inline constexpr Between<std::uint32_t> kPageItems{0, 1000};
 inline constexpr MaxItems kMaxStepItems{kMaxStepSequences};
-/// Of a worker's matmuls, and of its KV cache if that rounds too. Empty: not known.
-inline constexpr std::string_view kArithmetics[] = {"",    "f32",      "int8",
-                                                    "f16", "f32+q8_0", "int8+q8_0"};
+/// Of a worker's matmuls, and of its KV cache unless that is f16. Empty: not known.
+inline constexpr std::string_view kArithmetics[] = {"",          "f32",      "int8",    "f16",
+                                                    "f32+f32",   "int8+f32", "f16+f32", "f32+q8_0",
+                                                    "int8+q8_0", "f16+q8_0"};
 
 }  // namespace leasehold::wire

@@ -100,8 +100,8 @@ struct WorkerReady : Message<WorkerReady> {
   static constexpr std::string_view kMethod = "worker.ready";
   std::string address;  ///< Unix socket that tenants connect to.
   std::string model;
-  /// What its tokens depend on: "f32", "int8" or "f16", with "+q8_0" if the KV cache is q8_0. Empty
-  /// or missing: not known.
+  /// What its tokens depend on: "f32", "int8" or "f16", with "+f32" or "+q8_0" if the KV cache is
+  /// not f16. Empty or missing: not known.
   std::string arithmetic;
   std::uint64_t kv_block_size_bytes = 0;
   std::uint32_t max_extents = 0;  ///< As many as it has descriptors for; 0: no limit.

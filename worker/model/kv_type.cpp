@@ -42,7 +42,7 @@ const std::vector<std::string>& kv_type_names() {
 
 std::string announced_arithmetic(Arithmetic arithmetic, KvType type) {
   const std::string_view matrices = name(arithmetic);
-  if (type != KvType::Q8_0) return std::string(matrices);
+  if (type == KvType::F16) return std::string(matrices);
   return fmt::format("{}+{}", matrices, name(type));
 }
 

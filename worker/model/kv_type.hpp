@@ -19,8 +19,8 @@ std::optional<KvType> kv_type_from_name(std::string_view text);
 /// All names, the default first.
 const std::vector<std::string>& kv_type_names();
 
-/// What the tokens of a worker depend on, as it announces it: "int8", or "int8+q8_0" for a KV cache
-/// of that type. Caches of f16 and f32 have the same announcement.
+/// What the tokens of a worker depend on, as it announces it: "int8" with a KV cache of f16,
+/// "int8+f32" or "int8+q8_0" with another one.
 std::string announced_arithmetic(Arithmetic arithmetic, KvType type);
 
 /// The layout of a model's blocks. Precondition: can_store(type, config.head_dim).

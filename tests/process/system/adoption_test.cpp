@@ -224,7 +224,8 @@ TEST_CASE("adoption: a successor with another arithmetic adopts nothing, and nev
 
 TEST_CASE("adoption: a successor with another type of KV cache adopts nothing, never unnoticed") {
   const bool is_allowed = GENERATE(false, true);
-  CAPTURE(is_allowed);
+  const std::string type = GENERATE("f32", "q8_0");
+  CAPTURE(is_allowed, type);
   SystemSpec wide = kSpec;
   wide.start_worker = false;
   wide.model_name = "wide.gguf";  // the heads of the bundled model are too narrow for q8_0
@@ -238,7 +239,7 @@ TEST_CASE("adoption: a successor with another type of KV cache adopts nothing, n
   const auto tenant = system.start_streaming(spec, kBlock + 1);
 
   REQUIRE(system.worker().signal(SIGKILL));
-  start_successor(system, {}, {"--kv-type", "q8_0"});
+  start_successor(system, {}, {"--kv-type", type});
 
   const int code = tenant->finish();
   const demo::TenantRecord& record = tenant->record();
@@ -247,7 +248,7 @@ TEST_CASE("adoption: a successor with another type of KV cache adopts nothing, n
     CHECK(code == 0);
     const auto rebound = std::ranges::find(record.reported, "rebound", &demo::TenantEvent::event);
     REQUIRE(rebound != record.reported.end());
-    CHECK(rebound->other_arithmetic == "int8+q8_0");
+    CHECK(rebound->other_arithmetic == "int8+" + type);
   } else {
     CHECK(code == exit_code(Errc::UnknownWorker));
     CHECK(record.failed.value_or("").contains("--any-arithmetic"));
