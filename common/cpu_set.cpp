@@ -30,6 +30,11 @@ std::optional<Range> range_of(std::string_view text) {
   return Range{*first, *last};
 }
 
+std::unexpected<Error> pin_failed(int error) {
+  return fail_errno(Errc::SystemError, "choosing the cores of a thread (`nproc --all` counts them)",
+                    error);
+}
+
 }  // namespace
 
 Result<CpuSet> CpuSet::parse(std::string_view list) {
@@ -66,16 +71,32 @@ bool CpuSet::is_usable() const {
 }
 
 CpuSet CpuSet::without(const CpuSet& others) const {
-  CpuSet left;
-  CPU_AND(&left.bits_, &bits_, &others.bits_);
+  CpuSet left = common_with(others);
   CPU_XOR(&left.bits_, &bits_, &left.bits_);
   return left;
 }
 
+CpuSet CpuSet::common_with(const CpuSet& others) const {
+  CpuSet both;
+  CPU_AND(&both.bits_, &bits_, &others.bits_);
+  return both;
+}
+
+CpuSet CpuSet::joined_with(const CpuSet& others) const {
+  CpuSet all;
+  CPU_OR(&all.bits_, &bits_, &others.bits_);
+  return all;
+}
+
 Result<void> CpuSet::pin_this_thread() const {
   if (::sched_setaffinity(0, sizeof bits_, &bits_) == 0) return {};
-  return fail_errno(Errc::SystemError, "choosing the cores of a thread (`nproc --all` counts them)",
-                    errno);
+  return pin_failed(errno);
+}
+
+Result<void> CpuSet::pin_thread(pthread_t thread) const {
+  const int error = ::pthread_setaffinity_np(thread, sizeof bits_, &bits_);
+  if (error == 0) return {};
+  return pin_failed(error);
 }
 
 ScopedCpuAffinity::ScopedCpuAffinity(const CpuSet& cpus) {

@@ -1,6 +1,7 @@
 /// Sets of cores, and thread affinity.
 #pragma once
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <cstdint>
@@ -26,11 +27,16 @@ class CpuSet {
   /// True when this process may run on all of them. That can be more than where it runs now: a
   /// program that was pinned at its start may move. Source: sched_setaffinity(2).
   bool is_usable() const;
+  bool has(std::uint32_t cpu) const { return cpu < CPU_SETSIZE && CPU_ISSET(cpu, &bits_); }
   CpuSet without(const CpuSet& others) const;
+  CpuSet common_with(const CpuSet& others) const;
+  CpuSet joined_with(const CpuSet& others) const;
 
   /// Restricts this thread, and threads it starts, to these cores.
   /// Errors: SystemError when this process may use none of them.
   Result<void> pin_this_thread() const;
+  /// Restricts a thread of this process likewise. Errors: as above.
+  Result<void> pin_thread(pthread_t thread) const;
 
  private:
   cpu_set_t bits_;

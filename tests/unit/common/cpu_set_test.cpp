@@ -1,7 +1,9 @@
 #include "common/cpu_set.hpp"
 
 #include <catch2/catch.hpp>
+#include <latch>
 #include <string>
+#include <thread>
 
 #include "common/result.hpp"
 
@@ -21,6 +23,12 @@ TEST_CASE("cpu set: numbers and ranges name cores") {
   CHECK(cpus("0-2").without(cpus("0-7")).empty());
   CHECK(cpus("0-2,5,5").count() == 4);
   CHECK(CpuSet().count() == 0);
+  CHECK(cpus("0-2,5").has(5));
+  CHECK_FALSE(cpus("0-2,5").has(4));
+  CHECK_FALSE(cpus("0").has(CPU_SETSIZE));
+  CHECK(cpus("0-2,5").common_with(cpus("2-6")).count() == 2);
+  CHECK(cpus("0-2,5").common_with(cpus("2-6")).has(5));
+  CHECK(cpus("0-2").joined_with(cpus("2-4")).count() == 5);
 }
 
 TEST_CASE("cpu set: an invalid list is rejected, and the error names the bad part") {
@@ -42,6 +50,25 @@ TEST_CASE("cpu set: cores are usable that exist, also while the thread is pinned
   CHECK_FALSE(cpus("1023").is_usable());
   CHECK_FALSE(cpus(std::to_string(first) + ",1023").is_usable());
   CHECK(cpus(std::to_string(first)).contains(CpuSet::of_this_thread()));
+}
+
+TEST_CASE("cpu set: another thread of this process is pinned") {
+  const CpuSet all = CpuSet::of_this_thread();
+  int first = 0;
+  while (!all.has(static_cast<std::uint32_t>(first))) ++first;
+  std::latch pinned(1);
+  CpuSet there;
+  std::thread other([&] {
+    pinned.wait();
+    there = CpuSet::of_this_thread();
+  });
+  CHECK(cpus("1023").pin_thread(other.native_handle()).error().code == Errc::SystemError);
+  CHECK(cpus(std::to_string(first)).pin_thread(other.native_handle()));
+  pinned.count_down();
+  other.join();
+  CHECK(there.count() == 1);
+  CHECK(there.has(static_cast<std::uint32_t>(first)));
+  CHECK(CpuSet::of_this_thread().contains(all));
 }
 
 TEST_CASE("cpu set: a thread is pinned for a scope and restored afterwards") {
