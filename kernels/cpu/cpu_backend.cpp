@@ -39,25 +39,26 @@ std::size_t tile_scratch_floats(std::uint32_t head_dim) {
 }  // namespace
 
 Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendLimits& limits,
-                                                       std::vector<ThreadGate> gates,
-                                                       SimdPath path) {
+                                                       std::vector<ThreadGate> gates, SimdPath path,
+                                                       const PoolNodes& nodes) {
   if (!cpu_has(path))
     return fail(Errc::SystemError, "this CPU does not support " +
                                        std::string(leasehold::name(path)) +
                                        "; choose another --simd path or omit the option");
   try {
-    return std::unique_ptr<CpuBackend>(new CpuBackend(limits, std::move(gates), path));
+    return std::unique_ptr<CpuBackend>(new CpuBackend(limits, std::move(gates), path, nodes));
   } catch (const std::system_error& error) {
     return fail(Errc::SystemError,
                 std::string("cannot start the worker's compute threads: ") + error.what());
   }
 }
 
-CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates, SimdPath path)
+CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates, SimdPath path,
+                       const PoolNodes& nodes)
     : limits_(limits),
       kernels_(row_kernels(path)),
       name_("cpu-" + std::string(leasehold::name(path))),
-      launcher_(std::move(gates)),
+      launcher_(std::move(gates), nodes),
       // Each row starts on its own cache line, so threads do not share lines.
       widened_stride_((limits.max_width + 31) / 16 * 16),
       widened_rows_(widened_stride_ * kDotOutputs * launcher_.threads()),
@@ -152,11 +153,11 @@ DotTile CpuBackend::open_rows(const LaunchPermit& permit, const WeightMatrix& we
 
 /// The row that a thread multiplies after `rows` of a tile; perhaps the same ones, with other
 /// inputs. Threads take tiles in turn, so that a thread's next tile is as many further as there are
-/// threads.
-std::uint32_t CpuBackend::next_row(const MatmulTiles& tiles, std::uint32_t tile,
-                                   Span32 rows) const {
+/// threads beside it.
+std::uint32_t CpuBackend::next_row(const MatmulTiles& tiles, std::uint32_t tile, Span32 rows,
+                                   std::uint32_t thread) const {
   if (rows.end < tiles.outputs(tile).end) return rows.end;
-  const std::uint32_t next = tile + launcher_.threads();
+  const std::uint32_t next = tile + launcher_.threads_beside(thread);
   return next < tiles.count() ? tiles.outputs(next).begin : rows.end;
 }
 
@@ -173,7 +174,8 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
     const float* bias = args.bias ? permit.open(args.bias) : nullptr;
     for (std::uint32_t first = outputs.begin; first < outputs.end; first += kDotOutputs) {
       const Span32 rows{first, std::min(first + kDotOutputs, outputs.end)};
-      DotTile dots = open_rows(permit, args.weight, rows, next_row(tiles, tile, rows), thread);
+      DotTile dots =
+          open_rows(permit, args.weight, rows, next_row(tiles, tile, rows, thread), thread);
       const auto out_of = [&](std::uint32_t i) {
         return args.out + std::size_t{i} * args.weight.n_out + first;
       };
@@ -188,7 +190,7 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
           });
     }
   };
-  return launcher_.run(context, label(context, args.site), tiles.count(), run_tile);
+  return launcher_.run(context, label(context, args.site), tiles.passes(), run_tile);
 }
 
 LaunchStatus CpuBackend::rope(const LaunchContext& context, const RopeArgs& args) {

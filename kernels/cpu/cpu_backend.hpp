@@ -24,11 +24,12 @@ namespace leasehold {
 class CpuBackend final : public HostBackend {
  public:
   /// One thread per gate; the first gate belongs to the caller. The worker segment, table and stop
-  /// flags outlive the backend. Errors: SystemError if the CPU lacks the path or the system has no
-  /// more threads.
+  /// flags outlive the backend. Scratch lies where the calling thread runs. Errors: SystemError if
+  /// the CPU lacks the path or the system has no more threads.
   static Result<std::unique_ptr<CpuBackend>> create(const BackendLimits& limits,
                                                     std::vector<ThreadGate> gates,
-                                                    SimdPath path = best_simd_path());
+                                                    SimdPath path = best_simd_path(),
+                                                    const PoolNodes& nodes = {});
 
   /// For example "cpu-avx2".
   std::string_view name() const override { return name_; }
@@ -53,7 +54,8 @@ class CpuBackend final : public HostBackend {
   std::uint64_t launches_run() const { return launcher_.launches_run(); }
 
  private:
-  CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates, SimdPath path);
+  CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates, SimdPath path,
+             const PoolNodes& nodes);
 
   template <class Row>
   LaunchStatus each_row(const LaunchContext& context, UnitLabel label, std::uint64_t macs_per_row,
@@ -66,7 +68,8 @@ class CpuBackend final : public HostBackend {
   /// other rows.
   DotTile open_rows(const LaunchPermit& permit, const WeightMatrix& weight, Span32 rows,
                     std::uint32_t next, std::uint32_t thread);
-  std::uint32_t next_row(const MatmulTiles& tiles, std::uint32_t tile, Span32 rows) const;
+  std::uint32_t next_row(const MatmulTiles& tiles, std::uint32_t tile, Span32 rows,
+                         std::uint32_t thread) const;
 
   /// Scratch of a thread's attention tile, at the start of a cache line: a load that crosses lines
   /// takes twice as long.
@@ -97,7 +100,7 @@ class CpuBackend final : public HostBackend {
   bool round_alone(const RoundingPlan& plan) const;
   template <class Tile>
   LaunchStatus run_rounded(const LaunchContext& context, const RoundingPlan& plan,
-                           std::uint32_t n_tiles, Tile&& tile);
+                           const TilePasses& tiles, Tile&& tile);
   /// A unit multiplies a tile of each of `matrices` alike ones.
   GroupTiles group_tiles(const WeightMatrix& weight, std::uint32_t n_groups, std::uint32_t n_batch,
                          std::uint32_t matrices = 1) const;

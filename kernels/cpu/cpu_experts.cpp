@@ -54,7 +54,7 @@ LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const Exper
       const std::uint32_t end = std::min(first + kDotOutputs, outputs.end);
       const std::uint32_t first_row = expert * n_out;
       DotTile dots = open_rows(permit, args.weight, {first_row + first, first_row + end},
-                               first_row + next_row(tiles, own, {first, end}), thread);
+                               first_row + next_row(tiles, own, {first, end}, thread), thread);
       dot_batch(
           kernels_, dots, tiles.batch(own),
           [&](std::uint32_t i) { return item_row(args, items[i]); },

@@ -150,7 +150,7 @@ bool CpuBackend::round_alone(const RoundingPlan& plan) const {
 /// rows are a prologue of each thread, many are a launch of their own.
 template <class Tile>
 LaunchStatus CpuBackend::run_rounded(const LaunchContext& context, const RoundingPlan& plan,
-                                     std::uint32_t n_tiles, Tile&& tile) {
+                                     const TilePasses& tiles, Tile&& tile) {
   const UnitLabel multiplies = label(context, plan.first().site);
   if (round_alone(plan)) {
     expects(!plan.is_overwritten(), "what a late prologue reads, tiles do not write");
@@ -161,7 +161,7 @@ LaunchStatus CpuBackend::run_rounded(const LaunchContext& context, const Roundin
         label(context, plan.site), [&](const LaunchPermit& permit, std::uint32_t thread) {
           round_parts(permit, thread, plan, {0, plan.n_parts()}, own_rows(thread));
         }};
-    return launcher_.run_after(prologue, context, multiplies, n_tiles,
+    return launcher_.run_after(prologue, context, multiplies, tiles,
                                [&](const LaunchPermit& permit, std::uint32_t thread,
                                    std::uint32_t index) { tile(permit, own_rows(thread), index); });
   }
@@ -175,7 +175,7 @@ LaunchStatus CpuBackend::run_rounded(const LaunchContext& context, const Roundin
       });
   if (rounded.none_live()) return rounded;
   const LaunchStatus multiplied =
-      launcher_.run(context, multiplies, n_tiles,
+      launcher_.run(context, multiplies, tiles,
                     [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t index) {
                       tile(permit, shared, index);
                     });
@@ -208,13 +208,13 @@ LaunchStatus CpuBackend::project_int8(const LaunchContext& context, const Projec
   const std::uint32_t n_batch = selected_rows(context, args.matmuls.front());
   if (n_batch == 0) return {context.gates->all()};
   std::array<GroupTiles, ProjectionArgs::kMaxMatmuls> plans{};
-  std::uint32_t n_tiles = 0;
+  TilePasses tiles;  // one of each matrix
   for (std::size_t m = 0; m < args.matmuls.size(); ++m) {
     const WeightMatrix& weight = args.matmuls[m].weight;
     plans[m] = group_tiles(weight, row_groups(weight.n_out), n_batch);
-    n_tiles += plans[m].count();
+    tiles.add(plans[m].count());
   }
-  return run_rounded(context, RoundingPlan(args, n_batch), n_tiles,
+  return run_rounded(context, RoundingPlan(args, n_batch), tiles,
                      [&](const LaunchPermit& permit, InputRows rows, std::uint32_t tile) {
                        std::size_t m = 0;
                        for (; tile >= plans[m].count(); ++m) tile -= plans[m].count();
@@ -296,7 +296,9 @@ LaunchStatus CpuBackend::gate_and_up(const LaunchContext& context, const FeedFor
   expects(n_tiles <= halves_left_.size(), "a feed-forward fits the backend's limits");
   // Relaxed: the launch publishes the counts.
   for (std::uint32_t t = 0; t < n_tiles; ++t) halves_left_[t].store(2, std::memory_order_relaxed);
-  return run_rounded(context, plan, 2 * n_tiles,
+  TilePasses passes;
+  for (int matrix = 0; matrix < 2; ++matrix) passes.add(n_tiles);
+  return run_rounded(context, plan, passes,
                      [&](const LaunchPermit& permit, InputRows rows, std::uint32_t index) {
                        const std::uint32_t tile = index % n_tiles;
                        multiply_tile(permit, index < n_tiles ? args.gate : args.up,

@@ -24,26 +24,28 @@ struct Prologue {
 class Launcher {
  public:
   /// One gate per thread; the first belongs to the caller. Throws the exceptions of ThreadPool.
-  explicit Launcher(std::vector<ThreadGate> gates)
+  explicit Launcher(std::vector<ThreadGate> gates, const PoolNodes& nodes = {})
       : thread_states_(gates.begin(), gates.end()),
-        pool_(static_cast<std::uint32_t>(gates.size())) {}
+        pool_(static_cast<std::uint32_t>(gates.size()), nodes) {}
 
   std::uint32_t threads() const { return pool_.threads(); }
+  /// Threads that take tiles in turn with this one.
+  std::uint32_t threads_beside(std::uint32_t thread) const { return pool_.threads_beside(thread); }
 
-  /// Calls `tile(permit, thread, index)` for each index in [0, n_tiles), each in its own unit,
-  /// while any sequence is live.
+  /// Calls `tile(permit, thread, index)` for each tile of the passes, each in its own unit, while
+  /// any sequence is live.
   template <class Tile>
-  LaunchStatus run(const LaunchContext& context, UnitLabel label, std::uint32_t n_tiles,
+  LaunchStatus run(const LaunchContext& context, UnitLabel label, const TilePasses& tiles,
                    Tile&& tile) {
-    return launch(*context.gates, label, n_tiles, tile, [](ThreadState&, std::uint32_t) {});
+    return launch(*context.gates, label, tiles, tile, [](ThreadState&, std::uint32_t) {});
   }
 
   /// Likewise, after a prologue of each thread. What prologues read, tiles must not write.
   template <class Compute, class Tile>
   LaunchStatus run_after(const Prologue<Compute>& prologue, const LaunchContext& context,
-                         UnitLabel label, std::uint32_t n_tiles, Tile&& tile) {
+                         UnitLabel label, const TilePasses& tiles, Tile&& tile) {
     const GateSet& gates = *context.gates;
-    return launch(gates, label, n_tiles, tile, [&](ThreadState& state, std::uint32_t thread) {
+    return launch(gates, label, tiles, tile, [&](ThreadState& state, std::uint32_t thread) {
       state.live &= state.gate.run(gates, prologue.label, [&](const LaunchPermit& permit) {
         prologue.compute(permit, thread);
       });
@@ -69,10 +71,10 @@ class Launcher {
 
   /// `begin(state, thread)` precedes a thread's first tile.
   template <class Tile, class Begin>
-  LaunchStatus launch(const GateSet& gates, UnitLabel label, std::uint32_t n_tiles, Tile& tile,
+  LaunchStatus launch(const GateSet& gates, UnitLabel label, const TilePasses& tiles, Tile& tile,
                       Begin&& begin) {
     ++launch_;
-    pool_.run(n_tiles, [&](std::uint32_t thread, std::uint32_t index) {
+    pool_.run(tiles, [&](std::uint32_t thread, std::uint32_t index) {
       ThreadState& thread_state = thread_states_[thread];
       if (thread_state.launch != launch_) {
         thread_state.launch = launch_;

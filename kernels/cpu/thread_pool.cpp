@@ -2,10 +2,12 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "common/expects.hpp"
 #include "common/process.hpp"
+#include "kernels/cpu/node_tiles.hpp"
 
 namespace leasehold {
 namespace {
@@ -35,14 +37,27 @@ bool spin_until(Done&& done) {
   }
 }
 
+/// Null with one node.
+std::unique_ptr<NodeTiles> make_node_tiles(std::uint32_t threads, const PoolNodes& nodes) {
+  if (nodes.threads.size() < 2) return nullptr;
+  const NodeShares shares(nodes.threads);
+  expects(shares.threads() == threads, "the threads of a pool's nodes are those of the pool");
+  expects(std::ranges::find(nodes.threads, 0u) == nodes.threads.end(), "each node has a thread");
+  return std::make_unique<NodeTiles>(shares);
+}
+
 }  // namespace
 
-ThreadPool::ThreadPool(std::uint32_t threads) : state_word_(kClosed) {
+ThreadPool::ThreadPool(std::uint32_t threads, const PoolNodes& nodes)
+    : node_tiles_(make_node_tiles(threads, nodes)), state_word_(kClosed) {
   expects(threads >= 1 && threads <= kMaxGateThreads, "a pool has 1 to kMaxGateThreads threads");
   workers_.reserve(threads - 1);
   try {
-    for (std::uint32_t t = 1; t < threads; ++t)
+    for (std::uint32_t t = 1; t < threads; ++t) {
       workers_.emplace_back([this, t] { worker_loop(t); });
+      if (node_tiles_ != nullptr && nodes.bind)
+        nodes.bind(workers_.back().native_handle(), node_tiles_->shares().node_of(t));
+    }
   } catch (...) {
     stop();  // joins the threads that did start before the exception propagates
     throw;
@@ -62,14 +77,15 @@ void ThreadPool::stop() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadPool::run_job(const Job& job) {
+void ThreadPool::run_job(const Job& job, const TilePasses& passes) {
   job_ = job;
   next_tile_.store(0, std::memory_order_relaxed);
   if (job.n_tiles <= 1 || workers_.empty()) return take_tiles(0);  // not worth a wake-up
+  if (node_tiles_ != nullptr) node_tiles_->begin(passes);
   const std::uint32_t launch = launch_of(state_word_.load(std::memory_order_relaxed)) + kLaunchStep;
   state_word_.store(launch, std::memory_order_release);  // pairs with join: the job is visible
   state_word_.notify_all();
-  take_tiles(0);
+  node_tiles_ == nullptr ? take_tiles(0) : take_tiles_by_node(0);
   state_word_.fetch_or(kClosed, std::memory_order_relaxed);
   // acquire pairs with the release in worker_loop: what workers computed is visible to the caller.
   const auto all_idle = [&] {
@@ -91,6 +107,20 @@ void ThreadPool::take_tiles(std::uint32_t thread) {
     const std::uint32_t tile = next_tile_.fetch_add(1, std::memory_order_relaxed);
     if (tile >= job_.n_tiles || !job_.call(job_.target, thread, tile)) return;
   }
+}
+
+/// Tiles of the thread's own node, then of the nodes after it.
+void ThreadPool::take_tiles_by_node(std::uint32_t thread) {
+  const std::uint32_t nodes = node_tiles_->shares().nodes();
+  const std::uint32_t own = node_tiles_->shares().node_of(thread);
+  for (std::uint32_t k = 0; k < nodes; ++k)
+    while (const auto tile = node_tiles_->take((own + k) % nodes))
+      if (!job_.call(job_.target, thread, *tile)) return;
+}
+
+std::uint32_t ThreadPool::threads_of_node(std::uint32_t thread) const {
+  const NodeShares& shares = node_tiles_->shares();
+  return shares.threads_of(shares.node_of(thread));
 }
 
 /// Waits for a launch other than `seen` and returns its number.
@@ -119,7 +149,7 @@ void ThreadPool::worker_loop(std::uint32_t thread) {
     seen = wait_for_launch(seen);
     if (stopping_.load(std::memory_order_relaxed)) return;
     if (!join(seen)) continue;
-    take_tiles(thread);
+    node_tiles_ == nullptr ? take_tiles(thread) : take_tiles_by_node(thread);
     // Only the last one to leave ends the caller's wait.
     const std::uint32_t word = state_word_.fetch_sub(1, std::memory_order_release);
     if ((word & kClosed) != 0 && (word & kBusyMask) == 1) state_word_.notify_all();

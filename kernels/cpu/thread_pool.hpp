@@ -9,38 +9,60 @@
 ///     worker   joins by busy += 1 while the launch is open; leaves by busy -= 1
 ///     caller   closes when the tiles run out, and waits for busy == 0
 ///
+/// With several nodes of memory, each thread runs on the cores of one node and takes the tiles of
+/// that node first (node_tiles.hpp).
+///
 /// Threads: `run` from one thread at a time. Work must not throw.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include "ipc/segment/segment_layout.hpp"
+#include "kernels/cpu/tile_passes.hpp"
 
 namespace leasehold {
+
+class NodeTiles;
+
+/// How the threads of a pool are spread over nodes of memory.
+struct PoolNodes {
+  /// Of each node, at least one; their sum is the pool's. With fewer than two nodes nothing is
+  /// bound, and tiles are not cut.
+  std::vector<std::uint32_t> threads;
+  /// Called once for each thread that the pool starts, from the pool's constructor; `node` is an
+  /// index of `threads`. The caller of `run` is on node 0, and its owner binds it.
+  std::function<void(std::thread::native_handle_type thread, std::uint32_t node)> bind;
+};
 
 class ThreadPool {
  public:
   /// `threads` counts the caller: 1 starts no thread. Throws std::system_error if the system has no
   /// more threads; the owner's create() converts it to an Error.
-  explicit ThreadPool(std::uint32_t threads);
+  explicit ThreadPool(std::uint32_t threads, const PoolNodes& nodes = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   std::uint32_t threads() const { return static_cast<std::uint32_t>(workers_.size()) + 1; }
+  /// Those that take the same tiles first as `thread` does: all, or those of its node.
+  std::uint32_t threads_beside(std::uint32_t thread) const {
+    return node_tiles_ == nullptr ? threads() : threads_of_node(thread);
+  }
 
-  /// Calls `work(thread, tile)` once for each tile in [0, n_tiles). A thread whose call returns
-  /// false takes no more tiles.
+  /// Calls `work(thread, tile)` once for each tile of the passes, from 0. A thread whose call
+  /// returns false takes no more tiles.
   template <class Work>
-  void run(std::uint32_t n_tiles, Work&& work) {
+  void run(const TilePasses& passes, Work&& work) {
     const auto call = [](void* target, std::uint32_t thread, std::uint32_t tile) {
       return static_cast<bool>(
           (*static_cast<std::remove_reference_t<Work>*>(target))(thread, tile));
     };
-    run_job({.call = call, .target = &work, .n_tiles = n_tiles});
+    run_job({.call = call, .target = &work, .n_tiles = passes.count()}, passes);
   }
 
  private:
@@ -51,13 +73,16 @@ class ThreadPool {
     std::uint32_t n_tiles = 0;
   };
 
-  void run_job(const Job& job);
+  void run_job(const Job& job, const TilePasses& passes);
   void take_tiles(std::uint32_t thread);
+  void take_tiles_by_node(std::uint32_t thread);
+  std::uint32_t threads_of_node(std::uint32_t thread) const;
   void worker_loop(std::uint32_t thread);
   void sleep_until_idle() const;
   std::uint32_t wait_for_launch(std::uint32_t seen) const;
   bool join(std::uint32_t launch);
 
+  std::unique_ptr<NodeTiles> node_tiles_;  // null with one node
   std::vector<std::thread> workers_;
   std::atomic<bool> stopping_{false};
   // A worker that sees a new launch has its job with the same cache line. Threads take tiles on

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/row_kernels.hpp"
+#include "kernels/cpu/tile_passes.hpp"
 
 namespace leasehold {
 
@@ -82,6 +83,13 @@ struct MatmulTiles {
   constexpr std::uint32_t output_tiles() const { return tiles_for(n_out, outputs_per_tile); }
   constexpr std::uint32_t batch_tiles() const { return tiles_for(n_batch, batch_per_tile); }
   constexpr std::uint32_t count() const { return output_tiles() * batch_tiles(); }
+  /// One for each group of batch rows.
+  TilePasses passes() const {
+    TilePasses all;
+    for (std::uint32_t first = 0; first < batch_tiles(); first += batch_tiles_per_group)
+      all.add(output_tiles() * std::min(batch_tiles_per_group, batch_tiles() - first));
+    return all;
+  }
   constexpr Span32 outputs(std::uint32_t tile) const {
     return tile_span(place_of(tile).outputs, outputs_per_tile, n_out);
   }

@@ -38,6 +38,9 @@ Rig::Rig(std::uint32_t threads, GateProbe* probe) {
 #endif
   if (threads == 0)
     backend = std::make_unique<ReferenceBackend>(kLimits, table.gate(0, probe));
+  else if (threads == kTwoNodes)
+    backend = required(CpuBackend::create(kLimits, table.gates(3, probe), best_simd_path(),
+                                          {.threads = {2, 1}, .bind = {}}));
   else if (threads < kForcedSimd)
     backend = required(CpuBackend::create(kLimits, table.gates(threads, probe)));
   else

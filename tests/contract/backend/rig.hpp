@@ -27,11 +27,13 @@ inline constexpr BackendLimits kLimits{.max_rows = 48,
 
 /// Backends by thread count: 0 is the reference backend, n > 0 the CPU backend with n threads. From
 /// kForcedSimd on: the CPU backend with two threads and that SIMD path, if the CPU supports it.
-/// kCuda is the CUDA backend for host arrays.
+/// kTwoNodes is the CPU backend with three threads on two nodes of memory. kCuda is the CUDA
+/// backend for host arrays.
+inline constexpr std::uint32_t kTwoNodes = 50;
 inline constexpr std::uint32_t kForcedSimd = 100;
 inline constexpr std::uint32_t kCuda = 200;
 inline const std::vector<std::uint32_t> kEveryBackend = [] {
-  std::vector<std::uint32_t> every{0, 1, 2, 3};
+  std::vector<std::uint32_t> every{0, 1, 2, 3, kTwoNodes};
   for (const SimdPath path : kSimdPaths)
     if (cpu_has(path)) every.push_back(kForcedSimd + static_cast<std::uint32_t>(path));
   return every;
@@ -50,6 +52,7 @@ inline const std::vector<std::uint32_t> kWithCuda = [] {
 /// The number of gates of such a backend.
 constexpr std::uint32_t gates_of(std::uint32_t threads) {
   if (threads == kCuda) return 1;
+  if (threads == kTwoNodes) return 3;
   return threads >= kForcedSimd ? 2 : std::max(threads, 1u);
 }
 

@@ -1,0 +1,49 @@
+/// Which tiles of a launch the threads of each node of memory take first.
+///
+/// Each pass of a launch is cut into one part per node, in proportion to its threads. A node's
+/// tiles are its parts of all passes. A thread takes tiles of its own node, then those of others,
+/// so that none is idle while tiles are left. Each node's counter has its own cache line.
+///
+/// Threads: `begin` from the caller while no thread takes tiles; the rest from any.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/node_shares.hpp"
+#include "ipc/segment/segment_layout.hpp"
+#include "kernels/cpu/tile_passes.hpp"
+
+namespace leasehold {
+
+class NodeTiles {
+ public:
+  /// Precondition: each node has a thread.
+  explicit NodeTiles(NodeShares shares) : shares_(std::move(shares)), nodes_(shares_.nodes()) {}
+
+  const NodeShares& shares() const { return shares_; }
+  /// The tiles of a new launch.
+  void begin(const TilePasses& passes);
+  /// A tile of this node that no thread has taken, or nothing.
+  std::optional<std::uint32_t> take(std::uint32_t node);
+
+ private:
+  struct Part {
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+  };
+  struct alignas(kCacheLineBytes) Node {
+    std::atomic<std::uint32_t> taken{0};
+    // Written by `begin` only.
+    alignas(kCacheLineBytes) std::array<Part, TilePasses::kMost> parts{};
+    std::uint32_t n_parts = 0;
+  };
+
+  NodeShares shares_;
+  std::vector<Node> nodes_;
+};
+
+}  // namespace leasehold
