@@ -8,22 +8,31 @@
 #include "ipc/region/locked_mapper.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
+#include "worker/compute_nodes.hpp"
 
 namespace leasehold {
 namespace {
 
 Result<std::unique_ptr<Backend>> make_host_backend(const WorkerOptions& options,
                                                    const BackendLimits& limits,
-                                                   const GateDependencies& dependencies) {
+                                                   const GateDependencies& dependencies,
+                                                   const PoolNodes& nodes) {
   const ScopedCpuAffinity here(options.compute_cpus);  // inherited by the threads it starts
   if (options.backend != BackendChoice::Reference) {
     auto cpu = CpuBackend::create(limits, make_gates(dependencies, 0, options.threads),
-                                  options.simd.value_or(best_simd_path()));
+                                  options.simd.value_or(best_simd_path()), nodes);
     if (cpu) return std::unique_ptr<Backend>(std::move(*cpu));
     if (options.backend == BackendChoice::Cpu) return std::unexpected(cpu.error());
     spdlog::warn("falling back to the reference backend reason=\"{}\"", cpu.error().detail);
   }
   return std::make_unique<ReferenceBackend>(limits, make_gates(dependencies, 0, 1).front());
+}
+
+/// What `options` let the CPU backend use. The reference backend has one thread.
+ComputeNodes find_nodes(const WorkerOptions& options) {
+  if (options.numa == "off" || options.backend == BackendChoice::Reference) return {};
+  const CpuSet& chosen = options.compute_cpus;
+  return {read_numa_nodes(chosen.empty() ? CpuSet::of_this_thread() : chosen), options.threads};
 }
 
 bool is_cuda_device(const std::string& device) {
@@ -80,10 +89,15 @@ Result<Compute> make_compute(const WorkerOptions& options, Arithmetic arithmetic
                              const Attachment& lent, const BackendLimits& limits,
                              const GateDependencies& dependencies) {
   TRY(check_lent_device(options, lent));
-  if (is_cuda_device(lent.device))
-    return make_cuda_compute(options, arithmetic, lent, limits, dependencies);
-  auto backend = TRY(make_host_backend(options, limits, dependencies));
+  if (is_cuda_device(lent.device)) {
+    Compute compute = TRY(make_cuda_compute(options, arithmetic, lent, limits, dependencies));
+    compute.engine_cpus = options.compute_cpus;
+    return compute;
+  }
+  const ComputeNodes nodes = find_nodes(options);
+  auto backend = TRY(make_host_backend(options, limits, dependencies, nodes.pool()));
   std::string description = fmt::format("{} threads={}", backend->name(), options.threads);
+  if (nodes.count() > 1) description += fmt::format(" nodes={}", nodes.count());
   // The pointers own nothing: the mappers live as long as the program.
   const std::shared_ptr<void> nothing;
   std::shared_ptr<const RegionMapper> mapper(nothing, &host_mapper());
@@ -94,6 +108,8 @@ Result<Compute> make_compute(const WorkerOptions& options, Arithmetic arithmetic
                  .weights_mapper = std::move(weights_mapper),
                  .swap_mapper = mapper,
                  .backend = std::move(backend),
+                 .engine_cpus = nodes.count() > 1 ? nodes.engine_cpus() : options.compute_cpus,
+                 .place_weights = nodes.place_weights(),
                  .description = std::move(description)};
 }
 

@@ -12,6 +12,7 @@
 #include "kernels/backend.hpp"
 #include "worker/engine/worker_gates.hpp"
 #include "worker/lease/attachment.hpp"
+#include "worker/model/weights_placement.hpp"
 #include "worker/model/weights_plan.hpp"
 #include "worker/options.hpp"
 
@@ -25,7 +26,10 @@ struct Compute {
   std::shared_ptr<const RegionMapper> weights_mapper;
   std::shared_ptr<const RegionMapper> swap_mapper;  ///< Of swap.
   std::unique_ptr<Backend> backend;
-  /// For logs: `cpu-avx512 threads=3`, `cuda-sm90 card="NVIDIA H200"`.
+  CpuSet engine_cpus;          ///< Of the thread that runs the engine; empty: any.
+  PlaceWeights place_weights;  ///< Empty: one node of memory.
+  /// For logs: `cpu-avx512 threads=3`, `cpu-avx512 threads=63 nodes=2`,
+  /// `cuda-sm90 card="NVIDIA H200"`.
   std::string description;
 };
 

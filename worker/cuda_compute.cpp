@@ -71,6 +71,8 @@ Result<Compute> make_cuda_compute(const WorkerOptions& options, Arithmetic arith
                  .weights_mapper = mapper,
                  .swap_mapper = std::make_shared<cuda::RegisteredMapper>(*context),
                  .backend = std::move(backend),
+                 .engine_cpus = {},
+                 .place_weights = {},
                  .description = std::move(description)};
 }
 

@@ -117,6 +117,12 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
           ->capture_default_str();
   app.add_option("--compute-cpus", raw.compute_cpus,
                  "Cores for compute threads only, such as 1 or 2-7");
+  app.add_option("--numa", options.numa,
+                 "With several nodes of memory, auto spreads compute threads and weights over the "
+                 "nodes and lets each thread read its own node first; off leaves both to the "
+                 "system; texts are the same")
+      ->check(CLI::IsMember({"auto", "off"}))
+      ->capture_default_str();
   app.add_option("--kv-type", raw.kv_type,
                  "Element type of the KV cache; q8_0 rounds keys and values, takes about half the "
                  "memory of f16, and needs a CPU")

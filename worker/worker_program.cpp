@@ -228,6 +228,7 @@ WeightsSource::Dependencies WorkerProgram::weights_dependencies() {
           .backend = compute_->backend.get(),
           .progress = load_progress_on_terminal(),
           .regions = compute_->weights_mapper.get(),
+          .place = compute_->place_weights,
           .early_calls = &early_calls_,
           .unmap_elsewhere = [this](LeaseId lease) { (void)engine_->unmap_fenced(lease); }};
 }
@@ -330,11 +331,10 @@ Result<void> WorkerProgram::announce_ready() {
 }
 
 Result<void> WorkerProgram::run() {
-  Result<void> ran;
-  {
-    const ScopedCpuAffinity here(options_.compute_cpus);
-    ran = loop_->run();
-  }
+  const Result<void> ran = [this] {
+    const ScopedCpuAffinity here(compute_->engine_cpus);
+    return loop_->run();
+  }();
   watcher_.reset();
   const bool lost = broker_->is_lost();
   if (http_) http_->close();

@@ -206,6 +206,7 @@ Result<UniqueFd> WeightsSource::fill_and_publish(const WeightsPart& part, Region
 
 Result<void> WeightsSource::fill(const WeightsPart& part, LeaseDependency lease,
                                  UniqueFd writable) {
+  if (deps_.place) deps_.place(writable, part.layout);
   const LeasedMapping region =
       TRY(deps_.regions->map(std::move(writable), part.layout.size_bytes, MapAccess::ReadWrite));
   NullRefusalListener listener;  // copy_weights returns a refusal

@@ -26,6 +26,7 @@
 #include "worker/lease/broker_link.hpp"
 #include "worker/lease/early_calls.hpp"
 #include "worker/model/weights.hpp"
+#include "worker/model/weights_placement.hpp"
 
 namespace leasehold {
 
@@ -51,6 +52,7 @@ class WeightsSource {
     Backend* backend = nullptr;
     LoadProgress progress;
     const RegionMapper* regions = &host_mapper();  ///< For the memory this broker lends.
+    PlaceWeights place = {};            ///< Called before a region is filled. Empty: one node.
     EarlyCalls* early_calls = nullptr;  ///< Learns what `acquire` has unmapped; may be null.
     /// Unmaps what else this process has under a revoked lease, before `early_calls` learns of it:
     /// a draft of the same file shares the model's lease. May be null.

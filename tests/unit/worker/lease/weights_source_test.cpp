@@ -44,9 +44,10 @@ constexpr std::size_t kSecondPart = 1;  // in the order in which memory is lent
 class Lending {
  public:
   using Poll = decltype(WeightsSource::Dependencies::poll);
-  Result<Weights> load(Poll poll = {}) {
+  Result<Weights> load(Poll poll = {}, PlaceWeights place = {}) {
     return broker_.load({.table = &rig_.table(),
                          .backend = &rig_.backend(),
+                         .place = std::move(place),
                          .unmap_elsewhere = [this](LeaseId lease) { unmapped.push_back(lease); },
                          .poll = std::move(poll)});
   }
@@ -66,6 +67,7 @@ class Lending {
 
   std::map<std::string, std::vector<LeaseId>> leases;  ///< By part, in order.
   std::vector<LeaseId> unmapped;
+  bool are_published = false;  ///< Another worker has filled what is lent.
 
  private:
   Result<control::Payload> answer(const std::string& method, const control::Json& params) {
@@ -85,9 +87,10 @@ class Lending {
     memory_.push_back(
         MemoryObject::create({.size_bytes = request.size_bytes, .final_seals = false}).value());
     control::Payload reply{
-        .body =
-            wire::WeightsOpened{.region = region, .lease = lease, .published = false}.to_json()};
-    reply.fds.push_back(memory_.back().fd().duplicate().value());
+        .body = wire::WeightsOpened{.region = region, .lease = lease, .published = are_published}
+                    .to_json()};
+    reply.fds.push_back(are_published ? memory_.back().open_read_only().value()
+                                      : memory_.back().fd().duplicate().value());
     return reply;
   }
 
@@ -178,6 +181,28 @@ TEST_CASE("weights source: what must not wait for a load is polled while a part 
   // Before each open, and at each piece of each fill.
   const auto opens = static_cast<int>(lending.parts()) + 1;
   CHECK(polls_of_fills >= 3 * opens);
+}
+
+TEST_CASE("weights source: a part is placed once before it is filled, while it has no pages") {
+  Lending lending;
+  std::vector<std::uint64_t> placed;
+  const auto place = [&](const UniqueFd& memory, const WeightsLayout& layout) {
+    struct stat found{};
+    REQUIRE(::fstat(memory.get(), &found) == 0);
+    CHECK(found.st_blocks == 0);
+    CHECK(static_cast<std::uint64_t>(found.st_size) == layout.size_bytes);
+    placed.push_back(layout.size_bytes);
+  };
+  REQUIRE(lending.load({}, place));
+  CHECK(placed.size() == lending.parts() + 1);  // the first part is loaded twice
+}
+
+TEST_CASE("weights source: what another worker has filled is not placed") {
+  Lending lending;
+  lending.are_published = true;
+  int placed = 0;
+  REQUIRE(lending.load({}, [&](const UniqueFd&, const WeightsLayout&) { ++placed; }));
+  CHECK(placed == 0);
 }
 
 }  // namespace leasehold::weights_source_test

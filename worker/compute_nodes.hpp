@@ -1,0 +1,50 @@
+/// The nodes of memory that the CPU backend's threads and the weights are spread over.
+///
+/// With one node, which almost every machine has, nothing is bound or placed, and no call is made.
+/// What the system refuses is logged once and changes the speed only.
+///
+/// Keys and values, scratch and activations are not placed: they lie where they are first written.
+#pragma once
+
+#include <pthread.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "common/numa_nodes.hpp"
+#include "kernels/cpu/thread_pool.hpp"
+#include "worker/model/weights_placement.hpp"
+
+namespace leasehold {
+
+/// The system calls for nodes. Tests pass their own.
+struct NodeCalls {
+  std::function<Result<void>(pthread_t thread, const CpuSet& cpus)> bind =
+      [](pthread_t thread, const CpuSet& cpus) { return cpus.pin_thread(thread); };
+  PreferNode prefer = prefer_node;
+};
+
+/// A plain value; what it returns outlives it. Threads: any.
+class ComputeNodes {
+ public:
+  /// One node.
+  ComputeNodes() = default;
+  /// Those of `read_numa_nodes`, for a pool of `threads`.
+  ComputeNodes(const NumaNodes& found, std::uint32_t threads, NodeCalls calls = {});
+
+  /// 1 where nothing is to be done.
+  std::size_t count() const;
+  /// For the thread pool.
+  PoolNodes pool() const;
+  /// The cores of thread 0, which its owner binds; empty with one node.
+  CpuSet engine_cpus() const;
+  /// Empty with one node.
+  PlaceWeights place_weights() const;
+
+ private:
+  struct Shared;
+  std::shared_ptr<Shared> shared_;  // null with one node
+};
+
+}  // namespace leasehold
