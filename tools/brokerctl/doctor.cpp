@@ -97,6 +97,25 @@ Finding huge_pages(const MachineFacts& facts) {
   return finding;
 }
 
+Finding memory_nodes(const MachineFacts& facts) {
+  Finding finding{.check = "memory nodes", .found = "one"};
+  if (!facts.nodes.problem.empty()) {
+    finding.grade = Grade::Note;
+    finding.found = "a worker uses this machine as one node, because its nodes cannot be read: " +
+                    facts.nodes.problem;
+    finding.mend = fmt::format("grep . {0}/online {0}/has_memory {0}/node*/cpulist", kNumaRoot);
+    return finding;
+  }
+  if (facts.nodes.nodes.size() < 2) return finding;
+  finding.found = fmt::format("{}; threads of a worker:", facts.nodes.nodes.size());
+  const auto spread = spread_threads(facts.nodes.nodes, facts.worker_threads);
+  if (spread.empty()) finding.found += " all on one";
+  for (const NodeThreads& node : spread)
+    finding.found += fmt::format("{}{} on node {}", &node == &spread.front() ? " " : ", ",
+                                 node.threads, node.id);
+  return finding;
+}
+
 Finding users(const MachineFacts& facts) {
   Finding finding{.check = "users",
                   .found = "leasehold, leasehold-worker and leasehold-monitor exist"};
@@ -190,8 +209,8 @@ Finding card(const MachineFacts& facts) {
 }  // namespace
 
 std::vector<Finding> examine(const MachineFacts& facts) {
-  return {kernel(facts), memlock(facts),         huge_pages(facts), users(facts),
-          socket(facts), state_directory(facts), card(facts)};
+  return {kernel(facts), memlock(facts), huge_pages(facts),      memory_nodes(facts),
+          users(facts),  socket(facts),  state_directory(facts), card(facts)};
 }
 
 PrintText report(const std::vector<Finding>& findings) {

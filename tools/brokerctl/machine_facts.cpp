@@ -15,6 +15,7 @@
 
 #include "ipc/control/client.hpp"
 #include "ipc/control/messages.hpp"
+#include "kernels/cpu/default_threads.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -88,6 +89,8 @@ MachineFacts read_machine(const std::string& socket, const std::string& state_di
   MachineFacts facts{.memlock_bytes = memlock_limit(),
                      .may_lock_more = ::geteuid() == 0,
                      .reserved_huge_pages = free_huge_pages(),
+                     .nodes = read_numa_nodes(CpuSet::of_this_thread()),
+                     .worker_threads = default_threads(usable_cpu()),
                      .is_installed = exists("/lib/systemd/system/leasehold-broker.service") ||
                                      exists("/etc/systemd/system/leasehold-broker.service"),
                      .has_broker_user = ::getpwnam("leasehold") != nullptr,

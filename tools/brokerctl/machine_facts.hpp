@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "common/numa_nodes.hpp"
+
 namespace leasehold::brokerctl {
 
 struct MachineFacts {
@@ -14,6 +16,8 @@ struct MachineFacts {
   std::uint64_t memlock_bytes = 0;        ///< RLIMIT_MEMLOCK; the largest number means no limit.
   bool may_lock_more = false;             ///< Root.
   std::uint64_t reserved_huge_pages = 0;  ///< HugePages_Free, which programs cannot use otherwise.
+  NumaNodes nodes;                        ///< Of memory, with the cores of this process.
+  std::uint32_t worker_threads = 1;       ///< That a worker has unless an option sets them.
   bool is_installed = false;              ///< systemd knows leasehold-broker.service.
   bool has_broker_user = false;           ///< leasehold
   bool has_worker_user = false;           ///< leasehold-worker

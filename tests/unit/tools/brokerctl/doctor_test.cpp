@@ -55,6 +55,8 @@ const Fault kFaults[]{
     {"memlock", Grade::Note, [](MachineFacts& f) { f.memlock_bytes = 64 << 10; }, "ulimit -l "},
     {"huge pages", Grade::Note, [](MachineFacts& f) { f.reserved_huge_pages = 8; },
      "sysctl vm.nr_hugepages=0"},
+    {"memory nodes", Grade::Note, [](MachineFacts& f) { f.nodes.problem = "online: empty"; },
+     "grep . /sys/devices/system/node/online "},
     {"users", Grade::Wrong, [](MachineFacts& f) { f.has_worker_user = false; },
      "systemd-sysusers leasehold.conf"},
     {"users", Grade::Wrong, [](MachineFacts& f) { f.has_monitor_user = false; },
@@ -116,6 +118,18 @@ TEST_CASE("doctor: each fault is found by its check alone, with the command that
           static_cast<std::ptrdiff_t>(all.size()));
     CHECK(report(all).exit_code == (fault.grade == Grade::Wrong ? 1 : 0));
   }
+}
+
+TEST_CASE("doctor: with several nodes of memory it says how many threads a worker has on each") {
+  MachineFacts facts = good_machine();
+  CHECK(finding(facts, "memory nodes").found == "one");
+  facts.nodes.nodes = {{0, CpuSet::parse("0-31").value()}, {2, CpuSet::parse("32-63").value()}};
+  facts.worker_threads = 63;
+  CHECK(finding(facts, "memory nodes").grade == Grade::Ok);
+  CHECK(finding(facts, "memory nodes").found ==
+        "2; threads of a worker: 32 on node 0, 31 on node 2");
+  facts.worker_threads = 1;
+  CHECK(finding(facts, "memory nodes").found == "2; threads of a worker: all on one");
 }
 
 TEST_CASE("doctor: without the package, missing users and state are accepted") {
