@@ -10,11 +10,6 @@ const float* opened(const LaunchPermit& permit, Leased<const float> handle) {
   return handle ? permit.open(handle) : nullptr;
 }
 
-/// A card stores F32 and F16; the worker refuses other types when it starts.
-void expect_storable(const KvLayout& layout) {
-  expects(layout.type != KvType::Q8_0, "a card stores keys and values as f16 or f32");
-}
-
 }  // namespace
 
 /// A recorded step is planned for the largest step of its shape.
@@ -110,7 +105,6 @@ LaunchStatus CudaBackend::rope(const LaunchContext& context, const RopeArgs& arg
 
 LaunchStatus CudaBackend::kv_append(const LaunchContext& context, const KvAppendArgs& args) {
   expect_within_limits(limits_, context);
-  expect_storable(args.layout);
   const UnitLabel where = label(context, LaunchSite::KvAppend, Touches::TenantMemory);
   return launch_one(context, where, [&](const LaunchPermit&) {
     return plan_kv_append(plan_context(context), args, step_memory_.block_tables());
@@ -119,7 +113,6 @@ LaunchStatus CudaBackend::kv_append(const LaunchContext& context, const KvAppend
 
 LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
   expect_within_limits(limits_, context);
-  expect_storable(args.layout);
   invalidate_prepared(args.q);
   const UnitLabel where = label(context, LaunchSite::KvAppend, Touches::TenantMemory);
   return launch_one(context, where, [&](const LaunchPermit& permit) {
@@ -149,7 +142,6 @@ constexpr std::uint32_t kAttentionBlocksPerSm = 4;
 /// Pairs of launches: score launches reach tenant memory, merges do not.
 LaunchStatus CudaBackend::attention(const LaunchContext& context, const AttentionArgs& args) {
   expect_within_limits(limits_, context, args);
-  expect_storable(args.layout);
   invalidate_prepared(args.out);
   const std::uint32_t width = args.n_heads * args.layout.head_dim;
   const RowForm next =

@@ -14,6 +14,7 @@
 #include "kernels/numerics/expert_routing.hpp"
 #include "kernels/numerics/f16.hpp"
 #include "kernels/numerics/int8_order.hpp"
+#include "kernels/numerics/kv_q8.hpp"
 #include "kernels/numerics/ordered_sum.hpp"
 #include "kernels/numerics/rope.hpp"
 #include "kernels/op_args.hpp"

@@ -20,9 +20,21 @@ inline constexpr std::uint32_t kMaxMergedHeads = 128;  ///< Per block.
 LEASEHOLD_HD constexpr std::uint32_t octets(std::uint32_t head_dim) {
   return (head_dim + 7) / 8;
 }
-/// An odd number of 16-byte words, so that rows read side by side use different banks.
+/// An odd number of 16-byte words, so that rows read side by side use different banks. Heads of
+/// Q8_0 have whole words.
 LEASEHOLD_HD constexpr std::uint32_t kv_row_stride_bytes(std::uint32_t head_dim, KvType type) {
-  return (octets(head_dim) * (type == KvType::F32 ? 2u : 1u) | 1u) * 16u;
+  const std::uint32_t words = type == KvType::Q8_0  ? octets(head_dim) / 2u
+                              : type == KvType::F32 ? octets(head_dim) * 2u
+                                                    : octets(head_dim);
+  return (words | 1u) * 16u;
+}
+/// The scales of a position.
+LEASEHOLD_HD constexpr std::uint32_t kv_scales_bytes(std::uint32_t head_dim, KvType type) {
+  return type == KvType::Q8_0 ? head_dim / kKvScaleBlock * 2u : 0u;
+}
+/// What a position takes of a buffer: its row and its scales. Eight positions take whole words.
+LEASEHOLD_HD constexpr std::uint32_t kv_position_bytes(std::uint32_t head_dim, KvType type) {
+  return kv_row_stride_bytes(head_dim, type) + kv_scales_bytes(head_dim, type);
 }
 
 struct AttentionPartials {
@@ -45,7 +57,7 @@ struct AttentionParams {
   std::uint32_t heads_per_tile;
   std::uint32_t tiles_per_kv_head;
   std::uint32_t rows_per_tile;
-  std::uint32_t tile_positions;  ///< Keys or values in shared memory at a time.
+  std::uint32_t tile_positions;  ///< Keys or values in shared memory at a time; 8, 16, 32 or 64.
   float scale;
 };
 

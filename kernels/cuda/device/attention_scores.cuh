@@ -5,35 +5,20 @@
 /// the row, and octets 4 apart add to the same eight sums.
 #pragma once
 
-#include "kernels/cuda/device/attention_tile.cuh"
+#include "kernels/cuda/device/kv_rows.cuh"
 
 namespace leasehold::device {
 
-/// Loads eight stored elements from shared memory as floats.
-__device__ __forceinline__ void load_octet(const std::uint16_t* from, float (&out)[8]) {
-  const uint4 words = *reinterpret_cast<const uint4*>(from);
-  const std::uint32_t pairs[4] = {words.x, words.y, words.z, words.w};
-  for (std::uint32_t i = 0; i < 4; ++i) {
-    out[2 * i] = half_value(static_cast<std::uint16_t>(pairs[i] & 0xffffu));
-    out[2 * i + 1] = half_value(static_cast<std::uint16_t>(pairs[i] >> 16));
-  }
-}
-__device__ __forceinline__ void load_octet(const float* from, float (&out)[8]) {
-  const float4 low = reinterpret_cast<const float4*>(from)[0];
-  const float4 high = reinterpret_cast<const float4*>(from)[1];
-  const float all[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-  for (std::uint32_t i = 0; i < 8; ++i) out[i] = all[i];
-}
 /// Multiplies octets first, first + 4, ... of a key with those of several queries; each adds to
 /// eight lanes.
 template <class Stored, int kQueries>
-__device__ __forceinline__ void add_octets(const Stored* key, const float* queries,
+__device__ __forceinline__ void add_octets(const KvRows<Stored>& key, const float* queries,
                                            std::uint32_t n_octets, std::uint32_t first,
                                            float (&lanes)[kQueries][8]) {
 #pragma unroll 2
   for (std::uint32_t o = first; o < n_octets; o += 4) {
     float k[8];
-    load_octet(key + 8 * o, k);
+    load_octet(key, o, k);
 #pragma unroll
     for (int i = 0; i < kQueries; ++i) {
       float q[8];
@@ -46,7 +31,7 @@ __device__ __forceinline__ void add_octets(const Stored* key, const float* queri
 
 /// ordered_dot of each query with the key.
 template <class Stored, int kQueries>
-__device__ __forceinline__ void dots(const Stored* key, const float* queries,
+__device__ __forceinline__ void dots(const KvRows<Stored>& key, const float* queries,
                                      std::uint32_t n_octets, float (&out)[kQueries]) {
   float sums[2][kQueries][8];
 #pragma unroll
@@ -76,7 +61,7 @@ __device__ __forceinline__ void dots(const Stored* key, const float* queries,
 /// ordered_dot of one query with the key, computed by four neighbouring lanes: lane k adds octets
 /// k, k + 4, ... The whole warp calls it; each lane returns the result.
 template <class Stored>
-__device__ __forceinline__ float dot_of_four(const Stored* key, const float* query,
+__device__ __forceinline__ float dot_of_four(const KvRows<Stored>& key, const float* query,
                                              std::uint32_t n_octets) {
   float lanes[1][8] = {};
   add_octets(key, query, n_octets, lane_of_warp() % 4, lanes);
@@ -96,7 +81,7 @@ __device__ __forceinline__ float dot_of_four(const Stored* key, const float* que
 struct AttentionShared {
   float* queries;
   float* scores;
-  std::byte* rows;  ///< Two buffers of tile_positions rows.
+  std::byte* rows;  ///< Two buffers of tile_positions.
 };
 
 template <int kTile>
@@ -115,15 +100,14 @@ __device__ __forceinline__ void score_keys(const AttentionParams& p, const Atten
                                            std::uint32_t n_queries, const KvSpan& span,
                                            const std::byte* keys) {
   const std::uint32_t n_octets = octets(p.head_dim);
-  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, p.kv.type);
   for (std::uint32_t unit = threadIdx.x; unit < p.tile_positions * (kTile / kPer);
        unit += blockDim.x) {
     const std::uint32_t position = unit % p.tile_positions;
     const std::uint32_t query = unit / p.tile_positions * kPer;
     if (position >= span.count || query >= n_queries) continue;
     float out[kPer];
-    dots<Stored, kPer>(reinterpret_cast<const Stored*>(keys + position * stride),
-                       shared.queries + query * n_octets * 8, n_octets, out);
+    dots<Stored, kPer>(kv_rows<Stored>(p, keys, position, 0), shared.queries + query * n_octets * 8,
+                       n_octets, out);
 #pragma unroll
     for (int i = 0; i < kPer; ++i)
       shared.scores[(query + i) * kPartitionPositions + span.first + position] = out[i] * p.scale;
@@ -136,11 +120,10 @@ template <class Stored>
 __device__ __forceinline__ void score_keys_by_four(const AttentionParams& p,
                                                    const AttentionShared& shared,
                                                    const KvSpan& span, const std::byte* keys) {
-  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, p.kv.type);
   for (std::uint32_t i = threadIdx.x / 4; i < p.tile_positions; i += blockDim.x / 4) {
     const std::uint32_t position = i < span.count ? i : 0;
-    const float dot = dot_of_four(reinterpret_cast<const Stored*>(keys + position * stride),
-                                  shared.queries, octets(p.head_dim));
+    const float dot =
+        dot_of_four(kv_rows<Stored>(p, keys, position, 0), shared.queries, octets(p.head_dim));
     if (i < span.count && lane_of_warp() % 4 == 0) shared.scores[span.first + i] = dot * p.scale;
   }
 }

@@ -1,5 +1,4 @@
-/// One partition of attention for a few queries that share their keys: the work of a block, and the
-/// copies of its keys and values to shared memory.
+/// One partition of attention for a few queries that share their keys: the work of a block.
 ///
 /// The queries of a tile are heads of one kv head, for neighbouring rows of one sequence. The rows
 /// that share a tile depend on positions alone and do not affect the results.
@@ -116,67 +115,6 @@ __device__ __forceinline__ void load_queries(const AttentionParams& p, const Att
     for (std::uint32_t d = threadIdx.x; d < width; d += blockDim.x)
       queries[i * width + d] =
           i < tile.n_queries() && d < p.head_dim ? query_of(p, tile, i)[d] : 0.0F;
-}
-
-/// A range of keys or values for load_kv_tile.
-struct KvSpan {
-  std::uint32_t plane;  ///< 0 keys, 1 values
-  std::uint32_t first;  ///< Relative to the partition.
-  std::uint32_t count;
-};
-
-__device__ __forceinline__ std::uint64_t kv_row(const AttentionParams& p,
-                                                const std::uint64_t* blocks, const KvSpan& span,
-                                                std::uint32_t i, std::uint32_t row_bytes) {
-  const std::uint32_t position = span.first + i;
-  return blocks[position / KvLayout::kBlockTokens] + span.plane * p.kv.plane_bytes +
-         position % KvLayout::kBlockTokens * row_bytes;
-}
-
-/// Copies rows of whole octets asynchronously, 16 bytes at a time.
-template <class Stored>
-__device__ __forceinline__ void load_kv_words(const AttentionParams& p, const std::uint64_t* blocks,
-                                              const KvSpan& span, std::byte* to) {
-  const std::uint32_t row_bytes = p.head_dim * static_cast<std::uint32_t>(sizeof(Stored));
-  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, p.kv.type);
-  const std::uint32_t words = row_bytes / 16;
-  std::uint32_t i = threadIdx.x / words;
-  std::uint32_t word = threadIdx.x % words;
-  while (i < span.count) {
-    const std::uint64_t from = kv_row(p, blocks, span, i, row_bytes) + 16 * word;
-    copy_async_16(to + i * stride + 16 * word, reinterpret_cast<const void*>(from));
-    i += blockDim.x / words;
-    word += blockDim.x % words;
-    if (word >= words) {
-      word -= words;
-      ++i;
-    }
-  }
-}
-
-/// Copies rows of any length, padded with zeros.
-template <class Stored>
-__device__ __forceinline__ void load_kv_elements(const AttentionParams& p,
-                                                 const std::uint64_t* blocks, const KvSpan& span,
-                                                 std::byte* to) {
-  const std::uint32_t row_bytes = p.head_dim * static_cast<std::uint32_t>(sizeof(Stored));
-  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, p.kv.type);
-  const std::uint32_t width = 8 * octets(p.head_dim);
-  for (std::uint32_t at = threadIdx.x; at < span.count * width; at += blockDim.x) {
-    const std::uint32_t i = at / width;
-    const std::uint32_t d = at % width;
-    const auto* from = reinterpret_cast<const Stored*>(kv_row(p, blocks, span, i, row_bytes));
-    reinterpret_cast<Stored*>(to + i * stride)[d] = d < p.head_dim ? from[d] : Stored{};
-  }
-}
-
-template <class Stored>
-__device__ __forceinline__ void load_kv_tile(const AttentionParams& p, const std::uint64_t* blocks,
-                                             const KvSpan& span, std::byte* to) {
-  if (p.head_dim % 8 == 0)
-    load_kv_words<Stored>(p, blocks, span, to);
-  else
-    load_kv_elements<Stored>(p, blocks, span, to);
 }
 
 }  // namespace leasehold::device

@@ -6,15 +6,6 @@
 
 namespace leasehold::device {
 
-__device__ __forceinline__ float2 load_pair(const std::uint16_t* from) {
-  const std::uint32_t both = *reinterpret_cast<const std::uint32_t*>(from);
-  return {half_value(static_cast<std::uint16_t>(both & 0xffffu)),
-          half_value(static_cast<std::uint16_t>(both >> 16))};
-}
-__device__ __forceinline__ float2 load_pair(const float* from) {
-  return *reinterpret_cast<const float2*>(from);
-}
-
 /// Each thread sums two neighbouring elements of kPer queries; for heads above 128 also the two
 /// elements 128 further on.
 inline constexpr std::uint32_t kPairThreads = kThreadsPerQuery;
@@ -45,9 +36,8 @@ __device__ __forceinline__ ValueSums<kPer> value_sums(const AttentionParams& p,
 /// Values in shared memory, the thread's elements, and the weights of its queries.
 template <class Stored>
 struct WeightedValues {
-  const Stored* values;  ///< Starts at the first position.
-  std::uint32_t stride;  ///< In elements.
-  const float* weights;  ///< [kPer queries, stride 256], starts at the first position
+  KvRows<Stored> values;  ///< Starts at the first position.
+  const float* weights;   ///< [kPer queries, stride 256], starts at the first position
 };
 
 /// Adds positions that every query reads; the count is a multiple of four.
@@ -61,7 +51,7 @@ __device__ __forceinline__ void add_common(const WeightedValues<Stored>& from, s
       e[q] = *reinterpret_cast<const float4*>(from.weights + q * kPartitionPositions + i);
 #pragma unroll
     for (int s = 0; s < 4; ++s) {
-      const float2 v = load_pair(from.values + (i + s) * from.stride);
+      const float2 v = load_pair(from.values, i + s);
 #pragma unroll
       for (int q = 0; q < kPer; ++q) {
         const float weight = s == 0 ? e[q].x : s == 1 ? e[q].y : s == 2 ? e[q].z : e[q].w;
@@ -79,7 +69,7 @@ __device__ __forceinline__ void add_rest(const WeightedValues<Stored>& from, std
                                          std::uint32_t end, const std::uint32_t (&reads)[kPer],
                                          float2 (&acc)[kPer]) {
   for (std::uint32_t i = first; i < end; ++i) {
-    const float2 v = load_pair(from.values + i * from.stride);
+    const float2 v = load_pair(from.values, i);
 #pragma unroll
     for (int q = 0; q < kPer; ++q) {
       if (i >= reads[q]) continue;
@@ -106,10 +96,8 @@ __device__ __forceinline__ void add_values(const AttentionParams& p, const Atten
   for (std::uint32_t s = 0; s < kPairSpans; ++s) {
     const std::uint32_t element = sums.element + s * 2 * kPairThreads;
     if (element >= p.head_dim) break;
-    const WeightedValues<Stored> from{
-        reinterpret_cast<const Stored*>(rows) + element,
-        kv_row_stride_bytes(p.head_dim, p.kv.type) / static_cast<std::uint32_t>(sizeof(Stored)),
-        scores + sums.query * kPartitionPositions + span.first};
+    const WeightedValues<Stored> from{kv_rows<Stored>(p, rows, 0, element),
+                                      scores + sums.query * kPartitionPositions + span.first};
     add_common<Stored, kPer>(from, common, sums.acc[s]);
     add_rest<Stored, kPer>(from, common, span.count, reads, sums.acc[s]);
   }

@@ -49,7 +49,7 @@ __device__ __forceinline__ void attend(const AttentionParams& p) {
   find_blocks(p, tile, blocks);
   __syncthreads();
   const Spans<Stored> spans{p, blocks, shared.rows,
-                            p.tile_positions * kv_row_stride_bytes(p.head_dim, p.kv.type),
+                            p.tile_positions * kv_position_bytes(p.head_dim, kStoredAs<Stored>),
                             tile.last_reads};
   spans.start(0);
   load_queries(p, tile, kTile, shared.queries);
@@ -104,6 +104,21 @@ LEASEHOLD_KERNEL(lh_attention_f32_q8, AttentionParams, 4 * kThreadsPerQuery) {
 }
 LEASEHOLD_KERNEL(lh_attention_f32_q8_rows, AttentionParams, 2 * kThreadsPerQuery) {
   attend<float, 8, 4>(p);
+}
+LEASEHOLD_KERNEL(lh_attention_q8_0_q1_wide, AttentionParams, 4 * kThreadsPerQuery) {
+  attend<std::int8_t, 1, 1, true>(p);
+}
+LEASEHOLD_KERNEL(lh_attention_q8_0_q1, AttentionParams, 1 * kThreadsPerQuery) {
+  attend<std::int8_t, 1, 1>(p);
+}
+LEASEHOLD_KERNEL(lh_attention_q8_0_q4, AttentionParams, 4 * kThreadsPerQuery) {
+  attend<std::int8_t, 4, 1>(p);
+}
+LEASEHOLD_KERNEL(lh_attention_q8_0_q8, AttentionParams, 4 * kThreadsPerQuery) {
+  attend<std::int8_t, 8, 2>(p);
+}
+LEASEHOLD_KERNEL(lh_attention_q8_0_q8_rows, AttentionParams, 2 * kThreadsPerQuery) {
+  attend<std::int8_t, 8, 4>(p);
 }
 
 /// The elements that a thread merges: up to four neighbours of one row and head.

@@ -1,7 +1,9 @@
 /// Rotation of heads, alone and fused with head norms and the append.
 #include "kernels/cuda/device/rope_params.hpp"
+#include "kernels/cuda/device/tiles.cuh"
 #include "kernels/cuda/device/warp_collectives.cuh"
 #include "kernels/numerics/f16.hpp"
+#include "kernels/numerics/kv_q8.hpp"
 #include "kernels/numerics/rope.hpp"
 
 namespace leasehold::device {
@@ -38,6 +40,18 @@ __device__ __forceinline__ void prepare_head(const RopeKvAppendParams& p, const 
   __syncwarp();
 }
 
+/// As round_kv: each lane rounds an element of every block of 32.
+__device__ __forceinline__ void store_codes(const float* head, std::uint32_t head_dim,
+                                            std::int8_t* codes, Half* scales) {
+  static_assert(kKvScaleBlock == kWarp);
+  for (std::uint32_t d = lane_of_warp(); d < head_dim; d += kWarp) {
+    const Half scale = kv_scale(warp_largest(magnitude_bits(head[d])));
+    const float step = f32_from_f16(scale);
+    codes[d] = step > 0 ? kv_code(head[d], step) : std::int8_t{0};
+    if (lane_of_warp() == 0) scales[d / kKvScaleBlock] = scale;
+  }
+}
+
 /// Writes the head to the row's position in its sequence's block; plane 0 keys, 1 values.
 __device__ __forceinline__ void append_head(const RopeKvAppendParams& p, std::uint32_t row,
                                             std::uint32_t plane, std::uint32_t kv_head,
@@ -49,6 +63,11 @@ __device__ __forceinline__ void append_head(const RopeKvAppendParams& p, std::ui
   const std::uint32_t slot = ref.position % KvLayout::kBlockTokens * p.head_dim;
   const std::uint64_t at = block + p.kv.keys_offset_bytes + plane * p.kv.plane_bytes +
                            std::uint64_t{kv_head} * p.kv.head_bytes;
+  if (p.kv.type == KvType::Q8_0) {
+    auto* codes = reinterpret_cast<std::int8_t*>(at);
+    auto* scales = reinterpret_cast<Half*>(codes + KvLayout::kBlockTokens * p.head_dim);
+    return store_codes(head, p.head_dim, codes + slot, scales + slot / kKvScaleBlock);
+  }
   for (std::uint32_t d = lane_of_warp(); d < p.head_dim; d += kWarp) {
     if (p.kv.type == KvType::F32)
       reinterpret_cast<float*>(at)[slot + d] = head[d];

@@ -29,17 +29,33 @@ std::uint64_t partials_per_row(const AttentionArgs& args, std::uint32_t longest)
 struct AttentionKernel {
   const char* f16;
   const char* f32;
+  const char* q8_0;
   std::uint32_t queries;
   std::uint32_t threads;
+
+  constexpr const char* name(KvType type) const {
+    switch (type) {
+      case KvType::F32:
+        return f32;
+      case KvType::F16:
+        return f16;
+      case KvType::Q8_0:
+        return q8_0;
+    }
+    return nullptr;
+  }
 };
 constexpr std::uint32_t kPer = device::kThreadsPerQuery;
-constexpr AttentionKernel kOne{"lh_attention_f16_q1", "lh_attention_f32_q1", 1, kPer};
-constexpr AttentionKernel kOneWide{"lh_attention_f16_q1_wide", "lh_attention_f32_q1_wide", 1,
-                                   4 * kPer};
-constexpr AttentionKernel kFour{"lh_attention_f16_q4", "lh_attention_f32_q4", 4, 4 * kPer};
-constexpr AttentionKernel kEight{"lh_attention_f16_q8", "lh_attention_f32_q8", 8, 4 * kPer};
-constexpr AttentionKernel kEightOfRows{"lh_attention_f16_q8_rows", "lh_attention_f32_q8_rows", 8,
-                                       2 * kPer};
+constexpr AttentionKernel kOne{"lh_attention_f16_q1", "lh_attention_f32_q1", "lh_attention_q8_0_q1",
+                               1, kPer};
+constexpr AttentionKernel kOneWide{"lh_attention_f16_q1_wide", "lh_attention_f32_q1_wide",
+                                   "lh_attention_q8_0_q1_wide", 1, 4 * kPer};
+constexpr AttentionKernel kFour{"lh_attention_f16_q4", "lh_attention_f32_q4",
+                                "lh_attention_q8_0_q4", 4, 4 * kPer};
+constexpr AttentionKernel kEight{"lh_attention_f16_q8", "lh_attention_f32_q8",
+                                 "lh_attention_q8_0_q8", 8, 4 * kPer};
+constexpr AttentionKernel kEightOfRows{"lh_attention_f16_q8_rows", "lh_attention_f32_q8_rows",
+                                       "lh_attention_q8_0_q8_rows", 8, 2 * kPer};
 
 /// The heads and rows that share a block, and the kernel for that shape.
 struct TileShape {
@@ -64,7 +80,7 @@ TileShape tile_shape(const AttentionArgs& args, const AttentionPlanInput& input,
 std::uint32_t shared_bytes(const KvLayout& layout, std::uint32_t queries, std::uint32_t positions) {
   const std::uint32_t floats =
       queries * (8 * device::octets(layout.head_dim) + kPartitionPositions);
-  return floats * 4 + 2 * positions * device::kv_row_stride_bytes(layout.head_dim, layout.type);
+  return floats * 4 + 2 * positions * device::kv_position_bytes(layout.head_dim, layout.type);
 }
 
 std::uint32_t tile_positions(const KvLayout& layout, std::uint32_t queries) {
@@ -81,7 +97,7 @@ KernelLaunch plan_partitions(const PlanContext& context, const AttentionArgs& ar
   const KvLayout& layout = args.layout;
   const TileShape tile = tile_shape(args, input, std::uint64_t{partials.n_partitions} * n_rows);
   const std::uint32_t positions = tile_positions(layout, tile.kernel.queries);
-  return {.kernel = layout.type == KvType::F16 ? tile.kernel.f16 : tile.kernel.f32,
+  return {.kernel = tile.kernel.name(layout.type),
           .grid = {partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head, n_rows},
           .block_threads = tile.kernel.threads,
           .shared_bytes = shared_bytes(layout, tile.kernel.queries, positions),
@@ -132,6 +148,7 @@ std::uint64_t attention_scratch_bytes_per_row(const AttentionArgs& args, std::ui
 std::vector<KernelLaunch> plan_attention(const PlanContext& context, const AttentionArgs& args,
                                          const AttentionPlanInput& input) {
   expects(args.layout.head_dim <= device::kMaxHeadDim, "a head is at most 256 wide");
+  expects(can_store(args.layout.type, args.layout.head_dim), "heads can be stored as the type");
   expects(args.n_heads % args.layout.n_kv_heads == 0, "query heads divide evenly");
   const std::uint64_t row_bytes = attention_scratch_bytes_per_row(args, input.longest);
   expects(input.scratch_bytes >= row_bytes, "the scratch has room for one row at least");

@@ -90,6 +90,7 @@ KernelLaunch plan_rope(const PlanContext& context, const RopeArgs& args) {
 
 KernelLaunch plan_rope_kv_append(const device::RopeKvAppendParams& params, std::uint32_t n_rows) {
   expects(params.head_dim <= device::kMaxHeadDim, "a head fits a warp's shared memory");
+  expects(can_store(params.kv.type, params.head_dim), "heads can be stored as the type");
   const std::uint32_t heads = params.n_heads + 2 * params.n_kv_heads;
   return {.kernel = "lh_rope_kv_append",
           .grid = {blocks_for(heads, kHeadsPerBlock), n_rows},

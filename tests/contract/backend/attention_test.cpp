@@ -61,11 +61,6 @@ std::uint32_t stored_width(std::uint32_t head_dim, KvType type) {
   return can_store(type, head_dim) ? head_dim : (head_dim + 31) / 32 * 32;
 }
 
-/// A card has no Q8_0.
-bool has_type(std::uint32_t threads, KvType type) {
-  return threads != kCuda || type != KvType::Q8_0;
-}
-
 /// Grouped heads, odd widths, positions on both sides of 256 and 512.
 AttentionCase random_case(SeededRandom& random, KvType type) {
   const auto kv_heads = static_cast<std::uint32_t>(1 + random.below(3));
@@ -105,7 +100,6 @@ std::vector<double> expected_head(const AttentionCase& c, std::size_t r, std::ui
 TEST_CASE("backend: attention matches doubles across blocks, extents and partitions") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const KvType type = GENERATE(from_range(kTypes));
-  if (!has_type(threads, type)) return;
   SeededRandom random(test_seed() + 1000);
   Rig rig(threads);
   const AttentionCase c(random, layout(2, stored_width(24, type), type), 2, {3, 2, 1},
@@ -129,7 +123,6 @@ TEST_CASE("backend: attention has the reference's bits for every head width and 
   Rig reference(0);
   for (int shape = 0; shape < 12; ++shape) {
     const KvType type = kTypes[static_cast<std::size_t>(shape) % kTypes.size()];
-    if (!has_type(threads, type)) continue;
     const auto c = random_case(random, type);
     CAPTURE(shape, c.n_heads, c.kv.layout.head_dim);
     REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
@@ -153,7 +146,6 @@ TEST_CASE("backend: attention has the reference's bits whichever heads and rows 
                                   {4, 2, 33, {6, 2}, {258, 20}}};
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const KvType type = GENERATE(from_range(kTypes));
-  if (!has_type(threads, type)) return;
   SeededRandom random(test_seed() + 1150);
   Rig rig(threads);
   Rig reference(0);
@@ -189,7 +181,6 @@ TEST_CASE("backend: a long context is merged in a launch of its own, with the re
 TEST_CASE("backend: a NaN at a later position of the cache reaches no earlier row") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const KvType type = GENERATE(from_range(kTypes));
-  if (!has_type(threads, type)) return;
   SeededRandom random(test_seed() + 1250);
   Rig rig(threads);
   const AttentionCase c(random, layout(1, stored_width(40, type), type), 2, {6}, {262});
@@ -214,7 +205,6 @@ TEST_CASE("backend: a NaN at a later position of the cache reaches no earlier ro
 TEST_CASE("backend: a prefill in chunks or row by row has the bits of the whole prefill") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const KvType type = GENERATE(KvType::F16, KvType::Q8_0);
-  if (!has_type(threads, type)) return;
   SeededRandom random(test_seed() + 1200);
   Rig rig(threads);
   const auto c = random_case(random, type);
@@ -233,7 +223,6 @@ TEST_CASE("backend: a prefill in chunks or row by row has the bits of the whole 
 TEST_CASE("backend: an append writes each row's keys and values only to its own position") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const KvType type = GENERATE(from_range(kTypes));
-  if (!has_type(threads, type)) return;
   const std::uint32_t width = stored_width(20, type);
   SeededRandom random(test_seed() + 1300);
   Rig rig(threads);

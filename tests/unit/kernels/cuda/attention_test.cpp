@@ -78,14 +78,20 @@ struct AttentionCase {
 };
 
 const Shape kMixed{2, 3, 40, KvType::F16, {5, 1, 11}, {261, 18, 530}};
+const Shape kMixedQ8{2, 3, 96, KvType::Q8_0, {5, 1, 11}, {261, 18, 530}};
+
+std::vector<std::uint32_t> widths_of(KvType type) {
+  if (type == KvType::Q8_0) return {32, 64, 96, 128, 160, 256};
+  return {1, 8, 20, 33, 64, 80, 128, 200, 256};
+}
 
 }  // namespace
 
 TEST_CASE("cuda: attention has the reference's bits for every shape") {
   const std::vector<std::uint32_t> counts{3, 1};
   const std::vector<std::uint32_t> lengths{258, 21};
-  for (const KvType type : {KvType::F16, KvType::F32})
-    for (const std::uint32_t head_dim : {1u, 8u, 20u, 33u, 64u, 80u, 128u, 200u, 256u})
+  for (const KvType type : {KvType::F16, KvType::F32, KvType::Q8_0})
+    for (const std::uint32_t head_dim : widths_of(type))
       for (const std::uint32_t heads_per_kv : {1u, 3u, 7u, 12u}) {
         if (head_dim > 128 && heads_per_kv > 1) continue;  // too slow on the CPU
         CAPTURE(static_cast<int>(type), head_dim, heads_per_kv, test_seed());
@@ -117,7 +123,7 @@ TEST_CASE("cuda: attention over more than 32 partitions has the reference's bits
 }
 
 TEST_CASE("cuda: attention in several launches, or in another order, has the same bits") {
-  AttentionCase c(kMixed, 3);
+  AttentionCase c(GENERATE(as<Shape>(), kMixed, kMixedQ8), 3);
   const auto expected = c.expected();
   for (const std::uint32_t rows : {1u, 4u, 17u, 64u})
     for (const bool has_multi_row : {false, true}) {
@@ -130,7 +136,7 @@ TEST_CASE("cuda: attention in several launches, or in another order, has the sam
 }
 
 TEST_CASE("cuda: attention reads no memory of a dead sequence and writes none of its rows") {
-  AttentionCase c(kMixed);
+  AttentionCase c(GENERATE(as<Shape>(), kMixed, kMixedQ8));
   const auto expected = c.expected();
   c.step.mirror.live = 0b010;
   c.kv.forbid(0);
@@ -157,6 +163,49 @@ TEST_CASE("cuda: a NaN at a later position of the cache reaches no earlier row")
       REQUIRE(c.out[i] == expected[i]);
     else
       REQUIRE(std::isnan(c.out[i]));
+  }
+}
+
+TEST_CASE("cuda: an infinite or NaN scale of a later position reaches no earlier row") {
+  const Half scale = GENERATE(Half{0x7C00}, Half{0x7E00});
+  const auto plane = GENERATE(0u, 1u);
+  CAPTURE(scale, plane);
+  AttentionCase c({1, 2, 64, KvType::Q8_0, {6}, {30}});
+  const auto expected = c.expected();
+  auto* block = reinterpret_cast<std::byte*>(c.tables.addresses[1]);
+  std::byte* head = block + c.kv.layout.head_offset_bytes(DeviceStep::kLayer, plane, 0);
+  // Of the last row; the codes of such a scale are 0.
+  std::memset(head + c.kv.layout.entry_offset_bytes(13) + 32, 0, 32);
+  std::memcpy(head + c.kv.layout.scales_offset_bytes(13) + sizeof scale, &scale, sizeof scale);
+  for (const bool has_multi_row : {false, true}) {
+    c.step.run(c.plan(has_multi_row, 6));
+    for (std::size_t i = 0; i < c.out.size(); ++i) {
+      const bool is_earlier = i < 5 * c.row_floats();
+      const bool is_reached = plane == 0 || i % 64 >= 32;
+      if (is_earlier)
+        REQUIRE(c.out[i] == expected[i]);
+      else
+        REQUIRE(std::isnan(c.out[i]) == is_reached);
+    }
+  }
+}
+
+TEST_CASE("cuda: codes times scales of every size are the values that the reference reads") {
+  // One position: its weight is 1, and the output is the value.
+  AttentionCase c({1, 1, 256, KvType::Q8_0, {1}, {1}});
+  auto* block = reinterpret_cast<std::byte*>(c.tables.addresses[0]);
+  std::byte* head = block + c.kv.layout.head_offset_bytes(DeviceStep::kLayer, 1, 0);
+  for (int i = 0; i < 256; ++i) head[i] = static_cast<std::byte>(std::clamp(i - 128, -127, 127));
+  for (std::uint32_t half = 0; half <= 0x7C00; half += half < 0x7B00 ? 251 : 8) {
+    for (std::uint32_t block_of_32 = 0; block_of_32 < 8; ++block_of_32) {
+      const auto scale = static_cast<Half>(half < 0x7C00 ? half ^ block_of_32 : 0x7BFF);
+      std::memcpy(head + c.kv.layout.scales_offset_bytes(0) + block_of_32 * sizeof scale, &scale,
+                  sizeof scale);
+    }
+    CAPTURE(half);
+    const auto expected = c.expected();
+    c.step.run(c.plan(false, 1));
+    REQUIRE(first_difference(c.of_rows(), expected) == -1);
   }
 }
 

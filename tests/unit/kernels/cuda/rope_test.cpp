@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "kernels/cuda/plan/row_plan.hpp"
 #include "kernels/numerics/rope.hpp"
@@ -9,6 +10,46 @@ namespace {
 
 const std::vector<std::uint32_t> kCounts{3, 1, 2};
 const std::vector<std::uint32_t> kLengths{40, 1, 18};
+
+constexpr KvType kTypes[] = {KvType::F32, KvType::F16, KvType::Q8_0};
+
+/// Blocks of 32 whose rounding has cases of its own, one after the other.
+void fill_with_special_blocks(std::vector<float>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float n = static_cast<float>(i % 32) - 15.5F;
+    switch (i / 32 % 10) {
+      case 0:  // ties, at a scale of 1
+        values[i] = i % 32 == 31 ? 127.0F : n;
+        break;
+      case 1:  // ties, at a scale of 2^-10
+        values[i] = (i % 32 == 31 ? -127.0F : n) * 0x1p-10F;
+        break;
+      case 2:
+        values[i] = i % 2 == 0 ? 0.0F : -0.0F;
+        break;
+      case 3:  // a scale below the smallest normal f16, and the limit of codes
+        values[i] = n * 0.72F * 0x1p-20F;
+        break;
+      case 4:  // a scale below the smallest f16
+        values[i] = n * 0x1p-25F;
+        break;
+      case 5:  // the largest scale
+        values[i] = n / 15.5F * 127.0F * 65504.0F;
+        break;
+      case 6:  // a scale beyond f16
+        values[i] = n * 1e7F;
+        break;
+      case 7:
+        values[i] = i % 32 == 5 ? std::nanf("") : n;
+        break;
+      case 8:
+        values[i] = i % 32 == 17 ? -HUGE_VALF : n;
+        break;
+      default:  // below 2^-119
+        values[i] = n * 0x1p-130F;
+    }
+  }
+}
 
 KvLayout layout_of(std::uint32_t head_dim, KvType type) {
   return {.n_layers = 2, .n_kv_heads = 2, .head_dim = head_dim, .type = type};
@@ -109,10 +150,11 @@ TEST_CASE("cuda: rope alone has the reference's bits") {
 }
 
 TEST_CASE("cuda: norms, rotation and append in one launch have the bits of separate launches") {
-  for (const KvType type : {KvType::F32, KvType::F16})
+  for (const KvType type : kTypes)
     for (const RopeStyle style : {RopeStyle::Interleaved, RopeStyle::Halves})
-      for (const std::uint32_t head_dim : {8u, 20u, 64u, 128u, 256u})
+      for (const std::uint32_t head_dim : {8u, 20u, 32u, 64u, 96u, 128u, 256u})
         for (const bool with_norms : {false, true}) {
+          if (!can_store(type, head_dim)) continue;
           CAPTURE(static_cast<int>(type), head_dim, with_norms, test_seed());
           AppendCase here(test_seed(), head_dim, type);
           AppendCase reference(test_seed(), head_dim, type);
@@ -125,9 +167,10 @@ TEST_CASE("cuda: norms, rotation and append in one launch have the bits of separ
 }
 
 TEST_CASE("cuda: the append alone has the reference's bits") {
-  for (const KvType type : {KvType::F32, KvType::F16}) {
-    AppendCase here(test_seed(), 24, type);
-    AppendCase reference(test_seed(), 24, type);
+  for (const KvType type : kTypes) {
+    const std::uint32_t head_dim = can_store(type, 24) ? 24 : 160;
+    AppendCase here(test_seed(), head_dim, type);
+    AppendCase reference(test_seed(), head_dim, type);
     reference.step.reference().kv_append(
         reference.step.context(),
         {reference.kv.layout, reference.k.data(), reference.v.data(), reference.kv.block_tables()});
@@ -137,8 +180,24 @@ TEST_CASE("cuda: the append alone has the reference's bits") {
   }
 }
 
+TEST_CASE("cuda: an append in q8_0 rounds ties, limits and numbers that are not finite as a CPU") {
+  AppendCase here(test_seed(), 256, KvType::Q8_0);
+  AppendCase reference(test_seed(), 256, KvType::Q8_0);
+  fill_with_special_blocks(here.v);
+  for (auto* of_case : {&here, &reference}) {
+    of_case->v = here.v;
+    of_case->k = here.v;
+  }
+  reference.step.reference().kv_append(
+      reference.step.context(),
+      {reference.kv.layout, reference.k.data(), reference.v.data(), reference.kv.block_tables()});
+  here.step.run(cuda::plan_kv_append(
+      here.step.plan(), {here.kv.layout, here.k.data(), here.v.data(), {}}, here.tables.view()));
+  for (std::uint32_t s = 0; s < 3; ++s) REQUIRE(here.kv.bytes_of(s) == reference.kv.bytes_of(s));
+}
+
 TEST_CASE("cuda: the append touches no memory of a dead sequence") {
-  AppendCase c(test_seed(), 64, KvType::F16);
+  AppendCase c(test_seed(), 64, GENERATE(KvType::F16, KvType::Q8_0));
   const auto q = c.q;
   c.step.mirror.live &= ~std::uint64_t{1};
   c.kv.forbid(0);

@@ -1,0 +1,201 @@
+/// Keys or values in shared memory: how a block copies them there, and how a thread reads them as
+/// floats.
+///
+/// A buffer has tile_positions rows, kv_row_stride_bytes apart. Codes of Q8_0
+/// (kernels/numerics/kv_q8.hpp) are followed by the scales of all rows, without gaps.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/cuda/device/attention_tile.cuh"
+
+namespace leasehold::device {
+
+/// Codes of Q8_0, whose scales lie apart. Their heads have a multiple of 32 elements.
+template <class Stored>
+inline constexpr bool has_scales = std::is_same_v<Stored, std::int8_t>;
+
+template <class Stored>
+inline constexpr KvType kStoredAs = has_scales<Stored>              ? KvType::Q8_0
+                                    : std::is_same_v<Stored, float> ? KvType::F32
+                                                                    : KvType::F16;
+
+/// Rows of a buffer, from some row and element on.
+template <class Stored>
+struct KvRows {
+  const Stored* elements;
+  std::uint32_t stride;  ///< In elements.
+};
+template <>
+struct KvRows<std::int8_t> {
+  const std::int8_t* elements;
+  std::uint32_t stride;
+  const std::uint16_t* scales;
+  std::uint32_t n_scales;  ///< Per row.
+};
+
+__device__ __forceinline__ std::uint32_t scales_offset_bytes(const AttentionParams& p) {
+  return p.tile_positions * kv_row_stride_bytes(p.head_dim, KvType::Q8_0);
+}
+
+template <class Stored>
+__device__ __forceinline__ KvRows<Stored> kv_rows(const AttentionParams& p, const std::byte* buffer,
+                                                  std::uint32_t row, std::uint32_t element) {
+  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, kStoredAs<Stored>);
+  const auto* elements = reinterpret_cast<const Stored*>(buffer + row * stride) + element;
+  if constexpr (has_scales<Stored>) {
+    const std::uint32_t n_scales = p.head_dim / kKvScaleBlock;
+    const auto* scales = reinterpret_cast<const std::uint16_t*>(buffer + scales_offset_bytes(p));
+    return {elements, stride, scales + row * n_scales + element / kKvScaleBlock, n_scales};
+  } else {
+    return {elements, stride / static_cast<std::uint32_t>(sizeof(Stored))};
+  }
+}
+
+/// A scale, and how codes are multiplied by it. The result has the bits of kv_value: byte c + 128
+/// of a code c becomes the float 2^15 + 128 + c, and its offset times d (9 bits times 11) is exact,
+/// so that the fma rounds nothing. An infinite d gives NaN, because its codes are 0.
+struct CodeScale {
+  float d;
+  float offset;
+
+  __device__ explicit CodeScale(std::uint16_t half)
+      : d(half_value(half)), offset(32896.0F * half_value(half)) {}
+  /// The value of code i of a word of four, whose bytes are code + 128.
+  __device__ float value(std::uint32_t codes, std::uint32_t i) const {
+    const std::uint32_t shifted = __byte_perm(codes, 0x47000000u, 0x7504u | i << 4);
+    return fmaf(__uint_as_float(shifted), d, -offset);
+  }
+};
+
+__device__ __forceinline__ void load_octet(const float* from, float (&out)[8]) {
+  const float4 low = reinterpret_cast<const float4*>(from)[0];
+  const float4 high = reinterpret_cast<const float4*>(from)[1];
+  const float all[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+  for (std::uint32_t i = 0; i < 8; ++i) out[i] = all[i];
+}
+/// Loads elements 8·octet … + 7 of the first row as floats.
+__device__ __forceinline__ void load_octet(const KvRows<std::uint16_t>& row, std::uint32_t octet,
+                                           float (&out)[8]) {
+  const uint4 words = *reinterpret_cast<const uint4*>(row.elements + 8 * octet);
+  const std::uint32_t pairs[4] = {words.x, words.y, words.z, words.w};
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    out[2 * i] = half_value(static_cast<std::uint16_t>(pairs[i] & 0xffffu));
+    out[2 * i + 1] = half_value(static_cast<std::uint16_t>(pairs[i] >> 16));
+  }
+}
+__device__ __forceinline__ void load_octet(const KvRows<float>& row, std::uint32_t octet,
+                                           float (&out)[8]) {
+  load_octet(row.elements + 8 * octet, out);
+}
+__device__ __forceinline__ void load_octet(const KvRows<std::int8_t>& row, std::uint32_t octet,
+                                           float (&out)[8]) {
+  const uint2 words = *reinterpret_cast<const uint2*>(row.elements + 8 * octet);
+  const CodeScale scale(row.scales[octet * 8 / kKvScaleBlock]);
+#pragma unroll
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    out[i] = scale.value(words.x ^ 0x80808080u, i);
+    out[4 + i] = scale.value(words.y ^ 0x80808080u, i);
+  }
+}
+
+/// Loads the first two elements of row i as floats.
+__device__ __forceinline__ float2 load_pair(const KvRows<std::uint16_t>& rows, std::uint32_t i) {
+  const std::uint32_t both =
+      *reinterpret_cast<const std::uint32_t*>(rows.elements + i * rows.stride);
+  return {half_value(static_cast<std::uint16_t>(both & 0xffffu)),
+          half_value(static_cast<std::uint16_t>(both >> 16))};
+}
+__device__ __forceinline__ float2 load_pair(const KvRows<float>& rows, std::uint32_t i) {
+  return *reinterpret_cast<const float2*>(rows.elements + i * rows.stride);
+}
+__device__ __forceinline__ float2 load_pair(const KvRows<std::int8_t>& rows, std::uint32_t i) {
+  const std::uint32_t both =
+      *reinterpret_cast<const std::uint16_t*>(rows.elements + i * rows.stride) ^ 0x8080u;
+  const CodeScale scale(rows.scales[i * rows.n_scales]);
+  return {scale.value(both, 0), scale.value(both, 1)};
+}
+
+/// A range of keys or values for load_kv_tile.
+struct KvSpan {
+  std::uint32_t plane;  ///< 0 keys, 1 values
+  std::uint32_t first;  ///< Relative to the partition.
+  std::uint32_t count;
+};
+
+__device__ __forceinline__ std::uint64_t kv_row(const AttentionParams& p,
+                                                const std::uint64_t* blocks, const KvSpan& span,
+                                                std::uint32_t i, std::uint32_t row_bytes) {
+  const std::uint32_t position = span.first + i;
+  return blocks[position / KvLayout::kBlockTokens] + span.plane * p.kv.plane_bytes +
+         position % KvLayout::kBlockTokens * row_bytes;
+}
+
+/// Copies rows of whole octets asynchronously, 16 bytes at a time.
+template <class Stored>
+__device__ __forceinline__ void load_kv_words(const AttentionParams& p, const std::uint64_t* blocks,
+                                              const KvSpan& span, std::byte* to) {
+  const std::uint32_t row_bytes = p.head_dim * static_cast<std::uint32_t>(sizeof(Stored));
+  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, kStoredAs<Stored>);
+  const std::uint32_t words = row_bytes / 16;
+  std::uint32_t i = threadIdx.x / words;
+  std::uint32_t word = threadIdx.x % words;
+  while (i < span.count) {
+    const std::uint64_t from = kv_row(p, blocks, span, i, row_bytes) + 16 * word;
+    copy_async_16(to + i * stride + 16 * word, reinterpret_cast<const void*>(from));
+    i += blockDim.x / words;
+    word += blockDim.x % words;
+    if (word >= words) {
+      word -= words;
+      ++i;
+    }
+  }
+}
+
+/// Copies rows of any length, padded with zeros.
+template <class Stored>
+__device__ __forceinline__ void load_kv_elements(const AttentionParams& p,
+                                                 const std::uint64_t* blocks, const KvSpan& span,
+                                                 std::byte* to) {
+  const std::uint32_t row_bytes = p.head_dim * static_cast<std::uint32_t>(sizeof(Stored));
+  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, kStoredAs<Stored>);
+  const std::uint32_t width = 8 * octets(p.head_dim);
+  for (std::uint32_t at = threadIdx.x; at < span.count * width; at += blockDim.x) {
+    const std::uint32_t i = at / width;
+    const std::uint32_t d = at % width;
+    const auto* from = reinterpret_cast<const Stored*>(kv_row(p, blocks, span, i, row_bytes));
+    reinterpret_cast<Stored*>(to + i * stride)[d] = d < p.head_dim ? from[d] : Stored{};
+  }
+}
+
+/// Copies the scales of all rows of the span, and of later rows up to a multiple of eight: those of
+/// eight rows are whole words, in a block and here, and such a group is in one block.
+__device__ __forceinline__ void load_kv_scales(const AttentionParams& p,
+                                               const std::uint64_t* blocks, const KvSpan& span,
+                                               std::byte* to) {
+  constexpr std::uint32_t kRows = 8;
+  const std::uint32_t row_bytes = kv_scales_bytes(p.head_dim, KvType::Q8_0);
+  const std::uint32_t words = kRows * row_bytes / 16;
+  const std::uint32_t count = (span.count + kRows - 1) / kRows * words;
+  for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+    const std::uint64_t scales = kv_row(p, blocks, span, i / words * kRows, row_bytes) +
+                                 std::uint64_t{KvLayout::kBlockTokens} * p.head_dim;
+    copy_async_16(to + 16 * i, reinterpret_cast<const void*>(scales + i % words * 16));
+  }
+}
+
+/// Fills a buffer.
+template <class Stored>
+__device__ __forceinline__ void load_kv_tile(const AttentionParams& p, const std::uint64_t* blocks,
+                                             const KvSpan& span, std::byte* to) {
+  if constexpr (has_scales<Stored>) {
+    load_kv_words<Stored>(p, blocks, span, to);
+    load_kv_scales(p, blocks, span, to + scales_offset_bytes(p));
+  } else if (p.head_dim % 8 == 0) {
+    load_kv_words<Stored>(p, blocks, span, to);
+  } else {
+    load_kv_elements<Stored>(p, blocks, span, to);
+  }
+}
+
+}  // namespace leasehold::device
