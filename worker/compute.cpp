@@ -39,8 +39,7 @@ bool is_cuda_device(const std::string& device) {
   return device.starts_with("cuda:");
 }
 
-/// What needs a CPU. Errors: BadRequest; DeviceUnsupported when the card cannot store keys and
-/// values as requested.
+/// What needs a CPU. Errors: BadRequest.
 Result<void> check_lent_card(const WorkerOptions& options, const Attachment& lent) {
   if (options.backend != BackendChoice::Auto) {
     return fail(
@@ -48,12 +47,6 @@ Result<void> check_lent_card(const WorkerOptions& options, const Attachment& len
         fmt::format("--backend selects a CPU backend, but the broker lends memory of {}; omit "
                     "--backend",
                     lent.device));
-  }
-  if (options.kv_type == KvType::Q8_0) {
-    return fail(Errc::DeviceUnsupported,
-                fmt::format("--kv-type q8_0 needs a CPU, but the broker lends memory of {}; use "
-                            "--kv-type f16",
-                            lent.device));
   }
   if (options.mlock) {
     return fail(Errc::BadRequest,

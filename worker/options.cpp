@@ -124,8 +124,8 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
       ->check(CLI::IsMember({"auto", "off"}))
       ->capture_default_str();
   app.add_option("--kv-type", raw.kv_type,
-                 "Element type of the KV cache; q8_0 rounds keys and values, takes about half the "
-                 "memory of f16, and needs a CPU")
+                 "Element type of the KV cache; q8_0 rounds keys and values and takes about half "
+                 "the memory of f16")
       ->check(CLI::IsMember(kv_type_names()))
       ->capture_default_str();
   app.add_option("--arithmetic", raw.arithmetic,

@@ -54,12 +54,22 @@ TEST_CASE("card bits: in int8 a family has the CPU's committed bits, with expert
     CHECK(digest_on_card(model.path(), Arithmetic::Int8, KvType::F16, chunking) == row.kv_f16);
 }
 
+TEST_CASE("card bits: in int8 keys and values in q8_0 have the CPU's committed bits") {
+  const ExpectedKvBits row =
+      GENERATE(from_range(std::begin(kExpectedKvQ8Bits), std::end(kExpectedKvQ8Bits)));
+  CAPTURE(row.model);
+  for (const Chunking chunking : {Chunking::Whole, Chunking::OneByOne})
+    CHECK(digest_on_card(matrix_model(row.model), Arithmetic::Int8, KvType::Q8_0, chunking) ==
+          row.int8);
+}
+
 TEST_CASE("card bits: in int8 batches, chunks, graphs and blocks in any order change no bit") {
+  constexpr KvType kTypes[] = {KvType::F16, KvType::F32, KvType::Q8_0};
   for (std::uint64_t i = 0; i < 8; ++i) {
     SeededRandom random(test_seed() * 1000 + i);
     CardModel card(exact(static_cast<GraphUse>(random.below(3))));
     Variant variant{.placement = &card,
-                    .kv_type = random.below(2) == 0 ? KvType::F16 : KvType::F32,
+                    .kv_type = kTypes[i % std::size(kTypes)],
                     .arithmetic = Arithmetic::Int8,
                     .batch = static_cast<std::uint32_t>(1 + random.below(6)),
                     .chunking = static_cast<Chunking>(random.below(4)),
@@ -79,6 +89,12 @@ TEST_CASE("card bits: in f32 a model of any type has the CPU's committed bits") 
   CAPTURE(name);
   CHECK(digest_on_card(matrix_model(name), Arithmetic::F32, KvType::F16, Chunking::Whole) ==
         row->kv_f16);
+}
+
+TEST_CASE("card bits: in f32 keys and values in q8_0 have the CPU's committed bits") {
+  const ExpectedKvBits& row = kExpectedKvQ8Bits[0];
+  CHECK(digest_on_card(matrix_model(row.model), Arithmetic::F32, KvType::Q8_0, Chunking::Whole) ==
+        row.f32);
 }
 
 TEST_CASE("card bits: decode steps of one row in int8 are replayed as graphs") {

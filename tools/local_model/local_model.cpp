@@ -220,8 +220,6 @@ Result<std::unique_ptr<LocalModel>> LocalModel::load(LocalOptions options) {
   ModelConfig config = TRY(read_config(file));
   if (options.modify_config) options.modify_config(config);
   TRY(kv_layout_of(config, options.kv_type));
-  if (options.placement != nullptr && options.kv_type == KvType::Q8_0)
-    return fail(Errc::DeviceUnsupported, "a card cannot store keys and values as q8_0; use f16");
   LeaseTable table = TRY(LeaseTable::create(kSlots));
   table.grant(kEngineLease, {});
   UniqueFd table_fd = TRY(table.reader_fd());

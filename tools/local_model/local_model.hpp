@@ -66,7 +66,7 @@ struct LocalRow {
 class LocalModel {
  public:
   /// Errors: those of reading the model and of kv_layout_of; OutOfMemory; SystemError for a SIMD
-  /// path that the CPU lacks; DeviceUnsupported for Q8_0 keys on a card.
+  /// path that the CPU lacks.
   static Result<std::unique_ptr<LocalModel>> load(LocalOptions options);
   ~LocalModel();
 

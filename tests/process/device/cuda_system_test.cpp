@@ -30,6 +30,18 @@ SystemSpec on_card(std::vector<std::string> worker_arguments = {}) {
           .worker_arguments = std::move(worker_arguments)};
 }
 
+/// The heads of the bundled model are too narrow for q8_0.
+SystemSpec with_wide_heads(SystemSpec spec) {
+  spec.start_worker = false;
+  spec.model_name = "wide.gguf";
+  return spec;
+}
+void start_with_wide_heads(System& system) {
+  std::filesystem::copy_file(test_data_path("models/kq-llama-q4_k_m.gguf"),
+                             system.directory() / "wide.gguf");
+  system.start_ready_worker("w1");
+}
+
 void admit_all(System& system) {
   for (const char* tenant : {"ann", "bob", "cat"}) system.admit(tenant);
 }
@@ -160,11 +172,17 @@ TEST_CASE("on a card: blocks move to host memory and back, unless the driver reg
 
 TEST_CASE("on a card: a text in int8 goes on on a CPU and back, and every token is the same") {
   constexpr std::uint32_t kTokens = 40;
-  System card(on_card({"--arithmetic", "int8"}));
-  System cpu({.worker_arguments = {"--arithmetic", "int8", "--threads", "2"}});
+  const auto [kv_type, announced] =
+      GENERATE(std::pair<std::string, std::string>{"f16", "int8"},
+               std::pair<std::string, std::string>{"q8_0", "int8+q8_0"});
+  CAPTURE(kv_type);
+  System card(with_wide_heads(on_card({"--arithmetic", "int8", "--kv-type", kv_type})));
+  System cpu(with_wide_heads(
+      {.worker_arguments = {"--arithmetic", "int8", "--kv-type", kv_type, "--threads", "2"}}));
   for (System* system : {&card, &cpu}) {
+    start_with_wide_heads(*system);
     admit_all(*system);
-    CHECK(system->view().workers().value().at(0).arithmetic == "int8");
+    CHECK(system->view().workers().value().at(0).arithmetic == announced);
   }
   using Tokens = std::vector<std::int32_t>;
   const auto text_on = [](System& system, std::uint32_t end, Tokens begun = {}) {
@@ -196,15 +214,12 @@ TEST_CASE("on a CPU: a worker that requests halves fails with a hint") {
   CHECK(system.worker_log().find("--arithmetic f16 needs a card") != std::string::npos);
 }
 
-TEST_CASE("on a card: a worker that requests keys in q8_0 fails with a hint") {
+TEST_CASE("on a card: a worker that requests q8_0 for heads of 16 elements fails with a hint") {
   SystemSpec spec = on_card({"--kv-type", "q8_0"});
   spec.start_worker = false;
-  spec.model_name = "wide.gguf";  // the heads of the bundled model are too narrow
   System system(std::move(spec));
-  std::filesystem::copy_file(test_data_path("models/kq-llama-q4_k_m.gguf"),
-                             system.directory() / "wide.gguf");
   system.start_worker("w1");
-  CHECK(exit_status_of(system.worker()) == exit_code(Errc::DeviceUnsupported));
+  CHECK(exit_status_of(system.worker()) == exit_code(Errc::BadRequest));
   CHECK(system.worker_log().find("use --kv-type f16") != std::string::npos);
 }
 
