@@ -21,15 +21,16 @@ using Json = nlohmann::json;
 
 constexpr auto kTimeout = std::chrono::minutes(20);
 
-/// A folder for the report, and one with the smallest model.
+/// A folder for the report, and one with the smallest model and one with wide heads.
 struct Folders {
   fs::path root = fs::temp_directory_path() / ("leasehold-gpu-check-" + std::to_string(::getpid()));
   Folders() {
     fs::create_directories(root / "models");
-    for (const char* ending : {".gguf", ".json"}) {
-      const std::string name = std::string("stories260K-q8_0") + ending;
-      fs::copy_file(test_data_path("models/" + name), root / "models" / name);
-    }
+    for (const char* model : {"stories260K-q8_0", "kq-llama-q4_k_m"})
+      for (const char* ending : {".gguf", ".json"}) {
+        const std::string name = std::string(model) + ending;
+        fs::copy_file(test_data_path("models/" + name), root / "models" / name);
+      }
   }
   ~Folders() { fs::remove_all(root); }
 
@@ -85,6 +86,9 @@ void check_answers(const Json& answers) {
   CHECK(bits.at("int8").at(0).at("model") == "stories260K-q8_0");
   for (const char* way : {"single", "graphs", "prompt"})
     CHECK(bits.at("int8").at(0).at("differing").at(way) == 0);
+  CHECK(bits.at("q8_0_keys").at("model") == "kq-llama-q4_k_m");
+  for (const char* way : {"single", "graphs", "prompt"})
+    CHECK(bits.at("q8_0_keys").at("differing").at(way) == 0);
   const Json kills = answers.at(1).at("numbers").at("kills_in_kernel");
   CHECK(kills.at("in_kernel") == 2);
   CHECK(kills.at("words_after") == 0);
@@ -101,7 +105,9 @@ void check_answers(const Json& answers) {
   CHECK(answers.at(3).at("numbers").at("matmul").size() == 44);
   for (const Json& one : answers.at(3).at("numbers").at("matmul")) CHECK(one.at("gb_per_s") > 0);
   const Json speed = answers.at(4).at("numbers");
-  CHECK(speed.at("decode").size() == 8);  // two batches, three ways in f16, one in int8
+  // Two batches: three ways in f16, one in int8, one in int8 with keys in q8_0.
+  CHECK(speed.at("decode").size() == 10);
+  CHECK(speed.at("decode").back().at("arithmetic") == "int8+q8_0");
   for (const Json& one : speed.at("decode")) CHECK(one.at("share_of_floor") > 0);
   for (const Json& one : speed.at("prefill")) CHECK(one.at("share_of_rate") > 0);
 }

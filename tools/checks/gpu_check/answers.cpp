@@ -18,8 +18,8 @@ const std::array<Question, 5>& questions() {
   static const std::array<Question, 5> kQuestions{{
       {"bits equal to the CPU's",
        "bits",
-       {"/bits/int8", "/bits/logits", "/bits/differing/single", "/bits/differing/graphs",
-        "/bits/differing/prompt"}},
+       {"/bits/int8", "/bits/q8_0_keys", "/bits/logits", "/bits/differing/single",
+        "/bits/differing/graphs", "/bits/differing/prompt"}},
       {"kills during kernels", "kills", {"/kills_in_kernel"}},
       {"four clocks with graphs",
        "clocks",

@@ -8,6 +8,7 @@
 #include "kernels/cuda/device/bench_params.hpp"
 #include "tools/checks/bench/poll_cost.hpp"
 #include "tools/checks/gpu_check/bench_cases.hpp"
+#include "worker/model/kv_type.hpp"
 
 namespace leasehold::gpu_check {
 namespace {
@@ -45,9 +46,13 @@ Result<double> measure_multiply(const Settings& settings, Card& card) {
 }
 
 /// Minimum number of bytes that a decode step reads: the weights and the KV of its sequences.
-double floor_bytes(const BenchCase& one, std::uint32_t batch) {
+double floor_bytes(const BenchCase& one, KvType kv_type, std::uint32_t batch) {
+  const KvLayout layout{.n_layers = one.shape.layers,
+                        .n_kv_heads = one.shape.kv_heads,
+                        .head_dim = one.shape.head_dim(),
+                        .type = kv_type};
   const double kept_each =
-      2.0 * sizeof(std::uint16_t) * one.shape.kv_width() * one.shape.layers * one.context;
+      static_cast<double>(layout.block_size_bytes()) / KvLayout::kBlockTokens * one.context;
   return static_cast<double>(one.file.read_each_step_bytes) + batch * kept_each;
 }
 
@@ -96,48 +101,49 @@ Result<StepTime> time_step(const BenchCase& one, BenchModel& model, cuda::GraphU
   return StepTime{seconds, static_cast<double>(units)};
 }
 
-Result<StepTimes> time_steps(Card& card, const BenchCase& one, Arithmetic arithmetic,
-                             cuda::GraphUse graphs) {
+/// How a model decodes.
+struct StepMode {
+  Arithmetic arithmetic = Arithmetic::F16;
+  cuda::GraphUse graphs = cuda::GraphUse::Gated;
+  KvType kv_type = KvType::F16;
+};
+
+Result<StepTimes> time_steps(Card& card, const BenchCase& one, const StepMode& mode) {
   LocalOptions options = one.options(one.batches.back());
-  options.arithmetic = arithmetic;
-  const auto model = TRY(
-      BenchModel::load(card, {.rows = rows_of(arithmetic), .graphs = graphs}, std::move(options)));
+  options.arithmetic = mode.arithmetic;
+  options.kv_type = mode.kv_type;
+  const auto model = TRY(BenchModel::load(
+      card, {.rows = rows_of(mode.arithmetic), .graphs = mode.graphs}, std::move(options)));
   StepTimes times;
   for (const std::uint32_t batch : one.batches)
-    times[batch] = TRY(time_step(one, *model, graphs, batch));
+    times[batch] = TRY(time_step(one, *model, mode.graphs, batch));
   return times;
 }
 
-/// How a model decodes, and how long that takes.
-struct TimedSteps {
-  Arithmetic arithmetic = Arithmetic::F16;
-  cuda::GraphUse graphs = cuda::GraphUse::Gated;
-  StepTimes times;
-};
-
 void report_steps(StageReport& report, const BenchCase& one, const Rates& rates,
-                  const TimedSteps& timed) {
-  const auto& [arithmetic, graphs, times] = timed;
+                  const StepMode& mode, const StepTimes& times) {
+  const auto& [arithmetic, graphs, kv_type] = mode;
+  const std::string announced = announced_arithmetic(arithmetic, kv_type);
   for (const auto& [batch, time] : times) {
     const double seconds = time.seconds;
-    const double share = floor_bytes(one, batch) / rates.copy_bytes_per_s / seconds;
+    const double share = floor_bytes(one, kv_type, batch) / rates.copy_bytes_per_s / seconds;
     const double wanted = batch == 1 ? kShareOfFloorAlone : kShareOfFloorTogether;
     const bool has_target = one.has_targets && arithmetic == Arithmetic::F16 &&
                             graphs == cuda::GraphUse::Gated && (batch == 1 || batch == 32);
     report.numbers()["decode"].push_back({{"model", one.title},
-                                          {"arithmetic", name(arithmetic)},
+                                          {"arithmetic", announced},
                                           {"mode", name(graphs)},
                                           {"batch", batch},
                                           {"context", one.context},
                                           {"step_us", seconds * 1e6},
                                           {"tokens_per_s", batch / seconds},
                                           {"share_of_floor", share}});
-    report.add({.what = fmt::format("{} in {}, batch {}, {}", one.title, name(arithmetic), batch,
-                                    name(graphs)),
-                .measured = fmt::format("{:.0f} tokens/s, step {:.0f} us, {:.0f} % of the floor",
-                                        batch / seconds, seconds * 1e6, share * 100),
-                .target = has_target ? fmt::format(">= {:.0f} %", wanted * 100) : std::string(),
-                .verdict = against_target(has_target, share >= wanted)});
+    report.add(
+        {.what = fmt::format("{} in {}, batch {}, {}", one.title, announced, batch, name(graphs)),
+         .measured = fmt::format("{:.0f} tokens/s, step {:.0f} us, {:.0f} % of the floor",
+                                 batch / seconds, seconds * 1e6, share * 100),
+         .target = has_target ? fmt::format(">= {:.0f} %", wanted * 100) : std::string(),
+         .verdict = against_target(has_target, share >= wanted)});
   }
 }
 
@@ -198,13 +204,14 @@ Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
   using cuda::GraphUse;
   std::map<GraphUse, StepTimes> times;
   for (const GraphUse graphs : {GraphUse::Gated, GraphUse::Plain, GraphUse::None}) {
-    times[graphs] = TRY(time_steps(card, one, Arithmetic::F16, graphs));
-    report_steps(report, one, rates, {Arithmetic::F16, graphs, times[graphs]});
+    const StepMode mode{.graphs = graphs};
+    times[graphs] = TRY(time_steps(card, one, mode));
+    report_steps(report, one, rates, mode, times[graphs]);
   }
-  if (one.is_quantised) {
-    report_steps(report, one, rates,
-                 {Arithmetic::Int8, GraphUse::Gated,
-                  TRY(time_steps(card, one, Arithmetic::Int8, GraphUse::Gated))});
+  for (const KvType kv_type : {KvType::F16, KvType::Q8_0}) {
+    if (!one.is_quantised) continue;
+    const StepMode mode{.arithmetic = Arithmetic::Int8, .kv_type = kv_type};
+    report_steps(report, one, rates, mode, TRY(time_steps(card, one, mode)));
   }
   report_gate_cost(report, one, rates, times);
   return {};
