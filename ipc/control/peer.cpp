@@ -133,6 +133,10 @@ void SocketPeer::process_after(Duration wait, Line line) {
 
 /// False while another thread parses the line; the peer goes on when that has ended.
 bool SocketPeer::parse(Line line) {
+  if (handlers_.on_line && line.fds.empty() && handlers_.on_line(line.text)) {
+    malformed_lines_ = 0;
+    return true;
+  }
   if (!handlers_.long_lines || line.text.size() <= kShortLineBytes) {
     take(parse_line(line.text, limits_), std::move(line.fds));
     return true;
@@ -256,6 +260,12 @@ void SocketPeer::notify(const std::string& method, Payload params) {
   // Close the connection: the receiver notices that, but would not notice a missing notification.
   if (!fits(line, params)) return begin_close(too_large(line, params));
   send(std::move(line), std::move(params.fds));
+}
+
+void SocketPeer::notify_line(std::string line) {
+  if (state_ != State::Open) return;
+  if (!fits(line, {})) return begin_close(too_large(line, {}));
+  send(std::move(line), {});
 }
 
 // ---------------------------------------------------------------- send

@@ -86,6 +86,9 @@ class Peer : public std::enable_shared_from_this<Peer> {
     std::function<void(const std::string& method, Payload params, Responder respond)> on_call;
     /// A notification from the other end.
     std::function<void(const std::string& method, Payload params)> on_notification;
+    /// Called with a line without descriptors before it is parsed. True takes the line, which then
+    /// is not parsed. Empty takes none.
+    std::function<bool(std::string_view line)> on_line = {};
     /// Called once when the connection has ended, after all pending calls got ConnectionLost.
     std::function<void(const Error& why)> on_closed;
     /// Returns how long a line of this weight waits before it is parsed. Called once per line, also
@@ -116,6 +119,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
                     Duration timeout = Duration::zero()) = 0;
 
   virtual void notify(const std::string& method, Payload params) = 0;
+  /// Sends a whole notification without descriptors, with its newline.
+  virtual void notify_line(std::string line) = 0;
 
   /// They hold from now on, also for a line that has partly arrived.
   virtual void set_limits(const Limits& limits) = 0;

@@ -30,6 +30,7 @@ class SocketPeer final : public Peer {
   void call(const std::string& method, Payload params, ReplyHandler on_reply,
             Duration timeout) override;
   void notify(const std::string& method, Payload params) override;
+  void notify_line(std::string line) override;
   void set_limits(const Limits& limits) override;
   std::size_t queued_bytes() const override { return outbox_.cost_bytes(); }
   void set_queue_meter(std::shared_ptr<QueueMeter> meter) override {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ipc/control/token_line.hpp"
 #include "tools/client/parse_message.hpp"
 
 namespace leasehold::client {
@@ -22,6 +23,10 @@ Result<std::shared_ptr<WorkerStream>> WorkerStream::open(boost::asio::io_context
   on.on_notification = [weak = std::weak_ptr(self)](const std::string& method,
                                                     const control::Payload& params) {
     if (const auto stream = weak.lock()) stream->take_notification(method, params.body);
+  };
+  on.on_line = [weak = std::weak_ptr(self)](std::string_view line) {
+    const auto stream = weak.lock();
+    return stream && stream->take_line(line);
   };
   on.on_closed = [weak = std::weak_ptr(self)](const Error& why) {
     const auto stream = weak.lock();
@@ -81,12 +86,21 @@ void WorkerStream::accepted(Result<control::Payload> reply) {
   if (is_ours(generating->request)) handlers_.on_submitted(*generating);
 }
 
+/// Takes most tokens; take_notification takes the others.
+bool WorkerStream::take_line(std::string_view line) {
+  if (!peer_) return false;
+  auto token = control::read_token_line(line, request_);
+  if (!token) return false;
+  handlers_.on_token(*std::move(token));
+  return true;
+}
+
 void WorkerStream::take_notification(const std::string& method, const control::Json& body) {
   if (!peer_) return;
   if (method == wire::TokenEmitted::kMethod) {
-    const auto token = parse_message<wire::TokenEmitted>(body);
+    auto token = parse_message<wire::TokenEmitted>(body);
     if (!token) return failed(token.error());
-    if (is_ours(token->request)) handlers_.on_token(*token);
+    if (is_ours(token->request)) handlers_.on_token(*std::move(token));
   } else if (method == wire::RequestPreempted::kMethod && handlers_.on_preempted) {
     const auto preempted = parse_message<wire::RequestPreempted>(body);
     if (!preempted) return failed(preempted.error());

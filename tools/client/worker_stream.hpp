@@ -22,7 +22,7 @@ class WorkerStream : public std::enable_shared_from_this<WorkerStream> {
   /// and last. None is called after `close()` or from within `open()`.
   struct Handlers {
     std::function<void(const wire::RequestSubmitted&)> on_submitted;
-    std::function<void(const wire::TokenEmitted&)> on_token;
+    std::function<void(wire::TokenEmitted)> on_token;
     std::function<void(const wire::RequestPreempted&)> on_preempted = nullptr;  ///< Null: ignored.
     std::function<void(const wire::RequestCompleted&)> on_completed;
     /// The worker's refusal; MalformedMessage; TimedOut when the worker does not accept the request
@@ -55,6 +55,7 @@ class WorkerStream : public std::enable_shared_from_this<WorkerStream> {
   void submit(const wire::RequestSubmit& generate);
   void resume(const wire::RequestSubmit& generate);
   void accepted(Result<control::Payload> reply);
+  bool take_line(std::string_view line);
   void take_notification(const std::string& method, const control::Json& body);
   void complete(const wire::RequestCompleted& completed);
   void failed(const Error& error);

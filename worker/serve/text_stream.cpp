@@ -1,5 +1,7 @@
 #include "worker/serve/text_stream.hpp"
 
+#include "ipc/control/token_line.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -38,7 +40,10 @@ wire::TokenEmitted TextStream::send_token(const Token& token) {
     for (const TokenLogprob& top : token.logprobs->top)
       message.top_logprobs.push_back({top.token, top.logprob});
   }
-  notify(message);
+  auto line = control::token_line(message);
+  const auto peer = line ? peer_.lock() : nullptr;
+  if (peer) peer->notify_line(*std::move(line));
+  if (!line) notify(message);
   return message;
 }
 
