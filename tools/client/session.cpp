@@ -153,8 +153,8 @@ WorkerStream::Handlers TenantSession::stream_handlers() {
                 if (const auto self = weak.lock()) self->accepted(message);
               },
           .on_token =
-              [weak](const wire::TokenEmitted& message) {
-                if (const auto self = weak.lock()) self->take(message);
+              [weak](wire::TokenEmitted message) {
+                if (const auto self = weak.lock()) self->take(std::move(message));
               },
           .on_completed =
               [weak](const wire::RequestCompleted& message) {
@@ -197,13 +197,13 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   plan_replacement();
 }
 
-void TenantSession::take(const wire::TokenEmitted& token) {
+void TenantSession::take(wire::TokenEmitted token) {
   if (const auto taken = ledger_.take(token); !taken) {
     return finish({.error = taken.error()});
   }
   retry_counts_.note_token(timers_.now());
-  observer_(
-      TokenArrived{.lease = streamed_under_.value_or(holder_->lease()->lease), .token = token});
+  observer_(TokenArrived{.lease = streamed_under_.value_or(holder_->lease()->lease),
+                         .token = std::move(token)});
   fault_point(FaultSite::TenantTokenReceived);
 }
 

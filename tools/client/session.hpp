@@ -67,7 +67,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   enum class State { Idle, Acquiring, Connecting, Streaming, Rebinding, Releasing, Done };
   /// Called for every event, in order; `Ended` is the last. The observer must not call start(),
   /// cancel() or leave().
-  using Observer = std::function<void(const SessionEvent&)>;
+  using Observer = std::function<void(SessionEvent)>;
 
   /// Does not connect yet.
   static std::shared_ptr<TenantSession> create(boost::asio::io_context& io, Timers& timers,
@@ -101,7 +101,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void lease_revoked(const wire::LeaseRevoked& revoked);
   void submit();
   void accepted(const wire::RequestSubmitted& generating);
-  void take(const wire::TokenEmitted& token);
+  void take(wire::TokenEmitted token);
   void completed(wire::RequestCompleted completed);
   void submit_again_after_earlier(const Error& error);
   void lease_draining(const wire::LeaseDraining& notice);

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <ctime>
+#include <iterator>
 #include <utility>
 
 #include "worker/http/choice_text.hpp"
@@ -15,11 +18,8 @@ namespace {
 
 using boost::asio::awaitable;
 
-// GCC 12 destroys braced temporaries of a co_await expression twice, so answers are made by calls.
-
-Answer ok(std::string body) {
-  return {.body = std::move(body)};
-}
+/// Taken at once; then what they make is sent, and other connections have their turn.
+constexpr int kMaxEventsPerWrite = 64;
 
 /// While it exists, an answer counts as one that waits for a lease.
 class AwaitingLease {
@@ -44,12 +44,13 @@ class AnswerDriver {
   awaitable<void> run();
 
  private:
-  awaitable<std::optional<Generations::Event>> next();
-  awaitable<void> take(const Generations::Event& event);
-  awaitable<void> add(ChoicePart part, std::uint32_t position);
-  awaitable<void> end(std::uint32_t position);
-  awaitable<void> fail_with(const Error& error);
-  awaitable<void> write(ServerEvents events);
+  awaitable<void> await_events();
+  void take_waiting();
+  void take(const Generations::Event& event);
+  void add(ChoicePart part, std::uint32_t position);
+  void end(std::uint32_t position);
+  void fail_with(const Error& error);
+  awaitable<void> flush();
   std::function<void()> keep_lease() const;
   void stop_generating();
   Error unknown_event(std::uint32_t last) const;
@@ -74,8 +75,11 @@ class AnswerDriver {
   std::vector<char> is_counted_;   // its prompt
   std::vector<char> lacks_lease_;  // it generates nothing before it has another one
   std::size_t ended_ = 0;
-  bool has_events_ = false;
-  bool is_answered_ = false;
+  ServerEvents unsent_;
+  std::optional<Answer> answer_;  // in place of a stream; not sent yet
+  bool has_events_ = false;       // some were sent
+  bool is_answered_ = false;      // nothing follows what is not sent yet
+  bool is_whole_ = false;         // all choices have ended without an error
   UsageCount usage_;
 };
 
@@ -126,17 +130,31 @@ awaitable<void> AnswerDriver::run() {
       Generations::start(*shared_.deps.io, shared_.timers, std::move(configs), keep_lease());
   stream_.watch([generations = generations_] { generations->wake(); });
   while (goes_on()) {
-    const auto event = co_await next();
-    if (event) co_await take(*event);
-    if (!event) co_await stream_.probe();
+    co_await await_events();
+    if (generations_->take_wake()) co_await stream_.probe();
+    take_waiting();
+    co_await flush();
   }
   stop_generating();
 }
 
-awaitable<std::optional<Generations::Event>> AnswerDriver::next() {
+/// Lets other connections have their turn when events wait already.
+awaitable<void> AnswerDriver::await_events() {
+  if (generations_->has_waiting()) {
+    co_await boost::asio::post(*shared_.deps.io, boost::asio::use_awaitable);
+    co_return;
+  }
   const auto lacking = static_cast<std::size_t>(std::ranges::count(lacks_lease_, true));
   const AwaitingLease waiting(shared_, lacking > 0 && lacking + ended_ == texts_.size());
-  co_return co_await generations_->next();
+  co_await generations_->changed();
+}
+
+void AnswerDriver::take_waiting() {
+  for (int taken = 0; taken < kMaxEventsPerWrite && goes_on(); ++taken) {
+    const auto event = generations_->next();
+    if (!event) return;
+    take(*event);
+  }
 }
 
 /// A resumable request goes on without its client, and its key's lease with it.
@@ -194,55 +212,62 @@ void AnswerDriver::note_lease(const Generations::Event& event) {
     lacks_lease_[event.index] = false;
 }
 
-awaitable<void> AnswerDriver::take(const Generations::Event& event) {
+void AnswerDriver::take(const Generations::Event& event) {
   note_lease(event);
-  if (const auto held_back = note(event)) co_return co_await fail_with(*held_back);
+  if (const auto held_back = note(event)) return fail_with(*held_back);
   ChoiceText& text = texts_[event.index];
   if (const auto* token = std::get_if<client::TokenArrived>(&event.event))
-    co_await add(text.add(token->token), token->token.position);
+    return add(text.add(token->token), token->token.position);
   const auto* ended = std::get_if<client::Ended>(&event.event);
-  if (ended == nullptr) co_return;
-  if (const auto error = error_of(*ended)) co_return co_await fail_with(*error);
+  if (ended == nullptr) return;
+  if (const auto error = error_of(*ended)) return fail_with(*error);
   if (ids_ && ids_->is_beyond(ended->delivered_tokens))
-    co_return co_await fail_with(unknown_event(ended->delivered_tokens));
-  co_await add(text.end(ended->text, ended->reason), ended->delivered_tokens);
-  if (++ended_ == texts_.size()) co_await end(ended->delivered_tokens);
-}
-
-awaitable<void> AnswerDriver::write(ServerEvents events) {
-  if (!std::exchange(has_events_, true)) co_await stream_.begin_events();
-  for (ServerEvent& event : events) co_await stream_.write_event(std::move(event));
+    return fail_with(unknown_event(ended->delivered_tokens));
+  add(text.end(ended->text, ended->reason), ended->delivered_tokens);
+  if (++ended_ == texts_.size()) end(ended->delivered_tokens);
 }
 
 /// The text of a client that returns is generated or read from its beginning, and the events that
 /// it has are not sent.
-awaitable<void> AnswerDriver::add(ChoicePart part, std::uint32_t position) {
+void AnswerDriver::add(ChoicePart part, std::uint32_t position) {
   ServerEvents events = writer_->add(std::move(part), usage_);
   if (ids_) ids_->number(position, events);
-  if (!events.empty()) co_await write(std::move(events));
+  std::ranges::move(events, std::back_inserter(unsent_));
 }
 
-awaitable<void> AnswerDriver::end(std::uint32_t position) {
-  is_answered_ = true;
-  if (is_stream_) {
-    ServerEvents events = writer_->end(usage_);
-    if (ids_) ids_->number(position, events);
-    co_await write(std::move(events));
-    co_await stream_.end_events();
-  } else {
-    co_await stream_.send(ok(writer_->whole(usage_)));
+void AnswerDriver::end(std::uint32_t position) {
+  is_answered_ = is_whole_ = true;
+  if (!is_stream_) {
+    answer_ = Answer{.body = writer_->whole(usage_)};
+    return;
   }
-  // A client that left before the end was written may come back for it.
-  if (request_.submit.resumable && !stream_.is_gone())
-    shared_.leases->finished(caller_.tenant, request_.submit.request_id);
+  ServerEvents events = writer_->end(usage_);
+  if (ids_) ids_->number(position, events);
+  std::ranges::move(events, std::back_inserter(unsent_));
 }
 
 /// Ends the answer; the other choices end with it.
-awaitable<void> AnswerDriver::fail_with(const Error& error) {
+void AnswerDriver::fail_with(const Error& error) {
   is_answered_ = true;
-  if (!has_events_) co_return co_await stream_.send(refusal(error));
-  co_await write(writer_->failed(error));
-  co_await stream_.end_events();
+  if (!has_events_ && unsent_.empty()) {
+    answer_ = refusal(error);
+    return;
+  }
+  std::ranges::move(writer_->failed(error), std::back_inserter(unsent_));
+}
+
+awaitable<void> AnswerDriver::flush() {
+  if (answer_) co_await stream_.send(*std::move(answer_));
+  if (!answer_ && (is_answered_ || !unsent_.empty())) {
+    has_events_ = true;
+    const auto follows = is_answered_ ? HttpStream::Follows::Nothing : HttpStream::Follows::More;
+    // GCC 12 destroys braced temporaries of a co_await expression twice.
+    ServerEvents events = std::exchange(unsent_, {});
+    co_await stream_.write_events(std::move(events), follows);
+  }
+  // A client that left before the end was written may come back for it.
+  if (is_whole_ && request_.submit.resumable && !stream_.is_gone())
+    shared_.leases->finished(caller_.tenant, request_.submit.request_id);
 }
 
 awaitable<void> drive(Shared& shared, const Caller& caller, ApiRequest request,

@@ -21,7 +21,7 @@ std::shared_ptr<Generations> Generations::start(asio::io_context& io, client::Ti
   for (std::size_t i = 0; i < configs.size(); ++i) {
     self->sessions_.push_back(client::TenantSession::create(
         io, timers, std::move(configs[i]),
-        [self, i](const client::SessionEvent& event) { self->take(i, event); }));
+        [self, i](client::SessionEvent event) { self->take(i, std::move(event)); }));
   }
   // A session that cannot connect ends within this call.
   for (std::size_t i = 0; i < self->sessions_.size(); ++i)
@@ -29,9 +29,9 @@ std::shared_ptr<Generations> Generations::start(asio::io_context& io, client::Ti
   return self;
 }
 
-void Generations::take(std::size_t index, const client::SessionEvent& event) {
+void Generations::take(std::size_t index, client::SessionEvent event) {
   const bool is_end = std::holds_alternative<client::Ended>(event);
-  if (!unread_ || is_end) events_.push_back({index, event});
+  if (!unread_ || is_end) events_.push_back({index, std::move(event)});
   if (is_end) {
     // The session is in the middle of this call.
     asio::post(*io_, [ended = std::move(sessions_[index])] {});
@@ -47,15 +47,17 @@ void Generations::wake() {
   changed_.cancel();
 }
 
-asio::awaitable<std::optional<Generations::Event>> Generations::next() {
-  if (events_.empty() && !is_woken_) {
-    changed_.expires_at(asio::steady_timer::time_point::max());
-    co_await changed_.async_wait(asio::as_tuple(asio::use_awaitable));
-  }
-  if (std::exchange(is_woken_, false) || events_.empty()) co_return std::nullopt;
-  Event event = std::move(events_.front());
+std::optional<Generations::Event> Generations::next() {
+  if (events_.empty()) return std::nullopt;
+  std::optional<Event> event = std::move(events_.front());
   events_.pop_front();
-  co_return event;
+  return event;
+}
+
+asio::awaitable<void> Generations::changed() {
+  if (!events_.empty() || is_woken_) co_return;
+  changed_.expires_at(asio::steady_timer::time_point::max());
+  co_await changed_.async_wait(asio::as_tuple(asio::use_awaitable));
 }
 
 /// A client can come back for what it has not read of a resumable request.

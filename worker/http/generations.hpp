@@ -12,6 +12,8 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "tools/client/session.hpp"
@@ -33,10 +35,14 @@ class Generations : public std::enable_shared_from_this<Generations> {
                                             std::vector<client::SessionConfig> configs,
                                             std::function<void()> on_leave = nullptr);
 
-  /// The next event; the last one of a request is `Ended`. With nothing to take it waits until
-  /// there is one. Returns nothing once after `wake`, also while events wait.
-  boost::asio::awaitable<std::optional<Event>> next();
+  /// The next event that waits; the last one of a request is `Ended`.
+  std::optional<Event> next();
+  bool has_waiting() const { return !events_.empty(); }
+  /// Waits until an event waits or `wake` was called.
+  boost::asio::awaitable<void> changed();
   void wake();
+  /// True once after `wake`.
+  bool take_wake() { return std::exchange(is_woken_, false); }
   /// True when the requests were ended or left because the events were not taken.
   bool was_unread() const { return unread_; }
   /// Ends the requests within one unit. No further event need be taken.
@@ -47,16 +53,16 @@ class Generations : public std::enable_shared_from_this<Generations> {
  private:
   explicit Generations(boost::asio::io_context& io) : io_(&io), changed_(io) {}
   void end_unread();
-  void take(std::size_t index, const client::SessionEvent& event);
+  void take(std::size_t index, client::SessionEvent event);
 
   boost::asio::io_context* io_;
-  boost::asio::steady_timer changed_;  // expires never; cancelled to wake `next`
+  boost::asio::steady_timer changed_;  // expires never; cancelled to end `changed`
   std::deque<Event> events_;
   std::vector<std::shared_ptr<client::TenantSession>> sessions_;  // null once ended
   bool are_resumable_ = false;
   std::function<void()> on_leave_;
-  bool is_woken_ = false;  // the next call of `next` returns nothing
-  bool unread_ = false;    // too many events; only the ends follow
+  bool is_woken_ = false;
+  bool unread_ = false;  // too many events; only the ends follow
 };
 
 }  // namespace leasehold::http

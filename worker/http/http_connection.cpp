@@ -6,6 +6,7 @@
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/read.hpp>
+#include <iterator>
 #include <utility>
 
 #include "ipc/http/http_message.hpp"
@@ -24,6 +25,7 @@ constexpr auto kBodyTimeout = std::chrono::seconds(30);
 constexpr auto kWriteTimeout = std::chrono::seconds(30);
 
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
 // GCC 12 destroys braced temporaries of a co_await expression twice, so answers are made by calls.
 
@@ -35,6 +37,12 @@ bool comes_back(const Route& route, const Head& head) {
 Answer health(const Shared& shared) {
   if (shared.draining) return refusal(shared.deps.stopping);
   return {.body = R"({"status":"ok"})"};
+}
+
+void append_lines(const ServerEvent& event, std::string& out) {
+  if (!event.name.empty()) out.append("event: ").append(event.name).append("\n");
+  if (!event.id.empty()) out.append("id: ").append(event.id).append("\n");
+  out.append("data: ").append(event.data).append("\n\n");
 }
 
 /// A request of a route while it is served.
@@ -53,7 +61,10 @@ class BeastConnection final : public Connection, public HttpStream {
  public:
   BeastConnection(Socket socket, PeerAddress peer, Places::ConnectionId id,
                   std::shared_ptr<Shared> shared)
-      : stream_(std::move(socket)), peer_(std::move(peer)), id_(id), shared_(std::move(shared)) {}
+      : stream_(std::move(socket)), peer_(std::move(peer)), id_(id), shared_(std::move(shared)) {
+    beast::error_code ignored;
+    stream_.socket().non_blocking(true, ignored);
+  }
 
   awaitable<void> run() override;
   void close() override {
@@ -62,9 +73,7 @@ class BeastConnection final : public Connection, public HttpStream {
   }
 
   awaitable<void> send(Answer answer) override;
-  awaitable<void> begin_events() override;
-  awaitable<void> write_event(ServerEvent event) override;
-  awaitable<void> end_events() override;
+  awaitable<void> write_events(ServerEvents events, Follows follows) override;
   void watch(std::function<void()> on_change) override;
   awaitable<void> probe() override;
   bool is_gone() const override { return is_gone_; }
@@ -74,7 +83,9 @@ class BeastConnection final : public Connection, public HttpStream {
   awaitable<void> serve(Parser& parser, const Head& head);
   Result<void> note_client(const Head& head);
   awaitable<void> refuse(Answer answer);
-  std::string framed(std::string text) const;
+  std::string events_head() const;
+  void append_framed(std::string_view text, std::string& out) const;
+  std::size_t send_now(std::string_view text);
   awaitable<bool> write(std::string text);
   awaitable<bool> read_body(Parser& parser, const Head& head);
   void await_input();
@@ -187,8 +198,6 @@ awaitable<bool> BeastConnection::read_body(Parser& parser, const Head& head) {
 void BeastConnection::watch(std::function<void()> on_change) {
   on_change_ = std::move(on_change);
   ++watch_;
-  beast::error_code ignored;
-  stream_.socket().non_blocking(true, ignored);
   await_input();
   await_hangup();
 }
@@ -225,8 +234,8 @@ void BeastConnection::await_hangup() {
 awaitable<void> BeastConnection::probe() {
   if (!at_end_ || std::exchange(is_probed_, true)) co_return;
   if (!chunked_ && !has_events_) co_return leave();  // HTTP/1.0 has nothing before the answer
-  std::string text(kContinue);
-  if (has_events_) text = framed(":\n\n");
+  std::string text(has_events_ ? "" : kContinue);
+  if (has_events_) append_framed(":\n\n", text);
   co_await write(std::move(text));
 }
 
@@ -244,9 +253,21 @@ void BeastConnection::stop_watching() {
 
 // ---------------------------------------------------------------------------------------- writing
 
+/// Sends what the socket has room for.
+std::size_t BeastConnection::send_now(std::string_view text) {
+  beast::error_code error;
+  const std::size_t sent = stream_.socket().write_some(asio::buffer(text), error);
+  if (error && error != asio::error::would_block) is_gone_ = true;
+  return sent;
+}
+
+/// A client that reads leaves room for the whole text, which then needs no timer and no wait.
 awaitable<bool> BeastConnection::write(std::string text) {
+  const std::size_t sent = send_now(text);
+  if (is_gone_ || sent == text.size()) co_return !is_gone_;
   stream_.expires_after(kWriteTimeout);
-  const auto [error, written] = co_await asio::async_write(stream_, asio::buffer(text), kAwait);
+  const auto rest = asio::buffer(text) + sent;
+  const auto [error, written] = co_await asio::async_write(stream_, rest, kAwait);
   stream_.expires_never();
   if (error) is_gone_ = true;
   co_return !error;
@@ -263,27 +284,33 @@ awaitable<void> BeastConnection::send(Answer answer) {
   co_await write(text_of(answer, keep_alive_));
 }
 
-awaitable<void> BeastConnection::begin_events() {
-  has_events_ = true;
-  keep_alive_ = keep_alive_ && chunked_;
-  co_await write(fmt::format(
+std::string BeastConnection::events_head() const {
+  return fmt::format(
       "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n{}\r\n",
-      chunked_ ? "Transfer-Encoding: chunked\r\n" : "Connection: close\r\n"));
+      chunked_ ? "Transfer-Encoding: chunked\r\n" : "Connection: close\r\n");
 }
 
-std::string BeastConnection::framed(std::string text) const {
-  return chunked_ ? fmt::format("{:x}\r\n{}\r\n", text.size(), text) : text;
+void BeastConnection::append_framed(std::string_view text, std::string& out) const {
+  if (!chunked_) return void(out += text);
+  fmt::format_to(std::back_inserter(out), "{:x}\r\n", text.size());
+  out.append(text).append("\r\n");
 }
 
-awaitable<void> BeastConnection::write_event(ServerEvent event) {
-  const std::string name = event.name.empty() ? "" : fmt::format("event: {}\n", event.name);
-  const std::string id = event.id.empty() ? "" : fmt::format("id: {}\n", event.id);
-  co_await write(framed(fmt::format("{}{}data: {}\n\n", name, id, event.data)));
-}
-
-awaitable<void> BeastConnection::end_events() {
-  stop_watching();
-  if (chunked_) co_await write("0\r\n\r\n");
+awaitable<void> BeastConnection::write_events(ServerEvents events, Follows follows) {
+  if (follows == Follows::Nothing) stop_watching();
+  std::string text;
+  if (!std::exchange(has_events_, true)) {
+    keep_alive_ = keep_alive_ && chunked_;
+    text = events_head();
+  }
+  std::string one;
+  for (const ServerEvent& event : events) {
+    one.clear();
+    append_lines(event, one);
+    append_framed(one, text);
+  }
+  if (follows == Follows::Nothing && chunked_) text += kLastChunk;
+  co_await write(std::move(text));
 }
 
 }  // namespace

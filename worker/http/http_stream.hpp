@@ -17,10 +17,10 @@ class HttpStream {
   /// Sends a whole answer; once, and not together with events.
   virtual boost::asio::awaitable<void> send(Answer answer) = 0;
 
-  // A stream of events: begin once, then events, then end once.
-  virtual boost::asio::awaitable<void> begin_events() = 0;
-  virtual boost::asio::awaitable<void> write_event(ServerEvent event) = 0;
-  virtual boost::asio::awaitable<void> end_events() = 0;
+  enum class Follows { More, Nothing };
+  /// Sends events of a stream in one write; the head goes before the first ones. After Nothing the
+  /// stream has ended.
+  virtual boost::asio::awaitable<void> write_events(ServerEvents events, Follows follows) = 0;
 
   /// Calls `on_change` when the client leaves or shuts down its sending side, until the answer has
   /// been sent. What it sends meanwhile waits: it is the next request.

@@ -1,4 +1,5 @@
-// What is left of a resumable request whose client has gone before the end of its answer.
+// What an answer sends in one write, and what is left of a resumable request whose client has gone
+// before the end.
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -9,6 +10,7 @@
 #include "tests/support/tiny_tokenizer.hpp"
 #include "tests/unit/tools/tenant/fake_world.hpp"
 #include "worker/http/answer_driver.hpp"
+#include "worker/http/api_answer.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -20,21 +22,20 @@ struct FakeClient final : HttpStream {
     is_disconnected = leaves;
     co_return;
   }
-  awaitable<void> begin_events() override { co_return; }
-  awaitable<void> write_event(ServerEvent) override {
-    if (unread != nullptr) {
-      ++writes;
+  awaitable<void> write_events(ServerEvents events, Follows follows) override {
+    writes.push_back(std::move(events));
+    has_ended = follows == Follows::Nothing;
+    if (unread != nullptr)
       co_await unread->async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
-    }
   }
-  awaitable<void> end_events() override { co_return; }
   void watch(std::function<void()>) override {}
   awaitable<void> probe() override { co_return; }
   bool is_gone() const override { return is_disconnected; }
 
   bool leaves = false;                          // while the answer is sent
   boost::asio::steady_timer* unread = nullptr;  // a write waits for its end
-  int writes = 0;
+  std::vector<ServerEvents> writes;
+  bool has_ended = false;
   bool is_disconnected = false;
 };
 
@@ -112,7 +113,7 @@ TEST_CASE("http answer: it waits for a lease between two leases, and not while i
   world.run_until([&] { return shared.awaiting_lease == 0; });
 
   world.emit(0, 1);
-  world.run_until([&] { return reader.writes == 1; });
+  world.run_until([&] { return reader.writes.size() == 1; });
   world.broker.held = "lease.acquire";
   world.complete_revoked({1, 1});
   world.settle();
@@ -131,6 +132,51 @@ TEST_CASE("http answer: it waits for a lease between two leases, and not while i
           .to_json());
   world.run_until([&] { return is_over; });
   world.settle();
+}
+
+TEST_CASE("http answer: what came during a write is sent in one, an error after its tokens") {
+  client::World world;
+  const Tokenizer tokenizer = testing::tiny_tokenizer();
+  Shared shared(dependencies(world, tokenizer));
+  boost::asio::steady_timer unread(world.io, boost::asio::steady_timer::time_point::max());
+  FakeClient reader;
+  reader.unread = &unread;
+  Caller caller;
+  caller.tenant = {"A"};
+  caller.key = "k";
+  caller.key_id = {"k1"};
+  ApiRequest request;
+  request.submit = world.request;
+  request.stream = true;
+  bool is_over = false;
+  boost::asio::co_spawn(world.io, answer_request(shared, caller, request, reader),
+                        [&](const std::exception_ptr&) { is_over = true; });
+  world.run_until([&] { return world.worker.calls("request.submit").size() == 1; });
+  world.emit(0, 1);
+  world.run_until([&] { return reader.writes.size() == 1; });
+  world.emit(1, 1);
+  world.emit(2, 1);
+  world.worker.notify_submitter("request.completed",
+                                wire::RequestCompleted{.request = request.submit.request_id,
+                                                       .reason = "DeadlineExceeded",
+                                                       .emitted_tokens = 3,
+                                                       .scope = "tenant",
+                                                       .detail = "too late"}
+                                    .to_json());
+  world.settle();
+  CHECK(reader.writes.size() == 1);
+  unread.expires_at(boost::asio::steady_timer::time_point::min());
+  world.run_until([&] { return is_over; });
+  world.settle();
+
+  REQUIRE(reader.writes.size() == 2);
+  CHECK(reader.has_ended);
+  const ServerEvents& last = reader.writes[1];
+  REQUIRE(last.size() == 4);
+  CHECK(last[0].data.starts_with(R"({"choices":)"));
+  CHECK(last[1].data.starts_with(R"({"choices":)"));
+  CHECK(last[2].data.starts_with(R"({"error":)"));
+  CHECK(last[3].data == kDone);
 }
 
 }  // namespace leasehold::http
