@@ -5,12 +5,22 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "ipc/control/json_text.hpp"
 #include "worker/http/responses_answer.hpp"
 
 namespace leasehold::http {
 namespace {
 
 using Json = nlohmann::json;
+using control::json_string;
+
+constexpr std::string_view kChunk = "chat.completion.chunk";
+constexpr std::string_view kBeforeChoices = R"({"choices":[)";
+
+/// What most tokens of a stream are: text or thoughts.
+bool is_only_text(const ChoicePart& part) {
+  return part.finish_reason.empty() && part.calls.empty() && part.logprobs.empty();
+}
 
 Json json_of(UsageCount usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
@@ -74,6 +84,16 @@ Json delta_of(const ChoicePart& part) {
   return delta;
 }
 
+/// The same as a line, of a part that has no calls.
+std::string delta_text(const ChoicePart& part) {
+  std::string line = "{";
+  if (!part.text.empty()) line.append(R"("content":)").append(json_string(part.text));
+  if (!part.text.empty() && !part.reasoning.empty()) line += ',';
+  if (!part.reasoning.empty())
+    line.append(R"("reasoning_content":)").append(json_string(part.reasoning));
+  return line += '}';
+}
+
 /// What a whole choice and a chunk have in common.
 Json choice_of(const ChoicePart& part) {
   Json choice{{"index", part.index}, {"finish_reason", nullptr}, {"logprobs", nullptr}};
@@ -93,7 +113,10 @@ class ChoicesWriter final : public AnswerWriter {
         id_((is_chat_ ? "chatcmpl-" : "cmpl-") + request.submit.request_id.value),
         model_(std::move(model)),
         created_(created_unix_s),
-        choices_(choices_of(request)) {}
+        after_choices_(line_of(object(kChunk, Json::array())).substr(kBeforeChoices.size())),
+        choices_(choices_of(request)) {
+    after_choices_.pop_back();  // the end of the object
+  }
 
   ServerEvents add(ChoicePart part, UsageCount so_far) override;
   ServerEvents end(UsageCount usage) override;
@@ -112,6 +135,7 @@ class ChoicesWriter final : public AnswerWriter {
   Json object(std::string_view name, Json choices) const;
   std::string opening(std::uint32_t index) const;
   std::string chunk(const ChoicePart& part, UsageCount so_far) const;
+  std::string text_chunk(const ChoicePart& part, UsageCount so_far) const;
   bool is_nothing(const ChoicePart& part) const;
 
   bool is_chat_;
@@ -122,6 +146,7 @@ class ChoicesWriter final : public AnswerWriter {
   std::string id_;
   std::string model_;
   std::int64_t created_;
+  std::string after_choices_;  ///< Of every chunk: its fields in order, without the last '}'.
   std::vector<Choice> choices_;
 };
 
@@ -156,7 +181,7 @@ ServerEvents ChoicesWriter::end(UsageCount usage) {
   if (!is_stream_) return {};
   ServerEvents events;
   if (include_usage_) {
-    Json json = object("chat.completion.chunk", Json::array());
+    Json json = object(kChunk, Json::array());
     json["usage"] = json_of(usage);
     events.push_back({.data = line_of(json)});
   }
@@ -180,26 +205,40 @@ std::string ChoicesWriter::whole(UsageCount usage) {
 }
 
 std::string ChoicesWriter::chunk(const ChoicePart& part, UsageCount so_far) const {
+  if (is_only_text(part)) return text_chunk(part, so_far);
   Json choice = choice_of(part);
   if (!part.logprobs.empty()) choice["logprobs"] = logprobs(part);
   if (!is_chat_) choice["text"] = part.text;
   if (is_chat_) choice["delta"] = delta_of(part);
-  Json json = object("chat.completion.chunk", Json::array({std::move(choice)}));
+  Json json = object(kChunk, Json::array({std::move(choice)}));
   if (continuous_usage_) json["usage"] = json_of(so_far);
   return line_of(json);
 }
 
+/// The bytes that the library would write, without a tree of objects for each token.
+std::string ChoicesWriter::text_chunk(const ChoicePart& part, UsageCount so_far) const {
+  std::string line(kBeforeChoices);
+  line += '{';
+  if (is_chat_) line.append(R"("delta":)").append(delta_text(part)).append(",");
+  line += R"("finish_reason":null,"index":)";
+  line.append(std::to_string(part.index)).append(R"(,"logprobs":null)");
+  if (!is_chat_) line.append(R"(,"text":)").append(json_string(part.text));
+  line.append("}").append(after_choices_);
+  if (continuous_usage_) line.append(R"(,"usage":)").append(line_of(json_of(so_far)));
+  return line += '}';
+}
+
 /// A chunk of it would tell the client nothing.
 bool ChoicesWriter::is_nothing(const ChoicePart& part) const {
-  return is_chat_ && !continuous_usage_ && part.finish_reason.empty() && part.logprobs.empty() &&
-         delta_of(part).empty();
+  return is_chat_ && !continuous_usage_ && is_only_text(part) && part.text.empty() &&
+         part.reasoning.empty();
 }
 
 /// The role, before the first text of a choice of a chat.
 std::string ChoicesWriter::opening(std::uint32_t index) const {
   const Json delta{{"role", "assistant"}, {"content", ""}};
   const Json choice{{"index", index}, {"delta", delta}, {"finish_reason", nullptr}};
-  return line_of(object("chat.completion.chunk", Json::array({choice})));
+  return line_of(object(kChunk, Json::array({choice})));
 }
 
 }  // namespace

@@ -84,6 +84,36 @@ TEST_CASE("http answer: chunks of a chat begin with the role and end with the re
   CHECK(chunks(request, {}).size() == 1);  // nothing but the role
 }
 
+TEST_CASE("http answer: the chunk of a token has the bytes of the JSON library") {
+  const std::string text = GENERATE(as<std::string>(), "", " word", "a\"b", "C:\\", "1\n2", "\x7F",
+                                    std::string("\0\x1F", 2), "h\xC3\xA9", "\xC3", "~ !");
+  const bool is_thought = GENERATE(true, false);
+  ApiRequest request = request_of(GENERATE(Api::Completions, Api::Chat), 12);
+  request.stream = true;
+  request.continuous_usage = GENERATE(true, false);
+  const auto writer = answer_writer(request, "a \"tiny\" model", 5);
+  (void)writer->add({.index = 11, .text = "x"}, {});
+  ChoicePart part{.index = 11, .text = text};
+  if (is_thought && request.api == Api::Chat) part.reasoning = "Hm\t" + text;
+  CAPTURE(text, is_thought, request.api == Api::Chat, request.continuous_usage);
+  for (const ServerEvent& event : writer->add(part, {3, 4})) {
+    const Json chunk = Json::parse(event.data);
+    CHECK(event.data == line_of(chunk));
+    const Json& choice = chunk["choices"][0];
+    const Json said = request.api == Api::Chat ? choice["delta"] : choice;
+    const char* const key = request.api == Api::Chat ? "content" : "text";
+    CHECK(line_of(said.value(key, Json(""))) == line_of(Json(text)));
+    CHECK(said.value("reasoning_content", std::string()).starts_with("Hm\t") ==
+          !part.reasoning.empty());
+    CHECK(choice["index"] == 11);
+    CHECK(choice["finish_reason"].is_null());
+    CHECK(choice["logprobs"].is_null());
+    CHECK(chunk["model"] == "a \"tiny\" model");
+    CHECK(chunk["created"] == 5);
+    CHECK(chunk.contains("usage") == request.continuous_usage);
+  }
+}
+
 TEST_CASE("http answer: usage is in the last chunk, and in every chunk where it is asked for") {
   ApiRequest request = request_of(Api::Completions, 2);
   request.include_usage = request.continuous_usage = true;
