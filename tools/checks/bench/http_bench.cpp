@@ -15,6 +15,7 @@
 #include "tools/checks/bench/sse_stream.hpp"
 #include "tools/checks/bench/system.hpp"
 #include "tools/checks/bench/tenant_pool.hpp"
+#include "tools/checks/bench/thread_time.hpp"
 #include "tools/client/lease_holder.hpp"
 #include "worker/gguf/gguf.hpp"
 #include "worker/model/config.hpp"
@@ -36,6 +37,11 @@ const TenantId kTenant{"http"};
 double us_between(TimePoint from, TimePoint to) {
   return static_cast<double>((to - from).count()) / 1e3;
 }
+
+struct Rate {
+  double tokens_per_s = 0;
+  double cpu_us_per_token = 0;  ///< Of the worker.
+};
 
 /// What the streams of a measurement have read.
 struct Seen {
@@ -178,20 +184,25 @@ class HttpBench {
   // ----------------------------------------------------------------------------- throughput
 
   Result<Json> measure_throughput() {
-    std::vector<double> per_s[2];
+    std::vector<double> per_s[2], cpu_us[2];
     for (std::uint32_t round = 0; round < config_.rounds; ++round) {
-      for (const Path path : kPaths)
-        per_s[index(path)].push_back(TRY(path == Path::Socket ? socket_round() : http_round()));
+      for (const Path path : kPaths) {
+        const Rate rate = TRY(path == Path::Socket ? socket_round() : http_round());
+        per_s[index(path)].push_back(rate.tokens_per_s);
+        cpu_us[index(path)].push_back(rate.cpu_us_per_token);
+      }
     }
     const double socket = median_of(per_s[0]);
     const double http = median_of(per_s[1]);
     return Json{{"streams", config_.streams},
                 {"socket_tokens_per_s", socket},
                 {"http_tokens_per_s", http},
-                {"loss_percent", 100 * (1 - http / socket)}};
+                {"loss_percent", 100 * (1 - http / socket)},
+                {"socket_cpu_us_per_token", median_of(cpu_us[0])},
+                {"http_cpu_us_per_token", median_of(cpu_us[1])}};
   }
 
-  Result<double> socket_round() {
+  Result<Rate> socket_round() {
     Seen seen;
     std::vector<std::shared_ptr<LightStream>> streams(config_.streams);
     std::function<void(std::size_t)> begin = [&](std::size_t i) {
@@ -205,7 +216,7 @@ class HttpBench {
     return rate;
   }
 
-  Result<double> http_round() {
+  Result<Rate> http_round() {
     Seen seen;
     const std::string request = sse_request(key_, model_, kStreamTokens);
     std::vector<std::shared_ptr<SseStream>> streams(config_.streams);
@@ -219,15 +230,18 @@ class HttpBench {
   }
 
   /// Begins once each stream has had as many tokens as a request on average.
-  Result<double> rate_of(const Seen& seen) {
+  Result<Rate> rate_of(const Seen& seen) {
     const std::uint64_t warm = std::uint64_t{kStreamTokens} * config_.streams;
     TRY(run_until([&] { return seen.tokens >= warm || seen.error; }));
     const std::uint64_t before = seen.tokens;
+    const double ran_before_ns = process_time_ns(system_->worker_pid());
     const TimePoint begin = timers_.now();
     TRY(run_until([&] { return timers_.now() - begin >= config_.window || seen.error; }));
     TRY(expect_whole(seen));
     const double seconds = us_between(begin, timers_.now()) / 1e6;
-    return static_cast<double>(seen.tokens - before) / seconds;
+    const double ran_us = (process_time_ns(system_->worker_pid()) - ran_before_ns) / 1e3;
+    const auto tokens = static_cast<double>(seen.tokens - before);
+    return Rate{.tokens_per_s = tokens / seconds, .cpu_us_per_token = ran_us / tokens};
   }
 
   // ---------------------------------------------------------------------------- revocations
