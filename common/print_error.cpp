@@ -68,15 +68,15 @@ int print_error(std::string_view program, const Error& error) {
   return exit_code(error.code);
 }
 
-int finish_program(int exit_code, const std::function<int(const Error&)>& print) {
+int finish_program_with(int exit_code, const std::function<int(const Error&)>& print) {
   if (stdout_accepts()) return exit_code;
   if (is_stdout_reader_gone()) return kExitReaderGone;
   return print({Errc::DiskFull, "the answer could not be written to stdout"});
 }
 
 int finish_program(std::string_view program, int exit_code) {
-  return finish_program(exit_code,
-                        [program](const Error& error) { return print_error(program, error); });
+  return finish_program_with(exit_code,
+                             [program](const Error& error) { return print_error(program, error); });
 }
 
 }  // namespace leasehold

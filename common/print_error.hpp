@@ -33,6 +33,6 @@ int print_error(std::string_view program, const Error& error);
 /// DiskFull and returns its code; when its reader is gone, returns kExitReaderGone silently.
 int finish_program(std::string_view program, int exit_code);
 /// The same; `print` prints the error and returns its exit code.
-int finish_program(int exit_code, const std::function<int(const Error&)>& print);
+int finish_program_with(int exit_code, const std::function<int(const Error&)>& print);
 
 }  // namespace leasehold

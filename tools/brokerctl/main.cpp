@@ -115,6 +115,6 @@ int main(int argc, char** argv) {
   if (const auto done = run_verb(*arguments, code); !done) {
     return print_error(done.error(), arguments->output);
   }
-  return finish_program(code,
-                        [&](const Error& error) { return print_error(error, arguments->output); });
+  return finish_program_with(
+      code, [&](const Error& error) { return print_error(error, arguments->output); });
 }
