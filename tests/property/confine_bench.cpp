@@ -89,7 +89,7 @@ TEST_CASE("the gaps between tokens of others, with and without each fault") {
 
 int main(int argc, char** argv) {
   using namespace leasehold;
-  bench::ReportOptions options{.name = "confine", .limits = "confine."};
+  bench::ReportOptions options{.name = "confine"};
   testing::confine_rounds = 10;
   CLI::App app{"Measure how long the faults of one request delay others",
                "leasehold-confine-bench"};

@@ -110,36 +110,28 @@ Result<Report> launch(const Options& options) {
 
 struct Command {
   const char* name;
-  const char* limits;
   const char* description;
   void (*describe)(CLI::App& app, Options& options);
   Result<Report> (*measure)(const Options& options);
   bool has_plot = false;
 };
 constexpr Command kCommands[] = {
-    {"revoke", "", "Measure revocation and what it costs", describe_revoke, revoke, true},
-    {"engine", "engine.", "Measure tokens per second in each arithmetic", describe_engine, engine},
-    {"peer", "peer.", "Measure tokens per second of this engine and of llama.cpp", describe_peer,
-     peer},
-    {"peer-serve", "peer_serve.", "Measure completions over HTTP of this engine and of llama.cpp",
+    {"revoke", "Measure revocation and what it costs", describe_revoke, revoke, true},
+    {"engine", "Measure tokens per second in each arithmetic", describe_engine, engine},
+    {"peer", "Measure tokens per second of this engine and of llama.cpp", describe_peer, peer},
+    {"peer-serve", "Measure completions over HTTP of this engine and of llama.cpp",
      describe_peer_serve, peer_serve},
-    {"context", "context.", "Measure a step at several lengths of context", describe_context,
-     context},
-    {"kernels", "kernels.", "Measure matmuls as shares of what the processor can do",
-     describe_kernels, kernels},
-    {"serve", "serve.", "Measure running streams while a long prompt arrives", describe_serve,
-     serve},
-    {"http", "http.", "Measure what HTTP costs beside the tenants' socket", describe_http, http},
-    {"speculate", "speculate.", "Measure texts with and without proposed tokens",
-     describe_speculate, speculate},
-    {"swap", "swap.", "Measure swapping a text out and in, and computing it again", describe_swap,
-     swap},
-    {"recover", "recover.", "Measure deaths of workers and rebinds in each mode", describe_recover,
-     recover},
-    {"step", "step.", "Run decode steps alone, to count instructions", describe_step, step},
-    {"gate", "gate.", "Run the gate alone, to count instructions", describe_gate, gate},
-    {"launch", "launch.", "Measure a launch of the compute threads without work", describe_launch,
-     launch},
+    {"context", "Measure a step at several lengths of context", describe_context, context},
+    {"kernels", "Measure matmuls as shares of what the processor can do", describe_kernels,
+     kernels},
+    {"serve", "Measure running streams while a long prompt arrives", describe_serve, serve},
+    {"http", "Measure what HTTP costs beside the tenants' socket", describe_http, http},
+    {"speculate", "Measure texts with and without proposed tokens", describe_speculate, speculate},
+    {"swap", "Measure swapping a text out and in, and computing it again", describe_swap, swap},
+    {"recover", "Measure deaths of workers and rebinds in each mode", describe_recover, recover},
+    {"step", "Run decode steps alone, to count instructions", describe_step, step},
+    {"gate", "Run the gate alone, to count instructions", describe_gate, gate},
+    {"launch", "Measure a launch of the compute threads without work", describe_launch, launch},
 };
 
 }  // namespace
@@ -155,7 +147,7 @@ int main(int argc, char** argv) {
     CLI::App& described = *app.add_subcommand(command.name, command.description);
     command.describe(described, options);
     ReportOptions& report = reports[command.name];
-    report = {.name = command.name, .limits = command.limits, .has_plot = command.has_plot};
+    report = {.name = command.name, .has_plot = command.has_plot};
     describe_report(described, report);
   }
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;

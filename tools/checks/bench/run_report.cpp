@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <iterator>
 
 #include "common/command_line.hpp"
 #include "common/text_file.hpp"
@@ -17,14 +18,18 @@ namespace {
 
 constexpr int kOverLimit = 1;
 constexpr std::size_t kMaxLimitsBytes = 1 << 20;
-constexpr std::string_view kLimitPrefixes[] = {"engine.",  "serve.",     "swap.",
-                                               "confine.", "recover.",   "peer.",
-                                               "http.",    "speculate.", "peer_serve."};
+/// The first keys of the limits of these subcommands. All other limits are those of `revoke`.
+constexpr std::string_view kKeysOfLimits[] = {
+    "engine", "serve", "swap", "confine", "recover", "peer", "http", "speculate", "peer_serve"};
 
-std::string_view prefix_of(const Limit& limit) {
-  for (const std::string_view prefix : kLimitPrefixes)
-    if (limit.name.starts_with(prefix)) return prefix;
-  return "";
+std::string subcommand_key(std::string name) {
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+std::string_view key_of(const Limit& limit) {
+  const std::string_view first = std::string_view(limit.name).substr(0, limit.name.find('.'));
+  return std::ranges::find(kKeysOfLimits, first) == std::end(kKeysOfLimits) ? "revoke" : first;
 }
 
 Result<std::vector<Limit>> read_limits(const ReportOptions& options) {
@@ -32,7 +37,8 @@ Result<std::vector<Limit>> read_limits(const ReportOptions& options) {
   if (options.limits_path.empty()) return limits;
   const std::string text = TRY(read_text_file(options.limits_path, kMaxLimitsBytes));
   limits = TRY(parse_limits(text));
-  std::erase_if(limits, [&](const Limit& limit) { return prefix_of(limit) != options.limits; });
+  const std::string key = subcommand_key(options.name);
+  std::erase_if(limits, [&](const Limit& limit) { return key_of(limit) != key; });
   if (!limits.empty()) return limits;
   return fail(Errc::BadRequest, fmt::format("{} has no limit of {}; leave out --check",
                                             options.limits_path, options.name));

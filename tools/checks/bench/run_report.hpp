@@ -21,9 +21,7 @@ struct Report {
 };
 
 struct ReportOptions {
-  std::string name;  ///< Of the subcommand, and of its files.
-  /// The limits of the subcommand begin with this. Empty: all that begin with no other's.
-  std::string limits;
+  std::string name;  ///< Of the subcommand and of its files; selects its limits.
   bool has_plot = false;
   std::string out_dir = {};      ///< Empty: no files.
   std::string limits_path = {};  ///< Empty: no limits.
