@@ -45,6 +45,7 @@ constexpr std::array<std::string_view, kFaultSiteCount> kNames{
     "worker.commit.before_record",
     "worker.commit.after_record",
     "worker.extents.unmapped",
+    "worker.spill.read",
     "tenant.lease.acquired",
     "tenant.request.submitted",
     "tenant.token.received",

@@ -28,6 +28,7 @@ enum class FaultSite : unsigned char {
   WorkerCommitBeforeRecord,
   WorkerCommitAfterRecord,
   WorkerExtentsUnmapped,
+  WorkerSpillRead,
   TenantLeaseAcquired,
   TenantRequestSubmitted,
   TenantTokenReceived,

@@ -30,9 +30,9 @@ const std::vector<FaultCase>& fault_cases() {
   return kCases;
 }
 
-const std::vector<FaultSite>& reconnect_fault_points() {
-  static const std::vector<FaultSite> kPoints{FaultSite::WorkerResumed,
-                                              FaultSite::WorkerRedelivered};
+const std::vector<FaultSite>& fault_points_of_other_tests() {
+  static const std::vector<FaultSite> kPoints{
+      FaultSite::WorkerResumed, FaultSite::WorkerRedelivered, FaultSite::WorkerSpillRead};
   return kPoints;
 }
 

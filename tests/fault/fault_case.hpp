@@ -20,9 +20,9 @@ struct FaultCase {
 /// All rows. A point without a row fails "every fault point has a case".
 const std::vector<FaultCase>& fault_cases();
 
-/// Points that a worker reaches only while it reconnects to a broker with kept descriptors:
-/// tests/process/restart kills it there.
-const std::vector<FaultSite>& reconnect_fault_points();
+/// Points that these cases do not reach: those of a worker that reconnects to a broker with kept
+/// descriptors (tests/process/restart), and that of one with a spill file (spill_test.cpp).
+const std::vector<FaultSite>& fault_points_of_other_tests();
 
 /// From the first word of the point's name.
 Program program_of(FaultSite site);

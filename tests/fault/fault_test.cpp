@@ -24,7 +24,7 @@ TEST_CASE("faults: every fault point has a case") {
     const auto site = static_cast<FaultSite>(i);
     INFO(name(site));
     CHECK(std::ranges::count(fault_cases(), site, &FaultCase::site) +
-              std::ranges::count(reconnect_fault_points(), site) ==
+              std::ranges::count(fault_points_of_other_tests(), site) ==
           1);
   }
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "common/fault_point.hpp"
 #include "common/process.hpp"
 
 namespace leasehold {
@@ -69,6 +70,7 @@ void SpillThread::run(Shared& shared) {
     SpillJob job = std::move(shared.jobs.front());
     shared.jobs.pop_front();
     lock.unlock();
+    if (job.kind == SpillJob::Kind::Read) fault_point(FaultSite::WorkerSpillRead);
     const bool has_answer = job.kind != SpillJob::Kind::End;
     SpillAnswer answer = shared.store->execute(std::move(job), shared.clock);
     answer.job.seal.reset();
