@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -22,7 +21,8 @@ std::atomic<int> arrivals_left{0};
 
 void reach_fault_point(FaultSite site) {
   if (site != armed_site) return;
-  if (arrivals_left.fetch_sub(1) == 1) ::kill(::getpid(), armed_signal);
+  // To this thread: after a signal to the process it would run on until another one takes it.
+  if (arrivals_left.fetch_sub(1) == 1) ::raise(armed_signal);
 }
 
 }  // namespace detail

@@ -19,12 +19,12 @@ constexpr std::uint32_t kSpillText = 480;  // 31 blocks and one for the record
 /// Swap for less than all victims have, whose blocks are large, and a spill directory.
 struct SpillSystem {
   explicit SpillSystem(const std::string& worker_fault = {})
-      : system{
-            {.broker_arguments = {"--swap-capacity", "4MiB", "--spill-dir", directory.path(),
-                                  "--spill-capacity", "32MiB"},
-             // With slow rows, swapping is also cheaper on a machine that stalls.
-             .worker_arguments = {"--log-level", "debug", "--kv-type", "f32", "--simd", "scalar"},
-             .worker_fault = worker_fault}} {
+      : system{{.broker_arguments = {"--swap-capacity", "4MiB", "--spill-dir", directory.path(),
+                                     "--spill-capacity", "32MiB"},
+                // With slow rows, swapping is also cheaper on a machine that stalls.
+                .worker_arguments = {"--log-level", "debug", "--kv-type", "f32", "--arithmetic",
+                                     "f32"},
+                .worker_fault = worker_fault}} {
     system.admit("calm", {"--ttl-ms", "600000"});
     system.admit("long");
     system.admit("tight", {"--ttl-ms", "600000", "--max-blocks", "102"});
