@@ -26,7 +26,7 @@ Result<std::shared_ptr<WorkerStream>> WorkerStream::open(boost::asio::io_context
   };
   on.on_line = [weak = std::weak_ptr(self)](std::string_view line) {
     const auto stream = weak.lock();
-    return stream && stream->take_line(line);
+    return stream && stream->take_token_line(line);
   };
   on.on_closed = [weak = std::weak_ptr(self)](const Error& why) {
     const auto stream = weak.lock();
@@ -87,7 +87,7 @@ void WorkerStream::accepted(Result<control::Payload> reply) {
 }
 
 /// Takes most tokens; take_notification takes the others.
-bool WorkerStream::take_line(std::string_view line) {
+bool WorkerStream::take_token_line(std::string_view line) {
   if (!peer_) return false;
   auto token = control::read_token_line(line, request_);
   if (!token) return false;

@@ -55,7 +55,7 @@ class WorkerStream : public std::enable_shared_from_this<WorkerStream> {
   void submit(const wire::RequestSubmit& generate);
   void resume(const wire::RequestSubmit& generate);
   void accepted(Result<control::Payload> reply);
-  bool take_line(std::string_view line);
+  bool take_token_line(std::string_view line);
   void take_notification(const std::string& method, const control::Json& body);
   void complete(const wire::RequestCompleted& completed);
   void failed(const Error& error);

@@ -97,8 +97,8 @@ class Story {
     system().start_worker(mapper, fault);
   }
 
-  /// Waits until the tenant holds its lease at the next broker, which keeps no memory of a lease
-  /// that nobody holds. The text makes no progress meanwhile.
+  /// Waits until the tenant holds its lease at the next broker, which keeps memory only for a
+  /// holder. The text makes no progress meanwhile.
   void restart_broker_and_hold() {
     REQUIRE(system().worker(mapper).signal(SIGSTOP));
     std::int64_t killed_ns = 0;
