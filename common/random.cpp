@@ -1,8 +1,11 @@
 #include "common/random.hpp"
 
 #include <fmt/format.h>
+#include <sys/random.h>
 
-#include <random>
+#include <cerrno>
+
+#include "common/expects.hpp"
 
 namespace leasehold {
 
@@ -18,9 +21,13 @@ float random_unit_at(std::uint64_t seed, std::uint64_t position) {
 }
 
 std::string mint_request_id() {
-  std::random_device device;
-  const auto high = static_cast<std::uint64_t>(device()) << 32;
-  return fmt::format("req-{:012x}", (high | device()) & 0xFFFF'FFFF'FFFFull);
+  // Not std::random_device: each asks the processor what it can, 45 µs on a virtual machine.
+  std::uint64_t bits = 0;
+  ssize_t size = 0;
+  do size = ::getrandom(&bits, sizeof bits, 0);
+  while (size < 0 && errno == EINTR);
+  ensures(size == ssize_t{sizeof bits}, "the kernel has random bytes");
+  return fmt::format("req-{:012x}", bits & 0xFFFF'FFFF'FFFFull);
 }
 
 }  // namespace leasehold
