@@ -3,13 +3,15 @@
 ///
 /// The time of a step is modelled as d + r · (prompt rows). d is the median of the last three steps
 /// that only decoded, r comes from moving averages of steps with both. The limit is at most twice
-/// the rows of the last such step, so that a wrong r, measured over few rows, does not fill the
-/// budget. What rounding a limit down leaves of a row is added to the next one.
+/// the rows of the last step that counted for r, or kFirstRows if that is more, so that a wrong r,
+/// measured over few rows, does not fill the budget. What rounding a limit down leaves of a row is
+/// added to the next one.
 ///
-/// A step measures d by decoding alone after kMeasureInterval steps with prompt rows, and as soon
-/// as two of these in succession differ from the model: the machine is faster or slower, or other
-/// streams run. If it finds another d, the next steps measure too, until the median has it. Steps
-/// that differ count for r only if d was measured shortly before.
+/// A step measures d by decoding alone after kMeasureInterval steps with prompt rows. It does so
+/// after kLeastInterval of them if two in succession differ from the model: the machine is faster
+/// or slower, or other streams run. If it finds another d, the next one or two steps measure too,
+/// so that the median has it. Steps that differ count for r only if fewer than kLeastInterval steps
+/// have passed since d was measured.
 ///
 /// The limit never changes a text, only when its prompt is computed.
 ///

@@ -1,5 +1,6 @@
 /// The median of the last three times: one that a stalled machine took does not count, and a
-/// lasting change counts from its second time on.
+/// lasting change counts from its second time on. Of two times the smaller one counts, and a single
+/// one as it is.
 ///
 /// Pure. Threads: one.
 #pragma once

@@ -131,6 +131,21 @@ TEST_CASE("prefill limit: a measurement in which the machine stalls does not cou
   CHECK(limit.rows(8, kBudget) == 40);
 }
 
+TEST_CASE(
+    "prefill limit: where the machine's speed always changes, prompts wait three steps at most") {
+  PrefillLimit limit = measured();
+  std::uint32_t without_prompt = 0;
+  std::uint32_t rows_of_all = 0;
+  for (int i = 0; i < 400; ++i) {
+    const std::uint32_t rows = limit.rows(8, kBudget);
+    limit.note((i % 2 == 0 ? 1 : 3) * step_time(rows), {.decode = 8, .prefill = rows});
+    without_prompt = rows == 0 ? without_prompt + 1 : 0;
+    CHECK(without_prompt <= 3);
+    rows_of_all += rows;
+  }
+  CHECK(rows_of_all > 400);
+}
+
 TEST_CASE("prefill limit: one step in which the machine stalls costs little") {
   PrefillLimit limit = measured();
   limit.note(std::chrono::seconds(5), {.decode = 8, .prefill = 40});
