@@ -38,7 +38,7 @@ const Kv* value_at(const AttentionTile& tile, std::uint32_t i) {
 
 /// Codes of Q8_0, whose scales lie apart.
 template <class Kv>
-inline constexpr bool has_scales = std::is_same_v<Kv, std::int8_t>;
+inline constexpr bool kHasScales = std::is_same_v<Kv, std::int8_t>;
 
 inline float* weights_of(const AttentionTile& tile, std::uint32_t query) {
   return tile.scores + std::size_t{query} * kPartitionPositions;
@@ -49,7 +49,7 @@ template <class Kv>
 void prefetch_head(const std::byte* head, std::uint32_t head_dim) {
   constexpr std::uint32_t kLineBytes = 64;
   const std::uint32_t scales_bytes =
-      has_scales<Kv> ? head_dim / kKvScaleBlock * std::uint32_t{sizeof(Half)} : 0;
+      kHasScales<Kv> ? head_dim / kKvScaleBlock * std::uint32_t{sizeof(Half)} : 0;
   const std::uint32_t size =
       KvLayout::kBlockTokens * (head_dim * std::uint32_t{sizeof(Kv)} + scales_bytes);
   for (std::uint32_t at = 0; at < size; at += kLineBytes) __builtin_prefetch(head + at);
@@ -68,7 +68,7 @@ template <class Ops, class Kv>
 const float* widen_block(const AttentionTile& tile, const std::byte* head, float* to) {
   const auto* stored = reinterpret_cast<const Kv*>(head);
   const std::uint32_t n = KvLayout::kBlockTokens * tile.head_dim;
-  if constexpr (has_scales<Kv>) {
+  if constexpr (kHasScales<Kv>) {
     widen_scales<Ops>(head, tile.head_dim, tile.scales);
     Ops::widen_codes(stored, tile.scales, n, to);
     return to;
@@ -115,7 +115,7 @@ void weigh_values(const AttentionTile& tile) {
   const std::uint32_t most = tile.n_positions[tile.n_queries - 1];
   for (std::uint32_t query = 0; query < tile.n_queries; ++query)
     std::fill_n(tile.partial[query] + kPartialAcc, tile.head_dim, 0.0F);
-  if constexpr (has_scales<Kv>) {
+  if constexpr (kHasScales<Kv>) {
     AttentionTile wide = tile;
     for (std::uint32_t begin = 0; begin < most; begin += kWidenedPositions) {
       const std::uint32_t end = std::min(begin + kWidenedPositions, most);

@@ -128,7 +128,14 @@ MatmulTiles CpuBackend::dot_tiles(const WeightMatrix& weight, std::uint32_t n_ou
       is_dot_type(weight.type)
           ? tile_macs * row_size_bytes(weight.type, weight.n_in) / kTileWeightBytes
           : tile_macs * weight.n_in / kTileMacs;
-  return MatmulTiles::plan(n_out, weight.n_in, n_batch, {tile_macs, macs_per_output});
+  // Few inputs wait for memory: the next rows arrive while these pass, and both fit the first
+  // cache.
+  const TensorType multiplied = is_dot_type(weight.type) ? weight.type : TensorType::F32;
+  const bool fit =
+      kernels_.dot_tile_outputs * row_size_bytes(multiplied, weight.n_in) <= kCachedRowBytes;
+  const std::uint32_t at_once =
+      fit && n_batch > kDotInputs ? kernels_.dot_tile_outputs : kDotOutputGroup;
+  return MatmulTiles::plan(n_out, weight.n_in, n_batch, {tile_macs, macs_per_output, at_once});
 }
 
 DotTile CpuBackend::open_rows(const LaunchPermit& permit, const WeightMatrix& weight, Span32 rows,
@@ -172,8 +179,8 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
   const auto run_tile = [&](const LaunchPermit& permit, std::uint32_t thread, std::uint32_t tile) {
     const Span32 outputs = tiles.outputs(tile);
     const float* bias = args.bias ? permit.open(args.bias) : nullptr;
-    for (std::uint32_t first = outputs.begin; first < outputs.end; first += kDotOutputs) {
-      const Span32 rows{first, std::min(first + kDotOutputs, outputs.end)};
+    for (std::uint32_t first = outputs.begin; first < outputs.end; first += tiles.outputs_at_once) {
+      const Span32 rows{first, std::min(first + tiles.outputs_at_once, outputs.end)};
       DotTile dots =
           open_rows(permit, args.weight, rows, next_row(tiles, tile, rows, thread), thread);
       const auto out_of = [&](std::uint32_t i) {
@@ -181,13 +188,14 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
       };
       const auto row_of = [&](std::uint32_t i) {
         __builtin_prefetch(out_of(i), 1);  // dots behind the products would wait for it
+        __builtin_prefetch(out_of(i) + (rows.end - first - 1), 1);
         return selected_row(args, i);
       };
-      dot_batch(
-          kernels_, dots, tiles.batch(tile), row_of, [&](std::uint32_t i, const float* products) {
-            store_products<kDotOutputs>(args, out_of(i), products,
-                                        bias != nullptr ? bias + first : nullptr, rows.end - first);
-          });
+      dot_batch(kernels_, dots, tiles.batch(tile), row_of,
+                [&](std::uint32_t i, std::uint32_t o, std::uint32_t n, const float* products) {
+                  store_products<kDotOutputGroup>(args, out_of(i) + o, products,
+                                                  bias != nullptr ? bias + first + o : nullptr, n);
+                });
     }
   };
   return launcher_.run(context, label(context, args.site), tiles.passes(), run_tile);

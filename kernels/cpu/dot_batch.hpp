@@ -9,8 +9,9 @@
 
 namespace leasehold {
 
-/// Calls `store(i, dots)` for each i of the batch, where dots[o] is weights[o] · row_of(i). The
-/// tile's inputs are overwritten. The first inputs request its next rows.
+/// Calls `store(i, first, n, dots)` for each i of the batch and each group of outputs from `first`
+/// on, where dots[o] is weights[first + o] · row_of(i) for o < n. The tile's inputs are
+/// overwritten. The first inputs request its next rows.
 template <class RowOf, class Store>
 void dot_batch(const RowKernels& kernels, DotTile& tile, Span32 batch, RowOf&& row_of,
                Store&& store) {
@@ -20,7 +21,10 @@ void dot_batch(const RowKernels& kernels, DotTile& tile, Span32 batch, RowOf&& r
     for (std::uint32_t i = 0; i < tile.n_inputs; ++i) tile.x[i] = row_of(first + i);
     kernels.dot_tile(tile, dots);
     tile.next_bytes = 0;
-    for (std::uint32_t i = 0; i < tile.n_inputs; ++i) store(first + i, dots[i]);
+    for (std::uint32_t i = 0; i < tile.n_inputs; ++i)
+      for (std::uint32_t o = 0; o < tile.n_outputs; o += kDotOutputGroup)
+        store(first + i, o, std::min(kDotOutputGroup, tile.n_outputs - o),
+              dots[o / kDotOutputGroup][i]);
   }
 }
 

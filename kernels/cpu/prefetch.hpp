@@ -22,10 +22,12 @@ class NextRows {
   /// order of their addresses need not be requested further ahead than kPrefetchBytes.
   NextRows(const DotTile& tile, std::uint32_t passes, bool are_in_order)
       : line_(are_in_order ? std::min(tile.next, tile.weights[0] + kPrefetchBytes) : tile.next) {
+    if (tile.next_bytes == 0) return;
     const std::size_t steps = std::max(tile.n / kSumLanes, std::size_t{1}) * std::max(passes, 1u);
     per_step_ = static_cast<std::uint32_t>((tile.next_bytes + steps * kLineBytes - 1) /
                                            (steps * kLineBytes));
   }
+  bool requests() const { return per_step_ > 0; }
   void step() {
     for (std::uint32_t i = 0; i < per_step_; ++i, line_ += kLineBytes) __builtin_prefetch(line_);
   }
@@ -33,7 +35,7 @@ class NextRows {
  private:
   static constexpr std::uint32_t kLineBytes = 64;
   const std::byte* line_;
-  std::uint32_t per_step_;
+  std::uint32_t per_step_ = 0;
 };
 
 /// Requests a strip's share of a block that far ahead. Addresses past the matrix do no harm.

@@ -25,6 +25,7 @@ constexpr std::array<std::string_view, std::size(kSimdPaths)> kNames = {"scalar"
 
 constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
                              .dot_tile = scalar::dot_tile,
+                             .dot_tile_outputs = kDotOutputGroup,
                              .dot_tile_macs = kTileMacs,
                              .round_row = round_row,
                              .dot_groups_int8 = scalar::dot_groups_int8,
@@ -42,6 +43,7 @@ constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
 
 constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
                            .dot_tile = avx2::dot_tile,
+                           .dot_tile_outputs = kDotOutputGroup,
                            .dot_tile_macs = 300'000,
                            .round_row = avx2::round_row,
                            .dot_groups_int8 = avx2::dot_groups_int8,
@@ -70,6 +72,7 @@ constexpr RowKernels kAvx512 = [] {
   kernels.round_row = avx512::round_row;
   kernels.swiglu = avx512::swiglu;
   kernels.dot_tile = avx512::dot_tile;
+  kernels.dot_tile_outputs = kDotOutputs;
   kernels.dot_tile_macs = 500'000;
   kernels.attend = avx512::attend;
   kernels.attend_tile_macs = 300'000;

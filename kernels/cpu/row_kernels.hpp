@@ -33,9 +33,10 @@ SimdPath best_simd_path();
 /// Maximum numbers of weight rows and of inputs that are multiplied at once. Each path divides
 /// them by what its registers hold: AVX2 and AVX-VNNI three weight rows by four inputs, AVX-512 six
 /// by four.
-inline constexpr std::uint32_t kDotOutputs = 6;
+inline constexpr std::uint32_t kDotOutputs = 12;
 inline constexpr std::uint32_t kDotInputs = 12;
-/// Inputs of a batch are divided into whole groups of this many.
+/// Weight rows and inputs of a batch are divided into whole groups of this many.
+inline constexpr std::uint32_t kDotOutputGroup = 6;
 inline constexpr std::uint32_t kDotInputGroup = 4;
 
 /// Weight rows against inputs of a batch.
@@ -50,7 +51,8 @@ struct DotTile {
   const std::byte* next = nullptr;
   std::size_t next_bytes = 0;
 };
-using DotProducts = float[kDotInputs][kDotOutputs];
+/// The product of weight row o and input i is [o / kDotOutputGroup][i][o % kDotOutputGroup].
+using DotProducts = float[kDotOutputs / kDotOutputGroup][kDotInputs][kDotOutputGroup];
 
 /// Limits of a tile in int8 arithmetic.
 inline constexpr std::uint32_t kInt8TileRows = 16;
@@ -106,8 +108,10 @@ struct AttentionTile {
 struct RowKernels {
   /// As in kernels/quant.
   void (*dequantize_row)(TensorType type, const std::byte* source, float* out, std::size_t n);
-  /// out[i][o] = weights[o]·x[i]
+  /// weights[o]·x[i]
   void (*dot_tile)(const DotTile& tile, DotProducts& out);
+  /// Weight rows that a tile takes if they fit the first cache: kDotOutputGroup … kDotOutputs.
+  std::uint32_t dot_tile_outputs;
   /// Multiply-adds of `dot_tile` in a unit.
   std::uint64_t dot_tile_macs;
   /// As round_row in kernels/numerics/int8_order.hpp.

@@ -65,7 +65,8 @@ void dot_tile(const DotTile& tile, DotProducts& out) {
   with_element_of(tile, [&]<class Element>(std::type_identity<Element>) {
     for (std::uint32_t o = 0; o < tile.n_outputs; ++o)
       for (std::uint32_t i = 0; i < tile.n_inputs; ++i)
-        out[i][o] = ordered_dot(weights_as<Element>(tile, o), tile.x[i], tile.n);
+        out[o / kDotOutputGroup][i][o % kDotOutputGroup] =
+            ordered_dot(weights_as<Element>(tile, o), tile.x[i], tile.n);
   });
 }
 

@@ -44,6 +44,8 @@ constexpr Span32 tile_span(std::uint32_t tile, std::uint32_t per_tile, std::uint
           static_cast<std::uint32_t>(std::min<std::uint64_t>(begin + per_tile, items))};
 }
 
+/// Bytes of matrix rows that stay in the first cache while inputs pass.
+inline constexpr std::uint64_t kCachedRowBytes = 24 * 1024;
 /// Bytes of inputs that stay in a core's second cache while all matrix rows pass.
 inline constexpr std::uint64_t kCachedInputBytes = 512 * 1024;
 
@@ -54,6 +56,7 @@ inline constexpr std::uint64_t kCachedInputBytes = 512 * 1024;
 struct MatmulTiles {
   std::uint32_t n_out;
   std::uint32_t n_batch;
+  std::uint32_t outputs_at_once;  ///< at most, of those of a tile
   std::uint32_t outputs_per_tile;
   std::uint32_t batch_per_tile;
   std::uint32_t batch_tiles_per_group;
@@ -61,23 +64,29 @@ struct MatmulTiles {
   struct Costs {
     std::uint64_t tile_macs;
     std::uint64_t macs_per_output;  ///< to read or widen a matrix row, besides its dots
+    std::uint32_t outputs_at_once;  ///< matrix rows that a tile multiplies with each input
   };
   static constexpr MatmulTiles plan(std::uint32_t n_out, std::uint32_t n_in, std::uint32_t n_batch,
                                     Costs costs) {
     const std::uint64_t width = std::max(n_in, 1u);
     const std::uint64_t cached = kCachedInputBytes / (width * sizeof(float));
     // What a register tile reuses on both sides: whole groups of outputs by groups of inputs.
-    std::uint64_t group = std::min(kDotOutputs, std::max(n_out, 1u));
+    std::uint64_t group = std::min(costs.outputs_at_once, std::max(n_out, 1u));
     while (group > 1 && inputs_for(group, width, costs) < std::min(n_batch, kDotInputGroup))
       group /= 2;
     const std::uint64_t batch =
         part_of(n_batch, std::min(inputs_for(group, width, costs), cached), kDotInputGroup);
-    const std::uint64_t outputs =
-        part_of(n_out, costs.tile_macs / (width * batch + costs.macs_per_output), kDotOutputs);
+    const std::uint64_t most = costs.tile_macs / (width * batch + costs.macs_per_output);
+    const std::uint64_t outputs = part_of(
+        n_out, most, most < costs.outputs_at_once ? kDotOutputGroup : costs.outputs_at_once);
     const auto per_tile = static_cast<std::uint32_t>(batch);
     const std::uint64_t in_turn =
         std::clamp<std::uint64_t>(cached / batch, 1, std::max(tiles_for(n_batch, per_tile), 1u));
-    return {n_out, n_batch, static_cast<std::uint32_t>(outputs), per_tile,
+    return {n_out,
+            n_batch,
+            costs.outputs_at_once,
+            static_cast<std::uint32_t>(outputs),
+            per_tile,
             static_cast<std::uint32_t>(in_turn)};
   }
   constexpr std::uint32_t output_tiles() const { return tiles_for(n_out, outputs_per_tile); }
@@ -117,7 +126,7 @@ struct MatmulTiles {
   }
   /// At most `most` of `all`, at least one, in whole groups if it is more than one.
   static constexpr std::uint64_t part_of(std::uint32_t all, std::uint64_t most,
-                                         std::uint32_t group) {
+                                         std::uint64_t group) {
     const std::uint64_t whole = most < group ? most : most - most % group;
     return std::clamp<std::uint64_t>(whole, 1, std::max(all, 1u));
   }

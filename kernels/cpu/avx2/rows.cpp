@@ -101,7 +101,7 @@ template <int kParts, class Element, int kOutputs, int kInputs>
 /// The dots of a weight row.
 template <int kInputs>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void fold_dots(
-    const Lanes (&lanes)[kInputs], std::uint32_t output, float (*out)[kDotOutputs]) {
+    const Lanes (&lanes)[kInputs], std::uint32_t output, float (*out)[kDotOutputGroup]) {
   if constexpr (kInputs == 4) {
     float dots[4];
     _mm_storeu_ps(dots, fold_four(lanes));
@@ -132,7 +132,8 @@ template <class Element, int kOutputs, int kInputs>
   for (int o = 0; o < kOutputs; ++o) {
     for (int i = 0; whole != tile.n && i < kInputs; ++i)
       add_tail(to.lanes[o][i], to.w[o] + whole, to.x[i] + whole, tile.n - whole);
-    fold_dots(to.lanes[o], first_output + o, out + first_input);
+    const std::uint32_t output = first_output + o;
+    fold_dots(to.lanes[o], output % kDotOutputGroup, out[output / kDotOutputGroup] + first_input);
   }
 }
 

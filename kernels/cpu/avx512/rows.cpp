@@ -1,6 +1,7 @@
 #include "kernels/cpu/avx512/rows.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/cpu/avx512/fold.hpp"
 #include "kernels/cpu/avx512/lanes.hpp"
@@ -29,9 +30,16 @@ template <class Element>
   return _mm512_loadu_ps(tail);
 }
 
-/// Elements of a row that are multiplied with all inputs of a tile before the next ones: both sides
-/// stay in the first cache while their parts pass.
-constexpr std::size_t kChunk = 1024;
+/// Elements of a row that are multiplied with all inputs of a tile before the next ones, at most:
+/// weights stay in the first cache while inputs pass, and fewer chunks move fewer lanes to memory
+/// and back. Chunks of a row are alike, because a short one moves as many.
+std::size_t chunk_of(const DotTile& tile) {
+  const bool is_short = tile.type == TensorType::F32 || tile.n_inputs <= 8;
+  const std::size_t most = is_short ? 1024 : 1632;
+  if (tile.n <= most || tile.n_inputs <= 2) return tile.n;  // few inputs: in order
+  const std::size_t chunks = (tile.n + most - 1) / most;
+  return ((tile.n + chunks - 1) / chunks + kSumLanes - 1) / kSumLanes * kSumLanes;
+}
 
 /// A chunk of the rows of a tile with some of its inputs.
 struct Piece {
@@ -60,30 +68,41 @@ struct Operands {
   const float* x[kInputs];
 };
 
-/// Adds the whole steps of a piece to the sums: kParts registers of each dot's lanes.
+/// Adds a step of 32 elements to the sums: kParts registers of each dot's lanes.
+template <class Element, int kOutputs, int kInputs, int kSums>
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void add_step(
+    const Operands<Element, kOutputs, kInputs>& from, std::size_t at, __m512 (&sums)[kSums]) {
+#pragma GCC unroll 2
+  for (int p = 0; p < from.kParts; ++p) {
+    __m512 values[kInputs];
+#pragma GCC unroll 4
+    for (int i = 0; i < kInputs; ++i) values[i] = _mm512_loadu_ps(from.x[i] + at + p * kWidth);
+#pragma GCC unroll 6
+    for (int o = 0; o < kOutputs; ++o) {
+      const __m512 weights = load16(from.w[o] + at + p * kWidth);
+#pragma GCC unroll 4
+      for (int i = 0; i < kInputs; ++i) {
+        __m512& sum = sums[p * from.kDots + o * kInputs + i];
+        sum = _mm512_fmadd_ps(weights, values[i], sum);
+      }
+    }
+  }
+}
+
+/// Adds the whole steps of a piece to the sums.
 template <class Element, int kOutputs, int kInputs, int kSums>
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void add_steps(
     const Operands<Element, kOutputs, kInputs>& from, const Piece& piece, NextRows& next,
     __m512 (&sums)[kSums]) {
-  NextRows requests = next;
   const std::size_t end = piece.end / kSumLanes * kSumLanes;
+  if (kOutputs == 6 && !next.requests()) {
+    for (std::size_t at = piece.begin; at < end; at += kSumLanes) add_step(from, at, sums);
+    return;
+  }
+  NextRows requests = next;
   for (std::size_t at = piece.begin; at < end; at += kSumLanes) {
     requests.step();
-#pragma GCC unroll 2
-    for (int p = 0; p < from.kParts; ++p) {
-      __m512 values[kInputs];
-#pragma GCC unroll 4
-      for (int i = 0; i < kInputs; ++i) values[i] = _mm512_loadu_ps(from.x[i] + at + p * kWidth);
-#pragma GCC unroll 6
-      for (int o = 0; o < kOutputs; ++o) {
-        const __m512 weights = load16(from.w[o] + at + p * kWidth);
-#pragma GCC unroll 4
-        for (int i = 0; i < kInputs; ++i) {
-          __m512& sum = sums[p * from.kDots + o * kInputs + i];
-          sum = _mm512_fmadd_ps(weights, values[i], sum);
-        }
-      }
-    }
+    add_step(from, at, sums);
   }
   next = requests;
 }
@@ -127,12 +146,19 @@ template <int kSums>
   for (int s = 0; s < kSums; ++s) sums[s] = from[s];
 }
 
-/// The rest of the fold, for dots whose lanes are added up to sixteen, with outputs from `first`
-/// on.
+template <int kSums>
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void store_sums(
+    const __m512 (&sums)[kSums], __m512* to) {
+#pragma GCC unroll 24
+  for (int s = 0; s < kSums; ++s) to[s] = sums[s];
+}
+
+/// The rest of the fold, for dots whose lanes are added up to sixteen, with outputs from `first` of
+/// a group on.
 template <int kOutputs, int kInputs>
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void fold_dots(
-    const __m512 (&dots)[kOutputs * kInputs], std::uint32_t first, float (*out)[kDotOutputs]) {
-  if constexpr (kOutputs == kDotOutputs && kInputs == 4) {  // neighbours in `out`
+    const __m512 (&dots)[kOutputs * kInputs], std::uint32_t first, float (*out)[kDotOutputGroup]) {
+  if constexpr (kOutputs == kDotOutputGroup && kInputs == 4) {  // neighbours in `out`
     __m512 in_order[kOutputs * kInputs];
 #pragma GCC unroll 24
     for (int d = 0; d < kOutputs * kInputs; ++d)
@@ -148,62 +174,147 @@ template <int kOutputs, int kInputs>
     out[d % kInputs][first + d / kInputs] = fold_sixteen(dots[d]);
 }
 
+/// Adds a piece to kParts registers of each dot's lanes, which waited in `lanes` if it is not the
+/// first of its rows.
+template <class Element, int kOutputs, int kInputs, int kSums>
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void add_part(
+    const DotTile& tile, const Piece& piece, std::uint32_t part, const __m512* lanes,
+    NextRows& next, __m512 (&sums)[kSums]) {
+  load_sums(piece.begin == 0 ? nullptr : lanes, sums);
+  const Operands<Element, kOutputs, kInputs> from(tile, piece, part);
+  add_steps(from, piece, next, sums);
+  add_tail(from, piece, part, sums);
+}
+
 /// Adds a piece to the lanes of its dots, which wait in `lanes` [2, dots] between pieces, or folds
 /// them after the last piece. Lanes of the last registers go from there into the fold.
 template <class Element, int kOutputs, int kInputs>
-[[gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_piece(const DotTile& tile, const Piece& piece,
-                                                            __m512* lanes, NextRows& next,
-                                                            DotProducts& out) {
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void dot_piece(
+    const DotTile& tile, const Piece& piece, __m512* lanes, NextRows& next, DotProducts& out) {
   using Of = Operands<Element, kOutputs, kInputs>;
   constexpr int kSums = Of::kParts * Of::kDots;
   __m512 sums[kSums];
-  for (std::uint32_t part = 0;; part += Of::kParts) {
-    __m512* const kept = lanes + part * Of::kDots;
-    load_sums(piece.begin == 0 ? nullptr : kept, sums);
-    const Of from(tile, piece, part);
-    add_steps(from, piece, next, sums);
-    add_tail(from, piece, part, sums);
-    const bool is_last_part = part + Of::kParts == 2;
-    if (is_last_part && piece.end == tile.n) break;
-#pragma GCC unroll 24
-    for (int s = 0; s < kSums; ++s) kept[s] = sums[s];
-    if (is_last_part) return;
+  add_part<Element, kOutputs, kInputs>(tile, piece, 0, lanes, next, sums);
+  __m512* last = lanes;
+  if constexpr (Of::kParts == 1) {
+    store_sums(sums, lanes);
+    last += Of::kDots;
+    add_part<Element, kOutputs, kInputs>(tile, piece, 1, last, next, sums);
   }
+  if (piece.end < tile.n) return store_sums(sums, last);
   __m512 dots[Of::kDots];
 #pragma GCC unroll 24
   for (int d = 0; d < Of::kDots; ++d)
     dots[d] = _mm512_add_ps(Of::kParts == 2 ? sums[d] : lanes[d], sums[kSums - Of::kDots + d]);
-  fold_dots<kOutputs, kInputs>(dots, piece.first_output, out + piece.first_input);
+  fold_dots<kOutputs, kInputs>(dots, piece.first_output % kDotOutputGroup,
+                               out[piece.first_output / kDotOutputGroup] + piece.first_input);
 }
 
+/// Weight rows and inputs of a tile: [first, end).
+struct DotSpan {
+  std::uint32_t first_output;
+  std::uint32_t end_output;
+  std::uint32_t first_input;
+  std::uint32_t end_input;
+};
+
+/// Adds a chunk to the dots of whole multiples of kOutputs and kInputs. Inputs stay in the first
+/// cache while weight rows pass. Not inline: a function of one shape keeps its pointers in
+/// registers.
+template <class Element, int kOutputs, int kInputs>
+[[gnu::noinline, gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_pieces(
+    const DotTile& tile, const DotSpan& span, Piece piece, __m512* lanes, NextRows& next,
+    DotProducts& out) {
+  const bool is_whole = piece.end - piece.begin == tile.n;
+  for (std::uint32_t i = span.first_input; i < span.end_input; i += kInputs) {
+    piece.first_input = i;
+    for (std::uint32_t o = span.first_output; o < span.end_output; o += kOutputs) {
+      piece.first_output = o;
+      dot_piece<Element, kOutputs, kInputs>(tile, piece, lanes, next, out);
+    }
+    if (!is_whole) lanes += 2 * kOutputs * kInputs;
+  }
+}
+
+/// Dots of whole multiples of kOutputs weight rows; of kOutputs only if rows pass in chunks.
 template <class Element, int kOutputs>
 [[gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_outputs(const DotTile& tile,
-                                                              std::uint32_t first_output,
-                                                              NextRows& next, DotProducts& out) {
-  __m512 lanes[kDotInputs / kInputsAtOnce][2 * kOutputs * kInputsAtOnce];
+                                                              const DotSpan& span, NextRows& next,
+                                                              DotProducts& out) {
+  __m512 lanes[2 * kOutputs * kDotInputs];
+  const std::size_t chunk = chunk_of(tile);
+  const std::uint32_t n = span.end_input - span.first_input;
+  DotSpan fours = span;
+  fours.end_input = span.first_input + n / kInputsAtOnce * kInputsAtOnce;
+  DotSpan left = span;
+  left.first_input = fours.end_input;
+  __m512* const of_left = lanes + 2 * kOutputs * (fours.end_input - span.first_input);
   std::size_t begin = 0;
   do {
-    const std::size_t end =
-        tile.n_inputs > 2 ? std::min(begin + kChunk, tile.n) : tile.n;  // few inputs: in order
-    for (std::uint32_t done = 0; done < tile.n_inputs; done += kInputsAtOnce) {
-      const Piece piece{begin, end, first_output, done};
-      // Dots that are over with this chunk share room, which stays in the first cache.
-      __m512* to = lanes[end - begin == tile.n ? 0 : done / kInputsAtOnce];
-      const std::uint32_t now = std::min(kInputsAtOnce, tile.n_inputs - done);
-      if (now == 4) dot_piece<Element, kOutputs, 4>(tile, piece, to, next, out);
-      if (now == 3) dot_piece<Element, kOutputs, 3>(tile, piece, to, next, out);
-      if (now == 2) dot_piece<Element, kOutputs, 2>(tile, piece, to, next, out);
-      if (now == 1) dot_piece<Element, kOutputs, 1>(tile, piece, to, next, out);
-    }
-    begin = end;
+    const Piece piece{begin, std::min(begin + chunk, tile.n), 0, 0};
+    dot_pieces<Element, kOutputs, 4>(tile, fours, piece, lanes, next, out);
+    if (n % 4 == 3) dot_pieces<Element, kOutputs, 3>(tile, left, piece, of_left, next, out);
+    if (n % 4 == 2) dot_pieces<Element, kOutputs, 2>(tile, left, piece, of_left, next, out);
+    if (n % 4 == 1) dot_pieces<Element, kOutputs, 1>(tile, left, piece, of_left, next, out);
+    begin += chunk;
   } while (begin < tile.n);
+}
+
+/// The dots of six weight rows and four inputs, whose rows are whole steps and one chunk.
+template <class Element>
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void dot_whole_piece(
+    const DotTile& tile, const Piece& piece, __m512 (&lanes)[24], NextRows& next,
+    DotProducts& out) {
+  __m512 sums[24];
+  load_sums(nullptr, sums);
+  add_steps(Operands<Element, 6, 4>(tile, piece, 0), piece, next, sums);
+  store_sums(sums, lanes);
+  load_sums(nullptr, sums);
+  add_steps(Operands<Element, 6, 4>(tile, piece, 1), piece, next, sums);
+  __m512 dots[24];
+#pragma GCC unroll 24
+  for (int d = 0; d < 24; ++d) dots[d] = _mm512_add_ps(lanes[d], sums[d]);
+  fold_dots<6, 4>(dots, 0, out[piece.first_output / kDotOutputGroup] + piece.first_input);
+}
+
+/// Same as dot_outputs for whole multiples of six weight rows and four inputs, without tails and
+/// chunks.
+template <class Element>
+[[gnu::noinline, gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_whole(const DotTile& tile,
+                                                                           const DotSpan& span,
+                                                                           NextRows& next,
+                                                                           DotProducts& out) {
+  __m512 lanes[24];
+  for (std::uint32_t i = span.first_input; i < span.end_input; i += 4)
+    for (std::uint32_t o = span.first_output; o < span.end_output; o += 6)
+      dot_whole_piece<Element>(tile, {0, tile.n, o, i}, lanes, next, out);
+}
+
+/// Dots of as many weight rows from `first` on as are whole multiples of kOutputs. Returns the
+/// first other row.
+template <int kOutputs, class Element>
+std::uint32_t dot_most(const DotTile& tile, std::uint32_t first, NextRows& next, DotProducts& out) {
+  const std::uint32_t end = first + (tile.n_outputs - first) / kOutputs * kOutputs;
+  const bool is_chunk = chunk_of(tile) == tile.n;
+  DotSpan span{first, end, 0, tile.n_inputs};
+  if (kOutputs == 6 && is_chunk && tile.n % kSumLanes == 0) {
+    span.end_input = tile.n_inputs / kInputsAtOnce * kInputsAtOnce;
+    dot_whole<Element>(tile, span, next, out);
+    span.first_input = std::exchange(span.end_input, tile.n_inputs);
+    if (span.first_input == span.end_input) return end;
+  }
+  const std::uint32_t step = is_chunk ? end - first : kOutputs;
+  for (std::uint32_t o = first; o < end; o += step)
+    dot_outputs<Element, kOutputs>(tile, {o, o + step, span.first_input, span.end_input}, next,
+                                   out);
+  return end;
 }
 
 /// Weight rows at once. One input waits for memory, which is fastest when one row after the other
 /// passes.
 std::uint32_t outputs_at_once(const DotTile& tile) {
   if (tile.n_inputs == 1) return 1;
-  return tile.n_outputs == kDotOutputs && tile.n_inputs > 2 ? kDotOutputs : 3;
+  return tile.n_outputs >= kDotOutputGroup && tile.n_inputs > 2 ? kDotOutputGroup : 3;
 }
 
 /// How often the weights of a tile pass.
@@ -215,15 +326,13 @@ std::uint32_t passes_of(const DotTile& tile) {
 }  // namespace
 
 void dot_tile(const DotTile& tile, DotProducts& out) {
-  const std::uint32_t outputs = outputs_at_once(tile);
-  const std::uint32_t repeats = (tile.n_outputs + outputs - 1) / outputs;
-  NextRows next(tile, passes_of(tile) * repeats, tile.n_inputs == 1);
+  const std::uint32_t most = outputs_at_once(tile);
+  NextRows next(tile, passes_of(tile) * ((tile.n_outputs + most - 1) / most), tile.n_inputs == 1);
   with_element_of(tile, [&]<class Element>(std::type_identity<Element>) {
-    if (outputs == kDotOutputs) return dot_outputs<Element, kDotOutputs>(tile, 0, next, out);
     std::uint32_t done = 0;
-    for (; outputs == 3 && done + 3 <= tile.n_outputs; done += 3)
-      dot_outputs<Element, 3>(tile, done, next, out);
-    for (; done < tile.n_outputs; ++done) dot_outputs<Element, 1>(tile, done, next, out);
+    if (most == 6) done = dot_most<6, Element>(tile, done, next, out);
+    if (most >= 3) done = dot_most<3, Element>(tile, done, next, out);
+    dot_most<1, Element>(tile, done, next, out);
   });
 }
 

@@ -108,7 +108,8 @@ TEST_CASE("tiling: matmul tiles cover each output of each batch row once, within
     for (const std::uint32_t n_in : {1u, 64u, 896u, 4096u, 14336u, 200'000u})
       for (const std::uint32_t n_batch : {1u, 5u, 64u, 256u}) {
         const MatmulTiles tiles = MatmulTiles::plan(
-            n_out, n_in, n_batch, {.tile_macs = kTileMacs, .macs_per_output = n_in});
+            n_out, n_in, n_batch,
+            {.tile_macs = kTileMacs, .macs_per_output = n_in, .outputs_at_once = 12});
         std::vector<int> covered(std::size_t{n_out} * n_batch);
         std::uint64_t max_cost = 0;
         for (std::uint32_t t = 0; t < tiles.count(); ++t) {
@@ -131,8 +132,8 @@ TEST_CASE("tiling: a matrix passes once for as many batch rows as the cache hold
   constexpr std::uint32_t kOut = 600;
   constexpr std::uint32_t kIn = 4864;
   constexpr std::uint32_t kBatch = 64;
-  const MatmulTiles tiles =
-      MatmulTiles::plan(kOut, kIn, kBatch, {.tile_macs = 500'000, .macs_per_output = 37'000});
+  const MatmulTiles tiles = MatmulTiles::plan(
+      kOut, kIn, kBatch, {.tile_macs = 500'000, .macs_per_output = 37'000, .outputs_at_once = 6});
   REQUIRE(tiles.batch_per_tile == 8);
   std::uint32_t passes = 0;
   std::set<std::uint32_t> inputs;  // of a pass
@@ -145,6 +146,17 @@ TEST_CASE("tiling: a matrix passes once for as many batch rows as the cache hold
     REQUIRE(inputs.size() * kIn * sizeof(float) <= kCachedInputBytes);
   }
   REQUIRE(passes == 3);  // 24, 24 and 16 rows
+}
+
+TEST_CASE("tiling: tiles have whole groups of the matrix rows that are multiplied at once") {
+  const MatmulTiles::Costs costs{
+      .tile_macs = 500'000, .macs_per_output = 3418, .outputs_at_once = kDotOutputs};
+  for (const std::uint32_t n_batch : {13u, 32u, 512u}) {
+    const MatmulTiles tiles = MatmulTiles::plan(4864, 896, n_batch, costs);
+    CAPTURE(n_batch);
+    REQUIRE(tiles.outputs_at_once == kDotOutputs);
+    REQUIRE(tiles.outputs_per_tile % kDotOutputs == 0);
+  }
 }
 
 }  // namespace leasehold
