@@ -54,11 +54,19 @@ void Transformer::Scratch::each(const ModelConfig& config, Take&& take) {
   take(shared_gate, std::size_t{1});
 }
 
+/// Logits have one row per logit row; all other buffers have one per row of the step.
+template <class T>
+std::size_t Transformer::rows_of(const Scratch& scratch, const Limits& limits, T* const& pointer) {
+  const bool is_logits =
+      static_cast<const void*>(&pointer) == static_cast<const void*>(&scratch.logits);
+  return is_logits ? limits.max_logit_rows : limits.max_rows;
+}
+
 BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limits& limits) {
   Scratch scratch;
   std::size_t scratch_bytes = 0;
   scratch.each(config, [&](auto*& pointer, std::size_t width) {
-    const std::size_t rows = rows_of(scratch, limits, &pointer);
+    const std::size_t rows = rows_of(scratch, limits, pointer);
     scratch_bytes += rows * width * sizeof *pointer + kScratchAlignment;
   });
   const std::uint32_t heads_width = config.n_heads * config.head_dim;
@@ -75,12 +83,6 @@ BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limit
           .scratch_bytes = scratch_bytes};
 }
 
-/// Logits have one row per logit row; all other buffers have one per row of the step.
-std::size_t Transformer::rows_of(const Scratch& scratch, const Limits& limits,
-                                 const void* pointer) {
-  return pointer == &scratch.logits ? limits.max_logit_rows : limits.max_rows;
-}
-
 Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limits, Backend& backend)
     : config_(config),
       kv_layout_(leasehold::kv_layout(config, kv_type)),
@@ -90,7 +92,7 @@ Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limit
       most_between_(most_between(backend.units_run().size())),
       cos_sin_(std::size_t{limits.max_rows} * config.rope.dim) {
   scratch_.each(config, [&]<class T>(T*& pointer, std::size_t width) {
-    const std::size_t rows = rows_of(scratch_, limits, &pointer);
+    const std::size_t rows = rows_of(scratch_, limits, pointer);
     pointer = reinterpret_cast<T*>(backend.allocate_scratch(rows * width * sizeof(T)));
   });
 }
@@ -380,7 +382,7 @@ void Transformer::scrub() {
   const Limits used = std::exchange(used_, {0, 0});
   scratch_.each(config_, [&](auto*& pointer, std::size_t width) {
     backend_->clear_scratch(reinterpret_cast<std::byte*>(pointer),
-                            rows_of(scratch_, used, &pointer) * width * sizeof *pointer);
+                            rows_of(scratch_, used, pointer) * width * sizeof *pointer);
   });
   backend_->clear_workspace();
 }

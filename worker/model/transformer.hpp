@@ -85,7 +85,8 @@ class Transformer {
     template <class Take>
     void each(const ModelConfig& config, Take&& take);
   };
-  static std::size_t rows_of(const Scratch& scratch, const Limits& limits, const void* pointer);
+  template <class T>
+  static std::size_t rows_of(const Scratch& scratch, const Limits& limits, T* const& pointer);
 
   ModelConfig config_;
   KvLayout kv_layout_;
