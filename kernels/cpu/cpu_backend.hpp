@@ -107,6 +107,8 @@ class CpuBackend final : public HostBackend {
   LaunchStatus project_int8(const LaunchContext& context, const ProjectionArgs& args);
   void multiply_groups(const LaunchPermit& permit, const WeightMatrix& weight, Span32 groups,
                        std::span<const RoundedRow> x, GroupDots* dots);
+  void store_dots(const MatmulArgs& args, const LaunchPermit& permit, std::uint32_t group,
+                  Span32 batch, const GroupDots& dots);
   void multiply_tile(const LaunchPermit& permit, const MatmulArgs& args, GroupSpan groups,
                      Span32 batch, InputRows rows);
   void multiply_gated(const LaunchPermit& permit, const FeedForwardArgs& args, GroupSpan groups,

@@ -235,16 +235,33 @@ void CpuBackend::multiply_groups(const LaunchPermit& permit, const WeightMatrix&
                             .out = dots});
 }
 
+/// The last group may have fewer outputs than rows.
+void CpuBackend::store_dots(const MatmulArgs& args, const LaunchPermit& permit, std::uint32_t group,
+                            Span32 batch, const GroupDots& dots) {
+  const std::size_t n_out = args.weight.n_out;
+  const std::size_t first = std::size_t{group} * kGroupRows;
+  if (first + kGroupRows > n_out) {
+    for (std::uint32_t i = batch.begin; i < batch.end; ++i)
+      store_group(args, permit, group, i, dots[i - batch.begin]);
+    return;
+  }
+  kernels_.store_dots({.dots = &dots,
+                       .n_rows = batch.end - batch.begin,
+                       .bias = args.bias ? permit.open(args.bias) + first : nullptr,
+                       .accumulate = args.accumulate,
+                       .out = args.out + batch.begin * n_out + first,
+                       .stride = n_out});
+}
+
 void CpuBackend::multiply_tile(const LaunchPermit& permit, const MatmulArgs& args, GroupSpan groups,
                                Span32 batch, InputRows rows) {
   const TileInputs x(rows, batch);
   groups.each_set([&](Span32 set) {
-    GroupDots dots[kInt8TileGroups];
+    alignas(64) GroupDots dots[kInt8TileGroups];
     request_products(args, set, batch);
     multiply_groups(permit, args.weight, set, x.all(), dots);
-    for (std::uint32_t i = 0; i < x.n_rows; ++i)
-      for (std::uint32_t g = set.begin; g < set.end; ++g)
-        store_group(args, permit, g, batch.begin + i, dots[g - set.begin][i]);
+    for (std::uint32_t g = set.begin; g < set.end; ++g)
+      store_dots(args, permit, g, batch, dots[g - set.begin]);
   });
 }
 
@@ -255,8 +272,8 @@ void CpuBackend::multiply_gated(const LaunchPermit& permit, const FeedForwardArg
   MatmulArgs gated = args.gate;
   gated.bias = {};  // added before the gate
   groups.each_set([&](Span32 set) {
-    GroupDots gate[kInt8TileGroups];
-    GroupDots up[kInt8TileGroups];
+    alignas(64) GroupDots gate[kInt8TileGroups];
+    alignas(64) GroupDots up[kInt8TileGroups];
     request_products(args.gate, set, batch);
     multiply_groups(permit, args.gate.weight, set, x.all(), gate);
     multiply_groups(permit, args.up.weight, set, x.all(), up);
@@ -265,8 +282,7 @@ void CpuBackend::multiply_gated(const LaunchPermit& permit, const FeedForwardArg
       add_bias(args.gate, permit, g, x.n_rows, dots);
       add_bias(args.up, permit, g, x.n_rows, up[g - set.begin]);
       kernels_.swiglu(dots[0], up[g - set.begin][0], std::size_t{x.n_rows} * kGroupRows);
-      for (std::uint32_t i = 0; i < x.n_rows; ++i)
-        store_group(gated, permit, g, batch.begin + i, dots[i]);
+      store_dots(gated, permit, g, batch, dots);
     }
   });
 }
@@ -355,7 +371,7 @@ LaunchStatus CpuBackend::expert_matmul_int8(const LaunchContext& context,
     const GroupSpan groups = tiles.groups(tile - first_tile_[expert]);
     const std::uint32_t first = expert * n_groups;
     groups.each_set([&](Span32 set) {
-      GroupDots dots[kInt8TileGroups];
+      alignas(64) GroupDots dots[kInt8TileGroups];
       multiply_groups(permit, weight, {first + set.begin, first + set.end}, {x.data(), n_rows},
                       dots);
       for (std::uint32_t i = 0; i < n_rows; ++i)

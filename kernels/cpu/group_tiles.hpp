@@ -8,9 +8,11 @@
 
 namespace leasehold {
 
-/// With fewer rows of the batch, and with blocks of 32, groups pass one after the other, in the
-/// order of their addresses.
-inline constexpr std::uint32_t kRowsOfSets = 9;
+/// With fewer rows of the batch groups pass one after the other, in the order of their addresses.
+constexpr std::uint32_t rows_of_sets(TensorType type) {
+  const GroupFormat format = group_format(type);
+  return format.has_sub_blocks() || format.low_bits == 8 ? 9 : 4;
+}
 
 /// Neighbouring groups; sets of `at_once` are multiplied together, the last may have fewer.
 struct GroupSpan {
@@ -45,7 +47,7 @@ struct GroupTiles {
   static GroupTiles plan(const WeightMatrix& weight, std::uint32_t n_groups, std::uint32_t n_batch,
                          Costs costs) {
     const std::uint64_t group_bytes = row_group_bytes(weight.type, weight.n_in);
-    const bool are_shared = group_format(weight.type).has_sub_blocks() && n_batch >= kRowsOfSets &&
+    const bool are_shared = n_batch >= rows_of_sets(weight.type) &&
                             group_bytes * costs.groups_at_once <= kTileWeightBytes;
     const std::uint32_t at_once = are_shared ? costs.groups_at_once : 1;
     const std::uint64_t row_macs = std::uint64_t{kGroupRows} * at_once * weight.n_in;

@@ -72,6 +72,16 @@ struct Int8Tile {
   GroupDots* out;        // [n_groups]; rows from n_rows on are not written
 };
 
+/// Where the dots of a whole group go: row i of them to out + i · stride.
+struct DotStore {
+  const GroupDots* dots;
+  std::uint32_t n_rows;
+  const float* bias;  // [kGroupRows], or null
+  bool accumulate;
+  float* out;
+  std::size_t stride;
+};
+
 struct NormRow {
   const float* x;       // [width]
   const float* weight;  // [width]
@@ -119,6 +129,8 @@ struct RowKernels {
                     const RoundedRowBuffer& out);
   /// Each group as dot_group_int8 in kernels/quant/row_group.hpp.
   void (*dot_groups_int8)(const Int8Tile& tile);
+  /// out (+)= dot + bias
+  void (*store_dots)(const DotStore& store);
   /// Multiply-adds of dot_groups_int8 in a unit.
   std::uint64_t int8_tile_macs;
   /// Groups of a tile that share what is loaded of its rows: 1 … kInt8TileGroups.

@@ -1,5 +1,6 @@
 #include "kernels/cpu/scalar_rows.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -84,6 +85,19 @@ void rms_norm_row(const NormRow& row) {
 
 void swiglu(float* gate, const float* up, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) gate[i] = silu(gate[i]) * up[i];
+}
+
+void store_dots(const DotStore& store) {
+  for (std::uint32_t i = 0; i < store.n_rows; ++i) {
+    float* out = store.out + i * store.stride;
+    float products[kGroupRows];
+    std::copy_n((*store.dots)[i], kGroupRows, products);
+    if (store.bias != nullptr)
+      for (std::uint32_t o = 0; o < kGroupRows; ++o) products[o] += store.bias[o];
+    if (store.accumulate)
+      for (std::uint32_t o = 0; o < kGroupRows; ++o) products[o] += out[o];
+    std::copy_n(products, kGroupRows, out);
+  }
 }
 
 void add_scaled(float weight, const float* x, float* out, std::size_t n) {

@@ -7,6 +7,7 @@ namespace leasehold::scalar {
 
 void dot_tile(const DotTile& tile, DotProducts& out);
 void dot_groups_int8(const Int8Tile& tile);
+void store_dots(const DotStore& store);
 void rms_norm_row(const NormRow& row);
 void swiglu(float* gate, const float* up, std::size_t n);
 void add_scaled(float weight, const float* x, float* out, std::size_t n);

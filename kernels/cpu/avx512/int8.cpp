@@ -109,12 +109,6 @@ class Passes {
   RunPass run_[kMost];
 };
 
-/// The distance from a group's block to what is requested from memory while it is multiplied with
-/// another group's: within the group, or else in the one after the other.
-inline std::size_t ahead_bytes(std::size_t at, std::size_t group_bytes) {
-  return at + kPrefetchBytes < group_bytes ? kPrefetchBytes : kPrefetchBytes + group_bytes;
-}
-
 /// Places the part's blocks in each group, and prepares those of 256.
 template <TensorType kType, int kGroups>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] void prepare(const std::byte* groups,
@@ -172,11 +166,25 @@ void dot_groups_int8(const Int8Tile& tile) {
       for (; g < tile.n_groups; ++g)
         dot_groups<kType, 1>(tile.groups + g * group_bytes, tile, tile.out + g);
     } else {
+      if (tile.n_rows >= kLeastChunkRows<2>)
+        for (; g + 2 <= tile.n_groups; g += 2)
+          dot_chunks<kType, 2>(tile.groups + g * group_bytes, tile, tile.out + g);
       for (; g < tile.n_groups; ++g)
-        dot_group<kType>(tile.groups + g * group_bytes, tile.n_in, tile.x, tile.n_rows,
-                         tile.out[g][0]);
+        dot_chunks<kType, 1>(tile.groups + g * group_bytes, tile, tile.out + g);
     }
   });
+}
+
+/// One store per row, because a line that is not in the cache keeps each of its stores waiting.
+[[gnu::target("avx512f")]] void store_dots(const DotStore& store) {
+  const __m512 bias = store.bias != nullptr ? _mm512_loadu_ps(store.bias) : _mm512_setzero_ps();
+  for (std::uint32_t i = 0; i < store.n_rows; ++i) {
+    float* out = store.out + i * store.stride;
+    __m512 products = _mm512_loadu_ps((*store.dots)[i]);
+    if (store.bias != nullptr) products = _mm512_add_ps(products, bias);
+    if (store.accumulate) products = _mm512_add_ps(_mm512_loadu_ps(out), products);
+    _mm512_storeu_ps(out, products);
+  }
 }
 
 }  // namespace leasehold::avx512

@@ -7,5 +7,7 @@ namespace leasehold::avx512 {
 
 /// RowKernels::dot_groups_int8
 void dot_groups_int8(const Int8Tile& tile);
+/// RowKernels::store_dots
+void store_dots(const DotStore& store);
 
 }  // namespace leasehold::avx512

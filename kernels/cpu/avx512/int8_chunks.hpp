@@ -1,124 +1,248 @@
-/// Blocks of 32 of one group: the sums of a chunk stay in registers for up to eight rows.
+/// Blocks of 32 of one or two groups: each pass multiplies whole chunks with up to eight rows.
 #pragma once
+
+#include <algorithm>
+#include <array>
+#include <utility>
 
 #include "kernels/cpu/avx512/int8_blocks.hpp"
 
 namespace leasehold::avx512 {
 
-/// Rows whose sums of a block and of a chunk fit the registers.
-inline constexpr std::uint32_t kMostGroupRows = 8;
+/// Chunks of a tile's groups, and what their passes share.
+struct ChunkWork {
+  const RoundedRow* x;      ///< The tile's rows.
+  GroupDots* out;           ///< [groups]
+  GroupDots* chunk;         ///< Likewise, of the running chunk.
+  const std::byte* groups;  ///< The first one, and the others after it.
+  std::size_t group_bytes;
+  std::uint32_t per_chunk;  ///< Blocks of a chunk; the last may have fewer.
+  Span32 blocks = {};       ///< Of each row: whole chunks.
+};
+
+/// What a pass requests from memory with a block: the share of one strip, or of both.
+struct Requests {
+  std::size_t ahead;  ///< The first share, after the block.
+  bool both;
+};
+
+/// A pass over rows from `first` on.
+using RunChunks = void (*)(const ChunkWork& work, std::uint32_t first, Requests requests);
 
 /// Adds the products of a strip's codes with the strip's elements of each row.
-template <TensorType kType, int kRows>
+template <TensorType kType, int kGroups, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-add_group_strip(const std::byte* block, std::uint32_t strip, const RoundedRow* x, std::size_t first,
-                __m512i (&sums)[kRows]) {
+add_chunk_strip(const std::byte* block, std::size_t group_bytes, std::uint32_t strip,
+                Requests requests, const PassRows<kRows>& x, std::size_t first,
+                IntTile<kGroups, kRows>& sums) {
   constexpr GroupFormat kFormat = group_format(kType);
-  prefetch_strip<kType>(block, strip);
-  __m512i codes[4];
-  load_strip<kFormat.low_bits, kFormat.high_bits>(block + kFormat.low_at(),
-                                                  block + kFormat.high_at(), strip, codes);
+  __m512i codes[kGroups][4];
+#pragma GCC unroll 2
+  for (int g = 0; g < kGroups; ++g) {
+    const std::byte* of_group = block + g * group_bytes;
+    if (strip == 0 || requests.both) prefetch_strip<kType>(of_group + requests.ahead, strip);
+    load_strip<kFormat.low_bits, kFormat.high_bits>(of_group + kFormat.low_at(),
+                                                    of_group + kFormat.high_at(), strip, codes[g]);
+  }
 #pragma GCC unroll 4
   for (int quad = 0; quad < 4; ++quad) {
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r)
-      sums[r] = _mm512_dpbusd_epi32(sums[r], codes[quad],
-                                    broadcast_word(x[r].q + first + strip * kInt8Strip + quad * 4));
-  }
-}
-
-/// Adds a block of 32 to the chunks.
-template <TensorType kType, int kRows>
-[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-add_block(const std::byte* block, std::uint32_t b, const RoundedRow* x, __m512 (&chunk)[kRows]) {
-  constexpr GroupFormat kFormat = group_format(kType);
-  const __m512i zero = _mm512_setzero_si512();
-  __m512i sums[kRows];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r)
-    sums[r] = kFormat.offset == 0
-                  ? zero
-                  : _mm512_dpwssd_epi32(zero, broadcast_word(x[r].sums + b * 2),
-                                        _mm512_set1_epi16(static_cast<short>(-kFormat.offset)));
+    for (int r = 0; r < kRows; ++r) {
+      const __m512i q = broadcast_word(x.q[r] + first + strip * kInt8Strip + quad * 4);
 #pragma GCC unroll 2
-  for (std::uint32_t strip = 0; strip < 2; ++strip)
-    add_group_strip<kType, kRows>(block, strip, x, std::size_t{b} * kFormat.elements, sums);
-  const __m512 scales = load_halves(block);
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    const __m512 scale = _mm512_mul_ps(scales, _mm512_set1_ps(x[r].scale[b]));
-    chunk[r] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(sums[r]), chunk[r]);
-    if constexpr (kFormat.has_min) {
-      const __m512 min =
-          _mm512_mul_ps(load_halves(block + kGroupRows * 2), _mm512_set1_ps(x[r].scale[b]));
-      const __m512i sum =
-          _mm512_dpwssd_epi32(zero, broadcast_word(x[r].sums + b * 2), _mm512_set1_epi16(1));
-      chunk[r] = _mm512_fmadd_ps(min, _mm512_cvtepi32_ps(sum), chunk[r]);
+      for (int g = 0; g < kGroups; ++g)
+        sums[g][r] = _mm512_dpbusd_epi32(sums[g][r], codes[g][quad], q);
     }
   }
 }
 
-/// A chunk of a group times kRows rows, whose sums stay in registers.
-template <TensorType kType, int kRows>
+/// The products of block b, an integer for each group and row.
+template <TensorType kType, int kGroups, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-dot_chunk_rows(const std::byte* group, Span32 blocks, const RoundedRow* x, float* out) {
-  constexpr std::size_t kBlockBytes = group_format(kType).size_bytes();
-  __m512 chunk[kRows];
+multiply_block(const std::byte* block, std::size_t group_bytes, std::size_t b, Requests requests,
+               const PassRows<kRows>& x, IntTile<kGroups, kRows>& sums) {
+  constexpr GroupFormat kFormat = group_format(kType);
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) chunk[r] = _mm512_setzero_ps();
-  for (std::uint32_t b = blocks.begin; b < blocks.end; ++b) {
-    const std::byte* block = group + b * kBlockBytes;
-    add_block<kType, kRows>(block, b, x, chunk);
+  for (int r = 0; r < kRows; ++r)
+    start_sums<kGroups, kRows>(
+        kFormat.offset == 0
+            ? _mm512_setzero_si512()
+            : _mm512_madd_epi16(broadcast_word(x.sums[r] + b * 2),
+                                _mm512_set1_epi16(static_cast<short>(-kFormat.offset))),
+        r, sums);
+#pragma GCC unroll 2
+  for (std::uint32_t strip = 0; strip < 2; ++strip)
+    add_chunk_strip<kType, kGroups, kRows>(block, group_bytes, strip, requests, x,
+                                           b * kFormat.elements, sums);
+}
+
+/// How many sums of a chunk stay in registers, beside the sums of a block and its factors. The
+/// others wait in memory.
+template <int kSums>
+inline constexpr int kKeptSums = std::min(kSums, 27 - kSums);
+
+/// The place of dot i of a pass, after that of its first one.
+template <int kRows>
+constexpr std::size_t dot_at(int i) {
+  return (i / kRows * kInt8TileRows + i % kRows) * kGroupRows;
+}
+
+/// The running chunk of some groups and rows.
+template <int kGroups, int kRows>
+struct ChunkSums {
+  __m512 kept[kKeptSums<kGroups * kRows>];
+  float* others;  ///< Like the dots, from the first row on.
+};
+
+template <int kGroups, int kRows>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
+add_scaled(__m512 scale, __m512i product, int i, ChunkSums<kGroups, kRows>& chunk) {
+  const __m512 factor = _mm512_cvtepi32_ps(product);
+  if (i < kKeptSums<kGroups * kRows>)
+    chunk.kept[i] = _mm512_fmadd_ps(scale, factor, chunk.kept[i]);
+  else
+    _mm512_store_ps(
+        chunk.others + dot_at<kRows>(i),
+        _mm512_fmadd_ps(scale, factor, _mm512_load_ps(chunk.others + dot_at<kRows>(i))));
+}
+
+/// Adds integers of row r, times the row's d and a factor of each matrix row.
+template <int kGroups, int kRows>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
+add_row(const __m512 (&factors)[kGroups], float d, const __m512i (&integers)[2], int r,
+        ChunkSums<kGroups, kRows>& chunk) {
+#pragma GCC unroll 2
+  for (int g = 0; g < kGroups; ++g)
+    add_scaled<kGroups, kRows>(_mm512_mul_ps(factors[g], _mm512_set1_ps(d)), integers[g],
+                               g * kRows + r, chunk);
+}
+
+/// Adds block b to the chunks.
+template <TensorType kType, int kGroups, int kRows>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
+add_block(const std::byte* block, std::size_t group_bytes, std::size_t b, Requests requests,
+          const PassRows<kRows>& x, ChunkSums<kGroups, kRows>& chunk) {
+  IntTile<kGroups, kRows> sums;
+  multiply_block<kType, kGroups, kRows>(block, group_bytes, b, requests, x, sums);
+  __m512 factors[kGroups];
+#pragma GCC unroll 2
+  for (int g = 0; g < kGroups; ++g) factors[g] = load_halves(block + g * group_bytes);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+    add_row<kGroups, kRows>(factors, x.scales[r][b], {sums[0][r], sums[kGroups - 1][r]}, r, chunk);
+  if constexpr (group_format(kType).has_min) {
+#pragma GCC unroll 2
+    for (int g = 0; g < kGroups; ++g)
+      factors[g] = load_halves(block + g * group_bytes + kGroupRows * 2);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512i sum =
+          _mm512_madd_epi16(broadcast_word(x.sums[r] + b * 2), _mm512_set1_epi16(1));
+      add_row<kGroups, kRows>(factors, x.scales[r][b], {sum, sum}, r, chunk);
+    }
   }
+}
+
+template <int kGroups, int kRows>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
+begin_chunk(ChunkSums<kGroups, kRows>& chunk) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kGroups * kRows; ++i) {
+    if (i < kKeptSums<kGroups * kRows>)
+      chunk.kept[i] = _mm512_setzero_ps();
+    else
+      _mm512_store_ps(chunk.others + dot_at<kRows>(i), _mm512_setzero_ps());
+  }
+}
+
+/// Sets the dots to the sums of the first chunk, or adds those of a later one.
+template <int kGroups, int kRows>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
+add_to_dots(bool is_first_chunk, ChunkSums<kGroups, kRows>& chunk, float* out) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kGroups * kRows; ++i) {
+    float* dots = out + dot_at<kRows>(i);
+    const __m512 sum = i < kKeptSums<kGroups * kRows>
+                           ? chunk.kept[i]
+                           : _mm512_load_ps(chunk.others + dot_at<kRows>(i));
+    _mm512_storeu_ps(dots, is_first_chunk ? sum : _mm512_add_ps(_mm512_loadu_ps(dots), sum));
+  }
+}
+
+template <int kRows>
+[[gnu::always_inline]] inline PassRows<kRows> chunk_rows(const RoundedRow* first) {
+  PassRows<kRows> x;
+  x.terms = nullptr;
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    float* to = out + r * kGroupRows;
-    _mm512_storeu_ps(to,
-                     blocks.begin == 0 ? chunk[r] : _mm512_add_ps(_mm512_loadu_ps(to), chunk[r]));
+    x.q[r] = first[r].q;
+    x.scales[r] = first[r].scale;
+    x.sums[r] = first[r].sums;
+  }
+  return x;
+}
+
+/// The chunks times rows from `first` on.
+template <TensorType kType, int kGroups, int kRows>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] void run_chunks(
+    const ChunkWork& shared, std::uint32_t first, Requests requests) {
+  constexpr std::size_t kBlockBytes = group_format(kType).size_bytes();
+  const ChunkWork work = shared;  // stores of dots do not alias it
+  const PassRows<kRows> x = chunk_rows<kRows>(work.x + first);
+  ChunkSums<kGroups, kRows> chunk;
+  chunk.others = work.chunk[0][first];
+  for (std::uint32_t begin = work.blocks.begin; begin < work.blocks.end; begin += work.per_chunk) {
+    const std::uint32_t end = std::min(begin + work.per_chunk, work.blocks.end);
+    begin_chunk<kGroups, kRows>(chunk);
+    for (std::uint32_t b = begin; b < end; ++b) {
+      const std::byte* block = work.groups + b * kBlockBytes;
+      // prefetch_strip adds kPrefetchBytes
+      const std::size_t beyond =
+          kGroups == 1 ? 0 : ahead_bytes(b * kBlockBytes, work.group_bytes) - kPrefetchBytes;
+      add_block<kType, kGroups, kRows>(block, work.group_bytes, b,
+                                       {requests.ahead + beyond, requests.both}, x, chunk);
+    }
+    add_to_dots<kGroups, kRows>(begin == 0, chunk, work.out[0][first]);
   }
 }
 
-/// 1 … kMostGroupRows rows.
-template <TensorType kType>
-[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-dot_chunk(const std::byte* group, Span32 blocks, const RoundedRow* x, std::uint32_t n_rows,
-          float* out) {
-  switch (n_rows) {
-    case 1:
-      return dot_chunk_rows<kType, 1>(group, blocks, x, out);
-    case 2:
-      return dot_chunk_rows<kType, 2>(group, blocks, x, out);
-    case 3:
-      return dot_chunk_rows<kType, 3>(group, blocks, x, out);
-    case 4:
-      return dot_chunk_rows<kType, 4>(group, blocks, x, out);
-    case 5:
-      return dot_chunk_rows<kType, 5>(group, blocks, x, out);
-    case 6:
-      return dot_chunk_rows<kType, 6>(group, blocks, x, out);
-    case 7:
-      return dot_chunk_rows<kType, 7>(group, blocks, x, out);
-    default:
-      return dot_chunk_rows<kType, kMostGroupRows>(group, blocks, x, out);
-  }
-}
+/// Rows of a pass.
+inline constexpr std::uint32_t kMostChunkRows = 8;
+/// Two groups are multiplied together from so many rows on.
+template <int kGroups>
+inline constexpr std::uint32_t kLeastChunkRows = kGroups == 1 ? 1 : 4;
+/// Blocks that all rows pass stay in the first cache, beside the rows and what is requested.
+inline constexpr std::uint32_t kPassedBytes = 12288;
 
-/// Memory supplies each chunk once for all rows: it stays in the first cache for the later ones,
+template <TensorType kType, int kGroups>
+constexpr auto kRunChunks = []<int... kMore>(std::integer_sequence<int, kMore...>) {
+  return std::array<RunChunks, sizeof...(kMore)>{
+      run_chunks<kType, kGroups, kLeastChunkRows<kGroups> + kMore>...};
+}(std::make_integer_sequence<int, kMostChunkRows - kLeastChunkRows<kGroups> + 1>());
+
+/// Memory supplies some chunks once for all rows: they stay in the first cache for the later ones,
 /// and what is requested from memory meanwhile arrives.
-template <TensorType kType>
-[[gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] void dot_group(const std::byte* group,
-                                                                            std::uint32_t n_in,
-                                                                            const RoundedRow* x,
-                                                                            std::uint32_t n_rows,
-                                                                            float* out) {
-  const std::uint32_t n_blocks = n_in / group_format(kType).elements;
-  const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
-  for (std::uint32_t begin = 0; begin < n_blocks; begin += per_chunk) {
-    const Span32 blocks{begin, std::min(begin + per_chunk, n_blocks)};
-    for (std::uint32_t done = 0; done < n_rows;) {
-      const std::uint32_t now = std::min(n_rows - done, kMostGroupRows);
-      dot_chunk<kType>(group, blocks, x + done, now, out + std::size_t{done} * kGroupRows);
-      done += now;
+template <TensorType kType, int kGroups>
+void dot_chunks(const std::byte* groups, const Int8Tile& tile, GroupDots* out) {
+  const std::uint32_t n_blocks = tile.n_in / group_format(kType).elements;
+  const std::uint32_t n_passes = tiles_for(tile.n_rows, kMostChunkRows);
+  alignas(64) GroupDots chunk[kGroups];
+  ChunkWork work{.x = tile.x,
+                 .out = out,
+                 .chunk = chunk,
+                 .groups = groups,
+                 .group_bytes = row_group_bytes(kType, tile.n_in),
+                 .per_chunk = int8_chunk_blocks(n_blocks)};
+  const std::uint32_t chunk_bytes = kGroups * work.per_chunk * group_format(kType).size_bytes();
+  const std::uint32_t at_once =
+      n_passes == 1 ? n_blocks : work.per_chunk * std::max(kPassedBytes / chunk_bytes, 1u);
+  for (work.blocks.begin = 0; work.blocks.begin < n_blocks; work.blocks.begin = work.blocks.end) {
+    work.blocks.end = std::min(work.blocks.begin + at_once, n_blocks);
+    for (std::uint32_t i = 0; i < n_passes; ++i) {
+      const std::uint32_t first = i * tile.n_rows / n_passes;
+      const std::uint32_t size = (i + 1) * tile.n_rows / n_passes - first;
+      kRunChunks<kType, kGroups>[size - kLeastChunkRows<kGroups>](
+          work, first, {.ahead = i % 2 * strip_bytes(kType), .both = n_passes == 1});
     }
   }
 }

@@ -21,6 +21,11 @@ inline constexpr std::uint32_t kStripBytes = 4 * kPlaneBytes;  ///< Unpacked.
 constexpr std::uint32_t strip_bytes(TensorType type) {
   return group_format(type).size_bytes() / (group_format(type).elements / kInt8Strip);
 }
+/// The distance from a group's block to what is requested from memory while it is multiplied with
+/// another group's: within the group, or else in the one after the other.
+inline std::size_t ahead_bytes(std::size_t at, std::size_t group_bytes) {
+  return at + kPrefetchBytes < group_bytes ? kPrefetchBytes : kPrefetchBytes + group_bytes;
+}
 /// Of a part of two groups.
 inline constexpr std::uint32_t kLeastPasses = 2;
 

@@ -61,15 +61,16 @@ TEST_CASE("group tiles: only the last set of a matrix has fewer groups") {
   }
 }
 
-TEST_CASE(
-    "group tiles: few rows, blocks of 32, and sets too large for a unit take one group at a time") {
-  const auto at_once = [](std::uint32_t n_in, std::uint32_t n_batch) {
-    return GroupTiles::plan(matrix(8, n_in), 8, n_batch, kCosts).at_once;
-  };
-  CHECK(at_once(1024, kRowsOfSets - 1) == 1);
-  CHECK(at_once(1024, kRowsOfSets) == 2);
-  CHECK(at_once(14336, 64) == 1);
-  CHECK(GroupTiles::plan(matrix(8, 1024, TensorType::Q8_0), 8, 64, kCosts).at_once == 1);
+TEST_CASE("group tiles: few rows, and sets too large for a unit take one group at a time") {
+  for (const TensorType type : {TensorType::Q6_K, TensorType::Q8_0}) {
+    const auto at_once = [&](std::uint32_t n_in, std::uint32_t n_batch) {
+      return GroupTiles::plan(matrix(8, n_in, type), 8, n_batch, kCosts).at_once;
+    };
+    CAPTURE(name(type));
+    CHECK(at_once(1024, rows_of_sets(type) - 1) == 1);
+    CHECK(at_once(1024, rows_of_sets(type)) == 2);
+    CHECK(at_once(14336, 64) == 1);
+  }
 }
 
 }  // namespace leasehold::testing

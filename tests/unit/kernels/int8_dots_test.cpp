@@ -83,6 +83,46 @@ TEST_CASE("int8 dots: every path has the bits of the plain loops, for any rows a
   }
 }
 
+TEST_CASE("int8 dots: every path stores dots with the bits of the plain loops, and nothing else") {
+  SeededRandom random(test_seed());
+  CAPTURE(test_seed());
+  constexpr std::size_t kStride = kGroupRows + 3;  // rows are not aligned
+  const std::vector<float> bias = random_floats(random, kGroupRows, 10.0F);
+  const std::vector<float> before = random_floats(random, kInt8TileRows * kStride, 10.0F);
+  const std::vector<float> values = random_floats(random, kInt8TileRows * kGroupRows, 10.0F);
+  GroupDots dots;
+  std::ranges::copy(values, dots[0]);
+  const auto stored = [&](SimdPath path, std::uint32_t n_rows, bool has_bias, bool accumulate) {
+    std::vector<float> out = before;
+    row_kernels(path).store_dots({.dots = &dots,
+                                  .n_rows = n_rows,
+                                  .bias = has_bias ? bias.data() : nullptr,
+                                  .accumulate = accumulate,
+                                  .out = out.data(),
+                                  .stride = kStride});
+    return out;
+  };
+  for (const std::uint32_t n_rows : {1u, 5u, kInt8TileRows}) {
+    for (const bool has_bias : {false, true}) {
+      for (const bool accumulate : {false, true}) {
+        std::vector<float> expected = before;
+        for (std::uint32_t i = 0; i < n_rows; ++i) {
+          for (std::uint32_t o = 0; o < kGroupRows; ++o) {
+            float& out = expected[i * kStride + o];
+            const float product = has_bias ? dots[i][o] + bias[o] : dots[i][o];
+            out = accumulate ? out + product : product;
+          }
+        }
+        for (const SimdPath path : kSimdPaths) {
+          if (!cpu_has(path)) continue;
+          CAPTURE(name(path), n_rows, has_bias, accumulate);
+          REQUIRE(first_difference(stored(path, n_rows, has_bias, accumulate), expected) == -1);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("int8 dots: the largest elements, scales and minima have the bits of the plain loops") {
   for (const TensorType type : kEveryType) {
     if (!has_row_groups(type)) continue;
