@@ -13,6 +13,18 @@
 namespace leasehold {
 namespace {
 
+/// The path of --simd, or the best one.
+SimdPath simd_path(const WorkerOptions& options) {
+  if (options.simd) return *options.simd;
+  const SimdPath best = best_simd_path();
+  for (const SimdPath path : kSimdPaths)
+    if (cpu_has(path) && !passes_self_check(path))
+      spdlog::warn(
+          "products by {} differ from the plain ones on this CPU, so it is not used simd={}",
+          name(path), name(best));
+  return best;
+}
+
 Result<std::unique_ptr<Backend>> make_host_backend(const WorkerOptions& options,
                                                    const BackendLimits& limits,
                                                    const GateDependencies& dependencies,
@@ -20,7 +32,7 @@ Result<std::unique_ptr<Backend>> make_host_backend(const WorkerOptions& options,
   const ScopedCpuAffinity here(options.compute_cpus);  // inherited by the threads it starts
   if (options.backend != BackendChoice::Reference) {
     auto cpu = CpuBackend::create(limits, make_gates(dependencies, 0, options.threads),
-                                  options.simd.value_or(best_simd_path()), nodes);
+                                  simd_path(options), nodes);
     if (cpu) return std::unique_ptr<Backend>(std::move(*cpu));
     if (options.backend == BackendChoice::Cpu) return std::unexpected(cpu.error());
     spdlog::warn("falling back to the reference backend reason=\"{}\"", cpu.error().detail);

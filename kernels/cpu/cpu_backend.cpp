@@ -41,23 +41,37 @@ std::size_t tile_scratch_floats(std::uint32_t head_dim) {
 Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendLimits& limits,
                                                        std::vector<ThreadGate> gates, SimdPath path,
                                                        const PoolNodes& nodes) {
-  if (!cpu_has(path))
-    return fail(Errc::SystemError, "this CPU does not support " +
-                                       std::string(leasehold::name(path)) +
+  const std::string path_name(leasehold::name(path));
+  const std::string_view missing = missing_for(path);
+  if (!missing.empty())
+    return fail(Errc::SystemError, "this CPU does not support " + path_name + ": it lacks " +
+                                       std::string(missing) +
                                        "; choose another --simd path or omit the option");
+  if (!passes_self_check(path))
+    return fail(Errc::SystemError, "products by " + path_name +
+                                       " differ from the plain ones on this CPU; choose another "
+                                       "--simd path or omit the option");
+  return create(limits, std::move(gates), row_kernels(path), "cpu-" + path_name, nodes);
+}
+
+Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendLimits& limits,
+                                                       std::vector<ThreadGate> gates,
+                                                       const RowKernels& kernels, std::string name,
+                                                       const PoolNodes& nodes) {
   try {
-    return std::unique_ptr<CpuBackend>(new CpuBackend(limits, std::move(gates), path, nodes));
+    return std::unique_ptr<CpuBackend>(
+        new CpuBackend(limits, std::move(gates), kernels, std::move(name), nodes));
   } catch (const std::system_error& error) {
     return fail(Errc::SystemError,
                 std::string("cannot start the worker's compute threads: ") + error.what());
   }
 }
 
-CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates, SimdPath path,
-                       const PoolNodes& nodes)
+CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates,
+                       const RowKernels& kernels, std::string name, const PoolNodes& nodes)
     : limits_(limits),
-      kernels_(row_kernels(path)),
-      name_("cpu-" + std::string(leasehold::name(path))),
+      kernels_(kernels),
+      name_(std::move(name)),
       launcher_(std::move(gates), nodes),
       // Each row starts on its own cache line, so threads do not share lines.
       widened_stride_((limits.max_width + 31) / 16 * 16),

@@ -25,10 +25,16 @@ class CpuBackend final : public HostBackend {
  public:
   /// One thread per gate; the first gate belongs to the caller. The worker segment, table and stop
   /// flags outlive the backend. Scratch lies where the calling thread runs. Errors: SystemError if
-  /// the CPU lacks the path or the system has no more threads.
+  /// the CPU lacks the path or computes other bits with it, or the system has no more threads.
   static Result<std::unique_ptr<CpuBackend>> create(const BackendLimits& limits,
                                                     std::vector<ThreadGate> gates,
                                                     SimdPath path = best_simd_path(),
+                                                    const PoolNodes& nodes = {});
+  /// With a path's kernels, or those of a test, which outlive the backend. Errors: SystemError if
+  /// the system has no more threads.
+  static Result<std::unique_ptr<CpuBackend>> create(const BackendLimits& limits,
+                                                    std::vector<ThreadGate> gates,
+                                                    const RowKernels& kernels, std::string name,
                                                     const PoolNodes& nodes = {});
 
   /// For example "cpu-avx2".
@@ -54,8 +60,8 @@ class CpuBackend final : public HostBackend {
   std::uint64_t launches_run() const { return launcher_.launches_run(); }
 
  private:
-  CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates, SimdPath path,
-             const PoolNodes& nodes);
+  CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates, const RowKernels& kernels,
+             std::string name, const PoolNodes& nodes);
 
   template <class Row>
   LaunchStatus each_row(const LaunchContext& context, UnitLabel label, std::uint64_t macs_per_row,

@@ -152,6 +152,10 @@ template <class Tile>
 LaunchStatus CpuBackend::run_rounded(const LaunchContext& context, const RoundingPlan& plan,
                                      const TilePasses& tiles, Tile&& tile) {
   const UnitLabel multiplies = label(context, plan.first().site);
+  const auto unit = [&](const LaunchPermit& permit, InputRows rows, std::uint32_t index) {
+    tile(permit, rows, index);
+    kernels_.end_int8_unit();
+  };
   if (round_alone(plan)) {
     expects(!plan.is_overwritten(), "what a late prologue reads, tiles do not write");
     const auto own_rows = [&](std::uint32_t thread) {
@@ -163,7 +167,7 @@ LaunchStatus CpuBackend::run_rounded(const LaunchContext& context, const Roundin
         }};
     return launcher_.run_after(prologue, context, multiplies, tiles,
                                [&](const LaunchPermit& permit, std::uint32_t thread,
-                                   std::uint32_t index) { tile(permit, own_rows(thread), index); });
+                                   std::uint32_t index) { unit(permit, own_rows(thread), index); });
   }
   const InputRows shared{rounded_, 0};
   used_rounded_ = std::max(used_rounded_, plan.n_rows);
@@ -177,7 +181,7 @@ LaunchStatus CpuBackend::run_rounded(const LaunchContext& context, const Roundin
   const LaunchStatus multiplied =
       launcher_.run(context, multiplies, tiles,
                     [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t index) {
-                      tile(permit, shared, index);
+                      unit(permit, shared, index);
                     });
   return {rounded.live & multiplied.live};
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/cpu/amx/int8.hpp"
+#include "kernels/cpu/amx/support.hpp"
 #include "kernels/cpu/avx2/attention.hpp"
 #include "kernels/cpu/avx2/dequantize.hpp"
 #include "kernels/cpu/avx2/int8.hpp"
@@ -13,6 +15,7 @@
 #include "kernels/cpu/avx512/rows.hpp"
 #include "kernels/cpu/avx_vnni/int8.hpp"
 #include "kernels/cpu/scalar_rows.hpp"
+#include "kernels/cpu/self_check.hpp"
 #include "kernels/cpu/tiling.hpp"
 #include "kernels/numerics/kv_q8.hpp"
 #include "kernels/quant/dequantize.hpp"
@@ -20,8 +23,8 @@
 namespace leasehold {
 namespace {
 
-constexpr std::array<std::string_view, std::size(kSimdPaths)> kNames = {"scalar", "avx2",
-                                                                        "avx-vnni", "avx512"};
+constexpr std::array<std::string_view, std::size(kSimdPaths)> kNames = {
+    "scalar", "avx2", "avx-vnni", "avx512", "amx"};
 
 constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
                              .dot_tile = scalar::dot_tile,
@@ -91,6 +94,25 @@ constexpr RowKernels kAvx512Vnni = [] {
   return kernels;
 }();
 
+/// With fewer rows than a tile is worth, AMX takes the dots of AVX-512. Units are those of AVX-512,
+/// because the speed of AMX is not measured: they end earlier.
+constexpr RowKernels kAmx = [] {
+  RowKernels kernels = kAvx512Vnni;
+  kernels.dot_groups_int8 = amx::dot_groups_int8;
+  kernels.end_int8_unit = amx::end_int8_unit;
+  kernels.int8_groups_at_once = 1;
+  return kernels;
+}();
+
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
+}
+
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
+}
+
 bool has_vnni() {
   return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni");
 }
@@ -107,26 +129,36 @@ std::optional<SimdPath> simd_path_from_name(std::string_view text) {
   return kSimdPaths[found - kNames.begin()];
 }
 
-bool cpu_has(SimdPath path) {
+std::string_view missing_for(SimdPath path) {
   switch (path) {
     case SimdPath::Scalar:
-      return true;
+      return {};
     case SimdPath::Avx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-             __builtin_cpu_supports("f16c");
+      return has_avx2() ? "" : "AVX2, FMA or F16C";
     case SimdPath::AvxVnni:
-      return cpu_has(SimdPath::Avx2) && __builtin_cpu_supports("avxvnni");
+      return has_avx2() && __builtin_cpu_supports("avxvnni") ? "" : "AVX2 or AVX-VNNI";
     case SimdPath::Avx512:
-      return cpu_has(SimdPath::Avx2) && __builtin_cpu_supports("avx512f") &&
-             __builtin_cpu_supports("avx512dq");
+      return has_avx2() && has_avx512() ? "" : "AVX2, AVX-512F or AVX-512DQ";
+    case SimdPath::Amx:
+      return has_avx2() ? amx::missing(amx::support()) : "AVX2";
   }
-  return false;
+  return "a known name";
+}
+
+bool cpu_has(SimdPath path) {
+  return missing_for(path).empty();
+}
+
+bool passes_self_check(SimdPath path) {
+  if (path != SimdPath::Amx) return true;
+  static const bool passes = has_plain_products(kAmx);
+  return passes;
 }
 
 SimdPath best_simd_path() {
   SimdPath best = SimdPath::Scalar;
   for (const SimdPath path : kSimdPaths)
-    if (cpu_has(path)) best = path;
+    if (cpu_has(path) && passes_self_check(path)) best = path;
   return best;
 }
 
@@ -140,6 +172,8 @@ const RowKernels& row_kernels(SimdPath path) {
       return kAvxVnni;
     case SimdPath::Avx512:
       return has_vnni() ? kAvx512Vnni : kAvx512;
+    case SimdPath::Amx:
+      return kAmx;
   }
   return kScalar;
 }

@@ -18,16 +18,23 @@ namespace leasehold {
 
 /// In the order of choice: a CPU takes the last one that it has. Where each CPU has all before it,
 /// that is the fastest.
-enum class SimdPath : std::uint8_t { Scalar, Avx2, AvxVnni, Avx512 };
+enum class SimdPath : std::uint8_t { Scalar, Avx2, AvxVnni, Avx512, Amx };
 inline constexpr SimdPath kSimdPaths[] = {SimdPath::Scalar, SimdPath::Avx2, SimdPath::AvxVnni,
-                                          SimdPath::Avx512};
+                                          SimdPath::Avx512, SimdPath::Amx};
 
-/// "scalar", "avx2", "avx-vnni", "avx512"
+/// "scalar", "avx2", "avx-vnni", "avx512", "amx"
 std::string_view name(SimdPath path);
 std::optional<SimdPath> simd_path_from_name(std::string_view text);
 
+/// What this machine lacks for a path, for the text of an error; empty if it has the path. For AMX
+/// the first call asks the kernel for a permission.
+std::string_view missing_for(SimdPath path);
 bool cpu_has(SimdPath path);
-/// The last path that this CPU has.
+/// False if the products of bytes of a path that this CPU has differ from the plain ones, as the
+/// first call finds. Checks AMX only: no test ran it on a CPU that has it. Precondition:
+/// cpu_has(path).
+bool passes_self_check(SimdPath path);
+/// The last path that this CPU has and whose self-check passes.
 SimdPath best_simd_path();
 
 /// Maximum numbers of weight rows and of inputs that are multiplied at once. Each path divides
@@ -135,6 +142,9 @@ struct RowKernels {
   std::uint64_t int8_tile_macs;
   /// Groups of a tile that share what is loaded of its rows: 1 … kInt8TileGroups.
   std::uint32_t int8_groups_at_once;
+  /// Called by a thread at the end of a unit in which it called dot_groups_int8: releases registers
+  /// that would make a switch of threads slower.
+  void (*end_int8_unit)() = [] {};
   void (*rms_norm_row)(const NormRow& row);
   /// gate[i] = silu(gate[i])·up[i]
   void (*swiglu)(float* gate, const float* up, std::size_t n);

@@ -83,6 +83,15 @@ TEST_CASE("same bits, whole matrix: AVX-512, two threads") {
 TEST_CASE("same bits, whole matrix: AVX-512, three threads") {
   check_every_batch(SimdPath::Avx512, 3);
 }
+TEST_CASE("same bits, whole matrix: AMX, one thread") {
+  check_every_batch(SimdPath::Amx, 1);
+}
+TEST_CASE("same bits, whole matrix: AMX, two threads") {
+  check_every_batch(SimdPath::Amx, 2);
+}
+TEST_CASE("same bits, whole matrix: AMX, three threads") {
+  check_every_batch(SimdPath::Amx, 3);
+}
 TEST_CASE("same bits, whole matrix: plain C++ in tiles") {
   check_some_batches(false);
 }

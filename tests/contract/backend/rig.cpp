@@ -4,6 +4,9 @@
 #include <cstring>
 #include <numeric>
 
+#include "kernels/cpu/amx/dot_groups.hpp"
+#include "kernels/cpu/amx/int8.hpp"
+#include "kernels/cpu/avx512/int8.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/numerics/f16.hpp"
 #include "kernels/quant/dequantize.hpp"
@@ -28,6 +31,26 @@ BackendLimits cuda_limits() {
 }  // namespace
 #endif
 
+namespace {
+
+/// The AMX path with emulated tiles. As there, few rows use AVX-512.
+void dot_groups_emulated(const Int8Tile& tile) {
+  if (tile.n_rows < amx::kLeastTileRows) return avx512::dot_groups_int8(tile);
+  amx::dot_groups<EmulatedTiles>(tile);
+}
+
+const RowKernels& emulated_amx() {
+  static const RowKernels kernels = [] {
+    RowKernels emulated = row_kernels(SimdPath::Amx);
+    emulated.dot_groups_int8 = dot_groups_emulated;
+    emulated.end_int8_unit = amx::release_tiles<EmulatedTiles>;
+    return emulated;
+  }();
+  return kernels;
+}
+
+}  // namespace
+
 Rig::Rig(std::uint32_t threads, GateProbe* probe) {
 #if LEASEHOLD_TEST_CUDA
   if (threads == kCuda) {
@@ -41,6 +64,9 @@ Rig::Rig(std::uint32_t threads, GateProbe* probe) {
   else if (threads == kTwoNodes)
     backend = required(CpuBackend::create(kLimits, table.gates(3, probe), best_simd_path(),
                                           {.threads = {2, 1}, .bind = {}}));
+  else if (threads == kEmulatedAmx)
+    backend = required(CpuBackend::create(kLimits, table.gates(gates_of(threads), probe),
+                                          emulated_amx(), "cpu-emulated-amx"));
   else if (threads < kForcedSimd)
     backend = required(CpuBackend::create(kLimits, table.gates(threads, probe)));
   else

@@ -8,6 +8,7 @@
 
 #include "kernels/backend.hpp"
 #include "kernels/cpu/row_kernels.hpp"
+#include "tests/support/emulated_tiles.hpp"
 #include "tests/support/fake_table.hpp"
 #include "tests/support/leased_memory.hpp"
 #include "tests/support/random_blocks.hpp"
@@ -27,15 +28,18 @@ inline constexpr BackendLimits kLimits{.max_rows = 48,
 
 /// Backends by thread count: 0 is the reference backend, n > 0 the CPU backend with n threads. From
 /// kForcedSimd on: the CPU backend with two threads and that SIMD path, if the CPU supports it.
-/// kTwoNodes is the CPU backend with three threads on two nodes of memory. kCuda is the CUDA
-/// backend for host arrays.
+/// kTwoNodes is the CPU backend with three threads on two nodes of memory. kEmulatedAmx: two
+/// threads with the AMX path and tiles in plain C++ (emulated_tiles.hpp), if the CPU has AVX-512
+/// with VNNI. kCuda is the CUDA backend for host arrays.
 inline constexpr std::uint32_t kTwoNodes = 50;
 inline constexpr std::uint32_t kForcedSimd = 100;
+inline constexpr std::uint32_t kEmulatedAmx = 190;
 inline constexpr std::uint32_t kCuda = 200;
 inline const std::vector<std::uint32_t> kEveryBackend = [] {
   std::vector<std::uint32_t> every{0, 1, 2, 3, kTwoNodes};
   for (const SimdPath path : kSimdPaths)
     if (cpu_has(path)) every.push_back(kForcedSimd + static_cast<std::uint32_t>(path));
+  if (can_emulate_tiles()) every.push_back(kEmulatedAmx);
   return every;
 }();
 

@@ -27,7 +27,8 @@ TEST_CASE("same text: by plain loops, and by every SIMD path with any number of 
   const std::pair<SimdPath, const char*> ways[] = {{SimdPath::Scalar, "2"},
                                                    {SimdPath::Avx2, "1"},
                                                    {SimdPath::AvxVnni, "2"},
-                                                   {SimdPath::Avx512, "3"}};
+                                                   {SimdPath::Avx512, "3"},
+                                                   {SimdPath::Amx, "2"}};
   for (const auto& [path, threads] : ways) {
     if (!cpu_has(path)) continue;
     INFO(name(path));

@@ -3,61 +3,20 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "kernels/cpu/row_kernels.hpp"
-#include "kernels/rounded_rows.hpp"
-#include "tests/support/random_blocks.hpp"
+#include "tests/support/random_int8_tile.hpp"
 #include "tests/support/test_seed.hpp"
 
 namespace leasehold::testing {
 namespace {
 
-constexpr float kUnwritten = 12345.0F;
-
-/// A full tile: random groups, and random rows rounded for them.
-struct RandomTile {
-  RandomTile(SeededRandom& random, TensorType of, std::uint32_t n_blocks)
-      : type(of),
-        n_in(n_blocks * group_format(type).elements),
-        groups(kInt8TileGroups * row_group_bytes(type, n_in)),
-        rounded(kInt8TileRows, n_in) {
-    std::vector<std::byte> rows(row_group_bytes(type, n_in));
-    for (std::uint32_t g = 0; g < kInt8TileGroups; ++g) {
-      for (std::size_t at = 0; at < rows.size(); at += block_shape(type).size_bytes)
-        fill_block(random, type, rows.data() + at);
-      interleave_rows(type, rows.data(), kGroupRows, n_in, groups.data() + g * rows.size());
-    }
-    for (std::uint32_t r = 0; r < kInt8TileRows; ++r) {
-      const std::vector<float> values = random_floats(random, n_in, 100.0F);
-      round_row(values.data(), n_in, group_format(type).elements, rounded.buffer(r));
-      x.push_back(rounded.row(r));
-    }
-  }
-
-  /// [kInt8TileGroups][kInt8TileRows][kGroupRows]
-  std::vector<float> dots(SimdPath path, std::uint32_t n_groups, std::uint32_t n_rows) const {
-    GroupDots out[kInt8TileGroups];
-    std::fill_n(&out[0][0][0], sizeof out / sizeof(float), kUnwritten);
-    row_kernels(path).dot_groups_int8({.type = type,
-                                       .groups = groups.data(),
-                                       .n_groups = n_groups,
-                                       .n_in = n_in,
-                                       .x = x.data(),
-                                       .n_rows = n_rows,
-                                       .out = out});
-    return {&out[0][0][0], &out[0][0][0] + sizeof out / sizeof(float)};
-  }
-
-  TensorType type;
-  std::uint32_t n_in;
-  std::vector<std::byte> groups;
-  RoundedRows rounded;
-  std::vector<RoundedRow> x;  // [kInt8TileRows]
-};
-
 /// Rows of one block, of chunks whose last is shorter, and of chunks of several parts.
 std::vector<std::uint32_t> block_counts(TensorType type) {
   if (group_format(type).elements == kInt8Block) return {1, 3, 8, 19, 64, 67, 150};
   return {1, 2, 8, 9, 19};
+}
+
+RandomInt8Tile::DotGroups dots_of(SimdPath path) {
+  return row_kernels(path).dot_groups_int8;
 }
 
 }  // namespace
@@ -68,14 +27,14 @@ TEST_CASE("int8 dots: every path has the bits of the plain loops, for any rows a
   for (const TensorType type : kEveryType) {
     if (!has_row_groups(type)) continue;
     for (const std::uint32_t n_blocks : block_counts(type)) {
-      const RandomTile tile(random, type, n_blocks);
+      const RandomInt8Tile tile(random, type, n_blocks);
       for (std::uint32_t n_groups = 1; n_groups <= kInt8TileGroups; ++n_groups) {
         for (std::uint32_t n_rows = 1; n_rows <= kInt8TileRows; ++n_rows) {
-          const std::vector<float> plain = tile.dots(SimdPath::Scalar, n_groups, n_rows);
+          const std::vector<float> plain = tile.dots(dots_of(SimdPath::Scalar), n_groups, n_rows);
           for (const SimdPath path : kSimdPaths) {
             if (!cpu_has(path)) continue;
             CAPTURE(name(path), name(type), n_blocks, n_groups, n_rows);
-            REQUIRE(first_difference(tile.dots(path, n_groups, n_rows), plain) == -1);
+            REQUIRE(first_difference(tile.dots(dots_of(path), n_groups, n_rows), plain) == -1);
           }
         }
       }
@@ -127,7 +86,7 @@ TEST_CASE("int8 dots: the largest elements, scales and minima have the bits of t
   for (const TensorType type : kEveryType) {
     if (!has_row_groups(type)) continue;
     SeededRandom random(1);
-    RandomTile tile(random, type, 2);
+    RandomInt8Tile tile(random, type, 2);
     const GroupFormat format = group_format(type);
     for (const int byte : {0x00, 0x7F, 0x80, 0xFF}) {
       for (std::size_t at = 0; at < tile.groups.size(); at += format.size_bytes())
@@ -135,13 +94,12 @@ TEST_CASE("int8 dots: the largest elements, scales and minima have the bits of t
                     format.size_bytes() - format.numbers_at(), static_cast<std::byte>(byte));
       for (const float value : {1.0F, -1.0F}) {
         const std::vector<float> values(tile.n_in, value);
-        for (std::uint32_t r = 0; r < kInt8TileRows; ++r)
-          round_row(values.data(), tile.n_in, format.elements, tile.rounded.buffer(r));
-        const std::vector<float> plain = tile.dots(SimdPath::Scalar, 2, kInt8TileRows);
+        for (std::uint32_t r = 0; r < kInt8TileRows; ++r) tile.round(r, values);
+        const std::vector<float> plain = tile.dots(dots_of(SimdPath::Scalar), 2, kInt8TileRows);
         for (const SimdPath path : kSimdPaths) {
           if (!cpu_has(path)) continue;
           CAPTURE(name(path), name(type), byte, value);
-          REQUIRE(first_difference(tile.dots(path, 2, kInt8TileRows), plain) == -1);
+          REQUIRE(first_difference(tile.dots(dots_of(path), 2, kInt8TileRows), plain) == -1);
         }
       }
     }

@@ -6,16 +6,18 @@ namespace leasehold {
 
 TEST_CASE("row kernels: a path's name is the one of --simd, and no other text is") {
   for (const SimdPath path : kSimdPaths) CHECK(simd_path_from_name(name(path)) == path);
-  for (const char* other : {"", "auto", "avx", "avxvnni", "AVX2"})
+  for (const char* other : {"", "auto", "avx", "avxvnni", "AVX2", "amx-int8"})
     CHECK_FALSE(simd_path_from_name(other));
 }
 
-TEST_CASE("row kernels: a CPU uses the last path that it has") {
+TEST_CASE("row kernels: a CPU uses the last path that it has and that passes its self-check") {
   CHECK(cpu_has(SimdPath::Scalar));
   CHECK(cpu_has(best_simd_path()));
   for (const SimdPath path : kSimdPaths) {
-    if (!cpu_has(path)) WARN("this CPU has no " << name(path) << "; no test runs it");
-    if (path > best_simd_path()) CHECK_FALSE(cpu_has(path));
+    if (!cpu_has(path))
+      WARN("this CPU has no " << name(path) << " (it lacks " << missing_for(path)
+                              << "); no test runs it");
+    if (path > best_simd_path()) CHECK_FALSE((cpu_has(path) && passes_self_check(path)));
   }
 }
 

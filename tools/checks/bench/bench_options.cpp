@@ -82,7 +82,7 @@ void describe_context(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"f32", "int8"}))
       ->capture_default_str();
   app.add_option("--simd", options.context.simd, "SIMD path; default: the fastest of this CPU")
-      ->check(CLI::IsMember({"scalar", "avx2", "avx-vnni", "avx512"}));
+      ->check(CLI::IsMember({"scalar", "avx2", "avx-vnni", "avx512", "amx"}));
   app.add_option("--threads", options.context.threads, "Compute threads")
       ->check(CLI::Range(1u, kMaxGateThreads - 1))
       ->capture_default_str();
@@ -104,7 +104,7 @@ void describe_kernels(CLI::App& app, Options& options) {
   app.add_option("--rows", options.kernels.rows, "Rows of a batch; repeatable")
       ->check(CLI::Range(1, 4'096));
   app.add_option("--simd", options.kernels.simd, "SIMD path; default: every path but scalar")
-      ->check(CLI::IsMember({"scalar", "avx2", "avx-vnni", "avx512"}));
+      ->check(CLI::IsMember({"scalar", "avx2", "avx-vnni", "avx512", "amx"}));
   app.add_option("--threads", options.kernels.threads, "Compute threads")
       ->check(CLI::Range(1u, kMaxGateThreads - 1))
       ->capture_default_str();

@@ -290,7 +290,7 @@ Result<nlohmann::json> measure_kernels(const KernelsBenchConfig& config) {
   const std::vector<TensorType> types = TRY(types_of(config));
   std::vector<SimdPath> paths;
   if (const auto only = simd_path_from_name(config.simd)) paths.push_back(*only);
-  for (const SimdPath path : {SimdPath::Avx512, SimdPath::AvxVnni, SimdPath::Avx2})
+  for (const SimdPath path : {SimdPath::Amx, SimdPath::Avx512, SimdPath::AvxVnni, SimdPath::Avx2})
     if (config.simd.empty() && cpu_has(path)) paths.push_back(path);
   if (paths.empty()) paths.push_back(SimdPath::Scalar);
   nlohmann::json kernels{{"threads", config.threads},

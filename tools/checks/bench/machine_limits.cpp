@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/amx/tiles.hpp"
 #include "tools/checks/bench/thread_time.hpp"
 
 namespace leasehold::bench {
@@ -89,6 +90,19 @@ constexpr std::size_t kStepBytes = 256;
       }
 }
 
+/// Four whole tiles of sums hide the latency.
+[[gnu::target("amx-tile,amx-int8")]] void multiply_bytes_amx() {
+  using Tiles = amx::HardwareTiles;
+  amx::configure_tiles<Tiles>(16, 64);
+  for (std::uint32_t i = 0; i < kTimes; i += amx::kSumTiles) {
+    Tiles::multiply<0, 4, 6>();
+    Tiles::multiply<1, 5, 7>();
+    Tiles::multiply<2, 4, 6>();
+    Tiles::multiply<3, 5, 7>();
+  }
+  amx::release_tiles<Tiles>();
+}
+
 /// Reads a tile in whole registers; `ahead` bytes are requested before, unless that is 0.
 [[gnu::target("avx2")]] void read_tile(std::span<const std::byte> tile, std::size_t ahead) {
   __m256i sums[kStepBytes / sizeof(__m256i)] = {};
@@ -142,6 +156,8 @@ std::string_view name(ByteProducts products) {
       return "vpmaddubsw";
     case ByteProducts::Vpdpbusd:
       return "vpdpbusd";
+    case ByteProducts::Tdpbssd:
+      return "tdpbssd";
   }
   return "none";
 }
@@ -154,6 +170,8 @@ ByteProducts byte_products(SimdPath path) {
       return ByteProducts::Vpmaddubsw;
     case SimdPath::AvxVnni:
       return ByteProducts::Vpdpbusd;
+    case SimdPath::Amx:
+      return ByteProducts::Tdpbssd;
     case SimdPath::Avx512:
       break;
   }
@@ -168,7 +186,7 @@ MachineLimits MachineLimits::max(const MachineLimits& other) const {
 
 MachineLimits measure_limits(ThreadPool& pool, SimdPath path, std::span<const std::byte> memory) {
   MachineLimits limits{.bytes_per_s = read_rate(pool, memory)};
-  if (path == SimdPath::Avx512)
+  if (path == SimdPath::Avx512 || path == SimdPath::Amx)
     limits.fma_per_s = rate_of(pool, kSums * 16, multiply_floats_avx512);
   if (path == SimdPath::Avx2 || path == SimdPath::AvxVnni)
     limits.fma_per_s = rate_of(pool, kSums * 8, multiply_floats_avx2);
@@ -176,6 +194,8 @@ MachineLimits measure_limits(ThreadPool& pool, SimdPath path, std::span<const st
     limits.byte_macs_per_s = path == SimdPath::AvxVnni
                                  ? rate_of(pool, kSums * 32, multiply_bytes_avx_vnni)
                                  : rate_of(pool, kSums * 64, multiply_bytes_avx512);
+  if (byte_products(path) == ByteProducts::Tdpbssd)
+    limits.byte_macs_per_s = rate_of(pool, 16 * 16 * 64, multiply_bytes_amx);
   if (byte_products(path) == ByteProducts::Vpmaddubsw)
     limits.byte_macs_per_s = rate_of(pool, kSums * 32, multiply_bytes_avx2);
   return limits;

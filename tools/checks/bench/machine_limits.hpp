@@ -12,7 +12,7 @@
 namespace leasehold::bench {
 
 /// The instructions that multiply bytes.
-enum class ByteProducts : std::uint8_t { None, Vpmaddubsw, Vpdpbusd };
+enum class ByteProducts : std::uint8_t { None, Vpmaddubsw, Vpdpbusd, Tdpbssd };
 
 std::string_view name(ByteProducts products);
 

@@ -1,0 +1,55 @@
+/// The SIMD path of the CPU backend, and the AMX path on emulated tiles.
+#include "kernels/cpu/cpu_backend.hpp"
+#include "tests/contract/backend/grouped_matrix.hpp"
+#include "tests/contract/backend/rig.hpp"
+#include "tests/support/emulated_tiles.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+std::vector<float> product(Rig& rig, const GroupedMatrix& weight, const std::vector<float>& x) {
+  const WeightMatrix matrix = weight.view();
+  const std::size_t n_rows = x.size() / matrix.n_in;
+  std::vector<float> out(n_rows * matrix.n_out);
+  run_step(rig, plain_rows(static_cast<std::uint32_t>(n_rows)),
+           [&](Backend& backend, const LaunchContext& context) {
+             return backend.matmul(
+                 context,
+                 {.site = LaunchSite::FfnDown, .weight = matrix, .x = x.data(), .out = out.data()});
+           });
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("simd: a path that the CPU lacks is refused, with what it lacks") {
+  for (const SimdPath path : kSimdPaths) {
+    if (cpu_has(path)) continue;
+    FakeTable table;
+    const auto backend = CpuBackend::create(kLimits, table.gates(1), path);
+    REQUIRE_FALSE(backend);
+    CHECK(backend.error().code == Errc::SystemError);
+    CHECK_THAT(backend.error().detail,
+               Catch::Contains("does not support " + std::string(name(path)) + ": it lacks " +
+                               std::string(missing_for(path))));
+  }
+}
+
+TEST_CASE("simd: units with tiles have the reference's bits and leave no tile configured") {
+  if (!can_emulate_tiles()) {
+    WARN("not run: the kernel around emulated tiles needs AVX-512 with VNNI");
+    return;
+  }
+  SeededRandom random(test_seed());
+  CAPTURE(test_seed());
+  const GroupedMatrix weight(random, TensorType::Q4_K, 40, 512);
+  const std::vector<float> x = random_floats(random, std::size_t{30} * 512);
+  Rig reference(0);
+  Rig emulated(kEmulatedAmx);
+  const std::uint64_t before = EmulatedTiles::configurations;
+  CHECK(first_difference(product(emulated, weight, x), product(reference, weight, x)) == -1);
+  CHECK(EmulatedTiles::configurations > before);
+  CHECK(EmulatedTiles::configured_threads == 0);
+}
+
+}  // namespace leasehold::testing
