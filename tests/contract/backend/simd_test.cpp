@@ -3,6 +3,7 @@
 #include "tests/contract/backend/grouped_matrix.hpp"
 #include "tests/contract/backend/rig.hpp"
 #include "tests/support/emulated_tiles.hpp"
+#include "tests/support/trapped_tiles.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -36,8 +37,8 @@ TEST_CASE("simd: a path that the CPU lacks is refused, with what it lacks") {
 }
 
 TEST_CASE("simd: units with tiles have the reference's bits and leave no tile configured") {
-  if (!can_emulate_tiles()) {
-    WARN("not run: the kernel around emulated tiles needs AVX-512 with VNNI");
+  if (!can_emulate_tiles() || cpu_has(SimdPath::Amx)) {
+    WARN("not run: needs a CPU with AVX-512 and VNNI that traps AMX instructions");
     return;
   }
   SeededRandom random(test_seed());
@@ -45,10 +46,13 @@ TEST_CASE("simd: units with tiles have the reference's bits and leave no tile co
   const GroupedMatrix weight(random, TensorType::Q4_K, 40, 512);
   const std::vector<float> x = random_floats(random, std::size_t{30} * 512);
   Rig reference(0);
-  Rig emulated(kEmulatedAmx);
-  const std::uint64_t before = EmulatedTiles::configurations;
-  CHECK(first_difference(product(emulated, weight, x), product(reference, weight, x)) == -1);
-  CHECK(EmulatedTiles::configurations > before);
+  Rig amx(0);
+  amx.backend = required(
+      CpuBackend::create(kLimits, amx.table.gates(2), row_kernels(SimdPath::Amx), "cpu-amx"));
+  const TrappedTiles handler;
+  const std::uint64_t before = trapped_instructions();
+  CHECK(first_difference(product(amx, weight, x), product(reference, weight, x)) == -1);
+  CHECK(trapped_instructions() > before);
   CHECK(EmulatedTiles::configured_threads == 0);
 }
 

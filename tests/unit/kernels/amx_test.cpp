@@ -9,6 +9,7 @@
 #include "tests/support/emulated_tiles.hpp"
 #include "tests/support/random_int8_tile.hpp"
 #include "tests/support/test_seed.hpp"
+#include "tests/support/trapped_tiles.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -39,7 +40,8 @@ bool lacks_amx() {
   return true;
 }
 
-/// The first dot of the last tile of any number of rows that differs from the plain one; -1 if none.
+/// The first dot of the last tile of any number of rows that differs from the plain one; -1 if
+/// none.
 std::ptrdiff_t first_difference_of(const RandomInt8Tile& tile, RandomInt8Tile::DotGroups dots,
                                    std::uint32_t n_groups, std::uint32_t n_rows) {
   const std::uint32_t first = (n_rows - 1) / kInt8TileRows * kInt8TileRows;
@@ -147,6 +149,29 @@ TEST_CASE(
     "amx: this CPU's tiles give the bits of the plain loops, for any format, rows and width") {
   if (lacks_amx()) return;
   check_every_format(amx::dot_groups<amx::HardwareTiles>, amx::release_tiles<amx::HardwareTiles>);
+}
+
+TEST_CASE(
+    "amx: the instructions themselves give the bits of the plain loops, when they are trapped") {
+  if (lacks_avx512()) return;
+  if (cpu_has(SimdPath::Amx)) {
+    WARN("not run: this CPU executes the instructions");
+    return;
+  }
+  const TrappedTiles handler;
+  const std::uint64_t before = trapped_instructions();
+  check_products<amx::HardwareTiles>();
+  SeededRandom random(test_seed());
+  each_format([&](TensorType type) {
+    const RandomInt8Tile tile(random, type, widths_in_blocks(type)[3]);
+    for (std::uint32_t n_rows = amx::kLeastTileRows; n_rows <= kInt8TileRows; ++n_rows) {
+      CAPTURE(name(type), n_rows);
+      REQUIRE(first_difference_of(tile, amx::dot_groups_int8, 2, n_rows) == -1);
+    }
+    amx::end_int8_unit();
+  });
+  CHECK(trapped_instructions() > before);
+  CHECK(EmulatedTiles::configured_threads == 0);
 }
 
 TEST_CASE("amx: rows that are anywhere in memory have the bits of the plain loops") {
