@@ -30,7 +30,7 @@ inline constexpr int kSumTiles = 4;
 inline constexpr int kFirstA = 4;
 inline constexpr int kFirstB = 6;
 
-/// For rows of x of which `depth` elements are multiplied at once.
+/// For `n_rows` rows of x, whose elements are multiplied `depth` at a time.
 constexpr TileConfig tile_config(std::uint32_t n_rows, std::uint32_t depth) {
   TileConfig config;
   for (int tile = 0; tile < 8; ++tile) {

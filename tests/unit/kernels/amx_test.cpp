@@ -1,7 +1,7 @@
 /// The AMX kernel on emulated tiles, and on those of the CPU if it has them.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <numeric>
+#include <cmath>
 
 #include "kernels/cpu/amx/dot_groups.hpp"
 #include "kernels/cpu/amx/int8.hpp"
@@ -50,7 +50,15 @@ std::ptrdiff_t first_difference_of(const RandomInt8Tile& tile, RandomInt8Tile::D
                           tile.dots(plain, n_groups, n_rows - first, first));
 }
 
-void check_every_format(RandomInt8Tile::DotGroups dots, void (*release)()) {
+/// Releases the thread's tiles at the end of a test, also of one that fails.
+template <class Tiles>
+struct ReleaseAtEnd {
+  ~ReleaseAtEnd() { amx::release_tiles<Tiles>(); }
+};
+
+template <class Tiles>
+void check_every_format() {
+  const ReleaseAtEnd<Tiles> at_end;
   SeededRandom random(test_seed());
   CAPTURE(test_seed());
   each_format([&](TensorType type) {
@@ -59,11 +67,18 @@ void check_every_format(RandomInt8Tile::DotGroups dots, void (*release)()) {
       for (std::uint32_t n_rows = 1; n_rows <= kMostRows; ++n_rows) {  // full tiles only once
         const std::uint32_t n_groups = 1 + n_rows % kInt8TileGroups;
         CAPTURE(name(type), n_blocks, n_groups, n_rows);
-        REQUIRE(first_difference_of(tile, dots, n_groups, n_rows) == -1);
+        REQUIRE(first_difference_of(tile, amx::dot_groups<Tiles>, n_groups, n_rows) == -1);
       }
-      release();
     }
   });
+}
+
+/// Numbers from `value` to the nearer of 1 and -1. Unless all are equal, some sums are odd.
+std::vector<float> values_near(SeededRandom& random, std::size_t n, float value) {
+  const float sign = value < 0 ? -1.0F : 1.0F;
+  std::vector<float> values = random_floats(random, n, 1.0F - std::abs(value));
+  for (float& x : values) x = sign * (1.0F - std::abs(x));
+  return values;
 }
 
 /// Tiles that multiply bytes as if the codes were unsigned.
@@ -74,10 +89,12 @@ struct UnsignedTiles : EmulatedTiles {
   }
 };
 
-/// The AVX-512 path with other dots.
-RowKernels kernels_with(RandomInt8Tile::DotGroups dots) {
+/// The AVX-512 path with dots by these tiles.
+template <class Tiles>
+RowKernels kernels_with() {
   RowKernels kernels = row_kernels(SimdPath::Avx512);
-  kernels.dot_groups_int8 = dots;
+  kernels.dot_groups_int8 = amx::dot_groups<Tiles>;
+  kernels.end_int8_unit = amx::release_tiles<Tiles>;
   return kernels;
 }
 
@@ -142,13 +159,12 @@ TEST_CASE("amx: this CPU's tiles give the plain product, and change no row beyon
 
 TEST_CASE("amx: emulated tiles give the bits of the plain loops, for any format, rows and width") {
   if (lacks_avx512()) return;
-  check_every_format(amx::dot_groups<EmulatedTiles>, amx::release_tiles<EmulatedTiles>);
+  check_every_format<EmulatedTiles>();
 }
 
 TEST_CASE(
     "amx: this CPU's tiles give the bits of the plain loops, for any format, rows and width") {
-  if (lacks_amx()) return;
-  check_every_format(amx::dot_groups<amx::HardwareTiles>, amx::release_tiles<amx::HardwareTiles>);
+  if (!lacks_amx()) check_every_format<amx::HardwareTiles>();
 }
 
 TEST_CASE(
@@ -159,6 +175,7 @@ TEST_CASE(
     return;
   }
   const TrappedTiles handler;
+  const ReleaseAtEnd<amx::HardwareTiles> at_end;
   const std::uint64_t before = trapped_instructions();
   check_products<amx::HardwareTiles>();
   SeededRandom random(test_seed());
@@ -176,6 +193,7 @@ TEST_CASE(
 
 TEST_CASE("amx: rows that are anywhere in memory have the bits of the plain loops") {
   if (lacks_avx512()) return;
+  const ReleaseAtEnd<EmulatedTiles> at_end;
   SeededRandom random(test_seed());
   CAPTURE(test_seed());
   each_format([&](TensorType type) {
@@ -186,11 +204,11 @@ TEST_CASE("amx: rows that are anywhere in memory have the bits of the plain loop
       REQUIRE(first_difference_of(tile, amx::dot_groups<EmulatedTiles>, 1, n_rows) == -1);
     }
   });
-  amx::release_tiles<EmulatedTiles>();
 }
 
 TEST_CASE("amx: the largest elements, scales and minima have the bits of the plain loops") {
   if (lacks_avx512()) return;
+  const ReleaseAtEnd<EmulatedTiles> at_end;
   SeededRandom random(1);
   each_format([&](TensorType type) {
     RandomInt8Tile tile(random, type, 2);
@@ -199,15 +217,14 @@ TEST_CASE("amx: the largest elements, scales and minima have the bits of the pla
       for (std::size_t at = 0; at < tile.groups.size(); at += format.size_bytes())
         std::fill_n(tile.groups.begin() + static_cast<std::ptrdiff_t>(at + format.numbers_at()),
                     format.size_bytes() - format.numbers_at(), static_cast<std::byte>(byte));
-      for (const float value : {1.0F, -1.0F}) {
+      for (const float value : {1.0F, -1.0F, 0.75F, -0.75F}) {
         for (std::uint32_t r = 0; r < kInt8TileRows; ++r)
-          tile.round(r, std::vector<float>(tile.n_in, value));
+          tile.round(r, values_near(random, tile.n_in, value));
         CAPTURE(name(type), byte, value);
         REQUIRE(first_difference_of(tile, amx::dot_groups<EmulatedTiles>, 2, kInt8TileRows) == -1);
       }
     }
   });
-  amx::release_tiles<EmulatedTiles>();
 }
 
 TEST_CASE("amx: steps cover every piece once, and none crosses a chunk or a block of 256") {
@@ -245,6 +262,7 @@ TEST_CASE("amx: few rows have the bits of AVX-512 and use no tile") {
 
 TEST_CASE("amx: tiles are configured once per shape, and released once") {
   if (lacks_avx512()) return;
+  const ReleaseAtEnd<EmulatedTiles> at_end;
   SeededRandom random(test_seed());
   const RandomInt8Tile tile(random, TensorType::Q4_K, 1);
   const auto configurations = [&](std::uint32_t n_rows) {
@@ -259,10 +277,9 @@ TEST_CASE("amx: tiles are configured once per shape, and released once") {
   amx::release_tiles<EmulatedTiles>();
   CHECK(EmulatedTiles::configured_threads == 0);
   CHECK(configurations(9) == 1);
-  amx::release_tiles<EmulatedTiles>();
 }
 
-TEST_CASE("amx: what a machine lacks is named, and an old kernel is not asked for a permission") {
+TEST_CASE("amx: what a machine lacks is named") {
   const amx::Support all{true, true, true, true, true};
   CHECK(amx::missing(all).empty());
   const auto missing_without = [&](bool amx::Support::* part) {
@@ -284,10 +301,8 @@ TEST_CASE("self-check: every path of this CPU passes, and products with a wrong 
   for (const SimdPath path : kSimdPaths)
     if (cpu_has(path)) CHECK(has_plain_products(row_kernels(path)));
   if (lacks_avx512()) return;
-  CHECK(has_plain_products(kernels_with(amx::dot_groups<EmulatedTiles>)));
-  CHECK_FALSE(has_plain_products(kernels_with(amx::dot_groups<UnsignedTiles>)));
-  amx::release_tiles<EmulatedTiles>();
-  amx::release_tiles<UnsignedTiles>();
+  CHECK(has_plain_products(kernels_with<EmulatedTiles>()));
+  CHECK_FALSE(has_plain_products(kernels_with<UnsignedTiles>()));
 }
 
 }  // namespace leasehold::testing
