@@ -121,15 +121,15 @@ Result<Json> check_subject(const Settings& settings, StageReport& report, Card& 
 
 Result<void> check_bits(const Settings& settings, StageReport& report) {
   const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
-  Json int8 = Json::array();
   for (const Subject& subject : kInt8Subjects) {
-    int8.push_back(TRY(check_subject(settings, report, *card, subject)));
+    const Json numbers = TRY(check_subject(settings, report, *card, subject));
+    report.numbers()["bits"]["int8"].push_back(numbers);
     if (settings.tiny) break;
   }
   const Json q8_keys = TRY(check_subject(settings, report, *card, kQ8Keys));
-  report.numbers()["bits"] = TRY(check_subject(settings, report, *card, kFloats));
-  report.numbers()["bits"]["int8"] = int8;
   report.numbers()["bits"]["q8_0_keys"] = q8_keys;
+  const Json floats = TRY(check_subject(settings, report, *card, kFloats));
+  report.numbers()["bits"].update(floats);
   report.measured("halves: the CPU's bits", "not compared: --arithmetic f16 has bits of its own");
   return {};
 }
