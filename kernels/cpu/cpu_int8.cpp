@@ -10,8 +10,6 @@
 namespace leasehold {
 namespace {
 
-/// Rows of the batch in a tile of one group whose rows are wide.
-constexpr std::uint32_t kRowsOfWide = kInt8TileRows / 4;
 /// Columns of a gated row that are rounded at once: whole blocks of any size.
 constexpr std::uint32_t kGateColumns = 1024;
 /// What threads lose when they meet once more, with the cache lines that they exchange. An
@@ -203,6 +201,7 @@ GroupTiles CpuBackend::group_tiles(const WeightMatrix& weight, std::uint32_t n_g
   return GroupTiles::plan(weight, n_groups, n_batch,
                           {.tile_macs = kernels_.int8_tile_macs / matrices,
                            .groups_at_once = kernels_.int8_groups_at_once,
+                           .least_rows = kernels_.int8_least_rows,
                            .threads = launcher_.threads()});
 }
 
@@ -336,7 +335,7 @@ LaunchStatus CpuBackend::feed_forward(const LaunchContext& context, const FeedFo
   };
   const std::uint32_t n_batch = selected_rows(context, args.gate);
   const std::uint64_t smallest =
-      std::uint64_t{2 * kRowsOfWide * kGroupRows} * args.gate.weight.n_in;
+      std::uint64_t{2 * kernels_.int8_least_rows * kGroupRows} * args.gate.weight.n_in;
   const bool are_wide = n_batch >= kInt8TileRows && smallest > kernels_.int8_tile_macs;
   if (!is_plain(args.gate) || !is_plain(args.up) || args.gate.weight.type != args.up.weight.type ||
       n_batch == 0 || are_wide)

@@ -41,6 +41,7 @@ struct GroupTiles {
   struct Costs {
     std::uint64_t tile_macs;
     std::uint32_t groups_at_once;
+    std::uint32_t least_rows;
     std::uint32_t threads;
   };
   /// Tiles of `n_groups` groups of the matrix.
@@ -54,7 +55,7 @@ struct GroupTiles {
     std::uint32_t batch = kInt8TileRows;
     if (row_macs * batch > costs.tile_macs) batch /= 2;
     if (row_macs * batch > costs.tile_macs * 3 / 2) batch /= 2;
-    batch = std::min(batch, n_batch);
+    batch = std::min(std::max(batch, costs.least_rows), n_batch);
     const std::uint64_t most =
         std::min(costs.tile_macs / (row_macs * batch), kTileWeightBytes / (group_bytes * at_once));
     const std::uint32_t n_sets = tiles_for(n_groups, at_once);

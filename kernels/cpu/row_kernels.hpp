@@ -142,6 +142,8 @@ struct RowKernels {
   std::uint64_t int8_tile_macs;
   /// Groups of a tile that share what is loaded of its rows: 1 … kInt8TileGroups.
   std::uint32_t int8_groups_at_once;
+  /// Rows of the batch in a tile of wide rows, if there are as many: a power of two.
+  std::uint32_t int8_least_rows = kInt8TileRows / 4;
   /// Called by a thread at the end of a unit in which it called dot_groups_int8: releases registers
   /// that would make a switch of threads slower.
   void (*end_int8_unit)() = [] {};

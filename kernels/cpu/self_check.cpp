@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::uint64_t kSeed = 1;
 
-/// Chunks of four and of two blocks, the last one shorter.
+/// Chunks of two and of four blocks; the last one is shorter.
 constexpr std::uint32_t n_blocks(const GroupFormat& format) {
-  return format.has_sub_blocks() ? 3 : 30;
+  return format.has_sub_blocks() ? 15 : 30;
 }
 
 /// Random bytes, with scales and minima of about 0.01.
@@ -39,7 +39,15 @@ void fill_rows(SeededRandom& random, std::uint32_t n_in, std::uint32_t block, Ro
   }
 }
 
-bool has_plain_products_of(TensorType type, const RowKernels& kernels) {
+/// The first rows of x, or rows whose addresses have no constant distance.
+struct Rows {
+  std::uint32_t n;
+  bool are_in_order;
+};
+constexpr Rows kRows[] = {
+    {kInt8TileRows, true}, {kInt8TileRows / 2 + 1, true}, {kInt8TileRows, false}};
+
+bool has_plain_products_of(TensorType type, const RowKernels& kernels, Rows of_x) {
   SeededRandom random(kSeed);
   const GroupFormat format = group_format(type);
   const std::uint32_t n_in = n_blocks(format) * format.elements;
@@ -47,7 +55,8 @@ bool has_plain_products_of(TensorType type, const RowKernels& kernels) {
   RoundedRows rows(kInt8TileRows, n_in);
   fill_rows(random, n_in, format.elements, rows);
   RoundedRow x[kInt8TileRows];
-  for (std::uint32_t r = 0; r < kInt8TileRows; ++r) x[r] = rows.row(r);
+  for (std::uint32_t r = 0; r < of_x.n; ++r)
+    x[r] = rows.row(of_x.are_in_order ? r : r * 5 % of_x.n);
   GroupDots plain{};
   GroupDots dots{};
   Int8Tile tile{.type = type,
@@ -55,7 +64,7 @@ bool has_plain_products_of(TensorType type, const RowKernels& kernels) {
                 .n_groups = 1,
                 .n_in = n_in,
                 .x = x,
-                .n_rows = kInt8TileRows,
+                .n_rows = of_x.n,
                 .out = &plain};
   scalar::dot_groups_int8(tile);
   tile.out = &dots;
@@ -70,7 +79,9 @@ bool has_plain_products(const RowKernels& kernels) {
   return std::ranges::all_of(kTensorTypeRows, [&](const TensorTypeRow& row) {
     const auto type = static_cast<TensorType>(&row - kTensorTypeRows);
     const bool is_quantised = row.block.size_bytes != 0 && has_row_groups(type);
-    return !is_quantised || has_plain_products_of(type, kernels);
+    return !is_quantised || std::ranges::all_of(kRows, [&](const Rows& rows) {
+      return has_plain_products_of(type, kernels, rows);
+    });
   });
 }
 

@@ -11,7 +11,7 @@ namespace leasehold::testing {
 std::uint64_t trapped_instructions();
 
 /// Lifetime: the handler is installed while it exists; one at a time. Other illegal instructions
-/// end the process, as without it.
+/// end the process without a report. Operands relative to RIP are not decoded: the test ends.
 class TrappedTiles {
  public:
   TrappedTiles();

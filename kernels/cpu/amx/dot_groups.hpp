@@ -9,7 +9,9 @@
 #include <cstring>
 
 #include "kernels/cpu/amx/fold.hpp"
+#include "kernels/cpu/amx/int8.hpp"
 #include "kernels/cpu/amx/tiles.hpp"
+#include "kernels/cpu/avx512/int8.hpp"
 #include "kernels/cpu/prefetch.hpp"
 
 namespace leasehold::amx {
@@ -130,7 +132,8 @@ template <class Tiles, TensorType kType>
   }
 }
 
-/// RowKernels::dot_groups_int8. The calling thread's tiles stay configured until release_tiles.
+/// Groups times at least kLeastTileRows rows of x. The calling thread's tiles stay configured until
+/// release_tiles.
 template <class Tiles>
 void dot_groups(const Int8Tile& tile) {
   const std::uint64_t group_bytes = row_group_bytes(tile.type, tile.n_in);
@@ -138,6 +141,13 @@ void dot_groups(const Int8Tile& tile) {
     for (std::uint32_t g = 0; g < tile.n_groups; ++g)
       dot_group<Tiles, kType>(tile.groups + g * group_bytes, tile, tile.out + g);
   });
+}
+
+/// RowKernels::dot_groups_int8. Few rows use AVX-512.
+template <class Tiles>
+void dot_groups_or_avx512(const Int8Tile& tile) {
+  if (tile.n_rows < kLeastTileRows) return avx512::dot_groups_int8(tile);
+  dot_groups<Tiles>(tile);
 }
 
 }  // namespace leasehold::amx

@@ -27,15 +27,20 @@ struct Fold {
   GroupDots* out;
 };
 
-/// The products of sub-blocks and scales that can be added as floats without rounding, because all
-/// sums are below 2^24; half a step or a whole one.
+/// The largest magnitude of a sub-block's sum times its scale.
 template <TensorType kType>
-constexpr std::uint32_t exact_sub_blocks() {
+constexpr std::int64_t largest_product() {
   constexpr GroupFormat kFormat = group_format(kType);
   const std::int64_t element =
       std::max<std::int64_t>(kFormat.offset, kFormat.largest_code() - kFormat.offset);
-  const std::int64_t product = kFormat.sub_block * 127 * kFormat.largest_scale * element;
-  return product * kStepPieces <= 1 << 24 ? kStepPieces : kStepPieces / 2;
+  return kFormat.sub_block * 127 * kFormat.largest_scale * element;
+}
+
+/// The products of sub-blocks and scales that can be added as floats without rounding, because all
+/// sums are at most 2^24; half a step or a whole one.
+template <TensorType kType>
+constexpr std::uint32_t exact_sub_blocks() {
+  return largest_product<kType>() * kStepPieces <= 1 << 24 ? kStepPieces : kStepPieces / 2;
 }
 
 /// The chunk of row r, up to the step.
@@ -127,6 +132,7 @@ template <TensorType kType>
 add_scaled(__m512i sum, const __m512 (&scales)[kStepPieces], const ProductTile* products,
            std::uint32_t r) {
   constexpr std::uint32_t kRun = exact_sub_blocks<kType>();
+  static_assert(largest_product<kType>() * kRun <= 1 << 24);
 #pragma GCC unroll 4
   for (std::uint32_t first = 0; first < kStepPieces; first += kRun) {
     __m512 run = _mm512_setzero_ps();

@@ -1,5 +1,6 @@
 #include "kernels/cpu/amx/support.hpp"
 
+#include <asm/prctl.h>
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,9 +17,7 @@ constexpr std::uint32_t kAmxInt8 = 1u << 25;
 constexpr std::uint32_t kOsXsave = 1u << 27;  // ECX of leaf 1
 constexpr std::uint32_t kXcr0Tiles = 1u << 17 | 1u << 18;
 
-// Linux, arch/x86/include/uapi/asm/prctl.h; Debian 12's headers lack it.
-constexpr long kRequestPermission = 0x1023;
-constexpr long kTileData = 18;
+constexpr long kTileData = 18;  // the component of the extended state
 
 bool are_tiles_enabled() {
   std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
@@ -41,7 +40,7 @@ Support detect() {
   if (!found.has_avx512 || !found.has_tiles || !found.has_int8) return found;
   found.is_enabled = are_tiles_enabled();
   if (found.is_enabled)
-    found.is_permitted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+    found.is_permitted = syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, kTileData) == 0;
   return found;
 }
 

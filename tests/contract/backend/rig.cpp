@@ -33,16 +33,10 @@ BackendLimits cuda_limits() {
 
 namespace {
 
-/// The AMX path with emulated tiles. As there, few rows use AVX-512.
-void dot_groups_emulated(const Int8Tile& tile) {
-  if (tile.n_rows < amx::kLeastTileRows) return avx512::dot_groups_int8(tile);
-  amx::dot_groups<EmulatedTiles>(tile);
-}
-
 const RowKernels& emulated_amx() {
   static const RowKernels kernels = [] {
     RowKernels emulated = row_kernels(SimdPath::Amx);
-    emulated.dot_groups_int8 = dot_groups_emulated;
+    emulated.dot_groups_int8 = amx::dot_groups_or_avx512<EmulatedTiles>;
     emulated.end_int8_unit = amx::release_tiles<EmulatedTiles>;
     return emulated;
   }();

@@ -293,8 +293,6 @@ TEST_CASE("amx: what a machine lacks is named") {
   CHECK_THAT(std::string(missing_without(&amx::Support::is_enabled)), Catch::Contains("XCR0"));
   CHECK_THAT(std::string(missing_without(&amx::Support::is_permitted)),
              Catch::Contains("permission"));
-  const amx::Support& here = amx::support();
-  CHECK((here.is_enabled || !here.is_permitted));
 }
 
 TEST_CASE("self-check: every path of this CPU passes, and products with a wrong sign do not") {

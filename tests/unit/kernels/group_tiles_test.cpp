@@ -11,7 +11,8 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr GroupTiles::Costs kCosts{.tile_macs = 1'600'000, .groups_at_once = 2, .threads = 2};
+constexpr GroupTiles::Costs kCosts{
+    .tile_macs = 1'600'000, .groups_at_once = 2, .least_rows = 4, .threads = 2};
 
 WeightMatrix matrix(std::uint32_t n_groups, std::uint32_t n_in,
                     TensorType type = TensorType::Q6_K) {
@@ -71,6 +72,25 @@ TEST_CASE("group tiles: few rows, and sets too large for a unit take one group a
     CHECK(at_once(1024, rows_of_sets(type)) == 2);
     CHECK(at_once(14336, 64) == 1);
   }
+}
+
+TEST_CASE(
+    "group tiles: wide rows of the batch meet a group in whole tiles where a path asks for it") {
+  const auto rows = [](std::uint32_t n_in, std::uint64_t tile_macs, std::uint32_t least_rows) {
+    return GroupTiles::plan(matrix(64, n_in), 64, 32,
+                            {.tile_macs = tile_macs,
+                             .groups_at_once = 1,
+                             .least_rows = least_rows,
+                             .threads = 2})
+        .batch_per_tile;
+  };
+  for (const std::uint32_t n_in : {4096, 11008, 14336}) {
+    CAPTURE(n_in);
+    CHECK(rows(n_in, 3'200'000, kInt8TileRows) == kInt8TileRows);
+    CHECK(rows(n_in, 1'600'000, kInt8TileRows) == kInt8TileRows);
+  }
+  CHECK(rows(11008, 1'600'000, 4) == 8);
+  CHECK(rows(14336, 800'000, 4) == 4);
 }
 
 }  // namespace leasehold::testing

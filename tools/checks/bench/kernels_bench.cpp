@@ -289,9 +289,15 @@ std::string path_text(const std::string& path, const nlohmann::json& measured) {
 Result<nlohmann::json> measure_kernels(const KernelsBenchConfig& config) {
   const std::vector<TensorType> types = TRY(types_of(config));
   std::vector<SimdPath> paths;
-  if (const auto only = simd_path_from_name(config.simd)) paths.push_back(*only);
+  if (const auto only = simd_path_from_name(config.simd)) {
+    if (const std::string_view missing = missing_for(*only); !missing.empty())
+      return fail(Errc::BadRequest, fmt::format("this CPU lacks {}; choose another --simd path or "
+                                                "omit the option",
+                                                missing));
+    paths.push_back(*only);
+  }
   for (const SimdPath path : {SimdPath::Amx, SimdPath::Avx512, SimdPath::AvxVnni, SimdPath::Avx2})
-    if (config.simd.empty() && cpu_has(path)) paths.push_back(path);
+    if (config.simd.empty() && cpu_has(path) && passes_self_check(path)) paths.push_back(path);
   if (paths.empty()) paths.push_back(SimdPath::Scalar);
   nlohmann::json kernels{{"threads", config.threads},
                          {"rounds", config.rounds},
