@@ -41,9 +41,8 @@ Result<std::vector<FoundNode>> find_nodes(const CpuSet& online, const std::strin
   std::vector<FoundNode> found;
   for (std::uint32_t id = 0; id < CPU_SETSIZE; ++id) {
     if (!online.has(id)) continue;
-    found.push_back({.id = id,
-                     .cpus = TRY(read_list(fmt::format("{}/node{}/cpulist", root, id))),
-                     .has_memory = with_memory.has(id)});
+    const CpuSet cpus = TRY(read_list(fmt::format("{}/node{}/cpulist", root, id)));
+    found.push_back({.id = id, .cpus = cpus, .has_memory = with_memory.has(id)});
   }
   return found;
 }

@@ -114,7 +114,7 @@ Result<Compute> make_compute(const WorkerOptions& options, Arithmetic arithmetic
                  .swap_mapper = mapper,
                  .backend = std::move(backend),
                  .engine_cpus = nodes.count() > 1 ? nodes.engine_cpus() : options.compute_cpus,
-                 .place_weights = nodes.place_weights(),
+                 .weights_placer = nodes.weights_placer(),
                  .description = std::move(description)};
 }
 

@@ -26,8 +26,8 @@ struct Compute {
   std::shared_ptr<const RegionMapper> weights_mapper;
   std::shared_ptr<const RegionMapper> swap_mapper;  ///< Of swap.
   std::unique_ptr<Backend> backend;
-  CpuSet engine_cpus;          ///< Of the thread that runs the engine; empty: any.
-  PlaceWeights place_weights;  ///< Empty: one node of memory.
+  CpuSet engine_cpus;           ///< Of the thread that runs the engine; empty: any.
+  PlaceWeights weights_placer;  ///< Empty: one node of memory.
   /// For logs: `cpu-avx512 threads=3`, `cpu-avx512 threads=63 nodes=2`,
   /// `cuda-sm90 card="NVIDIA H200"`.
   std::string description;

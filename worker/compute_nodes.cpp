@@ -31,8 +31,8 @@ struct ComputeNodes::Shared {
     });
   }
   void place(const UniqueFd& memory, const WeightsLayout& layout) {
-    const auto ranges = leasehold::place_weights(layout, NodeShares(threads()), ids(),
-                                                 placement_page_bytes(layout.size_bytes));
+    const auto ranges =
+        node_ranges(layout, NodeShares(threads()), ids(), placement_page_bytes(layout.size_bytes));
     const Result<void> placed = prefer_nodes(memory, layout.size_bytes, ranges, calls.prefer);
     if (placed) return;
     std::call_once(placement_failed, [&] {
@@ -74,7 +74,7 @@ CpuSet ComputeNodes::engine_cpus() const {
   return shared_ == nullptr ? CpuSet() : shared_->nodes.front().cpus;
 }
 
-PlaceWeights ComputeNodes::place_weights() const {
+PlaceWeights ComputeNodes::weights_placer() const {
   if (shared_ == nullptr) return {};
   return [shared = shared_](const UniqueFd& memory, const WeightsLayout& layout) {
     shared->place(memory, layout);

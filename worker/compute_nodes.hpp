@@ -40,7 +40,7 @@ class ComputeNodes {
   /// The cores of thread 0, which its owner binds; empty with one node.
   CpuSet engine_cpus() const;
   /// Empty with one node.
-  PlaceWeights place_weights() const;
+  PlaceWeights weights_placer() const;
 
  private:
   struct Shared;

@@ -72,7 +72,7 @@ Result<Compute> make_cuda_compute(const WorkerOptions& options, Arithmetic arith
                  .swap_mapper = std::make_shared<cuda::RegisteredMapper>(*context),
                  .backend = std::move(backend),
                  .engine_cpus = {},
-                 .place_weights = {},
+                 .weights_placer = {},
                  .description = std::move(description)};
 }
 

@@ -228,7 +228,7 @@ WeightsSource::Dependencies WorkerProgram::weights_dependencies() {
           .backend = compute_->backend.get(),
           .progress = load_progress_on_terminal(),
           .regions = compute_->weights_mapper.get(),
-          .place = compute_->place_weights,
+          .place = compute_->weights_placer,
           .early_calls = &early_calls_,
           .unmap_elsewhere = [this](LeaseId lease) { (void)engine_->unmap_fenced(lease); }};
 }

@@ -32,8 +32,8 @@ class Ranges {
 
 }  // namespace
 
-std::vector<NodeRange> place_weights(const WeightsLayout& layout, const NodeShares& shares,
-                                     std::span<const std::uint32_t> ids, std::uint64_t page_bytes) {
+std::vector<NodeRange> node_ranges(const WeightsLayout& layout, const NodeShares& shares,
+                                   std::span<const std::uint32_t> ids, std::uint64_t page_bytes) {
   Ranges ranges(layout.size_bytes, page_bytes);
   for (const WeightTensor& weight : layout.weights)
     for (std::uint32_t node = 0; node < shares.nodes(); ++node)

@@ -19,8 +19,8 @@ namespace leasehold {
 /// Ranges of whole pages that cover the region, ascending, neighbours on different nodes. A page
 /// lies on the node whose part has the byte in its middle. `ids` are the system's numbers of the
 /// nodes. Pure.
-std::vector<NodeRange> place_weights(const WeightsLayout& layout, const NodeShares& shares,
-                                     std::span<const std::uint32_t> ids, std::uint64_t page_bytes);
+std::vector<NodeRange> node_ranges(const WeightsLayout& layout, const NodeShares& shares,
+                                   std::span<const std::uint32_t> ids, std::uint64_t page_bytes);
 
 /// Places the memory of a region that has no pages yet; it cannot fail.
 using PlaceWeights = std::function<void(const UniqueFd& memory, const WeightsLayout& layout)>;

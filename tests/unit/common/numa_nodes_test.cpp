@@ -104,7 +104,7 @@ TEST_CASE("numa nodes: cores of a node without memory count for the nearest one 
   CHECK(read(files, cpus("16-19")).nodes.at(0).id == 1);
 }
 
-TEST_CASE("numa nodes: a machine with one node, or a kernel that knows none, is no problem") {
+TEST_CASE("numa nodes: a machine with one node, or a kernel that knows none, has no warning") {
   for (const Files& files : {Files{}, Files{{"online", "0\n"}}}) {
     const NumaNodes found = read(files);
     CHECK(found.nodes.empty());

@@ -81,7 +81,7 @@ WeightsLayout layout_of(std::uint64_t pages) {
 void place(const ComputeNodes& nodes, std::uint64_t pages) {
   const MemoryObject object =
       required(MemoryObject::create({.name = "region", .size_bytes = pages * kPage}));
-  nodes.place_weights()(object.fd(), layout_of(pages));
+  nodes.weights_placer()(object.fd(), layout_of(pages));
   CHECK(required(object.allocated_bytes()) == 0);
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("compute nodes: with one node no call is made, and nothing is logged")
     const ComputeNodes nodes(found, 8, calls.as_calls());
     CHECK(nodes.count() == 1);
     CHECK(nodes.engine_cpus().empty());
-    CHECK_FALSE(nodes.place_weights());
+    CHECK_FALSE(nodes.weights_placer());
     CHECK(nodes.pool().threads.empty());
     CHECK_FALSE(nodes.pool().bind);
     const ThreadPool pool(3, nodes.pool());

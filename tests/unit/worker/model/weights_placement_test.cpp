@@ -42,7 +42,7 @@ std::uint32_t owner(const WeightsLayout& layout, const NodeShares& shares, std::
 
 TEST_CASE("placement: each matrix is cut in proportion to the threads of nodes") {
   const WeightsLayout layout = layout_of({12 * kPage, 6 * kPage});
-  CHECK(place_weights(layout, shares({2, 1}), kIds, kPage) ==
+  CHECK(node_ranges(layout, shares({2, 1}), kIds, kPage) ==
         std::vector<NodeRange>{{0, 8 * kPage, 4},
                                {8 * kPage, 12 * kPage, 7},
                                {12 * kPage, 16 * kPage, 4},
@@ -51,7 +51,7 @@ TEST_CASE("placement: each matrix is cut in proportion to the threads of nodes")
 
 TEST_CASE("placement: a page lies on the node whose part has its middle") {
   const auto half = [](std::uint64_t size_bytes) {
-    return place_weights(layout_of({size_bytes}), shares({1, 1}), kIds, kPage);
+    return node_ranges(layout_of({size_bytes}), shares({1, 1}), kIds, kPage);
   };
   CHECK(half(3 * kPage) == std::vector<NodeRange>{{0, kPage, 4}, {kPage, 3 * kPage, 7}});
   CHECK(half(3 * kPage + 128) ==
@@ -60,14 +60,14 @@ TEST_CASE("placement: a page lies on the node whose part has its middle") {
 
 TEST_CASE("placement: matrices smaller than a page share the node of its middle") {
   const WeightsLayout layout = layout_of({kPage / 2 + 64, 64, 64, kPage});
-  CHECK(place_weights(layout, shares({1, 1}), kIds, kPage) ==
+  CHECK(node_ranges(layout, shares({1, 1}), kIds, kPage) ==
         std::vector<NodeRange>{{0, layout.size_bytes, 7}});
-  CHECK(place_weights(layout_of({64}), shares({1, 1}), kIds, kPage) ==
+  CHECK(node_ranges(layout_of({64}), shares({1, 1}), kIds, kPage) ==
         std::vector<NodeRange>{{0, 64, 7}});
 }
 
 TEST_CASE("placement: without weights there are no ranges") {
-  CHECK(place_weights(layout_of({}), shares({1, 1}), kIds, kPage).empty());
+  CHECK(node_ranges(layout_of({}), shares({1, 1}), kIds, kPage).empty());
 }
 
 TEST_CASE("placement: any layout is covered once, in whole pages, each on its middle's node") {
@@ -81,7 +81,7 @@ TEST_CASE("placement: any layout is covered once, in whole pages, each on its mi
     const WeightsLayout layout = layout_of(sizes);
     const NodeShares three = shares({static_cast<std::uint32_t>(1 + random.below(5)), 1,
                                      static_cast<std::uint32_t>(1 + random.below(5))});
-    const auto ranges = place_weights(layout, three, ids, kPage);
+    const auto ranges = node_ranges(layout, three, ids, kPage);
     std::uint64_t end = 0;
     for (const NodeRange& range : ranges) {
       REQUIRE(range.begin_bytes == end);
