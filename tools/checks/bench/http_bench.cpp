@@ -12,6 +12,7 @@
 #include "ipc/control/api_key.hpp"
 #include "tools/checks/bench/light_stream.hpp"
 #include "tools/checks/bench/report.hpp"
+#include "tools/checks/bench/run_queue.hpp"
 #include "tools/checks/bench/sse_stream.hpp"
 #include "tools/checks/bench/system.hpp"
 #include "tools/checks/bench/tenant_pool.hpp"
@@ -32,6 +33,7 @@ constexpr std::uint32_t kStreamTokens = 200;
 constexpr std::uint32_t kEndlessTokens = 1'000;  // more than come before a revocation
 constexpr std::uint64_t kTokensBeforeRevocation = 3;
 constexpr std::size_t kPromptTokens = 4;
+constexpr const char* kComputes[] = {"main"};  // of the worker's threads
 const TenantId kTenant{"http"};
 
 double us_between(TimePoint from, TimePoint to) {
@@ -40,6 +42,8 @@ double us_between(TimePoint from, TimePoint to) {
 
 struct Rate {
   double tokens_per_s = 0;
+  /// Without the time in which the worker's main thread, which computes, waited for a core.
+  double undisturbed_per_s = 0;
   double cpu_us_per_token = 0;  ///< Of the worker.
 };
 
@@ -184,22 +188,26 @@ class HttpBench {
   // ----------------------------------------------------------------------------- throughput
 
   Result<Json> measure_throughput() {
-    std::vector<double> per_s[2], cpu_us[2];
+    std::vector<double> per_s[2], undisturbed_per_s[2], cpu_us[2];
     for (std::uint32_t round = 0; round < config_.rounds; ++round) {
       for (const Path path : kPaths) {
         const Rate rate = TRY(path == Path::Socket ? socket_round() : http_round());
         per_s[index(path)].push_back(rate.tokens_per_s);
+        undisturbed_per_s[index(path)].push_back(rate.undisturbed_per_s);
         cpu_us[index(path)].push_back(rate.cpu_us_per_token);
       }
     }
-    const double socket = median_of(per_s[0]);
-    const double http = median_of(per_s[1]);
     return Json{{"streams", config_.streams},
-                {"socket_tokens_per_s", socket},
-                {"http_tokens_per_s", http},
-                {"loss_percent", 100 * (1 - http / socket)},
+                {"socket_tokens_per_s", median_of(per_s[0])},
+                {"http_tokens_per_s", median_of(per_s[1])},
+                {"loss_percent", loss_percent(per_s)},
+                {"undisturbed_loss_percent", loss_percent(undisturbed_per_s)},
                 {"socket_cpu_us_per_token", median_of(cpu_us[0])},
                 {"http_cpu_us_per_token", median_of(cpu_us[1])}};
+  }
+
+  static double loss_percent(const std::vector<double> (&per_s)[2]) {
+    return 100 * (1 - median_of(per_s[1]) / median_of(per_s[0]));
   }
 
   Result<Rate> socket_round() {
@@ -235,13 +243,18 @@ class HttpBench {
     TRY(run_until([&] { return seen.tokens >= warm || seen.error; }));
     const std::uint64_t before = seen.tokens;
     const double ran_before_ns = process_time_ns(system_->worker_pid());
+    const ThreadRunQueues early = run_queues_of(system_->worker_pid());
     const TimePoint begin = timers_.now();
     TRY(run_until([&] { return timers_.now() - begin >= config_.window || seen.error; }));
     TRY(expect_whole(seen));
     const double seconds = us_between(begin, timers_.now()) / 1e6;
     const double ran_us = (process_time_ns(system_->worker_pid()) - ran_before_ns) / 1e3;
+    const ThreadRunQueues late = run_queues_of(system_->worker_pid());
+    const double waited_s = static_cast<double>(waited_ns(early, late, kComputes)) / 1e9;
     const auto tokens = static_cast<double>(seen.tokens - before);
-    return Rate{.tokens_per_s = tokens / seconds, .cpu_us_per_token = ran_us / tokens};
+    return Rate{.tokens_per_s = tokens / seconds,
+                .undisturbed_per_s = tokens / (seconds - waited_s),
+                .cpu_us_per_token = ran_us / tokens};
   }
 
   // ---------------------------------------------------------------------------- revocations
