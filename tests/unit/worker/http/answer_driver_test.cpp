@@ -19,6 +19,7 @@ using boost::asio::awaitable;
 
 struct FakeClient final : HttpStream {
   awaitable<void> send(Answer) override {
+    ++answers;
     is_disconnected = leaves;
     co_return;
   }
@@ -34,6 +35,7 @@ struct FakeClient final : HttpStream {
 
   bool leaves = false;                          // while the answer is sent
   boost::asio::steady_timer* unread = nullptr;  // a write waits for its end
+  int answers = 0;
   std::vector<ServerEvents> writes;
   bool has_ended = false;
   bool is_disconnected = false;
@@ -134,49 +136,88 @@ TEST_CASE("http answer: it waits for a lease between two leases, and not while i
   world.settle();
 }
 
-TEST_CASE("http answer: what came during a write is sent in one, an error after its tokens") {
+namespace {
+
+/// A stream whose request the worker has accepted.
+struct Streamed {
+  Streamed() {
+    caller.tenant = {"A"};
+    caller.key = "k";
+    caller.key_id = {"k1"};
+    request.submit = world.request;
+    request.stream = true;
+    boost::asio::co_spawn(world.io, answer_request(shared, caller, request, reader),
+                          [this](const std::exception_ptr&) { is_over = true; });
+    world.run_until([this] { return world.worker.calls("request.submit").size() == 1; });
+  }
+  ~Streamed() { world.settle(); }
+
+  void end_with_error(std::uint32_t emitted_tokens) {
+    world.worker.notify_submitter("request.completed",
+                                  wire::RequestCompleted{.request = request.submit.request_id,
+                                                         .reason = "DeadlineExceeded",
+                                                         .emitted_tokens = emitted_tokens,
+                                                         .scope = "tenant",
+                                                         .detail = "too late"}
+                                      .to_json());
+  }
+
   client::World world;
   const Tokenizer tokenizer = testing::tiny_tokenizer();
-  Shared shared(dependencies(world, tokenizer));
-  boost::asio::steady_timer unread(world.io, boost::asio::steady_timer::time_point::max());
+  Shared shared{dependencies(world, tokenizer)};
+  boost::asio::steady_timer unread{world.io, boost::asio::steady_timer::time_point::max()};
   FakeClient reader;
-  reader.unread = &unread;
   Caller caller;
-  caller.tenant = {"A"};
-  caller.key = "k";
-  caller.key_id = {"k1"};
   ApiRequest request;
-  request.submit = world.request;
-  request.stream = true;
   bool is_over = false;
-  boost::asio::co_spawn(world.io, answer_request(shared, caller, request, reader),
-                        [&](const std::exception_ptr&) { is_over = true; });
-  world.run_until([&] { return world.worker.calls("request.submit").size() == 1; });
-  world.emit(0, 1);
-  world.run_until([&] { return reader.writes.size() == 1; });
-  world.emit(1, 1);
-  world.emit(2, 1);
-  world.worker.notify_submitter("request.completed",
-                                wire::RequestCompleted{.request = request.submit.request_id,
-                                                       .reason = "DeadlineExceeded",
-                                                       .emitted_tokens = 3,
-                                                       .scope = "tenant",
-                                                       .detail = "too late"}
-                                    .to_json());
-  world.settle();
-  CHECK(reader.writes.size() == 1);
-  unread.expires_at(boost::asio::steady_timer::time_point::min());
-  world.run_until([&] { return is_over; });
-  world.settle();
+};
 
-  REQUIRE(reader.writes.size() == 2);
-  CHECK(reader.has_ended);
-  const ServerEvents& last = reader.writes[1];
-  REQUIRE(last.size() == 4);
-  CHECK(last[0].data.starts_with(R"({"choices":)"));
-  CHECK(last[1].data.starts_with(R"({"choices":)"));
-  CHECK(last[2].data.starts_with(R"({"error":)"));
-  CHECK(last[3].data == kDone);
+/// Tokens, then the error and the end of the stream.
+void check_error_after(std::size_t tokens, const ServerEvents& events) {
+  REQUIRE(events.size() == tokens + 2);
+  for (std::size_t i = 0; i < tokens; ++i) CHECK(events[i].data.starts_with(R"({"choices":)"));
+  CHECK(events[tokens].data.starts_with(R"({"error":)"));
+  CHECK(events[tokens + 1].data == kDone);
+}
+
+}  // namespace
+
+TEST_CASE("http answer: what came during a write is sent in one, an error after its tokens") {
+  Streamed stream;
+  stream.reader.unread = &stream.unread;
+  stream.world.emit(0, 1);
+  stream.world.run_until([&] { return stream.reader.writes.size() == 1; });
+  stream.world.emit(1, 2);
+  stream.end_with_error(3);
+  stream.world.settle();
+  CHECK(stream.reader.writes.size() == 1);
+  stream.unread.expires_at(boost::asio::steady_timer::time_point::min());
+  stream.world.run_until([&] { return stream.is_over; });
+
+  REQUIRE(stream.reader.writes.size() == 2);
+  check_error_after(2, stream.reader.writes[1]);
+  CHECK(stream.reader.has_ended);
+}
+
+TEST_CASE("http answer: an error that came with the first token is an event, not an answer") {
+  Streamed stream;
+  stream.world.emit(0, 1);
+  stream.end_with_error(1);
+  stream.world.run_until([&] { return stream.is_over; });
+
+  CHECK(stream.reader.answers == 0);
+  REQUIRE(stream.reader.writes.size() == 1);
+  check_error_after(1, stream.reader.writes[0]);
+  CHECK(stream.reader.has_ended);
+}
+
+TEST_CASE("http answer: an error before the first token is an answer") {
+  Streamed stream;
+  stream.end_with_error(0);
+  stream.world.run_until([&] { return stream.is_over; });
+
+  CHECK(stream.reader.answers == 1);
+  CHECK(stream.reader.writes.empty());
 }
 
 }  // namespace leasehold::http
