@@ -59,6 +59,24 @@ TEST_CASE("http: a request that is sent before the answer to another one is serv
   CHECK(client.reply().json()["object"] == "list");
 }
 
+TEST_CASE("http: an answer that no socket holds comes whole to a client that reads late") {
+  HttpSystem http;
+  http.system().admit("ann");
+  const std::string key = http.key_of("ann");
+  std::string prompt;
+  for (int i = 0; i < 100'000; ++i) prompt += "x y ";
+  HttpClient late(http.path());
+  late.write(post("/tokenize", key, {{"model", http.model(key)}, {"prompt", prompt}}));
+  REQUIRE(eventually([&] { return late.has_input(); }));
+  CHECK(http.send(get("/v1/models", key)).status == 200);  // the door waits for no client
+  const HttpReply reply = late.reply();
+  REQUIRE(reply.status == 200);
+  CHECK(reply.body.size() > 500'000);
+  CHECK(reply.json()["tokens"].size() == reply.json()["count"]);
+  late.write(get("/v1/models", key));
+  CHECK(late.reply().status == 200);
+}
+
 TEST_CASE("http: 200 requests of four tenants run beside 1 000 idle connections") {
   constexpr int kIdle = 1000;
   constexpr int kActive = 200;
