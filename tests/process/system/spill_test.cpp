@@ -26,7 +26,7 @@ struct SpillSystem {
                                      "f32"},
                 .worker_fault = worker_fault}} {
     system.admit("calm", {"--ttl-ms", "600000"});
-    system.admit("long");
+    system.admit("long", {"--ttl-ms", "600000"});
     system.admit("tight", {"--ttl-ms", "600000", "--max-blocks", "102"});
     calm = std::make_unique<LeaseStreams>(system, "calm");
     tight = std::make_unique<LeaseStreams>(system, "tight");
@@ -49,15 +49,19 @@ struct SpillSystem {
       calm->read_arrived();
       return tenant->read();
     }));
-    REQUIRE(tenant->finish() == 0);
+    const int code = tenant->finish();
+    INFO(tenant->record().failed.value_or("it did not fail"));
+    REQUIRE(code == 0);
   }
   std::size_t logged(std::string_view what) const { return count_of(system.worker_log(), what); }
   /// Waits until the worker has stopped, which leaves what it sent to be read.
   void wait_for_stop() {
-    REQUIRE(eventually([&] {
+    const bool has_stopped = eventually([&] {
       tight->read_arrived();
       return is_stopped(system.worker().pid());
-    }));
+    });
+    INFO(system.worker_log());
+    REQUIRE(has_stopped);
   }
   /// The worker's descriptor of the nameless file.
   std::string path_of_file() {
