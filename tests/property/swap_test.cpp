@@ -123,7 +123,7 @@ TEST_CASE("swap: random requests in a tiny pool with swap get the tokens that th
   const std::string model = model_with_nan_embedding(kPoisonedTight);
   TightWorkload workload(seed, model, tight_answers_alone(model), /*lends_swap=*/true);
   std::filesystem::remove(model);
-  for (int i = 0; i < 3'000; ++i) workload.operate();
+  for (int i = 0; i < 4'500; ++i) workload.operate();
   workload.finish();
   // Or the workload proves nothing.
   CHECK(workload.completed > 100);
