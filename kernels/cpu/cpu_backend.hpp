@@ -107,6 +107,7 @@ class CpuBackend final : public HostBackend {
   template <class Tile>
   LaunchStatus run_rounded(const LaunchContext& context, const RoundingPlan& plan,
                            const TilePasses& tiles, Tile&& tile);
+  const Int8Units& int8_units(std::uint32_t n_batch) const;
   /// A unit multiplies a tile of each of `matrices` alike ones.
   GroupTiles group_tiles(const WeightMatrix& weight, std::uint32_t n_groups, std::uint32_t n_batch,
                          std::uint32_t matrices = 1) const;

@@ -196,13 +196,15 @@ LaunchStatus CpuBackend::project(const LaunchContext& context, const ProjectionA
   return project_int8(context, args);
 }
 
+const Int8Units& CpuBackend::int8_units(std::uint32_t n_batch) const {
+  return n_batch < kernels_.int8_few_rows ? kernels_.int8_units_of_few : kernels_.int8_units;
+}
+
 GroupTiles CpuBackend::group_tiles(const WeightMatrix& weight, std::uint32_t n_groups,
                                    std::uint32_t n_batch, std::uint32_t matrices) const {
-  return GroupTiles::plan(weight, n_groups, n_batch,
-                          {.tile_macs = kernels_.int8_tile_macs / matrices,
-                           .groups_at_once = kernels_.int8_groups_at_once,
-                           .least_rows = kernels_.int8_least_rows,
-                           .threads = launcher_.threads()});
+  return GroupTiles::plan(
+      weight, n_groups, n_batch,
+      {.units = int8_units(n_batch), .matrices = matrices, .threads = launcher_.threads()});
 }
 
 /// All matmuls in one launch, under the first one's site.
@@ -334,9 +336,10 @@ LaunchStatus CpuBackend::feed_forward(const LaunchContext& context, const FeedFo
     return matmul_args.weight.layout == MatrixLayout::RowGroups && !matmul_args.accumulate;
   };
   const std::uint32_t n_batch = selected_rows(context, args.gate);
+  const Int8Units& units = int8_units(n_batch);
   const std::uint64_t smallest =
-      std::uint64_t{2 * kernels_.int8_least_rows * kGroupRows} * args.gate.weight.n_in;
-  const bool are_wide = n_batch >= kInt8TileRows && smallest > kernels_.int8_tile_macs;
+      std::uint64_t{2 * units.least_rows * kGroupRows} * args.gate.weight.n_in;
+  const bool are_wide = n_batch >= kInt8TileRows && smallest > units.tile_macs;
   if (!is_plain(args.gate) || !is_plain(args.up) || args.gate.weight.type != args.up.weight.type ||
       n_batch == 0 || are_wide)
     return Backend::feed_forward(context, args);

@@ -39,25 +39,29 @@ struct GroupTiles {
   std::uint32_t batch_per_tile;
 
   struct Costs {
-    std::uint64_t tile_macs;
-    std::uint32_t groups_at_once;
-    std::uint32_t least_rows;
+    Int8Units units;
+    std::uint32_t matrices;  ///< Of the same shape, in each unit.
     std::uint32_t threads;
   };
-  /// Tiles of `n_groups` groups of the matrix.
+  /// Tiles of `n_groups` groups of each matrix.
   static GroupTiles plan(const WeightMatrix& weight, std::uint32_t n_groups, std::uint32_t n_batch,
                          Costs costs) {
+    const std::uint64_t tile_macs = costs.units.tile_macs / costs.matrices;
+    const std::uint64_t tile_bytes = kTileWeightBytes / costs.matrices;
     const std::uint64_t group_bytes = row_group_bytes(weight.type, weight.n_in);
+    const std::uint64_t set_macs =
+        std::uint64_t{kGroupRows} * costs.units.groups_at_once * weight.n_in;
     const bool are_shared = n_batch >= rows_of_sets(weight.type) &&
-                            group_bytes * costs.groups_at_once <= kTileWeightBytes;
-    const std::uint32_t at_once = are_shared ? costs.groups_at_once : 1;
+                            group_bytes * costs.units.groups_at_once <= tile_bytes &&
+                            set_macs * costs.units.least_rows <= tile_macs;
+    const std::uint32_t at_once = are_shared ? costs.units.groups_at_once : 1;
     const std::uint64_t row_macs = std::uint64_t{kGroupRows} * at_once * weight.n_in;
     std::uint32_t batch = kInt8TileRows;
-    if (row_macs * batch > costs.tile_macs) batch /= 2;
-    if (row_macs * batch > costs.tile_macs * 3 / 2) batch /= 2;
-    batch = std::min(std::max(batch, costs.least_rows), n_batch);
+    if (row_macs * batch > tile_macs) batch /= 2;
+    if (row_macs * batch > tile_macs * 3 / 2) batch /= 2;
+    batch = std::min(std::max(batch, costs.units.least_rows), n_batch);
     const std::uint64_t most =
-        std::min(costs.tile_macs / (row_macs * batch), kTileWeightBytes / (group_bytes * at_once));
+        std::min(tile_macs / (row_macs * batch), tile_bytes / (group_bytes * at_once));
     const std::uint32_t n_sets = tiles_for(n_groups, at_once);
     const std::uint32_t least =
         tiles_for(n_sets, static_cast<std::uint32_t>(std::max<std::uint64_t>(most, 1)));

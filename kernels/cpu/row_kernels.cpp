@@ -33,8 +33,7 @@ constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
                              .round_row = round_row,
                              .dot_groups_int8 = scalar::dot_groups_int8,
                              .store_dots = scalar::store_dots,
-                             .int8_tile_macs = kTileMacs,
-                             .int8_groups_at_once = 1,
+                             .int8_units = {.tile_macs = kTileMacs},
                              .rms_norm_row = scalar::rms_norm_row,
                              .swiglu = scalar::swiglu,
                              .add_scaled = scalar::add_scaled,
@@ -52,8 +51,7 @@ constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
                            .round_row = avx2::round_row,
                            .dot_groups_int8 = avx2::dot_groups_int8,
                            .store_dots = scalar::store_dots,
-                           .int8_tile_macs = 600'000,
-                           .int8_groups_at_once = 1,
+                           .int8_units = {.tile_macs = 600'000},
                            .rms_norm_row = avx2::rms_norm_row,
                            .swiglu = avx2::swiglu,
                            .add_scaled = avx2::add_scaled,
@@ -67,7 +65,6 @@ constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
 constexpr RowKernels kAvxVnni = [] {
   RowKernels kernels = kAvx2;
   kernels.dot_groups_int8 = avx_vnni::dot_groups_int8;
-  kernels.int8_tile_macs = 700'000;
   return kernels;
 }();
 
@@ -89,21 +86,19 @@ constexpr RowKernels kAvx512Vnni = [] {
   RowKernels kernels = kAvx512;
   kernels.dot_groups_int8 = avx512::dot_groups_int8;
   kernels.store_dots = avx512::store_dots;
-  kernels.int8_tile_macs = 1'600'000;
-  kernels.int8_groups_at_once = 2;
+  kernels.int8_units = {.tile_macs = 1'600'000, .groups_at_once = 2};
+  kernels.int8_units_of_few = kernels.int8_units;
   return kernels;
 }();
 
-/// With fewer rows than a tile is worth, AMX takes the dots of AVX-512. Whole tiles of wide rows
-/// exceed the units of AVX-512; the speed of AMX, assumed to be twice that of AVX-512, is not
-/// measured.
+/// With fewer rows than a tile is worth, AMX has the dots and units of AVX-512. The speed of AMX is
+/// not measured; it is assumed to be twice that of AVX-512.
 constexpr RowKernels kAmx = [] {
   RowKernels kernels = kAvx512Vnni;
   kernels.dot_groups_int8 = amx::dot_groups_int8;
   kernels.end_int8_unit = amx::end_int8_unit;
-  kernels.int8_tile_macs = 3'200'000;
-  kernels.int8_groups_at_once = 1;
-  kernels.int8_least_rows = kInt8TileRows;
+  kernels.int8_units = {.tile_macs = 3'200'000, .groups_at_once = 1, .least_rows = kInt8TileRows};
+  kernels.int8_few_rows = amx::kLeastTileRows;
   return kernels;
 }();
 

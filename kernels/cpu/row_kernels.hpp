@@ -122,6 +122,17 @@ struct AttentionTile {
   float* scales;  // [kBlockTokens, head_dim / kKvScaleBlock], scratch for Q8_0
 };
 
+/// Sizes of the units of dot_groups_int8.
+struct Int8Units {
+  std::uint64_t tile_macs;
+  /// Groups of a tile that share what is loaded of its rows: 1 … kInt8TileGroups.
+  std::uint32_t groups_at_once = 1;
+  /// Rows of the batch in a tile of wide rows, if there are as many: a power of two.
+  std::uint32_t least_rows = kInt8TileRows / 4;
+
+  bool operator==(const Int8Units&) const = default;
+};
+
 struct RowKernels {
   /// As in kernels/quant.
   void (*dequantize_row)(TensorType type, const std::byte* source, float* out, std::size_t n);
@@ -138,12 +149,10 @@ struct RowKernels {
   void (*dot_groups_int8)(const Int8Tile& tile);
   /// out (+)= dot + bias
   void (*store_dots)(const DotStore& store);
-  /// Multiply-adds of dot_groups_int8 in a unit.
-  std::uint64_t int8_tile_macs;
-  /// Groups of a tile that share what is loaded of its rows: 1 … kInt8TileGroups.
-  std::uint32_t int8_groups_at_once;
-  /// Rows of the batch in a tile of wide rows, if there are as many: a power of two.
-  std::uint32_t int8_least_rows = kInt8TileRows / 4;
+  Int8Units int8_units;
+  /// With fewer rows of the batch than `int8_few_rows`.
+  Int8Units int8_units_of_few = int8_units;
+  std::uint32_t int8_few_rows = 0;
   /// Called by a thread at the end of a unit in which it called dot_groups_int8: releases registers
   /// that would make a switch of threads slower.
   void (*end_int8_unit)() = [] {};

@@ -208,7 +208,7 @@ template <TensorType kType, int kGroups, int kRows>
 
 /// Rows of a pass.
 inline constexpr std::uint32_t kMostChunkRows = 8;
-/// Two groups are multiplied together from so many rows on.
+/// Two groups are multiplied together from that many rows on.
 template <int kGroups>
 inline constexpr std::uint32_t kLeastChunkRows = kGroups == 1 ? 1 : 4;
 /// Blocks that all rows pass stay in the first cache, beside the rows and what is requested.

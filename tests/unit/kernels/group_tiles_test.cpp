@@ -12,7 +12,7 @@ namespace leasehold::testing {
 namespace {
 
 constexpr GroupTiles::Costs kCosts{
-    .tile_macs = 1'600'000, .groups_at_once = 2, .least_rows = 4, .threads = 2};
+    .units = {.tile_macs = 1'600'000, .groups_at_once = 2}, .matrices = 1, .threads = 2};
 
 WeightMatrix matrix(std::uint32_t n_groups, std::uint32_t n_in,
                     TensorType type = TensorType::Q6_K) {
@@ -74,23 +74,51 @@ TEST_CASE("group tiles: few rows, and sets too large for a unit take one group a
   }
 }
 
-TEST_CASE(
-    "group tiles: wide rows of the batch meet a group in whole tiles where a path asks for it") {
-  const auto rows = [](std::uint32_t n_in, std::uint64_t tile_macs, std::uint32_t least_rows) {
+TEST_CASE("group tiles: rows of a format from which two groups are multiplied together") {
+  CHECK(rows_of_sets(TensorType::Q4_0) == 4);
+  CHECK(rows_of_sets(TensorType::Q5_1) == 4);
+  CHECK(rows_of_sets(TensorType::Q8_0) == 9);
+  CHECK(rows_of_sets(TensorType::Q4_K) == 9);
+}
+
+TEST_CASE("group tiles: a unit has limited products and weights, of one matrix or two") {
+  for (const TensorType type : {TensorType::Q4_0, TensorType::Q4_K, TensorType::Q8_0})
+    for (const std::uint32_t matrices : {1, 2})
+      for (const std::uint32_t n_in : {896, 4096, 6144, 7168, 10240, 12288, 14336, 18944}) {
+        GroupTiles::Costs costs = kCosts;
+        costs.matrices = matrices;
+        const WeightMatrix weight = matrix(64, n_in / 256 * 256, type);
+        const std::uint64_t group_bytes = row_group_bytes(type, weight.n_in);
+        const GroupTiles tiles = GroupTiles::plan(weight, 64, 32, costs);
+        CAPTURE(name(type), matrices, n_in);
+        for (std::uint32_t tile = 0; tile < tiles.count(); ++tile) {
+          const GroupSpan groups = tiles.groups(tile);
+          const std::uint64_t n_groups = groups.end - groups.begin;
+          const std::uint64_t macs =
+              n_groups * kGroupRows * weight.n_in * tiles.batch_per_tile * matrices;
+          const std::uint64_t least_macs = 4 * kGroupRows * std::uint64_t{weight.n_in} * matrices;
+          REQUIRE(macs <= std::max(costs.units.tile_macs * 3 / 2, least_macs));
+          REQUIRE(n_groups * group_bytes * matrices <=
+                  std::max(kTileWeightBytes, group_bytes * matrices));
+        }
+      }
+}
+
+TEST_CASE("group tiles: a path with large tiles multiplies whole tiles of wide rows") {
+  const auto rows = [](std::uint32_t n_in, std::uint32_t matrices, std::uint32_t least_rows) {
     return GroupTiles::plan(matrix(64, n_in), 64, 32,
-                            {.tile_macs = tile_macs,
-                             .groups_at_once = 1,
-                             .least_rows = least_rows,
+                            {.units = {.tile_macs = 3'200'000, .least_rows = least_rows},
+                             .matrices = matrices,
                              .threads = 2})
         .batch_per_tile;
   };
   for (const std::uint32_t n_in : {4096, 11008, 14336}) {
     CAPTURE(n_in);
-    CHECK(rows(n_in, 3'200'000, kInt8TileRows) == kInt8TileRows);
-    CHECK(rows(n_in, 1'600'000, kInt8TileRows) == kInt8TileRows);
+    CHECK(rows(n_in, 1, kInt8TileRows) == kInt8TileRows);
+    CHECK(rows(n_in, 2, kInt8TileRows) == kInt8TileRows);
   }
-  CHECK(rows(11008, 1'600'000, 4) == 8);
-  CHECK(rows(14336, 800'000, 4) == 4);
+  CHECK(rows(14336, 1, 4) == 8);
+  CHECK(rows(18944, 2, 4) == 4);
 }
 
 }  // namespace leasehold::testing

@@ -10,6 +10,12 @@
 namespace leasehold::bench {
 namespace {
 
+/// The best path asks for AMX, and is looked for only if none is given.
+SimdPath path_of(const ContextBenchConfig& config) {
+  const auto given = simd_path_from_name(config.simd);
+  return given ? *given : best_simd_path();
+}
+
 struct StepShape {
   const char* name;
   std::uint32_t sequences;
@@ -47,7 +53,7 @@ Result<Measured> load(const ContextBenchConfig& config, const std::string& kv_ty
       config.contexts.empty() ? 0 : *std::ranges::max_element(config.contexts);
   auto model = TRY(LocalModel::load(
       {.model_path = config.model_path,
-       .simd = simd_path_from_name(config.simd).value_or(best_simd_path()),
+       .simd = path_of(config),
        .threads = config.threads,
        .kv_type = *type,
        .arithmetic = config.arithmetic == "int8" ? Arithmetic::Int8 : Arithmetic::F32,
@@ -80,12 +86,9 @@ Result<nlohmann::json> measure_contexts(const ContextBenchConfig& config) {
           if (best.is_null() || ms < best.get<double>()) best = ms;
         }
   const Measured& first = measured.front();
-  nlohmann::json json{{"model", first.model->config().name},
-                      {"threads", config.threads},
-                      {"arithmetic", config.arithmetic},
-                      {"simd", name(simd_path_from_name(config.simd).value_or(best_simd_path()))},
-                      {"kv_type", config.kv_type},
-                      {"step_ms", first.step_ms}};
+  nlohmann::json json{{"model", first.model->config().name}, {"threads", config.threads},
+                      {"arithmetic", config.arithmetic},     {"simd", name(path_of(config))},
+                      {"kv_type", config.kv_type},           {"step_ms", first.step_ms}};
   if (measured.size() > 1)
     json["other"] = {{"kv_type", config.other_kv_type},
                      {"step_ms", measured.back().step_ms},
