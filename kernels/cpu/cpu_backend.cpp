@@ -174,11 +174,11 @@ DotTile CpuBackend::open_rows(const LaunchPermit& permit, const WeightMatrix& we
 
 /// The row that a thread multiplies after `rows` of a tile; perhaps the same ones, with other
 /// inputs. Threads take tiles in turn, so that a thread's next tile is as many further as there are
-/// threads beside it.
+/// threads on its node.
 std::uint32_t CpuBackend::next_row(const MatmulTiles& tiles, std::uint32_t tile, Span32 rows,
                                    std::uint32_t thread) const {
   if (rows.end < tiles.outputs(tile).end) return rows.end;
-  const std::uint32_t next = tile + launcher_.threads_beside(thread);
+  const std::uint32_t next = tile + launcher_.threads_on_node_of(thread);
   return next < tiles.count() ? tiles.outputs(next).begin : rows.end;
 }
 

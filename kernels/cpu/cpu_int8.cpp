@@ -213,6 +213,7 @@ LaunchStatus CpuBackend::project_int8(const LaunchContext& context, const Projec
   const std::uint32_t n_batch = selected_rows(context, args.matmuls.front());
   if (n_batch == 0) return {context.gates->all()};
   std::array<GroupTiles, ProjectionArgs::kMaxMatmuls> plans{};
+  static_assert(ProjectionArgs::kMaxMatmuls <= TilePasses::kMaxAdded);
   TilePasses tiles;  // one of each matrix
   for (std::size_t m = 0; m < args.matmuls.size(); ++m) {
     const WeightMatrix& weight = args.matmuls[m].weight;
@@ -318,7 +319,7 @@ LaunchStatus CpuBackend::gate_and_up(const LaunchContext& context, const FeedFor
   // Relaxed: the launch publishes the counts.
   for (std::uint32_t t = 0; t < n_tiles; ++t) halves_left_[t].store(2, std::memory_order_relaxed);
   TilePasses passes;
-  for (int matrix = 0; matrix < 2; ++matrix) passes.add(n_tiles);
+  passes.add(n_tiles, 2);
   return run_rounded(context, plan, passes,
                      [&](const LaunchPermit& permit, InputRows rows, std::uint32_t index) {
                        const std::uint32_t tile = index % n_tiles;

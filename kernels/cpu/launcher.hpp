@@ -29,8 +29,10 @@ class Launcher {
         pool_(static_cast<std::uint32_t>(gates.size()), nodes) {}
 
   std::uint32_t threads() const { return pool_.threads(); }
-  /// Threads that take tiles in turn with this one.
-  std::uint32_t threads_beside(std::uint32_t thread) const { return pool_.threads_beside(thread); }
+  /// As many as there are threads on its node, itself included: all with one node.
+  std::uint32_t threads_on_node_of(std::uint32_t thread) const {
+    return pool_.threads_on_node_of(thread);
+  }
 
   /// Calls `tile(permit, thread, index)` for each tile of the passes, each in its own unit, while
   /// any sequence is live.

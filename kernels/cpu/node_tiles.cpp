@@ -7,11 +7,13 @@ void NodeTiles::begin(const TilePasses& passes) {
     Node& node = nodes_[k];
     node.n_parts = 0;
     std::uint32_t first = 0;
-    for (const std::uint32_t end : passes.ends()) {
-      const std::uint32_t n = end - first;
-      node.parts[node.n_parts++] = {first + static_cast<std::uint32_t>(shares_.begin_of(k, n)),
-                                    first + static_cast<std::uint32_t>(shares_.begin_of(k + 1, n))};
-      first = end;
+    for (const auto& [n, times] : passes.added()) {
+      node.parts[node.n_parts++] = {
+          .begin = first + static_cast<std::uint32_t>(shares_.begin_of(k, n)),
+          .end = first + static_cast<std::uint32_t>(shares_.begin_of(k + 1, n)),
+          .pass_tiles = n,
+          .times = times};
+      first += n * times;
     }
     // Relaxed: the launch publishes it with the job.
     node.taken.store(0, std::memory_order_relaxed);
@@ -25,8 +27,8 @@ std::optional<std::uint32_t> NodeTiles::take(std::uint32_t node) {
   for (std::uint32_t p = 0; p < from.n_parts; ++p) {
     const Part& part = from.parts[p];
     const std::uint32_t n = part.end - part.begin;
-    if (index < n) return part.begin + index;
-    index -= n;
+    if (index < n * part.times) return part.begin + index / n * part.pass_tiles + index % n;
+    index -= n * part.times;
   }
   return std::nullopt;
 }

@@ -31,14 +31,17 @@ class NodeTiles {
   std::optional<std::uint32_t> take(std::uint32_t node);
 
  private:
+  /// A node's tiles of equal passes: [begin, end) of the first, and as many of each later one.
   struct Part {
     std::uint32_t begin = 0;
     std::uint32_t end = 0;
+    std::uint32_t pass_tiles = 0;
+    std::uint32_t times = 0;
   };
   struct alignas(kCacheLineBytes) Node {
     std::atomic<std::uint32_t> taken{0};
     // Written by `begin` only.
-    alignas(kCacheLineBytes) std::array<Part, TilePasses::kMost> parts{};
+    alignas(kCacheLineBytes) std::array<Part, TilePasses::kMaxAdded> parts{};
     std::uint32_t n_parts = 0;
   };
 

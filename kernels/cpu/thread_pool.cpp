@@ -80,12 +80,12 @@ void ThreadPool::stop() {
 void ThreadPool::run_job(const Job& job, const TilePasses& passes) {
   job_ = job;
   next_tile_.store(0, std::memory_order_relaxed);
-  if (job.n_tiles <= 1 || workers_.empty()) return take_tiles(0);  // not worth a wake-up
   if (node_tiles_ != nullptr) node_tiles_->begin(passes);
+  if (job.n_tiles <= 1 || workers_.empty()) return take_tiles(0);  // not worth a wake-up
   const std::uint32_t launch = launch_of(state_word_.load(std::memory_order_relaxed)) + kLaunchStep;
   state_word_.store(launch, std::memory_order_release);  // pairs with join: the job is visible
   state_word_.notify_all();
-  node_tiles_ == nullptr ? take_tiles(0) : take_tiles_by_node(0);
+  take_tiles(0);
   state_word_.fetch_or(kClosed, std::memory_order_relaxed);
   // acquire pairs with the release in worker_loop: what workers computed is visible to the caller.
   const auto all_idle = [&] {
@@ -102,15 +102,14 @@ void ThreadPool::sleep_until_idle() const {
     state_word_.wait(word);
 }
 
+/// With several nodes: tiles of the thread's own node, then of the nodes after it.
 void ThreadPool::take_tiles(std::uint32_t thread) {
-  for (;;) {
-    const std::uint32_t tile = next_tile_.fetch_add(1, std::memory_order_relaxed);
-    if (tile >= job_.n_tiles || !job_.call(job_.target, thread, tile)) return;
+  if (node_tiles_ == nullptr) {
+    for (;;) {
+      const std::uint32_t tile = next_tile_.fetch_add(1, std::memory_order_relaxed);
+      if (tile >= job_.n_tiles || !job_.call(job_.target, thread, tile)) return;
+    }
   }
-}
-
-/// Tiles of the thread's own node, then of the nodes after it.
-void ThreadPool::take_tiles_by_node(std::uint32_t thread) {
   const std::uint32_t nodes = node_tiles_->shares().nodes();
   const std::uint32_t own = node_tiles_->shares().node_of(thread);
   for (std::uint32_t k = 0; k < nodes; ++k)
@@ -149,7 +148,7 @@ void ThreadPool::worker_loop(std::uint32_t thread) {
     seen = wait_for_launch(seen);
     if (stopping_.load(std::memory_order_relaxed)) return;
     if (!join(seen)) continue;
-    node_tiles_ == nullptr ? take_tiles(thread) : take_tiles_by_node(thread);
+    take_tiles(thread);
     // Only the last one to leave ends the caller's wait.
     const std::uint32_t word = state_word_.fetch_sub(1, std::memory_order_release);
     if ((word & kClosed) != 0 && (word & kBusyMask) == 1) state_word_.notify_all();

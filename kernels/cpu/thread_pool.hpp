@@ -49,8 +49,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   std::uint32_t threads() const { return static_cast<std::uint32_t>(workers_.size()) + 1; }
-  /// Those that take the same tiles first as `thread` does: all, or those of its node.
-  std::uint32_t threads_beside(std::uint32_t thread) const {
+  /// As many as there are threads on its node, itself included: all with one node.
+  std::uint32_t threads_on_node_of(std::uint32_t thread) const {
     return node_tiles_ == nullptr ? threads() : threads_of_node(thread);
   }
 
@@ -75,7 +75,6 @@ class ThreadPool {
 
   void run_job(const Job& job, const TilePasses& passes);
   void take_tiles(std::uint32_t thread);
-  void take_tiles_by_node(std::uint32_t thread);
   std::uint32_t threads_of_node(std::uint32_t thread) const;
   void worker_loop(std::uint32_t thread);
   void sleep_until_idle() const;

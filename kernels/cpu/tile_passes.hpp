@@ -5,31 +5,41 @@
 #include <cstdint>
 #include <span>
 
+#include "common/expects.hpp"
+
 namespace leasehold {
 
 /// Consecutive tiles in passes. The tiles of a pass go through one matrix from its first row to its
 /// last. With several nodes of memory each pass is cut among these (node_tiles.hpp).
 class TilePasses {
  public:
-  static constexpr std::uint32_t kMost = 8;  ///< Passes beyond are one with the last.
+  /// Passes that follow each other, each of `n_tiles`.
+  struct EqualPasses {
+    std::uint32_t n_tiles = 0;
+    std::uint32_t times = 0;
+
+    bool operator==(const EqualPasses&) const = default;
+  };
+  static constexpr std::uint32_t kMaxAdded = 3;  ///< Three matrices, or two sizes of one.
 
   TilePasses() = default;
   /// One pass.
   TilePasses(std::uint32_t n_tiles) { add(n_tiles); }  // NOLINT(google-explicit-constructor)
 
-  void add(std::uint32_t n_tiles) {
-    const std::uint32_t end = count() + n_tiles;
-    if (n_passes_ < kMost) ++n_passes_;
-    ends_[n_passes_ - 1] = end;
+  /// Precondition: called at most kMaxAdded times.
+  void add(std::uint32_t n_tiles, std::uint32_t times = 1) {
+    expects(n_added_ < kMaxAdded, "a launch has few kinds of passes");
+    added_[n_added_++] = {n_tiles, times};
+    count_ += n_tiles * times;
   }
   /// Tiles of all passes.
-  std::uint32_t count() const { return n_passes_ == 0 ? 0 : ends_[n_passes_ - 1]; }
-  /// Of each pass, ascending.
-  std::span<const std::uint32_t> ends() const { return std::span(ends_).first(n_passes_); }
+  std::uint32_t count() const { return count_; }
+  std::span<const EqualPasses> added() const { return std::span(added_).first(n_added_); }
 
  private:
-  std::array<std::uint32_t, kMost> ends_{};
-  std::uint32_t n_passes_ = 0;
+  std::array<EqualPasses, kMaxAdded> added_{};
+  std::uint32_t n_added_ = 0;
+  std::uint32_t count_ = 0;
 };
 
 }  // namespace leasehold

@@ -95,8 +95,8 @@ struct MatmulTiles {
   /// One for each group of batch rows.
   TilePasses passes() const {
     TilePasses all;
-    for (std::uint32_t first = 0; first < batch_tiles(); first += batch_tiles_per_group)
-      all.add(output_tiles() * std::min(batch_tiles_per_group, batch_tiles() - first));
+    all.add(output_tiles() * batch_tiles_per_group, batch_tiles() / batch_tiles_per_group);
+    all.add(output_tiles() * (batch_tiles() % batch_tiles_per_group));
     return all;
   }
   constexpr Span32 outputs(std::uint32_t tile) const {

@@ -23,6 +23,24 @@ TilePasses passes_of(const std::vector<std::uint32_t>& counts) {
   return passes;
 }
 
+/// A matmul of 600 outputs in F32, as AVX-512 cuts it.
+MatmulTiles plan_f32(std::uint32_t n_in, std::uint32_t n_batch) {
+  return MatmulTiles::plan(600, n_in, n_batch,
+                           {.tile_macs = 500'000,
+                            .macs_per_output = 500'000 * n_in * sizeof(float) / kTileWeightBytes,
+                            .outputs_at_once = kDotOutputGroup});
+}
+
+/// The first tile of each pass that has any.
+std::vector<std::uint32_t> begins_of(const TilePasses& passes) {
+  std::vector<std::uint32_t> begins;
+  std::uint32_t next = 0;
+  for (const auto& [n_tiles, times] : passes.added())
+    for (std::uint32_t p = 0; p < times; ++p, next += n_tiles)
+      if (n_tiles > 0) begins.push_back(next);
+  return begins;
+}
+
 /// All tiles of a node, in the order in which it takes them.
 std::vector<std::uint32_t> all_of(NodeTiles& tiles, std::uint32_t node) {
   std::vector<std::uint32_t> taken;
@@ -61,19 +79,19 @@ TEST_CASE("node shares: parts cover a range in proportion to threads, and thread
   CHECK(shares.begin_of(2, 12) == 8);
   CHECK(shares.begin_of(3, 12) == 12);
   CHECK(shares.begin_of(3, std::uint64_t{1} << 45) == std::uint64_t{1} << 45);
-  CHECK(NodeShares().nodes() == 0);
 }
 
-TEST_CASE("tile passes: counts add up, and what exceeds the limit joins the last pass") {
+TEST_CASE("tile passes: counts add up") {
   CHECK(TilePasses().count() == 0);
-  CHECK(TilePasses().ends().empty());
+  CHECK(TilePasses().added().empty());
   CHECK(TilePasses(7).count() == 7);
   TilePasses many;
-  for (int i = 0; i < 20; ++i) many.add(3);
-  CHECK(many.count() == 60);
-  REQUIRE(many.ends().size() == TilePasses::kMost);
-  CHECK(many.ends()[6] == 21);
-  CHECK(many.ends()[7] == 60);
+  many.add(3, 20);
+  many.add(2);
+  CHECK(many.count() == 62);
+  REQUIRE(many.added().size() == 2);
+  CHECK(many.added()[0] == TilePasses::EqualPasses{.n_tiles = 3, .times = 20});
+  CHECK(many.added()[1] == TilePasses::EqualPasses{.n_tiles = 2, .times = 1});
 }
 
 TEST_CASE("node tiles: each node has its part of every pass, in order") {
@@ -87,12 +105,34 @@ TEST_CASE("node tiles: each node has its part of every pass, in order") {
   CHECK(all_of(tiles, 0) == std::vector<std::uint32_t>{0, 1});
 }
 
+TEST_CASE("node tiles: each node has the same part of each of many equal passes") {
+  NodeTiles tiles(NodeShares(Threads{2, 1}));
+  for (const std::uint32_t times : {1u, 13u, 32u}) {
+    TilePasses passes;
+    passes.add(6, times);
+    passes.add(3);
+    tiles.begin(passes);
+    std::vector<std::uint32_t> first;
+    std::vector<std::uint32_t> second;
+    for (std::uint32_t p = 0; p < times; ++p) {
+      for (const std::uint32_t tile : {0u, 1u, 2u, 3u}) first.push_back(6 * p + tile);
+      for (const std::uint32_t tile : {4u, 5u}) second.push_back(6 * p + tile);
+    }
+    for (const std::uint32_t tile : {0u, 1u}) first.push_back(6 * times + tile);
+    second.push_back(6 * times + 2);
+    CAPTURE(times);
+    CHECK(all_of(tiles, 0) == first);
+    CHECK(all_of(tiles, 1) == second);
+  }
+}
+
 TEST_CASE("node tiles: every tile is taken exactly once, with any shares and passes") {
   for (const Threads& threads : {Threads{1, 1}, Threads{2, 1}, Threads{1, 4, 2}, Threads{31, 32}})
     for (const auto& counts : std::vector<std::vector<std::uint32_t>>{
-             {}, {1}, {2}, {100}, {0, 5}, {7, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 30}}) {
+             {}, {1}, {2}, {100}, {0, 5}, {7, 1, 1}, {30, 0, 2}}) {
       NodeTiles tiles{NodeShares(threads)};
-      const TilePasses passes = passes_of(counts);
+      TilePasses passes;
+      for (std::uint32_t i = 0; i < counts.size(); ++i) passes.add(counts[i], i == 0 ? 9 : i);
       tiles.begin(passes);
       std::vector<int> taken(passes.count());
       for (std::uint32_t node = 0; node < threads.size(); ++node)
@@ -103,18 +143,30 @@ TEST_CASE("node tiles: every tile is taken exactly once, with any shares and pas
 }
 
 TEST_CASE("tiling: the passes of a matmul are those of its groups of batch rows") {
-  for (const std::uint32_t n_batch : {1u, 8u, 64u, 250u}) {
-    const MatmulTiles tiles =
-        MatmulTiles::plan(600, 4864, n_batch, {.tile_macs = 500'000, .macs_per_output = 37'000});
-    const TilePasses passes = tiles.passes();
-    REQUIRE(passes.count() == tiles.count());
-    std::vector<std::uint32_t> first_rows;  // of each pass but the first
-    for (std::uint32_t t = 1; t < tiles.count(); ++t)
-      if (tiles.outputs(t).begin == 0 && tiles.outputs(t - 1).begin != 0) first_rows.push_back(t);
-    CAPTURE(n_batch);
-    for (std::size_t p = 0; p + 1 < passes.ends().size(); ++p)
-      CHECK(passes.ends()[p] == first_rows.at(p));
-    CHECK(passes.ends().size() == std::min<std::size_t>(first_rows.size() + 1, TilePasses::kMost));
+  for (const std::uint32_t n_in : {896u, 4096u, 4864u, 14336u})
+    for (const std::uint32_t n_batch : {1u, 8u, 64u, 250u, 256u}) {
+      const MatmulTiles tiles = plan_f32(n_in, n_batch);
+      std::vector<std::uint32_t> begins;  // of passes: the first tiles of the first rows
+      for (std::uint32_t t = 0; t < tiles.count(); ++t)
+        if (tiles.outputs(t).begin == 0 && (t == 0 || tiles.outputs(t - 1).begin != 0))
+          begins.push_back(t);
+      CAPTURE(n_in, n_batch);
+      CHECK(begins_of(tiles.passes()) == begins);
+      CHECK(tiles.passes().count() == tiles.count());
+    }
+}
+
+TEST_CASE("tiling: each node multiplies its rows of a wide matrix with every batch row") {
+  for (const std::uint32_t n_in : {4096u, 14336u}) {
+    const MatmulTiles tiles = plan_f32(n_in, 256);
+    REQUIRE(begins_of(tiles.passes()).size() > 8);
+    NodeTiles nodes(NodeShares(Threads{1, 1}));
+    nodes.begin(tiles.passes());
+    const std::uint32_t half = tiles.output_tiles() / 2 * tiles.outputs_per_tile;
+    CAPTURE(n_in, half);
+    for (const std::uint32_t node : {0u, 1u})
+      for (const std::uint32_t tile : all_of(nodes, node))
+        REQUIRE((tiles.outputs(tile).begin < half) == (node == 0));
   }
 }
 
@@ -184,8 +236,8 @@ TEST_CASE("thread pool on nodes: each thread that the pool starts is bound once,
   std::ranges::sort(bound);
   CHECK(std::ranges::adjacent_find(bound, {}, [](const auto& each) { return each.first; }) ==
         bound.end());
-  CHECK(pool.threads_beside(0) == 2);
-  CHECK(pool.threads_beside(4) == 3);
+  CHECK(pool.threads_on_node_of(0) == 2);
+  CHECK(pool.threads_on_node_of(4) == 3);
 }
 
 TEST_CASE("thread pool on nodes: with one node nothing is bound") {
@@ -193,7 +245,7 @@ TEST_CASE("thread pool on nodes: with one node nothing is bound") {
   const auto bind = [&](std::thread::native_handle_type, std::uint32_t) { ++calls; };
   ThreadPool pool(3, {.threads = {3}, .bind = bind});
   CHECK(calls == 0);
-  CHECK(pool.threads_beside(2) == 3);
+  CHECK(pool.threads_on_node_of(2) == 3);
 }
 
 }  // namespace leasehold::node_tiles_test
