@@ -8,7 +8,6 @@
 #include "ipc/region/locked_mapper.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
-#include "worker/compute_nodes.hpp"
 
 namespace leasehold {
 namespace {
@@ -25,26 +24,24 @@ SimdPath simd_path(const WorkerOptions& options) {
   return best;
 }
 
-Result<std::unique_ptr<Backend>> make_host_backend(const WorkerOptions& options,
-                                                   const BackendLimits& limits,
-                                                   const GateDependencies& dependencies,
-                                                   const PoolNodes& nodes) {
+struct HostCompute {
+  std::unique_ptr<Backend> backend;
+  ComputeNodes nodes;  // that it uses
+};
+
+Result<HostCompute> make_host_backend(const WorkerOptions& options, const BackendLimits& limits,
+                                      const GateDependencies& dependencies, ComputeNodes nodes) {
   const ScopedCpuAffinity here(options.compute_cpus);  // inherited by the threads it starts
   if (options.backend != BackendChoice::Reference) {
     auto cpu = CpuBackend::create(limits, make_gates(dependencies, 0, options.threads),
-                                  simd_path(options), nodes);
-    if (cpu) return std::unique_ptr<Backend>(std::move(*cpu));
+                                  simd_path(options), nodes.pool());
+    if (cpu) return HostCompute{.backend = *std::move(cpu), .nodes = std::move(nodes)};
     if (options.backend == BackendChoice::Cpu) return std::unexpected(cpu.error());
     spdlog::warn("falling back to the reference backend reason=\"{}\"", cpu.error().detail);
   }
-  return std::make_unique<ReferenceBackend>(limits, make_gates(dependencies, 0, 1).front());
-}
-
-/// What `options` let the CPU backend use. The reference backend has one thread.
-ComputeNodes find_nodes(const WorkerOptions& options) {
-  if (options.numa == "off" || options.backend == BackendChoice::Reference) return {};
-  const CpuSet& chosen = options.compute_cpus;
-  return {read_numa_nodes(chosen.empty() ? CpuSet::of_this_thread() : chosen), options.threads};
+  return HostCompute{
+      .backend = std::make_unique<ReferenceBackend>(limits, make_gates(dependencies, 0, 1).front()),
+      .nodes = {}};
 }
 
 bool is_cuda_device(const std::string& device) {
@@ -92,15 +89,15 @@ Result<void> check_lent_device(const WorkerOptions& options, const Attachment& l
 
 Result<Compute> make_compute(const WorkerOptions& options, Arithmetic arithmetic,
                              const Attachment& lent, const BackendLimits& limits,
-                             const GateDependencies& dependencies) {
+                             const GateDependencies& dependencies, NodeCalls calls) {
   TRY(check_lent_device(options, lent));
   if (is_cuda_device(lent.device)) {
     Compute compute = TRY(make_cuda_compute(options, arithmetic, lent, limits, dependencies));
     compute.engine_cpus = options.compute_cpus;
     return compute;
   }
-  const ComputeNodes nodes = find_nodes(options);
-  auto backend = TRY(make_host_backend(options, limits, dependencies, nodes.pool()));
+  auto [backend, nodes] =
+      TRY(make_host_backend(options, limits, dependencies, nodes_for(options, std::move(calls))));
   std::string description = fmt::format("{} threads={}", backend->name(), options.threads);
   if (nodes.count() > 1) description += fmt::format(" nodes={}", nodes.count());
   // The pointers own nothing: the mappers live as long as the program.

@@ -10,6 +10,7 @@
 
 #include "ipc/region/region_mapper.hpp"
 #include "kernels/backend.hpp"
+#include "worker/compute_nodes.hpp"
 #include "worker/engine/worker_gates.hpp"
 #include "worker/lease/attachment.hpp"
 #include "worker/model/weights_placement.hpp"
@@ -39,7 +40,7 @@ struct Compute {
 /// CpuBackend::create with `--backend cpu`; NoDevice, DeviceUnsupported, OutOfMemory of a GPU.
 Result<Compute> make_compute(const WorkerOptions& options, Arithmetic arithmetic,
                              const Attachment& lent, const BackendLimits& limits,
-                             const GateDependencies& dependencies);
+                             const GateDependencies& dependencies, NodeCalls calls = {});
 
 /// Creates the backend on the lent GPU. A build without CUDA always returns DeviceUnsupported.
 Result<Compute> make_cuda_compute(const WorkerOptions& options, Arithmetic arithmetic,

@@ -81,4 +81,11 @@ PlaceWeights ComputeNodes::weights_placer() const {
   };
 }
 
+ComputeNodes nodes_for(const WorkerOptions& options, NodeCalls calls) {
+  if (!options.spread_over_nodes || options.backend == BackendChoice::Reference) return {};
+  const CpuSet& chosen = options.compute_cpus;
+  const NumaNodes found = calls.read(chosen.empty() ? CpuSet::of_this_thread() : chosen);
+  return {found, options.threads, std::move(calls)};
+}
+
 }  // namespace leasehold

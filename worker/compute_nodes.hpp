@@ -3,7 +3,8 @@
 /// With one node, which almost every machine has, nothing is bound or placed, and no call is made.
 /// What the system refuses is logged once and changes the speed only.
 ///
-/// Keys and values, scratch and activations are not placed: they lie where they are first written.
+/// Keys and values, scratch and activations are not placed. Keys and values lie on the node of the
+/// thread that maps them, or of the broker, which clears ahead; scratch where it is first written.
 #pragma once
 
 #include <pthread.h>
@@ -15,11 +16,15 @@
 #include "common/numa_nodes.hpp"
 #include "kernels/cpu/thread_pool.hpp"
 #include "worker/model/weights_placement.hpp"
+#include "worker/options.hpp"
 
 namespace leasehold {
 
 /// The system calls for nodes. Tests pass their own.
 struct NodeCalls {
+  std::function<NumaNodes(const CpuSet& usable)> read = [](const CpuSet& usable) {
+    return read_numa_nodes(usable);
+  };
   std::function<Result<void>(pthread_t thread, const CpuSet& cpus)> bind =
       [](pthread_t thread, const CpuSet& cpus) { return cpus.pin_thread(thread); };
   PreferNode prefer = prefer_node;
@@ -46,5 +51,8 @@ class ComputeNodes {
   struct Shared;
   std::shared_ptr<Shared> shared_;  // null with one node
 };
+
+/// What `options` let the CPU backend use. The reference backend has one thread.
+ComputeNodes nodes_for(const WorkerOptions& options, NodeCalls calls = {});
 
 }  // namespace leasehold

@@ -45,6 +45,7 @@ struct RawOptions {
   std::string arithmetic = "auto";
   std::string weights_scope = "model";
   std::string compute_cpus;
+  std::string numa = "auto";
   std::string kv_index_url;
   std::string http;
   std::vector<std::string> http_trusted_proxies;
@@ -98,6 +99,18 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
                "encryption");
 }
 
+/// Where compute threads run.
+void add_placement_options(CLI::App& app, RawOptions& raw) {
+  app.add_option("--compute-cpus", raw.compute_cpus,
+                 "Cores for compute threads only, such as 1 or 2-7");
+  app.add_option("--numa", raw.numa,
+                 "With several nodes of memory, auto spreads compute threads and weights over the "
+                 "nodes and lets each thread read its own node first; off leaves both to the "
+                 "system; texts are the same")
+      ->check(CLI::IsMember({"auto", "off"}))
+      ->capture_default_str();
+}
+
 void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
   app.add_option("--device", options.device,
                  "Device whose memory the broker lends; cpu and cuda:N fail on another device")
@@ -115,14 +128,7 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
                      "fewer with a CPU quota (cgroup v2)")
           ->check(CLI::Range(1u, kMaxGateThreads - 1))
           ->capture_default_str();
-  app.add_option("--compute-cpus", raw.compute_cpus,
-                 "Cores for compute threads only, such as 1 or 2-7");
-  app.add_option("--numa", options.numa,
-                 "With several nodes of memory, auto spreads compute threads and weights over the "
-                 "nodes and lets each thread read its own node first; off leaves both to the "
-                 "system; texts are the same")
-      ->check(CLI::IsMember({"auto", "off"}))
-      ->capture_default_str();
+  add_placement_options(app, raw);
   app.add_option("--kv-type", raw.kv_type,
                  "Element type of the KV cache; q8_0 rounds keys and values and takes about half "
                  "the memory of f16")
@@ -274,6 +280,7 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.kv_type = *kv_type_from_name(raw.kv_type);
   options.arithmetic = kArithmetics.at(raw.arithmetic);
   options.weights_scope = *weights_scope_from_name(raw.weights_scope);
+  options.spread_over_nodes = raw.numa == "auto";
   TRY(check_token_budget(options.limits));
   TRY(check_draft(options));
   TRY(resolve_kv_index(raw, options));

@@ -33,8 +33,8 @@ struct WorkerOptions {
   BackendChoice backend = BackendChoice::Auto;
   std::optional<SimdPath> simd;  ///< Nothing: the fastest path of the CPU.
   std::uint32_t threads = 1;
-  CpuSet compute_cpus;        ///< Empty: compute threads run anywhere.
-  std::string numa = "auto";  ///< "auto", "off": use of several nodes of memory.
+  CpuSet compute_cpus;            ///< Empty: compute threads run anywhere.
+  bool spread_over_nodes = true;  ///< Compute threads and weights, over nodes of memory.
   KvType kv_type = KvType::F16;
   std::optional<Arithmetic> arithmetic;  ///< Nothing: what suits the model and the device.
   WeightsScope weights_scope = WeightsScope::Model;

@@ -13,39 +13,16 @@
 
 #include "ipc/region/memory_object.hpp"
 #include "tests/support/required.hpp"
+#include "tests/unit/worker/node_calls.hpp"
 
-namespace leasehold {
+namespace leasehold::compute_nodes_test {
 namespace {
 
+using testing::are_equal;
+using testing::cpus;
+using testing::NodeCallRecord;
 using testing::required;
-
-CpuSet cpus(const std::string& list) {
-  return CpuSet::parse(list).value();
-}
-
-NumaNodes two_nodes() {
-  return {.nodes = {{0, cpus("0-3")}, {5, cpus("4-5")}}, .problem = {}};
-}
-
-/// Records calls instead of making them.
-struct Calls {
-  std::vector<std::uint32_t> bound;  ///< Numbers of cores.
-  std::vector<std::pair<std::size_t, std::uint32_t>> preferred;
-  Result<void> answer;
-
-  NodeCalls as_calls() {
-    return {.bind =
-                [this](pthread_t, const CpuSet& to) {
-                  bound.push_back(to.count());
-                  return answer;
-                },
-            .prefer =
-                [this](std::span<std::byte> pages, std::uint32_t node) {
-                  preferred.emplace_back(pages.size(), node);
-                  return answer;
-                }};
-  }
-};
+using testing::two_nodes;
 
 /// What is logged during its lifetime.
 class Log {
@@ -89,7 +66,7 @@ void place(const ComputeNodes& nodes, std::uint64_t pages) {
 
 TEST_CASE("compute nodes: with one node no call is made, and nothing is logged") {
   const Log log;
-  Calls calls;
+  NodeCallRecord calls;
   for (const auto& found : {NumaNodes{}, NumaNodes{.nodes = {{0, cpus("0-7")}}, .problem = {}}}) {
     const ComputeNodes nodes(found, 8, calls.as_calls());
     CHECK(nodes.count() == 1);
@@ -109,18 +86,17 @@ TEST_CASE("compute nodes: threads that are all on one node are as on a machine w
 }
 
 TEST_CASE("compute nodes: each thread but the engine's is bound to the cores of its node") {
-  Calls calls;
+  NodeCallRecord calls;
   const ComputeNodes nodes(two_nodes(), 6, calls.as_calls());
   CHECK(nodes.count() == 2);
   CHECK(nodes.pool().threads == std::vector<std::uint32_t>{4, 2});
-  CHECK(nodes.engine_cpus().contains(cpus("0-3")));
-  CHECK(nodes.engine_cpus().count() == 4);
+  CHECK(are_equal(nodes.engine_cpus(), cpus("0-3")));
   const ThreadPool pool(6, nodes.pool());
   CHECK(calls.bound == std::vector<std::uint32_t>{4, 4, 4, 2, 2});
 }
 
 TEST_CASE("compute nodes: weights are placed in proportion to threads, before they have pages") {
-  Calls calls;
+  NodeCallRecord calls;
   place(ComputeNodes(two_nodes(), 6, calls.as_calls()), 3);
   CHECK(calls.preferred ==
         std::vector<std::pair<std::size_t, std::uint32_t>>{{2 * kPage, 0}, {kPage, 5}});
@@ -128,7 +104,7 @@ TEST_CASE("compute nodes: weights are placed in proportion to threads, before th
 
 TEST_CASE("compute nodes: what the system refuses is logged once, and has no other effect") {
   const Log log;
-  Calls calls{.bound = {}, .preferred = {}, .answer = fail(Errc::SystemError, "not here")};
+  NodeCallRecord calls{.answer = fail(Errc::SystemError, "not here")};
   const ComputeNodes nodes(two_nodes(), 6, calls.as_calls());
   ThreadPool pool(6, nodes.pool());
   CHECK(calls.bound.size() == 5);
@@ -155,4 +131,47 @@ TEST_CASE("compute nodes: nodes that cannot be read are one node and a warning")
   CHECK(log.has("--numa off"));
 }
 
-}  // namespace leasehold
+TEST_CASE("nodes of a worker: --numa auto uses those of the cores that it may use") {
+  NodeCallRecord calls;
+  WorkerOptions options;
+  options.threads = 6;
+  CHECK(nodes_for(options, calls.as_calls()).count() == 2);
+  REQUIRE(calls.asked.size() == 1);
+  CHECK(are_equal(calls.asked.front(), CpuSet::of_this_thread()));
+}
+
+TEST_CASE("nodes of a worker: --numa off and the reference backend use one, and read none") {
+  NodeCallRecord calls;
+  WorkerOptions off;
+  off.threads = 6;
+  off.spread_over_nodes = false;
+  WorkerOptions reference;
+  reference.threads = 6;
+  reference.backend = BackendChoice::Reference;
+  for (const WorkerOptions& options : {off, reference})
+    CHECK(nodes_for(options, calls.as_calls()).count() == 1);
+  CHECK(calls.asked.empty());
+}
+
+TEST_CASE("nodes of a worker: --compute-cpus chooses nodes, and cores on them") {
+  NodeCallRecord calls;
+  calls.machine = [](const CpuSet& usable) {
+    NumaNodes found;
+    for (const NumaNode& node : two_nodes().nodes)
+      if (const CpuSet both = node.cpus.common_with(usable); !both.empty())
+        found.nodes.push_back({node.id, both});
+    return found;
+  };
+  WorkerOptions options;
+  options.threads = 3;
+  options.compute_cpus = cpus("1-3");
+  CHECK(nodes_for(options, calls.as_calls()).count() == 1);
+  options.compute_cpus = cpus("2-4");
+  const ComputeNodes both = nodes_for(options, calls.as_calls());
+  CHECK(both.count() == 2);
+  CHECK(are_equal(both.engine_cpus(), cpus("2-3")));
+  const ThreadPool pool(3, both.pool());
+  CHECK(calls.bound == std::vector<std::uint32_t>{2, 1});
+}
+
+}  // namespace leasehold::compute_nodes_test
