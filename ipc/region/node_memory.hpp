@@ -1,8 +1,8 @@
 /// Asks the system to make pages of a memory object on given nodes of the machine's memory.
 ///
-/// The answer is a property of the object: it holds for pages that any process makes later, and
-/// does not move pages that are there. It is a preference: when a node is full, the system takes
-/// pages of another one. Source: mbind(2), MPOL_PREFERRED; shared policies in the kernel's
+/// The preference is a property of the object: it holds for pages that any process makes later, and
+/// does not move pages that are there. When a node is full, the system takes pages of another one.
+/// Source: mbind(2), MPOL_PREFERRED; shared policies in the kernel's
 /// Documentation/admin-guide/mm/numa_memory_policy.rst.
 #pragma once
 
