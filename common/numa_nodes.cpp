@@ -32,8 +32,8 @@ Result<CpuSet> read_list(const std::string& path) {
   const std::string line = TRY(read_line(path));
   if (line.empty()) return CpuSet();
   auto list = CpuSet::parse(line);
-  if (!list) return fail(Errc::FileCorrupt, fmt::format("{}: {}", path, list.error().detail));
-  return list;
+  if (list) return list;
+  return fail(Errc::FileCorrupt, fmt::format("{}: \"{}\" is not a list of numbers", path, line));
 }
 
 Result<std::vector<FoundNode>> find_nodes(const CpuSet& online, const std::string& root) {

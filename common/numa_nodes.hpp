@@ -26,8 +26,8 @@ struct NumaNodes {
 inline constexpr const char* kNumaRoot = "/sys/devices/system/node";
 
 /// The nodes below `root` that have memory and usable cores. Cores of a node without memory count
-/// for the nearest node that has some. No problem where the kernel knows no nodes, or `usable` is
-/// empty.
+/// for the nearest node that has some. `problem` is empty if the kernel lists no nodes or `usable`
+/// is empty.
 NumaNodes read_numa_nodes(const CpuSet& usable, const std::string& root = kNumaRoot);
 
 /// Threads that compute on one node.
@@ -39,7 +39,7 @@ struct NodeThreads {
 
 /// Spreads threads in proportion to usable cores; remainders go to the largest fractions, then to
 /// the first nodes. Nodes without threads are left out. Empty if fewer than two nodes are left:
-/// then nothing is to be done. Pure.
+/// the caller then spreads nothing. Pure.
 std::vector<NodeThreads> spread_threads(std::span<const NumaNode> nodes, std::uint32_t threads);
 
 }  // namespace leasehold

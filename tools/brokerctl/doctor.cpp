@@ -107,7 +107,7 @@ Finding memory_nodes(const MachineFacts& facts) {
     return finding;
   }
   if (facts.nodes.nodes.size() < 2) return finding;
-  finding.found = fmt::format("{}; threads of a worker:", facts.nodes.nodes.size());
+  finding.found = fmt::format("{}; threads of a worker by default:", facts.nodes.nodes.size());
   const auto spread = spread_threads(facts.nodes.nodes, facts.worker_threads);
   if (spread.empty()) finding.found += " all on one";
   for (const NodeThreads& node : spread)

@@ -139,7 +139,9 @@ TEST_CASE("numa nodes: what is malformed or missing makes one node, and the prob
     CAPTURE(name, found.problem);
     CHECK(found.nodes.empty());
     CHECK(found.problem.find(name) != std::string::npos);
+    CHECK_FALSE(found.problem.contains("core"));  // a list of nodes is none of cores
   }
+  CHECK(read(with("online", "zero\n")).problem.ends_with("\"zero\" is not a list of numbers"));
 }
 
 TEST_CASE("numa nodes: a node without memory needs distances") {

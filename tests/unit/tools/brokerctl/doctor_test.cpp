@@ -120,16 +120,16 @@ TEST_CASE("doctor: each fault is found by its check alone, with the command that
   }
 }
 
-TEST_CASE("doctor: with several nodes of memory it says how many threads a worker has on each") {
+TEST_CASE("doctor: with several nodes of memory it says how many threads a worker has by default") {
   MachineFacts facts = good_machine();
   CHECK(finding(facts, "memory nodes").found == "one");
   facts.nodes.nodes = {{0, CpuSet::parse("0-31").value()}, {2, CpuSet::parse("32-63").value()}};
   facts.worker_threads = 63;
   CHECK(finding(facts, "memory nodes").grade == Grade::Ok);
   CHECK(finding(facts, "memory nodes").found ==
-        "2; threads of a worker: 32 on node 0, 31 on node 2");
+        "2; threads of a worker by default: 32 on node 0, 31 on node 2");
   facts.worker_threads = 1;
-  CHECK(finding(facts, "memory nodes").found == "2; threads of a worker: all on one");
+  CHECK(finding(facts, "memory nodes").found == "2; threads of a worker by default: all on one");
 }
 
 TEST_CASE("doctor: without the package, missing users and state are accepted") {
