@@ -255,17 +255,19 @@ void SocketPeer::answer(const Json& id, Result<Payload> result) {
 }
 
 void SocketPeer::notify(const std::string& method, Payload params) {
-  if (state_ != State::Open) return;
   std::string line = notification_line(method, params);
-  // Close the connection: the receiver notices that, but would not notice a missing notification.
-  if (!fits(line, params)) return begin_close(too_large(line, params));
-  send(std::move(line), std::move(params.fds));
+  send_notification(std::move(line), std::move(params));
 }
 
 void SocketPeer::notify_line(std::string line) {
+  send_notification(std::move(line), {});
+}
+
+void SocketPeer::send_notification(std::string line, Payload params) {
   if (state_ != State::Open) return;
-  if (!fits(line, {})) return begin_close(too_large(line, {}));
-  send(std::move(line), {});
+  // Close the connection: the receiver notices that, but would not notice a missing notification.
+  if (!fits(line, params)) return begin_close(too_large(line, params));
+  send(std::move(line), std::move(params.fds));
 }
 
 // ---------------------------------------------------------------- send

@@ -74,6 +74,7 @@ class SocketPeer final : public Peer {
   void fail_later(ReplyHandler on_reply, Error error);
   void arm_timeout(std::uint64_t id, Duration timeout);
 
+  void send_notification(std::string line, Payload params);
   bool fits(const std::string& line, const Payload& payload) const;
   Error too_large(const std::string& line, const Payload& payload) const;
   void send(std::string line, std::vector<UniqueFd> fds);
