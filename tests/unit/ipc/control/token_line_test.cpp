@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "ipc/control/envelope.hpp"
-#include "peer_fixture.hpp"
 
 using namespace leasehold;
 using namespace leasehold::control;
@@ -106,32 +105,4 @@ TEST_CASE("token line: numbers out of range are left to the general parser") {
   CHECK_FALSE(read_token_line(line_of("00", "0"), kRequest));
   CHECK_FALSE(read_token_line(line_of("-0", "0"), kRequest));
   CHECK_FALSE(read_token_line(line_of("", "0"), kRequest));
-}
-
-TEST_CASE(
-    "peer: a line that its handler takes is not parsed, and none with descriptors is offered") {
-  boost::asio::io_context io;
-  auto [socket, fd] = testing::socket_and_raw_fd(io);
-  testing::RecordedCalls seen;
-  std::vector<std::string> offered;
-  Peer::Handlers handlers = seen.handlers();
-  handlers.on_line = [&offered](std::string_view line) {
-    offered.emplace_back(line);
-    return line == "mine";
-  };
-  const auto peer = Peer::create(std::move(socket), std::move(handlers));
-  testing::RawSocket other(io, std::move(fd));
-  peer->start();
-  const UniqueFd sent = testing::memfd_with("x");
-  const int fds[] = {sent.get()};
-  other.send_line("mine");
-  other.send_line(R"({"jsonrpc":"2.0","method":"a"})");
-  other.send_line(R"({"jsonrpc":"2.0","method":"b","fds":1})", fds);
-  testing::run_until(io, [&] { return seen.notifications.size() == 2; });
-  CHECK(offered == std::vector<std::string>{"mine", R"({"jsonrpc":"2.0","method":"a"})"});
-  CHECK(seen.notifications[1].second.fds.size() == 1);
-  CHECK(seen.closed.empty());
-
-  peer->notify_line("{\"a\":1}\n");
-  CHECK(other.read_required() == nlohmann::json{{"a", 1}});
 }
