@@ -21,7 +21,8 @@ std::atomic<int> arrivals_left{0};
 
 void reach_fault_point(FaultSite site) {
   if (site != armed_site) return;
-  // To this thread: after a signal to the process it would run on until another one takes it.
+  // Raised in this thread: a signal to the process may reach another thread first, and this one
+  // would pass the point.
   if (arrivals_left.fetch_sub(1) == 1) ::raise(armed_signal);
 }
 

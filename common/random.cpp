@@ -21,7 +21,7 @@ float random_unit_at(std::uint64_t seed, std::uint64_t position) {
 }
 
 std::string mint_request_id() {
-  // Not std::random_device: each asks the processor what it can, 45 µs on a virtual machine.
+  // std::random_device executes CPUID each time it is constructed, which a virtual machine traps.
   std::uint64_t bits = 0;
   ssize_t size = 0;
   do size = ::getrandom(&bits, sizeof bits, 0);

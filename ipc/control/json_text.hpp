@@ -1,4 +1,4 @@
-/// Text as JSON writes it, at little cost for the text that needs no escapes. Pure.
+/// Writes text as a JSON string; copies it if it needs no escapes. Pure.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace leasehold::control {
 
-/// True for a character that JSON does not escape and that is one byte of UTF-8.
+/// True for a printable ASCII character that JSON does not escape.
 constexpr bool is_plain(char c) {
   return c >= ' ' && c <= '~' && c != '"' && c != '\\';
 }
