@@ -1,11 +1,11 @@
 #include "tools/checks/bench/run_report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
-#include <iterator>
 
 #include "common/command_line.hpp"
 #include "common/text_file.hpp"
@@ -18,27 +18,48 @@ namespace {
 
 constexpr int kOverLimit = 1;
 constexpr std::size_t kMaxLimitsBytes = 1 << 20;
-/// The first keys of the limits of these subcommands. All other limits are those of `revoke`.
-constexpr std::string_view kKeysOfLimits[] = {
+/// The first keys of the limits of these subcommands.
+constexpr std::string_view kKeysOfSubcommands[] = {
     "engine", "serve", "swap", "confine", "recover", "peer", "http", "speculate", "peer_serve"};
+/// The first keys of the limits of `revoke`.
+constexpr std::string_view kKeysOfRevoke[] = {"t_refuse_us",
+                                              "t_refuse_in_step_us",
+                                              "t_handed_us",
+                                              "t_error_us",
+                                              "t_quiet_us",
+                                              "t_reuse_us",
+                                              "without_run_queue_delay",
+                                              "poll",
+                                              "storm",
+                                              "mass",
+                                              "cycles",
+                                              "deaths"};
 
 std::string subcommand_key(std::string name) {
   std::ranges::replace(name, '-', '_');
   return name;
 }
 
-std::string_view key_of(const Limit& limit) {
-  const std::string_view first = std::string_view(limit.name).substr(0, limit.name.find('.'));
-  return std::ranges::find(kKeysOfLimits, first) == std::end(kKeysOfLimits) ? "revoke" : first;
+/// Returns the key of the subcommand that measures what is limited.
+Result<std::string> key_of(const Limit& limit) {
+  std::string first = limit.name.substr(0, limit.name.find('.'));
+  if (std::ranges::count(kKeysOfRevoke, first) > 0) return "revoke";
+  if (std::ranges::count(kKeysOfSubcommands, first) > 0) return first;
+  return fail(
+      Errc::BadRequest,
+      fmt::format("no subcommand measures {}; the first key of a limit is one of {}, {}",
+                  limit.name, fmt::join(kKeysOfSubcommands, ", "), fmt::join(kKeysOfRevoke, ", ")));
 }
 
 Result<std::vector<Limit>> read_limits(const ReportOptions& options) {
   std::vector<Limit> limits;
   if (options.limits_path.empty()) return limits;
   const std::string text = TRY(read_text_file(options.limits_path, kMaxLimitsBytes));
-  limits = TRY(parse_limits(text));
+  const std::vector<Limit> all = TRY(parse_limits(text));
   const std::string key = subcommand_key(options.name);
-  std::erase_if(limits, [&](const Limit& limit) { return key_of(limit) != key; });
+  for (const Limit& limit : all) {
+    if (TRY(key_of(limit)) == key) limits.push_back(limit);
+  }
   if (!limits.empty()) return limits;
   return fail(Errc::BadRequest, fmt::format("{} has no limit of {}; leave out --check",
                                             options.limits_path, options.name));

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "common/temporary_directory.hpp"
+#include "tests/support/test_paths.hpp"
 
 using namespace leasehold;
 using namespace leasehold::bench;
@@ -49,4 +50,26 @@ TEST_CASE("bench: a check without a limit of the command is an error") {
   const Result<int> done = check(subcommand, "serve", at_most("serve.figure", 1));
   REQUIRE_FALSE(done);
   CHECK(done.error().code == Errc::BadRequest);
+}
+
+TEST_CASE("bench: a limit whose first key no subcommand has is an error") {
+  const std::string limits =
+      R"({"limits": [{"name": "storm.figure", "max": 2}, {"name": "stom.figure", "max": 2}]})";
+  const Result<int> done = check("revoke", "storm", limits);
+  REQUIRE_FALSE(done);
+  CHECK(done.error().code == Errc::BadRequest);
+  CHECK_THAT(done.error().detail, Catch::Contains("measures stom.figure"));
+}
+
+TEST_CASE("bench: each limit in the tree is of a subcommand") {
+  const auto& [file, subcommand] =
+      GENERATE(table<std::string, std::string>({{"bench_limits.json", "revoke"},
+                                                {"quick_http_limits.json", "http"},
+                                                {"quick_recover_limits.json", "recover"},
+                                                {"quick_serve_limits.json", "serve"}}));
+  const std::string path = source_dir() + "/tools/" + file;
+  const Result<int> done = run_report({.name = subcommand, .limits_path = path}, [] {
+    return Result<Report>(Report{.json = {}, .text = ""});
+  });
+  CHECK(done.value() == 1);  // nothing was measured
 }
