@@ -248,13 +248,15 @@ class HttpBench {
     TRY(run_until([&] { return timers_.now() - begin >= config_.window || seen.error; }));
     TRY(expect_whole(seen));
     const double seconds = us_between(begin, timers_.now()) / 1e6;
-    const double ran_us = (process_time_ns(system_->worker_pid()) - ran_before_ns) / 1e3;
+    const double ran_after_ns = process_time_ns(system_->worker_pid());
+    if (ran_before_ns == 0 || ran_after_ns == 0)
+      return fail(Errc::SystemError, "the worker's CPU time is unknown: it has exited; run again");
     const ThreadRunQueues late = run_queues_of(system_->worker_pid());
     const double waited_s = static_cast<double>(waited_ns(early, late, kComputes)) / 1e9;
     const auto tokens = static_cast<double>(seen.tokens - before);
     return Rate{.tokens_per_s = tokens / seconds,
                 .undisturbed_per_s = tokens / (seconds - waited_s),
-                .cpu_us_per_token = ran_us / tokens};
+                .cpu_us_per_token = (ran_after_ns - ran_before_ns) / 1e3 / tokens};
   }
 
   // ---------------------------------------------------------------------------- revocations

@@ -26,13 +26,15 @@ struct HttpBenchConfig {
 /// "added_p50"}}}.
 ///
 /// Latency is from sending a request for one token until its end was read. Both paths open a
-/// connection to the worker for each request; the HTTP client keeps its own. Throughput is that of
-/// the median round, as is the CPU time of the worker's process. HTTP keeps the other core busier,
-/// so on a shared machine more of the neighbours' work comes to the core that computes:
-/// undisturbed_loss_percent leaves out the time in which the worker's main thread waited for it.
+/// connection to the worker for each request; the HTTP client keeps its own. Throughput and the CPU
+/// time of the worker's process are medians of the rounds, each by itself. HTTP keeps the other
+/// core busier, so on a shared machine more of the neighbours' work comes to the core that
+/// computes: undisturbed_loss_percent leaves out the time in which the worker's main thread waited
+/// for it.
 ///
 /// A revocation is from the call to the broker until the client has read the typed end, or the
-/// event with the error. All clients run on one thread. Errors: those of System::start; TimedOut.
+/// event with the error. All clients run on one thread. Errors: those of System::start;
+/// TimedOut; SystemError when the worker has exited.
 Result<nlohmann::json> measure_http(const HttpBenchConfig& config);
 
 }  // namespace leasehold::bench
