@@ -3,6 +3,7 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <catch2/catch.hpp>
@@ -26,6 +27,8 @@ struct FakeClient final : HttpStream {
   awaitable<void> write_events(ServerEvents events, Follows follows) override {
     writes.push_back(std::move(events));
     has_ended = follows == Follows::Nothing;
+    if (has_ended) is_disconnected = leaves;
+    if (on_write) on_write();
     if (unread != nullptr)
       co_await unread->async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
   }
@@ -33,8 +36,9 @@ struct FakeClient final : HttpStream {
   awaitable<void> probe() override { co_return; }
   bool is_gone() const override { return is_disconnected; }
 
-  bool leaves = false;                          // while the answer is sent
+  bool leaves = false;                          // while the answer, or its end, is sent
   boost::asio::steady_timer* unread = nullptr;  // a write waits for its end
+  std::function<void()> on_write;
   int answers = 0;
   std::vector<ServerEvents> writes;
   bool has_ended = false;
@@ -73,6 +77,7 @@ TEST_CASE("http answer: a lease is kept for a client that left before the end wa
   ApiRequest request;
   request.submit = world.request;
   request.submit.resumable = true;
+  request.stream = GENERATE(true, false);
   bool is_over = false;
   boost::asio::co_spawn(world.io, answer_request(shared, caller, request, reader),
                         [&](const std::exception_ptr&) { is_over = true; });
@@ -89,6 +94,7 @@ TEST_CASE("http answer: a lease is kept for a client that left before the end wa
     world.run_until([&] { return world.broker.calls("lease.release").size() == 1; });
   world.settle();
   CHECK(world.broker.calls("lease.release").size() == (reader.leaves ? 0 : 1));
+  CHECK(reader.writes.size() == (request.stream ? 1 : 0));
 }
 
 TEST_CASE("http answer: it waits for a lease between two leases, and not while it is written") {
@@ -197,6 +203,32 @@ TEST_CASE("http answer: what came during a write is sent in one, an error after 
   REQUIRE(stream.reader.writes.size() == 2);
   check_error_after(2, stream.reader.writes[1]);
   CHECK(stream.reader.has_ended);
+}
+
+TEST_CASE("http answer: of many tokens a write has 64, and others have a turn between two writes") {
+  int turns = 0;  // of another connection
+  std::vector<int> turns_before;
+  Streamed stream;
+  stream.reader.unread = &stream.unread;
+  stream.reader.on_write = [&] {
+    turns_before.push_back(turns);
+    boost::asio::post(stream.world.io, [&turns] { ++turns; });
+  };
+  stream.world.emit(0, 1);
+  stream.world.run_until([&] { return stream.reader.writes.size() == 1; });
+  stream.world.emit(1, 100);
+  stream.world.settle();
+  CHECK(stream.reader.writes.size() == 1);
+  stream.reader.unread = nullptr;  // later writes end at once
+  stream.unread.expires_at(boost::asio::steady_timer::time_point::min());
+  stream.world.run_until([&] { return stream.reader.writes.size() == 3; });
+  stream.end_with_error(101);
+  stream.world.run_until([&] { return stream.is_over; });
+
+  std::vector<std::size_t> sizes;
+  for (const ServerEvents& write : stream.reader.writes) sizes.push_back(write.size());
+  CHECK(sizes == std::vector<std::size_t>{1, 64, 36, 2});  // the error and the end are the last two
+  CHECK(turns_before == std::vector{0, 1, 2, 3});
 }
 
 TEST_CASE("http answer: an error that came with the first token is an event, not an answer") {
