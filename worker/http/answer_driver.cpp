@@ -18,7 +18,7 @@ namespace {
 
 using boost::asio::awaitable;
 
-/// Taken at once; then what they make is sent, and other connections have their turn.
+/// The driver takes at most this many events, sends what they make, and lets other connections run.
 constexpr int kMaxEventsPerWrite = 64;
 
 /// While it exists, an answer counts as one that waits for a lease.

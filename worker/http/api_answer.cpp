@@ -17,8 +17,8 @@ using control::json_string;
 constexpr std::string_view kChunk = "chat.completion.chunk";
 constexpr std::string_view kBeforeChoices = R"({"choices":[)";
 
-/// What most tokens of a stream are: text or thoughts.
-bool is_only_text(const ChoicePart& part) {
+/// No end, no calls, no logprobs.
+bool has_no_extras(const ChoicePart& part) {
   return part.finish_reason.empty() && part.calls.empty() && part.logprobs.empty();
 }
 
@@ -84,7 +84,7 @@ Json delta_of(const ChoicePart& part) {
   return delta;
 }
 
-/// The same as a line, of a part that has no calls.
+/// `delta_of` as a line. Precondition: the part has no calls.
 std::string delta_text(const ChoicePart& part) {
   std::string line = "{";
   if (!part.text.empty()) line.append(R"("content":)").append(json_string(part.text));
@@ -146,7 +146,8 @@ class ChoicesWriter final : public AnswerWriter {
   std::string id_;
   std::string model_;
   std::int64_t created_;
-  std::string after_choices_;  ///< Of every chunk: its fields in order, without the last '}'.
+  /// What follows the choices in every chunk, from ']' on, without the last '}'.
+  std::string after_choices_;
   std::vector<Choice> choices_;
 };
 
@@ -205,7 +206,7 @@ std::string ChoicesWriter::whole(UsageCount usage) {
 }
 
 std::string ChoicesWriter::chunk(const ChoicePart& part, UsageCount so_far) const {
-  if (is_only_text(part)) return text_chunk(part, so_far);
+  if (has_no_extras(part)) return text_chunk(part, so_far);
   Json choice = choice_of(part);
   if (!part.logprobs.empty()) choice["logprobs"] = logprobs(part);
   if (!is_chat_) choice["text"] = part.text;
@@ -230,7 +231,7 @@ std::string ChoicesWriter::text_chunk(const ChoicePart& part, UsageCount so_far)
 
 /// A chunk of it would tell the client nothing.
 bool ChoicesWriter::is_nothing(const ChoicePart& part) const {
-  return is_chat_ && !continuous_usage_ && is_only_text(part) && part.text.empty() &&
+  return is_chat_ && !continuous_usage_ && has_no_extras(part) && part.text.empty() &&
          part.reasoning.empty();
 }
 

@@ -22,8 +22,8 @@ class HttpStream {
   /// stream has ended.
   virtual boost::asio::awaitable<void> write_events(ServerEvents events, Follows follows) = 0;
 
-  /// Calls `on_change` when the client leaves or shuts down its sending side, until the answer has
-  /// been sent. What it sends meanwhile waits: it is the next request.
+  /// Calls `on_change` when the client leaves or shuts down its sending side, until the last write
+  /// of the answer begins. What it sends meanwhile waits: it is the next request.
   virtual void watch(std::function<void()> on_change) = 0;
   /// Call after `on_change`. A client that has shut down its sending side may still read, or may
   /// have closed, which looks the same: this sends it a few bytes, which a closed one answers with
