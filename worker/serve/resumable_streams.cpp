@@ -8,6 +8,7 @@
 
 #include "common/expects.hpp"
 #include "worker/schedule/request.hpp"
+#include "worker/serve/notify_token.hpp"
 #include "worker/serve/request_ids.hpp"
 
 namespace leasehold {
@@ -29,9 +30,8 @@ std::size_t size_bytes(const ResumableStreams::Stream& stream) {
   return bytes;
 }
 
-template <class Message>
-void notify(control::Peer& reader, const Message& message) {
-  reader.notify(std::string(Message::kMethod), {.body = message.to_json()});
+void notify_end(control::Peer& reader, const wire::RequestCompleted& end) {
+  reader.notify(std::string(wire::RequestCompleted::kMethod), {.body = end.to_json()});
 }
 
 }  // namespace
@@ -221,15 +221,16 @@ void ResumableStreams::send(Streams::iterator stream) {
       paused_.insert(stream->first);
       return send_paused_later(is_stalled ? kPause : Duration::zero());
     }
-    notify(*reader, kept.stream.tokens[kept.next]);
+    notify_token(*reader, kept.stream.tokens[kept.next]);
   }
-  if (kept.stream.end && !std::exchange(kept.end_is_sent, true)) notify(*reader, *kept.stream.end);
+  if (kept.stream.end && !std::exchange(kept.end_is_sent, true))
+    notify_end(*reader, *kept.stream.end);
 }
 
 /// Sends the end of a stream that the reader does not get to its end.
 void ResumableStreams::dismiss_reader(Kept& kept, const wire::RequestCompleted& end) {
   const auto reader = kept.reader.peer.lock();
-  if (reader && !std::exchange(kept.end_is_sent, true)) notify(*reader, end);
+  if (reader && !std::exchange(kept.end_is_sent, true)) notify_end(*reader, end);
 }
 
 void ResumableStreams::dismiss_reader(Kept& kept, Errc code, std::string detail) {

@@ -1,6 +1,6 @@
 #include "worker/serve/text_stream.hpp"
 
-#include "ipc/control/token_line.hpp"
+#include "worker/serve/notify_token.hpp"
 
 namespace leasehold {
 namespace {
@@ -40,10 +40,7 @@ wire::TokenEmitted TextStream::send_token(const Token& token) {
     for (const TokenLogprob& top : token.logprobs->top)
       message.top_logprobs.push_back({top.token, top.logprob});
   }
-  auto line = control::token_line(message);
-  const auto peer = line ? peer_.lock() : nullptr;
-  if (peer) peer->notify_line(*std::move(line));
-  if (!line) notify(message);
+  if (const auto peer = peer_.lock()) notify_token(*peer, message);
   return message;
 }
 
