@@ -36,7 +36,8 @@ Result<HostCompute> make_host_backend(const WorkerOptions& options, const Backen
     auto cpu = CpuBackend::create(limits, make_gates(dependencies, 0, options.threads),
                                   simd_path(options), nodes.pool());
     if (cpu) return HostCompute{.backend = *std::move(cpu), .nodes = std::move(nodes)};
-    if (options.backend == BackendChoice::Cpu) return std::unexpected(cpu.error());
+    const bool is_required = options.backend == BackendChoice::Cpu || options.simd.has_value();
+    if (is_required) return std::unexpected(cpu.error());
     spdlog::warn("falling back to the reference backend reason=\"{}\"", cpu.error().detail);
   }
   return HostCompute{

@@ -103,7 +103,14 @@ TEST_CASE("compute: the reference backend that replaces one that fails uses no n
   check_one_node(compute);
   CHECK(compute->backend->name() == "reference");
   CHECK(compute->engine_cpus.empty());
-  scene.options.backend = BackendChoice::Cpu;
+}
+
+TEST_CASE("compute: what --backend cpu or --simd asks for is not replaced") {
+  NodeCallRecord calls{.are_threads_scarce = true};
+  Scene scene(6);
+  const bool is_path = GENERATE(false, true);
+  if (is_path) scene.options.simd = SimdPath::Scalar;
+  if (!is_path) scene.options.backend = BackendChoice::Cpu;
   const auto refused = scene.make(calls);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == Errc::SystemError);
