@@ -149,12 +149,12 @@ std::vector<std::int32_t> System::alone(const TenantSpec& spec) {
   return calm.undisturbed(spec);
 }
 
-void System::while_worker_stopped(const std::function<void()>& action) {
-  const pid_t pid = worker().pid();
-  if (!worker().signal(SIGSTOP) || !eventually([pid] { return is_stopped(pid); }))
-    throw std::runtime_error("the worker does not stop");
+void System::while_worker_stopped(const std::function<void()>& action, const std::string& name) {
+  const pid_t pid = worker(name).pid();
+  if (!worker(name).signal(SIGSTOP) || !eventually([pid] { return is_stopped(pid); }))
+    throw std::runtime_error(name + " does not stop");
   action();
-  if (!worker().signal(SIGCONT)) throw std::runtime_error("the worker does not resume");
+  if (!worker(name).signal(SIGCONT)) throw std::runtime_error(name + " does not resume");
 }
 
 void System::revoke_mid_request(const std::string& tenant) {

@@ -105,8 +105,9 @@ class System {
   std::vector<std::int32_t> undisturbed(const TenantSpec& spec);
   /// The same in a system of its own.
   static std::vector<std::int32_t> alone(const TenantSpec& spec);
-  /// Runs `action` while w1 is stopped by SIGSTOP, so that requests stay in the middle of a step.
-  void while_worker_stopped(const std::function<void()>& action);
+  /// Runs `action` while the worker is stopped by SIGSTOP, so that requests stay in the middle of a
+  /// step.
+  void while_worker_stopped(const std::function<void()>& action, const std::string& name = "w1");
   /// Revokes the tenant's live lease while w1 is stopped.
   void revoke_mid_request(const std::string& tenant);
   void revoke_mid_request(LeaseId lease);

@@ -18,8 +18,6 @@ namespace {
 constexpr std::size_t kReadBefore = 30;
 constexpr std::uint32_t kText = 150;
 constexpr std::uint32_t kLongText = 450;  // for a rebind and a restart on a machine that stalls
-const std::string kTtl_ms = "20000";      // as Restartable's
-constexpr std::int64_t kTtl_ns = 20'000'000'000;
 
 /// The rebind before the deaths. Adopt: its worker is killed and a successor started.
 enum class Mode { Reprefill, Checkpoint, Preemptive, Adopt, Failover };
@@ -100,15 +98,17 @@ class Story {
   /// Waits until the tenant holds its lease at the next broker, which keeps memory only for a
   /// holder. The text makes no progress meanwhile.
   void restart_broker_and_hold() {
-    REQUIRE(system().worker(mapper).signal(SIGSTOP));
-    std::int64_t killed_ns = 0;
-    fixture.restart_broker([&] { killed_ns = SystemClock().now().boottime_ns; });
-    // Only its holder renews a lease.
-    REQUIRE(eventually([&] {
-      const auto lease = system().lease(tenant->record().leases.back());
-      return lease.deadline_boottime_ns >= killed_ns + kTtl_ns;
-    }));
-    REQUIRE(system().worker(mapper).signal(SIGCONT));
+    const auto restart = [this] {
+      std::int64_t killed_ns = 0;
+      fixture.restart_broker([&] { killed_ns = SystemClock().now().boottime_ns; });
+      const std::int64_t renewed_ns = killed_ns + std::chrono::nanoseconds(kTtl).count();
+      // Only its holder renews a lease.
+      REQUIRE(eventually([&] {
+        const auto lease = system().lease(tenant->record().leases.back());
+        return lease.deadline_boottime_ns >= renewed_ns;
+      }));
+    };
+    system().while_worker_stopped(restart, mapper);
     REQUIRE(eventually([&] { return system().worker_is_ready(mapper); }));
   }
 
@@ -147,7 +147,8 @@ class Story {
   }
 
   void limit_lifetime(const std::string& at_most_ms) {
-    system().admit("cat", {"--ttl-ms", kTtl_ms, "--max-lifetime-ms", at_most_ms});
+    system().admit("cat",
+                   {"--ttl-ms", std::to_string(kTtl.count()), "--max-lifetime-ms", at_most_ms});
   }
 
   /// A preemptive move begins by itself, after the text does, with any number of tokens.

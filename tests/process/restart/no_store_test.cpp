@@ -9,7 +9,6 @@ namespace leasehold::testing {
 
 TEST_CASE("no store: memory of an old worker stays counted until the worker has exited") {
   Restartable fixture;
-  fixture.system.admit("cat", {"--ttl-ms", "20000"});
   const auto cat = fixture.system.start_streaming(kEndless, 3);
   const LeaseId lease = cat->record().leases.back();
 

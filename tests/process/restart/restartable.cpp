@@ -29,7 +29,8 @@ Restartable::Restartable(const std::string& broker_fault, std::vector<std::strin
               .broker_fault = broker_fault,
               .worker_fault = worker_fault,
               .store = &store}) {
-  for (const char* tenant : {"ann", "bob", "cat"}) system.admit(tenant, {"--ttl-ms", "20000"});
+  for (const char* tenant : {"ann", "bob", "cat"})
+    system.admit(tenant, {"--ttl-ms", std::to_string(kTtl.count())});
 }
 
 void Restartable::restart_broker(const std::function<void()>& meanwhile) {

@@ -1,6 +1,8 @@
 /// A system whose broker can be killed and restarted as a service manager would restart it.
 #pragma once
 
+#include <chrono>
+
 #include "tests/support/system.hpp"
 #include "tools/local_system/fd_store.hpp"
 
@@ -11,6 +13,9 @@ inline const TenantSpec kBob{.tenant = "bob", .prompt = "The little fox"};
 inline const TenantSpec kCat{.tenant = "cat", .prompt = "One morning", .max_tokens = 200};
 /// A text that takes longer than a restart.
 inline const TenantSpec kEndless{.tenant = "cat", .prompt = "One morning", .max_tokens = 480};
+
+/// Of the leases of ann, bob and cat.
+inline constexpr std::chrono::milliseconds kTtl{20'000};
 
 /// Descriptor store, state directory and system. Leases and grace outlast a restart on a slow
 /// machine. The tenants ann, bob and cat are admitted.
