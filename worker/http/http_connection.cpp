@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <boost/asio/write.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/read.hpp>
 #include <iterator>
@@ -22,7 +21,7 @@ using asio::awaitable;
 constexpr auto kHeadTimeout = std::chrono::seconds(10);
 constexpr auto kIdleTimeout = std::chrono::seconds(60);  // between the requests of a tenant
 constexpr auto kBodyTimeout = std::chrono::seconds(30);
-constexpr auto kWriteTimeout = std::chrono::seconds(30);
+constexpr auto kWriteTimeout = std::chrono::seconds(30);  // in which a client reads nothing
 
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr std::string_view kLastChunk = "0\r\n\r\n";
@@ -263,14 +262,17 @@ std::size_t BeastConnection::send_now(std::string_view text) {
 
 /// A client that reads leaves room for the whole text, which then needs no timer and no wait.
 awaitable<bool> BeastConnection::write(std::string text) {
-  const std::size_t sent = send_now(text);
-  if (is_gone_ || sent == text.size()) co_return !is_gone_;
-  stream_.expires_after(kWriteTimeout);
-  const auto rest = asio::buffer(text) + sent;
-  const auto [error, written] = co_await asio::async_write(stream_, rest, kAwait);
+  std::string_view rest = text;
+  rest.remove_prefix(send_now(rest));
+  if (is_gone_ || rest.empty()) co_return !is_gone_;
+  while (!is_gone_ && !rest.empty()) {
+    stream_.expires_after(kWriteTimeout);
+    const auto [error, written] = co_await stream_.async_write_some(asio::buffer(rest), kAwait);
+    rest.remove_prefix(written);
+    if (error) is_gone_ = true;
+  }
   stream_.expires_never();
-  if (error) is_gone_ = true;
-  co_return !error;
+  co_return !is_gone_;
 }
 
 /// Ends the connection, because what follows on it may not be a request.
