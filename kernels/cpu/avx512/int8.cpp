@@ -43,9 +43,9 @@ template <TensorType kType, int kRows>
   x.terms = part.scratch->terms + first;
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    x.q[r] = part.x[first + r].q + part.blocks.begin * kElements;
-    x.scales[r] = part.x[first + r].scale + part.blocks.begin;
-    x.sums[r] = part.x[first + r].sums + part.blocks.begin * (kElements / kInt8Strip);
+    x.q[r] = part.x[first + r].q + part.block * kElements;
+    x.scales[r] = part.x[first + r].scale + part.block;
+    x.sums[r] = part.x[first + r].sums + part.block * (kElements / kInt8Strip);
   }
   return x;
 }
@@ -109,32 +109,28 @@ class Passes {
   RunPass run_[kMost];
 };
 
-/// Places the part's blocks in each group, and prepares those of 256.
+/// Places the part's block in each group, and prepares it.
 template <TensorType kType, int kGroups>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] void prepare(const std::byte* groups,
                                                                           std::size_t group_bytes,
                                                                           std::uint32_t n_rows,
                                                                           Part& part) {
-  const std::size_t at = std::size_t{part.blocks.begin} * group_format(kType).size_bytes();
+  const std::size_t at = std::size_t{part.block} * group_format(kType).size_bytes();
   part.ahead_bytes = ahead_bytes(at, group_bytes);
   for (int g = 0; g < kGroups; ++g) part.groups[g] = groups + g * group_bytes + at;
-  if constexpr (group_format(kType).has_sub_blocks()) {
-    for (int g = 0; g < kGroups; ++g)
-      prepare_factors<kType>(part.groups[g], part.scratch->factors[g]);
-    for (std::uint32_t r = 0; r < n_rows; ++r)
-      prepare_row<kType>(part.x[r], part.blocks.begin, part.scratch->terms[r]);
-  }
+  for (int g = 0; g < kGroups; ++g)
+    prepare_factors<kType>(part.groups[g], part.scratch->factors[g]);
+  for (std::uint32_t r = 0; r < n_rows; ++r)
+    prepare_row<kType>(part.x[r], part.block, part.scratch->terms[r]);
 }
 
 /// Memory supplies each part once for all rows: it stays in the first cache for the later ones,
 /// and what is requested from memory meanwhile arrives.
 template <TensorType kType, int kGroups>
 void dot_groups(const std::byte* groups, const Int8Tile& tile, GroupDots* out) {
-  constexpr std::uint32_t kElements = group_format(kType).elements;
-  const std::uint32_t n_blocks = tile.n_in / kElements;
+  static_assert(group_format(kType).elements == kPartElements);
+  const std::uint32_t n_blocks = tile.n_in / kPartElements;
   const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
-  const std::uint32_t per_part =
-      tiles_for(per_chunk, tiles_for(per_chunk, kPartElements / kElements));
   const std::size_t group_bytes = row_group_bytes(kType, tile.n_in);
   const Passes passes = Passes::plan<kType, kGroups>(tile.n_rows);
   PartScratch scratch;
@@ -142,13 +138,12 @@ void dot_groups(const std::byte* groups, const Int8Tile& tile, GroupDots* out) {
   part.strip_bytes = strip_bytes(kType) / passes.count();
   for (std::uint32_t chunk = 0; chunk < n_blocks; chunk += per_chunk) {
     const std::uint32_t chunk_end = std::min(chunk + per_chunk, n_blocks);
-    for (std::uint32_t begin = chunk; begin < chunk_end; begin = part.blocks.end) {
-      part.blocks = {begin, std::min(begin + per_part, chunk_end)};
-      part.begins_chunk = begin == chunk;
-      part.ends_chunk = part.blocks.end == chunk_end;
+    for (part.block = chunk; part.block < chunk_end; ++part.block) {
+      part.begins_chunk = part.block == chunk;
+      part.ends_chunk = part.block + 1 == chunk_end;
       part.is_first_chunk = chunk == 0;
       prepare<kType, kGroups>(groups, group_bytes, tile.n_rows, part);
-      passes.run(part, (part.blocks.end - begin) * (kElements / kInt8Strip) * part.strip_bytes);
+      passes.run(part, kPartStrips * part.strip_bytes);
     }
   }
 }

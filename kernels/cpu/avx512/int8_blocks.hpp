@@ -61,18 +61,17 @@ template <TensorType kType>
   if constexpr (kShareBytes > 2 * kLineBytes) __builtin_prefetch(from + 2 * kLineBytes);
 }
 
-/// Strip `strip` of block b of group g. Codes of whole bytes are loaded from the block in every
+/// Strip `strip` of group g's block. Codes of whole bytes are loaded from the block in every
 /// pass.
 template <TensorType kType, Pass kPass>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-load_codes(const Part& part, int g, std::size_t b, std::uint32_t strip, __m512i (&codes)[4]) {
+load_codes(const Part& part, int g, std::uint32_t strip, __m512i (&codes)[4]) {
   constexpr GroupFormat kFormat = group_format(kType);
   constexpr bool kAreKept = kFormat.low_bits != 8;
-  const std::size_t part_strip = b * (kFormat.elements / kInt8Strip) + strip;
-  if constexpr (kPass != Pass::Only) prefetch_share<kType>(part, g, part_strip);
-  std::byte* kept = part.scratch->codes[g] + part_strip * kStripBytes;
+  if constexpr (kPass != Pass::Only) prefetch_share<kType>(part, g, strip);
+  std::byte* kept = part.scratch->codes[g] + strip * kStripBytes;
   if constexpr (kPass == Pass::Later && kAreKept) return load_strip<8, 0>(kept, kept, 0, codes);
-  const std::byte* block = part.groups[g] + b * kFormat.size_bytes();
+  const std::byte* block = part.groups[g];
   if constexpr (kPass == Pass::Only) prefetch_strip<kType>(block, strip);
   load_strip<kFormat.low_bits, kFormat.high_bits>(block + kFormat.low_at(),
                                                   block + kFormat.high_at(), strip, codes);
@@ -85,12 +84,12 @@ load_codes(const Part& part, int g, std::size_t b, std::uint32_t strip, __m512i 
 /// Adds the products of a strip's codes with the strip's elements of each row.
 template <TensorType kType, Pass kPass, int kGroups, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-add_strip(const Part& part, const PassRows<kRows>& x, std::size_t b, std::uint32_t strip,
+add_strip(const Part& part, const PassRows<kRows>& x, std::uint32_t strip,
           IntTile<kGroups, kRows>& sums) {
-  const std::size_t first = b * group_format(kType).elements + strip * kInt8Strip;
+  const std::size_t first = std::size_t{strip} * kInt8Strip;
   __m512i codes[kGroups][4];
 #pragma GCC unroll 2
-  for (int g = 0; g < kGroups; ++g) load_codes<kType, kPass>(part, g, b, strip, codes[g]);
+  for (int g = 0; g < kGroups; ++g) load_codes<kType, kPass>(part, g, strip, codes[g]);
 #pragma GCC unroll 4
   for (int quad = 0; quad < 4; ++quad) {
 #pragma GCC unroll 8
@@ -128,7 +127,7 @@ multiply_sub_blocks(const Part& part, const PassRows<kRows>& x, IntTile<kGroups,
           sums);
 #pragma GCC unroll 2
     for (std::uint32_t strip = 0; strip < kStrips; ++strip)
-      add_strip<kType, kPass, kGroups, kRows>(part, x, 0, s * kStrips + strip, sums);
+      add_strip<kType, kPass, kGroups, kRows>(part, x, s * kStrips + strip, sums);
 #pragma GCC unroll 2
     for (int g = 0; g < kGroups; ++g) {
       const __m512i scale = part.scratch->factors[g].scales[s];

@@ -54,8 +54,8 @@ struct Part {
   const RoundedRow* x;  ///< The tile's rows.
   PartScratch* scratch;
   GroupDots* out;                                 ///< [groups]
-  const std::byte* groups[kInt8TileGroups] = {};  ///< The part's first block of each.
-  Span32 blocks = {};                             ///< Of each row.
+  const std::byte* groups[kInt8TileGroups] = {};  ///< The part's block of each.
+  std::uint32_t block = 0;                        ///< Of each row.
   /// What a pass requests from memory: with strip s of the part, lines from ahead_bytes +
   /// s · strip_bytes after the part's first block of a group.
   std::size_t ahead_bytes = 0;
