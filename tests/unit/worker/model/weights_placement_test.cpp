@@ -66,7 +66,7 @@ TEST_CASE("placement: matrices smaller than a page share the node of its middle"
         std::vector<NodeRange>{{0, 64, 7}});
 }
 
-TEST_CASE("placement: without weights there are no ranges") {
+TEST_CASE("placement: no weights give no ranges") {
   CHECK(node_ranges(layout_of({}), shares({1, 1}), kIds, kPage).empty());
 }
 
