@@ -47,19 +47,22 @@ class TextRecord {
   void finish_write(const Text& text) { slots_[newest_] = Slot{.text = text, .is_torn = false}; }
 
   bool is_torn() const { return slots_[newest_] && slots_[newest_]->is_torn; }
-  /// The text of the newest slot with a right checksum; null without one.
-  const Text* checked() const { return text_of(is_torn() ? 1 - newest_ : newest_); }
+  /// The text of the newest slot with a right checksum; null without one. Both slots are torn after
+  /// two workers died in their first commits.
+  const Text* checked() const {
+    for (const std::size_t slot : {newest_, 1 - newest_}) {
+      if (slots_[slot] && !slots_[slot]->is_torn) return &slots_[slot]->text;
+    }
+    return nullptr;
+  }
   /// The same for a reader that computes no checksum.
-  const Text* unchecked() const { return text_of(newest_); }
+  const Text* unchecked() const { return slots_[newest_] ? &slots_[newest_]->text : nullptr; }
 
  private:
   struct Slot {
     Text text;
     bool is_torn = false;
   };
-  const Text* text_of(std::size_t slot) const {
-    return slots_[slot] ? &slots_[slot]->text : nullptr;
-  }
   std::array<std::optional<Slot>, 2> slots_;
   std::size_t newest_ = 1;
 };
