@@ -20,7 +20,7 @@ void Scheduler::admit(TimePoint now) {
   now_ = now;
   check_spill_timeouts();
   drop_expired(now);
-  settle_active_tenants();
+  tenancies_.settle_active();
   if (transfers_.empty()) admit_least_served();
 }
 
@@ -105,7 +105,7 @@ void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_del
 std::unique_ptr<Sequence> Scheduler::stop_running(Sequence& sequence) {
   Tenancy& tenancy = tenancy_of(sequence);
   --tenancy.running;
-  note_change(tenancy.tenant);
+  tenancies_.note_change(tenancy.tenant);
   const auto found = std::ranges::find(running_, &sequence, &std::unique_ptr<Sequence>::get);
   std::unique_ptr<Sequence> stopped = std::move(*found);
   running_.erase(found);
@@ -189,12 +189,12 @@ Scheduler::Admission Scheduler::admit_one(Tenancy& tenancy) {
   sequence->stop_slot = free_stop_slot();
   sequence->admission = ++admissions_;
   if (!sequence->request.was_admitted()) sequence->request.cached = sequence->blocks.committed();
-  sequence->request.block_limit = limit_of(sequence->request);
+  sequence->request.block_limit = tenancies_.limit_of(sequence->request);
   TenantAccount& tenant = *tenancy.account;
   ++tenant.admitted;
   tenant.last_admission = admissions_;
   tenant.last_admitted = tenancy.lease;
-  note_change(tenancy.tenant);
+  tenancies_.note_change(tenancy.tenant);
   tenancy.waiting.pop_front();
   ++tenancy.running;
   const PromptRequest& request = sequence->request;
@@ -211,7 +211,7 @@ Scheduler::Admission Scheduler::admit_one(Tenancy& tenancy) {
 
 Result<void> Scheduler::submit(PromptRequest request) {
   TRY(check(request));
-  note_change(request.tenant);
+  tenancies_.note_change(request.tenant);
   request.arrival = ++arrivals_;
   enqueue(std::move(request));
   return {};
@@ -246,7 +246,7 @@ Result<void> Scheduler::check(const PromptRequest& request) const {
                 fmt::format("{} requests of lease {} are waiting; retry when one ends",
                             tenancy.waiting.size(), to_string(request.lease)));
   }
-  const ResourceShare share{.held = waiting_of(request.tenant),
+  const ResourceShare share{.held = tenancies_.waiting_of(request.tenant),
                             .taken = waiting_count(),
                             .capacity = limits_.max_waiting};
   if (may_take_more(share)) return {};
@@ -279,7 +279,7 @@ Result<void> Scheduler::check_sizes(const PromptRequest& request) const {
 
 /// A preempted request goes on when what it has so far fits.
 Result<void> Scheduler::check_blocks(const PromptRequest& request) const {
-  const std::uint32_t allowed = limit_of(request);
+  const std::uint32_t allowed = tenancies_.limit_of(request);
   const std::size_t more =
       request.was_admitted() ? request.emitted.size() : request.max_emitted_tokens;
   const std::size_t most = std::min<std::size_t>(request.prompt.size() + more, limits_.max_context);
@@ -332,14 +332,16 @@ bool Scheduler::is_running(const Sequence* sequence) const {
                              [sequence](const auto& each) { return each.get() == sequence; });
 }
 
-bool Scheduler::has_work() const {
-  return !running_.empty() || waiting_count() > 0;
+std::uint64_t Scheduler::prompt_tokens_pending(const TenantId& tenant) const {
+  std::uint64_t pending = tenancies_.uncharged_waiting_tokens(tenant);
+  for (const auto& sequence : running_) {
+    if (sequence->request.tenant == tenant) pending += sequence->prompt_rows(sequence->pending());
+  }
+  return pending;
 }
 
-std::uint32_t Scheduler::waiting_count() const {
-  std::size_t waiting = 0;
-  for (const auto& [lease, tenancy] : tenancies_) waiting += tenancy.waiting.size();
-  return static_cast<std::uint32_t>(waiting);
+bool Scheduler::has_work() const {
+  return !running_.empty() || waiting_count() > 0;
 }
 
 std::uint32_t Scheduler::free_stop_slot() const {

@@ -86,13 +86,14 @@
 #include "worker/schedule/sequence.hpp"
 #include "worker/schedule/spill_books.hpp"
 #include "worker/schedule/swap_costs.hpp"
-#include "worker/schedule/token_counters.hpp"
+#include "worker/schedule/tenancies.hpp"
 
 namespace leasehold {
 
 class Scheduler {
  public:
-  explicit Scheduler(SchedulerLimits limits) : limits_(limits) {}
+  explicit Scheduler(SchedulerLimits limits)
+      : limits_(limits), tenancies_(limits.tokens_per_block) {}
 
   /// Changes how many requests may wait; those that wait stay.
   void set_queue_limits(std::uint32_t max_waiting, std::uint32_t max_waiting_per_lease) {
@@ -103,19 +104,19 @@ class Scheduler {
   // ---- leases
 
   /// Adds a lease. Preconditions: it is not known yet, and has no blocks or requests.
-  void add_lease(Tenancy tenancy);
+  void add_lease(Tenancy tenancy) { tenancies_.add(std::move(tenancy)); }
   /// Sets the quota of a tenant, over all its leases here. Without one nothing is admitted. Above
   /// it nothing is admitted either; what runs goes on, within the quota that admitted it. A quota
   /// that is withdrawn is forgotten once the tenant has no lease here.
   void set_quota(const wire::TenantQuota& quota);
   /// The use of divided quotas, of tenants whose use changed since the last call. Reads the tenants
   /// that `changed_tenants` lists, and no other.
-  std::vector<wire::TenantUsage> take_usage();
-  const std::set<TenantId>& changed_tenants() const { return changed_tenants_; }
+  std::vector<wire::TenantUsage> take_usage() { return tenancies_.take_usage(); }
+  const std::set<TenantId>& changed_tenants() const { return tenancies_.changed_tenants(); }
   /// What tenants were served since the last call. Leaves out those without a change.
-  std::vector<wire::TenantServed> take_served();
+  std::vector<wire::TenantServed> take_served() { return tenancies_.take_served(); }
   /// Tenants with a lease or a quota here.
-  std::size_t tenant_count() const { return tenants_.size(); }
+  std::size_t tenant_count() const { return tenancies_.tenant_count(); }
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
   void add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
   /// The broker refused a GrowthRequest for swap: victims are dropped. For KV: when a running
@@ -229,13 +230,15 @@ class Scheduler {
 
   bool has_work() const;
   std::uint32_t running_count() const { return static_cast<std::uint32_t>(running_.size()); }
-  std::uint32_t waiting_count() const;
+  std::uint32_t waiting_count() const {
+    return static_cast<std::uint32_t>(tenancies_.waiting_count());
+  }
   /// Prompt tokens of the tenant's waiting and running requests that are not computed.
   std::uint64_t prompt_tokens_pending(const TenantId& tenant) const;
   /// Over all leases, also ended ones.
   PrefixCounters prefix_counters() const;
   const ProposalCounters& proposal_counters() const { return proposal_counters_; }
-  const std::map<LeaseId, Tenancy>& tenancies() const { return tenancies_; }
+  const Tenancies& tenancies() const { return tenancies_; }
   const std::vector<std::unique_ptr<Sequence>>& running() const { return running_; }
   bool is_running(const Sequence* sequence) const;
   /// True while a running sequence has prompt rows to compute. Then no proposal gets a row.
@@ -254,7 +257,6 @@ class Scheduler {
   void reject(const PromptRequest& request, Error reason);
   void enqueue(PromptRequest request);
   struct Turn;
-  void settle_active_tenants();
   std::vector<Turn> waiting_tenants();
   void admit_least_served();
   bool admit_from(const TenantAccount& tenant);
@@ -296,7 +298,6 @@ class Scheduler {
   void evict_above(const TenantId& tenant, std::uint32_t limit);
   void free_blocks(Sequence& sequence, const Completed& how);
   void note_gone(PrefixIndex& prefixes);
-  void note_served(Tenancy& tenancy);
   static std::uint32_t rows_ready(const Sequence& sequence);
   bool reserve_rows(Sequence& sequence, std::uint32_t n_rows);
   struct Starved {
@@ -334,29 +335,14 @@ class Scheduler {
   void end_spill(const Sequence& sequence);
   void note_spill(const Sequence& sequence, SpillEvent::Kind kind, std::uint32_t blocks,
                   std::optional<Error> why = {});
-  const wire::TenantQuota& quota_of(const TenantId& tenant) const;
-  void note_change(const TenantId& tenant);
-  std::size_t waiting_of(const TenantId& tenant) const;
-  bool has_waiting(const TenantAccount& account) const;
-  std::uint32_t running_of(const TenantAccount& account) const;
-  std::uint32_t held_by(const TenantId& tenant) const;
-  std::uint32_t used_by(const TenantId& tenant) const;
-  static std::uint32_t available_blocks(const Tenancy& tenancy);
-  static std::uint32_t used_blocks(const Tenancy& tenancy);
-  std::uint32_t limit_of(const PromptRequest& request) const;
   static std::uint32_t blocks_held(const Sequence& sequence);
   std::uint32_t free_stop_slot() const;
   std::uint32_t blocks_for(std::uint32_t n_positions) const;
   std::uint32_t record_blocks_of(const PromptRequest& request) const;
   Tenancy& tenancy_of(const Sequence& sequence);
 
-  void forget_if_unused(const TenantId& tenant);
-
   SchedulerLimits limits_;
-  std::map<TenantId, TenantAccount> tenants_;
-  std::set<TenantId> changed_tenants_;    // since the last `take_usage`; may be unknown by now
-  std::set<TenantId> unsettled_tenants_;  // since the last `plan`, the same
-  TokenCounters counters_;
+  Tenancies tenancies_;
   PrefillLimit prefill_limit_;
   ProposalLimit proposal_limit_;
   ProposalCounters proposal_counters_;
@@ -367,17 +353,14 @@ class Scheduler {
   SpillBooks spills_;
   TimePoint now_;     // of the last tick or answer
   StepRows planned_;  // in the last plan
-  std::map<LeaseId, Tenancy> tenancies_;
   std::vector<std::unique_ptr<Sequence>> running_;
   static constexpr TimePoint kNever{std::numeric_limits<std::int64_t>::max()};
   TimePoint next_expiry_ = kNever;  // no waiting request expires before it
   std::uint64_t arrivals_ = 0;
   std::uint64_t admissions_ = 0;
-  PrefixCounters ended_prefixes_;                    // of leases that ended
-  std::map<TenantId, wire::TenantServed> served_;    // noted since the last `take_served`
-  std::map<TenantId, std::uint32_t> cached_blocks_;  // at the last `take_served`; none is 0
-  std::vector<Starved> starved_;                     // in the last plan
-  std::vector<SwapTransfer> transfers_;              // not made yet, in order
+  PrefixCounters ended_prefixes_;        // of leases that ended
+  std::vector<Starved> starved_;         // in the last plan
+  std::vector<SwapTransfer> transfers_;  // not made yet, in order
   std::vector<Completed> completed_;
   std::vector<AdmissionRejected> rejected_;
   std::vector<Rebound> rebound_;

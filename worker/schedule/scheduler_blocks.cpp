@@ -28,9 +28,9 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
   const std::size_t known = borrows ? published.chain.size() : chain.size();
   const std::uint32_t needed = blocks_for(positions) - static_cast<std::uint32_t>(known) +
                                record_blocks_of(sequence.request);
-  const std::uint32_t limit = limit_of(sequence.request);
-  if (used_by(tenancy.tenant) + unused + needed > limit) return Admission::LacksQuota;
-  const std::uint32_t available = available_blocks(tenancy) - unused;
+  const std::uint32_t limit = tenancies_.limit_of(sequence.request);
+  if (tenancies_.used_by(tenancy.tenant) + unused + needed > limit) return Admission::LacksQuota;
+  const std::uint32_t available = tenancy.available_blocks() - unused;
   if (available < needed) {
     wait_for_blocks(tenancy, {.needed = needed, .available = available});
     return Admission::LacksBlocks;
@@ -103,14 +103,15 @@ bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
   const std::uint32_t positions = sequence.blocks.committed() + n_rows;
   const std::uint32_t more =
       blocks_for(positions) - std::min(blocks_for(positions), blocks_held(sequence));
-  const std::uint32_t limit = more > 0 ? limit_of(sequence.request) : 0;
-  const bool over_quota = more > 0 && used_by(tenancy.tenant) + more > limit;
-  if (more > 0 && !over_quota && available_blocks(tenancy) >= more) make_room(tenancy, more, limit);
+  const std::uint32_t limit = more > 0 ? tenancies_.limit_of(sequence.request) : 0;
+  const bool over_quota = more > 0 && tenancies_.used_by(tenancy.tenant) + more > limit;
+  if (more > 0 && !over_quota && tenancy.available_blocks() >= more)
+    make_room(tenancy, more, limit);
   const bool ok = !over_quota && sequence.blocks.reserve(positions, tenancy.pool).has_value();
   // Asks one block ahead, so that the broker has answered by the time the block is needed.
   const std::uint32_t ahead = blocks_for(positions + limits_.tokens_per_block);
   const std::uint32_t held = blocks_held(sequence);
-  const bool wants_more = ahead > held && available_blocks(tenancy) == 0;
+  const bool wants_more = ahead > held && tenancy.available_blocks() == 0;
   if (wants_more && !over_quota)
     tenancy.blocks_wanted = std::max(tenancy.blocks_wanted, ahead - held);
   if (!ok) starved_.push_back({&sequence, more, over_quota});
@@ -131,8 +132,8 @@ void Scheduler::evict(Tenancy& tenancy, std::uint32_t count) {
 
 /// Evicts cached blocks while the tenant holds more than `limit`.
 void Scheduler::evict_above(const TenantId& tenant, std::uint32_t limit) {
-  for (const LeaseId lease : tenants_.at(tenant).leases) {
-    const std::uint32_t held = held_by(tenant);
+  for (const LeaseId lease : tenancies_.leases_of(tenant)) {
+    const std::uint32_t held = tenancies_.held_by(tenant);
     if (held <= limit) return;
     evict(tenancies_.at(lease), held - limit);
   }
@@ -179,16 +180,6 @@ std::vector<GrowthRequest> Scheduler::take_growth_requests() {
     if (swap > 0) growth_requests.push_back({lease, swap, wire::MemoryPool::Swap});
   }
   return growth_requests;
-}
-
-/// Blocks that the lease can take without growth.
-std::uint32_t Scheduler::available_blocks(const Tenancy& tenancy) {
-  return tenancy.pool.free_blocks() + tenancy.prefixes.unused();
-}
-
-/// Blocks that are neither free nor cached alone.
-std::uint32_t Scheduler::used_blocks(const Tenancy& tenancy) {
-  return tenancy.pool.held_blocks() - tenancy.prefixes.unused();
 }
 
 std::uint32_t Scheduler::blocks_held(const Sequence& sequence) {

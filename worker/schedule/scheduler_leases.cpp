@@ -11,28 +11,9 @@
 
 namespace leasehold {
 
-namespace {
-
-/// No tenant pays for a fill: the broker bounds the blocks of shared leases.
-wire::TenantQuota quota_of_fills() {
-  return {.tenant = public_owner(),
-          .max_concurrent = wire::kConcurrent.high,
-          .max_blocks = wire::kBlocks.high};
-}
-
-}  // namespace
-
-void Scheduler::add_lease(Tenancy tenancy) {
-  expects(tenancy.running == 0 && tenancy.waiting.empty() && tenancy.pool.total_blocks() == 0,
-          "a new lease has no blocks or requests");
-  const LeaseId lease = tenancy.lease;
-  expects(tenancy.is_shared == (tenancy.tenant == public_owner()),
-          "a shared lease belongs to no tenant");
-  tenancy.account = &tenants_[tenancy.tenant];
-  if (tenancy.is_shared) tenancy.account->quota = quota_of_fills();
-  tenancy.account->leases.insert(lease);
-  const bool added = tenancies_.emplace(lease, std::move(tenancy)).second;
-  expects(added, "a lease is added once");
+void Scheduler::set_quota(const wire::TenantQuota& quota) {
+  tenancies_.set_quota(quota);
+  evict_above(quota.tenant, quota.max_blocks);
 }
 
 void Scheduler::add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
@@ -112,15 +93,12 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
     end_sequence(*sequence, end);
   }
   end_waiting(tenancies_.at(lease), how);
-  const TenantId tenant = tenancies_.at(lease).tenant;
-  tenancies_.at(lease).prefixes.drop_users();
-  note_gone(tenancies_.at(lease).prefixes);
-  note_served(tenancies_.at(lease));
-  ended_prefixes_ += tenancies_.at(lease).prefixes.counters();
-  if (!tenancies_.at(lease).published.empty()) ++publications_;
+  Tenancy& tenancy = tenancies_.at(lease);
+  tenancy.prefixes.drop_users();
+  note_gone(tenancy.prefixes);
+  ended_prefixes_ += tenancy.prefixes.counters();
+  if (!tenancy.published.empty()) ++publications_;
   tenancies_.erase(lease);
-  tenants_.at(tenant).leases.erase(lease);
-  forget_if_unused(tenant);
 }
 
 void Scheduler::end_all(const Error& error) {
@@ -142,7 +120,7 @@ void Scheduler::complete_waiting(const PromptRequest& request, Completed how) {
   how.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
   how.cached_tokens = request.cached;
   completed_.push_back(std::move(how));
-  note_change(request.tenant);
+  tenancies_.note_change(request.tenant);
 }
 
 /// A preempted request was admitted, so it ends instead of being rejected.
@@ -157,7 +135,7 @@ void Scheduler::reject(const PromptRequest& request, Error reason) {
                        .reason = std::move(reason),
                        .lease = request.lease,
                        .emitted_tokens = static_cast<std::uint32_t>(request.emitted.size())});
-  note_change(request.tenant);
+  tenancies_.note_change(request.tenant);
 }
 
 std::vector<LeaseId> Scheduler::leases() const {

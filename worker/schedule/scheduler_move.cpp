@@ -34,14 +34,14 @@ std::uint32_t Scheduler::freed_by_move(const Sequence& sequence) const {
 
 Result<void> Scheduler::check_room(const Sequence& sequence, Tenancy& to) const {
   const std::uint32_t needed = sequence.blocks.own_blocks();
-  const std::uint32_t limit = limit_of(sequence.request);
-  const std::uint32_t others = used_by(to.tenant) - freed_by_move(sequence);
+  const std::uint32_t limit = tenancies_.limit_of(sequence.request);
+  const std::uint32_t others = tenancies_.used_by(to.tenant) - freed_by_move(sequence);
   if (others + needed > limit) {
     return fail(Errc::QuotaBlocks,
                 fmt::format("the move needs {} KV blocks, and tenant {} holds {} of {}", needed,
                             to.tenant.value, others, limit));
   }
-  const std::uint32_t available = available_blocks(to);
+  const std::uint32_t available = to.available_blocks();
   if (needed <= available) return {};
   to.blocks_wanted_waiting = std::max(to.blocks_wanted_waiting, needed - available);
   return fail(Errc::PoolExhausted,
@@ -92,8 +92,8 @@ void Scheduler::finish_move(Move move, Duration since_call) {
   request.lease = fresh.lease;
   --old.running;
   ++fresh.running;
-  note_change(fresh.tenant);
-  evict_above(fresh.tenant, limit_of(request));
+  tenancies_.note_change(fresh.tenant);
+  evict_above(fresh.tenant, tenancies_.limit_of(request));
 }
 
 void Scheduler::drop_move(Move move) {

@@ -76,16 +76,16 @@ Sequence* Scheduler::choose_victim(const Starved& starved) const {
 /// again, or fewer blocks copied back.
 void Scheduler::preempt(Sequence& victim, Errc cause, bool to_swap) {
   Tenancy& tenancy = tenancy_of(victim);
-  const std::uint32_t available = available_blocks(tenancy);
+  const std::uint32_t available = tenancy.available_blocks();
   PromptRequest request = request_to_wait(victim);
   const std::uint32_t swapped_blocks = to_swap ? swap_out(victim) : 0;
   if (!to_swap) free_blocks(victim, {});
   preempted_.push_back({.engine_request_id = request.engine_request_id,
                         .cause = cause,
-                        .freed_blocks = available_blocks(tenancy) - available,
+                        .freed_blocks = tenancy.available_blocks() - available,
                         .swapped_blocks = swapped_blocks,
                         .emitted_tokens = victim.emitted()});
-  if (!tenancy.is_shared) ++served_[tenancy.tenant].preemptions;
+  tenancies_.note_preemption(tenancy);
   std::unique_ptr<Sequence> stopped = stop_running(victim);
   if (to_swap) tenancy.swapped.emplace(request.engine_request_id, std::move(stopped));
   enqueue(std::move(request));
@@ -107,11 +107,11 @@ void Scheduler::end_starved(const Starved& starved) {
   const std::string why =
       starved.over_quota
           ? fmt::format("tenant {} may hold {}; ask for fewer tokens, or raise --max-blocks",
-                        tenancy.tenant.value, limit_of(starved.sequence->request))
+                        tenancy.tenant.value, tenancies_.limit_of(starved.sequence->request))
           : reason_of_refusal(tenancy);
   const auto detail =
       fmt::format("the request needs {} more KV blocks, lease {} holds {} and {}", starved.blocks,
-                  to_string(tenancy.lease), used_blocks(tenancy), why);
+                  to_string(tenancy.lease), tenancy.used_blocks(), why);
   const bool is_bound_of_texts = tenancy.is_shared && tenancy.is_at_quota;
   const Errc code = is_bound_of_texts ? Errc::QuotaBlocks : Errc::OutOfBlocks;
   end_sequence(*starved.sequence, {.reason = CompletionReason::EngineError,

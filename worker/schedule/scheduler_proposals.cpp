@@ -95,7 +95,8 @@ bool Scheduler::reserve_proposed(Sequence& sequence, std::uint32_t n_rows) {
   if (more == 0) return true;
   const bool is_free =
       tenancy.pool.free_blocks() >= more + tenancy.running &&
-      held_by(tenancy.tenant) + more + running_of(*tenancy.account) <= limit_of(sequence.request);
+      tenancies_.held_by(tenancy.tenant) + more + tenancies_.running_of(*tenancy.account) <=
+          tenancies_.limit_of(sequence.request);
   return is_free && sequence.blocks.reserve(positions, tenancy.pool).has_value();
 }
 

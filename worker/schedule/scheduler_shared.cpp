@@ -64,7 +64,7 @@ void Scheduler::finish_fill(Tenancy& tenancy, const Sequence& sequence, const Co
 bool Scheduler::note_fill_end(const PromptRequest& request, Result<std::uint32_t> blocks) {
   if (!tenancies_.at(request.lease).is_shared) return false;
   filled_.push_back({.lease = request.lease, .blocks = std::move(blocks)});
-  note_change(request.tenant);
+  tenancies_.note_change(request.tenant);
   return true;
 }
 

@@ -18,24 +18,10 @@ struct Scheduler::Turn {
   }
 };
 
-void Scheduler::settle_active_tenants() {
-  for (const TenantId& id : std::exchange(unsettled_tenants_, {})) {
-    const auto found = tenants_.find(id);
-    if (found == tenants_.end()) {
-      counters_.set_active(id, false);
-      continue;
-    }
-    TenantAccount& account = found->second;
-    account.counter = counters_.set_active(id, running_of(account) > 0 || has_waiting(account));
-  }
-}
-
 std::vector<Scheduler::Turn> Scheduler::waiting_tenants() {
   std::vector<Turn> turns;
-  for (auto& [id, account] : tenants_) {
-    account.owed = 0;
-    if (has_waiting(account)) turns.push_back({*account.counter, &account});
-  }
+  for (TenantAccount* account : tenancies_.waiting_accounts())
+    turns.push_back({*account->counter, account});
   if (turns.empty()) return turns;
   for (const auto& sequence : running_) tenancy_of(*sequence).account->owed += sequence->pending();
   for (Turn& turn : turns) turn.add_rows(turn.tenant->owed);
@@ -55,10 +41,21 @@ void Scheduler::admit_least_served() {
   }
 }
 
+/// A request that the quota can no longer hold does not wait for blocks that never come. While the
+/// tenant runs others here, the quota of this worker may still grow.
+bool Scheduler::reject_too_large(Tenancy& tenancy) {
+  if (tenancy.waiting.empty()) return false;
+  const auto fits = check_blocks(tenancy.waiting.front());
+  if (fits || tenancies_.running_of(*tenancy.account) > 0) return false;
+  reject(tenancy.waiting.front(), fits.error());
+  tenancy.waiting.pop_front();
+  return true;
+}
+
 /// Tries the most urgent request of each lease; equal ones in turn, after the lease admitted last.
 /// A request that lacks quota blocks smaller requests of its tenant.
 bool Scheduler::admit_from(const TenantAccount& tenant) {
-  if (running_of(tenant) >= tenant.quota.max_concurrent) return false;
+  if (tenancies_.running_of(tenant) >= tenant.quota.max_concurrent) return false;
   std::vector<LeaseId> turn;
   for (const LeaseId lease : tenant.leases) {
     Tenancy& tenancy = tenancies_.at(lease);

@@ -149,6 +149,11 @@ struct Tenancy {
   std::uint32_t swap_blocks_wanted = 0;
   bool swap_refused = false;  ///< The broker refused swap, and has not granted any since.
   bool awaits_swap = false;   ///< The last plan kept a victim until the broker answers.
+
+  /// Blocks that the lease can take without growth.
+  std::uint32_t available_blocks() const { return pool.free_blocks() + prefixes.unused(); }
+  /// Blocks that are neither free nor cached alone.
+  std::uint32_t used_blocks() const { return pool.held_blocks() - prefixes.unused(); }
 };
 
 }  // namespace leasehold

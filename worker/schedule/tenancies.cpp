@@ -1,0 +1,215 @@
+#include "worker/schedule/tenancies.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/expects.hpp"
+#include "ipc/control/message_limits.hpp"
+#include "ipc/segment/gate_set.hpp"
+
+namespace leasehold {
+namespace {
+
+/// The broker needs no count above the largest quota.
+constexpr std::uint32_t kMostReported = kMaxStepSequences;
+
+/// No tenant pays for a fill: the broker bounds the blocks of shared leases.
+wire::TenantQuota quota_of_fills() {
+  return {.tenant = public_owner(),
+          .max_concurrent = wire::kConcurrent.high,
+          .max_blocks = wire::kBlocks.high};
+}
+
+bool is_same(const wire::TenantUsage& one, const wire::TenantUsage& other) {
+  return one.revision == other.revision && one.running == other.running &&
+         one.waiting == other.waiting && one.admitted == other.admitted;
+}
+
+bool has_counts(const wire::TenantServed& served) {
+  return served.tokens > 0 || served.hit_blocks > 0 || served.evicted_blocks > 0 ||
+         served.preemptions > 0 || served.shared_hit_blocks > 0 || served.cross_tenant_hits > 0;
+}
+
+}  // namespace
+
+// --------------------------------------------------------------------------------------- leases
+
+void Tenancies::add(Tenancy tenancy) {
+  expects(tenancy.running == 0 && tenancy.waiting.empty() && tenancy.pool.total_blocks() == 0,
+          "a new lease has no blocks or requests");
+  const LeaseId lease = tenancy.lease;
+  expects(tenancy.is_shared == (tenancy.tenant == public_owner()),
+          "a shared lease belongs to no tenant");
+  tenancy.account = &tenants_[tenancy.tenant];
+  if (tenancy.is_shared) tenancy.account->quota = quota_of_fills();
+  tenancy.account->leases.insert(lease);
+  const bool added = leases_.emplace(lease, std::move(tenancy)).second;
+  expects(added, "a lease is added once");
+}
+
+void Tenancies::erase(LeaseId lease) {
+  Tenancy& tenancy = leases_.at(lease);
+  note_served(tenancy);
+  const TenantId tenant = tenancy.tenant;
+  leases_.erase(lease);
+  tenants_.at(tenant).leases.erase(lease);
+  forget_if_unused(tenant);
+}
+
+// -------------------------------------------------------------------------------------- tenants
+
+void Tenancies::set_quota(const wire::TenantQuota& quota) {
+  tenants_[quota.tenant].quota = quota;
+  changed_tenants_.insert(quota.tenant);
+  cached_blocks_.erase(quota.tenant);  // a broker that restarted sends quotas again
+  forget_if_unused(quota.tenant);
+}
+
+void Tenancies::forget_if_unused(const TenantId& id) {
+  const auto found = tenants_.find(id);
+  const bool may_return = !found->second.quota.is_withdrawn() && id != public_owner();
+  if (found->second.leases.empty() && !may_return) tenants_.erase(found);
+}
+
+std::uint32_t Tenancies::limit_of(const PromptRequest& request) const {
+  const auto found = tenants_.find(request.tenant);
+  const wire::TenantQuota nothing;
+  const wire::TenantQuota& quota = found == tenants_.end() ? nothing : found->second.quota;
+  return std::max(request.block_limit, quota.max_blocks);
+}
+
+const std::set<LeaseId>& Tenancies::leases_of(const TenantId& tenant) const {
+  static const std::set<LeaseId> kNone;
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? kNone : found->second.leases;
+}
+
+std::uint32_t Tenancies::held_by(const TenantId& tenant) const {
+  std::uint32_t held = 0;
+  for (const LeaseId lease : leases_of(tenant)) held += leases_.at(lease).pool.held_blocks();
+  return held;
+}
+
+std::uint32_t Tenancies::used_by(const TenantId& tenant) const {
+  std::uint32_t used = 0;
+  for (const LeaseId lease : leases_of(tenant)) used += leases_.at(lease).used_blocks();
+  return used;
+}
+
+std::uint32_t Tenancies::running_of(const TenantAccount& account) const {
+  std::uint32_t running = 0;
+  for (const LeaseId lease : account.leases) running += leases_.at(lease).running;
+  return running;
+}
+
+std::size_t Tenancies::waiting_of(const TenantId& tenant) const {
+  std::size_t waiting = 0;
+  for (const LeaseId lease : leases_of(tenant)) waiting += leases_.at(lease).waiting.size();
+  return waiting;
+}
+
+std::size_t Tenancies::waiting_count() const {
+  std::size_t waiting = 0;
+  for (const auto& [lease, tenancy] : leases_) waiting += tenancy.waiting.size();
+  return waiting;
+}
+
+std::uint64_t Tenancies::uncharged_waiting_tokens(const TenantId& tenant) const {
+  std::uint64_t tokens = 0;
+  for (const LeaseId lease : leases_of(tenant)) {
+    for (const PromptRequest& request : leases_.at(lease).waiting)
+      tokens += uncharged_tokens(request);
+  }
+  return tokens;
+}
+
+bool Tenancies::has_waiting(const TenantAccount& account) const {
+  return std::ranges::any_of(account.leases,
+                             [this](LeaseId lease) { return !leases_.at(lease).waiting.empty(); });
+}
+
+// ---------------------------------------------------------------------------------------- turns
+
+void Tenancies::settle_active() {
+  for (const TenantId& id : std::exchange(unsettled_tenants_, {})) {
+    const auto found = tenants_.find(id);
+    if (found == tenants_.end()) {
+      counters_.set_active(id, false);
+      continue;
+    }
+    TenantAccount& account = found->second;
+    account.counter = counters_.set_active(id, running_of(account) > 0 || has_waiting(account));
+  }
+}
+
+std::vector<TenantAccount*> Tenancies::waiting_accounts() {
+  std::vector<TenantAccount*> waiting;
+  for (auto& [id, account] : tenants_) {
+    account.owed = 0;
+    if (has_waiting(account)) waiting.push_back(&account);
+  }
+  return waiting;
+}
+
+// -------------------------------------------------------------------------------------- reports
+
+void Tenancies::note_change(const TenantId& tenant) {
+  changed_tenants_.insert(tenant);
+  unsettled_tenants_.insert(tenant);
+}
+
+void Tenancies::note_preemption(const Tenancy& tenancy) {
+  if (!tenancy.is_shared) ++served_[tenancy.tenant].preemptions;
+}
+
+std::vector<wire::TenantUsage> Tenancies::take_usage() {
+  std::vector<wire::TenantUsage> changed;
+  for (const TenantId& id : std::exchange(changed_tenants_, {})) {
+    const auto found = tenants_.find(id);
+    if (found == tenants_.end() || !found->second.quota.divided) continue;
+    TenantAccount& tenant = found->second;
+    wire::TenantUsage usage{.tenant = id,
+                            .revision = tenant.quota.revision,
+                            .running = running_of(tenant),
+                            .admitted = tenant.admitted};
+    usage.waiting =
+        static_cast<std::uint32_t>(std::min<std::size_t>(waiting_of(id), kMostReported));
+    if (is_same(usage, tenant.reported)) continue;
+    tenant.reported = usage;
+    changed.push_back(std::move(usage));
+  }
+  return changed;
+}
+
+void Tenancies::note_served(Tenancy& tenancy) {
+  const PrefixCounters& now = tenancy.prefixes.counters();
+  const PrefixCounters then = std::exchange(tenancy.reported, now);
+  if (tenancy.is_shared) return;  // an operator published it
+  wire::TenantServed& served = served_[tenancy.tenant];
+  served.tokens += std::exchange(tenancy.served_tokens, 0);
+  served.hit_blocks += now.hits - then.hits;
+  served.hit_tokens += (now.hits - then.hits) * tokens_per_block_;
+  served.evicted_blocks += now.evictions - then.evictions;
+  served.shared_hit_blocks += now.shared_hits - then.shared_hits;
+  served.cross_tenant_hits += now.cross_tenant_hits - then.cross_tenant_hits;
+}
+
+std::vector<wire::TenantServed> Tenancies::take_served() {
+  for (auto& [lease, tenancy] : leases_) {
+    note_served(tenancy);
+    if (tenancy.is_shared) continue;
+    served_.at(tenancy.tenant).cached_blocks += tenancy.prefixes.unused();
+  }
+  std::vector<wire::TenantServed> changed;
+  for (auto& [tenant, served] : std::exchange(served_, {})) {
+    std::uint32_t& cached = cached_blocks_[tenant];
+    const std::uint32_t reported = std::exchange(cached, served.cached_blocks);
+    if (cached == 0) cached_blocks_.erase(tenant);
+    if (!has_counts(served) && served.cached_blocks == reported) continue;
+    served.tenant = tenant;
+    changed.push_back(std::move(served));
+  }
+  return changed;
+}
+
+}  // namespace leasehold
