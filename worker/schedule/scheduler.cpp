@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <bitset>
-#include <string_view>
-#include <unordered_set>
 
 #include "common/expects.hpp"
 #include "common/fair_shares.hpp"
@@ -71,8 +69,8 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn) {
   for (DrawnToken& each : drawn) {
     if (!each.is_text) continue;
     const TokenId token = each.sampled.token;
-    tokens_.push_back({sequence.request.engine_request_id, token, sequence.emitted(),
-                       std::move(each.sampled.logprobs)});
+    events_.add(Token{sequence.request.engine_request_id, token, sequence.emitted(),
+                      std::move(each.sampled.logprobs)});
     sequence.tokens.push_back(token);
   }
   sequence.blocks.commit(sequence.blocks.committed() + rows_kept);
@@ -98,7 +96,7 @@ void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_del
   how.cached_tokens = sequence.request.cached;
   const bool is_fill = tenancy_of(sequence).is_shared;
   free_blocks(sequence, how);
-  if (!already_delivered && !is_fill) completed_.push_back(std::move(how));
+  if (!already_delivered && !is_fill) events_.add(std::move(how));
   stop_running(sequence);
 }
 
@@ -110,35 +108,6 @@ std::unique_ptr<Sequence> Scheduler::stop_running(Sequence& sequence) {
   std::unique_ptr<Sequence> stopped = std::move(*found);
   running_.erase(found);
   return stopped;
-}
-
-std::vector<SchedulerEvent> Scheduler::take_events() {
-  std::vector<SchedulerEvent> events;
-  const auto append = [&events](auto& from) {
-    events.insert(events.end(), std::make_move_iterator(from.begin()),
-                  std::make_move_iterator(from.end()));
-    from.clear();
-  };
-  // A stream carries nothing after its end, so the last tokens of requests that ended in this tick
-  // precede the completions.
-  std::unordered_set<std::string_view> completed_now;
-  for (const Completed& completed : completed_)
-    completed_now.insert(completed.engine_request_id.value);
-  const auto is_final = [&completed_now](const Token& token) {
-    return completed_now.contains(token.engine_request_id.value);
-  };
-  const auto rest = completed_now.empty()
-                        ? tokens_.begin()
-                        : std::stable_partition(tokens_.begin(), tokens_.end(), is_final);
-  std::vector<Token> final_tokens(tokens_.begin(), rest);
-  tokens_.erase(tokens_.begin(), rest);
-  append(final_tokens);
-  append(completed_);
-  append(rejected_);
-  append(rebound_);
-  append(preempted_);
-  append(tokens_);
-  return events;
 }
 
 // ------------------------------------------------------------------------------------ admission
@@ -199,7 +168,7 @@ Scheduler::Admission Scheduler::admit_one(Tenancy& tenancy) {
   ++tenancy.running;
   const PromptRequest& request = sequence->request;
   if (request.rebound_from) {
-    rebound_.push_back({request.engine_request_id, *request.rebound_from, request.lease,
+    events_.add(Rebound{request.engine_request_id, *request.rebound_from, request.lease,
                         static_cast<std::uint32_t>(request.prompt.size()),
                         static_cast<std::uint32_t>(request.emitted.size())});
   }

@@ -81,6 +81,7 @@
 #include "ipc/control/messages_worker.hpp"
 #include "worker/kv/adopted_records.hpp"
 #include "worker/schedule/events.hpp"
+#include "worker/schedule/pending_events.hpp"
 #include "worker/schedule/prefill_limit.hpp"
 #include "worker/schedule/scheduler_types.hpp"
 #include "worker/schedule/sequence.hpp"
@@ -224,7 +225,7 @@ class Scheduler {
   void end_all(const Error& error);
 
   /// Returns all events since the last call, in the order of events.hpp.
-  std::vector<SchedulerEvent> take_events();
+  std::vector<SchedulerEvent> take_events() { return events_.take(); }
   std::vector<GrowthRequest> take_growth_requests();
   std::vector<KvChange> take_kv_changes() { return std::exchange(kv_changes_, {}); }
 
@@ -253,7 +254,8 @@ class Scheduler {
   bool id_in_use(const RequestId& engine_request_id) const;
   void end_waiting(Tenancy& tenancy, const Completed& how);
   void note_deadline(const PromptRequest& request);
-  void complete_waiting(const PromptRequest& request, Completed how);
+  void complete_waiting(const PromptRequest& request, Completed how,
+                        bool already_delivered = false);
   void reject(const PromptRequest& request, Error reason);
   void enqueue(PromptRequest request);
   struct Turn;
@@ -361,11 +363,7 @@ class Scheduler {
   PrefixCounters ended_prefixes_;        // of leases that ended
   std::vector<Starved> starved_;         // in the last plan
   std::vector<SwapTransfer> transfers_;  // not made yet, in order
-  std::vector<Completed> completed_;
-  std::vector<AdmissionRejected> rejected_;
-  std::vector<Rebound> rebound_;
-  std::vector<Preempted> preempted_;
-  std::vector<Token> tokens_;
+  PendingEvents events_;
   std::vector<KvChange> kv_changes_;
   std::vector<PrefixFilled> filled_;
   std::uint64_t publications_ = 1;  // grows when a published text is added or ends

@@ -113,13 +113,14 @@ void Scheduler::end_waiting(Tenancy& tenancy, const Completed& how) {
   tenancy.waiting.clear();
 }
 
-void Scheduler::complete_waiting(const PromptRequest& request, Completed how) {
+void Scheduler::complete_waiting(const PromptRequest& request, Completed how,
+                                 bool already_delivered) {
   if (note_fill_failed(request, how)) return;
   free_swapped(request, how);
   how.engine_request_id = request.engine_request_id;
   how.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
   how.cached_tokens = request.cached;
-  completed_.push_back(std::move(how));
+  if (!already_delivered) events_.add(std::move(how));
   tenancies_.note_change(request.tenant);
 }
 
@@ -131,10 +132,11 @@ void Scheduler::reject(const PromptRequest& request, Error reason) {
                             {.reason = CompletionReason::EngineError, .error = std::move(reason)});
   }
   if (note_fill_end(request, std::unexpected(reason))) return;
-  rejected_.push_back({.engine_request_id = request.engine_request_id,
-                       .reason = std::move(reason),
-                       .lease = request.lease,
-                       .emitted_tokens = static_cast<std::uint32_t>(request.emitted.size())});
+  events_.add(
+      AdmissionRejected{.engine_request_id = request.engine_request_id,
+                        .reason = std::move(reason),
+                        .lease = request.lease,
+                        .emitted_tokens = static_cast<std::uint32_t>(request.emitted.size())});
   tenancies_.note_change(request.tenant);
 }
 

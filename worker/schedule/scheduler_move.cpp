@@ -83,7 +83,7 @@ void Scheduler::finish_move(Move move, Duration since_call) {
   sequence.blocks = std::move(move.blocks);
   sequence.record = {};
   PromptRequest& request = sequence.request;
-  rebound_.push_back({.engine_request_id = request.engine_request_id,
+  events_.add(Rebound{.engine_request_id = request.engine_request_id,
                       .old_lease = old.lease,
                       .new_lease = fresh.lease,
                       .prompt_tokens = static_cast<std::uint32_t>(request.prompt.size()),

@@ -80,7 +80,7 @@ void Scheduler::preempt(Sequence& victim, Errc cause, bool to_swap) {
   PromptRequest request = request_to_wait(victim);
   const std::uint32_t swapped_blocks = to_swap ? swap_out(victim) : 0;
   if (!to_swap) free_blocks(victim, {});
-  preempted_.push_back({.engine_request_id = request.engine_request_id,
+  events_.add(Preempted{.engine_request_id = request.engine_request_id,
                         .cause = cause,
                         .freed_blocks = tenancy.available_blocks() - available,
                         .swapped_blocks = swapped_blocks,

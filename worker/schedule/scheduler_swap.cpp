@@ -90,8 +90,7 @@ void Scheduler::end_swapped(Sequence& sequence, const Completed& how, bool alrea
   std::deque<PromptRequest>& waiting = tenancy_of(sequence).waiting;
   const auto found = std::ranges::find(waiting, sequence.request.engine_request_id,
                                        &PromptRequest::engine_request_id);
-  complete_waiting(*found, how);
-  if (already_delivered) completed_.pop_back();
+  complete_waiting(*found, how, already_delivered);
   waiting.erase(found);
 }
 
