@@ -180,6 +180,12 @@ TEST_CASE("sequence record: a torn commit leaves the previous commit readable") 
   }
 }
 
+TEST_CASE("sequence record: without a whole commit a record is FileCorrupt") {
+  std::vector<std::byte> torn = three_commits().bytes();
+  for (const std::size_t slot : {0, 1}) torn[kSlotsOffset + slot * 64] ^= std::byte{1};
+  REQUIRE(read_record(torn, kContext).error().code == Errc::FileCorrupt);
+}
+
 TEST_CASE("sequence record: every changed byte is detected or harmless") {
   const Recorded recorded = three_commits();
   const std::vector<std::byte> whole = recorded.bytes();
