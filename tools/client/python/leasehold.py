@@ -109,24 +109,28 @@ class Lease:
 
 @dataclasses.dataclass(frozen=True)
 class RetryPolicy:
-    """Limits on retries: `max_attempts` in a row without a token."""
+    """Limits on retries: `max_attempts` in a row without a token. Progress makes the pause
+    `first_delay_s` again: `progress_tokens` tokens of a stream, or a token `progress_time_s` after
+    the worker accepted the request."""
 
     max_attempts: int = 8
     first_delay_s: float = 0.05
     max_delay_s: float = 2.0
+    progress_tokens: int = 16
+    progress_time_s: float = 5.0
 
-    def delay_s(self, failures):
-        """The pause after so many failures in a row."""
-        return min(self.first_delay_s * 2 ** min(failures, 20), self.max_delay_s)
+    def delay_s(self, setbacks):
+        """The pause after this number of errors in a row without progress."""
+        return min(self.first_delay_s * 2 ** min(setbacks, 20), self.max_delay_s)
 
 
 def broker_path():
-    """The broker's socket: $LEASEHOLD_BROKER, the user's own, or the machine's."""
+    """The broker's socket: $LEASEHOLD_BROKER, else $XDG_RUNTIME_DIR/leasehold/broker.sock, else
+    /run/leasehold/broker.sock."""
     if os.environ.get("LEASEHOLD_BROKER"):
         return os.environ["LEASEHOLD_BROKER"]
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    own = os.path.join(runtime, "leasehold", "broker.sock") if runtime else ""
-    return own if own and os.path.exists(own) else "/run/leasehold/broker.sock"
+    return f"{runtime or '/run'}/leasehold/broker.sock"
 
 
 def _request_id():
@@ -574,7 +578,7 @@ class Session:
     def _run(self, request):
         """Tokens over as many leases as the text needs."""
         self.result = None
-        text = _Text(request)
+        text = _Text(request, self._retry)
         while self.result is None:
             stage = "broker"
             try:
@@ -622,7 +626,10 @@ class Session:
                                     text.stream.prompt_tokens, tuple(text.leases), text.stream.unchecked)
             return
         scope = completed.get("scope") or "tenant"
-        raise Error(_CODE_OF_REASON.get(reason, reason),
+        code = _CODE_OF_REASON.get(reason, reason)
+        # TimedOut is retryable for a call; the deadline of a request that has passed is final.
+        text.is_final = text.is_final or code == "TimedOut"
+        raise Error(code,
                     f"the request ended with {reason} ({scope} scope) after {len(text.request['emitted'])} tokens"
                     + (f": {completed['detail']}" if completed.get("detail") else ""), scope)
 
@@ -639,22 +646,25 @@ class Session:
         text.resume = at_worker and text.request["resumable"] and error.code == "ConnectionLost"
         text.wants_fresh = decision == "fresh" and not (text.resume and self._holder.is_live())
         # The broker prepares memory or awaits a worker, for a bounded time, and says when to ask.
-        if not at_worker and error.retry_after_s > 0 and error.code in ("PoolExhausted", "NoModelLoaded"):
-            return time.sleep(error.retry_after_s)
-        at_once = error.code in _LEASE_ENDED and text.failures == 0
-        time.sleep(max(0.0 if at_once else self._retry.delay_s(text.failures), error.retry_after_s))
-        text.failures += 1
+        is_preparing = not at_worker and error.retry_after_s > 0 and error.code in ("PoolExhausted", "NoModelLoaded")
+        at_once = is_preparing or (error.code in _LEASE_ENDED and text.setbacks == 0)
+        time.sleep(max(0.0 if at_once else self._retry.delay_s(text.setbacks), error.retry_after_s))
+        text.note_failure(error)
 
 
 class _Text:
     """What a text has so far, over all its leases."""
 
-    def __init__(self, request):
+    def __init__(self, request, retry):
         self.request = request
+        self._retry = retry
         self.stream = None
         self.lease = None  # that a worker last accepted the text under
         self.leases = []
-        self.failures = 0  # in a row, since the last token
+        self.failures = 0  # in a row, without a token
+        self.setbacks = 0  # in a row, without progress
+        self._accepted_at_s = 0.0
+        self._tokens = 0  # since a worker last accepted the text
         self.token_refused = False  # since a worker last accepted the text
         self.wants_fresh = False
         self.resume = False
@@ -671,6 +681,21 @@ class _Text:
         self.lease = lease
         self.token_refused = False
         self.resume = False
+        self._accepted_at_s = time.monotonic()
+        self._tokens = 0
+
+    def note_failure(self, error):
+        """A refusal that says when to retry is not a failure: a session that obeys does not give up."""
+        if error.retry_after_s == 0:
+            self.failures += 1
+        self.setbacks += 1
+
+    def _note_token(self):
+        self.failures = 0
+        self._tokens += 1
+        accepted_for_s = time.monotonic() - self._accepted_at_s
+        if self._tokens >= self._retry.progress_tokens or accepted_for_s >= self._retry.progress_time_s:
+            self.setbacks = 0
 
     def take(self, message):
         """A token with the next position."""
@@ -684,7 +709,7 @@ class _Text:
                       tuple((_field(t, "token", int), _field(t, "logprob", (int, float)))
                             for t in message.get("top_logprobs") or ()))
         self.request["emitted"].append(token.id)
-        self.failures = 0
+        self._note_token()
         return token
 
     def cancel(self):

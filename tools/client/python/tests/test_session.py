@@ -233,6 +233,52 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(raised.exception.code, "OutOfBlocks")
         self.assertEqual(self.scene.submissions, FAST.max_attempts + 1)
 
+    def test_a_passed_deadline_is_not_retried(self):
+        def disturb(_submission, _request, send):
+            send_tokens(send, "r", 0, 2)
+            complete(send, "r", "DeadlineExceeded", scope="tenant")
+            return True
+
+        self.scene.disturb = disturb
+        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+            list(session.generate("x", request_id="r", deadline_s=1.0))
+        self.assertEqual(raised.exception.code, "TimedOut")
+        self.assertEqual(self.scene.submissions, 1)
+
+    def test_refusals_that_say_when_to_retry_do_not_count(self):
+        for code in ("PoolExhausted", "RebindRateLimited"):
+            refusals = FAST.max_attempts + 2
+            self.scene.refuse_acquire = [Refusal(code, retry_after_ms=1) for _ in range(refusals)]
+            self.deliver()
+
+    def test_a_lease_revoked_after_each_token_backs_off(self):
+        def disturb(submission, _request, send):
+            if submission <= 3:
+                send_tokens(send, "r", submission - 1, submission)
+                complete(send, "r", "Revoked", scope="tenant")
+            return submission <= 3
+
+        self.scene.disturb = disturb
+        with unittest.mock.patch.object(leasehold.time, "sleep") as sleep:
+            self.deliver()
+        self.assertEqual([call.args[0] for call in sleep.call_args_list], [0.0, 0.002, 0.004])
+
+    def test_progress_ends_the_back_off(self):
+        text = leasehold._Text({"emitted": []}, leasehold.RetryPolicy(progress_tokens=2))
+        text.note_failure(leasehold.Error("ConnectionLost", ""))
+        text.began_under(leasehold.Lease("1.1", "t", "a", "w1", "int8", 0.3, 64, 1))
+        for position, setbacks in ((0, 1), (1, 0)):
+            text.take({"position": position, "token": 1, "text": "x"})
+            self.assertEqual((text.failures, text.setbacks), (0, setbacks))
+
+    def test_the_broker_is_found_as_by_every_program(self):
+        own, machine = "/none/leasehold/broker.sock", "/run/leasehold/broker.sock"
+        for variables, path in (({"LEASEHOLD_BROKER": "/b", "XDG_RUNTIME_DIR": "/none"}, "/b"),
+                                ({"LEASEHOLD_BROKER": "", "XDG_RUNTIME_DIR": "/none"}, own),
+                                ({"XDG_RUNTIME_DIR": ""}, machine), ({}, machine)):
+            with unittest.mock.patch.dict(os.environ, variables, clear=True):
+                self.assertEqual(leasehold.broker_path(), path)
+
     def test_a_lease_whose_worker_died_before_its_first_use_is_replaced_once(self):
         self.scene.refuse_tokens = 1
         self.deliver()
