@@ -129,7 +129,9 @@ Result<std::vector<Json>> newest_audit_records(std::uint64_t limit,
                       for (const auto& record : page.records) records.push_back(exported(record));
                       return {};
                     }));
-  if (records.size() > limit) records.resize(limit);
+  // The broker may have appended records since.
+  if (records.size() > limit)
+    records.erase(records.begin(), records.end() - static_cast<std::ptrdiff_t>(limit));
   return records;
 }
 

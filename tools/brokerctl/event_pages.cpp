@@ -116,7 +116,7 @@ class EventReader {
     const auto [after, next, missed] = std::exchange(gap_, {});
     if (missed == 0) return;
     missed_ += missed;
-    if (output_ == Output::Table) {
+    if (output_ != Output::Json) {
       *dependencies_.out << fmt::format(
           "… {} events after {} are missing, because the broker keeps a bounded number; continuing "
           "at {}\n",

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "tools/cli/json_text.hpp"
 #include "tools/client/parse_message.hpp"
 
 namespace leasehold::brokerctl {
@@ -38,7 +39,7 @@ class StepReader {
 
   Result<void> read() {
     TRY(dependencies_.call(wire::StepWatch::kMethod, watch_.message.to_json()));
-    if (output_ == Output::Table) write(std::string(kTitles));
+    if (output_ != Output::Json) write(std::string(kTitles));
     do {
       const Json reply = TRY(dependencies_.call("step.list", Json::object()));
       for (const auto& view : TRY(client::parse_items<wire::StepView>(reply))) show(view);
@@ -57,9 +58,7 @@ class StepReader {
       return;
     }
     ++shown_;
-    write(output_ == Output::Json
-              ? view.to_json().dump(-1, ' ', false, Json::error_handler_t::replace)
-              : line_of(view));
+    write(output_ == Output::Json ? cli::json_text(view.to_json()) : line_of(view));
   }
 
   void write(const std::string& line) { *dependencies_.out << line << '\n'; }

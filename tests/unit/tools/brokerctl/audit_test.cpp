@@ -101,6 +101,21 @@ TEST_CASE("brokerctl audit: the newest records are a table") {
   CHECK(broker.out.str().contains("GENERATED"));
 }
 
+TEST_CASE("brokerctl audit: records appended during the read are the newest") {
+  AuditBroker broker;
+  wire::AuditPage start = broker.page(0, 0);
+  start.head_sequence = 3;
+  broker.replies["audit.list"] = {start.to_json(), broker.page(1, 5).to_json(),
+                                  broker.page(0, 0).to_json()};
+
+  const auto newest = newest_audit_records(2, broker.dependencies());
+
+  REQUIRE(newest);
+  REQUIRE(newest->size() == 2);
+  CHECK(newest->at(0).at("sequence") == 4);
+  CHECK(newest->at(1).at("sequence") == 5);
+}
+
 TEST_CASE(
     "brokerctl audit: pages that do not advance, and a broker without a journal, are errors") {
   AuditBroker broker;

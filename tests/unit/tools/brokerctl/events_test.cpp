@@ -143,6 +143,17 @@ TEST_CASE("brokerctl events: each gap between events is reported") {
   CHECK(broker.out.str().find("events after 4 are missing") == std::string::npos);
 }
 
+TEST_CASE("brokerctl watch: a wide table says in a sentence that events are missing") {
+  FakeBroker broker;
+  broker.waits_left = 1;
+  broker.replies["event.list"] = {event_page({event(1)}, 1), event_page({event(10)}, 10)};
+
+  REQUIRE(show_events(broker, {.follow = true}, Output::Wide));
+
+  CHECK(broker.out.str().contains("8 events after 1 are missing"));
+  CHECK_FALSE(broker.out.str().contains("{"));
+}
+
 TEST_CASE("brokerctl events: gaps between events that are not shown are reported once") {
   FakeBroker broker;
   broker.replies["event.list"] = {event_page({event(3), event(5), event(9)}, 9)};

@@ -65,7 +65,7 @@ TEST_CASE("brokerctl watch --steps: people get titles and one line per step with
   SteppingBroker broker;
   broker.replies["step.list"] = {step_items({step_view(4, 7)})};
 
-  REQUIRE(broker.watch({.limit = 1}, Output::Table));
+  REQUIRE(broker.watch({.limit = 1}, GENERATE(Output::Table, Output::Wide)));
 
   const auto shown = printed_lines(broker);
   REQUIRE(shown.size() == 2);
