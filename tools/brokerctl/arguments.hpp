@@ -120,7 +120,7 @@ struct UsageWithOutput : Usage {
 };
 
 /// `arguments` excludes the program's name. A verb that changes state gets a new request id unless
-/// `--request-id` gives one.
+/// `--request-id` gives one; verbs of `keys` always get a new one.
 std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::string> arguments);
 
 }  // namespace leasehold::brokerctl

@@ -44,7 +44,7 @@ bool needs_no_broker(const brokerctl::Verb& verb) {
          std::holds_alternative<brokerctl::MakeText>(verb);
 }
 
-/// Of the terminal that stdout is.
+/// Size of the terminal on stdout; empty if it is not one.
 std::function<cli::ScreenSize()> terminal() {
   if (!cli::screen_size(STDOUT_FILENO)) return {};
   return [] { return cli::screen_size(STDOUT_FILENO).value_or(cli::ScreenSize{}); };
@@ -97,6 +97,16 @@ int print_error(const Error& error, brokerctl::Output output) {
   return exit_code(error.code);
 }
 
+/// The broker goes on with what the wait was for; the error says in which state it is.
+int print_interrupted(const Error& error, brokerctl::Output output) {
+  if (output == brokerctl::Output::Json) {
+    std::cerr << cli::interrupted_json(error) + '\n';
+  } else {
+    std::cerr << std::string(kProgram) + ": " + printable(error.detail) + '\n';
+  }
+  return cli::kExitInterrupted;
+}
+
 int print_error(const brokerctl::UsageWithOutput& usage) {
   if (usage.exit_code == kExitOk || usage.output != brokerctl::Output::Json)
     return print_error(kProgram, static_cast<const Usage&>(usage));
@@ -113,7 +123,9 @@ int main(int argc, char** argv) {
   stop_on_signal();
   int code = kExitOk;
   if (const auto done = run_verb(*arguments, code); !done) {
-    return print_error(done.error(), arguments->output);
+    const bool is_interrupted = stop_requested != 0 && done.error().code == Errc::TimedOut;
+    return is_interrupted ? print_interrupted(done.error(), arguments->output)
+                          : print_error(done.error(), arguments->output);
   }
   return finish_program_with(
       code, [&](const Error& error) { return print_error(error, arguments->output); });

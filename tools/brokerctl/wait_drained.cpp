@@ -81,7 +81,8 @@ Result<std::vector<wire::LeaseView>> wait_until_drained(const std::vector<LeaseI
     if (left == 0) return views;
     TRY(check_none_overdue(views, drain_end, drain.timeout_ms, dependencies.clock->now()));
     if (!dependencies.wait(kDrainPollInterval)) {
-      return fail(Errc::TimedOut, fmt::format("interrupted; {} of {} leases are still draining",
+      return fail(Errc::TimedOut, fmt::format("interrupted; {} of {} leases are still draining; "
+                                              "see `brokerctl leases`",
                                               left, views.size()));
     }
   }
@@ -106,10 +107,11 @@ Result<void> check_none_cut_off(std::span<const wire::LeaseView> leases) {
   const auto unknown = std::ranges::find(leases, RevokeReason::None, &wire::LeaseView::reason);
   if (unknown == leases.end()) return {};
   const std::string lease = to_string(unknown->lease);
-  return fail(Errc::StaleGeneration,
-              fmt::format("lease {} ended and another uses its slot, so its end was not seen; see "
-                          "`brokerctl events --lease {}`",
-                          lease, lease));
+  return fail(
+      Errc::StaleGeneration,
+      fmt::format("lease {} ended between two polls and its slot is in use again; `brokerctl "
+                  "events --lease {}` shows how it ended",
+                  lease, lease));
 }
 
 Result<void> check_worker_drained(const std::string& worker, const Dependencies& dependencies) {

@@ -33,6 +33,19 @@ bool is_fenced(const wire::LeaseView& lease) {
   return lease.state == LeaseState::Fenced;
 }
 
+std::unexpected<Error> interrupted(const std::vector<wire::LeaseView>& leases) {
+  const auto open = std::ranges::find_if_not(leases, is_fenced);
+  if (open == leases.end()) {
+    return fail(Errc::TimedOut,
+                "interrupted; the leases are Fenced, but their memory is not reusable yet; see "
+                "`brokerctl leases`");
+  }
+  const std::string lease = to_string(open->lease);
+  return fail(Errc::TimedOut, fmt::format("interrupted; lease {} is {} and stays revoked; see "
+                                          "`brokerctl timeline {}`",
+                                          lease, name(open->state), lease));
+}
+
 /// Its memory is free again, or needs an operator.
 bool is_settled(const wire::LeaseView& lease) {
   return lease.clocks.reuse_ns >= 0 || lease.quarantined_extents > 0;
@@ -53,14 +66,13 @@ Result<std::vector<wire::LeaseView>> wait_until_fenced(const std::vector<LeaseId
       if (std::ranges::all_of(views, is_settled) || now >= *reuse_until) return views;
     } else if (now >= deadline) {
       const auto open = std::ranges::find_if_not(views, is_fenced);
-      return fail(Errc::TimedOut,
-                  fmt::format("lease {} is {}, not Fenced, after {} ms", to_string(open->lease),
-                              name(open->state), timeout / std::chrono::milliseconds(1)));
+      const std::string lease = to_string(open->lease);
+      return fail(
+          Errc::TimedOut,
+          fmt::format("lease {} is {}, not Fenced, after {} ms; see `brokerctl timeline {}`", lease,
+                      name(open->state), timeout / std::chrono::milliseconds(1), lease));
     }
-    if (!dependencies.wait(kFencePollInterval)) {
-      return fail(Errc::TimedOut,
-                  "interrupted while waiting for the fence; the leases stay revoked");
-    }
+    if (!dependencies.wait(kFencePollInterval)) return interrupted(views);
   }
 }
 

@@ -54,7 +54,9 @@ Result<wire::WorkerView> wait_until_replaced(std::size_t leases, const ReplaceWo
     }
     if (!dependencies.wait(kReplacePollInterval)) {
       return fail(Errc::TimedOut,
-                  fmt::format("interrupted; worker {} is still being replaced", message.worker));
+                  fmt::format("interrupted; worker {} is still being replaced; see `brokerctl "
+                              "workers`",
+                              message.worker));
     }
   }
 }

@@ -28,6 +28,12 @@ std::string explain_json(const Error& error) {
                     is_retryable(error.code));
 }
 
+std::string interrupted_json(const Error& error) {
+  return error_line(name(error.code), error.detail,
+                    "see the present state with `brokerctl leases` or `brokerctl workers`",
+                    kExitInterrupted, false);
+}
+
 std::string usage_json(std::string_view text) {
   return error_line(name(Errc::BadRequest), text, error_hint(Errc::BadRequest), kExitUsage, false);
 }

@@ -210,6 +210,24 @@ TEST_CASE("a drain of a worker that is killed is reported as such") {
   ann->finish();
 }
 
+TEST_CASE("an interrupted wait for a drain exits with 130, and the drain goes on") {
+  System system;
+  system.admit("ann");
+  const auto ann = system.start_streaming({.tenant = "ann", .max_tokens = 480}, 5);
+  Child drain =
+      system.start_brokerctl({"drain", "--worker", "w1", "--grace-ms", "3600000", "--wait"});
+  const auto drain_state = [&] { return system.view().workers().value().at(0).drain; };
+  REQUIRE(eventually([&] { return drain_state() == "draining"; }));
+  REQUIRE(ann->child().signal(SIGSTOP));  // its lease does not end
+
+  REQUIRE(drain.signal(SIGINT));
+
+  CHECK(exit_status_of(drain) == 130);
+  CHECK(drain_state() == "draining");
+  REQUIRE(ann->child().signal(SIGCONT));
+  CHECK(ann->finish() == 0);
+}
+
 TEST_CASE("a draining lease takes no new requests and is revoked at its deadline") {
   System system;
   system.admit("ann");

@@ -3,7 +3,7 @@
 /// what honest tenants see of it.
 ///
 /// Exit codes: 0 all checks passed, 1 one failed, 2 wrong usage, 3 only a limit of --check is
-/// exceeded, otherwise the code of the error (common/errc.hpp).
+/// exceeded, 130 interrupted, otherwise the code of the error (common/errc.hpp).
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <nlohmann/json.hpp>

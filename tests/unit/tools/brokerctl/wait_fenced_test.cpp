@@ -47,7 +47,8 @@ TEST_CASE("revoke --wait: a lease that is not fenced in time is named") {
 
   REQUIRE_FALSE(done);
   CHECK(done.error().code == Errc::TimedOut);
-  CHECK(done.error().detail.find("1.1 is Revoked") != std::string::npos);
+  CHECK(done.error().detail.contains("1.1 is Revoked"));
+  CHECK(done.error().detail.ends_with("see `brokerctl timeline 1.1`"));
 }
 
 TEST_CASE("revoke --wait: quarantined memory is an error after the table") {
@@ -75,12 +76,15 @@ TEST_CASE("revoke --wait: the wait for reusable memory is bounded") {
   CHECK(broker.waits.size() == 50);
 }
 
-TEST_CASE("revoke --wait: an interrupt reports that the leases stay revoked") {
+TEST_CASE("revoke --wait: an interrupt reports the state of the lease") {
   FakeBroker broker;
   broker.waits_left = 0;
-  broker.replies["lease.list"] = {items({lease_view(kRevokedLease, LeaseState::Revoked)})};
+  broker.replies["lease.list"] = {items({lease_view(kRevokedLease, LeaseState::Revoked)}),
+                                  items({lease_view(kRevokedLease, LeaseState::Fenced)})};
 
-  CHECK(revoke_and_wait(broker).error().detail.find("stay revoked") != std::string::npos);
+  CHECK(revoke_and_wait(broker).error().detail ==
+        "interrupted; lease 1.1 is Revoked and stays revoked; see `brokerctl timeline 1.1`");
+  CHECK(revoke_and_wait(broker).error().detail.starts_with("interrupted; the leases are Fenced"));
 }
 
 TEST_CASE("revoke --wait: a lease that the broker no longer lists is an error") {

@@ -16,6 +16,15 @@ TEST_CASE("explain: an error as JSON has code, detail, next step and exit code")
   CHECK_FALSE(line.at("error").at("next").get<std::string>().empty());
 }
 
+TEST_CASE("explain: an interrupted wait as JSON has exit code 130 and is not retryable") {
+  const auto line = nlohmann::json::parse(
+      cli::interrupted_json({Errc::TimedOut, "interrupted; 1 lease is left"}));
+
+  CHECK(line.at("error").at("detail") == "interrupted; 1 lease is left");
+  CHECK(line.at("error").at("exit_code") == 130);
+  CHECK(line.at("error").at("retryable") == false);
+}
+
 TEST_CASE("explain: wrong usage as JSON is one line with exit code 2") {
   const std::string text = cli::usage_json("no such verb\nVerbs: a, b");
 
