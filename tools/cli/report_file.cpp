@@ -18,6 +18,9 @@ Result<void> ReportFile::write(std::string_view text) const {
   // EINVAL: a pipe or a terminal cannot be truncated.
   if (::ftruncate(fd_.get(), 0) != 0 && errno != EINVAL)
     return fail_file("emptying " + path_, errno);
+  // ESPIPE: a pipe or a terminal has no position.
+  if (::lseek(fd_.get(), 0, SEEK_SET) != 0 && errno != ESPIPE)
+    return fail_file("rewinding " + path_, errno);
   while (!text.empty()) {
     const ssize_t put = ::write(fd_.get(), text.data(), text.size());
     if (put < 0 && errno == EINTR) continue;

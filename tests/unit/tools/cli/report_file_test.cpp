@@ -29,6 +29,15 @@ TEST_CASE("report file: the old contents stay until the first write") {
   CHECK(text_of(path) == "short");
 }
 
+TEST_CASE("report file: each write replaces the contents") {
+  const auto folder = TemporaryDirectory::create("report").value();
+  const auto report = ReportFile::open(folder.path() / "report");
+  REQUIRE(report);
+  CHECK(report->write("a long report"));
+  CHECK(report->write("short"));
+  CHECK(text_of(folder.path() / "report") == "short");
+}
+
 TEST_CASE("report file: a path that cannot be opened fails at once") {
   const auto folder = TemporaryDirectory::create("report").value();
   CHECK(ReportFile::open(folder.path() / "none/report").error().code == Errc::FileNotFound);
