@@ -48,7 +48,7 @@ void write_picture(const TopSample& now, const TopSample* before, Output output,
 
 Result<void> show_top(const ShowTop& top, Output output, const Dependencies& dependencies) {
   const Duration interval = std::chrono::milliseconds(top.interval_ms);
-  const bool is_live = !top.once && dependencies.screen_size;
+  const bool is_live = !top.once && output != Output::Json && dependencies.screen_size;
   TopSample before = TRY(take_sample(dependencies));
   if (is_live) write_picture(before, nullptr, output, dependencies);
   bool goes_on = dependencies.wait(interval);

@@ -5,8 +5,8 @@
 
 namespace leasehold::brokerctl {
 
-/// On a terminal, draws until the user ends it. Otherwise, or with `once`, writes one picture: of
-/// two samples, one interval apart. Errors: those of the calls; MalformedMessage.
+/// On a terminal, draws until the user ends it. With Json, with `once`, or without a terminal: one
+/// picture, of two samples, one interval apart. Errors: those of the calls; MalformedMessage.
 Result<void> show_top(const ShowTop& top, Output output, const Dependencies& dependencies);
 
 }  // namespace leasehold::brokerctl

@@ -108,6 +108,11 @@ TEST_CASE("brokerctl top: a terminal gets frames of its size until the user ends
 
   const std::string frame = "\x1b[Hbroker    \x1b[K\r\nmemory    \x1b[K\x1b[J";
   CHECK(broker.out.str() == frame + frame + frame + frame);
+
+  broker.out.str("");
+  broker.waits_left = 3;
+  REQUIRE(run({.output = Output::Json, .verb = ShowTop{}}, on_terminal));
+  CHECK(wire::Json::parse(broker.out.str()).contains("tenants"));  // one document
 }
 
 TEST_CASE("brokerctl --watch: lists repeat until interrupted; JSON is one line for each") {
