@@ -60,7 +60,8 @@ struct Retrying {
   int attempt = 0;  ///< 1 is the first retry.
 };
 
-/// The connection to the broker broke. The stream continues until the worker ends it.
+/// The connection to the broker broke. The stream continues; the session reconnects until the
+/// lease's deadline.
 struct BrokerDisconnected {
   Error error;
 };

@@ -119,9 +119,10 @@ struct AsText {
   void operator()(const Interrupted&) const {}
   void operator()(const Rebound& event) const {
     const bool was_moved = event.mode != wire::RebindMode::Reprefill;
-    remark(fmt::format("lease {} {} after {} tokens; continuing under lease {} ({}, {} ms)",
-                       to_string(event.old_lease), was_moved ? "was replaced" : "was revoked",
-                       event.delivered_tokens, to_string(event.new_lease), wire::name(event.mode),
+    remark(fmt::format("lease {} {} after {} token{}; continuing under lease {} ({}, {} ms)",
+                       to_string(event.old_lease), was_moved ? "was replaced" : "ended",
+                       event.delivered_tokens, event.delivered_tokens == 1 ? "" : "s",
+                       to_string(event.new_lease), wire::name(event.mode),
                        event.took / std::chrono::milliseconds(1)));
     if (event.other_arithmetic.empty()) return;
     remark(fmt::format("the text is computed again in {}; its tokens may differ from here on",
@@ -136,8 +137,10 @@ struct AsText {
                        event.error.scope == FailureScope::Engine ? ", engine scope" : "", when));
   }
   void operator()(const BrokerDisconnected& event) const {
-    remark(fmt::format("{} (BrokerLost); the stream continues until the lease expires",
-                       event.error.detail));
+    remark(
+        fmt::format("{} (BrokerLost); the stream continues, and the lease is claimed again when "
+                    "a broker answers before its deadline",
+                    event.error.detail));
   }
   void operator()(const Ended& event) const {
     write(event.text);

@@ -6,7 +6,7 @@
 
 A line "$ COMMAND" is a command, "> …" continues it, and the lines up to the next command are its
 output. Words with a digit are equal to each other, since ids, times and sizes differ between runs,
-and so is white space. A command that is run for its effect and shows nothing is compared, too. A
+and so are the singular and the plural behind one, and white space. A command that is run for its effect and shows nothing is compared, too. A
 command must succeed, unless its output ends with the line "[exit code N]".
 """
 
@@ -64,7 +64,8 @@ def steps(lines):
 
 
 def masked(lines):
-    return [" ".join(re.sub(r"\S*\d\S*", "#", line).split()) for line in lines if line.strip()]
+    numbers = [" ".join(re.sub(r"\S*\d\S*", "#", line).split()) for line in lines if line.strip()]
+    return [re.sub(r"# ([a-z]+)s\b", r"# \1", line) for line in numbers]
 
 
 def main(path, record):

@@ -49,7 +49,7 @@ TEST_CASE("tenant printer: a text that continues in another arithmetic is announ
   std::ostringstream out, notes;
   print_text(rebound, {out}, notes);
   CHECK(notes.str() ==
-        "leasehold-tenant: lease 1.1 was revoked after 5 tokens; continuing under lease 1.2 "
+        "leasehold-tenant: lease 1.1 ended after 5 tokens; continuing under lease 1.2 "
         "(reprefill, 0 ms)\n"
         "leasehold-tenant: the text is computed again in int8; its tokens may differ from here "
         "on\n");
