@@ -143,8 +143,8 @@ std::vector<HeldLease> held_leases(const Case& all, const TenantInstance& tenant
   return held;
 }
 
-demo::Check notified_once(const Case& all) {
-  Finding finding("every live holder was notified exactly once of each revoked lease",
+demo::Check notified_of_own_end(const Case& all) {
+  Finding finding("no holder got two reports of one lease; one whose request was cut got one",
                   "leases held");
   for (const TenantInstance& tenant : all.history.tenants) {
     std::optional<LeaseId> replaced;
@@ -300,7 +300,7 @@ demo::Check same_swapped_texts(const Case& all) {
 }  // namespace
 
 void judge_holders(const Case& all, std::vector<demo::Check>& checks) {
-  checks.push_back(notified_once(all));
+  checks.push_back(notified_of_own_end(all));
   checks.push_back(sent_once(all));
   checks.push_back(ended_once(all));
   checks.push_back(same_texts(all));

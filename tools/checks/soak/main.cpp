@@ -121,7 +121,9 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--model", settings.model_path, "GGUF model")->required();
   app.add_option("--seed", settings.seed, "Seed of the actions, their targets and their times")
       ->capture_default_str();
-  app.add_option("--kills", settings.kills, "Stop after this many SIGKILLs")
+  app.add_option(
+         "--kills", settings.kills,
+         "Stop after this many SIGKILLs; a run that --max-minutes ends earlier passes as well")
       ->check(CLI::Range(1u, 1'000'000u))
       ->capture_default_str();
   app.add_option("--max-minutes", settings.max_minutes, "Stop after this many minutes")

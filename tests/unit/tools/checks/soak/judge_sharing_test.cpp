@@ -114,7 +114,7 @@ TEST_CASE("soak judge: finds a text end that was reported twice, or of no text, 
 }
 
 TEST_CASE("soak judge: only a report of shared scope may name another lease than the holder's") {
-  check_finds(good(), "notified exactly once", [](History& history) {
+  check_finds(good(), "no holder got two reports", [](History& history) {
     ann(history).push_back(reported(39, "completed"));
     ann(history)[5] = reported(38, "revoked", kScavengers, "tenant");
   });
