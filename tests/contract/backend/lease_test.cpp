@@ -59,19 +59,39 @@ class SmallStep {
   }
 
   using Launch = std::function<LaunchStatus(Backend&, const GateSet&)>;
-  std::map<LaunchSite, Launch> every_launch() {
-    std::map<LaunchSite, Launch> all;
+  using Launches = std::map<LaunchSite, Launch>;
+  Launches every_launch() {
+    Launches all;
+    add_memory_launches(all);
+    add_layer_launches(all);
+    add_expert_launches(all);
+    return all;
+  }
+
+  std::vector<float> rows_out(std::uint32_t sequence) const {
+    std::vector<float> mine;
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      if (rows[r].sequence == sequence)
+        mine.insert(mine.end(), out.begin() + static_cast<std::ptrdiff_t>(r * kWidth),
+                    out.begin() + static_cast<std::ptrdiff_t>((r + 1) * kWidth));
+    return mine;
+  }
+
+ private:
+  void add_memory_launches(Launches& all) {
     all[LaunchSite::AttentionScores] = [this](Backend& b, const GateSet& g) {
       return attention(b, g);
     };
     all[LaunchSite::KvAppend] = [this](Backend& b, const GateSet& g) { return append(b, g); };
-    all[LaunchSite::FfnUp] = [this](Backend& b, const GateSet& g) { return matmul(b, g); };
     all[LaunchSite::WeightLoad] = [this](Backend& b, const GateSet& g) {
       return copy(b, g, LaunchSite::WeightLoad);
     };
     all[LaunchSite::Commit] = [this](Backend& b, const GateSet& g) {
       return copy(b, g, LaunchSite::Commit);
     };
+  }
+  void add_layer_launches(Launches& all) {
+    all[LaunchSite::FfnUp] = [this](Backend& b, const GateSet& g) { return matmul(b, g); };
     all[LaunchSite::Embedding] = [this](Backend& b, const GateSet& g) {
       return b.embedding(context(g), {weight.view(), tokens_.data(), out.data()});
     };
@@ -95,6 +115,8 @@ class SmallStep {
     all[LaunchSite::SwiGlu] = [this](Backend& b, const GateSet& g) {
       return b.swiglu(context(g), {.gate = out.data(), .up = x_.data(), .width = kWidth});
     };
+  }
+  void add_expert_launches(Launches& all) {
     all[LaunchSite::ExpertRouting] = [this](Backend& b, const GateSet& g) {
       return b.expert_routing(context(g), {.scores = x_.data(),
                                            .n_experts = 4,
@@ -120,19 +142,8 @@ class SmallStep {
                                          .n_terms = 1,
                                          .width = kWidth});
     };
-    return all;
   }
 
-  std::vector<float> rows_out(std::uint32_t sequence) const {
-    std::vector<float> mine;
-    for (std::size_t r = 0; r < rows.size(); ++r)
-      if (rows[r].sequence == sequence)
-        mine.insert(mine.end(), out.begin() + static_cast<std::ptrdiff_t>(r * kWidth),
-                    out.begin() + static_cast<std::ptrdiff_t>((r + 1) * kWidth));
-    return mine;
-  }
-
- private:
   SeededRandom random_;
   std::vector<std::uint32_t> lengths_{280, 300, 33};
 
