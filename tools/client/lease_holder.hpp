@@ -102,8 +102,8 @@ class LeaseHolder final : public SessionLease, public std::enable_shared_from_th
   std::optional<wire::LeaseAcquired> lease_;
   bool lease_is_live_ = false;       ///< No end is known, so the holder reconnects.
   std::optional<LeaseId> previous_;  ///< Replaced by lease_, and not released.
-  AcquireHandler on_replaced_;       ///< Of the replacement in flight.
-  int replacement_ = 0;              ///< Numbers them, to recognise a late reply.
+  AcquireHandler on_replaced_;       ///< Handler of the replacement in flight.
+  int replacement_ = 0;              ///< Id of the latest replacement; ignores late replies.
   int reconnect_attempts_ = 0;       ///< In a row.
   Timer renew_timer_;
   Timer reconnect_timer_;

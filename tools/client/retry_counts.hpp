@@ -7,9 +7,8 @@
 
 namespace leasehold::client {
 
-/// A token ends a row of failures, so that a session gives up only where none arrives. It takes
-/// progress to shorten the delay: a lease that is revoked after each token would otherwise be
-/// replaced without one. Threads: one.
+/// A token resets `failures`: a session gives up only when no token arrives. Only progress resets
+/// `setbacks`, so a lease revoked after every token still backs off. Threads: one.
 class RetryCounts {
  public:
   explicit RetryCounts(const RetryPolicy& policy) : policy_(policy) {}

@@ -152,11 +152,11 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   bool is_moving_ = false;  ///< Since the replacement was asked for.
   /// The lease ended, and the session continues once its replacement in flight is answered.
   bool awaits_replacement_ = false;
-  std::optional<LeaseId> leaving_;  ///< Its worker is being replaced.
+  std::optional<LeaseId> leaving_;  ///< The lease whose worker is being replaced.
   bool is_failing_over_ = false;    ///< `is_moving_`, to another worker.
   /// The stream ended in a failover: what to do if that fails.
   std::move_only_function<void()> on_failover_refused_;
-  wire::RebindMode rebind_mode_ = wire::RebindMode::Reprefill;  ///< Of the next submission.
+  wire::RebindMode rebind_mode_ = wire::RebindMode::Reprefill;  ///< Mode of the next submission.
   Timer replacement_timer_;
   Timer retry_timer_;
   Timer cancel_timer_;

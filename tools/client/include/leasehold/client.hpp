@@ -176,7 +176,8 @@ class [[gnu::visibility("default")]] Stream {
   /// Waits for the end, drops what was not read, and says how the text ended. May be repeated.
   /// Errors: LeaseRevoked and LeaseFenced without `rebind`; the broker's refusal of a lease
   /// (UnknownTenant, QuotaBlocks, PoolExhausted …); the worker's of the request (BadRequest,
-  /// PromptTooLong, QuotaTokens …); any error that passes, after nine in a row without a token.
+  /// PromptTooLong, QuotaTokens …); a temporary error, once nine have followed each other without a
+  /// token.
   Result<Completed> result();
 
   /// Ends the text; result() then has the reason "Cancelled", unless it ended before. Does not
@@ -196,8 +197,9 @@ class [[gnu::visibility("default")]] Stream {
 /// A tenant's connection to a broker, with at most one lease. Move-only.
 ///
 /// Ownership: the caller's; destroying it cancels its text and releases its lease, which takes at
-/// most two seconds without the broker. Threads: one at a time; several sessions of a process are
-/// independent. Do not use one after fork() in the child.
+/// most two seconds if the broker does not answer, and two more if the worker does not either.
+/// Threads: one at a time; several sessions of a process are independent. Do not use one after
+/// fork() in the child.
 class [[gnu::visibility("default")]] Session {
  public:
   /// Connects and checks that a broker listens; takes no lease yet. Errors: BadRequest for a name
@@ -218,7 +220,7 @@ class [[gnu::visibility("default")]] Session {
   std::optional<Lease> lease() const;
 
   /// Begins a text under the lease that is held, otherwise under a new one, and returns at once.
-  /// The lease stays for the next text. Errors: BadRequest for a request that is none, or while
+  /// The lease stays for the next text. Errors: BadRequest for an invalid request, or while
   /// another text of this session runs; all others come from Stream::result().
   Result<Stream> generate(Request request);
 
