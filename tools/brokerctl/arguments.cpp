@@ -155,7 +155,7 @@ void add_revoke_and_drain(CommandLine& line) {
   add_request_id(revoke, values);
 
   auto* drain =
-      add_verb(line, "drain", "Accept no new requests or leases, finish the accepted ones");
+      add_verb(line, "drain", "Admit nothing new; revoke what still runs after --grace-ms");
   add_lease_or_tenant(drain, values);
   add_name(drain, "--worker", values.worker,
            "All leases of tenants on this worker; a new process of its name serves again")
@@ -187,18 +187,19 @@ void add_events(CommandLine& line) {
       ->add_option("lease", values.lease, "Lease, e.g. 17.4")
       ->required();
   values.events.add_events(*add_verb(line, "events", "Past events, oldest first"));
-  values.events.add_watch(*add_verb(line, "watch", "New events until interrupted"));
+  values.events.add_watch(
+      *add_verb(line, "watch", "Same as `events --follow`, from now on; --steps: engine steps"));
 }
 
 void add_top(CommandLine& line) {
   ShowTop& top = line.values.top;
   auto* verb = add_verb(line, "top",
-                        "Tenants with tokens per second, memory, workers and revoked leases, live; "
-                        "q ends it");
-  verb->add_option("--interval-ms", top.interval_ms, "Time between two pictures")
+                        "Show tenants with tokens per second, memory, workers and revoked leases, "
+                        "live; press q to quit");
+  verb->add_option("--interval-ms", top.interval_ms, "Time between two updates")
       ->check(CLI::Range(100, 3'600'000))
       ->capture_default_str();
-  verb->add_flag("--once", top.once, "Print one picture, of one interval, and end");
+  verb->add_flag("--once", top.once, "Print one update and exit");
 }
 
 void add_common(CommandLine& line) {
@@ -257,7 +258,7 @@ Result<Message> set_target(const OptionValues& values, Message message) {
   if (!message.lease && !message.tenant) {
     constexpr bool kDrains = std::is_same_v<Message, wire::LeaseDrain>;
     return fail(Errc::BadRequest,
-                fmt::format("nothing is named; name a lease, or leases with --tenant or {}",
+                fmt::format("no lease or tenant given; name a lease, or use --tenant or {}",
                             kDrains ? "--worker" : "--part"));
   }
   return message;
@@ -281,7 +282,7 @@ Result<wire::LeaseDrain> parse_drain(const OptionValues& values) {
 
 Result<wire::LeaseUndrain> parse_undrain(const OptionValues& values) {
   if (values.tenant.empty() && values.worker.empty())
-    return fail(Errc::BadRequest, "nothing is named; name --tenant or --worker");
+    return fail(Errc::BadRequest, "no tenant or worker given; use --tenant or --worker");
   wire::LeaseUndrain undrain{.tenant = TRY(parse_optional<TenantId>(values.tenant))};
   if (!values.worker.empty()) undrain.worker = values.worker;
   undrain.request_id = TRY(request_id(values));
@@ -380,7 +381,7 @@ std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::s
     return std::unexpected(UsageWithOutput{{.text = std::move(verb).error().detail}, output});
   if (line.values.watch && !is_list(*verb)) {
     return std::unexpected(
-        UsageWithOutput{{.text = "--watch repeats lists and status only"}, output});
+        UsageWithOutput{{.text = "--watch works with lists and status only; remove it"}, output});
   }
   Arguments parsed{.output = output_of(line.values.output), .verb = *std::move(verb)};
   if (line.values.watch) parsed.watch_ms = line.values.watch_interval_ms;

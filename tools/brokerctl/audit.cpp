@@ -1,7 +1,6 @@
 #include "tools/brokerctl/audit.hpp"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -47,7 +46,7 @@ audit::Link removed_of(const wire::AuditPage& page) {
   return {.sequence = page.removed_sequence, .hash = page.removed_hash};
 }
 
-/// A content that is not JSON was changed; it is shown as text.
+/// Content that is not a JSON object was altered; it is shown as text.
 Json exported(const wire::AuditRecordView& record) {
   Json object = Json::parse(record.content, nullptr, false);
   if (!object.is_object())
@@ -73,15 +72,6 @@ std::string text_member(const Json& record, const char* name) {
 std::string number_member(const Json& record, const char* name) {
   const auto number = member<std::int64_t>(record, name, -1);
   return number < 0 ? "-" : fmt::format("{}", number);
-}
-
-std::string utc_text(std::int64_t unix_ms) {
-  const time_t seconds = unix_ms / 1000;
-  tm fields{};
-  if (::gmtime_r(&seconds, &fields) == nullptr) return "-";
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", fields.tm_year + 1900,
-                     fields.tm_mon + 1, fields.tm_mday, fields.tm_hour, fields.tm_min,
-                     fields.tm_sec);
 }
 
 }  // namespace
@@ -157,7 +147,7 @@ cli::Table audit_table(const AuditVerdict& verdict) {
     table.rows.push_back({fmt::format("{}", finding.sequence), finding.problem, finding.next});
   if (verdict.findings > verdict.listed.size()) {
     table.rows.push_back({"…", fmt::format("{} more", verdict.findings - verdict.listed.size()),
-                          "mend the first ones"});
+                          "fix the listed ones, then run `brokerctl audit verify` again"});
   }
   return table;
 }
@@ -176,7 +166,8 @@ cli::Table audit_table(const std::vector<Json>& records) {
                                {"GENERATED", true}}};
   for (const Json& record : records) {
     table.rows.push_back(
-        {number_member(record, "sequence"), utc_text(member<std::int64_t>(record, "at_unix_ms", 0)),
+        {number_member(record, "sequence"),
+         cli::utc_text(member<std::int64_t>(record, "at_unix_ms", 0) / 1000),
          text_member(record, "record"), text_member(record, "tenant"), text_member(record, "lease"),
          text_member(record, "worker"), text_member(record, "reason"),
          text_member(record, "request"), number_member(record, "prompt_tokens"),

@@ -1,5 +1,5 @@
-/// Reads the audit chain from a broker: checks it, exports it, lists its end. The check is the
-/// caller's own, so it does not depend on what the broker believes.
+/// Reads the audit chain from a broker: checks it, exports it, lists its newest records. The hash
+/// chain is checked in this program; the broker is not trusted.
 #pragma once
 
 #include "ipc/control/audit_chain.hpp"
@@ -16,7 +16,7 @@ struct AuditVerdict {
   std::vector<audit::Finding> listed;  ///< The first ones.
 };
 
-/// Errors of all: those of the call; BadRequest from a broker without --state-dir;
+/// Errors of each function: those of the call; BadRequest from a broker without --state-dir;
 /// MalformedMessage.
 Result<AuditVerdict> verify_audit(const Dependencies& dependencies);
 

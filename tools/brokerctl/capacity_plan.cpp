@@ -47,8 +47,8 @@ std::string text_of(const CapacityPlan& plan, const PlanRequest& request) {
   row("KV block", plan.block_bytes, fmt::format("{} tokens", KvLayout::kBlockTokens));
   row("extent", plan.extent_bytes, fmt::format("{} blocks", plan.extent_bytes / plan.block_bytes));
   row("KV of a tenant", std::uint64_t{plan.extents_per_tenant} * plan.extent_bytes,
-      fmt::format("{} blocks for a request of {} tokens, in {} extents", plan.blocks_per_tenant,
-                  plan.context, plan.extents_per_tenant));
+      fmt::format("{} blocks for a request of {} tokens, in {} extent{}", plan.blocks_per_tenant,
+                  plan.context, plan.extents_per_tenant, plan.extents_per_tenant == 1 ? "" : "s"));
   row("KV of all", plan.capacity_bytes, fmt::format("{} tenants", request.tenants));
   row("a step", plan.step_bytes, "with the worker's default limits");
   row("needed", plan.needed_bytes(), "weights, KV of all, a step");

@@ -67,7 +67,7 @@ Finding kernel(const MachineFacts& facts) {
   finding.found +=
       fmt::format("; {}.{} is the oldest that is {}", works ? kTestedMajor : kLeastMajor,
                   works ? kTestedMinor : kLeastMinor, works ? "tested" : "possible (pidfd_open)");
-  finding.mend = "apt install linux-image-amd64 && reboot";
+  finding.next = "apt install linux-image-amd64 && reboot";
   return finding;
 }
 
@@ -83,7 +83,7 @@ Finding memlock(const MachineFacts& facts) {
       "; lease table and worker segment have {}, a worker started here "
       "does not lock them",
       cli::bytes_text(needed));
-  finding.mend = fmt::format("ulimit -l {}", (needed >> 10) + 1);
+  finding.next = fmt::format("ulimit -l {}", (needed >> 10) + 1);
   return finding;
 }
 
@@ -93,7 +93,7 @@ Finding huge_pages(const MachineFacts& facts) {
   finding.grade = Grade::Note;
   finding.found =
       fmt::format("{} reserved pages are free; leases do not use them", facts.reserved_huge_pages);
-  finding.mend = "sysctl vm.nr_hugepages=0";
+  finding.next = "sysctl vm.nr_hugepages=0";
   return finding;
 }
 
@@ -103,7 +103,7 @@ Finding memory_nodes(const MachineFacts& facts) {
     finding.grade = Grade::Note;
     finding.found = "a worker uses this machine as one node, because its nodes cannot be read: " +
                     facts.nodes.problem;
-    finding.mend = fmt::format("grep . {0}/online {0}/has_memory {0}/node*/cpulist", kNumaRoot);
+    finding.next = fmt::format("grep . {0}/online {0}/has_memory {0}/node*/cpulist", kNumaRoot);
     return finding;
   }
   if (facts.nodes.nodes.size() < 2) return finding;
@@ -127,7 +127,7 @@ Finding users(const MachineFacts& facts) {
   finding.grade = facts.is_installed ? Grade::Wrong : Grade::Note;
   finding.found = fmt::format("user {} does not exist", missing);
   if (!facts.is_installed) finding.found += "; the units are not installed either";
-  finding.mend =
+  finding.next =
       facts.is_installed ? "systemd-sysusers leasehold.conf" : "apt install ./leasehold_*.deb";
   return finding;
 }
@@ -138,14 +138,14 @@ Finding socket(const MachineFacts& facts) {
   finding.grade = Grade::Wrong;
   finding.found = facts.socket_error;
   const bool is_unit = facts.is_installed && facts.socket.starts_with("/run/leasehold/");
-  finding.mend = !is_unit              ? "leasehold-broker --socket " + facts.socket
+  finding.next = !is_unit              ? "leasehold-broker --socket " + facts.socket
                  : facts.socket_exists ? "systemctl restart leasehold-broker.socket "
                                          "leasehold-broker || journalctl -u leasehold-broker -n 20"
                                        : "systemctl start leasehold-broker.socket";
   return finding;
 }
 
-/// Why the owner of the directory cannot write there, and the command that mends it.
+/// Why the owner of the directory cannot write there, and a command that fixes it or shows more.
 std::optional<std::pair<std::string, std::string>> write_obstacle(
     const std::string& path, const MachineFacts::Directory& state) {
   if ((state.mode & 0700) != 0700) return {{"its owner cannot write there", "chmod 0700 " + path}};
@@ -169,26 +169,26 @@ Finding state_directory(const MachineFacts& facts) {
   if (!facts.state && !facts.is_installed) return finding;
   finding.grade = Grade::Wrong;
   if (!facts.state) {
-    finding.mend = fmt::format("install -d -m 0700 -o leasehold -g leasehold {}", facts.state_dir);
+    finding.next = fmt::format("install -d -m 0700 -o leasehold -g leasehold {}", facts.state_dir);
     return finding;
   }
   finding.found = fmt::format("{} has mode {:04o} and owner {}", facts.state_dir, facts.state->mode,
                               facts.state->owner);
   if ((facts.state->mode & 077) != 0) {
     finding.found += "; other users can reach the key of all tokens";
-    finding.mend = "chmod 0700 " + facts.state_dir;
+    finding.next = "chmod 0700 " + facts.state_dir;
   } else if (facts.is_installed && facts.state->owner != "leasehold") {
     finding.found += "; the broker cannot write there";
-    finding.mend = "chown -R leasehold:leasehold " + facts.state_dir;
+    finding.next = "chown -R leasehold:leasehold " + facts.state_dir;
   } else if (const auto obstacle = write_obstacle(facts.state_dir, *facts.state)) {
     finding.found += "; " + obstacle->first;
-    finding.mend = obstacle->second;
+    finding.next = obstacle->second;
   } else if (facts.state->free_bytes < kLogBytes) {
     finding.grade = Grade::Note;
     finding.found +=
         fmt::format("; {} are free, and the journal's log may grow to {}",
                     cli::bytes_text(facts.state->free_bytes), cli::bytes_text(kLogBytes));
-    finding.mend = fmt::format("df -h {}", facts.state_dir);
+    finding.next = fmt::format("df -h {}", facts.state_dir);
   } else {
     finding.grade = Grade::Ok;
   }
@@ -202,7 +202,7 @@ Finding card(const MachineFacts& facts) {
   if (facts.has_card_device) return finding;
   finding.grade = Grade::Wrong;
   finding.found = "the driver is loaded, but /dev/nvidiactl or /dev/nvidia0 does not exist";
-  finding.mend = "nvidia-modprobe -c 0 -u";
+  finding.next = "nvidia-modprobe -c 0 -u";
   return finding;
 }
 
@@ -214,15 +214,15 @@ std::vector<Finding> examine(const MachineFacts& facts) {
 }
 
 PrintText report(const std::vector<Finding>& findings) {
-  cli::Table table{.columns = {{"CHECK"}, {"RESULT"}, {"FOUND"}, {"TO MEND"}}};
+  cli::Table table{.columns = {{"CHECK"}, {"RESULT"}, {"FOUND"}, {"NEXT"}}};
   wire::Json items = wire::Json::array();
   for (const Finding& finding : findings) {
     table.rows.push_back({finding.check, std::string(name(finding.grade)), finding.found,
-                          cli::or_dash(finding.mend)});
+                          cli::or_dash(finding.next)});
     items.push_back({{"check", finding.check},
                      {"result", name(finding.grade)},
                      {"found", finding.found},
-                     {"mend", finding.mend}});
+                     {"next", finding.next}});
   }
   const bool is_wrong =
       std::ranges::any_of(findings, [](const Finding& it) { return it.grade == Grade::Wrong; });

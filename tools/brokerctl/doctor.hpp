@@ -1,5 +1,4 @@
-/// `brokerctl doctor`: what of a machine keeps Leasehold from running, and the command that mends
-/// it. Pure.
+/// `brokerctl doctor`: finds what prevents Leasehold from running on this machine. Pure.
 #pragma once
 
 #include <string>
@@ -17,7 +16,7 @@ struct Finding {
   std::string check;  ///< "kernel"
   Grade grade = Grade::Ok;
   std::string found;
-  std::string mend = {};  ///< A command; empty for Ok.
+  std::string next = {};  ///< A command that fixes it or shows more; empty for Ok.
 };
 
 /// One finding for each check, in a fixed order.

@@ -32,18 +32,19 @@ std::string completion(const std::string& shell, std::span<const Command> tree) 
 }  // namespace
 
 void LocalCommands::add(CLI::App& app) {
-  app.add_subcommand("explain", "What an error code means, and what to do next")
+  app.add_subcommand("explain", "Explain an error code and what to do next")
       ->group(kGroup)
       ->add_option("code", code_, "Name or exit code, such as LeaseRevoked or 28; default: all");
-  app.add_subcommand("completion", "Script that completes commands and options in a shell")
+  app.add_subcommand("completion",
+                     "Print the script that completes commands and options in a shell")
       ->group(kGroup)
       ->add_option("shell", shell_, "The shell")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  app.add_subcommand("man", "Manual page brokerctl(1)")->group(kGroup);
+  app.add_subcommand("man", "Print the manual page brokerctl(1)")->group(kGroup);
   app.add_subcommand("doctor",
-                     "What keeps this machine from serving, and the command that mends it; exit "
-                     "code 1 if anything is wrong")
+                     "Check kernel, limits, users, socket, state directory and card; exit code 1 "
+                     "if one is wrong")
       ->group(kGroup)
       ->add_option("--state-dir", state_dir_, "The broker's --state-dir")
       ->capture_default_str();
@@ -52,7 +53,8 @@ void LocalCommands::add(CLI::App& app) {
 
 void LocalCommands::add_plan(CLI::App& app) {
   CLI::App* plan =
-      app.add_subcommand("plan", "Whether a model and its tenants fit, and what to set")
+      app.add_subcommand("plan",
+                         "Check whether a model and its tenants fit, and print the settings")
           ->group(kGroup);
   plan->add_option("--model", plan_.model, "GGUF model file")->required();
   plan->add_option("--tenants", plan_.tenants, "Tenants that run one request each at a time")

@@ -15,10 +15,10 @@ struct MachineFacts {
   std::string kernel_release;             ///< "6.1.0-28-amd64"
   std::uint64_t memlock_bytes = 0;        ///< RLIMIT_MEMLOCK; the largest number means no limit.
   bool may_lock_more = false;             ///< Root.
-  std::uint64_t reserved_huge_pages = 0;  ///< HugePages_Free, which programs cannot use otherwise.
+  std::uint64_t reserved_huge_pages = 0;  ///< HugePages_Free; not usable as ordinary memory.
   NumaNodes nodes;                        ///< Of memory, with the cores of this process.
-  std::uint32_t worker_threads = 1;       ///< That a worker has unless an option sets them.
-  bool is_installed = false;              ///< systemd knows leasehold-broker.service.
+  std::uint32_t worker_threads = 1;       ///< Default number of worker threads.
+  bool is_installed = false;              ///< The unit file is in /lib or /etc/systemd/system.
   bool has_broker_user = false;           ///< leasehold
   bool has_worker_user = false;           ///< leasehold-worker
   bool has_monitor_user = false;          ///< leasehold-monitor
@@ -32,7 +32,8 @@ struct MachineFacts {
     std::uint64_t free_bytes = 0;  ///< For users other than root.
     bool has_free_files = true;    ///< The file system takes another file.
     bool is_read_only = false;     ///< The file system.
-    std::string foreign_file;      ///< The broker's, that its owner cannot write; empty: none seen.
+    std::string
+        foreign_file;  ///< First broker file that its owner cannot write; empty: none found.
   };
   std::optional<Directory> state;  ///< Nothing: the directory does not exist.
   bool has_card_driver = false;    ///< The kernel module of NVIDIA.

@@ -25,7 +25,8 @@ CLI::App* PrefixArguments::add_publish(CLI::App& noun) {
                           "Compute a text once for the prompts of all tenants that begin with it; "
                           "`brokerctl revoke LEASE` ends it");
   verb->group("Verbs");
-  verb->add_option("--file", file_, "UTF-8 text, as prompts begin; - reads standard input")
+  verb->add_option("--file", file_,
+                   "File with the UTF-8 text that prompts start with; - reads stdin")
       ->required();
   verb->add_option("--worker", worker_, "Worker whose tenants share the text")
       ->required()

@@ -22,9 +22,9 @@ struct Dependencies {
   std::ostream* out = nullptr;
   /// Shows how many leases of a wait have ended. Empty: nothing is shown.
   std::function<void(std::size_t ended, std::size_t all)> progress = {};
-  /// Gets the exit code of an answer whose news is bad. Empty: it is lost.
+  /// Called with the exit code of a negative answer (a failed check). Empty: the code is ignored.
   std::function<void(int)> set_exit_code = {};
-  /// Of the terminal that `out` is. Empty: it is none.
+  /// Size of the terminal behind `out`. Empty: `out` is not a terminal.
   std::function<cli::ScreenSize()> screen_size = {};
 };
 

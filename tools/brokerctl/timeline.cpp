@@ -36,7 +36,7 @@ bool live(const LeaseView& lease) {
 
 std::string stopped_early(const LeaseView& lease) {
   const auto early = lease.times.revoked_boottime_ns - lease.times.worker_stopped_boottime_ns;
-  return fmt::format("the worker stopped the lease {} before the flip, at its deadline",
+  return fmt::format("the worker stopped the lease {} before the revocation, at its deadline",
                      cli::nanoseconds_text(std::max<std::int64_t>(0, early)));
 }
 
@@ -53,9 +53,10 @@ TimelineStep step_of(const LeaseView& lease, std::string name, std::optional<Tim
 }
 
 std::string not_refused(const LeaseView& lease) {
-  if (was_stopped_early(lease)) return "no unit of it ran at the flip";
+  if (was_stopped_early(lease)) return "no unit of it ran at the revocation";
   if (lease.state == LeaseState::Fenced)
-    return "no unit polled it after the flip, or its worker ended before it reported the poll";
+    return "no unit polled it after the revocation, or its worker ended before it reported the "
+           "poll";
   return "no unit polled it yet, or its worker has not reported it";
 }
 
@@ -76,7 +77,7 @@ TimelineStep quiet(const LeaseView& lease) {
   return step_of(lease, "quiet", after_revoke(lease, lease.clocks.quiet_ns),
                  "the last unit that could use its memory ended",
                  lease.state == LeaseState::Revoked
-                     ? "a unit that ran at the flip has not ended"
+                     ? "a unit that ran at the revocation has not ended"
                      : fmt::format("not needed: the proof is {}", lease.proof));
 }
 
@@ -118,8 +119,8 @@ TimelineStep drained(const LeaseView& lease) {
                       : "no new work was admitted; it was due to end by this time"};
 }
 
-TimelineStep flip(const LeaseView& lease) {
-  return step_of(lease, "flip", time(lease.times.revoked_boottime_ns),
+TimelineStep revoked(const LeaseView& lease) {
+  return step_of(lease, "revoked", time(lease.times.revoked_boottime_ns),
                  fmt::format("reason={}", name(lease.reason)), kNotRevoked);
 }
 
@@ -130,7 +131,7 @@ const TimelineStep* find(const std::vector<TimelineStep>& steps, std::string_vie
   return nullptr;
 }
 
-/// Negative for a step before the flip.
+/// Negative for a step before the revocation.
 std::string signed_text(Duration duration) {
   const std::int64_t ns = duration.count();
   return ns < 0 ? "-" + cli::nanoseconds_text(-ns) : cli::nanoseconds_text(ns);
@@ -142,7 +143,7 @@ std::vector<TimelineStep> timeline_of(const LeaseView& lease) {
   std::vector<TimelineStep> steps{
       {.name = "granted", .at = time(lease.times.granted_boottime_ns), .note = ""}};
   if (lease.drain_deadline_boottime_ns != 0) steps.push_back(drained(lease));
-  for (const auto step : {flip, refused, error, quiet, fenced, reusable, rebound}) {
+  for (const auto step : {revoked, refused, error, quiet, fenced, reusable, rebound}) {
     // A published text has no holder: its readers get the error, and go on, under their own leases.
     if (is_shared(lease) && (step == error || step == rebound)) continue;
     steps.push_back(step(lease));
@@ -155,10 +156,12 @@ std::vector<TimelineStep> timeline_of(const LeaseView& lease) {
 }
 
 cli::Table timeline_table(const std::vector<TimelineStep>& steps) {
-  cli::Table table{
-      .columns = {
-          {"STEP"}, {"AT", true}, {"SINCE FLIP", true}, {"SINCE PREVIOUS", true}, {"NOTE"}}};
-  const TimelineStep* flipped = find(steps, "flip");
+  cli::Table table{.columns = {{"STEP"},
+                               {"AT BOOT (S)", true},
+                               {"SINCE REVOKED", true},
+                               {"SINCE PREVIOUS", true},
+                               {"NOTE"}}};
+  const TimelineStep* revocation = find(steps, "revoked");
   const TimelineStep* previous = nullptr;
   for (const TimelineStep& step : steps) {
     const std::string note = cli::or_dash(printable(step.note));
@@ -168,7 +171,7 @@ cli::Table timeline_table(const std::vector<TimelineStep>& steps) {
     }
     const double seconds = static_cast<double>(step.at->boottime_ns) / 1e9;
     table.rows.push_back({step.name, fmt::format("{:.6f}", seconds),
-                          flipped ? signed_text(*step.at - *flipped->at) : "-",
+                          revocation ? signed_text(*step.at - *revocation->at) : "-",
                           previous ? signed_text(*step.at - *previous->at) : "-", note});
     previous = &step;
   }
@@ -177,7 +180,7 @@ cli::Table timeline_table(const std::vector<TimelineStep>& steps) {
 
 wire::Json timeline_json(const LeaseView& lease, const std::vector<TimelineStep>& steps) {
   wire::Json list = wire::Json::array();
-  const TimelineStep* flipped = find(steps, "flip");
+  const TimelineStep* revocation = find(steps, "revoked");
   const TimelineStep* previous = nullptr;
   for (const TimelineStep& step : steps) {
     if (!step.at) {
@@ -186,7 +189,7 @@ wire::Json timeline_json(const LeaseView& lease, const std::vector<TimelineStep>
     }
     wire::Json entry{
         {"step", step.name}, {"at_boottime_ns", step.at->boottime_ns}, {"note", step.note}};
-    if (flipped) entry["since_flip_ns"] = (*step.at - *flipped->at).count();
+    if (revocation) entry["since_revoked_ns"] = (*step.at - *revocation->at).count();
     if (previous) entry["since_previous_ns"] = (*step.at - *previous->at).count();
     list.push_back(std::move(entry));
     previous = &step;

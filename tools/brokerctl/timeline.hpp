@@ -13,21 +13,21 @@
 namespace leasehold::brokerctl {
 
 struct TimelineStep {
-  std::string name;  ///< "granted", "flip", "refused", "error", "quiet", "fenced", …
+  std::string name;  ///< "granted", "revoked", "refused", "error", "quiet", "fenced", …
   std::optional<TimePoint> at;
   std::string note;  ///< What happened; without `at`, why the step did not happen or is unknown.
 };
 
-/// granted, flip, refused, error, quiet, fenced, reusable, rebound; without error and rebound for a
-/// published text; and "drain end" for a drained lease. Ordered by time; steps without one come
-/// last. Pure.
+/// granted, revoked, refused, error, quiet, fenced, reusable, rebound; without error and rebound
+/// for a published text; and "drain end" for a drained lease. Ordered by time; steps without one
+/// come last. Pure.
 std::vector<TimelineStep> timeline_of(const wire::LeaseView& lease);
 
-/// Columns: boot time, time since the flip, time since the previous step that has a time.
+/// Columns: boot time, time since the revocation, time since the previous step that has a time.
 cli::Table timeline_table(const std::vector<TimelineStep>& steps);
 
 /// {"lease", "scope", "tenant", "worker", "state", "steps": [{"step", "at_boottime_ns",
-/// "since_flip_ns", "since_previous_ns", "note"} or {"step", "missing"}]}
+/// "since_revoked_ns", "since_previous_ns", "note"} or {"step", "missing"}]}
 wire::Json timeline_json(const wire::LeaseView& lease, const std::vector<TimelineStep>& steps);
 
 }  // namespace leasehold::brokerctl

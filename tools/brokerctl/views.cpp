@@ -28,10 +28,10 @@ std::string state_text(const wire::LeaseView& lease) {
   return draining ? "Live, draining" : std::string(name(lease.state));
 }
 
-/// If the worker stopped the lease before the flip, the clocks that start at the flip do not exist.
+/// If the worker stopped the lease before the revocation, the clocks that start there do not exist.
 std::string clock_text(const wire::LeaseView& lease, std::int64_t clock_ns) {
-  const bool before_flip = clock_ns < 0 && lease.times.worker_stopped_boottime_ns != 0;
-  return before_flip ? "before flip" : nanoseconds_text(clock_ns);
+  const bool before_revocation = clock_ns < 0 && lease.times.worker_stopped_boottime_ns != 0;
+  return before_revocation ? "before revocation" : nanoseconds_text(clock_ns);
 }
 
 std::string summary_text(const wire::LatencySummary& summary) {
@@ -235,7 +235,8 @@ cli::Table extents_table(const std::vector<wire::ExtentView>& extents) {
 
 cli::Table quarantine_table(const std::vector<wire::QuarantineView>& quarantined) {
   cli::Table table{
-      .columns = {{"MEMORY"}, {"LEASE"}, {"WORKER"}, {"SINCE", true}, {"SIZE", true}, {"WHY"}}};
+      .columns = {
+          {"MEMORY"}, {"LEASE"}, {"WORKER"}, {"SINCE BOOT (S)", true}, {"SIZE", true}, {"WHY"}}};
   for (const wire::QuarantineView& view : quarantined) {
     const std::string memory = view.extent ? fmt::format("extent:{}", view.extent->value)
                                            : fmt::format("region:{}", view.region->value);
@@ -249,12 +250,11 @@ cli::Table quarantine_table(const std::vector<wire::QuarantineView>& quarantined
 
 cli::Table operator_actions_table(const std::vector<wire::OperatorActionView>& actions) {
   cli::Table table{
-      .columns = {
-          {"UNIX TIME", true}, {"UID", true}, {"ACTION"}, {"OBJECT"}, {"DONE"}, {"REASON"}}};
+      .columns = {{"TIME"}, {"UID", true}, {"ACTION"}, {"OBJECT"}, {"DONE"}, {"REASON"}}};
   for (const wire::OperatorActionView& view : actions) {
-    table.rows.push_back({fmt::format("{}", view.at_unix_s), number(view.uid),
-                          printable(view.action), printable(view.object),
-                          view.done ? "yes" : "refused", or_dash(printable(view.reason))});
+    table.rows.push_back({cli::utc_text(view.at_unix_s), number(view.uid), printable(view.action),
+                          printable(view.object), view.done ? "yes" : "refused",
+                          or_dash(printable(view.reason))});
   }
   return table;
 }

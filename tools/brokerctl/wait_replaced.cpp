@@ -43,7 +43,7 @@ Result<wire::WorkerView> wait_until_replaced(std::size_t leases, const ReplaceWo
   const TimePoint latest = dependencies.clock->now() + std::chrono::milliseconds(message.grace_ms) +
                            std::chrono::milliseconds(replace.timeout_ms);
   while (true) {
-    const wire::WorkerView view = TRY(find_replaced(message, dependencies));
+    wire::WorkerView view = TRY(find_replaced(message, dependencies));
     const std::size_t over = std::size_t{view.leases_moved} + view.leases_ended;
     if (dependencies.progress) dependencies.progress(std::min(over, leases), leases);
     if (view.drain == "replaced") return view;

@@ -20,7 +20,7 @@ struct ScreenSize {
   std::size_t columns = 80;
 };
 
-/// Of the terminal; nothing if the descriptor is none.
+/// Size of the terminal; nothing if the descriptor is not a terminal.
 std::optional<ScreenSize> screen_size(int fd);
 
 /// Moves to the top left corner and clears the screen.

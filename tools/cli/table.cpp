@@ -1,6 +1,7 @@
 #include "tools/cli/table.hpp"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -84,6 +85,15 @@ std::string nanoseconds_text(std::int64_t nanoseconds) {
   if (nanoseconds < 1'000'000) return fmt::format("{:.1f} µs", value / 1e3);
   if (nanoseconds < 1'000'000'000) return fmt::format("{:.1f} ms", value / 1e6);
   return fmt::format("{:.1f} s", value / 1e9);
+}
+
+std::string utc_text(std::int64_t unix_s) {
+  const time_t seconds = unix_s;
+  tm fields{};
+  if (::gmtime_r(&seconds, &fields) == nullptr) return "-";
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", fields.tm_year + 1900,
+                     fields.tm_mon + 1, fields.tm_mday, fields.tm_hour, fields.tm_min,
+                     fields.tm_sec);
 }
 
 std::string or_dash(std::string_view text) {

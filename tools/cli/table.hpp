@@ -31,6 +31,9 @@ std::string bytes_text(std::uint64_t bytes);
 /// "850 ns", "12.3 µs", "4.1 ms", "2.0 s"; "-" for a negative number, which means unknown.
 std::string nanoseconds_text(std::int64_t nanoseconds);
 
+/// "2026-11-24T18:30:00Z"; "-" for a time that has no date.
+std::string utc_text(std::int64_t unix_s);
+
 /// The text, or "-" when it is empty.
 std::string or_dash(std::string_view text);
 

@@ -115,7 +115,7 @@ def check_stream(browser):
 
 
 def check_timeline(browser, lease):
-    steps = {each["step"]: each.get("since_flip_ns", -1) for each in document("timeline", lease)["steps"]}
+    steps = {each["step"]: each.get("since_revoked_ns", -1) for each in document("timeline", lease)["steps"]}
     names = {"t_refuse": "refused", "t_error": "error", "t_quiet": "quiet", "t_reuse": "reusable"}
     drawn = browser.run("Object.fromEntries([...document.querySelectorAll('#timeline-chart [data-clock]')]"
                         ".map(e => [e.dataset.clock, Number(e.dataset.ns)]))")

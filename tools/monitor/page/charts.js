@@ -99,7 +99,7 @@ export function drawRates(container, times, series) {
     series.length === 0 ? "No tenant has computed a token." : `Now ${parts_text}.`, parts);
 }
 
-// The bars of a revocation begin at the flip, on an axis of powers of ten. `clocks`: [{name, ns, look}];
+// The bars of a revocation begin at the revocation, on an axis of powers of ten. `clocks`: [{name, ns, look}];
 // a clock of -1 ns is not known.
 export function drawClocks(container, title, clocks, fenced_ns) {
   const width = widthOf(container);
@@ -135,5 +135,5 @@ export function drawClocks(container, title, clocks, fenced_ns) {
     parts.push(svg("text", { x: x(fenced_ns), y: bottom + 32, "text-anchor": "middle" }, `fenced ${duration(fenced_ns)}`));
   }
   const says = clocks.map((each) => `${each.name} ${each.ns < 0 ? "not known" : duration(each.ns)}`).join(", ");
-  drawing(container, width, bottom + 38, title, `Since the flip, on a logarithmic axis: ${says}.`, parts);
+  drawing(container, width, bottom + 38, title, `Since the revocation, on a logarithmic axis: ${says}.`, parts);
 }

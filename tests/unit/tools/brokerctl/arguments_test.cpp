@@ -212,9 +212,9 @@ TEST_CASE("brokerctl arguments: without a target the error lists every way to na
   const auto says = [](const std::string& verb, const std::string& text) {
     CHECK_THAT(parse_arguments(std::vector{verb}).error().text, Catch::Contains(text));
   };
-  says("revoke", "name a lease, or leases with --tenant or --part");
-  says("drain", "name a lease, or leases with --tenant or --worker");
-  says("undrain", "name --tenant or --worker");
+  says("revoke", "name a lease, or use --tenant or --part");
+  says("drain", "name a lease, or use --tenant or --worker");
+  says("undrain", "use --tenant or --worker");
 }
 
 TEST_CASE("brokerctl arguments: help says what a verb shows and when a drain ends") {

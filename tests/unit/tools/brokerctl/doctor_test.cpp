@@ -45,7 +45,7 @@ struct Fault {
   const char* check;
   Grade grade;
   void (*make)(MachineFacts& facts);
-  const char* mend;
+  const char* next;
 };
 
 const Fault kFaults[]{
@@ -95,24 +95,25 @@ const Fault kFaults[]{
 
 }  // namespace
 
-TEST_CASE("doctor: a good machine has nothing to mend, and exit code 0") {
+TEST_CASE("doctor: a good machine has nothing to fix, and exit code 0") {
   const auto findings = examine(good_machine());
   for (const Finding& each : findings) {
     INFO(each.check << ": " << each.found);
     CHECK(each.grade == Grade::Ok);
-    CHECK(each.mend.empty());
+    CHECK(each.next.empty());
   }
   CHECK(report(findings).exit_code == 0);
 }
 
-TEST_CASE("doctor: each fault is found by its check alone, with the command that mends it") {
+TEST_CASE(
+    "doctor: each fault is found by its check alone, with a command that fixes it or shows more") {
   for (const Fault& fault : kFaults) {
     MachineFacts facts = good_machine();
     fault.make(facts);
     const Finding found = finding(facts, fault.check);
-    INFO(fault.check << ": " << found.found << ": " << found.mend);
+    INFO(fault.check << ": " << found.found << ": " << found.next);
     CHECK(found.grade == fault.grade);
-    CHECK(found.mend.starts_with(fault.mend));
+    CHECK(found.next.starts_with(fault.next));
     const auto all = examine(facts);
     CHECK(std::ranges::count(all, Grade::Ok, &Finding::grade) + 1 ==
           static_cast<std::ptrdiff_t>(all.size()));
@@ -140,7 +141,7 @@ TEST_CASE("doctor: without the package, missing users and state are accepted") {
   CHECK(finding(facts, "users").grade == Grade::Note);
   CHECK(finding(facts, "state directory").grade == Grade::Ok);
   facts.socket_error = "refused";
-  CHECK(finding(facts, "socket").mend == "leasehold-broker --socket /run/leasehold/broker.sock");
+  CHECK(finding(facts, "socket").next == "leasehold-broker --socket /run/leasehold/broker.sock");
 }
 
 TEST_CASE("doctor: the document has every check") {

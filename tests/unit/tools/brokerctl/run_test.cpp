@@ -283,7 +283,7 @@ TEST_CASE("brokerctl: status has a line of its own for swap, and leases show the
   CHECK(broker.out.str().contains("13 MiB"));
 }
 
-TEST_CASE("brokerctl: leases show a drain, and a worker that stopped before the flip") {
+TEST_CASE("brokerctl: leases show a drain, and a worker that stopped before the revocation") {
   FakeBroker broker;
   wire::LeaseView draining = lease_view({1, 1}, LeaseState::Live);
   draining.drain_deadline_boottime_ns = 5;
@@ -295,7 +295,7 @@ TEST_CASE("brokerctl: leases show a drain, and a worker that stopped before the 
   REQUIRE(run_verb(broker, ListLeases{}));
 
   CHECK(broker.out.str().find("Live, draining") != std::string::npos);
-  CHECK(broker.out.str().find("before flip") != std::string::npos);
+  CHECK(broker.out.str().find("before revocation") != std::string::npos);
 }
 
 TEST_CASE("brokerctl: actions show the user, the action and the refusals") {
@@ -312,7 +312,8 @@ TEST_CASE("brokerctl: actions show the user, the action and the refusals") {
   REQUIRE(run_verb(broker, ListOperatorActions{.limit = 2}));
 
   CHECK(broker.calls.at(0).second == wire::Json{{"limit", 2}});
-  for (const char* word : {"1700000000", "lease:1.1", "yes", "extent:5", "refused", "inspected"}) {
+  for (const char* word :
+       {"2023-11-14T22:13:20Z", "lease:1.1", "yes", "extent:5", "refused", "inspected"}) {
     CHECK(broker.out.str().find(word) != std::string::npos);
   }
 }

@@ -12,16 +12,16 @@ namespace {
 
 constexpr LeaseId kLease{1, 1};
 constexpr std::int64_t kGranted = 1'000'000'000;
-constexpr std::int64_t kFlipped = 2'000'000'000;
+constexpr std::int64_t kRevoked = 2'000'000'000;
 
 /// A revoked lease that has every time and clock.
 wire::LeaseView complete_lease() {
   auto lease = lease_view(kLease, LeaseState::Fenced);
   lease.clocks = {.refuse_ns = 1'000, .error_ns = 2'000, .quiet_ns = 3'000, .reuse_ns = 9'000};
   lease.times = {.granted_boottime_ns = kGranted,
-                 .revoked_boottime_ns = kFlipped,
-                 .fenced_boottime_ns = kFlipped + 4'000,
-                 .rebound_boottime_ns = kFlipped + 20'000};
+                 .revoked_boottime_ns = kRevoked,
+                 .fenced_boottime_ns = kRevoked + 4'000,
+                 .rebound_boottime_ns = kRevoked + 20'000};
   lease.replaced_by = LeaseId{2, 1};
   return lease;
 }
@@ -45,11 +45,11 @@ TEST_CASE("timeline: a complete revocation has all steps in order, with both del
   const auto document = wire::Json::parse(broker.out.str());
   std::vector<std::string> names;
   for (const auto& each : document.at("steps")) names.push_back(each.at("step"));
-  CHECK(names == std::vector<std::string>{"granted", "flip", "refused", "error", "quiet", "fenced",
-                                          "reusable", "rebound"});
+  CHECK(names == std::vector<std::string>{"granted", "revoked", "refused", "error", "quiet",
+                                          "fenced", "reusable", "rebound"});
   const auto& fenced = document.at("steps").at(5);
-  CHECK(fenced.at("at_boottime_ns") == kFlipped + 4'000);
-  CHECK(fenced.at("since_flip_ns") == 4'000);
+  CHECK(fenced.at("at_boottime_ns") == kRevoked + 4'000);
+  CHECK(fenced.at("since_revoked_ns") == 4'000);
   CHECK(fenced.at("since_previous_ns") == 1'000);
   CHECK(broker.calls.at(0).second == wire::Json{{"limit", 1}, {"after", 0}});
 }
@@ -57,7 +57,7 @@ TEST_CASE("timeline: a complete revocation has all steps in order, with both del
 TEST_CASE("timeline: steps are ordered by time, and those without one come last") {
   auto lease = complete_lease();
   lease.clocks = {.refuse_ns = 5'000, .error_ns = 8'000, .quiet_ns = 3'000, .reuse_ns = -1};
-  lease.drain_deadline_boottime_ns = kFlipped + 30'000;
+  lease.drain_deadline_boottime_ns = kRevoked + 30'000;
   FakeBroker broker;
   broker.replies["lease.list"] = {items({lease})};
 
@@ -69,8 +69,8 @@ TEST_CASE("timeline: steps are ordered by time, and those without one come last"
     names.push_back(each.at("step"));
     CHECK(each.value("since_previous_ns", 0) >= 0);
   }
-  CHECK(names == std::vector<std::string>{"granted", "flip", "quiet", "fenced", "refused", "error",
-                                          "rebound", "drain end", "reusable"});
+  CHECK(names == std::vector<std::string>{"granted", "revoked", "quiet", "fenced", "refused",
+                                          "error", "rebound", "drain end", "reusable"});
   CHECK(document.at("steps").at(4).at("since_previous_ns") == 1'000);
   CHECK(document.at("steps").back().contains("missing"));
 }
@@ -90,7 +90,7 @@ TEST_CASE("timeline: the table shows the deltas and the notes") {
 TEST_CASE("timeline: a step without a time says why") {
   auto lease = lease_view(kLease, LeaseState::Fenced);
   lease.proof = "ProcessExit";
-  lease.times = {.revoked_boottime_ns = kFlipped, .fenced_boottime_ns = kFlipped + 4'000};
+  lease.times = {.revoked_boottime_ns = kRevoked, .fenced_boottime_ns = kRevoked + 4'000};
   const auto steps = timeline_of(lease);
 
   CHECK(step(steps, "refused").note.find("no unit polled it") != std::string::npos);
@@ -125,29 +125,31 @@ TEST_CASE("timeline: quarantined memory is not reusable") {
 
 TEST_CASE("timeline: a draining lease shows its deadline") {
   auto lease = lease_view(kLease, LeaseState::Live);
-  lease.drain_deadline_boottime_ns = kFlipped;
+  lease.drain_deadline_boottime_ns = kRevoked;
   const auto steps = timeline_of(lease);
-  CHECK(step(steps, "drain end").at == TimePoint{kFlipped});
+  CHECK(step(steps, "drain end").at == TimePoint{kRevoked});
   CHECK(step(steps, "drain end").note.find("no new work") != std::string::npos);
 }
 
-TEST_CASE("timeline: a worker that stopped before the flip is reported with the time before it") {
+TEST_CASE(
+    "timeline: a worker that stopped before the revocation is reported with the time before it") {
   auto lease = complete_lease();
   lease.clocks.refuse_ns = lease.clocks.error_ns = -1;
-  lease.times.worker_stopped_boottime_ns = kFlipped - 2'800'000'000;
-  lease.times.granted_boottime_ns = kFlipped - 6'000'000'000;
+  lease.times.worker_stopped_boottime_ns = kRevoked - 2'800'000'000;
+  lease.times.granted_boottime_ns = kRevoked - 6'000'000'000;
   const auto steps = timeline_of(lease);
-  CHECK(step(steps, "error").note.find("stopped the lease 2.8 s before the flip") !=
+  CHECK(step(steps, "error").note.find("stopped the lease 2.8 s before the revocation") !=
         std::string::npos);
-  CHECK(step(steps, "refused").note.find("at the flip") != std::string::npos);
+  CHECK(step(steps, "refused").note.find("at the revocation") != std::string::npos);
 }
 
-TEST_CASE("timeline: a live lease has no flip, and a revoked one shows the unit it waits for") {
+TEST_CASE(
+    "timeline: a live lease has no revocation, and a revoked one shows the unit it waits for") {
   const auto live = timeline_of(lease_view(kLease, LeaseState::Live));
   for (const auto& each : live | std::views::drop(1)) CHECK(each.note == "not revoked yet");
 
   auto lease = lease_view(kLease, LeaseState::Revoked);
-  lease.times.revoked_boottime_ns = kFlipped;
+  lease.times.revoked_boottime_ns = kRevoked;
   CHECK(step(timeline_of(lease), "quiet").note.find("has not ended") != std::string::npos);
   CHECK(step(timeline_of(lease), "reusable").note == "not fenced yet");
 }

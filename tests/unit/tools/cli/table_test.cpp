@@ -1,6 +1,7 @@
 #include "tools/cli/table.hpp"
 
 #include <catch2/catch.hpp>
+#include <limits>
 
 using namespace leasehold::cli;
 
@@ -18,6 +19,12 @@ TEST_CASE("table: a micro sign is one column wide") {
   const Table table{.columns = {{"T", true}}, .rows = {{"1.0 µs"}, {"10.0 ms"}}};
 
   CHECK(render(table) == "      T\n 1.0 µs\n10.0 ms\n");
+}
+
+TEST_CASE("table: a time is a date in UTC") {
+  CHECK(utc_text(0) == "1970-01-01T00:00:00Z");
+  CHECK(utc_text(1'795'545'000) == "2026-11-24T18:30:00Z");
+  CHECK(utc_text(std::numeric_limits<std::int64_t>::max()) == "-");
 }
 
 TEST_CASE("table: bytes and times use a readable unit") {
