@@ -215,12 +215,16 @@ class HttpBench {
     std::vector<std::shared_ptr<LightStream>> streams(config_.streams);
     std::function<void(std::size_t)> begin = [&](std::size_t i) {
       auto opened = open_socket(seen, kStreamTokens, [&begin, i] { begin(i); });
-      if (opened) streams[i] = *std::move(opened);
-      if (!opened) seen.error = opened.error();
+      if (!opened) {
+        seen.error = opened.error();
+        return;
+      }
+      streams[i] = *std::move(opened);
     };
     for (std::size_t i = 0; i < streams.size(); ++i) begin(i);
     const auto rate = rate_of(seen);
-    for (const auto& stream : streams) stream->close();
+    for (const auto& stream : streams)
+      if (stream) stream->close();
     return rate;
   }
 
@@ -233,7 +237,8 @@ class HttpBench {
       stream->send(request);
     }
     const auto rate = rate_of(seen);
-    for (const auto& stream : streams) stream->close();
+    for (const auto& stream : streams)
+      if (stream) stream->close();
     return rate;
   }
 
