@@ -114,19 +114,6 @@ std::string_view name(FailureScope scope);
 std::optional<FailureScope> failure_scope_from_name(std::string_view text);
 
 /// The scope that a code has unless the error says otherwise.
-constexpr FailureScope failure_scope(Errc code) {
-  switch (code) {
-    case Errc::EngineLeaseFenced:
-    case Errc::MissingWeight:
-    case Errc::BrokerLost:
-    case Errc::EngineDecodeFailed:
-    case Errc::NoModelLoaded:
-    case Errc::WeightsLoading:
-    case Errc::DeviceFault:
-      return FailureScope::Engine;
-    default:
-      return FailureScope::Tenant;
-  }
-}
+FailureScope failure_scope(Errc code);
 
 }  // namespace leasehold

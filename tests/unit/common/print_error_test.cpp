@@ -32,11 +32,12 @@ void close_reader_of(int fd) {
 
 }  // namespace
 
-TEST_CASE("print_error: a refused connection suggests that the broker is not running") {
+TEST_CASE("print_error: a refused connection suggests to start the program that listens") {
   const auto line = format_error("brokerctl", {Errc::ConnectionRefused, "no listener at /x"});
 
   CHECK(line.starts_with("brokerctl: no listener at /x (ConnectionRefused); next: "));
-  CHECK(line.find("check that leasehold-broker runs") != std::string::npos);
+  CHECK(line.find("start the program that listens there (leasehold-broker or the worker)") !=
+        std::string::npos);
 }
 
 TEST_CASE("print_error: the next step for a published text is not that for a tenant's lease") {
