@@ -66,8 +66,8 @@ Result<BrokerState> BrokerReader::ask_state() const {
   state.workers = TRY(client::parse_items<wire::WorkerView>(workers));
   state.tenants = TRY(client::all_pages<wire::TenantView>(broker));
   // Throws for metrics of another shape.
-  TRY(confined([&]() -> Result<std::string> { return broker_metrics(state); },
-               Errc::MalformedMessage));
+  TRY(run_confined([&]() -> Result<std::string> { return broker_metrics(state); },
+                   Errc::MalformedMessage));
   return state;
 }
 
@@ -123,8 +123,9 @@ Result<Json> BrokerReader::ask_events() const {
   if (down_) return std::unexpected(*down_);
   Connection broker = TRY(Connection::open(socket_));
   const auto number = [](const Json& reply, const char* field) -> Result<std::uint64_t> {
-    return confined([&]() -> Result<std::uint64_t> { return reply.at(field).get<std::uint64_t>(); },
-                    Errc::MalformedMessage);
+    return run_confined(
+        [&]() -> Result<std::uint64_t> { return reply.at(field).get<std::uint64_t>(); },
+        Errc::MalformedMessage);
   };
   const Json first = TRY(broker("event.list", {{"limit", 0}}));
   const std::uint64_t newest = TRY(number(first, "newest"));

@@ -24,7 +24,7 @@ void Engine::draw_tokens(PlannedRows part, std::uint32_t index, const StepBatch&
     before = sequence.rules->mark();
     return {};
   };
-  if (part.n_proposed > 0 && !confined(mark)) part.n_proposed = 0;
+  if (part.n_proposed > 0 && !run_confined(mark)) part.n_proposed = 0;
   const std::uint32_t first = *batch.logit_index(index);
   bool goes_on = true;
   for (std::uint32_t row = 0; goes_on && row <= part.n_proposed; ++row) {
@@ -32,7 +32,7 @@ void Engine::draw_tokens(PlannedRows part, std::uint32_t index, const StepBatch&
     const auto draw_if_live = [&](const LaunchPermit& permit) {
       if (!permit.is_live(index)) return;
       const auto drawn =
-          confined([&] { return draw_row(part, drawn_[index].tokens, first + row); });
+          run_confined([&] { return draw_row(part, drawn_[index].tokens, first + row); });
       goes_on = drawn.value_or(false);
       // Behind the first row the step ends before the failure, and the next one meets it again.
       if (!drawn && row == 0) drawn_[index] = {.tokens = {}, .error = drawn.error()};

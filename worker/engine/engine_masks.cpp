@@ -93,7 +93,7 @@ Engine::PartErrors Engine::run_mask_turns(const StepPlan& plan, const GateSet& g
     bool is_over = true;  // also of a sequence that is not live
     const auto prepare = [&](const LaunchPermit& permit) {
       if (!permit.is_live(turn->sequence)) return;
-      const Result<void> prepared = confined([&] { return sequence.rules->prepare(slice); });
+      const Result<void> prepared = run_confined([&] { return sequence.rules->prepare(slice); });
       if (!prepared) errors.emplace(turn->sequence, prepared.error());
       is_over = !prepared || can_draw(sequence);
     };

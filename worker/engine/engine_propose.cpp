@@ -34,7 +34,7 @@ void Engine::propose_gated(StepPlan& plan) {
 }
 
 void Engine::propose_for(const StepPlan& plan, const GateSet* gates) {
-  const auto made = confined([&]() -> Result<void> {
+  const auto made = run_confined([&]() -> Result<void> {
     proposer_->propose(plan.parts, config_.limits.speculate, gates);
     return {};
   });

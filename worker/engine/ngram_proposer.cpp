@@ -56,7 +56,7 @@ void NgramProposer::propose(std::span<const PlannedRows> parts, std::uint32_t mo
     Sequence& sequence = *part.sequence;
     Text& text = texts_[sequence.stop_slot];
     text.admission = sequence.admission;
-    const auto proposed = confined([&]() -> Result<void> {
+    const auto proposed = run_confined([&]() -> Result<void> {
       text.index.propose(sequence.tokens, most, sequence.proposals);
       return {};
     });

@@ -35,14 +35,14 @@ using ParsedRequest = std::expected<ApiRequest, ApiError>;
 /// What reading a body throws refuses that body: on the pool it would end the worker.
 ParsedRequest parse_confined(Api api, const std::string& body, const ApiModel& model) {
   auto parsed =
-      confined([&]() -> Result<ParsedRequest> { return parse_api_request(api, body, model); },
-               Errc::BadRequest);
+      run_confined([&]() -> Result<ParsedRequest> { return parse_api_request(api, body, model); },
+                   Errc::BadRequest);
   return parsed ? *std::move(parsed) : std::unexpected(ApiError{parsed.error()});
 }
 
 /// As parse_confined.
 Answer answer_confined(const std::function<Answer()>& work) {
-  auto answer = confined([&]() -> Result<Answer> { return work(); }, Errc::BadRequest);
+  auto answer = run_confined([&]() -> Result<Answer> { return work(); }, Errc::BadRequest);
   return answer ? *std::move(answer) : error_answer({answer.error()});
 }
 

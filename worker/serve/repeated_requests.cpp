@@ -77,7 +77,7 @@ Result<BodyDigest> RequestPipeline::body_of(const UnparsedRequest& unparsed) {
 
 /// On the parser's thread.
 void RequestPipeline::compare(UnparsedRequest repeated) {
-  const auto compared = confined([&] { return body_of(repeated); });
+  const auto compared = run_confined([&] { return body_of(repeated); });
   boost::asio::post(*deps_.io, [this, compared, repeated = std::move(repeated)]() mutable {
     const TenantId tenant = repeated.claim.tenant;
     parser_queues_.at(tenant).is_parsing = false;

@@ -154,7 +154,7 @@ void RequestPipeline::parse_next(const TenantId& tenant) {
   auto peer = connections_.at(next.connection).peer;
   boost::asio::post(deps_.parser, [this, peer = std::move(peer), next = std::move(next)]() mutable {
     if (next.joins) return compare(std::move(next));
-    auto parsed = confined([&] { return parse(next, std::move(peer)); });
+    auto parsed = run_confined([&] { return parse(next, std::move(peer)); });
     boost::asio::post(*deps_.io, [this, engine_request_id = next.engine_request_id(),
                                   parsed = std::move(parsed)]() mutable {
       on_parsed(engine_request_id, std::move(parsed));
