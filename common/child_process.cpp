@@ -99,12 +99,17 @@ ExecImage::ExecImage(const ChildConfig& config)
 }
 
 /// Moves all descriptors above the targets first: a source may have the number of another's target.
-void place_descriptors(std::vector<int>& fds) {
+/// False if a descriptor is missing, for which the child would take another one.
+bool place_descriptors(std::vector<int>& fds) {
   const int beyond = kFirstHandedOver + static_cast<int>(fds.size());
-  for (int& fd : fds) fd = ::fcntl(fd, F_DUPFD_CLOEXEC, beyond);
-  for (std::size_t i = 0; i < fds.size(); ++i) {
-    ::dup2(fds[i], kFirstHandedOver + static_cast<int>(i));
+  for (int& fd : fds) {
+    fd = ::fcntl(fd, F_DUPFD_CLOEXEC, beyond);
+    if (fd < 0) return false;
   }
+  for (std::size_t i = 0; i < fds.size(); ++i) {
+    if (::dup2(fds[i], kFirstHandedOver + static_cast<int>(i)) < 0) return false;
+  }
+  return true;
 }
 
 bool become(uid_t uid) {
@@ -127,7 +132,7 @@ bool become(uid_t uid) {
   ::dup2(plumbing.log.get(), STDERR_FILENO);
   const int beyond = kFirstHandedOver + static_cast<int>(child.fds.size());
   const int program = ::fcntl(plumbing.program.get(), F_DUPFD_CLOEXEC, beyond);
-  place_descriptors(child.fds);
+  if (!place_descriptors(child.fds)) ::_exit(127);
   if (child.listen_pid != nullptr) {
     std::to_chars(child.listen_pid, child.listen_pid + kPidDigits, ::getpid());
   }
@@ -137,6 +142,13 @@ bool become(uid_t uid) {
     ::execve(child.argv[0], child.argv.data(), child.envp.data());
   }
   ::_exit(127);
+}
+
+/// Ends a child that no Child owns.
+void kill_and_reap(pid_t pid) {
+  (void)::kill(pid, SIGKILL);
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
 }
 
 }  // namespace
@@ -153,7 +165,12 @@ Result<Child> Child::start(const ChildConfig& config) {
   if (pid < 0) return fail_errno(Errc::SystemError, "fork", errno);
   if (pid == 0) exec_child(child, plumbing, parent);
   // The child is not reaped yet, so the pid is still its own.
-  return Child(pid, TRY(open_pidfd(pid)), std::move(plumbing.read_end));
+  Result<UniqueFd> pidfd = open_pidfd(pid);
+  if (!pidfd) {
+    kill_and_reap(pid);
+    return std::unexpected(std::move(pidfd).error());
+  }
+  return Child(pid, *std::move(pidfd), std::move(plumbing.read_end));
 }
 
 Child::~Child() {

@@ -1,5 +1,6 @@
-/// A child process that cannot outlive its owner. The destructor kills it, and the kernel kills it
-/// when this process dies. Other processes of its process group end with it.
+/// A child process that cannot outlive its owner. The destructor kills it and its process group. If
+/// this process dies first, or the thread that called start() ends, the kernel kills the child
+/// only, not its group.
 #pragma once
 
 #include <sys/types.h>

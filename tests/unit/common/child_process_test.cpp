@@ -1,8 +1,10 @@
 #include "common/child_process.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,6 +53,39 @@ TEST_CASE("child: status is its exit code, or the signal that ended it") {
   REQUIRE(dies);
   CHECK(wait_for(*fails) == 7);
   CHECK(wait_for(*dies) == 128 + SIGKILL);
+}
+
+TEST_CASE("child: a descriptor that cannot be handed over keeps the program from starting") {
+  const auto directory = TemporaryDirectory::create("test").value();
+  auto child = Child::start({.argv = {"/bin/sh", "-c", "exit 0"},
+                             .log_path = directory.file("log"),
+                             .inherited_fds = {{.name = "closed", .fd = -1}}});
+  REQUIRE(child);
+  CHECK(wait_for(*child) == 127);
+}
+
+TEST_CASE("child: a start that gets no descriptor for the process leaves no process") {
+  const auto directory = TemporaryDirectory::create("test").value();
+  const std::string log_path = directory.file("log");
+  UniqueFd first(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  UniqueFd second(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  // Room for the log and /dev/null only.
+  rlimit limit = before;
+  limit.rlim_cur = static_cast<rlim_t>(second.get()) + 1;
+  first.reset();
+  second.reset();
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  const auto child = Child::start({.argv = {"/bin/sleep", "1000"}, .log_path = log_path});
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+
+  REQUIRE_FALSE(child);
+  CHECK(child.error().detail.find("pidfd_open") != std::string::npos);
+  const pid_t remaining = ::waitpid(-1, nullptr, WNOHANG);
+  const int why = errno;
+  CHECK(remaining == -1);
+  CHECK(why == ECHILD);
 }
 
 TEST_CASE("child: it ends with the object that owns it") {
