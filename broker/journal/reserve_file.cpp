@@ -1,7 +1,6 @@
 #include "broker/journal/reserve_file.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,7 +24,7 @@ Result<ReserveFile> ReserveFile::open(const std::string& path) {
   if (::fstat(fd.get(), &status) != 0) return fail_errno(Errc::SystemError, path, errno);
   // A copied file may be sparse and reserve nothing.
   const bool backed = status.st_blocks * kBytesPerBlock >= status.st_size;
-  return ReserveFile(std::move(fd), backed ? static_cast<std::uint64_t>(status.st_size) : 0);
+  return ReserveFile(path, std::move(fd), backed ? static_cast<std::uint64_t>(status.st_size) : 0);
 }
 
 Result<void> ReserveFile::hold(std::uint64_t size_bytes) {
@@ -34,10 +33,7 @@ Result<void> ReserveFile::hold(std::uint64_t size_bytes) {
   const int error_number = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(wanted));
   if (error_number != 0) {
     (void)!::ftruncate(fd_.get(), static_cast<off_t>(size_bytes_));
-    return fail(Errc::DiskFull,
-                fmt::format("cannot reserve {} bytes for the journal (errno {}); make room in the "
-                            "state directory and retry",
-                            wanted, error_number));
+    return state_file_error(path_, error_number);
   }
   size_bytes_ = wanted;
   return {};

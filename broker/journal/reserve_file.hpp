@@ -16,7 +16,7 @@ class ReserveFile {
   static Result<ReserveFile> open(const std::string& path);
 
   /// Grows the file to at least this size, in steps of 1 MiB, so that most calls do nothing.
-  /// Errors: DiskFull; the file keeps its size.
+  /// Errors: those of state_file_error; the file keeps its size.
   Result<void> hold(std::uint64_t size_bytes);
 
   /// True if the file system has space for this many more bytes. Reserves none.
@@ -28,9 +28,10 @@ class ReserveFile {
   std::uint64_t size_bytes() const { return size_bytes_; }
 
  private:
-  ReserveFile(UniqueFd fd, std::uint64_t size_bytes)
-      : fd_(std::move(fd)), size_bytes_(size_bytes) {}
+  ReserveFile(std::string path, UniqueFd fd, std::uint64_t size_bytes)
+      : path_(std::move(path)), fd_(std::move(fd)), size_bytes_(size_bytes) {}
 
+  std::string path_;
   UniqueFd fd_;
   std::uint64_t size_bytes_;
 };

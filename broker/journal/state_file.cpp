@@ -41,6 +41,12 @@ std::unexpected<Error> state_file_error(const std::string& path, int error_numbe
     case EDQUOT:
       return fail(Errc::DiskFull,
                   fmt::format("no space for {}; make room in the state directory", path));
+    case EFBIG:
+      return fail(
+          Errc::DiskFull,
+          fmt::format("no space for {} below the limit of file sizes; make room in the state "
+                      "directory, or raise the limit (LimitFSIZE=, ulimit -f)",
+                      path));
     default:
       return fail_errno(Errc::SystemError, path, error_number);
   }

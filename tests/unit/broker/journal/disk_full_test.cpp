@@ -164,6 +164,20 @@ TEST_CASE("journal: the reserve is released in parts, so that one fence leaves s
   CHECK(std::filesystem::file_size(dir.file("journal.reserve")) == 0);
 }
 
+TEST_CASE("journal: a reserve that cannot grow for another reason than space says which") {
+  const StateDir dir;
+  auto reserve = ReserveFile::open(dir.file("journal.reserve")).value();
+  {
+    const FileSizeLimit limit(4096);
+    CHECK(reserve.hold(4096 + 1).error().code == Errc::DiskFull);
+  }
+  const auto refused = reserve.hold(std::uint64_t{1} << 63);  // a negative length to the kernel
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::SystemError);
+  CHECK(refused.error().detail.find("journal.reserve") != std::string::npos);
+  CHECK(reserve.size_bytes() == 0);
+}
+
 TEST_CASE("journal: on a full file system a fence is written and others keep their space") {
   const StateDir dir;
   const pid_t child = ::fork();
