@@ -8,6 +8,20 @@
 #include "common/process.hpp"
 
 namespace leasehold {
+namespace {
+
+/// Punched pages read as zero, so punching is all it takes.
+ExtentsCleared punched_entries(const HeldExtents& extents) {
+  ExtentsCleared cleared;
+  for (const HeldExtent& extent : extents) {
+    const auto punched = extent.object ? extent.object->punch() : Result<void>{};
+    cleared.entries.push_back(
+        {.extent = extent.id, .refused = punched ? std::nullopt : std::optional(punched.error())});
+  }
+  return cleared;
+}
+
+}  // namespace
 
 HostMemory::HostMemory(boost::asio::io_context& io, MemoryStore& store) : io_(io), store_(store) {
   boost::asio::post(scrubber_, [] { set_thread_name("scrubber"); });
@@ -67,14 +81,14 @@ void HostMemory::after_punches(std::move_only_function<void()> then) {
   });
 }
 
-/// Punched pages read as zero, so punching is all it takes.
 void HostMemory::clear(std::vector<ExtentId> extents, OnCleared on_cleared) {
-  punch(extents);
-  ExtentsCleared cleared;
-  for (const ExtentId id : extents) cleared.entries.push_back({.extent = id});
-  after_punches([cleared = std::move(cleared), on_cleared = std::move(on_cleared)]() mutable {
-    on_cleared(std::move(cleared));
-  });
+  boost::asio::post(
+      scrubber_, [this, held = store_.hold(extents), on_cleared = std::move(on_cleared)]() mutable {
+        boost::asio::post(
+            io_, [cleared = punched_entries(held), on_cleared = std::move(on_cleared)]() mutable {
+              on_cleared(std::move(cleared));
+            });
+      });
 }
 
 void HostMemory::verify(Verification request, OnVerified on_verified) {

@@ -1,5 +1,5 @@
-// Memory that is cleared ahead of grants. What a grant costs its worker is the pages that are made
-// while it maps, so the tests count those.
+// Host memory, and that it is cleared ahead of grants. What a grant costs its worker is the pages
+// that are made while it maps, so the tests count those.
 #include "broker/memory/host_memory.hpp"
 
 #include <sys/stat.h>
@@ -91,6 +91,26 @@ std::uint64_t bytes_made_by_mapping(Memory& memory, std::uint64_t count) {
 }
 
 }  // namespace
+
+TEST_CASE("host memory: an extent that cannot be punched is reported as not cleared") {
+  Memory memory;
+  (void)memory.lend(extents(1));
+  // A punch of memory that is sealed against writing fails.
+  MemoryObject sealed =
+      MemoryObject::create({.size_bytes = kExtentBytes, .final_seals = false}).value();
+  sealed.seal_against_writing().value();
+  memory.store.expect(ExtentId{2}, sealed.identity().value());
+  memory.store.adopt(ExtentId{2}, std::move(sealed).release()).value();
+
+  std::optional<ExtentsCleared> cleared;
+  memory.host.clear(extents(2), [&](ExtentsCleared entries) { cleared = std::move(entries); });
+  memory.wait_for([&] { return cleared.has_value(); });
+
+  REQUIRE(cleared->entries.size() == 2);
+  CHECK_FALSE(cleared->entries[0].refused);
+  REQUIRE(cleared->entries[1].refused);
+  CHECK(cleared->entries[1].refused->code == Errc::SystemError);
+}
 
 TEST_CASE("clear ahead: mapping a grant makes no page, however many extents it has") {
   for (const std::uint32_t count : {1u, 25u}) {
