@@ -172,14 +172,16 @@ Result<void> Dispatch::take_report(ConnectionId connection, const control::Json&
                                               report.events.size(), kMaxReportedEvents));
   }
   const std::size_t taken = hooks_.admit_events(connection, report.events.size());
+  std::size_t malformed = 0;
+  std::string first;
   for (const std::string& text : std::span(report.events).first(taken)) {
     const auto event = events::from_json(control::Json::parse(text, nullptr, false));
     if (event) hooks_.post(WorkerReported{connection, *event});
-    if (!event) {
-      spdlog::warn("dropped a malformed event connection={} detail=\"{}\"", connection.value,
-                   event.error().detail);
-    }
+    if (!event && ++malformed == 1) first = event.error().detail;
   }
+  if (malformed == 0) return {};
+  spdlog::warn("dropped malformed events connection={} events={} first=\"{}\"", connection.value,
+               malformed, first);
   return {};
 }
 

@@ -1,9 +1,12 @@
 // Which users may call which methods.
 #include "broker/server/dispatch.hpp"
 
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <sstream>
 
 using namespace leasehold;
 
@@ -45,6 +48,25 @@ struct DispatchFixture {
   }
 };
 
+/// What is logged while it exists.
+class Log {
+ public:
+  Log() {
+    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", std::move(sink)));
+    spdlog::set_pattern("%v");
+  }
+  ~Log() { spdlog::set_default_logger(before_); }
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+};
+
 const std::set<std::string> kForObservers{
     "status",      "tenant.list", "lease.list", "extent.list",  "quarantine.list",
     "worker.list", "event.list",  "step.list",  "metrics.read",
@@ -83,4 +105,20 @@ TEST_CASE("dispatch: a worker's user that also observes keeps the rights of both
   CHECK(fixture.call("status", fixture.worker) == Errc::PermissionDenied);
   CHECK(fixture.call("worker.attach", fixture.both) != Errc::PermissionDenied);
   CHECK(fixture.call("lease.query", fixture.both) != Errc::PermissionDenied);
+}
+
+TEST_CASE("dispatch: malformed events of one report are one warning with their number") {
+  DispatchFixture fixture;
+  const events::Event drained = events::LeaseDraining{.lease = {1, 1}, .tenant = "acme"};
+  wire::EventReport report;
+  report.events.push_back("{");
+  report.events.push_back(events::to_json(drained, TimePoint{1}).dump());
+  report.events.resize(200, R"({"event": "unheard"})");
+  const Log log;
+  fixture.dispatch.notification("event.report", {7}, {.pid = 1, .uid = fixture.worker},
+                                {.body = report.to_json()});
+  CHECK(fixture.posted == 1);
+  const std::string text = log.text();
+  CHECK(text.starts_with("dropped malformed events connection=7 events=199 first=\""));
+  CHECK(std::ranges::count(text, '\n') == 1);
 }
