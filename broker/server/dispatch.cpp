@@ -6,6 +6,7 @@
 #include <map>
 #include <span>
 
+#include "broker/server/lists.hpp"
 #include "broker/server/operators.hpp"
 
 namespace leasehold {
@@ -82,33 +83,25 @@ Result<void> Dispatch::post_call(const std::string& method, Incoming& incoming) 
   return {};
 }
 
-const std::map<std::string, Dispatch::Row, std::less<>>& Dispatch::rows() {
-  static const std::map<std::string, Row, std::less<>> kRows = {
+Dispatch::Rows Dispatch::with_queries(Rows rows) {
+  for (const Query& query : queries())
+    rows.emplace(query.method, Row{.role = query.role, .handler = nullptr, .query = &query});
+  return rows;
+}
+
+const Dispatch::Rows& Dispatch::rows() {
+  static const Rows kRows = with_queries({
       {"tenant.admit", {Role::Operator, &Dispatch::post_call<wire::TenantAdmit>}},
       {"tenant.remove", {Role::Operator, &Dispatch::post_call<wire::TenantRemove>}},
       {"key.create", {Role::Operator, &Dispatch::post_call<wire::KeyCreate>}},
       {"key.revoke", {Role::Operator, &Dispatch::post_call<wire::KeyRevoke>}},
-      {"key.list", {Role::Operator, nullptr}},
-      {"key.check", {Role::Worker, nullptr}},
       {"lease.revoke", {Role::Operator, &Dispatch::post_call<wire::LeaseRevoke>}},
       {"prefix.publish", {Role::Operator, &Dispatch::post_call<wire::PrefixPublish>}},
       {"lease.drain", {Role::Operator, &Dispatch::post_call<wire::LeaseDrain>}},
       {"lease.undrain", {Role::Operator, &Dispatch::post_call<wire::LeaseUndrain>}},
       {"worker.replace", {Role::Operator, &Dispatch::post_call<wire::WorkerReplace>}},
       {"quarantine.release", {Role::Operator, &Dispatch::post_call<wire::QuarantineRelease>}},
-      {"status", {Role::Observer, nullptr}},
-      {"tenant.list", {Role::Observer, nullptr}},
-      {"lease.list", {Role::Observer, nullptr}},
-      {"extent.list", {Role::Observer, nullptr}},
-      {"quarantine.list", {Role::Observer, nullptr}},
-      {"worker.list", {Role::Observer, nullptr}},
-      {"metrics.read", {Role::Observer, nullptr}},
-      {"event.list", {Role::Observer, nullptr}},
-      {"operator_action.list", {Role::Operator, nullptr}},
-      {"audit.list", {Role::Operator, nullptr}},
       {"step.watch", {Role::Operator, &Dispatch::post_call<wire::StepWatch>}},
-      {"step.list", {Role::Observer, nullptr}},
-      {"extent.open", {Role::Operator, nullptr}},
       {"lease.acquire", {Role::Anyone, &Dispatch::post_call<wire::LeaseAcquire>}},
       {"lease.replace", {Role::Anyone, &Dispatch::post_call<wire::LeaseReplace>}},
       {"lease.renew", {Role::Anyone, &Dispatch::post_call<wire::LeaseRenew>}},
@@ -128,7 +121,7 @@ const std::map<std::string, Dispatch::Row, std::less<>>& Dispatch::rows() {
       {"lease.redeliver", {Role::Worker, &Dispatch::post_call<wire::LeaseRedeliver>}},
       {"lease.drained", {Role::Worker, &Dispatch::post_call<wire::LeaseDrained>}},
       {"lease.attach", {Role::Worker, &Dispatch::post_call<wire::LeaseAttach>}},
-  };
+  });
   return kRows;
 }
 
@@ -145,8 +138,8 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       return fail(Errc::UnknownMethod, fmt::format("the broker has no method {}", method));
     }
     TRY(check_role(row->second.role, incoming.credentials));
-    if (row->second.handler != nullptr) return (this->*row->second.handler)(method, incoming);
-    incoming.respond(TRY(hooks_.query(method, incoming.params.body)));
+    if (row->second.query == nullptr) return (this->*row->second.handler)(method, incoming);
+    incoming.respond(TRY(hooks_.query(*row->second.query, incoming.params.body)));
     return {};
   };
   if (auto handled = handle(); !handled) incoming.respond(std::unexpected(handled.error()));

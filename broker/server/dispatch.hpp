@@ -17,6 +17,8 @@
 
 namespace leasehold {
 
+struct Query;  // broker/server/lists.hpp
+
 enum class Role : std::uint8_t { Anyone, Operator, Worker, Observer };
 
 /// The users with a role of their own.
@@ -36,8 +38,7 @@ struct DispatchHooks {
       take_memory;
   /// Answers `spill.open`, once the disk has.
   std::function<void(ConnectionId, control::Responder)> open_spill;
-  std::function<Result<control::Payload>(const std::string& method, const control::Json& params)>
-      query;
+  std::function<Result<control::Payload>(const Query&, const control::Json& params)> query;
   std::function<void(Event)> post;
   /// Number of reported events that the rate limit admits.
   std::function<std::size_t(ConnectionId, std::size_t)> admit_events;
@@ -76,9 +77,12 @@ class Dispatch {
   using Handler = Result<void> (Dispatch::*)(const std::string&, Incoming&);
   struct Row {
     Role role;
-    Handler handler;  ///< Null: a query, answered without an event.
+    Handler handler;
+    const Query* query = nullptr;  ///< Answered without an event, instead of by the handler.
   };
-  static const std::map<std::string, Row, std::less<>>& rows();
+  using Rows = std::map<std::string, Row, std::less<>>;
+  static Rows with_queries(Rows rows);
+  static const Rows& rows();
   bool is_observer(uid_t uid) const;
 
   DispatchHooks hooks_;

@@ -6,6 +6,7 @@
 #include "broker/server/operators.hpp"
 #include "broker/server/page.hpp"
 #include "broker/server/views.hpp"
+#include "common/utf8.hpp"
 
 namespace leasehold {
 namespace {
@@ -45,7 +46,7 @@ std::string isolation(const State& state) {
   return any ? "separate-users" : "no-worker";
 }
 
-Json status(const ListSources& sources) {
+Result<Json> query_status(const ListSources& sources, const Json&) {
   wire::StatusView view = status_view(sources.state, sources.now);
   view.isolation = isolation(sources.state);
   view.spill_capacity_bytes = sources.spill.capacity_bytes();
@@ -57,24 +58,24 @@ Json status(const ListSources& sources) {
 
 // Each list requests one view beyond the limit; its presence means that another page follows.
 
-Result<Json> tenant_list(const ListSources& sources, const Json& params) {
+Result<Json> query_tenants(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::TenantList::from_json(params));
   return page_of(tenant_views(sources.state, request.after, request.limit + 1, sources.now),
                  request.limit);
 }
 
-Result<Json> key_list(const ListSources& sources, const Json& params) {
+Result<Json> query_keys(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::KeyList::from_json(params));
   return page_of(key_views(sources.state, request.after, request.limit + 1), request.limit);
 }
 
-Result<Json> check_key(const ListSources& sources, const Json& params) {
+Result<Json> query_key(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::KeyCheck::from_json(params));
   const journal::ApiKeyRow* key = TRY(sources.state.api_keys.verify(request.api_key));
   return wire::KeyView{.key = key->id, .tenant = key->tenant}.to_json();
 }
 
-Result<Json> extent_list(const ListSources& sources, const Json& params) {
+Result<Json> query_extents(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::ExtentList::from_json(params));
   auto views = extent_views(sources.state, request.after, request.limit + 1);
   for (auto& view : views) view.inode = sources.memory.inode(view.extent);
@@ -88,14 +89,14 @@ bool follows(const wire::QuarantineView& view, const wire::QuarantineList& reque
   return !request.after_extent || view.region || *view.extent > *request.after_extent;
 }
 
-Result<Json> list_quarantine(const ListSources& sources, const Json& params) {
+Result<Json> query_quarantine(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::QuarantineList::from_json(params));
   auto views = quarantine_views(sources.state);
   std::erase_if(views, [&](const wire::QuarantineView& view) { return !follows(view, request); });
   return page_of(views, request.limit);
 }
 
-Json workers(const ListSources& sources) {
+Result<Json> query_workers(const ListSources& sources, const Json&) {
   auto views = worker_views(sources.state);
   for (auto& view : views) view.revocations = sources.table.revocations(view.id);
   return items(views);
@@ -106,12 +107,14 @@ Result<std::uint64_t> number(const Json& params, const char* field, std::uint64_
   const auto found = params.find(field);
   if (found == params.end()) return otherwise;
   if (!found->is_number_unsigned() || found->get<std::uint64_t>() > most) {
-    return fail(Errc::BadRequest, fmt::format("{} must be an integer from 0 to {}", field, most));
+    const std::string given = found->dump(-1, ' ', false, Json::error_handler_t::replace);
+    return fail(Errc::BadRequest, fmt::format("{} must be an integer from 0 to {}, not {}", field,
+                                              most, printable_excerpt(given)));
   }
   return found->get<std::uint64_t>();
 }
 
-Result<Json> event_list(const ListSources& sources, const Json& params) {
+Result<Json> query_events(const ListSources& sources, const Json& params) {
   const std::uint64_t after = TRY(number(params, "after", 0, ~std::uint64_t{0}));
   const std::uint64_t limit = TRY(number(params, "limit", kMaxItems, kMaxItems));
   Page page(limit);
@@ -125,7 +128,7 @@ Result<Json> event_list(const ListSources& sources, const Json& params) {
 
 /// Ordered by slot. A lease never changes its slot, so a caller that reads page after page sees
 /// every lease that stays open.
-Result<Json> lease_list(const ListSources& sources, const Json& params) {
+Result<Json> query_leases(const ListSources& sources, const Json& params) {
   const bool continues = params.contains("after");
   const std::uint64_t after = TRY(number(params, "after", 0, ~std::uint32_t{0}));
   const std::uint64_t limit = TRY(number(params, "limit", kMaxItems, kMaxItems));
@@ -146,7 +149,7 @@ Json histogram_of(const LatencyHistogram& histogram) {
               {"sum_ns", histogram.sum().count()}};
 }
 
-Json metrics(const ListSources& sources) {
+Result<Json> query_metrics(const ListSources& sources, const Json&) {
   Json revocations = Json::object();
   for (int i = 1; i < kRevokeReasonCount; ++i)
     revocations[std::string(name(static_cast<RevokeReason>(i)))] =
@@ -165,12 +168,16 @@ Json metrics(const ListSources& sources) {
               {"rebinds", std::move(rebinds)}};
 }
 
-Result<Json> list_operator_actions(const ListSources& sources, const Json& params) {
+Result<Json> query_steps(const ListSources& sources, const Json&) {
+  return items(step_views(sources.state));
+}
+
+Result<Json> query_operator_actions(const ListSources& sources, const Json& params) {
   const std::uint64_t limit = TRY(number(params, "limit", kMaxItems, kMaxItems));
   return items(TRY(sources.journal.newest_operator_actions(limit)));
 }
 
-Result<Json> list_audit_records(const ListSources& sources, const Json& params) {
+Result<Json> query_audit_records(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::AuditList::from_json(params));
   return TRY(sources.journal.audit_page(request)).to_json();
 }
@@ -187,29 +194,33 @@ Result<control::Payload> open_extent(const ListSources& sources, const Json& par
   return payload;
 }
 
-Result<Json> list(const ListSources& sources, const std::string& method, const Json& params) {
-  if (method == "status") return status(sources);
-  if (method == "tenant.list") return tenant_list(sources, params);
-  if (method == wire::KeyList::kMethod) return key_list(sources, params);
-  if (method == wire::KeyCheck::kMethod) return check_key(sources, params);
-  if (method == "lease.list") return lease_list(sources, params);
-  if (method == "extent.list") return extent_list(sources, params);
-  if (method == "quarantine.list") return list_quarantine(sources, params);
-  if (method == "worker.list") return workers(sources);
-  if (method == "event.list") return event_list(sources, params);
-  if (method == "metrics.read") return metrics(sources);
-  if (method == "step.list") return items(step_views(sources.state));
-  if (method == "operator_action.list") return list_operator_actions(sources, params);
-  if (method == wire::AuditList::kMethod) return list_audit_records(sources, params);
-  return fail(Errc::UnknownMethod, fmt::format("the broker has no query {}", method));
+/// A query whose reply has no descriptor.
+template <Result<Json> (*Read)(const ListSources&, const Json&)>
+Result<control::Payload> answer(const ListSources& sources, const Json& params) {
+  return control::Payload{.body = TRY(Read(sources, params))};
 }
+
+constexpr Query kQueries[] = {
+    {"status", Role::Observer, answer<query_status>},
+    {"tenant.list", Role::Observer, answer<query_tenants>},
+    {"lease.list", Role::Observer, answer<query_leases>},
+    {"extent.list", Role::Observer, answer<query_extents>},
+    {"quarantine.list", Role::Observer, answer<query_quarantine>},
+    {"worker.list", Role::Observer, answer<query_workers>},
+    {"metrics.read", Role::Observer, answer<query_metrics>},
+    {"event.list", Role::Observer, answer<query_events>},
+    {"step.list", Role::Observer, answer<query_steps>},
+    {"key.list", Role::Operator, answer<query_keys>},
+    {"key.check", Role::Worker, answer<query_key>},
+    {"operator_action.list", Role::Operator, answer<query_operator_actions>},
+    {"audit.list", Role::Operator, answer<query_audit_records>},
+    {"extent.open", Role::Operator, open_extent},
+};
 
 }  // namespace
 
-Result<control::Payload> answer_query(const ListSources& sources, const std::string& method,
-                                      const Json& params) {
-  if (method == wire::ExtentOpen::kMethod) return open_extent(sources, params);
-  return control::Payload{.body = TRY(list(sources, method, params))};
+std::span<const Query> queries() {
+  return kQueries;
 }
 
 }  // namespace leasehold

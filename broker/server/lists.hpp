@@ -1,10 +1,14 @@
-/// Answers queries: status, lists, and the memory of one extent.
+/// The queries: status, lists, and the memory of one extent.
 #pragma once
+
+#include <span>
+#include <string_view>
 
 #include "broker/books/state.hpp"
 #include "broker/journal/journal.hpp"
 #include "broker/memory/memory_store.hpp"
 #include "broker/memory/spill_space.hpp"
+#include "broker/server/dispatch.hpp"
 #include "broker/server/event_log.hpp"
 #include "ipc/control/peer.hpp"
 #include "ipc/table/lease_table.hpp"
@@ -24,8 +28,13 @@ struct ListSources {
   std::uint64_t journal_faults;
 };
 
-/// Errors: BadRequest for parameters out of range, UnknownMethod, those of `extent.open`.
-Result<control::Payload> answer_query(const ListSources& sources, const std::string& method,
-                                      const control::Json& params);
+struct Query {
+  std::string_view method;
+  Role role;
+  /// Errors: BadRequest for parameters out of range, those of `key.check` and `extent.open`.
+  Result<control::Payload> (*answer)(const ListSources& sources, const control::Json& params);
+};
+
+std::span<const Query> queries();
 
 }  // namespace leasehold

@@ -191,10 +191,18 @@ DispatchHooks BrokerServer::dispatch_hooks() {
       .open_spill = [this](ConnectionId id,
                            control::Responder respond) { open_spill(id, std::move(respond)); },
       .query =
-          [this](const std::string& method, const control::Json& params) {
-            return answer_query({state_, log_, memory_, spill_, table_, *startup_.journal, started_,
-                                 clock_.now(), allow_memory_check_, effects_.journal_faults()},
-                                method, params);
+          [this](const Query& query, const control::Json& params) {
+            return query.answer({.state = state_,
+                                 .log = log_,
+                                 .memory = memory_,
+                                 .spill = spill_,
+                                 .table = table_,
+                                 .journal = *startup_.journal,
+                                 .started = started_,
+                                 .now = clock_.now(),
+                                 .allow_memory_check = allow_memory_check_,
+                                 .journal_faults = effects_.journal_faults()},
+                                params);
           },
       .post = [this](Event event) { loop_.post(std::move(event)); },
       .admit_events =

@@ -27,7 +27,7 @@ struct DispatchFixture {
        .take_memory = [](ConnectionId, const wire::LeaseRedeliver&,
                          std::vector<UniqueFd>) { return Result<void>(); },
        .open_spill = [](ConnectionId, control::Responder) {},
-       .query = [this](const std::string&, const control::Json&) -> Result<control::Payload> {
+       .query = [this](const Query&, const control::Json&) -> Result<control::Payload> {
          ++queried;
          return control::Payload{.body = control::Json::object()};
        },
