@@ -75,7 +75,10 @@ Result<void> check_acquire(const State& state, const Caller& caller,
   if (state.stopping) return std::unexpected(broker_stopping());
   const Tenant* tenant = TRY(tenant_of_acquire(state, caller, acquire));
   if (tenant->draining) return std::unexpected(tenant_draining(acquire.tenant));
-  if (acquire.ttl_ms < 0) return fail(Errc::BadRequest, "ttl_ms must not be negative");
+  if (acquire.ttl_ms < 0) {
+    return fail(Errc::BadRequest,
+                fmt::format("ttl_ms is {}; it must be 0 or more", acquire.ttl_ms));
+  }
   return {};
 }
 

@@ -9,7 +9,8 @@ namespace leasehold {
 Result<std::vector<LeaseId>> leases_named(State& state, const std::optional<LeaseId>& lease,
                                           const std::optional<TenantId>& tenant) {
   if (lease.has_value() == tenant.has_value()) {
-    return fail(Errc::BadRequest, "name exactly one of lease and tenant");
+    return fail(Errc::BadRequest,
+                fmt::format("name exactly one of lease and tenant; {} were given", lease ? 2 : 0));
   }
   if (lease) {
     const LeaseRecord& record = *TRY(state.leases.find(*lease));

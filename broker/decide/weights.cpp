@@ -27,8 +27,14 @@ Result<Worker*> calling_worker(State& state, const Caller& caller) {
 
 Result<void> check(const wire::WeightsOpen& open) {
   if (open.size_bytes == 0) return fail(Errc::BadRequest, "size_bytes is 0; it must be positive");
-  if (std::max({open.model.size(), open.part.size(), open.layout_digest.size()}) > kMaxTextBytes) {
-    return fail(Errc::BadRequest, "model, part and layout_digest have at most 256 characters");
+  const std::pair<std::string_view, std::size_t> texts[] = {
+      {"model", open.model.size()},
+      {"part", open.part.size()},
+      {"layout_digest", open.layout_digest.size()}};
+  for (const auto& [field, size_bytes] : texts) {
+    if (size_bytes <= kMaxTextBytes) continue;
+    return fail(Errc::BadRequest,
+                fmt::format("{} has {} bytes; send at most {}", field, size_bytes, kMaxTextBytes));
   }
   return {};
 }

@@ -199,9 +199,11 @@ void DeviceAgentLink::lost(const Error& why) {
 
 void DeviceAgentLink::schedule_agent_restart() {
   if (failures_ == kMaxFailures) {
-    spdlog::error("giving up on the device agent after repeated failures failures={} program={}",
-                  failures_, config_.program);
-    return;
+    return spdlog::error(
+        "the device agent failed {} times in a row; nothing is lent until the broker restarts: "
+        "check "
+        "nvidia-smi, then restart leasehold-broker program={}",
+        failures_, config_.program);
   }
   restart_timer_.expires_after(kInitialBackoff * (1 << failures_++));
   restart_timer_.async_wait([this](const boost::system::error_code& error) {

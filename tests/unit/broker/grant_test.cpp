@@ -57,6 +57,9 @@ TEST_CASE("acquire: each refusal has its own error code") {
   CHECK(world.refusal(world.acquire("big", 128)) == Errc::PoolExhausted);
   CHECK(world.refusal(world.acquire("big", 129)) == Errc::BadRequest);  // 16 extents of 8
 
+  const CallId negative = world.call(kHolder, wire::LeaseAcquire{.tenant = {"a"}, .ttl_ms = -7});
+  CHECK(world.answers.at(negative).error().detail == "ttl_ms is -7; it must be 0 or more");
+
   World empty;
   empty.admit_tenant("a");
   CHECK(empty.refusal(empty.acquire("a")) == Errc::NoModelLoaded);

@@ -88,6 +88,14 @@ TEST_CASE("weights: the loader writes, other workers wait and then share read-on
   CHECK(world.state.weights.free_bytes() == 24 * kMiB);  // one copy
 }
 
+TEST_CASE("weights: the refusal of a long name says which one and its length") {
+  TwoWorkers world;
+  wire::WeightsOpen open = weights(1);
+  open.part = std::string(300, 'p');
+  const CallId call = world.call(kFirst, open);
+  CHECK(world.answers.at(call).error().detail == "part has 300 bytes; send at most 256");
+}
+
 TEST_CASE("weights: a loader that opens again continues under its lease") {
   TwoWorkers world;
   const auto first = world.open(kFirst, 1);
