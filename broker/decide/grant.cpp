@@ -77,17 +77,17 @@ void send_grants(Decision& decision, LeaseRecord& record, MemoryPool pool,
   note_call_sent(decision, record);
 }
 
-void take_extents(Decision& decision, LeaseRecord& record, CallId call, MemoryPool pool,
-                  std::uint32_t count, std::span<const ExtentId> adopted) {
+void take_extents(Decision& decision, LeaseRecord& record, const ExtentRequest& request) {
   const std::vector<ExtentId> taken =
-      decision.state.extents.take(pool, count, record.id(), record.worker());
+      decision.state.extents.take(request.pool, request.count, record.id(), record.worker());
   record.extents.insert(record.extents.end(), taken.begin(), taken.end());
   for (const ExtentId extent : taken) record_extent(decision, extent, &record);
-  PendingGrant grant{.call = call, .pool = pool, .waiting = {taken.begin(), taken.end()}};
-  grant.waiting.insert(adopted.begin(), adopted.end());
+  PendingGrant grant{
+      .call = request.call, .pool = request.pool, .waiting = {taken.begin(), taken.end()}};
+  grant.waiting.insert(request.adopted.begin(), request.adopted.end());
   record.grants.push_back(std::move(grant));
-  send_grants(decision, record, pool, adopted, record.adopted_from);
-  send_grants(decision, record, pool, taken);
+  send_grants(decision, record, request.pool, request.adopted, record.adopted_from);
+  send_grants(decision, record, request.pool, taken);
 }
 
 void ask_for_extents(Decision& decision, LeaseRecord& record, MemoryPool pool,
@@ -324,7 +324,7 @@ CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
   decision.add(effect::PublishGrant{record.id(), record.deadline});
   record_lease(decision, record);
   const std::vector<ExtentId> adopted = adopt_extents(decision, adoption, allowed.extents, record);
-  take_extents(decision, record, caller.call, MemoryPool::Kv, fresh.extents, adopted);
+  take_extents(decision, record, {.call = caller.call, .count = fresh.extents, .adopted = adopted});
   return std::nullopt;  // answered once the worker has mapped everything
 }
 

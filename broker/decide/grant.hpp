@@ -42,10 +42,16 @@ Result<Answer> reassign_holder(Decision& decision, const Caller& caller, Answer 
 /// The same while the call `first` still waits for its answer.
 void reassign_pending_holder(Decision& decision, const Caller& caller, CallId first);
 
-/// Takes extents for the lease and sends them to its worker, after those that it adopted. The call
-/// is answered once all are mapped. Precondition: enough extents are free.
-void take_extents(Decision& decision, LeaseRecord& record, CallId call, MemoryPool pool,
-                  std::uint32_t count, std::span<const ExtentId> adopted = {});
+/// The extents that a lease gets at once.
+struct ExtentRequest {
+  CallId call;  ///< Answered once the worker has mapped all of them.
+  MemoryPool pool = MemoryPool::Kv;
+  std::uint32_t count = 0;                 ///< Taken from the free ones.
+  std::span<const ExtentId> adopted = {};  ///< The lease owns these already; sent first.
+};
+
+/// Takes extents for the lease and sends them to its worker. Precondition: enough extents are free.
+void take_extents(Decision& decision, LeaseRecord& record, const ExtentRequest& request);
 
 /// Asks the lease's worker for unused extents; no caller waits for them.
 void ask_for_extents(Decision& decision, LeaseRecord& record, MemoryPool pool, std::uint32_t count);

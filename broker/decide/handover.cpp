@@ -37,7 +37,7 @@ void adopt_from(Decision& decision, const LeaseRecord& old, LeaseRecord& by) {
   const CallId call = *std::exchange(by.open_call, std::nullopt);
   const Adoption adoption{.from = old.id(), .extents = kept_extents(decision.state, old)};
   const auto adopted = adopt_extents(decision, adoption, adoption.extents.size(), by);
-  take_extents(decision, by, call, MemoryPool::Kv, 0, adopted);
+  take_extents(decision, by, {.call = call, .adopted = adopted});
 }
 
 void advance(Decision& decision, LeaseRecord& by) {

@@ -88,7 +88,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   record_operator_action(
       decision,
       {.uid = caller.uid, .action = "publish", .object = "lease:" + to_string(record.id())});
-  take_extents(decision, record, caller.call, MemoryPool::Kv, 1);
+  take_extents(decision, record, {.call = caller.call, .count = 1});
   return std::nullopt;  // answered after the fill
 }
 
@@ -110,7 +110,7 @@ CallResult grow_shared(Decision& decision, const Caller& caller, LeaseRecord& re
   const auto room = require_shared_room(decision.state, worker, grow.extents, decision.now);
   if (!room)
     return refuse_or_reclaim(decision, caller.call, {{}, worker.id, grow.extents}, room.error());
-  take_extents(decision, record, caller.call, MemoryPool::Kv, grow.extents);
+  take_extents(decision, record, {.call = caller.call, .count = grow.extents});
   return std::nullopt;
 }
 

@@ -92,7 +92,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
   record.charged_blocks = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(record.charged_blocks + more + per_extent, ceiling));
   decision.touch(record.id());
-  take_extents(decision, record, caller.call, MemoryPool::Kv, grow.extents);
+  take_extents(decision, record, {.call = caller.call, .count = grow.extents});
   return std::nullopt;
 }
 
