@@ -82,8 +82,8 @@ struct Worker {
   bool resuming = false;      ///< It redelivers what it maps; ends with worker.ready.
   /// Its timeouts start at this time or later; the broker did not run before.
   TimePoint timeouts_from;
-  TimePoint next_probe;                 ///< When the next ping is due. Zero: no probes.
-  std::uint32_t unanswered_probes = 0;  ///< Since the last answered ping.
+  TimePoint next_probe;                 ///< When the next check is due. Zero: no checks.
+  std::uint32_t checks_since_ping = 0;  ///< Counts the one that sent it. 0: no ping is outstanding.
   TimePoint delivered_at;               ///< While resuming: the resume or the last redelivery.
   std::string model;
   std::string arithmetic;  ///< What its tokens depend on; see WorkerReady. Not journaled: it comes

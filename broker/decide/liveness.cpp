@@ -26,12 +26,12 @@ void warn_unresponsive(Decision& decision, const Worker& worker) {
 
 void probe_worker(Decision& decision, Worker& worker) {
   const Duration timeout = decision.state.config.worker_timeout;
-  if (worker.unanswered_probes == kProbesPerTimeout) {
+  if (worker.checks_since_ping == kProbesPerTimeout) {
     return kill_worker(decision, worker, "ping_reply", timeout);
   }
-  if (worker.unanswered_probes == 0) decision.add(effect::SendPing{worker.id});
-  if (worker.unanswered_probes == kProbesPerTimeout / 2) warn_unresponsive(decision, worker);
-  ++worker.unanswered_probes;
+  if (worker.checks_since_ping == 0) decision.add(effect::SendPing{worker.id});
+  if (worker.checks_since_ping == kProbesPerTimeout / 2) warn_unresponsive(decision, worker);
+  ++worker.checks_since_ping;
   worker.next_probe = decision.now + timeout / kProbesPerTimeout;
 }
 
@@ -43,7 +43,7 @@ bool is_probed(const Worker& worker) {
 
 void start_liveness_probes(Decision& decision, Worker& worker) {
   const Duration timeout = decision.state.config.worker_timeout;
-  worker.unanswered_probes = 0;
+  worker.checks_since_ping = 0;
   if (timeout != Duration::zero()) worker.next_probe = decision.now + timeout / kProbesPerTimeout;
 }
 
@@ -58,7 +58,7 @@ void probe_liveness(Decision& decision) {
 
 void decide_event(Decision& decision, const PingAnswered& answered) {
   Worker* worker = decision.state.workers.find(answered.worker);
-  if (worker != nullptr) worker->unanswered_probes = 0;
+  if (worker != nullptr) worker->checks_since_ping = 0;
 }
 
 void note_call_sent(Decision& decision, LeaseRecord& record) {

@@ -1,8 +1,9 @@
 /// Detects workers that stop answering, by pings. Leases that wait for a fence or an unmap have
 /// timeouts of their own (decide/timers.cpp).
 ///
-/// The timeout counts unanswered probes, four per timeout, not elapsed time: a broker that was
-/// itself suspended has probed once in that time and kills no worker for it.
+/// One ping is outstanding at a time. The timeout counts checks that find it unanswered, four per
+/// timeout, not elapsed time: a broker that was itself suspended has checked once in that time and
+/// kills no worker for it.
 #pragma once
 
 #include "broker/decide/decision.hpp"
@@ -12,7 +13,8 @@ namespace leasehold {
 /// Probes the worker from now on.
 void start_liveness_probes(Decision& decision, Worker& worker);
 
-/// Pings workers whose probe is due, and kills those with too many unanswered probes.
+/// Checks the workers whose check is due: pings those without an outstanding ping, and kills those
+/// whose ping was found unanswered too often.
 void probe_liveness(Decision& decision);
 
 /// These start and stop the timeout for calls to the worker about a live lease.

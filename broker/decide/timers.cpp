@@ -142,7 +142,7 @@ bool awaits_timeout(const State& state) {
   return std::ranges::any_of(state.workers.all(), [&state](const auto& entry) {
     const Worker& worker = entry.second;
     const bool is_replaced = worker.replacement && worker.replacement->until != TimePoint{};
-    return worker.reattach_until != TimePoint{} || is_replaced || worker.unanswered_probes > 0 ||
+    return worker.reattach_until != TimePoint{} || is_replaced || worker.checks_since_ping > 0 ||
            timeout_of(state, worker).has_value();
   });
 }

@@ -41,13 +41,13 @@ constexpr control::Limits kCallerLimits{
 
 Connections::Connections(boost::asio::io_context& io,
                          boost::asio::local::stream_protocol::acceptor acceptor, Handlers handlers,
-                         const Clock& clock, BrokerDoor door)
+                         const Clock& clock, ConnectionAdmission admission)
     : io_(io),
       acceptor_(std::move(acceptor)),
       accept_timer_(io),
       handlers_(std::move(handlers)),
       clock_(&clock),
-      door_(std::move(door)) {
+      admission_(std::move(admission)) {
   acceptor_.non_blocking(true);
 }
 
@@ -90,19 +90,19 @@ void Connections::accept_later() {
 /// Frees its place at once; its handler runs later.
 void Connections::close(ConnectionId id) {
   const auto closed = connections_.extract(id);
-  door_.closed(id);
+  admission_.closed(id);
   closed.mapped().peer->close();
 }
 
 void Connections::close_silent() {
-  for (const ConnectionId id : door_.take_silent(clock_->now())) close(id);
+  for (const ConnectionId id : admission_.take_silent(clock_->now())) close(id);
 }
 
 control::Peer::Handlers Connections::peer_handlers(ConnectionId id) {
   return {.on_call =
               [this, id](const std::string& method, control::Payload params,
                          control::Responder respond) {
-                door_.called(id);
+                admission_.called(id);
                 handlers_.on_call(id, method, std::move(params), std::move(respond));
                 bound_output();
                 handlers_.on_change();
@@ -113,9 +113,9 @@ control::Peer::Handlers Connections::peer_handlers(ConnectionId id) {
               },
           .on_closed =
               [this, id](const Error& why) {
-                if (why.code == Errc::QueueFull) door_.count_excess();
+                if (why.code == Errc::QueueFull) admission_.count_excess();
                 connections_.erase(id);
-                door_.closed(id);
+                admission_.closed(id);
                 spares_.refill();
                 handlers_.on_closed(id);
               },
@@ -140,9 +140,9 @@ void Connections::add(control::Socket socket, bool operators_only) {
   const ConnectionId id{next_++};
   auto peer = control::Peer::create(std::move(socket), peer_handlers(id), kCallerLimits);
   const uid_t uid = peer->credentials().uid;
-  if (operators_only && !is_operator(uid)) return door_.count_refused();
+  if (operators_only && !is_operator(uid)) return admission_.count_refused();
   if (is_operator(uid)) peer->set_limits(kOperatorLimits);
-  const BrokerDoor::Admission admission = door_.connected(id, uid, clock_->now());
+  const ConnectionAdmission::Admission admission = admission_.connected(id, uid, clock_->now());
   if (!admission.is_admitted) return;
   if (admission.displaced) close(*admission.displaced);
   Shares& shares = shares_of(uid);
@@ -167,8 +167,8 @@ void Connections::bound_output() {
     while (const auto uid = shares->unsent.largest_beyond()) {
       const auto largest = largest_unsent(*uid);
       if (largest == connections_.end() || largest->second.unsent->queued_bytes == 0) break;
-      door_.count_excess();
-      door_.closed(largest->first);
+      admission_.count_excess();
+      admission_.closed(largest->first);
       const auto closed = connections_.extract(largest);
       closed.mapped().peer->close_now();
     }
@@ -195,7 +195,7 @@ Result<void> Connections::watch_holder(ConnectionId connection) {
   }
   if (found->second.holder_watch) return {};
   UniqueFd pidfd = TRY(open_peer_pidfd(found->second.peer->credentials()));
-  door_.holds_lease(connection);
+  admission_.holds_lease(connection);
   Watch& watch = found->second.holder_watch.emplace(io_, pidfd.release());
   watch.async_wait(Watch::wait_read, [this, connection](const boost::system::error_code& error) {
     if (!error) handlers_.on_holder_exit(connection);

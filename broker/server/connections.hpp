@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "broker/books/ids.hpp"
-#include "broker/server/broker_door.hpp"
+#include "broker/server/connection_admission.hpp"
 #include "broker/server/spare_descriptors.hpp"
 #include "common/clock.hpp"
 #include "ipc/control/peer.hpp"
@@ -38,23 +38,25 @@ class Connections {
     std::function<void(ConnectionId)> on_closed;
     std::function<void(ConnectionId)> on_holder_exit;
     std::function<Duration(uid_t, std::size_t weight)> throttle;  ///< As in Peer::Handlers.
-    /// `needs_a_look` may have become true.
+    /// `has_pending_checks` may have become true.
     std::function<void()> on_change = [] {};
   };
 
   /// The clock outlives it.
   Connections(boost::asio::io_context& io, boost::asio::local::stream_protocol::acceptor acceptor,
-              Handlers handlers, const Clock& clock, BrokerDoor door);
+              Handlers handlers, const Clock& clock, ConnectionAdmission admission);
 
   void start() { accept_next(); }
   void stop_accepting();
 
-  /// As BrokerDoor::take_report.
-  std::optional<BrokerDoor::Report> take_report() { return door_.take_report(clock_->now()); }
+  /// As ConnectionAdmission::take_report.
+  std::optional<ConnectionAdmission::Report> take_report() {
+    return admission_.take_report(clock_->now());
+  }
 
   /// True while connections have to be closed or reported later: call the two functions around this
   /// one from time to time.
-  bool needs_a_look() const { return door_.needs_a_look(); }
+  bool has_pending_checks() const { return admission_.has_pending_checks(); }
 
   /// Closes connections that have made no call in time.
   void close_silent();
@@ -89,7 +91,7 @@ class Connections {
   void accept_later();
   bool accept_on_spare();
   void add(control::Socket socket, bool operators_only = false);
-  Shares& shares_of(uid_t uid) { return door_.may_use_reserve(uid) ? reserved_ : tenants_; }
+  Shares& shares_of(uid_t uid) { return admission_.may_use_reserve(uid) ? reserved_ : tenants_; }
   std::optional<Error> refuse_input(uid_t uid);
   control::Peer::Handlers peer_handlers(ConnectionId id);
   std::map<ConnectionId, Connection>::iterator largest_unsent(uid_t uid);
@@ -100,7 +102,7 @@ class Connections {
   boost::asio::steady_timer accept_timer_;
   Handlers handlers_;
   const Clock* clock_;
-  BrokerDoor door_;
+  ConnectionAdmission admission_;
   SpareDescriptors spares_{kSpareDescriptors};
   std::uint64_t next_ = 1;
   Shares tenants_;

@@ -42,15 +42,25 @@ BrokerServer::BrokerServer(asio::io_context& io, StartupState startup,
       spill_(io, std::move(dependencies.spill)),
       links_(io, worker_handlers()),
       replies_(table_, lent_memory(), links_),
-      effects_({io_, table_, lent_memory(), host_, spill_, links_, quiet_, replies_, log_,
-                *startup_.journal, fd_store_, kCallTimeoutFactor * options.fence_timeout,
-                [this](ConnectionId id) { return connections_.find(id); }},
+      effects_({.io = io_,
+                .table = table_,
+                .memory = lent_memory(),
+                .host = host_,
+                .spill = spill_,
+                .links = links_,
+                .quiet = quiet_,
+                .replies = replies_,
+                .log = log_,
+                .journal = *startup_.journal,
+                .fd_store = fd_store_,
+                .call_timeout = kCallTimeoutFactor * options.fence_timeout,
+                .find_peer = [this](ConnectionId id) { return connections_.find(id); }},
                [this](Event event) { loop_.post(std::move(event)); }),
       loop_(state_, clock_, effects_),
       ahead_clearing_(io, state_, host_, options.clear_ahead_bytes),
       rates_(options.worker_uids),
       connections_(io, std::move(dependencies.acceptor), connection_handlers(), clock_,
-                   BrokerDoor(rates_, options.worker_uids)),
+                   ConnectionAdmission(rates_, options.worker_uids)),
       previous_holders_(
           io, [this](const ProcessIdentity& it) { loop_.post(PreviousHolderExited{it}); }),
       dispatch_(dispatch_hooks(), {options.worker_uids, options.observer_uids}),
@@ -85,8 +95,8 @@ std::unique_ptr<LentMemory> BrokerServer::make_device_memory(DeviceAgentLink* ag
 
 /// Order: worker segments, lease words, recovery's effects, then new connections.
 Result<void> BrokerServer::start(KeptDescriptors kept) {
-  deadline_timer_ = TRY(BootTimer::create(io_, [this] { loop_.post(Tick{}); }));
-  wakeup_timer_ = TRY(BootTimer::create(io_, [this] { wake_up(); }));
+  deadline_timer_ = TRY(AsyncBoottimeTimer::create(io_, [this] { loop_.post(Tick{}); }));
+  wakeup_timer_ = TRY(AsyncBoottimeTimer::create(io_, [this] { wake_up(); }));
   restore_workers(kept);
   for (const auto& word : startup_.recovered.words) {
     table_.restore(word.lease, word.to, word.reason);
@@ -296,7 +306,7 @@ void BrokerServer::guard_table() {
   if (!tampered.empty()) loop_.post(TableTampered{std::move(tampered)});
 }
 
-void BrokerServer::look_at_connections() {
+void BrokerServer::check_connections() {
   if (const std::uint64_t dropped = rates_.take_dropped()) {
     spdlog::warn("dropped worker events beyond the rate limit events={}", dropped);
   }
@@ -314,7 +324,7 @@ void BrokerServer::arm_wakeup() {
   const Wakeups::Reasons reasons{
       .table_is_writable = table_is_writable_,
       .awaits_timeout = awaits_timeout(state_),
-      .connections_need_a_look = connections_.needs_a_look() || rates_.has_dropped()};
+      .connections_need_checks = connections_.has_pending_checks() || rates_.has_dropped()};
   if (!reasons.awaits_timeout) loop_.rest();
   const auto next = wakeups_.next(reasons, clock_.now());
   if (!next || (wakeup_at_ && *wakeup_at_ <= *next)) return;
@@ -326,7 +336,7 @@ void BrokerServer::wake_up() {
   wakeup_at_.reset();
   loop_.poll();
   if (table_is_writable_) guard_table();
-  look_at_connections();
+  check_connections();
   report_status();
   arm_wakeup();
 }

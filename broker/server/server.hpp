@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "broker/server/ahead_clearing.hpp"
-#include "broker/server/boot_timer.hpp"
+#include "broker/server/async_boottime_timer.hpp"
 #include "broker/server/broker_loop.hpp"
 #include "broker/server/connections.hpp"
 #include "broker/server/dispatch.hpp"
@@ -53,7 +53,7 @@ class BrokerServer {
   void observe_quiet();
   void recheck_soon();
   void guard_table();
-  void look_at_connections();
+  void check_connections();
   void report_status();
   void arm_wakeup();
   void wake_up();
@@ -89,10 +89,10 @@ class BrokerServer {
   Connections connections_;
   HolderWatches previous_holders_;
   Dispatch dispatch_;
-  std::unique_ptr<BootTimer> deadline_timer_;
+  std::unique_ptr<AsyncBoottimeTimer> deadline_timer_;
   boost::asio::steady_timer quiet_timer_;
   Wakeups wakeups_{service_manager_of_this_process()};
-  std::unique_ptr<BootTimer> wakeup_timer_;
+  std::unique_ptr<AsyncBoottimeTimer> wakeup_timer_;
   std::optional<TimePoint> wakeup_at_;  ///< Nothing: the timer is not armed.
   /// A worker that runs as an operator has had the table: it, or a process that it left behind, can
   /// write to it.

@@ -3,7 +3,7 @@
 ///   reason                          every
 ///   a process may write the table   50 ms   compare the table with the broker's copy
 ///   a timeout of a worker runs      50 ms   notice that the broker itself did not run (pulse.hpp)
-///   connections need a look         50 ms   close silent ones, log what the limits did
+///   connections have checks to do   50 ms   close silent ones, log what the limits did
 ///   the status changed              1 s     STATUS=, only under a service manager
 ///   the watchdog                    a third of its interval
 ///
@@ -29,9 +29,9 @@ class Wakeups {
   struct Reasons {
     bool table_is_writable = false;
     bool awaits_timeout = false;
-    bool connections_need_a_look = false;
+    bool connections_need_checks = false;
     bool needs_poll() const {
-      return table_is_writable || awaits_timeout || connections_need_a_look;
+      return table_is_writable || awaits_timeout || connections_need_checks;
     }
   };
   /// The next time; nothing: the loop may sleep until an event arrives.

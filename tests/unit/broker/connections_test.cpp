@@ -78,7 +78,7 @@ struct ConnectionsFixture {
        .on_holder_exit = {},
        .throttle = [](uid_t, std::size_t) { return Duration::zero(); }},
       clock,
-      BrokerDoor(rates, {})};
+      ConnectionAdmission(rates, {})};
   std::deque<MuteClient> clients;
 };
 
@@ -92,7 +92,7 @@ TEST_CASE("connections: one that makes no call in time is closed") {
   MuteClient& caller = fixture.connect();
   caller.call("status");
   fixture.run();
-  fixture.clock.advance(BrokerDoorLimits{}.first_call_timeout - 1ns);
+  fixture.clock.advance(AdmissionLimits{}.first_call_timeout - 1ns);
   fixture.connections.close_silent();
   fixture.run();
   CHECK_FALSE(silent.is_closed());
@@ -101,7 +101,7 @@ TEST_CASE("connections: one that makes no call in time is closed") {
   fixture.run();
   CHECK(silent.is_closed());
   CHECK_FALSE(caller.is_closed());
-  CHECK(fixture.connections.take_report() == BrokerDoor::Report{.silent = 1});
+  CHECK(fixture.connections.take_report() == ConnectionAdmission::Report{.silent = 1});
 }
 
 TEST_CASE("connections: one that leaves more unread than the longest messages is closed") {
@@ -114,7 +114,7 @@ TEST_CASE("connections: one that leaves more unread than the longest messages is
   for (int i = 0; i < 2; ++i) mute.call("event.list");
   fixture.run();
   CHECK(mute.is_closed());
-  CHECK(fixture.connections.take_report() == BrokerDoor::Report{.bytes = 1});
+  CHECK(fixture.connections.take_report() == ConnectionAdmission::Report{.bytes = 1});
 }
 
 TEST_CASE("connections: of a user beyond its share, those with the most unread output are closed") {
@@ -133,7 +133,7 @@ TEST_CASE("connections: of a user beyond its share, those with the most unread o
   const std::size_t closed = fixture.closed();
   CHECK_FALSE(modest.is_closed());
   CHECK(closed >= kClients / 2);
-  CHECK(fixture.connections.take_report() == BrokerDoor::Report{.bytes = closed});
+  CHECK(fixture.connections.take_report() == ConnectionAdmission::Report{.bytes = closed});
   CHECK((fixture.clients.size() - closed) * kLongReply <= Connections::kMaxUnsentBytes / 2);
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("connections: unfinished lines of a user hold a share of the memory, a
   const std::size_t closed = fixture.closed();
   CHECK(closed >= kClients / 2);
   CHECK(closed <= kClients * 3 / 4);
-  CHECK(fixture.connections.take_report() == BrokerDoor::Report{.bytes = closed});
+  CHECK(fixture.connections.take_report() == ConnectionAdmission::Report{.bytes = closed});
   caller.call("status");
   fixture.run();
   CHECK(caller.received() > 0);

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "broker/server/broker_door.hpp"
+#include "broker/server/connection_admission.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;
@@ -34,7 +34,7 @@ TEST_CASE("wakeups: each reason to poll arms the timer") {
   const auto poll = kNow + Pulse::kPollInterval;
   CHECK(wakeups.next({.table_is_writable = true}, kNow) == poll);
   CHECK(wakeups.next({.awaits_timeout = true}, kNow) == poll);
-  CHECK(wakeups.next({.connections_need_a_look = true}, kNow) == poll);
+  CHECK(wakeups.next({.connections_need_checks = true}, kNow) == poll);
 }
 
 TEST_CASE("wakeups: an idle broker wakes up for a third of its watchdog's interval only") {
@@ -83,17 +83,17 @@ TEST_CASE("wakeups: a ping that is not answered, and a worker that may resume, a
 
 TEST_CASE("wakeups: connections are looked at until each has called or is closed") {
   RateLimits rates({});
-  BrokerDoor door(rates, {});
-  CHECK_FALSE(door.needs_a_look());
-  for (const std::uint64_t id : {1, 2, 3}) REQUIRE(door.connected({id}, 7, kNow).is_admitted);
-  door.called({1});
-  door.called({1});
-  door.closed({2});
-  CHECK(door.needs_a_look());
-  CHECK(door.take_silent(kNow + 10s).size() == 1);
-  CHECK(door.needs_a_look());  // the report
-  CHECK(door.take_report(kNow + 10s));
-  CHECK_FALSE(door.needs_a_look());
+  ConnectionAdmission admission(rates, {});
+  CHECK_FALSE(admission.has_pending_checks());
+  for (const std::uint64_t id : {1, 2, 3}) REQUIRE(admission.connected({id}, 7, kNow).is_admitted);
+  admission.called({1});
+  admission.called({1});
+  admission.closed({2});
+  CHECK(admission.has_pending_checks());
+  CHECK(admission.take_silent(kNow + 10s).size() == 1);
+  CHECK(admission.has_pending_checks());  // the report
+  CHECK(admission.take_report(kNow + 10s));
+  CHECK_FALSE(admission.has_pending_checks());
 }
 
 TEST_CASE("pulse: a loop that rested has not stalled, and is watched again afterwards") {

@@ -25,16 +25,17 @@
 
 namespace leasehold {
 
-struct BrokerDoorLimits {
+struct AdmissionLimits {
   std::size_t places = 1024;
   std::size_t reserved = 64;  ///< Of the places, for operators and workers.
   Duration first_call_timeout = std::chrono::seconds(10);
   Duration log_interval = std::chrono::seconds(10);
 };
 
-class BrokerDoor {
+class ConnectionAdmission {
  public:
-  BrokerDoor(RateLimits& rates, std::set<uid_t> worker_uids, const BrokerDoorLimits& limits = {})
+  ConnectionAdmission(RateLimits& rates, std::set<uid_t> worker_uids,
+                      const AdmissionLimits& limits = {})
       : rates_(&rates),
         worker_uids_(std::move(worker_uids)),
         limits_(limits),
@@ -74,7 +75,7 @@ class BrokerDoor {
   bool may_use_reserve(uid_t uid) const;
 
   /// True while `take_silent` or `take_report` may have something later.
-  bool needs_a_look() const { return silent_ > 0 || report_ != Report{}; }
+  bool has_pending_checks() const { return silent_ > 0 || report_ != Report{}; }
 
   /// Takes the connections that made no call within `first_call_timeout`.
   std::vector<ConnectionId> take_silent(TimePoint now);
@@ -92,7 +93,7 @@ class BrokerDoor {
 
   RateLimits* rates_;
   std::set<uid_t> worker_uids_;
-  BrokerDoorLimits limits_;
+  AdmissionLimits limits_;
   FairShares<uid_t> places_;
   std::map<ConnectionId, Connection> connections_;
   std::size_t silent_ = 0;  // connections without a call

@@ -1,4 +1,4 @@
-#include "broker/server/broker_door.hpp"
+#include "broker/server/connection_admission.hpp"
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr BrokerDoorLimits kSmall{.places = 12, .reserved = 4, .first_call_timeout = 10s};
+constexpr AdmissionLimits kSmall{.places = 12, .reserved = 4, .first_call_timeout = 10s};
 
 struct DoorFixture {
   const uid_t operator_uid = ::geteuid();
@@ -21,21 +21,24 @@ struct DoorFixture {
   const uid_t bob = operator_uid + 3;
   RateLimits rates{
       {worker}, {.lines = {.per_second = 10, .burst = 0}, .connection_weight = 0, .max_wait = 1s}};
-  BrokerDoor door{rates, {worker}, kSmall};
+  ConnectionAdmission admission{rates, {worker}, kSmall};
   TimePoint now{0};
   std::uint64_t last_id = 0;
 
-  BrokerDoor::Admission connect(uid_t uid) { return door.connected({++last_id}, uid, now); }
-  BrokerDoor::Admission connect_and_call(uid_t uid) {
-    const auto admission = connect(uid);
-    if (admission.is_admitted) door.called({last_id});
-    return admission;
+  ConnectionAdmission::Admission connect(uid_t uid) {
+    return admission.connected({++last_id}, uid, now);
+  }
+  ConnectionAdmission::Admission connect_and_call(uid_t uid) {
+    const auto outcome = connect(uid);
+    if (outcome.is_admitted) admission.called({last_id});
+    return outcome;
   }
 };
 
 }  // namespace
 
-TEST_CASE("broker door: a user above its rate is refused before it costs another user a place") {
+TEST_CASE(
+    "connection admission: a user above its rate is refused before it costs another user a place") {
   DoorFixture fixture;
   for (int i = 0; i < 4; ++i) CHECK(fixture.connect_and_call(fixture.ann).is_admitted);
   for (uid_t other = 0; other < 4; ++other)
@@ -52,36 +55,39 @@ TEST_CASE("broker door: a user above its rate is refused before it costs another
   CHECK(admitted.displaced == ConnectionId{1});  // ann's oldest
 }
 
-TEST_CASE("broker door: a connection without a call in time is closed, also an operator's") {
+TEST_CASE(
+    "connection admission: a connection without a call in time is closed, also an operator's") {
   DoorFixture fixture;
   fixture.connect(fixture.operator_uid);
   fixture.connect(fixture.ann);
   fixture.now = fixture.now + 1s;
   fixture.connect(fixture.bob);
-  fixture.door.called({2});
+  fixture.admission.called({2});
   fixture.now = TimePoint{0} + 10s - 1ns;
-  CHECK(fixture.door.take_silent(fixture.now).empty());
+  CHECK(fixture.admission.take_silent(fixture.now).empty());
   fixture.now = TimePoint{0} + 10s;
-  CHECK(fixture.door.take_silent(fixture.now) == std::vector{ConnectionId{1}});
-  fixture.door.closed({3});
+  CHECK(fixture.admission.take_silent(fixture.now) == std::vector{ConnectionId{1}});
+  fixture.admission.closed({3});
   fixture.now = fixture.now + 1h;
-  CHECK(fixture.door.take_silent(fixture.now).empty());
+  CHECK(fixture.admission.take_silent(fixture.now).empty());
 }
 
-TEST_CASE("broker door: connections that hold a lease, and operators' and workers', are kept") {
+TEST_CASE(
+    "connection admission: connections that hold a lease, and operators' and workers', are kept") {
   DoorFixture fixture;
   for (int i = 0; i < 4; ++i) CHECK(fixture.connect_and_call(fixture.ann).is_admitted);
-  for (std::uint64_t id = 1; id <= 3; ++id) fixture.door.holds_lease({id});
+  for (std::uint64_t id = 1; id <= 3; ++id) fixture.admission.holds_lease({id});
   for (int i = 0; i < 4; ++i) CHECK(fixture.connect_and_call(fixture.worker).is_admitted);
   for (int i = 0; i < 4; ++i) CHECK(fixture.connect_and_call(fixture.operator_uid).is_admitted);
   CHECK(fixture.connect_and_call(fixture.bob).displaced == ConnectionId{4});  // without a lease
-  fixture.door.holds_lease({fixture.last_id});
+  fixture.admission.holds_lease({fixture.last_id});
   CHECK_FALSE(fixture.connect_and_call(fixture.bob).is_admitted);
   CHECK_FALSE(fixture.connect_and_call(fixture.ann).is_admitted);
   CHECK_FALSE(fixture.connect_and_call(fixture.worker).is_admitted);
 }
 
-TEST_CASE("broker door: a user has its share, and beyond it loses its own oldest connection") {
+TEST_CASE(
+    "connection admission: a user has its share, and beyond it loses its own oldest connection") {
   DoorFixture fixture;
   for (int i = 0; i < 4; ++i) CHECK_FALSE(fixture.connect_and_call(fixture.ann).displaced);
   CHECK(fixture.connect_and_call(fixture.ann).displaced == ConnectionId{1});
@@ -91,7 +97,9 @@ TEST_CASE("broker door: a user has its share, and beyond it loses its own oldest
   CHECK(fixture.connect_and_call(fixture.bob).displaced == ConnectionId{7});  // its own
 }
 
-TEST_CASE("broker door: workers and operators have the reserve, and operators displace tenants") {
+TEST_CASE(
+    "connection admission: workers and operators have the reserve, and operators displace "
+    "tenants") {
   DoorFixture fixture;
   for (uid_t user = 0; user < 8; ++user)
     CHECK(fixture.connect_and_call(fixture.ann + user).is_admitted);
@@ -105,7 +113,7 @@ TEST_CASE("broker door: workers and operators have the reserve, and operators di
   CHECK_FALSE(fixture.connect_and_call(fixture.operator_uid).is_admitted);
 }
 
-TEST_CASE("broker door: however many users take all they can, their places become equal") {
+TEST_CASE("connection admission: however many users take all they can, their places become equal") {
   DoorFixture fixture;
   std::map<ConnectionId, uid_t> open;
   std::map<uid_t, int> held;
@@ -125,17 +133,17 @@ TEST_CASE("broker door: however many users take all they can, their places becom
   CHECK(most - least <= 1);
 }
 
-TEST_CASE("broker door: what the limits did is reported once in an interval") {
+TEST_CASE("connection admission: what the limits did is reported once in an interval") {
   DoorFixture fixture;
-  CHECK_FALSE(fixture.door.take_report(fixture.now));
+  CHECK_FALSE(fixture.admission.take_report(fixture.now));
   for (int i = 0; i < 6; ++i) fixture.connect(fixture.ann);
-  CHECK(fixture.door.take_report(fixture.now) == BrokerDoor::Report{.displaced = 2});
-  fixture.door.count_excess();
+  CHECK(fixture.admission.take_report(fixture.now) == ConnectionAdmission::Report{.displaced = 2});
+  fixture.admission.count_excess();
   (void)fixture.rates.admit_line(fixture.bob, 1'000, fixture.now);
   fixture.connect(fixture.bob);
-  CHECK_FALSE(fixture.door.take_report(fixture.now + 10s - 1ns));
-  (void)fixture.door.take_silent(fixture.now + 10s);
-  CHECK(fixture.door.take_report(fixture.now + 10s) ==
-        BrokerDoor::Report{.refused = 1, .silent = 4, .bytes = 1});
-  CHECK_FALSE(fixture.door.take_report(fixture.now + 60s));
+  CHECK_FALSE(fixture.admission.take_report(fixture.now + 10s - 1ns));
+  (void)fixture.admission.take_silent(fixture.now + 10s);
+  CHECK(fixture.admission.take_report(fixture.now + 10s) ==
+        ConnectionAdmission::Report{.refused = 1, .silent = 4, .bytes = 1});
+  CHECK_FALSE(fixture.admission.take_report(fixture.now + 60s));
 }

@@ -1,4 +1,4 @@
-#include "broker/server/boot_timer.hpp"
+#include "broker/server/async_boottime_timer.hpp"
 
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -12,22 +12,23 @@ namespace leasehold {
 
 using Watch = boost::asio::posix::stream_descriptor;
 
-Result<std::unique_ptr<BootTimer>> BootTimer::create(boost::asio::io_context& io,
-                                                     std::function<void()> on_due) {
+Result<std::unique_ptr<AsyncBoottimeTimer>> AsyncBoottimeTimer::create(
+    boost::asio::io_context& io, std::function<void()> on_due) {
   const int fd = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
   if (fd < 0) return fail_errno(Errc::SystemError, "timerfd_create", errno);
-  std::unique_ptr<BootTimer> timer(new BootTimer(Watch(io, fd), std::move(on_due)));
+  std::unique_ptr<AsyncBoottimeTimer> timer(
+      new AsyncBoottimeTimer(Watch(io, fd), std::move(on_due)));
   timer->wait();
   return timer;
 }
 
-void BootTimer::arm(std::optional<TimePoint> deadline) {
+void AsyncBoottimeTimer::arm(std::optional<TimePoint> deadline) {
   if (deadline == armed_) return;
   armed_ = deadline;
   arm_boottime_timerfd(timer_.native_handle(), deadline);
 }
 
-void BootTimer::wait() {
+void AsyncBoottimeTimer::wait() {
   timer_.async_wait(Watch::wait_read, [this](const boost::system::error_code& error) {
     if (error) return;
     std::uint64_t expirations = 0;

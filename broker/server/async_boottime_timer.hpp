@@ -13,17 +13,17 @@
 namespace leasehold {
 
 /// Threads: the io_context's thread.
-class BootTimer {
+class AsyncBoottimeTimer {
  public:
   /// Errors: SystemError.
-  static Result<std::unique_ptr<BootTimer>> create(boost::asio::io_context& io,
-                                                   std::function<void()> on_due);
+  static Result<std::unique_ptr<AsyncBoottimeTimer>> create(boost::asio::io_context& io,
+                                                            std::function<void()> on_due);
 
   /// Fires once at the deadline, immediately if it has passed. `nullopt` disarms the timer.
   void arm(std::optional<TimePoint> deadline);
 
  private:
-  BootTimer(boost::asio::posix::stream_descriptor timer, std::function<void()> on_due)
+  AsyncBoottimeTimer(boost::asio::posix::stream_descriptor timer, std::function<void()> on_due)
       : timer_(std::move(timer)), on_due_(std::move(on_due)) {}
   void wait();
 

@@ -1,4 +1,4 @@
-#include "broker/server/broker_door.hpp"
+#include "broker/server/connection_admission.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -6,7 +6,8 @@
 #include "broker/server/operators.hpp"
 
 namespace leasehold {
-BrokerDoor::Admission BrokerDoor::connected(ConnectionId id, uid_t uid, TimePoint now) {
+ConnectionAdmission::Admission ConnectionAdmission::connected(ConnectionId id, uid_t uid,
+                                                              TimePoint now) {
   Admission admission{.is_admitted = rates_->admit_connection(uid, now)};
   if (admission.is_admitted && !has_room_for(uid)) {
     admission.displaced = displace_for(uid);
@@ -22,15 +23,15 @@ BrokerDoor::Admission BrokerDoor::connected(ConnectionId id, uid_t uid, TimePoin
   return admission;
 }
 
-bool BrokerDoor::may_use_reserve(uid_t uid) const {
+bool ConnectionAdmission::may_use_reserve(uid_t uid) const {
   return is_operator(uid) || worker_uids_.contains(uid);
 }
 
-bool BrokerDoor::may_be_displaced(const Connection& connection) const {
+bool ConnectionAdmission::may_be_displaced(const Connection& connection) const {
   return !connection.holds_lease && !may_use_reserve(connection.uid);
 }
 
-bool BrokerDoor::has_room_for(uid_t uid) const {
+bool ConnectionAdmission::has_room_for(uid_t uid) const {
   if (is_operator(uid)) return places_.taken() < limits_.places;
   const std::size_t places = limits_.places - (may_use_reserve(uid) ? 0 : limits_.reserved);
   return may_take_more(
@@ -39,7 +40,7 @@ bool BrokerDoor::has_room_for(uid_t uid) const {
 
 /// The user with the most connections gives a place unless it holds as many as the newcomer will.
 /// An operator gets one while any connection may be displaced.
-std::optional<ConnectionId> BrokerDoor::displace_for(uid_t uid) {
+std::optional<ConnectionId> ConnectionAdmission::displace_for(uid_t uid) {
   std::map<uid_t, ConnectionId> oldest_of;
   for (const auto& [id, connection] : connections_) {
     if (may_be_displaced(connection)) oldest_of.emplace(connection.uid, id);
@@ -53,7 +54,7 @@ std::optional<ConnectionId> BrokerDoor::displace_for(uid_t uid) {
   return found->second;
 }
 
-void BrokerDoor::closed(ConnectionId id) {
+void ConnectionAdmission::closed(ConnectionId id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   places_.give_back(found->second.uid);
@@ -61,7 +62,7 @@ void BrokerDoor::closed(ConnectionId id) {
   connections_.erase(found);
 }
 
-std::vector<ConnectionId> BrokerDoor::take_silent(TimePoint now) {
+std::vector<ConnectionId> ConnectionAdmission::take_silent(TimePoint now) {
   std::vector<ConnectionId> silent;
   for (const auto& [id, connection] : connections_) {
     if (!connection.has_called && connection.first_call_due <= now) silent.push_back(id);
@@ -71,7 +72,7 @@ std::vector<ConnectionId> BrokerDoor::take_silent(TimePoint now) {
   return silent;
 }
 
-std::optional<BrokerDoor::Report> BrokerDoor::take_report(TimePoint now) {
+std::optional<ConnectionAdmission::Report> ConnectionAdmission::take_report(TimePoint now) {
   if (report_ == Report{}) return std::nullopt;
   if (reported_at_ && now < *reported_at_ + limits_.log_interval) return std::nullopt;
   reported_at_ = now;
