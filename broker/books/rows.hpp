@@ -133,17 +133,14 @@ struct ShapeRow {
   std::uint64_t extent_size_bytes = 0;
 };
 
-/// What an operator did or tried. Never changed; `brokerctl actions` shows it.
+/// What an operator did; see events::OperatorAction. Never changed; `brokerctl actions` shows it.
 struct OperatorActionRow {
   std::int64_t at_boottime_ns = 0;
   std::uint32_t uid = 0;
-  /// "admit", "remove", "revoke", "drain", "undrain", "replace", "quarantine_release", "key_create"
-  /// or "key_revoke"
   std::string action;
-  /// "lease:17.4", "tenant:acme", "worker:w1", "part:blk.1@w1", "extent:5", "region:3", "key:0f…"
   std::string object;
-  std::string reason;  ///< As the operator gave it; empty if the action takes none.
-  bool done = true;    ///< False: refused.
+  std::string reason;
+  bool done = true;
 };
 
 /// What a worker reported about a finished request: a record of the audit chain. Never changed. A

@@ -26,7 +26,7 @@ struct LeaseStateChanged {
   LeaseId lease;
   LeaseState state = LeaseState::Live;
   RevokeReason reason = RevokeReason::None;
-  std::string tenant;  ///< Empty for engine leases.
+  std::string tenant;  ///< Empty unless the scope is Tenant.
   std::string proof;   ///< Kind of fence proof; only with Fenced.
 };
 
@@ -93,15 +93,18 @@ struct LeaseDraining {
   std::int64_t deadline_boottime_ns = 0;
 };
 
-/// `operator_action`: an operator changed something, or tried to and was refused.
+/// `operator_action`: an operator changed something. `done` is false for a quarantine release that
+/// was refused and for a key that could not be stored; other refused calls leave no action.
 struct OperatorAction {
-  /// "admit", "remove", "revoke", "drain", "undrain", "replace", "quarantine_release",
-  /// "key_create" or "key_revoke"
+  /// "admit", "remove", "revoke", "publish", "drain", "undrain", "replace", "quarantine_release",
+  /// "key_create" or "key_revoke". The journal and `operator_action.list` have the same words.
   std::string action;
-  std::string object;  ///< "tenant:acme", "lease:17.4", "part:blk.1@w1", "extent:5", "region:3"
+  /// "tenant:acme", "lease:17.4", "worker:w1", "part:blk.1@w1", "extent:5", "region:3", "key:0f…"
+  std::string object;
   std::uint32_t uid = 0;
-  std::string reason;  ///< As the operator gave it; empty for actions that take none.
-  bool done = false;   ///< False when the broker refused it.
+  /// As the operator gave it, or why a key was not stored; empty for the other actions.
+  std::string reason;
+  bool done = false;
 };
 
 /// `worker_untrusted`: a process changed data that only the broker may write, or a worker wrote to
@@ -117,8 +120,8 @@ struct WorkerUntrusted {
   std::string worker;
 };
 
-/// `worker_unresponsive`: the broker has waited too long for a worker. Written once when half of
-/// the timeout is over, and again when the broker kills the worker.
+/// `worker_unresponsive`: the broker has waited too long for a worker. Written when the broker
+/// kills the worker; for "ping_reply" also once half of the timeout is over.
 struct WorkerUnresponsive {
   std::string worker;
   std::string waiting_for;  ///< "ping_reply", "answer", "delivery", "fence_proof", "unmap"

@@ -28,7 +28,7 @@ class Inbox {
  public:
   explicit Inbox(const Limits& limits) : limits_(limits) {}
 
-  /// They apply from the next line on.
+  /// They also apply to a line that has partly arrived.
   void set_limits(const Limits& limits) { limits_ = limits; }
 
   /// Takes the result of one recvmsg; `bytes` is not empty.

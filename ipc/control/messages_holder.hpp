@@ -16,6 +16,14 @@ namespace leasehold::wire {
 /// `lease.acquire`: KV memory for a tenant on a worker. Reply: LeaseAcquired.
 /// The holder is the calling process, identified by its socket and its pidfd. The broker revokes
 /// the lease when either of them ends.
+///
+/// Errors: BadRequest (`ttl_ms` below 0, a demand beyond the capacity), UnknownTenant,
+/// PermissionDenied (the policy names another user, or `replaces` is another tenant's), BadToken
+/// (`api_key`), UnknownLease (`replaces` was never granted), UnknownWorker, NoModelLoaded,
+/// Draining, BrokerLost (retry), QuotaBlocks, PoolExhausted, RebindRateLimited, DiskFull,
+/// RequestIdConflict; LeaseRevoked, LeaseFenced, StaleGeneration for a lease that ended before the
+/// reply, or before a repeated call; those of the worker that maps the memory. Some have
+/// `retry_after_ms`.
 struct LeaseAcquire : Message<LeaseAcquire> {
   static constexpr std::string_view kMethod = "lease.acquire";
   TenantId tenant;
@@ -68,7 +76,8 @@ struct LeaseReplace : Message<LeaseReplace> {
   RequestId request_id;
 };
 
-/// `lease.renew`: restarts the TTL. Reply: LeaseRenewed.
+/// `lease.renew`: restarts the TTL. Reply: LeaseRenewed. Errors: PermissionDenied (another
+/// connection holds it), UnknownLease, StaleGeneration, LeaseRevoked, LeaseFenced.
 struct LeaseRenew : Message<LeaseRenew> {
   static constexpr std::string_view kMethod = "lease.renew";
   LeaseId lease;
@@ -81,8 +90,8 @@ struct LeaseRenewed : Message<LeaseRenewed> {
 
 /// `lease.hold`: after a broker restart, the holder claims its lease on a new connection. The
 /// caller is the holder from then on. Reply: LeaseRenewed with the current, unchanged deadline.
-/// Errors: BadToken, PermissionDenied (another user, or another connection holds it), LeaseRevoked,
-/// LeaseFenced.
+/// Errors: BadToken, PermissionDenied (another user, or another connection holds it), UnknownLease,
+/// StaleGeneration, LeaseRevoked, LeaseFenced.
 struct LeaseHold : Message<LeaseHold> {
   static constexpr std::string_view kMethod = "lease.hold";
   LeaseId lease;
@@ -91,7 +100,9 @@ struct LeaseHold : Message<LeaseHold> {
 };
 
 /// `lease.release`: the holder gives up the lease. The broker replies (Empty) once the lease is
-/// revoked; the fence follows without another call.
+/// revoked; the fence follows without another call. For a lease that is revoked already the reply
+/// is Empty, too. Errors: PermissionDenied (another connection holds it), UnknownLease,
+/// StaleGeneration, LeaseFenced.
 struct LeaseRelease : Message<LeaseRelease> {
   static constexpr std::string_view kMethod = "lease.release";
   LeaseId lease;
@@ -137,7 +148,10 @@ struct LeaseGrow : Message<LeaseGrow> {
   RequestId request_id;
 };
 
-/// `lease.shrink`: returns up to `extents` unused KV extents. Reply: LeaseResized.
+/// `lease.shrink`: returns up to `extents` unused KV extents. The same callers. Reply:
+/// LeaseResized. Errors: BadRequest (`extents` out of range, or the lease is not mapped yet),
+/// PermissionDenied, UnknownLease, StaleGeneration, LeaseRevoked, LeaseFenced, BrokerLost while the
+/// worker reconnects after a broker restart, those of the worker that is asked.
 struct LeaseShrink : Message<LeaseShrink> {
   static constexpr std::string_view kMethod = "lease.shrink";
   LeaseId lease;

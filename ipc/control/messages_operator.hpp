@@ -39,7 +39,8 @@ struct TenantPolicy : Message<TenantPolicy> {
 /// limit keeps its value, and has the default of TenantPolicy for a new tenant. Workers hear the
 /// change at once. Reply: Empty. Errors: BadRequest for a value out of range and for reserves
 /// beyond the capacity; NoModelLoaded for a raised reserve while no worker reports the size of a
-/// block; PoolExhausted while other tenants hold the memory that the reserves need.
+/// block; PoolExhausted while other tenants hold the memory that the reserves need; DiskFull: it
+/// took effect, but is not on disk yet; repeat the call.
 struct TenantAdmit : Message<TenantAdmit> {
   static constexpr std::string_view kMethod = "tenant.admit";
   TenantId tenant;
@@ -59,7 +60,7 @@ struct TenantAdmit : Message<TenantAdmit> {
 
 /// `tenant.remove`: forgets a tenant; later calls for it get UnknownTenant. Its live leases are
 /// revoked with `policy_changed` if `revoke` is set. Reply: LeasesTouched. Errors: UnknownTenant,
-/// IllegalTransition (it has live leases, and `revoke` is not set).
+/// IllegalTransition (it has live leases, and `revoke` is not set), DiskFull as in TenantAdmit.
 struct TenantRemove : Message<TenantRemove> {
   static constexpr std::string_view kMethod = "tenant.remove";
   TenantId tenant;
@@ -69,7 +70,7 @@ struct TenantRemove : Message<TenantRemove> {
 
 /// `key.create`: an API key for a tenant (ipc/control/api_key.hpp); the caller keeps the key.
 /// Reply: Empty. Errors: UnknownTenant, QuotaConcurrent (64 keys per tenant), BadRequest (it
-/// exists).
+/// exists), DiskFull (no key was created).
 struct KeyCreate : Message<KeyCreate> {
   static constexpr std::string_view kMethod = "key.create";
   TenantId tenant;
@@ -78,7 +79,8 @@ struct KeyCreate : Message<KeyCreate> {
 };
 
 /// `key.revoke`: forgets a key and revokes the leases that were acquired with it
-/// (`policy_changed`). Reply: LeasesTouched. Errors: BadToken for an unknown key.
+/// (`policy_changed`). Reply: LeasesTouched. Errors: BadRequest for an unknown key; DiskFull when
+/// the revocation took effect but is not on disk.
 struct KeyRevoke : Message<KeyRevoke> {
   static constexpr std::string_view kMethod = "key.revoke";
   ApiKeyId key;
@@ -139,7 +141,7 @@ struct PrefixPublished : Message<PrefixPublished> {
 /// drained tenant or worker also gets no new lease (Draining) until `lease.undrain`; a new process
 /// of the worker's name serves again. Reply: LeasesTouched. Errors: UnknownLease, StaleGeneration,
 /// LeaseFenced, UnknownTenant, UnknownWorker; BrokerLost while the worker reconnects after a broker
-/// restart; BadRequest for an engine lease, which has no requests.
+/// restart; BadRequest for an engine lease, which has no requests; DiskFull as in TenantAdmit.
 struct LeaseDrain : Message<LeaseDrain> {
   static constexpr std::string_view kMethod = "lease.drain";
   std::optional<LeaseId> lease;
@@ -151,7 +153,7 @@ struct LeaseDrain : Message<LeaseDrain> {
 
 /// `lease.undrain`: the tenant or the worker gets new leases again, and the worker is no longer
 /// replaced. Leases that drain keep draining. Exactly one is given. Reply: Empty. Errors:
-/// UnknownTenant, UnknownWorker; BrokerLost as above.
+/// UnknownTenant, UnknownWorker; BrokerLost as above; DiskFull as in TenantAdmit.
 struct LeaseUndrain : Message<LeaseUndrain> {
   static constexpr std::string_view kMethod = "lease.undrain";
   std::optional<TenantId> tenant;
@@ -166,7 +168,7 @@ struct LeaseUndrain : Message<LeaseUndrain> {
 /// the holders again and sets a new grace. Reply: LeasesTouched. Errors: UnknownWorker;
 /// NoModelLoaded, Draining, BrokerLost for `by`; BadRequest when its model, weights, block size or,
 /// unless `any_arithmetic` is set, arithmetic differ; IllegalTransition when another worker
-/// replaces `worker`, or one of the two is part of another replacement.
+/// replaces `worker`, or one of the two is part of another replacement; DiskFull as in TenantAdmit.
 struct WorkerReplace : Message<WorkerReplace> {
   static constexpr std::string_view kMethod = "worker.replace";
   std::string worker;
@@ -188,7 +190,7 @@ struct ExtentOpen : Message<ExtentOpen> {
 /// is given. The broker grants it only when the object is empty after another hole punch, or when
 /// its last worker has exited. Reply: QuarantineReleased. Errors: IllegalTransition (not
 /// quarantined, or already being cleared), StillWritable (its worker still writes to it),
-/// UnknownLease (no such object).
+/// UnknownLease (no such object), DiskFull (it is free, but that is not on disk yet).
 struct QuarantineRelease : Message<QuarantineRelease> {
   static constexpr std::string_view kMethod = "quarantine.release";
   std::optional<ExtentId> extent;
@@ -217,6 +219,14 @@ struct LeasesTouched : Message<LeasesTouched> {
 // is
 // {"items": [view or event, …]}. "more" says whether items follow; `event.list` instead returns
 // "newest", the sequence of the last event. Sequences that are left out belong to lost events.
+// `lease.list` and `extent.list` also return "total": the number of all leases that are not closed
+// or of all extents in use, whatever the page shows.
+//
+// `metrics.read` takes no parameters and returns counts since the broker started, for
+// leasehold-monitor:
+// {"first_power": 10, "revocations": {<reason>: <count>, …}, "clocks": {<clock>: histogram, …},
+// "rebinds": {<mode>: histogram, …}}. A histogram is {"below": [<count>, …], "count", "sum_ns"};
+// element i of "below" counts the values below 2^(first_power + i) ns.
 
 /// `tenant.list`: tenants in the order of their names.
 struct TenantList : Message<TenantList> {

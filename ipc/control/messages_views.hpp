@@ -121,17 +121,14 @@ struct TenantView : Message<TenantView> {
   RebindSummary rebinds;
 };
 
-/// An operator action, granted or refused.
+/// What an operator did; see events::OperatorAction.
 struct OperatorActionView : Message<OperatorActionView> {
   std::int64_t at_unix_s = 0;
   std::uint32_t uid = 0;
-  /// "admit", "remove", "revoke", "drain", "undrain", "replace", "quarantine_release",
-  /// "key_create" or "key_revoke"
   std::string action;
-  /// "lease:17.4", "tenant:acme", "worker:w1", "part:blk.1@w1", "extent:5", "region:3"
   std::string object;
-  std::string reason;  ///< As the operator gave it; empty for actions that take none.
-  bool done = true;    ///< False when the broker refused it.
+  std::string reason;
+  bool done = true;
 };
 
 struct ClockSummary : Message<ClockSummary> {

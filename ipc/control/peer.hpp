@@ -5,11 +5,11 @@
 /// or a wrong count as MalformedMessage, and closes descriptors that no handler takes.
 ///
 /// Errors on the wire: `"error": {"code": <int>, "message": <detail>, "data": {"code": "<Errc>",
-/// "retryable": bool, "scope": "tenant" | "engine", "retry_after_ms": <int, where known>}}`. The
-/// integer is JSON-RPC's own for a parse error, an invalid request and an unknown method, and
-/// -32000 for all other errors. The peer answers a malformed line with `id: null` and keeps the
-/// connection, unless too many come in a row. It answers an oversized line and closes the
-/// connection.
+/// "retryable": bool, "scope": "tenant" | "engine" | "shared", "retry_after_ms": <int, where
+/// known>}}`. The integer is JSON-RPC's own for a parse error, an invalid request and an unknown
+/// method, and -32000 for all other errors. The peer answers a malformed line with its id, or null
+/// if it has none, and keeps the connection, unless too many come in a row. A wrong number of
+/// descriptors, lost descriptors or an oversized line is answered and ends the connection.
 ///
 /// Lifetime: shared; stays alive while an operation is pending. Threads: the one thread that runs
 /// the io_context.
