@@ -6,7 +6,7 @@
 /// (tests/support/fake_cuda).
 ///
 /// Source: CUDA Driver API reference. Lifetime: the driver stays loaded until the process ends.
-/// Threads: any; contexts are current per thread (CudaContext).
+/// Threads: any; contexts are current per thread (cuda::Context).
 #pragma once
 
 #include <cuda.h>
@@ -16,7 +16,8 @@
 
 #include "common/result.hpp"
 
-// Conditional nodes exist since 12.4. Without them graphs are gated only between replays.
+// Conditional nodes exist since 12.4. Without them a gate still precedes each segment, but its
+// kernels are launched and return at once.
 #define LEASEHOLD_CUDA_CONDITIONAL_NODES (CUDA_VERSION >= 12040)
 // Under this name of cuGraphAddNode an edge has data since 13.0. Without it a kernel of a graph
 // starts only when the one before it has ended.

@@ -12,7 +12,7 @@
 
 namespace leasehold::http {
 
-/// Names of fields ignore case.
+/// Equal but for upper and lower case of ASCII letters.
 bool same_word(std::string_view one, std::string_view other);
 
 struct Head {
@@ -29,9 +29,6 @@ struct Head {
   /// Of "Authorization: Bearer KEY"; empty without one.
   std::string_view bearer_key() const;
 };
-
-/// Equal but for upper and lower case of ASCII letters.
-bool same_word(std::string_view one, std::string_view other);
 
 /// The refusal, after which the connection is closed; nothing for a head that can be served.
 /// 400: two lengths, a length beside an encoding, another encoding than chunked, a method that has

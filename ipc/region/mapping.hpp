@@ -2,6 +2,8 @@
 ///
 /// Mappings are excluded from fork and from core dumps. Mapping does not touch the pages; call
 /// `prefault` from a thread that may block.
+///
+/// Threads: any, one at a time per object; const functions may run at the same time.
 #pragma once
 
 #include <cstddef>

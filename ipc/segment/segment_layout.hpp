@@ -44,7 +44,7 @@ struct alignas(kCacheLineBytes) TableHeader {
 };
 
 struct alignas(kCacheLineBytes) WorkerCounter {
-  std::atomic<std::uint64_t> revocations;  ///< Starts at 1; 0 means that the broker is lost.
+  std::atomic<std::uint64_t> revocations;  ///< Starts at 1, only grows, never 0.
 };
 
 struct alignas(kCacheLineBytes) LeaseSlot {

@@ -1,4 +1,4 @@
-/// The launch door: the only way to run a unit and to get a permit.
+/// The launch gate: the only way to run a unit and to get a permit.
 ///
 /// C++20-clean.
 #pragma once
@@ -12,7 +12,8 @@
 
 namespace leasehold {
 
-/// Permission to touch leased memory during one unit. Not copyable, so it cannot outlive the unit.
+/// Permission to touch leased memory during one unit. Not copyable. A unit keeps neither the permit
+/// nor a pointer that it opened: both are invalid once the unit ends.
 class LaunchPermit {
  public:
   LaunchPermit(const LaunchPermit&) = delete;
@@ -50,7 +51,7 @@ struct UnitLabel {
   Touches touches;
 };
 
-/// One thread's door, over the machine's memory or a simulated one.
+/// One thread's gate, over the machine's memory or a simulated one.
 ///
 /// Lifetime: announce slot, table and stop flags outlive it. Threads: one thread only.
 template <class Memory = StdMemory>
