@@ -17,11 +17,11 @@ struct ConfigReload {
   std::vector<std::string> refused;  ///< New values that need a restart.
 };
 
-/// Compares all keys, and takes over into `running` those new values whose keys are `live`.
+/// Copies new values of the keys in `live` into `running`; reports the others as refused.
 ConfigReload reload_config(ConfigValues& running, const ConfigValues& wanted,
                            std::initializer_list<std::string_view> live);
 
-/// Logs each value, and that nothing changed if that is so.
+/// Logs each changed or refused value, or that nothing changed.
 void log_reload(const ConfigReload& reload);
 
 }  // namespace leasehold

@@ -2,7 +2,7 @@
 ///
 /// `LEASEHOLD_FAULT="worker.commit.before_record:kill"` in the environment arms one point. Actions:
 /// `kill` (SIGKILL to itself) and `stop` (SIGSTOP to itself). With `:N` appended, the action
-/// happens at the N-th arrival (default 1). An unarmed point costs one load of a pointer.
+/// happens at the N-th arrival (default 1). An unarmed point costs one load of a bool.
 #pragma once
 
 #include <string_view>

@@ -22,7 +22,7 @@ class SeededRandom {
   static constexpr result_type max() { return ~result_type{0}; }
   result_type operator()() { return random_at(seed_, position_++); }
 
-  /// Uniform in [0, bound); bound > 0.
+  /// In [0, bound); bound > 0. Bias below bound / 2^64.
   std::uint64_t below(std::uint64_t bound) { return (*this)() % bound; }
 
  private:

@@ -13,9 +13,9 @@ class Option;
 
 namespace leasehold {
 
-/// Digits with an optional unit, whatever its case: b, or k, m, g, t, p, e with an optional b or
-/// ib; all are powers of 1024. "256MiB", "256 m" and "268435456" are the same. Errors: BadRequest,
-/// which names the form.
+/// Digits with an optional unit, whatever its case: b, or k, m, g, t, p, e with an optional i, b
+/// or ib; all are powers of 1024. "256MiB", "256 m" and "268435456" are the same. Errors:
+/// BadRequest, which names the form.
 Result<std::uint64_t> parse_size(const std::string& text);
 
 /// "256MiB", in the largest unit that divides it.

@@ -14,7 +14,7 @@
 
 namespace leasehold::metrics {
 
-/// "text/plain; version=0.0.4".
+/// "text/plain; version=0.0.4; charset=utf-8".
 std::string_view exposition_content_type();
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
