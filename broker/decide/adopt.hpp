@@ -53,7 +53,7 @@ std::vector<LeaseId> retained_where(State& state, Predicate matches) {
 /// Scrubs the kept memory of these leases. Does nothing for others.
 void end_retention(Decision& decision, const std::vector<LeaseId>& leases);
 
-/// Does it for all leases of a tenant.
+/// Scrubs the kept memory of all leases of a tenant.
 void end_retention_of(Decision& decision, const TenantId& tenant);
 
 /// Ends retentions whose time is over.

@@ -15,9 +15,9 @@ namespace leasehold {
 /// could serve it is scrubbed, and the refusal then has `retry_after_ms`.
 CallResult refuse_or_scrub(Decision& decision, const ExtentDemand& demand, const Error& why);
 
-/// Does it as well, and reclaims. If the tenant's reserve covers the
-/// demand and scavengers have the memory, the answer is PoolExhausted with `retry_after_ms`, and a
-/// reclaim runs. Otherwise it is `why`, and nothing changes.
+/// As refuse_or_scrub; if that frees nothing, also starts a reclaim. If the tenant's reserve covers
+/// the demand and scavengers have the memory, the answer is PoolExhausted with `retry_after_ms`,
+/// and a reclaim runs. Otherwise it is `why`, and nothing changes.
 CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand& demand,
                              const Error& why);
 

@@ -36,9 +36,9 @@ class AuditLog {
   Result<void> append(const UsageRow& row);
   Result<void> append(const RevocationRow& row);
   Result<void> forget(AttachmentId worker);
-  /// Before the end of the transaction.
+  /// Removes records beyond the limits; call before COMMIT.
   Result<void> remove_excess();
-  /// After it.
+  /// Call after COMMIT, or after ROLLBACK.
   void committed();
   void rolled_back();
 
