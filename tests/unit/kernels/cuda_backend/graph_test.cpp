@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "kernels/cuda/kernel_image.hpp"
+#include "tests/support/no_more_threads.hpp"
 #include "tests/unit/kernels/cuda_backend/decode_rig.hpp"
 
 namespace leasehold::testing {
@@ -190,6 +191,23 @@ TEST_CASE("cuda backend: without graphs steps have the same bits, and the callba
   with_graphs.step(1);
   with_graphs.step(1);
   CHECK(rig.all_logits() == with_graphs.all_logits());
+}
+
+TEST_CASE("cuda backend: without a thread to build a graph, steps run launch by launch") {
+  const bool is_prepared = GENERATE(false, true);
+  CAPTURE(is_prepared);
+  DecodeRig plain({.graphs = GraphUse::None});
+  plain.step();
+  std::vector<Error> unavailable;
+  DecodeRig rig({.on_graphs_unavailable = [&](const Error& why) { unavailable.push_back(why); }});
+  const NoMoreThreads full;
+  if (is_prepared) CHECK(rig.prepare() == 0);
+  CHECK(rig.step().live == 0b111);
+  CHECK(rig.all_logits() == plain.all_logits());
+  REQUIRE(unavailable.size() == 1);
+  CHECK(unavailable[0].code == Errc::SystemError);
+  CHECK_THAT(unavailable[0].detail, Catch::Contains("use --graphs none"));
+  CHECK_FALSE(rig.backend->fault());
 }
 
 TEST_CASE("cuda backend: a driver failure during the creation of a graph is a fault") {
