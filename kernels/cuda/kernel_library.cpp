@@ -20,6 +20,16 @@ std::string versions(const Driver& driver) {
                      text(known), text(CUDA_VERSION));
 }
 
+Error loading_error(const Driver& driver, const KernelImage& image, CUresult result) {
+  const Errc code = errc_of(result);
+  if (code == Errc::DeviceUnsupported && !has_kernel_code())
+    return {code,
+            "this build has no CUDA kernels; build with nvcc (preset cuda), or use --device cpu"};
+  return {code, fmt::format("kernels '{}' do not load on this card: {}; {}; {}use --device cpu",
+                            image.name, describe(driver, result), versions(driver),
+                            code == Errc::DeviceUnsupported ? "update the driver, or " : "")};
+}
+
 }  // namespace
 
 Result<KernelLibrary> KernelLibrary::load(const Context& context) {
@@ -34,13 +44,7 @@ Result<KernelLibrary> KernelLibrary::load(const Context& context) {
       continue;
     }
     if (image.is_optional && errc_of(result) == Errc::DeviceUnsupported) continue;
-    const Errc code = errc_of(result);
-    const bool is_stub = code == Errc::DeviceUnsupported && !has_kernel_code();
-    const std::string why =
-        is_stub ? std::string("this build has no CUDA kernels; build with nvcc (preset cuda)")
-                : fmt::format("kernels '{}' do not load on this card: {}; {}", image.name,
-                              describe(context.driver(), result), versions(context.driver()));
-    return fail(code, why + ", or use --device cpu");
+    return std::unexpected(loading_error(context.driver(), image, result));
   }
   library.has_conditional_gate_ &= context.driver().has_conditional_nodes();
   return library;

@@ -34,7 +34,9 @@ TEST_CASE("cuda backend: too little memory is an error that says what to do") {
 TEST_CASE("cuda backend: an image that the card rejects is an unsupported device") {
   const Error error = creation_error("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU);
   CHECK(error.code == Errc::DeviceUnsupported);
-  CHECK(contains(error.detail, "--device cpu"));
+  CHECK(contains(error.detail, cuda::has_kernel_code()
+                                   ? "; update the driver, or use --device cpu"
+                                   : "; build with nvcc (preset cuda), or use --device cpu"));
 }
 
 TEST_CASE("cuda backend: only a card that rejects an optional image does without it") {
@@ -49,6 +51,12 @@ TEST_CASE("cuda backend: only a card that rejects an optional image does without
   CHECK(failed_image(optional, CUDA_ERROR_OUT_OF_MEMORY) == Errc::OutOfMemory);
   CHECK(failed_image(optional, CUDA_ERROR_ILLEGAL_ADDRESS) == Errc::DeviceFault);
   CHECK(failed_image(optional - 1, CUDA_ERROR_NO_BINARY_FOR_GPU) == Errc::DeviceUnsupported);
+}
+
+TEST_CASE("cuda backend: an image that does not load for another reason names its remedy") {
+  const Error error = creation_error("cuModuleLoadData", CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(error.code == Errc::OutOfMemory);
+  CHECK(error.detail.ends_with("; use --device cpu"));
 }
 
 TEST_CASE("cuda backend: a kernel's static shared memory counts towards the default limit") {
