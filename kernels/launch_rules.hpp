@@ -139,6 +139,8 @@ inline void expect_within_limits(const BackendLimits& limits, const LaunchContex
   expects(args.weight.n_in <= limits.max_width, "matrix rows are at most max_width long");
   expects(args.n_experts > 0 && args.n_experts <= limits.n_experts,
           "experts fit the backend's limits");
+  expects(args.weight.layout == MatrixLayout::Rows || args.n_out() % kGroupRows == 0,
+          "each expert's matrix has whole row groups");
 }
 
 inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context,

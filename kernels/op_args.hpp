@@ -239,7 +239,9 @@ struct ExpertRoutingArgs {
 /// item = row · n_used + k.
 struct ExpertMatmulArgs {
   LaunchSite site;
-  WeightMatrix weight;  ///< [n_experts · n_out, n_in]: the matrices are consecutive
+  /// [n_experts · n_out, n_in]: the matrices are consecutive. With row groups, n_out is a multiple
+  /// of kGroupRows.
+  WeightMatrix weight;
   std::uint32_t n_experts;
   const std::uint32_t* chosen;  ///< [n_items]: the expert of each item.
   std::uint32_t n_items;

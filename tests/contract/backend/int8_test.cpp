@@ -7,6 +7,7 @@
 
 #include "tests/contract/backend/grouped_matrix.hpp"
 #include "tests/contract/backend/rig.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -229,6 +230,24 @@ TEST_CASE("int8: a row's product does not depend on its batch or its index") {
       REQUIRE(first_difference({first, first + weight.rows.n_out}, alone) == -1);
     }
   }
+}
+
+TEST_CASE("int8: experts with a part of a row group are refused") {
+  const std::uint32_t threads = GENERATE(0, 2);
+  CAPTURE(threads);
+  const ChildExit end = run_in_child([&] {
+    SeededRandom random(test_seed() + 6600);
+    Rig rig(threads);
+    ExpertsCase c(random, TensorType::Q8_0);
+    c.n_experts = 1;
+    c.n_out = 24;
+    c.weight = GroupedMatrix(random, TensorType::Q8_0, c.n_out, c.weight.rows.n_in);
+    c.chosen.assign(c.chosen.size(), 0);
+    (void)c.on(rig);
+    return 0;
+  });
+  CHECK(end.killed_by == SIGABRT);
+  CHECK_THAT(end.error_output, Catch::Contains("whole row groups"));
 }
 
 TEST_CASE("int8: an expert's products are those of a matmul with its matrix") {
