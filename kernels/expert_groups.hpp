@@ -24,7 +24,8 @@ class ExpertGroups {
     items_.reserve(max_items);
   }
 
-  /// `chosen[i]` is the expert of item i. A stable counting sort: items ascend in each group.
+  /// `chosen[i]` is the expert of item i. A stable counting sort: items ascend in each group. The
+  /// spans are valid until the next call.
   ExpertItems sort(std::span<const std::uint32_t> chosen) {
     std::ranges::fill(first_, 0u);
     for (const std::uint32_t expert : chosen) {

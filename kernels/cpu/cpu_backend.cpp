@@ -58,12 +58,14 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendLimits& limi
                                                        std::vector<ThreadGate> gates,
                                                        const RowKernels& kernels, std::string name,
                                                        const PoolNodes& nodes) {
+  const std::size_t threads = gates.size();
   try {
     return std::unique_ptr<CpuBackend>(
         new CpuBackend(limits, std::move(gates), kernels, std::move(name), nodes));
   } catch (const std::system_error& error) {
-    return fail(Errc::SystemError,
-                std::string("cannot start the worker's compute threads: ") + error.what());
+    return fail(Errc::SystemError, "cannot start " + std::to_string(threads) +
+                                       " compute threads: " + error.what() +
+                                       "; use fewer --threads, or raise TasksMax");
   }
 }
 
@@ -86,7 +88,7 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       tile_scratch_stride_(tile_scratch_floats(limits.head_dim)),
       tile_scratch_(tile_scratch_stride_ * (1 + launcher_.threads())),
       first_tile_(limits.n_experts + 1),
-      groups_(limits.n_experts, 0) {
+      groups_(limits.n_experts, most_inputs(limits)) {
   attention_tiles_.reserve(max_partials_);
 }
 

@@ -57,4 +57,33 @@ TEST_CASE("allocation: a layer allocates nothing, for few rows and for many") {
   REQUIRE(in_step == 0);
 }
 
+TEST_CASE("allocation: a matmul of experts allocates nothing") {
+  const std::uint32_t threads = GENERATE(0, 1, 2);
+  const MatrixLayout layout = GENERATE(MatrixLayout::Rows, MatrixLayout::RowGroups);
+  constexpr std::uint32_t kExperts = 4;
+  SeededRandom random(test_seed() + 2600);
+  Rig rig(threads);
+  const GroupedMatrix weight(random, TensorType::Q8_0, kExperts * kGroupRows, 64);
+  const std::vector<std::uint32_t> chosen(std::size_t{kLimits.max_rows} * kLimits.n_experts_used);
+  const std::vector<float> x = random_floats(random, chosen.size() * 64);
+  std::vector<float> out(chosen.size() * kGroupRows);
+  const auto gates = rig.table.step(1);
+  const std::vector<RowRef> rows = rows_of({kLimits.max_rows}, {kLimits.max_rows});
+  const std::uint64_t before = allocations.load();
+  const LaunchStatus status = rig.backend->expert_matmul(
+      {.gates = gates.get(), .rows = rows, .layer = 1},
+      {.site = LaunchSite::ExpertUp,
+       .weight = layout == MatrixLayout::Rows ? weight.rows.view() : weight.view(),
+       .n_experts = kExperts,
+       .chosen = chosen.data(),
+       .n_items = static_cast<std::uint32_t>(chosen.size()),
+       .x = x.data(),
+       .items_per_x = 1,
+       .out = out.data()});
+  const std::uint64_t in_step = allocations.load() - before;
+  CAPTURE(threads, layout == MatrixLayout::Rows);
+  REQUIRE(status.live == gates->all());
+  REQUIRE(in_step == 0);
+}
+
 }  // namespace leasehold::testing

@@ -3,6 +3,7 @@
 #include "tests/contract/backend/grouped_matrix.hpp"
 #include "tests/contract/backend/rig.hpp"
 #include "tests/support/emulated_tiles.hpp"
+#include "tests/support/no_more_threads.hpp"
 #include "tests/support/trapped_tiles.hpp"
 
 namespace leasehold::testing {
@@ -34,6 +35,16 @@ TEST_CASE("simd: a path that the CPU lacks is refused, with what it lacks") {
                Catch::Contains("does not support " + std::string(name(path)) + ": it lacks " +
                                std::string(missing_for(path))));
   }
+}
+
+TEST_CASE("cpu backend: threads that cannot start are counted, with what to do") {
+  FakeTable table;
+  const NoMoreThreads full;
+  const auto backend = CpuBackend::create(kLimits, table.gates(3));
+  REQUIRE_FALSE(backend);
+  CHECK(backend.error().code == Errc::SystemError);
+  CHECK_THAT(backend.error().detail, Catch::StartsWith("cannot start 3 compute threads: ") &&
+                                         Catch::Contains("use fewer --threads"));
 }
 
 TEST_CASE("simd: units with tiles have the reference's bits and leave no tile configured") {
