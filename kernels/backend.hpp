@@ -81,26 +81,33 @@ class Backend {
 
   // ---- a step
 
-  /// Prepares decode steps under the engine's leases of `gates`, so that none of them costs more
-  /// than another. Calls `record` any number of times; each call runs all operators of a step of
-  /// one row, which this backend does not execute. Returns the number of prepared shapes. Call
-  /// between steps, whenever weights were bound.
+  /// Prepares the usual shapes of decode steps under the engine's leases of `gates`; a step of
+  /// another shape is prepared when it first runs. Calls `record` any number of times; each call
+  /// runs all operators of a step of one row, which this backend does not execute. Returns the
+  /// number of shapes that are ready. Call between steps, whenever weights were bound.
   virtual std::size_t prepare_steps(const GateSet&, const std::function<void()>& /*record*/) {
     return 0;
   }
-  virtual void begin_step(const StepInput&) {}
+  /// Starts a step. `input` and all it refers to stay unchanged until finish_step returns.
+  virtual void begin_step(const StepInput& /*input*/) {}
   /// True if launches may be given consecutive rows of the step instead of all.
   virtual bool takes_parts_of_steps() const { return false; }
-  /// Waits until all launches of the step are over and returns the sequences that were still live.
+  /// Waits until all launches of the step are over. Returns the sequences that this wait did not
+  /// find dead; a backend that does not wait returns all. Intersect it with the statuses of the
+  /// launches.
   virtual LaunchStatus finish_step(const GateSet& gates) { return {gates.all()}; }
   /// The largest logits of logit row i of the last finished step; nullopt if the host must fetch
   /// the row.
   virtual std::optional<TopLogits> top_logits(std::uint32_t) const { return std::nullopt; }
   /// Calls `callback` when every launch of the scope that began before this call is over: on
-  /// another thread, or at once if none is running. Any thread.
+  /// another thread, or at once if none is running. Any thread. After a fault the callback is
+  /// destroyed without being called.
   virtual void when_drained(DrainScope, std::move_only_function<void()> callback) { callback(); }
   /// Why this backend no longer computes. A fault is final: restart the process.
   virtual std::optional<Error> fault() const { return std::nullopt; }
+
+  // ---- the operators: op_args.hpp has the formula and the shapes of each. Each returns the
+  // sequences that all its units found live.
 
   virtual LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) = 0;
   virtual LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) = 0;
@@ -116,8 +123,8 @@ class Backend {
   virtual LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) = 0;
   virtual LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) = 0;
 
-  /// Between pools of KV and swap, of one lease or two, outside steps. Returns when the copies are
-  /// over; they are complete when the sequence is live in the returned status.
+  /// Copies blocks between KV and swap memory, of one lease or two. Call between steps. Returns
+  /// when the copies are over; they are complete if the sequence is live in the returned status.
   virtual LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) = 0;
 
   /// Norms, rotations and the append: one launch each by default. A backend may fuse them.
@@ -132,6 +139,8 @@ class Backend {
   virtual LaunchStatus feed_forward(const LaunchContext& context, const FeedForwardArgs& args);
 
   /// Writes pieces into leased memory that the permit covers, and returns when all are written.
+  /// Pieces with `is_last` have 8 bytes, at an address aligned to 8. After a fault it returns
+  /// early; check fault().
   virtual void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) = 0;
 
   /// Clears intermediate results that launches left in the backend's own memory, except scratch.

@@ -4,8 +4,8 @@
 /// of them. Row r belongs to sequence `rows[r].sequence` (an index into the step's GateSet) at
 /// position `rows[r].position`. Rows of one sequence are consecutive and ascend by one.
 ///
-/// Plain pointers point into the worker's own scratch. `Leased` pointers are broker-owned memory;
-/// only a permit opens them. C++20-clean.
+/// Plain pointers point into scratch, except `CopyInArgs::from` and the spans, which are host
+/// memory. `Leased` pointers are broker-owned memory; only a permit opens them. C++20-clean.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,10 @@ namespace leasehold {
 /// Which two elements of a head a rotation pairs: (2i, 2i+1), or (i, i + rope_dim/2).
 enum class RopeStyle : std::uint8_t { Interleaved, Halves };
 
-/// How keys and values are stored (Q8_0: kernels/numerics/kv_q8.hpp). The values are part of what
-/// marks stored blocks, so they never change.
+/// How keys and values are stored (Q8_0: kernels/numerics/kv_q8.hpp). The numbers are part of the
+/// key of stored blocks; do not change them.
 enum class KvType : std::uint8_t { F32 = 0, F16 = 1, Q8_0 = 2 };  // NOLINT: GGUF's name
-/// Of an element. Elements of Q8_0 have scales besides.
+/// Bytes of one element. Q8_0 also stores scales.
 constexpr std::uint32_t size_bytes(KvType type) {
   if (type == KvType::Q8_0) return 1;
   return type == KvType::F32 ? 4 : 2;
@@ -71,7 +71,7 @@ struct StepInput {
   std::span<const float> cos_sin;  ///< [n_rows, rope_dim/2, 2] for each row's own position
 };
 
-/// The arguments common to all operators. [n_rows] in theirs means these rows, from the first on.
+/// The arguments common to all operators. [n_rows] in an operator's arguments counts `rows`.
 struct LaunchContext {
   const GateSet* gates = nullptr;
   std::span<const RowRef> rows;  ///< [n_rows]: those of the step, or consecutive ones of them.
@@ -85,7 +85,8 @@ struct EmbeddingArgs {
   float* out;                  ///< [n_rows, n_embd]
 };
 
-/// out = x / sqrt(mean(x²) + epsilon) * weight, per vector (Zhang & Sennrich 2019).
+/// out = (x · (1 / sqrt(dot(x, x) / width + epsilon))) · weight, per vector (Zhang & Sennrich
+/// 2019).
 struct RmsNormArgs {
   LaunchSite site;
   const float* x;              ///< [n_rows, n_vectors, width]
@@ -154,7 +155,7 @@ struct KvLayout {
   constexpr std::uint32_t entry_offset_bytes(std::uint32_t slot) const {
     return slot * head_dim * size_bytes(type);
   }
-  /// Likewise to its [n_scales()].
+  /// The offset from the start of a head to the [n_scales()] scales of a position.
   constexpr std::uint32_t scales_offset_bytes(std::uint32_t slot) const {
     return entry_offset_bytes(kBlockTokens) + slot * n_scales() * kScaleBytes;
   }
@@ -229,10 +230,11 @@ struct FeedForwardArgs {
 struct ExpertRoutingArgs {
   const float* scores;  ///< [n_rows, n_experts]: router scores
   std::uint32_t n_experts;
-  std::uint32_t n_used;           ///< 1 … n_experts
-  bool normalize_expert_weights;  ///< Shares among the chosen experts; false: shares among all.
-  std::uint32_t* chosen;          ///< [n_rows, n_used]: different experts, descending by weight
-  float* weights;                 ///< [n_rows, n_used]
+  std::uint32_t n_used;  ///< 1 … n_experts
+  /// True: weights sum to 1 over the chosen experts. False: over all experts.
+  bool normalize_expert_weights;
+  std::uint32_t* chosen;  ///< [n_rows, n_used]: different experts, descending by weight
+  float* weights;         ///< [n_rows, n_used]
 };
 
 /// out[i, :] = W of item i's expert · x[i / items_per_x, :]. An *item* is the k-th expert of a row:

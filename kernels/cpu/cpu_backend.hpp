@@ -69,9 +69,9 @@ class CpuBackend final : public HostBackend {
   /// The tiles of a matmul with `n_out` rows of the matrix in f32 arithmetic.
   MatmulTiles dot_tiles(const WeightMatrix& weight, std::uint32_t n_out,
                         std::uint32_t n_batch) const;
-  /// At most kDotOutputs rows of a matrix without inputs, widened if dots do not multiply their
-  /// type; rows from `next` on come next. Valid while the permit is, and until the thread opens
-  /// other rows.
+  /// Returns a tile of matrix rows (at most kDotOutputs) without inputs. Rows of types other than
+  /// F32, F16 and BF16 are widened to float. The tile requests the rows from `next` on from memory.
+  /// Valid while the permit is, and until the thread opens other rows.
   DotTile open_rows(const LaunchPermit& permit, const WeightMatrix& weight, Span32 rows,
                     std::uint32_t next, std::uint32_t thread);
   std::uint32_t next_row(const MatmulTiles& tiles, std::uint32_t tile, Span32 rows,
@@ -108,7 +108,7 @@ class CpuBackend final : public HostBackend {
   LaunchStatus run_rounded(const LaunchContext& context, const RoundingPlan& plan,
                            const TilePasses& tiles, Tile&& tile);
   const Int8Units& int8_units(std::uint32_t n_batch) const;
-  /// A unit multiplies a tile of each of `matrices` alike ones.
+  /// `matrices`: the number of matrices of the same shape of which a unit multiplies a tile.
   GroupTiles group_tiles(const WeightMatrix& weight, std::uint32_t n_groups, std::uint32_t n_batch,
                          std::uint32_t matrices = 1) const;
   LaunchStatus project_int8(const LaunchContext& context, const ProjectionArgs& args);

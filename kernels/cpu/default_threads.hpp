@@ -18,9 +18,9 @@ struct UsableCpu {
 /// say: then all cores count that are online.
 UsableCpu usable_cpu(const CpuSet& cores = CpuSet::of_this_thread());
 
-/// One thread per core. With a quota for less than the cores, one core of the quota stays free,
-/// because the kernel stops all threads of a process that used its quota up, also those that poll.
-/// Pure.
+/// One thread per core. With a quota below the cores: ceil(quota) - 1 threads, at least one, so
+/// that they cannot use the quota up: the kernel then stops all threads of the process, even those
+/// that poll. Pure.
 std::uint32_t default_threads(const UsableCpu& usable);
 
 }  // namespace leasehold

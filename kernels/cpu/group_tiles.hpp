@@ -8,7 +8,8 @@
 
 namespace leasehold {
 
-/// With fewer rows of the batch groups pass one after the other, in the order of their addresses.
+/// The fewest batch rows for which two groups are multiplied together; with fewer, memory is faster
+/// one group at a time.
 constexpr std::uint32_t rows_of_sets(TensorType type) {
   const GroupFormat format = group_format(type);
   return format.has_sub_blocks() || format.low_bits == 8 ? 9 : 4;

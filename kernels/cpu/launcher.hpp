@@ -14,7 +14,8 @@
 namespace leasehold {
 
 /// What each thread computes for itself before its first tile of a launch, in a unit of its own:
-/// `compute(permit, thread)`. A thread without tiles computes nothing, a late one computes it late.
+/// `compute(permit, thread)`. Only a thread that takes a tile runs its prologue, just before that
+/// tile, perhaps while other threads already multiply.
 template <class Compute>
 struct Prologue {
   UnitLabel label;
@@ -29,7 +30,7 @@ class Launcher {
         pool_(static_cast<std::uint32_t>(gates.size()), nodes) {}
 
   std::uint32_t threads() const { return pool_.threads(); }
-  /// As many as there are threads on its node, itself included: all with one node.
+  /// The number of threads on that thread's node, including it.
   std::uint32_t threads_on_node_of(std::uint32_t thread) const {
     return pool_.threads_on_node_of(thread);
   }

@@ -16,8 +16,7 @@
 
 namespace leasehold {
 
-/// In the order of choice: a CPU takes the last one that it has. Where each CPU has all before it,
-/// that is the fastest.
+/// Ascending by preference: best_simd_path() returns the last usable one.
 enum class SimdPath : std::uint8_t { Scalar, Avx2, AvxVnni, Avx512, Amx };
 inline constexpr SimdPath kSimdPaths[] = {SimdPath::Scalar, SimdPath::Avx2, SimdPath::AvxVnni,
                                           SimdPath::Avx512, SimdPath::Amx};
@@ -30,9 +29,8 @@ std::optional<SimdPath> simd_path_from_name(std::string_view text);
 /// the first call asks the kernel for a permission.
 std::string_view missing_for(SimdPath path);
 bool cpu_has(SimdPath path);
-/// False if the products of bytes of a path that this CPU has differ from the plain ones, as the
-/// first call finds. Checks AMX only: no test ran it on a CPU that has it. Precondition:
-/// cpu_has(path).
+/// True unless the path is AMX and its int8 dots differ from the plain ones. The first call runs
+/// the check. Other paths are not checked: tests run them. Precondition: cpu_has(path).
 bool passes_self_check(SimdPath path);
 /// The last path that this CPU has and whose self-check passes.
 SimdPath best_simd_path();

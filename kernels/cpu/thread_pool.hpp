@@ -31,8 +31,8 @@ class NodeTiles;
 
 /// How the threads of a pool are spread over nodes of memory.
 struct PoolNodes {
-  /// Of each node, at least one; their sum is the pool's. With fewer than two nodes nothing is
-  /// bound, and tiles are not cut.
+  /// Threads per node: each at least 1, together the pool's. With fewer than two nodes no thread is
+  /// bound and passes are not divided.
   std::vector<std::uint32_t> threads;
   /// Called once for each thread that the pool starts, from the pool's constructor; `node` is an
   /// index of `threads`. The caller of `run` is on node 0, and its owner binds it.
@@ -49,7 +49,7 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   std::uint32_t threads() const { return static_cast<std::uint32_t>(workers_.size()) + 1; }
-  /// As many as there are threads on its node, itself included: all with one node.
+  /// The number of threads on that thread's node, including it.
   std::uint32_t threads_on_node_of(std::uint32_t thread) const {
     return node_tiles_ == nullptr ? threads() : threads_of_node(thread);
   }

@@ -1,7 +1,8 @@
 /// The size of a unit: small enough that a revocation waits at most about 15 µs for it.
 ///
-/// Costs are counted in multiply-adds ("MACs"). One thread does about 8e9 per second, the rate of
-/// AVX2 dots of dequantised rows. Tiling never changes the bits of a result.
+/// Costs are counted in multiply-adds ("MACs"). kTileMacs is the tile of row operators and of plain
+/// C++, which exceeds 15 µs without AVX2. RowKernels has the tiles of the dots of each SIMD path.
+/// Tiling never changes the bits of a result.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 
 namespace leasehold {
 
-/// 12 µs at 8e9 MAC/s, which leaves time for dequantising and for a slower core.
+/// 12 µs of a thread at 8e9 MAC/s, which leaves time for dequantising and for a slower core.
 inline constexpr std::uint64_t kTileMacs = 96'000;
 
 /// Costs per element other than plain dots, in MACs.

@@ -70,7 +70,8 @@ class CudaBackend final : public Backend {
   void clear_scratch(std::byte* at, std::size_t size_bytes) override;
   std::span<const float> fetch(const float* at, std::size_t count) override;
 
-  /// The shapes with the fewest positions first, at most kMaxPreparedGraphs.
+  /// The first call prepares at most kMaxPreparedGraphs shapes, fewest positions first; a later one
+  /// prepares the shapes that have run.
   std::size_t prepare_steps(const GateSet& gates, const std::function<void()>& record) override;
   void begin_step(const StepInput& input) override;
   LaunchStatus finish_step(const GateSet& gates) override;
@@ -117,10 +118,11 @@ class CudaBackend final : public Backend {
   Result<bool> wgmma_agrees();
 
   PlanContext plan_context(const LaunchContext& context) const;
-  /// Runs each launch of `plan(permit)` as one unit, or keeps it in the recorder.
+  /// Runs each launch of `plan(permit)` as one unit, or keeps it in the recorder. Launches 0, 2, …
+  /// have the label `even`, the others `odd`: attention alternates scores, which reach tenant
+  /// memory, and merges.
   template <class Plan>
-  LaunchStatus launch_all(const LaunchContext& context, UnitLabel first, UnitLabel later,
-                          Plan&& plan);
+  LaunchStatus launch_all(const LaunchContext& context, UnitLabel even, UnitLabel odd, Plan&& plan);
   template <class Plan>
   LaunchStatus launch_one(const LaunchContext& context, UnitLabel label, Plan&& plan);
   MatmulOperands matmul_operands(const LaunchContext& context, const MatmulArgs& args) const;

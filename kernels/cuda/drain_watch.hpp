@@ -26,7 +26,7 @@ class DrainWatch {
   using Callback = std::move_only_function<void()>;
 
   /// Calls `callback` when everything of the scope that began before this call is over; at once if
-  /// it already is.
+  /// it already is. After a fault the callback is destroyed without being called.
   void when_drained(Callback callback, DrainScope scope = DrainScope::Everything);
 
   void issued(bool touches_tenants = true) {

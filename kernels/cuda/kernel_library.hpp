@@ -1,6 +1,7 @@
 /// Finds our kernels by name, as functions of one context.
 ///
-/// Lifetime: the context outlives it. Threads: one, with the context current.
+/// Lifetime: the context outlives it. Threads: one at a time, with the context current: the
+/// engine's, or the one that builds a graph while the engine's only polls.
 #pragma once
 
 #include <string_view>

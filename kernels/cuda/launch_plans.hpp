@@ -6,17 +6,16 @@
 
 namespace leasehold::cuda {
 
-/// Runs each launch of a plan as one unit. Every unit plans again under its own permit, because an
-/// address is valid only as long as its permit. The label differs between the first launch and the
-/// later ones, because they reach different memory.
+/// Every unit plans again under its own permit, because an address is valid only as long as its
+/// permit.
 template <class Plan>
-LaunchStatus CudaBackend::launch_all(const LaunchContext& context, UnitLabel first, UnitLabel later,
+LaunchStatus CudaBackend::launch_all(const LaunchContext& context, UnitLabel even, UnitLabel odd,
                                      Plan&& plan) {
   LaunchStatus status{context.gates->all()};
   if (mode_ == Mode::Replay || context.rows.empty()) return status;
   std::size_t count = 1;
   for (std::size_t i = 0; i < count && !status.none_live(); ++i) {
-    const UnitLabel label = i % 2 == 0 ? first : later;
+    const UnitLabel label = i % 2 == 0 ? even : odd;
     const auto run = [&](const LaunchPermit& permit) {
       std::vector<KernelLaunch> launches = plan(permit);
       count = launches.size();

@@ -12,7 +12,9 @@
 /// thread polls until it gets the turn (ipc/cuda/driver_turn.hpp), before it announces a unit. The
 /// write of a commit takes no turn: it may wait for the driver in its announced unit.
 ///
-/// Threads: one, the engine's, with the context current; any thread may call `when_drained`.
+/// Threads: one at a time, with the context current. While the engine thread only polls
+/// (`poll_until`), the thread that builds a graph may call `library` and `upload`. Any thread may
+/// call `when_drained`.
 /// Errors: the first failure of the driver is kept as the fault. After a fault nothing is launched
 /// and no sequence is live.
 #pragma once

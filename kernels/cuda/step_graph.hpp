@@ -14,8 +14,9 @@
 ///
 /// A graph contains the addresses of weights, so it is bound to the lease words that granted them.
 ///
-/// Lifetime: the context outlives it. Threads: the engine's. Source: CUDA Driver API reference,
-/// conditional graph nodes and CUgraphEdgeData.
+/// Lifetime: the context outlives it. Threads: one at a time; `make` runs on a thread of its own
+/// while the engine's only polls. Source: CUDA Driver API reference, conditional graph nodes and
+/// CUgraphEdgeData.
 #pragma once
 
 #include <compare>

@@ -2,7 +2,7 @@
 ///
 /// A row of activations is rounded once, in blocks of the size of the weights' blocks, 32 or 256.
 /// The products of a block are then a sum of integers, which is exact in any order:
-///   d    = largest |x| / 127; 0 if that is below 2^-119, NaN if an element is not finite
+///   d    = largest |x| / 127; 0 if largest |x| < 2^-119, NaN if an element is not finite
 ///   q[i] = x[i] / d, rounded half to even; 0 where d is 0 or NaN
 ///
 /// Block b of a weight row has a scale d_w, and may have a minimum or a scale of minima m_w. With w

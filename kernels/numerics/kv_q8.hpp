@@ -5,10 +5,11 @@
 ///   q[i]  = x[i] / d, limited to ±127, rounded half to even; 0 where d is 0 or NaN
 ///   value = float(q[i]) · d, which is exact: 7 bits times 11
 ///
-/// Elements are divided by the stored scale, so a value is at most d/2 from x, unless the limit
-/// applies: to scales below the smallest normal f16, which may be much smaller than largest |x| /
-/// 127. Attention of the values is that of floats (kernels/numerics/attention_order.hpp). A scale
-/// beyond f16 is infinity, and its values are NaN. C++20-clean.
+/// Elements are divided by the stored scale. For a scale that is a normal f16, a value is at most
+/// d/2 from x. A smaller scale may be up to half a subnormal step too small, so codes are limited
+/// to ±127; a scale that rounds to 0 stores zeros. Attention of the values is that of floats
+/// (kernels/numerics/attention_order.hpp). A scale beyond f16 is infinity, and its values are NaN.
+/// C++20-clean.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 /// The backend that is easy to verify: plain loops in the written order, one thread.
 ///
-/// A unit is one row, or one row and head. Every other backend is compared with its bits.
+/// A unit is a row, a vector or head of a row, a weight row or group, a partition of one row and
+/// head, or 64 KiB of a copy. Every other backend is compared with its bits.
 #pragma once
 
 #include "ipc/segment/thread_gate.hpp"

@@ -20,7 +20,7 @@ using IntTile = __m512i[kGroups][kRows];
 template <int kGroups, int kRows>
 using FloatTile = __m512[kGroups][kRows];
 
-/// The rows of a pass, from the part's first block on.
+/// The rows of a pass, from the part's block on.
 template <int kRows>
 struct PassRows {
   const std::int8_t* q[kRows];

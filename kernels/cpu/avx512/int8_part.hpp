@@ -1,5 +1,5 @@
-/// A *part* of a tile: up to 256 elements of some groups, whose unpacked codes stay in the first
-/// cache while all rows of the tile pass: a block of 256.
+/// A *part* of a tile: one block of 256 of each group. Its unpacked codes stay in the first cache
+/// while all rows of the tile pass.
 #pragma once
 
 #include <immintrin.h>
@@ -26,7 +26,7 @@ constexpr std::uint32_t strip_bytes(TensorType type) {
 inline std::size_t ahead_bytes(std::size_t at, std::size_t group_bytes) {
   return at + kPrefetchBytes < group_bytes ? kPrefetchBytes : kPrefetchBytes + group_bytes;
 }
-/// Of a part of two groups.
+/// Passes over a part of two groups: at least this many.
 inline constexpr std::uint32_t kLeastPasses = 2;
 
 /// What a row contributes to a block of 256 besides its elements, by type.
@@ -57,7 +57,7 @@ struct Part {
   const std::byte* groups[kInt8TileGroups] = {};  ///< The part's block of each.
   std::uint32_t block = 0;                        ///< Of each row.
   /// What a pass requests from memory: with strip s of the part, lines from ahead_bytes +
-  /// s · strip_bytes after the part's first block of a group.
+  /// s · strip_bytes after the part's block of a group.
   std::size_t ahead_bytes = 0;
   std::size_t strip_bytes = 0;
   bool begins_chunk = false;

@@ -1,9 +1,9 @@
 /// The gate as every kernel receives it. Plain data, the same for the host compiler and nvcc.
 /// C++20-clean.
 ///
-/// The mirror is a copy of the lease state on the device. The host writes it before a step that
-/// needs another one, and as soon as a poll sees a change; every kernel reads it when it begins. So
-/// work queued before a revocation skips the rows of the revoked lease.
+/// The mirror is a copy of the lease state on the device. The host writes it before a step whose
+/// live sequences differ, and as soon as a poll sees a change; every kernel reads it when it
+/// begins. So work queued before a revocation skips the rows of the revoked lease.
 #pragma once
 
 #include <cstdint>

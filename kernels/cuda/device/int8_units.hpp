@@ -56,7 +56,7 @@ constexpr Int8Ring int8_ring(TensorType type, std::uint32_t groups, std::uint32_
           .columns = columns};
 }
 
-/// Of a warp that multiplies one chunk of one group.
+/// The ring of a warp that multiplies one chunk of one group.
 constexpr Int8Ring int8_chunk_ring(TensorType type, std::uint32_t columns) {
   return int8_ring(type, 1, columns);
 }
@@ -64,7 +64,7 @@ constexpr Int8Ring int8_chunk_ring(TensorType type, std::uint32_t columns) {
 /// The groups of a block that multiplies whole rows.
 inline constexpr std::uint32_t kInt8TileGroups = 4;
 
-/// Of a block that multiplies whole rows of kInt8TileGroups groups.
+/// The ring of a block that multiplies whole rows of kInt8TileGroups groups.
 constexpr Int8Ring int8_tile_ring(TensorType type, std::uint32_t columns) {
   return int8_ring(type, kInt8TileGroups, columns);
 }
