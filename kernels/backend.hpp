@@ -91,7 +91,7 @@ class Backend {
   /// Starts a step. `input` and all it refers to stay unchanged until finish_step returns.
   virtual void begin_step(const StepInput& /*input*/) {}
   /// True if launches may be given consecutive rows of the step instead of all.
-  virtual bool takes_parts_of_steps() const { return false; }
+  virtual bool accepts_row_ranges() const { return false; }
   /// Waits until all launches of the step are over. Returns the sequences that this wait did not
   /// find dead; a backend that does not wait returns all. Intersect it with the statuses of the
   /// launches.

@@ -18,7 +18,7 @@ void copy_piece(const LaunchPermit& permit, const CopyBlocksArgs& args, std::uin
 class HostBackend : public Backend {
  public:
   std::byte* allocate_scratch(std::size_t size_bytes) override;
-  bool takes_parts_of_steps() const override { return true; }
+  bool accepts_row_ranges() const override { return true; }
   void clear_scratch(std::byte* at, std::size_t size_bytes) override;
   std::span<const float> fetch(const float* at, std::size_t count) override { return {at, count}; }
   void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) override {

@@ -103,7 +103,7 @@ class CpuBackend final : public HostBackend {
                           const RoundingPlan& plan, std::uint32_t i, Span32 columns);
   void round_parts(const LaunchPermit& permit, std::uint32_t thread, const RoundingPlan& plan,
                    Span32 parts, InputRows to_rows);
-  bool round_alone(const RoundingPlan& plan) const;
+  bool should_each_thread_round(const RoundingPlan& plan) const;
   template <class Tile>
   LaunchStatus run_rounded(const LaunchContext& context, const RoundingPlan& plan,
                            const TilePasses& tiles, Tile&& tile);

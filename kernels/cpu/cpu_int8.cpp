@@ -139,7 +139,7 @@ void CpuBackend::round_parts(const LaunchPermit& permit, std::uint32_t thread,
 }
 
 /// True if threads lose less time when each rounds all rows than when they wait for each other.
-bool CpuBackend::round_alone(const RoundingPlan& plan) const {
+bool CpuBackend::should_each_thread_round(const RoundingPlan& plan) const {
   const std::uint64_t repeated = plan.macs() * (launcher_.threads() - 1) / launcher_.threads();
   return plan.n_rows <= kOwnRows && plan.macs() <= kTileMacs && repeated <= kBarrierMacs;
 }
@@ -154,7 +154,7 @@ LaunchStatus CpuBackend::run_rounded(const LaunchContext& context, const Roundin
     tile(permit, rows, index);
     kernels_.end_int8_unit();
   };
-  if (round_alone(plan)) {
+  if (should_each_thread_round(plan)) {
     expects(!plan.is_overwritten(), "what a late prologue reads, tiles do not write");
     const auto own_rows = [&](std::uint32_t thread) {
       return InputRows{own_rounded_, std::size_t{thread} * kOwnRows};

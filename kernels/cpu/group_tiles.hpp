@@ -10,7 +10,7 @@ namespace leasehold {
 
 /// The fewest batch rows for which two groups are multiplied together; with fewer, memory is faster
 /// one group at a time.
-constexpr std::uint32_t rows_of_sets(TensorType type) {
+constexpr std::uint32_t least_rows_for_two_groups(TensorType type) {
   const GroupFormat format = group_format(type);
   return format.has_sub_blocks() || format.low_bits == 8 ? 9 : 4;
 }
@@ -52,7 +52,7 @@ struct GroupTiles {
     const std::uint64_t group_bytes = row_group_bytes(weight.type, weight.n_in);
     const std::uint64_t set_macs =
         std::uint64_t{kGroupRows} * costs.units.groups_at_once * weight.n_in;
-    const bool are_shared = n_batch >= rows_of_sets(weight.type) &&
+    const bool are_shared = n_batch >= least_rows_for_two_groups(weight.type) &&
                             group_bytes * costs.units.groups_at_once <= tile_bytes &&
                             set_macs * costs.units.least_rows <= tile_macs;
     const std::uint32_t at_once = are_shared ? costs.units.groups_at_once : 1;

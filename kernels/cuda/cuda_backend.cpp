@@ -216,7 +216,7 @@ std::size_t CudaBackend::prepare_steps(const GateSet& gates, const std::function
     mode_ = Mode::Launch;
     has_top_ = false;
     if (!is_fully_recorded_) break;  // the leases ended
-    if (const auto made = make_graph(gates); !made) give_up_graphs(made.error());
+    if (const auto made = make_graph(gates); !made) handle_graph_failure(made.error());
   }
   return graphs_.size();
 }
@@ -226,8 +226,8 @@ LaunchStatus CudaBackend::finish_step(const GateSet& gates) {
   if (std::exchange(mode_, Mode::Launch) == Mode::Replay) {
     has_top_ = true;
     // The end of the graph's launch is the end of the stream.
-    if (!begin_graph(gates, graphs_.at(shape_)).none_live())
-      return launcher_->wait_for_older(0, gates, kWholeStep);
+    if (!enqueue_graph(gates, graphs_.at(shape_)).none_live())
+      return launcher_->wait_until_queued_at_most(0, gates, kWholeStep);
   } else if (has_top_) {
     const DriverTurn::Short turn = launcher_->take_turn(gates, kWholeStep);
     launcher_->enqueue_internal("copying the largest logits to the host",
@@ -241,7 +241,7 @@ CUresult CudaBackend::copy_top() {
                                  workspace_->top.size_bytes());
 }
 
-LaunchStatus CudaBackend::begin_graph(const GateSet& gates, const StepGraph& graph) {
+LaunchStatus CudaBackend::enqueue_graph(const GateSet& gates, const StepGraph& graph) {
   used_shapes_.insert(shape_);
   return launcher_->unit(gates, kWholeStep, "replaying a step", [&](const LaunchPermit&) {
     const CUresult begun = launcher_->replay(graph.exec());
@@ -253,8 +253,8 @@ LaunchStatus CudaBackend::begin_graph(const GateSet& gates, const StepGraph& gra
 /// made.
 LaunchStatus CudaBackend::launch_recorded(const GateSet& gates) {
   const Result<const StepGraph*> graph = make_graph(gates);
-  if (graph) return begin_graph(gates, **graph);
-  give_up_graphs(graph.error());
+  if (graph) return enqueue_graph(gates, **graph);
+  handle_graph_failure(graph.error());
   LaunchStatus status{gates.all()};
   for (const GraphSegment& segment : segments_) {
     for (KernelLaunch launch : segment) {
@@ -268,7 +268,7 @@ LaunchStatus CudaBackend::launch_recorded(const GateSet& gates) {
   return status;
 }
 
-void CudaBackend::give_up_graphs(const Error& why) {
+void CudaBackend::handle_graph_failure(const Error& why) {
   if (why.code == Errc::DeviceFault) return launcher_->fail_with(why);
   options_.graphs = GraphUse::None;
   if (options_.on_graphs_unavailable) options_.on_graphs_unavailable(why);
@@ -290,7 +290,7 @@ Result<const StepGraph*> CudaBackend::make_graph(const GateSet& gates) {
                                 .segment = segment});
     };
   // This thread calls no driver from here on, and nothing waits for the card.
-  launcher_->wait_for_older(0, gates, kWholeStep);
+  launcher_->wait_until_queued_at_most(0, gates, kWholeStep);
   std::optional<Result<StepGraph>> built;
   std::atomic<bool> is_done{false};
   std::jthread builder = TRY(start_builder([&] {

@@ -115,7 +115,7 @@ class CudaBackend final : public Backend {
               std::unique_ptr<Launcher> launcher, StepMemory step_memory);
   Result<void> allocate();
   Result<void> probe_device();
-  Result<bool> wgmma_agrees();
+  Result<bool> probe_wgmma();
 
   PlanContext plan_context(const LaunchContext& context) const;
   /// Runs each launch of `plan(permit)` as one unit, or keeps it in the recorder. Launches 0, 2, …
@@ -154,8 +154,8 @@ class CudaBackend final : public Backend {
   Mode mode_of(const StepInput& input);
   GraphShape shape_of(std::uint32_t n_rows, std::uint32_t longest) const;
   std::vector<GraphShape> usual_shapes() const;
-  /// Runs the graph and copies the largest logits to the host, which ends its launch.
-  LaunchStatus begin_graph(const GateSet& gates, const StepGraph& graph);
+  /// Enqueues the graph and the copy of the largest logits as one launch.
+  LaunchStatus enqueue_graph(const GateSet& gates, const StepGraph& graph);
   CUresult copy_top();
   LaunchStatus launch_recorded(const GateSet& gates);
   /// Launches before the first layer or after the last one join the nearest segment.
@@ -163,8 +163,8 @@ class CudaBackend final : public Backend {
   /// On a thread of its own, while this one polls.
   Result<const StepGraph*> make_graph(const GateSet& gates);
   Result<StepGraph> build_graph(const StepGraph::Plan& plan);
-  /// Ends the process's use of graphs, or of the card.
-  void give_up_graphs(const Error& why);
+  /// Ends the process's use of graphs; a fault of the device ends that of the card.
+  void handle_graph_failure(const Error& why);
   Result<void> ensure_staging(std::size_t size_bytes);
   /// Pieces for `write`, in the staging buffer: the counter of blocks, the list, the bytes.
   struct StagedPieces {

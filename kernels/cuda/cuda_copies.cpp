@@ -35,7 +35,7 @@ LaunchStatus CudaBackend::copy_in(const LaunchContext& context, const CopyInArgs
     const std::size_t n = std::min(half_bytes, args.size_bytes - at);
     std::byte* const half = workspace_->copies.data() + at / half_bytes % 2 * half_bytes;
     if (at >= 2 * half_bytes)
-      status.live &= launcher_->wait_for_older(1, *context.gates, where).live;
+      status.live &= launcher_->wait_until_queued_at_most(1, *context.gates, where).live;
     status.live &=
         launcher_
             ->unit(*context.gates, where, "copying to the device",

@@ -30,11 +30,11 @@ Result<void> CudaBackend::probe_device() {
       TRY(attribute(*context_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
   name_ = fmt::format("cuda-sm{}{}", major, minor);
   // The wgmma code runs on this architecture only.
-  device_properties_.has_wgmma = major == 9 && minor == 0 && TRY(wgmma_agrees());
+  device_properties_.has_wgmma = major == 9 && minor == 0 && TRY(probe_wgmma());
   return {};
 }
 
-Result<bool> CudaBackend::wgmma_agrees() {
+Result<bool> CudaBackend::probe_wgmma() {
   const MmaProbeInput input = make_mma_probe_input();
   const std::size_t a_bytes = input.a.size() * sizeof(std::uint16_t);
   const std::size_t b_bytes = input.b.size() * sizeof(std::uint16_t);

@@ -216,17 +216,18 @@ void Launcher::make_room(const GateSet& set, UnitLabel label) {
   }
 }
 
-LaunchStatus Launcher::wait_for_older(std::uint32_t newest, const GateSet& set, UnitLabel label) {
+LaunchStatus Launcher::wait_until_queued_at_most(std::uint32_t n, const GateSet& set,
+                                                 UnitLabel label) {
   polls_ = 0;
   do {
     collect_and_poll(set, label);
     back_off();
-  } while (!fault_ && watch_.issued_count() - watch_.finished_count() > newest);
+  } while (!fault_ && watch_.issued_count() - watch_.finished_count() > n);
   return {fault_ ? SequenceMask{0} : live_};
 }
 
 LaunchStatus Launcher::wait_all(const GateSet& set, UnitLabel label) {
-  const LaunchStatus status = wait_for_older(0, set, label);
+  const LaunchStatus status = wait_until_queued_at_most(0, set, label);
   const DriverTurn::Short turn = take_turn(set, label);
   wait_all();
   return {fault_ ? SequenceMask{0} : status.live};

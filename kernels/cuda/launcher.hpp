@@ -95,8 +95,8 @@ class Launcher {
   /// Precondition: no launch is in the stream.
   void poll_until(const std::atomic<bool>& is_done, const GateSet& set, UnitLabel label);
 
-  /// Polls and waits until at most `newest` launches are in the stream.
-  LaunchStatus wait_for_older(std::uint32_t newest, const GateSet& set, UnitLabel label);
+  /// Polls and waits until at most `n` launches are in the stream.
+  LaunchStatus wait_until_queued_at_most(std::uint32_t n, const GateSet& set, UnitLabel label);
   /// Polls and waits until the stream is empty. Returns the sequences still live at the end.
   LaunchStatus wait_all(const GateSet& set, UnitLabel label);
   /// Waits until the stream is empty, without polling.

@@ -115,7 +115,7 @@ class Transformer::Pass {
       context_.layer = static_cast<std::uint16_t>(i);
       const LayerWeights& layer = weights_.layers()[i];
       append_block(layer);
-      if (i + 1 == n_layers && model_.backend_->takes_parts_of_steps())
+      if (i + 1 == n_layers && model_.backend_->accepts_row_ranges())
         finish_rows_with_logits(layer);
       else
         finish_layer(layer, {0, n_rows});

@@ -68,17 +68,17 @@ TEST_CASE("group tiles: few rows, and sets too large for a unit take one group a
       return GroupTiles::plan(matrix(8, n_in, type), 8, n_batch, kCosts).at_once;
     };
     CAPTURE(name(type));
-    CHECK(at_once(1024, rows_of_sets(type) - 1) == 1);
-    CHECK(at_once(1024, rows_of_sets(type)) == 2);
+    CHECK(at_once(1024, least_rows_for_two_groups(type) - 1) == 1);
+    CHECK(at_once(1024, least_rows_for_two_groups(type)) == 2);
     CHECK(at_once(14336, 64) == 1);
   }
 }
 
 TEST_CASE("group tiles: rows of a format from which two groups are multiplied together") {
-  CHECK(rows_of_sets(TensorType::Q4_0) == 4);
-  CHECK(rows_of_sets(TensorType::Q5_1) == 4);
-  CHECK(rows_of_sets(TensorType::Q8_0) == 9);
-  CHECK(rows_of_sets(TensorType::Q4_K) == 9);
+  CHECK(least_rows_for_two_groups(TensorType::Q4_0) == 4);
+  CHECK(least_rows_for_two_groups(TensorType::Q5_1) == 4);
+  CHECK(least_rows_for_two_groups(TensorType::Q8_0) == 9);
+  CHECK(least_rows_for_two_groups(TensorType::Q4_K) == 9);
 }
 
 TEST_CASE("group tiles: a unit has limited products and weights, of one matrix or two") {
