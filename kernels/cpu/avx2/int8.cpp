@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/avx2/block_ends.hpp"
 #include "kernels/cpu/avx2/super_blocks.hpp"
 #include "kernels/cpu/prefetch.hpp"
 #include "kernels/cpu/tiling.hpp"
@@ -72,17 +73,9 @@ template <TensorType kType, int kRows>
     add_strip<kType, kRows>(block + half * kHalfPlane, strip, x, std::size_t{b} * kFormat.elements,
                             ones, sums);
   }
-  const __m256 scales = load_halves(block, half);
+  const HalfFactors factors = load_factors<kType>(block, half);
 #pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r) {
-    const __m256 d = _mm256_set1_ps(x[r].scale[b]);
-    chunk[r] = _mm256_fmadd_ps(_mm256_mul_ps(scales, d), _mm256_cvtepi32_ps(sums[r]), chunk[r]);
-    if constexpr (kFormat.has_min) {
-      const __m256 min = _mm256_mul_ps(load_halves(block + kGroupRows * 2, half), d);
-      const __m256i sum = _mm256_madd_epi16(broadcast_word(x[r].sums + b * 2), ones);
-      chunk[r] = _mm256_fmadd_ps(min, _mm256_cvtepi32_ps(sum), chunk[r]);
-    }
-  }
+  for (int r = 0; r < kRows; ++r) end_block<kType>(factors, x[r], b, sums[r], chunk[r]);
 }
 
 /// Adds half a block of 256 to the chunks.
@@ -112,18 +105,10 @@ template <TensorType kType, int kRows>
       sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(factors, two));
     }
   }
-  const __m256 scales = load_halves(block, half);
+  const HalfFactors factors = load_factors<kType>(block, half);
 #pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r) {
-    const __m256 d = _mm256_set1_ps(x[r].scale[b]);
-    const __m256i offsets = _mm256_mullo_epi32(sums[r], _mm256_set1_epi32(kFormat.offset));
-    const __m256i product = _mm256_sub_epi32(products[r], offsets);
-    chunk[r] = _mm256_fmadd_ps(_mm256_mul_ps(scales, d), _mm256_cvtepi32_ps(product), chunk[r]);
-    if constexpr (kFormat.has_min) {
-      const __m256 min = _mm256_mul_ps(load_halves(block + kGroupRows * 2, half), d);
-      chunk[r] = _mm256_fnmadd_ps(min, _mm256_cvtepi32_ps(sums[r]), chunk[r]);
-    }
-  }
+  for (int r = 0; r < kRows; ++r)
+    end_super_block<kType>(factors, x[r].scale[b], products[r], sums[r], chunk[r]);
 }
 
 /// A chunk of half a group times kRows rows, whose sums stay in registers.

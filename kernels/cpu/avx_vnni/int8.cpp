@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/avx2/block_ends.hpp"
 #include "kernels/cpu/avx2/super_blocks.hpp"
 #include "kernels/cpu/prefetch.hpp"
 #include "kernels/cpu/tiling.hpp"
@@ -14,7 +15,6 @@ namespace {
 using avx2::broadcast_word;
 using avx2::kHalfGroup;
 using avx2::kHalfPlane;
-using avx2::load_halves;
 
 /// Rows whose sums of a block fit the registers beside the codes of both halves of a group.
 constexpr std::uint32_t kRegisterRows = 4;
@@ -80,19 +80,10 @@ template <TensorType kType, int kRows>
     add_strip<kType, kRows>(block, strip, x, std::size_t{b} * kFormat.elements, sums);
 #pragma GCC unroll 2
   for (std::uint32_t half = 0; half < 2; ++half) {
-    const __m256 scales = load_halves(block, half);
+    const avx2::HalfFactors factors = avx2::load_factors<kType>(block, half);
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const __m256 d = _mm256_set1_ps(x[r].scale[b]);
-      chunk[r][half] = _mm256_fmadd_ps(_mm256_mul_ps(scales, d), _mm256_cvtepi32_ps(sums[r][half]),
-                                       chunk[r][half]);
-      if constexpr (kFormat.has_min) {
-        const __m256 min = _mm256_mul_ps(load_halves(block + kGroupRows * 2, half), d);
-        const __m256i sum =
-            _mm256_madd_epi16(broadcast_word(x[r].sums + b * 2), _mm256_set1_epi16(1));
-        chunk[r][half] = _mm256_fmadd_ps(min, _mm256_cvtepi32_ps(sum), chunk[r][half]);
-      }
-    }
+    for (int r = 0; r < kRows; ++r)
+      avx2::end_block<kType>(factors, x[r], b, sums[r][half], chunk[r][half]);
   }
 }
 
@@ -130,14 +121,12 @@ template <TensorType kType, int kRows>
   }
 }
 
-/// Adds half a block of 256 to the chunks.
+/// The sums of the activations of block b of 256, times the factors of its sub-blocks.
 template <TensorType kType, int kRows>
-[[gnu::always_inline, gnu::target("avx2,fma,f16c,avxvnni")]] inline void add_half_super_block(
-    const std::byte* block, std::uint32_t b, std::uint32_t half, const avx2::SubBlocks& sub,
-    const RoundedRow* x, const Integers (&products)[kRows], Floats (&chunk)[kRows]) {
+[[gnu::always_inline, gnu::target("avx2,fma,f16c,avxvnni")]] inline void multiply_sums(
+    const avx2::SubBlocks& sub, const RoundedRow* x, std::uint32_t b, __m256i (&sums)[kRows]) {
   constexpr GroupFormat kFormat = group_format(kType);
   constexpr std::uint32_t kStrips = kFormat.sub_block / kInt8Strip;
-  __m256i sums[kRows];  // of the activations, times the factors
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) sums[r] = _mm256_setzero_si256();
   for (std::uint32_t strip = 0; strip < kFormat.elements / kInt8Strip; strip += 2) {
@@ -147,19 +136,6 @@ template <TensorType kType, int kRows>
     for (int r = 0; r < kRows; ++r)
       sums[r] = _mm256_dpwssd_avx_epi32(sums[r], factors,
                                         broadcast_word(x[r].sums + std::size_t{b} * 16 + strip));
-  }
-  const __m256 scales = load_halves(block, half);
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    const __m256 d = _mm256_set1_ps(x[r].scale[b]);
-    const __m256i offsets = _mm256_mullo_epi32(sums[r], _mm256_set1_epi32(kFormat.offset));
-    const __m256i product = _mm256_sub_epi32(products[r][half], offsets);
-    chunk[r][half] =
-        _mm256_fmadd_ps(_mm256_mul_ps(scales, d), _mm256_cvtepi32_ps(product), chunk[r][half]);
-    if constexpr (kFormat.has_min) {
-      const __m256 min = _mm256_mul_ps(load_halves(block + kGroupRows * 2, half), d);
-      chunk[r][half] = _mm256_fnmadd_ps(min, _mm256_cvtepi32_ps(sums[r]), chunk[r][half]);
-    }
   }
 }
 
@@ -174,8 +150,15 @@ template <TensorType kType, int kRows>
   Integers products[kRows];
   multiply_sub_blocks<kType, kRows>(block, sub, x, std::size_t{b} * kFormat.elements, products);
 #pragma GCC unroll 2
-  for (std::uint32_t half = 0; half < 2; ++half)
-    add_half_super_block<kType, kRows>(block, b, half, sub[half], x, products, chunk);
+  for (std::uint32_t half = 0; half < 2; ++half) {
+    __m256i sums[kRows];
+    multiply_sums<kType, kRows>(sub[half], x, b, sums);
+    const avx2::HalfFactors factors = avx2::load_factors<kType>(block, half);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+      avx2::end_super_block<kType>(factors, x[r].scale[b], products[r][half], sums[r],
+                                   chunk[r][half]);
+  }
 }
 
 /// A chunk of a group times kRows rows.
