@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "ipc/segment/segment_layout.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/numerics/f16.hpp"
 
@@ -47,12 +48,11 @@ inline float* weights_of(const AttentionTile& tile, std::uint32_t query) {
 /// Requests a head of a block from memory.
 template <class Kv>
 void prefetch_head(const std::byte* head, std::uint32_t head_dim) {
-  constexpr std::uint32_t kLineBytes = 64;
   const std::uint32_t scales_bytes =
       kHasScales<Kv> ? head_dim / kKvScaleBlock * std::uint32_t{sizeof(Half)} : 0;
   const std::uint32_t size =
       KvLayout::kBlockTokens * (head_dim * std::uint32_t{sizeof(Kv)} + scales_bytes);
-  for (std::uint32_t at = 0; at < size; at += kLineBytes) __builtin_prefetch(head + at);
+  for (std::size_t at = 0; at < size; at += kCacheLineBytes) __builtin_prefetch(head + at);
 }
 
 /// Widens the scales of a head of a block of Q8_0: [kBlockTokens, head_dim / kKvScaleBlock].

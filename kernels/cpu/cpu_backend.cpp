@@ -29,7 +29,7 @@ void store_entry(const RowKernels& kernels, const KvLayout& layout, const float*
 
 /// Whole cache lines, so that the aligned parts of two threads do not overlap.
 std::size_t tile_scratch_floats(std::uint32_t head_dim) {
-  constexpr std::size_t kLine = 16;
+  constexpr std::size_t kLine = kCacheLineBytes / sizeof(float);
   const std::size_t floats = kMaxTileQueries * kPartitionPositions +
                              std::size_t{kWidenedPositions} * head_dim +
                              std::size_t{KvLayout::kBlockTokens} * head_dim / kKvScaleBlock;
@@ -292,21 +292,21 @@ LaunchStatus CpuBackend::swiglu(const LaunchContext& context, const SwiGluArgs& 
 }
 
 LaunchStatus CpuBackend::copy_in(const LaunchContext& context, const CopyInArgs& args) {
-  const std::uint32_t tiles = tiles_for(args.size_bytes, kCopyTileBytes);
+  const std::uint32_t tiles = tiles_for(args.size_bytes, kCopyUnitBytes);
   return launcher_.run(context, label(context, args.site, touches_of(args)), tiles,
                        [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t tile) {
                          if (!may_copy(context, args, permit)) return;
-                         const std::size_t at = std::size_t{tile} * kCopyTileBytes;
+                         const std::size_t at = std::size_t{tile} * kCopyUnitBytes;
                          std::memcpy(permit.open(args.to) + at, args.from + at,
-                                     std::min(kCopyTileBytes, args.size_bytes - at));
+                                     std::min(kCopyUnitBytes, args.size_bytes - at));
                        });
 }
 
 LaunchStatus CpuBackend::copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) {
   return launcher_.run(context, label(context, LaunchSite::BlockCopy, Touches::TenantMemory),
-                       copy_piece_count(args, kCopyTileBytes),
+                       copy_piece_count(args, kCopyUnitBytes),
                        [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t tile) {
-                         copy_piece(permit, args, tile, kCopyTileBytes);
+                         copy_piece(permit, args, tile, kCopyUnitBytes);
                        });
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ipc/segment/segment_layout.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/numerics/int8_order.hpp"
 #include "kernels/numerics/ordered_sum.hpp"
@@ -24,16 +25,16 @@ class NextRows {
       : line_(are_in_order ? std::min(tile.next, tile.weights[0] + kPrefetchBytes) : tile.next) {
     if (tile.next_bytes == 0) return;
     const std::size_t steps = std::max(tile.n / kSumLanes, std::size_t{1}) * std::max(passes, 1u);
-    per_step_ = static_cast<std::uint32_t>((tile.next_bytes + steps * kLineBytes - 1) /
-                                           (steps * kLineBytes));
+    per_step_ = static_cast<std::uint32_t>((tile.next_bytes + steps * kCacheLineBytes - 1) /
+                                           (steps * kCacheLineBytes));
   }
   bool requests() const { return per_step_ > 0; }
   void step() {
-    for (std::uint32_t i = 0; i < per_step_; ++i, line_ += kLineBytes) __builtin_prefetch(line_);
+    for (std::uint32_t i = 0; i < per_step_; ++i, line_ += kCacheLineBytes)
+      __builtin_prefetch(line_);
   }
 
  private:
-  static constexpr std::uint32_t kLineBytes = 64;
   const std::byte* line_;
   std::uint32_t per_step_ = 0;
 };
@@ -42,11 +43,10 @@ class NextRows {
 template <TensorType kType>
 [[gnu::always_inline]] inline void prefetch_strip(const std::byte* block, std::uint32_t strip) {
   constexpr GroupFormat kFormat = group_format(kType);
-  constexpr std::uint32_t kLineBytes = 64;
   constexpr std::uint32_t kShareBytes = kFormat.size_bytes() / (kFormat.elements / kInt8Strip);
   const std::byte* from = block + kPrefetchBytes + strip * kShareBytes;
 #pragma GCC unroll 8
-  for (std::uint32_t at = 0; at < kShareBytes; at += kLineBytes) __builtin_prefetch(from + at);
+  for (std::size_t at = 0; at < kShareBytes; at += kCacheLineBytes) __builtin_prefetch(from + at);
 }
 
 }  // namespace leasehold

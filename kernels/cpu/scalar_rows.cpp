@@ -74,7 +74,7 @@ void dot_tile(const DotTile& tile, DotProducts& out) {
 void dot_groups_int8(const Int8Tile& tile) {
   for (std::uint32_t g = 0; g < tile.n_groups; ++g)
     dot_group_int8(tile.type, tile.groups + g * row_group_bytes(tile.type, tile.n_in), tile.n_in,
-                   tile.x, tile.n_rows, tile.out[g][0]);
+                   {tile.x, tile.n_rows}, tile.out[g][0]);
 }
 
 void rms_norm_row(const NormRow& row) {

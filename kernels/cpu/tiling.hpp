@@ -22,7 +22,6 @@ inline constexpr std::uint64_t kMacsPerElement = 4;  ///< norm, rope, f16 stores
 inline constexpr std::uint64_t kMacsPerExp = 16;     ///< silu
 /// Memory supplies that many bytes of weights to one thread in about 12 µs.
 inline constexpr std::uint64_t kTileWeightBytes = 256 * 1024;
-inline constexpr std::size_t kCopyTileBytes = 65536;  ///< with first-touch page faults
 
 /// The number of items of `macs_each` that make a tile; at least one.
 constexpr std::uint32_t items_per_tile(std::uint64_t macs_each) {

@@ -76,9 +76,10 @@ Result<void> CudaBackend::allocate() {
   // Rounded rows are smaller than tiles.
   const std::size_t prepared_bytes =
       device::tile_halves(tile_rows, limits_.max_width) * sizeof(std::uint16_t);
-  const std::size_t row_partials = std::size_t{limits_.n_heads} *
-                                   ((limits_.max_context + 255) / 256 + 1) *
-                                   (limits_.head_dim + 2) * sizeof(float);
+  AttentionArgs attention{};
+  attention.layout.head_dim = limits_.head_dim;
+  attention.n_heads = limits_.n_heads;
+  const std::size_t row_partials = attention_scratch_bytes_per_row(attention, limits_.max_context);
   work.scratch = TRY(DeviceBuffer::allocate(context, aligned(limits_.scratch_bytes)));
   work.prepared = TRY(DeviceBuffer::allocate(context, prepared_bytes));
   work.scales = TRY(DeviceBuffer::allocate(context, aligned(tile_rows * sizeof(float))));

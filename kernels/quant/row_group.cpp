@@ -208,8 +208,8 @@ void dequantize_group_row(TensorType type, const std::byte* group, std::uint32_t
 }
 
 void dot_group_int8(TensorType type, const std::byte* group, std::uint32_t n_in,
-                    const RoundedRow* x, std::uint32_t n_rows, float* out) {
-  for (std::uint32_t r = 0; r < n_rows; ++r)
+                    std::span<const RoundedRow> x, float* out) {
+  for (std::size_t r = 0; r < x.size(); ++r)
     for (std::uint32_t row = 0; row < kGroupRows; ++row)
       out[r * kGroupRows + row] = dot_row(type, group, row, n_in, x[r]);
 }

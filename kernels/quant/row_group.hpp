@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kernels/numerics/int8_order.hpp"
 #include "kernels/quant/group_format.hpp"
@@ -30,8 +31,8 @@ void dequantize_group_row(TensorType type, const std::byte* group, std::uint32_t
                           std::uint32_t n_in);
 
 /// out[r, o] = row o of the group · x[r], in the order of int8_order.hpp. The rows are rounded in
-/// blocks of group_format(type).elements. `out` is [n_rows][16].
+/// blocks of group_format(type).elements. `out` is [x.size()][16].
 void dot_group_int8(TensorType type, const std::byte* group, std::uint32_t n_in,
-                    const RoundedRow* x, std::uint32_t n_rows, float* out);
+                    std::span<const RoundedRow> x, float* out);
 
 }  // namespace leasehold

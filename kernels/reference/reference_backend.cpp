@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::uint32_t kBlockTokens = KvLayout::kBlockTokens;
 constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / kBlockTokens;
-constexpr std::size_t kCopyUnitBytes = 64 * 1024;
 
 /// One position of one head, whose elements and scales begin at `head`.
 void store_entry(const KvLayout& layout, const float* values, std::byte* head, std::uint32_t slot) {
@@ -113,7 +112,7 @@ LaunchStatus ReferenceBackend::matmul_int8(const LaunchContext& context, const M
                 rounded_.buffer(0));
       const RoundedRow x = rounded_.row(0);
       float dots[kGroupRows];
-      dot_group_int8(args.weight.type, weights, args.weight.n_in, &x, 1, dots);
+      dot_group_int8(args.weight.type, weights, args.weight.n_in, {&x, 1}, dots);
       store_group(args, permit, group, i, dots);
     }
   };

@@ -50,7 +50,7 @@ LaunchStatus ReferenceBackend::expert_matmul_int8(const LaunchContext& context,
     const RoundedRow x = rounded_.row(0);
     dot_group_int8(args.weight.type,
                    matrix_group(permit, args.weight, args.chosen[item] * n_groups + group), n_in,
-                   &x, 1, args.out + unit * kGroupRows);
+                   {&x, 1}, args.out + unit * kGroupRows);
   };
   return each_unit(context, label(context, args.site), std::size_t{args.n_items} * n_groups,
                    multiply_group);

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "ipc/segment/segment_layout.hpp"
 #include "kernels/cpu/avx512/int8_part.hpp"
 
 namespace leasehold::avx512 {
@@ -52,13 +53,12 @@ to_floats(__m512i integers) {
 /// a processor waits for few lines at once.
 template <TensorType kType>
 [[gnu::always_inline]] inline void prefetch_share(const Part& part, int g, std::size_t strip) {
-  constexpr std::uint32_t kLineBytes = 64;
   constexpr std::uint32_t kShareBytes = strip_bytes(kType) / kLeastPasses;
-  static_assert(kShareBytes <= 3 * kLineBytes);
+  static_assert(kShareBytes <= 3 * kCacheLineBytes);
   const std::byte* from = part.groups[g] + part.ahead_bytes + strip * part.strip_bytes;
   __builtin_prefetch(from);
-  if constexpr (kShareBytes > kLineBytes) __builtin_prefetch(from + kLineBytes);
-  if constexpr (kShareBytes > 2 * kLineBytes) __builtin_prefetch(from + 2 * kLineBytes);
+  if constexpr (kShareBytes > kCacheLineBytes) __builtin_prefetch(from + kCacheLineBytes);
+  if constexpr (kShareBytes > 2 * kCacheLineBytes) __builtin_prefetch(from + 2 * kCacheLineBytes);
 }
 
 /// Strip `strip` of group g's block. Codes of whole bytes are loaded from the block in every

@@ -46,7 +46,7 @@ std::vector<float> int8_by_host(const MatmulCall& call) {
       dot_group_int8(
           weight.type,
           groups.data() + (expert * n_groups + group) * row_group_bytes(weight.type, weight.n_in),
-          weight.n_in, &x, 1, dots);
+          weight.n_in, {&x, 1}, dots);
       for (std::uint32_t i = 0; i < kGroupRows && group * kGroupRows + i < call.n_out(); ++i) {
         const std::uint32_t output = group * kGroupRows + i;
         out[std::size_t{result} * call.n_out() + output] = result_of(call, result, output, dots[i]);
