@@ -16,7 +16,7 @@ constexpr std::uint32_t kGateColumns = 1024;
 /// assumption: 2 µs.
 constexpr std::uint64_t kBarrierMacs = 16'000;
 
-using TileRows = std::array<RoundedRow, kInt8TileRows>;
+using TileInputRows = std::array<RoundedRow, kInt8TileRows>;
 
 /// Requests the lines that the products of groups with some rows are stored to.
 void request_products(const MatmulArgs& args, Span32 groups, Span32 batch) {
@@ -95,7 +95,7 @@ struct CpuBackend::InputRows {
 /// The rounded rows of a tile.
 struct CpuBackend::TileInputs {
   std::uint32_t n_rows;
-  TileRows x;  // of these the first n_rows
+  TileInputRows x;  // of these the first n_rows
 
   TileInputs(InputRows rows, Span32 batch) : n_rows(batch.end - batch.begin) {
     for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rows.row(batch.begin + i);
@@ -373,7 +373,7 @@ LaunchStatus CpuBackend::expert_matmul_int8(const LaunchContext& context,
     const Span32 span = tiles.batch(tile - first_tile_[expert]);
     const std::uint32_t n_rows = span.end - span.begin;
     const std::uint32_t* items = batch.items.data() + batch.first[expert] + span.begin;
-    TileRows x{};
+    TileInputRows x{};
     for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rows.row(items[i] / args.items_per_x);
     const GroupSpan groups = tiles.groups(tile - first_tile_[expert]);
     const std::uint32_t first = expert * n_groups;

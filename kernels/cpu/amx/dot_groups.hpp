@@ -27,7 +27,7 @@ struct alignas(64) Scratch {
 };
 
 /// Elements of the rows of x as TILELOADD reads them.
-struct TileRows {
+struct RowsOfX {
   const std::int8_t* first;
   std::size_t stride;
 };
@@ -46,8 +46,8 @@ inline std::size_t stride_of(const Int8Tile& tile) {
 
 /// `n` elements of each row from `first` on. Rows of experts are copied, because they may be any of
 /// the batch.
-inline TileRows rows_of(const Int8Tile& tile, std::size_t stride, std::size_t first, std::size_t n,
-                        Scratch& scratch) {
+inline RowsOfX rows_of(const Int8Tile& tile, std::size_t stride, std::size_t first, std::size_t n,
+                       Scratch& scratch) {
   if (stride != 0) return {tile.x[0].q + first, stride};
   for (std::uint32_t r = 0; r < tile.n_rows; ++r)
     std::memcpy(scratch.gathered[r], tile.x[r].q + first, n);
@@ -83,7 +83,7 @@ unpack_step(const std::byte* group, const Step& step, std::byte* to) {
 /// C = A·B for piece kPiece of a step.
 template <class Tiles, std::uint32_t kDepth, int kPiece>
 [[gnu::always_inline, gnu::target("amx-tile,amx-int8")]] inline void multiply_piece(
-    TileRows x, const std::byte* codes) {
+    RowsOfX x, const std::byte* codes) {
   constexpr int kA = kFirstA + kPiece % 2;
   constexpr int kB = kFirstB + kPiece % 2;
   Tiles::template zero<kPiece>();
@@ -94,7 +94,7 @@ template <class Tiles, std::uint32_t kDepth, int kPiece>
 
 template <class Tiles, std::uint32_t kDepth>
 [[gnu::always_inline, gnu::target("amx-tile,amx-int8")]] inline void multiply_step(
-    std::uint32_t n_pieces, TileRows x, const std::byte* codes, ProductTile* products) {
+    std::uint32_t n_pieces, RowsOfX x, const std::byte* codes, ProductTile* products) {
   multiply_piece<Tiles, kDepth, 0>(x, codes);
   if (n_pieces > 1) multiply_piece<Tiles, kDepth, 1>(x, codes);
   if (n_pieces > 2) multiply_piece<Tiles, kDepth, 2>(x, codes);
@@ -120,8 +120,8 @@ template <class Tiles, TensorType kType>
   for (std::uint32_t i = 0; !next.is_empty() || !now.is_empty() || !last.is_empty(); ++i) {
     unpack_step<kType>(group, next, scratch.codes[i % 2]);
     if (!now.is_empty()) {
-      const TileRows x = rows_of(tile, stride, std::size_t{now.pieces.begin} * kDepth,
-                                 now.count() * kDepth, scratch);
+      const RowsOfX x = rows_of(tile, stride, std::size_t{now.pieces.begin} * kDepth,
+                                now.count() * kDepth, scratch);
       multiply_step<Tiles, kDepth>(now.count(), x, scratch.codes[(i + 1) % 2],
                                    scratch.products[(i + 1) % 2]);
     }

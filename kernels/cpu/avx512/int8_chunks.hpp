@@ -26,21 +26,32 @@ struct Requests {
   bool both;
 };
 
+/// Block b of the groups of a pass.
+struct ChunkBlock {
+  const std::byte* at;  ///< Of the first group.
+  std::size_t group_bytes;
+  std::size_t b;
+  Requests requests;
+
+  const std::byte* of_group(int g) const { return at + g * group_bytes; }
+};
+
 /// A pass over rows from `first` on.
 using RunChunks = void (*)(const ChunkWork& work, std::uint32_t first, Requests requests);
 
 /// Adds the products of a strip's codes with the strip's elements of each row.
 template <TensorType kType, int kGroups, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-add_chunk_strip(const std::byte* block, std::size_t group_bytes, std::uint32_t strip,
-                Requests requests, const PassRows<kRows>& x, std::size_t first,
+add_chunk_strip(const ChunkBlock& block, std::uint32_t strip, const PassRows<kRows>& x,
                 IntTile<kGroups, kRows>& sums) {
   constexpr GroupFormat kFormat = group_format(kType);
+  const std::size_t first = block.b * kFormat.elements;
   __m512i codes[kGroups][4];
 #pragma GCC unroll 2
   for (int g = 0; g < kGroups; ++g) {
-    const std::byte* of_group = block + g * group_bytes;
-    if (strip == 0 || requests.both) prefetch_strip<kType>(of_group + requests.ahead, strip);
+    const std::byte* of_group = block.of_group(g);
+    if (strip == 0 || block.requests.both)
+      prefetch_strip<kType>(of_group + block.requests.ahead, strip);
     load_strip<kFormat.low_bits, kFormat.high_bits>(of_group + kFormat.low_at(),
                                                     of_group + kFormat.high_at(), strip, codes[g]);
   }
@@ -59,21 +70,19 @@ add_chunk_strip(const std::byte* block, std::size_t group_bytes, std::uint32_t s
 /// The products of block b, an integer for each group and row.
 template <TensorType kType, int kGroups, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-multiply_block(const std::byte* block, std::size_t group_bytes, std::size_t b, Requests requests,
-               const PassRows<kRows>& x, IntTile<kGroups, kRows>& sums) {
+multiply_block(const ChunkBlock& block, const PassRows<kRows>& x, IntTile<kGroups, kRows>& sums) {
   constexpr GroupFormat kFormat = group_format(kType);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
     start_sums<kGroups, kRows>(
         kFormat.offset == 0
             ? _mm512_setzero_si512()
-            : _mm512_madd_epi16(broadcast_word(x.sums[r] + b * 2),
+            : _mm512_madd_epi16(broadcast_word(x.sums[r] + block.b * 2),
                                 _mm512_set1_epi16(static_cast<short>(-kFormat.offset))),
         r, sums);
 #pragma GCC unroll 2
   for (std::uint32_t strip = 0; strip < 2; ++strip)
-    add_chunk_strip<kType, kGroups, kRows>(block, group_bytes, strip, requests, x,
-                                           b * kFormat.elements, sums);
+    add_chunk_strip<kType, kGroups, kRows>(block, strip, x, sums);
 }
 
 /// How many sums of a chunk stay in registers, beside the sums of a block and its factors. The
@@ -120,20 +129,19 @@ add_row(const __m512 (&factors)[kGroups], float d, const __m512i (&integers)[2],
 /// Adds block b to the chunks.
 template <TensorType kType, int kGroups, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-add_block(const std::byte* block, std::size_t group_bytes, std::size_t b, Requests requests,
-          const PassRows<kRows>& x, ChunkSums<kGroups, kRows>& chunk) {
+add_block(const ChunkBlock& block, const PassRows<kRows>& x, ChunkSums<kGroups, kRows>& chunk) {
+  const std::size_t b = block.b;
   IntTile<kGroups, kRows> sums;
-  multiply_block<kType, kGroups, kRows>(block, group_bytes, b, requests, x, sums);
+  multiply_block<kType, kGroups, kRows>(block, x, sums);
   __m512 factors[kGroups];
 #pragma GCC unroll 2
-  for (int g = 0; g < kGroups; ++g) factors[g] = load_halves(block + g * group_bytes);
+  for (int g = 0; g < kGroups; ++g) factors[g] = load_halves(block.of_group(g));
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
     add_row<kGroups, kRows>(factors, x.scales[r][b], {sums[0][r], sums[kGroups - 1][r]}, r, chunk);
   if constexpr (group_format(kType).has_min) {
 #pragma GCC unroll 2
-    for (int g = 0; g < kGroups; ++g)
-      factors[g] = load_halves(block + g * group_bytes + kGroupRows * 2);
+    for (int g = 0; g < kGroups; ++g) factors[g] = load_halves(block.of_group(g) + kGroupRows * 2);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const __m512i sum =
@@ -195,12 +203,14 @@ template <TensorType kType, int kGroups, int kRows>
     const std::uint32_t end = std::min(begin + work.per_chunk, work.blocks.end);
     begin_chunk<kGroups, kRows>(chunk);
     for (std::uint32_t b = begin; b < end; ++b) {
-      const std::byte* block = work.groups + b * kBlockBytes;
       // prefetch_strip adds kPrefetchBytes
       const std::size_t beyond =
           kGroups == 1 ? 0 : ahead_bytes(b * kBlockBytes, work.group_bytes) - kPrefetchBytes;
-      add_block<kType, kGroups, kRows>(block, work.group_bytes, b,
-                                       {requests.ahead + beyond, requests.both}, x, chunk);
+      add_block<kType, kGroups, kRows>({.at = work.groups + b * kBlockBytes,
+                                        .group_bytes = work.group_bytes,
+                                        .b = b,
+                                        .requests = {requests.ahead + beyond, requests.both}},
+                                       x, chunk);
     }
     add_to_dots<kGroups, kRows>(begin == 0, chunk, work.out[0][first]);
   }

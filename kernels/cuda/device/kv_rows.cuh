@@ -13,10 +13,10 @@ namespace leasehold::device {
 
 /// Codes of Q8_0, whose scales lie apart. Their heads have a multiple of 32 elements.
 template <class Stored>
-inline constexpr bool has_scales = std::is_same_v<Stored, std::int8_t>;
+inline constexpr bool kHasScales = std::is_same_v<Stored, std::int8_t>;
 
 template <class Stored>
-inline constexpr KvType kStoredAs = has_scales<Stored>              ? KvType::Q8_0
+inline constexpr KvType kStoredAs = kHasScales<Stored>              ? KvType::Q8_0
                                     : std::is_same_v<Stored, float> ? KvType::F32
                                                                     : KvType::F16;
 
@@ -43,7 +43,7 @@ __device__ __forceinline__ KvRows<Stored> kv_rows(const AttentionParams& p, cons
                                                   std::uint32_t row, std::uint32_t element) {
   const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, kStoredAs<Stored>);
   const auto* elements = reinterpret_cast<const Stored*>(buffer + row * stride) + element;
-  if constexpr (has_scales<Stored>) {
+  if constexpr (kHasScales<Stored>) {
     const std::uint32_t n_scales = p.head_dim / kKvScaleBlock;
     const auto* scales = reinterpret_cast<const std::uint16_t*>(buffer + scales_offset_bytes(p));
     return {elements, stride, scales + row * n_scales + element / kKvScaleBlock, n_scales};
@@ -188,7 +188,7 @@ __device__ __forceinline__ void load_kv_scales(const AttentionParams& p,
 template <class Stored>
 __device__ __forceinline__ void load_kv_tile(const AttentionParams& p, const std::uint64_t* blocks,
                                              const KvSpan& span, std::byte* to) {
-  if constexpr (has_scales<Stored>) {
+  if constexpr (kHasScales<Stored>) {
     load_kv_words<Stored>(p, blocks, span, to);
     load_kv_scales(p, blocks, span, to + scales_offset_bytes(p));
   } else if (p.head_dim % 8 == 0) {
