@@ -108,7 +108,7 @@ class CpuBackend final : public HostBackend {
   LaunchStatus run_rounded(const LaunchContext& context, const RoundingPlan& plan,
                            const TilePasses& tiles, Tile&& tile);
   const Int8Units& int8_units(std::uint32_t n_batch) const;
-  /// `matrices`: the number of matrices of the same shape of which a unit multiplies a tile.
+  /// A unit multiplies a tile of each of `matrices` matrices of the same shape.
   GroupTiles group_tiles(const WeightMatrix& weight, std::uint32_t n_groups, std::uint32_t n_batch,
                          std::uint32_t matrices = 1) const;
   LaunchStatus project_int8(const LaunchContext& context, const ProjectionArgs& args);
