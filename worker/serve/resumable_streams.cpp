@@ -30,6 +30,28 @@ std::size_t size_bytes(const ResumableStreams::Stream& stream) {
   return bytes;
 }
 
+Error no_room() {
+  return {.code = Errc::QueueFull,
+          .detail =
+              "the tenant's kept tokens fill its share of memory; read faster, then submit the "
+              "request again"};
+}
+
+Error id_is_reused() {
+  return {.code = Errc::RequestIdConflict, .detail = "a new submission uses this request id"};
+}
+
+Error waited_too_long() {
+  return {.code = Errc::QueueFull,
+          .detail =
+              "the tokens of this ended text waited a minute for their reader; read faster, "
+              "then submit the request again"};
+}
+
+Error continued_elsewhere() {
+  return {.code = Errc::RequestIdConflict, .detail = "another connection continues this stream"};
+}
+
 void notify_end(control::Peer& reader, const wire::RequestCompleted& end) {
   reader.notify(std::string(wire::RequestCompleted::kMethod), {.body = end.to_json()});
 }
@@ -49,15 +71,15 @@ ResumableStreams::ResumableStreams(boost::asio::io_context& io, const Clock& clo
 // ---------------------------------------------------------------------------------------- streams
 
 Result<void> ResumableStreams::begin(const RequestId& engine_request_id, Stream stream) {
-  forget(engine_request_id);
   const TenantId tenant = tenant_of(engine_request_id);
   const std::size_t bytes = size_bytes(stream);
-  if (!make_room(tenant) || shares_.held_by(tenant) + bytes > kMaxBytes / 2) {
+  if (!has_room_for(engine_request_id, bytes)) {
     return fail(Errc::QueueFull,
                 fmt::format("the tenant's resumable streams take {} bytes, its share of {}; retry "
                             "when one has ended, or submit without 'resumable'",
                             shares_.held_by(tenant), kMaxBytes));
   }
+  forget(engine_request_id);
   shares_.take(tenant, bytes);
   streams_.emplace(engine_request_id, Kept{std::move(stream), bytes});
   return {};
@@ -76,7 +98,7 @@ Result<void> ResumableStreams::check_first_reader(const RequestId& engine_reques
                 "memory; submit the request again when one has ended");
   }
   if (!found->second.was_attached) return {};
-  return fail(Errc::RequestIdConflict, "another connection continues this stream");
+  return std::unexpected(continued_elsewhere());
 }
 
 void ResumableStreams::add(const RequestId& engine_request_id, wire::TokenEmitted token) {
@@ -105,30 +127,45 @@ void ResumableStreams::end(const RequestId& engine_request_id, wire::RequestComp
 
 void ResumableStreams::forget(const RequestId& engine_request_id) {
   const auto found = streams_.find(engine_request_id);
-  if (found != streams_.end()) erase(found);
+  if (found != streams_.end()) erase(found, id_is_reused());
 }
 
-/// False when all that the tenant may hold is in streams that have not ended.
-bool ResumableStreams::make_room(const TenantId& tenant) {
+/// Counts the bytes of the stream that the new one replaces as free.
+bool ResumableStreams::has_room_for(const RequestId& engine_request_id, std::size_t bytes) {
+  const TenantId tenant = tenant_of(engine_request_id);
+  const auto earlier = streams_.find(engine_request_id);
+  const std::size_t replaced = earlier == streams_.end() ? 0 : earlier->second.bytes;
+  if (replaced > 0) shares_.give_back(tenant, replaced);
+  const bool has_room =
+      make_room(tenant, &engine_request_id) && shares_.held_by(tenant) + bytes <= kMaxBytes / 2;
+  if (replaced > 0) shares_.take(tenant, replaced);
+  return has_room;
+}
+
+/// Forgets ended streams, the oldest first, but not `kept`. False when all that the tenant may hold
+/// is in streams that have not ended.
+bool ResumableStreams::make_room(const TenantId& tenant, const RequestId* kept) {
   while (!shares_.may_take_more(tenant)) {
     const auto ended = ended_.find(tenant);
     if (ended == ended_.end()) return false;
-    forget(RequestId(ended->second.begin()->second));
+    const auto oldest = std::ranges::find_if(ended->second, [kept](const auto& each) {
+      return kept == nullptr || each.second != *kept;
+    });
+    if (oldest == ended->second.end()) return false;
+    erase(streams_.find(oldest->second), no_room());
   }
   return true;
 }
 
 void ResumableStreams::abandon(Streams::iterator stream) {
   const RequestId engine_request_id = stream->first;
-  erase(stream);
+  erase(stream, no_room());
   on_abandoned_(engine_request_id);
 }
 
-void ResumableStreams::erase(Streams::iterator stream) {
-  dismiss_reader(
-      stream->second, Errc::QueueFull,
-      "the tokens that the tenant has not read fill its share of memory, or waited for a "
-      "minute; read faster, and submit the request again");
+/// A reader that has not got the end gets this one.
+void ResumableStreams::erase(Streams::iterator stream, const Error& why) {
+  dismiss_reader(stream->second, why);
   set_expiry(stream, std::nullopt);
   shares_.give_back(tenant_of(stream->first), stream->second.bytes);
   paused_.erase(stream->first);
@@ -143,8 +180,7 @@ void ResumableStreams::attach(const RequestId& engine_request_id, Reader reader,
   expects(found != streams_.end(), "a stream that is known is attached");
   Kept& kept = found->second;
   const auto before = kept.reader.peer.lock();
-  if (before && before != reader.peer.lock())
-    dismiss_reader(kept, Errc::RequestIdConflict, "another connection continues this stream");
+  if (before && before != reader.peer.lock()) dismiss_reader(kept, continued_elsewhere());
   kept.reader = std::move(reader);
   kept.lease_word.reset();
   kept.was_attached = true;
@@ -233,12 +269,12 @@ void ResumableStreams::dismiss_reader(Kept& kept, const wire::RequestCompleted& 
   if (reader && !std::exchange(kept.end_is_sent, true)) notify_end(*reader, end);
 }
 
-void ResumableStreams::dismiss_reader(Kept& kept, Errc code, std::string detail) {
+void ResumableStreams::dismiss_reader(Kept& kept, const Error& why) {
   dismiss_reader(kept, {.request = kept.stream.submitted.request,
-                        .reason = std::string(name(code)),
+                        .reason = std::string(name(why.code)),
                         .emitted_tokens = kept.next,
                         .scope = std::string(name(FailureScope::Tenant)),
-                        .detail = std::move(detail)});
+                        .detail = why.detail});
 }
 
 void ResumableStreams::send_paused_later(Duration delay) {
@@ -289,7 +325,7 @@ void ResumableStreams::forget_expired() {
     const auto found = streams_.find(expiries_.begin()->second);
     const bool is_generating = !found->second.stream.end;
     const RequestId engine_request_id = found->first;
-    erase(found);
+    erase(found, waited_too_long());
     if (is_generating) on_abandoned_(engine_request_id);
   }
 }

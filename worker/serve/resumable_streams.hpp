@@ -69,7 +69,7 @@ class ResumableStreams {
 
   /// Begins a stream without a reader, and without an expiry: `attach` or `detach` follows.
   /// Replaces an ended one of the same id. Errors: QueueFull when the tenant's share has no room
-  /// for it.
+  /// for it. After an error the earlier stream is unchanged.
   Result<void> begin(const RequestId& engine_request_id, Stream stream);
   /// Null for an unknown id. Valid until the next call.
   const Stream* find(const RequestId& engine_request_id) const;
@@ -118,12 +118,13 @@ class ResumableStreams {
   LeaseWord word_of_reader(const Kept& kept) const;
   bool may_read(const Kept& kept) const;
   void end_reader(Streams::iterator stream);
-  bool make_room(const TenantId& tenant);
+  bool make_room(const TenantId& tenant, const RequestId* kept = nullptr);
+  bool has_room_for(const RequestId& engine_request_id, std::size_t bytes);
   void abandon(Streams::iterator stream);
-  void erase(Streams::iterator stream);
+  void erase(Streams::iterator stream, const Error& why);
   void set_expiry(Streams::iterator stream, std::optional<TimePoint> expires);
   void dismiss_reader(Kept& kept, const wire::RequestCompleted& end);
-  void dismiss_reader(Kept& kept, Errc code, std::string detail);
+  void dismiss_reader(Kept& kept, const Error& why);
   void send_paused_later(Duration delay);
   void await_expiry();
 

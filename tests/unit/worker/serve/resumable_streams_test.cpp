@@ -244,6 +244,7 @@ TEST_CASE(
   run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
   const auto& end = fixture.peers.right_seen.notifications.back().second.body;
   CHECK(end.at("reason") == "QueueFull");
+  CHECK_THAT(end.at("detail").get<std::string>(), Catch::Contains("waited a minute"));
   CHECK(end.at("emitted_tokens") == fixture.positions().size());
   CHECK(fixture.positions().size() < 500);
 }
@@ -298,6 +299,54 @@ TEST_CASE("resumable streams: what has no room ends with QueueFull, and is aband
   CHECK(fixture.positions().size() < ResumableStreams::kMaxBytes / 2 / text.size() + 2);
   fixture.begin({"bob/r"});
   CHECK(fixture.streams.find({"bob/r"}) != nullptr);
+}
+
+TEST_CASE("resumable streams: a submission without room leaves the earlier text as it was") {
+  StreamsFixture fixture;
+  const std::string text(64 << 10, 'x');
+  fixture.begin();
+  fixture.end();
+  fixture.begin({"ann/running"});
+  Result<void> begun;
+  while (true) {
+    fixture.add(1, text, {"ann/running"});
+    REQUIRE(fixture.abandoned.empty());
+    REQUIRE(fixture.streams.find(kRequest) != nullptr);
+    begun = fixture.streams.begin(kRequest, {.submitted = {.request = {"r"}}});
+    if (!begun) break;
+    fixture.add(3);
+    fixture.end();
+  }
+  CHECK(begun.error().code == Errc::QueueFull);
+  const ResumableStreams::Stream* kept = fixture.streams.find(kRequest);
+  REQUIRE(kept != nullptr);
+  CHECK(kept->tokens.size() == 3);
+  CHECK(kept->end.has_value());
+}
+
+TEST_CASE("resumable streams: the text that a submission replaces counts as free room") {
+  StreamsFixture fixture;
+  const std::string text(64 << 10, 'x');
+  for (int i = 0; i < 3; ++i) {
+    ResumableStreams::Stream stream{.submitted = {.request = {"r"}}};
+    for (std::uint32_t position = 0; position < 400; ++position)
+      stream.tokens.push_back(token(position, text));  // more than half of the tenant's share
+    CHECK(fixture.streams.begin(kRequest, std::move(stream)));
+    fixture.end();
+  }
+}
+
+TEST_CASE("resumable streams: a reader of a replaced text is told why it ends") {
+  StreamsFixture fixture;
+  fixture.begin();
+  fixture.streams.attach(kRequest, {fixture.peers.left}, 0);
+  fixture.add(500, std::string(1000, 'x'));  // more than the reader has taken
+  fixture.end();
+  fixture.begin();
+  run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
+  const auto& end = fixture.peers.right_seen.notifications.back().second.body;
+  CHECK(end.at("reason") == "RequestIdConflict");
+  CHECK(end.at("detail") == "a new submission uses this request id");
 }
 
 }  // namespace leasehold::testing
