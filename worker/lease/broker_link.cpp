@@ -199,7 +199,7 @@ void BrokerLink::send_waiting() {
     const wire::EventReport report{.events = buffered_.take()};
     peer_->notify(std::string(report.kMethod), {.body = report.to_json()});
   }
-  while (!usage_.empty() && broker_reads()) {
+  while (!buffering_ && !usage_.empty() && broker_reads()) {
     const auto next = usage_.extract(usage_.begin());
     const wire::TenantUsage& usage = next.mapped();
     peer_->notify(std::string(usage.kMethod), {.body = usage.to_json()});

@@ -40,13 +40,15 @@ class BrokerLink {
   Result<control::Payload> call(const std::string& method, control::Payload params,
                                 Duration timeout);
 
+  /// Calls without waiting. `on_reply` runs on the I/O thread, once. A timeout of zero means none.
   void call_async(const std::string& method, control::Payload params,
                   control::Peer::ReplyHandler on_reply, Duration timeout = Duration::zero());
 
   /// Does nothing while the broker is disconnected. For any thread.
   void notify(const std::string& method, control::Payload params);
 
-  /// Sends the usage of a tenant. While the broker does not read, the newest of each tenant waits.
+  /// Sends the usage of a tenant. While reports are buffered or the broker does not read, the
+  /// newest of each tenant waits.
   void report_usage(const wire::TenantUsage& usage);
 
   /// Sends what a tenant was served. While reports are buffered, or the broker does not read, the

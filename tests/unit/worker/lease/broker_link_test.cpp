@@ -126,6 +126,20 @@ TEST_CASE("broker link: a broker that reads gets every report in order") {
   }
 }
 
+TEST_CASE("broker link: usage that changes while disconnected is sent after the resume") {
+  Link world;
+  world.broker->start();
+  world.link->buffer_reports();
+  for (std::uint32_t i = 1; i <= 2; ++i) world.link->report_usage({.tenant = {"a"}, .admitted = i});
+  world.link->report_served({.tenant = {"a"}, .tokens = 1});
+  world.io.poll();
+  CHECK(world.usage.empty());
+  world.link->flush_reports();
+  while (world.served_messages == 0) world.io.run_one();
+  REQUIRE(world.usage.size() == 1);
+  CHECK(world.usage.front().admitted == 2);
+}
+
 TEST_CASE("broker link: usage records of a moment go together, and each is confirmed once") {
   Link world;
   world.broker->start();
