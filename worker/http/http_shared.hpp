@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include "common/process.hpp"
 #include "ipc/http/http_await.hpp"
 #include "tools/client/timers.hpp"
 #include "worker/http/body_pace.hpp"
@@ -30,7 +32,12 @@ struct Shared {
   explicit Shared(Server::Dependencies dependencies)
       : deps(std::move(dependencies)),
         timers(*deps.io),
-        leases(KeyLeaseHolder::create(*deps.io, timers, deps.broker_socket, deps.idle_ttl)) {}
+        leases(KeyLeaseHolder::create(*deps.io, timers, deps.broker_socket, deps.idle_ttl)) {
+    boost::asio::post(cpu, [] {
+      set_thread_name("http-parse");
+      use_batch_scheduling();
+    });
+  }
 };
 
 }  // namespace leasehold::http
