@@ -7,10 +7,6 @@
 
 namespace leasehold {
 
-inline bool is_live(const TableReader& table, LeaseId lease) {
-  return table.word_of(lease).state() == LeaseState::Live;
-}
-
 /// The lease's word, or Revoked once its deadline is over: the broker may be away then.
 inline LeaseWord word_at(const TableReader& table, LeaseId lease, TimePoint now) {
   const LeaseWord word = table.word_of(lease);
@@ -20,8 +16,13 @@ inline LeaseWord word_at(const TableReader& table, LeaseId lease, TimePoint now)
   return LeaseWord::make(lease.generation, LeaseState::Revoked, RevokeReason::TtlExpired);
 }
 
+inline bool is_live(const TableReader& table, LeaseId lease, TimePoint now) {
+  return word_at(table, lease, now).state() == LeaseState::Live;
+}
+
 /// Errors: LeaseRevoked, LeaseFenced.
-inline Result<void> check_live(LeaseId lease, LeaseWord word) {
+inline Result<void> check_live(const TableReader& table, LeaseId lease, TimePoint now) {
+  const LeaseWord word = word_at(table, lease, now);
   if (word.state() == LeaseState::Live) return {};
   if (word.state() == LeaseState::Revoked) {
     return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}); acquire a new lease",
@@ -29,9 +30,6 @@ inline Result<void> check_live(LeaseId lease, LeaseWord word) {
   }
   return fail(Errc::LeaseFenced,
               fmt::format("lease {} is fenced; acquire a new lease", to_string(lease)));
-}
-inline Result<void> check_live(const TableReader& table, LeaseId lease) {
-  return check_live(lease, table.word_of(lease));
 }
 
 }  // namespace leasehold

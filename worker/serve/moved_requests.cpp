@@ -12,7 +12,7 @@ Result<RequestPipeline::MoveOrder> RequestPipeline::check_move(const TenantConne
                                                                const control::Json& body) const {
   const auto message = TRY(wire::RequestMove::from_json(body));
   const LeaseClaim claim = TRY(verify_token_of(*connection.tenant, deps_.token_key, message.token));
-  TRY(check_live(*deps_.table, claim.lease));
+  TRY(check_live(*deps_.table, claim.lease, deps_.clock->now()));
   return MoveOrder{.engine_request_id = TRY(find_own(connection.id, message.request_id)),
                    .to = claim.lease};
 }

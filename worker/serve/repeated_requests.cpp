@@ -117,8 +117,7 @@ void RequestPipeline::resume(const TenantConnection& connection, const Json& bod
   // A text that was interrupted with the connection's lease is read to its end.
   const bool ended_with_lease =
       stream->end && !stream->is_complete && stream->lease == connection.lease;
-  const LeaseWord word = word_at(*deps_.table, connection.lease, deps_.clock->now());
-  const auto live = check_live(connection.lease, word);
+  const auto live = check_live(*deps_.table, connection.lease, deps_.clock->now());
   if (!ended_with_lease && !live) return respond(std::unexpected(live.error()));
   const std::uint64_t from =
       message->after_position ? std::uint64_t{*message->after_position} + 1 : 0;

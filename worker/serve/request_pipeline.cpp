@@ -96,8 +96,8 @@ Result<RequestPipeline::UnparsedRequest> RequestPipeline::check(const TenantConn
                             connection.tenant ? connection.tenant->value : "none"));
   }
   if (broker_disconnected_)
-    return fail(Errc::BrokerLost, "the broker is disconnected; retry, it may come back");
-  TRY(check_live(*deps_.table, unparsed.claim.lease));
+    return fail(Errc::BrokerLost, "the broker is disconnected; retry once it is back");
+  TRY(check_live(*deps_.table, unparsed.claim.lease, unparsed.submitted_at));
   TRY(check_capacity(connection, unparsed.claim.tenant));
   TRY(check_id(unparsed));
   if (is_draining_ && !unparsed.joins) return std::unexpected(worker_stopping());

@@ -11,12 +11,11 @@ namespace leasehold {
 TenantServer::TenantServer(const ServeDependencies& dependencies)
     : io_(dependencies.io),
       table_(dependencies.table),
+      clock_(dependencies.clock),
       token_key_(dependencies.token_key),
       resumable_(
           *dependencies.io, *dependencies.clock,
-          [this, clock = dependencies.clock](LeaseId lease) {
-            return word_at(*table_, lease, clock->now());
-          },
+          [this](LeaseId lease) { return word_at(*table_, lease, clock_->now()); },
           [this](const RequestId& unread) { pipeline_.abandon(unread); },
           [this](const RequestId& read) { pipeline_.reader_ended(read); }),
       deliveries_(dependencies, unread_, resumable_,
@@ -38,7 +37,7 @@ TenantServer::TenantServer(const ServeDependencies& dependencies)
                     .use_of =
                         [this](std::uint64_t connection, LeaseId lease) {
                           return Door::Use{.has_requests = pipeline_.has_requests(connection),
-                                           .lease_is_live = is_live(*table_, lease)};
+                                           .lease_is_live = is_live(*table_, lease, clock_->now())};
                         },
                     .long_lines = dependencies.line_parser}) {}
 
@@ -102,13 +101,14 @@ void TenantServer::on_call(const TenantConnection& connection, const std::string
   respond(control::Payload{.body = wire::Empty{}.to_json()});
 }
 
-/// A connection whose token is refused is closed, so that each guess costs a connection.
+/// An unauthenticated connection is closed when its token is refused, so each guess costs a
+/// connection. An authenticated one stays open; its guesses are paced as its tenant's lines.
 void TenantServer::authenticate(const TenantConnection& connection, const control::Json& body,
                                 control::Responder respond) {
   const auto authenticated = [&]() -> Result<void> {
     const auto message = TRY(wire::ConnectionAuthenticate::from_json(body));
     const LeaseClaim claim = TRY(verify_token(token_key_, message.token));
-    TRY(check_live(*table_, claim.lease));
+    TRY(check_live(*table_, claim.lease, clock_->now()));
     TRY(connections_.authenticate(connection, claim));
     if (const auto peer = connection.peer.lock()) {
       peer->set_queue_meter(unread_.meter_of(claim.tenant));

@@ -1,5 +1,5 @@
 /// The tenants' side of a worker: `connection.authenticate`, `request.submit`, `request.resume`,
-/// `request.cancel`, and the tokens that come back.
+/// `request.move`, `request.cancel`, and the tokens that come back.
 ///
 /// Wires four parts: TenantConnections accepts, RequestPipeline brings requests to the engine,
 /// Deliveries brings events back, ResumableStreams keeps what resumable requests generated. When a
@@ -65,6 +65,7 @@ class TenantServer {
 
   boost::asio::io_context* io_;
   const TableReader* table_;
+  const Clock* clock_;
   TokenKey token_key_;
   UnreadOutput unread_;
   ResumableStreams resumable_;

@@ -2,6 +2,7 @@
 #include <boost/asio/write.hpp>
 
 #include "tests/unit/worker/serve/server_fixture.hpp"
+#include "worker/serve/live_lease.hpp"
 
 namespace leasehold::testing {
 
@@ -90,6 +91,37 @@ TEST_CASE("tenant server: the token of an ended lease gets its typed error and n
   CHECK(error_of_token() == Errc::LeaseRevoked);
   fixture.rig.fence(fixture.lease);
   CHECK(error_of_token() == Errc::LeaseFenced);
+}
+
+TEST_CASE("tenant server: a token gets no place after its lease's deadline, broker or not") {
+  ServerFixture fixture;
+  const auto ann = fixture.tenant();
+  fixture.rig.set_deadline(fixture.lease, fixture.rig.clock().now() + 1s);
+  fixture.rig.clock().advance(1s);  // no broker revokes it
+  fixture.generate(*ann, "r");
+  fixture.wait_until_seen(*ann);
+  REQUIRE(ann->answers.contains("r"));
+  CHECK(ann->answers.at("r").error().code == Errc::LeaseRevoked);
+  CHECK_THAT(ann->answers.at("r").error().detail, Catch::Contains("ttl_expired"));
+
+  const auto late = fixture.stranger();
+  const wire::ConnectionAuthenticate message{.token = fixture.token_of("ann")};
+  fixture.call(*late, "late", std::string(message.kMethod), message.to_json());
+  run_until(fixture.io, [&] { return late->answers.contains("late"); });
+  REQUIRE_FALSE(late->answers.at("late"));
+  CHECK(late->answers.at("late").error().code == Errc::LeaseRevoked);
+}
+
+TEST_CASE("live lease: one past its deadline is not live, and one without a deadline is") {
+  ServerFixture fixture;
+  const TimePoint now = fixture.rig.clock().now();
+  const auto live_at = [&](TimePoint at) {
+    return is_live(fixture.rig.table(), fixture.lease, at);
+  };
+  CHECK(live_at(now + 1h));
+  fixture.rig.set_deadline(fixture.lease, now + 1s);
+  CHECK(live_at(now));
+  CHECK_FALSE(live_at(now + 1s));
 }
 
 TEST_CASE("tenant server: a late submit on an open connection gets the typed error, unparsed") {
