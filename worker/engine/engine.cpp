@@ -86,16 +86,11 @@ std::optional<Completed> Engine::completion_for(LeaseId lease) const {
 Result<void> Engine::submit(PromptRequest request) {
   if (!weights_) return check_weights();
   TRY(check_usable(request.lease));
-  const auto is_unknown = [this](TokenId token) {
-    return token < 0 || static_cast<std::uint32_t>(token) >= config_.model.n_vocab;
-  };
-  const auto is_biased_unknown = [&](const LogitBias& bias) { return is_unknown(bias.token); };
-  if (std::ranges::any_of(request.prompt, is_unknown) ||
-      std::ranges::any_of(request.emitted, is_unknown) ||
-      std::ranges::any_of(request.sampling.logit_bias, is_biased_unknown)) {
-    return fail(Errc::BadRequest,
-                fmt::format("token ids range from 0 to {}", config_.model.n_vocab - 1));
-  }
+  const std::uint32_t n_vocab = config_.model.n_vocab;
+  TRY(leasehold::check_tokens(request.prompt, n_vocab));
+  TRY(leasehold::check_tokens(request.emitted, n_vocab));
+  for (const LogitBias& bias : request.sampling.logit_bias)
+    TRY(leasehold::check_tokens({&bias.token, 1}, n_vocab));
   return queue(std::move(request));
 }
 

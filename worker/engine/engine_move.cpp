@@ -33,13 +33,18 @@ class MoveRefusal final : public RefusalListener {
   std::optional<GateRefusal> seen_;  // by one thread: a gate set reports a sequence once
 };
 
-std::unexpected<Error> not_copied(const std::optional<GateRefusal>& refusal) {
+std::unexpected<Error> not_copied(const std::optional<GateRefusal>& refusal, LeaseId to) {
   if (!refusal || refusal->local != LocalStop::None)
-    return fail(Errc::Draining, "the request is being stopped, and is not moved");
+    return fail(Errc::Draining,
+                "the request is being stopped, and is not moved; submit it under the new lease");
   const LeaseId lease{refusal->slot, refusal->granted.generation()};
-  return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}) during the copy, and the "
-                                              "request was not moved",
-                                              to_string(lease), name(refusal->seen.reason())));
+  return fail(
+      Errc::LeaseRevoked,
+      fmt::format(
+          "lease {} was revoked ({}) during the copy, and the request was not moved; "
+          "{}",
+          to_string(lease), name(refusal->seen.reason()),
+          lease == to ? "it runs on under its own lease" : "submit it under the new lease"));
 }
 
 }  // namespace
@@ -112,7 +117,7 @@ Result<void> Engine::copy_blocks(const Move& move) {
       {.gates = &gates, .rows = {}},
       {.sequence = 0, .copies = copies, .block_size_bytes = memory_.block_size_bytes()});
   TRY(check_device());
-  if ((status.live & 1) == 0) return not_copied(refusal.seen());
+  if ((status.live & 1) == 0) return not_copied(refusal.seen(), move.to);
   return {};
 }
 

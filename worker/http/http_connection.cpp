@@ -182,8 +182,9 @@ awaitable<bool> BeastConnection::read_body(Parser& parser, const Head& head) {
   if (!parser.is_done()) {
     const auto [error, size] = co_await beast::http::async_read(stream_, buffer_, parser, kAwait);
     if (error == beast::http::error::body_limit) {
-      co_await refuse(plain_error(413, "body_too_large",
-                                  fmt::format("the body may have {} bytes", max_body_bytes())));
+      co_await refuse(plain_error(
+          413, "body_too_large",
+          fmt::format("the body is longer than {} bytes; send less", max_body_bytes())));
     }
     if (error) is_gone_ = true;
     if (error) co_return false;

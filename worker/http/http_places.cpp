@@ -74,7 +74,8 @@ Result<void> Places::take_body(ConnectionId id, std::size_t bytes) {
   if (held + 2 * bytes > bodies_.capacity() - bodies_.taken()) {  // as may_take_more, afterwards
     return fail(
         Errc::QueueFull,
-        fmt::format("tenant {} has its share of requests, of {} bytes; wait for some to end",
+        fmt::format("requests in progress of tenant {} have {} bytes of bodies, its share; retry "
+                    "when one has ended",
                     tenant.value, held));
   }
   if (bytes > 0) bodies_.take(tenant, bytes);

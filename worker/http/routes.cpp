@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "common/confined.hpp"
+#include "common/utf8.hpp"
 #include "ipc/control/peer.hpp"
 #include "worker/http/answer_driver.hpp"
 #include "worker/http/from_thread.hpp"
@@ -113,8 +114,11 @@ constexpr Route kRoutes[] = {
 
 std::expected<const Route*, Answer> find_route(const Head& head) {
   const Route* route = std::ranges::find(kRoutes, head.path(), &Route::path);
-  if (route == std::end(kRoutes))
-    return std::unexpected(plain_error(404, "not_found", "no such path"));
+  if (route == std::end(kRoutes)) {
+    return std::unexpected(plain_error(
+        404, "not_found",
+        "no path " + printable_excerpt(head.path()) + "; see the paths in worker/http/README.md"));
+  }
   if (head.method != route->method)
     return std::unexpected(plain_error(405, "method", "use " + std::string(route->method)));
   return route;

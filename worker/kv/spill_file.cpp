@@ -39,7 +39,11 @@ Result<void> SpillFile::write(std::uint64_t offset, std::span<const std::byte> b
     const ssize_t put = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return fail_file("write to the spill file", errno);
-    if (put == 0) return fail(Errc::SystemError, "the spill file takes no more bytes");
+    if (put == 0) {
+      return fail(Errc::SystemError, fmt::format("a write to the spill file at byte {} wrote "
+                                                 "nothing; the sequence stays in swap",
+                                                 offset));
+    }
     offset += static_cast<std::uint64_t>(put);
     bytes = bytes.subspan(static_cast<std::size_t>(put));
   }

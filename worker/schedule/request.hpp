@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "common/clock.hpp"
 #include "common/ids.hpp"
+#include "common/result.hpp"
 #include "worker/text/grammar/grammar_vocabulary.hpp"
 #include "worker/text/sampling/params.hpp"
 
@@ -61,6 +63,9 @@ inline auto urgency(const PromptRequest& request) {
 inline bool is_admitted_before(const PromptRequest& one, const PromptRequest& other) {
   return std::tuple(urgency(one), one.arrival) < std::tuple(urgency(other), other.arrival);
 }
+
+/// Errors: BadRequest for a token outside the vocabulary.
+Result<void> check_tokens(std::span<const TokenId> tokens, std::uint32_t n_vocab);
 
 /// True when the context has room for one more token. A rebound request may also fill it exactly:
 /// its last token may have been delivered already.

@@ -202,8 +202,9 @@ Result<void> Scheduler::check(const PromptRequest& request) const {
   }
   const Tenancy& tenancy = found->second;
   if (tenancy.tenant != request.tenant) {
-    return fail(Errc::UnknownTenant, fmt::format("lease {} does not belong to tenant {}",
-                                                 to_string(request.lease), request.tenant.value));
+    return fail(Errc::UnknownTenant,
+                fmt::format("lease {} does not belong to tenant {}; use the token of that lease",
+                            to_string(request.lease), request.tenant.value));
   }
   if (id_in_use(request.engine_request_id)) {
     return fail(Errc::BadRequest, fmt::format("request {} is already running; choose another id",

@@ -51,7 +51,11 @@ Result<std::optional<Door::ConnectionId>> Door::authenticated(ConnectionId id,
     return std::nullopt;
   }
   const auto stranger = stranger_by_id_.find(id);
-  if (stranger == stranger_by_id_.end()) return fail(Errc::ConnectionLost, "the place is lost");
+  if (stranger == stranger_by_id_.end()) {
+    return fail(Errc::ConnectionLost,
+                "this connection gave its place to a newer one before it authenticated; connect "
+                "again");
+  }
   std::optional<ConnectionId> displaced;
   if (!tenants_.may_take_more(tenant)) {
     displaced = displace_for(tenant, use_of);

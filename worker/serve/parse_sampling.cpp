@@ -8,10 +8,9 @@ namespace leasehold {
 namespace {
 
 Result<void> check_token(const Tokenizer& tokenizer, TokenId token, const char* field) {
-  if (tokenizer.contains(token)) return {};
-  return fail(Errc::BadRequest,
-              fmt::format("{}: token {} is not in the vocabulary; ids range from 0 to {}", field,
-                          token, tokenizer.n_vocab() - 1));
+  const Result<void> checked = check_tokens({&token, 1}, tokenizer.n_vocab());
+  if (checked) return {};
+  return fail(checked.error().code, fmt::format("{}: {}", field, checked.error().detail));
 }
 
 Result<GrammarSource> grammar_source(const wire::Sampling& sent) {

@@ -21,11 +21,7 @@ Result<PromptRequest> RequestParser::parse(const wire::RequestSubmit& wire_reque
       .sampling = std::move(sampling),
       .max_emitted_tokens = wire_request.max_emitted_tokens,
       .priority = wire_request.priority};
-  const auto is_unknown = [this](TokenId token) { return !prompt_.tokenizer->contains(token); };
-  if (std::ranges::any_of(wire_request.emitted, is_unknown)) {
-    return fail(Errc::BadRequest,
-                fmt::format("token ids range from 0 to {}", prompt_.tokenizer->n_vocab() - 1));
-  }
+  TRY(check_tokens(wire_request.emitted, prompt_.tokenizer->n_vocab()));
   request.prompt = TRY(prompt_.encode(wire_request, std::time(nullptr)));
   if (!fits_context(request, prompt_.max_context)) {
     return fail(Errc::PromptTooLong,
