@@ -147,7 +147,7 @@ Result<void> WorkerProgram::open_session() {
       .on_broker_lost =
           [this](const Error& why) {
             spdlog::error("broker lost reason=\"{}\"", why.detail);
-            if (stop_) stop_->when_idle();
+            if (stop_) stop_->stop_when_idle();
           }};
   broker_ = TRY(BrokerSession::open(io_.context(), clock_,
                                     {.broker_socket = options_.broker_socket,
@@ -323,7 +323,7 @@ Result<void> WorkerProgram::announce_ready() {
   return io_.run([this]() -> Result<void> {
     stop_ = std::make_unique<WorkerStop>(
         stop_dependencies(io_.context(), *loop_, *serving_, *broker_, http_.get()));
-    if (broker_->is_lost()) stop_->when_idle();
+    if (broker_->is_lost()) stop_->stop_when_idle();
     if (reload_waits_) reload_configuration(options_, reload_, *loop_);
     notify_service_manager("READY=1\n" + serving_status());
     return {};

@@ -18,7 +18,7 @@ constexpr auto kStopMargin = std::chrono::seconds(15);
 
 void WorkerStop::drain(std::chrono::milliseconds timeout) {
   if (is_draining() || timeout.count() == 0) return deps_.stop_loop();
-  deadline_ = Clock::now() + timeout;
+  deadline_ = deps_.now() + timeout;
   spdlog::info("draining timeout_ms={}", timeout.count());
   const auto extended = std::chrono::microseconds(timeout + kStopMargin);
   notify_service_manager(
@@ -28,7 +28,7 @@ void WorkerStop::drain(std::chrono::milliseconds timeout) {
   deps_.refuse_requests([this] {
     boost::asio::post(*deps_.io, [this] {
       are_all_in_loop_ = true;
-      when_idle();
+      stop_when_idle();
     });
   });
 }
@@ -38,7 +38,7 @@ void WorkerStop::notify_broker() {
   if (is_draining()) deps_.notify_broker();
 }
 
-void WorkerStop::when_idle() {
+void WorkerStop::stop_when_idle() {
   if (!std::exchange(is_polling_, true)) poll();
 }
 
@@ -50,9 +50,9 @@ void WorkerStop::poll() {
 }
 
 void WorkerStop::check(std::size_t requests, bool has_all) {
-  if (requests > 0) last_polls_ = 0;
+  if (requests > 0) awaits_broker_since_.reset();
   if (requests == 0 && has_all && !awaits_answers()) return stop_when_reported();
-  if (deadline_ && Clock::now() >= *deadline_) {
+  if (deadline_ && deps_.now() >= *deadline_) {
     spdlog::warn("the drain timeout ends requests requests={}", requests);
     return deps_.stop_loop();
   }
@@ -67,8 +67,13 @@ void WorkerStop::check(std::size_t requests, bool has_all) {
 bool WorkerStop::awaits_answers() {
   if (!is_draining() || !deps_.is_answering()) return false;
   const bool awaits_broker = deps_.is_broker_disconnected() && !deps_.is_writing();
-  last_polls_ = awaits_broker ? last_polls_ + 1 : 0;
-  return last_polls_ <= kLastPolls;
+  if (!awaits_broker) {
+    awaits_broker_since_.reset();
+    return true;
+  }
+  const auto now = deps_.now();
+  if (!awaits_broker_since_) awaits_broker_since_ = now;
+  return now - *awaits_broker_since_ < kLeaseWait;
 }
 
 /// Without a drain nothing confirms records.
@@ -89,7 +94,7 @@ void WorkerStop::stop_when_reported() {
 void WorkerStop::report(std::size_t requests) {
   if (!deadline_ || reported_ == requests) return;
   reported_ = requests;
-  const auto left = std::chrono::ceil<std::chrono::seconds>(*deadline_ - Clock::now());
+  const auto left = std::chrono::ceil<std::chrono::seconds>(*deadline_ - deps_.now());
   notify_service_manager(
       fmt::format("STATUS=Draining {} requests, for at most {} s", requests, left.count()));
 }

@@ -1,8 +1,8 @@
 /// Ends a worker that serves, once its requests have ended.
 ///
 // clang-format off
-///   drain:      admit nothing new ─► wait for requests, HTTP answers, usage records ─► stop the loop
-///   when_idle:  wait for requests ─► stop the loop
+///   drain:           admit nothing new ─► wait for requests, HTTP answers, usage records ─► stop the loop
+///   stop_when_idle:  wait for requests ─► stop the loop
 // clang-format on
 ///
 /// An HTTP answer between two leases waits for the broker. While that is disconnected, and no other
@@ -26,6 +26,7 @@ namespace leasehold {
 
 class WorkerStop {
  public:
+  using Clock = std::chrono::steady_clock;
   struct Dependencies {
     boost::asio::io_context* io = nullptr;
     std::function<void()> stop_loop;
@@ -41,6 +42,7 @@ class WorkerStop {
     /// Calls back once, when no connected broker is about to confirm usage records.
     std::function<void(std::function<void()> done)> when_usage_reported;
     std::chrono::milliseconds poll_interval{20};
+    std::function<Clock::time_point()> now = Clock::now;
   };
   explicit WorkerStop(Dependencies deps) : deps_(std::move(deps)), timer_(*deps_.io) {}
 
@@ -51,14 +53,14 @@ class WorkerStop {
   void notify_broker();
   bool is_draining() const { return deadline_.has_value(); }
 
-  /// For a worker whose broker is lost: its leases run out.
-  void when_idle();
+  /// Stops the loop once the engine runs and queues no request. Has no timeout of its own: for a
+  /// worker whose broker is lost, its leases run out.
+  void stop_when_idle();
 
-  /// How often a drain asks for the end of answers that wait for a lease, without a broker.
-  static constexpr int kLastPolls = 50;
+  /// How long a drain without a broker waits for answers that only wait for a lease.
+  static constexpr std::chrono::seconds kLeaseWait{1};
 
  private:
-  using Clock = std::chrono::steady_clock;
   void poll();
   void check(std::size_t requests, bool has_all);
   bool awaits_answers();
@@ -68,8 +70,8 @@ class WorkerStop {
   Dependencies deps_;
   boost::asio::steady_timer timer_;
   std::optional<Clock::time_point> deadline_;
-  std::optional<std::size_t> reported_;  // requests
-  int last_polls_ = 0;  // in a row with nothing but waits for a lease, without a broker
+  std::optional<std::size_t> reported_;                   // requests
+  std::optional<Clock::time_point> awaits_broker_since_;  // only answers that wait for a lease
   bool is_polling_ = false;
   bool are_all_in_loop_ = false;  // the requests that were admitted before the drain
 };

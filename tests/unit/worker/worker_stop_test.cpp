@@ -7,7 +7,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A worker whose state a test sets, by the number of counts that were taken.
+constexpr auto kTimeOfCount = 20ms;
+/// Counts during the wait for answers that wait for a lease.
+constexpr int kLastPolls = WorkerStop::kLeaseWait / kTimeOfCount;
+
+/// A worker whose state a test sets, by the number of counts that were taken. Each count takes
+/// kTimeOfCount.
 struct FakeWorker {
   boost::asio::io_context io;
   std::function<std::size_t(int count)> requests = [](int) { return std::size_t{0}; };
@@ -17,6 +22,7 @@ struct FakeWorker {
   bool reports_usage = true;
   bool refuses_at_once = true;
 
+  const WorkerStop::Clock::time_point began = WorkerStop::Clock::now();
   int counts = 0;
   int refusals = 0;
   int notices = 0;
@@ -43,7 +49,8 @@ struct FakeWorker {
              if (reports_usage) return done();
              on_reported = std::move(done);
            },
-       .poll_interval = 0ms}};
+       .poll_interval = 0ms,
+       .now = [this] { return began + counts * kTimeOfCount; }}};
 
   /// Runs handlers that are ready, at most `handlers`.
   void run(int handlers = 10'000) {
@@ -71,7 +78,7 @@ TEST_CASE("worker stop: a drain that follows a wait counts what was admitted bef
   FakeWorker worker;
   worker.refuses_at_once = false;
   worker.requests = [](int count) -> std::size_t { return count == 1 ? 1 : 0; };
-  worker.stop.when_idle();
+  worker.stop.stop_when_idle();
   worker.run(1);
   worker.stop.drain(10min);
   worker.run(100);
@@ -98,7 +105,7 @@ TEST_CASE("worker stop: without a broker an answer that is written slowly is sti
   worker.is_disconnected = [](int) { return true; };
   worker.stop.drain(10min);
   worker.run();
-  CHECK(worker.counts == 299 + WorkerStop::kLastPolls + 1);
+  CHECK(worker.counts == 299 + kLastPolls + 1);
   CHECK(worker.stops == 1);
 }
 
@@ -109,7 +116,7 @@ TEST_CASE("worker stop: without a broker an answer that waits for a lease ends t
   worker.is_disconnected = [](int) { return true; };
   worker.stop.drain(10min);
   worker.run();
-  CHECK(worker.counts == 99 + WorkerStop::kLastPolls + 1);
+  CHECK(worker.counts == 99 + kLastPolls + 1);
   CHECK(worker.stops == 1);
 }
 
@@ -122,7 +129,7 @@ TEST_CASE(
   worker.is_disconnected = [=](int count) { return !returns || count != 40; };
   worker.stop.drain(10min);
   worker.run();
-  CHECK(worker.counts == 40 + WorkerStop::kLastPolls + 1);
+  CHECK(worker.counts == 40 + kLastPolls + 1);
   CHECK(worker.stops == 1);
 }
 
@@ -170,8 +177,8 @@ TEST_CASE(
   worker.requests = [](int count) -> std::size_t { return count < 5 ? 1 : 0; };
   worker.is_answering = [](int) { return true; };
   worker.reports_usage = false;
-  worker.stop.when_idle();
-  worker.stop.when_idle();
+  worker.stop.stop_when_idle();
+  worker.stop.stop_when_idle();
   worker.run();
   CHECK(worker.counts == 5);
   CHECK(worker.stops == 1);
