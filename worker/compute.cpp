@@ -88,17 +88,17 @@ Result<void> check_lent_device(const WorkerOptions& options, const Attachment& l
 
 }  // namespace
 
-Result<Compute> make_compute(const WorkerOptions& options, Arithmetic arithmetic,
-                             const Attachment& lent, const BackendLimits& limits,
-                             const GateDependencies& dependencies, NodeCalls calls) {
+Result<Compute> make_compute(const WorkerOptions& options, const Attachment& lent,
+                             const ComputeRequirements& required, NodeCalls calls) {
   TRY(check_lent_device(options, lent));
   if (is_cuda_device(lent.device)) {
-    Compute compute = TRY(make_cuda_compute(options, arithmetic, lent, limits, dependencies));
+    Compute compute =
+        TRY(make_cuda_compute(options, required.arithmetic, lent, required.limits, required.gates));
     compute.engine_cpus = options.compute_cpus;
     return compute;
   }
-  auto [backend, nodes] =
-      TRY(make_host_backend(options, limits, dependencies, nodes_for(options, std::move(calls))));
+  auto [backend, nodes] = TRY(make_host_backend(options, required.limits, required.gates,
+                                                nodes_for(options, std::move(calls))));
   std::string description = fmt::format("{} threads={}", backend->name(), options.threads);
   if (nodes.count() > 1) description += fmt::format(" nodes={}", nodes.count());
   // The pointers own nothing: the mappers live as long as the program.
@@ -128,7 +128,7 @@ Result<void> check_lockable(const WeightsPlan& model, const WeightsPlan* draft) 
 Result<void> exclude_compute_cpus(const CpuSet& cpus) {
   if (cpus.empty()) return {};
   const CpuSet all = CpuSet::of_this_thread();
-  TRY(cpus.pin_this_thread());  // fails when this process may not use them
+  TRY(cpus.pin_this_thread());
   const CpuSet others = all.without(cpus);
   return (others.empty() ? all : others).pin_this_thread();
 }

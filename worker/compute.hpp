@@ -34,13 +34,19 @@ struct Compute {
   std::string description;
 };
 
+/// What the model and the engine need of a backend.
+struct ComputeRequirements {
+  Arithmetic arithmetic = Arithmetic::F32;  ///< The model's.
+  BackendLimits limits;
+  GateDependencies gates;
+};
+
 /// Creates the backend on the device whose memory the broker lends; the calling thread becomes its
-/// thread 0. `arithmetic` is the model's.
+/// thread 0.
 /// Errors: BadRequest when the broker lends memory of a device that `options` exclude; those of
 /// CpuBackend::create with `--backend cpu`; NoDevice, DeviceUnsupported, OutOfMemory of a GPU.
-Result<Compute> make_compute(const WorkerOptions& options, Arithmetic arithmetic,
-                             const Attachment& lent, const BackendLimits& limits,
-                             const GateDependencies& dependencies, NodeCalls calls = {});
+Result<Compute> make_compute(const WorkerOptions& options, const Attachment& lent,
+                             const ComputeRequirements& required, NodeCalls calls = {});
 
 /// Creates the backend on the lent GPU. A build without CUDA always returns DeviceUnsupported.
 Result<Compute> make_cuda_compute(const WorkerOptions& options, Arithmetic arithmetic,
@@ -52,7 +58,7 @@ Result<Compute> make_cuda_compute(const WorkerOptions& options, Arithmetic arith
 Result<void> check_lockable(const WeightsPlan& model, const WeightsPlan* draft);
 
 /// Keeps the calling thread, and those it starts, off these cores, unless there are no others.
-/// Errors: SystemError when this process may not use these cores.
+/// Precondition: `cpus.is_usable()`. Errors: SystemError.
 Result<void> exclude_compute_cpus(const CpuSet& cpus);
 
 }  // namespace leasehold

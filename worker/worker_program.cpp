@@ -197,8 +197,9 @@ Result<void> WorkerProgram::build_engine() {
   }
   BackendLimits limits = Engine::backend_limits(model_.config, options_.limits);
   if (draft_) limits = TRY(draft_->backend_limits(limits, attachment));
-  compute_ = std::make_unique<Compute>(
-      TRY(make_compute(options_, model_.arithmetic, attachment, limits, dependencies)));
+  compute_ = std::make_unique<Compute>(TRY(
+      make_compute(options_, attachment,
+                   {.arithmetic = model_.arithmetic, .limits = limits, .gates = dependencies})));
   engine_gate_.emplace(make_gates(dependencies, options_.threads, 1).front());
   std::shared_ptr<Proposer> proposer;
   if (draft_)

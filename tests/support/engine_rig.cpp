@@ -110,7 +110,8 @@ void EngineRig::load_part(const GgufFile& file, const WeightsPart& part) {
   const LeasedMapping region =
       required(LeasedMapping::map(weights_memory_.back().fd(), size_bytes, MapAccess::ReadWrite));
   const std::shared_ptr<void> reached = reach(region.base(), size_bytes);
-  const Result<void> filled = copy_weights(file, part.layout, region, gates, *backend_, {});
+  const Result<void> filled = copy_weights(
+      file, part.layout, {.region = &region, .gates = &gates, .backend = backend_.get()}, {});
   if (!filled) throw std::runtime_error(filled.error().detail);
 }
 

@@ -47,8 +47,8 @@ std::shared_ptr<DraftProposer> RigDraft::load(DraftProposer::Dependencies depend
   {
     const LeasedMapping region =
         required(LeasedMapping::map(weights_memory_.fd(), layout.size_bytes, MapAccess::ReadWrite));
-    const Result<void> filled =
-        copy_weights(file_, layout, region, gates, *dependencies.backend, {});
+    const Result<void> filled = copy_weights(
+        file_, layout, {.region = &region, .gates = &gates, .backend = dependencies.backend}, {});
     if (!filled) throw std::runtime_error(filled.error().detail);
   }
   dependencies.on_lost = [this](LeaseId lease) {

@@ -217,7 +217,8 @@ Result<void> WeightsSource::fill(const WeightsPart& part, LeaseDependency lease,
     give_up_revoked_parts();
     if (deps_.progress) deps_.progress(done_bytes_ + done_bytes, total_bytes_);
   };
-  return copy_weights(file(), part.layout, region, gates, *deps_.backend, progress);
+  return copy_weights(file(), part.layout,
+                      {.region = &region, .gates = &gates, .backend = deps_.backend}, progress);
 }
 
 }  // namespace leasehold

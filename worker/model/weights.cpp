@@ -218,9 +218,8 @@ Result<void> Weights::bind_matrices() {
 }
 
 Result<void> copy_weights(const GgufFile& file, const WeightsLayout& layout,
-                          const LeasedMapping& region, const GateSet& gates, Backend& backend,
-                          const LoadProgress& progress) {
-  WeightsCopy copy(file, region, gates, backend);
+                          const WeightsTarget& target, const LoadProgress& progress) {
+  WeightsCopy copy(file, *target.region, *target.gates, *target.backend);
   std::uint64_t done_bytes = 0;
   for (const WeightTensor& slot : layout.weights) {
     const std::uint64_t chunk_bytes = copy.chunk_bytes(slot);

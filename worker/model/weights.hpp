@@ -109,10 +109,16 @@ class Weights {
 /// Receives the progress of loading, in bytes.
 using LoadProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
 
-/// Copies every tensor of the layout from the file into `region` through the launch gate.
+/// Where weights are copied to, and the units that copy them.
+struct WeightsTarget {
+  const LeasedMapping* region = nullptr;
+  const GateSet* gates = nullptr;
+  Backend* backend = nullptr;
+};
+
+/// Copies every tensor of the layout from the file into the target through the launch gate.
 /// Errors: those of reading the file; EngineLeaseFenced if the lease was revoked meanwhile.
 Result<void> copy_weights(const GgufFile& file, const WeightsLayout& layout,
-                          const LeasedMapping& region, const GateSet& gates, Backend& backend,
-                          const LoadProgress& progress);
+                          const WeightsTarget& target, const LoadProgress& progress);
 
 }  // namespace leasehold

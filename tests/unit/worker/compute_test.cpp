@@ -32,7 +32,9 @@ class Scene {
                                  .probe = nullptr};
     const BackendLimits limits{
         .max_rows = 1, .max_context = 32, .n_heads = 1, .head_dim = 32, .max_width = 32};
-    return make_compute(options, Arithmetic::F32, lent_, limits, gates, calls.as_calls());
+    return make_compute(options, lent_,
+                        {.arithmetic = Arithmetic::F32, .limits = limits, .gates = gates},
+                        calls.as_calls());
   }
 
   WorkerOptions options;

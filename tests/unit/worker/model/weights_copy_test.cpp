@@ -24,7 +24,8 @@ struct Copied {
     FakeTable table;
     ReferenceBackend backend({.max_rows = 1}, table.gate());
     const auto gates = table.step(1);
-    required(copy_weights(file, layout, region, *gates, backend, {}));
+    required(
+        copy_weights(file, layout, {.region = &region, .gates = &*gates, .backend = &backend}, {}));
   }
 
   const std::byte* at(const WeightTensor& slot) const {
