@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "worker/serve/request_ids.hpp"
+#include "worker/kv/request_ids.hpp"
 
 namespace leasehold {
 

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <optional>
 
-#include "worker/serve/request_ids.hpp"
+#include "worker/kv/request_ids.hpp"
 
 namespace leasehold {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "worker/serve/request_ids.hpp"
+#include "worker/kv/request_ids.hpp"
 
 namespace leasehold {
 

@@ -234,7 +234,7 @@ bool is_valid(const RecordSlot& slot, const RecordHeader& header,
          slot.blocks_checksum == Checksum::of(blocks, slot.blocks * sizeof(std::uint64_t));
 }
 
-/// An engine_request_id is an id, or a tenant, a slash and an id (worker/serve/request_ids.hpp).
+/// An engine_request_id is an id, or a tenant, a slash and an id (worker/kv/request_ids.hpp).
 bool is_engine_request_id(std::string_view text) {
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return RequestId::parse(text).has_value();

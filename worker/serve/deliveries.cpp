@@ -6,7 +6,7 @@
 #include <boost/asio/post.hpp>
 
 #include "common/expects.hpp"
-#include "worker/serve/request_ids.hpp"
+#include "worker/kv/request_ids.hpp"
 
 namespace leasehold {
 namespace {

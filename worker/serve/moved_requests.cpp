@@ -1,8 +1,8 @@
 // The part of RequestPipeline that moves running requests to other leases.
 #include <boost/asio/post.hpp>
 
+#include "worker/kv/request_ids.hpp"
 #include "worker/serve/live_lease.hpp"
-#include "worker/serve/request_ids.hpp"
 #include "worker/serve/request_pipeline.hpp"
 
 namespace leasehold {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "common/confined.hpp"
+#include "worker/kv/request_ids.hpp"
 #include "worker/serve/live_lease.hpp"
-#include "worker/serve/request_ids.hpp"
 #include "worker/serve/request_pipeline.hpp"
 
 namespace leasehold {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "worker/serve/request_ids.hpp"
+#include "worker/kv/request_ids.hpp"
 
 namespace leasehold {
 

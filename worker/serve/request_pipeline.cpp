@@ -6,8 +6,8 @@
 
 #include "common/confined.hpp"
 #include "common/expects.hpp"
+#include "worker/kv/request_ids.hpp"
 #include "worker/serve/live_lease.hpp"
-#include "worker/serve/request_ids.hpp"
 #include "worker/serve/stopping.hpp"
 
 namespace leasehold {

@@ -8,7 +8,7 @@
 
 #include "common/clock.hpp"
 #include "tests/unit/ipc/control/peer_fixture.hpp"
-#include "worker/serve/request_ids.hpp"
+#include "worker/kv/request_ids.hpp"
 
 namespace leasehold::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include <numeric>
 
 #include "tests/unit/worker/serve/server_fixture.hpp"
-#include "worker/serve/request_ids.hpp"
+#include "worker/kv/request_ids.hpp"
 
 namespace leasehold::testing {
 namespace {

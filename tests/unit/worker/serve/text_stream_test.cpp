@@ -5,7 +5,7 @@
 
 #include "tests/support/tiny_tokenizer.hpp"
 #include "tests/unit/ipc/control/peer_fixture.hpp"
-#include "worker/serve/request_ids.hpp"
+#include "worker/kv/request_ids.hpp"
 
 namespace leasehold::testing {
 namespace {
