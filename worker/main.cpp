@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <exception>
+#include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "common/fault_point.hpp"
@@ -20,16 +22,27 @@ constexpr std::string_view kProgram = "leasehold-worker";
 /// when both are ready, so that lines of tenants delay every unit.
 constexpr std::chrono::microseconds kTimeSlice{500};
 
-/// Reports allocation failures: a model may need more scratch than the machine has memory.
+int report_no_memory(const std::exception& error) {
+  return leasehold::print_error(
+      kProgram, leasehold::Error{leasehold::Errc::OutOfMemory,
+                                 fmt::format("{}: this process ran out of memory; free memory, or "
+                                             "use a smaller --token-budget or model",
+                                             error.what())});
+}
+
+/// A model may need more scratch than the machine has memory.
 int run(const leasehold::WorkerOptions& options, leasehold::ReloadOptions reload) try {
   const auto done = leasehold::run_worker(options, std::move(reload));
   return done ? 0 : leasehold::print_error(kProgram, done.error());
-} catch (const std::exception& error) {  // bad_alloc, length_error
+} catch (const std::bad_alloc& error) {
+  return report_no_memory(error);
+} catch (const std::length_error& error) {
+  return report_no_memory(error);
+} catch (const std::exception& error) {
   return leasehold::print_error(
       kProgram, leasehold::Error{
-                    leasehold::Errc::OutOfMemory,
-                    fmt::format("{}: the model needs more memory than is free; use a smaller model",
-                                error.what())});
+                    leasehold::Errc::SystemError,
+                    fmt::format("unexpected exception: {}; report it with the log", error.what())});
 }
 
 }  // namespace
