@@ -74,13 +74,14 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
                  "How long to wait for a lost broker to return")
       ->check(CLI::Range(0, 3'600'000))
       ->capture_default_str();
-  app.add_option("--drain-timeout-ms", raw.drain_timeout_ms,
-                 "How long requests may run on after SIGTERM; 0 ends them at once. systemd's "
-                 "TimeoutStopSec is extended to it and 15 s")
+  app.add_option(
+         "--drain-timeout-ms", raw.drain_timeout_ms,
+         "Longest time requests may run after SIGTERM; 0 ends them at once; extends systemd's "
+         "TimeoutStopSec to this plus 15 s")
       ->check(CLI::Range(0, 3'600'000))
       ->capture_default_str();
   app.add_option("--kv-index-url", raw.kv_index_url,
-                 "Index that is sent the ids of ended requests, such as http://127.0.0.1:8765")
+                 "URL of the index to notify of ended requests, such as http://127.0.0.1:8765")
       ->envname("CONTEXTPILOT_INDEX_URL");
   app.add_option("--http", raw.http,
                  "Serve OpenAI's API here, such as 127.0.0.1:8080 or /run/leasehold/http.sock");
@@ -104,9 +105,8 @@ void add_placement_options(CLI::App& app, RawOptions& raw) {
   app.add_option("--compute-cpus", raw.compute_cpus,
                  "Cores for compute threads only, such as 1 or 2-7");
   app.add_option("--numa", raw.numa,
-                 "With several nodes of memory, auto spreads compute threads and weights over the "
-                 "nodes and lets each thread read its own node first; off leaves both to the "
-                 "system; texts are the same")
+                 "auto spreads compute threads and weights over NUMA nodes; off leaves both to the "
+                 "system; never changes a text")
       ->check(CLI::IsMember({"auto", "off"}))
       ->capture_default_str();
 }
@@ -145,7 +145,7 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
       ->check(CLI::IsMember({"model", "layer", "tensor"}))
       ->capture_default_str();
   app.add_flag("--mlock", options.mlock,
-               "Lock the weights in memory, so that they are never swapped out; needs a "
+               "Lock the weights in memory, so that they are never swapped out; needs an "
                "RLIMIT_MEMLOCK of at least their size");
 }
 
@@ -157,17 +157,16 @@ void add_limit_options(CLI::App& app, SchedulerLimits& limits) {
                  "Tokens in one step, prompts included; at least the batch size")
       ->check(CLI::Range(1u, kMaxTokenBudget))
       ->capture_default_str();
-  app.add_option(
-         "--speculate", limits.speculate,
-         "Tokens proposed for one sequence in a step, from what its own text repeats or by "
-         "--draft-model; texts stay the same, and come faster where proposals are right; 0: none")
+  app.add_option("--speculate", limits.speculate,
+                 "Most tokens proposed per sequence and step, from repeats in its text or by "
+                 "--draft-model; never changes a text; 0 means none")
       ->check(CLI::Range(0u, kMaxSpeculate))
       ->capture_default_str();
   app.add_option("--max-context", limits.max_context,
                  "Tokens of one request, prompt and answer; default: the model's context")
       ->check(CLI::Range(2u, kMaxContext));
   app.add_option("--max-waiting", limits.max_waiting,
-                 "Requests that wait for the batch; one beyond its tenant's share is refused with "
+                 "Most requests that wait for the batch; beyond its tenant's share a request gets "
                  "QueueFull")
       ->check(CLI::Range(1u, kMaxWaiting))
       ->capture_default_str();
@@ -183,8 +182,8 @@ void add_draft_options(CLI::App& app, WorkerOptions& options) {
                  "vocabulary; on a CPU only");
   app.add_option(
          "--draft-context", options.draft_context,
-         "Tokens of a text that the draft model reads; longer texts have no proposals. Each "
-         "sequence of --max-batch-size takes memory for this number")
+         "Longest text that the draft model reads, in tokens; longer texts get no proposals; "
+         "memory is reserved for this many tokens per sequence of --max-batch-size")
       ->check(CLI::Range(2u, kMaxContext))
       ->capture_default_str();
 }
