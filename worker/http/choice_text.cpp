@@ -43,14 +43,14 @@ ChoiceText::ChoiceText(std::uint32_t index, const ApiRequest& request,
 ChoicePart ChoiceText::part_of(std::string_view text) {
   ChoicePart part{.index = index_, .text = std::exchange(echo_, {})};
   if (is_chat_) {
-    add_said(text, part);
+    add_text(text, part);
   } else {
     part.text += text;
   }
   return part;
 }
 
-void ChoiceText::add_said(std::string_view text, ChoicePart& part) {
+void ChoiceText::add_text(std::string_view text, ChoicePart& part) {
   if (tool_form_ == ToolForm::Call || tool_form_ == ToolForm::Arguments) {
     forced_ += text;
     return;
@@ -76,7 +76,7 @@ void ChoiceText::add_calls(std::vector<ToolCall> calls, ChoicePart& part) {
 }
 
 /// A call that was cut off stays text.
-void ChoiceText::end_said(ChoicePart& part) {
+void ChoiceText::end_text(ChoicePart& part) {
   if (tool_form_ == ToolForm::Call || tool_form_ == ToolForm::Arguments) {
     const bool is_call = tool_form_ == ToolForm::Call;
     const std::string json = is_call ? forced_
@@ -150,7 +150,7 @@ ChoicePart ChoiceText::end(std::string_view rest, std::string_view completion_re
   std::string last = place_markers(rest);
   for (const Marker& marker : std::exchange(markers_, {})) last += marker.name;
   ChoicePart part = part_of(last);
-  if (is_chat_) end_said(part);
+  if (is_chat_) end_text(part);
   part.finish_reason = finish_reason(completion_reason);
   if (calls_ > 0 && part.finish_reason == "stop") part.finish_reason = "tool_calls";
   return part;

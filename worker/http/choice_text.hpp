@@ -27,9 +27,9 @@ class ChoiceText {
 
  private:
   ChoicePart part_of(std::string_view text);
-  void add_said(std::string_view text, ChoicePart& part);
+  void add_text(std::string_view text, ChoicePart& part);
   void add_calls(std::vector<ToolCall> calls, ChoicePart& part);
-  void end_said(ChoicePart& part);
+  void end_text(ChoicePart& part);
   std::string with_markers(const wire::TokenEmitted& token);
   std::string place_markers(std::string_view text);
   TextLogprob text_logprob(std::int32_t token, float logprob) const;

@@ -30,7 +30,7 @@ constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
 /// A client that comes back to a text: the worker refuses it unless the text is there.
 bool comes_back(const Route& route, const Head& head) {
-  return route.generates && head.only("Last-Event-ID").has_value();
+  return route.is_resumable && head.only("Last-Event-ID").has_value();
 }
 
 Answer health(const Shared& shared) {

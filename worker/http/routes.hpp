@@ -1,4 +1,4 @@
-/// What the paths of the HTTP door answer to a caller with a valid key.
+/// The handlers of the HTTP paths, for a caller with a valid key.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -15,7 +15,7 @@ struct Route {
   std::string_view method;
   boost::asio::awaitable<void> (*serve)(Shared& shared, const Caller& caller, std::string body,
                                         HttpStream& stream);
-  bool generates = false;  ///< A client can come back to its text.
+  bool is_resumable = false;  ///< Accepts Last-Event-ID while the worker drains.
 };
 
 /// The refusal is a 404 or 405.

@@ -14,7 +14,7 @@ TEST_CASE("http routes: a client comes back to those alone that generate") {
   const auto generates = [](const std::string& method, const std::string& path) {
     const auto route = find_route({.method = method, .target = path, .fields = {}});
     REQUIRE(route.has_value());
-    return (*route)->generates;
+    return (*route)->is_resumable;
   };
   for (const char* path : {"/v1/completions", "/v1/chat/completions", "/v1/responses"})
     CHECK(generates("POST", path));
