@@ -87,10 +87,10 @@ Result<void> Engine::submit(PromptRequest request) {
   if (!weights_) return check_weights();
   TRY(check_usable(request.lease));
   const std::uint32_t n_vocab = config_.model.n_vocab;
-  TRY(leasehold::check_tokens(request.prompt, n_vocab));
-  TRY(leasehold::check_tokens(request.emitted, n_vocab));
+  TRY(check_token_ids(request.prompt, n_vocab));
+  TRY(check_token_ids(request.emitted, n_vocab));
   for (const LogitBias& bias : request.sampling.logit_bias)
-    TRY(leasehold::check_tokens({&bias.token, 1}, n_vocab));
+    TRY(check_token_ids({&bias.token, 1}, n_vocab));
   return queue(std::move(request));
 }
 

@@ -4,7 +4,7 @@
 
 namespace leasehold {
 
-Result<void> check_tokens(std::span<const TokenId> tokens, std::uint32_t n_vocab) {
+Result<void> check_token_ids(std::span<const TokenId> tokens, std::uint32_t n_vocab) {
   const auto unknown = std::ranges::find_if(tokens, [n_vocab](TokenId token) {
     return token < 0 || static_cast<std::uint32_t>(token) >= n_vocab;
   });

@@ -65,7 +65,7 @@ inline bool is_admitted_before(const PromptRequest& one, const PromptRequest& ot
 }
 
 /// Errors: BadRequest for a token outside the vocabulary.
-Result<void> check_tokens(std::span<const TokenId> tokens, std::uint32_t n_vocab);
+Result<void> check_token_ids(std::span<const TokenId> tokens, std::uint32_t n_vocab);
 
 /// True when the context has room for one more token. A rebound request may also fill it exactly:
 /// its last token may have been delivered already.

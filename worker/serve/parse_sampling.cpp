@@ -8,7 +8,7 @@ namespace leasehold {
 namespace {
 
 Result<void> check_token(const Tokenizer& tokenizer, TokenId token, const char* field) {
-  const Result<void> checked = check_tokens({&token, 1}, tokenizer.n_vocab());
+  const Result<void> checked = check_token_ids({&token, 1}, tokenizer.n_vocab());
   if (checked) return {};
   return fail(checked.error().code, fmt::format("{}: {}", field, checked.error().detail));
 }

@@ -21,7 +21,7 @@ Result<PromptRequest> RequestParser::parse(const wire::RequestSubmit& wire_reque
       .sampling = std::move(sampling),
       .max_emitted_tokens = wire_request.max_emitted_tokens,
       .priority = wire_request.priority};
-  TRY(check_tokens(wire_request.emitted, prompt_.tokenizer->n_vocab()));
+  TRY(check_token_ids(wire_request.emitted, prompt_.tokenizer->n_vocab()));
   request.prompt = TRY(prompt_.encode(wire_request, std::time(nullptr)));
   if (!fits_context(request, prompt_.max_context)) {
     return fail(Errc::PromptTooLong,
