@@ -28,11 +28,11 @@ struct WorkerOptions {
   std::string model_path;
   std::string draft_model_path;         ///< Empty: none.
   std::uint32_t draft_context = 2'048;  ///< Tokens of a text that the draft model reads.
-  std::string listen_path;
+  std::string listen_path;      ///< Unix socket for tenants; parse_options makes it absolute.
   std::string device = "auto";  ///< "auto", "cpu", "cuda:N"
   BackendChoice backend = BackendChoice::Auto;
-  std::optional<SimdPath> simd;  ///< Nothing: the fastest path of the CPU.
-  std::uint32_t threads = 1;
+  std::optional<SimdPath> simd;   ///< Nothing: the fastest path of the CPU.
+  std::uint32_t threads = 1;      ///< Of the backend: 1 to kMaxGateThreads - 1.
   CpuSet compute_cpus;            ///< Empty: compute threads run anywhere.
   bool spread_over_nodes = true;  ///< Compute threads and weights, over nodes of memory.
   KvType kv_type = KvType::F16;
@@ -40,10 +40,10 @@ struct WorkerOptions {
   WeightsScope weights_scope = WeightsScope::Model;
   bool mlock = false;            ///< Lock the weights in memory.
   std::string graphs = "gated";  ///< "none", "plain", "gated": for decoding steps on a GPU.
-  std::uint32_t graph_segment_layers = 4;
-  SchedulerLimits limits;           ///< `max_context` 0: the model's.
-  std::uint32_t max_in_flight = 8;  ///< Launches queued on a GPU.
-  std::chrono::microseconds slow_motion{0};
+  std::uint32_t graph_segment_layers = 4;    ///< Layers between two gates of a graph: 1 to 1024.
+  SchedulerLimits limits;                    ///< `max_context` 0: the model's.
+  std::uint32_t max_in_flight = 8;           ///< Launches queued on a GPU.
+  std::chrono::microseconds slow_motion{0};  ///< Pause of every unit: 0 to 1 s.
   std::chrono::milliseconds broker_timeout{30'000};
   std::chrono::milliseconds drain_timeout{30'000};
   std::string log_level = "info";

@@ -10,13 +10,16 @@
 ///   lines      parses tenants' long lines, so that they delay no stream
 ///   parser     parses tenants' requests: templates, tokens, grammars
 ///   watcher    stops requests at their deadlines
+///   spill      with a lent spill file: seals, writes and reads blocks
 ///   index      with --kv-index-url: sends the ids of ended requests to the index
+///   index-name looks up the index's address
 ///   http       with --http: the HTTP door
+///   http-parse with --http: parses long bodies, and tokenizes
 ///   metrics    with --metrics: makes and sends the page of metrics
 ///
 /// The first thread has a time slice of 500 µs and those of sockets 100 µs
-/// (request_short_time_slice); mapper, lines, parser, index and metrics have a smaller share
-/// (use_batch_scheduling).
+/// (request_short_time_slice); mapper, lines, parser, spill, http-parse, index and metrics have a
+/// smaller share (use_batch_scheduling).
 #pragma once
 
 #include "common/result.hpp"

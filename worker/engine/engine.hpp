@@ -65,7 +65,8 @@ namespace leasehold {
 struct EngineConfig {
   ModelConfig model;
   KvType kv_type = KvType::F16;
-  SchedulerLimits limits;  ///< The engine sets max_context and the record sizes.
+  /// The engine sets max_context, tokens_per_block, record_blocks and block_size_bytes.
+  SchedulerLimits limits;
   MaskLimits masks;
 };
 
@@ -143,14 +144,15 @@ class Engine {
   /// Does nothing for an extent that is mapped already.
   void add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping,
                   wire::MemoryPool pool = wire::MemoryPool::Kv);
-  /// Looks for sequence records in the memory of a new lease, caches what they say, and clears
-  /// them. The memory is that of the same tenant's lease on a worker that died. Precondition: the
-  /// lease has run no request, and its memory is host memory.
+  /// What `adopt` found.
   struct Adopted {
     std::uint32_t records = 0;
     std::uint32_t blocks = 0;
     std::vector<Error> dropped;  ///< FileCorrupt: a wrong record; LeaseRevoked, LeaseFenced.
   };
+  /// Looks for sequence records in the memory of a new lease, caches what they say, and clears
+  /// them. The memory is that of the same tenant's lease on a worker that died. Precondition: the
+  /// lease has run no request, and its memory is host memory.
   Adopted adopt(LeaseId lease);
   /// Ends what still runs under the lease and unmaps it.
   void drop_lease(LeaseId lease);
@@ -195,7 +197,8 @@ class Engine {
   /// Ends what was revoked, expired or stopped since the last step; no unit runs. Called before
   /// each step, and its events taken before it, so that no typed end waits for a forward pass.
   void end_stopped();
-  /// What is revoked or stopped after `end_stopped` ends at the poll of its first unit. Errors:
+  /// Plans, computes and commits one step. What is revoked or stopped after `end_stopped` ends at
+  /// the poll of its first unit. Errors:
   /// EngineDecodeFailed and WeightsLoading, both naming the revoked part of the weights;
   /// NoModelLoaded; the backend's fault, which is final. Events of a failed step come with the next
   /// report.

@@ -26,13 +26,14 @@ class Proposer {
   /// were revoked or stopped.
   virtual void retain(Running running) = 0;
 
-  /// Appends up to `most` tokens to the proposals of each sequence, which are empty. Of them
-  /// `n_proposed` are worth a row: a proposer that needs time for a token makes no more. `gates`
-  /// has the leases below and the sequences of `parts`, in that order; null without leases.
+  /// Appends at most `most` tokens to the empty `proposals` of each sequence. Only
+  /// `PlannedRows::n_proposed` of them are expected to get a row, so a proposer whose tokens take
+  /// time makes no more than that. `gates` has the leases below and the sequences of `parts`, in
+  /// that order; null without leases.
   virtual void propose(std::span<const PlannedRows> parts, std::uint32_t most,
                        const GateSet* gates) = 0;
 
-  /// What its units depend on. Empty: it runs no unit.
+  /// The leases that every unit of `propose` depends on. Empty: it runs no unit.
   virtual std::span<const LeaseDependency> leases() const { return {}; }
   /// Clears intermediate values, as Transformer::scrub.
   virtual void scrub() {}

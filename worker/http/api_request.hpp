@@ -12,7 +12,7 @@
 
 namespace leasehold::http {
 
-/// A response is a chat in other words (responses_request.hpp).
+/// `/v1/responses` is translated to a chat request (responses_request.hpp).
 enum class Api : std::uint8_t { Completions, Chat, Responses };
 
 /// How the text of a chat calls tools.

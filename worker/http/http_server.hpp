@@ -1,9 +1,9 @@
 /// The HTTP door of a worker: `/health`, and the paths of routes.cpp for clients with an API key.
 ///
-/// A request without a key costs a connection of its source, 16 KiB of head and one line to the
-/// broker; its body is not read. With a key it costs what the tenant may have (http_places.hpp).
-/// When the client leaves, its request is cancelled within one unit, unless it is resumable. TLS is
-/// a proxy's business.
+/// A request without a valid key costs a place of its source and up to 16 KiB of head; only a key
+/// of at most 128 bytes also costs one call to the broker. Its body is not read. With a valid key
+/// it costs what the tenant may have (http_places.hpp). When the client leaves, its request is
+/// cancelled within one unit, unless it is resumable. TLS is a proxy's business.
 ///
 /// Lifetime: everything in Dependencies outlives it, and `io` has stopped before it ends. Threads:
 /// the one that runs `io`, except `create`.

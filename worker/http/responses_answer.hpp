@@ -3,7 +3,8 @@
 ///
 /// Items are thoughts, messages and calls, in the order in which they come; one of them is open at
 /// a time. A stream ends with response.completed, response.incomplete or response.failed, and has
-/// no "[DONE]". `cached_tokens` is always 0: they are not counted.
+/// no "[DONE]". `cached_tokens` is always 0: they are not counted,
+/// and clients read the field.
 ///
 /// Source: the reference of OpenAI's Responses API.
 #pragma once

@@ -4,9 +4,7 @@
 ///   open ──ended, no block holds its text──► removed from the index
 ///     └────ended, blocks cached────► held ──the last one gone──► removed from the index
 ///
-/// Append, swap and prefix registration change nothing outside. Also after a rollback of an
-/// admission, a swap-out without a buffer or a swap timeout the request lives on: its id leaves
-/// with its end only. So these steps need no call.
+/// Swaps, spills and admissions that are rolled back do not end a request, so they make no call.
 ///
 /// Threads: any; a call is short and never waits for the index.
 #pragma once

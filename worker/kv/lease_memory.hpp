@@ -37,7 +37,7 @@ class LeaseMemory {
   /// stay reserved until `release_addresses`: the block table of a running step may name them, and
   /// memory of another lease must not appear there.
   bool drop(LeaseId lease);
-  /// Between steps.
+  /// Frees the addresses that `drop` kept reserved. Precondition: no step runs.
   void release_addresses(LeaseId lease);
 
   /// Errors: LeaseFenced when the block's extent is not mapped for this lease, or the block lies

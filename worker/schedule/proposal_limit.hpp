@@ -7,9 +7,9 @@
 /// those with some. Until r is known few proposals are computed; an r that is not renewed decays,
 /// so that one slow step does not end them.
 ///
-/// Proposals of one tenant delay the others' streams, who gain nothing. So a step in which several
-/// tenants decode takes only what makes it longer by kOthersShare. What a draft model reads is not
-/// limited; it raises the cost of a proposal.
+/// One tenant's proposals delay the streams of others. While several tenants decode, proposals may
+/// lengthen a step by at most kOthersShare. What a draft model reads is not limited; it raises the
+/// cost of a proposal.
 ///
 /// The limit never changes a text, only how many steps compute it.
 ///

@@ -1,4 +1,4 @@
-/// Says whether two submissions ask for the same text.
+/// A digest of a submission: equal for two submissions of one request.
 #pragma once
 
 #include <array>
@@ -11,7 +11,8 @@ namespace leasehold {
 using BodyDigest = std::array<std::byte, 32>;
 
 /// BLAKE2b of the submission without `token`, `emitted`, `rebound_from` and `asked_at_unix_s`,
-/// which differ between two submissions of one request. Takes milliseconds for a long prompt. Pure.
+/// which may differ between two submissions of one request. Takes milliseconds for a long prompt.
+/// Pure.
 BodyDigest digest_of(const wire::RequestSubmit& submission);
 
 }  // namespace leasehold
