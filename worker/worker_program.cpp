@@ -231,7 +231,7 @@ WeightsSource::Dependencies WorkerProgram::weights_dependencies() {
           .regions = compute_->weights_mapper.get(),
           .place = compute_->weights_placer,
           .early_calls = &early_calls_,
-          .unmap_elsewhere = [this](LeaseId lease) { (void)engine_->unmap_fenced(lease); }};
+          .unmap_elsewhere = [this](LeaseId lease) { (void)engine_->unmap_lease(lease); }};
 }
 
 EngineLoop::Hooks WorkerProgram::loop_hooks() {

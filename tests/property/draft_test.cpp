@@ -247,8 +247,8 @@ TEST_CASE("draft: a lease of it revoked at any unit of a step ends its proposals
       REQUIRE(draft.losses() == 1);
       REQUIRE(draft.lost() == lease);
       scene.rig.fence(lease);
-      REQUIRE(scene.rig.engine().unmap_fenced(lease));
-      REQUIRE_FALSE(scene.rig.engine().unmap_fenced(lease));
+      REQUIRE(scene.rig.engine().unmap_lease(lease));
+      REQUIRE_FALSE(scene.rig.engine().unmap_lease(lease));
       REQUIRE(scene.run() == bundled_texts());
       REQUIRE(scene.proposed() == proposed);
       REQUIRE(draft.losses() == 1);

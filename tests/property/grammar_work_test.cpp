@@ -187,7 +187,7 @@ TEST_CASE("grammar work: a lease unmapped during the last slice ends with its re
   bench.watch.start(1, [&] {  // the slice of the second of the two grammars
     bench.rig.revoke(lease);
     bench.rig.fence(lease);
-    REQUIRE(bench.rig.engine().unmap_fenced(lease));
+    REQUIRE(bench.rig.engine().unmap_lease(lease));
   });
 
   REQUIRE(bench.rig.step());

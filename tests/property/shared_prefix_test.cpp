@@ -190,7 +190,7 @@ TEST_CASE("shared prefix: a block of a fenced text is LeaseFenced, also for its 
   REQUIRE(rig.step());
   rig.revoke(shared);
   rig.fence(shared);
-  REQUIRE(rig.engine().unmap_fenced(shared));  // between the read of the words and the step
+  REQUIRE(rig.engine().unmap_lease(shared));  // between the read of the words and the step
   const Result<StepReport> report = rig.engine().step();
   REQUIRE(report);
   const auto* end = std::get_if<Completed>(&report->events.at(0));

@@ -120,8 +120,8 @@ TEST_CASE("weights in parts: a fenced part, and only that, is unmapped during a 
   const LeaseId gone = rig.engine_lease(2);
   rig.revoke(gone);
   rig.fence(gone);
-  CHECK(rig.engine().unmap_fenced(gone));
-  CHECK_FALSE(rig.engine().unmap_fenced(gone));
+  CHECK(rig.engine().unmap_lease(gone));
+  CHECK_FALSE(rig.engine().unmap_lease(gone));
   rig.engine().drop_lease(gone);
   CHECK(rig.step().error().code == Errc::WeightsLoading);
   CHECK(rig.restore_weights() == 1);

@@ -66,7 +66,7 @@ void Engine::drop_lease(LeaseId lease) {
   const LeaseWord word = deps_.table->word_of(lease);
   scheduler_.end_lease(lease, revoked(lease, word));
   scrub_scratch();
-  unmap_fenced(lease);
+  unmap_lease(lease);
   memory_.release_addresses(lease);
 }
 

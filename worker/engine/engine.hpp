@@ -130,11 +130,12 @@ class Engine {
   std::uint64_t kv_block_size_bytes() const { return memory_.block_size_bytes(); }
   void add_lease(Tenancy tenancy) { scheduler_.add_lease(std::move(tenancy)); }
   void set_quota(const wire::TenantQuota& quota);
-  /// Unmaps a fenced lease of a tenant, of a part of the weights or of the proposer. Returns false
-  /// when nothing of it is mapped. Any thread may call it once weights are bound, also during a
-  /// step: after the fence no unit touches that memory. Also forgets the key of what the lease
-  /// spilled, and clears what it has in staging. `drop_lease` follows between steps.
-  bool unmap_fenced(LeaseId lease) {
+  /// Unmaps all memory under this lease, of a tenant, of a part of the weights or of the proposer.
+  /// Precondition: the lease is fenced (any thread once weights are bound, also during a step), or
+  /// it is revoked and the caller is the engine's thread outside a unit. Returns false if nothing
+  /// of it is mapped. Also forgets the key of what the lease spilled, and clears what it has in
+  /// staging. `drop_lease` follows between steps.
+  bool unmap_lease(LeaseId lease) {
     seals_.forget(lease);
     if (spill_store_ != nullptr) spill_store_->forget(lease);
     // A draft model may share the lease of the weights.

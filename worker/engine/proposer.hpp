@@ -37,7 +37,8 @@ class Proposer {
   virtual std::span<const LeaseDependency> leases() const { return {}; }
   /// Clears intermediate values, as Transformer::scrub.
   virtual void scrub() {}
-  /// Unmaps what it has under this lease, which is fenced. False for another lease. Any thread.
+  /// Unmaps all memory under this lease. Precondition: as Engine::unmap_lease. Returns false if
+  /// nothing of it is mapped.
   virtual bool unmap(LeaseId) { return false; }
 };
 

@@ -40,7 +40,7 @@ void EarlyCalls::unmap_revoked(Engine& engine,
   if (!engine.revoked_part()) return;
   for (const LeaseDependency& lease : engine.weights().leases()) {
     // False once it is unmapped: a load calls this at each piece that it reads.
-    if (is_live(lease) || !engine.unmap_fenced(id_of(lease))) continue;
+    if (is_live(lease) || !engine.unmap_lease(id_of(lease))) continue;
     unmap_elsewhere(id_of(lease));
     unmapped(id_of(lease));
   }

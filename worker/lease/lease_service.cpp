@@ -224,7 +224,7 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
 void LeaseService::unmap_fenced(LeaseId lease, Responder respond) {
   if (grants_in_flight_.contains(lease)) return unmap_between_steps(lease, std::move(respond));
   boost::asio::post(deps_.unmapper, [this, lease, respond = std::move(respond)]() mutable {
-    const bool unmapped = deps_.engine->unmap_fenced(lease);
+    const bool unmapped = deps_.engine->unmap_lease(lease);
     if (unmapped) fault_point(FaultSite::WorkerExtentsUnmapped);
     boost::asio::post(*deps_.io, [this, lease, unmapped, respond = std::move(respond)]() mutable {
       if (!unmapped) return unmap_between_steps(lease, std::move(respond));

@@ -95,8 +95,8 @@ TEST_CASE(
   CHECK(succeeded(unmap));
   CHECK(elsewhere == std::vector{lost});
   CHECK_FALSE(other->has_value());
-  CHECK_FALSE(rig.engine().unmap_fenced(lost));
-  CHECK(rig.engine().unmap_fenced(live));
+  CHECK_FALSE(rig.engine().unmap_lease(lost));
+  CHECK(rig.engine().unmap_lease(live));
 }
 
 TEST_CASE("early calls: what waits when the engine serves is answered by the lease service") {
@@ -123,7 +123,7 @@ TEST_CASE("early calls: what waits when the engine serves is answered by the lea
   fixture.io.poll();
 
   CHECK(succeeded(unmap));
-  CHECK_FALSE(rig.engine().unmap_fenced(lease));  // nothing is left
+  CHECK_FALSE(rig.engine().unmap_lease(lease));  // nothing is left
 }
 
 }  // namespace leasehold::early_calls_test

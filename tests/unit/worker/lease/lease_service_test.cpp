@@ -150,7 +150,7 @@ TEST_CASE("unmap: the memory of a lease that is revoked but not fenced stays map
   fixture.call(wire::LeaseUnmap{.lease = lease});
 
   fixture.check_refused();
-  CHECK(fixture.rig.engine().unmap_fenced(lease));  // it was still mapped
+  CHECK(fixture.rig.engine().unmap_lease(lease));  // it was still mapped
   CHECK(fixture.fenced.empty());
 }
 
@@ -162,7 +162,7 @@ TEST_CASE("unmap: a fenced lease is unmapped at once, even during a step") {
   fixture.call(wire::LeaseUnmap{.lease = lease});
 
   fixture.check_done();
-  CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
+  CHECK_FALSE(fixture.rig.engine().unmap_lease(lease));
   CHECK(fixture.fenced == std::vector{lease});
 }
 
@@ -180,7 +180,7 @@ TEST_CASE("unmap: memory not yet in the engine is unmapped before the answer") {
   REQUIRE_FALSE(fixture.answer);
   fixture.run_engine();
   fixture.check_done();
-  CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
+  CHECK_FALSE(fixture.rig.engine().unmap_lease(lease));
 }
 
 TEST_CASE("unmap: an unmap does not overtake a grant that is being mapped") {
@@ -196,7 +196,7 @@ TEST_CASE("unmap: an unmap does not overtake a grant that is being mapped") {
   fixture.run_mapper();
   fixture.run_engine();
   fixture.check_done();
-  CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
+  CHECK_FALSE(fixture.rig.engine().unmap_lease(lease));
 }
 
 TEST_CASE(
