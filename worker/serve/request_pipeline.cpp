@@ -55,8 +55,8 @@ RequestId RequestPipeline::UnparsedRequest::engine_request_id() const {
 
 // ------------------------------------------------------------------------------------------ check
 
-void RequestPipeline::generate(const TenantConnection& connection, const Json& body,
-                               Responder respond) {
+void RequestPipeline::submit(const TenantConnection& connection, const Json& body,
+                             Responder respond) {
   auto unparsed = check(connection, body);
   if (!unparsed) return refuse(std::move(respond), unparsed.error());
   const RequestId engine_request_id = unparsed->engine_request_id();
@@ -196,7 +196,7 @@ void RequestPipeline::on_parsed(const RequestId& engine_request_id, Result<Parse
   if (!connections_.contains(request.connection)) {
     erase(engine_request_id);
   } else if (parsed) {
-    submit(*std::move(parsed), request);
+    submit_to_engine(*std::move(parsed), request);
   } else {
     Responder respond = std::move(request.respond);
     forget(engine_request_id);
@@ -207,7 +207,7 @@ void RequestPipeline::on_parsed(const RequestId& engine_request_id, Result<Parse
 
 // ----------------------------------------------------------------------------------------- submit
 
-void RequestPipeline::submit(ParsedRequest parsed, Request& request) {
+void RequestPipeline::submit_to_engine(ParsedRequest parsed, Request& request) {
   const RequestId engine_request_id = parsed.request.engine_request_id;
   const wire::RequestSubmitted answer = answer_to(parsed.request);
   if (parsed.stream) {

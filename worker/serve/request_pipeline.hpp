@@ -1,7 +1,7 @@
 /// Brings a request to the engine (check, parse, submit), cancels it, and continues the stream of a
 /// resumable one on another connection.
 ///
-///   generate ─► check ─► queue ─► parser's thread: prompt, grammar ─► engine
+///   submit ─► check ─► queue ─► parser's thread: prompt, grammar ─► submit_to_engine
 ///
 /// The parser takes one request of each tenant at a time, so a slow request delays neither other
 /// tenants' nor any call. Tenants share what may wait (common/fair_shares.hpp). A repeated
@@ -36,8 +36,8 @@ class RequestPipeline {
                   ResumableStreams& resumable, OnAccepted on_accepted);
 
   /// Answers with an error, or once the engine has queued the request.
-  void generate(const TenantConnection& connection, const control::Json& body,
-                control::Responder respond);
+  void submit(const TenantConnection& connection, const control::Json& body,
+              control::Responder respond);
 
   /// Cancels a request of this connection; repeating it changes nothing. Errors: UnknownRequest.
   Result<void> cancel(const TenantConnection& connection, const control::Json& body);
@@ -151,7 +151,7 @@ class RequestPipeline {
   void compare(UnparsedRequest repeated);
   void join(UnparsedRequest repeated, const Result<BodyDigest>& compared);
   void attach(const RequestId& engine_request_id, ReaderId reader, std::uint32_t from);
-  void submit(ParsedRequest parsed, Request& request);
+  void submit_to_engine(ParsedRequest parsed, Request& request);
   void on_submitted(const Submission& submission, Result<void> queued, control::Responder respond);
   void end_refused_stream(const RequestId& engine_request_id, const Error& error);
   bool outlives_connection(const RequestId& engine_request_id) const;

@@ -93,7 +93,7 @@ void TenantServer::on_call(const TenantConnection& connection, const std::string
         fail(Errc::BadToken, fmt::format("this connection has shown no lease token; call {} first",
                                          wire::ConnectionAuthenticate::kMethod)));
   }
-  if (is_submit) return pipeline_.generate(connection, params.body, std::move(respond));
+  if (is_submit) return pipeline_.submit(connection, params.body, std::move(respond));
   if (is_resume) return pipeline_.resume(connection, params.body, std::move(respond));
   if (is_move) return pipeline_.move(connection, params.body, std::move(respond));
   const Result<void> cancelled = pipeline_.cancel(connection, params.body);
