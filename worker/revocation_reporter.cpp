@@ -23,7 +23,7 @@ void RevocationReporter::count(const events::ForwardRevoked& what) noexcept {
   if (metrics_ != nullptr) metrics_->refused_poll(Duration(what.since_flip_ns));
 }
 
-void RevocationReporter::quiet_progress() noexcept {
+void RevocationReporter::refusing_unit_ended() noexcept {
   const std::uint64_t one = 1;
   // The write fails only when the counter is full, and then the broker is awake already.
   (void)!::write(wakeup_fd_, &one, sizeof(one));

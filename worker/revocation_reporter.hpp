@@ -25,7 +25,7 @@ class RevocationReporter final : public RevocationObserver {
   void completed_early(const Completed& completed, const events::ForwardRevoked& what,
                        TimePoint at) noexcept override;
   void lease_found_revoked(const events::ForwardRevoked& what, TimePoint at) noexcept override;
-  void quiet_progress() noexcept override;
+  void refusing_unit_ended() noexcept override;
 
  private:
   BrokerLink* broker_;

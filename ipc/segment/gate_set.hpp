@@ -76,8 +76,8 @@ class RefusalListener {
  public:
   virtual ~RefusalListener() = default;
   virtual void refused(const GateRefusal& refusal) noexcept = 0;
-  /// The gate thread is idle again after a refusal: wakes the broker, which waits for quiet.
-  virtual void quiet_progress() noexcept = 0;
+  /// A unit that refused something is over: wakes the broker, which waits for that.
+  virtual void refusing_unit_ended() noexcept = 0;
 };
 
 /// What a step depends on. The engine builds it before the step; afterwards only the record of

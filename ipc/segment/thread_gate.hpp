@@ -89,7 +89,7 @@ class BasicThreadGate {
     }
     core_.end_unit();
     if (refused) [[unlikely]]
-      set.listener().quiet_progress();
+      set.listener().refusing_unit_ended();
     return live_;
   }
 
@@ -98,7 +98,7 @@ class BasicThreadGate {
   SequenceMask poll(const GateSet& set, UnitLabel label) {
     const bool changed = !core_.begin_unit(Touches::Nothing) || step_ != set.step();
     core_.end_unit();
-    if (changed && recheck(set, label)) set.listener().quiet_progress();
+    if (changed && recheck(set, label)) set.listener().refusing_unit_ended();
     return live_;
   }
 

@@ -176,7 +176,7 @@ class Worker final : public Process, private RefusalListener {
   void touch_memory(Thread& thread, SequenceMask live);
   void commit();
   void refused(const GateRefusal& refusal) noexcept override;
-  void quiet_progress() noexcept override;
+  void refusing_unit_ended() noexcept override;
 
   Dependencies deps_;
   Broker* broker_;

@@ -156,7 +156,7 @@ void Worker::refused(const GateRefusal& refusal) noexcept {
   if (held != held_.end() && held->second.running) end(held->second);
 }
 
-void Worker::quiet_progress() noexcept {
+void Worker::refusing_unit_ended() noexcept {
   deps_.persistent.broker->wake();
 }
 

@@ -145,7 +145,7 @@ class EngineRig : public RevocationObserver {
   void completed_early(const Completed& completed, const events::ForwardRevoked&,
                        TimePoint) noexcept override;
   void lease_found_revoked(const events::ForwardRevoked&, TimePoint) noexcept override {}
-  void quiet_progress() noexcept override {}
+  void refusing_unit_ended() noexcept override {}
 
  private:
   LeaseId next_lease();

@@ -24,7 +24,7 @@ class RecordingListener final : public RefusalListener {
     const std::scoped_lock lock(mutex_);
     refusals_.push_back(refusal);
   }
-  void quiet_progress() noexcept override { progress_.fetch_add(1); }
+  void refusing_unit_ended() noexcept override { progress_.fetch_add(1); }
 
   std::vector<GateRefusal> refusals() const {
     const std::scoped_lock lock(mutex_);

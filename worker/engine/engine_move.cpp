@@ -23,7 +23,7 @@ class MoveRefusal final : public RefusalListener {
   explicit MoveRefusal(RevocationObserver& observer) : observer_(&observer) {}
 
   void refused(const GateRefusal& refusal) noexcept override { seen_ = refusal; }
-  void quiet_progress() noexcept override { observer_->quiet_progress(); }
+  void refusing_unit_ended() noexcept override { observer_->refusing_unit_ended(); }
 
   /// Once the launches are over.
   const std::optional<GateRefusal>& seen() const { return seen_; }

@@ -24,7 +24,7 @@ class RevocationObserver {
   /// whose requests end with the next report.
   virtual void lease_found_revoked(const events::ForwardRevoked& what, TimePoint at) noexcept = 0;
   /// A unit that refused something is over; the broker may check for quiet again.
-  virtual void quiet_progress() noexcept = 0;
+  virtual void refusing_unit_ended() noexcept = 0;
 };
 
 /// The listener of one step's gate set.
@@ -37,7 +37,7 @@ class StepRefusals final : public RefusalListener {
                RevocationObserver& observer);
 
   void refused(const GateRefusal& refusal) noexcept override;
-  void quiet_progress() noexcept override { observer_->quiet_progress(); }
+  void refusing_unit_ended() noexcept override { observer_->refusing_unit_ended(); }
 
   /// The completion already reported for sequence `index`; nothing when it was not refused.
   const std::optional<Completed>& completion(std::uint32_t index) const {
@@ -62,7 +62,7 @@ class UnreportedRefusals final : public RefusalListener {
  public:
   explicit UnreportedRefusals(RevocationObserver& observer) : observer_(&observer) {}
   void refused(const GateRefusal&) noexcept override {}
-  void quiet_progress() noexcept override { observer_->quiet_progress(); }
+  void refusing_unit_ended() noexcept override { observer_->refusing_unit_ended(); }
 
  private:
   RevocationObserver* observer_;

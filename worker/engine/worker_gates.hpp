@@ -29,7 +29,7 @@ std::vector<ThreadGate> make_gates(const GateDependencies& dependencies, std::ui
 class NullRefusalListener final : public RefusalListener {
  public:
   void refused(const GateRefusal&) noexcept override {}
-  void quiet_progress() noexcept override {}
+  void refusing_unit_ended() noexcept override {}
 };
 
 /// Contains the fault point between the poll and the run of a unit, and pauses every unit there

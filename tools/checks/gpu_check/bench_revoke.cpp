@@ -50,7 +50,7 @@ struct Flips final : RefusalListener {
   void refused(const GateRefusal& refusal) noexcept override {
     if (refusal.sequence == 0) note(victim_refused);
   }
-  void quiet_progress() noexcept override {}
+  void refusing_unit_ended() noexcept override {}
 
   Moment victim_refused{0};
   Moment quiet{0};

@@ -21,7 +21,7 @@ using Texts = std::vector<std::vector<TokenId>>;  // [kSequences]
 
 struct RefusalCounter final : RefusalListener {
   void refused(const GateRefusal&) noexcept override { ++count; }
-  void quiet_progress() noexcept override {}
+  void refusing_unit_ended() noexcept override {}
   std::atomic<int> count{0};
 };
 

@@ -23,7 +23,7 @@ class HookedListener final : public RefusalListener {
   std::function<void()> on_progress = [] {};
 
   void refused(const GateRefusal& refusal) noexcept override { on_refused(refusal); }
-  void quiet_progress() noexcept override { on_progress(); }
+  void refusing_unit_ended() noexcept override { on_progress(); }
 };
 
 class HookedProbe final : public GateProbe {
