@@ -1,4 +1,4 @@
-/// The HTTP door of the worker program, with its thread.
+/// The HTTP server of the worker program, with its thread.
 ///
 /// Threads: `open` and `close` from the main thread. Lifetime: what `open` gets outlives it.
 #pragma once

@@ -13,7 +13,7 @@
 ///   spill      with a lent spill file: seals, writes and reads blocks
 ///   index      with --kv-index-url: sends the ids of ended requests to the index
 ///   index-name looks up the index's address
-///   http       with --http: the HTTP door
+///   http       with --http: the HTTP server
 ///   http-parse with --http: parses long bodies, and tokenizes
 ///   metrics    with --metrics: makes and sends the page of metrics
 ///

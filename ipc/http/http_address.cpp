@@ -29,10 +29,11 @@ Result<Address> Address::parse(std::string_view text, bool any_address) {
   const bool is_number = read.ec == std::errc{} && read.ptr == digits.data() + digits.size();
   if (error || !is_number || ip.is_v6() != bracketed) return malformed();
   if (ip.is_loopback() || any_address) return address;
-  return fail(Errc::BadRequest,
-              fmt::format("{} is not a loopback address, and the door does not encrypt; put a TLS "
-                          "proxy in front of 127.0.0.1, or add --http-any-address",
-                          address.ip));
+  return fail(
+      Errc::BadRequest,
+      fmt::format("{} is not a loopback address, and the HTTP server does not encrypt; put a TLS "
+                  "proxy in front of 127.0.0.1, or add --http-any-address",
+                  address.ip));
 }
 
 }  // namespace leasehold::http

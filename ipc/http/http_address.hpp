@@ -1,4 +1,4 @@
-/// Where the HTTP door listens: `--http`. Pure.
+/// Where the HTTP server listens: `--http`. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Address {
   std::uint16_t port = 0;
 
   /// "127.0.0.1:8080", "[::1]:8080", or the absolute path of a Unix socket. Without `any_address`
-  /// only loopback addresses: the door does not encrypt. Errors: BadRequest.
+  /// only loopback addresses: the HTTP server does not encrypt. Errors: BadRequest.
   static Result<Address> parse(std::string_view text, bool any_address);
 };
 

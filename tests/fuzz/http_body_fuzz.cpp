@@ -1,6 +1,6 @@
-// Bodies of the HTTP door, given to every path that reads one. Checks that a refusal has a reason,
-// that what is accepted is also accepted from a tenant's socket, and that tokens become a text that
-// can be tokenized again.
+// Bodies of the HTTP server, given to every path that reads one. Checks that a refusal has a
+// reason, that what is accepted is also accepted from a tenant's socket, and that tokens become a
+// text that can be tokenized again.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -18,7 +18,7 @@ void check_submission(wire::RequestSubmit submit) {
   const int prompts =
       submit.prompt.has_value() + submit.prompt_tokens.has_value() + submit.messages.has_value();
   fuzz::check(prompts == 1);
-  submit.token = "t";  // the door adds it
+  submit.token = "t";  // the server adds it
   fuzz::check(wire::RequestSubmit::from_json(submit.to_json()).has_value());
 }
 

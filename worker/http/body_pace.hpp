@@ -1,7 +1,7 @@
 /// How long a tenant's bodies wait before they are parsed.
 ///
-/// As much per tenant as lines on the tenants' own socket (worker/serve/door.hpp), because one
-/// thread parses the long bodies of all tenants. Threads: the one that runs `io`.
+/// As much per tenant as lines on the tenants' own socket (worker/serve/connection_limiter.hpp),
+/// because one thread parses the long bodies of all tenants. Threads: the one that runs `io`.
 #pragma once
 
 #include <boost/asio/as_tuple.hpp>

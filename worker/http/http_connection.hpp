@@ -1,4 +1,4 @@
-/// One connection of the HTTP door. Internal to worker/http; all of Beast is in its source.
+/// One connection of the HTTP server. Internal to worker/http; all of Beast is in its source.
 ///
 /// The next request may come before the answer: it waits, 16 KiB of it in the connection's buffer.
 /// A client that shuts down its sending side still gets its answer. On TCP this looks like a client

@@ -1,4 +1,4 @@
-/// Decides which connections the HTTP door keeps.
+/// Decides which connections the HTTP server keeps.
 ///
 /// A connection belongs to its source until a key was accepted on it, then to the tenant of the key
 /// that it showed last: a proxy sends requests of several tenants on one connection. Sources and

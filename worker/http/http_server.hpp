@@ -1,4 +1,4 @@
-/// The HTTP door of a worker: `/health`, and the paths of routes.cpp for clients with an API key.
+/// The HTTP server of a worker: `/health`, and the paths of routes.cpp for clients with an API key.
 ///
 /// A request without a valid key costs a place of its source and up to 16 KiB of head; only a key
 /// of at most 128 bytes also costs one call to the broker. Its body is not read. With a valid key

@@ -4,7 +4,7 @@
 ///   engine ◄──copy units── staging ◄──opened── spill file      Read, later Clear
 ///
 /// Leased memory is never touched here: the engine copies blocks to and from a staging buffer
-/// through the launch door. A buffer belongs to the store from the job that names it until that
+/// through the launch gate. A buffer belongs to the store from the job that names it until that
 /// job's answer, and is zero afterwards, except after a Read that succeeded. `forget` clears what
 /// a lease has in any buffer at once, whether or not the disk answers.
 ///

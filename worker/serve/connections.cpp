@@ -75,12 +75,12 @@ void TenantConnections::add(control::Socket socket) {
     const auto open = weak.lock();
     if (!open) return;
     handlers_.on_closed(describe(*open));
-    door_.closed(open->id);
+    limiter_.closed(open->id);
     open_.erase(open->id);
   };
   const auto throttle = [this, weak](std::size_t weight) {
     const auto open = weak.lock();
-    return open ? door_.pace(open->id, weight, clock_->now()) : Duration::zero();
+    return open ? limiter_.pace(open->id, weight, clock_->now()) : Duration::zero();
   };
   const auto refuse = [this, weak] {
     const auto open = weak.lock();
@@ -96,23 +96,24 @@ void TenantConnections::add(control::Socket socket) {
                                       kStrangerLimits);
   open_.emplace(added->id, added);
   const uid_t uid = added->peer->credentials().uid;
-  if (const auto displaced = door_.connected(added->id, uid, clock_->now())) close(*displaced);
+  if (const auto displaced = limiter_.connected(added->id, uid, clock_->now())) close(*displaced);
   added->peer->start();
   report_limits();
   await_deadline();
 }
 
 TenantConnection TenantConnections::describe(const Open& open) const {
-  const TenantId* tenant = door_.tenant_of(open.id);
+  const TenantId* tenant = limiter_.tenant_of(open.id);
   return {.id = open.id,
           .tenant = tenant ? std::optional(*tenant) : std::nullopt,
-          .lease = door_.lease_of(open.id),
+          .lease = limiter_.lease_of(open.id),
           .peer = open.peer};
 }
 
 Result<void> TenantConnections::authenticate(const TenantConnection& connection,
                                              const LeaseClaim& claim) {
-  const auto displaced = door_.authenticated(connection.id, claim, clock_->now(), handlers_.use_of);
+  const auto displaced =
+      limiter_.authenticated(connection.id, claim, clock_->now(), handlers_.use_of);
   report_limits();
   if (!displaced) return std::unexpected(displaced.error());
   if (*displaced) close(**displaced);
@@ -124,7 +125,7 @@ Result<void> TenantConnections::authenticate(const TenantConnection& connection,
 }
 
 std::optional<Error> TenantConnections::refuse_input(const Open& open) const {
-  const TenantId* tenant = door_.tenant_of(open.id);
+  const TenantId* tenant = limiter_.tenant_of(open.id);
   if (tenant == nullptr) return std::nullopt;
   const ResourceShare share = waiting_input_.owner_share(*tenant);
   if (may_take_more(share)) return std::nullopt;
@@ -134,7 +135,7 @@ std::optional<Error> TenantConnections::refuse_input(const Open& open) const {
                            share.held, tenant->value, share.capacity, share.taken)};
 }
 
-void TenantConnections::close(Door::ConnectionId id) {
+void TenantConnections::close(ConnectionLimiter::ConnectionId id) {
   const auto found = open_.find(id);
   if (found != open_.end()) found->second->peer->close();
 }
@@ -144,20 +145,22 @@ void TenantConnections::await_deadline() {
   if (open_.empty() || std::exchange(waits_for_deadline_, true)) return;
   const TimePoint now = clock_->now();
   const TimePoint check = now + kLeaseCheckInterval;
-  const TimePoint deadline = std::min(check, door_.next_deadline().value_or(check));
+  const TimePoint deadline = std::min(check, limiter_.next_deadline().value_or(check));
   deadline_timer_.expires_after(std::max(deadline - now, Duration::zero()));
   deadline_timer_.async_wait([this](const boost::system::error_code& error) {
     waits_for_deadline_ = false;
     if (error || !acceptor_) return;
-    for (const Door::ConnectionId id : door_.take_overdue(clock_->now())) close(id);
-    for (const Door::ConnectionId id : door_.take_ended(clock_->now(), handlers_.use_of)) close(id);
+    for (const ConnectionLimiter::ConnectionId id : limiter_.take_overdue(clock_->now())) close(id);
+    for (const ConnectionLimiter::ConnectionId id :
+         limiter_.take_ended(clock_->now(), handlers_.use_of))
+      close(id);
     report_limits();
     await_deadline();
   });
 }
 
 void TenantConnections::report_limits() {
-  const auto report = door_.take_report(clock_->now());
+  const auto report = limiter_.take_report(clock_->now());
   if (!report) return;
   spdlog::warn(
       "connections to this worker reached a limit timed_out={} displaced={} refused={} unused={} "

@@ -1,5 +1,5 @@
-/// The connections of tenants: accepts them, keeps those that the Door keeps, and passes their
-/// calls on.
+/// The connections of tenants: accepts them, keeps those that the ConnectionLimiter keeps, and
+/// passes their calls on.
 ///
 /// A connection that has not authenticated may send and leave unread little (kStrangerLimits). The
 /// tenants share what may wait of their input: unfinished lines, and lines that are paced.
@@ -17,7 +17,7 @@
 #include <string>
 
 #include "ipc/control/peer.hpp"
-#include "worker/serve/door.hpp"
+#include "worker/serve/connection_limiter.hpp"
 
 namespace leasehold {
 
@@ -40,7 +40,7 @@ class TenantConnections {
                        control::Responder)>
         on_call;
     std::function<void(const TenantConnection&)> on_closed;
-    Door::UseOf use_of;
+    ConnectionLimiter::UseOf use_of;
     boost::asio::any_io_executor long_lines = {};  ///< As in Peer::Handlers.
   };
 
@@ -54,11 +54,11 @@ class TenantConnections {
   void serve(Acceptor acceptor);
 
   /// The connection belongs to the tenant of this live lease from now on, and may send long lines.
-  /// Errors: those of Door::authenticated.
+  /// Errors: those of ConnectionLimiter::authenticated.
   Result<void> authenticate(const TenantConnection& connection, const LeaseClaim& claim);
-  /// As Door::used.
+  /// As ConnectionLimiter::used.
   void used(std::uint64_t connection, LeaseId lease) {
-    door_.used(connection, lease, clock_->now());
+    limiter_.used(connection, lease, clock_->now());
   }
 
   void stop_accepting() { acceptor_.reset(); }
@@ -72,14 +72,14 @@ class TenantConnections {
   void accept_later();
   void add(control::Socket socket);
   TenantConnection describe(const Open& open) const;
-  void close(Door::ConnectionId id);
+  void close(ConnectionLimiter::ConnectionId id);
   void await_deadline();
   void report_limits();
   std::optional<Error> refuse_input(const Open& open) const;
 
   Handlers handlers_;
   const Clock* clock_;
-  Door door_;
+  ConnectionLimiter limiter_;
   control::QueueShares<TenantId> waiting_input_{kMaxWaitingInputBytes};
   boost::asio::steady_timer accept_timer_;
   boost::asio::steady_timer deadline_timer_;

@@ -36,8 +36,9 @@ TenantServer::TenantServer(const ServeDependencies& dependencies)
                         },
                     .use_of =
                         [this](std::uint64_t connection, LeaseId lease) {
-                          return Door::Use{.has_requests = pipeline_.has_requests(connection),
-                                           .lease_is_live = is_live(*table_, lease, clock_->now())};
+                          return ConnectionLimiter::Use{
+                              .has_requests = pipeline_.has_requests(connection),
+                              .lease_is_live = is_live(*table_, lease, clock_->now())};
                         },
                     .long_lines = dependencies.line_parser}) {}
 

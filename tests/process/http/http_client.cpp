@@ -157,15 +157,15 @@ std::string post(const std::string& path, const std::string& key, const Json& bo
          "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
 }
 
-HttpSystem::HttpSystem(std::vector<std::string> worker_arguments, Door door)
+HttpSystem::HttpSystem(std::vector<std::string> worker_arguments, Transport transport)
     : directory_(TemporaryDirectory::create("http")),
       path_((directory_.value().path() / "http.sock").string()) {
   if (std::ranges::find(worker_arguments, "--http-idle-ttl-ms") == worker_arguments.end())
     worker_arguments.insert(worker_arguments.end(), {"--http-idle-ttl-ms", "0"});
   worker_arguments.insert(worker_arguments.end(),
-                          {"--http", door == Door::Tcp ? "127.0.0.1:0" : path_});
+                          {"--http", transport == Transport::Tcp ? "127.0.0.1:0" : path_});
   system_ = std::make_unique<System>(SystemSpec{.worker_arguments = std::move(worker_arguments)});
-  if (door == Door::Tcp) path_ = logged_address(*system_, "HTTP ready address=");
+  if (transport == Transport::Tcp) path_ = logged_address(*system_, "HTTP ready address=");
 }
 
 std::string HttpSystem::key_of(const std::string& tenant) {

@@ -1,4 +1,4 @@
-/// A worker with an HTTP door on a Unix socket, and a client that writes raw requests.
+/// A worker with an HTTP server on a Unix socket, and a client that writes raw requests.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -65,12 +65,12 @@ std::string logged_address(const System& system, std::string_view before);
 /// Releases the lease of a key with its last request, unless the arguments say otherwise.
 class HttpSystem {
  public:
-  enum class Door { Unix, Tcp };
+  enum class Transport { Unix, Tcp };
   explicit HttpSystem(std::vector<std::string> worker_arguments = {"--slow-motion-us", "30"},
-                      Door door = Door::Unix);
+                      Transport transport = Transport::Unix);
 
   System& system() { return *system_; }
-  /// Where the door listens.
+  /// Where the server listens.
   const std::string& path() const { return path_; }
   /// A new key of an admitted tenant.
   std::string key_of(const std::string& tenant);

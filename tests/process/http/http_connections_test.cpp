@@ -1,4 +1,4 @@
-// Connections of the HTTP door with real processes: many at once, shared by tenants, half closed,
+// Connections of the HTTP server with real processes: many at once, shared by tenants, half closed,
 // and with requests that do not wait for an answer.
 #include <signal.h>
 
@@ -23,8 +23,8 @@ TEST_CASE("http: a proxy's connection serves tenants in turn") {
 }
 
 TEST_CASE("http: a client that shuts down its sending side gets its answer") {
-  const auto door = GENERATE(HttpSystem::Door::Unix, HttpSystem::Door::Tcp);
-  HttpSystem http({"--slow-motion-us", "30"}, door);
+  const auto transport = GENERATE(HttpSystem::Transport::Unix, HttpSystem::Transport::Tcp);
+  HttpSystem http({"--slow-motion-us", "30"}, transport);
   http.system().admit("ann");
   const std::string key = http.key_of("ann");
   for (const bool stream : {false, true}) {
@@ -68,7 +68,7 @@ TEST_CASE("http: an answer that no socket holds comes whole to a client that rea
   HttpClient late(http.path());
   late.write(post("/tokenize", key, {{"model", http.model(key)}, {"prompt", prompt}}));
   REQUIRE(eventually([&] { return late.has_input(); }));
-  CHECK(http.send(get("/v1/models", key)).status == 200);  // the door waits for no client
+  CHECK(http.send(get("/v1/models", key)).status == 200);  // the server waits for no client
   const HttpReply reply = late.reply();
   REQUIRE(reply.status == 200);
   CHECK(reply.body.size() > 500'000);
@@ -81,7 +81,7 @@ TEST_CASE("http: 200 requests of four tenants run beside 1 000 idle connections"
   constexpr int kIdle = 1000;
   constexpr int kActive = 200;
   raise_descriptor_limit();
-  HttpSystem http({"--slow-motion-us", "0"}, HttpSystem::Door::Tcp);
+  HttpSystem http({"--slow-motion-us", "0"}, HttpSystem::Transport::Tcp);
   std::vector<std::string> keys;
   for (const std::string tenant : {"ann", "ben", "cid", "dot"}) {
     REQUIRE(http.system().brokerctl({"tenants", "admit", tenant, "--max-concurrent", "64",

@@ -1,4 +1,4 @@
-// The HTTP door with real processes: keys, paths and hostile heads.
+// The HTTP server with real processes: keys, paths and hostile heads.
 #include <catch2/catch.hpp>
 
 #include "tests/process/http/http_client.hpp"

@@ -253,8 +253,8 @@ TEST_CASE("http: revoking a key ends the stream of a response with the event of 
 }
 
 TEST_CASE("http: a client that leaves cancels its request") {
-  const auto door = GENERATE(HttpSystem::Door::Unix, HttpSystem::Door::Tcp);
-  HttpSystem http({"--slow-motion-us", "2000"}, door);
+  const auto transport = GENERATE(HttpSystem::Transport::Unix, HttpSystem::Transport::Tcp);
+  HttpSystem http({"--slow-motion-us", "2000"}, transport);
   http.system().admit("ann");
   const std::string key = http.key_of("ann");
   const bool stream = GENERATE(true, false);

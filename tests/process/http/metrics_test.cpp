@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kGetMetrics = "GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// A worker with both doors.
+/// A worker with both servers.
 class MeteredSystem {
  public:
   explicit MeteredSystem(const std::string& slow_motion_us = "30")

@@ -46,7 +46,7 @@ struct FakeClient final : HttpStream {
 };
 
 Server::Dependencies dependencies(client::World& world, const Tokenizer& tokenizer) {
-  // The door's timers have the time of the machine.
+  // The server's timers have the time of the machine.
   const std::int64_t later = SystemClock().now().boottime_ns + 3'600'000'000'000;
   for (const char* method : {"lease.acquire", "lease.renew", "lease.hold"})
     for (auto& reply : world.broker.answers[method]) reply->at("deadline_boottime_ns") = later;

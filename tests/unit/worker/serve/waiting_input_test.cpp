@@ -62,7 +62,8 @@ struct InputFixture {
              respond(control::Payload{});
            },
        .on_closed = [](const TenantConnection&) {},
-       .use_of = [](std::uint64_t, LeaseId) { return Door::Use{.has_requests = true}; }}};
+       .use_of = [](std::uint64_t,
+                    LeaseId) { return ConnectionLimiter::Use{.has_requests = true}; }}};
   std::deque<RawClient> clients;
 };
 

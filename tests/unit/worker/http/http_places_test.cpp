@@ -1,4 +1,4 @@
-// The places of the HTTP door, and the pace of its bodies.
+// The places of the HTTP server, and the pace of its bodies.
 #include <algorithm>
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "worker/serve/door.hpp"
+#include "worker/serve/connection_limiter.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,9 @@
 
 namespace leasehold {
 
-std::optional<Door::ConnectionId> Door::connected(ConnectionId id, uid_t uid, TimePoint now) {
+std::optional<ConnectionLimiter::ConnectionId> ConnectionLimiter::connected(ConnectionId id,
+                                                                            uid_t uid,
+                                                                            TimePoint now) {
   std::optional<ConnectionId> displaced;
   if (!strangers_.may_take_more(uid)) displaced = displace_for(uid);
   strangers_.take(uid);
@@ -21,7 +23,7 @@ std::optional<Door::ConnectionId> Door::connected(ConnectionId id, uid_t uid, Ti
 
 /// Prefers a stranger of the same uid. Only when more uids than places have strangers, the newcomer
 /// has none, and the oldest of all loses its place.
-std::optional<Door::ConnectionId> Door::displace_for(uid_t uid) {
+std::optional<ConnectionLimiter::ConnectionId> ConnectionLimiter::displace_for(uid_t uid) {
   auto oldest = std::ranges::find_if(stranger_by_id_,
                                      [uid](const auto& entry) { return entry.second.uid == uid; });
   if (oldest == stranger_by_id_.end()) oldest = stranger_by_id_.begin();
@@ -32,14 +34,13 @@ std::optional<Door::ConnectionId> Door::displace_for(uid_t uid) {
   return id;
 }
 
-void Door::forget_stranger(Strangers::iterator stranger) {
+void ConnectionLimiter::forget_stranger(Strangers::iterator stranger) {
   strangers_.give_back(stranger->second.uid);
   stranger_by_id_.erase(stranger);
 }
 
-Result<std::optional<Door::ConnectionId>> Door::authenticated(ConnectionId id,
-                                                              const LeaseClaim& claim,
-                                                              TimePoint now, const UseOf& use_of) {
+Result<std::optional<ConnectionLimiter::ConnectionId>> ConnectionLimiter::authenticated(
+    ConnectionId id, const LeaseClaim& claim, TimePoint now, const UseOf& use_of) {
   const TenantId& tenant = claim.tenant;
   if (const TenantId* owner = tenant_of(id)) {
     if (*owner != tenant) {
@@ -76,7 +77,8 @@ Result<std::optional<Door::ConnectionId>> Door::authenticated(ConnectionId id,
   return displaced;
 }
 
-std::optional<Door::ConnectionId> Door::displace_for(const TenantId& tenant, const UseOf& use_of) {
+std::optional<ConnectionLimiter::ConnectionId> ConnectionLimiter::displace_for(
+    const TenantId& tenant, const UseOf& use_of) {
   auto chosen = place_by_id_.end();
   bool chosen_is_live = true;
   for (auto place = place_by_id_.begin(); place != place_by_id_.end(); ++place) {
@@ -96,42 +98,42 @@ std::optional<Door::ConnectionId> Door::displace_for(const TenantId& tenant, con
   return id;
 }
 
-void Door::used(ConnectionId id, LeaseId lease, TimePoint now) {
+void ConnectionLimiter::used(ConnectionId id, LeaseId lease, TimePoint now) {
   const auto place = place_by_id_.find(id);
   if (place == place_by_id_.end()) return;
   place->second.lease = lease;
   place->second.used_at = now;
 }
 
-const TenantId* Door::tenant_of(ConnectionId id) const {
+const TenantId* ConnectionLimiter::tenant_of(ConnectionId id) const {
   const auto found = place_by_id_.find(id);
   return found == place_by_id_.end() ? nullptr : &found->second.tenant;
 }
 
-LeaseId Door::lease_of(ConnectionId id) const {
+LeaseId ConnectionLimiter::lease_of(ConnectionId id) const {
   const auto found = place_by_id_.find(id);
   return found == place_by_id_.end() ? LeaseId{} : found->second.lease;
 }
 
-void Door::closed(ConnectionId id) {
+void ConnectionLimiter::closed(ConnectionId id) {
   const auto stranger = stranger_by_id_.find(id);
   if (stranger != stranger_by_id_.end()) forget_stranger(stranger);
   const auto place = place_by_id_.find(id);
   if (place != place_by_id_.end()) forget_place(place);
 }
 
-void Door::forget_place(TenantPlaces::iterator place) {
+void ConnectionLimiter::forget_place(TenantPlaces::iterator place) {
   tenants_.give_back(place->second.tenant);
   place_by_id_.erase(place);
 }
 
 template <class Owner>
-TokenBucket& Door::bucket(std::map<Owner, TokenBucket>& buckets, const Owner& owner,
-                          const Rate& rate, TimePoint now) {
+TokenBucket& ConnectionLimiter::bucket(std::map<Owner, TokenBucket>& buckets, const Owner& owner,
+                                       const Rate& rate, TimePoint now) {
   return buckets.try_emplace(owner, rate, now).first->second;
 }
 
-Duration Door::charge_stranger(Stranger& stranger, std::size_t weight, TimePoint now) {
+Duration ConnectionLimiter::charge_stranger(Stranger& stranger, std::size_t weight, TimePoint now) {
   TokenBucket& budget = bucket(uid_buckets_, stranger.uid, limits_.stranger_lines, now);
   const Duration wait = budget.wait(now);
   if (wait >= limits_.max_stranger_wait) return wait;
@@ -139,14 +141,15 @@ Duration Door::charge_stranger(Stranger& stranger, std::size_t weight, TimePoint
   return budget.reserve(weight, now);
 }
 
-void Door::charge_tenant_instead(const Stranger& stranger, const TenantId& tenant, TimePoint now) {
+void ConnectionLimiter::charge_tenant_instead(const Stranger& stranger, const TenantId& tenant,
+                                              TimePoint now) {
   TokenBucket& budget = bucket(tenant_buckets_, tenant, limits_.tenant_lines, now);
   if (budget.wait(now) > Duration::zero()) return;
   budget.reserve(stranger.charged, now);
   uid_buckets_.at(stranger.uid).give_back(stranger.charged);
 }
 
-Duration Door::pace(ConnectionId id, std::size_t weight, TimePoint now) {
+Duration ConnectionLimiter::pace(ConnectionId id, std::size_t weight, TimePoint now) {
   if (const TenantId* tenant = tenant_of(id))
     return bucket(tenant_buckets_, *tenant, limits_.tenant_lines, now).reserve(weight, now);
   const auto stranger = stranger_by_id_.find(id);
@@ -154,12 +157,12 @@ Duration Door::pace(ConnectionId id, std::size_t weight, TimePoint now) {
   return charge_stranger(stranger->second, weight, now);
 }
 
-std::optional<TimePoint> Door::next_deadline() const {
+std::optional<TimePoint> ConnectionLimiter::next_deadline() const {
   if (stranger_by_id_.empty()) return std::nullopt;
   return stranger_by_id_.begin()->second.deadline;
 }
 
-std::vector<Door::ConnectionId> Door::take_overdue(TimePoint now) {
+std::vector<ConnectionLimiter::ConnectionId> ConnectionLimiter::take_overdue(TimePoint now) {
   std::vector<ConnectionId> overdue;
   while (!stranger_by_id_.empty() && stranger_by_id_.begin()->second.deadline <= now) {
     overdue.push_back(stranger_by_id_.begin()->first);
@@ -169,7 +172,8 @@ std::vector<Door::ConnectionId> Door::take_overdue(TimePoint now) {
   return overdue;
 }
 
-std::vector<Door::ConnectionId> Door::take_ended(TimePoint now, const UseOf& use_of) {
+std::vector<ConnectionLimiter::ConnectionId> ConnectionLimiter::take_ended(TimePoint now,
+                                                                           const UseOf& use_of) {
   std::vector<ConnectionId> ended;
   for (auto& [id, place] : place_by_id_) {
     const Use use = use_of(id, place.lease);
@@ -184,7 +188,7 @@ std::vector<Door::ConnectionId> Door::take_ended(TimePoint now, const UseOf& use
   return ended;
 }
 
-std::optional<Door::Report> Door::take_report(TimePoint now) {
+std::optional<ConnectionLimiter::Report> ConnectionLimiter::take_report(TimePoint now) {
   if (report_ == Report{}) return std::nullopt;
   if (reported_at_ && now < *reported_at_ + limits_.log_interval) return std::nullopt;
   reported_at_ = now;

@@ -30,7 +30,7 @@
 
 namespace leasehold {
 
-struct DoorLimits {
+struct ConnectionLimits {
   std::size_t stranger_places = 128;
   std::size_t tenant_places = 1024;
   Duration authentication_timeout = std::chrono::seconds(5);
@@ -47,7 +47,7 @@ struct DoorLimits {
   Duration log_interval = std::chrono::seconds(10);
 };
 
-class Door {
+class ConnectionLimiter {
  public:
   using ConnectionId = std::uint64_t;  ///< Ids grow, so the lowest stranger is the oldest.
 
@@ -66,7 +66,7 @@ class Door {
   };
   using UseOf = std::function<Use(ConnectionId, LeaseId)>;
 
-  explicit Door(const DoorLimits& limits = {})
+  explicit ConnectionLimiter(const ConnectionLimits& limits = {})
       : limits_(limits), strangers_(limits.stranger_places), tenants_(limits.tenant_places) {}
 
   /// Gives a new connection a place. Returns the stranger that loses its own, if one does.
@@ -127,7 +127,7 @@ class Door {
   TokenBucket& bucket(std::map<Owner, TokenBucket>& buckets, const Owner& owner, const Rate& rate,
                       TimePoint now);
 
-  DoorLimits limits_;
+  ConnectionLimits limits_;
   FairShares<uid_t> strangers_;
   FairShares<TenantId> tenants_;
   Strangers stranger_by_id_;
