@@ -28,7 +28,7 @@ Places::Admission Places::came_from(ConnectionId id, const Source& source) {
 
 Places::Admission Places::take_place(const Source& source) {
   Admission admission{.accepted = true};
-  if (!strangers_.may_take_more(source)) {
+  if (!unauthenticated_.may_take_more(source)) {
     const auto oldest = std::ranges::find_if(places_, [&](const auto& entry) {
       return !entry.second.tenant && entry.second.source == source;
     });
@@ -36,7 +36,7 @@ Places::Admission Places::take_place(const Source& source) {
     admission.displaced = oldest->first;
     closed(oldest->first);
   }
-  strangers_.take(source);
+  unauthenticated_.take(source);
   return admission;
 }
 
@@ -62,7 +62,7 @@ Result<void> Places::authenticated(ConnectionId id, const TenantId& tenant) {
 
 void Places::give_back(const Place& place) {
   if (place.tenant) tenants_.give_back(*place.tenant);
-  if (!place.tenant) strangers_.give_back(place.source);
+  if (!place.tenant) unauthenticated_.give_back(place.source);
 }
 
 Result<void> Places::take_body(ConnectionId id, std::size_t bytes) {

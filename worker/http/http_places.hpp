@@ -25,8 +25,8 @@
 namespace leasehold::http {
 
 struct PlaceLimits {
-  std::size_t stranger_places = 1024;  ///< 512 for one source alone.
-  std::size_t tenant_places = 2560;    ///< 1 280 for one tenant alone.
+  std::size_t unauthenticated_places = 1024;  ///< 512 for one source alone.
+  std::size_t tenant_places = 2560;           ///< 1 280 for one tenant alone.
   std::size_t body_bytes = 64 << 20;
   /// Wrong keys that a source may show, and keys that are checked at once; more wait for their
   /// turn.
@@ -40,7 +40,7 @@ class Places {
 
   explicit Places(const PlaceLimits& limits = {})
       : limits_(limits),
-        strangers_(limits.stranger_places),
+        unauthenticated_(limits.unauthenticated_places),
         tenants_(limits.tenant_places),
         bodies_(limits.body_bytes) {}
 
@@ -76,7 +76,7 @@ class Places {
   Admission take_place(const Source& source);
 
   PlaceLimits limits_;
-  FairShares<Source> strangers_;
+  FairShares<Source> unauthenticated_;
   FairShares<TenantId> tenants_;
   FairShares<TenantId> bodies_;  // in bytes
   std::map<ConnectionId, Place> places_;

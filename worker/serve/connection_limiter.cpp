@@ -11,32 +11,34 @@ std::optional<ConnectionLimiter::ConnectionId> ConnectionLimiter::connected(Conn
                                                                             uid_t uid,
                                                                             TimePoint now) {
   std::optional<ConnectionId> displaced;
-  if (!strangers_.may_take_more(uid)) displaced = displace_for(uid);
-  strangers_.take(uid);
-  const auto stranger =
-      stranger_by_id_
-          .emplace(id, Stranger{.uid = uid, .deadline = now + limits_.authentication_timeout})
+  if (!unauthenticated_.may_take_more(uid)) displaced = displace_for(uid);
+  unauthenticated_.take(uid);
+  const auto unauthenticated =
+      unauthenticated_by_id_
+          .emplace(id,
+                   Unauthenticated{.uid = uid, .deadline = now + limits_.authentication_timeout})
           .first;
-  (void)charge_stranger(stranger->second, 1, now);
+  (void)charge_unauthenticated(unauthenticated->second, 1, now);
   return displaced;
 }
 
-/// Prefers a stranger of the same uid. Only when more uids than places have strangers, the newcomer
-/// has none, and the oldest of all loses its place.
+/// Prefers an unauthenticated connection of the same uid. Only when more uids than places have
+/// unauthenticated connections, the newcomer has none, and the oldest of all loses its place.
 std::optional<ConnectionLimiter::ConnectionId> ConnectionLimiter::displace_for(uid_t uid) {
-  auto oldest = std::ranges::find_if(stranger_by_id_,
+  auto oldest = std::ranges::find_if(unauthenticated_by_id_,
                                      [uid](const auto& entry) { return entry.second.uid == uid; });
-  if (oldest == stranger_by_id_.end()) oldest = stranger_by_id_.begin();
-  if (oldest == stranger_by_id_.end()) return std::nullopt;
+  if (oldest == unauthenticated_by_id_.end()) oldest = unauthenticated_by_id_.begin();
+  if (oldest == unauthenticated_by_id_.end()) return std::nullopt;
   const ConnectionId id = oldest->first;
-  forget_stranger(oldest);
+  forget_unauthenticated(oldest);
   ++report_.displaced;
   return id;
 }
 
-void ConnectionLimiter::forget_stranger(Strangers::iterator stranger) {
-  strangers_.give_back(stranger->second.uid);
-  stranger_by_id_.erase(stranger);
+void ConnectionLimiter::forget_unauthenticated(
+    UnauthenticatedConnections::iterator unauthenticated) {
+  unauthenticated_.give_back(unauthenticated->second.uid);
+  unauthenticated_by_id_.erase(unauthenticated);
 }
 
 Result<std::optional<ConnectionLimiter::ConnectionId>> ConnectionLimiter::authenticated(
@@ -51,8 +53,8 @@ Result<std::optional<ConnectionLimiter::ConnectionId>> ConnectionLimiter::authen
     used(id, claim.lease, now);
     return std::nullopt;
   }
-  const auto stranger = stranger_by_id_.find(id);
-  if (stranger == stranger_by_id_.end()) {
+  const auto unauthenticated = unauthenticated_by_id_.find(id);
+  if (unauthenticated == unauthenticated_by_id_.end()) {
     return fail(Errc::ConnectionLost,
                 "this connection gave its place to a newer one before it authenticated; connect "
                 "again");
@@ -68,8 +70,8 @@ Result<std::optional<ConnectionLimiter::ConnectionId>> ConnectionLimiter::authen
                               tenant.value, tenants_.held_by(tenant), tenants_.capacity()));
     }
   }
-  charge_tenant_instead(stranger->second, tenant, now);
-  forget_stranger(stranger);
+  charge_tenant_instead(unauthenticated->second, tenant, now);
+  forget_unauthenticated(unauthenticated);
   tenants_.take(tenant);
   place_by_id_.emplace(
       id, TenantPlace{
@@ -116,8 +118,8 @@ LeaseId ConnectionLimiter::lease_of(ConnectionId id) const {
 }
 
 void ConnectionLimiter::closed(ConnectionId id) {
-  const auto stranger = stranger_by_id_.find(id);
-  if (stranger != stranger_by_id_.end()) forget_stranger(stranger);
+  const auto unauthenticated = unauthenticated_by_id_.find(id);
+  if (unauthenticated != unauthenticated_by_id_.end()) forget_unauthenticated(unauthenticated);
   const auto place = place_by_id_.find(id);
   if (place != place_by_id_.end()) forget_place(place);
 }
@@ -133,40 +135,44 @@ TokenBucket& ConnectionLimiter::bucket(std::map<Owner, TokenBucket>& buckets, co
   return buckets.try_emplace(owner, rate, now).first->second;
 }
 
-Duration ConnectionLimiter::charge_stranger(Stranger& stranger, std::size_t weight, TimePoint now) {
-  TokenBucket& budget = bucket(uid_buckets_, stranger.uid, limits_.stranger_lines, now);
+Duration ConnectionLimiter::charge_unauthenticated(Unauthenticated& unauthenticated,
+                                                   std::size_t weight, TimePoint now) {
+  TokenBucket& budget =
+      bucket(uid_buckets_, unauthenticated.uid, limits_.unauthenticated_lines, now);
   const Duration wait = budget.wait(now);
-  if (wait >= limits_.max_stranger_wait) return wait;
-  stranger.charged += weight;
+  if (wait >= limits_.max_unauthenticated_wait) return wait;
+  unauthenticated.charged += weight;
   return budget.reserve(weight, now);
 }
 
-void ConnectionLimiter::charge_tenant_instead(const Stranger& stranger, const TenantId& tenant,
-                                              TimePoint now) {
+void ConnectionLimiter::charge_tenant_instead(const Unauthenticated& unauthenticated,
+                                              const TenantId& tenant, TimePoint now) {
   TokenBucket& budget = bucket(tenant_buckets_, tenant, limits_.tenant_lines, now);
   if (budget.wait(now) > Duration::zero()) return;
-  budget.reserve(stranger.charged, now);
-  uid_buckets_.at(stranger.uid).give_back(stranger.charged);
+  budget.reserve(unauthenticated.charged, now);
+  uid_buckets_.at(unauthenticated.uid).give_back(unauthenticated.charged);
 }
 
 Duration ConnectionLimiter::pace(ConnectionId id, std::size_t weight, TimePoint now) {
   if (const TenantId* tenant = tenant_of(id))
     return bucket(tenant_buckets_, *tenant, limits_.tenant_lines, now).reserve(weight, now);
-  const auto stranger = stranger_by_id_.find(id);
-  if (stranger == stranger_by_id_.end()) return Duration::zero();  // it is being closed
-  return charge_stranger(stranger->second, weight, now);
+  const auto unauthenticated = unauthenticated_by_id_.find(id);
+  if (unauthenticated == unauthenticated_by_id_.end())
+    return Duration::zero();  // it is being closed
+  return charge_unauthenticated(unauthenticated->second, weight, now);
 }
 
 std::optional<TimePoint> ConnectionLimiter::next_deadline() const {
-  if (stranger_by_id_.empty()) return std::nullopt;
-  return stranger_by_id_.begin()->second.deadline;
+  if (unauthenticated_by_id_.empty()) return std::nullopt;
+  return unauthenticated_by_id_.begin()->second.deadline;
 }
 
 std::vector<ConnectionLimiter::ConnectionId> ConnectionLimiter::take_overdue(TimePoint now) {
   std::vector<ConnectionId> overdue;
-  while (!stranger_by_id_.empty() && stranger_by_id_.begin()->second.deadline <= now) {
-    overdue.push_back(stranger_by_id_.begin()->first);
-    forget_stranger(stranger_by_id_.begin());
+  while (!unauthenticated_by_id_.empty() &&
+         unauthenticated_by_id_.begin()->second.deadline <= now) {
+    overdue.push_back(unauthenticated_by_id_.begin()->first);
+    forget_unauthenticated(unauthenticated_by_id_.begin());
     ++report_.timed_out;
   }
   return overdue;

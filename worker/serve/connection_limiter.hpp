@@ -1,16 +1,17 @@
 /// Decides which connections a worker keeps and how fast it reads from them.
 ///
-///   connected ──► stranger of a uid ──authenticate──► connection of a tenant ──► closed
+///   connected ──► unauthenticated ──authenticate──► connection of a tenant ──► closed
 ///                      │                                   └── no request runs, and: its lease has
 ///                      │                                       ended, or its tenant needs the
-///                      place └── deadline, or a newer stranger needs the place ──► closed
+///                      │                                       place
+///                      └── deadline, or a newer one of its uid needs the place ──► closed
 ///
 /// A connection belongs to the uid of its peer until it has shown a lease token, then to the tenant
-/// of that token. Strangers and tenants have places of their own, each shared by owner
-/// (common/fair_shares.hpp). A new stranger always gets a place: when its uid has its share, the
-/// oldest stranger of the uid loses its own. A client that sends its token at once keeps it. A
-/// tenant that has its share gives the place of a connection without a request: one whose lease has
-/// ended, or else the one that was unused for longest.
+/// of that token. Unauthenticated connections and tenants have places of their own, each shared by
+/// owner (common/fair_shares.hpp). A new unauthenticated connection always gets a place: when its
+/// uid has its share, the oldest unauthenticated connection of the uid loses its own. A client that
+/// sends its token at once keeps it. A tenant that has its share gives the place of a connection
+/// without a request: one whose lease has ended, or else the one that was unused for longest.
 ///
 /// Pure: time is an argument. Threads: one.
 #pragma once
@@ -31,17 +32,17 @@
 namespace leasehold {
 
 struct ConnectionLimits {
-  std::size_t stranger_places = 128;
+  std::size_t unauthenticated_places = 128;
   std::size_t tenant_places = 1024;
   Duration authentication_timeout = std::chrono::seconds(5);
   /// How long a tenant's connection stays open without a request after its lease has ended.
   Duration ended_lease_timeout = std::chrono::seconds(10);
-  /// Weight of the lines (control::weight_of_line) of all strangers of one uid; a new connection
-  /// weighs as much as a short line. The tenant of a stranger that authenticates pays for it
-  /// instead while the tenant keeps its own rate.
-  Rate stranger_lines{.per_second = 1'000, .burst = 2'000};
+  /// Weight of the lines (control::weight_of_line) of all unauthenticated connections of one uid; a
+  /// new connection weighs as much as a short line. The tenant of an unauthenticated connection
+  /// that authenticates pays for it instead while the tenant keeps its own rate.
+  Rate unauthenticated_lines{.per_second = 1'000, .burst = 2'000};
   /// More debt than this is not kept, so that a user who stops is served again soon.
-  Duration max_stranger_wait = std::chrono::seconds(1);
+  Duration max_unauthenticated_wait = std::chrono::seconds(1);
   /// Weight of the lines of all connections of one tenant: two of the longest lines a second.
   Rate tenant_lines{.per_second = 2'048, .burst = 2'048};
   Duration log_interval = std::chrono::seconds(10);
@@ -49,12 +50,12 @@ struct ConnectionLimits {
 
 class ConnectionLimiter {
  public:
-  using ConnectionId = std::uint64_t;  ///< Ids grow, so the lowest stranger is the oldest.
+  using ConnectionId = std::uint64_t;  ///< Ids grow, so of two the lower is the older.
 
   /// What the limits did since the last report.
   struct Report {
-    std::uint64_t displaced = 0;  ///< Strangers that lost their place to a newer one.
-    std::uint64_t timed_out = 0;  ///< Strangers that did not authenticate in time.
+    std::uint64_t displaced = 0;  ///< Unauthenticated, closed in favour of a newer one.
+    std::uint64_t timed_out = 0;  ///< Did not authenticate in time.
     std::uint64_t refused = 0;    ///< Authentications beyond the share of their tenant.
     std::uint64_t unused = 0;     ///< Tenants' connections closed for their lease or their place.
     bool operator==(const Report&) const = default;
@@ -67,9 +68,12 @@ class ConnectionLimiter {
   using UseOf = std::function<Use(ConnectionId, LeaseId)>;
 
   explicit ConnectionLimiter(const ConnectionLimits& limits = {})
-      : limits_(limits), strangers_(limits.stranger_places), tenants_(limits.tenant_places) {}
+      : limits_(limits),
+        unauthenticated_(limits.unauthenticated_places),
+        tenants_(limits.tenant_places) {}
 
-  /// Gives a new connection a place. Returns the stranger that loses its own, if one does.
+  /// Gives a new connection a place. Returns the unauthenticated connection that loses its own, if
+  /// one does.
   std::optional<ConnectionId> connected(ConnectionId id, uid_t uid, TimePoint now);
 
   /// The connection belongs to the tenant of this live lease from now on. Returns the connection of
@@ -81,7 +85,7 @@ class ConnectionLimiter {
   /// A request under this live lease came on a tenant's connection.
   void used(ConnectionId id, LeaseId lease, TimePoint now);
 
-  /// Null for a stranger.
+  /// Null for an unauthenticated connection.
   const TenantId* tenant_of(ConnectionId id) const;
   /// Of the newest token that a tenant's connection showed.
   LeaseId lease_of(ConnectionId id) const;
@@ -92,9 +96,9 @@ class ConnectionLimiter {
   /// How long a line of this weight waits before it is read.
   Duration pace(ConnectionId id, std::size_t weight, TimePoint now);
 
-  /// When the oldest stranger's time ends.
+  /// When the oldest unauthenticated connection's time ends.
   std::optional<TimePoint> next_deadline() const;
-  /// Takes the strangers whose time has ended.
+  /// Takes the unauthenticated connections whose time has ended.
   std::vector<ConnectionId> take_overdue(TimePoint now);
   /// Takes the connections of tenants whose time after the end of their lease has ended. That time
   /// begins with a call that finds the lease ended and no request, so call it often.
@@ -104,12 +108,12 @@ class ConnectionLimiter {
   std::optional<Report> take_report(TimePoint now);
 
  private:
-  struct Stranger {
+  struct Unauthenticated {
     uid_t uid = 0;
     TimePoint deadline;
     std::size_t charged = 0;  ///< Weight of its lines that its uid has paid.
   };
-  using Strangers = std::map<ConnectionId, Stranger>;
+  using UnauthenticatedConnections = std::map<ConnectionId, Unauthenticated>;
   struct TenantPlace {
     TenantId tenant;
     LeaseId lease;  ///< Of the newest token that was shown.
@@ -119,18 +123,20 @@ class ConnectionLimiter {
   using TenantPlaces = std::map<ConnectionId, TenantPlace>;
   std::optional<ConnectionId> displace_for(uid_t uid);
   std::optional<ConnectionId> displace_for(const TenantId& tenant, const UseOf& use_of);
-  void forget_stranger(Strangers::iterator stranger);
+  void forget_unauthenticated(UnauthenticatedConnections::iterator unauthenticated);
   void forget_place(TenantPlaces::iterator place);
-  Duration charge_stranger(Stranger& stranger, std::size_t weight, TimePoint now);
-  void charge_tenant_instead(const Stranger& stranger, const TenantId& tenant, TimePoint now);
+  Duration charge_unauthenticated(Unauthenticated& unauthenticated, std::size_t weight,
+                                  TimePoint now);
+  void charge_tenant_instead(const Unauthenticated& unauthenticated, const TenantId& tenant,
+                             TimePoint now);
   template <class Owner>
   TokenBucket& bucket(std::map<Owner, TokenBucket>& buckets, const Owner& owner, const Rate& rate,
                       TimePoint now);
 
   ConnectionLimits limits_;
-  FairShares<uid_t> strangers_;
+  FairShares<uid_t> unauthenticated_;
   FairShares<TenantId> tenants_;
-  Strangers stranger_by_id_;
+  UnauthenticatedConnections unauthenticated_by_id_;
   TenantPlaces place_by_id_;
   std::map<uid_t, TokenBucket> uid_buckets_;        ///< Never shrinks: a machine has few users.
   std::map<TenantId, TokenBucket> tenant_buckets_;  ///< Never shrinks: the broker admits tenants.

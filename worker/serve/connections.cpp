@@ -18,11 +18,11 @@ constexpr control::Limits kTenantLimits{.max_values = control::kRequestLimits.ma
                                         .max_fds = 0,
                                         .max_queued_bytes = 2 * kMaxUnreadOutputBytesPerConnection};
 /// Room for one call with a token, and for the error that answers a wrong one.
-constexpr control::Limits kStrangerLimits{.max_line_bytes = 4 << 10,
-                                          .line_hint = "call connection.authenticate first",
-                                          .max_values = control::kRequestLimits.max_values,
-                                          .max_fds = 0,
-                                          .max_queued_bytes = 64 << 10};
+constexpr control::Limits kUnauthenticatedLimits{.max_line_bytes = 4 << 10,
+                                                 .line_hint = "call connection.authenticate first",
+                                                 .max_values = control::kRequestLimits.max_values,
+                                                 .max_fds = 0,
+                                                 .max_queued_bytes = 64 << 10};
 
 }  // namespace
 
@@ -93,7 +93,7 @@ void TenantConnections::add(control::Socket socket) {
                                        .throttle = throttle,
                                        .refuse_input = refuse,
                                        .long_lines = handlers_.long_lines},
-                                      kStrangerLimits);
+                                      kUnauthenticatedLimits);
   open_.emplace(added->id, added);
   const uid_t uid = added->peer->credentials().uid;
   if (const auto displaced = limiter_.connected(added->id, uid, clock_->now())) close(*displaced);

@@ -1,8 +1,9 @@
 /// The connections of tenants: accepts them, keeps those that the ConnectionLimiter keeps, and
 /// passes their calls on.
 ///
-/// A connection that has not authenticated may send and leave unread little (kStrangerLimits). The
-/// tenants share what may wait of their input: unfinished lines, and lines that are paced.
+/// A connection that has not authenticated may send and leave unread little
+/// (kUnauthenticatedLimits). The tenants share what may wait of their input: unfinished lines, and
+/// lines that are paced.
 ///
 /// Threads: that of the io_context. Lifetime: the io_context and the clock outlive it.
 #pragma once

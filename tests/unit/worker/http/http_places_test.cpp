@@ -23,7 +23,7 @@ TEST_CASE("http routes: a client comes back to those alone that generate") {
 }
 
 TEST_CASE("http places: a source beyond its share loses its oldest connection, others none") {
-  Places places({.stranger_places = 4, .tenant_places = 4});
+  Places places({.unauthenticated_places = 4, .tenant_places = 4});
   CHECK_FALSE(places.connected(1, "other").displaced);
   CHECK_FALSE(places.connected(2, "flood").displaced);
   std::size_t displaced = 0;
@@ -39,7 +39,7 @@ TEST_CASE("http places: a source beyond its share loses its oldest connection, o
 }
 
 TEST_CASE("http places: connections with a key need no place of their source") {
-  Places places({.stranger_places = 4, .tenant_places = 8});
+  Places places({.unauthenticated_places = 4, .tenant_places = 8});
   for (Places::ConnectionId id = 1; id <= 4; ++id) {
     places.connected(id, "one");
     CHECK(places.authenticated(id, {"acme"}).has_value());
@@ -54,7 +54,7 @@ TEST_CASE("http places: connections with a key need no place of their source") {
 }
 
 TEST_CASE("http places: a connection passes to the tenant of the key that it shows last") {
-  Places places({.stranger_places = 4, .tenant_places = 4});
+  Places places({.unauthenticated_places = 4, .tenant_places = 4});
   places.connected(1, "proxy");
   places.connected(2, "proxy");
   for (int i = 0; i < 10; ++i) {
@@ -69,7 +69,7 @@ TEST_CASE("http places: a connection passes to the tenant of the key that it sho
 }
 
 TEST_CASE("http places: a proxy's connection belongs to the client that it names") {
-  Places places({.stranger_places = 8, .key_checks = {.per_second = 1, .burst = 1}});
+  Places places({.unauthenticated_places = 8, .key_checks = {.per_second = 1, .burst = 1}});
   const TimePoint now{1'000'000'000};
   places.connected(1, "proxy");
   places.connected(2, "proxy");
@@ -99,7 +99,7 @@ TEST_CASE("http places: a proxy's connection belongs to the client that it names
 }
 
 TEST_CASE("http places: bodies are charged to the tenant until the request is over") {
-  Places places({.stranger_places = 8, .tenant_places = 8, .body_bytes = 1000});
+  Places places({.unauthenticated_places = 8, .tenant_places = 8, .body_bytes = 1000});
   for (Places::ConnectionId id = 1; id <= 3; ++id) {
     places.connected(id, "one");
     CHECK(places.take_body(id, 1).error().code == Errc::QueueFull);  // no key yet

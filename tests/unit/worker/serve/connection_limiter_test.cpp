@@ -13,11 +13,11 @@ constexpr uid_t kAnn = 1000;
 constexpr uid_t kBob = 1001;
 constexpr TimePoint kStart{0};
 
-constexpr ConnectionLimits kSmall{.stranger_places = 8,
+constexpr ConnectionLimits kSmall{.unauthenticated_places = 8,
                                   .tenant_places = 8,
                                   .authentication_timeout = 5s,
-                                  .stranger_lines = {.per_second = 10, .burst = 20},
-                                  .max_stranger_wait = 1s,
+                                  .unauthenticated_lines = {.per_second = 10, .burst = 20},
+                                  .max_unauthenticated_wait = 1s,
                                   .tenant_lines = {.per_second = 100, .burst = 100},
                                   .log_interval = 10s};
 
@@ -111,7 +111,9 @@ TEST_CASE("connection limiter: a connection belongs to one tenant for good") {
   CHECK(enter(limiter, 1, "bob").error().code == Errc::BadToken);
 }
 
-TEST_CASE("connection limiter: strangers are paced by user, connections of tenants by tenant") {
+TEST_CASE(
+    "connection limiter: unauthenticated connections are paced by user, connections of tenants by "
+    "tenant") {
   ConnectionLimiter limiter(kSmall);
   (void)limiter.connected(1, kAnn, kStart);  // weighs 1
   (void)limiter.connected(2, kAnn, kStart);

@@ -53,11 +53,11 @@ struct ServerFixture {
     std::filesystem::remove_all(directory);
   }
 
-  std::unique_ptr<TestTenant> stranger() {
+  std::unique_ptr<TestTenant> unauthenticated() {
     return std::make_unique<TestTenant>(io, directory / "worker");
   }
   std::unique_ptr<TestTenant> tenant(const std::string& name = "ann") {
-    auto added = stranger();
+    auto added = unauthenticated();
     added->name = name;
     const wire::ConnectionAuthenticate message{.token = token_of(name)};
     call(*added, "authenticate", std::string(message.kMethod), message.to_json());

@@ -8,24 +8,24 @@ namespace leasehold::testing {
 
 TEST_CASE("tenant server: before a token a connection may call nothing and send no long line") {
   ServerFixture fixture;
-  const auto stranger = fixture.stranger();
-  fixture.generate(*stranger, "r");
-  fixture.cancel(*stranger, "r");
-  run_until(fixture.io, [&] { return stranger->answers.size() == 2; });
-  CHECK(stranger->answers.at("r").error().code == Errc::BadToken);
-  CHECK(stranger->answers.at("cancel r").error().code == Errc::BadToken);
-  stranger->answers.clear();
-  fixture.generate(*stranger, "long", std::string(5'000, 'a'));
+  const auto unauthenticated = fixture.unauthenticated();
+  fixture.generate(*unauthenticated, "r");
+  fixture.cancel(*unauthenticated, "r");
+  run_until(fixture.io, [&] { return unauthenticated->answers.size() == 2; });
+  CHECK(unauthenticated->answers.at("r").error().code == Errc::BadToken);
+  CHECK(unauthenticated->answers.at("cancel r").error().code == Errc::BadToken);
+  unauthenticated->answers.clear();
+  fixture.generate(*unauthenticated, "long", std::string(5'000, 'a'));
   run_until(fixture.io, [&] { return fixture.server->is_closed(); });
   CHECK(fixture.parse() == 0);
 }
 
 TEST_CASE("tenant server: the error of a call that only brokers answer names the socket") {
   ServerFixture fixture;
-  const auto stranger = fixture.stranger();
-  fixture.call(*stranger, "status", "status", wire::Json::object());
-  run_until(fixture.io, [&] { return stranger->answers.contains("status"); });
-  const Error& error = stranger->answers.at("status").error();
+  const auto unauthenticated = fixture.unauthenticated();
+  fixture.call(*unauthenticated, "status", "status", wire::Json::object());
+  run_until(fixture.io, [&] { return unauthenticated->answers.contains("status"); });
+  const Error& error = unauthenticated->answers.at("status").error();
   CHECK(error.code == Errc::UnknownMethod);
   CHECK_THAT(error.detail, Catch::Contains("this socket is a worker's"));
   CHECK_THAT(std::string(error_hint(error.code)), Catch::Contains("the socket"));
@@ -68,19 +68,20 @@ TEST_CASE("tenant server: a client that reads no answer loses its connection, wh
 
 TEST_CASE("tenant server: a wrong token gets BadToken, and its connection is closed") {
   ServerFixture fixture;
-  const auto stranger = fixture.stranger();
+  const auto unauthenticated = fixture.unauthenticated();
   const wire::ConnectionAuthenticate guess{.token = "v1:1.1:ann:00"};
-  fixture.call(*stranger, "guess", std::string(guess.kMethod), guess.to_json());
-  run_until(fixture.io,
-            [&] { return stranger->answers.contains("guess") && fixture.server->is_closed(); });
-  CHECK(stranger->answers.at("guess").error().code == Errc::BadToken);
+  fixture.call(*unauthenticated, "guess", std::string(guess.kMethod), guess.to_json());
+  run_until(fixture.io, [&] {
+    return unauthenticated->answers.contains("guess") && fixture.server->is_closed();
+  });
+  CHECK(unauthenticated->answers.at("guess").error().code == Errc::BadToken);
 }
 
 TEST_CASE("tenant server: the token of an ended lease gets its typed error and no place") {
   ServerFixture fixture;
-  std::vector<std::unique_ptr<TestTenant>> strangers;
+  std::vector<std::unique_ptr<TestTenant>> unauthenticated;
   const auto error_of_token = [&] {
-    const auto& late = strangers.emplace_back(fixture.stranger());
+    const auto& late = unauthenticated.emplace_back(fixture.unauthenticated());
     const wire::ConnectionAuthenticate message{.token = fixture.token_of("ann")};
     fixture.call(*late, "late", std::string(message.kMethod), message.to_json());
     run_until(fixture.io,
@@ -104,7 +105,7 @@ TEST_CASE("tenant server: a token gets no place after its lease's deadline, brok
   CHECK(ann->answers.at("r").error().code == Errc::LeaseRevoked);
   CHECK_THAT(ann->answers.at("r").error().detail, Catch::Contains("ttl_expired"));
 
-  const auto late = fixture.stranger();
+  const auto late = fixture.unauthenticated();
   const wire::ConnectionAuthenticate message{.token = fixture.token_of("ann")};
   fixture.call(*late, "late", std::string(message.kMethod), message.to_json());
   run_until(fixture.io, [&] { return late->answers.contains("late"); });
