@@ -16,7 +16,7 @@
 ///
 /// Lifetime: arguments live until the call returns, StepInput until the step is finished. Threads:
 /// one launch at a time, from one engine thread; a backend may use threads of its own. Any thread
-/// may call `when_drained`. Errors: create() reports what can fail on the host; `fault` reports a
+/// may call `when_settled`. Errors: create() reports what can fail on the host; `fault` reports a
 /// failed device.
 #pragma once
 
@@ -102,7 +102,7 @@ class Backend {
   /// Calls `callback` when every launch of the scope that began before this call is over: on
   /// another thread, or at once if none is running. Any thread. After a fault the callback is
   /// destroyed without being called.
-  virtual void when_drained(DrainScope, std::move_only_function<void()> callback) { callback(); }
+  virtual void when_settled(SettleScope, std::move_only_function<void()> callback) { callback(); }
   /// Why this backend no longer computes. A fault is final: restart the process.
   virtual std::optional<Error> fault() const { return std::nullopt; }
 

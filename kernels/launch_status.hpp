@@ -14,6 +14,6 @@ struct LaunchStatus {
 
 /// The launches that can touch the memory of a lease: all of them for weights, which every launch
 /// may read; for a tenant's lease only those whose unit reaches tenant memory.
-enum class DrainScope : std::uint8_t { Everything, TenantMemory };
+enum class SettleScope : std::uint8_t { Everything, TenantMemory };
 
 }  // namespace leasehold

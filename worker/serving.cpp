@@ -44,9 +44,9 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
       .regions = deps.compute->mapper.get(),
       .swap_regions = deps.compute->swap_mapper.get(),
       // Between two steps nothing runs on the host, but a GPU may still run what was queued.
-      .quiesce =
-          [compute = deps.compute](DrainScope scope, std::move_only_function<void()> done) {
-            compute->backend->when_drained(scope, std::move(done));
+      .when_settled =
+          [compute = deps.compute](SettleScope scope, std::move_only_function<void()> done) {
+            compute->backend->when_settled(scope, std::move(done));
           },
       .parser = parser_.get_executor(),
       .encode = [prompt](const std::string& text) { return prompt.encode_published(text); },

@@ -11,7 +11,7 @@
 /// the prepared rows have, and prepares only others.
 ///
 /// Lifetime: the context and the gate's worker segment, table and stop flags outlive the backend.
-/// Threads: the engine's; any thread may call `when_drained`. Errors: create() reports missing
+/// Threads: the engine's; any thread may call `when_settled`. Errors: create() reports missing
 /// resources; a later failure of the card is the fault.
 #pragma once
 
@@ -76,8 +76,8 @@ class CudaBackend final : public Backend {
   void begin_step(const StepInput& input) override;
   LaunchStatus finish_step(const GateSet& gates) override;
   std::optional<TopLogits> top_logits(std::uint32_t row) const override;
-  void when_drained(DrainScope scope, std::move_only_function<void()> callback) override {
-    launcher_->when_drained(scope, std::move(callback));
+  void when_settled(SettleScope scope, std::move_only_function<void()> callback) override {
+    launcher_->when_settled(scope, std::move(callback));
   }
   std::optional<Error> fault() const override { return launcher_->fault(); }
 

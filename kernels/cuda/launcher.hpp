@@ -6,7 +6,7 @@
 ///   - a thread that waits for them polls and writes the result into the mirror, which every kernel
 ///     reads when it begins. The write uses a stream of its own, so it reaches queued kernels; the
 ///     next launch of the main stream waits for it;
-///   - DrainWatch reports when all launches that could touch a lease are over.
+///   - SettleWatch reports when all launches that could touch a lease are over.
 ///
 /// While another thread maps memory, which keeps the driver's locks, launches call no driver: this
 /// thread polls until it gets the turn (ipc/cuda/driver_turn.hpp), before it announces a unit. The
@@ -14,7 +14,7 @@
 ///
 /// Threads: one at a time, with the context current. While the engine thread only polls
 /// (`poll_until`), the thread that builds a graph may call `library` and `upload`. Any thread may
-/// call `when_drained`.
+/// call `when_settled`.
 /// Errors: the first failure of the driver is kept as the fault. After a fault nothing is launched
 /// and no sequence is live.
 #pragma once
@@ -29,9 +29,9 @@
 #include "ipc/segment/thread_gate.hpp"
 #include "kernels/cuda/device/gate.hpp"
 #include "kernels/cuda/device_objects.hpp"
-#include "kernels/cuda/drain_watch.hpp"
 #include "kernels/cuda/kernel_launch.hpp"
 #include "kernels/cuda/kernel_library.hpp"
+#include "kernels/cuda/settle_watch.hpp"
 #include "kernels/launch_status.hpp"
 
 namespace leasehold::cuda {
@@ -108,8 +108,8 @@ class Launcher {
     if (!fault_) record_failure(std::forward<Enqueue>(enqueue)(), action);
   }
 
-  void when_drained(DrainScope scope, DrainWatch::Callback callback) {
-    watch_.when_drained(std::move(callback), scope);
+  void when_settled(SettleScope scope, SettleWatch::Callback callback) {
+    watch_.when_settled(std::move(callback), scope);
   }
   const std::optional<Error>& fault() const { return fault_; }
   void fail_with(Error error);
@@ -142,7 +142,7 @@ class Launcher {
   std::vector<Event> events_;  // [max_in_flight], of launch n at n mod that
   Event mirror_written_;       // the mirror holds the newest value
   Event end_;                  // of the stream's current content
-  DrainWatch watch_;
+  SettleWatch watch_;
   std::uint32_t epoch_ = 0;
   std::uint32_t next_value_ = 0;
   SequenceMask mirrored_live_ = 0;

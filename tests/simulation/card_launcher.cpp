@@ -80,10 +80,10 @@ void CardLauncher::write_records(const Launch& launch) {
   collect_finished();
 }
 
-void CardLauncher::when_drained(std::move_only_function<void()> callback) {
+void CardLauncher::when_settled(std::move_only_function<void()> callback) {
   if (!stream_.is_idle()) deps_.coverage.happened(CardEvent::SettleWaited);
   settled_by_ = CardEvent::SettledImmediately;
-  watch_.when_drained([this, callback = std::move(callback)]() mutable {
+  watch_.when_settled([this, callback = std::move(callback)]() mutable {
     deps_.coverage.happened(settled_by_);
     callback();
   });

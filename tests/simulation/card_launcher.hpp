@@ -1,13 +1,13 @@
 /// How a worker launches on its card, in the order of the product's launcher
-/// (kernels/cuda/launcher.hpp) and with its DrainWatch. The gate is the real one and may pause
+/// (kernels/cuda/launcher.hpp) and with its SettleWatch. The gate is the real one and may pause
 /// between any two accesses.
 ///
 /// Lifetime: the worker's; worker segment, counters and stop flags outlive it. Threads: the
-/// engine's fiber; `when_drained` any.
+/// engine's fiber; `when_settled` any.
 #pragma once
 
 #include "ipc/segment/thread_gate.hpp"
-#include "kernels/cuda/drain_watch.hpp"
+#include "kernels/cuda/settle_watch.hpp"
 #include "tests/simulation/card_stream.hpp"
 #include "tests/simulation/memory.hpp"
 #include "tests/simulation/model_broker.hpp"
@@ -36,7 +36,7 @@ class CardLauncher {
   void write_records(const Launch& launch);
 
   /// For `lease.settle`: calls back when every launch begun before this call is over.
-  void when_drained(std::move_only_function<void()> callback);
+  void when_settled(std::move_only_function<void()> callback);
   CardStream& stream() { return stream_; }
 
  private:
@@ -49,7 +49,7 @@ class CardLauncher {
   Gate& gate_;
   UnitState& unit_;
   CardStream stream_;
-  cuda::DrainWatch watch_;
+  cuda::SettleWatch watch_;
   std::uint32_t epoch_ = 0;
   SequenceMask mirrored_live_ = 0;
   CardEvent settled_by_ = CardEvent::SettledImmediately;  ///< Reported while a callback runs.

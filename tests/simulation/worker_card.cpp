@@ -84,7 +84,7 @@ void Worker::on_settle(LeaseId lease, std::uint64_t number) {
           SettleAnswered{lease, AckObserver::observe(lease, control::Payload{}), std::nullopt});
   };
   if (deps_.planted_bugs.settle_immediately) return settled();
-  launcher_->when_drained(settled);
+  launcher_->when_settled(settled);
 }
 
 }  // namespace leasehold::simulation

@@ -321,10 +321,10 @@ void LocalModel::revoke(std::uint32_t sequence) {
   impl_->table.store_words(WorkerId{0}, {&flip, 1}, SystemClock().now());
 }
 
-void LocalModel::when_drained(std::move_only_function<void()> on_quiet) {
+void LocalModel::when_settled(std::move_only_function<void()> on_quiet) {
   const WorkerSegmentReader::Snapshot seen = impl_->segment.snapshot();
   while (!impl_->segment.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
-  impl_->backend->when_drained(DrainScope::TenantMemory, std::move(on_quiet));
+  impl_->backend->when_settled(SettleScope::TenantMemory, std::move(on_quiet));
 }
 
 void LocalModel::regrant(std::uint32_t sequence) {

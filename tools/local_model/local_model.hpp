@@ -100,7 +100,7 @@ class LocalModel {
   void revoke(std::uint32_t sequence);
   /// Waits until the current unit has passed the gate, then calls `on_quiet` when the backend has
   /// finished all earlier work. Not from the thread that computes.
-  void when_drained(std::move_only_function<void()> on_quiet);
+  void when_settled(std::move_only_function<void()> on_quiet);
   /// Fences the lease and grants a new one. Between steps.
   void regrant(std::uint32_t sequence);
 

@@ -59,7 +59,7 @@ void LeaseService::on_call(const std::string& method, Payload params, Responder 
   } else if (method == wire::LeaseUnmap::kMethod) {
     done = unmap(params.body, respond);
   } else if (method == wire::LeaseSettle::kMethod) {
-    done = quiesce(params.body, respond);
+    done = settle(params.body, respond);
   } else if (method == wire::LeaseDraining::kMethod) {
     deps_.loop->post([](Engine&) {});  // the loop looks for drained leases after each command
     respond(empty_payload());
@@ -175,21 +175,22 @@ void LeaseService::when_installed(std::move_only_function<void()> then) {
 }
 
 /// The answer is evidence for the fence, so it waits for the end of the last launch.
-Result<void> LeaseService::quiesce(const Json& body, Responder& respond) {
+Result<void> LeaseService::settle(const Json& body, Responder& respond) {
   const wire::LeaseSettle request = TRY(wire::LeaseSettle::from_json(body));
   if (deps_.table->word_of(request.lease).state() == LeaseState::Live) {
     return fail(Errc::IllegalTransition,
                 fmt::format("lease {} is live; revoke it first", to_string(request.lease)));
   }
-  auto quiesced = [this, respond = std::move(respond)]() mutable {
+  auto settled = [this, respond = std::move(respond)]() mutable {
     answer(std::move(respond), empty_payload());
   };
-  if (deps_.quiesce) {
+  if (deps_.when_settled) {
     // Grants are KV memory; other leases are the engine's, for weights.
     const bool is_kv = extent_fds_.contains(request.lease);
-    deps_.quiesce(is_kv ? DrainScope::TenantMemory : DrainScope::Everything, std::move(quiesced));
+    deps_.when_settled(is_kv ? SettleScope::TenantMemory : SettleScope::Everything,
+                       std::move(settled));
   } else {
-    deps_.loop->post([quiesced = std::move(quiesced)](Engine&) mutable { quiesced(); });
+    deps_.loop->post([settled = std::move(settled)](Engine&) mutable { settled(); });
   }
   return {};
 }

@@ -43,7 +43,7 @@ class LeaseService {
     /// Calls back, on any thread, once all launches of the scope that began earlier are over.
     /// Empty: the service answers between two steps, which suffices when a step waits for its
     /// launches.
-    std::function<void(DrainScope, std::move_only_function<void()>)> quiesce = {};
+    std::function<void(SettleScope, std::move_only_function<void()>)> when_settled = {};
     boost::asio::any_io_executor parser = {};  ///< Runs `encode`.
     /// The tokens of a text, as a prompt would have them.
     std::function<Result<std::vector<TokenId>>(const std::string& text)> encode = {};
@@ -94,7 +94,7 @@ class LeaseService {
   /// `done`: the mappings, or why mapping failed.
   void on_mapped(MappedGrant granted, Result<std::vector<LeasedMapping>> done,
                  control::Responder responder);
-  Result<void> quiesce(const control::Json& body, control::Responder& respond);
+  Result<void> settle(const control::Json& body, control::Responder& respond);
   Result<void> unmap(const control::Json& body, control::Responder& respond);
   void unmap_fenced(LeaseId lease, control::Responder respond);
   void unmap_between_steps(LeaseId lease, control::Responder respond);

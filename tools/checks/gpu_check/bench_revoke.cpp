@@ -73,7 +73,7 @@ bool flip_once(Flips& flips, LocalModel& model) {
   flips.quiet = 0;
   const std::int64_t flipped = now_ns();
   model.revoke(0);
-  model.when_drained([&flips] { note(flips.quiet); });
+  model.when_settled([&flips] { note(flips.quiet); });
   while (flips.victim_refused == 0 || flips.quiet == 0) {
     if (flips.is_over) return false;
     std::this_thread::sleep_for(kPollInterval);

@@ -130,10 +130,10 @@ class Blocks {
   }
   RevokingProbe& probe() { return lease_->probe; }
   /// As a broker that saw the revocation: waits for a quiet segment, then for the GPU.
-  void when_drained(std::move_only_function<void()> callback) {
+  void when_settled(std::move_only_function<void()> callback) {
     const WorkerSegmentReader::Snapshot seen = lease_->segment.snapshot();
     while (!lease_->segment.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
-    backend_->when_drained(DrainScope::TenantMemory, std::move(callback));
+    backend_->when_settled(SettleScope::TenantMemory, std::move(callback));
   }
 
  private:
@@ -211,7 +211,7 @@ Result<void> check_revocation(StageReport& report, Blocks& blocks) {
   std::atomic<bool> is_over{false};
   std::thread broker([&] {
     while (!blocks.probe().has_revoked && !is_over) std::this_thread::yield();
-    blocks.when_drained([&] {
+    blocks.when_settled([&] {
       when_told.assign(blocks.swap().begin(), blocks.swap().end());
       is_told = true;
     });

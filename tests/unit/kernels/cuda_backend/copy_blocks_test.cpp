@@ -70,7 +70,7 @@ TEST_CASE("cuda backend: copies queued before a revocation end before a waiter i
   std::uint32_t copied_when_told = 0;
   std::jthread broker([&] {
     while (rig.units.count() <= kRevokedAt + 1) std::this_thread::yield();
-    rig.backend->when_drained(DrainScope::Everything, [&] {
+    rig.backend->when_settled(SettleScope::Everything, [&] {
       copied_when_told = scene.copied_pieces();
       told = true;
     });
@@ -132,7 +132,7 @@ TEST_CASE("cuda backend: a copy that fails is a fault, and no waiter is called")
   rig.units.start([&](int n) {
     if (n == 0) fake_cuda_hold();
     if (n != 2) return;
-    rig.backend->when_drained(DrainScope::Everything, [&] { told = true; });
+    rig.backend->when_settled(SettleScope::Everything, [&] { told = true; });
     if (fails_at_call) return fake_cuda_fail_next("cuMemcpyAsync", CUDA_ERROR_ILLEGAL_ADDRESS);
     fake_cuda_lose_device();
   });

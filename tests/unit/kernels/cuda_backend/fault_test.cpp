@@ -88,7 +88,7 @@ TEST_CASE("cuda backend: after a failed launch nothing is launched and no waiter
 
   const std::uint64_t launches = fake_cuda_call_count("cuLaunchKernel");
   bool told = false;
-  rig.backend->when_drained(DrainScope::Everything, [&] { told = true; });
+  rig.backend->when_settled(SettleScope::Everything, [&] { told = true; });
   CHECK(rig.step().none_live());
   CHECK(fake_cuda_call_count("cuLaunchKernel") == launches);
   CHECK_FALSE(told);
@@ -103,7 +103,7 @@ TEST_CASE("cuda backend: a device lost while launches wait is a fault, and no wa
   rig.units.start([&](int n) {
     if (n == last - 1) fake_cuda_hold();
     if (n == last) {
-      rig.backend->when_drained(DrainScope::Everything, [&] { told = true; });
+      rig.backend->when_settled(SettleScope::Everything, [&] { told = true; });
       fake_cuda_lose_device();
     }
   });

@@ -85,7 +85,7 @@ TEST_CASE(
   DecodeRig rig(kPlain);
   rig.step();
   int told = 0;
-  rig.backend->when_drained(DrainScope::Everything, [&] { ++told; });
+  rig.backend->when_settled(SettleScope::Everything, [&] { ++told; });
   CHECK(told == 1);
 
   const KernelCount kernels(nullptr);
@@ -93,7 +93,7 @@ TEST_CASE(
   rig.units.start([&](int n) {
     if (n == 0) fake_cuda_hold();
     if (n == 6) {
-      rig.backend->when_drained(DrainScope::Everything, [&] {
+      rig.backend->when_settled(SettleScope::Everything, [&] {
         ++told;
         ran_when_notified = kernels();
       });
@@ -117,8 +117,8 @@ TEST_CASE(
   rig.units.start([&](int n) {
     if (n == 0) fake_cuda_hold();
     if (n == 13) {  // the first layer's attention is queued, and matmuls after it
-      rig.backend->when_drained(DrainScope::TenantMemory, [&] { ++tenant; });
-      rig.backend->when_drained(DrainScope::Everything, [&] { ++everything; });
+      rig.backend->when_settled(SettleScope::TenantMemory, [&] { ++tenant; });
+      rig.backend->when_settled(SettleScope::Everything, [&] { ++everything; });
       CHECK(tenant == 0);
       while (merges() < 1) fake_cuda_run(1);
     }
@@ -177,7 +177,7 @@ TEST_CASE("cuda backend: during a graph a waiter is called when a gate has seen 
     while (gates() < 2) fake_cuda_run(1);
     CHECK(engine_polls_again());  // counts the graph's launch
     rig.revoke(kDead);
-    rig.backend->when_drained(DrainScope::Everything, [&] { told = true; });
+    rig.backend->when_settled(SettleScope::Everything, [&] { told = true; });
     CHECK_FALSE(told);
     CHECK(engine_polls_again());
     CHECK(rig.table.listener().refusals().size() == refused + 1);

@@ -22,10 +22,10 @@ class RefusingMapper final : public RegionMapper {
 
 class Fixture {
  public:
-  enum class QuiesceMode { BetweenSteps, Manual };
-  explicit Fixture(QuiesceMode quiesce_mode = QuiesceMode::BetweenSteps,
+  enum class SettleMode { BetweenSteps, Manual };
+  explicit Fixture(SettleMode settle_mode = SettleMode::BetweenSteps,
                    const RegionMapper& swap_regions = host_mapper())
-      : service_(dependencies(quiesce_mode, swap_regions)) {}
+      : service_(dependencies(settle_mode, swap_regions)) {}
 
   void call(const auto& message, std::vector<UniqueFd> fds = {}) {
     answer.reset();
@@ -80,13 +80,13 @@ class Fixture {
   }
 
   void say_settled() {
-    std::exchange(quiesced_, nullptr)();
+    std::exchange(settled_, nullptr)();
     poll(io_);
   }
 
   EngineRig rig;
   std::optional<Result<void>> answer;
-  std::optional<DrainScope> quiesce_scope;
+  std::optional<SettleScope> settle_scope;
   std::vector<LeaseId> fenced;  ///< As reported by the service.
 
   /// Checks that the last call was answered without an error.
@@ -107,7 +107,7 @@ class Fixture {
     io.poll();
   }
 
-  LeaseService::Dependencies dependencies(QuiesceMode quiesce_mode,
+  LeaseService::Dependencies dependencies(SettleMode settle_mode,
                                           const RegionMapper& swap_regions) {
     LeaseService::Dependencies dependencies{
         .io = &io_,
@@ -119,10 +119,11 @@ class Fixture {
         .clock = &rig.clock(),
         .swap_regions = &swap_regions,
         .on_fenced = [this](LeaseId lease) { fenced.push_back(lease); }};
-    if (quiesce_mode == QuiesceMode::Manual) {
-      dependencies.quiesce = [this](DrainScope scope, std::move_only_function<void()> quiesced) {
-        quiesce_scope = scope;
-        quiesced_ = std::move(quiesced);
+    if (settle_mode == SettleMode::Manual) {
+      dependencies.when_settled = [this](SettleScope scope,
+                                         std::move_only_function<void()> settled) {
+        settle_scope = scope;
+        settled_ = std::move(settled);
       };
     }
     return dependencies;
@@ -136,7 +137,7 @@ class Fixture {
                     .on_growth = [](auto) {},
                     .on_drained = [](auto) {},
                     .on_weights_lost = [](Engine&) { return Result<void>{}; }}};
-  std::move_only_function<void()> quiesced_;
+  std::move_only_function<void()> settled_;
   LeaseService service_;
 };
 
@@ -287,7 +288,7 @@ TEST_CASE(
 
 TEST_CASE("grant: swap that a device does not register is refused, and KV memory still joins") {
   const RefusingMapper refusing;
-  Fixture fixture(Fixture::QuiesceMode::BetweenSteps, refusing);
+  Fixture fixture(Fixture::SettleMode::BetweenSteps, refusing);
   const LeaseId lease = fixture.rig.grant("t");
   const Tenancy& tenancy = fixture.rig.engine().scheduler().tenancies().at(lease);
   const std::uint32_t kv_blocks = tenancy.pool.total_blocks();
@@ -307,7 +308,7 @@ TEST_CASE("grant: swap that a device does not register is refused, and KV memory
   CHECK(tenancy.pool.total_blocks() > kv_blocks);
 }
 
-TEST_CASE("quiesce: a live lease is refused") {
+TEST_CASE("settle: a live lease is refused") {
   Fixture fixture;
   const LeaseId lease = fixture.rig.grant("t");
 
@@ -316,7 +317,7 @@ TEST_CASE("quiesce: a live lease is refused") {
   fixture.check_refused();
 }
 
-TEST_CASE("quiesce: the answer comes between two steps") {
+TEST_CASE("settle: the answer comes between two steps") {
   Fixture fixture;
   const LeaseId lease = fixture.rig.grant("t");
   fixture.rig.revoke(lease);
@@ -328,30 +329,30 @@ TEST_CASE("quiesce: the answer comes between two steps") {
   fixture.check_done();
 }
 
-TEST_CASE("quiesce: with a quiesce callback, the answer waits for the device's launches") {
-  Fixture fixture(Fixture::QuiesceMode::Manual);
+TEST_CASE("settle: with a callback, the answer waits for the device's launches") {
+  Fixture fixture(Fixture::SettleMode::Manual);
   const LeaseId lease = fixture.rig.grant("t");
   fixture.rig.revoke(lease);
 
   fixture.call(wire::LeaseSettle{.lease = lease});
   fixture.run_engine();
 
-  REQUIRE(fixture.quiesce_scope);
+  REQUIRE(fixture.settle_scope);
   REQUIRE_FALSE(fixture.answer);
   fixture.say_settled();
   fixture.check_done();
 }
 
-TEST_CASE("quiesce: only a lease that was granted KV memory waits for less than every launch") {
-  Fixture fixture(Fixture::QuiesceMode::Manual);
+TEST_CASE("settle: only a lease that was granted KV memory waits for less than every launch") {
+  Fixture fixture(Fixture::SettleMode::Manual);
   const LeaseId kv = fixture.rig.grant("t", /*extents=*/0);
   fixture.grant(kv);
   const LeaseId other = fixture.rig.grant("t");
   for (const LeaseId lease : {kv, other}) {
     fixture.rig.revoke(lease);
     fixture.call(wire::LeaseSettle{.lease = lease});
-    CHECK(fixture.quiesce_scope ==
-          (lease == kv ? DrainScope::TenantMemory : DrainScope::Everything));
+    CHECK(fixture.settle_scope ==
+          (lease == kv ? SettleScope::TenantMemory : SettleScope::Everything));
     fixture.say_settled();
   }
 }

@@ -1,7 +1,7 @@
 // Threads wait for launches that another thread begins and ends. With ThreadSanitizer a callback
 // that comes too early is a data race with the launch. Without it, the test sees what the launch
 // wrote.
-#include "kernels/cuda/drain_watch.hpp"
+#include "kernels/cuda/settle_watch.hpp"
 
 #include <array>
 #include <atomic>
@@ -29,11 +29,11 @@ class Tenant {
     touches_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  void revoke_and_regrant(DrainWatch& watch) {
+  void revoke_and_regrant(SettleWatch& watch) {
     for (std::uint64_t i = 0; i < kRevocations; ++i) {
       wait_until_touched();
       live_.store(false, std::memory_order_seq_cst);
-      watch.when_drained([this] { quiet_.release(); });
+      watch.when_settled([this] { quiet_.release(); });
       quiet_.acquire();
       *memory_ = 0;
       std::this_thread::yield();  // a launch that is not over would write here
@@ -75,7 +75,7 @@ void touch(Tenants& tenants, const Live& live) {
 
 /// Calls `turn` on the launching thread until every tenant was revoked kRevocations times.
 template <class Turn>
-void storm(DrainWatch& watch, Tenants& tenants, Turn&& turn) {
+void storm(SettleWatch& watch, Tenants& tenants, Turn&& turn) {
   std::atomic<std::size_t> remaining{kTenants};
   std::vector<std::jthread> brokers;
   for (Tenant& tenant : tenants) {
@@ -95,9 +95,9 @@ std::uint64_t violations(const Tenants& tenants) {
 
 }  // namespace
 
-TEST_CASE("drain watch: after the callback no earlier launch touches the memory") {
+TEST_CASE("settle watch: after the callback no earlier launch touches the memory") {
   constexpr std::size_t kInFlight = 4;
-  DrainWatch watch;
+  SettleWatch watch;
   Tenants tenants;
   std::deque<Live> in_flight;
   storm(watch, tenants, [&] {
@@ -112,8 +112,8 @@ TEST_CASE("drain watch: after the callback no earlier launch touches the memory"
   CHECK(violations(tenants) == 0);
 }
 
-TEST_CASE("drain watch: after the callback an endless launch no longer touches the tenant") {
-  DrainWatch watch;
+TEST_CASE("settle watch: after the callback an endless launch no longer touches the tenant") {
+  SettleWatch watch;
   Tenants tenants;
   Live shown{};
   Live running{};  // what the gate of the newest segment saw
@@ -135,9 +135,9 @@ TEST_CASE("drain watch: after the callback an endless launch no longer touches t
   CHECK(violations(tenants) == 0);
 }
 
-TEST_CASE("drain watch: a watch added while the last launch ends is called back once") {
+TEST_CASE("settle watch: a watch added while the last launch ends is called back once") {
   constexpr std::uint64_t kRounds = 20000;
-  DrainWatch watch;
+  SettleWatch watch;
   std::array<std::atomic<std::uint64_t>, kTenants> calls{};
   std::uint64_t missed = 0;
   std::barrier meet(kTenants + 1);
@@ -146,7 +146,7 @@ TEST_CASE("drain watch: a watch added while the last launch ends is called back 
     waiters.emplace_back([&] {
       for (std::uint64_t round = 0; round < kRounds; ++round) {
         meet.arrive_and_wait();
-        watch.when_drained([&] { mine.fetch_add(1); });
+        watch.when_settled([&] { mine.fetch_add(1); });
         meet.arrive_and_wait();
       }
     });

@@ -6,7 +6,7 @@
 /// has seen the mirror that was written after the waiter arrived: all earlier work is over, and all
 /// later work reads that mirror.
 ///
-/// Threads: any thread may call `when_drained`; all other functions belong to the launching thread.
+/// Threads: any thread may call `when_settled`; all other functions belong to the launching thread.
 /// Lifetime: destruction drops waiters without calling them; the process is ending.
 #pragma once
 
@@ -21,13 +21,13 @@
 
 namespace leasehold::cuda {
 
-class DrainWatch {
+class SettleWatch {
  public:
   using Callback = std::move_only_function<void()>;
 
   /// Calls `callback` when everything of the scope that began before this call is over; at once if
   /// it already is. After a fault the callback is destroyed without being called.
-  void when_drained(Callback callback, DrainScope scope = DrainScope::Everything);
+  void when_settled(Callback callback, SettleScope scope = SettleScope::Everything);
 
   void issued(bool touches_tenants = true) {
     const std::uint64_t count = issued_.load(std::memory_order_relaxed) + 1;
@@ -60,8 +60,8 @@ class DrainWatch {
   template <class IsDone>
   void notify(IsDone&& is_done);
 
-  std::uint64_t last_of(DrainScope scope) const {
-    const auto& last = scope == DrainScope::TenantMemory ? tenant_issued_ : issued_;
+  std::uint64_t last_of(SettleScope scope) const {
+    const auto& last = scope == SettleScope::TenantMemory ? tenant_issued_ : issued_;
     return last.load(std::memory_order_seq_cst);
   }
 

@@ -1,11 +1,11 @@
-#include "kernels/cuda/drain_watch.hpp"
+#include "kernels/cuda/settle_watch.hpp"
 
 #include <algorithm>
 #include <iterator>
 
 namespace leasehold::cuda {
 
-void DrainWatch::when_drained(Callback callback, DrainScope scope) {
+void SettleWatch::when_settled(Callback callback, SettleScope scope) {
   if (lost_.load(std::memory_order_seq_cst)) return;
   std::unique_lock lock(mutex_);
   const std::uint64_t launches = last_of(scope);
@@ -31,16 +31,16 @@ void DrainWatch::when_drained(Callback callback, DrainScope scope) {
   unstamped_.store(newest_, std::memory_order_seq_cst);
 }
 
-void DrainWatch::finished(std::uint64_t count) {
+void SettleWatch::finished(std::uint64_t count) {
   finished_.store(count, std::memory_order_seq_cst);
   notify([count](const Waiter& waiter) { return waiter.launches <= count; });
 }
 
-void DrainWatch::seen(std::uint32_t epoch) {
+void SettleWatch::seen(std::uint32_t epoch) {
   notify([epoch](const Waiter& waiter) { return waiter.epoch && *waiter.epoch <= epoch; });
 }
 
-void DrainWatch::stamp(std::uint64_t newest, std::uint32_t epoch) {
+void SettleWatch::stamp(std::uint64_t newest, std::uint32_t epoch) {
   const std::scoped_lock lock(mutex_);
   for (Waiter& waiter : waiters_) {
     if (!waiter.epoch && waiter.number <= newest) waiter.epoch = epoch;
@@ -49,8 +49,8 @@ void DrainWatch::stamp(std::uint64_t newest, std::uint32_t epoch) {
 }
 
 template <class IsDone>
-void DrainWatch::notify(IsDone&& is_done) {
-  // Pairs with when_drained, which publishes its waiter before it checks a second time.
+void SettleWatch::notify(IsDone&& is_done) {
+  // Pairs with when_settled, which publishes its waiter before it checks a second time.
   if (waiting_.load(std::memory_order_seq_cst) == 0) return;
   if (lost_.load(std::memory_order_seq_cst)) return;
   std::vector<Waiter> over;

@@ -1,23 +1,23 @@
-/// Waiters for drained launches are called neither too early nor twice.
+/// Waiters for settled launches are called neither too early nor twice.
 #include <catch2/catch.hpp>
 
-#include "kernels/cuda/drain_watch.hpp"
+#include "kernels/cuda/settle_watch.hpp"
 
 namespace leasehold::cuda {
-TEST_CASE("drain watch: without launches a waiter is called at once") {
-  DrainWatch watch;
+TEST_CASE("settle watch: without launches a waiter is called at once") {
+  SettleWatch watch;
   int told = 0;
-  watch.when_drained([&] { ++told; });
+  watch.when_settled([&] { ++told; });
   CHECK(told == 1);
 }
 
 TEST_CASE(
-    "drain watch: a waiter is called when all earlier launches are over, whatever came later") {
-  DrainWatch watch;
+    "settle watch: a waiter is called when all earlier launches are over, whatever came later") {
+  SettleWatch watch;
   int told = 0;
   watch.issued();
   watch.issued();
-  watch.when_drained([&] { ++told; });
+  watch.when_settled([&] { ++told; });
   watch.issued();
   watch.finished(1);
   CHECK(told == 0);
@@ -27,11 +27,11 @@ TEST_CASE(
   CHECK(told == 1);
 }
 
-TEST_CASE("drain watch: a waiter is called when a gate of a running graph has seen its mirror") {
-  DrainWatch watch;
+TEST_CASE("settle watch: a waiter is called when a gate of a running graph has seen its mirror") {
+  SettleWatch watch;
   int told = 0;
   watch.issued();
-  watch.when_drained([&] { ++told; });
+  watch.when_settled([&] { ++told; });
   watch.seen(4);
   CHECK(told == 0);
   watch.stamp(watch.unstamped(), 5);
@@ -41,14 +41,14 @@ TEST_CASE("drain watch: a waiter is called when a gate of a running graph has se
   CHECK(told == 1);
 }
 
-TEST_CASE("drain watch: a waiter that arrives during a poll waits for the next poll") {
-  DrainWatch watch;
+TEST_CASE("settle watch: a waiter that arrives during a poll waits for the next poll") {
+  SettleWatch watch;
   int early = 0;
   int late = 0;
   watch.issued();
-  watch.when_drained([&] { ++early; });
+  watch.when_settled([&] { ++early; });
   const std::uint64_t asked = watch.unstamped();
-  watch.when_drained([&] { ++late; });  // may know of a word that the current poll missed
+  watch.when_settled([&] { ++late; });  // may know of a word that the current poll missed
   watch.stamp(asked, 5);
   watch.seen(5);
   CHECK(early == 1);
@@ -61,13 +61,13 @@ TEST_CASE("drain watch: a waiter that arrives during a poll waits for the next p
 }
 
 TEST_CASE(
-    "drain watch: a tenant's waiter waits for the last launch that touches tenants, no more") {
-  DrainWatch watch;
+    "settle watch: a tenant's waiter waits for the last launch that touches tenants, no more") {
+  SettleWatch watch;
   int tenant = 0;
   int everything = 0;
   const auto wait = [&] {
-    watch.when_drained([&] { ++tenant; }, DrainScope::TenantMemory);
-    watch.when_drained([&] { ++everything; }, DrainScope::Everything);
+    watch.when_settled([&] { ++tenant; }, SettleScope::TenantMemory);
+    watch.when_settled([&] { ++everything; }, SettleScope::Everything);
   };
   watch.issued(/*touches_tenants=*/false);
   wait();
@@ -87,14 +87,14 @@ TEST_CASE(
   CHECK(everything == 2);
 }
 
-TEST_CASE("drain watch: after the device is lost no waiter is called") {
-  DrainWatch watch;
+TEST_CASE("settle watch: after the device is lost no waiter is called") {
+  SettleWatch watch;
   int told = 0;
   watch.issued();
-  watch.when_drained([&] { ++told; });
+  watch.when_settled([&] { ++told; });
   watch.mark_lost();
   watch.finished(1);
-  watch.when_drained([&] { ++told; });
+  watch.when_settled([&] { ++told; });
   CHECK(told == 0);
 }
 
