@@ -105,8 +105,8 @@ void add_placement_options(CLI::App& app, RawOptions& raw) {
   app.add_option("--compute-cpus", raw.compute_cpus,
                  "Cores for compute threads only, such as 1 or 2-7");
   app.add_option("--numa", raw.numa,
-                 "auto spreads compute threads and weights over NUMA nodes; off leaves both to the "
-                 "system; never changes a text")
+                 "Spread compute threads and weights over NUMA nodes (auto), or leave both to the "
+                 "system (off); never changes a text")
       ->check(CLI::IsMember({"auto", "off"}))
       ->capture_default_str();
 }

@@ -336,7 +336,7 @@ TEST_CASE("resumable streams: the text that a submission replaces counts as free
   }
 }
 
-TEST_CASE("resumable streams: a reader of a replaced text is told why it ends") {
+TEST_CASE("resumable streams: a reader of a replaced text learns why it ends") {
   StreamsFixture fixture;
   fixture.begin();
   fixture.streams.attach(kRequest, {fixture.peers.left}, 0);
