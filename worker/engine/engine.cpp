@@ -41,7 +41,8 @@ Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
                    *dependencies.backend),
       memory_(transformer_.kv_layout().block_size_bytes()),
       seals_(seal_layout(transformer_.kv_layout())),
-      scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes())) {
+      scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes())),
+      drawer_({.transformer = &transformer_, .gate = deps_.engine_gate, .scheduler = &scheduler_}) {
   if (config.limits.speculate == 0) return;
   proposer_ = deps_.proposer ? deps_.proposer : std::make_shared<NgramProposer>();
 }
@@ -141,7 +142,7 @@ Result<StepReport> Engine::step() {
   const TimePoint planned_at = deps_.clock->now();
   const LaunchStatus status = transformer_.forward(*weights_, batch.input());
   TRY(check_device());
-  sample_all(plan, batch, status.live);
+  drawer_.draw_all(plan, batch, status.live);
   TRY(check_device());  // sampling may have fetched rows from the device
   const TimePoint decided_at = deps_.clock->now();
   const SequenceMask live = status.live & decide(plan, batch);
@@ -272,7 +273,8 @@ SequenceMask Engine::decide(const StepPlan& plan, const StepBatch& batch) {
     for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
       if (!permit.is_live(i)) continue;
       Sequence& sequence = *plan.parts[i].sequence;
-      const RecordCommit next = sequence.record_commit(rows_kept(plan.parts[i], i), next_tokens(i));
+      const RecordCommit next =
+          sequence.record_commit(drawer_.rows_kept(plan.parts[i], i), drawer_.next_tokens(i));
       commit_record(record_pieces_, batch.record(i), config_.model.n_context, next,
                     sequence.record);
     }
@@ -289,7 +291,7 @@ void Engine::commit(const StepPlan& plan, const StepRefusals& refusals, Sequence
   for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
     if ((live >> i & 1) == 0) continue;
     const Sequence& sequence = *plan.parts[i].sequence;
-    const std::uint32_t n_rows = rows_kept(plan.parts[i], i);
+    const std::uint32_t n_rows = drawer_.rows_kept(plan.parts[i], i);
     report.summary.per_seq_kv_positions.push_back(sequence.blocks.committed() + n_rows);
     report.summary.per_seq_leases.push_back(sequence.request.lease);
     if (report.sample) report.sample->add(sequence, n_rows);
@@ -314,11 +316,11 @@ void Engine::scrub_scratch() {
     proposer_->scrub();
     proposer_->retain(scheduler_.running());
   }
-  last_logits_.clear();
+  drawer_.forget_logits();
 }
 
 void Engine::commit_part(const PlannedRows& part, std::uint32_t index) {
-  auto& [tokens, error] = drawn_[index];
+  auto& [tokens, error] = drawer_.drawn(index);
   if (error) {
     return scheduler_.end_sequence(*part.sequence,
                                    {.reason = CompletionReason::EngineError, .error = error});
@@ -332,9 +334,8 @@ void Engine::commit_part(const PlannedRows& part, std::uint32_t index) {
 }
 
 std::span<const float> Engine::last_logits(const RequestId& engine_request_id) const {
-  const auto found = last_logits_.find(engine_request_id);
-  if (found == last_logits_.end()) return {};
-  return transformer_.logits(found->second);
+  const std::optional<std::uint32_t> row = drawer_.logit_row(engine_request_id);
+  return row ? transformer_.logits(*row) : std::span<const float>{};
 }
 
 }  // namespace leasehold

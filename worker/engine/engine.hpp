@@ -48,11 +48,13 @@
 #include "ipc/control/events.hpp"
 #include "ipc/segment/thread_gate.hpp"
 #include "worker/engine/mask_turns.hpp"
+#include "worker/engine/move_pauses.hpp"
 #include "worker/engine/proposer.hpp"
 #include "worker/engine/running_requests.hpp"
 #include "worker/engine/step_batch.hpp"
 #include "worker/engine/step_refusals.hpp"
 #include "worker/engine/step_sampler.hpp"
+#include "worker/engine/token_drawer.hpp"
 #include "worker/kv/eviction_listener.hpp"
 #include "worker/kv/lease_memory.hpp"
 #include "worker/kv/lease_seals.hpp"
@@ -100,6 +102,8 @@ class Engine {
     std::shared_ptr<Proposer> proposer = {};
   };
   Engine(const EngineConfig& config, const Dependencies& dependencies);
+  Engine(const Engine&) = delete;  // its parts point to each other
+  Engine& operator=(const Engine&) = delete;
 
   /// The limits that the backend of such an engine must support.
   static BackendLimits backend_limits(const ModelConfig& model, const SchedulerLimits& limits);
@@ -231,7 +235,6 @@ class Engine {
   Result<void> check_weights() const;
   Result<void> check_usable(LeaseId lease) const;
   Result<void> copy_blocks(const Move& move);
-  Result<void> check_move_pause(LeaseId to, TimePoint now);
   Result<std::vector<LeasedCopy>> addresses_of(const Move& move) const;
   Result<void> queue(PromptRequest request);
   Result<void> check_tokens(const PromptRequest& request);
@@ -268,19 +271,10 @@ class Engine {
   void post_spill_jobs();
   void add_parts(StepPlan& plan, StepBatch& batch);
   void end_unplaced(Sequence& sequence, const Error& error);
-  void sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);
   Result<void> check_device() const;
   void propose();
   void propose_gated(StepPlan& plan);
   void propose_for(const StepPlan& plan, const GateSet* gates);
-  void draw_tokens(PlannedRows part, std::uint32_t index, const StepBatch& batch);
-  Result<bool> draw_row(const PlannedRows& part, std::vector<DrawnToken>& drawn,
-                        std::uint32_t logit_row);
-  Result<DrawnToken> draw(const Sequence& sequence, std::span<const TokenId> history,
-                          std::uint32_t logit_row);
-  Result<SampledToken> sample_row(std::uint32_t logit_row, SampleInput input);
-  std::span<const TokenId> next_tokens(std::uint32_t part);
-  std::uint32_t rows_kept(const PlannedRows& part, std::uint32_t index) const;
   SequenceMask decide(const StepPlan& plan, const StepBatch& batch);
   bool wants_sample(TimePoint now) const {
     return deps_.sampler != nullptr && deps_.sampler->is_due(now);
@@ -311,19 +305,10 @@ class Engine {
   OwnedQueue<TenantId, RequestId> refused_rebinds_{1024};
   std::uint64_t step_ = 0;
   TenantId last_mask_tenant_;
-  std::map<TenantId, TimePoint> next_move_;  // of tenants that moved a request
-  TimePoint next_any_move_;
+  MovePauses move_pauses_;
   std::set<LeaseId> drained_;  // taken with `take_drained`
-  struct Drawn {
-    std::vector<DrawnToken> tokens;
-    std::optional<Error> error;  // of the first row, which then has no token
-  };
-  std::vector<Drawn> drawn_;          // per part of the running step
-  std::vector<TokenId> history_;      // behind the right proposals of one part
-  std::vector<TokenId> next_tokens_;  // of one part
-  SamplerScratch sampler_scratch_;
+  TokenDrawer drawer_;
   RecordPieces record_pieces_;
-  std::map<RequestId, std::uint32_t> last_logits_;
 };
 
 }  // namespace leasehold

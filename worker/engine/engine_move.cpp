@@ -10,12 +10,6 @@
 namespace leasehold {
 namespace {
 
-/// Every request waits for a copy. So a tenant's next one begins this many times its duration
-/// later, and takes at most a twentieth of the time.
-constexpr int kMovePause = 20;
-/// The next one of any tenant: all copies take at most a fifth of the time.
-constexpr int kAnyMovePause = 4;
-
 /// Notes why a copy was refused. It ends no request: `Engine::end_stopped`, which runs before the
 /// next step, finds what ended the old lease or stopped the request.
 class MoveRefusal final : public RefusalListener {
@@ -70,14 +64,15 @@ Result<std::uint32_t> Engine::move(const RequestId& engine_request_id, LeaseId t
   TRY(check_device());
   TRY(check_usable(to));
   const TimePoint began = deps_.clock->now();
-  TRY(check_move_pause(to, began));
+  const auto tenancy = scheduler_.tenancies().find(to);  // an unknown lease is refused below
+  if (tenancy != scheduler_.tenancies().end())
+    TRY(move_pauses_.check(tenancy->second.tenant, began));
   clear_released_records();  // the copies may reuse their blocks
   Move move = TRY(scheduler_.begin_move(engine_request_id, to));
   const auto blocks = static_cast<std::uint32_t>(move.copies.size());
   const Result<void> copied = copy_blocks(move);
   const TimePoint ended = deps_.clock->now();
-  next_move_[move.sequence->request.tenant] = ended + kMovePause * (ended - began);
-  next_any_move_ = ended + kAnyMovePause * (ended - began);
+  move_pauses_.note(move.sequence->request.tenant, began, ended);
   if (!copied) {
     scheduler_.drop_move(std::move(move));
     return std::unexpected(copied.error());
@@ -85,24 +80,6 @@ Result<std::uint32_t> Engine::move(const RequestId& engine_request_id, LeaseId t
   scheduler_.finish_move(std::move(move), ended - called_at);
   publish_running_requests();  // from now on the new lease's deadline stops the request
   return blocks;
-}
-
-/// An unknown lease is refused later.
-Result<void> Engine::check_move_pause(LeaseId to, TimePoint now) {
-  std::erase_if(next_move_, [now](const auto& each) { return each.second <= now; });
-  const auto tenancy = scheduler_.tenancies().find(to);
-  if (tenancy == scheduler_.tenancies().end()) return {};
-  const TenantId& tenant = tenancy->second.tenant;
-  const auto paused = next_move_.find(tenant);
-  const TimePoint own = paused == next_move_.end() ? TimePoint{} : paused->second;
-  const TimePoint next = std::max(own, next_any_move_);
-  if (next <= now) return {};
-  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now);
-  const std::string who = own == next ? "tenant " + tenant.value : std::string("another tenant");
-  return std::unexpected(
-      Error{.code = Errc::QueueFull,
-            .detail = fmt::format("{} moved a request just now; retry in {} ms", who, wait.count()),
-            .retry_after_ms = wait.count()});
 }
 
 /// The copies touch no weights, so they are made while those are restored, too.

@@ -19,7 +19,7 @@ Result<void> Engine::check_tokens(const PromptRequest& request) {
 /// Precondition: the part is not committed yet; `n_rows` of its rows will be.
 void Engine::charge_tokens(const Sequence& sequence, std::uint32_t n_rows, std::uint32_t index,
                            TimePoint now) {
-  const auto emitted = static_cast<std::uint32_t>(next_tokens(index).size());
+  const auto emitted = static_cast<std::uint32_t>(drawer_.next_tokens(index).size());
   token_allowances_.charge(sequence.request.tenant, sequence.prompt_rows(n_rows) + emitted, now);
 }
 

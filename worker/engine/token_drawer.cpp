@@ -1,13 +1,15 @@
-// The part of Engine that draws the tokens of a step.
+#include "worker/engine/token_drawer.hpp"
+
+#include <utility>
+
 #include "common/confined.hpp"
-#include "worker/engine/engine.hpp"
 #include "worker/engine/token_rules.hpp"
 
 namespace leasehold {
 
-void Engine::sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live) {
+void TokenDrawer::draw_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live) {
   drawn_.assign(plan.parts.size(), {});
-  last_logits_.clear();
+  logit_rows_.clear();
   for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
     if (batch.logit_index(i) && (live >> i & 1) != 0) draw_tokens(plan.parts[i], i, batch);
   }
@@ -17,7 +19,7 @@ void Engine::sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMa
 /// row: with a large vocabulary a row takes longer than any other unit of the step. What follows a
 /// right proposal depends on the rules as they are behind it. They are put back afterwards, because
 /// the commit may still discard the tokens. Without memory for that only the first row is drawn.
-void Engine::draw_tokens(PlannedRows part, std::uint32_t index, const StepBatch& batch) {
+void TokenDrawer::draw_tokens(PlannedRows part, std::uint32_t index, const StepBatch& batch) {
   Sequence& sequence = *part.sequence;
   std::optional<TokenRules::Mark> before;
   const auto mark = [&]() -> Result<void> {
@@ -36,17 +38,17 @@ void Engine::draw_tokens(PlannedRows part, std::uint32_t index, const StepBatch&
       goes_on = drawn.value_or(false);
       // Behind the first row the step ends before the failure, and the next one meets it again.
       if (!drawn && row == 0) drawn_[index] = {.tokens = {}, .error = drawn.error()};
-      last_logits_[sequence.request.engine_request_id] = first + row;
+      logit_rows_[sequence.request.engine_request_id] = first + row;
     };
-    deps_.engine_gate->run(batch.gates(), {LaunchSite::Sampling, 0, Touches::WeightsAndScratch},
-                           draw_if_live);
+    deps_.gate->run(batch.gates(), {LaunchSite::Sampling, 0, Touches::WeightsAndScratch},
+                    draw_if_live);
   }
   if (before) sequence.rules->return_to(*std::move(before));
 }
 
 /// Appends the token of one row. True when the row behind it holds this token and may be drawn.
-Result<bool> Engine::draw_row(const PlannedRows& part, std::vector<DrawnToken>& drawn,
-                              std::uint32_t logit_row) {
+Result<bool> TokenDrawer::draw_row(const PlannedRows& part, std::vector<DrawnToken>& drawn,
+                                   std::uint32_t logit_row) {
   Sequence& sequence = *part.sequence;
   const std::size_t row = drawn.size();
   const std::span<const TokenId> history =
@@ -63,14 +65,14 @@ Result<bool> Engine::draw_row(const PlannedRows& part, std::vector<DrawnToken>& 
 }
 
 /// The token that follows `history`: the sequence's tokens, and what was drawn in this step.
-Result<DrawnToken> Engine::draw(const Sequence& sequence, std::span<const TokenId> history,
-                                std::uint32_t logit_row) {
+Result<DrawnToken> TokenDrawer::draw(const Sequence& sequence, std::span<const TokenId> history,
+                                     std::uint32_t logit_row) {
   const TokenRules& rules = *sequence.rules;
   // A rebound text may be complete already: its last token was delivered and its end was not.
   if (const auto over = rules.over()) return DrawnToken{.is_text = false, .ends = over};
   DrawnToken full{.is_text = false, .ends = CompletionReason::MaxTokensReached};
   const bool is_fill = sequence.request.max_emitted_tokens == 0;  // its logits are only checked
-  if (scheduler_.is_full(sequence) && !is_fill) return full;
+  if (deps_.scheduler->is_full(sequence) && !is_fill) return full;
   const SamplingParams& params = sequence.request.sampling;
   const SampleInput input{
       .logits = {},
@@ -87,29 +89,33 @@ Result<DrawnToken> Engine::draw(const Sequence& sequence, std::span<const TokenI
 }
 
 /// When the largest logits decide, the row stays on the device.
-Result<SampledToken> Engine::sample_row(std::uint32_t logit_row, SampleInput input) {
+Result<SampledToken> TokenDrawer::sample_row(std::uint32_t logit_row, SampleInput input) {
   const std::uint32_t deciding = input.allowed == nullptr ? top_logits_needed(*input.params) : 0;
-  const auto top = deciding > 0 ? transformer_.top_logits(logit_row) : std::nullopt;
+  const auto top = deciding > 0 ? deps_.transformer->top_logits(logit_row) : std::nullopt;
   if (top && top->all_finite && top->tokens.size() >= deciding) {
     std::vector<CandidateToken> largest;
     for (const TokenLogit& each : top->tokens)
       largest.push_back({static_cast<TokenId>(each.token), each.logit});
-    return sample_from_top(largest, input, sampler_scratch_);
+    return sample_from_top(largest, input, scratch_);
   }
-  input.logits = transformer_.logits(logit_row);
-  return sample(input, sampler_scratch_);
+  input.logits = deps_.transformer->logits(logit_row);
+  return sample(input, scratch_);
 }
 
-/// The tokens that the sequence record gets; an end token is not part of the text. Valid until the
-/// next call.
-std::span<const TokenId> Engine::next_tokens(std::uint32_t part) {
+std::span<const TokenId> TokenDrawer::next_tokens(std::uint32_t part) {
   next_tokens_.clear();
   for (const DrawnToken& drawn : drawn_[part].tokens)
     if (drawn.is_text) next_tokens_.push_back(drawn.sampled.token);
   return next_tokens_;
 }
 
-std::uint32_t Engine::rows_kept(const PlannedRows& part, std::uint32_t index) const {
+std::optional<std::uint32_t> TokenDrawer::logit_row(const RequestId& engine_request_id) const {
+  const auto found = logit_rows_.find(engine_request_id);
+  if (found == logit_rows_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::uint32_t TokenDrawer::rows_kept(const PlannedRows& part, std::uint32_t index) const {
   return part.rows_kept(drawn_[index].tokens.size());
 }
 
