@@ -120,7 +120,8 @@ Result<void> LocalModel::Impl::fill(const GgufFile& file, const LeasedMapping& r
   GateSet gates(~std::uint64_t{0}, stops, null_listener);
   gates.add_engine_lease(TRY(reader.dependency(kEngineLease)));
   gates.add_sequence({});
-  return copy_weights(file, plan.parts.front().layout, region, gates, *backend, {});
+  return copy_weights(file, plan.parts.front().layout,
+                      {.region = &region, .gates = &gates, .backend = backend.get()}, {});
 }
 
 /// Fills a memory object and maps it read-only, in huge pages as a worker does.
