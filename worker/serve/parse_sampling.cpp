@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "worker/schedule/request.hpp"
 #include "worker/text/grammar/compile.hpp"
 
 namespace leasehold {
