@@ -2,7 +2,7 @@
 ///
 /// Format: `lh-` and 64 hex digits, 256 random bits. brokerctl makes it and prints it once; the
 /// broker keeps only its BLAKE2b-256 hash. A fast hash is enough: 2^256 keys cannot be tried, and a
-/// slow one would let strangers spend the broker's time.
+/// slow one would let users without a key spend the broker's time.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-/// The attacks of tenants and strangers. Each is bounded in connections, bytes and time.
+/// The attacks of tenants and of users without a lease. Each is bounded in connections, bytes and
+/// time.
 #pragma once
 
 #include <optional>
@@ -15,7 +16,7 @@ namespace leasehold::attack {
 struct Target {
   std::string broker_socket;
   std::string worker_socket;
-  std::string tenant;  ///< Whose leases the attacker uses; empty for a stranger.
+  std::string tenant;  ///< Whose leases the attacker uses; empty for a user without a lease.
 };
 
 /// One run of an attack.

@@ -1,4 +1,5 @@
-/// leasehold-attacker: one hostile tenant or stranger, or one process that only uses a core.
+/// leasehold-attacker: one hostile tenant or user without a lease, or one process that only uses a
+/// core.
 ///
 /// It runs only when no other process wants a core (SCHED_IDLE), so what it costs others is what
 /// the broker and the worker do for it. Its last output is its report (outcome.hpp).
@@ -39,7 +40,8 @@ void describe(CLI::App& app, Options& options) {
       ->check(check_socket_path);
   app.add_option("--worker", options.target.worker_socket, "Unix socket of leasehold-worker")
       ->check(check_socket_path);
-  app.add_option("--tenant", options.target.tenant, "Attack as this tenant; default: as a stranger")
+  app.add_option("--tenant", options.target.tenant,
+                 "Attack as this tenant; default: without a lease")
       ->check(check_name);
   app.add_flag("--own-user", options.has_own_user,
                "The broker runs as another user: include what it allows its own user");
@@ -113,7 +115,8 @@ Outcomes attack_all(const Options& options, TimePoint until) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"Attack a broker and a worker as one tenant or stranger", "leasehold-attacker"};
+  CLI::App app{"Attack a broker and a worker as one tenant, or without a lease",
+               "leasehold-attacker"};
   describe(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   raise_descriptor_limit();

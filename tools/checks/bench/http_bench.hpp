@@ -1,4 +1,4 @@
-/// What the HTTP door costs beside the tenants' own socket, in one run on one system.
+/// What the HTTP server costs beside the tenants' own socket, in one run on one system.
 #pragma once
 
 #include <cstdint>

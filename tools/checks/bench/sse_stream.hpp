@@ -16,8 +16,8 @@ namespace leasehold::bench {
 
 enum class SseKind { Token, Error, Done, Other };
 
-/// Of the data of one event. Of the door's events it reads only the start, since the door writes
-/// keys in a fixed order.
+/// Of the data of one event. Of the server's events it reads only the start, since the server
+/// writes keys in a fixed order.
 SseKind sse_kind_of(std::string_view data);
 
 class SseStream : public ReadStream {

@@ -150,7 +150,7 @@ void describe(CLI::App& app, Options& options) {
 void describe_hostile(CLI::App& app, Options& options) {
   HostileSettings& hostile = options.hostile;
   app.add_flag("--hostile", options.is_hostile,
-               "Attack with hostile tenants and strangers, and kill nothing");
+               "Attack with hostile tenants and users without a lease, and kill nothing");
   app.add_option("--seconds", hostile.seconds, "With --hostile: how long to attack")
       ->check(CLI::Range(1u, 100'000u))
       ->capture_default_str();

@@ -233,7 +233,7 @@ Json attackers_json(const HostileRecord& record) {
   const auto share = [](const AttackerCpu& cpu) { return ratio(cpu.cpu_s, cpu.window_s); };
   return {{"attacks", std::move(attacks)},
           {"cores_used", {{"control", share(record.control)}, {"hostile", share(record.hostile)}}},
-          {"users", record.has_other_users ? "one for each tenant and stranger"
+          {"users", record.has_other_users ? "one for each attacker"
                                            : "all as the broker's user; needs root for others"}};
 }
 
