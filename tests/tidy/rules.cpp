@@ -248,7 +248,7 @@ Findings permits_outside_units(const Sources& sources) {
                                                      "worker/engine/engine.",
                                                      "worker/engine/draft_proposer.",
                                                      "worker/engine/engine_adopt.",
-                                                     "worker/engine/engine_draw.",
+                                                     "worker/engine/token_drawer.",
                                                      "worker/engine/engine_masks."};
   constexpr std::array<Pattern, 2> kHolding{{{"permit.open("}, {"LaunchPermit", true}}};
   return code_matching(sources, kHolding,

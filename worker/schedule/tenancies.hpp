@@ -1,5 +1,5 @@
 /// The leases of a worker and their tenants: quotas, what each tenant uses here, whose counter is
-/// active, and what the broker is told about it.
+/// active, and what is reported to the broker.
 ///
 /// Pure. Threads: one (the engine's).
 #pragma once
