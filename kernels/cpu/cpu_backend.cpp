@@ -174,14 +174,13 @@ DotTile CpuBackend::open_rows(const LaunchPermit& permit, const WeightMatrix& we
   return tile;
 }
 
-/// The row that a thread multiplies after `rows` of a tile; perhaps the same ones, with other
-/// inputs. Threads take tiles in turn, so that a thread's next tile is as many further as there are
-/// threads on its node.
-std::uint32_t CpuBackend::next_row(const MatmulTiles& tiles, std::uint32_t tile, Span32 rows,
-                                   std::uint32_t thread) const {
-  if (rows.end < tiles.outputs(tile).end) return rows.end;
+/// The first row that a thread multiplies after a tile; perhaps the same rows, with other inputs.
+/// Threads take tiles in turn, so that a thread's next tile is as many further as there are threads
+/// on its node.
+std::uint32_t CpuBackend::row_after(const MatmulTiles& tiles, std::uint32_t tile,
+                                    std::uint32_t thread) const {
   const std::uint32_t next = tile + launcher_.threads_on_node_of(thread);
-  return next < tiles.count() ? tiles.outputs(next).begin : rows.end;
+  return next < tiles.count() ? tiles.outputs(next).begin : tiles.outputs(tile).end;
 }
 
 LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
@@ -194,11 +193,13 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
   const MatmulTiles tiles = dot_tiles(args.weight, args.weight.n_out, n_batch);
   const auto run_tile = [&](const LaunchPermit& permit, std::uint32_t thread, std::uint32_t tile) {
     const Span32 outputs = tiles.outputs(tile);
+    const Span32 batch = tiles.batch(tile);
+    const std::uint32_t after = row_after(tiles, tile, thread);
     const float* bias = args.bias ? permit.open(args.bias) : nullptr;
     for (std::uint32_t first = outputs.begin; first < outputs.end; first += tiles.outputs_at_once) {
       const Span32 rows{first, std::min(first + tiles.outputs_at_once, outputs.end)};
       DotTile dots =
-          open_rows(permit, args.weight, rows, next_row(tiles, tile, rows, thread), thread);
+          open_rows(permit, args.weight, rows, rows.end < outputs.end ? rows.end : after, thread);
       const auto out_of = [&](std::uint32_t i) {
         return args.out + std::size_t{i} * args.weight.n_out + first;
       };
@@ -207,7 +208,7 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
         __builtin_prefetch(out_of(i) + (rows.end - first - 1), 1);
         return selected_row(args, i);
       };
-      dot_batch(kernels_, dots, tiles.batch(tile), row_of,
+      dot_batch(kernels_, dots, batch, row_of,
                 [&](std::uint32_t i, std::uint32_t o, std::uint32_t n, const float* products) {
                   store_products<kDotOutputGroup>(args, out_of(i) + o, products,
                                                   bias != nullptr ? bias + first + o : nullptr, n);

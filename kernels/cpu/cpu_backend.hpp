@@ -74,8 +74,7 @@ class CpuBackend final : public HostBackend {
   /// Valid while the permit is, and until the thread opens other rows.
   DotTile open_rows(const LaunchPermit& permit, const WeightMatrix& weight, Span32 rows,
                     std::uint32_t next, std::uint32_t thread);
-  std::uint32_t next_row(const MatmulTiles& tiles, std::uint32_t tile, Span32 rows,
-                         std::uint32_t thread) const;
+  std::uint32_t row_after(const MatmulTiles& tiles, std::uint32_t tile, std::uint32_t thread) const;
 
   /// Scratch of a thread's attention tile, at the start of a cache line: a load that crosses lines
   /// takes twice as long.

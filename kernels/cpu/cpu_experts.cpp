@@ -50,14 +50,15 @@ LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const Exper
     const std::uint32_t* items = batch.items.data() + batch.first[expert];
     const std::uint32_t own = tile - first_tile_[expert];
     const Span32 outputs = tiles.outputs(own);
+    const Span32 inputs = tiles.batch(own);
+    const std::uint32_t after = row_after(tiles, own, thread);
     for (std::uint32_t first = outputs.begin; first < outputs.end; first += tiles.outputs_at_once) {
       const std::uint32_t end = std::min(first + tiles.outputs_at_once, outputs.end);
       const std::uint32_t first_row = expert * n_out;
       DotTile dots = open_rows(permit, args.weight, {first_row + first, first_row + end},
-                               first_row + next_row(tiles, own, {first, end}, thread), thread);
+                               first_row + (end < outputs.end ? end : after), thread);
       dot_batch(
-          kernels_, dots, tiles.batch(own),
-          [&](std::uint32_t i) { return item_row(args, items[i]); },
+          kernels_, dots, inputs, [&](std::uint32_t i) { return item_row(args, items[i]); },
           [&](std::uint32_t i, std::uint32_t o, std::uint32_t n, const float* products) {
             std::copy_n(products, n, args.out + std::size_t{items[i]} * n_out + first + o);
           });
