@@ -5,10 +5,17 @@
 #include <boost/asio/ip/address.hpp>
 #include <charconv>
 
+#include "common/command_line.hpp"
+
 namespace leasehold::http {
 
 Result<Address> Address::parse(std::string_view text, bool any_address) {
-  if (text.starts_with('/')) return Address{.unix_path = std::string(text), .ip = {}};
+  if (text.starts_with('/')) {
+    Address address{.unix_path = std::string(text), .ip = {}};
+    if (std::string wrong = check_socket_path(address.unix_path); !wrong.empty())
+      return fail(Errc::BadRequest, std::move(wrong));
+    return address;
+  }
   const auto malformed = [&] {
     return fail(
         Errc::BadRequest,

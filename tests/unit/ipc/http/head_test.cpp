@@ -32,6 +32,16 @@ TEST_CASE("http address: only loopback without a flag") {
     CHECK_FALSE(Address::parse(text, true).has_value());
 }
 
+TEST_CASE("http address: a path that no Unix socket can have is refused, with what is wrong") {
+  const auto path = [](std::size_t bytes) { return "/" + std::string(bytes - 1, 'x'); };
+  CHECK(Address::parse(path(107), false).has_value());
+  const auto longer = Address::parse(path(108), false);
+  REQUIRE_FALSE(longer);
+  CHECK(longer.error().code == Errc::BadRequest);
+  CHECK_THAT(longer.error().detail, Catch::Contains("at most 107 bytes"));
+  CHECK_FALSE(Address::parse("/", false).has_value());
+}
+
 TEST_CASE("http head: shapes that two servers could split differently are refused") {
   CHECK(refused({.fields = {{"Content-Length", "10"}}}) == 0);
   CHECK(refused({.fields = {{"Transfer-Encoding", "chunked"}}}) == 0);
