@@ -44,9 +44,9 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendLimits& limi
   const std::string path_name(leasehold::name(path));
   const std::string_view missing = missing_for(path);
   if (!missing.empty())
-    return fail(Errc::SystemError, "this CPU does not support " + path_name + ": it lacks " +
-                                       std::string(missing) +
-                                       "; choose another --simd path or omit the option");
+    return fail(Errc::BadRequest, "this CPU does not support " + path_name + ": it lacks " +
+                                      std::string(missing) +
+                                      "; choose another --simd path or omit the option");
   if (!passes_self_check(path))
     return fail(Errc::SystemError, "products by " + path_name +
                                        " differ from the plain ones on this CPU; choose another "

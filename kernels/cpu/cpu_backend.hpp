@@ -24,8 +24,9 @@ namespace leasehold {
 class CpuBackend final : public HostBackend {
  public:
   /// One thread per gate; the first gate belongs to the caller. The worker segment, table and stop
-  /// flags outlive the backend. Scratch lies where the calling thread runs. Errors: SystemError if
-  /// the CPU lacks the path or computes other bits with it, or the system has no more threads.
+  /// flags outlive the backend. Scratch lies where the calling thread runs. Errors: BadRequest if
+  /// the CPU lacks the path; SystemError if it computes other bits with it, or the system has no
+  /// more threads.
   static Result<std::unique_ptr<CpuBackend>> create(const BackendLimits& limits,
                                                     std::vector<ThreadGate> gates,
                                                     SimdPath path = best_simd_path(),

@@ -30,7 +30,7 @@ TEST_CASE("simd: a path that the CPU lacks is refused, with what it lacks") {
     FakeTable table;
     const auto backend = CpuBackend::create(kLimits, table.gates(1), path);
     REQUIRE_FALSE(backend);
-    CHECK(backend.error().code == Errc::SystemError);
+    CHECK(backend.error().code == Errc::BadRequest);
     CHECK_THAT(backend.error().detail,
                Catch::Contains("does not support " + std::string(name(path)) + ": it lacks " +
                                std::string(missing_for(path))));
