@@ -24,6 +24,8 @@ Result<UniqueFd> open_for_reading(const std::string& path) {
 }
 
 Result<FileIdentity> identity_from(const struct stat& status, const std::string& path) {
+  if (S_ISDIR(status.st_mode))
+    return fail(Errc::BadRequest, fmt::format("{} is a directory; name a .gguf file", path));
   if (!S_ISREG(status.st_mode))
     return fail(Errc::FileCorrupt, fmt::format("{}: is not a regular file", path));
   return FileIdentity{

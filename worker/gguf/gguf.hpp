@@ -11,9 +11,9 @@
 ///
 /// Lifetime: spans and pointers live as long as the GgufFile. It can be moved, not copied.
 /// Threads: any number may read.
-/// Errors: FileNotFound, PermissionDenied, SystemError for the file itself; FileCorrupt for a file
-/// that breaks the format or is inconsistent; UnsupportedModel for a well-formed file that this
-/// build cannot compute with.
+/// Errors: FileNotFound, PermissionDenied, SystemError for the file itself; BadRequest for a
+/// directory; FileCorrupt for a file that breaks the format or is inconsistent; UnsupportedModel
+/// for a well-formed file that this build cannot compute with.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,8 @@ struct FileIdentity {
   std::uint64_t size_bytes;
   std::int64_t mtime_ns;
 
-  /// The identity of the file at this path now. Errors: FileNotFound, SystemError; FileCorrupt if
-  /// it is not a regular file.
+  /// The identity of the file at this path now. Errors: FileNotFound, SystemError; BadRequest if
+  /// it is a directory; FileCorrupt if it is another file that is not regular.
   static Result<FileIdentity> of_path(const std::string& path);
 
   bool operator==(const FileIdentity&) const = default;

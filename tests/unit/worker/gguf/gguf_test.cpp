@@ -167,7 +167,10 @@ TEST_CASE("gguf: a metadata value of another type, sign or size is an error that
 
 TEST_CASE("gguf: a file of another format is refused") {
   CHECK(GgufFile::open("/nowhere/model.gguf").error().code == Errc::FileNotFound);
-  CHECK(GgufFile::open("/").error().code == Errc::FileCorrupt);
+  const auto directory = GgufFile::open("/");
+  REQUIRE_FALSE(directory.has_value());
+  CHECK(directory.error().code == Errc::BadRequest);
+  CHECK(directory.error().detail == "/ is a directory; name a .gguf file");
   check_refused({{"empty", "", Errc::FileCorrupt, "empty"},
                  {"short", "GGU", Errc::FileCorrupt, "at byte 0"},
                  {"magic", "GGML" + std::string(64, '\0'), Errc::FileCorrupt, "GGUF"}});
