@@ -23,6 +23,12 @@ awaitable<Result<wire::KeyView>> check_key(Shared& shared, std::string key) {
 
 }  // namespace
 
+Error key_check_failure(Error why) {
+  if (why.code != Errc::ConnectionLost && why.code != Errc::TimedOut) return why;
+  return {Errc::BrokerLost,
+          "this worker has lost its broker; try again in a moment, or use another worker"};
+}
+
 awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id, const Head& head) {
   std::string key(head.bearer_key());
   if (key.empty() || key.size() > kMaxKeyBytes) {
@@ -37,7 +43,7 @@ awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id, 
     co_await pause.async_wait(kAwait);
   }
   const Result<wire::KeyView> checked = co_await check_key(shared, key);
-  if (!checked) co_return std::unexpected(checked.error());
+  if (!checked) co_return std::unexpected(key_check_failure(checked.error()));
   if (const auto kept = shared.places.authenticated(id, checked->tenant); !kept)
     co_return std::unexpected(kept.error());
   Caller caller;

@@ -17,9 +17,13 @@ struct Caller {
   std::optional<std::string> last_event_id;  ///< As it was sent.
 };
 
+/// What a client gets when the broker did not check its key: BrokerLost for a call that the
+/// broker did not receive or did not answer in time, otherwise `why`. Pure.
+Error key_check_failure(Error why);
+
 /// The tenant and key that send this head; the connection belongs to that tenant from then on.
 /// After an error the connection is closed, so that each guess costs one. Errors: BadToken without
-/// a key; those of the broker's `key.check`; those of Places::authenticated.
+/// a key; BrokerLost; those of the broker's `key.check`; those of Places::authenticated.
 boost::asio::awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id,
                                                     const Head& head);
 

@@ -110,15 +110,18 @@ constexpr Route kRoutes[] = {
     {"/detokenize", "POST", serve_detokenize},
 };
 
+std::string unknown_path(std::string_view path) {
+  std::string message = "no path " + printable_excerpt(path) + "; the paths are /health";
+  for (const Route& route : kRoutes) message.append(", ").append(route.path);
+  return message;
+}
+
 }  // namespace
 
 std::expected<const Route*, Answer> find_route(const Head& head) {
   const Route* route = std::ranges::find(kRoutes, head.path(), &Route::path);
-  if (route == std::end(kRoutes)) {
-    return std::unexpected(plain_error(
-        404, "not_found",
-        "no path " + printable_excerpt(head.path()) + "; see the paths in worker/http/README.md"));
-  }
+  if (route == std::end(kRoutes))
+    return std::unexpected(plain_error(404, "not_found", unknown_path(head.path())));
   if (head.method != route->method)
     return std::unexpected(plain_error(405, "method", "use " + std::string(route->method)));
   return route;

@@ -1,0 +1,20 @@
+// Which path is served, and what is said of an unknown one.
+#include "worker/http/routes.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace leasehold::http;
+using Catch::Contains;
+
+TEST_CASE("http routes: an unknown path gets the list of paths, and a wrong method the right one") {
+  const auto unknown = find_route({.method = "GET", .target = "/v2/x\n"});
+  REQUIRE_FALSE(unknown.has_value());
+  CHECK(unknown.error().status == 404);
+  CHECK_THAT(unknown.error().body,
+             Contains("no path /v2/x?; the paths are /health, /v1/models, /v1/completions, ") &&
+                 Contains(", /detokenize"));
+  const auto wrong = find_route({.method = "GET", .target = "/v1/completions"});
+  REQUIRE_FALSE(wrong.has_value());
+  CHECK(wrong.error().status == 405);
+  CHECK(find_route({.method = "POST", .target = "/v1/completions"}).has_value());
+}
