@@ -52,9 +52,12 @@ std::optional<std::string> excess_of(std::string_view json, const Limits& limits
 Result<nlohmann::ordered_json> parse_request_json(std::string_view json, std::string_view what) {
   if (const auto excess = excess_of(json, kRequestLimits))
     return fail(Errc::BadRequest, fmt::format("{} has {}; send less", what, *excess));
+  if (json.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    return fail(Errc::BadRequest, fmt::format("{} is empty; send JSON", what));
   auto parsed = nlohmann::ordered_json::parse(json, nullptr, false);
   if (!parsed.is_discarded()) return parsed;
-  return fail(Errc::BadRequest, fmt::format("{} is not JSON; send the text of a value", what));
+  return fail(Errc::BadRequest,
+              fmt::format("{} is not JSON in UTF-8; check its quotes, commas and brackets", what));
 }
 
 }  // namespace leasehold::control

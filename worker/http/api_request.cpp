@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/random.hpp"
+#include "common/utf8.hpp"
 #include "ipc/control/excess.hpp"
 #include "worker/http/chat_messages.hpp"
 #include "worker/http/responses_request.hpp"
@@ -26,6 +27,14 @@ constexpr std::size_t kMaxTools = 128;
 
 /// Fields that change the answer, and are not built.
 constexpr std::array kNotBuilt{"functions", "suffix", "audio", "prediction"};
+
+/// What was sent, for a message.
+std::string shown(const Body& value) {
+  if (value.is_structured()) return value.is_array() ? "an array" : "an object";
+  if (value.is_string())
+    return fmt::format("the text '{}'", printable_excerpt(value.get_ref<const std::string&>()));
+  return value.dump();
+}
 
 class Reader {
  public:
@@ -64,9 +73,11 @@ class Reader {
     const Body* name = find("model");
     if (name == nullptr) return refuse("model", "model is missing; see /v1/models");
     if (!name->is_string()) return refuse("model", "model is a text; see /v1/models");
-    if (name->get_ref<const std::string&>() == model_->name) return;
+    const std::string& asked = name->get_ref<const std::string&>();
+    if (asked == model_->name) return;
     refuse("model",
-           fmt::format("this worker serves the model '{}' only; see /v1/models", model_->name),
+           fmt::format("no model '{}'; this worker serves '{}'", printable_excerpt(asked),
+                       model_->name),
            Errc::UnknownRequest);
   }
 
@@ -116,8 +127,11 @@ class Reader {
     const Body* found = find(key);
     if (found == nullptr) return true;
     const bool fits = found->is_number_unsigned() && *found >= least && *found <= most;
-    if (!fits)
-      return refuse(key, fmt::format("{} is a number from {} to {}", key, least, most)), false;
+    if (!fits) {
+      return refuse(key, fmt::format("{} is a whole number from {} to {}, got {}", key, least, most,
+                                     shown(*found))),
+             false;
+    }
     out = found->get<std::uint32_t>();
     return true;
   }
@@ -253,13 +267,9 @@ class Reader {
     const bool is_chat = api_ == Api::Chat;
     const char* key = is_chat && find("max_completion_tokens") != nullptr ? "max_completion_tokens"
                                                                           : "max_tokens";
-    const Body* most = find(key);
     const std::uint32_t otherwise = is_chat ? model_->max_context : kDefaultCompletionTokens;
     out_.submit.max_emitted_tokens = otherwise;
-    if (most == nullptr) return;
-    const bool is_count = most->is_number_unsigned() && *most >= 1 && *most <= kMaxTokens;
-    if (!is_count) return refuse(key, fmt::format("{} is a number from 1 to {}", key, kMaxTokens));
-    out_.submit.max_emitted_tokens = most->get<std::uint32_t>();
+    read_count(key, 1, kMaxTokens, out_.submit.max_emitted_tokens);
   }
 
   /// The wire's own reader checks types and ranges.

@@ -27,6 +27,14 @@ std::string refused(Api api, Json body) {
   return request.error().param;
 }
 
+/// What the refusal says.
+std::string refusal(Api api, Json body) {
+  if (!body.contains("model")) body["model"] = "tiny";
+  const auto request = parse_api_request(api, body.dump(), kModel);
+  REQUIRE_FALSE(request.has_value());
+  return request.error().error.detail;
+}
+
 Json chat(Json more = Json::object()) {
   more["messages"] = {{{"role", "user"}, {"content", "Hi"}}};
   return more;
@@ -116,6 +124,36 @@ TEST_CASE("http api: a promise that cannot be kept is refused with its field") {
   CHECK(refused(Api::Chat, chat({{"response_format", {{"type", "json_schema"}}}})) ==
         "response_format");
   CHECK(refused(Api::Chat, chat({{"response_format", {{"type", "xml"}}}})) == "response_format");
+}
+
+TEST_CASE("http api: the refusal of a count or a model says what was sent") {
+  CHECK(refusal(Api::Chat, chat({{"max_tokens", 0}})) ==
+        "max_tokens is a whole number from 1 to 1048576, got 0");
+  CHECK(refusal(Api::Completions, {{"prompt", "a"}, {"max_tokens", 1.5}}) ==
+        "max_tokens is a whole number from 1 to 1048576, got 1.5");
+  CHECK(refusal(Api::Responses, {{"input", "a"}, {"max_output_tokens", -3}}) ==
+        "max_output_tokens is a whole number from 1 to 1048576, got -3");
+  CHECK(refusal(Api::Chat, chat({{"n", "2\n"}})) ==
+        "n is a whole number from 1 to 16, got the text '2?'");
+  CHECK(refusal(Api::Completions, {{"prompt", "a"}, {"logprobs", {{"x", 1}}}}) ==
+        "logprobs is a whole number from 0 to 20, got an object");
+  CHECK(refusal(Api::Chat, chat({{"model", "gpt-4\n"}})) ==
+        "no model 'gpt-4?'; this worker serves 'tiny'");
+}
+
+TEST_CASE("http api: a body that is empty or not JSON is refused with what to send") {
+  for (const char* empty : {"", " \r\n\t"}) {
+    const auto request = parse_api_request(Api::Chat, empty, kModel);
+    REQUIRE_FALSE(request.has_value());
+    CHECK(request.error().error.code == Errc::BadRequest);
+    CHECK(request.error().error.detail == "the body is empty; send JSON");
+  }
+  for (const char* text : {"{", "nothing", "\"\xff\""}) {
+    const auto request = parse_api_request(Api::Chat, text, kModel);
+    REQUIRE_FALSE(request.has_value());
+    CHECK(request.error().error.detail ==
+          "the body is not JSON in UTF-8; check its quotes, commas and brackets");
+  }
 }
 
 TEST_CASE("http api: a resumable request that is sent again asks for the same text") {

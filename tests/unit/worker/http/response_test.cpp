@@ -218,7 +218,7 @@ TEST_CASE("http response: what needs stored responses or hosted tools is refused
   CHECK(refused({{"max_output_tokens", 0}}) == "max_output_tokens");
   CHECK(refused({{"temperature", "hot"}}) == "temperature");
   const auto wrong = parse({{"max_output_tokens", -1}});
-  CHECK(wrong.error().error.detail.starts_with("max_output_tokens is a number"));
+  CHECK(wrong.error().error.detail.starts_with("max_output_tokens is a whole number"));
 }
 
 TEST_CASE("http response: items that are not text or calls are refused") {
