@@ -69,6 +69,8 @@ void check_recovery(const Observation& seen, std::vector<Check>& checks) {
                               result.spec.name));
     check.ok = check.ok && recovered.completed && recovered.leases.size() == 2;
     check.seen += fmt::format("; {} leases, {}", recovered.leases.size(), ending(recovered));
+    if (recovered.completed && recovered.leases.size() == 1)
+      check.seen += "; it ended before the kill, so raise --slow-motion-us or --max-tokens";
     checks.push_back(std::move(check));
   }
   if (!seen.reads_memory) return;  // memory of a device is not adopted

@@ -238,6 +238,15 @@ TEST_CASE("demo judge: finds every single flaw, and names the broken promise alo
   }
 }
 
+TEST_CASE("demo judge: a text that ended before the kill says what to raise") {
+  Observation seen = perfect();
+  seen.results[3].recovered.leases.pop_back();
+  const std::vector<Check> checks = judge(seen);
+  const auto failed = std::ranges::find(checks, false, &Check::ok);
+  REQUIRE(failed != checks.end());
+  CHECK(failed->seen.contains("raise --slow-motion-us or --max-tokens"));
+}
+
 TEST_CASE("demo judge: a correct run of chats passes every check, also those of its answers") {
   CHECK(broken(perfect_chats()) == 0);
   CHECK(judge(perfect_chats()).size() == judge(perfect()).size() + 8);
