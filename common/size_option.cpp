@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -53,6 +54,10 @@ Result<std::uint64_t> parse_size(const std::string& text) {
   const std::optional<unsigned> shift = shift_of(unit);
   const bool fits = error == std::errc{} && shift && (number << *shift) >> *shift == number;
   if (fits) return number << *shift;
+  if (shift && error != std::errc::invalid_argument) {
+    return fail(Errc::BadRequest,
+                fmt::format("'{}' is too large; a size has at most {} bytes", text, UINT64_MAX));
+  }
   return fail(
       Errc::BadRequest,
       fmt::format("'{}' is not a size; write a whole number of bytes, or one with KiB, MiB, "

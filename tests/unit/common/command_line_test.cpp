@@ -114,11 +114,15 @@ TEST_CASE("command line: a size is a whole number with a unit, and an error name
   for (const char* text : {"268435456", "256MiB", "256mb", "256M", "256 Mi", "262144k"})
     CHECK(parse_size(text) == 256u << 20);
   CHECK(parse_size("15EiB") == 15ull << 60);
-  for (const char* text :
-       {"", "MiB", "-1", "1.5GiB", "16EiB", "256Mibi", "1 2", "99999999999999999999"}) {
+  for (const char* text : {"", "MiB", "-1", "1.5GiB", "256Mibi", "1 2", "99999999999999999999x"}) {
     CAPTURE(text);
     REQUIRE_FALSE(parse_size(text));
     CHECK(parse_size(text).error().detail.ends_with("such as 256MiB"));
+  }
+  for (const char* text : {"16EiB", "99999999999999999999", "99999999999999999999 KiB"}) {
+    CAPTURE(text);
+    REQUIRE_FALSE(parse_size(text));
+    CHECK(parse_size(text).error().detail.contains("is too large; a size has at most 184"));
   }
 }
 
