@@ -49,7 +49,8 @@ std::string text_of(const CapacityPlan& plan, const PlanRequest& request) {
   row("KV of a tenant", std::uint64_t{plan.extents_per_tenant} * plan.extent_bytes,
       fmt::format("{} blocks for a request of {} tokens, in {} extent{}", plan.blocks_per_tenant,
                   plan.context, plan.extents_per_tenant, plan.extents_per_tenant == 1 ? "" : "s"));
-  row("KV of all", plan.capacity_bytes, fmt::format("{} tenants", request.tenants));
+  row("KV of all", plan.capacity_bytes,
+      fmt::format("{} tenant{}", request.tenants, request.tenants == 1 ? "" : "s"));
   row("a step", plan.step_bytes, "with the worker's default limits");
   row("needed", plan.needed_bytes(), "weights, KV of all, a step");
   row("memory", plan.memory_bytes, request.memory_bytes > 0 ? "--memory" : "available here");
@@ -102,8 +103,12 @@ void choose_capacity(CapacityPlan& plan, std::uint32_t tenants, std::uint32_t ma
 Result<CapacityPlan> plan_capacity(const PlanRequest& request, std::uint64_t memory_bytes) {
   if (request.tenants > request.max_extents) {
     return fail(Errc::BadRequest,
-                fmt::format("{} tenants need an extent each, and --max-extents is {}; raise it",
-                            request.tenants, request.max_extents));
+                fmt::format("{} tenants need an extent each, and --max-extents is {}; use fewer "
+                            "tenants{}",
+                            request.tenants, request.max_extents,
+                            request.max_extents < kMaxExtents
+                                ? fmt::format(", or raise it; it is at most {}", kMaxExtents)
+                                : "; --max-extents is at most that"));
   }
   const GgufFile file = TRY(GgufFile::open(request.model));
   ModelConfig config = TRY(read_config(file));

@@ -126,9 +126,9 @@ Finding users(const MachineFacts& facts) {
   if (missing == nullptr) return finding;
   finding.grade = facts.is_installed ? Grade::Wrong : Grade::Note;
   finding.found = fmt::format("user {} does not exist", missing);
-  if (!facts.is_installed) finding.found += "; the units are not installed either";
+  if (!facts.is_installed) finding.found += "; only the package needs it, a trial does not";
   finding.next =
-      facts.is_installed ? "systemd-sysusers leasehold.conf" : "apt install ./leasehold_*.deb";
+      facts.is_installed ? "systemd-sysusers leasehold.conf" : "less tools/package/README.md";
   return finding;
 }
 

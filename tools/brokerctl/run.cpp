@@ -186,7 +186,7 @@ class Runner {
   }
   Result<void> operator()(const wire::KeyRevoke& revoke) {
     const Json reply = TRY(dependencies_.call(wire::KeyRevoke::kMethod, revoke.to_json()));
-    return print_touched(reply, TRY(client::parse_message<wire::LeasesTouched>(reply)));
+    return print_ended(reply, "KEY REVOKED", revoke.key.value);
   }
   Result<void> operator()(const wire::TenantAdmit& admit) {
     const Json reply = TRY(dependencies_.call(wire::TenantAdmit::kMethod, admit.to_json()));
@@ -195,7 +195,7 @@ class Runner {
   }
   Result<void> operator()(const wire::TenantRemove& remove) {
     const Json reply = TRY(dependencies_.call(wire::TenantRemove::kMethod, remove.to_json()));
-    return print_touched(reply, TRY(client::parse_message<wire::LeasesTouched>(reply)));
+    return print_ended(reply, "TENANT REMOVED", remove.tenant.value);
   }
 
  private:
@@ -255,6 +255,16 @@ class Runner {
     cli::Table table{.columns = {{"LEASE"}}};
     for (const LeaseId lease : touched.leases) table.rows.push_back({to_string(lease)});
     print(document, table);
+    return {};
+  }
+
+  /// For a tenant or key that is gone now: its name, and the leases that ended with it.
+  Result<void> print_ended(const Json& reply, const char* title, const std::string& name) {
+    const auto touched = TRY(client::parse_message<wire::LeasesTouched>(reply));
+    cli::Table table{.columns = {{title}, {"LEASE"}}};
+    for (const LeaseId lease : touched.leases) table.rows.push_back({name, to_string(lease)});
+    if (touched.leases.empty()) table.rows.push_back({name, "-"});
+    print(reply, table);
     return {};
   }
 

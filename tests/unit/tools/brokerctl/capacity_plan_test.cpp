@@ -95,8 +95,19 @@ TEST_CASE("plan: what does not fit has exit code 1, and what fits says what to s
   CHECK(short_of_memory.text.find("does not fit: 1 B") != std::string::npos);
 }
 
+TEST_CASE("plan: one tenant is not several") {
+  CHECK(plan(request_of(1, 256)).value().text.contains("1 tenant\n"));
+  CHECK(plan(request_of(2, 256)).value().text.contains("2 tenants\n"));
+}
+
 TEST_CASE("plan: a missing file, too many tenants and a context beyond the model's are refused") {
-  CHECK(plan_capacity(request_of(1025, 256), kMemory).error().code == Errc::BadRequest);
+  PlanRequest many = request_of(1025, 256);
+  CHECK(plan_capacity(many, kMemory).error().code == Errc::BadRequest);
+  CHECK(plan_capacity(many, kMemory).error().detail.ends_with("or raise it; it is at most 16384"));
+  many.tenants = 65'536;
+  many.max_extents = 16'384;
+  const std::string most = plan_capacity(many, kMemory).error().detail;
+  CHECK(most.ends_with("16384; use fewer tenants; --max-extents is at most that"));
   PlanRequest request = request_of(1, 1 << 20);
   CHECK(plan_capacity(request, kMemory).error().code == Errc::BadRequest);
   request.model = "/nowhere.gguf";

@@ -139,6 +139,8 @@ TEST_CASE("doctor: without the package, missing users and state are accepted") {
       false;
   facts.state.reset();
   CHECK(finding(facts, "users").grade == Grade::Note);
+  CHECK(finding(facts, "users").found.ends_with("only the package needs it, a trial does not"));
+  CHECK(finding(facts, "users").next == "less tools/package/README.md");
   CHECK(finding(facts, "state directory").grade == Grade::Ok);
   facts.socket_error = "refused";
   CHECK(finding(facts, "socket").next == "leasehold-broker --socket /run/leasehold/broker.sock");

@@ -318,6 +318,23 @@ TEST_CASE("brokerctl: actions show the user, the action and the refusals") {
   }
 }
 
+TEST_CASE("brokerctl: a removed tenant and a revoked key are printed, with and without leases") {
+  FakeBroker broker;
+  const wire::Json one = wire::LeasesTouched{.leases = {{3, 1}}}.to_json();
+  broker.replies["tenant.remove"] = {wire::LeasesTouched{}.to_json()};
+  broker.replies["key.revoke"] = {one, one};
+  const wire::KeyRevoke revoke{.key = {"0123456789abcdef"}, .request_id = {"r"}};
+
+  REQUIRE(run_verb(broker, wire::TenantRemove{.tenant = {"bob"}, .request_id = {"r"}}));
+  CHECK(broker.out.str().contains("TENANT REMOVED  LEASE\nbob             -\n"));
+  broker.out.str("");
+  REQUIRE(run_verb(broker, revoke));
+  CHECK(broker.out.str().contains("KEY REVOKED       LEASE\n0123456789abcdef  3.1\n"));
+  broker.out.str("");
+  REQUIRE(run_verb(broker, revoke, Output::Json));
+  CHECK(wire::Json::parse(broker.out.str()) == one);
+}
+
 TEST_CASE("brokerctl: a key that stdout does not accept is revoked") {
   FakeBroker broker;
   broker.replies["key.create"] = {wire::Empty{}.to_json()};
