@@ -50,7 +50,7 @@ TEST_CASE("tenant printer: a text that continues in another arithmetic is announ
   print_text(rebound, {out}, notes);
   CHECK(notes.str() ==
         "leasehold-tenant: lease 1.1 ended after 5 tokens; continuing under lease 1.2 "
-        "(reprefill, 0 ms)\n"
+        "(reprefill, new lease after 0 ms)\n"
         "leasehold-tenant: the text is computed again in int8; its tokens may differ from here "
         "on\n");
   CHECK(to_json(rebound, {})["other_arithmetic"] == "int8");
