@@ -133,10 +133,11 @@ Result<BlockAllowance> allow_blocks(const BlockDemand& demand) {
   if (wanted == 0 || wanted > room) {
     const std::string asked =
         demand.wanted == 0 ? "none is left" : fmt::format("{} were asked for", demand.wanted);
-    return fail(Errc::QuotaBlocks,
-                fmt::format("the tenant's leases hold {} of at most {} blocks, and {}; end one, or "
-                            "raise --max-blocks",
-                            demand.charged_others, demand.max_blocks, asked));
+    return fail(
+        Errc::QuotaBlocks,
+        fmt::format("its leases hold {} of at most {} blocks, and {}; {}, or raise --max-blocks",
+                    demand.charged_others, demand.max_blocks, asked,
+                    demand.charged_others == 0 ? "ask for fewer" : "end one"));
   }
   const std::uint64_t per_extent = demand.blocks_per_extent;
   const std::uint64_t extents = (wanted + per_extent - 1) / per_extent;

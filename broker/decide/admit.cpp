@@ -96,12 +96,10 @@ void decide_event(Decision& decision, const JournalWritten& written) {
   }
   if (key)
     return decision.reply(written.call, refuse_unwritten_key(decision, *key, *written.refused));
-  decision.reply(
-      written.call,
-      fail(written.refused->code,
-           "it took effect but is not on disk, so a broker restart would undo it; make room in the "
-           "state directory and repeat the call (" +
-               written.refused->detail + ")"));
+  decision.reply(written.call,
+                 fail(written.refused->code,
+                      "it took effect but is not on disk, so a broker restart would undo it: " +
+                          written.refused->detail + ", then repeat the call"));
 }
 
 }  // namespace leasehold

@@ -295,16 +295,25 @@ Answer resized(const State& state, const LeaseRecord& record, MemoryPool pool) {
                                    .blocks = charged ? record.charged_blocks : owned * per_extent}};
 }
 
+/// As allow_blocks; an error says whose quota it is.
+Result<BlockAllowance> allow_blocks_of(const TenantId& tenant, const BlockDemand& demand) {
+  auto allowed = allow_blocks(demand);
+  if (!allowed)
+    allowed.error().detail = fmt::format("tenant {}: {}", tenant.value, allowed.error().detail);
+  return allowed;
+}
+
 CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
                               const wire::LeaseAcquire& acquire, const GrantTerms& terms) {
   State& state = decision.state;
   Tenant& tenant = *state.tenants.find(acquire.tenant);
   const Adoption adoption = find_adoption(state, caller, acquire, *terms.worker);
-  const BlockAllowance allowed =
-      TRY(allow_blocks({.max_blocks = tenant.policy.max_blocks,
-                        .charged_others = charged_to_others(state, acquire.tenant, terms.replaces),
-                        .wanted = std::max(acquire.blocks, adoption.blocks),
-                        .blocks_per_extent = terms.worker->blocks_per_extent}));
+  const BlockDemand blocks{
+      .max_blocks = tenant.policy.max_blocks,
+      .charged_others = charged_to_others(state, acquire.tenant, terms.replaces),
+      .wanted = std::max(acquire.blocks, adoption.blocks),
+      .blocks_per_extent = terms.worker->blocks_per_extent};
+  const BlockAllowance allowed = TRY(allow_blocks_of(acquire.tenant, blocks));
   TRY(require_free_slot(decision));
   const ExtentDemand demand{acquire.tenant, terms.worker->id, allowed.extents};
   TRY(require_lendable(state, demand));

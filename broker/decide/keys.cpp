@@ -76,8 +76,8 @@ std::unexpected<Error> refuse_unwritten_key(Decision& decision, const ApiKeys::U
                                     .object = "key:" + key.id.value,
                                     .reason = "not on disk",
                                     .done = false});
-  return fail(why.code, fmt::format("key {} was not created, because it is not on disk; make room "
-                                    "in the state directory and create another ({})",
+  return fail(why.code, fmt::format("key {} was not created, because it is not on disk: {}, then "
+                                    "create another",
                                     key.id.value, why.detail));
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "broker/journal/state_file.hpp"
 #include "common/unique_fd.hpp"
@@ -32,8 +33,11 @@ std::unexpected<Error> refuse(sqlite3* handle, int result) {
   const Errc code = result == SQLITE_IOERR_WRITE ? Errc::DiskFull : code_of(result);
   const std::string what = sqlite3_errmsg(handle);
   if (code == Errc::DiskFull) {
-    return fail(
-        code, fmt::format("the journal cannot grow ({}); make room in the state directory", what));
+    const char* const path = sqlite3_db_filename(handle, "main");
+    return fail(code, fmt::format("the journal cannot grow ({}); make room in {}", what,
+                                  path == nullptr || *path == 0
+                                      ? "the state directory"
+                                      : std::filesystem::path(path).parent_path().string()));
   }
   if (code == Errc::FileCorrupt) {
     return fail(code, fmt::format("the journal is damaged ({})", what));

@@ -39,14 +39,13 @@ std::unexpected<Error> state_file_error(const std::string& path, int error_numbe
       return fail(Errc::PermissionDenied, fmt::format("{} is a symbolic link; remove it", path));
     case ENOSPC:
     case EDQUOT:
-      return fail(Errc::DiskFull,
-                  fmt::format("no space for {}; make room in the state directory", path));
+      return fail(Errc::DiskFull, fmt::format("no space for {}; make room in {}", path, directory));
     case EFBIG:
       return fail(
           Errc::DiskFull,
-          fmt::format("no space for {} below the limit of file sizes; make room in the state "
-                      "directory, or raise the limit (LimitFSIZE=, ulimit -f)",
-                      path));
+          fmt::format("no space for {} below the limit of file sizes; make room in {}, or raise "
+                      "the limit (LimitFSIZE=, ulimit -f)",
+                      path, directory));
     default:
       return fail_errno(Errc::SystemError, path, error_number);
   }
@@ -72,7 +71,7 @@ Result<UniqueFd> lock_state_dir(const std::string& state_dir) {
   if (errno != EWOULDBLOCK) return fail_errno(Errc::SystemError, path, errno);
   return fail(
       Errc::SocketInUse,
-      fmt::format("another broker uses {}; end it or choose another --state-dir", state_dir));
+      fmt::format("another broker uses {}; stop it, or use another --state-dir", state_dir));
 }
 
 Result<FileIdentity> identity_of(const UniqueFd& file, const std::string& path) {

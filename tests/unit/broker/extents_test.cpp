@@ -97,7 +97,11 @@ TEST_CASE("blocks: a request for one block above the quota is refused") {
       allow_blocks({.max_blocks = 20, .charged_others = 8, .wanted = 13, .blocks_per_extent = 8});
   REQUIRE_FALSE(allowed);
   CHECK(allowed.error().code == Errc::QuotaBlocks);
-  CHECK(allowed.error().detail.contains("hold 8 of at most 20 blocks, and 13 were asked for"));
+  CHECK(allowed.error().detail.contains(
+      "hold 8 of at most 20 blocks, and 13 were asked for; end one,"));
+  const auto first = allow_blocks({.max_blocks = 33, .wanted = 40, .blocks_per_extent = 8});
+  REQUIRE_FALSE(first);
+  CHECK(first.error().detail.contains("40 were asked for; ask for fewer, or raise --max-blocks"));
   const auto none = allow_blocks({.max_blocks = 8, .charged_others = 8, .blocks_per_extent = 8});
   REQUIRE_FALSE(none);
   CHECK(none.error().detail.contains("hold 8 of at most 8 blocks, and none is left"));

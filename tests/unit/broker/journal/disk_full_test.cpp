@@ -68,7 +68,7 @@ TEST_CASE("journal: on a full disk a grant is refused with advice") {
 
   REQUIRE_FALSE(written.has_value());
   CHECK(written.error().code == Errc::DiskFull);
-  CHECK(written.error().detail.find("make room") != std::string::npos);
+  CHECK(written.error().detail.ends_with("; make room in " + world.dir.path()));
   CHECK(world.journal->load(kNowUnixS).value().leases.size() == 2);
 }
 

@@ -127,7 +127,11 @@ TEST_CASE("journal: a state directory has one broker at a time") {
   auto first = lock_state_dir(dir.path());
   REQUIRE(first.has_value());
 
-  CHECK(lock_state_dir(dir.path()).error().code == Errc::SocketInUse);
+  const auto second = lock_state_dir(dir.path());
+  REQUIRE_FALSE(second);
+  CHECK(second.error().code == Errc::SocketInUse);
+  CHECK(second.error().detail ==
+        "another broker uses " + dir.path() + "; stop it, or use another --state-dir");
 
   first->reset();
   CHECK(lock_state_dir(dir.path()).has_value());
@@ -147,6 +151,8 @@ TEST_CASE("state directory: each error says what to do") {
 
   const auto error = [&](int number) { return state_file_error(dir.file("x"), number).error(); };
   CHECK(error(ENOSPC).code == Errc::DiskFull);
+  for (const int number : {ENOSPC, EFBIG})
+    CHECK(error(number).detail.contains("make room in " + dir.path()));
   CHECK(error(EDQUOT).code == Errc::DiskFull);
   CHECK(error(EACCES).code == Errc::PermissionDenied);
   CHECK(error(ELOOP).detail.find("remove it") != std::string::npos);
