@@ -8,6 +8,15 @@
 
 using namespace leasehold;
 
+TEST_CASE("security: an attack that does not exist cannot be left out") {
+  ProgramRun run("leasehold-soak", {"--bin-dir", program_dir(), "--model", bundled_model_path(),
+                                    "--hostile", "--without", "nope"});
+  CHECK(run.finish([] {}) == 2);
+  const std::string printed = run.errors();
+  CHECK(printed.find("nope") != std::string::npos);
+  CHECK(printed.find("long lines") != std::string::npos);
+}
+
 TEST_CASE("security: all attacks at once leave honest texts, processes and memory as they are") {
   const auto directory = TemporaryDirectory::create("hostile-test").value();
   ProgramRun run("leasehold-soak",

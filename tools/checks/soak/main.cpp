@@ -7,11 +7,14 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "common/command_line.hpp"
 #include "common/temporary_directory.hpp"
 #include "common/text_file.hpp"
 #include "common/version.hpp"
+#include "tools/checks/attack/attacks.hpp"
 #include "tools/checks/bench/limits.hpp"
 #include "tools/checks/bench/poll_cost.hpp"
 #include "tools/checks/bench/report.hpp"
@@ -158,7 +161,10 @@ void describe_hostile(CLI::App& app, Options& options) {
                  "With --hostile: longest attack between two calm windows")
       ->check(CLI::Range(1u, 1'000u))
       ->capture_default_str();
-  app.add_option("--without", hostile.without, "With --hostile: leave out this attack; repeatable");
+  std::set<std::string> names;
+  for (const attack::Attack& each : attack::attacks()) names.emplace(each.name);
+  app.add_option("--without", hostile.without, "With --hostile: leave out this attack; repeatable")
+      ->check(CLI::IsMember(names));
   app.add_option(
          "--check", options.limits_path,
          "With --hostile: exit with 3 unless the figures are within the limits of this file")
