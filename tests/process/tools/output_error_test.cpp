@@ -1,4 +1,4 @@
-// Programs whose output cannot be written, and whose input is endless.
+// Programs whose output cannot be written, whose input is endless, or whose command is wrong.
 #include <sys/wait.h>
 
 #include <catch2/catch.hpp>
@@ -49,6 +49,16 @@ TEST_CASE("output_error: help and version count as output") {
     CHECK(shell(program, "--help >/dev/null 2>/dev/full") == kExitOk);
   }
   CHECK(shell("leasehold-worker", "--version >/dev/full 2>&1") == exit_code(Errc::DiskFull));
+}
+
+TEST_CASE(
+    "output_error: a benchmark that does not exist, or is missing, is answered with the list") {
+  ProgramRun run("leasehold-bench", {"frob"});
+  CHECK(run.finish([] {}) == kExitUsage);
+  CHECK(run.errors().contains("there is no command 'frob'. Commands: revoke, engine, "));
+  ProgramRun none("leasehold-bench", {});
+  CHECK(none.finish([] {}) == kExitUsage);
+  CHECK(none.errors().contains("a command is missing. Commands: revoke, "));
 }
 
 TEST_CASE("output_error: an error that stderr does not accept keeps its exit code") {
