@@ -149,6 +149,14 @@ void check_order(const std::string& table) {
 
 }  // namespace
 
+TEST_CASE("gpu-check: without --bin-dir it is wrong usage, and writes nothing") {
+  const Folders folders;
+  ProgramRun run("leasehold-gpu-check", {"--out", folders.root / "report"});
+  CHECK(run.finish([] {}, kTimeout) == 2);
+  CHECK(run.errors().find("--bin-dir is required") != std::string::npos);
+  CHECK_FALSE(fs::exists(folders.root / "report"));
+}
+
 TEST_CASE("gpu-check: an unknown stage is wrong usage") {
   ProgramRun check("leasehold-gpu-check", {"--only", "probe,frob"});
   CHECK(check.finish([] {}) == 2);

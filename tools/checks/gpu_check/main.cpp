@@ -27,7 +27,7 @@ struct InternalOptions {
 
 void describe(CLI::App& app, Settings& settings, InternalOptions& internal) {
   app.set_version_flag("--version", "leasehold-gpu-check " + std::string(version()));
-  app.add_option("--bin-dir", settings.bin_dir, "Directory of the programs");
+  app.add_option("--bin-dir", settings.bin_dir, "Directory of the programs; required");
   app.add_option("--model-dir", settings.model_dir, "Directory of models and their oracle files");
   app.add_option("--out", settings.out_dir, "Directory for the report");
   app.add_option("--only", settings.only,
@@ -45,6 +45,8 @@ void describe(CLI::App& app, Settings& settings, InternalOptions& internal) {
 int run(const Settings& settings, const InternalOptions& internal) {
   for (const auto& [mode, size_bytes] : internal.import_bytes)
     if (size_bytes != 0) return run_importer(mode, settings.ordinal, size_bytes);
+  if (settings.bin_dir.empty())
+    return print_error(kProgram, Usage{.exit_code = kExitUsage, .text = "--bin-dir is required"});
   std::error_code failed;
   std::filesystem::create_directories(settings.out_dir, failed);
   if (failed)
