@@ -92,8 +92,9 @@ TEST_CASE("http: 200 requests of four tenants run beside 1 000 idle connections"
   for (int i = 0; i < kIdle; ++i) {
     idle.push_back(std::make_unique<HttpClient>(http.path()));
     idle.back()->write(get("/v1/models", keys[0]));
+    // One at a time: a source keeps half of the places of connections without a valid key.
+    REQUIRE(idle.back()->reply().status == 200);
   }
-  for (const auto& client : idle) REQUIRE(client->reply().status == 200);
 
   std::vector<std::unique_ptr<HttpClient>> active;
   std::vector<std::string> requests;
