@@ -19,8 +19,8 @@
 #include "tools/brokerctl/prefix_arguments.hpp"
 #include "tools/brokerctl/requested_output.hpp"
 #include "tools/brokerctl/tenant_arguments.hpp"
-#include "tools/brokerctl/unknown_command.hpp"
 #include "tools/brokerctl/worker_arguments.hpp"
+#include "tools/cli/unknown_command.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -372,7 +372,7 @@ std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::s
   add_common(line);
   add_commands(line);
   const Output output = requested_output(arguments);
-  if (auto text = unknown_command(line.app, arguments))
+  if (auto text = cli::unknown_command(line.app, arguments))
     return std::unexpected(UsageWithOutput{{.text = *std::move(text)}, output});
   if (auto usage = parse_cli_arguments(line.app, arguments))
     return std::unexpected(UsageWithOutput{*std::move(usage), output});

@@ -3,15 +3,12 @@
 /// Exit codes: 0 done (and within the limits), 1 a limit is exceeded or was not measured, 2 wrong
 /// usage, otherwise the code of the error (common/errc.hpp).
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <iterator>
 #include <map>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +19,7 @@
 #include "tools/checks/bench/launch_cost.hpp"
 #include "tools/checks/bench/report.hpp"
 #include "tools/checks/bench/run_report.hpp"
+#include "tools/cli/unknown_command.hpp"
 
 namespace {
 
@@ -141,19 +139,6 @@ constexpr Command kCommands[] = {
     {"launch", "Measure a launch of the compute threads without work", describe_launch, launch},
 };
 
-/// CLI11 says only that a command is missing.
-std::optional<Usage> wrong_command(std::span<char*> words) {
-  const std::string_view given = words.size() > 1 ? words[1] : "";
-  const bool exists = std::ranges::find(kCommands, given, &Command::name) != std::end(kCommands);
-  if (exists || given.starts_with('-')) return std::nullopt;
-  const std::string problem =
-      given.empty() ? "a command is missing" : fmt::format("there is no command '{}'", given);
-  std::vector<std::string_view> names;
-  for (const Command& command : kCommands) names.emplace_back(command.name);
-  return Usage{.exit_code = kExitUsage,
-               .text = fmt::format("{}. Commands: {}", problem, fmt::join(names, ", "))};
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -170,8 +155,9 @@ int main(int argc, char** argv) {
     report = {.name = command.name, .has_plot = command.has_plot};
     describe_report(described, report);
   }
-  if (const auto wrong = wrong_command({argv, static_cast<std::size_t>(argc)}))
-    return print_error(app.get_name(), *wrong);
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (auto wrong = cli::unknown_command(app, words))
+    return print_error(app.get_name(), Usage{.exit_code = kExitUsage, .text = *std::move(wrong)});
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   const auto* const command = std::ranges::find_if(
       kCommands, [&](const Command& each) { return app.got_subcommand(each.name); });

@@ -1,4 +1,4 @@
-#include "tools/brokerctl/unknown_command.hpp"
+#include "tools/cli/unknown_command.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,7 @@
 
 #include "common/suggest.hpp"
 
-namespace leasehold::brokerctl {
+namespace leasehold::cli {
 namespace {
 
 /// The option of `app`, or of the app around it. Null for an unknown one.
@@ -66,6 +66,8 @@ std::string suggestion(const std::string& near) {
 std::optional<std::string> unknown_command(const CLI::App& app,
                                            std::span<const std::string> words) {
   const auto commands = commands_of(app);
+  if (words.empty())
+    return fmt::format("a command is missing. Commands: {}", fmt::join(commands, ", "));
   const std::string command = next_command(app, words);
   if (command.empty()) return std::nullopt;
   if (!is_one_of(commands, command)) {
@@ -84,4 +86,4 @@ std::optional<std::string> unknown_command(const CLI::App& app,
                      fmt::join(verbs, ", "));
 }
 
-}  // namespace leasehold::brokerctl
+}  // namespace leasehold::cli
