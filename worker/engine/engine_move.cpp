@@ -1,7 +1,6 @@
 // The part of Engine that says which leases take a request, and moves a running one to another.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "worker/engine/engine.hpp"

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "common/expects.hpp"
-#include "ipc/control/message_limits.hpp"
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {

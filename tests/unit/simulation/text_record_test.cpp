@@ -27,7 +27,7 @@ TEST_CASE("text record: a reader that checks gets the newest whole text") {
   CHECK(record.checked()->size == 2);
 }
 
-TEST_CASE("text record: after two torn first commits there is no text") {
+TEST_CASE("text record: a reader that checks gets nothing after two torn first commits") {
   TextRecord record;
   record.begin_write(text_of(1, 1));
   CHECK(record.checked() == nullptr);
