@@ -6,6 +6,7 @@
 #include <boost/asio/signal_set.hpp>
 
 #include "common/available_memory.hpp"
+#include "common/log.hpp"
 #include "common/process.hpp"
 #include "common/service_manager.hpp"
 #include "ipc/control/socket_file.hpp"
@@ -113,8 +114,8 @@ Result<void> WorkerProgram::start() {
   acceptor_.emplace(TRY(TenantServer::listen(tenant_io_.context(), options_.listen_path)));
   socket_file_.emplace(options_.listen_path);
   watch_signals();
-  io_.start("io");
-  tenant_io_.start("tenants");
+  TRY(io_.start("io"));
+  TRY(tenant_io_.start("tenants"));
   TRY(step_log_.open(options_.event_log, options_.event_log_bytes));
   if (options_.kv_index)
     kv_index_ = KvIndexSync::start({.url = *options_.kv_index}, options_.listen_path + ".index");
@@ -378,7 +379,10 @@ void WorkerProgram::on_signal(int number) {
   if (number == SIGHUP && !stop_) return void(reload_waits_ = true);
   if (number == SIGHUP) return reload_configuration(options_, reload_, *loop_);
   spdlog::info("stopping signal={}", number);
-  if (!serving_) std::_Exit(128 + number);  // nothing is served yet; the broker sees the exit
+  if (!serving_) {  // nothing is served yet; the broker sees the exit
+    flush_log();
+    std::_Exit(128 + number);
+  }
   if (stop_ && number == SIGTERM) return stop_->drain(options_.drain_timeout);
   notify_service_manager("STOPPING=1\nSTATUS=Stopping");
   loop_->stop();
@@ -387,7 +391,6 @@ void WorkerProgram::on_signal(int number) {
 }  // namespace
 
 Result<void> run_worker(const WorkerOptions& options, ReloadOptions reload) {
-  TRY(exclude_compute_cpus(options.compute_cpus));
   spdlog::info("starting model={}", options.model_path);
   OpenedModel model = TRY(OpenedModel::open(options));
   spdlog::info("model opened model=\"{}\" vocabulary={}", model.config.name,
