@@ -39,6 +39,15 @@ namespace {
 /// How long a worker that stops waits for the index.
 constexpr auto kIndexStopTimeout = std::chrono::seconds(1);
 
+/// Not an error: another worker may have filled the weights, and its group pays for them then.
+void warn_of_group_limit(const MachineMemory& memory, std::uint64_t weights_bytes) {
+  if (memory.limit_file.empty() || weights_bytes <= memory.available_bytes) return;
+  spdlog::warn(
+      "the weights exceed what the control group has left; filling them lets the kernel end its "
+      "processes weights_bytes={} available_bytes={} limit_bytes={} limit_file={}",
+      weights_bytes, memory.available_bytes, memory.total_bytes, memory.limit_file);
+}
+
 class WorkerProgram {
  public:
   WorkerProgram(const WorkerOptions& options, ReloadOptions reload, OpenedModel model)
@@ -195,6 +204,7 @@ Result<void> WorkerProgram::build_engine() {
     const MachineMemory memory = TRY(machine_memory());
     TRY(check_step_memory(options_.limits, model_.config, memory.available_bytes,
                           DraftModel::step_memory_bytes(draft_.get())));
+    warn_of_group_limit(memory, model_.plan.size_bytes());
   }
   BackendLimits limits = Engine::backend_limits(model_.config, options_.limits);
   if (draft_) limits = TRY(draft_->backend_limits(limits, attachment));
