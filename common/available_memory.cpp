@@ -33,7 +33,17 @@ Result<std::uint64_t> bytes_of(std::string_view meminfo, std::string_view name) 
 }  // namespace
 
 Result<MachineMemory> machine_memory() {
-  return parse_machine_memory(TRY(read_text_file(kMeminfo, kMaxMeminfoBytes)));
+  const std::string meminfo = TRY(read_text_file(kMeminfo, kMaxMeminfoBytes));
+  return limited_by(TRY(parse_machine_memory(meminfo)), group_memory(read_system_file()));
+}
+
+MachineMemory limited_by(MachineMemory memory, const std::optional<GroupMemory>& group) {
+  if (!group) return memory;
+  memory.available_bytes = std::min(memory.available_bytes, group->available_bytes);
+  if (group->limit_bytes >= memory.total_bytes) return memory;
+  memory.total_bytes = group->limit_bytes;
+  memory.limit_file = group->limit_file;
+  return memory;
 }
 
 Result<MachineMemory> parse_machine_memory(std::string_view meminfo) {
@@ -48,11 +58,15 @@ Result<void> check_fits_machine(std::string_view option, std::uint64_t size_byte
                                 const MachineMemory& memory) {
   if (size_bytes <= memory.total_bytes) return {};
   constexpr std::uint64_t kMiB = 1 << 20;
-  return fail(Errc::BadRequest,
-              fmt::format("{} is {} bytes, but this machine has {} bytes of memory, {} of them "
-                          "available; set {} to less than {}MiB",
-                          option, size_bytes, memory.total_bytes, memory.available_bytes, option,
-                          memory.total_bytes / kMiB));
+  const bool is_group = !memory.limit_file.empty();
+  return fail(
+      Errc::BadRequest,
+      fmt::format(
+          "{} is {} bytes, but this {} has {} bytes of memory, {} of them available; set {} "
+          "to less than {}MiB{}",
+          option, size_bytes, is_group ? "control group" : "machine", memory.total_bytes,
+          memory.available_bytes, option, memory.total_bytes / kMiB,
+          is_group ? ", or raise " + memory.limit_file : ""));
 }
 
 }  // namespace leasehold

@@ -1,22 +1,19 @@
 /// How much CPU time control groups allow this process.
 ///
-/// Source: cgroups(7); "cpu.max" in the kernel's Documentation/admin-guide/cgroup-v2.rst. Groups of
-/// version 1 are not read.
+/// Source: "cpu.max" in the kernel's Documentation/admin-guide/cgroup-v2.rst. Groups of version 1
+/// are not read.
 #pragma once
 
-#include <functional>
 #include <optional>
-#include <string>
 #include <string_view>
+
+#include "common/control_group.hpp"
 
 namespace leasehold {
 
 /// Cores whose time the file "cpu.max" allows: 1.5 for "150000 100000". Nothing for "max", and for
 /// a text that is malformed. Pure.
 std::optional<double> parse_cpu_max(std::string_view text);
-
-/// The text of a file, or nothing if it cannot be read.
-using ReadFile = std::function<std::optional<std::string>(const std::string& path)>;
 
 /// The smallest quota of the process's control group and of those above it, in cores; nothing if
 /// none has one, or cannot be read.

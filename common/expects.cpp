@@ -1,13 +1,18 @@
 #include "common/expects.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <cstdlib>
+
+#include "common/log.hpp"
 
 namespace leasehold {
 
 void contract_violated(const char* kind, const char* what, std::source_location where) {
-  std::fprintf(stderr, "%s violated: %s (%s:%u, %s)\n", kind, what, where.file_name(),
-               static_cast<unsigned>(where.line()), where.function_name());
+  const std::string line = fmt::format("{} violated: {} ({}:{}, {})", kind, what, where.file_name(),
+                                       where.line(), where.function_name());
+  if (!write_last_line(line)) std::fprintf(stderr, "%s\n", line.c_str());
   std::abort();
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "common/log.hpp"
 #include "common/utf8.hpp"
 
 namespace leasehold {
@@ -64,7 +65,8 @@ std::string format_error(std::string_view program, const Error& error) {
 }
 
 int print_error(std::string_view program, const Error& error) {
-  std::cerr << format_error(program, error) + '\n';
+  const std::string line = format_error(program, error);
+  if (!write_last_line(line)) std::cerr << line + '\n';
   return exit_code(error.code);
 }
 

@@ -26,7 +26,8 @@ std::string_view error_hint(const Error& error);
 /// The line for an error: "brokerctl: no tenant B (UnknownTenant); next: admit it with …".
 std::string format_error(std::string_view program, const Error& error);
 
-/// Prints the error to stderr. Returns the exit code.
+/// Prints the error to stderr, behind the log in a program that has one: then a reader that does
+/// not read delays the end by `kLastLineTimeout` at most. Returns the exit code.
 int print_error(std::string_view program, const Error& error);
 
 /// Ends main: flushes stdout and returns `exit_code`. When stdout did not accept everything, prints

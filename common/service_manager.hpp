@@ -1,12 +1,26 @@
 /// Reports this process's state to the service manager behind $NOTIFY_SOCKET (sd_notify(3)).
-/// Without one, or where it does not listen, nothing happens.
+/// Without one nothing happens.
+///
+/// A manager that does not read delays the caller once, by `kManagerTimeout`; after that messages
+/// are lost until one is taken again. libsystemd's sd_notify would wait for ever.
+/// Threads: any.
 #pragma once
 
+#include <chrono>
 #include <string>
+
+#include "common/unique_fd.hpp"
 
 namespace leasehold {
 
-/// Sends a state such as "READY=1", or "STATUS=…" for `systemctl status`.
+inline constexpr std::chrono::milliseconds kManagerTimeout{250};
+
+/// Sends a state such as "READY=1", or "STATUS=…" for `systemctl status`. The program serves also
+/// when it is lost.
 void notify_service_manager(const std::string& state);
+
+/// Sends a state and a descriptor, for FDSTORE=1. Succeeds without a manager.
+/// Errors: TimedOut when the manager does not read; SystemError when it does not listen.
+Result<void> send_to_service_manager(const std::string& state, const UniqueFd& fd);
 
 }  // namespace leasehold

@@ -69,7 +69,7 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
       .idle_ttl = options.http_idle_ttl,
       .result_grace = ResumableStreams::kResultGrace};
   part->server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));
-  part->io_.start("http");
+  TRY(part->io_.start("http"));
   TRY(part->io_.run([&part]() -> Result<void> {
     part->server_->serve();
     return {};

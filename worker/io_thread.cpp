@@ -1,18 +1,22 @@
 #include "worker/io_thread.hpp"
 
+#include <fmt/format.h>
+
 #include <boost/asio/post.hpp>
 #include <future>
 
 #include "common/process.hpp"
+#include "common/start_thread.hpp"
 
 namespace leasehold {
 
-void IoThread::start(const char* name) {
-  thread_ = std::thread([this, name] {
+Result<void> IoThread::start(const char* name) {
+  thread_ = TRY(start_thread(fmt::format("the thread \"{}\"", name), [this, name] {
     set_thread_name(name);
     request_short_time_slice();
     io_.run();
-  });
+  }));
+  return {};
 }
 
 Result<void> IoThread::run(const std::function<Result<void>()>& work) {

@@ -17,8 +17,8 @@ class IoThread {
 
   boost::asio::io_context& context() { return io_; }
 
-  /// `name` appears in `ps -L`.
-  void start(const char* name);
+  /// `name` appears in `ps -L`. Errors: those of start_thread.
+  Result<void> start(const char* name);
   /// Runs `work` on the thread and waits for its result. Precondition: started.
   Result<void> run(const std::function<Result<void>()>& work);
   /// Ends the thread; handlers that have not run are dropped with the io_context.

@@ -6,8 +6,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iostream>
 #include <utility>
+
+#include "common/log.hpp"
 
 namespace leasehold {
 namespace {
@@ -18,8 +19,9 @@ constexpr std::uint64_t kNeverDrawn = ~std::uint64_t{0};
 
 void draw(std::uint64_t percent) {
   const std::uint64_t filled = percent * kBarWidth / 100;
-  std::cerr << fmt::format("\rloading weights [{:-<{}}] {:>3} %{}", std::string(filled, '#'),
-                           kBarWidth, percent, percent == 100 ? "\n" : "");
+  (void)write_beside_log(fmt::format("\rloading weights [{:-<{}}] {:>3} %{}",
+                                     std::string(filled, '#'), kBarWidth, percent,
+                                     percent == 100 ? "\n" : ""));
 }
 
 }  // namespace

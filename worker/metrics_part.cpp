@@ -16,7 +16,7 @@ Result<void> MetricsPart::open(const WorkerOptions& options, const OpenedModel& 
   };
   server_ = TRY(http::PageServer::create(io_.context(), *options.metrics,
                                          {{.path = "/metrics", .make = make}}));
-  io_.start("metrics");
+  TRY(io_.start("metrics"));
   TRY(io_.run([this]() -> Result<void> {
     use_batch_scheduling();
     server_->serve();

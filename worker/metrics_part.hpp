@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "common/log.hpp"
 #include "common/metrics/recent.hpp"
 #include "ipc/http/page_server.hpp"
 #include "worker/io_thread.hpp"
@@ -17,8 +18,9 @@ namespace leasehold {
 class MetricsPart {
  public:
   explicit MetricsPart(const Clock& clock)
-      : engine_(clock),
-        page_(clock, [this] { return metrics_page(identity_, requests_, engine_.read()); }) {}
+      : engine_(clock), page_(clock, [this] {
+          return metrics_page(identity_, requests_, engine_.read(), log_lines_dropped());
+        }) {}
   ~MetricsPart() { io_.stop(); }
 
   RequestMetrics& requests() { return requests_; }

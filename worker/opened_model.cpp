@@ -7,6 +7,7 @@
 #include "worker/kv/record_layout.hpp"
 #include "worker/kv/sequence_record.hpp"
 #include "worker/lease/attachment.hpp"
+#include "worker/serve/prompt_check.hpp"
 
 namespace leasehold {
 namespace {
@@ -35,8 +36,8 @@ Result<OpenedModel> OpenedModel::open(const WorkerOptions& options) {
   const KvLayout kv = TRY(kv_layout_of(config, options.kv_type));
   TRY(check_record_block_size(kv.block_size_bytes()));
   Result<ChatTemplate> chat = ChatTemplate::from_metadata(file);
-  if (!chat)
-    spdlog::warn("requests with messages will be refused reason=\"{}\"", chat.error().detail);
+  if (const auto refused = TRY(check_prompts(tokenizer, chat)))
+    spdlog::warn("requests with messages will be refused reason=\"{}\"", refused->detail);
   OpenedModel model{.file = std::move(file),
                     .config = config,
                     .plan = std::move(planned.plan),

@@ -71,7 +71,7 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
       ->check(check_name)
       ->capture_default_str();
   app.add_option("--broker-timeout-ms", raw.broker_timeout_ms,
-                 "How long to wait for a lost broker to return")
+                 "How long to wait for a broker that has not started, or to return when it is lost")
       ->check(CLI::Range(0, 3'600'000))
       ->capture_default_str();
   app.add_option(

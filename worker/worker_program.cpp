@@ -6,6 +6,7 @@
 #include <boost/asio/signal_set.hpp>
 
 #include "common/available_memory.hpp"
+#include "common/log.hpp"
 #include "common/process.hpp"
 #include "common/service_manager.hpp"
 #include "ipc/control/socket_file.hpp"
@@ -37,6 +38,15 @@ namespace {
 
 /// How long a worker that stops waits for the index.
 constexpr auto kIndexStopTimeout = std::chrono::seconds(1);
+
+/// Not an error: another worker may have filled the weights, and its group pays for them then.
+void warn_of_group_limit(const MachineMemory& memory, std::uint64_t weights_bytes) {
+  if (memory.limit_file.empty() || weights_bytes <= memory.available_bytes) return;
+  spdlog::warn(
+      "the weights exceed what the control group has left; filling them lets the kernel end its "
+      "processes weights_bytes={} available_bytes={} limit_bytes={} limit_file={}",
+      weights_bytes, memory.available_bytes, memory.total_bytes, memory.limit_file);
+}
 
 class WorkerProgram {
  public:
@@ -113,8 +123,8 @@ Result<void> WorkerProgram::start() {
   acceptor_.emplace(TRY(TenantServer::listen(tenant_io_.context(), options_.listen_path)));
   socket_file_.emplace(options_.listen_path);
   watch_signals();
-  io_.start("io");
-  tenant_io_.start("tenants");
+  TRY(io_.start("io"));
+  TRY(tenant_io_.start("tenants"));
   TRY(step_log_.open(options_.event_log, options_.event_log_bytes));
   if (options_.kv_index)
     kv_index_ = KvIndexSync::start({.url = *options_.kv_index}, options_.listen_path + ".index");
@@ -194,6 +204,7 @@ Result<void> WorkerProgram::build_engine() {
     const MachineMemory memory = TRY(machine_memory());
     TRY(check_step_memory(options_.limits, model_.config, memory.available_bytes,
                           DraftModel::step_memory_bytes(draft_.get())));
+    warn_of_group_limit(memory, model_.plan.size_bytes());
   }
   BackendLimits limits = Engine::backend_limits(model_.config, options_.limits);
   if (draft_) limits = TRY(draft_->backend_limits(limits, attachment));
@@ -378,7 +389,10 @@ void WorkerProgram::on_signal(int number) {
   if (number == SIGHUP && !stop_) return void(reload_waits_ = true);
   if (number == SIGHUP) return reload_configuration(options_, reload_, *loop_);
   spdlog::info("stopping signal={}", number);
-  if (!serving_) std::_Exit(128 + number);  // nothing is served yet; the broker sees the exit
+  if (!serving_) {  // nothing is served yet; the broker sees the exit
+    flush_log();
+    std::_Exit(128 + number);
+  }
   if (stop_ && number == SIGTERM) return stop_->drain(options_.drain_timeout);
   notify_service_manager("STOPPING=1\nSTATUS=Stopping");
   loop_->stop();
@@ -387,7 +401,6 @@ void WorkerProgram::on_signal(int number) {
 }  // namespace
 
 Result<void> run_worker(const WorkerOptions& options, ReloadOptions reload) {
-  TRY(exclude_compute_cpus(options.compute_cpus));
   spdlog::info("starting model={}", options.model_path);
   OpenedModel model = TRY(OpenedModel::open(options));
   spdlog::info("model opened model=\"{}\" vocabulary={}", model.config.name,

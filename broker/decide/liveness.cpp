@@ -86,7 +86,7 @@ void kill_worker(Decision& decision, Worker& worker, std::string_view waiting_fo
                                              .timeout_ms = in_ms(timeout),
                                              .killed = true});
   decision.warn(
-      fmt::format("worker timed out and was killed worker={} pid={} waiting_for={} timeout_ms={}",
+      fmt::format("worker timed out and will be killed worker={} pid={} waiting_for={} timeout_ms={}",
                   worker.name, worker.pid, waiting_for, in_ms(timeout)));
 }
 

@@ -13,6 +13,7 @@
 #include "broker/device_agent/agent.hpp"
 #include "common/command_line.hpp"
 #include "common/process.hpp"
+#include "common/run_server.hpp"
 #include "common/version.hpp"
 
 namespace leasehold {
@@ -91,7 +92,8 @@ int main(int argc, char** argv) {
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   set_not_dumpable();
-  if (const auto served = serve(ordinal); !served)
-    return print_error(app.get_name(), served.error());
-  return kExitOk;
+  return run_server({.name = "leasehold-device-agent",
+                     .log_level = "info",
+                     .memory_advice = "free memory; the broker starts it again"},
+                    [ordinal] { return serve(ordinal); });
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/process.hpp"
+#include "common/start_thread.hpp"
 
 namespace leasehold::journal {
 namespace {
@@ -19,8 +20,9 @@ Result<std::unique_ptr<Checkpointer>> Checkpointer::start(const std::string& dat
   Database database = TRY(Database::open(database_path));
   std::unique_ptr<Checkpointer> checkpointer(
       new Checkpointer(std::move(database), audit_head_path));
-  checkpointer->thread_ =
-      std::jthread([raw = checkpointer.get()](const std::stop_token& stop) { raw->work(stop); });
+  checkpointer->thread_ = TRY(start_thread<std::jthread>(
+      "the thread of the journal's checkpoints",
+      [raw = checkpointer.get()](const std::stop_token& stop) { raw->work(stop); }));
   return checkpointer;
 }
 

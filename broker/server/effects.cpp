@@ -305,10 +305,14 @@ void ServerEffects::perform(const effect::CloseRegion& effect) {
 void ServerEffects::perform(const effect::KillWorker& effect) {
   const UniqueFd* pidfd = dependencies_.links.pidfd(effect.worker);
   if (pidfd == nullptr) return;
-  if (const auto killed = signal_pidfd(*pidfd, SIGKILL); !killed) {
-    spdlog::error("could not kill a worker attachment={} detail=\"{}\"", effect.worker.value,
-                  killed.error().detail);
-  }
+  const auto killed = signal_pidfd(*pidfd, SIGKILL);
+  if (killed) return;
+  spdlog::error(
+      "could not kill a worker; its leases are over, and it ends when it runs again and finds its "
+      "connection closed; end it by hand, or give the broker CAP_KILL attachment={} detail=\"{}\"",
+      effect.worker.value, killed.error().detail);
+  const WorkerLink* link = dependencies_.links.find(effect.worker);
+  if (link != nullptr && link->peer != nullptr) link->peer->close_now();
 }
 
 void ServerEffects::perform(const effect::Reply& effect) {

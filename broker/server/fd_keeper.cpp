@@ -67,9 +67,7 @@ std::optional<std::string> shortage(const char* fdstore, std::uint32_t needed) {
 Result<void> FdKeeper::keep(std::string_view name, const UniqueFd& fd) {
   // FDPOLL=0: a readable pidfd or eventfd must stay in the store.
   const std::string message = fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0", name);
-  const int number = fd.get();
-  const int sent = ::sd_pid_notify_with_fds(0, 0, message.c_str(), &number, 1);
-  if (sent < 0) return fail_errno(Errc::SystemError, fmt::format("keep {}", name), -sent);
+  TRY(send_to_service_manager(message, fd));
   names_.emplace(name);
   return {};
 }

@@ -56,7 +56,7 @@ class FdKeeper {
   explicit FdKeeper(Names kept = {}) : names_(std::move(kept)) {}
 
   /// Precondition: the name is not in use.
-  /// Errors: SystemError when the store cannot be reached; the broker then serves without it.
+  /// Errors: those of send_to_service_manager; the broker then serves without the store.
   Result<void> keep(std::string_view name, const UniqueFd& fd);
   void remove(std::string_view name);
   /// Called when the broker stops for good.

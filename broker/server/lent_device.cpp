@@ -13,14 +13,27 @@ std::string card_of(const BrokerOptions& options) {
   return options.device == "auto" ? "cuda:0" : options.device;
 }
 
-/// A worker that touches memory that the machine does not have is killed. Swap is memory of the
-/// machine also where a card's memory is lent.
+/// A worker that touches memory that the machine, or its control group, does not have is killed.
+/// Swap is memory of the machine also where a card's memory is lent. Weights may never fill their
+/// capacity, so together with the rest they are only named.
 Result<void> check_host_memory(const BrokerOptions& options, bool lends_card) {
   const MachineMemory memory = TRY(machine_memory());
   TRY(check_fits_machine("--swap-capacity", options.swap_capacity_bytes, memory));
   if (lends_card) return {};
+  const std::uint64_t kv_bytes = options.capacity_bytes + options.swap_capacity_bytes;
   TRY(check_fits_machine("--capacity", options.capacity_bytes, memory));
-  return check_fits_machine("--weights-capacity", options.weights_capacity_bytes, memory);
+  TRY(check_fits_machine("--capacity plus --swap-capacity", kv_bytes, memory));
+  TRY(check_fits_machine("--weights-capacity", options.weights_capacity_bytes, memory));
+  if (!memory.limit_file.empty() &&
+      options.weights_capacity_bytes > memory.total_bytes - kv_bytes) {
+    spdlog::warn(
+        "capacity, swap capacity and weights capacity exceed the memory of the control group; when "
+        "they are used, the kernel ends its processes capacity_bytes={} swap_capacity_bytes={} "
+        "weights_capacity_bytes={} limit_bytes={} limit_file={}",
+        options.capacity_bytes, options.swap_capacity_bytes, options.weights_capacity_bytes,
+        memory.total_bytes, memory.limit_file);
+  }
+  return {};
 }
 
 /// Leases are granted before their memory is allocated, so a capacity beyond the card's memory is

@@ -6,6 +6,7 @@
 #include "broker/server/operators.hpp"
 #include "broker/server/page.hpp"
 #include "broker/server/views.hpp"
+#include "common/log.hpp"
 #include "common/utf8.hpp"
 
 namespace leasehold {
@@ -52,6 +53,7 @@ Result<Json> query_status(const ListSources& sources, const Json&) {
   view.spill_capacity_bytes = sources.spill.capacity_bytes();
   view.spill_lent_bytes = sources.spill.lent_bytes();
   view.journal_faults = sources.journal_faults;
+  view.log_lines_dropped = log_lines_dropped();
   view.uptime_ms = (sources.now - sources.started) / std::chrono::milliseconds(1);
   return view.to_json();
 }

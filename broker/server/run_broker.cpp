@@ -91,9 +91,23 @@ Result<SpillConfig> open_spill(const BrokerOptions& options, const LentDevice& d
   return config;
 }
 
+/// The broker reads in /proc which user a caller's process has, by the pid that the kernel reports
+/// for the broker's own pid namespace.
+Result<void> check_proc() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self", error);
+  if (!error && self == std::to_string(::getpid())) return {};
+  return fail(Errc::SystemError,
+              fmt::format("/proc/self is \"{}\" and this process is {}: /proc is not mounted, or "
+                          "shows another pid namespace; mount /proc in that of the broker "
+                          "(unshare --mount-proc)",
+                          self.string(), ::getpid()));
+}
+
 }  // namespace
 
 Result<void> run_broker(const BrokerOptions& options, ReloadOptions reload) {
+  TRY(check_proc());
   asio::io_context io(1);
   KeptDescriptors kept = TRY(KeptDescriptors::from_service_manager());
   FdKeeper fd_store(kept.stored_names());

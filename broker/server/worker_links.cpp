@@ -57,7 +57,9 @@ Result<Watch> watch_of(asio::io_context& io, const UniqueFd& fd) {
 Result<UniqueFd> open_peer_pidfd(const control::Credentials& credentials) {
   if (credentials.pid <= 0) {
     return fail(Errc::PermissionDenied,
-                "the caller's pid is not visible; run it in the broker's pid namespace");
+                "the broker does not see the caller's process, which is in another pid namespace, "
+                "and could not see its end; run both in one: --pid=host or --pid=container:NAME, "
+                "or shareProcessNamespace of a pod");
   }
   UniqueFd pidfd = TRY(open_pidfd(credentials.pid));
   const auto user = effective_user(credentials.pid);

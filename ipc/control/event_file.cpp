@@ -14,15 +14,31 @@ namespace leasehold::events {
 
 namespace {
 
+/// Non-blocking, so that a pipe that no process reads delays neither the opening nor a write. The
+/// flag belongs to this opening: others of the same pipe, such as stderr, keep theirs.
 Result<UniqueFd> open_log(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
+  if (fd < 0 && errno == ENXIO) {
+    return fail(Errc::BadRequest, fmt::format("{} is a pipe that no process reads, or a socket; "
+                                              "start its reader first, or name a file",
+                                              path));
+  }
   if (fd < 0) return fail_file("open " + path, errno);
   return UniqueFd(fd);
 }
 
-Result<std::uint64_t> regular_bytes(const UniqueFd& fd) {
+Result<struct stat> status_of(const UniqueFd& fd) {
   struct stat now{};
   if (::fstat(fd.get(), &now) != 0) return fail_file("read the size of the event log", errno);
+  return now;
+}
+
+Result<bool> is_regular(const UniqueFd& fd) {
+  return S_ISREG(TRY(status_of(fd)).st_mode);
+}
+
+Result<std::uint64_t> regular_bytes(const UniqueFd& fd) {
+  const struct stat now = TRY(status_of(fd));
   return S_ISREG(now.st_mode) ? static_cast<std::uint64_t>(now.st_size) : 0;
 }
 
@@ -30,6 +46,21 @@ Result<std::uint64_t> regular_bytes(const UniqueFd& fd) {
 bool is_link(const std::string& path) {
   struct stat named{};
   return ::lstat(path.c_str(), &named) == 0 && S_ISLNK(named.st_mode);
+}
+
+/// Returns how many bytes were written; 0 for a pipe or terminal that is full.
+Result<std::size_t> write_some(const UniqueFd& fd, std::string_view text) {
+  ssize_t written = 0;
+  do {
+    written = ::write(fd.get(), text.data(), text.size());
+  } while (written < 0 && errno == EINTR);
+  if (written >= 0) return static_cast<std::size_t>(written);
+  if (errno == EAGAIN) return 0;
+  return fail_file("write to the event log", errno);
+}
+
+std::unexpected<Error> reader_is_slow() {
+  return fail(Errc::DiskFull, "the process that reads the event log does not read");
 }
 
 }  // namespace
@@ -51,19 +82,23 @@ Result<std::uint64_t> EventFile::append(const Event& event, TimePoint at) {
   return std::exchange(lost_, 0);
 }
 
-/// A part of a line is removed again, so that a later line can follow.
+/// A part of a line is removed from a file again, so that a later line can follow. In a pipe the
+/// rest of it follows before the next line.
 Result<void> EventFile::write_line(const std::string& line) {
   std::uint64_t size_bytes = TRY(regular_bytes(fd_));
   if (size_bytes > 0 && size_bytes + line.size() > max_bytes_ && !is_link(path_)) {
     TRY(rotate());
     size_bytes = TRY(regular_bytes(fd_));
   }
-  ssize_t written = 0;
-  do {
-    written = ::write(fd_.get(), line.data(), line.size());
-  } while (written < 0 && errno == EINTR);
-  if (written < 0) return fail_file("write to the event log", errno);
-  if (static_cast<std::size_t>(written) == line.size()) return {};
+  rest_.erase(0, TRY(write_some(fd_, rest_)));
+  if (!rest_.empty()) return reader_is_slow();
+  const std::size_t written = TRY(write_some(fd_, line));
+  if (written == line.size()) return {};
+  if (!TRY(is_regular(fd_))) {
+    if (written == 0) return reader_is_slow();
+    rest_ = line.substr(written);
+    return {};
+  }
   if (::ftruncate(fd_.get(), static_cast<off_t>(size_bytes)) != 0)
     return fail_file("remove an incomplete line from the event log", errno);
   return fail(Errc::DiskFull,

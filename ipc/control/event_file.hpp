@@ -5,6 +5,9 @@
 /// rotation. So the log takes at most twice the limit on disk. Devices, pipes and
 /// symbolic links, such as /dev/stderr, are never renamed, so what they lead to is not bounded.
 ///
+/// A pipe or terminal whose reader stops delays no writer: events are lost and counted, as on a
+/// full disk.
+///
 /// Broker and workers write it with `--event-log`. The reports and tests of a run read it.
 /// Threads: one writer. Lifetime: opening keeps what the file already holds.
 #pragma once
@@ -23,14 +26,15 @@ class EventFile {
   /// After a failed write, so that a full disk costs an event neither a system call nor a log line.
   static constexpr Duration kRetryInterval = std::chrono::seconds(10);
 
-  /// Errors: FileNotFound (no such folder), PermissionDenied, DiskFull, SystemError.
+  /// Errors: FileNotFound (no such folder), BadRequest (a pipe that no process reads),
+  /// PermissionDenied, DiskFull, SystemError.
   static Result<EventFile> open(const std::string& path,
                                 std::uint64_t max_bytes = kDefaultMaxBytes);
 
   /// Writes the event with one write(2), so that SIGKILL leaves at most one incomplete line, the
   /// last. Returns how many events were lost since the last one that was written: 0 unless writing
-  /// failed meanwhile. Errors: DiskFull, PermissionDenied, SystemError; this event is lost, and so
-  /// are those of the next `kRetryInterval`, for which the result is 0.
+  /// failed meanwhile. Errors: DiskFull (also a reader that stops), PermissionDenied, SystemError;
+  /// this event is lost, and so are those of the next `kRetryInterval`, for which the result is 0.
   Result<std::uint64_t> append(const Event& event, TimePoint at);
 
  private:
@@ -43,6 +47,7 @@ class EventFile {
   UniqueFd fd_;
   std::string path_;
   std::uint64_t max_bytes_;
+  std::string rest_;  ///< Of a line that a pipe took in part.
   std::uint64_t lost_ = 0;
   TimePoint retry_at_;  ///< While events are lost.
 };

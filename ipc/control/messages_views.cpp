@@ -171,6 +171,7 @@ void describe(Is<StatusView> auto& m, auto& fields) {
   fields.field("isolation", m.isolation, Choice{kIsolations});
   fields.field("tampered", m.tampered);
   fields.with_default("journal_faults", m.journal_faults, std::uint64_t{0});
+  fields.with_default("log_lines_dropped", m.log_lines_dropped, std::uint64_t{0});
   fields.field("uptime_ms", m.uptime_ms);
   fields.field("clocks", m.clocks, MaxItems{std::size(kClocks)});
   fields.field("device", m.device, TextRule::NonEmpty);

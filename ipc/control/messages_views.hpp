@@ -187,6 +187,8 @@ struct StatusView : Message<StatusView> {
   /// Decisions that could not be written to the journal at once, since the broker started. May be
   /// missing.
   std::uint64_t journal_faults = 0;
+  /// Lines of the broker's log that the reader of its stderr did not take. May be missing.
+  std::uint64_t log_lines_dropped = 0;
   std::int64_t uptime_ms = 0;
   std::vector<ClockSummary> clocks;    ///< One for each of the four.
   std::string device = "cpu";          ///< The device whose memory is leased: "cpu", "cuda:0" …

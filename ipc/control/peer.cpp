@@ -1,12 +1,13 @@
 #include "ipc/control/socket_peer.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <boost/asio/post.hpp>
 #include <utility>
+
+#include "common/close_on_exec.hpp"
 
 namespace leasehold::control {
 namespace {
@@ -39,8 +40,7 @@ SocketPeer::SocketPeer(Socket socket, Handlers handlers, Limits limits)
       pause_(socket_.get_executor()),
       inbox_(limits),
       control_(control_buffer(limits.max_fds)) {
-  // Asio's accept does not set it.
-  ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
+  set_close_on_exec(socket_.native_handle());
 }
 
 std::shared_ptr<SocketPeer> SocketPeer::self() {

@@ -82,8 +82,8 @@ std::unexpected<Error> refuse_connect(const std::string& path, int error_number)
 }
 
 /// Prevents two starting processes from both finding a stale file, where one would then unlink the
-/// other's new socket. Gives up after a second: any process that may read the directory can lock
-/// it.
+/// other's new socket. Any process that may read the directory can lock it and keep the lock, so
+/// after a second the start goes on without it: those of this program hold it for a moment only.
 Result<UniqueFd> lock_directory_of(const std::string& path) {
   const auto parent = std::filesystem::path(path).parent_path();
   const std::string directory = parent.empty() ? "." : parent.string();
@@ -93,12 +93,9 @@ Result<UniqueFd> lock_directory_of(const std::string& path) {
   if (!fd && (errno == ENOENT || errno == ENOTDIR))
     return fail(Errc::FileNotFound, fmt::format("there is no directory {}; create it", directory));
   if (!fd) return fail_errno(Errc::SystemError, "open " + directory, errno);
-  for (int i = 0; i < kLockAttempts; ++i) {
-    if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  for (int i = 0; i < kLockAttempts && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0; ++i)
     std::this_thread::sleep_for(kLockRetryInterval);
-  }
-  return fail(Errc::SocketInUse,
-              fmt::format("another process keeps {} locked; stop it and retry", directory));
+  return fd;
 }
 
 /// Removes a socket file that no process listens on; leaves any other file alone.

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <optional>
 
+#include "common/close_on_exec.hpp"
 #include "ipc/control/peer.hpp"
 #include "ipc/control/socket_file.hpp"
 #include "ipc/http/http_await.hpp"
@@ -33,6 +34,7 @@ Result<tcp::acceptor> listen_tcp(asio::io_context& io, const Address& address) {
     if (!error) (void)action();
   };
   step([&] { return acceptor.open(endpoint.protocol(), error); });
+  set_close_on_exec(acceptor.native_handle());
   step([&] { return acceptor.set_option(tcp::acceptor::reuse_address(true), error); });
   step([&] { return acceptor.bind(endpoint, error); });
   step([&] { return acceptor.listen(asio::socket_base::max_listen_connections, error); });
@@ -85,6 +87,7 @@ asio::awaitable<void> Listener::State::accept(Acceptor& listener, OnAccepted on_
     auto [error, socket] = co_await listener.async_accept(kAwait);
     if (closing || error == asio::error::operation_aborted) co_return;
     if (!error) {
+      set_close_on_exec(socket.native_handle());
       boost::system::error_code ignored;
       if constexpr (std::is_same_v<Acceptor, tcp::acceptor>)
         socket.set_option(tcp::no_delay(true), ignored);  // a token is a short packet

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "common/start_thread.hpp"
 #include "kernels/cpu/dot_batch.hpp"
 #include "kernels/cpu/tiling.hpp"
 
@@ -63,9 +64,8 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendLimits& limi
     return std::unique_ptr<CpuBackend>(
         new CpuBackend(limits, std::move(gates), kernels, std::move(name), nodes));
   } catch (const std::system_error& error) {
-    return fail(Errc::SystemError, "cannot start " + std::to_string(threads) +
-                                       " compute threads: " + error.what() +
-                                       "; use fewer --threads, or raise TasksMax");
+    return std::unexpected(
+        thread_refused(std::to_string(threads) + " compute threads", error, "use fewer --threads"));
   }
 }
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <system_error>
 #include <thread>
 
 #include "common/expects.hpp"
+#include "common/start_thread.hpp"
 #include "kernels/cuda/device/rope_params.hpp"
 #include "kernels/cuda/workspace.hpp"
 #include "kernels/launch_rules.hpp"
@@ -26,18 +26,6 @@ Result<void> check_limits(const BackendLimits& limits) {
       fmt::format("the model's heads have {} elements, but the CUDA kernels support at most "
                   "{}; use --device cpu",
                   limits.head_dim, device::kMaxHeadDim));
-}
-
-/// Errors: SystemError if the system has no more threads.
-template <class Work>
-Result<std::jthread> start_builder(Work&& work) {
-  try {
-    return std::jthread(std::forward<Work>(work));
-  } catch (const std::system_error& error) {
-    return fail(Errc::SystemError, fmt::format("cannot start the thread that builds a graph: {}; "
-                                               "raise TasksMax, or use --graphs none",
-                                               error.what()));
-  }
 }
 
 }  // namespace
@@ -294,10 +282,13 @@ Result<const StepGraph*> CudaBackend::make_graph(const GateSet& gates) {
   launcher_->wait_until_queued_at_most(0, gates, kWholeStep);
   std::optional<Result<StepGraph>> built;
   std::atomic<bool> is_done{false};
-  std::jthread builder = TRY(start_builder([&] {
-    built = build_graph(plan);
-    is_done.store(true, std::memory_order_release);
-  }));
+  std::jthread builder = TRY(start_thread<std::jthread>(
+      "the thread that builds a graph",
+      [&] {
+        built = build_graph(plan);
+        is_done.store(true, std::memory_order_release);
+      },
+      "use --graphs none"));
   launcher_->poll_until(is_done, gates, kWholeStep);
   builder.join();
   StepGraph graph = TRY(*std::move(built));

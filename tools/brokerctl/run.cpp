@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -26,6 +27,19 @@ namespace leasehold::brokerctl {
 namespace {
 
 using wire::Json;
+
+/// Only a tenant may have none: an unknown lease or part is refused by the broker.
+std::unexpected<Error> nothing_revoked(const wire::LeaseRevoke& revoke) {
+  const std::string tenant = revoke.tenant ? "tenant " + revoke.tenant->value : "it";
+  return fail(
+      Errc::UnknownLease,
+      fmt::format("nothing was revoked: {} has no live lease; see `brokerctl leases`", tenant));
+}
+
+std::string name_of(const wire::LeaseDrain& drain) {
+  if (drain.tenant) return drain.tenant->value;
+  return drain.worker ? *drain.worker : to_string(*drain.lease);
+}
 
 /// Each overload runs one verb and prints a table, or the JSON document behind it.
 class Runner {
@@ -80,6 +94,7 @@ class Runner {
       return (query.tenant && lease.tenant != query.tenant->value) ||
              (query.state && lease.state != *query.state);
     });
+    if (leases.empty() && query.tenant) TRY(check_is_known(*query.tenant));
     print_items(leases, leases_table);
     return {};
   }
@@ -118,6 +133,7 @@ class Runner {
     const Json reply =
         TRY(dependencies_.call(wire::LeaseRevoke::kMethod, revoke.message.to_json()));
     const auto touched = TRY(client::parse_message<wire::LeasesTouched>(reply));
+    if (touched.leases.empty()) return nothing_revoked(revoke.message);
     if (!revoke.wait) return print_touched(reply, touched);
     const auto leases = TRY(wait_until_fenced(
         touched.leases, std::chrono::milliseconds(revoke.timeout_ms), dependencies_));
@@ -127,6 +143,9 @@ class Runner {
   Result<void> operator()(const Drain& drain) {
     const Json reply = TRY(dependencies_.call(wire::LeaseDrain::kMethod, drain.message.to_json()));
     const auto touched = TRY(client::parse_message<wire::LeasesTouched>(reply));
+    const bool has_answer = !drain.wait || drain.message.tenant;  // a worker may not be empty yet
+    if (touched.leases.empty() && has_answer)
+      return print_ended(reply, "DRAINED", name_of(drain.message));
     if (!drain.wait) return print_touched(reply, touched);
     const auto leases = TRY(wait_until_drained(touched.leases, drain, dependencies_));
     print_items(leases, leases_table);
@@ -227,6 +246,14 @@ class Runner {
     });
     print_items(leases, prefixes_table);
     return {};
+  }
+
+  Result<void> check_is_known(const TenantId& tenant) {
+    const auto tenants = TRY(client::all_pages<wire::TenantView>(dependencies_.call));
+    const auto is_it = [&](const wire::TenantView& view) { return view.policy.tenant == tenant; };
+    if (std::ranges::any_of(tenants, is_it)) return {};
+    return fail(Errc::UnknownTenant,
+                fmt::format("no tenant {}; see `brokerctl tenants`", tenant.value));
   }
 
   template <class View>

@@ -30,8 +30,9 @@ struct Dependencies {
 
 /// Runs the verb and writes the result to `out`: a table or lines, or one JSON document
 /// (`watch`, `events --follow` and --watch with -o json: one object per line).
-/// Errors: those of the call; MalformedMessage for a reply that does not fit; TimedOut,
-/// UnknownLease and StillWritable from `revoke --wait`; those of wait_drained.hpp from
+/// Errors: those of the call; MalformedMessage for a reply that does not fit; UnknownLease from
+/// `revoke` when no lease matches; UnknownTenant from `leases --tenant`; TimedOut, UnknownLease and
+/// StillWritable from `revoke --wait`; those of wait_drained.hpp from
 /// `drain --wait`; those of wait_replaced.hpp from `worker replace`; UnknownLease and
 /// StaleGeneration from `timeline`.
 Result<void> run(const Arguments& arguments, const Dependencies& dependencies);

@@ -84,6 +84,7 @@ cli::Table status_table(const wire::StatusView& status) {
   add("isolation", or_dash(printable(status.isolation)));
   add("table slots changed by others", number(status.tampered));
   add("decisions not journaled at once", number(status.journal_faults));
+  add("log lines dropped", number(status.log_lines_dropped));
   add("device", printable(status.device));
   add("  card", or_dash(printable(status.device_uuid)));
   add("  state", printable(status.device_state));

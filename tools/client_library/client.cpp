@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/random.hpp"
+#include "common/start_thread.hpp"
 #include "ipc/control/client.hpp"
 #include "tools/cli/broker_address.hpp"
 #include "tools/client_library/session_core.hpp"
@@ -136,7 +137,11 @@ Session::~Session() {
 Result<Session> Session::connect(SessionOptions options) {
   auto config = to_config(std::move(options));
   if (!config) return to_api(config.error());
-  return Session(std::make_shared<SessionCore>(*std::move(config)));
+  try {
+    return Session(std::make_shared<SessionCore>(*std::move(config)));
+  } catch (const std::system_error& refused) {
+    return to_api(thread_refused("the thread of the session", refused));
+  }
 }
 
 Result<Lease> Session::acquire() {

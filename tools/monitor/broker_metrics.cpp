@@ -97,6 +97,9 @@ void add_faults(Exposition& page, const wire::StatusView& status) {
   page.counter({"leasehold_broker_journal_faults_total",
                 "Decisions that could not be written to the journal at once"},
                number(status.journal_faults));
+  page.counter({"leasehold_broker_log_lines_dropped_total",
+                "Lines of the broker's log that the reader of its stderr did not take"},
+               number(status.log_lines_dropped));
   page.counter({"leasehold_broker_device_losses_total", "Device agents that have exited"},
                status.device_losses);
   page.gauge({"leasehold_broker_uptime_seconds", "Time since the broker started"},
@@ -167,6 +170,14 @@ std::string broker_metrics(const BrokerState& state) {
 std::string broker_is_down() {
   Exposition page;
   page.gauge(kUp, 0);
+  return page.text();
+}
+
+std::string monitor_metrics(std::uint64_t log_lines_dropped) {
+  Exposition page;
+  page.counter({"leasehold_monitor_log_lines_dropped_total",
+                "Lines of the monitor's log that the reader of its stderr did not take"},
+               number(log_lines_dropped));
   return page.text();
 }
 

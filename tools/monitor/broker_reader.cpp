@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/confined.hpp"
+#include "common/log.hpp"
 #include "ipc/control/client.hpp"
 #include "tools/client/all_pages.hpp"
 #include "tools/monitor/broker_metrics.hpp"
@@ -103,7 +104,8 @@ Result<BrokerState> BrokerReader::make_state() {
 
 std::string BrokerReader::make_text() {
   const auto& answered = state();
-  return answered ? broker_metrics(*answered) : broker_is_down();
+  return (answered ? broker_metrics(*answered) : broker_is_down()) +
+         monitor_metrics(log_lines_dropped());
 }
 
 template <class View>

@@ -5,8 +5,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 
-#include "common/log.hpp"
-#include "common/print_error.hpp"
+#include "common/run_server.hpp"
 #include "common/service_manager.hpp"
 #include "ipc/http/page_server.hpp"
 #include "tools/monitor/broker_reader.hpp"
@@ -16,8 +15,6 @@
 namespace {
 
 using namespace leasehold;
-
-constexpr std::string_view kProgram = "leasehold-monitor";
 
 Result<void> run(const monitor::Options& options) {
   const SystemClock clock;
@@ -43,7 +40,8 @@ int main(int argc, char** argv) {
   const auto parsed = monitor::parse_options(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& options = std::get<monitor::Options>(parsed);
-  set_up_log(kProgram, options.log_level);
-  const auto done = run(options);
-  return done ? 0 : print_error(kProgram, done.error());
+  return run_server({.name = "leasehold-monitor",
+                     .log_level = options.log_level,
+                     .memory_advice = "free memory and start it again"},
+                    [&] { return run(options); });
 }

@@ -100,6 +100,11 @@ Result<T> GgufFile::get(std::string_view key) const {
     const Wide number = TRY(take_integer(in, path_, key, found));
     if (number >= 0) return static_cast<std::uint64_t>(number);
     return fail(Errc::FileCorrupt, fmt::format("{}: metadata {} is negative", path_, key));
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    const Wide number = TRY(take_integer(in, path_, key, found));
+    if (number <= INT64_MAX) return static_cast<std::int64_t>(number);
+    return fail(Errc::UnsupportedModel,
+                fmt::format("{}: metadata {} is more than 63 bits", path_, key));
   } else if constexpr (std::is_same_v<T, std::uint32_t>) {
     const std::uint64_t number = TRY(get<std::uint64_t>(key));
     if (number <= UINT32_MAX) return static_cast<std::uint32_t>(number);
@@ -115,6 +120,7 @@ Result<T> GgufFile::get(std::string_view key) const {
 }
 
 template Result<std::uint64_t> GgufFile::get(std::string_view key) const;
+template Result<std::int64_t> GgufFile::get(std::string_view key) const;
 template Result<std::uint32_t> GgufFile::get(std::string_view key) const;
 template Result<float> GgufFile::get(std::string_view key) const;
 template Result<bool> GgufFile::get(std::string_view key) const;

@@ -14,6 +14,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 
+#include "common/close_on_exec.hpp"
 #include "common/version.hpp"
 
 namespace leasehold {
@@ -77,6 +78,7 @@ asio::awaitable<Result<std::string>> exchange(NameLookup& names, const IndexUrl&
   beast::tcp_stream stream(co_await asio::this_coro::executor);
   stream.expires_at(deadline);
   auto [connect_error, endpoint] = co_await stream.async_connect(*addresses, kAsTuple);
+  set_close_on_exec(stream.socket().native_handle());
   if (connect_error) {
     const bool timed_out = connect_error == beast::error::timeout;
     co_return failed(url, timed_out ? Errc::TimedOut : Errc::ConnectionRefused,

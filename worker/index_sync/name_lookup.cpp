@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "common/process.hpp"
+#include "common/start_thread.hpp"
 
 namespace leasehold {
 namespace {
@@ -75,11 +76,15 @@ boost::asio::awaitable<Result<Endpoints>> NameLookup::find(const IndexUrl& url,
                                                            std::chrono::milliseconds timeout) {
   if (const auto address = address_in(url)) co_return Endpoints{*address};
   if (!running_) {
-    running_ = std::make_shared<Lookup>();
-    std::thread([lookup = running_, resolve = resolve_, host = url.host, port = url.port] {
-      set_thread_name("index-name");
-      lookup->set_answer(resolve(host, port));
-    }).detach();
+    const auto lookup = std::make_shared<Lookup>();
+    auto thread = start_thread("the thread that resolves names",
+                               [lookup, resolve = resolve_, host = url.host, port = url.port] {
+                                 set_thread_name("index-name");
+                                 lookup->set_answer(resolve(host, port));
+                               });
+    if (!thread) co_return std::unexpected(std::move(thread).error());
+    thread->detach();
+    running_ = lookup;
   }
   const auto timer = std::make_shared<boost::asio::steady_timer>(
       co_await boost::asio::this_coro::executor, timeout);

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <thread>
+#include <utility>
+
 #include "common/fault_point.hpp"
 #include "common/random.hpp"
 
@@ -10,6 +13,8 @@ namespace leasehold {
 namespace {
 
 constexpr Duration kReadyTimeout = std::chrono::seconds(10);
+/// Between two attempts of a worker that starts before its broker.
+constexpr auto kConnectInterval = std::chrono::milliseconds(50);
 
 using Phase = ReconnectState::Phase;
 
@@ -20,15 +25,32 @@ Result<std::unique_ptr<BrokerSession>> BrokerSession::open(boost::asio::io_conte
                                                            Handlers handlers) {
   std::unique_ptr<BrokerSession> session(
       new BrokerSession(io, clock, std::move(config), std::move(handlers)));
-  auto link = BrokerLink::connect(
-      io, session->config_.broker_socket,
-      {.on_call = session->handlers_.on_call,
-       .on_disconnected = [raw = session.get()](const Error& why) { raw->connection_lost(why); }});
-  // No socket means no broker; the advice for FileNotFound is about files.
-  if (!link && link.error().code == Errc::FileNotFound) link.error().code = Errc::BrokerLost;
-  session->link_ = TRY(std::move(link));
+  session->link_ = TRY(session->await_broker(io));
   session->attachment_.emplace(TRY(attach_worker(*session->link_, session->config_.worker_name)));
   return session;
+}
+
+/// The order in which broker and worker start does not matter.
+Result<std::unique_ptr<BrokerLink>> BrokerSession::await_broker(boost::asio::io_context& io) {
+  const TimePoint deadline = clock_->now() + config_.timeout;
+  for (bool is_logged = false;; std::this_thread::sleep_for(kConnectInterval)) {
+    auto link = BrokerLink::connect(
+        io, config_.broker_socket,
+        {.on_call = handlers_.on_call,
+         .on_disconnected = [this](const Error& why) { connection_lost(why); }});
+    const bool may_come = !link && (link.error().code == Errc::FileNotFound ||
+                                    link.error().code == Errc::ConnectionRefused);
+    if (!may_come) return link;
+    if (clock_->now() >= deadline) {
+      return fail(Errc::BrokerLost,
+                  fmt::format("no broker within {} ms (--broker-timeout-ms): {}",
+                              config_.timeout / std::chrono::milliseconds(1), link.error().detail));
+    }
+    if (!std::exchange(is_logged, true)) {
+      spdlog::warn("waiting for the broker timeout_ms={} reason=\"{}\"",
+                   config_.timeout / std::chrono::milliseconds(1), link.error().detail);
+    }
+  }
 }
 
 Result<wire::ExtentShape> BrokerSession::announce_ready(const wire::WorkerReady& ready,

@@ -30,11 +30,11 @@ class BrokerSession {
   struct Config {
     std::string broker_socket;
     std::string worker_name;
-    Duration timeout{};  ///< How long the session tries to reconnect.
+    Duration timeout{};  ///< How long the session tries to connect, and to reconnect.
   };
 
-  /// Connects and attaches. Errors: BrokerLost without a socket; otherwise those of
-  /// control::connect_to and attach_worker.
+  /// Waits up to the timeout for a broker that listens, and attaches. Errors: BrokerLost when none
+  /// does in time; otherwise those of control::connect_to and attach_worker.
   static Result<std::unique_ptr<BrokerSession>> open(boost::asio::io_context& io,
                                                      const Clock& clock, Config config,
                                                      Handlers handlers);
@@ -56,6 +56,7 @@ class BrokerSession {
         handlers_(std::move(handlers)),
         reconnect_(config_.timeout),
         timer_(io) {}
+  Result<std::unique_ptr<BrokerLink>> await_broker(boost::asio::io_context& io);
   void connection_lost(const Error& why);
   void advance(const Error& why);
   void schedule_reconnect();

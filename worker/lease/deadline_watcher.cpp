@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "common/process.hpp"
+#include "common/start_thread.hpp"
 
 namespace leasehold {
 namespace {
@@ -37,13 +38,16 @@ TimePoint next_deadline_check(const RunningRequests& running_requests, const Tab
 
 Result<std::unique_ptr<DeadlineWatcher>> DeadlineWatcher::start(const Dependencies& dependencies) {
   BoottimeTimer alarm = TRY(BoottimeTimer::create());
-  return std::unique_ptr<DeadlineWatcher>(new DeadlineWatcher(dependencies, std::move(alarm)));
+  std::unique_ptr<DeadlineWatcher> watcher(new DeadlineWatcher(dependencies, std::move(alarm)));
+  watcher->thread_ = TRY(start_thread<std::jthread>(
+      "the thread that watches deadlines",
+      [raw = watcher.get()](const std::stop_token& stop) { raw->watch(stop); }));
+  return watcher;
 }
 
 DeadlineWatcher::DeadlineWatcher(const Dependencies& dependencies, BoottimeTimer alarm)
     : deps_(dependencies), alarm_(std::move(alarm)) {
   deps_.running_requests->wake_on_change(&alarm_);
-  thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
 DeadlineWatcher::~DeadlineWatcher() {

@@ -177,9 +177,12 @@ void add_vllm_names(Exposition& page, const WorkerIdentity& identity,
 }  // namespace
 
 std::string metrics_page(const WorkerIdentity& identity, const RequestMetrics& requests,
-                         const EngineSnapshot& engine) {
+                         const EngineSnapshot& engine, std::uint64_t log_lines_dropped) {
   Exposition page;
   add_identity(page, identity);
+  page.counter({"leasehold_log_lines_dropped_total",
+                "Lines of the worker's log that the reader of its stderr did not take"},
+               number(log_lines_dropped));
   add_requests(page, requests);
   add_engine(page, identity, engine);
   add_tenants(page, engine.tenants);

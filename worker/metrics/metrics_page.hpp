@@ -16,6 +16,6 @@ struct WorkerIdentity {
 };
 
 std::string metrics_page(const WorkerIdentity& identity, const RequestMetrics& requests,
-                         const EngineSnapshot& engine);
+                         const EngineSnapshot& engine, std::uint64_t log_lines_dropped);
 
 }  // namespace leasehold

@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
+#include "common/print_error.hpp"
 #include "common/utf8.hpp"
 #include "worker/model/architecture.hpp"
 #include "worker/model/architecture_keys.hpp"
+#include "worker/model/file_kind.hpp"
 
 namespace leasehold {
 namespace {
@@ -32,15 +33,27 @@ constexpr UnsupportedKey kUnsupportedKeys[] = {
     {"expert_weights_scale", 1.0f},
 };
 
-/// The name appears in clients and logs, so it must be text.
-Result<std::string> read_name(const GgufFile& file, std::string_view architecture) {
-  std::string name = TRY(file.get_or<std::string>("general.name", std::string(architecture)));
-  const bool has_controls =
-      std::ranges::any_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  if (name.size() <= kMaxNameBytes && is_utf8(name) && !has_controls) return name;
-  return fail(Errc::FileCorrupt,
-              fmt::format("{}: general.name is not UTF-8 text of at most {} bytes", file.path(),
-                          kMaxNameBytes));
+/// The name appears in clients and logs and says nothing about the weights, so any name is made
+/// printable: one line of whole characters, at most `kMaxNameBytes` long.
+std::string display_name(std::string_view name) {
+  std::string shown;
+  while (!name.empty()) {
+    const Utf8Step step = next_utf8(name);
+    const bool is_character = step.kind == Utf8Kind::Character;
+    const std::string_view next = is_character ? name.substr(0, step.size_bytes) : "\uFFFD";
+    if (shown.size() + next.size() > kMaxNameBytes) break;
+    shown += next;
+    name.remove_prefix(step.size_bytes);
+  }
+  return printable(shown);
+}
+
+/// The architecture stands in for a name that is missing, blank or no text.
+std::string read_name(const GgufFile& file, std::string_view architecture) {
+  const std::string fallback(architecture);
+  const std::string name =
+      display_name(file.get_or<std::string>("general.name", fallback).value_or(fallback));
+  return name.find_first_not_of(' ') == std::string::npos ? fallback : name;
 }
 
 Result<void> read_attention(const ArchitectureKeys& keys, ModelConfig& config) {
@@ -147,6 +160,7 @@ Result<std::uint32_t> read_vocabulary_size(const GgufFile& file, const Architect
 }  // namespace
 
 Result<ModelConfig> read_config(const GgufFile& file) {
+  TRY(check_is_model(file));
   ModelConfig config{};
   config.architecture = TRY(file.get<std::string>("general.architecture"));
   const Architecture* architecture = find_architecture(config.architecture);
@@ -155,7 +169,7 @@ Result<ModelConfig> read_config(const GgufFile& file) {
                 fmt::format("{}: the architecture is \"{}\"; this build computes {}", file.path(),
                             printable_excerpt(config.architecture), architecture_names()));
   const ArchitectureKeys keys(file, architecture->name);
-  config.name = TRY(read_name(file, architecture->name));
+  config.name = read_name(file, architecture->name);
   config.n_layers = TRY(keys.count("block_count", kMaxLayers));
   config.n_embd = TRY(keys.count("embedding_length", kMaxWidth));
   const auto n_ff = TRY(keys.count("feed_forward_length", kMaxWidth));

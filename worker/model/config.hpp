@@ -23,7 +23,7 @@ struct ExpertConfig {
 
 /// Every count except n_ff is at least 1. Products of two counts fit in 32 bits.
 struct ModelConfig {
-  std::string name;  ///< general.name, or the architecture if the file has no name. UTF-8.
+  std::string name;  ///< general.name made printable, or the architecture if the file has none.
   std::string architecture;
   std::uint32_t n_layers;
   std::uint32_t n_embd;

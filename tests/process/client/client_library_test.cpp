@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/support/chat_system.hpp"
+#include "tests/support/no_more_threads.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -309,6 +310,12 @@ TEST_CASE("client library: refusals carry the code of the broker, the worker or 
   nowhere.broker = system.directory() / "nothing.sock";
   CHECK(api::Session::connect(nowhere).error().code == "FileNotFound");
   CHECK(api::Session::connect({"no name"}).error().code == "BadRequest");
+  {
+    api::SessionOptions here{"ann"};
+    here.broker = system.broker_socket();
+    const NoMoreThreads full;
+    CHECK(api::Session::connect(here).error().code == "SystemError");
+  }
 
   api::Session session = session_of(system);
   CHECK(session.acquire().error().code == "UnknownTenant");

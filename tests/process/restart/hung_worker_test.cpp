@@ -1,11 +1,15 @@
 /// A worker that hangs while none of its leases is revoked: after the worker timeout it is killed,
 /// and before that it can continue without loss.
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <iterator>
 
 #include "tests/process/restart/restartable.hpp"
+#include "tests/support/required.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -42,6 +46,35 @@ TEST_CASE("hung worker: its tenant rebinds to another worker without losing a to
   CHECK(system.eventually_fenced(lease));
   CHECK(system.lease(lease).reason == RevokeReason::WorkerHung);
   CHECK(system.pool_is_fully_free());
+}
+
+/// As root: a broker of another user may not kill it.
+TEST_CASE("hung worker: one that the broker may not kill ends when it runs again") {
+  constexpr uid_t kNobody = 65534;
+  if (::geteuid() != 0) {
+    WARN("needs root");
+    return;
+  }
+  const auto directory = TemporaryDirectory::create("unkillable").value();
+  ::chmod(directory.path().c_str(), 0777);
+  const ProgramStarter programs(program_dir(), directory.path());
+
+  Child broker = required(programs.start_broker(
+      {.arguments = {"--capacity", "64MiB", "--worker-timeout-ms", "2000", "--worker-uid", "0"},
+       .uid = kNobody}));
+  const auto log = [&](const std::string& name) {
+    std::ifstream file(programs.log_path(name));
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  Child worker = required(programs.start_worker("w1", bundled_model_path(), {}));
+  REQUIRE(eventually([&] { return log("worker-w1").contains("ready name=w1"); }));
+
+  REQUIRE(worker.signal(SIGSTOP));
+  REQUIRE(eventually([&] { return log("broker").contains("could not kill a worker"); }));
+  CHECK_FALSE(log("broker").contains("was killed"));
+  REQUIRE(worker.signal(SIGCONT));
+
+  CHECK(exit_status_of(worker) == exit_code(Errc::BrokerLost));
 }
 
 TEST_CASE("hung worker: a worker that continues after the warning loses nothing") {

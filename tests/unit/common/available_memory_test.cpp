@@ -30,6 +30,23 @@ TEST_CASE("machine memory: this machine has some") {
   CHECK(memory.total_bytes >= memory.available_bytes);
 }
 
+TEST_CASE("machine memory: a control group's limit counts where it is lower, and is named") {
+  const MachineMemory machine{.total_bytes = 8ull << 30, .available_bytes = 3ull << 30};
+  const GroupMemory group{
+      .limit_bytes = 26 << 20, .available_bytes = 20 << 20, .limit_file = "/g/memory.max"};
+  const MachineMemory memory = limited_by(machine, group);
+  CHECK(memory.total_bytes == 26 << 20);
+  CHECK(memory.available_bytes == 20 << 20);
+  const auto refused = check_fits_machine("--capacity", 512 << 20, memory);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().detail ==
+        "--capacity is 536870912 bytes, but this control group has 27262976 bytes of memory, "
+        "20971520 of them available; set --capacity to less than 26MiB, or raise /g/memory.max");
+  CHECK(limited_by(machine, std::nullopt).total_bytes == machine.total_bytes);
+  CHECK(limited_by(machine, GroupMemory{.limit_bytes = 9ull << 30, .available_bytes = 1 << 30})
+            .limit_file.empty());
+}
+
 TEST_CASE("machine memory: a promise beyond it is refused with both figures and what to set") {
   const MachineMemory memory{.total_bytes = 8ull << 30, .available_bytes = 3ull << 30};
   CHECK(check_fits_machine("--capacity", 8ull << 30, memory));

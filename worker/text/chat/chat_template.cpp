@@ -1,8 +1,8 @@
 #include "worker/text/chat/chat_template.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include "worker/gguf/special_token_id.hpp"
 
 namespace leasehold {
 namespace {
@@ -26,12 +26,8 @@ constexpr std::string_view kChatMl =
 Result<std::optional<std::string>> special_text(const GgufFile& file,
                                                 const std::vector<std::string>& tokens,
                                                 std::string_view name) {
-  const std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
-  if (!file.has(key)) return std::nullopt;
-  const auto id = TRY(file.get<std::uint32_t>(key));
-  if (id < tokens.size()) return tokens[id];
-  return fail(Errc::FileCorrupt, fmt::format("{}: {} is {}; the vocabulary has {} tokens",
-                                             file.path(), key, id, tokens.size()));
+  const auto id = TRY(special_token_id(file, name, tokens.size()));
+  return id ? std::optional(tokens[*id]) : std::nullopt;
 }
 
 Result<SpecialTexts> read_special_texts(const GgufFile& file) {

@@ -29,17 +29,6 @@ std::optional<std::uint8_t> parse_byte_token(std::string_view text) {
   return byte;
 }
 
-/// Returns nothing if the file has no such id or marks it as absent.
-Result<std::optional<TokenId>> special_id(const GgufFile& file, std::string_view name,
-                                          std::uint32_t fallback, std::uint32_t n_vocab) {
-  const std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
-  const auto id = TRY(file.get_or<std::uint32_t>(key, fallback));
-  if (id == kNoTokenId) return std::nullopt;
-  if (id >= n_vocab)
-    return corrupt_vocabulary(file, fmt::format("{} is {} of {} tokens", key, id, n_vocab));
-  return static_cast<TokenId>(id);
-}
-
 }  // namespace
 
 std::unexpected<Error> corrupt_vocabulary(const GgufFile& file, const std::string& what) {
@@ -78,11 +67,12 @@ Result<void> Vocabulary::read_tokens(const GgufFile& file, bool needs_types) {
 }
 
 Result<void> Vocabulary::read_special_ids(const GgufFile& file, const VocabularyTraits& traits) {
-  unknown = TRY(special_id(file, "unknown", traits.unknown, size()));
-  bos = TRY(special_id(file, "bos", traits.bos, size()));
-  const auto eos = TRY(special_id(file, "eos", traits.eos, size()));
-  const auto eot = TRY(special_id(file, "eot", kNoTokenId, size()));
-  const auto eom = TRY(special_id(file, "eom", kNoTokenId, size()));
+  unknown = TRY(special_token_id(file, "unknown", size(), traits.unknown));
+  bos = TRY(special_token_id(file, "bos", size(), traits.bos));
+  const auto eos = TRY(special_token_id(file, "eos", size(), traits.eos));
+  const auto eot = TRY(special_token_id(file, "eot", size()));
+  const auto eom = TRY(special_token_id(file, "eom", size()));
+  TRY(special_token_id(file, "padding", size()));  // templates print it
   for (const auto& end : {eos, eot, eom})
     if (end) end_tokens.push_back(*end);
   // These tokens are not text, even if a converter marked them as normal.

@@ -11,6 +11,7 @@
 
 #include "common/result.hpp"
 #include "worker/gguf/gguf.hpp"
+#include "worker/gguf/special_token_id.hpp"
 #include "worker/text/tokenizer/special_token_finder.hpp"
 #include "worker/text/tokenizer/token_id.hpp"
 
@@ -18,9 +19,6 @@ namespace leasehold {
 
 /// GGUF's token types 1 … 6, in order.
 enum class TokenKind : std::uint8_t { Normal, Unknown, Control, UserDefined, Unused, Byte };
-
-/// Converters write this id for an absent token.
-inline constexpr std::uint32_t kNoTokenId = UINT32_MAX;
 
 /// The differences between the kinds of tokenizer.
 struct VocabularyTraits {

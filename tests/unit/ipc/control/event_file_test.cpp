@@ -1,5 +1,10 @@
 #include "ipc/control/event_file.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +18,15 @@ namespace {
 
 void append(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::app) << text;
+}
+
+/// What a pipe holds.
+std::string read_now(const UniqueFd& pipe) {
+  std::string text;
+  std::array<char, 4096> part;
+  for (ssize_t n = 0; (n = ::read(pipe.get(), part.data(), part.size())) > 0;)
+    text.append(part.data(), static_cast<std::size_t>(n));
+  return text;
 }
 
 /// A log of small files, with steps numbered from 1.
@@ -74,6 +88,33 @@ TEST_CASE("event file: an incomplete last line is left out, any other is an erro
 TEST_CASE("event file: a missing file is FileNotFound") {
   CHECK(events::read_event_file("/nowhere/at/all").error().code == Errc::FileNotFound);
   CHECK(events::EventFile::open("/nowhere/at/all").error().code == Errc::FileNotFound);
+}
+
+TEST_CASE("event file: a pipe that no process reads loses events, and continues where it can") {
+  const auto directory = TemporaryDirectory::create("test").value();
+  const std::string path = directory.file("events.fifo");
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK(events::EventFile::open(path).error().code == Errc::BadRequest);
+
+  const UniqueFd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  auto file = events::EventFile::open(path).value();
+  const events::BatchedDecodeStep event{// longer than what a pipe takes at once or not at all
+                                        .step = 1,
+                                        .per_seq_leases = std::vector<LeaseId>(1'000, {5, 1})};
+  TimePoint now{1};
+  std::size_t written = 0;
+  Result<std::uint64_t> appended = file.append(event, now);
+  for (; appended; appended = file.append(event, now)) ++written;
+  CHECK(appended.error().code == Errc::DiskFull);
+  CHECK(appended.error().detail == "the process that reads the event log does not read");
+
+  std::string text = read_now(reader);
+  now = now + events::EventFile::kRetryInterval;
+  CHECK(file.append(event, now) == 1);
+  text += read_now(reader);
+  const std::string copy = directory.file("copy.jsonl");
+  append(copy, text);
+  CHECK(events::read_event_file(copy).value().size() == written + 1);
 }
 
 TEST_CASE("event file: a full disk is DiskFull") {

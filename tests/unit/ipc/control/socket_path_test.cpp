@@ -1,3 +1,5 @@
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,6 +53,16 @@ TEST_CASE("socket path: a second listener gets SocketInUse, the first goes on") 
   const auto first = listen_on(io, directory.file("s"), 0600);
   REQUIRE(first);
   CHECK(code_of(listen_on(io, directory.file("s"), 0600)) == Errc::SocketInUse);
+  CHECK(connect_to(io, directory.file("s")).has_value());
+}
+
+TEST_CASE("socket path: a process that keeps the directory locked does not stop a start") {
+  const auto directory = TemporaryDirectory::create("test").value();
+  boost::asio::io_context io;
+  const UniqueFd foreign(::open(directory.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  REQUIRE(::flock(foreign.get(), LOCK_EX) == 0);
+  const auto acceptor = listen_on(io, directory.file("s"), 0600);
+  REQUIRE(acceptor);
   CHECK(connect_to(io, directory.file("s")).has_value());
 }
 

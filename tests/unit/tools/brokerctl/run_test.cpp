@@ -185,6 +185,31 @@ TEST_CASE("brokerctl: leases are filtered by tenant and state") {
   CHECK(broker.out.str().find("3.1") == std::string::npos);
 }
 
+TEST_CASE("brokerctl: leases of a tenant that does not exist are an error, not an empty list") {
+  FakeBroker broker;
+  const wire::TenantView ann{.policy = {.tenant = {"ann"}}};
+  broker.replies["lease.list"] = {items({})};
+  broker.replies["tenant.list"] = {
+      wire::Json{{"items", wire::Json::array({ann.to_json()})}, {"more", false}}};
+
+  CHECK(run_verb(broker, ListLeases{.tenant = TenantId{"ann"}}));
+  const auto unknown = run_verb(broker, ListLeases{.tenant = TenantId{"bob"}});
+
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error() == Error{Errc::UnknownTenant, "no tenant bob; see `brokerctl tenants`"});
+}
+
+TEST_CASE("brokerctl: a drain that finds no lease prints what is drained") {
+  FakeBroker broker;
+  broker.replies["lease.drain"] = {wire::LeasesTouched{}.to_json()};
+
+  REQUIRE(run_verb(broker,
+                   Drain{.message = {.tenant = TenantId{"ann"}}, .wait = GENERATE(false, true)}));
+
+  CHECK(broker.out.str().contains("DRAINED"));
+  CHECK(broker.out.str().contains("ann"));
+}
+
 TEST_CASE("brokerctl: a refusal by the broker keeps its code") {
   FakeBroker broker;
   broker.replies["lease.revoke"] = {fail(Errc::UnknownLease, "no lease 9.9")};

@@ -39,6 +39,19 @@ TEST_CASE("revoke --wait: polls until fenced and prints the four clocks") {
   }
 }
 
+TEST_CASE(
+    "revoke: a tenant without a live lease is an error that says so, with and without --wait") {
+  FakeBroker broker;
+  broker.replies["lease.revoke"] = {wire::LeasesTouched{}.to_json()};
+  const auto done =
+      run({.verb = Revoke{.message = {.tenant = TenantId{"ann"}}, .wait = GENERATE(false, true)}},
+          broker.dependencies());
+  REQUIRE_FALSE(done);
+  CHECK(done.error().code == Errc::UnknownLease);
+  CHECK(done.error().detail.starts_with("nothing was revoked: tenant ann has no live lease"));
+  CHECK(broker.out.str().empty());
+}
+
 TEST_CASE("revoke --wait: a lease that is not fenced in time is named") {
   FakeBroker broker;
   broker.replies["lease.list"] = {items({lease_view(kRevokedLease, LeaseState::Revoked)})};

@@ -22,6 +22,7 @@ BrokerState known_state() {
   state.status.workers_lost = 2;
   state.status.tenants_live = 5;
   state.status.journal_faults = 6;
+  state.status.log_lines_dropped = 8;
   // Two durations below 1024 ns, one below 2048 ns, one longer.
   const Json histogram{{"below", {2, 3}}, {"count", 4}, {"sum_ns", 5'000'000'000}};
   state.metrics = Json{{"first_power", 10},
@@ -35,16 +36,17 @@ BrokerState known_state() {
 
 TEST_CASE("broker metrics: states, memory and reasons are those of the broker's answers") {
   const std::string text = broker_metrics(known_state());
-  for (const char* line : {"leasehold_broker_up 1\n", "leasehold_broker_leases{state=\"live\"} 3\n",
-                           "leasehold_broker_leases{state=\"stuck\"} 1\n",
-                           "leasehold_broker_oldest_revoked_seconds 1.5\n",
-                           "leasehold_broker_memory_bytes{pool=\"kv\",state=\"owned\"} 40\n",
-                           "leasehold_broker_capacity_bytes{pool=\"swap\"} 7\n",
-                           "leasehold_broker_workers{state=\"lost\"} 2\n",
-                           "leasehold_broker_tenants{state=\"live\"} 5\n",
-                           "leasehold_broker_capacity_bytes{pool=\"kv\"} 100\n",
-                           "leasehold_broker_journal_faults_total 6\n",
-                           "leasehold_broker_revocations_total{reason=\"operator\"} 9\n"})
+  for (const char* line :
+       {"leasehold_broker_up 1\n", "leasehold_broker_leases{state=\"live\"} 3\n",
+        "leasehold_broker_leases{state=\"stuck\"} 1\n",
+        "leasehold_broker_oldest_revoked_seconds 1.5\n",
+        "leasehold_broker_memory_bytes{pool=\"kv\",state=\"owned\"} 40\n",
+        "leasehold_broker_capacity_bytes{pool=\"swap\"} 7\n",
+        "leasehold_broker_workers{state=\"lost\"} 2\n",
+        "leasehold_broker_tenants{state=\"live\"} 5\n",
+        "leasehold_broker_capacity_bytes{pool=\"kv\"} 100\n",
+        "leasehold_broker_journal_faults_total 6\n", "leasehold_broker_log_lines_dropped_total 8\n",
+        "leasehold_broker_revocations_total{reason=\"operator\"} 9\n"})
     CHECK_THAT(text, Catch::Contains(line));
 }
 

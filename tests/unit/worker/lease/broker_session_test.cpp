@@ -7,7 +7,9 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <catch2/catch.hpp>
+#include <future>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "common/temporary_directory.hpp"
@@ -82,9 +84,16 @@ class FakeBroker {
 
 /// A worker of a broker of its own protocol.
 struct Worker {
+  /// `Dead` leaves its socket file.
+  enum class Broker { Serves, Dead, None };
+  explicit Worker(Broker kind = Broker::Serves) {
+    if (kind == Broker::Serves) start_broker();
+    if (kind == Broker::Dead) (void)control::listen_on(io, folder.file("s"), 0600).value();
+  }
+
   TemporaryDirectory folder = TemporaryDirectory::create("session").value();
   boost::asio::io_context io;
-  FakeBroker broker{io, folder.file("s")};
+  std::optional<FakeBroker> broker;
   SystemClock clock;
   LeaseService leases{{.io = &io}};
   std::mutex mutex;
@@ -94,19 +103,21 @@ struct Worker {
       boost::asio::make_work_guard(io);
   std::jthread runs{[this] { io.run(); }};
 
+  void start_broker() { broker.emplace(io, folder.file("s")); }
+
+  Result<std::unique_ptr<BrokerSession>> open(Duration timeout) {
+    return BrokerSession::open(
+        io, clock, {.broker_socket = folder.file("s"), .worker_name = "w1", .timeout = timeout},
+        {.on_call = nullptr,
+         .on_connection_changed = [](bool) {},
+         .on_broker_lost =
+             [this](const Error& why) {
+               const std::scoped_lock lock(mutex);
+               lost.push_back(why);
+             }});
+  }
   void become_ready() {
-    session = BrokerSession::open(io, clock,
-                                  {.broker_socket = folder.file("s"),
-                                   .worker_name = "w1",
-                                   .timeout = std::chrono::seconds(60)},
-                                  {.on_call = nullptr,
-                                   .on_connection_changed = [](bool) {},
-                                   .on_broker_lost =
-                                       [this](const Error& why) {
-                                         const std::scoped_lock lock(mutex);
-                                         lost.push_back(why);
-                                       }})
-                  .value();
+    session = open(std::chrono::seconds(60)).value();
     const auto shape = session->announce_ready({}, leases);
     if (!shape) FAIL(shape.error().detail);
   }
@@ -118,12 +129,32 @@ struct Worker {
 
 }  // namespace
 
+TEST_CASE("broker session: a worker that starts before its broker waits for it") {
+  // Of a broker that has ended, or of none.
+  const bool has_stale_socket = GENERATE(false, true);
+  Worker worker(has_stale_socket ? Worker::Broker::Dead : Worker::Broker::None);
+  auto opening = std::async(std::launch::async, [&] { return worker.open(std::chrono::hours(1)); });
+  CHECK(opening.wait_for(std::chrono::milliseconds(0)) == std::future_status::timeout);
+  worker.start_broker();
+  auto opened = opening.get();
+  REQUIRE(opened);
+  worker.session = *std::move(opened);  // it ends after its I/O thread
+}
+
+TEST_CASE("broker session: a worker gives up on a broker that does not come, and says how long") {
+  Worker worker(GENERATE(Worker::Broker::None, Worker::Broker::Dead));
+  const auto opened = worker.open(std::chrono::milliseconds(1));
+  REQUIRE_FALSE(opened);
+  CHECK(opened.error().code == Errc::BrokerLost);
+  CHECK_THAT(opened.error().detail, Catch::Contains("no broker within 1 ms (--broker-timeout-ms)"));
+}
+
 TEST_CASE("broker session: a worker resumes at a broker of its own or a newer protocol") {
   Worker worker;
   worker.become_ready();
-  worker.broker.restart_as(
+  worker.broker->restart_as(
       GENERATE(as<std::uint32_t>{}, wire::kWorkerProtocol, wire::kWorkerProtocol + 1));
-  REQUIRE(eventually([&] { return worker.broker.ready == 2; }));
+  REQUIRE(eventually([&] { return worker.broker->ready == 2; }));
   REQUIRE(eventually([&] { return !worker.session->is_disconnected(); }));
   CHECK_FALSE(worker.session->is_lost());
 }
@@ -131,11 +162,11 @@ TEST_CASE("broker session: a worker resumes at a broker of its own or a newer pr
 TEST_CASE("broker session: a worker does not resume at an older broker, and says what to upgrade") {
   Worker worker;
   worker.become_ready();
-  worker.broker.restart_as(
+  worker.broker->restart_as(
       GENERATE(as<std::optional<std::uint32_t>>{}, std::nullopt, wire::kWorkerProtocol - 1));
   REQUIRE(eventually([&] { return worker.session->is_lost(); }));
-  CHECK(worker.broker.resumed == 1);
-  CHECK(worker.broker.ready == 1);  // before the restart
+  CHECK(worker.broker->resumed == 1);
+  CHECK(worker.broker->ready == 1);  // before the restart
   const std::scoped_lock lock(worker.mutex);
   REQUIRE(worker.lost.size() == 1);
   CHECK(worker.lost.front().code == Errc::BrokerLost);

@@ -11,7 +11,7 @@ namespace {
 constexpr TimePoint kSubmitted{1'000'000'000};
 
 std::string page(const RequestMetrics& requests, const EngineSnapshot& engine) {
-  return metrics_page({.worker = "w1", .model = "m"}, requests, engine);
+  return metrics_page({.worker = "w1", .model = "m"}, requests, engine, 4);
 }
 
 }  // namespace

@@ -122,8 +122,56 @@ TEST_CASE("config: inconsistent numbers are refused") {
       {tiny_llama().tensor("token_embd.weight", TensorType::F32, {32, 5}), Errc::FileCorrupt,
        "5 rows"},
       {tiny_llama().remove_tensor("token_embd.weight"), Errc::MissingWeight, "token_embd.weight"},
-      {tiny_llama().set("general.name", "a\xff"), Errc::FileCorrupt, "general.name"},
   });
+}
+
+TEST_CASE("config: no name of a model refuses it, and every name becomes one printable line") {
+  const auto name_of = [](const GgufBuilder& builder) {
+    const auto config = config_of(builder);
+    REQUIRE(config.has_value());
+    return config->name;
+  };
+  const auto shown = [&](std::string_view name) {
+    return name_of(tiny_llama().set("general.name", name));
+  };
+  CHECK(shown("My Model 7B") == "My Model 7B");
+  CHECK(shown("two\nlines\tand \x1b[2J \x7f") == "two lines and  [2J  ");
+  CHECK(shown("C1 \xc2\x9b!") == "C1  !");
+  CHECK(shown("a\xff") == "a\uFFFD");
+  CHECK(shown(std::string(257, 'x')) == std::string(256, 'x'));
+  CHECK(shown(std::string(255, 'x') + "é") == std::string(255, 'x'));
+  CHECK(shown("") == "llama");
+  CHECK(shown(" \n ") == "llama");
+  CHECK(name_of(tiny_llama().set("general.name", 7u)) == "llama");
+}
+
+TEST_CASE("config: a file that is not a model is refused with what it is and what to give") {
+  const GgufBuilder adapter =
+      GgufBuilder().set("general.architecture", "llama").set("general.type", "adapter");
+  const GgufBuilder old_adapter =
+      GgufBuilder()
+          .set("general.architecture", "llama")
+          .tensor("blk.0.attn_q.weight.lora_a", TensorType::F32, {32, 4});
+  GgufBuilder vocabulary = GgufBuilder().set("general.architecture", "llama");
+  add_tokenizer(vocabulary);
+  check_refused({
+      {adapter, Errc::UnsupportedModel, "is an adapter (LoRA), not a model; merge it"},
+      {old_adapter, Errc::UnsupportedModel, "is an adapter (LoRA), not a model; merge it"},
+      {tiny_llama().set("general.type", "adapter"), Errc::UnsupportedModel, "is an adapter (LoRA)"},
+      {GgufBuilder().set("general.type", "mmproj").set("general.architecture", "clip"),
+       Errc::UnsupportedModel, "is a multimodal projector, not a model; give the language model"},
+      {GgufBuilder().set("general.architecture", "clip"), Errc::UnsupportedModel,
+       "is a multimodal projector (clip)"},
+      {GgufBuilder().set("general.architecture", "controlvector"), Errc::UnsupportedModel,
+       "is a control vector"},
+      {GgufBuilder().set("general.type", "imatrix"), Errc::UnsupportedModel,
+       "is an importance matrix"},
+      {GgufBuilder().set("imatrix.chunk_count", 3u), Errc::UnsupportedModel,
+       "is an importance matrix"},
+      {vocabulary, Errc::UnsupportedModel, "is a vocabulary without weights"},
+      {tiny_llama().set("general.type", "soup"), Errc::UnsupportedModel, "of the type \"soup\""},
+  });
+  CHECK(config_of(tiny_llama().set("general.type", "model")).has_value());
 }
 
 TEST_CASE("config: position scaling is read, also from its old keys") {

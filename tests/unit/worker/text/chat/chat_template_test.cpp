@@ -57,6 +57,17 @@ TEST_CASE("chat: a control token that is not in the vocabulary is a corrupt file
   CHECK_THAT(chat.error().detail, Contains("bos_token_id is 1; the vocabulary has 1 tokens"));
 }
 
+TEST_CASE("chat: an id that means none is an absent token") {
+  GgufBuilder builder;
+  builder.set("tokenizer.chat_template",
+              "{{ pad_token is defined }}{{ pad_token }}|{{ bos_token }}");
+  builder.set("tokenizer.ggml.tokens", std::vector<std::string>{"<unk>"});
+  const std::string without = rendered(builder);
+  builder.set("tokenizer.ggml.padding_token_id", 4294967295u);
+  builder.set_raw("tokenizer.ggml.bos_token_id", GgufType::Int32, raw<std::int32_t>(-1));
+  CHECK(rendered(builder) == without);
+}
+
 TEST_CASE("chat: an unsupported template is refused with the construct and its line") {
   const auto chat = template_of(GgufBuilder().set("tokenizer.chat_template", "\n{% import 'a' %}"));
   REQUIRE_FALSE(chat.has_value());

@@ -165,7 +165,7 @@ TEST_CASE("sentencepiece: missing or inconsistent metadata is refused") {
                 "1 scores");
   check_refused(tiny_llama().set(prefix + "token_type", std::vector<std::int32_t>{1}),
                 Errc::FileCorrupt, "1 types");
-  for (const char* id : {"unknown", "bos", "eos", "eot"})
+  for (const char* id : {"unknown", "bos", "eos", "eot", "eom", "padding"})
     check_refused(tiny_llama().set(prefix + id + "_token_id", kTinyVocab), Errc::FileCorrupt, id);
   check_refused(tiny_llama().set(prefix + "bos_token_id", ~0u).set(prefix + "add_bos_token", true),
                 Errc::FileCorrupt, "BOS");

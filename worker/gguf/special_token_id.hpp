@@ -1,0 +1,23 @@
+/// The ids of a vocabulary's control tokens in a model file's metadata.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "worker/gguf/gguf.hpp"
+
+namespace leasehold {
+
+/// Converters write this id for an absent token, or -1 where the value has a sign.
+inline constexpr std::uint32_t kNoTokenId = UINT32_MAX;
+
+/// The value of `tokenizer.ggml.<name>_token_id`, `fallback` when the file lacks it. Nothing when
+/// that marks an absent token.
+/// Errors: FileCorrupt for an id that is not one of the `n_tokens` tokens; UnsupportedModel for a
+/// value that is no integer.
+Result<std::optional<std::uint32_t>> special_token_id(const GgufFile& file, std::string_view name,
+                                                      std::uint64_t n_tokens,
+                                                      std::uint32_t fallback = kNoTokenId);
+
+}  // namespace leasehold
