@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <boost/system/system_error.hpp>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -25,6 +26,12 @@ std::unexpected<Error> unexpected_exception(const std::exception& error) {
               fmt::format("unexpected exception: {}; report it with the log", error.what()));
 }
 
+/// The system refuses nothing but threads with this code.
+std::unexpected<Error> system_failure(const std::exception& error, const std::error_code& code) {
+  if (code != std::errc::resource_unavailable_try_again) return unexpected_exception(error);
+  return std::unexpected(thread_refused("a thread", std::system_error(code)));
+}
+
 Result<void> run_without_exceptions(const ServerProgram& program,
                                     const std::function<Result<void>()>& body) try {
   return body();
@@ -33,8 +40,9 @@ Result<void> run_without_exceptions(const ServerProgram& program,
 } catch (const std::length_error& error) {
   return no_memory(program, error);
 } catch (const std::system_error& error) {
-  if (error.code() != std::errc::resource_unavailable_try_again) return unexpected_exception(error);
-  return std::unexpected(thread_refused("a thread", error));  // only those fail in this way
+  return system_failure(error, error.code());
+} catch (const boost::system::system_error& error) {  // of Asio's thread pools
+  return system_failure(error, error.code());
 } catch (const std::exception& error) {
   return unexpected_exception(error);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/asio/post.hpp>
+#include <exception>
 #include <future>
 
 #include "common/process.hpp"
@@ -21,7 +22,13 @@ Result<void> IoThread::start(const char* name) {
 
 Result<void> IoThread::run(const std::function<Result<void>()>& work) {
   std::promise<Result<void>> promise;
-  boost::asio::post(io_, [&] { promise.set_value(work()); });
+  boost::asio::post(io_, [&] {
+    try {
+      promise.set_value(work());
+    } catch (...) {  // for the caller's thread, which can end the program in order
+      promise.set_exception(std::current_exception());
+    }
+  });
   return promise.get_future().get();
 }
 

@@ -19,7 +19,8 @@ class IoThread {
 
   /// `name` appears in `ps -L`. Errors: those of start_thread.
   Result<void> start(const char* name);
-  /// Runs `work` on the thread and waits for its result. Precondition: started.
+  /// Runs `work` on the thread and waits for its result, which may be an exception. Precondition:
+  /// started.
   Result<void> run(const std::function<Result<void>()>& work);
   /// Ends the thread; handlers that have not run are dropped with the io_context.
   void stop();

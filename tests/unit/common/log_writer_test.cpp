@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <boost/system/system_error.hpp>
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <stdexcept>
@@ -200,6 +201,11 @@ TEST_CASE("run_server: exceptions are typed errors, and threads that are refused
   });
   CHECK(no_thread.exit_code == exit_code(Errc::SystemError));
   CHECK_THAT(no_thread.error_output, Catch::Contains("pids.max"));
+  const auto no_pool = run([] {
+    const auto again = std::make_error_code(std::errc::resource_unavailable_try_again);
+    throw boost::system::system_error(again, "thread");  // as Asio's thread pools do
+  });
+  CHECK_THAT(no_pool.error_output, Catch::Contains("pids.max"));
   const auto other = run([] { throw std::runtime_error("odd"); });
   CHECK(other.exit_code == exit_code(Errc::SystemError));
   CHECK_THAT(other.error_output, Catch::Contains("unexpected exception: odd"));

@@ -69,9 +69,9 @@ Result<void> Vocabulary::read_tokens(const GgufFile& file, bool needs_types) {
 Result<void> Vocabulary::read_special_ids(const GgufFile& file, const VocabularyTraits& traits) {
   unknown = TRY(special_token_id(file, "unknown", size(), traits.unknown));
   bos = TRY(special_token_id(file, "bos", size(), traits.bos));
-  const auto eos = TRY(special_token_id(file, "eos", size(), traits.eos));
-  const auto eot = TRY(special_token_id(file, "eot", size()));
-  const auto eom = TRY(special_token_id(file, "eom", size()));
+  const std::optional<TokenId> eos = TRY(special_token_id(file, "eos", size(), traits.eos));
+  const std::optional<TokenId> eot = TRY(special_token_id(file, "eot", size()));
+  const std::optional<TokenId> eom = TRY(special_token_id(file, "eom", size()));
   TRY(special_token_id(file, "padding", size()));  // templates print it
   for (const auto& end : {eos, eot, eom})
     if (end) end_tokens.push_back(*end);
