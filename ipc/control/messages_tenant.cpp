@@ -120,9 +120,12 @@ void describe(Is<Sampling> auto& m, auto& fields) {
   fields.with_default("logprobs", m.logprobs, false);
   fields.with_default("top_logprobs", m.top_logprobs, 0u);
   fields.with_default("stop", m.stop, StringList{});
+  fields.with_default("include_stop_str_in_output", m.include_stop_str_in_output, false);
   fields.with_default("stop_token_ids", m.stop_token_ids, std::vector<std::int32_t>{}, kTokenIds);
+  fields.with_default("min_tokens", m.min_tokens, 0u);
   fields.with_default("response_format", m.response_format, ResponseFormat{});
   fields.with_default("grammar", m.grammar, std::string());
+  fields.with_default("regex", m.regex, std::string());
 }
 
 void describe(Is<ConnectionAuthenticate> auto& m, auto& fields) {

@@ -57,9 +57,16 @@ struct Sampling : Message<Sampling> {
   bool logprobs = false;
   std::uint32_t top_logprobs = 0;  ///< Only with `logprobs`.
   StringList stop;
+  bool include_stop_str_in_output = false;  ///< The text ends with the stop string, not before it.
   std::vector<std::int32_t> stop_token_ids;
+  /// Number of tokens before which neither an end token nor a stop ends the text. At most
+  /// `max_emitted_tokens`.
+  std::uint32_t min_tokens = 0;
+  /// At most one of these three: a format, a grammar in GBNF, and a regular expression that the
+  /// whole text matches (worker/text/grammar/schema_pattern.hpp).
   ResponseFormat response_format;
-  std::string grammar;  ///< GBNF; not together with a response_format.
+  std::string grammar;
+  std::string regex;
 };
 
 /// `connection.authenticate`: the first call on a connection to a worker. The connection belongs to
