@@ -152,6 +152,8 @@ void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.field("messages", m.messages);
   fields.with_default("tools", m.tools, std::string());
   fields.with_default("chat_template_kwargs", m.chat_template_kwargs, std::string());
+  fields.with_default("add_generation_prompt", m.add_generation_prompt, true);
+  fields.with_default("continue_final_message", m.continue_final_message, false);
   fields.field("asked_at_unix_s", m.asked_at_unix_s, kUnixTime_s);
   fields.field("emitted", m.emitted, kTokenIds);
   fields.field("rebound_from", m.rebound_from);
@@ -164,6 +166,9 @@ void describe(Is<RequestSubmit> auto& m, auto& fields) {
 }
 
 static Result<void> validate(const RequestSubmit& m) {
+  if (m.continue_final_message && m.add_generation_prompt)
+    return fail(Errc::BadRequest,
+                "field 'add_generation_prompt': expected false beside continue_final_message");
   return exactly_one("'prompt', 'prompt_tokens' and 'messages'",
                      {m.prompt.has_value(), m.prompt_tokens.has_value(), m.messages.has_value()});
 }

@@ -103,6 +103,11 @@ struct RequestSubmit : Message<RequestSubmit> {
   std::string tools;  ///< JSON: an array for the template; with messages only. May be missing.
   /// JSON: an object of further variables of the template; with messages only. May be missing.
   std::string chat_template_kwargs;
+  /// With messages only. False: the prompt ends with the last message. May be missing.
+  bool add_generation_prompt = true;
+  /// With messages only: the text continues the last message, whose content the prompt ends with.
+  /// Not with `add_generation_prompt`. May be missing.
+  bool continue_final_message = false;
   /// The current time as the chat template sees it; empty means the worker's clock. A client that
   /// submits a request again sends the same time, or the prompt may change at midnight.
   std::optional<std::int64_t> asked_at_unix_s;
