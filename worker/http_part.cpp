@@ -55,15 +55,13 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
       .trusted_proxies = options.http_trusted_proxies,
       .model = {.name = model.config.name,
                 .max_context = model.config.n_context,
+                .n_vocab = static_cast<std::uint32_t>(model.tokenizer.n_vocab()),
                 .has_tools = model.chat && model.chat->uses_tools(),
                 .begins_inside_thoughts = model.chat && begins_inside_thoughts(*model.chat)},
       .tokenizer = &model.tokenizer,
       .encode_chat =
-          [prompt = model.prompt_encoder()](const wire::RequestSubmit& chat,
-                                            bool add_generation_prompt) {
-            return prompt.encode(
-                chat, std::time(nullptr),
-                add_generation_prompt ? GenerationPrompt::Added : GenerationPrompt::LeftOut);
+          [prompt = model.prompt_encoder()](const wire::RequestSubmit& chat) {
+            return prompt.encode(chat, std::time(nullptr));
           },
       .stopping = worker_stopping(),
       .idle_ttl = options.http_idle_ttl,

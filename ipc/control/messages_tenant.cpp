@@ -120,9 +120,12 @@ void describe(Is<Sampling> auto& m, auto& fields) {
   fields.with_default("logprobs", m.logprobs, false);
   fields.with_default("top_logprobs", m.top_logprobs, 0u);
   fields.with_default("stop", m.stop, StringList{});
+  fields.with_default("include_stop_str_in_output", m.include_stop_str_in_output, false);
   fields.with_default("stop_token_ids", m.stop_token_ids, std::vector<std::int32_t>{}, kTokenIds);
+  fields.with_default("min_tokens", m.min_tokens, 0u);
   fields.with_default("response_format", m.response_format, ResponseFormat{});
   fields.with_default("grammar", m.grammar, std::string());
+  fields.with_default("regex", m.regex, std::string());
 }
 
 void describe(Is<ConnectionAuthenticate> auto& m, auto& fields) {
@@ -149,6 +152,8 @@ void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.field("messages", m.messages);
   fields.with_default("tools", m.tools, std::string());
   fields.with_default("chat_template_kwargs", m.chat_template_kwargs, std::string());
+  fields.with_default("add_generation_prompt", m.add_generation_prompt, true);
+  fields.with_default("continue_final_message", m.continue_final_message, false);
   fields.field("asked_at_unix_s", m.asked_at_unix_s, kUnixTime_s);
   fields.field("emitted", m.emitted, kTokenIds);
   fields.field("rebound_from", m.rebound_from);
@@ -161,6 +166,9 @@ void describe(Is<RequestSubmit> auto& m, auto& fields) {
 }
 
 static Result<void> validate(const RequestSubmit& m) {
+  if (m.continue_final_message && m.add_generation_prompt)
+    return fail(Errc::BadRequest,
+                "field 'add_generation_prompt': expected false beside continue_final_message");
   return exactly_one("'prompt', 'prompt_tokens' and 'messages'",
                      {m.prompt.has_value(), m.prompt_tokens.has_value(), m.messages.has_value()});
 }

@@ -57,9 +57,16 @@ struct Sampling : Message<Sampling> {
   bool logprobs = false;
   std::uint32_t top_logprobs = 0;  ///< Only with `logprobs`.
   StringList stop;
+  bool include_stop_str_in_output = false;  ///< The text ends with the stop string, not before it.
   std::vector<std::int32_t> stop_token_ids;
+  /// Number of tokens before which neither an end token nor a stop ends the text. At most
+  /// `max_emitted_tokens`.
+  std::uint32_t min_tokens = 0;
+  /// At most one of these three: a format, a grammar in GBNF, and a regular expression that the
+  /// whole text matches (worker/text/grammar/schema_pattern.hpp).
   ResponseFormat response_format;
-  std::string grammar;  ///< GBNF; not together with a response_format.
+  std::string grammar;
+  std::string regex;
 };
 
 /// `connection.authenticate`: the first call on a connection to a worker. The connection belongs to
@@ -96,6 +103,11 @@ struct RequestSubmit : Message<RequestSubmit> {
   std::string tools;  ///< JSON: an array for the template; with messages only. May be missing.
   /// JSON: an object of further variables of the template; with messages only. May be missing.
   std::string chat_template_kwargs;
+  /// With messages only. False: the prompt ends with the last message. May be missing.
+  bool add_generation_prompt = true;
+  /// With messages only: the text continues the last message, whose content the prompt ends with.
+  /// Not with `add_generation_prompt`. May be missing.
+  bool continue_final_message = false;
   /// The current time as the chat template sees it; empty means the worker's clock. A client that
   /// submits a request again sends the same time, or the prompt may change at midnight.
   std::optional<std::int64_t> asked_at_unix_s;

@@ -40,6 +40,13 @@ const std::vector<SamplingParams>& all_sampling_params() {
        .grammar = {GrammarKind::Gbnf, R"(root ::= ([A-Z] [a-z]{1,6} " ")+ "!")"}},
       of_schema(R"({"type":"object","properties":{"a":{"type":"boolean"},
                     "b":{"type":"string","maxLength":5}},"required":["a","b"]})"),
+      {.temperature = 1.0f,
+       .seed = 3,
+       .min_tokens = 9,
+       .includes_stop = true,
+       .stop_tokens = {301},
+       .stop = {"e", " "}},
+      {.temperature = 1.0f, .seed = 5, .grammar = {GrammarKind::Regex, "([A-Z][a-z]{1,6} ){2,4}!"}},
   };
   return kAsked;
 }

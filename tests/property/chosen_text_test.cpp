@@ -33,7 +33,7 @@ Answer answer_alone(const SamplingParams& sampling) {
 
 std::string text_of(const EngineRig& rig, const Answer& answer,
                     std::vector<std::string> stops = {}) {
-  GeneratedText text(rig.tokenizer(), std::move(stops));
+  GeneratedText text(rig.tokenizer(), {.stop = std::move(stops)});
   std::string all;
   for (const TokenId token : answer.tokens) all += text.push(token);
   return all + text.finish();
@@ -168,6 +168,29 @@ TEST_CASE("sampling: every token of a request has log probabilities only if requ
     }
   }
   REQUIRE(delivered == static_cast<int>(kSampledTokens));
+}
+
+TEST_CASE("sampling: a text has its smallest number of tokens before a stop ends it") {
+  EngineRig rig;
+  SamplingParams sampling{.ignore_eos = true, .stop = {"e"}};
+  const Answer at_once = answer_alone(sampling);
+  REQUIRE(at_once.reason == CompletionReason::StopSequence);
+  sampling.min_tokens = static_cast<std::uint32_t>(at_once.tokens.size()) + 2;
+  const Answer later = answer_alone(sampling);
+  REQUIRE(later.reason == CompletionReason::StopSequence);
+  REQUIRE(later.tokens.size() > sampling.min_tokens);
+  // Stop strings change no token, so the text goes on as it began.
+  REQUIRE(std::ranges::equal(at_once.tokens, std::span(later.tokens).first(at_once.tokens.size())));
+}
+
+TEST_CASE("sampling: neither an end token nor a stop token is drawn before the smallest number") {
+  SamplingParams sampling{.temperature = 1.0f, .logit_bias = {{2, 100.0f}, {301, 100.0f}}};
+  sampling.stop_tokens = {301};
+  REQUIRE(answer_alone(sampling).tokens.empty());
+  sampling.min_tokens = 5;
+  const Answer answer = answer_alone(sampling);
+  REQUIRE(answer.tokens.size() == 5);
+  REQUIRE(answer.reason != CompletionReason::MaxTokensReached);
 }
 
 }  // namespace leasehold::testing

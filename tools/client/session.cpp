@@ -18,7 +18,7 @@ constexpr std::string_view kCancelled = "Cancelled";
 /// A constrained text ends by itself when it is complete, so the limit has cut it.
 std::string note_on_cut(const wire::Sampling& sampling, std::size_t tokens) {
   const bool is_json = sampling.response_format.type != "text";
-  if (!is_json && sampling.grammar.empty()) return {};
+  if (!is_json && sampling.grammar.empty() && sampling.regex.empty()) return {};
   return fmt::format("the answer is cut off after {} tokens, so it {}; raise --max-tokens", tokens,
                      is_json ? "is not valid JSON" : "may not match the grammar");
 }

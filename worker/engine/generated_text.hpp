@@ -1,4 +1,5 @@
-/// A request's tokens as the text its client reads: whole characters, up to the first stop string.
+/// A request's tokens as the text its client reads: whole characters, up to the first stop string
+/// that a token behind `min_tokens` completes.
 ///
 /// The engine and the client's stream each keep one over the same tokens. So they agree where the
 /// text ends without a message, also after a rebind.
@@ -7,8 +8,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "worker/text/sampling/params.hpp"
 #include "worker/text/sampling/stop_finder.hpp"
 #include "worker/text/tokenizer/stream_decoder.hpp"
 
@@ -16,15 +17,20 @@ namespace leasehold {
 
 class GeneratedText {
  public:
-  GeneratedText(const Tokenizer& tokenizer, std::vector<std::string> stops)
-      : decoder_(tokenizer), finder_(std::move(stops)) {}
+  GeneratedText(const Tokenizer& tokenizer, const SamplingParams& sampling)
+      : decoder_(tokenizer),
+        finder_(sampling.stop, sampling.includes_stop),
+        min_tokens_(sampling.min_tokens) {}
 
   /// Appends a token and returns the text that is final now; often empty.
-  std::string push(TokenId token) { return finder_.push(decoder_.push(token)); }
+  std::string push(TokenId token) {
+    ++n_tokens_;
+    return finder_.push(decoder_.push(token), may_stop());
+  }
 
   /// Returns the text held back. Precondition: no token follows.
   std::string finish() {
-    std::string rest = finder_.push(decoder_.finish());
+    std::string rest = finder_.push(decoder_.finish(), may_stop());
     return rest + finder_.finish();
   }
 
@@ -32,8 +38,12 @@ class GeneratedText {
   bool is_stopped() const { return finder_.found(); }
 
  private:
+  bool may_stop() const { return n_tokens_ > min_tokens_; }
+
   StreamDecoder decoder_;
   StopFinder finder_;
+  std::size_t min_tokens_;
+  std::size_t n_tokens_ = 0;
 };
 
 }  // namespace leasehold

@@ -11,10 +11,23 @@ TokenRules::TokenRules(const PromptRequest& request, const Tokenizer& tokenizer,
     : request_(&request),
       tokenizer_(&tokenizer),
       token_units_(token_units),
-      budget_{token_units * (request.emitted.size() + 1)} {
-  if (!request.sampling.stop.empty()) text_.emplace(tokenizer, request.sampling.stop);
+      budget_{token_units * (request.emitted.size() + 1)},
+      n_text_(request.emitted.size()) {
+  if (!request.sampling.stop.empty()) text_.emplace(tokenizer, request.sampling);
   if (request.constraint) matcher_.emplace(request.constraint.grammar);
   if (!matcher_ && !text_) n_accepted_ = request.emitted.size();
+  if (is_too_short()) forbid_ends();
+}
+
+/// A grammar is not combined with min_tokens, so no other mask applies.
+void TokenRules::forbid_ends() {
+  const SamplingParams& params = request_->sampling;
+  continuing_ = TokenMask(tokenizer_->n_vocab());
+  for (std::size_t i = 0; i < continuing_.size(); ++i) {
+    const auto token = static_cast<TokenId>(i);
+    if (params.ignore_eos || !tokenizer_->is_end_token(token)) continuing_.add(token);
+  }
+  for (const TokenId stop : params.stop_tokens) continuing_.remove(stop);
 }
 
 // ----------------------------------------------------------------------------- the preparation
@@ -135,6 +148,7 @@ std::optional<CompletionReason> TokenRules::ends_before(TokenId token) const {
 }
 
 void TokenRules::accept(TokenId token) {
+  ++n_text_;
   WorkBudget all = WorkBudget::unlimited();
   (void)follow(token, all);
   if (!matcher_) return;
@@ -143,13 +157,14 @@ void TokenRules::accept(TokenId token) {
 }
 
 TokenRules::Mark TokenRules::mark() const {
-  return {text_, state_, mask_};
+  return {text_, state_, mask_, n_text_};
 }
 
 void TokenRules::return_to(Mark mark) {
   text_ = std::move(mark.text_);
   state_ = mark.state_;
   mask_ = mark.mask_;
+  n_text_ = mark.n_text_;
 }
 
 }  // namespace leasehold

@@ -1,5 +1,5 @@
 /// The rules, apart from the logits, for how one request's text continues and where it ends: its
-/// grammar, its stop strings and stop tokens, and the model's end tokens.
+/// grammar, its stop strings and stop tokens, its smallest length, and the model's end tokens.
 ///
 /// The work on a grammar is counted, and done in slices before the sequence draws a token: first
 /// the tokens of `request.emitted` are accepted, then the mask of the next token is computed. The
@@ -48,7 +48,7 @@ class TokenRules {
   std::optional<CompletionReason> over() const;
 
   /// The tokens that may come next; null: any. Valid until the next call. Precondition: ready.
-  const TokenMask* allowed() const { return mask_; }
+  const TokenMask* allowed() const { return is_too_short() ? &continuing_ : mask_; }
 
   /// Why this token ends the text, if it does. The token is then not part of the text.
   std::optional<CompletionReason> ends_before(TokenId token) const;
@@ -77,6 +77,8 @@ class TokenRules {
   bool follow(TokenId token, WorkBudget& slice);
   void make_mask(WorkBudget& slice);
   void make_space(WorkBudget& slice);
+  void forbid_ends();
+  bool is_too_short() const { return n_text_ < request_->sampling.min_tokens; }
   bool is_started() const { return state_ != GrammarMatcher::kUnfinished; }
   Result<void> check_work() const;
 
@@ -92,16 +94,19 @@ class TokenRules {
   std::optional<UnfinishedMask> unfinished_;
   std::map<State, TokenMask> masks_;
   const TokenMask* mask_ = nullptr;  ///< Of `state_`, once it is known.
+  std::size_t n_text_ = 0;           ///< Tokens of the text.
+  TokenMask continuing_;             ///< All but those that end a text; only with min_tokens.
 };
 
 class TokenRules::Mark {
   friend TokenRules;
-  Mark(std::optional<GeneratedText> text, State state, const TokenMask* mask)
-      : text_(std::move(text)), state_(state), mask_(mask) {}
+  Mark(std::optional<GeneratedText> text, State state, const TokenMask* mask, std::size_t n_text)
+      : text_(std::move(text)), state_(state), mask_(mask), n_text_(n_text) {}
 
   std::optional<GeneratedText> text_;
   State state_;
   const TokenMask* mask_;
+  std::size_t n_text_;
 };
 
 }  // namespace leasehold

@@ -21,6 +21,13 @@ using boost::asio::awaitable;
 /// The driver takes at most this many events, sends what they make, and lets other connections run.
 constexpr int kMaxEventsPerWrite = 64;
 
+/// The field that a refusal by the worker concerns; empty where the code does not say it.
+std::string param_of(const Error& error, Api api) {
+  if (error.code != Errc::PromptTooLong) return {};
+  if (api == Api::Responses) return "input";
+  return api == Api::Chat ? "messages" : "prompt";
+}
+
 /// While it exists, an answer counts as one that waits for a lease.
 class AwaitingLease {
  public:
@@ -250,7 +257,7 @@ void AnswerDriver::end(std::uint32_t position) {
 void AnswerDriver::fail_with(const Error& error) {
   is_answered_ = true;
   if (!has_events_ && unsent_.empty()) {
-    answer_ = refusal(error);
+    answer_ = error_answer({error, param_of(error, request_.api)});
     return;
   }
   std::ranges::move(writer_->failed(error), std::back_inserter(unsent_));

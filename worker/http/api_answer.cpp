@@ -116,6 +116,7 @@ class ChoicesWriter final : public AnswerWriter {
         after_choices_(line_of(object(kChunk, Json::array())).substr(kBeforeChoices.size())),
         choices_(choices_of(request)) {
     after_choices_.pop_back();  // the end of the object
+    if (include_usage_ && !continuous_usage_) after_choices_ += R"(,"usage":null)";
   }
 
   ServerEvents add(ChoicePart part, UsageCount so_far) override;
@@ -133,7 +134,8 @@ class ChoicesWriter final : public AnswerWriter {
 
   Json logprobs(const ChoicePart& part) const;
   Json object(std::string_view name, Json choices) const;
-  std::string opening(std::uint32_t index) const;
+  void add_usage(Json& chunk, UsageCount so_far) const;
+  std::string opening(std::uint32_t index, UsageCount so_far) const;
   std::string chunk(const ChoicePart& part, UsageCount so_far) const;
   std::string text_chunk(const ChoicePart& part, UsageCount so_far) const;
   bool is_nothing(const ChoicePart& part) const;
@@ -173,7 +175,7 @@ ServerEvents ChoicesWriter::add(ChoicePart part, UsageCount so_far) {
   }
   ServerEvents events;
   if (!std::exchange(choice.began, true) && is_chat_)
-    events.push_back({.data = opening(part.index)});
+    events.push_back({.data = opening(part.index, so_far)});
   if (!is_nothing(part)) events.push_back({.data = chunk(part, so_far)});
   return events;
 }
@@ -212,8 +214,17 @@ std::string ChoicesWriter::chunk(const ChoicePart& part, UsageCount so_far) cons
   if (!is_chat_) choice["text"] = part.text;
   if (is_chat_) choice["delta"] = delta_of(part);
   Json json = object(kChunk, Json::array({std::move(choice)}));
-  if (continuous_usage_) json["usage"] = json_of(so_far);
+  add_usage(json, so_far);
   return line_of(json);
+}
+
+/// With the usage at the end every other chunk has the field, as OpenAI's have.
+void ChoicesWriter::add_usage(Json& chunk, UsageCount so_far) const {
+  if (continuous_usage_) {
+    chunk["usage"] = json_of(so_far);
+  } else if (include_usage_) {
+    chunk["usage"] = nullptr;
+  }
 }
 
 /// The bytes that the library would write, without a tree of objects for each token.
@@ -236,10 +247,12 @@ bool ChoicesWriter::is_nothing(const ChoicePart& part) const {
 }
 
 /// The role, before the first text of a choice of a chat.
-std::string ChoicesWriter::opening(std::uint32_t index) const {
+std::string ChoicesWriter::opening(std::uint32_t index, UsageCount so_far) const {
   const Json delta{{"role", "assistant"}, {"content", ""}};
   const Json choice{{"index", index}, {"delta", delta}, {"finish_reason", nullptr}};
-  return line_of(object(kChunk, Json::array({choice})));
+  Json json = object(kChunk, Json::array({choice}));
+  add_usage(json, so_far);
+  return line_of(json);
 }
 
 }  // namespace

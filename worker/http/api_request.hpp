@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ipc/control/messages_tenant.hpp"
-#include "ipc/http/http_errors.hpp"
+#include "worker/http/body_field.hpp"
 
 namespace leasehold::http {
 
@@ -44,6 +44,7 @@ struct ApiRequest {
   ToolForm tool_form = ToolForm::None;
   std::string tool_name;                ///< With ToolForm::Arguments.
   std::vector<std::string> tool_names;  ///< With ToolForm::Marked.
+  bool parallel_tool_calls = true;      ///< False: of the calls of a choice only the first counts.
   bool stream = false;
   bool include_usage = false;     ///< A chunk with the usage before [DONE].
   bool continuous_usage = false;  ///< The usage so far in every chunk.
@@ -53,15 +54,15 @@ struct ApiRequest {
 struct ApiModel {
   std::string name;
   std::uint32_t max_context = 0;
+  std::uint32_t n_vocab = 0;            ///< Of its token ids; 0: the worker checks them.
   bool has_tools = false;               ///< Its chat template prints tools.
   bool begins_inside_thoughts = false;  ///< Its chat template ends with "<think>".
 };
 
-/// The tokens of a chat's prompt: `messages`, `tools` and `chat_template_kwargs` of the submission.
-/// Without a generation prompt it ends with the last message. Errors: those of the worker's
-/// PromptEncoder. Any thread.
-using EncodeChat = std::function<Result<std::vector<std::int32_t>>(const wire::RequestSubmit& chat,
-                                                                   bool add_generation_prompt)>;
+/// The tokens of a chat's prompt: what the submission has for the chat template. Errors: those of
+/// the worker's PromptEncoder. Any thread.
+using EncodeChat =
+    std::function<Result<std::vector<std::int32_t>>(const wire::RequestSubmit& chat)>;
 
 /// Of the answer: `n` for each prompt.
 std::size_t choices_of(const ApiRequest& request);
@@ -69,10 +70,14 @@ std::size_t choices_of(const ApiRequest& request);
 /// one each time; each choice of a prompt has a seed of its own.
 wire::RequestSubmit submission_of(const ApiRequest& request, std::size_t choice);
 
-/// Unknown fields are ignored; a known field whose promise cannot be kept is refused with its name:
-/// more than kMaxChoices, several choices of a resumable answer, best_of, suffix, logprobs with
-/// echo, parts of a message that are not text, `tool_choice` of a tool that is not among `tools`.
-/// Errors: BadRequest; UnknownRequest for another model than `model`.
+/// Reads what a chat has for its template beside its messages and tools. Precondition: `out` has
+/// messages. Errors: BadRequest naming the field.
+Read<void> read_template_fields(const BodyFields& body, wire::RequestSubmit& out);
+
+/// Every field that OpenAI, vLLM, SGLang or llama.cpp document is honoured, or refused where its
+/// value asks for something (unsupported_fields.hpp), or promises nothing about the text. Unknown
+/// fields are ignored. Errors: BadRequest; UnknownRequest for another model than `model`. The
+/// error's `param` is the JSON pointer of the value without its first slash: "stop/0".
 std::expected<ApiRequest, ApiError> parse_api_request(Api api, std::string_view body,
                                                       const ApiModel& model);
 

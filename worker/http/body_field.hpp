@@ -1,17 +1,94 @@
-/// A field of a parsed body. Pure.
+/// A value of a parsed body, and the readers of values that say which one is wrong. Pure.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "ipc/http/http_errors.hpp"
+#include "worker/text/sampling/params.hpp"
 
 namespace leasehold::http {
 
 using OrderedJson = nlohmann::ordered_json;  ///< A schema's members keep their order.
 
+/// A value, or the refusal of the field that has another one.
+template <class T>
+using Read = std::expected<T, ApiError>;
+
 /// Null for a field that is missing or null, and unless `in` is an object.
-inline const OrderedJson* field_of(const OrderedJson& in, const char* key) {
+inline const OrderedJson* field_of(const OrderedJson& in, std::string_view key) {
   if (!in.is_object()) return nullptr;
   const auto found = in.find(key);
   return found == in.end() || found->is_null() ? nullptr : &*found;
 }
+
+/// A value of a body and its path: its JSON pointer without the first slash, such as
+/// "tools/0/function/name". A field that is missing or null is not sent.
+///
+/// Lifetime: the body outlives it.
+class Field {
+ public:
+  Field(const OrderedJson* value, std::string path) : value_(value), path_(std::move(path)) {}
+
+  bool is_sent() const { return value_ != nullptr; }
+  explicit operator bool() const { return is_sent(); }
+  const std::string& path() const { return path_; }
+  /// Precondition: sent.
+  const OrderedJson& json() const { return *value_; }
+
+  /// A member; not sent unless this is an object that has it.
+  Field operator[](std::string_view key) const;
+  /// An element. Precondition: this is an array that has it.
+  Field at(std::size_t index) const;
+
+  /// The refusal of this field; `detail` says what to send.
+  std::unexpected<ApiError> refuse(std::string detail, Errc code = Errc::BadRequest) const {
+    return std::unexpected(ApiError{{code, std::move(detail)}, path_});
+  }
+
+ private:
+  const OrderedJson* value_;
+  std::string path_;
+};
+
+/// The members of a body, found in constant time each.
+///
+/// Lifetime: the JSON outlives it.
+class BodyFields {
+ public:
+  /// Precondition: an object.
+  explicit BodyFields(const OrderedJson& json);
+  Field operator[](std::string_view key) const;
+
+ private:
+  std::unordered_map<std::string_view, const OrderedJson*> members_;
+};
+
+/// Inclusive.
+struct CountRange {
+  std::uint32_t least = 0;
+  std::uint32_t most = UINT32_MAX;
+};
+
+// Each returns `otherwise` for a field that is not sent.
+
+Read<bool> flag_of(const Field& field, bool otherwise);
+/// A whole number, also one that is written as 16.0.
+Read<std::uint32_t> count_of(const Field& field, CountRange range, std::uint32_t otherwise);
+Read<float> number_of(const Field& field, NumberRange range, float otherwise);
+Read<std::string> text_of(const Field& field, std::string otherwise);
+
+/// Refuses a field that is sent and is not an object, or not an array of at most `most` elements.
+Read<void> check_object(const Field& field);
+Read<void> check_array(const Field& field, std::size_t most);
+
+/// The number if it is whole and an int64, also when it is written as 16.0.
+std::optional<std::int64_t> whole_number(const OrderedJson& json);
+
+/// What was sent, for a message.
+std::string shown(const OrderedJson& value);
 
 }  // namespace leasehold::http

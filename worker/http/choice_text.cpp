@@ -33,6 +33,7 @@ ChoiceText::ChoiceText(std::uint32_t index, const ApiRequest& request,
       tokenizer_(&tokenizer),
       is_chat_(request.api != Api::Completions),
       tool_form_(request.tool_form),
+      parallel_calls_(request.parallel_tool_calls),
       tool_name_(request.tool_name),
       reasoning_(request.begins_inside_thoughts),
       tool_calls_(request.tool_names),
@@ -66,8 +67,10 @@ void ChoiceText::add_text(std::string_view text, ChoicePart& part) {
   add_calls(std::move(said.calls), part);
 }
 
+/// Without parallel calls those after the first are dropped, as vLLM does.
 void ChoiceText::add_calls(std::vector<ToolCall> calls, ChoicePart& part) {
   for (ToolCall& call : calls) {
+    if (calls_ > 0 && !parallel_calls_) return;
     const std::size_t index = calls_++;
     part.calls.push_back({.index = index,
                           .id = fmt::format("call_{}_{}", request_id_, index),

@@ -40,6 +40,7 @@ class ChoiceText {
   std::string echo_;  // not sent yet
   bool is_chat_;
   ToolForm tool_form_;
+  bool parallel_calls_;
   std::string tool_name_;
   ReasoningParser reasoning_;
   ToolCallParser tool_calls_;

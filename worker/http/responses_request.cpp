@@ -7,18 +7,27 @@
 #include <string_view>
 
 #include "worker/http/body_field.hpp"
+#include "worker/http/constraint_fields.hpp"
 #include "worker/http/sampling_fields.hpp"
 
 namespace leasehold::http {
 namespace {
 
 /// Fields beside kSamplingFields with the name and meaning that they have in a chat.
-constexpr std::array kSameFields{
-    "model", "ignore_eos", "rid", "request_id", "stream", "top_logprobs", "chat_template_kwargs"};
+constexpr std::array kSameFields{"model",
+                                 "ignore_eos",
+                                 "rid",
+                                 "request_id",
+                                 "stream",
+                                 "parallel_tool_calls",
+                                 "top_logprobs",
+                                 "chat_template_kwargs",
+                                 "continue_final_message",
+                                 "add_generation_prompt"};
 
-/// The words of a chat, and those of a response.
-constexpr std::pair<std::string_view, std::string_view> kWords[] = {
-    {"messages", "input"}, {"max_tokens", "max_output_tokens"}, {"response_format", "text.format"}};
+/// The paths of a chat, and those of a response.
+constexpr std::pair<std::string_view, std::string_view> kPaths[] = {
+    {"messages", "input"}, {"max_tokens", "max_output_tokens"}, {"response_format", "text/format"}};
 
 /// Empty for what is not a text.
 std::string text_of(const OrderedJson& in, const char* key) {
@@ -33,10 +42,13 @@ class Translator {
   std::expected<OrderedJson, ApiError> chat() {
     for (const char* key : kSameFields) copy(key, key);
     for (const char* key : kSamplingFields) copy(key, key);
+    for (const char* key : constraint_fields()) copy(key, key);
+    out_.erase("response_format");
     copy("max_output_tokens", "max_tokens");
     const std::array steps{&Translator::check_kept,  &Translator::read_logprobs,
-                           &Translator::read_format, &Translator::read_tools,
-                           &Translator::read_choice, &Translator::read_input};
+                           &Translator::read_effort, &Translator::read_format,
+                           &Translator::read_tools,  &Translator::read_choice,
+                           &Translator::read_input};
     for (const auto step : steps) {
       (this->*step)();
       if (refused_) return std::unexpected(*std::move(refused_));
@@ -64,6 +76,8 @@ class Translator {
       return refuse("background", "no response runs without its client; leave background out");
     if (asks_for("resumable", false))
       return refuse("resumable", "no response outlives its client; use /v1/chat/completions");
+    if (asks_for("response_format", {{"type", "text"}}))
+      return refuse("response_format", "a response has its format in text.format; send that");
     if (asks_for("truncation", "disabled"))
       return refuse("truncation", "input is never cut; send truncation: \"disabled\"");
     for (const char* key : {"previous_response_id", "conversation", "prompt"}) {
@@ -75,6 +89,15 @@ class Translator {
     if (const OrderedJson* metadata = field_of(*body_, "metadata");
         metadata && !metadata->is_object())
       refuse("metadata", "metadata is an object of texts");
+  }
+
+  /// A hint that the template of the model may read.
+  void read_effort() {
+    const OrderedJson* reasoning = field_of(*body_, "reasoning");
+    if (reasoning == nullptr) return;
+    if (!reasoning->is_object()) return refuse("reasoning", "reasoning is an object");
+    if (const OrderedJson* effort = field_of(*reasoning, "effort"))
+      out_["reasoning_effort"] = *effort;
   }
 
   /// Other values of `include` name what hosted tools find.
@@ -94,14 +117,9 @@ class Translator {
     if (!text->is_object()) return refuse("text", "text is an object with the object 'format'");
     const OrderedJson* format = field_of(*text, "format");
     if (format == nullptr) return;
-    OrderedJson& out = out_["response_format"];
-    out = *format;
-    if (text_of(*format, "type") != "json_schema") return;
-    out = OrderedJson{{"type", "json_schema"}};
-    for (const char* key : {"name", "schema", "strict"})
-      if (const OrderedJson* found = field_of(*format, key)) out["json_schema"][key] = *found;
-    if (field_of(*format, "schema") == nullptr)
-      refuse("text.format", "a format of type json_schema has the object 'schema'");
+    out_["response_format"] = *format;
+    if (text_of(*format, "type") == "json_schema" && field_of(*format, "schema") == nullptr)
+      refuse("text/format/schema", "a format of type json_schema has the object 'schema'");
   }
 
   /// `strict` stays out of the prompt.
@@ -112,7 +130,8 @@ class Translator {
     OrderedJson& out = out_["tools"] = OrderedJson::array();
     for (const OrderedJson& tool : *tools) {
       if (text_of(tool, "type") != "function" || text_of(tool, "name").empty())
-        return refuse("tools", "a tool is {\"type\": \"function\", \"name\": …}");
+        return refuse(fmt::format("tools/{}", out.size()),
+                      "a tool is {\"type\": \"function\", \"name\": …}");
       OrderedJson function;
       for (const char* key : {"name", "description", "parameters"})
         if (const OrderedJson* found = field_of(tool, key)) function[key] = *found;
@@ -140,8 +159,10 @@ class Translator {
     if (!is_text && (input == nullptr || !input->is_array() || input->empty()))
       return refuse("input", "input is a text, or an array of at least one item");
     if (is_text) messages_.push_back({{"role", "user"}, {"content", *input}});
-    if (!is_text)
-      for (const OrderedJson& item : *input) add_item(item);
+    for (std::size_t i = 0; !is_text && i < input->size(); ++i) {
+      item_path_ = fmt::format("input/{}", i);
+      add_item((*input)[i]);
+    }
     // A turn that was cut off after its thoughts.
     for (OrderedJson& message : messages_)
       if (message["role"] == "assistant" && !has(message, "content") && !has(message, "tool_calls"))
@@ -157,8 +178,8 @@ class Translator {
     if (type == "function_call_output") return add_result(item);
     if (type == "reasoning") return add_thoughts(item);
     if (type == "item_reference")
-      return refuse("input", "no response is stored, so an item cannot be referred to; send it");
-    refuse("input",
+      return refuse(item_path_, "no response is stored, so an item cannot be referred to; send it");
+    refuse(item_path_ + "/type",
            "an item is a message, function_call, function_call_output or reasoning; leave others "
            "out");
   }
@@ -180,7 +201,7 @@ class Translator {
     const std::string role = text_of(item, "role");
     const OrderedJson* content = field_of(item, "content");
     if (role.empty() || content == nullptr)
-      return refuse("input", "a message has the text 'role' and 'content'");
+      return refuse(item_path_, "a message has the text 'role' and 'content'");
     const auto text = joined(*content);
     if (!text) return;
     if (role == "assistant") {
@@ -193,7 +214,7 @@ class Translator {
   void add_call(const OrderedJson& item) {
     for (const char* key : {"call_id", "name", "arguments"})
       if (const OrderedJson* found = field_of(item, key); found == nullptr || !found->is_string())
-        return refuse("input", fmt::format("a function_call has the text '{}'", key));
+        return refuse(item_path_, fmt::format("a function_call has the text '{}'", key));
     turn({})["tool_calls"].push_back(
         {{"id", item["call_id"]},
          {"type", "function"},
@@ -203,7 +224,7 @@ class Translator {
   void add_result(const OrderedJson& item) {
     const OrderedJson* output = field_of(item, "output");
     if (text_of(item, "call_id").empty() || output == nullptr)
-      return refuse("input", "a function_call_output has the text 'call_id' and 'output'");
+      return refuse(item_path_, "a function_call_output has the text 'call_id' and 'output'");
     const auto text = joined(*output);
     if (text)
       messages_.push_back(
@@ -234,13 +255,15 @@ class Translator {
       text += said->get_ref<const std::string&>();
     }
     if (is_text) return text;
-    refuse("input", "a content is a text, or an array of parts of type input_text or output_text");
+    refuse(item_path_,
+           "a content is a text, or an array of parts of type input_text or output_text");
     return std::nullopt;
   }
 
   const OrderedJson* body_;
   OrderedJson out_ = OrderedJson::object();
   OrderedJson messages_;
+  std::string item_path_;  // of the item that is read
   std::optional<ApiError> refused_;
 };
 
@@ -250,14 +273,24 @@ std::expected<OrderedJson, ApiError> chat_of_response(const OrderedJson& body) {
   return Translator(body).chat();
 }
 
+/// A tool of a response has the members of a chat's function itself.
 ApiError refusal_of_response(ApiError refused) {
-  for (const auto& [chat, response] : kWords) {
-    if (refused.param == chat) refused.param = response;
-    std::string& detail = refused.error.detail;
-    for (auto at = detail.find(chat); at != std::string::npos;
-         at = detail.find(chat, at + response.size()))
-      detail.replace(at, chat.size(), response);
+  std::string& path = refused.param;
+  std::string& detail = refused.error.detail;
+  const auto replace_all = [&](std::string_view from, std::string_view to) {
+    for (auto at = detail.find(from); at != std::string::npos;
+         at = detail.find(from, at + to.size()))
+      detail.replace(at, from.size(), to);
+  };
+  for (const auto& [chat, response] : kPaths) {
+    if (path == chat || path.starts_with(std::string(chat) + "/"))
+      path.replace(0, chat.size(), response);
+    replace_all(chat, response);
   }
+  constexpr std::string_view kFunction = "/function";
+  if (path.starts_with("tools/"))
+    if (const auto at = path.find(kFunction); at != std::string::npos)
+      path.erase(at, kFunction.size());
   return refused;
 }
 

@@ -2,8 +2,8 @@
 ///
 /// `instructions` becomes a system message before those of `input`, whose role `developer` is
 /// `system`. An assistant's thoughts, text and calls that follow each other become one message.
-/// The sampling fields of a chat and `chat_template_kwargs` are read, too. Ignored are `reasoning`,
-/// `text.verbosity`, `parallel_tool_calls`, `strict` of a tool, and `include` but for
+/// The fields of a chat that choose or constrain tokens and `chat_template_kwargs` are read, too.
+/// Ignored are `reasoning.summary`, `text.verbosity`, `strict` of a tool, and `include` but for
 /// `message.output_text.logprobs`.
 ///
 /// Source: the reference of OpenAI's Responses API.
@@ -21,7 +21,7 @@ namespace leasehold::http {
 std::expected<nlohmann::ordered_json, ApiError> chat_of_response(
     const nlohmann::ordered_json& body);
 
-/// The refusal of a chat in the words of a response.
+/// The refusal of a chat with the paths of a response: "text/format/schema".
 ApiError refusal_of_response(ApiError refused);
 
 /// JSON: the members of a response that repeat its request.

@@ -13,7 +13,7 @@
 namespace leasehold {
 
 inline constexpr std::uint64_t kRecordMagic = 0x4452'4345'5251'4553;
-inline constexpr std::uint32_t kRecordVersion = 3;
+inline constexpr std::uint32_t kRecordVersion = 4;
 inline constexpr std::uint64_t kSlotsOffset = 256;
 inline constexpr std::uint64_t kTokensOffset = 384;
 inline constexpr unsigned kBlockIndexBits = 24;
@@ -25,10 +25,12 @@ struct RecordHeader {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t max_context;
-  char request[136];  // engine_request_id, zero-filled
+  char request[132];  // engine_request_id, zero-filled
+  std::uint32_t min_tokens;
   std::uint64_t seed;
   float temperature;
-  std::uint32_t ignore_eos;
+  std::uint16_t ignore_eos;
+  std::uint16_t includes_stop;
   std::uint32_t prompt_tokens;
   std::uint32_t max_emitted_tokens;
   std::uint32_t top_k;

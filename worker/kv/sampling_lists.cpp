@@ -78,7 +78,7 @@ Result<void> unpack_sampling_lists(std::span<const std::byte> bytes, SamplingPar
   params.stop.resize(stops);
   for (std::string& stop : params.stop) TRY(take_list(bytes, stop));
   const std::uint32_t kind = TRY(take_count(bytes));
-  if (kind > static_cast<std::uint32_t>(GrammarKind::LenientJsonSchema)) return corrupt();
+  if (kind > static_cast<std::uint32_t>(GrammarKind::Regex)) return corrupt();
   params.grammar.kind = static_cast<GrammarKind>(kind);
   TRY(take_list(bytes, params.grammar.text));
   if (!bytes.empty()) return corrupt();

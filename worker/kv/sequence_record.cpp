@@ -92,6 +92,8 @@ void set_sampling(RecordHeader& header, const SamplingParams& sampling) {
   header.seed = sampling.seed;
   header.temperature = sampling.temperature;
   header.ignore_eos = sampling.ignore_eos ? 1 : 0;
+  header.includes_stop = sampling.includes_stop ? 1 : 0;
+  header.min_tokens = sampling.min_tokens;
   header.top_k = sampling.top_k;
   header.top_p = sampling.top_p;
   header.min_p = sampling.min_p;
@@ -201,6 +203,8 @@ Result<SamplingParams> read_sampling(const RecordHeader& header, std::span<const
   SamplingParams sampling{.temperature = header.temperature,
                           .seed = header.seed,
                           .ignore_eos = header.ignore_eos != 0,
+                          .min_tokens = header.min_tokens,
+                          .includes_stop = header.includes_stop != 0,
                           .top_k = header.top_k,
                           .top_p = header.top_p,
                           .min_p = header.min_p,

@@ -17,9 +17,11 @@ Result<void> check_token(const Tokenizer& tokenizer, TokenId token, const char* 
 Result<GrammarSource> grammar_source(const wire::Sampling& sent) {
   const wire::ResponseFormat& format = sent.response_format;
   const bool has_format = format.type != "text";
-  if (has_format && !sent.grammar.empty())
-    return fail(Errc::BadRequest, "grammar and response_format are both set; send one of them");
+  if (int{has_format} + int{!sent.grammar.empty()} + int{!sent.regex.empty()} > 1)
+    return fail(Errc::BadRequest,
+                "of grammar, regex and response_format several are set; send one of them");
   if (!sent.grammar.empty()) return GrammarSource{GrammarKind::Gbnf, sent.grammar};
+  if (!sent.regex.empty()) return GrammarSource{GrammarKind::Regex, sent.regex};
   if (!has_format) return GrammarSource{};
   if (format.type == "json_object") return GrammarSource{GrammarKind::JsonObject, {}};
   return GrammarSource{format.strict ? GrammarKind::JsonSchema : GrammarKind::LenientJsonSchema,
@@ -37,6 +39,8 @@ Result<SamplingParams> parse_sampling(const wire::RequestSubmit& request,
   SamplingParams params{.temperature = sent.temperature,
                         .seed = sent.seed,
                         .ignore_eos = request.ignore_eos,
+                        .min_tokens = sent.min_tokens,
+                        .includes_stop = sent.include_stop_str_in_output,
                         .top_k = sent.top_k,
                         .top_p = sent.top_p,
                         .min_p = sent.min_p,
@@ -55,6 +59,11 @@ Result<SamplingParams> parse_sampling(const wire::RequestSubmit& request,
   }
   for (const TokenId token : params.stop_tokens)
     TRY(check_token(tokenizer, token, "stop_token_ids"));
+  if (params.min_tokens > request.max_emitted_tokens) {
+    return fail(Errc::BadRequest,
+                fmt::format("min_tokens is {} and max_emitted_tokens {}; send a smaller min_tokens",
+                            params.min_tokens, request.max_emitted_tokens));
+  }
   TRY(check_sampling(params));
   return params;
 }

@@ -8,7 +8,8 @@
 namespace leasehold {
 
 /// Errors: BadRequest naming the field: a value out of range, a token outside the vocabulary, two
-/// grammars, top_logprobs without logprobs. Does not compile the grammar.
+/// grammars, top_logprobs without logprobs, min_tokens beyond the longest text. Does not compile
+/// the grammar.
 Result<SamplingParams> parse_sampling(const wire::RequestSubmit& request,
                                       const Tokenizer& tokenizer);
 

@@ -68,6 +68,30 @@ Result<jinja::Template::Variables> template_variables(const std::string& json) {
   return variables;
 }
 
+/// Cuts what the template prints after the content of the last message: the end of its turn.
+/// Templates may trim a content, so the last place of the trimmed text counts.
+Result<void> end_with_content(std::string& prompt, const wire::ChatMessage& last) {
+  constexpr std::string_view kBlanks = " \t\n\r";
+  const std::string_view content = last.content ? *last.content : std::string_view();
+  const auto first = content.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) {
+    return fail(Errc::BadRequest,
+                "the last message has no text that could be continued; leave out "
+                "continue_final_message");
+  }
+  const std::string_view with_end = content.substr(first);
+  const std::string_view trimmed = with_end.substr(0, with_end.find_last_not_of(kBlanks) + 1);
+  const auto at = prompt.rfind(trimmed);
+  if (at == std::string::npos) {
+    return fail(Errc::BadRequest,
+                "the chat template does not print the last message as it was sent, so it cannot be "
+                "continued; leave out continue_final_message");
+  }
+  const bool keeps_end = std::string_view(prompt).substr(at).starts_with(with_end);
+  prompt.resize(at + (keeps_end ? with_end.size() : trimmed.size()));
+  return {};
+}
+
 }  // namespace
 
 std::size_t PromptEncoder::max_prompt_bytes() const {
@@ -87,11 +111,10 @@ std::string_view name(ContextBound bound) {
 }
 
 Result<std::vector<TokenId>> PromptEncoder::encode(const wire::RequestSubmit& request,
-                                                   std::int64_t now_unix_s,
-                                                   GenerationPrompt generation_prompt) const {
+                                                   std::int64_t now_unix_s) const {
   if (request.prompt_tokens) return *request.prompt_tokens;
   if (request.messages) {
-    const std::string text = TRY(render_messages(request, now_unix_s, generation_prompt));
+    const std::string text = TRY(render_messages(request, now_unix_s));
     return tokenizer->encode(text, SpecialTokens::AsTokens);
   }
   if (request.prompt->empty())
@@ -114,8 +137,7 @@ Result<void> PromptEncoder::check_length(const std::string& text) const {
 
 /// Renders the messages with the model's chat template.
 Result<std::string> PromptEncoder::render_messages(const wire::RequestSubmit& request,
-                                                   std::int64_t now_unix_s,
-                                                   GenerationPrompt generation_prompt) const {
+                                                   std::int64_t now_unix_s) const {
   if (!*chat) return std::unexpected(chat->error());
   if (request.messages->empty())
     return fail(Errc::BadRequest, "messages is empty; send at least one");
@@ -130,13 +152,15 @@ Result<std::string> PromptEncoder::render_messages(const wire::RequestSubmit& re
   jinja::Value tools(jinja::None{});
   if (!request.tools.empty()) tools = TRY(template_value(request.tools, "tools"));
   auto extra = TRY(template_variables(request.chat_template_kwargs));
-  return (*chat)->render(
+  std::string prompt = TRY((*chat)->render(
       {.messages = messages_value(messages),
        .tools = std::move(tools),
-       .add_generation_prompt = generation_prompt == GenerationPrompt::Added,
+       .add_generation_prompt = request.add_generation_prompt,
        .extra = std::move(extra),
        .now_unix_s = request.asked_at_unix_s.value_or(now_unix_s)},
-      {.output_bytes = std::min(max_prompt_bytes(), jinja::Limits{}.output_bytes)});
+      {.output_bytes = std::min(max_prompt_bytes(), jinja::Limits{}.output_bytes)}));
+  if (request.continue_final_message) TRY(end_with_content(prompt, request.messages->back()));
+  return prompt;
 }
 
 }  // namespace leasehold

@@ -15,9 +15,6 @@ enum class ContextBound : std::uint8_t { Model, SlidingWindow, Worker };
 /// The noun for error messages: "… holds 512 tokens".
 std::string_view name(ContextBound bound);
 
-/// The beginning of the assistant's turn at the end of a chat's prompt.
-enum class GenerationPrompt : std::uint8_t { Added, LeftOut };
-
 struct PromptEncoder {
   const Tokenizer* tokenizer = nullptr;
   /// The model's chat template, or the error that requests with messages get.
@@ -28,17 +25,17 @@ struct PromptEncoder {
   /// Refuses a text that cannot fit before tokenizing it. In a plain prompt "<s>" is three
   /// characters; in the output of the template it is the control token. `now_unix_s` is the time of
   /// messages without one. Errors: BadRequest, PromptTooLong, those of Tokenizer::encode and of
-  /// ChatTemplate.
-  Result<std::vector<TokenId>> encode(
-      const wire::RequestSubmit& request, std::int64_t now_unix_s,
-      GenerationPrompt generation_prompt = GenerationPrompt::Added) const;
+  /// ChatTemplate. With `continue_final_message` the prompt ends with the content of the last
+  /// message; BadRequest when it has none, or when the template does not print it.
+  Result<std::vector<TokenId>> encode(const wire::RequestSubmit& request,
+                                      std::int64_t now_unix_s) const;
   /// A text that an operator publishes, for plain prompts and those of the template: the name of a
   /// control token is that token. Errors: PromptTooLong, those of Tokenizer::encode.
   Result<std::vector<TokenId>> encode_published(const std::string& text) const;
 
  private:
-  Result<std::string> render_messages(const wire::RequestSubmit& request, std::int64_t now_unix_s,
-                                      GenerationPrompt generation_prompt) const;
+  Result<std::string> render_messages(const wire::RequestSubmit& request,
+                                      std::int64_t now_unix_s) const;
   Result<void> check_length(const std::string& text) const;
   std::size_t max_prompt_bytes() const;
 };

@@ -35,6 +35,7 @@ Result<PromptRequest> RequestParser::parse(const wire::RequestSubmit& wire_reque
 
 std::size_t size_bytes(const wire::RequestSubmit& wire_request) {
   std::size_t size = sizeof(wire_request) + wire_request.sampling.grammar.size() +
+                     wire_request.sampling.regex.size() +
                      wire_request.sampling.response_format.schema.size() +
                      wire_request.emitted.size() * sizeof(TokenId);
   if (wire_request.prompt) size += wire_request.prompt->size();

@@ -170,7 +170,7 @@ Result<RequestPipeline::ParsedRequest> RequestPipeline::parse(const UnparsedRequ
   const bool is_resumable = unparsed.request.resumable;
   if (is_resumable) peer.reset();
   TextStream text(std::move(peer), unparsed.request.request_id,
-                  GeneratedText(*deps_.prompt.tokenizer, request.sampling.stop));
+                  GeneratedText(*deps_.prompt.tokenizer, request.sampling));
   std::vector<wire::TokenEmitted> before = text.continue_after(request.emitted);
   ParsedRequest parsed{.request = std::move(request),
                        .text = std::move(text),

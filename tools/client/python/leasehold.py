@@ -533,15 +533,16 @@ class Session:
         return self._holder.lease if self._holder.is_live() else None
 
     def generate(self, prompt=None, *, messages=None, prompt_tokens=None, tools=None,
-                 chat_template_kwargs=None, max_tokens=128, request_id=None, resumable=False, emitted=(), ignore_eos=False, priority=0,
-                 deadline_s=None, **sampling):
+                 chat_template_kwargs=None, continue_final_message=False, max_tokens=128, request_id=None, resumable=False,
+                 emitted=(), ignore_eos=False, priority=0, deadline_s=None, **sampling):
         """Yields the tokens of a text; afterwards `result` says how it ended.
 
         Exactly one of prompt (text), messages ([{"role", "content"}], for the model's chat
         template) and prompt_tokens. With messages: tools, a list as in OpenAI's API, and
         chat_template_kwargs, further variables of the template; calls of an earlier turn are its
-        "tool_calls", those of this text are in its text. `sampling`: temperature, seed, top_p,
-        stop, logit_bias, logprobs and top_logprobs, response_format, grammar …
+        "tool_calls", those of this text are in its text. continue_final_message: the text continues
+        the last message. `sampling`: temperature, seed, top_p, stop, include_stop_str_in_output,
+        min_tokens, logit_bias, logprobs and top_logprobs, response_format, grammar, regex …
         as ipc/control/messages_tenant.hpp names them. resumable: the request outlives a broken
         connection for a minute; with the same request_id another process continues it. emitted:
         ids of tokens that were delivered before, for a text that this process did not begin.
@@ -566,6 +567,8 @@ class Session:
             request["tools"] = json.dumps(tools)
         if chat_template_kwargs is not None:
             request["chat_template_kwargs"] = json.dumps(chat_template_kwargs)
+        if continue_final_message:
+            request.update(continue_final_message=True, add_generation_prompt=False)
         if deadline_s is not None:
             request["deadline_ms"] = int(deadline_s * 1000)
         return self._run(request)

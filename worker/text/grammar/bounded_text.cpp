@@ -175,11 +175,11 @@ std::optional<BoundedText> within_lengths(const TextAutomaton& set, const CountR
   return shared;
 }
 
-Symbols json_text(const BoundedText& set, GrammarBuilder& builder) {
+Symbols text_symbols(const BoundedText& set, GrammarBuilder& builder, TextForm form) {
   std::map<CharacterClass, Symbols> known;
   const auto character = [&](const CharacterClass& characters) {
     const auto [found, is_new] = known.emplace(characters, Symbols{});
-    if (is_new) found->second = json_character(builder, characters);
+    if (is_new) found->second = character_symbols(builder, characters, form);
     return found->second;
   };
   if (set.states.empty()) return builder.character({});
@@ -208,12 +208,12 @@ Symbols json_text(const BoundedText& set, GrammarBuilder& builder) {
   return GrammarBuilder::rule(rules[0]);
 }
 
-Symbols json_text(const TextAutomaton& set, GrammarBuilder& builder) {
+Symbols text_symbols(const TextAutomaton& set, GrammarBuilder& builder, TextForm form) {
   BoundedText text;
   for (const TextAutomaton::State& state : set.states())
     text.states.push_back(
         {.edges = state.edges, .accepts = state.accepts, .loop = {}, .times = 0, .beyond = {}});
-  return json_text(text, builder);
+  return text_symbols(text, builder, form);
 }
 
 }  // namespace leasehold

@@ -28,9 +28,10 @@ struct BoundedText {
 std::optional<BoundedText> within_lengths(const TextAutomaton& set, const CountRange& length,
                                           WorkBudget& work);
 
-/// The content of a JSON string whose text is in the set; characters are escaped only if they must
-/// be.
-Symbols json_text(const BoundedText& set, GrammarBuilder& builder);
-Symbols json_text(const TextAutomaton& set, GrammarBuilder& builder);
+/// The texts of the set.
+Symbols text_symbols(const BoundedText& set, GrammarBuilder& builder,
+                     TextForm form = TextForm::JsonString);
+Symbols text_symbols(const TextAutomaton& set, GrammarBuilder& builder,
+                     TextForm form = TextForm::JsonString);
 
 }  // namespace leasehold

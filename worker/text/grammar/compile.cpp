@@ -4,6 +4,7 @@
 
 #include "worker/text/grammar/gbnf.hpp"
 #include "worker/text/grammar/json_schema.hpp"
+#include "worker/text/grammar/regex.hpp"
 
 namespace leasehold {
 namespace {
@@ -28,6 +29,8 @@ CompiledGrammar compile_grammar(const GrammarSource& source, WorkBudget& work) {
       return compiled_schema(source.text, SchemaMode::Strict, work);
     case GrammarKind::LenientJsonSchema:
       return compiled_schema(source.text, SchemaMode::Lenient, work);
+    case GrammarKind::Regex:
+      return std::make_shared<const Grammar>(TRY(compile_regex(source.text, work)));
   }
   std::unreachable();
 }

@@ -76,7 +76,7 @@ Result<Symbols> SchemaCompiler::compile_case(const SchemaCase& one) {
   }
   if (!words.empty())
     all.push_back(
-        quoted(json_text(TextAutomaton::of_words(words).minimal(context_.work()), builder_)));
+        quoted(text_symbols(TextAutomaton::of_words(words).minimal(context_.work()), builder_)));
   if (all.empty()) return builder_.character({});
   return builder_.choice(std::move(all));
 }

@@ -76,22 +76,44 @@ void SchemaContext::index_parts(const OrderedJson& part, const Place& place) {
     const bool is_resource =
         !text_member(part, "$id").empty() || text_member(part, "id").contains(':');
     if (is_resource) here.resource = &part;
-    add_names(part);
   }
   places_.emplace(&part, here);
+  if (part.is_object()) add_names(part, *here.resource);
   if (!part.is_structured()) return;
   for (const auto& [key, child] : part.items())
     index_parts(child, {.parent = &part, .resource = here.resource, .key = key});
 }
 
-void SchemaContext::add_names(const OrderedJson& schema) {
+void SchemaContext::add_names(const OrderedJson& schema, const OrderedJson& resource) {
   for (const char* key : {"$id", "id"}) {
     std::string name = text_member(schema, key);
     if (name.ends_with('#')) name.pop_back();
-    if (!name.empty()) by_name_.emplace(std::move(name), &schema);
+    if (!name.empty()) add_name(schema, resource, name);
   }
   const std::string anchor = text_member(schema, "$anchor");
-  if (!anchor.empty()) by_name_.emplace(fmt::format("#{}", anchor), &schema);
+  if (!anchor.empty()) add_name(schema, resource, fmt::format("#{}", anchor));
+}
+
+/// The name is known in its resource and in all around it; the first of a name counts. So two
+/// resources may use the same names.
+void SchemaContext::add_name(const OrderedJson& schema, const OrderedJson& resource,
+                             const std::string& name) {
+  for (const OrderedJson* in = &resource; in != nullptr; in = outer_resource(*in))
+    by_name_.emplace(ScopedName{in, name}, &schema);
+}
+
+/// Null for the root.
+const OrderedJson* SchemaContext::outer_resource(const OrderedJson& resource) const {
+  const OrderedJson* parent = places_.at(&resource).parent;
+  return parent == nullptr ? nullptr : places_.at(parent).resource;
+}
+
+/// What has the name for this schema: of several the nearest.
+const OrderedJson* SchemaContext::named(const OrderedJson& schema, const std::string& name) const {
+  for (const OrderedJson* in = places_.at(&schema).resource; in != nullptr;
+       in = outer_resource(*in))
+    if (const auto found = by_name_.find({in, name}); found != by_name_.end()) return found->second;
+  return nullptr;
 }
 
 std::string SchemaContext::path_of(const OrderedJson& part) const {
@@ -142,8 +164,8 @@ Result<const OrderedJson*> SchemaContext::target(const OrderedJson& schema) {
   const std::string fragment = without_percent_escapes(std::string_view(text).substr(hash));
   const OrderedJson* resource = places_.at(&schema).resource;
   if (!base.empty()) {
-    const auto named = by_name_.find(base);
-    if (named == by_name_.end()) {
+    resource = named(schema, base);
+    if (resource == nullptr) {
       if (strict_)
         return strict_error(ref,
                             fmt::format("there is no '{}' in this document; refer to a part of it, "
@@ -152,16 +174,21 @@ Result<const OrderedJson*> SchemaContext::target(const OrderedJson& schema) {
       add_unchecked(schema, fmt::format("'$ref' \"{}\"", printable_excerpt(text)));
       return nullptr;
     }
-    resource = named->second;
   }
   if (fragment.size() <= 1) return resource;
-  if (fragment[1] == '/') {
-    if (const OrderedJson* part = part_at(*resource, fragment.substr(1))) return part;
-    if (const OrderedJson* part = part_at(*root_, fragment.substr(1))) return part;
-  } else if (const auto named = by_name_.find(fragment); named != by_name_.end()) {
-    return named->second;
-  }
+  const bool is_pointer = fragment[1] == '/';
+  const OrderedJson* part = is_pointer ? part_of(*resource, fragment.substr(1))
+                                       : named(base.empty() ? schema : *resource, fragment);
+  if (part != nullptr) return part;
   return error(ref, fmt::format("there is no '{}' in this document", text));
+}
+
+/// Many documents write the pointers of a resource as those of the document around it.
+const OrderedJson* SchemaContext::part_of(const OrderedJson& resource,
+                                          const std::string& pointer) const {
+  for (const OrderedJson* in = &resource; in != nullptr; in = outer_resource(*in))
+    if (const OrderedJson* part = part_at(*in, pointer)) return part;
+  return nullptr;
 }
 
 Result<void> SchemaContext::cannot_promise(const OrderedJson& schema, const std::string& keyword) {

@@ -57,15 +57,21 @@ class SchemaContext {
     const OrderedJson* resource;  ///< The nearest part around it that has an `$id`, or the root.
     std::string key;
   };
+  /// A name, and a resource that it is declared in.
+  using ScopedName = std::pair<const OrderedJson*, std::string>;
 
   SchemaContext(OrderedJson root, bool strict, WorkBudget& work);
   void index_parts(const OrderedJson& part, const Place& place);
-  void add_names(const OrderedJson& schema);
+  void add_names(const OrderedJson& schema, const OrderedJson& resource);
+  void add_name(const OrderedJson& schema, const OrderedJson& resource, const std::string& name);
+  const OrderedJson* outer_resource(const OrderedJson& resource) const;
+  const OrderedJson* named(const OrderedJson& schema, const std::string& name) const;
+  const OrderedJson* part_of(const OrderedJson& resource, const std::string& pointer) const;
   std::string path_of(const OrderedJson& part) const;
 
   std::unique_ptr<OrderedJson> root_;
   std::unordered_map<const OrderedJson*, Place> places_;
-  std::map<std::string, const OrderedJson*> by_name_;  ///< By `$id`, and "#anchor".
+  std::map<ScopedName, const OrderedJson*> by_name_;  ///< By `$id`, and "#anchor".
   using Members = std::unordered_map<std::string_view, const OrderedJson*>;
   std::unordered_map<const OrderedJson*, Members> members_;  ///< Of the objects searched so far.
   bool strict_;

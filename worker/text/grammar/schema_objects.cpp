@@ -141,7 +141,7 @@ Result<void> SchemaCompiler::add_extra(const SchemaCase& one, const TextAutomato
       schemas, [](const OrderedJson* schema) { return *schema == OrderedJson(false); });
   if (is_never) return {};
   TRY(context_.spend(place(one), names.states().size()));
-  all.push_back(GrammarBuilder::join(quoted(json_text(names, builder_)), json_["ws"],
+  all.push_back(GrammarBuilder::join(quoted(text_symbols(names, builder_)), json_["ws"],
                                      builder_.text(":"), json_["ws"], value(schemas), json_["ws"]));
   return {};
 }

@@ -244,29 +244,31 @@ bool has_anchor(const Pattern& pattern) {
          std::ranges::any_of(pattern.parts, has_anchor);
 }
 
-/// Replaces anchors at the ends, and adds any text at the ends that are open and have none. Returns
-/// false for an anchor elsewhere.
-bool close_ends(Pattern& pattern, bool open_front, bool open_back) {
+/// Removes anchors at the ends that are open. Returns false for an anchor elsewhere. With
+/// PatternMatch::Somewhere adds any text at the open ends that had none.
+bool close_ends(Pattern& pattern, PatternMatch match, bool open_front, bool open_back) {
   if (pattern.kind == Kind::Choice)
-    return std::ranges::all_of(
-        pattern.parts, [&](Pattern& part) { return close_ends(part, open_front, open_back); });
+    return std::ranges::all_of(pattern.parts, [&](Pattern& part) {
+      return close_ends(part, match, open_front, open_back);
+    });
   if (pattern.kind != Kind::Sequence) pattern = compound(Kind::Sequence, {std::move(pattern)});
   std::vector<Pattern>& parts = pattern.parts;
   if (parts.size() == 1 && parts[0].kind == Kind::Choice && has_anchor(parts[0]))
-    return close_ends(parts[0], open_front, open_back);
+    return close_ends(parts[0], match, open_front, open_back);
   if (open_front && !parts.empty() && parts.front().kind == Kind::Front) {
     parts.erase(parts.begin());
-    return close_ends(pattern, false, open_back);
+    return close_ends(pattern, match, false, open_back);
   }
   if (open_back && !parts.empty() && parts.back().kind == Kind::Back) {
     parts.pop_back();
-    return close_ends(pattern, open_front, false);
+    return close_ends(pattern, match, open_front, false);
   }
   const bool group_front = open_front && parts.size() > 1 && has_anchor(parts.front());
   const bool group_back = open_back && parts.size() > 1 && has_anchor(parts.back());
-  if (group_front && !close_ends(parts.front(), true, false)) return false;
-  if (group_back && !close_ends(parts.back(), false, true)) return false;
+  if (group_front && !close_ends(parts.front(), match, true, false)) return false;
+  if (group_back && !close_ends(parts.back(), match, false, true)) return false;
   if (has_anchor(pattern)) return false;
+  if (match == PatternMatch::Whole) return true;
   Pattern anything = compound(Kind::Repeat, {characters(complement_of({}))});
   if (open_front && !group_front) parts.insert(parts.begin(), anything);
   if (open_back && !group_back) parts.push_back(std::move(anything));
@@ -282,8 +284,6 @@ std::string json_escape(std::uint32_t c) {
   if (at != std::string_view::npos) return {'\\', kLetters[at]};
   return fmt::format("\\u{:04x}", c);
 }
-
-}  // namespace
 
 Symbols json_character(GrammarBuilder& builder, const CharacterClass& characters) {
   // The complement of `characters` within the alphabet, by De Morgan.
@@ -304,17 +304,25 @@ Symbols json_character(GrammarBuilder& builder, const CharacterClass& characters
   return plain.empty() ? all_escapes : builder.choice({builder.character(plain), all_escapes});
 }
 
-Symbols json_text(const Pattern& pattern, GrammarBuilder& builder) {
+}  // namespace
+
+Symbols character_symbols(GrammarBuilder& builder, const CharacterClass& characters,
+                          TextForm form) {
+  return form == TextForm::Plain ? builder.character(characters)
+                                 : json_character(builder, characters);
+}
+
+Symbols text_symbols(const Pattern& pattern, GrammarBuilder& builder, TextForm form) {
   switch (pattern.kind) {
     case Kind::Character:
-      return json_character(builder, pattern.characters);
+      return character_symbols(builder, pattern.characters, form);
     case Kind::Repeat:
-      return builder.repeat(json_text(pattern.parts[0], builder), pattern.times);
+      return builder.repeat(text_symbols(pattern.parts[0], builder, form), pattern.times);
     case Kind::Choice: {
       std::vector<Symbols> alternatives;
       for (const Pattern& part : pattern.parts) {
         if (builder.is_full()) break;
-        alternatives.push_back(json_text(part, builder));
+        alternatives.push_back(text_symbols(part, builder, form));
       }
       return builder.choice(std::move(alternatives));
     }
@@ -322,7 +330,7 @@ Symbols json_text(const Pattern& pattern, GrammarBuilder& builder) {
       Symbols sequence;
       for (const Pattern& part : pattern.parts) {
         if (builder.is_full() || sequence.size() > GrammarBuilder::kMaxSymbols) break;
-        sequence = GrammarBuilder::join(std::move(sequence), json_text(part, builder));
+        sequence = GrammarBuilder::join(std::move(sequence), text_symbols(part, builder, form));
       }
       return sequence.size() > GrammarBuilder::kMaxSymbols ? builder.as_rule({}, sequence)
                                                            : sequence;
@@ -371,9 +379,9 @@ CountRange lengths_of(const Pattern& pattern) {
   return all;
 }
 
-Result<Pattern> parse_pattern(std::string_view pattern) {
+Result<Pattern> parse_pattern(std::string_view pattern, PatternMatch match) {
   Pattern parsed = TRY(PatternParser(pattern).read());
-  if (!close_ends(parsed, true, true))
+  if (!close_ends(parsed, match, true, true))
     return fail(Errc::BadRequest,
                 "'^' is supported at the front and '$' at the end of alternatives only");
   return parsed;

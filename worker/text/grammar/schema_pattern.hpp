@@ -1,10 +1,11 @@
-/// JSON schema's `pattern`: parsed, then compiled to symbols or to an automaton.
+/// Regular expressions, as JSON schema's `pattern` has them: parsed, then compiled to symbols or to
+/// an automaton.
 ///
 /// The subset: characters, `.`, classes `[a-z]` `[^…]`, groups `(…)` `(?:…)` `(?<name>…)`,
 /// alternatives `|`, `* + ? {m} {m,} {m,n}` (also lazy), the escapes \d \D \w \W \s \S
 /// \t \n \r \f \v \0 \xHH \uHHHH and of punctuation. `^` may be at the front and `$` at the end of
-/// the pattern, of its alternatives, and of groups at that end. Without an anchor, any text may
-/// come before or after, as JSON schema defines. Refused by name: lookaround, backreferences, \b,
+/// the pattern, of its alternatives, and of groups at that end. Refused by name: lookaround,
+/// backreferences, \b,
 /// \p{…}, anchors elsewhere.
 #pragma once
 
@@ -32,19 +33,32 @@ struct Pattern {
   Repetition times;            ///< Of Repeat.
 };
 
-/// The whole texts that the pattern matches somewhere: has no Front and no Back. Errors, with the
-/// position in the pattern: MalformedMessage for what every dialect refuses, BadRequest for what is
-/// not supported.
-Result<Pattern> parse_pattern(std::string_view pattern);
+/// What a pattern without anchors matches.
+enum class PatternMatch : std::uint8_t {
+  Somewhere,  ///< Any text may come before and after, as JSON schema defines.
+  Whole,      ///< The text is all of it.
+};
+
+/// The whole texts that the pattern matches: has no Front and no Back. Errors, with the position in
+/// the pattern: MalformedMessage for what every dialect refuses, BadRequest for what is not
+/// supported.
+Result<Pattern> parse_pattern(std::string_view pattern,
+                              PatternMatch match = PatternMatch::Somewhere);
 
 /// How many characters the texts of a pattern have. Large numbers are cut at 10^12.
 CountRange lengths_of(const Pattern& pattern);
 
-/// One character of the class in a JSON string: the character, or its escape if it needs one.
-Symbols json_character(GrammarBuilder& builder, const CharacterClass& characters);
+/// How the characters of a text are written.
+enum class TextForm : std::uint8_t {
+  JsonString,  ///< The content of a JSON string: characters are escaped only if they must be.
+  Plain,
+};
 
-/// The content of a JSON string.
-Symbols json_text(const Pattern& pattern, GrammarBuilder& builder);
+/// One character of the class.
+Symbols character_symbols(GrammarBuilder& builder, const CharacterClass& characters, TextForm form);
+
+Symbols text_symbols(const Pattern& pattern, GrammarBuilder& builder,
+                     TextForm form = TextForm::JsonString);
 
 /// Nothing when the budget is used up.
 std::optional<TextAutomaton> automaton_of(const Pattern& pattern, WorkBudget& work);

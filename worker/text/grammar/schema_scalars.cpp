@@ -66,7 +66,7 @@ Result<Symbols> SchemaCompiler::string(const SchemaCase& one) {
     bounds.patterns.push_back(std::move(text));
   }
   if (patterns.size() == 1 && length.contains(lengths_of(patterns[0])))
-    return quoted(json_text(patterns[0], builder_));
+    return quoted(text_symbols(patterns[0], builder_));
   if (!patterns.empty()) {
     auto known = texts_.find(bounds);
     if (known == texts_.end())
@@ -90,14 +90,14 @@ Result<SchemaCompiler::LimitedText> SchemaCompiler::bounded_text(
       is_one ? automaton_of(patterns[0], trial) : TRY(analyzer_.texts_of_patterns(one));
   const auto within = all && has_length ? within_lengths(*all, length, trial) : std::nullopt;
   TRY(context_.spend(place(one), trial.spent));
-  if (within) return LimitedText{json_text(*within, builder_), true};
+  if (within) return LimitedText{text_symbols(*within, builder_), true};
   if (has_length && context_.is_strict())
     return context_.strict_error(
         place(one),
         "'minLength' and 'maxLength' beside this pattern need too many rules; "
         "make the pattern simpler, or write the length into its repetitions");
   if (!is_one) TRY(context_.spend(place(one), all->states().size()));
-  return LimitedText{is_one ? json_text(patterns[0], builder_) : json_text(*all, builder_),
+  return LimitedText{is_one ? text_symbols(patterns[0], builder_) : text_symbols(*all, builder_),
                      !has_length};
 }
 

@@ -8,7 +8,8 @@ namespace leasehold {
 namespace {
 
 /// Tests for "inside", so that a NaN fails.
-Result<void> check_range(const char* field, float value, float low, float high) {
+Result<void> check_range(const char* field, float value, NumberRange range) {
+  const auto [low, high] = range;
   if (value >= low && value <= high) return {};
   return fail(Errc::BadRequest,
               fmt::format("{} must be a number from {} to {}, not {}", field, low, high, value));
@@ -23,7 +24,7 @@ Result<void> check_count(const char* field, std::size_t count, std::size_t most)
 Result<void> check_biases(const std::vector<LogitBias>& biases) {
   TRY(check_count("logit_bias", biases.size(), SamplingParams::kMaxLogitBiases));
   for (std::size_t i = 0; i < biases.size(); ++i) {
-    TRY(check_range("logit_bias", biases[i].bias, -100.0f, 100.0f));
+    TRY(check_range("logit_bias", biases[i].bias, SamplingParams::kBiases));
     if (i > 0 && biases[i - 1].token >= biases[i].token) {
       return fail(Errc::BadRequest, "logit_bias must name each token once, in ascending order");
     }
@@ -49,23 +50,28 @@ Result<void> check_grammar(const SamplingParams& params) {
                 fmt::format("the grammar has {} bytes; at most {} are allowed", grammar.text.size(),
                             SamplingParams::kMaxGrammarBytes));
   }
-  if (grammar.kind == GrammarKind::None || !params.ignore_eos) return {};
-  return fail(Errc::BadRequest,
-              "ignore_eos cannot be combined with a grammar, which decides where the text ends; "
-              "remove one of them");
+  if (grammar.kind == GrammarKind::None || (!params.ignore_eos && params.min_tokens == 0))
+    return {};
+  return fail(
+      Errc::BadRequest,
+      fmt::format("{} cannot be combined with a grammar, which decides where the text ends; "
+                  "remove one of them",
+                  params.ignore_eos ? "ignore_eos" : "min_tokens"));
 }
 
 }  // namespace
 
 Result<void> check_sampling(const SamplingParams& params) {
-  TRY(check_range("temperature", params.temperature, 0.0f, 100.0f));
-  TRY(check_range("top_p", params.top_p, 0.0f, 1.0f));
-  TRY(check_range("min_p", params.min_p, 0.0f, 1.0f));
-  TRY(check_range("typical_p", params.typical_p, 0.0f, 1.0f));
-  TRY(check_range("repetition_penalty", params.repetition_penalty, 0.01f, 100.0f));
-  TRY(check_range("presence_penalty", params.presence_penalty, -2.0f, 2.0f));
-  TRY(check_range("frequency_penalty", params.frequency_penalty, -2.0f, 2.0f));
-  TRY(check_range("top_logprobs", static_cast<float>(params.top_logprobs.value_or(0)), 0, 20));
+  TRY(check_range("temperature", params.temperature, SamplingParams::kTemperatures));
+  TRY(check_range("top_p", params.top_p, SamplingParams::kShares));
+  TRY(check_range("min_p", params.min_p, SamplingParams::kShares));
+  TRY(check_range("typical_p", params.typical_p, SamplingParams::kShares));
+  TRY(check_range("repetition_penalty", params.repetition_penalty,
+                  SamplingParams::kRepetitionPenalties));
+  TRY(check_range("presence_penalty", params.presence_penalty, SamplingParams::kPenalties));
+  TRY(check_range("frequency_penalty", params.frequency_penalty, SamplingParams::kPenalties));
+  TRY(check_range("top_logprobs", static_cast<float>(params.top_logprobs.value_or(0)),
+                  {0, SamplingParams::kMaxTopLogprobs}));
   TRY(check_biases(params.logit_bias));
   TRY(check_stops(params));
   return check_grammar(params);

@@ -5,7 +5,8 @@
 ///                            multiplies any other (Keskar et al. 2019)
 ///   3. presence, frequency   logit - frequency_penalty · n - presence_penalty, for each token
 ///                            generated n > 0 times; the prompt does not count (OpenAI)
-///   4. the mask              removes the tokens that the grammar forbids
+///   4. the mask              removes the tokens that the grammar forbids, and before min_tokens
+///                            those that end the text
 ///   5. temperature           logits are divided by it; 0 picks the largest logit, at ties the
 ///                            lowest id, and skips 6 and 7
 ///   6. top-k, typical, top-p, min-p    worker/text/sampling/truncation.hpp

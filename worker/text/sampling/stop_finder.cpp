@@ -5,12 +5,15 @@
 
 namespace leasehold {
 
-std::string StopFinder::push(std::string_view text) {
+std::string StopFinder::push(std::string_view text, bool may_stop) {
   if (found_) return {};
+  const std::size_t known = held_.size();
   held_ += text;
-  const std::size_t stop = first_stop();
-  found_ = stop != std::string::npos;
-  const std::size_t certain = found_ ? stop : held_.size() - partial_stop_length();
+  const std::optional<Place> stop = may_stop ? first_stop(known) : std::nullopt;
+  found_ = stop.has_value();
+  std::size_t certain = 0;
+  if (stop) certain = are_included_ ? stop->end : stop->begin;
+  if (!stop) certain = held_.size() - partial_stop_length();
   std::string released = held_.substr(0, certain);
   held_ = found_ ? std::string() : held_.substr(certain);
   return released;
@@ -20,18 +23,18 @@ std::string StopFinder::finish() {
   return std::exchange(held_, {});
 }
 
-std::size_t StopFinder::first_stop() const {
-  std::size_t begin = std::string::npos;
-  std::size_t end = std::string::npos;
+std::optional<StopFinder::Place> StopFinder::first_stop(std::size_t known) const {
+  std::optional<Place> first;
   for (const std::string& stop : stops_) {
-    const std::size_t at = held_.find(stop);
+    const std::size_t from = known >= stop.size() ? known - stop.size() + 1 : 0;
+    const std::size_t at = held_.find(stop, from);
     if (at == std::string::npos) continue;
-    const std::size_t its_end = at + stop.size();
-    if (its_end > end || (its_end == end && at > begin)) continue;
-    begin = at;
-    end = its_end;
+    const Place place{.begin = at, .end = at + stop.size()};
+    const bool is_first =
+        !first || place.end < first->end || (place.end == first->end && place.begin < first->begin);
+    if (is_first) first = place;
   }
-  return begin;
+  return first;
 }
 
 /// The length of the longest suffix of the text that is a prefix of a stop string.

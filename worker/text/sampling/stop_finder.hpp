@@ -1,13 +1,14 @@
 /// Finds stop strings in a text that arrives in pieces.
 ///
 /// The text ends at the first byte that completes a stop string; of several that end there the
-/// longest counts. The finder passes on the text before the stop string, but not the stop string.
-/// It holds back an end of the text that may become a stop string, at most the length of the
-/// longest one.
+/// longest counts. The finder passes on the text before the stop string, and the stop string only
+/// if stops are included. It holds back an end of the text that may become a stop string, at most
+/// the length of the longest one.
 ///
 /// Lifetime: a value. Threads: one.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,10 +19,12 @@ class StopFinder {
  public:
   StopFinder() = default;
   /// None of `stops` is empty.
-  explicit StopFinder(std::vector<std::string> stops) : stops_(std::move(stops)) {}
+  explicit StopFinder(std::vector<std::string> stops, bool are_included = false)
+      : stops_(std::move(stops)), are_included_(are_included) {}
 
-  /// Returns the text that is certain now. Returns nothing after a stop string was found.
-  std::string push(std::string_view text);
+  /// Returns the text that is certain now. Returns nothing after a stop string was found. Unless
+  /// `may_stop`, a stop string that `text` completes does not end the text.
+  std::string push(std::string_view text, bool may_stop = true);
 
   /// Returns the text held back, for the end of the text; empty after a stop string was found.
   std::string finish();
@@ -29,11 +32,16 @@ class StopFinder {
   bool found() const { return found_; }
 
  private:
-  /// Returns the start of the first completed stop string; npos if there is none.
-  std::size_t first_stop() const;
+  struct Place {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+  /// The first stop string that ends behind the first `known` bytes.
+  std::optional<Place> first_stop(std::size_t known) const;
   std::size_t partial_stop_length() const;
 
   std::vector<std::string> stops_;
+  bool are_included_ = false;
   std::string held_;
   bool found_ = false;
 };

@@ -22,6 +22,9 @@ class TokenMask {
   void add(TokenId token) {
     words_[static_cast<std::size_t>(token) / 64] |= std::uint64_t{1} << token % 64;
   }
+  void remove(TokenId token) {
+    words_[static_cast<std::size_t>(token) / 64] &= ~(std::uint64_t{1} << token % 64);
+  }
   bool contains(TokenId token) const {
     return (word(static_cast<std::size_t>(token) / 64) >> token % 64 & 1) != 0;
   }

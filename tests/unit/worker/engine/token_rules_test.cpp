@@ -277,4 +277,62 @@ TEST_CASE("token rules: what a budget allowed it allows again after a rebind") {
   CHECK(was_refused);
 }
 
+TEST_CASE("token rules: before min_tokens neither end tokens nor stop tokens are allowed") {
+  const Fixture fixture;
+  const PromptRequest request = fixture.request({.min_tokens = 2, .stop_tokens = {kAb}});
+  TokenRules rules = fixture.rules(request);
+  for (int i = 0; i < 2; ++i) {
+    CAPTURE(i);
+    REQUIRE_FALSE(rules.allowed()->contains(kEnd));
+    REQUIRE_FALSE(rules.allowed()->contains(kAb));
+    REQUIRE(rules.allowed()->contains(kCc));
+    rules.accept(kCc);
+  }
+  REQUIRE(rules.allowed() == nullptr);
+}
+
+TEST_CASE("token rules: with ignore_eos an end token is allowed before min_tokens") {
+  const Fixture fixture;
+  const PromptRequest request = fixture.request({.ignore_eos = true, .min_tokens = 2});
+  REQUIRE(fixture.rules(request).allowed()->contains(kEnd));
+}
+
+TEST_CASE("token rules: min_tokens counts the tokens emitted before a rebind") {
+  const Fixture fixture;
+  const PromptRequest again = fixture.request({.min_tokens = 2}, {kCc});
+  TokenRules rules = fixture.rules(again);
+  REQUIRE(rules.allowed() != nullptr);
+  rules.accept(kCc);
+  REQUIRE(rules.allowed() == nullptr);
+}
+
+TEST_CASE("token rules: tokens that are put back do not count for min_tokens") {
+  const Fixture fixture;
+  const PromptRequest request = fixture.request({.min_tokens = 1});
+  TokenRules rules = fixture.rules(request);
+  const TokenRules::Mark mark = rules.mark();
+  rules.accept(kCc);
+  REQUIRE(rules.allowed() == nullptr);
+  rules.return_to(mark);
+  REQUIRE(rules.allowed() != nullptr);
+}
+
+TEST_CASE("token rules: a stop string ends the text only behind min_tokens, also after a rebind") {
+  const Fixture fixture;
+  const SamplingParams sampling{.min_tokens = 2, .stop = {"b", "abcc"}};
+  const PromptRequest request = fixture.request(sampling);
+  TokenRules rules = fixture.rules(request);
+  rules.accept(kAb);
+  rules.accept(kAb);
+  REQUIRE_FALSE(rules.over());
+  const PromptRequest again = fixture.request(sampling, {kAb, kAb});
+  TokenRules rebound = fixture.rules(again);
+  REQUIRE_FALSE(rebound.over());
+  // "abcc" began before, and ends behind.
+  rules.accept(kCc);
+  rebound.accept(kCc);
+  REQUIRE(rules.over() == CompletionReason::StopSequence);
+  REQUIRE(rebound.over() == CompletionReason::StopSequence);
+}
+
 }  // namespace leasehold::testing

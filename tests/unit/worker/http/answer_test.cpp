@@ -124,6 +124,19 @@ TEST_CASE("http answer: the chunk of a token has the bytes of the JSON library")
   }
 }
 
+TEST_CASE("http answer: with the usage at the end the other chunks say that they have none") {
+  ApiRequest request = request_of(GENERATE(Api::Chat, Api::Completions));
+  request.include_usage = true;
+  for (const char* reason : {"", "stop"}) {
+    const auto all = chunks(request, {.text = "a", .finish_reason = reason}, {.prompt_tokens = 3});
+    for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+      REQUIRE(all[i].contains("usage"));
+      CHECK(all[i]["usage"].is_null());
+    }
+    CHECK(all.back()["usage"]["prompt_tokens"] == 3);
+  }
+}
+
 TEST_CASE("http answer: usage is in the last chunk, and in every chunk where it is asked for") {
   ApiRequest request = request_of(Api::Completions, 2);
   request.include_usage = request.continuous_usage = true;

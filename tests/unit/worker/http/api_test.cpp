@@ -95,11 +95,11 @@ TEST_CASE("http api: prompts are a text or tokens, contents a text or parts of t
 
 TEST_CASE("http api: a promise that cannot be kept is refused with its field") {
   CHECK(refused(Api::Completions, Json::object()) == "prompt");
-  CHECK(refused(Api::Completions, {{"prompt", {"one", 2}}}) == "prompt");
+  CHECK(refused(Api::Completions, {{"prompt", {"one", 2}}}) == "prompt/1");
   CHECK(refused(Api::Completions, {{"prompt", Json::array()}}) == "prompt");
   CHECK(refused(Api::Completions, {{"prompt", std::vector<std::string>(17, "a")}}) == "prompt");
   CHECK(refused(Api::Completions, {{"prompt", {"one", "two"}}, {"n", 9}}) == "n");
-  CHECK(refused(Api::Completions, {{"prompt", {-1}}}) == "prompt");
+  CHECK(refused(Api::Completions, {{"prompt", {-1}}}) == "prompt/0");
   CHECK(refused(Api::Completions, {{"prompt", "a"}, {"model", "other"}}) == "model");
   CHECK(refused(Api::Completions, {{"prompt", "a"}, {"echo", 1}}) == "echo");
   CHECK(refused(Api::Completions, {{"prompt", "a"}, {"logprobs", 21}}) == "logprobs");
@@ -112,7 +112,7 @@ TEST_CASE("http api: a promise that cannot be kept is refused with its field") {
   CHECK(refused(Api::Chat, chat({{"n", 17}})) == "n");
   CHECK(refused(Api::Chat, chat({{"n", 0}})) == "n");
   CHECK(refused(Api::Chat, chat({{"top_logprobs", 2}})) == "top_logprobs");
-  CHECK(refused(Api::Chat, chat({{"tools", {{{"type", "function"}}}}})) == "tools");
+  CHECK(refused(Api::Chat, chat({{"tools", {{{"type", "function"}}}}})) == "tools/0/function");
   CHECK(refused(Api::Chat, chat({{"tools", "all"}})) == "tools");
   CHECK(refused(Api::Chat, chat({{"tool_choice", "required"}})) == "tool_choice");
   CHECK(refused(Api::Chat, chat({{"chat_template_kwargs", 1}})) == "chat_template_kwargs");
@@ -122,8 +122,9 @@ TEST_CASE("http api: a promise that cannot be kept is refused with its field") {
   CHECK(refused(Api::Chat, chat({{"temperature", "hot"}})) == "temperature");
   CHECK(refused(Api::Chat, chat({{"stream", 1}})) == "stream");
   CHECK(refused(Api::Chat, chat({{"response_format", {{"type", "json_schema"}}}})) ==
-        "response_format");
-  CHECK(refused(Api::Chat, chat({{"response_format", {{"type", "xml"}}}})) == "response_format");
+        "response_format/json_schema");
+  CHECK(refused(Api::Chat, chat({{"response_format", {{"type", "xml"}}}})) ==
+        "response_format/type");
 }
 
 TEST_CASE("http api: the refusal of a count or a model says what was sent") {

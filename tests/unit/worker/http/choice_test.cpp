@@ -57,6 +57,14 @@ TEST_CASE("choice: a replay gives each call the id that it had") {
   for (std::size_t i = 0; i < 2; ++i) CHECK(replay.calls[i].id == whole.calls[i].id);
 }
 
+TEST_CASE("choice: without parallel calls only the first one counts") {
+  ApiRequest request = chat(ToolForm::Marked);
+  request.parallel_tool_calls = false;
+  const std::string call = R"(<tool_call>{"name":"add","arguments":{}}</tool_call>)";
+  CHECK(said(request, {call, call}).calls.size() == 1);
+  CHECK(said(request, {call + call}).calls.size() == 1);
+}
+
 TEST_CASE("choice: only the tools of the request are called") {
   ApiRequest request = chat(ToolForm::Marked);
   request.tool_names = {"add"};

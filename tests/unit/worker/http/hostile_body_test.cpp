@@ -31,11 +31,12 @@ TEST_CASE("http body: a name that is not a text is refused in a tool and in the 
     const std::string function = R"({"function":{"name":)" + std::string(name) + "}";
     CHECK(refused_field(R"("tool_choice":)" + function + "}") == "tool_choice");
     CHECK(refused_field(tools + function + "}") == "tool_choice");
-    CHECK(refused_field(R"("tools":[)" + function + R"(,"type":"function"}])") == "tools");
+    CHECK(refused_field(R"("tools":[)" + function + R"(,"type":"function"}])") ==
+          "tools/0/function/name");
   }
   for (const char* type : {"5", "null", "[]", "{}", "\"text\""}) {
     CHECK(refused_field(R"("tools":[{"function":{"name":"f"},"type":)" + std::string(type) +
-                        "}]") == "tools");
+                        "}]") == "tools/0/type");
   }
 }
 

@@ -205,16 +205,16 @@ TEST_CASE("http response: what needs stored responses or hosted tools is refused
   CHECK(refused({{"metadata", 1}}) == "metadata");
   CHECK(refused({{"instructions", {"a"}}}) == "instructions");
   CHECK(refused({{"include", "all"}}) == "include");
-  CHECK(refused({{"tools", {{{"type", "web_search"}}}}}) == "tools");
-  CHECK(refused({{"tools", {{{"type", "function"}, {"name", 5}}}}}) == "tools");
+  CHECK(refused({{"tools", {{{"type", "web_search"}}}}}) == "tools/0");
+  CHECK(refused({{"tools", {{{"type", "function"}, {"name", 5}}}}}) == "tools/0");
   CHECK(refused({{"tools", "all"}}) == "tools");
   CHECK(refused({{"tools", {kTool}}, {"tool_choice", {{"type", "function"}, {"name", "sub"}}}}) ==
         "tool_choice");
   CHECK(refused({{"tool_choice", {{"type", "allowed_tools"}}}}) == "tool_choice");
   CHECK(refused({{"text", "json"}}) == "text");
-  CHECK(refused({{"text", {{"format", "json"}}}}) == "text.format");
-  CHECK(refused({{"text", {{"format", {{"type", "json_schema"}}}}}}) == "text.format");
-  CHECK(refused({{"text", {{"format", {{"type", "xml"}}}}}}) == "text.format");
+  CHECK(refused({{"text", {{"format", "json"}}}}) == "text/format");
+  CHECK(refused({{"text", {{"format", {{"type", "json_schema"}}}}}}) == "text/format/schema");
+  CHECK(refused({{"text", {{"format", {{"type", "xml"}}}}}}) == "text/format/type");
   CHECK(refused({{"max_output_tokens", 0}}) == "max_output_tokens");
   CHECK(refused({{"temperature", "hot"}}) == "temperature");
   const auto wrong = parse({{"max_output_tokens", -1}});
@@ -240,7 +240,7 @@ TEST_CASE("http response: items that are not text or calls are refused") {
                        {{{"type", "reasoning"}, {"content", 5}}}};
   for (const Json& input : inputs) {
     INFO(input.dump());
-    CHECK(refused({{"input", input}}) == "input");
+    CHECK_THAT(refused({{"input", input}}), Catch::StartsWith("input"));
   }
 }
 

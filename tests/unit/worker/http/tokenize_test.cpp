@@ -12,15 +12,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-struct Encoded {
-  wire::RequestSubmit chat;
-  bool add_generation_prompt = false;
-};
-
 struct TokenizeFixture {
   Answer ask(const Json& body) {
-    const EncodeChat encode = [this](const wire::RequestSubmit& chat, bool add_generation_prompt) {
-      encoded.push_back({chat, add_generation_prompt});
+    const EncodeChat encode = [this](const wire::RequestSubmit& chat) {
+      encoded.push_back(chat);
       return result;
     };
     return tokenize(body.dump(), tokenizer, model, encode);
@@ -35,7 +30,7 @@ struct TokenizeFixture {
   Tokenizer tokenizer = testing::tiny_tokenizer();
   ApiModel model{.name = "m", .max_context = 256, .has_tools = true};
   Result<std::vector<std::int32_t>> result = std::vector<std::int32_t>{1, 2, 3};
-  std::vector<Encoded> encoded;
+  std::vector<wire::RequestSubmit> encoded;
 };
 
 }  // namespace
@@ -53,8 +48,8 @@ TEST_CASE("tokenize: messages are encoded with the tools and variables of their 
   CHECK(Json::parse(answer.body) ==
         Json({{"count", 3}, {"max_model_len", 256}, {"tokens", {1, 2, 3}}}));
   REQUIRE(fixture.encoded.size() == 1);
-  const auto& [chat, add_generation_prompt] = fixture.encoded.front();
-  CHECK(add_generation_prompt);
+  const wire::RequestSubmit& chat = fixture.encoded.front();
+  CHECK(chat.add_generation_prompt);
   REQUIRE(chat.messages->size() == 2);
   CHECK(chat.messages->at(0).role == "system");
   CHECK(chat.messages->at(1).content == "Hi");
@@ -65,13 +60,18 @@ TEST_CASE("tokenize: messages are encoded with the tools and variables of their 
   without["add_generation_prompt"] = false;
   CHECK(fixture.ask(without).status == 200);
   CHECK_FALSE(fixture.encoded.back().add_generation_prompt);
+  without.erase("add_generation_prompt");
+  without["continue_final_message"] = true;
+  CHECK(fixture.ask(without).status == 200);
+  CHECK(fixture.encoded.back().continue_final_message);
+  CHECK_FALSE(fixture.encoded.back().add_generation_prompt);
 }
 
 TEST_CASE("tokenize: what the model's template cannot do is refused with its field") {
   TokenizeFixture fixture;
   CHECK(fixture.refused_field({{"prompt", "a"}}) == "prompt");
   CHECK(fixture.refused_field({{"chat_template", "{{ messages }}"}}) == "chat_template");
-  CHECK(fixture.refused_field({{"continue_final_message", true}}) == "continue_final_message");
+  CHECK(fixture.refused_field({{"continue_final_message", "x"}}) == "continue_final_message");
   CHECK(fixture.refused_field({{"tools", 5}}) == "tools");
   CHECK(fixture.refused_field({{"chat_template_kwargs", "x"}}) == "chat_template_kwargs");
   fixture.model.has_tools = false;

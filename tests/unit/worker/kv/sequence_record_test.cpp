@@ -20,6 +20,8 @@ SamplingParams sampling() {
   return {.temperature = 0.5f,
           .seed = 99,
           .ignore_eos = true,
+          .min_tokens = 12,
+          .includes_stop = true,
           .top_k = 40,
           .top_p = 0.9f,
           .min_p = 0.05f,

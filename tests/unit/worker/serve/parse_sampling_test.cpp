@@ -25,11 +25,15 @@ TEST_CASE("parse sampling: every field of the request is parsed") {
                       .logprobs = true,
                       .top_logprobs = 4,
                       .stop = {{"END"}},
-                      .stop_token_ids = {5}};
+                      .include_stop_str_in_output = true,
+                      .stop_token_ids = {5},
+                      .min_tokens = 3};
   REQUIRE(*parse_sampling(request, tokenizer) ==
           SamplingParams{.temperature = 0.5f,
                          .seed = 7,
                          .ignore_eos = true,
+                         .min_tokens = 3,
+                         .includes_stop = true,
                          .top_k = 40,
                          .top_p = 0.9f,
                          .min_p = 0.1f,
@@ -62,6 +66,10 @@ TEST_CASE("parse sampling: a response format and a grammar exclude each other") 
   request.sampling.response_format = {};
   REQUIRE(parse_sampling(request, tokenizer)->grammar ==
           GrammarSource{GrammarKind::Gbnf, "root ::= \"x\""});
+  request.sampling.regex = "x";
+  REQUIRE(parse_sampling(request, tokenizer).error().code == Errc::BadRequest);
+  request.sampling.grammar.clear();
+  REQUIRE(parse_sampling(request, tokenizer)->grammar == GrammarSource{GrammarKind::Regex, "x"});
 }
 
 TEST_CASE("parse sampling: an error names the field") {
@@ -73,6 +81,7 @@ TEST_CASE("parse sampling: an error names the field") {
       {"stop_token_ids", [](auto& s) { s.stop_token_ids = {100000}; }},
       {"top_p", [](auto& s) { s.top_p = 1.5f; }},
       {"stop", [](auto& s) { s.stop.all = {""}; }},
+      {"min_tokens", [](auto& s) { s.min_tokens = 129; }},
   };
   for (const auto& [field, spoil] : kWrong) {
     wire::RequestSubmit request;

@@ -181,3 +181,32 @@ TEST_CASE("prompt: the error for a long prompt names what bounds it") {
   CHECK_THAT(fixture.encode(request).error().detail,
              Contains("this worker's --max-context holds 64 tokens"));
 }
+
+TEST_CASE("prompt: the last message is continued where its content ends") {
+  const Fixture fixture(
+      "{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}</s>{% endfor %}"
+      "{% if add_generation_prompt %}[assistant]{% endif %}");
+  wire::RequestSubmit request = chat_of("ab");
+  request.messages->push_back({.role = "assistant", .content = " ab c "});
+  request.add_generation_prompt = false;
+  const auto whole = fixture.encode(request);
+  REQUIRE(whole.has_value());
+  CHECK(whole->back() == kEos);
+  request.continue_final_message = true;
+  const auto open = fixture.encode(request);
+  REQUIRE(open.has_value());
+  // Without the end of the turn, and all that comes before it.
+  CHECK(*open == std::vector<TokenId>(whole->begin(), whole->end() - 1));
+}
+
+TEST_CASE("prompt: a last message that cannot be continued is refused with the reason") {
+  const Fixture fixture("{% for m in messages %}{{ m.role | upper }}{% endfor %}");
+  wire::RequestSubmit request = chat_of("ab");
+  request.add_generation_prompt = false;
+  request.continue_final_message = true;
+  CHECK_THAT(fixture.encode(request).error().detail, Contains("does not print the last message"));
+  request.messages->back().content = " ";
+  CHECK_THAT(fixture.encode(request).error().detail, Contains("has no text"));
+  request.messages->back().content.reset();
+  CHECK(fixture.encode(request).error().code == Errc::BadRequest);
+}

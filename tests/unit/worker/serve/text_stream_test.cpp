@@ -14,7 +14,8 @@ constexpr std::string_view kLlama = "🦙";  // four bytes
 
 struct StreamFixture {
   TextStream stream(std::vector<TokenId> emitted = {}, std::vector<std::string> stops = {}) {
-    TextStream made(fixture.peer, RequestId{"r"}, GeneratedText(tokenizer, std::move(stops)));
+    TextStream made(fixture.peer, RequestId{"r"},
+                    GeneratedText(tokenizer, {.stop = std::move(stops)}));
     (void)made.continue_after(emitted);
     return made;
   }

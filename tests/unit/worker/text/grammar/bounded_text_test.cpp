@@ -112,7 +112,7 @@ class Follower {
   explicit Follower(const BoundedText& texts) {
     GrammarBuilder builder;
     const RuleId root = builder.declare("root");
-    builder.define(root, {json_text(texts, builder)});
+    builder.define(root, {text_symbols(texts, builder)});
     auto grammar = builder.finish_reachable(root);
     if (grammar) matcher_.emplace(std::make_shared<const Grammar>(*std::move(grammar)));
   }

@@ -361,4 +361,27 @@ TEST_CASE("json schema: a long list of texts is followed with few parses") {
   CHECK_FALSE(matcher.overflowed());
 }
 
+TEST_CASE("json schema: a nested schema with an $id has its own names and pointers") {
+  const auto nested = [](const char* id, const char* value) {
+    return std::string(R"({"$id":")") + id + R"(","$ref":"#/$defs/a","$defs":{"a":{"const":)" +
+           value + R"(},"b":{"$anchor":"here","const":)" + value +
+           R"(},"c":{"$id":"part","const":)" + value +
+           R"(}},"unused":[{"$ref":"#here"},{"$ref":"part"}]})";
+  };
+  const std::string both = R"({"prefixItems":[)" + nested("one", "1") + "," + nested("two", "2") +
+                           R"(],"type":"array","minItems":2,"items":false})";
+  check(both, {"[1,2]"}, {"[1,1]", "[2,2]", "[2,1]"});
+  const auto by_name = [](const char* id, const char* value, const char* ref) {
+    return std::string(R"({"$id":")") + id + R"(","$ref":")" + ref +
+           R"(","$defs":{"b":{"$anchor":"here","const":)" + value +
+           R"(},"c":{"$id":"part","const":)" + value + "}}}";
+  };
+  for (const char* ref : {"#here", "part"}) {
+    CAPTURE(ref);
+    check(R"({"prefixItems":[)" + by_name("one", "1", ref) + "," + by_name("two", "2", ref) +
+              R"(],"type":"array","minItems":2,"items":false})",
+          {"[1,2]"}, {"[1,1]", "[2,2]", "[2,1]"});
+  }
+}
+
 }  // namespace leasehold::testing

@@ -37,6 +37,11 @@ const InvalidParams kInvalidParams[] = {
        p.ignore_eos = true;
        p.grammar.kind = GrammarKind::JsonObject;
      }},
+    {"min_tokens",
+     [](auto& p) {
+       p.min_tokens = 1;
+       p.grammar.kind = GrammarKind::JsonObject;
+     }},
 };
 
 }  // namespace

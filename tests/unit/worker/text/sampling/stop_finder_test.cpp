@@ -75,4 +75,25 @@ TEST_CASE("stop finder: the division into pieces does not matter") {
   REQUIRE(stopped > 1000);
 }
 
+TEST_CASE("stop finder: an included stop string ends the text that is passed on") {
+  StopFinder finder({"END", "ND"}, true);
+  REQUIRE(finder.push("abEN") == "ab");
+  REQUIRE(finder.push("Dxyz") == "END");
+  REQUIRE(finder.found());
+  REQUIRE(finder.finish().empty());
+}
+
+TEST_CASE("stop finder: a stop string that may not end the text yet is passed on") {
+  StopFinder finder({"b", "abc"});
+  REQUIRE(finder.push("xab", false) == "x");
+  REQUIRE_FALSE(finder.found());
+  // "b" ended before; "abc" ends now.
+  REQUIRE(finder.push("c").empty());
+  REQUIRE(finder.found());
+  StopFinder other({"b", "abc"});
+  REQUIRE(other.push("ab", false).empty());
+  REQUIRE(other.push("x") == "abx");
+  REQUIRE_FALSE(other.found());
+}
+
 }  // namespace leasehold
