@@ -151,6 +151,7 @@ class Reader {
   void read_text() { api_ == Api::Chat ? read_messages() : read_prompt(); }
 
   void read_prompt() {
+    if (!read_flag("parse_special", *body_, out_.submit.parse_special)) return;
     const Body* prompt = find("prompt");
     if (prompt == nullptr) return refuse("prompt", "prompt is missing; send a text");
     const bool are_several = prompt->is_array() && !prompt->empty() && !prompt->front().is_number();
