@@ -183,7 +183,7 @@ class Reader {
 
   void read_messages() {
     auto read = read_chat_messages(find("messages"));
-    if (!read) return refuse("messages", read.error().detail);
+    if (!read) return refuse(read.error().param, read.error().error.detail);
     out_.submit.messages = *std::move(read);
   }
 

@@ -38,10 +38,15 @@ Tokens tokens_of_text(const OrderedJson& body, const Tokenizer& tokenizer) {
   const OrderedJson* prompt = field_of(body, "prompt");
   if (prompt == nullptr || !prompt->is_string())
     return refused("prompt", "send a JSON object with the text 'prompt' or the array 'messages'");
-  auto tokens = tokenizer.encode(prompt->get_ref<const std::string&>());
+  const auto& text = prompt->get_ref<const std::string&>();
+  const bool parses = flag_of(body, "parse_special", false);
+  auto tokens = tokenizer.encode(text, parses ? SpecialTokens::AsTokens : SpecialTokens::AsText);
   if (!tokens) return std::unexpected(ApiError{tokens.error(), "prompt"});
   const bool begins_with_bos = !tokens->empty() && tokens->front() == tokenizer.bos();
-  if (begins_with_bos && !flag_of(body, "add_special_tokens", true)) tokens->erase(tokens->begin());
+  const bool is_spelt =
+      begins_with_bos && parses && text.starts_with(tokenizer.text(*tokenizer.bos()));
+  if (begins_with_bos && !is_spelt && !flag_of(body, "add_special_tokens", true))
+    tokens->erase(tokens->begin());
   return *std::move(tokens);
 }
 
@@ -55,7 +60,7 @@ Tokens tokens_of_chat(const OrderedJson& body, const ApiModel& model, const Enco
                    "a chat begins a new message; leave continue_final_message out");
   wire::RequestSubmit chat;
   auto messages = read_chat_messages(field_of(body, "messages"));
-  if (!messages) return std::unexpected(ApiError{messages.error(), "messages"});
+  if (!messages) return std::unexpected(messages.error());
   chat.messages = *std::move(messages);
   if (const OrderedJson* tools = field_of(body, "tools"); tools != nullptr) {
     if (!tools->is_array()) return refused("tools", "tools is an array");
