@@ -25,9 +25,9 @@ bool begins_inside_thoughts(const ChatTemplate& chat) {
   const ChatMessage asked[] = {{.role = "user", .content = "Hi"}};
   const auto prompt = chat.render({.messages = messages_value(asked)});
   if (!prompt) return false;
-  const auto end = prompt->find_last_not_of(" \r\n");
-  return end != std::string::npos &&
-         std::string_view(*prompt).substr(0, end + 1).ends_with("<think>");
+  const std::string_view text = prompt->bytes();
+  const auto end = text.find_last_not_of(" \r\n");
+  return end != std::string::npos && text.substr(0, end + 1).ends_with("<think>");
 }
 
 }  // namespace

@@ -148,6 +148,7 @@ void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.field("token", m.token, TextRule::NonEmpty);
   fields.field("request_id", m.request_id);
   fields.field("prompt", m.prompt);
+  fields.with_default("parse_special", m.parse_special, false);
   fields.field("prompt_tokens", m.prompt_tokens, kTokenIds);
   fields.field("messages", m.messages);
   fields.with_default("tools", m.tools, std::string());

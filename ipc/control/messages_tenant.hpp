@@ -80,7 +80,7 @@ struct ConnectionAuthenticate : Message<ConnectionAuthenticate> {
 
 /// One turn of a conversation. The texts after `content` may be missing.
 struct ChatMessage {
-  std::string role;  ///< "system", "user", "assistant", or another role of the model's template.
+  std::string role;  ///< "system", "developer", "user", "assistant", "tool" or "function".
   std::optional<std::string> content;  ///< Nothing in a turn that only calls tools.
   std::string tool_calls;              ///< JSON: an array, as in OpenAI's API.
   std::string tool_call_id;            ///< The call whose result this is.
@@ -98,6 +98,9 @@ struct RequestSubmit : Message<RequestSubmit> {
   std::string token;  ///< From LeaseAcquired; of the same tenant as the connection.
   RequestId request_id;
   std::optional<std::string> prompt;
+  /// The names of control tokens in `prompt` are these tokens; otherwise they are text, as in the
+  /// messages of a chat. May be missing.
+  bool parse_special = false;
   std::optional<std::vector<std::int32_t>> prompt_tokens;
   std::optional<std::vector<ChatMessage>> messages;
   std::string tools;  ///< JSON: an array for the template; with messages only. May be missing.

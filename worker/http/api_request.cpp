@@ -112,6 +112,7 @@ class Reader {
   Read<void> read_text() { return api_ == Api::Chat ? read_chat() : read_prompt(); }
 
   Read<void> read_prompt() {
+    out_.submit.parse_special = TRY(flag_of(body_["parse_special"], false));
     const Field prompt = body_["prompt"];
     if (!prompt) return prompt.refuse("prompt is missing; send a text");
     const OrderedJson& json = prompt.json();
@@ -138,7 +139,7 @@ class Reader {
 
   Read<void> read_chat() {
     auto read = read_chat_messages(field_of(*json_, "messages"));
-    if (!read) return body_["messages"].refuse(read.error().detail);
+    if (!read) return std::unexpected(std::move(read).error());
     out_.submit.messages = *std::move(read);
     TRY(read_template_fields(body_, out_.submit));
     if (!out_.submit.add_generation_prompt) out_.begins_inside_thoughts = false;

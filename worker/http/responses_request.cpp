@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "worker/http/body_field.hpp"
+#include "worker/http/chat_messages.hpp"
 #include "worker/http/constraint_fields.hpp"
 #include "worker/http/sampling_fields.hpp"
 
@@ -61,7 +62,10 @@ class Translator {
     if (const OrderedJson* found = field_of(*body_, key)) out_[as] = *found;
   }
   void refuse(std::string param, std::string detail) {
-    if (!refused_) refused_ = ApiError{{Errc::BadRequest, std::move(detail)}, std::move(param)};
+    refuse(ApiError{{Errc::BadRequest, std::move(detail)}, std::move(param)});
+  }
+  void refuse(ApiError refused) {
+    if (!refused_) refused_ = std::move(refused);
   }
   bool asks_for(const char* key, const OrderedJson& harmless) const {
     const OrderedJson* found = field_of(*body_, key);
@@ -159,10 +163,8 @@ class Translator {
     if (!is_text && (input == nullptr || !input->is_array() || input->empty()))
       return refuse("input", "input is a text, or an array of at least one item");
     if (is_text) messages_.push_back({{"role", "user"}, {"content", *input}});
-    for (std::size_t i = 0; !is_text && i < input->size(); ++i) {
-      item_path_ = fmt::format("input/{}", i);
-      add_item((*input)[i]);
-    }
+    for (std::size_t i = 0; !is_text && i < input->size(); ++i)
+      add_item((*input)[i], fmt::format("input/{}", i));
     // A turn that was cut off after its thoughts.
     for (OrderedJson& message : messages_)
       if (message["role"] == "assistant" && !has(message, "content") && !has(message, "tool_calls"))
@@ -170,16 +172,16 @@ class Translator {
     out_["messages"] = std::move(messages_);
   }
 
-  void add_item(const OrderedJson& item) {
+  void add_item(const OrderedJson& item, const std::string& path) {
     const std::string type = text_of(item, "type");
     if (type == "message" || (type.empty() && field_of(item, "role") != nullptr))
-      return add_message(item);
-    if (type == "function_call") return add_call(item);
-    if (type == "function_call_output") return add_result(item);
-    if (type == "reasoning") return add_thoughts(item);
+      return add_message(item, path);
+    if (type == "function_call") return add_call(item, path);
+    if (type == "function_call_output") return add_result(item, path);
+    if (type == "reasoning") return add_thoughts(item, path);
     if (type == "item_reference")
-      return refuse(item_path_, "no response is stored, so an item cannot be referred to; send it");
-    refuse(item_path_ + "/type",
+      return refuse(path, "no response is stored, so an item cannot be referred to; send it");
+    refuse(path + "/type",
            "an item is a message, function_call, function_call_output or reasoning; leave others "
            "out");
   }
@@ -197,73 +199,61 @@ class Translator {
     return messages_.back();
   }
 
-  void add_message(const OrderedJson& item) {
-    const std::string role = text_of(item, "role");
+  void add_message(const OrderedJson& item, const std::string& path) {
+    const auto role = read_role(item, path);
+    if (!role) return refuse(role.error());
     const OrderedJson* content = field_of(item, "content");
-    if (role.empty() || content == nullptr)
-      return refuse(item_path_, "a message has the text 'role' and 'content'");
-    const auto text = joined(*content);
+    if (content == nullptr) return refuse(path, "a message has the text 'role' and 'content'");
+    const auto text = joined(*content, path + "/content");
     if (!text) return;
-    if (role == "assistant") {
+    if (*role == "assistant") {
       turn({"content", "tool_calls"})["content"] = *text;
       return;
     }
-    messages_.push_back({{"role", role == "developer" ? "system" : role}, {"content", *text}});
+    messages_.push_back({{"role", *role}, {"content", *text}});
   }
 
-  void add_call(const OrderedJson& item) {
+  void add_call(const OrderedJson& item, const std::string& path) {
     for (const char* key : {"call_id", "name", "arguments"})
       if (const OrderedJson* found = field_of(item, key); found == nullptr || !found->is_string())
-        return refuse(item_path_, fmt::format("a function_call has the text '{}'", key));
+        return refuse(path, fmt::format("a function_call has the text '{}'", key));
     turn({})["tool_calls"].push_back(
         {{"id", item["call_id"]},
          {"type", "function"},
          {"function", {{"name", item["name"]}, {"arguments", item["arguments"]}}}});
   }
 
-  void add_result(const OrderedJson& item) {
+  void add_result(const OrderedJson& item, const std::string& path) {
     const OrderedJson* output = field_of(item, "output");
     if (text_of(item, "call_id").empty() || output == nullptr)
-      return refuse(item_path_, "a function_call_output has the text 'call_id' and 'output'");
-    const auto text = joined(*output);
+      return refuse(path, "a function_call_output has the text 'call_id' and 'output'");
+    const auto text = joined(*output, path + "/output");
     if (text)
       messages_.push_back(
           {{"role", "tool"}, {"tool_call_id", item["call_id"]}, {"content", *text}});
   }
 
-  void add_thoughts(const OrderedJson& item) {
+  void add_thoughts(const OrderedJson& item, const std::string& path) {
     for (const char* key : {"content", "summary"}) {
       const OrderedJson* parts = field_of(item, key);
       if (parts == nullptr || (parts->is_array() && parts->empty())) continue;
-      const auto text = joined(*parts);
+      const auto text = joined(*parts, fmt::format("{}/{}", path, key));
       if (text) turn({"content", "tool_calls", "reasoning_content"})["reasoning_content"] = *text;
       return;
     }
   }
 
   /// A text, or parts that are texts, as one; nothing and a refusal for anything else.
-  std::optional<std::string> joined(const OrderedJson& content) {
-    if (content.is_string()) return content.get<std::string>();
-    std::string text;
-    bool is_text = content.is_array();
-    for (const OrderedJson& part : content) {
-      const std::string type = text_of(part, "type");
-      const OrderedJson* said = field_of(part, "text");
-      is_text = is_text && (type == "text" || type.ends_with("_text")) && said != nullptr &&
-                said->is_string();
-      if (!is_text) break;
-      text += said->get_ref<const std::string&>();
-    }
-    if (is_text) return text;
-    refuse(item_path_,
-           "a content is a text, or an array of parts of type input_text or output_text");
+  std::optional<std::string> joined(const OrderedJson& content, const std::string& path) {
+    auto text = read_content_text(content, path);
+    if (text) return *std::move(text);
+    refuse(text.error());
     return std::nullopt;
   }
 
   const OrderedJson* body_;
   OrderedJson out_ = OrderedJson::object();
   OrderedJson messages_;
-  std::string item_path_;  // of the item that is read
   std::optional<ApiError> refused_;
 };
 

@@ -31,15 +31,19 @@ Tokens refused(const char* param, std::string detail) {
 }
 
 Tokens tokens_of_text(const OrderedJson& body, const Tokenizer& tokenizer) {
-  const Field special = BodyFields(body)["add_special_tokens"];
-  const bool has_special = TRY(flag_of(special, true));
+  const BodyFields fields(body);
+  const bool has_special = TRY(flag_of(fields["add_special_tokens"], true));
+  const bool parses = TRY(flag_of(fields["parse_special"], false));
   const OrderedJson* prompt = field_of(body, "prompt");
   if (prompt == nullptr || !prompt->is_string())
     return refused("prompt", "send a JSON object with the text 'prompt' or the array 'messages'");
-  auto tokens = tokenizer.encode(prompt->get_ref<const std::string&>());
+  const auto& text = prompt->get_ref<const std::string&>();
+  auto tokens = tokenizer.encode(text, parses ? SpecialTokens::AsTokens : SpecialTokens::AsText);
   if (!tokens) return std::unexpected(ApiError{tokens.error(), "prompt"});
   const bool begins_with_bos = !tokens->empty() && tokens->front() == tokenizer.bos();
-  if (begins_with_bos && !has_special) tokens->erase(tokens->begin());
+  const bool is_spelt =
+      begins_with_bos && parses && text.starts_with(tokenizer.text(*tokenizer.bos()));
+  if (begins_with_bos && !is_spelt && !has_special) tokens->erase(tokens->begin());
   return *std::move(tokens);
 }
 
@@ -50,7 +54,7 @@ Tokens tokens_of_chat(const OrderedJson& body, const ApiModel& model, const Enco
     return refused("chat_template", "the template is the model's; leave chat_template out");
   wire::RequestSubmit chat;
   auto messages = read_chat_messages(field_of(body, "messages"));
-  if (!messages) return std::unexpected(ApiError{messages.error(), "messages"});
+  if (!messages) return std::unexpected(messages.error());
   chat.messages = *std::move(messages);
   if (const OrderedJson* tools = field_of(body, "tools"); tools != nullptr) {
     if (!tools->is_array()) return refused("tools", "tools is an array");

@@ -15,8 +15,8 @@
 
 namespace leasehold::http {
 
-/// {"prompt": TEXT, "add_special_tokens": true, "return_token_strs": false} to
-/// {"count", "max_model_len", "tokens", "token_strs"}. In the text "<s>" is three characters.
+/// {"prompt": TEXT, "add_special_tokens": true, "parse_special": false, "return_token_strs": false}
+/// to {"count", "max_model_len", "tokens", "token_strs"}: the prompt of that completion.
 ///
 /// {"messages": […], "add_generation_prompt": true, "tools": […], "chat_template_kwargs": {…},
 /// "return_token_strs": false} to the same: the prompt of that chat. `add_special_tokens` is

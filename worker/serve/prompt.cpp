@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/utf8.hpp"
 #include "ipc/control/excess.hpp"
 #include "worker/text/chat/json_value.hpp"
 
@@ -15,29 +16,57 @@ Result<jinja::Value> template_value(const std::string& json, const char* field) 
   return value_from_json(TRY(control::parse_request_json(json, field)));
 }
 
-/// Arguments that are the text of an object become the object, which templates print.
-Result<jinja::Value> tool_calls_value(std::string_view json) {
-  auto calls = TRY(control::parse_request_json(json, "tool_calls of a message"));
+constexpr std::string_view kCalls = "tool_calls";
+
+/// The arguments of a call in the form that the template prints. An empty text and null stand for
+/// no arguments; a text that is no JSON object stays one.
+Result<void> restyle_arguments(nlohmann::ordered_json& arguments, const CallStyle& style) {
+  if (arguments.is_null() || arguments == "") arguments = nlohmann::ordered_json::object();
+  if (style.arguments_are_text) {
+    if (!arguments.is_string()) arguments = arguments.dump();
+    return {};
+  }
+  if (!arguments.is_string()) return {};
+  const std::string& text = arguments.get_ref<const std::string&>();
+  if (const auto excess = control::excess_of(text, control::kRequestLimits))
+    return fail(Errc::BadRequest,
+                fmt::format("{}: the arguments of a call have {}; send less", kCalls, *excess));
+  auto parsed = control::parse_request_json(text, "the arguments of a call");
+  if (parsed && parsed->is_object()) arguments = *std::move(parsed);
+  return {};
+}
+
+Result<jinja::Value> tool_calls_value(std::string_view json, const CallStyle& style) {
+  auto calls = TRY(control::parse_request_json(json, kCalls));
   if (!calls.is_array())
-    return fail(Errc::BadRequest, "tool_calls of a message is an array; send OpenAI's form");
+    return fail(Errc::BadRequest, fmt::format("{} is an array; send OpenAI's form", kCalls));
   for (auto& call : calls) {
-    if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) continue;
-    auto& function = call["function"];
-    if (!function.contains("arguments") || !function["arguments"].is_string()) continue;
-    const std::string& text = function["arguments"].get_ref<const std::string&>();
-    if (const auto excess = control::excess_of(text, control::kRequestLimits))
-      return fail(Errc::BadRequest,
-                  fmt::format("the arguments of a call have {}; send less", *excess));
-    auto arguments = nlohmann::ordered_json::parse(text, nullptr, false);
-    if (arguments.is_object()) function["arguments"] = std::move(arguments);
+    const bool is_call = call.is_object() && call.contains("function");
+    if (is_call && call["function"].is_object())
+      TRY(restyle_arguments(call["function"]["arguments"], style));
   }
   return value_from_json(calls);
 }
 
-Result<ChatMessage> template_message(const wire::ChatMessage& message) {
-  ChatMessage out{.role = message.role, .content = message.content};
+/// The role as the template knows it: "function" is the old name of "tool".
+Result<std::string> template_role(const std::string& role, const ChatTemplate& chat) {
+  if (!is_chat_role(role)) {
+    return fail(Errc::BadRequest,
+                fmt::format("role: unknown role '{}'; send system, developer, user, assistant or "
+                            "tool",
+                            printable_excerpt(role)));
+  }
+  if (role == "developer" && !chat.has_developer_role()) return "system";
+  return role == "function" ? "tool" : role;
+}
+
+Result<ChatMessage> template_message(const wire::ChatMessage& message, const ChatTemplate& chat) {
+  const CallStyle& style = chat.call_style();
+  ChatMessage out{.role = TRY(template_role(message.role, chat)), .content = message.content};
+  const bool only_calls = !message.content && !message.tool_calls.empty();
+  if (!message.content && (!only_calls || style.content_is_text)) out.content = "";
   if (!message.tool_calls.empty())
-    out.more.emplace_back("tool_calls", TRY(tool_calls_value(message.tool_calls)));
+    out.more.emplace_back("tool_calls", TRY(tool_calls_value(message.tool_calls, style)));
   const std::pair<const char*, const std::string*> texts[] = {
       {"tool_call_id", &message.tool_call_id},
       {"name", &message.name},
@@ -45,6 +74,21 @@ Result<ChatMessage> template_message(const wire::ChatMessage& message) {
   for (const auto& [key, text] : texts)
     if (!text->empty()) out.more.emplace_back(key, jinja::Value::text(*text));
   return out;
+}
+
+/// Errors name the message by its pointer.
+Result<std::vector<ChatMessage>> template_messages(const std::vector<wire::ChatMessage>& messages,
+                                                   const ChatTemplate& chat) {
+  std::vector<ChatMessage> all;
+  for (const wire::ChatMessage& message : messages) {
+    auto read = template_message(message, chat);
+    if (!read) {
+      return fail(read.error().code,
+                  fmt::format("messages/{}/{}", all.size(), read.error().detail));
+    }
+    all.push_back(*std::move(read));
+  }
+  return all;
 }
 
 /// The variables that the worker sets are not the client's: they would change whose turn it is, or
@@ -68,9 +112,20 @@ Result<jinja::Template::Variables> template_variables(const std::string& json) {
   return variables;
 }
 
+/// Where the client's text `part` begins for the last time. The template may print the same
+/// characters behind it, as in the name of a control token.
+std::optional<std::size_t> last_of_client(const MarkedText& prompt, std::string_view part) {
+  const std::string_view bytes = prompt.bytes();
+  for (auto at = bytes.rfind(part); at != bytes.npos; at = bytes.rfind(part, at - 1)) {
+    if (prompt.part(bytes.substr(at, part.size())).from_template().empty()) return at;
+    if (at == 0) break;
+  }
+  return std::nullopt;
+}
+
 /// Cuts what the template prints after the content of the last message: the end of its turn.
 /// Templates may trim a content, so the last place of the trimmed text counts.
-Result<void> end_with_content(std::string& prompt, const wire::ChatMessage& last) {
+Result<MarkedText> end_with_content(const MarkedText& prompt, const wire::ChatMessage& last) {
   constexpr std::string_view kBlanks = " \t\n\r";
   const std::string_view content = last.content ? *last.content : std::string_view();
   const auto first = content.find_first_not_of(kBlanks);
@@ -81,15 +136,15 @@ Result<void> end_with_content(std::string& prompt, const wire::ChatMessage& last
   }
   const std::string_view with_end = content.substr(first);
   const std::string_view trimmed = with_end.substr(0, with_end.find_last_not_of(kBlanks) + 1);
-  const auto at = prompt.rfind(trimmed);
-  if (at == std::string::npos) {
+  const auto at = last_of_client(prompt, trimmed);
+  if (!at) {
     return fail(Errc::BadRequest,
                 "the chat template does not print the last message as it was sent, so it cannot be "
                 "continued; leave out continue_final_message");
   }
-  const bool keeps_end = std::string_view(prompt).substr(at).starts_with(with_end);
-  prompt.resize(at + (keeps_end ? with_end.size() : trimmed.size()));
-  return {};
+  const std::string_view bytes = prompt.bytes();
+  const bool keeps_end = bytes.substr(*at).starts_with(with_end);
+  return prompt.part(bytes.substr(0, *at + (keeps_end ? with_end.size() : trimmed.size())));
 }
 
 }  // namespace
@@ -114,13 +169,13 @@ Result<std::vector<TokenId>> PromptEncoder::encode(const wire::RequestSubmit& re
                                                    std::int64_t now_unix_s) const {
   if (request.prompt_tokens) return *request.prompt_tokens;
   if (request.messages) {
-    const std::string text = TRY(render_messages(request, now_unix_s));
-    return tokenizer->encode(text, SpecialTokens::AsTokens);
+    return tokenizer->encode(TRY(render_messages(request, now_unix_s)));
   }
   if (request.prompt->empty())
     return fail(Errc::BadRequest, "the prompt is empty; send text, tokens or messages");
   TRY(check_length(*request.prompt));
-  return tokenizer->encode(*request.prompt);
+  return tokenizer->encode(*request.prompt,
+                           request.parse_special ? SpecialTokens::AsTokens : SpecialTokens::AsText);
 }
 
 Result<std::vector<TokenId>> PromptEncoder::encode_published(const std::string& text) const {
@@ -136,8 +191,8 @@ Result<void> PromptEncoder::check_length(const std::string& text) const {
 }
 
 /// Renders the messages with the model's chat template.
-Result<std::string> PromptEncoder::render_messages(const wire::RequestSubmit& request,
-                                                   std::int64_t now_unix_s) const {
+Result<MarkedText> PromptEncoder::render_messages(const wire::RequestSubmit& request,
+                                                  std::int64_t now_unix_s) const {
   if (!*chat) return std::unexpected(chat->error());
   if (request.messages->empty())
     return fail(Errc::BadRequest, "messages is empty; send at least one");
@@ -146,20 +201,18 @@ Result<std::string> PromptEncoder::render_messages(const wire::RequestSubmit& re
         Errc::BadRequest,
         "the chat template of this model has no tools; leave tools out, or use another model");
   }
-  std::vector<ChatMessage> messages;
-  for (const wire::ChatMessage& message : *request.messages)
-    messages.push_back(TRY(template_message(message)));
+  const auto messages = TRY(template_messages(*request.messages, **chat));
   jinja::Value tools(jinja::None{});
   if (!request.tools.empty()) tools = TRY(template_value(request.tools, "tools"));
   auto extra = TRY(template_variables(request.chat_template_kwargs));
-  std::string prompt = TRY((*chat)->render(
+  MarkedText prompt = TRY((*chat)->render(
       {.messages = messages_value(messages),
        .tools = std::move(tools),
        .add_generation_prompt = request.add_generation_prompt,
        .extra = std::move(extra),
        .now_unix_s = request.asked_at_unix_s.value_or(now_unix_s)},
       {.output_bytes = std::min(max_prompt_bytes(), jinja::Limits{}.output_bytes)}));
-  if (request.continue_final_message) TRY(end_with_content(prompt, request.messages->back()));
+  if (request.continue_final_message) return end_with_content(prompt, request.messages->back());
   return prompt;
 }
 

@@ -22,11 +22,12 @@ struct PromptEncoder {
   std::uint32_t max_context = 0;  ///< In tokens.
   ContextBound context_bound = ContextBound::Model;
 
-  /// Refuses a text that cannot fit before tokenizing it. In a plain prompt "<s>" is three
-  /// characters; in the output of the template it is the control token. `now_unix_s` is the time of
-  /// messages without one. Errors: BadRequest, PromptTooLong, those of Tokenizer::encode and of
-  /// ChatTemplate. With `continue_final_message` the prompt ends with the content of the last
-  /// message; BadRequest when it has none, or when the template does not print it.
+  /// Refuses a text that cannot fit before tokenizing it. "<s>" from the client is three
+  /// characters, in messages always and in a plain prompt unless it sets `parse_special`; from the
+  /// template it is the control token. `now_unix_s` is the time of messages without one. With
+  /// `continue_final_message` the prompt ends with the content of the last message. Errors:
+  /// BadRequest, also for an unknown role, or when the last message has no content or the template
+  /// does not print it; PromptTooLong; those of Tokenizer::encode and of ChatTemplate.
   Result<std::vector<TokenId>> encode(const wire::RequestSubmit& request,
                                       std::int64_t now_unix_s) const;
   /// A text that an operator publishes, for plain prompts and those of the template: the name of a
@@ -34,8 +35,8 @@ struct PromptEncoder {
   Result<std::vector<TokenId>> encode_published(const std::string& text) const;
 
  private:
-  Result<std::string> render_messages(const wire::RequestSubmit& request,
-                                      std::int64_t now_unix_s) const;
+  Result<MarkedText> render_messages(const wire::RequestSubmit& request,
+                                     std::int64_t now_unix_s) const;
   Result<void> check_length(const std::string& text) const;
   std::size_t max_prompt_bytes() const;
 };

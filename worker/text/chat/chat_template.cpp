@@ -15,6 +15,9 @@ using jinja::Value;
 constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
 constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
 
+constexpr std::string_view kRoles[] = {"system",    "developer", "user",
+                                       "assistant", "tool",      "function"};
+
 /// ChatML, which most models since 2023 understand.
 constexpr std::string_view kChatMl =
     "{% for message in messages %}"
@@ -41,28 +44,61 @@ Result<SpecialTexts> read_special_texts(const GgufFile& file) {
   return special;
 }
 
+/// A conversation whose assistant calls the function kProbe with the argument kProbe.
+constexpr std::string_view kProbe = "leasehold_probe";
+
+Value dict_of(std::vector<std::pair<const char*, Value>> members) {
+  std::vector<Dict::Entry> entries;
+  for (auto& [key, value] : members) entries.emplace_back(Value::text(key), std::move(value));
+  return Value(std::make_shared<const Dict>(std::move(entries)));
+}
+
+Value list_of(Value item) {
+  const std::uint32_t depth = item.depth() + 1;
+  return Value(std::make_shared<const List>(List{.items = {std::move(item)}, .depth = depth}));
+}
+
+std::vector<ChatMessage> probing_messages(const CallStyle& style) {
+  const Value text = Value::text(std::string(kProbe));
+  const Value arguments = style.arguments_are_text
+                              ? Value::text(fmt::format(R"({{"{0}": "{0}"}})", kProbe))
+                              : dict_of({{kProbe.data(), text}});
+  const Value function = dict_of({{"name", text}, {"arguments", arguments}});
+  const Value call = dict_of({{"id", Value::text("call00000")},
+                              {"type", Value::text("function")},
+                              {"function", function}});
+  ChatMessage calls{.role = "assistant", .content = {}, .more = {{"tool_calls", list_of(call)}}};
+  if (style.content_is_text) calls.content = "";
+  return {{.role = "user", .content = "q"}, std::move(calls)};
+}
+
 }  // namespace
+
+bool is_chat_role(std::string_view role) {
+  return std::ranges::find(kRoles, role) != std::end(kRoles);
+}
 
 Value messages_value(std::span<const ChatMessage> messages) {
   List list{.items = {}, .depth = 2};
   for (const ChatMessage& message : messages) {
-    Dict dict;
-    dict.entries.emplace_back(Value::text("role"), Value::text(message.role));
-    dict.entries.emplace_back(Value::text("content"),
-                              message.content ? Value::text(*message.content) : Value(None{}));
-    for (const auto& [key, value] : message.more) {
-      dict.entries.emplace_back(Value::text(key), value);
-      dict.depth = std::max(dict.depth, value.depth() + 1);
-    }
-    list.depth = std::max(list.depth, dict.depth + 1);
-    list.items.emplace_back(std::make_shared<const Dict>(std::move(dict)));
+    const auto origin = is_chat_role(message.role) ? TextOrigin::Template : TextOrigin::Client;
+    std::vector<Dict::Entry> entries;
+    entries.emplace_back(Value::text("role"), Value::text(message.role, origin));
+    entries.emplace_back(Value::text("content"),
+                         message.content ? Value::text(*message.content) : Value(None{}));
+    for (const auto& [key, value] : message.more) entries.emplace_back(Value::text(key), value);
+    list.items.emplace_back(std::make_shared<const Dict>(std::move(entries)));
+    list.depth = std::max(list.depth, list.items.back().depth() + 1);
   }
   return Value(std::make_shared<const List>(std::move(list)));
 }
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source, SpecialTexts special) {
-  return ChatTemplate(TRY(jinja::Template::parse(source)), std::move(special),
-                      source.contains("tools"));
+  ChatTemplate chat(TRY(jinja::Template::parse(source)), std::move(special));
+  chat.uses_tools_ = source.contains("tools");
+  chat.has_developer_role_ = source.contains("developer");
+  chat.call_style_ = chat.find_call_style();
+  return chat;
 }
 
 Result<ChatTemplate> ChatTemplate::from_metadata(const GgufFile& file) {
@@ -71,8 +107,8 @@ Result<ChatTemplate> ChatTemplate::from_metadata(const GgufFile& file) {
   return parse(source, std::move(special));
 }
 
-Result<std::string> ChatTemplate::render(const ChatRequest& request,
-                                         const jinja::Limits& limits) const {
+Result<MarkedText> ChatTemplate::render(const ChatRequest& request,
+                                        const jinja::Limits& limits) const {
   jinja::Template::Variables variables = {
       {"messages", request.messages},
       {"tools", request.tools},
@@ -84,9 +120,26 @@ Result<std::string> ChatTemplate::render(const ChatRequest& request,
       {"unk_token", &special_.unknown},
       {"pad_token", &special_.padding}};
   for (const auto& [name, text] : texts)
-    if (*text) variables.emplace_back(name, Value::text(**text));
+    if (*text) variables.emplace_back(name, Value::text(**text, TextOrigin::Template));
   variables.insert(variables.end(), request.extra.begin(), request.extra.end());
   return template_.render(variables, request.now_unix_s, limits);
+}
+
+/// The first style that prints the call; if none does, the first that fails on no missing content.
+CallStyle ChatTemplate::find_call_style() const {
+  constexpr CallStyle kStyles[] = {{},
+                                   {.arguments_are_text = true},
+                                   {.content_is_text = true},
+                                   {.content_is_text = true, .arguments_are_text = true}};
+  std::optional<CallStyle> without_call;
+  for (const CallStyle& style : kStyles) {
+    const auto prompt = render(
+        {.messages = messages_value(probing_messages(style)), .add_generation_prompt = false});
+    if (!prompt || prompt->bytes().contains("None")) continue;
+    if (prompt->bytes().contains(kProbe)) return style;
+    if (!without_call) without_call = style;
+  }
+  return without_call.value_or(CallStyle{});
 }
 
 }  // namespace leasehold

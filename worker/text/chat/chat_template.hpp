@@ -2,10 +2,11 @@
 ///
 ///   ChatTemplate chat = TRY(ChatTemplate::from_metadata(file));
 ///   const jinja::Value value = messages_value(messages);
-///   std::string prompt = TRY(chat.render({.messages = value, .now_unix_s = t}));
+///   MarkedText prompt = TRY(chat.render({.messages = value, .now_unix_s = t}));
 ///
 /// The prompt contains control tokens by name ("<|im_start|>"), including BOS if the template
-/// writes it. Encode it with SpecialTokens::AsTokens, which adds no second BOS.
+/// writes it, and knows which of its bytes the template wrote. Tokenizer::encode makes tokens of
+/// names in those bytes only, and adds no second BOS.
 ///
 /// Source: Hugging Face, "Templates for chat models"; metadata key `tokenizer.chat_template` of the
 /// GGUF specification.
@@ -31,6 +32,10 @@ struct ChatMessage {
   std::vector<std::pair<std::string, jinja::Value>> more = {};
 };
 
+/// True for the roles of OpenAI's API. Templates make names of control tokens of roles, as in
+/// "<|" + role + "|>", so that a role of this list counts as text of the template.
+bool is_chat_role(std::string_view role);
+
 /// The messages as a template value.
 jinja::Value messages_value(std::span<const ChatMessage> messages);
 
@@ -50,6 +55,13 @@ struct ChatRequest {
   std::int64_t now_unix_s = 0;
 };
 
+/// What a template expects of a turn that only calls tools. Templates differ, and the one of
+/// another kind fails, leaves the call out, or prints "None".
+struct CallStyle {
+  bool content_is_text = false;     ///< The missing content is the empty text, not None.
+  bool arguments_are_text = false;  ///< The arguments are JSON, not an object.
+};
+
 class ChatTemplate {
  public:
   /// Parses the file's template, or ChatML if it has none.
@@ -61,18 +73,24 @@ class ChatTemplate {
 
   /// Errors: BadRequest if the template raises an exception, with the text of raise_exception;
   /// UnsupportedModel for an unsupported construct; PromptTooLong beyond a limit.
-  Result<std::string> render(const ChatRequest& request, const jinja::Limits& limits = {}) const;
+  Result<MarkedText> render(const ChatRequest& request, const jinja::Limits& limits = {}) const;
 
   /// The template mentions tools; another one would not tell the model of them.
   bool uses_tools() const { return uses_tools_; }
+  /// The template mentions the role "developer"; another one knows such a message as "system".
+  bool has_developer_role() const { return has_developer_role_; }
+  const CallStyle& call_style() const { return call_style_; }
 
  private:
-  ChatTemplate(jinja::Template parsed, SpecialTexts special, bool uses_tools)
-      : template_(std::move(parsed)), special_(std::move(special)), uses_tools_(uses_tools) {}
+  ChatTemplate(jinja::Template parsed, SpecialTexts special)
+      : template_(std::move(parsed)), special_(std::move(special)) {}
+  CallStyle find_call_style() const;
 
   jinja::Template template_;
   SpecialTexts special_;
-  bool uses_tools_;
+  bool uses_tools_ = false;
+  bool has_developer_role_ = false;
+  CallStyle call_style_;
 };
 
 }  // namespace leasehold

@@ -26,12 +26,10 @@ Result<Value> list_of(const Json& json, std::uint32_t depth) {
 }
 
 Result<Value> dict_of(const Json& json, std::uint32_t depth) {
-  jinja::Dict dict;
-  for (const auto& [key, element] : json.items()) {
-    dict.entries.emplace_back(Value::text(key), TRY(convert(element, depth + 1)));
-    dict.depth = std::max(dict.depth, dict.entries.back().second.depth() + 1);
-  }
-  return Value(std::make_shared<const jinja::Dict>(std::move(dict)));
+  std::vector<jinja::Dict::Entry> entries;
+  for (const auto& [key, element] : json.items())
+    entries.emplace_back(Value::text(key), TRY(convert(element, depth + 1)));
+  return Value(std::make_shared<const jinja::Dict>(std::move(entries)));
 }
 
 Result<Value> convert(const Json& json, std::uint32_t depth) {

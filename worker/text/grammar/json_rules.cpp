@@ -8,13 +8,16 @@ namespace {
 
 constexpr std::string_view kJson = R"gbnf(
 value   ::= object | array | string | number | boolean | null
-object  ::= "{" ws (member ("," ws member)*)? "}"
-member  ::= string ws ":" ws value ws
-array   ::= "[" ws (value ws ("," ws value ws)*)? "]"
+object  ::= "{" (line member (comma member)* line)? "}"
+member  ::= string colon value
+array   ::= "[" (line value (comma value)* line)? "]"
 string  ::= "\"" character* "\""
 boolean ::= "true" | "false"
 null    ::= "null"
-ws      ::= " "{0,4} ("\r"? "\n" [ \t]{0,32})?
+colon   ::= ":" " "?
+comma   ::= "," (" " | newline)?
+line    ::= newline?
+newline ::= "\r"? "\n" [ \t]{0,32}
 
 number  ::= "-"? digits ("." [0-9]{1,16})? ([eE] [-+]? [0-9]{1,2})?
 integer ::= "-"? digits

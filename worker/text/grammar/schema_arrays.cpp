@@ -7,7 +7,7 @@
 namespace leasehold {
 
 Symbols SchemaCompiler::with_leading_comma(const Symbols& what) {
-  return GrammarBuilder::join(builder_.text(","), json_["ws"], what);
+  return GrammarBuilder::join(json_["comma"], what);
 }
 
 /// A maximum beyond what a grammar counts is cut.
@@ -25,7 +25,7 @@ Result<Repetition> SchemaCompiler::repetition(const SchemaCase& one, const char*
 
 Result<Symbols> SchemaCompiler::array(const SchemaCase& one) {
   const Repetition count = TRY(repetition(one, "minItems", "maxItems"));
-  return GrammarBuilder::join(builder_.text("["), json_["ws"], TRY(element_list(one, count)),
+  return GrammarBuilder::join(builder_.text("["), TRY(element_list(one, count)),
                               builder_.text("]"));
 }
 
@@ -35,23 +35,25 @@ Result<Symbols> SchemaCompiler::element_list(const SchemaCase& one, const Repeti
       static_cast<std::uint32_t>(std::min<std::size_t>(TRY(analyzer_.tuple_size(one)), most));
   std::vector<Symbols> fixed;
   for (std::uint32_t i = 0; i < n_fixed; ++i)
-    fixed.push_back(GrammarBuilder::join(value(TRY(analyzer_.element(one, i))), json_["ws"]));
+    fixed.push_back(value(TRY(analyzer_.element(one, i))));
   if (most == 0) return Symbols{};
 
   Symbols rest;  // all later elements
   if (most > n_fixed) {
     const Schemas schemas = TRY(analyzer_.element(one, n_fixed));
-    const Symbols element = builder_.as_rule({}, GrammarBuilder::join(value(schemas), json_["ws"]));
+    const Symbols element = builder_.as_rule({}, value(schemas));
     if (fixed.empty()) fixed.push_back(element);
     const auto at_front = static_cast<std::uint32_t>(fixed.size());
     const auto minus = [at_front](std::uint32_t n) { return n > at_front ? n - at_front : 0; };
     const auto max = count.max ? std::optional(minus(*count.max)) : std::nullopt;
     rest = builder_.repeat(with_leading_comma(element), {minus(count.min), max});
   }
+  rest = GrammarBuilder::join(rest, json_["line"]);
   for (auto i = static_cast<std::uint32_t>(fixed.size()); i-- > 0;) {
-    const Symbols with =
-        GrammarBuilder::join(i > 0 ? with_leading_comma(fixed[i]) : fixed[i], rest);
-    rest = i < count.min ? builder_.as_rule({}, with) : builder_.choice({with, {}});
+    const Symbols with = i > 0 ? GrammarBuilder::join(with_leading_comma(fixed[i]), rest)
+                               : GrammarBuilder::join(json_["line"], fixed[i], rest);
+    const Symbols without = i > 0 ? json_["line"] : Symbols{};
+    rest = i < count.min ? builder_.as_rule({}, with) : builder_.choice({with, without});
   }
   return rest;
 }

@@ -84,16 +84,17 @@ Result<Symbols> SchemaCompiler::compile_case(const SchemaCase& one) {
 /// A value in any layout; its members in its order.
 Symbols SchemaCompiler::literal(const OrderedJson& value) {
   if (!value.is_structured()) return builder_.text(value.dump());
-  Symbols inside = GrammarBuilder::join(builder_.text(value.is_array() ? "[" : "{"), json_["ws"]);
+  if (value.empty()) return builder_.text(value.dump());
+  Symbols inside = builder_.text(value.is_array() ? "[" : "{");
   bool is_first = true;
   for (const auto& [key, part] : value.items()) {
-    if (!is_first) inside = GrammarBuilder::join(inside, builder_.text(","), json_["ws"]);
+    inside = GrammarBuilder::join(inside, json_[is_first ? "line" : "comma"]);
     is_first = false;
     if (value.is_object())
-      inside = GrammarBuilder::join(inside, builder_.text(OrderedJson(key).dump()), json_["ws"],
-                                    builder_.text(":"), json_["ws"]);
-    inside = GrammarBuilder::join(inside, literal(part), json_["ws"]);
+      inside = GrammarBuilder::join(inside, builder_.text(OrderedJson(key).dump()), json_["colon"]);
+    inside = GrammarBuilder::join(inside, literal(part));
   }
+  inside = GrammarBuilder::join(inside, json_["line"]);
   return GrammarBuilder::join(inside, builder_.text(value.is_array() ? "]" : "}"));
 }
 

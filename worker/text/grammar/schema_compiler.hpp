@@ -69,6 +69,7 @@ class SchemaCompiler {
   Result<Symbols> array(const SchemaCase& one);
   Result<Symbols> element_list(const SchemaCase& one, const Repetition& count);
   Symbols with_leading_comma(const Symbols& what);
+  Symbols with_separator(const Symbols& member, std::uint64_t n);
   Result<Repetition> repetition(const SchemaCase& one, const char* min, const char* max);
 
   // schema_scalars.cpp

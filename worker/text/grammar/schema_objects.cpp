@@ -67,8 +67,7 @@ Result<Symbols> SchemaCompiler::object(const SchemaCase& one) {
   if (list.count.max) list.count.max = std::min(*list.count.max, kMaxCountedMembers);
   const auto counted = std::max<std::uint64_t>(list.count.max.value_or(list.count.min), 1);
   TRY(context_.spend(place(one), 4 * (list.declared.size() + 1) * counted));  // rules
-  return GrammarBuilder::join(builder_.text("{"), json_["ws"], after_members(list, 0, 0),
-                              builder_.text("}"));
+  return GrammarBuilder::join(builder_.text("{"), after_members(list, 0, 0), builder_.text("}"));
 }
 
 Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const SchemaCase& one,
@@ -85,10 +84,9 @@ Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const Schema
     if (is_forbidden && !is_required) continue;
     const Symbols what =
         is_forbidden ? builder_.character({}) : value(TRY(analyzer_.member(one, name)));
-    const Symbols key = GrammarBuilder::join(builder_.text(OrderedJson(name).dump()), json_["ws"],
-                                             builder_.text(":"), json_["ws"]);
-    all.push_back(
-        {builder_.as_rule({}, GrammarBuilder::join(key, what, json_["ws"])), is_required});
+    const Symbols key =
+        GrammarBuilder::join(builder_.text(OrderedJson(name).dump()), json_["colon"]);
+    all.push_back({builder_.as_rule({}, GrammarBuilder::join(key, what)), is_required});
   }
   return all;
 }
@@ -141,9 +139,14 @@ Result<void> SchemaCompiler::add_extra(const SchemaCase& one, const TextAutomato
       schemas, [](const OrderedJson* schema) { return *schema == OrderedJson(false); });
   if (is_never) return {};
   TRY(context_.spend(place(one), names.states().size()));
-  all.push_back(GrammarBuilder::join(quoted(text_symbols(names, builder_)), json_["ws"],
-                                     builder_.text(":"), json_["ws"], value(schemas), json_["ws"]));
+  all.push_back(
+      GrammarBuilder::join(quoted(text_symbols(names, builder_)), json_["colon"], value(schemas)));
   return {};
+}
+
+/// A member after `n` others.
+Symbols SchemaCompiler::with_separator(const Symbols& member, std::uint64_t n) {
+  return n > 0 ? with_leading_comma(member) : GrammarBuilder::join(json_["line"], member);
 }
 
 /// The rest of an object after `n` members, from declared member `next` on. Counts as far as the
@@ -160,7 +163,7 @@ Symbols SchemaCompiler::after_members(MemberList& list, std::size_t next, std::u
     const Member& member = list.declared[next];
     std::vector<Symbols> alternatives;
     if (!list.count.max || n < *list.count.max) {
-      const Symbols text = n > 0 ? with_leading_comma(member.text) : member.text;
+      const Symbols text = with_separator(member.text, n);
       alternatives.push_back(GrammarBuilder::join(text, after_members(list, next + 1, n + 1)));
     }
     if (!member.required) alternatives.push_back(after_members(list, next + 1, n));
@@ -175,13 +178,13 @@ Symbols SchemaCompiler::after_members(MemberList& list, std::size_t next, std::u
 /// count as one towards the minimum.
 Symbols SchemaCompiler::extra_list(const MemberList& list, std::uint64_t n) {
   std::vector<Symbols> alternatives;
-  if (n >= list.count.min) alternatives.emplace_back();
+  if (n >= list.count.min) alternatives.push_back(n > 0 ? json_["line"] : Symbols{});
   if (list.extra && n + 1 >= list.count.min && (!list.count.max || n < *list.count.max)) {
-    const Symbols next = with_leading_comma(*list.extra);
     Repetition more;
     if (list.count.max) more.max = static_cast<std::uint32_t>(*list.count.max - n - 1);
-    alternatives.push_back(
-        GrammarBuilder::join(n > 0 ? next : *list.extra, builder_.repeat(next, more)));
+    alternatives.push_back(GrammarBuilder::join(
+        with_separator(*list.extra, n), builder_.repeat(with_leading_comma(*list.extra), more),
+        json_["line"]));
   }
   if (alternatives.empty()) return builder_.character({});
   return builder_.as_rule({}, builder_.choice(std::move(alternatives)));

@@ -45,23 +45,33 @@ Result<Tokenizer> Tokenizer::byte_level(const GgufFile& file) {
 }
 
 Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
+  if (special == SpecialTokens::AsText) return encode_with(vocabulary_->user_defined, text, {});
+  const MarkedText::Range whole{0, text.size()};
+  return encode_with(vocabulary_->special, text, {&whole, 1});
+}
+
+Result<std::vector<TokenId>> Tokenizer::encode(const MarkedText& prompt) const {
+  return encode_with(vocabulary_->special, prompt.bytes(), prompt.from_template());
+}
+
+Result<std::vector<TokenId>> Tokenizer::encode_with(
+    const SpecialTokenFinder& finder, std::string_view text,
+    std::span<const MarkedText::Range> from_template) const {
   if (text.size() > kMaxTextBytes)
     return fail(Errc::PromptTooLong, fmt::format("the text has {} bytes; {} can be encoded",
                                                  text.size(), kMaxTextBytes));
-  const bool as_tokens = special == SpecialTokens::AsTokens;
-  const SpecialTokenFinder& finder = as_tokens ? vocabulary_->special : vocabulary_->user_defined;
   std::vector<TokenId> tokens;
   if (vocabulary_->adds_bos) tokens.push_back(*vocabulary_->bos);
-  while (!text.empty()) {
-    const auto found = finder.next(text);
-    const std::string_view plain = text.substr(0, found ? found->start : text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const auto found = finder.next(text, at, from_template);
+    const std::string_view plain = text.substr(at, (found ? found->start : text.size()) - at);
     if (!plain.empty()) TRY(encoder_->append(plain, tokens));
     if (!found) break;
     tokens.push_back(found->token);
-    text.remove_prefix(found->start + found->size_bytes);
+    at = found->start + found->size_bytes;
   }
-  const bool twice =
-      as_tokens && vocabulary_->adds_bos && tokens.size() > 1 && tokens[1] == *vocabulary_->bos;
+  // No plain text is BOS, so the second one is that of the template.
+  const bool twice = vocabulary_->adds_bos && tokens.size() > 1 && tokens[1] == *vocabulary_->bos;
   if (twice) tokens.erase(tokens.begin());
   return tokens;
 }

@@ -7,19 +7,21 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "common/result.hpp"
 #include "worker/gguf/gguf.hpp"
+#include "worker/text/marked_text.hpp"
 #include "worker/text/tokenizer/text_encoder.hpp"
 #include "worker/text/tokenizer/token_id.hpp"
 #include "worker/text/tokenizer/vocabulary.hpp"
 
 namespace leasehold {
 
-/// How `encode` reads "<s>" in a text. User input is AsText; only trusted text, such as the output
-/// of a chat template, is AsTokens.
+/// How `encode` reads "<s>" in a plain text: as three characters, or as the control token that the
+/// sender asked for.
 enum class SpecialTokens : std::uint8_t { AsText, AsTokens };
 
 class Tokenizer {
@@ -34,6 +36,10 @@ class Tokenizer {
   /// cannot express.
   Result<std::vector<TokenId>> encode(std::string_view text,
                                       SpecialTokens special = SpecialTokens::AsText) const;
+  /// Encodes the prompt of a chat: as AsTokens, but the name of a control token, and that of a
+  /// user-defined token that the file's chat template writes, is text unless the template wrote all
+  /// of it. Errors: as above.
+  Result<std::vector<TokenId>> encode(const MarkedText& prompt) const;
   static constexpr std::size_t kMaxTextBytes = std::size_t{1} << 28;
 
   std::uint32_t n_vocab() const { return vocabulary_->size(); }
@@ -63,6 +69,8 @@ class Tokenizer {
 
   static Result<Tokenizer> sentencepiece(const GgufFile& file);
   static Result<Tokenizer> byte_level(const GgufFile& file);
+  Result<std::vector<TokenId>> encode_with(const SpecialTokenFinder& finder, std::string_view text,
+                                           std::span<const MarkedText::Range> from_template) const;
 
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::shared_ptr<const TextEncoder> encoder_;

@@ -20,6 +20,15 @@ constexpr std::string_view kEndTokenTexts[] = {
     "<|eot_id|>",    "<|eom_id|>",    "<|end_of_text|>", "<|im_end|>", "<|end|>",
     "<|endoftext|>", "<end_of_turn>", "<|EOT|>",         "<EOT>",      "<｜end▁of▁sentence｜>"};
 
+/// A user-defined token steers turns, as a control token does, if the chat template writes it:
+/// "<start_of_turn>" of Gemma, "<think>" of Qwen. Spaces and words that it writes as well do not.
+bool steers_turns(std::string_view text, std::string_view chat_template) {
+  const bool is_bracketed = (text.starts_with('<') && text.ends_with('>')) ||
+                            (text.starts_with('[') && text.ends_with(']'));
+  const bool is_chatml = text.starts_with("<|") && text.ends_with("|>");
+  return is_chatml || (is_bracketed && chat_template.contains(text));
+}
+
 /// The byte of "<0x0A>"; nothing for other text.
 std::optional<std::uint8_t> parse_byte_token(std::string_view text) {
   if (text.size() != 6 || !text.starts_with("<0x") || !text.ends_with('>')) return std::nullopt;
@@ -98,6 +107,8 @@ void Vocabulary::find_end_tokens_by_text() {
 }
 
 Result<void> Vocabulary::read_pieces(const GgufFile& file, const VocabularyTraits& traits) {
+  const auto chat_template =
+      TRY(file.get_or<std::string>("tokenizer.chat_template", std::string()));
   pieces.resize(size());
   for (TokenId token = 0; token < static_cast<TokenId>(size()); ++token) {
     const std::string& text = texts[token];
@@ -111,19 +122,21 @@ Result<void> Vocabulary::read_pieces(const GgufFile& file, const VocabularyTrait
       pieces[token] = traits.piece_of(text, kinds[token]);
     }
     longest_piece_bytes = std::max(longest_piece_bytes, pieces[token].size());
-    index_special(token);
+    index_special(token, chat_template);
   }
   return {};
 }
 
-void Vocabulary::index_special(TokenId token) {
+void Vocabulary::index_special(TokenId token, std::string_view chat_template) {
   const TokenKind kind = kinds[token];
   const bool is_user_defined = kind == TokenKind::UserDefined;
   if (!is_user_defined && kind != TokenKind::Control && kind != TokenKind::Unknown) return;
   const std::string& text = is_user_defined ? pieces[token] : texts[token];
   if (text.empty()) return;
-  if (is_user_defined) user_defined.add(text, token);
-  special.add(text, token);
+  using Found = SpecialTokenFinder::Found;
+  if (is_user_defined) user_defined.add(text, token, Found::Everywhere);
+  const bool is_everywhere = is_user_defined && !steers_turns(text, chat_template);
+  special.add(text, token, is_everywhere ? Found::Everywhere : Found::InTemplateText);
   longest_piece_bytes = std::max(longest_piece_bytes, text.size());
 }
 

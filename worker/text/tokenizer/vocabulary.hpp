@@ -47,15 +47,15 @@ struct Vocabulary {
   bool adds_bos = false;
   bool adds_space_prefix = false;
 
-  SpecialTokenFinder user_defined;  ///< Recognized in every text.
-  SpecialTokenFinder special;       ///< Recognized in AsTokens text; includes user_defined.
+  SpecialTokenFinder user_defined;  ///< Recognized in a plain text.
+  SpecialTokenFinder special;       ///< Recognized in the prompt of a chat; includes user_defined.
 
  private:
   Result<void> read_tokens(const GgufFile& file, bool needs_types);
   Result<void> read_special_ids(const GgufFile& file, const VocabularyTraits& traits);
   void find_end_tokens_by_text();
   Result<void> read_pieces(const GgufFile& file, const VocabularyTraits& traits);
-  void index_special(TokenId token);
+  void index_special(TokenId token, std::string_view chat_template);
 };
 
 /// A FileCorrupt error that begins with the file's path.

@@ -108,7 +108,7 @@ TEST_CASE("http api: a promise that cannot be kept is refused with its field") {
   CHECK(refused(Api::Completions, {{"prompt", "a"}, {"best_of", 2}}) == "best_of");
   CHECK(refused(Api::Completions, {{"prompt", "a"}, {"rid", "no spaces"}}) == "rid");
   CHECK(refused(Api::Chat, Json::object()) == "messages");
-  CHECK(refused(Api::Chat, {{"messages", {{{"role", "user"}}}}}) == "messages");
+  CHECK(refused(Api::Chat, {{"messages", {{{"role", "user"}}}}}) == "messages/0/content");
   CHECK(refused(Api::Chat, chat({{"n", 17}})) == "n");
   CHECK(refused(Api::Chat, chat({{"n", 0}})) == "n");
   CHECK(refused(Api::Chat, chat({{"top_logprobs", 2}})) == "top_logprobs");
@@ -271,6 +271,65 @@ TEST_CASE("http api: messages keep the calls of tools and their results") {
   CHECK(sent[2].name == "add");
   CHECK(sent[3].reasoning_content == "Hm");
   CHECK(request.submit.chat_template_kwargs == R"({"enable_thinking":false})");
+}
+
+TEST_CASE("http api: a history may have null contents, parts, old calls and every known role") {
+  const Json object = {{"x", 1}};
+  const Json messages = {
+      {{"role", "developer"}, {"content", "a"}},
+      {{"role", "user"}, {"content", {{{"type", "input_text"}, {"text", "b"}}}}},
+      {{"role", "assistant"}, {"function_call", {{"name", "f"}, {"arguments", object}}}},
+      {{"role", "function"}, {"name", "f"}, {"content", nullptr}},
+      {{"role", "assistant"},
+       {"content",
+        {{{"type", "output_text"}, {"text", "c"}}, {{"type", "refusal"}, {"refusal", "d"}}}}},
+      {{"role", "assistant"}, {"content", nullptr}, {"refusal", "e"}},
+      {{"role", "assistant"},
+       {"tool_calls", {{{"function", {{"name", "f"}, {"arguments", nullptr}}}}}}},
+      {{"role", "tool"}, {"content", {{{"type", "text"}, {"text", "g"}}}}}};
+  const auto request = read(Api::Chat, {{"messages", messages}});
+  const auto& sent = *request.submit.messages;
+  REQUIRE(sent.size() == 8);
+  CHECK(sent[0].role == "developer");
+  CHECK(sent[1].content == "b");
+  CHECK_FALSE(sent[2].content.has_value());
+  CHECK(Json::parse(sent[2].tool_calls)[0]["function"] ==
+        Json{{"name", "f"}, {"arguments", object}});
+  CHECK(sent[3].content == "");
+  CHECK(sent[4].content == "cd");
+  CHECK(sent[5].content == "e");
+  CHECK(Json::parse(sent[6].tool_calls) == messages[6]["tool_calls"]);
+  CHECK(sent[7].content == "g");
+}
+
+TEST_CASE("http api: a wrong value of a message is refused with its path") {
+  const auto refused_value = [](const Json& message) {
+    return refused(Api::Chat, {{"messages", {{{"role", "user"}, {"content", "a"}}, message}}});
+  };
+  const Json image = {{"type", "image_url"}, {"image_url", {{"url", "x"}}}};
+  const Json text = {{"type", "text"}, {"text", "a"}};
+  CHECK(refused_value(5) == "messages/1");
+  CHECK(refused_value({{"content", "a"}}) == "messages/1/role");
+  CHECK(refused_value({{"role", "</s>"}, {"content", "a"}}) == "messages/1/role");
+  CHECK(refused_value({{"role", "user"}, {"content", nullptr}}) == "messages/1/content");
+  CHECK(refused_value({{"role", "user"}, {"content", 5}}) == "messages/1/content");
+  CHECK(refused_value({{"role", "user"}, {"content", {text, image}}}) ==
+        "messages/1/content/1/type");
+  CHECK(refused_value({{"role", "tool"}, {"content", {{{"type", "text"}}}}}) ==
+        "messages/1/content/0/text");
+  CHECK(refused_value({{"role", "user"}, {"content", {text, "b"}}}) == "messages/1/content/1");
+  CHECK(refused_value({{"role", "user"}, {"content", "a"}, {"name", 5}}) == "messages/1/name");
+  CHECK(refused_value({{"role", "assistant"}, {"tool_calls", "x"}}) == "messages/1/tool_calls");
+  CHECK(refused_value({{"role", "assistant"}, {"tool_calls", {5}}}) == "messages/1/tool_calls/0");
+  const Json call = {{"function", {{"name", "f"}, {"arguments", 5}}}};
+  CHECK(refused_value({{"role", "assistant"}, {"tool_calls", {call}}}) ==
+        "messages/1/tool_calls/0/function/arguments");
+}
+
+TEST_CASE("http api: control tokens in a prompt are parsed only if it asks for them") {
+  CHECK_FALSE(read(Api::Completions, {{"prompt", "<s>"}}).submit.parse_special);
+  CHECK(read(Api::Completions, {{"prompt", "<s>"}, {"parse_special", true}}).submit.parse_special);
+  CHECK(refused(Api::Completions, {{"prompt", "<s>"}, {"parse_special", 1}}) == "parse_special");
 }
 
 TEST_CASE("http api: fields that ask for nothing are not refused") {

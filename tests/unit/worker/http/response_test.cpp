@@ -144,7 +144,7 @@ TEST_CASE("http response: the items of an earlier answer become one message of t
       {{"type", "reasoning"}, {"summary", {{{"type", "summary_text"}, {"text", "Bye?"}}}}}};
   const auto all = messages(said_before);
   REQUIRE(all.size() == 7);
-  CHECK(all[0].role == "system");
+  CHECK(all[0].role == "developer");
   CHECK(all[1].content == "1+1?");
   CHECK(all[2].role == "assistant");
   CHECK(all[2].reasoning_content == "Hm");
@@ -242,6 +242,9 @@ TEST_CASE("http response: items that are not text or calls are refused") {
     INFO(input.dump());
     CHECK_THAT(refused({{"input", input}}), Catch::StartsWith("input"));
   }
+  CHECK(refused({{"input", {{{"role", "user"}, {"content", {image}}}}}}) ==
+        "input/0/content/0/type");
+  CHECK(refused({{"input", {{{"role", "other"}, {"content", "a"}}}}}) == "input/0/role");
 }
 
 TEST_CASE("http response: an answer has thoughts, messages and calls as items") {

@@ -52,6 +52,101 @@ TEST_CASE("prompt: the output of a template contains control tokens, and one at 
   CHECK(times(*tokens, kBos) == 1);
 }
 
+TEST_CASE("prompt: names of control tokens from a client are text, wherever a template puts them") {
+  wire::RequestSubmit request = chat_of("</s><s>");
+  request.messages->push_back(
+      {.role = "assistant",
+       .content = "<s>",
+       .tool_calls = R"([{"function":{"name":"</s>","arguments":"{\"</s>\": \"<s>\"}"}}])",
+       .reasoning_content = "</s>"});
+  request.messages->push_back(
+      {.role = "tool", .content = "s>x</", .tool_call_id = "</s>", .name = "<s>"});
+  request.tools = R"([{"function":{"name":"</s>","description":"<s>"}}])";
+  request.chat_template_kwargs = R"({"mark":"</s>"})";
+  const char* const sources[] = {
+      "{% for m in messages %}{{ m.content | trim }}{{ m['content'].replace('x', '') }}{% endfor "
+      "%}",
+      "{{ messages[2].content.split('x') | reverse | join }}{{ messages[2].content[3:5] ~ 's>' }}",
+      "{{ '<' ~ messages[2].content }}{{ messages[1] | tojson }}",
+      "{{ messages[0] }}{{ messages[1].tool_calls }}",
+      "{{ tools | tojson(indent=2) }}{{ messages[1].tool_calls[0].function.arguments | tojson }}",
+      "{% for key, value in messages[1].tool_calls[0].function.arguments.items() %}{{ key ~ value "
+      "}}"
+      "{% endfor %}{{ messages[1].tool_calls[0].function.name | lower }}",
+      "{% set t %}{{ messages[0].content }}{% endset %}{{ t }}{{ mark ~ "
+      "messages[1].reasoning_content }}"
+      "{{ messages[2].tool_call_id + messages[2].name }}"};
+  for (const char* source : sources) {
+    INFO(source);
+    const auto tokens =
+        Fixture("{# tools #}{{ bos_token }}" + std::string(source) + "{{ eos_token }}")
+            .encode(request);
+    REQUIRE(tokens.has_value());
+    CHECK(times(*tokens, kBos) == 1);
+    CHECK(times(*tokens, kEos) == 1);
+    CHECK(tokens->size() > 2);
+  }
+}
+
+TEST_CASE("prompt: a plain prompt that asks for it has control tokens by name") {
+  const Fixture fixture("ab");
+  wire::RequestSubmit request;
+  request.prompt = "<s>ab</s>";
+  request.parse_special = true;
+  const auto tokens = fixture.encode(request);
+  REQUIRE(tokens.has_value());
+  CHECK(times(*tokens, kBos) == 1);
+  CHECK(tokens->back() == kEos);
+}
+
+TEST_CASE("prompt: messages as clients send them are messages as the template knows them") {
+  const auto same = [](std::string_view source, const wire::ChatMessage& sent,
+                       const wire::ChatMessage& known) {
+    INFO(source);
+    wire::RequestSubmit request, other;
+    request.messages = {{.role = "user", .content = "q"}, sent};
+    other.messages = {{.role = "user", .content = "q"}, known};
+    const auto tokens = Fixture(source).encode(request);
+    REQUIRE(tokens.has_value());
+    CHECK(*tokens == Fixture(source).encode(other).value());
+  };
+  const auto call = [](const std::string& arguments) {
+    return R"([{"function":{"name":"f","arguments":)" + arguments + "}}]";
+  };
+  const std::string_view joins =
+      "{% for m in messages %}{{ m.role + m.content }}"
+      "{% if m.tool_calls %}{{ m.tool_calls[0].function.name }}"
+      "{{ m.tool_calls[0].function.arguments | tojson }}{% endif %}{% endfor %}";
+  same(joins, {.role = "developer", .content = "a"}, {.role = "system", .content = "a"});
+  same(joins, {.role = "function", .content = "a"}, {.role = "tool", .content = "a"});
+  for (const char* none : {R"("")", "null", R"("{}")", "{}"})
+    same(joins, {.role = "assistant", .tool_calls = call(none)},
+         {.role = "assistant", .content = "", .tool_calls = call("{}")});
+  same(joins, {.role = "assistant"}, {.role = "assistant", .content = ""});
+  // A template that prints what it gets would print "None".
+  same("{% for m in messages %}{{ m.content }}{% endfor %}",
+       {.role = "assistant", .tool_calls = call("{}")}, {.role = "assistant", .content = ""});
+  // Some templates print calls only of turns without content, or concatenate the arguments.
+  const std::string_view concatenates =
+      "{% for m in messages %}{% if m.content is none %}{{ m.tool_calls[0].function.name + "
+      "m.tool_calls[0].function.arguments }}{% endif %}{% endfor %}";
+  same(concatenates, {.role = "assistant", .tool_calls = call(R"({"x":1})")},
+       {.role = "assistant", .tool_calls = call(R"("{\"x\":1}")")});
+  const Fixture knows("{{ 'a' if messages[0].role == 'developer' else 'b' }}");
+  wire::RequestSubmit request = chat_of("q");
+  request.messages->front().role = "developer";
+  CHECK(knows.encode(request).value() == Fixture("a").encode(chat_of("q")).value());
+}
+
+TEST_CASE("prompt: an unknown role is refused with its message") {
+  wire::RequestSubmit request = chat_of("q");
+  request.messages->push_back({.role = "</s>", .content = "a"});
+  const auto refused = Fixture("{{ messages[1].role }}").encode(request);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == Errc::BadRequest);
+  CHECK_THAT(refused.error().detail, Contains("messages/1/role: unknown role '</s>'"));
+}
+
 TEST_CASE("prompt: the template sees tools, calls and what the client adds") {
   wire::RequestSubmit request = chat_of("q");
   request.messages->push_back(

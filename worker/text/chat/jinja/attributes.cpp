@@ -14,9 +14,8 @@ Result<Value> dict_get(Runtime& runtime, const Value& self, const Arguments& giv
   const Value key = parameters.next("key");
   Value fallback = parameters.next("default");
   TRY(parameters.done(runtime));
-  for (const auto& entry : self.as_dict()->entries)
-    if (TRY(are_equal(runtime, entry.first, key))) return entry.second;
-  return fallback;
+  const Value* found = TRY(find_entry(runtime, *self.as_dict(), key));
+  return found != nullptr ? *found : fallback;
 }
 
 Result<Value> dict_items(Runtime& runtime, const Value& self, const Arguments& given) {
@@ -30,7 +29,7 @@ Result<Value> dict_keys(Runtime& runtime, const Value& self, const Arguments& gi
 Result<Value> dict_values(Runtime& runtime, const Value& self, const Arguments& given) {
   TRY(Parameters("values", given).done(runtime));
   std::vector<Value> values;
-  for (const auto& entry : self.as_dict()->entries) values.push_back(entry.second);
+  for (const auto& entry : self.as_dict()->entries()) values.push_back(entry.second);
   return runtime.list(std::move(values));
 }
 
@@ -102,10 +101,8 @@ Result<Value> loop_attribute(Runtime& runtime, const LoopRef& loop, std::string_
 
 /// The entry or attribute `name`, without methods; undefined if there is none.
 Value member(const Value& value, std::string_view name) {
-  if (const Dict* dict = value.as_dict()) {
-    for (const auto& [key, entry] : dict->entries)
-      if (key.is_text() && *key.as_text() == name) return entry;
-  }
+  if (const Dict* dict = value.as_dict())
+    if (const Value* entry = dict->find(name)) return *entry;
   if (const auto* space = value.get<NamespaceRef>()) {
     const auto found = (*space)->attributes.find(std::string(name));
     if (found != (*space)->attributes.end()) return found->second;
@@ -120,27 +117,25 @@ Result<Value> method_of(Runtime& runtime, const Value& value, std::string_view n
   if (method == nullptr) return Value();
   return runtime.callable(value,
                           [&runtime, value, method](const Arguments& given) -> Result<Value> {
-                            TRY(runtime.charge_for(value));
+                            TRY(runtime.charge_for(value.is_text() ? value : Value()));
                             return method(runtime, value, given);
                           });
 }
 
 Result<Value> attribute_of(Runtime& runtime, const Value& value, std::string_view name) {
   if (value.is_undefined()) {
-    const Text& what = value.get<Undefined>()->what;
+    const auto& what = value.get<Undefined>()->what;
     return runtime.bad_request(what ? *what : "something undefined has no attributes");
   }
-  TRY(runtime.charge_for(value.as_dict() != nullptr ? value : Value()));
+  TRY(runtime.charge(1));
   if (const auto* loop = value.get<LoopRef>()) return loop_attribute(runtime, *loop, name);
   const Value method = TRY(method_of(runtime, value, name));
   return method.is_undefined() ? member(value, name) : method;
 }
 
 Result<Value> element_of(Runtime& runtime, const Value& value, const Value& index) {
-  if (const Dict* dict = value.as_dict()) {
-    for (const auto& entry : dict->entries)
-      if (TRY(are_equal(runtime, entry.first, index))) return entry.second;
-  }
+  if (const Dict* dict = value.as_dict())
+    if (const Value* entry = TRY(find_entry(runtime, *dict, index))) return *entry;
   if (index.is_text()) {
     TRY(runtime.charge_for(index));
     return attribute_of(runtime, value, *index.as_text());
@@ -165,7 +160,8 @@ Result<Value> element_of(Runtime& runtime, const Value& value, const Value& inde
   if (!position) return missing;
   std::string_view rest = *text;
   for (std::size_t i = 0; i < *position; ++i) rest.remove_prefix(next_utf8(rest).size_bytes);
-  return runtime.text(std::string(rest.substr(0, next_utf8(rest).size_bytes)));
+  const std::string_view character = rest.substr(0, next_utf8(rest).size_bytes);
+  return runtime.text(value.as_marked_text()->part(character));
 }
 
 Result<Value> element_by_path(Runtime& runtime, const Value& value, const Value& path,

@@ -27,14 +27,9 @@ Result<bool> lists_equal(Runtime& runtime, const List& left, const List& right) 
 }
 
 Result<bool> dicts_equal(Runtime& runtime, const Dict& left, const Dict& right) {
-  if (left.entries.size() != right.entries.size()) return false;
-  for (const auto& [key, value] : left.entries) {
-    const Value* other = nullptr;
-    for (const auto& candidate : right.entries) {
-      if (!TRY(are_equal(runtime, key, candidate.first))) continue;
-      other = &candidate.second;
-      break;
-    }
+  if (left.entries().size() != right.entries().size()) return false;
+  for (const auto& [key, value] : left.entries()) {
+    const Value* other = TRY(find_entry(runtime, right, key));
     if (other == nullptr || !TRY(are_equal(runtime, value, *other))) return false;
   }
   return true;
@@ -87,8 +82,16 @@ Result<bool> is_less(Runtime& runtime, const Value& left, const Value& right) {
       fmt::format("'{}' and '{}' cannot be ordered", left.type_name(), right.type_name()));
 }
 
+Result<const Value*> find_entry(Runtime& runtime, const Dict& dict, const Value& key) {
+  TRY(runtime.charge_for(key.is_text() ? key : Value()));
+  if (const std::string* text = key.as_text()) return dict.find(*text);
+  for (const auto& entry : dict.entries())
+    if (TRY(are_equal(runtime, entry.first, key))) return &entry.second;
+  return nullptr;
+}
+
 Result<bool> contains(Runtime& runtime, const Value& container, const Value& wanted) {
-  TRY(runtime.charge_for(container));
+  TRY(runtime.charge_for(container.is_text() ? container : Value()));
   if (const std::string* text = container.as_text()) {
     const std::string* part = wanted.as_text();
     if (part == nullptr) {
@@ -96,11 +99,8 @@ Result<bool> contains(Runtime& runtime, const Value& container, const Value& wan
     }
     return find_text(*text, *part) != std::string_view::npos;
   }
-  if (const Dict* dict = container.as_dict()) {
-    for (const auto& entry : dict->entries)
-      if (TRY(are_equal(runtime, entry.first, wanted))) return true;
-    return false;
-  }
+  if (const Dict* dict = container.as_dict())
+    return TRY(find_entry(runtime, *dict, wanted)) != nullptr;
   if (const List* list = container.as_list()) {
     for (const Value& item : list->items)
       if (TRY(are_equal(runtime, item, wanted))) return true;

@@ -122,10 +122,10 @@ Result<Value> Interpreter::value_of(const Binary& binary) {
 }
 
 Result<Value> Interpreter::value_of(const Concat& concat) {
-  std::string text;
+  MarkedText text;
   for (const ExpressionPtr& part : concat.parts) {
     const Value value = TRY(evaluate(*part));
-    text += TRY(to_text(runtime_, value));
+    text.append(TRY(to_text(runtime_, value)));
   }
   return runtime_.text(std::move(text));
 }

@@ -14,7 +14,7 @@ Result<void> Interpreter::check_depth() const {
   return runtime_.unsupported(fmt::format("evaluation nests deeper than {}", most));
 }
 
-Result<std::string> Interpreter::run(const Body& body) {
+Result<MarkedText> Interpreter::run(const Body& body) {
   (void)TRY(execute(body));
   return std::move(output_);
 }
@@ -32,13 +32,13 @@ Result<Flow> Interpreter::execute(const Body& body) {
   return Flow::Next;
 }
 
-Result<Flow> Interpreter::write(std::string_view text) {
+Result<Flow> Interpreter::write(const MarkedText& text) {
   TRY(runtime_.charge_bytes(text.size()));
   if (output_.size() + text.size() > runtime_.limits().output_bytes) {
     return runtime_.too_long(
         fmt::format("the prompt grows beyond {} bytes", runtime_.limits().output_bytes));
   }
-  output_ += text;
+  output_.append(text);
   return Flow::Next;
 }
 
@@ -124,9 +124,9 @@ Result<Flow> Interpreter::perform(const Set& set) {
 }
 
 Result<Interpreter::Captured> Interpreter::capture(const Body& body) {
-  std::string outside = std::exchange(output_, {});
+  MarkedText outside = std::exchange(output_, {});
   const Result<Flow> flow = execute(body);
-  std::string inside = std::exchange(output_, std::move(outside));
+  MarkedText inside = std::exchange(output_, std::move(outside));
   Captured captured{.flow = TRY(flow)};
   captured.text = TRY(runtime_.text(std::move(inside)));
   return captured;
@@ -223,8 +223,8 @@ Result<Template> Template::parse(std::string_view source) {
   return Template(TRY(parse_template(source)));
 }
 
-Result<std::string> Template::render(const Variables& variables, std::int64_t now_unix_s,
-                                     const Limits& limits) const {
+Result<MarkedText> Template::render(const Variables& variables, std::int64_t now_unix_s,
+                                    const Limits& limits) const {
   Interpreter interpreter(limits, now_unix_s);
   for (const auto& [name, value] : variables) interpreter.define(name, value);
   return interpreter.run(*body_);

@@ -34,6 +34,8 @@ std::string quoted(std::string_view text) {
   return out + quote;
 }
 
+/// str() of a value that is not a text.
+Result<std::string> printed(Runtime& runtime, const Value& value);
 /// repr(): the form of a value in a printed list.
 Result<void> append_repr(Runtime& runtime, const Value& value, std::string& out);
 
@@ -50,11 +52,11 @@ Result<void> append_list(Runtime& runtime, const List& list, std::string& out) {
 
 Result<void> append_dict(Runtime& runtime, const Dict& dict, std::string& out) {
   out += '{';
-  for (std::size_t i = 0; i < dict.entries.size(); ++i) {
+  for (std::size_t i = 0; i < dict.entries().size(); ++i) {
     if (i > 0) out += ", ";
-    TRY(append_repr(runtime, dict.entries[i].first, out));
+    TRY(append_repr(runtime, dict.entries()[i].first, out));
     out += ": ";
-    TRY(append_repr(runtime, dict.entries[i].second, out));
+    TRY(append_repr(runtime, dict.entries()[i].second, out));
   }
   out += '}';
   return {};
@@ -68,10 +70,23 @@ Result<void> append_repr(Runtime& runtime, const Value& value, std::string& out)
     TRY(runtime.charge(text->size() / 8));
     out += quoted(*text);
   } else {
-    out += value.is_undefined() ? "Undefined" : TRY(to_text(runtime, value));
+    out += value.is_undefined() ? "Undefined" : TRY(printed(runtime, value));
   }
   if (out.size() <= runtime.limits().output_bytes) return {};
   return runtime.too_long("a list or dict is too long to print");
+}
+
+/// str() of a value that is not a text.
+Result<std::string> printed(Runtime& runtime, const Value& value) {
+  if (value.is_undefined()) return std::string();
+  if (value.is_none()) return std::string("None");
+  if (const bool* truth = value.get<bool>()) return std::string(*truth ? "True" : "False");
+  if (value.is_integer()) return std::to_string(value.integer());
+  if (value.is_number()) return float_text(value.number());
+  if (!value.is<ListRef>() && !value.is<DictRef>()) return fmt::format("<{}>", value.type_name());
+  std::string out;
+  TRY(append_repr(runtime, value, out));
+  return out;
 }
 
 }  // namespace
@@ -90,18 +105,10 @@ std::string float_text(double number) {
   return text;
 }
 
-Result<std::string> to_text(Runtime& runtime, const Value& value) {
+Result<MarkedText> to_text(Runtime& runtime, const Value& value) {
   TRY(runtime.charge_for(value));
-  if (const std::string* text = value.as_text()) return *text;
-  if (value.is_undefined()) return std::string();
-  if (value.is_none()) return std::string("None");
-  if (const bool* truth = value.get<bool>()) return std::string(*truth ? "True" : "False");
-  if (value.is_integer()) return std::to_string(value.integer());
-  if (value.is_number()) return float_text(value.number());
-  if (!value.is<ListRef>() && !value.is<DictRef>()) return fmt::format("<{}>", value.type_name());
-  std::string out;
-  TRY(append_repr(runtime, value, out));
-  return out;
+  if (const MarkedText* text = value.as_marked_text()) return *text;
+  return MarkedText(TRY(printed(runtime, value)), TextOrigin::Client);
 }
 
 }  // namespace leasehold::jinja

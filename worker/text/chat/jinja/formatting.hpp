@@ -7,8 +7,9 @@
 
 namespace leasehold::jinja {
 
-/// str(): the output of `{{ value }}`. Undefined is empty.
-Result<std::string> to_text(Runtime& runtime, const Value& value);
+/// str(): the output of `{{ value }}`. Undefined is empty. What is not a text counts as the
+/// client's.
+Result<MarkedText> to_text(Runtime& runtime, const Value& value);
 
 /// float.__repr__: the shortest digits that parse to the same number, with ".0" for integers.
 std::string float_text(double number);
@@ -21,7 +22,8 @@ struct JsonStyle {
   bool sort_keys = false;
 };
 
-/// json.dumps. Errors: BadRequest for values that JSON cannot represent, such as undefined.
+/// json.dumps. The result counts as the client's. Errors: BadRequest for values that JSON cannot
+/// represent, such as undefined.
 Result<std::string> to_json(Runtime& runtime, const Value& value, const JsonStyle& style);
 
 }  // namespace leasehold::jinja

@@ -44,8 +44,8 @@ Result<std::vector<Dict::Entry>> entries_given(Runtime& runtime, const Arguments
     const Dict* dict = given.positional[0].as_dict();
     if (dict == nullptr)
       return runtime.unsupported("dict() of a value that is not a mapping is not supported");
-    TRY(runtime.charge(dict->entries.size()));
-    entries = dict->entries;
+    TRY(runtime.charge(dict->entries().size()));
+    entries = dict->entries();
   }
   for (const auto& [name, value] : given.named) {
     const auto same = std::ranges::find_if(entries, [&](const Dict::Entry& entry) {
@@ -77,7 +77,7 @@ Result<Value> raise_exception(Runtime& runtime, const Arguments& given) {
   const Value message = parameters.next("message");
   TRY(parameters.done(runtime));
   return fail(Errc::BadRequest, fmt::format("the model's chat template refuses these messages: {}",
-                                            TRY(to_text(runtime, message))));
+                                            TRY(to_text(runtime, message)).bytes()));
 }
 
 Result<Value> strftime_now(Runtime& runtime, const Arguments& given) {

@@ -33,7 +33,7 @@ class Interpreter {
   /// `name` outlives the interpreter.
   void define(std::string_view name, Value value) { scope_->variables[name] = std::move(value); }
 
-  Result<std::string> run(const Body& body);
+  Result<MarkedText> run(const Body& body);
 
  private:
   class InnerScope;
@@ -63,7 +63,7 @@ class Interpreter {
 
   // Statements.
   Result<Flow> execute(const Body& body);
-  Result<Flow> perform(const Data& data) { return write(*data.text.as_text()); }
+  Result<Flow> perform(const Data& data) { return write(*data.text.as_marked_text()); }
   Result<Flow> perform(const Print& print);
   Result<Flow> perform(const If& choice);
   Result<Flow> perform(const For& loop);
@@ -75,7 +75,7 @@ class Interpreter {
   Result<Flow> perform(const Flow& flow) { return flow; }
 
   Result<void> check_depth() const;
-  Result<Flow> write(std::string_view text);
+  Result<Flow> write(const MarkedText& text);
   Result<Value> loop_items(const For& loop);
   Result<Flow> run_iteration(const For& loop, const LoopRef& state);
   Result<void> assign(const Target& target, Value value);
@@ -91,7 +91,7 @@ class Interpreter {
 
   Runtime runtime_;
   ScopeRef scope_;
-  std::string output_;
+  MarkedText output_;
   std::uint32_t depth_ = 0;  // of evaluation
 };
 

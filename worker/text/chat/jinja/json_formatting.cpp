@@ -91,8 +91,8 @@ class JsonWriter {
   }
 
   Result<void> write_dict(const Dict& dict) {
-    if (dict.entries.empty()) return put("{}");
-    std::vector<Dict::Entry> entries = dict.entries;
+    if (dict.entries().empty()) return put("{}");
+    std::vector<Dict::Entry> entries = dict.entries();
     if (style_.sort_keys) TRY(sort(entries));
     out_ += '{';
     ++level_;

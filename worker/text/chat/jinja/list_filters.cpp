@@ -1,5 +1,6 @@
 // Filters over lists, dicts and other iterable values.
 #include <algorithm>
+#include <unordered_set>
 
 #include "worker/text/chat/jinja/builtins.hpp"
 #include "worker/text/chat/jinja/operators.hpp"
@@ -18,7 +19,7 @@ struct Key {
   Result<Value> of(Runtime& runtime, const Value& element) const {
     Value value = path.is_none() ? element : TRY(element_by_path(runtime, element, path));
     if (case_sensitive || !value.is_text()) return value;
-    return convert_case(runtime, *value.as_text(), Case::Lower);
+    return convert_case(runtime, *value.as_marked_text(), Case::Lower);
   }
 };
 
@@ -84,7 +85,8 @@ Result<Value> pairs_of(Runtime& runtime, const Value& subject) {
     return runtime.bad_request(fmt::format("expected a mapping, got '{}'", subject.type_name()));
   }
   std::vector<Value> pairs;
-  for (const auto& [key, value] : dict->entries) pairs.push_back(TRY(runtime.tuple({key, value})));
+  for (const auto& [key, value] : dict->entries())
+    pairs.push_back(TRY(runtime.tuple({key, value})));
   return runtime.list(std::move(pairs));
 }
 
@@ -108,21 +110,31 @@ Result<Value> dictsort(Runtime& runtime, const Value& subject, const Arguments& 
   return sorted(runtime, TRY(pairs_of(runtime, subject)), key, reverse);
 }
 
+Result<bool> contains(Runtime& runtime, const std::vector<Value>& values, const Value& wanted) {
+  for (const Value& value : values)
+    if (TRY(are_equal(runtime, value, wanted))) return true;
+  return false;
+}
+
+/// Texts are found by their hash; the other keys of a list are few.
 Result<Value> unique(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("unique", given);
   Key key;
   key.case_sensitive = parameters.next("case_sensitive", Value(false)).is_truthy();
   key.path = parameters.next("attribute");
   TRY(parameters.done(runtime));
-  std::vector<Keyed> seen;
+  std::unordered_set<std::string> texts;
+  std::vector<Value> others, out;
   for (Keyed& item : TRY(keyed(runtime, subject, key))) {
-    bool is_new = true;
-    for (const Keyed& other : seen)
-      if (TRY(are_equal(runtime, item.key, other.key))) is_new = false;
-    if (is_new) seen.push_back(std::move(item));
+    if (const std::string* text = item.key.as_text()) {
+      TRY(runtime.charge_bytes(text->size()));
+      if (texts.insert(*text).second) out.push_back(std::move(item.element));
+      continue;
+    }
+    if (TRY(contains(runtime, others, item.key))) continue;
+    others.push_back(std::move(item.key));
+    out.push_back(std::move(item.element));
   }
-  std::vector<Value> out;
-  for (Keyed& item : seen) out.push_back(std::move(item.element));
   return runtime.list(std::move(out));
 }
 
@@ -156,11 +168,10 @@ Result<Value> sum(Runtime& runtime, const Value& subject, const Arguments& given
 
 Result<Value> length(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("length", given).done(runtime));
-  TRY(runtime.charge_for(subject));
   const auto number = [](std::size_t size) { return Value(static_cast<std::int64_t>(size)); };
   if (const std::string* text = subject.as_text()) return number(count_characters(*text));
   if (const List* list = subject.as_list()) return number(list->items.size());
-  if (const Dict* dict = subject.as_dict()) return number(dict->entries.size());
+  if (const Dict* dict = subject.as_dict()) return number(dict->entries().size());
   if (subject.is_undefined()) return number(0);
   return runtime.bad_request(fmt::format("'{}' has no length", subject.type_name()));
 }
@@ -168,9 +179,12 @@ Result<Value> length(Runtime& runtime, const Value& subject, const Arguments& gi
 template <bool first>
 Result<Value> first_or_last(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("first or last", given).done(runtime));
-  const std::vector<Value> elements = TRY(runtime.elements(subject));
-  if (elements.empty()) return Value::undefined("the sequence is empty");
-  return first ? elements.front() : elements.back();
+  const auto end_of = [](const std::vector<Value>& elements) {
+    if (elements.empty()) return Value::undefined("the sequence is empty");
+    return first ? elements.front() : elements.back();
+  };
+  if (const List* several = subject.as_list()) return end_of(several->items);
+  return end_of(TRY(runtime.elements(subject)));
 }
 
 Result<Value> list(Runtime& runtime, const Value& subject, const Arguments& given) {

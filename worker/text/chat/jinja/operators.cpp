@@ -112,15 +112,14 @@ Result<Value> number_arithmetic(Runtime& runtime, std::string_view operation, co
 
 Result<Value> repeat(Runtime& runtime, const Value& value, std::int64_t times) {
   const std::uint64_t count = times > 0 ? static_cast<std::uint64_t>(times) : 0;
-  const std::string* text = value.as_text();
+  const MarkedText* text = value.as_marked_text();
   const std::uint64_t size = text != nullptr ? text->size() : value.as_list()->items.size();
   const std::uint64_t most = runtime.limits().output_bytes;
   if (size > 0 && count > most / size) return runtime.too_long("the repetition is too long");
   TRY(runtime.charge(size * count / (text != nullptr ? 64 : 1)));
   if (text != nullptr) {
-    std::string whole;
-    whole.reserve(size * count);
-    for (std::uint64_t i = 0; i < count && size > 0; ++i) whole += *text;
+    MarkedText whole;
+    for (std::uint64_t i = 0; i < count && size > 0; ++i) whole.append(*text);
     return runtime.text(std::move(whole));
   }
   const List& list = *value.as_list();
@@ -136,8 +135,9 @@ bool is_sequence(const Value& value) {
 
 Result<Value> concatenate(Runtime& runtime, const Value& left, const Value& right) {
   if (left.is_text() && right.is_text()) {
-    TRY(runtime.charge_bytes(left.as_text()->size() + right.as_text()->size()));
-    return Value::text(*left.as_text() + *right.as_text());
+    MarkedText both = *left.as_marked_text();
+    both.append(*right.as_marked_text());
+    return runtime.text(std::move(both));
   }
   const List* first = left.as_list();
   const List* second = right.as_list();
@@ -209,12 +209,12 @@ Result<Value> slice(Runtime& runtime, const Value& value, const SliceBounds& bou
     return runtime.bad_request(fmt::format("'{}' cannot be sliced", value.type_name()));
   }
   TRY(runtime.charge_for(value));
-  if (const std::string* text = value.as_text()) {
+  if (const MarkedText* text = value.as_marked_text()) {
     TRY(runtime.charge(text->size() / 4));
-    const auto characters = characters_of(*text);
-    std::string part;
+    const auto characters = characters_of(text->bytes());
+    MarkedText part;
     for (const std::size_t i : TRY(slice_indices(runtime, characters.size(), bounds)))
-      part += characters[i];
+      part.append_part(*text, characters[i]);
     return runtime.text(std::move(part));
   }
   const List& list = *value.as_list();

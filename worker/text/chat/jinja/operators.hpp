@@ -21,6 +21,8 @@ Result<bool> compare(Runtime& runtime, std::string_view operation, const Value& 
 Result<bool> are_equal(Runtime& runtime, const Value& left, const Value& right);
 /// `left < right`.
 Result<bool> is_less(Runtime& runtime, const Value& left, const Value& right);
+/// Null if no key equals `key`. A text key takes constant time.
+Result<const Value*> find_entry(Runtime& runtime, const Dict& dict, const Value& key);
 Result<bool> contains(Runtime& runtime, const Value& container, const Value& wanted);
 
 struct SliceBounds {

@@ -23,12 +23,12 @@ Result<void> Runtime::charge(std::uint64_t steps) {
 Result<void> Runtime::charge_for(const Value& value) {
   if (const std::string* text = value.as_text()) return charge_bytes(text->size());
   if (const List* list = value.as_list()) return charge(1 + list->items.size() / 4);
-  if (const Dict* dict = value.as_dict()) return charge(1 + dict->entries.size() / 4);
+  if (const Dict* dict = value.as_dict()) return charge(1 + dict->entries().size() / 4);
   return charge(1);
 }
 
-Result<Value> Runtime::text(std::string text) {
-  TRY(charge_bytes(text.size()));
+Result<Value> Runtime::text(MarkedText text) {
+  TRY(charge_bytes(text.size() + text.from_template().size_bytes()));
   return Value::text(std::move(text));
 }
 
@@ -47,11 +47,9 @@ Result<Value> Runtime::list(std::vector<Value> items, bool is_tuple) {
 
 Result<Value> Runtime::dict(std::vector<Dict::Entry> entries) {
   TRY(charge(1 + 2 * entries.size()));
-  std::uint32_t deepest = 0;
-  for (const auto& [key, value] : entries)
-    deepest = std::max({deepest, key.depth(), value.depth()});
-  const std::uint32_t depth = TRY(depth_above(deepest));
-  return Value(std::make_shared<const Dict>(Dict{std::move(entries), depth}));
+  auto dict = std::make_shared<const Dict>(std::move(entries));
+  TRY(depth_above(dict->depth() - 1));
+  return Value(DictRef(std::move(dict)));
 }
 
 Result<Value> Runtime::callable(const Value& held,
@@ -84,13 +82,13 @@ Result<std::vector<Value>> Runtime::elements(const Value& value) {
   if (const List* list = value.as_list()) return list->items;
   std::vector<Value> items;
   if (const Dict* dict = value.as_dict()) {
-    for (const auto& entry : dict->entries) items.push_back(entry.first);
+    for (const auto& entry : dict->entries()) items.push_back(entry.first);
     return items;
   }
-  if (const std::string* text = value.as_text()) {
+  if (const MarkedText* text = value.as_marked_text()) {
     TRY(charge(text->size()));
-    for (const std::string_view character : characters_of(*text))
-      items.push_back(Value::text(std::string(character)));
+    for (const std::string_view character : characters_of(text->bytes()))
+      items.push_back(Value::text(text->part(character)));
     return items;
   }
   return bad_request(fmt::format("'{}' cannot be iterated", value.type_name()));

@@ -38,7 +38,11 @@ class Runtime {
   /// Charges for reading all of a text, list or dict, without the content of its elements.
   Result<void> charge_for(const Value& value);
 
-  Result<Value> text(std::string text);
+  Result<Value> text(MarkedText text);
+  /// A text of the client, as Value::text.
+  Result<Value> text(std::string text) {
+    return this->text(MarkedText(std::move(text), TextOrigin::Client));
+  }
   Result<Value> list(std::vector<Value> items, bool is_tuple = false);
   Result<Value> tuple(std::vector<Value> items) { return list(std::move(items), true); }
   Result<Value> dict(std::vector<Dict::Entry> entries);

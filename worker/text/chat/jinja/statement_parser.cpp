@@ -25,7 +25,7 @@ class StatementParser {
     while (true) {
       const int line = tokens_.line();
       if (tokens_.at(TokenKind::Data)) {
-        body.push_back({Data{Value::text(tokens_.take().text)}, line});
+        body.push_back({Data{Value::text(tokens_.take().text, TextOrigin::Template)}, line});
       } else if (tokens_.at(TokenKind::PrintBegin)) {
         tokens_.take();
         body.push_back({Print{TRY(expressions_.tuple())}, line});

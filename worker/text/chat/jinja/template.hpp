@@ -1,7 +1,7 @@
 /// A template: parse once, render many times.
 ///
 ///   Template t = TRY(Template::parse("{{ bos_token }}{% for m in messages %}…{% endfor %}"));
-///   std::string prompt = TRY(t.render(variables, now_unix_s));
+///   MarkedText prompt = TRY(t.render(variables, now_unix_s));
 ///
 /// Errors and limits: worker/text/chat/jinja/runtime.hpp. Threads: any number may render one.
 #pragma once
@@ -24,8 +24,9 @@ class Template {
 
   using Variables = std::vector<std::pair<std::string, Value>>;
   /// `now_unix_s`: the time that strftime_now prints.
-  Result<std::string> render(const Variables& variables, std::int64_t now_unix_s,
-                             const Limits& limits = {}) const;
+  /// Literals and data of the template are its own text; a variable's text has its own origin.
+  Result<MarkedText> render(const Variables& variables, std::int64_t now_unix_s,
+                            const Limits& limits = {}) const;
 
  private:
   explicit Template(Body body) : body_(std::make_shared<const Body>(std::move(body))) {}

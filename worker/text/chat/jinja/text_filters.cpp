@@ -25,19 +25,18 @@ Result<Value> case_filter(Runtime& runtime, const Value& subject, const Argument
 /// Upper-cases the first letter of each word. Unlike str.title, an apostrophe does not end a word.
 Result<Value> title(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("title", given).done(runtime));
-  const std::string given_text = TRY(to_text(runtime, subject));
+  const MarkedText given_text = TRY(to_text(runtime, subject));
   const Value lower = TRY(convert_case(runtime, given_text, Case::Lower));
   const Value upper = TRY(convert_case(runtime, given_text, Case::Upper));
   const auto lower_characters = characters_of(*lower.as_text());
   const auto upper_characters = characters_of(*upper.as_text());
-  std::string text;
   bool at_start = true;
-  for (std::size_t i = 0; i < lower_characters.size(); ++i) {
-    const std::string_view character = (at_start ? upper_characters : lower_characters)[i];
-    text += character;
+  std::size_t i = 0;
+  return runtime.text(map_characters(given_text, [&](std::string_view) {
+    const std::string_view character = (at_start ? upper_characters : lower_characters)[i++];
     at_start = space_at(character) > 0 || std::string_view("-({[<").contains(character);
-  }
-  return runtime.text(std::move(text));
+    return character;
+  }));
 }
 
 Result<Value> trim_filter(Runtime& runtime, const Value& subject, const Arguments& given) {
@@ -55,15 +54,15 @@ Result<Value> replace_filter(Runtime& runtime, const Value& subject, const Argum
   TRY(parameters.done(runtime));
   if (old_part == nullptr || new_part == nullptr)
     return runtime.bad_request("replace needs the old text and the new one");
-  const std::string from = TRY(to_text(runtime, *old_part));
-  const std::string to = TRY(to_text(runtime, *new_part));
+  const MarkedText from = TRY(to_text(runtime, *old_part));
+  const MarkedText to = TRY(to_text(runtime, *new_part));
   const std::int64_t most = count.is_none() ? -1 : TRY(require_integer(runtime, "replace", count));
-  return replace_text(runtime, TRY(to_text(runtime, subject)), from, to, most);
+  return replace_text(runtime, TRY(to_text(runtime, subject)), from.bytes(), to, most);
 }
 
 Result<Value> join_filter(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("join", given);
-  const std::string separator = TRY(to_text(runtime, parameters.next("d", Value::text(""))));
+  const MarkedText separator = TRY(to_text(runtime, parameters.next("d", Value::text(""))));
   const Value path = parameters.next("attribute");
   TRY(parameters.done(runtime));
   std::vector<Value> parts = TRY(runtime.elements(subject));
@@ -74,11 +73,12 @@ Result<Value> join_filter(Runtime& runtime, const Value& subject, const Argument
 }
 
 /// The indentation of a width: a number of columns, or the text itself.
-Result<std::string> margin_of(Runtime& runtime, std::string_view what, const Value& width) {
-  if (width.is_text()) return *width.as_text();
+Result<MarkedText> margin_of(Runtime& runtime, std::string_view what, const Value& width) {
+  if (width.is_text()) return *width.as_marked_text();
   const std::int64_t columns = TRY(require_integer(runtime, what, width));
   if (columns > kMaxIndent) return runtime.unsupported("indent supports at most 1000 columns");
-  return std::string(static_cast<std::size_t>(std::max<std::int64_t>(columns, 0)), ' ');
+  return MarkedText(std::string(static_cast<std::size_t>(std::max<std::int64_t>(columns, 0)), ' '),
+                    TextOrigin::Template);
 }
 
 Result<Value> indent(Runtime& runtime, const Value& subject, const Arguments& given) {
@@ -87,16 +87,17 @@ Result<Value> indent(Runtime& runtime, const Value& subject, const Arguments& gi
   const bool first = parameters.next("first", Value(false)).is_truthy();
   const bool blank = parameters.next("blank", Value(false)).is_truthy();
   TRY(parameters.done(runtime));
-  const std::string margin = TRY(margin_of(runtime, "indent", width));
+  const MarkedText margin = TRY(margin_of(runtime, "indent", width));
+  MarkedText text = TRY(require_marked_text(runtime, "indent", subject));
   // As in Jinja, an added newline keeps a newline at the end of the text.
-  const std::string text = TRY(require_text(runtime, "indent", subject)) + "\n";
-  std::string out;
+  text.append("\n", TextOrigin::Template);
+  MarkedText out;
   bool is_first = true;
-  for (const std::string_view line : lines_of(text)) {
+  for (const std::string_view line : lines_of(text.bytes())) {
     TRY(runtime.charge_bytes(line.size() + margin.size()));
-    if (!is_first) out += '\n';
-    if (is_first ? first : (blank || !line.empty())) out += margin;
-    out += line;
+    if (!is_first) out.append("\n", TextOrigin::Template);
+    if (is_first ? first : (blank || !line.empty())) out.append(margin);
+    out.append_part(text, line);
     is_first = false;
   }
   return runtime.text(std::move(out));
@@ -106,15 +107,11 @@ Result<Value> escape(Runtime& runtime, const Value& subject, const Arguments& gi
   TRY(Parameters("escape", given).done(runtime));
   constexpr std::string_view kSpecial = "&<>\"'";
   constexpr std::string_view kEntities[] = {"&amp;", "&lt;", "&gt;", "&#34;", "&#39;"};
-  std::string out;
-  for (const char c : TRY(to_text(runtime, subject))) {
-    if (const auto at = kSpecial.find(c); at != std::string_view::npos) {
-      out += kEntities[at];
-    } else {
-      out += c;
-    }
-  }
-  return runtime.text(std::move(out));
+  const MarkedText text = TRY(to_text(runtime, subject));
+  return runtime.text(map_characters(text, [&](std::string_view character) {
+    const auto at = kSpecial.find(character);
+    return at == std::string_view::npos ? character : kEntities[at];
+  }));
 }
 
 /// The argument `separators` of json.dumps: item separator and key separator.
@@ -139,7 +136,7 @@ Result<Value> tojson(Runtime& runtime, const Value& subject, const Arguments& gi
   TRY(parameters.done(runtime));
   if (!indent_by.is_none()) {
     style.item_separator = ",";
-    style.indent = TRY(margin_of(runtime, "the indent of tojson", indent_by));
+    style.indent = TRY(margin_of(runtime, "the indent of tojson", indent_by)).take_bytes();
   }
   if (!separators.is_none()) TRY(read_separators(runtime, separators, style));
   return runtime.text(TRY(to_json(runtime, subject, style)));

@@ -10,14 +10,18 @@
 namespace leasehold::jinja {
 namespace {
 
+const MarkedText& marked_self(const Value& self) {
+  return *self.as_marked_text();
+}
+
 const std::string& self_text(const Value& self) {
-  return *self.as_text();
+  return marked_self(self).bytes();
 }
 
 template <Case wanted>
 Result<Value> case_method(Runtime& runtime, const Value& self, const Arguments& given) {
   TRY(Parameters("a change of case", given).done(runtime));
-  return convert_case(runtime, self_text(self), wanted);
+  return convert_case(runtime, marked_self(self), wanted);
 }
 
 template <bool left, bool right>
@@ -25,7 +29,7 @@ Result<Value> strip(Runtime& runtime, const Value& self, const Arguments& given)
   Parameters parameters("strip", given);
   const Value strip_chars = parameters.next("chars");
   TRY(parameters.done(runtime));
-  return strip_text(runtime, self_text(self), strip_chars, {.left = left, .right = right});
+  return strip_text(runtime, marked_self(self), strip_chars, {.left = left, .right = right});
 }
 
 /// The argument is a text or a tuple of texts.
@@ -49,15 +53,15 @@ Result<Value> without_affix(Runtime& runtime, const Value& self, const Arguments
   Parameters parameters("removeprefix", given);
   const std::string affix = TRY(require_text(runtime, "removeprefix", parameters.next("prefix")));
   TRY(parameters.done(runtime));
-  std::string_view text = self_text(self);
+  const std::string_view text = self_text(self);
   if (at_end ? !text.ends_with(affix) : !text.starts_with(affix)) return self;
   return runtime.text(
-      std::string(text.substr(at_end ? 0 : affix.size(), text.size() - affix.size())));
+      marked_self(self).part(text.substr(at_end ? 0 : affix.size(), text.size() - affix.size())));
 }
 
 /// The parts between runs of white space; none is empty.
-std::vector<std::string> words_of(std::string_view text, std::int64_t most) {
-  std::vector<std::string> words;
+std::vector<std::string_view> words_of(std::string_view text, std::int64_t most) {
+  std::vector<std::string_view> words;
   text.remove_prefix(leading_space(text));
   while (!text.empty()) {
     std::size_t size = 0;
@@ -72,9 +76,9 @@ std::vector<std::string> words_of(std::string_view text, std::int64_t most) {
   return words;
 }
 
-std::vector<std::string> parts_of(std::string_view text, std::string_view separator,
-                                  std::int64_t most) {
-  std::vector<std::string> parts;
+std::vector<std::string_view> parts_of(std::string_view text, std::string_view separator,
+                                       std::int64_t most) {
+  std::vector<std::string_view> parts;
   std::size_t position = 0;
   while (most < 0 || std::cmp_less(parts.size(), most)) {
     const std::size_t at = find_text(text, separator, position);
@@ -87,9 +91,9 @@ std::vector<std::string> parts_of(std::string_view text, std::string_view separa
 }
 
 /// Splits from the right: with a limit, the rightmost separators count.
-std::vector<std::string> parts_from_right(std::string_view text, std::string_view separator,
-                                          std::int64_t most) {
-  std::vector<std::string> parts;
+std::vector<std::string_view> parts_from_right(std::string_view text, std::string_view separator,
+                                               std::int64_t most) {
+  std::vector<std::string_view> parts;
   while (most < 0 || std::cmp_less(parts.size(), most)) {
     const std::size_t at = text.rfind(separator);
     if (at == std::string_view::npos) break;
@@ -110,7 +114,7 @@ Result<Value> split(Runtime& runtime, const Value& self, const Arguments& given)
   TRY(parameters.done(runtime));
   const std::string& text = self_text(self);
   TRY(runtime.charge(text.size() / 4));
-  std::vector<std::string> parts;
+  std::vector<std::string_view> parts;
   if (separator.is_none()) {
     if (from_right && most >= 0)
       return runtime.unsupported("rsplit at white space with a limit is not supported");
@@ -122,7 +126,8 @@ Result<Value> split(Runtime& runtime, const Value& self, const Arguments& given)
     parts = from_right ? parts_from_right(text, between, most) : parts_of(text, between, most);
   }
   std::vector<Value> items;
-  for (std::string& part : parts) items.push_back(Value::text(std::move(part)));
+  for (const std::string_view part : parts)
+    items.push_back(Value::text(marked_self(self).part(part)));
   return runtime.list(std::move(items));
 }
 
@@ -133,17 +138,17 @@ Result<Value> splitlines(Runtime& runtime, const Value& self, const Arguments& g
   if (keepends.is_truthy()) return runtime.unsupported("splitlines with keepends is not supported");
   std::vector<Value> items;
   for (const std::string_view line : lines_of(self_text(self)))
-    items.push_back(Value::text(std::string(line)));
+    items.push_back(Value::text(marked_self(self).part(line)));
   return runtime.list(std::move(items));
 }
 
 Result<Value> replace_method(Runtime& runtime, const Value& self, const Arguments& given) {
   Parameters parameters("replace", given);
   const std::string from = TRY(require_text(runtime, "replace", parameters.next("old")));
-  const std::string to = TRY(require_text(runtime, "replace", parameters.next("new")));
+  const MarkedText to = TRY(require_marked_text(runtime, "replace", parameters.next("new")));
   const Value most = parameters.next("count", Value(std::int64_t{-1}));
   TRY(parameters.done(runtime));
-  return replace_text(runtime, self_text(self), from, to,
+  return replace_text(runtime, marked_self(self), from, to,
                       TRY(require_integer(runtime, "replace", most)));
 }
 
@@ -174,21 +179,22 @@ Result<Value> join_method(Runtime& runtime, const Value& self, const Arguments& 
   TRY(parameters.done(runtime));
   const auto is_text = [](const Value& part) { return part.is_text(); };
   if (!std::ranges::all_of(parts, is_text)) return runtime.bad_request("join() needs strings");
-  return join_text(runtime, self_text(self), parts);
+  return join_text(runtime, marked_self(self), parts);
 }
 
 /// Supports `{}`, `{0}` and `{name}`, without conversions and format specifications.
 Result<Value> format(Runtime& runtime, const Value& self, const Arguments& given) {
-  std::string_view rest = self_text(self);
-  std::string out;
+  const MarkedText& text = marked_self(self);
+  std::string_view rest = text.bytes();
+  MarkedText out;
   std::size_t position = 0;
   while (!rest.empty()) {
     const std::size_t size = std::min(rest.find_first_of("{}"), rest.size());
-    out += rest.substr(0, size);
+    out.append_part(text, rest.substr(0, size));
     rest.remove_prefix(size);
     if (rest.empty()) break;
     if (rest.starts_with("{{") || rest.starts_with("}}")) {
-      out += rest[0];
+      out.append_part(text, rest.substr(0, 1));
       rest.remove_prefix(2);
       continue;
     }
@@ -210,7 +216,7 @@ Result<Value> format(Runtime& runtime, const Value& self, const Arguments& given
       if (index < given.positional.size()) value = &given.positional[index];
     }
     if (value == nullptr) return runtime.bad_request("format() has too few arguments");
-    out += TRY(to_text(runtime, *value));
+    out.append(TRY(to_text(runtime, *value)));
   }
   return runtime.text(std::move(out));
 }

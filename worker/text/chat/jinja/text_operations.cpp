@@ -3,21 +3,24 @@
 #include <algorithm>
 
 #include "worker/text/chat/jinja/formatting.hpp"
-#include "worker/text/chat/jinja/unicode.hpp"
 
 namespace leasehold::jinja {
 namespace {
 
 /// str.title() starts a word after every character without case. ASCII only.
-std::string ascii_title(std::string_view text) {
-  std::string out(text);
+MarkedText ascii_title(const MarkedText& text) {
   bool follows_letter = false;
-  for (char& c : out) {
-    const auto code_point = static_cast<std::uint32_t>(c);
-    c = static_cast<char>(follows_letter ? to_lower(code_point) : to_upper(code_point));
+  return map_characters(text, [&](std::string_view character) {
+    const auto code_point = static_cast<std::uint32_t>(character[0]);
+    const auto c = static_cast<char>(follows_letter ? to_lower(code_point) : to_upper(code_point));
     follows_letter = is_ascii_letter(c);
-  }
-  return out;
+    return std::string(1, c);
+  });
+}
+
+bool has_special_case_mapping(std::string_view character) {
+  return next_utf8(character).kind == Utf8Kind::Character &&
+         has_special_case(code_point_of(character));
 }
 
 std::uint32_t convert_code_point(std::uint32_t code_point, Case wanted, bool is_first) {
@@ -53,44 +56,44 @@ std::string_view without(std::string_view text, const std::vector<std::string_vi
 
 }  // namespace
 
-Result<Value> convert_case(Runtime& runtime, std::string_view text, Case wanted) {
+Result<Value> convert_case(Runtime& runtime, const MarkedText& text, Case wanted) {
   if (wanted == Case::Title) {
-    if (!is_ascii(text))
+    if (!is_ascii(text.bytes()))
       return runtime.unsupported("title case of letters beyond ASCII is not supported");
     return runtime.text(ascii_title(text));
   }
   TRY(runtime.charge(text.size() / 8));
-  std::string out;
-  for (const std::string_view character : characters_of(text)) {
-    if (next_utf8(character).kind != Utf8Kind::Character) {
-      out += character;
-      continue;
-    }
-    const std::uint32_t code_point = code_point_of(character);
-    if (has_special_case(code_point)) {
-      return runtime.unsupported(
-          fmt::format("the case mapping of '{}' is not supported", character));
-    }
-    append_utf8(out, convert_code_point(code_point, wanted, out.empty()));
-  }
-  return runtime.text(std::move(out));
+  const auto characters = characters_of(text.bytes());
+  const auto special = std::ranges::find_if(characters, has_special_case_mapping);
+  if (special != characters.end())
+    return runtime.unsupported(fmt::format("the case mapping of '{}' is not supported", *special));
+  const char* const first = text.bytes().data();
+  return runtime.text(map_characters(text, [&](std::string_view character) {
+    std::string out;
+    if (next_utf8(character).kind != Utf8Kind::Character) return std::string(character);
+    append_utf8(out,
+                convert_code_point(code_point_of(character), wanted, character.data() == first));
+    return out;
+  }));
 }
 
-Result<Value> strip_text(Runtime& runtime, std::string_view text, const Value& strip_chars,
+Result<Value> strip_text(Runtime& runtime, const MarkedText& text, const Value& strip_chars,
                          StripSides ends) {
   if (strip_chars.is_none()) {
-    if (ends.left) text.remove_prefix(leading_space(text));
-    if (ends.right) text.remove_suffix(trailing_space(text));
-    return runtime.text(std::string(text));
+    std::string_view rest = text.bytes();
+    if (ends.left) rest.remove_prefix(leading_space(rest));
+    if (ends.right) rest.remove_suffix(trailing_space(rest));
+    return runtime.text(text.part(rest));
   }
   const std::string set = TRY(require_text(runtime, "the characters to strip", strip_chars));
   TRY(runtime.charge(text.size() / 64 * (1 + set.size())));
-  return runtime.text(std::string(without(text, characters_of(set), ends)));
+  return runtime.text(text.part(without(text.bytes(), characters_of(set), ends)));
 }
 
-Result<Value> replace_text(Runtime& runtime, std::string_view text, std::string_view from,
-                           std::string_view to, std::int64_t most) {
-  std::string out;
+Result<Value> replace_text(Runtime& runtime, const MarkedText& marked_text, std::string_view from,
+                           const MarkedText& to, std::int64_t most) {
+  const std::string_view text = marked_text.bytes();
+  MarkedText out;
   std::size_t position = 0;
   for (std::int64_t done = 0; most < 0 || done < most; ++done) {
     std::size_t at = find_text(text, from, position);
@@ -100,34 +103,40 @@ Result<Value> replace_text(Runtime& runtime, std::string_view text, std::string_
       at = position + characters_of(text.substr(position, 4)).front().size();
     }
     if (at == std::string_view::npos) break;
-    out.append(text.substr(position, at - position)).append(to);
+    out.append_part(marked_text, text.substr(position, at - position));
+    out.append(to);
     TRY(runtime.charge_bytes(to.size() + at - position + from.size()));
     if (out.size() > runtime.limits().output_bytes) {
       return runtime.too_long("the output of replace exceeds the size of a prompt");
     }
     position = at + from.size();
   }
-  out += text.substr(position);
+  out.append_part(marked_text, text.substr(position));
   return runtime.text(std::move(out));
 }
 
-Result<Value> join_text(Runtime& runtime, std::string_view separator,
+Result<Value> join_text(Runtime& runtime, const MarkedText& separator,
                         const std::vector<Value>& parts) {
-  std::string out;
+  MarkedText out;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i > 0) out += separator;
-    out += TRY(to_text(runtime, parts[i]));
+    if (i > 0) out.append(separator);
+    out.append(TRY(to_text(runtime, parts[i])));
     TRY(runtime.charge_bytes(separator.size()));
   }
   return runtime.text(std::move(out));
 }
 
-Result<std::string> require_text(Runtime& runtime, std::string_view what, const Value& value) {
-  if (const std::string* text = value.as_text()) {
+Result<MarkedText> require_marked_text(Runtime& runtime, std::string_view what,
+                                       const Value& value) {
+  if (const MarkedText* text = value.as_marked_text()) {
     TRY(runtime.charge_bytes(text->size()));
     return *text;
   }
   return runtime.bad_request(fmt::format("{}: expected text, got '{}'", what, value.type_name()));
+}
+
+Result<std::string> require_text(Runtime& runtime, std::string_view what, const Value& value) {
+  return TRY(require_marked_text(runtime, what, value)).take_bytes();
 }
 
 Result<std::int64_t> require_integer(Runtime& runtime, std::string_view what, const Value& value) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "common/result.hpp"
+#include "worker/text/marked_text.hpp"
 
 namespace leasehold::jinja {
 
@@ -34,7 +35,7 @@ struct Namespace;
 struct Loop;
 struct Callable;
 
-using Text = std::shared_ptr<const std::string>;
+using Text = std::shared_ptr<const MarkedText>;
 using ListRef = std::shared_ptr<const List>;
 using DictRef = std::shared_ptr<const Dict>;
 using NamespaceRef = std::shared_ptr<Namespace>;
@@ -51,8 +52,13 @@ class Value {
     requires std::constructible_from<Content, T>
   explicit Value(T content) : content_(std::move(content)) {}
 
-  static Value text(std::string text) {
-    return Value(std::make_shared<const std::string>(std::move(text)));
+  /// A text of the client unless the caller says otherwise, so that an operation that does not
+  /// care about origins cannot make control tokens.
+  static Value text(std::string text, TextOrigin origin = TextOrigin::Client) {
+    return Value::text(MarkedText(std::move(text), origin));
+  }
+  static Value text(MarkedText text) {
+    return Value(std::make_shared<const MarkedText>(std::move(text)));
   }
   static Value undefined(std::string what) {
     return Value(Undefined{std::make_shared<const std::string>(std::move(what))});
@@ -75,7 +81,11 @@ class Value {
   bool is_number() const { return is_integer() || is<double>(); }
 
   /// Null for other types.
-  const std::string* as_text() const { return is<Text>() ? get<Text>()->get() : nullptr; }
+  const MarkedText* as_marked_text() const { return is<Text>() ? get<Text>()->get() : nullptr; }
+  const std::string* as_text() const {
+    const MarkedText* text = as_marked_text();
+    return text != nullptr ? &text->bytes() : nullptr;
+  }
   const List* as_list() const { return is<ListRef>() ? get<ListRef>()->get() : nullptr; }
   const Dict* as_dict() const { return is<DictRef>() ? get<DictRef>()->get() : nullptr; }
 
@@ -102,11 +112,25 @@ struct List {
   std::uint32_t depth = 1;
 };
 
-/// Entries are in insertion order.
-struct Dict {
+/// Entries are in insertion order. A text key is found in constant time.
+class Dict {
+ public:
   using Entry = std::pair<Value, Value>;
-  std::vector<Entry> entries;
-  std::uint32_t depth = 1;
+
+  /// Of equal keys the first one is found.
+  explicit Dict(std::vector<Entry> entries);
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  /// One more than the depth of the deepest key or value.
+  std::uint32_t depth() const { return depth_; }
+  /// Null if no text key equals `key`.
+  const Value* find(std::string_view key) const;
+
+ private:
+  std::vector<Entry> entries_;
+  std::uint32_t depth_ = 1;
+  /// By text key; empty in a small dict. The keys are views into entries_.
+  std::unordered_map<std::string_view, std::size_t> index_;
 };
 
 struct Namespace {

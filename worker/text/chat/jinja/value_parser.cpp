@@ -187,7 +187,7 @@ Result<ExpressionPtr> ExpressionParser::text() {
   const int line = tokens_.line();
   std::string whole;
   while (tokens_.at(TokenKind::TextLiteral)) whole += tokens_.take().text;
-  return literal(Value::text(std::move(whole)), line);
+  return literal(Value::text(std::move(whole), TextOrigin::Template), line);
 }
 
 Result<ExpressionPtr> ExpressionParser::parenthesized() {

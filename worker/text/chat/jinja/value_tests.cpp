@@ -61,11 +61,11 @@ Result<bool> comparison(Runtime& runtime, const Value& subject, const Arguments&
 template <Case wanted>
 Result<bool> in_its_case(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("lower or upper", given).done(runtime));
-  const std::string text = TRY(to_text(runtime, subject));
-  if (!is_ascii(text))
+  const MarkedText text = TRY(to_text(runtime, subject));
+  if (!is_ascii(text.bytes()))
     return runtime.unsupported("lower and upper are not supported for letters beyond ASCII");
   const Value changed = TRY(convert_case(runtime, text, wanted));
-  return *changed.as_text() == text && std::ranges::any_of(text, is_ascii_letter);
+  return *changed.as_text() == text.bytes() && std::ranges::any_of(text.bytes(), is_ascii_letter);
 }
 
 constexpr Named<Test> kTests[] = {
@@ -110,7 +110,7 @@ constexpr Named<Test> kTests[] = {
 
 Result<Value> apply_filter(Runtime& runtime, std::string_view name, const Value& subject,
                            const Arguments& arguments) {
-  TRY(runtime.charge_for(subject));
+  TRY(runtime.charge_for(subject.is_text() ? subject : Value()));
   for (const auto find : {find_text_filter, find_list_filter, find_number_filter})
     if (const Filter filter = find(name)) return filter(runtime, subject, arguments);
   return runtime.unsupported(

@@ -31,7 +31,7 @@ std::optional<std::string> optional_string(const Json& json, const char* key) {
   return json[key].get<std::string>();
 }
 
-Result<std::string> rendered(const std::string& source, const Json& test) {
+Result<MarkedText> rendered(const std::string& source, const Json& test) {
   const auto chat = ChatTemplate::parse(
       source, {.bos = optional_string(test, "bos"), .eos = optional_string(test, "eos")});
   if (!chat) return std::unexpected(chat.error());
@@ -62,8 +62,58 @@ TEST_CASE("chat: every known template renders the documented prompt") {
         CHECK(text.error().code == Errc::BadRequest);
         CHECK(text.error().detail.ends_with(": " + test["refused"].get<std::string>()));
       } else {
-        CHECK((text ? *text : text.error().detail) == test["expected"].get<std::string>());
+        CHECK((text ? text->bytes() : text.error().detail) == test["expected"].get<std::string>());
       }
     }
+  }
+}
+
+TEST_CASE("chat: in every known template the marks of turns are the template's own") {
+  const ChatMessage messages[] = {{.role = "user", .content = "Hi there"},
+                                  {.role = "assistant", .content = "Hello"},
+                                  {.role = "user", .content = "Bye"}};
+  for (const auto& file : template_files()) {
+    INFO(file.stem().string());
+    const auto chat = ChatTemplate::parse(content_of(file), {.bos = "<s>", .eos = "</s>"});
+    REQUIRE(chat.has_value());
+    const auto text = chat->render({.messages = messages_value(messages)});
+    REQUIRE(text.has_value());
+    std::string of_client;
+    std::size_t at = 0;
+    for (const auto& [begin, end] : text->from_template()) {
+      of_client += text->bytes().substr(at, begin - at);
+      at = end;
+    }
+    of_client += text->bytes().substr(at);
+    CHECK(of_client.find("Hi there") != std::string::npos);
+    CHECK(of_client.find_first_of("<>|[]") == std::string::npos);
+  }
+}
+
+TEST_CASE("chat: every known template with tools prints a call of a turn without content") {
+  const auto function = value_from_json(Json::parse(R"({"name": "add", "arguments": {"x": 1}})"));
+  const auto as_text =
+      value_from_json(Json::parse(R"({"name": "add", "arguments": "{\"x\": 1}"})"));
+  for (const auto& file : template_files()) {
+    const auto chat = ChatTemplate::parse(content_of(file), {.bos = "<s>", .eos = "</s>"});
+    if (!chat->uses_tools()) continue;
+    INFO(file.stem().string());
+    const CallStyle& style = chat->call_style();
+    const jinja::Value& called = *(style.arguments_are_text ? as_text : function);
+    const std::vector<jinja::Dict::Entry> members = {
+        {jinja::Value::text("id"), jinja::Value::text("call00001")},
+        {jinja::Value::text("type"), jinja::Value::text("function")},
+        {jinja::Value::text("function"), called}};
+    const jinja::Value call(std::make_shared<const jinja::Dict>(members));
+    const jinja::Value calls(
+        std::make_shared<const jinja::List>(jinja::List{.items = {call}, .depth = 4}));
+    ChatMessage turn{.role = "assistant", .content = {}, .more = {{"tool_calls", calls}}};
+    if (style.content_is_text) turn.content = "";
+    const ChatMessage messages[] = {{.role = "user", .content = "1+1?"}, turn};
+    const auto text =
+        chat->render({.messages = messages_value(messages), .add_generation_prompt = false});
+    REQUIRE(text.has_value());
+    CHECK(text->bytes().find("add") != std::string::npos);
+    CHECK(text->bytes().find("None") == std::string::npos);
   }
 }

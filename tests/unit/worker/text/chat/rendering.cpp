@@ -22,7 +22,7 @@ constexpr const char* kVariables = R"({
 
 }  // namespace
 
-Result<std::string> render(std::string_view source, const jinja::Limits& limits) {
+Result<MarkedText> render(std::string_view source, const jinja::Limits& limits) {
   auto parsed = jinja::Template::parse(source);
   if (!parsed) return std::unexpected(parsed.error());
   jinja::Template::Variables variables;
@@ -34,7 +34,7 @@ Result<std::string> render(std::string_view source, const jinja::Limits& limits)
 
 std::string rendered(std::string_view source) {
   const auto text = render(source);
-  return text ? *text : fmt::format("{}: {}", name(text.error().code), text.error().detail);
+  return text ? text->bytes() : fmt::format("{}: {}", name(text.error().code), text.error().detail);
 }
 
 void check_examples(const std::vector<Example>& examples) {

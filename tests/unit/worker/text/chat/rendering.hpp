@@ -12,7 +12,7 @@ namespace leasehold::testing {
 /// word "Lease", space " a b \n", accent "naïve", n 7, half 2.5, list [3, 1, 2],
 /// dict {b: 1, a: "x"}, messages of a system, a user and an assistant; the clock is at
 /// 2024-11-20 12:00 UTC.
-Result<std::string> render(std::string_view source, const jinja::Limits& limits = {});
+Result<MarkedText> render(std::string_view source, const jinja::Limits& limits = {});
 
 /// The output, or the code and detail of the error.
 std::string rendered(std::string_view source);

@@ -31,9 +31,42 @@ TEST_CASE("json schema: objects have only allowed members") {
   check(R"({"type":"object","required":["k"],"additionalProperties":{"const":2}})",
         {R"({"k":2})", R"({"k":2,"l":2})"}, {"{}", R"({"l":2})", R"({"k":2,"k":2})"});
   check(R"({"type":"object"})", {"{}", R"({"x":{"y":[1]}})"}, {"[]", "{x:1}"});
-  check(R"({"type":"object","additionalProperties":false})", {"{}", "{ }"}, {R"({"a":1})"});
+  check(R"({"type":"object","additionalProperties":false})", {"{}"}, {R"({"a":1})", "{ }", "{\n}"});
   check(R"({"properties":{"a\"b":{"type":"null"}},"required":["a\"b"]})", {R"({"a\"b":null})"},
         {"{}"});
+}
+
+TEST_CASE("json schema: blanks stand where models write them and nowhere else") {
+  const std::vector<std::string> laid_out = {
+      R"({"a":[1,2],"b":{"c":3}})", R"({"a": [1, 2], "b": {"c": 3}})",
+      "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {\n    \"c\": 3\n  }\n}",
+      "{\r\n\t\"a\": [1, 2],\r\n\t\"b\": {\"c\": 3}\r\n}",
+      "{\n\"a\": [1,\n 2],\n\"b\": {\"c\": 3}}"};
+  const std::vector<std::string> wrong = {
+      R"({"a" :[1,2],"b":{"c":3}})",
+      R"({"a":  [1,2],"b":{"c":3}})",
+      R"({"a":[1 ,2],"b":{"c":3}})",
+      R"({"a":[1,2 ],"b":{"c":3}})",
+      R"({"a":[ 1,2],"b":{"c":3}})",
+      R"({"a":[1,2],"b":{"c":3 }})",
+      R"({"a":[1,2] ,"b":{"c":3}})",
+      R"({ "a":[1,2],"b":{"c":3}})",
+      R"({"a":[1,  2],"b":{"c":3}})",
+      R"( {"a":[1,2],"b":{"c":3}})",
+      R"({"a":[1,2],"b":{"c":3}} )",
+      "{\"a\":\n[1,2],\"b\":{\"c\":3}}",
+      "{\"a\"\n:[1,2],\"b\":{\"c\":3}}",
+      "{\"a\":[1\n,2],\"b\":{\"c\":3}}",
+      "{\n\n\"a\":[1,2],\"b\":{\"c\":3}}",
+      "{\"a\":[1, \n2],\"b\":{\"c\":3}}",
+      "{\n" + std::string(33, ' ') + "\"a\":[1,2],\"b\":{\"c\":3}}"};
+  for (const char* schema :
+       {R"({"type":"object"})", R"({"const":{"a":[1,2],"b":{"c":3}}})", R"({"properties":
+          {"a":{"items":{"type":"integer"}},"b":{"properties":{"c":true}}},"required":["a","b"]})",
+        R"({"type":"object","patternProperties":{"^.$":{}}})",
+        R"({"properties":{"a":{"prefixItems":[{"const":1}],"items":{"const":2}}},"required":["a"],
+            "additionalProperties":true})"})
+    check(schema, laid_out, wrong);
 }
 
 TEST_CASE("json schema: arrays have only allowed elements and lengths") {
@@ -46,7 +79,7 @@ TEST_CASE("json schema: arrays have only allowed elements and lengths") {
       {"[1]", "[1,2]", "[1,2,3]", "[1,2,3,3]"}, {"[]", "[1,3]", "[1,2,3,3,3]"});
   check(R"({"type":"array","prefixItems":[{"const":1},{"const":2}],"minItems":3})",
         {"[1,2,\"x\"]", "[1,2,3,4]"}, {"[1,2]"});
-  check(R"({"type":"array","maxItems":0})", {"[]", "[ ]"}, {"[1]"});
+  check(R"({"type":"array","maxItems":0})", {"[]"}, {"[1]", "[ ]", "[\n]"});
   check(R"({"type":"array","prefixItems":[{"const":1},{"const":2}],"maxItems":1})", {"[]", "[1]"},
         {"[1,2]"});
 }
@@ -75,8 +108,8 @@ TEST_CASE("json schema: strings obey length, pattern and format") {
 }
 
 TEST_CASE("json schema: literals, types and combinations") {
-  check(R"({"enum":["a",1,null,{"b":[]}]})",
-        {"\"a\"", "1", "null", R"({"b":[]})", R"({ "b" : [ ] })"}, {"2", "\"b\""});
+  check(R"({"enum":["a",1,null,{"b":[]}]})", {"\"a\"", "1", "null", R"({"b":[]})", R"({"b": []})"},
+        {"2", "\"b\"", R"({"b" :[]})"});
   check(R"({"type":"integer","enum":["a",1,2.0,2.5]})", {"1", "2.0"}, {"\"a\"", "2.5"});
   check(R"({"const":"x","description":"d","title":"t","default":3})", {"\"x\""}, {"\"y\""});
   check(R"({"type":["string","null"],"maxLength":1})", {"null", "\"a\""}, {"\"ab\"", "1"});

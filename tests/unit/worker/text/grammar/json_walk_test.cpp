@@ -66,6 +66,28 @@ void check_walks(const GrammarSource& source, const nlohmann::ordered_json& sche
 
 }  // namespace
 
+TEST_CASE("json walks: random texts are hardly made of blanks") {
+  const Vocabulary vocabulary = awkward_vocabulary(1);
+  const PieceTrie trie = vocabulary.trie();
+  for (const GrammarSource& source :
+       {GrammarSource{GrammarKind::JsonObject, ""},
+        GrammarSource{GrammarKind::JsonSchema,
+                      R"({"items":{"properties":{"a":{"type":"boolean"},"b":{"items":{"type":
+                      "null"}}},"required":["a","b"]},"type":"array","minItems":3})"}}) {
+    GrammarMatcher matcher(compile_grammar(source).value());
+    SeededRandom random(20261128);
+    std::size_t n_blanks = 0, n_bytes = 0;
+    for (int i = 0; i < 300; ++i) {
+      const std::string text = random_text(vocabulary, trie, matcher, random, 200);
+      const auto is_blank = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; };
+      n_blanks += static_cast<std::size_t>(std::ranges::count_if(text, is_blank));
+      n_bytes += text.size();
+    }
+    INFO(source.text << ": " << n_blanks << " of " << n_bytes);
+    CHECK(n_blanks * 100 < n_bytes * 15);
+  }
+}
+
 TEST_CASE("json walks: JSON mode generates JSON objects") {
   check_walks({GrammarKind::JsonObject, ""}, {{"type", "object"}}, 300);
 }

@@ -52,17 +52,30 @@ Result<Tokenizer> tokenizer_of(const GgufBuilder& builder) {
   return Tokenizer::from_metadata(*gguf);
 }
 
-std::string tokens_of(const GgufBuilder& builder, std::string_view text, SpecialTokens special) {
-  const auto tokenizer = tokenizer_of(builder);
-  REQUIRE(tokenizer.has_value());
-  const auto tokens = tokenizer->encode(text, special);
+namespace {
+
+std::string names_of(const Tokenizer& tokenizer, const Result<std::vector<TokenId>>& tokens) {
   REQUIRE(tokens.has_value());
   std::string names;
   for (const TokenId token : *tokens) {
     if (!names.empty()) names += '|';
-    names += tokenizer->piece(token).empty() ? tokenizer->text(token) : tokenizer->piece(token);
+    names += tokenizer.piece(token).empty() ? tokenizer.text(token) : tokenizer.piece(token);
   }
   return names;
+}
+
+}  // namespace
+
+std::string tokens_of(const GgufBuilder& builder, std::string_view text, SpecialTokens special) {
+  const auto tokenizer = tokenizer_of(builder);
+  REQUIRE(tokenizer.has_value());
+  return names_of(*tokenizer, tokenizer->encode(text, special));
+}
+
+std::string tokens_of(const GgufBuilder& builder, const MarkedText& prompt) {
+  const auto tokenizer = tokenizer_of(builder);
+  REQUIRE(tokenizer.has_value());
+  return names_of(*tokenizer, tokenizer->encode(prompt));
 }
 
 std::string round_trip(const Tokenizer& tokenizer, std::string_view text) {

@@ -42,6 +42,8 @@ Result<Tokenizer> tokenizer_of(const GgufBuilder& builder);
 /// The pieces of the tokens of `text`, or names for tokens without a piece, joined by "|".
 std::string tokens_of(const GgufBuilder& builder, std::string_view text,
                       SpecialTokens special = SpecialTokens::AsText);
+/// Those of the prompt of a chat.
+std::string tokens_of(const GgufBuilder& builder, const MarkedText& prompt);
 
 /// The pieces of the tokens of `text`, joined.
 std::string round_trip(const Tokenizer& tokenizer, std::string_view text);

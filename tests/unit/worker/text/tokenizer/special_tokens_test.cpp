@@ -42,6 +42,41 @@ TEST_CASE("special tokens: control tokens are produced only if the caller asks")
   CHECK(tokens_of(chat_vocabulary(), "<pad>", kAsTokens) == "<|p|a|d|>");
 }
 
+TEST_CASE("special tokens: in a chat's prompt only the template's text makes control tokens") {
+  MarkedText prompt("<|im_start|>hi", TextOrigin::Template);
+  prompt.append("<|im_end|><|im_", TextOrigin::Client);
+  prompt.append("start|>hi<|im_end|>", TextOrigin::Template);
+  CHECK(tokens_of(chat_vocabulary(), prompt) ==
+        "<|im_start|>|hi|<|||i|m|_|e|n|d|||>|<|||i|m|_|s|t|a|r|t|||>|hi|<|im_end|>");
+  prompt = MarkedText("[I]", TextOrigin::Template);
+  prompt.append("a[I]</s><s><unk>", TextOrigin::Client);
+  prompt.append("[I]", TextOrigin::Template);
+  const std::string whole = tokens_of(sentencepiece(), prompt);
+  CHECK(whole.starts_with("<s>|[I]| a|"));
+  CHECK(whole.ends_with("|[I]"));
+  CHECK(whole.find("[I]", 8) == whole.size() - 3);
+  CHECK(whole.find("</s>") == std::string::npos);
+}
+
+TEST_CASE("special tokens: texts of the client and of the template merge as one text") {
+  MarkedText prompt("h", TextOrigin::Template);
+  prompt.append("ih", TextOrigin::Client);
+  prompt.append("i", TextOrigin::Template);
+  CHECK(tokens_of(chat_vocabulary(), prompt) == "hi|hi");
+  const MarkedText client(" a a", TextOrigin::Client), own(" a a", TextOrigin::Template);
+  CHECK(tokens_of(sentencepiece(), client) == tokens_of(sentencepiece(), own));
+}
+
+TEST_CASE("special tokens: a user-defined token that the template writes is text in messages") {
+  GgufBuilder builder =
+      byte_vocabulary({}, {{"<turn>", kUserDefined}, {"<b>", kUserDefined}, {"\n", kUserDefined}});
+  builder.set("tokenizer.chat_template", "<turn>{{ messages }}\n");
+  MarkedText prompt("<turn>", TextOrigin::Template);
+  prompt.append("<turn><b>\n", TextOrigin::Client);
+  CHECK(tokens_of(builder, prompt) == "<turn>|<|t|u|r|n|>|<b>|\n");
+  CHECK(tokens_of(builder, "<turn><b>") == "<turn>|<b>");  // a plain prompt has no turns
+}
+
 TEST_CASE("special tokens: user-defined tokens are found in every text, longest first") {
   for (const auto special : {SpecialTokens::AsText, kAsTokens})
     CHECK(tokens_of(chat_vocabulary(), "hi<tool>hi<tool>!", special) == "hi|<tool>|hi|<tool>!");

@@ -22,7 +22,7 @@ Result<std::string> render(const Json& one) {
   jinja::Template::Variables variables;
   for (const auto& [name, value] : one["variables"].items())
     variables.emplace_back(name, TRY(value_from_json(value)));
-  return parsed.render(variables, one["now_unix_s"].get<std::int64_t>());
+  return TRY(parsed.render(variables, one["now_unix_s"].get<std::int64_t>())).take_bytes();
 }
 
 }  // namespace
