@@ -18,8 +18,8 @@ Result<jinja::Value> template_value(const std::string& json, const char* field) 
 
 constexpr std::string_view kCalls = "tool_calls";
 
-/// The arguments of a call in the form that the template prints. An empty text and null stand for
-/// no arguments; a text that is no JSON object stays one.
+/// The arguments of a call in the form that the template prints. An empty text and null mean no
+/// arguments; a text that is not a JSON object stays a text.
 Result<void> restyle_arguments(nlohmann::ordered_json& arguments, const CallStyle& style) {
   if (arguments.is_null() || arguments == "") arguments = nlohmann::ordered_json::object();
   if (style.arguments_are_text) {

@@ -1,6 +1,6 @@
-/// A text that knows the origin of its bytes. The name of a control token stands for the token only
-/// where the chat template wrote all of it; in bytes of a client it is text, wherever the template
-/// puts them.
+/// A text that knows the origin of its bytes. The name of a control token is that token only where
+/// the chat template wrote all of it; in bytes of a client it is text, wherever the template puts
+/// them.
 ///
 /// Cheap: a text of one origin has at most one range. Lifetime: a value. Threads: as std::string.
 #pragma once
