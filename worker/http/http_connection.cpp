@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <boost/beast/http/error.hpp>
-#include <boost/beast/http/read.hpp>
 #include <iterator>
 #include <utility>
 
@@ -95,7 +93,7 @@ class BeastConnection final : public Connection, public HttpStream {
   std::size_t max_body_bytes() const { return shared_->deps.max_body_bytes; }
 
   Stream stream_;
-  beast::flat_buffer buffer_;
+  ReadBuffer buffer_;
   PeerAddress peer_;
   PeerAddress client_;  // of the request that is served: the peer, or named by a trusted proxy
   Places::ConnectionId id_;
@@ -173,24 +171,17 @@ Result<void> BeastConnection::note_client(const Head& head) {
   return fail(Errc::QueueFull, "a newer connection of this source took the place; connect again");
 }
 
-/// Answers a body that is too long; false then, and when the client is gone.
+/// Answers a body that is too long or malformed; false then, and when the client is gone.
 awaitable<bool> BeastConnection::read_body(Parser& parser, const Head& head) {
-  const auto expects = head.only("Expect");
-  if (expects && !parser.is_done() && !co_await write(std::string(kContinue))) co_return false;
-  parser.body_limit(max_body_bytes());
+  if (parser.is_done()) co_return true;
+  if (head.only("Expect") && !co_await write(std::string(kContinue))) co_return false;
   stream_.expires_after(kBodyTimeout);
-  if (!parser.is_done()) {
-    const auto [error, size] = co_await beast::http::async_read(stream_, buffer_, parser, kAwait);
-    if (error == beast::http::error::body_limit) {
-      co_await refuse(plain_error(
-          413, "body_too_large",
-          fmt::format("the body is longer than {} bytes; send less", max_body_bytes())));
-    }
-    if (error) is_gone_ = true;
-    if (error) co_return false;
-  }
+  RequestBody read = co_await read_request_body(stream_, buffer_, parser, max_body_bytes());
   stream_.expires_never();
-  co_return true;
+  if (read.is_whole) co_return true;
+  if (read.refused) co_await refuse(*std::move(read.refused));
+  is_gone_ = true;
+  co_return false;
 }
 
 // --------------------------------------------------------------------------------- while answering
@@ -284,7 +275,7 @@ awaitable<void> BeastConnection::refuse(Answer answer) {
 
 awaitable<void> BeastConnection::send(Answer answer) {
   stop_watching();  // the next request may come before this write is known to be done
-  co_await write(text_of(answer, keep_alive_));
+  co_await write(text_of(std::move(answer), keep_alive_));
 }
 
 std::string BeastConnection::events_head() const {
