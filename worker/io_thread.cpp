@@ -1,17 +1,36 @@
 #include "worker/io_thread.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <boost/asio/post.hpp>
 #include <future>
+#include <new>
 
 #include "common/process.hpp"
 
 namespace leasehold {
 
+namespace {
+
+/// A handler that finds no memory ends with what it served, and the others go on.
+void run_handlers(boost::asio::io_context& io) {
+  for (bool is_stopped = false; !is_stopped;) {
+    try {
+      io.run();
+      is_stopped = true;
+    } catch (const std::bad_alloc&) {
+      spdlog::error("a handler found no memory and ended");
+    }
+  }
+}
+
+}  // namespace
+
 void IoThread::start(const char* name) {
   thread_ = std::thread([this, name] {
     set_thread_name(name);
     request_short_time_slice();
-    io_.run();
+    run_handlers(io_);
   });
 }
 
