@@ -9,7 +9,7 @@
 #include <iostream>
 
 #include "common/log.hpp"
-#include "common/utf8.hpp"
+#include "common/terminal_text.hpp"
 
 namespace leasehold {
 namespace {
@@ -39,11 +39,11 @@ std::string printable(std::string_view text, std::string_view kept) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_wide = begins_with_wide_control(text.substr(i));
+    const std::size_t wide_bytes = wide_control_bytes(text.substr(i));
     const bool is_narrow = is_control(static_cast<unsigned char>(text[i]));
-    const bool is_hidden = is_wide || (is_narrow && !kept.contains(text[i]));
+    const bool is_hidden = wide_bytes > 0 || (is_narrow && !kept.contains(text[i]));
     out += is_hidden ? ' ' : text[i];
-    if (is_wide) ++i;
+    if (wide_bytes > 0) i += wide_bytes - 1;
   }
   return out;
 }

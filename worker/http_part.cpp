@@ -34,7 +34,7 @@ bool begins_inside_thoughts(const ChatTemplate& chat) {
 
 Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
                                                  const OpenedModel& model, BrokerLink& broker,
-                                                 const Clock& clock) {
+                                                 const Clock& clock, const http::Health& health) {
   if (!options.http) return nullptr;
   std::unique_ptr<HttpPart> part(new HttpPart);
   http::Server::Dependencies dependencies{
@@ -65,7 +65,10 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
           },
       .stopping = worker_stopping(),
       .idle_ttl = options.http_idle_ttl,
-      .result_grace = ResumableStreams::kResultGrace};
+      .result_grace = ResumableStreams::kResultGrace,
+      .health = &health,
+      .allowed_origins = options.http_allowed_origins,
+      .heartbeat = options.http_heartbeat};
   part->server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));
   TRY(part->io_.start("http"));
   TRY(part->io_.run([&part]() -> Result<void> {

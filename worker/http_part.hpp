@@ -18,7 +18,7 @@ class HttpPart {
   /// Listens, and answers. Null without `--http`. Errors: those of http::Server::create.
   static Result<std::unique_ptr<HttpPart>> open(const WorkerOptions& options,
                                                 const OpenedModel& model, BrokerLink& broker,
-                                                const Clock& clock);
+                                                const Clock& clock, const http::Health& health);
   ~HttpPart() { io_.stop(); }
 
   /// As the functions of Server; any thread.

@@ -1,21 +1,39 @@
 #include "worker/io_thread.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <boost/asio/post.hpp>
 #include <exception>
 #include <future>
+#include <new>
 
 #include "common/process.hpp"
 #include "common/start_thread.hpp"
 
 namespace leasehold {
 
+namespace {
+
+/// A handler that finds no memory ends with what it served, and the others go on.
+void run_handlers(boost::asio::io_context& io) {
+  for (bool is_stopped = false; !is_stopped;) {
+    try {
+      io.run();
+      is_stopped = true;
+    } catch (const std::bad_alloc&) {
+      spdlog::error("a handler found no memory and ended");
+    }
+  }
+}
+
+}  // namespace
+
 Result<void> IoThread::start(const char* name) {
   thread_ = TRY(start_thread(fmt::format("the thread \"{}\"", name), [this, name] {
     set_thread_name(name);
     request_short_time_slice();
-    io_.run();
+    run_handlers(io_);
   }));
   return {};
 }

@@ -10,6 +10,8 @@
 
 namespace leasehold {
 
+/// Memory that a handler lacks ends that handler only: what it was to serve is dropped.
+///
 /// Threads: `start`, `run` and `stop` from the thread that owns it.
 class IoThread {
  public:

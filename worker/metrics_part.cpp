@@ -14,8 +14,9 @@ Result<void> MetricsPart::open(const WorkerOptions& options, const OpenedModel& 
     return http::Answer{.body = page_.read(),
                         .content_type = std::string(metrics::exposition_content_type())};
   };
-  server_ = TRY(http::PageServer::create(io_.context(), *options.metrics,
-                                         {{.path = "/metrics", .make = make}}));
+  server_ =
+      TRY(http::PageServer::create(io_.context(), *options.metrics,
+                                   {{.path = "/metrics", .make = make}}, options.metrics_hosts));
   TRY(io_.start("metrics"));
   TRY(io_.run([this]() -> Result<void> {
     use_batch_scheduling();

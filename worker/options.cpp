@@ -49,13 +49,16 @@ struct RawOptions {
   std::string kv_index_url;
   std::string http;
   std::vector<std::string> http_trusted_proxies;
+  std::vector<std::string> http_allowed_origins;
   std::string metrics;
+  std::vector<std::string> metrics_hosts;
   bool http_any_address = false;
   CLI::Option* threads = nullptr;
   std::int64_t slow_motion_us = 0;
   std::int64_t broker_timeout_ms = 0;
   std::int64_t drain_timeout_ms = 0;
   std::int64_t http_idle_ttl_ms = 0;
+  std::int64_t http_heartbeat_ms = 0;
 };
 
 void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
@@ -90,11 +93,22 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
                  "key's last request")
       ->check(CLI::Range(0, 3'600'000))
       ->capture_default_str();
+  app.add_option("--http-heartbeat-ms", raw.http_heartbeat_ms,
+                 "Send a comment in a stream that has sent nothing for so long, so that nobody "
+                 "takes it for dead; 0 means never")
+      ->check(CLI::Range(0, 3'600'000))
+      ->capture_default_str();
+  app.add_option("--http-allow-origin", raw.http_allowed_origins,
+                 "Let browsers give pages of this origin answers of --http, such as "
+                 "https://chat.example, or * for all; repeatable");
   app.add_option("--http-trusted-proxy", raw.http_trusted_proxies,
                  "Proxy whose X-Forwarded-For names the client: an address, a network such as "
                  "10.0.0.0/8, or uid:33 for a user on a Unix socket; repeatable");
   app.add_option("--metrics", raw.metrics,
                  "Serve metrics for Prometheus here, without a key, such as 127.0.0.1:9464");
+  app.add_option("--metrics-host", raw.metrics_hosts,
+                 "Answer requests to --metrics for this name too, not only for IP addresses and "
+                 "localhost; repeatable");
   app.add_flag("--http-any-address", raw.http_any_address,
                "Allow --http and --metrics on addresses that other machines reach, without "
                "encryption");
@@ -274,6 +288,7 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.broker_timeout = std::chrono::milliseconds(raw.broker_timeout_ms);
   options.drain_timeout = std::chrono::milliseconds(raw.drain_timeout_ms);
   options.http_idle_ttl = std::chrono::milliseconds(raw.http_idle_ttl_ms);
+  options.http_heartbeat = std::chrono::milliseconds(raw.http_heartbeat_ms);
   options.backend = kBackends.at(raw.backend);
   options.simd = simd_path_from_name(raw.simd);
   options.kv_type = *kv_type_from_name(raw.kv_type);
@@ -288,7 +303,12 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   if (!proxies)
     return fail(proxies.error().code, "--http-trusted-proxy: " + proxies.error().detail);
   options.http_trusted_proxies = *std::move(proxies);
+  auto origins = http::AllowedOrigins::parse(raw.http_allowed_origins);
+  if (!origins) return fail(origins.error().code, "--http-allow-origin: " + origins.error().detail);
+  options.http_allowed_origins = *std::move(origins);
   options.metrics = TRY(address_of("--metrics", raw.metrics, raw.http_any_address));
+  if (options.metrics)
+    options.metrics_hosts = http::HostRule::at(*options.metrics, raw.metrics_hosts);
   return resolve_compute_cpus(raw, options);
 }
 
@@ -299,7 +319,8 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   options.threads = default_threads(usable_cpu());
   RawOptions raw{.broker_timeout_ms = options.broker_timeout.count(),
                  .drain_timeout_ms = options.drain_timeout.count(),
-                 .http_idle_ttl_ms = options.http_idle_ttl.count()};
+                 .http_idle_ttl_ms = options.http_idle_ttl.count(),
+                 .http_heartbeat_ms = options.http_heartbeat.count()};
   CLI::App app("Serve one model to many tenants under leases that a broker can revoke",
                "leasehold-worker");
   app.set_version_flag("--version", "leasehold-worker " + std::string(version()));

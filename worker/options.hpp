@@ -10,8 +10,10 @@
 #include "common/cpu_set.hpp"
 #include "ipc/control/event_file.hpp"
 #include "ipc/http/http_address.hpp"
+#include "ipc/http/http_host.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/op_args.hpp"
+#include "worker/http/cross_origin.hpp"
 #include "worker/http/trusted_proxies.hpp"
 #include "worker/index_sync/index_url.hpp"
 #include "worker/model/weights_plan.hpp"
@@ -53,7 +55,10 @@ struct WorkerOptions {
   std::optional<http::Address> http;
   std::chrono::milliseconds http_idle_ttl{30'000};
   http::TrustedProxies http_trusted_proxies;
+  http::AllowedOrigins http_allowed_origins;
+  std::chrono::milliseconds http_heartbeat{15'000};  ///< 0: none.
   std::optional<http::Address> metrics;
+  http::HostRule metrics_hosts;
   ConfigValues config;  ///< All of the above, as text.
 };
 

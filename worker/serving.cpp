@@ -55,7 +55,12 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
                                     .loop = deps.loop,
                                     .running_requests = deps.running_requests,
                                     .parser = parser_.get_executor(),
-                                    .line_parser = line_parser_.get_executor(),
+                                    .parse_long =
+                                        [this](const TenantId& tenant, auto work) {
+                                          line_turns_.add(tenant, std::move(work));
+                                          boost::asio::post(line_parser_,
+                                                            [this] { line_turns_.do_next(); });
+                                        },
                                     .prompt = prompt,
                                     .broker = &deps.broker->link(),
                                     .table = &attachment.table,

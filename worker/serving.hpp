@@ -9,6 +9,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <optional>
 
+#include "common/turns.hpp"
 #include "worker/compute.hpp"
 #include "worker/io_thread.hpp"
 #include "worker/lease/broker_session.hpp"
@@ -49,6 +50,7 @@ class Serving {
   boost::asio::thread_pool unmapper_{1};
   std::optional<TenantServer> server_;
   boost::asio::thread_pool parser_{1};
+  Turns<TenantId> line_turns_;
   boost::asio::thread_pool line_parser_{1};
 };
 

@@ -106,6 +106,7 @@ class WorkerProgram {
   std::unique_ptr<LentSpill> spill_;  // null: nothing is spilled
   std::unique_ptr<Serving> serving_;  // set on the I/O thread
   std::unique_ptr<DeadlineWatcher> watcher_;
+  http::Health health_;
   std::unique_ptr<HttpPart> http_;    // null without --http
   std::unique_ptr<WorkerStop> stop_;  // set on the I/O thread once everything serves
   bool reload_waits_ = false;         // SIGHUP came before that
@@ -143,6 +144,7 @@ Result<void> WorkerProgram::open_session() {
           },
       .on_connection_changed =
           [this](bool disconnected) {
+            health_.set(http::Unready::BrokerDisconnected, disconnected);
             if (disconnected) step_reporter_.connection_lost();
             if (!serving_) return;
             if (!stop_ || !stop_->is_draining()) {
@@ -321,9 +323,11 @@ Result<void> WorkerProgram::announce_ready() {
                                 .kv_block_size_bytes = engine_->kv_block_size_bytes(),
                                 .max_extents = extents_for(descriptor_limit()),
                                 .kv_identity = model_.kv_identity(options_, broker_->attachment())};
-  http_ = TRY(HttpPart::open(options_, model_, broker_->link(), clock_));
+  health_.set(http::Unready::Loading, true);
+  http_ = TRY(HttpPart::open(options_, model_, broker_->link(), clock_, health_));
   TRY(metrics_.open(options_, model_));
   const wire::ExtentShape shape = TRY(broker_->announce_ready(ready, serving_->leases()));
+  health_.set(http::Unready::Loading, false);
   serving_->leases().set_blocks_per_extent(std::max(1u, shape.blocks_per_extent));
   const SchedulerLimits& limits = options_.limits;
   spdlog::info(

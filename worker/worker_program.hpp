@@ -14,7 +14,7 @@
 ///   index      with --kv-index-url: sends the ids of ended requests to the index
 ///   index-name looks up the index's address
 ///   http       with --http: the HTTP server
-///   http-parse with --http: parses long bodies, and tokenizes
+///   http-parse with --http: parses long bodies, and tokenizes; two threads
 ///   metrics    with --metrics: makes and sends the page of metrics
 ///
 /// The first thread has a time slice of 500 µs and those of sockets 100 µs

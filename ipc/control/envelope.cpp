@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/confined.hpp"
 #include "ipc/control/excess.hpp"
 #include "ipc/control/member_order.hpp"
 
@@ -147,7 +148,45 @@ std::string line_of(Json message, std::size_t fds) {
 
 }  // namespace
 
-Envelope parse_line(std::string_view line, const Limits& limits) {
+namespace {
+
+/// Finds "id" among the members of the outermost object, in a text that may end anywhere.
+class IdFinder final : public nlohmann::json_sax<Json> {
+ public:
+  Json id() const { return id_; }
+
+  bool null() override { return take(nullptr); }
+  bool boolean(bool) override { return take(nullptr); }
+  bool number_integer(number_integer_t value) override { return take(value); }
+  bool number_unsigned(number_unsigned_t value) override { return take(value); }
+  bool number_float(number_float_t, const string_t&) override { return take(nullptr); }
+  bool string(string_t& value) override { return take(value); }
+  bool binary(binary_t&) override { return take(nullptr); }
+  bool start_object(std::size_t) override { return take(nullptr) && ++depth_ > 0; }
+  bool start_array(std::size_t) override { return take(nullptr) && ++depth_ > 0; }
+  bool end_object() override { return --depth_ > 0; }
+  bool end_array() override { return --depth_ > 0; }
+  bool key(string_t& name) override {
+    is_next_ = depth_ == 1 && name == "id";
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  /// False ends the search: the value was that of "id".
+  bool take(const Json& value) {
+    if (is_next_ && is_id(value)) id_ = value;
+    return !is_next_;
+  }
+
+  Json id_;
+  std::size_t depth_ = 0;
+  bool is_next_ = false;
+};
+
+Envelope parse_whole_line(std::string_view line, const Limits& limits) {
   if (const auto excess = excess_of(line, limits))
     return reject_malformed("the line has " + *excess);
   Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -165,6 +204,21 @@ Envelope parse_line(std::string_view line, const Limits& limits) {
   }
   keep_order_of_schema(line, object);
   return {.fds = *fds, .content = read_content(object)};
+}
+
+}  // namespace
+
+Envelope parse_line(std::string_view line, const Limits& limits) {
+  auto envelope = run_confined([&]() -> Result<Envelope> { return parse_whole_line(line, limits); },
+                               Errc::MalformedMessage);
+  if (envelope) return *std::move(envelope);
+  return {.content = RejectedMessage{nullptr, envelope.error(), number_of(envelope.error().code)}};
+}
+
+Json id_of_begun_line(std::string_view begun) {
+  IdFinder finder;
+  (void)Json::sax_parse(begun, &finder);
+  return finder.id();
 }
 
 std::string call_line(std::uint64_t id, const std::string& method, const Payload& params) {

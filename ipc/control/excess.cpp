@@ -5,11 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/ordered_json.hpp"
+
 namespace leasehold::control {
 namespace {
 
 /// A number, `true`, `false` or `null` needs no allocation of its own: it counts as a quarter of
-/// another value.
+/// another value. A member counts beside its name and its value, because readers look it up.
 constexpr std::size_t kQuarters = 4;
 
 bool is_part_of_scalar(char c) {
@@ -31,10 +33,11 @@ std::optional<std::string> excess_of(std::string_view json, const Limits& limits
     }
     const bool was_in_scalar = std::exchange(in_scalar, is_part_of_scalar(c));
     if (in_scalar && !was_in_scalar) ++quarters;
-    if (c == '"' || c == '[' || c == '{') quarters += kQuarters;
+    if (c == '"' || c == '[' || c == '{' || c == ':') quarters += kQuarters;
     if (quarters > kQuarters * limits.max_values) {
-      return fmt::format("more than {} objects, arrays and texts; {} numbers count as one",
-                         limits.max_values, kQuarters);
+      return fmt::format(
+          "more than {} objects, arrays and texts; members count, too, and {} numbers as one",
+          limits.max_values, kQuarters);
     }
     if (c == '"') {
       in_text = true;
@@ -54,8 +57,7 @@ Result<nlohmann::ordered_json> parse_request_json(std::string_view json, std::st
     return fail(Errc::BadRequest, fmt::format("{} has {}; send less", what, *excess));
   if (json.find_first_not_of(" \t\r\n") == std::string_view::npos)
     return fail(Errc::BadRequest, fmt::format("{} is empty; send JSON", what));
-  auto parsed = nlohmann::ordered_json::parse(json, nullptr, false);
-  if (!parsed.is_discarded()) return parsed;
+  if (auto parsed = parse_ordered_json(json)) return parsed;
   return fail(Errc::BadRequest,
               fmt::format("{} is not JSON in UTF-8; check its quotes, commas and brackets", what));
 }

@@ -37,6 +37,9 @@ class Inbox {
   /// Memory of what has arrived and was not taken. A line that was taken leaves none behind.
   std::size_t held_bytes() const { return bytes_.empty() ? 0 : bytes_.capacity(); }
 
+  /// What has arrived of the next line.
+  std::string_view begun_line() const { return std::string_view(bytes_).substr(begin_); }
+
   /// The next whole line, or nothing if none has arrived. Errors: MessageTooLarge when a line
   /// exceeds the limit; MalformedMessage when more descriptors wait than one message may carry.
   /// The stream is unusable after an error.

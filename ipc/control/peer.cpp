@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/close_on_exec.hpp"
+#include "common/confined.hpp"
 
 namespace leasehold::control {
 namespace {
@@ -79,15 +80,19 @@ void SocketPeer::read_some() {
                                              "process has reached its limit of open files",
                                              limits_.max_fds)});
   }
-  inbox_.add({bytes.data(), got->size_bytes}, std::move(got->fds));
+  const auto added = run_confined([&]() -> Result<void> {
+    inbox_.add({bytes.data(), got->size_bytes}, std::move(got->fds));
+    return {};
+  });
+  if (!added) return finish(added.error());
   process_lines();
 }
 
 /// One turn: processes only a few lines, then lets the other peers of this io_context run.
 void SocketPeer::process_lines() {
   for (std::size_t weight = 0; state_ == State::Open && weight < kTurnWeight;) {
-    auto line = inbox_.next();
-    if (!line) return refuse_and_close(line.error());
+    auto line = run_confined([&] { return inbox_.next(); });
+    if (!line) return refuse_and_close(line.error(), id_of_begun_line(inbox_.begun_line()));
     if (!*line) return read_more();
     const std::size_t its_weight = weight_of_line((*line)->text.size());
     weight += its_weight;
@@ -137,24 +142,23 @@ bool SocketPeer::parse(Line line) {
     malformed_lines_ = 0;
     return true;
   }
-  if (!handlers_.long_lines || line.text.size() <= kShortLineBytes) {
+  if (!handlers_.parse_long || line.text.size() <= kShortLineBytes) {
     take(parse_line(line.text, limits_), std::move(line.fds));
     return true;
   }
   if (refuse_input(line.text.capacity())) return false;
   // Only this thread keeps the peer alive: its members are not for the other one.
-  boost::asio::post(
-      handlers_.long_lines, [weak = weak_from_this(), limits = limits_,
-                             executor = socket_.get_executor(), line = std::move(line)]() mutable {
-        Envelope envelope = parse_line(line.text, limits);
-        boost::asio::post(executor, [weak = std::move(weak), envelope = std::move(envelope),
-                                     fds = std::move(line.fds)]() mutable {
-          const auto me = std::static_pointer_cast<SocketPeer>(weak.lock());
-          if (!me || me->state_ != State::Open) return;
-          me->take(std::move(envelope), std::move(fds));
-          me->process_lines();
-        });
-      });
+  handlers_.parse_long([weak = weak_from_this(), limits = limits_,
+                        executor = socket_.get_executor(), line = std::move(line)]() mutable {
+    Envelope envelope = parse_line(line.text, limits);
+    boost::asio::post(executor, [weak = std::move(weak), envelope = std::move(envelope),
+                                 fds = std::move(line.fds)]() mutable {
+      const auto me = std::static_pointer_cast<SocketPeer>(weak.lock());
+      if (!me || me->state_ != State::Open) return;
+      me->take(std::move(envelope), std::move(fds));
+      me->process_lines();
+    });
+  });
   return false;
 }
 
@@ -335,8 +339,8 @@ void SocketPeer::close_now() {
   finish({Errc::ConnectionLost, "this end closed the connection"});
 }
 
-void SocketPeer::refuse_and_close(Error why) {
-  send(error_line(nullptr, why), {});
+void SocketPeer::refuse_and_close(Error why, const Json& id) {
+  send(error_line(id, why), {});
   begin_close(std::move(why));
 }
 

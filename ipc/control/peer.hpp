@@ -18,7 +18,6 @@
 
 #include <sys/types.h>
 
-#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <cstdint>
 #include <functional>
@@ -44,7 +43,8 @@ struct Limits {
   std::size_t max_line_bytes = 1 << 20;
   std::string_view line_hint = "send shorter lines";  ///< What the sender of a longer line can do.
   std::size_t max_depth = 32;
-  /// Objects, arrays and texts in one line, or four times as many numbers: each costs time to free.
+  /// Objects, their members, arrays and texts in one line, or four times as many numbers: each
+  /// costs time to free.
   std::size_t max_values = 1 << 17;
   std::size_t max_fds = 64;                ///< In one received message; 0 allows none.
   std::size_t max_queued_bytes = 8 << 20;  ///< Unsent output; beyond it the connection ends.
@@ -99,9 +99,10 @@ class Peer : public std::enable_shared_from_this<Peer> {
     /// of long lines, on a peer that has an input meter. An error is sent, and ends the connection.
     /// Empty means that all may wait.
     std::function<std::optional<Error>()> refuse_input = {};
-    /// Where lines beyond kShortLineBytes are parsed, one of each peer at a time. The peer reads
-    /// nothing meanwhile. Empty means that the io_context's thread parses all.
-    boost::asio::any_io_executor long_lines = {};
+    /// Does the work of parsing a line beyond kShortLineBytes on another thread, one of each peer
+    /// at a time. The peer reads nothing meanwhile. Empty means that the io_context's thread parses
+    /// all.
+    std::function<void(std::move_only_function<void()> work)> parse_long = {};
     /// Called when everything queued has been sent, after some had to wait. May be empty.
     std::function<void()> on_drained = {};
   };

@@ -80,7 +80,7 @@ class SocketPeer final : public Peer {
   void send(std::string line, std::vector<UniqueFd> fds);
   void flush();
   void write_failed(Error why);
-  void refuse_and_close(Error why);
+  void refuse_and_close(Error why, const Json& id = nullptr);
   void begin_close(Error why);
   void finish(Error why);
   void deliver_close(const Error& why);

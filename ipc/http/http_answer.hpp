@@ -26,7 +26,9 @@ using ServerEvents = std::vector<ServerEvent>;
 
 enum class Body { Sent, LeftOut };
 
-/// The whole answer as it is sent with HTTP/1.1. A body that is left out still has its length.
-std::string text_of(const Answer& answer, bool keep_alive, Body body = Body::Sent);
+/// The whole answer as it is sent with HTTP/1.1; `more_fields` as those of Answer. A body that is
+/// left out still has its length. Takes the body out of the answer, which may be large.
+std::string text_of(Answer&& answer, bool keep_alive, Body body = Body::Sent,
+                    std::string_view more_fields = {});
 
 }  // namespace leasehold::http

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/terminal_text.hpp"
+
 namespace leasehold::http {
 namespace {
 
@@ -27,8 +29,8 @@ std::string body_of(int status, const std::string& message, const std::string& p
   nlohmann::json error{{"message", message}, {"type", type_of(status)}, {"param", nullptr}};
   if (!param.empty()) error["param"] = param;
   error["code"] = code;
-  return nlohmann::json{{"error", std::move(error)}}.dump(-1, ' ', false,
-                                                          nlohmann::json::error_handler_t::replace);
+  return escape_controls(nlohmann::json{{"error", std::move(error)}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace

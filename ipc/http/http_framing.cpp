@@ -64,6 +64,10 @@ std::string_view Head::bearer_key() const {
 }
 
 std::optional<Answer> refuse_head(const Head& head, std::size_t max_body_bytes) {
+  if (head.fields.size() > kMaxHeadFields) {
+    return plain_error(431, "head_too_large",
+                       fmt::format("the head may have {} fields; send fewer", kMaxHeadFields));
+  }
   const std::size_t lengths = head.count("Content-Length");
   const std::size_t encodings = head.count("Transfer-Encoding");
   if (lengths > 1 || encodings > 1) return bad("the length of the body is given twice");

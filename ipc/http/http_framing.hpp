@@ -15,6 +15,9 @@ namespace leasehold::http {
 /// Equal but for upper and lower case of ASCII letters.
 bool same_word(std::string_view one, std::string_view other);
 
+/// Each costs more memory than its bytes.
+inline constexpr std::size_t kMaxHeadFields = 128;
+
 struct Head {
   std::string method;
   std::string target;
@@ -32,7 +35,8 @@ struct Head {
 
 /// The refusal, after which the connection is closed; nothing for a head that can be served.
 /// 400: two lengths, a length beside an encoding, another encoding than chunked, a method that has
-/// no body with one, HTTP/1.1 without exactly one Host. 413: a length above `max_body_bytes`.
+/// no body with one, HTTP/1.1 without exactly one Host. 413: a length above `max_body_bytes`. 431:
+/// more than kMaxHeadFields fields.
 std::optional<Answer> refuse_head(const Head& head, std::size_t max_body_bytes);
 
 }  // namespace leasehold::http

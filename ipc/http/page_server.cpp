@@ -58,18 +58,19 @@ void PageServer::State::add(Listener::Socket socket) {
 
 awaitable<void> PageServer::State::run(std::uint64_t id, std::shared_ptr<Stream> stream) {
   const auto self = shared_from_this();
-  boost::beast::flat_buffer buffer;
+  ReadBuffer buffer;
   bool keep_alive = true;
   for (bool is_first = true; keep_alive && streams.contains(id); is_first = false) {
     Parser parser;
     stream->expires_after(is_first ? kHeadTimeout : kIdleTimeout);
     RequestHead read = co_await read_request_head(*stream, buffer, parser, 0);
     if (!read.head && !read.refused) break;
-    const Answer next = read.refused ? *read.refused : answer(*read.head);
+    Answer next = read.refused ? *std::move(read.refused) : answer(*read.head);
     // A refusal may come before the head was read to its end: what follows it is not a request.
     keep_alive = next.status == 200 && parser.is_done() && parser.keep_alive();
-    const bool is_head = !read.refused && read.head->method == "HEAD";
-    const std::string text = text_of(next, keep_alive, is_head ? Body::LeftOut : Body::Sent);
+    const bool is_head = read.head && read.head->method == "HEAD";
+    const std::string text =
+        text_of(std::move(next), keep_alive, is_head ? Body::LeftOut : Body::Sent);
     stream->expires_after(kWriteTimeout);
     const auto [error, size] = co_await asio::async_write(*stream, asio::buffer(text), kAwait);
     if (error) break;

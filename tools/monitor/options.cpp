@@ -38,7 +38,7 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   if (!address) return print_error(app.get_name(), {.text = "--listen: " + address.error().detail});
   if (const auto ended = finish_config(app)) return *ended;
   options.listen = *std::move(address);
-  options.hosts.any = !options.listen.unix_path.empty();
+  options.hosts = http::HostRule::at(options.listen, std::move(options.hosts.names));
   options.page = !no_page;
   return options;
 }

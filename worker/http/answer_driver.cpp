@@ -52,6 +52,8 @@ class AnswerDriver {
 
  private:
   awaitable<void> await_events();
+  std::optional<Duration> until_beat() const;
+  awaitable<void> beat();
   void take_waiting();
   void take(const Generations::Event& event);
   void add(ChoicePart part, std::uint32_t position);
@@ -84,9 +86,10 @@ class AnswerDriver {
   std::size_t ended_ = 0;
   ServerEvents unsent_;
   std::optional<Answer> answer_;  // in place of a stream; not sent yet
-  bool has_events_ = false;       // some were sent
-  bool is_answered_ = false;      // nothing follows what is not sent yet
-  bool is_whole_ = false;         // all choices have ended without an error
+  bool has_events_ = false;       // some were sent, or a comment
+  std::chrono::steady_clock::time_point written_at_ = std::chrono::steady_clock::now();
+  bool is_answered_ = false;  // nothing follows what is not sent yet
+  bool is_whole_ = false;     // all choices have ended without an error
   UsageCount usage_;
 };
 
@@ -141,6 +144,7 @@ awaitable<void> AnswerDriver::run() {
     if (generations_->take_wake()) co_await stream_.probe();
     take_waiting();
     co_await flush();
+    if (goes_on() && until_beat() == Duration::zero()) co_await beat();
   }
   stop_generating();
 }
@@ -153,7 +157,24 @@ awaitable<void> AnswerDriver::await_events() {
   }
   const auto lacking = static_cast<std::size_t>(std::ranges::count(lacks_lease_, true));
   const AwaitingLease waiting(shared_, lacking > 0 && lacking + ended_ == texts_.size());
-  co_await generations_->changed();
+  co_await generations_->changed(until_beat());
+}
+
+/// How long until a stream that sends nothing shows that it lives: while a prompt is read, a lease
+/// is replaced, or the tokens make no whole event. Before a worker has accepted a choice the status
+/// may still be a refusal.
+std::optional<Duration> AnswerDriver::until_beat() const {
+  const bool is_begun = has_events_ || std::ranges::count(runs_, true) > 0;
+  if (!is_stream_ || !is_begun || shared_.deps.heartbeat == Duration::zero()) return std::nullopt;
+  const Duration silent = std::chrono::steady_clock::now() - written_at_;
+  return std::max(Duration::zero(), shared_.deps.heartbeat - silent);
+}
+
+awaitable<void> AnswerDriver::beat() {
+  has_events_ = true;
+  written_at_ = std::chrono::steady_clock::now();
+  ServerEvents none;
+  co_await stream_.write_events(std::move(none), HttpStream::Follows::More);
 }
 
 void AnswerDriver::take_waiting() {
@@ -267,6 +288,7 @@ awaitable<void> AnswerDriver::flush() {
   if (answer_) co_await stream_.send(*std::move(answer_));
   if (!answer_ && (is_answered_ || !unsent_.empty())) {
     has_events_ = true;
+    written_at_ = std::chrono::steady_clock::now();
     const auto follows = is_answered_ ? HttpStream::Follows::Nothing : HttpStream::Follows::More;
     // GCC 12 destroys braced temporaries of a co_await expression twice.
     ServerEvents events = std::exchange(unsent_, {});

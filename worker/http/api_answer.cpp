@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/terminal_text.hpp"
 #include "ipc/control/json_text.hpp"
 #include "worker/http/responses_answer.hpp"
 
@@ -12,7 +13,11 @@ namespace leasehold::http {
 namespace {
 
 using Json = nlohmann::json;
-using control::json_string;
+
+/// People read answers with curl.
+std::string json_string(std::string_view text) {
+  return escape_controls(control::json_string(text));
+}
 
 constexpr std::string_view kChunk = "chat.completion.chunk";
 constexpr std::string_view kBeforeChoices = R"({"choices":[)";
@@ -276,7 +281,7 @@ Json logprobs_json(std::span<const TokenLogprobs> tokens) {
 }
 
 std::string line_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return escape_controls(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 void append(ChoicePart& whole, ChoicePart part) {

@@ -54,9 +54,10 @@ std::optional<Generations::Event> Generations::next() {
   return event;
 }
 
-asio::awaitable<void> Generations::changed() {
+asio::awaitable<void> Generations::changed(std::optional<Duration> longest) {
   if (!events_.empty() || is_woken_) co_return;
-  changed_.expires_at(asio::steady_timer::time_point::max());
+  if (longest) changed_.expires_after(*longest);
+  if (!longest) changed_.expires_at(asio::steady_timer::time_point::max());
   co_await changed_.async_wait(asio::as_tuple(asio::use_awaitable));
 }
 

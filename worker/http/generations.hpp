@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/clock.hpp"
 #include "tools/client/session.hpp"
 
 namespace leasehold::http {
@@ -38,8 +39,8 @@ class Generations : public std::enable_shared_from_this<Generations> {
   /// The next event that waits; the last one of a request is `Ended`.
   std::optional<Event> next();
   bool has_waiting() const { return !events_.empty(); }
-  /// Waits until an event waits or `wake` was called.
-  boost::asio::awaitable<void> changed();
+  /// Waits until an event waits or `wake` was called, or `longest` has passed.
+  boost::asio::awaitable<void> changed(std::optional<Duration> longest = std::nullopt);
   void wake();
   /// True once after `wake`.
   bool take_wake() { return std::exchange(is_woken_, false); }
@@ -56,7 +57,7 @@ class Generations : public std::enable_shared_from_this<Generations> {
   void take(std::size_t index, client::SessionEvent event);
 
   boost::asio::io_context* io_;
-  boost::asio::steady_timer changed_;  // expires never; cancelled to end `changed`
+  boost::asio::steady_timer changed_;  // cancelled to end `changed`
   std::deque<Event> events_;
   std::vector<std::shared_ptr<client::TenantSession>> sessions_;  // null once ended
   bool are_resumable_ = false;

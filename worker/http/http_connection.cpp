@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <boost/beast/http/error.hpp>
-#include <boost/beast/http/read.hpp>
 #include <iterator>
 #include <utility>
 
@@ -24,6 +22,7 @@ constexpr auto kBodyTimeout = std::chrono::seconds(30);
 constexpr auto kWriteTimeout = std::chrono::seconds(30);  // in which a client reads nothing
 
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+constexpr std::string_view kComment = ":\n\n";  // of a stream of events
 constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
 // GCC 12 destroys braced temporaries of a co_await expression twice, so answers are made by calls.
@@ -34,8 +33,13 @@ bool comes_back(const Route& route, const Head& head) {
 }
 
 Answer health(const Shared& shared) {
-  if (shared.draining) return refusal(shared.deps.stopping);
-  return {.body = R"({"status":"ok"})"};
+  std::optional<Error> why_not;
+  if (shared.deps.health != nullptr) why_not = shared.deps.health->why_not();
+  if (shared.draining) why_not = shared.deps.stopping;
+  if (!why_not) return {.body = R"({"status":"ok"})"};
+  Answer answer = refusal(*why_not);
+  answer.status = 503;
+  return answer;
 }
 
 void append_lines(const ServerEvent& event, std::string& out) {
@@ -80,11 +84,13 @@ class BeastConnection final : public Connection, public HttpStream {
  private:
   awaitable<void> serve_one();
   awaitable<void> serve(Parser& parser, const Head& head);
+  awaitable<void> serve_anyone(const Parser& parser, const Head& head);
   Result<void> note_client(const Head& head);
   awaitable<void> refuse(Answer answer);
   std::string events_head() const;
   void append_framed(std::string_view text, std::string& out) const;
   std::size_t send_now(std::string_view text);
+  bool take_unread(std::size_t bytes);
   awaitable<bool> write(std::string text);
   awaitable<bool> read_body(Parser& parser, const Head& head);
   void await_input();
@@ -95,18 +101,21 @@ class BeastConnection final : public Connection, public HttpStream {
   std::size_t max_body_bytes() const { return shared_->deps.max_body_bytes; }
 
   Stream stream_;
-  beast::flat_buffer buffer_;
+  ReadBuffer buffer_;
   PeerAddress peer_;
   PeerAddress client_;  // of the request that is served: the peer, or named by a trusted proxy
   Places::ConnectionId id_;
   std::shared_ptr<Shared> shared_;
   std::function<void()> on_change_;  // while the client is watched
   int watch_ = 0;                    // numbers them, to ignore a late handler of an earlier one
-  bool had_key_ = false;
-  bool keep_alive_ = false;  // another request may follow the one that is served
-  bool chunked_ = true;      // HTTP/1.1
-  bool has_events_ = false;  // the head of a stream was sent
-  bool at_end_ = false;      // the client has shut down its sending side
+  std::optional<TenantId> tenant_;   // of the newest valid key
+  control::QueueCharge unread_;      // what of its answer waits
+  Body body_sent_ = Body::Sent;
+  std::string origin_fields_;  // of every answer to the request that is served
+  bool keep_alive_ = false;    // another request may follow the one that is served
+  bool chunked_ = true;        // HTTP/1.1
+  bool has_events_ = false;    // the head of a stream was sent
+  bool at_end_ = false;        // the client has shut down its sending side
   bool is_probed_ = false;
   bool is_gone_ = false;
 };
@@ -127,7 +136,7 @@ awaitable<void> BeastConnection::run() {
 
 awaitable<void> BeastConnection::serve_one() {
   Parser parser;
-  stream_.expires_after(had_key_ ? kIdleTimeout : kHeadTimeout);
+  stream_.expires_after(tenant_ ? kIdleTimeout : kHeadTimeout);
   RequestHead read = co_await read_request_head(stream_, buffer_, parser, max_body_bytes());
   if (read.refused) co_return co_await refuse(*std::move(read.refused));
   if (read.head) co_await serve(parser, *read.head);
@@ -136,11 +145,10 @@ awaitable<void> BeastConnection::serve_one() {
 awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   keep_alive_ = parser.keep_alive();
   chunked_ = head.version >= 11;
-  if (head.path() == "/health") {
-    if (head.method != "GET" || !parser.is_done())
-      co_return co_await refuse(plain_error(405, "method", "use GET"));
-    co_return co_await send(health(*shared_));
-  }
+  body_sent_ = head.method == "HEAD" ? Body::LeftOut : Body::Sent;
+  origin_fields_ = shared_->deps.allowed_origins.fields_for(head);
+  if (head.path() == "/health" || head.method == "OPTIONS")
+    co_return co_await serve_anyone(parser, head);
   if (const auto noted = note_client(head); !noted)
     co_return co_await refuse(refusal(noted.error()));
   const Result<Caller> caller = co_await authenticate(*shared_, id_, head);
@@ -148,7 +156,8 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
     spdlog::debug("HTTP request refused client={} code={}", client_, name(caller.error().code));
     co_return co_await refuse(refusal(caller.error()));
   }
-  had_key_ = true;
+  tenant_ = caller->tenant;
+  unread_.set_meter(shared_->unread.meter_of(*tenant_));
   const auto route = find_route(head);
   if (!route) co_return co_await refuse(route.error());
   const Answering answering(*shared_);
@@ -164,6 +173,21 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   co_await (*route)->serve(*shared_, *caller, std::move(body), *this);
 }
 
+/// Health and the questions of browsers need no key, and have no body.
+awaitable<void> BeastConnection::serve_anyone(const Parser& parser, const Head& head) {
+  const bool is_question = head.method == "OPTIONS";
+  const bool reads = is_question || head.method == "GET" || head.method == "HEAD";
+  Answer answer{.status = 204, .more_fields = "Allow: GET, HEAD, POST, OPTIONS\r\n"};
+  if (is_question && !origin_fields_.empty()) origin_fields_ += preflight_fields(head);
+  if (!is_question) answer = health(*shared_);
+  if (!reads || !parser.is_done()) {
+    answer = plain_error(405, "method", "use GET or HEAD, without a body");
+    answer.more_fields = kAllowGet;
+    return refuse(std::move(answer));
+  }
+  return send(std::move(answer));
+}
+
 /// What the request consumes before its key is known valid belongs to its client.
 Result<void> BeastConnection::note_client(const Head& head) {
   client_ = shared_->deps.trusted_proxies.client_of(peer_, head);
@@ -173,24 +197,17 @@ Result<void> BeastConnection::note_client(const Head& head) {
   return fail(Errc::QueueFull, "a newer connection of this source took the place; connect again");
 }
 
-/// Answers a body that is too long; false then, and when the client is gone.
+/// Answers a body that is too long or malformed; false then, and when the client is gone.
 awaitable<bool> BeastConnection::read_body(Parser& parser, const Head& head) {
-  const auto expects = head.only("Expect");
-  if (expects && !parser.is_done() && !co_await write(std::string(kContinue))) co_return false;
-  parser.body_limit(max_body_bytes());
+  if (parser.is_done()) co_return true;
+  if (head.only("Expect") && !co_await write(std::string(kContinue))) co_return false;
   stream_.expires_after(kBodyTimeout);
-  if (!parser.is_done()) {
-    const auto [error, size] = co_await beast::http::async_read(stream_, buffer_, parser, kAwait);
-    if (error == beast::http::error::body_limit) {
-      co_await refuse(plain_error(
-          413, "body_too_large",
-          fmt::format("the body is longer than {} bytes; send less", max_body_bytes())));
-    }
-    if (error) is_gone_ = true;
-    if (error) co_return false;
-  }
+  RequestBody read = co_await read_request_body(stream_, buffer_, parser, max_body_bytes());
   stream_.expires_never();
-  co_return true;
+  if (read.is_whole) co_return true;
+  if (read.refused) co_await refuse(*std::move(read.refused));
+  is_gone_ = true;
+  co_return false;
 }
 
 // --------------------------------------------------------------------------------- while answering
@@ -235,7 +252,7 @@ awaitable<void> BeastConnection::probe() {
   if (!at_end_ || std::exchange(is_probed_, true)) co_return;
   if (!chunked_ && !has_events_) co_return leave();  // HTTP/1.0 has nothing before the answer
   std::string text(has_events_ ? "" : kContinue);
-  if (has_events_) append_framed(":\n\n", text);
+  if (has_events_) append_framed(kComment, text);
   co_await write(std::move(text));
 }
 
@@ -266,6 +283,7 @@ awaitable<bool> BeastConnection::write(std::string text) {
   std::string_view rest = text;
   rest.remove_prefix(send_now(rest));
   if (is_gone_ || rest.empty()) co_return !is_gone_;
+  is_gone_ = !take_unread(text.capacity());
   while (!is_gone_ && !rest.empty()) {
     stream_.expires_after(kWriteTimeout);
     const auto [error, written] = co_await stream_.async_write_some(asio::buffer(rest), kAwait);
@@ -273,7 +291,18 @@ awaitable<bool> BeastConnection::write(std::string text) {
     if (error) is_gone_ = true;
   }
   stream_.expires_never();
+  unread_.set(0);
   co_return !is_gone_;
+}
+
+/// Charges a text that the client has not read to its tenant; false beyond the tenant's share.
+bool BeastConnection::take_unread(std::size_t bytes) {
+  if (!tenant_) return true;  // a short refusal
+  const ResourceShare share = shared_->unread.owner_share(*tenant_);
+  const bool fits = share.taken + share.held + 2 * bytes <= share.capacity;  // as may_take_more
+  if (fits) unread_.set(bytes);
+  if (!fits) spdlog::debug("HTTP connection closed: unread answers tenant={}", tenant_->value);
+  return fits;
 }
 
 /// Ends the connection, because what follows on it may not be a request.
@@ -284,13 +313,13 @@ awaitable<void> BeastConnection::refuse(Answer answer) {
 
 awaitable<void> BeastConnection::send(Answer answer) {
   stop_watching();  // the next request may come before this write is known to be done
-  co_await write(text_of(answer, keep_alive_));
+  co_await write(text_of(std::move(answer), keep_alive_, body_sent_, origin_fields_));
 }
 
 std::string BeastConnection::events_head() const {
   return fmt::format(
-      "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n{}\r\n",
-      chunked_ ? "Transfer-Encoding: chunked\r\n" : "Connection: close\r\n");
+      "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n{}{}\r\n",
+      origin_fields_, chunked_ ? "Transfer-Encoding: chunked\r\n" : "Connection: close\r\n");
 }
 
 void BeastConnection::append_framed(std::string_view text, std::string& out) const {
@@ -307,6 +336,7 @@ awaitable<void> BeastConnection::write_events(ServerEvents events, Follows follo
     text = events_head();
   }
   std::string one;
+  if (events.empty() && follows == Follows::More) append_framed(kComment, text);
   for (const ServerEvent& event : events) {
     one.clear();
     append_lines(event, one);

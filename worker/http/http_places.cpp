@@ -47,8 +47,8 @@ Result<void> Places::authenticated(ConnectionId id, const TenantId& tenant) {
   Place& place = found->second;
   // The pace is for guessed keys, and this one was valid. The source may have been forgotten
   // meanwhile.
-  if (const auto bucket = checks_.find(place.source); bucket != checks_.end())
-    bucket->second.give_back(1);
+  const auto bucket = checks_.find(place.source);
+  if (std::exchange(place.has_paid, false) && bucket != checks_.end()) bucket->second.give_back(1);
   if (place.tenant == tenant) return {};
   if (!tenants_.may_take_more(tenant)) {
     return fail(Errc::QueueFull, fmt::format("tenant {} has its share of {} connections; close one",
@@ -103,7 +103,9 @@ Duration Places::pace_key(ConnectionId id, TimePoint now) {
   if (checks_.size() >= limits_.max_sources && !checks_.contains(found->second.source))
     checks_.clear();  // forgetting is cheaper than growing, and gives each one burst at most
   auto& bucket = checks_.try_emplace(found->second.source, limits_.key_checks, now).first->second;
-  return bucket.take(1, now) == 1 ? Duration::zero() : bucket.wait_for(1, now);
+  if (bucket.take(1, now) == 0) return bucket.wait_for(1, now);
+  found->second.has_paid = true;
+  return Duration::zero();
 }
 
 }  // namespace leasehold::http

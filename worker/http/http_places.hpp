@@ -28,8 +28,7 @@ struct PlaceLimits {
   std::size_t unauthenticated_places = 1024;  ///< 512 for one source alone.
   std::size_t tenant_places = 2560;           ///< 1 280 for one tenant alone.
   std::size_t body_bytes = 64 << 20;
-  /// Wrong keys that a source may show, and keys that are checked at once; more wait for their
-  /// turn.
+  /// Keys that are not known, and that a source may show at once; more wait for their turn.
   Rate key_checks{.per_second = 50, .burst = 100};
   std::size_t max_sources = 4096;  ///< With a remembered rate.
 };
@@ -62,8 +61,8 @@ class Places {
   void give_back_bodies(ConnectionId id);
   void closed(ConnectionId id);
 
-  /// Zero: the key that this connection shows may be checked now. Otherwise ask again so much
-  /// later.
+  /// Zero: the key that this connection shows, which is not known (known_keys.hpp), may be checked
+  /// now. Otherwise ask again so much later.
   Duration pace_key(ConnectionId id, TimePoint now);
 
  private:
@@ -71,6 +70,7 @@ class Places {
     Source source;
     std::optional<TenantId> tenant{};
     std::size_t body_bytes = 0;
+    bool has_paid = false;  ///< For the check of the key that it shows.
   };
   void give_back(const Place& place);
   Admission take_place(const Source& source);

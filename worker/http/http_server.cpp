@@ -25,12 +25,30 @@ struct Server::State : std::enable_shared_from_this<State> {
   }
 
   void add(Listener::Socket socket, const PeerAddress& peer);
+  asio::awaitable<void> serve(std::shared_ptr<Connection> connection, Places::ConnectionId id);
   void close(Places::ConnectionId id);
 
   std::shared_ptr<Shared> shared;
   std::unique_ptr<Listener> listener;
   std::map<Places::ConnectionId, std::weak_ptr<Connection>> connections;
   Places::ConnectionId last_id = 0;
+};
+
+/// A connection of the server while it exists.
+class Server::KeptConnection {
+ public:
+  KeptConnection(std::shared_ptr<State> state, Places::ConnectionId id)
+      : state_(std::move(state)), id_(id) {}
+  ~KeptConnection() {
+    state_->shared->places.closed(id_);
+    state_->connections.erase(id_);
+  }
+  KeptConnection(const KeptConnection&) = delete;
+  KeptConnection& operator=(const KeptConnection&) = delete;
+
+ private:
+  std::shared_ptr<State> state_;
+  Places::ConnectionId id_;
 };
 
 void Server::State::close(Places::ConnectionId id) {
@@ -46,12 +64,16 @@ void Server::State::add(Listener::Socket socket, const PeerAddress& peer) {
   if (!admitted.accepted) return;
   const auto connection = Connection::create(std::move(socket), peer, id, shared);
   connections[id] = connection;
-  asio::co_spawn(*shared->deps.io, connection->run(),
-                 [self = shared_from_this(), connection, id](const std::exception_ptr& failed) {
-                   self->shared->places.closed(id);
-                   self->connections.erase(id);
-                   if (failed) spdlog::error("HTTP connection failed id={}", id);
-                 });
+  asio::co_spawn(*shared->deps.io, serve(connection, id), [id](const std::exception_ptr& failed) {
+    if (failed) spdlog::error("HTTP connection failed id={}", id);
+  });
+}
+
+/// However it ends: finished, thrown out of for lack of memory, or dropped with a handler that was.
+asio::awaitable<void> Server::State::serve(std::shared_ptr<Connection> connection,
+                                           Places::ConnectionId id) {
+  const KeptConnection kept(shared_from_this(), id);
+  co_await connection->run();
 }
 
 Result<std::unique_ptr<Server>> Server::create(const Address& address, Dependencies dependencies) {

@@ -17,6 +17,8 @@
 #include "ipc/control/messages_operator.hpp"
 #include "ipc/http/http_address.hpp"
 #include "worker/http/api_request.hpp"
+#include "worker/http/cross_origin.hpp"
+#include "worker/http/health.hpp"
 #include "worker/http/trusted_proxies.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 
@@ -42,6 +44,13 @@ class Server {
     /// How long a resumable request goes on, or its text is kept, without a client.
     Duration result_grace = std::chrono::seconds(60);
     std::size_t max_body_bytes = 512 << 10;
+    /// Of the answers of all tenants, which share them; beyond its share a tenant's connection that
+    /// does not read is closed.
+    std::size_t max_unread_bytes = 64 << 20;
+    const Health* health = nullptr;  ///< Null: it serves.
+    AllowedOrigins allowed_origins{};
+    /// A stream that has sent nothing for so long sends a comment; zero: none.
+    Duration heartbeat = Duration::zero();
   };
 
   /// Listens at once; connections wait in the backlog until `serve`. Errors: SocketInUse,
@@ -64,6 +73,7 @@ class Server {
 
  private:
   struct State;
+  class KeptConnection;
   explicit Server(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
 };

@@ -6,12 +6,15 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include "common/process.hpp"
+#include "common/turns.hpp"
+#include "ipc/control/queue_meter.hpp"
 #include "ipc/http/http_await.hpp"
 #include "tools/client/timers.hpp"
 #include "worker/http/body_pace.hpp"
 #include "worker/http/http_places.hpp"
 #include "worker/http/http_server.hpp"
 #include "worker/http/key_lease_holder.hpp"
+#include "worker/http/known_keys.hpp"
 
 namespace leasehold::http {
 
@@ -20,8 +23,13 @@ struct Shared {
   client::AsioTimers timers;
   std::shared_ptr<KeyLeaseHolder> leases;
   Places places;
+  KnownKeys known_keys;
   BodyPace body_pace;
-  boost::asio::thread_pool cpu{1};  ///< For work that would hold up the other connections.
+  control::QueueShares<TenantId> unread;  ///< Bytes of answers that clients leave unread.
+  Turns<TenantId> turns;
+  /// For work that would hold up the other connections. Two threads, so that one tenant alone
+  /// delays no other.
+  boost::asio::thread_pool cpu{2};
   std::function<void(Places::ConnectionId)> close_connection;
   bool closing = false;
   std::atomic<bool> draining = false;        ///< Set by another thread.
@@ -32,11 +40,23 @@ struct Shared {
   explicit Shared(Server::Dependencies dependencies)
       : deps(std::move(dependencies)),
         timers(*deps.io),
-        leases(KeyLeaseHolder::create(*deps.io, timers, deps.broker_socket, deps.idle_ttl)) {
-    boost::asio::post(cpu, [] {
-      set_thread_name("http-parse");
-      use_batch_scheduling();
+        leases(KeyLeaseHolder::create(*deps.io, timers, deps.broker_socket, deps.idle_ttl)),
+        unread(deps.max_unread_bytes) {}
+
+  /// Does work of a tenant on another thread; tenants take turns there.
+  void do_elsewhere(const TenantId& tenant, Turns<TenantId>::Work work) {
+    turns.add(tenant, std::move(work));
+    boost::asio::post(cpu, [this] {
+      static thread_local const bool is_set_up = set_up_parser();
+      if (is_set_up) turns.do_next();
     });
+  }
+
+ private:
+  static bool set_up_parser() {
+    set_thread_name("http-parse");
+    use_batch_scheduling();
+    return true;
   }
 };
 

@@ -19,7 +19,7 @@ class HttpStream {
 
   enum class Follows { More, Nothing };
   /// Sends events of a stream in one write; the head goes before the first ones. After Nothing the
-  /// stream has ended.
+  /// stream has ended. Without events it sends a comment, which clients skip.
   virtual boost::asio::awaitable<void> write_events(ServerEvents events, Follows follows) = 0;
 
   /// Calls `on_change` when the client leaves or shuts down its sending side, until the last write

@@ -36,14 +36,16 @@ awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id, 
                    "send 'Authorization: Bearer KEY' with a key of `brokerctl keys create`");
   }
   asio::steady_timer pause(*shared.deps.io);
-  while (!shared.closing) {
+  while (!shared.closing && !shared.known_keys.contains(key)) {
     const Duration wait = shared.places.pace_key(id, shared.deps.clock->now());
     if (wait == Duration::zero()) break;
     pause.expires_after(wait);
     co_await pause.async_wait(kAwait);
   }
   const Result<wire::KeyView> checked = co_await check_key(shared, key);
+  if (!checked && checked.error().code == Errc::BadToken) shared.known_keys.refused(key);
   if (!checked) co_return std::unexpected(key_check_failure(checked.error()));
+  shared.known_keys.accepted(key, checked->tenant);
   if (const auto kept = shared.places.authenticated(id, checked->tenant); !kept)
     co_return std::unexpected(kept.error());
   Caller caller;

@@ -1,4 +1,5 @@
-/// Asks the broker for the tenant of a request's key, at the rate of its source.
+/// Asks the broker for the tenant of a request's key: at once for a known one, otherwise at the
+/// rate of its source.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "common/confined.hpp"
+#include "common/terminal_text.hpp"
 #include "common/utf8.hpp"
 #include "ipc/control/peer.hpp"
 #include "worker/http/answer_driver.hpp"
@@ -24,7 +25,7 @@ Answer models(const ApiModel& model) {
                    {"created", 0},
                    {"owned_by", "leasehold"},
                    {"max_model_len", model.max_context}};
-  return {.body = Json{{"object", "list"}, {"data", Json::array({entry})}}.dump()};
+  return {.body = escape_controls(Json{{"object", "list"}, {"data", Json::array({entry})}}.dump())};
 }
 
 awaitable<void> serve_models(Shared& shared, const Caller&, std::string, HttpStream& stream) {
@@ -48,12 +49,13 @@ Answer answer_confined(const std::function<Answer()>& work) {
 }
 
 /// Long bodies are parsed off the thread that sends all streams.
-void parse(Shared& shared, Api api, std::string body, std::function<void(ParsedRequest)> give) {
+void parse(Shared& shared, const TenantId& tenant, Api api, std::string body,
+           std::function<void(ParsedRequest)> give) {
   const bool is_short = body.size() <= control::kShortLineBytes;
   auto work = [api, body = std::move(body), model = &shared.deps.model, give = std::move(give)] {
     give(parse_confined(api, body, *model));
   };
-  is_short ? work() : boost::asio::post(shared.cpu, std::move(work));
+  is_short ? work() : shared.do_elsewhere(tenant, std::move(work));
 }
 
 template <Api api>
@@ -61,7 +63,7 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::stri
                                  HttpStream& stream) {
   const std::size_t size_bytes = body.size();
   FromThread<ParsedRequest> parsed(*shared.deps.io);
-  parse(shared, api, std::move(body), parsed.giver());
+  parse(shared, caller.tenant, api, std::move(body), parsed.giver());
   auto request = co_await parsed.take();
   if (!request) co_return;  // the server ends
   if (!*request) co_return co_await stream.send(error_answer(request->error()));
@@ -77,28 +79,30 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::stri
   co_await answer_request(shared, caller, **std::move(request), stream);
 }
 
-awaitable<void> serve_off_thread(Shared& shared, HttpStream& stream, std::function<Answer()> work) {
+awaitable<void> serve_off_thread(Shared& shared, const Caller& caller, HttpStream& stream,
+                                 std::function<Answer()> work) {
   FromThread<Answer> made(*shared.deps.io);
-  boost::asio::post(shared.cpu,
-                    [work = std::move(work), give = made.giver()] { give(answer_confined(work)); });
+  shared.do_elsewhere(caller.tenant, [work = std::move(work), give = made.giver()] {
+    give(answer_confined(work));
+  });
   auto answer = co_await made.take();
   if (answer) co_await stream.send(*std::move(answer));
 }
 
-awaitable<void> serve_tokenize(Shared& shared, const Caller&, std::string body,
+awaitable<void> serve_tokenize(Shared& shared, const Caller& caller, std::string body,
                                HttpStream& stream) {
   const auto work = [body = std::move(body), deps = &shared.deps] {
     return tokenize(body, *deps->tokenizer, deps->model, deps->encode_chat);
   };
-  return serve_off_thread(shared, stream, work);
+  return serve_off_thread(shared, caller, stream, work);
 }
 
-awaitable<void> serve_detokenize(Shared& shared, const Caller&, std::string body,
+awaitable<void> serve_detokenize(Shared& shared, const Caller& caller, std::string body,
                                  HttpStream& stream) {
   const auto work = [body = std::move(body), tokenizer = shared.deps.tokenizer] {
     return detokenize(body, *tokenizer);
   };
-  return serve_off_thread(shared, stream, work);
+  return serve_off_thread(shared, caller, stream, work);
 }
 
 constexpr Route kRoutes[] = {
@@ -109,6 +113,8 @@ constexpr Route kRoutes[] = {
     {"/tokenize", "POST", serve_tokenize},
     {"/detokenize", "POST", serve_detokenize},
 };
+
+constexpr std::string_view kAllowPost = "Allow: POST, OPTIONS\r\n";
 
 std::string unknown_path(std::string_view path) {
   std::string message = "no path " + printable_excerpt(path) + "; the paths are /health";
@@ -122,9 +128,11 @@ std::expected<const Route*, Answer> find_route(const Head& head) {
   const Route* route = std::ranges::find(kRoutes, head.path(), &Route::path);
   if (route == std::end(kRoutes))
     return std::unexpected(plain_error(404, "not_found", unknown_path(head.path())));
-  if (head.method != route->method)
-    return std::unexpected(plain_error(405, "method", "use " + std::string(route->method)));
-  return route;
+  const bool is_head = head.method == "HEAD" && route->method == "GET";
+  if (is_head || head.method == route->method) return route;
+  Answer refused = plain_error(405, "method", "use " + std::string(route->method));
+  refused.more_fields = route->method == "GET" ? kAllowGet : kAllowPost;
+  return std::unexpected(std::move(refused));
 }
 
 }  // namespace leasehold::http

@@ -18,7 +18,9 @@ struct Route {
   bool is_resumable = false;  ///< Accepts Last-Event-ID while the worker drains.
 };
 
-/// The refusal is a 404 or 405.
+inline constexpr std::string_view kAllowGet = "Allow: GET, HEAD, OPTIONS\r\n";
+
+/// HEAD is answered where GET is; the connection leaves the body out. The refusal is a 404 or 405.
 std::expected<const Route*, Answer> find_route(const Head& head);
 
 }  // namespace leasehold::http

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/terminal_text.hpp"
 #include "ipc/control/excess.hpp"
 #include "ipc/http/http_errors.hpp"
 #include "worker/http/body_field.hpp"
@@ -21,7 +22,7 @@ Answer refuse_field(const char* param, std::string detail) {
 
 /// Pieces may end within a character.
 Answer answer_of(const Json& json) {
-  return {.body = json.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return {.body = escape_controls(json.dump(-1, ' ', false, Json::error_handler_t::replace))};
 }
 
 using Tokens = std::expected<std::vector<TokenId>, ApiError>;

@@ -86,13 +86,19 @@ void TenantConnections::add(control::Socket socket) {
     const auto open = weak.lock();
     return open ? refuse_input(*open) : std::nullopt;
   };
+  const auto parse_long = [this, weak](std::move_only_function<void()> work) {
+    const auto open = weak.lock();
+    const TenantId* tenant = open ? limiter_.tenant_of(open->id) : nullptr;
+    const bool is_elsewhere = tenant != nullptr && handlers_.parse_long;
+    is_elsewhere ? handlers_.parse_long(*tenant, std::move(work)) : work();
+  };
   added->peer = control::Peer::create(std::move(socket),
                                       {.on_call = on_call,
                                        .on_notification = {},
                                        .on_closed = on_closed,
                                        .throttle = throttle,
                                        .refuse_input = refuse,
-                                       .long_lines = handlers_.long_lines},
+                                       .parse_long = parse_long},
                                       kUnauthenticatedLimits);
   open_.emplace(added->id, added);
   const uid_t uid = added->peer->credentials().uid;

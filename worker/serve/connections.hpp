@@ -8,7 +8,6 @@
 /// Threads: that of the io_context. Lifetime: the io_context and the clock outlive it.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
@@ -42,7 +41,8 @@ class TenantConnections {
         on_call;
     std::function<void(const TenantConnection&)> on_closed;
     ConnectionLimiter::UseOf use_of;
-    boost::asio::any_io_executor long_lines = {};  ///< As in Peer::Handlers.
+    /// Does the work of a tenant, parsing a long line, on another thread; empty: on this one.
+    std::function<void(const TenantId&, std::move_only_function<void()> work)> parse_long = {};
   };
 
   TenantConnections(boost::asio::io_context& io, const Clock& clock, Handlers handlers)

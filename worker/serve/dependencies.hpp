@@ -5,6 +5,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
+#include <functional>
 
 #include "ipc/control/lease_token.hpp"
 #include "ipc/table/table_reader.hpp"
@@ -20,8 +21,9 @@ struct ServeDependencies {
   boost::asio::io_context* io = nullptr;
   EngineLoop* loop = nullptr;
   RunningRequests* running_requests = nullptr;
-  boost::asio::any_io_executor parser;            ///< Of one thread.
-  boost::asio::any_io_executor line_parser = {};  ///< For long lines; empty: the thread of `io`.
+  boost::asio::any_io_executor parser;  ///< Of one thread.
+  /// Does the work of a tenant, parsing a long line; empty: on the thread of `io`.
+  std::function<void(const TenantId&, std::move_only_function<void()> work)> parse_long = {};
   PromptEncoder prompt;
   BrokerLink* broker = nullptr;
   const TableReader* table = nullptr;

@@ -57,7 +57,7 @@ RequestId RequestPipeline::UnparsedRequest::engine_request_id() const {
 
 void RequestPipeline::submit(const TenantConnection& connection, const Json& body,
                              Responder respond) {
-  auto unparsed = check(connection, body);
+  auto unparsed = run_confined([&] { return check(connection, body); });
   if (!unparsed) return refuse(std::move(respond), unparsed.error());
   const RequestId engine_request_id = unparsed->engine_request_id();
   const TenantId tenant = unparsed->claim.tenant;

@@ -40,7 +40,7 @@ TenantServer::TenantServer(const ServeDependencies& dependencies)
                               .has_requests = pipeline_.has_requests(connection),
                               .lease_is_live = is_live(*table_, lease, clock_->now())};
                         },
-                    .long_lines = dependencies.line_parser}) {}
+                    .parse_long = dependencies.parse_long}) {}
 
 void TenantServer::set_broker_disconnected(bool disconnected) {
   boost::asio::post(*io_,

@@ -63,6 +63,28 @@ TEST_CASE("http: heads that are too long, ambiguous or malformed end the connect
   CHECK(http.send("GET /health HTTP/1.1\r\nHost: h\r\n\r\n").status == 200);
 }
 
+TEST_CASE("http: framing without end costs its connection, and no stream of another tenant") {
+  HttpSystem http({"--slow-motion-us", "300"});
+  for (const char* name : {"ann", "bob"}) http.system().admit(name);
+  const std::string bob = http.key_of("bob");
+  const std::string text_request = post("/v1/completions", bob, http.completion(bob, 60, true));
+  const std::string alone = text_of(http.send(text_request));
+  HttpClient reader(http.path());
+  reader.write(text_request);
+  REQUIRE(reader.read_until(has_events(2)));
+  const std::string head = "POST /tokenize HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " +
+                           http.key_of("ann") + "\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string many(1 << 20, 'a');
+  for (const std::string& framing : {"1;" + many, std::string(1 << 20, '0'), "0\r\nX: " + many}) {
+    HttpClient client(http.path());
+    client.write(head + framing);
+    CHECK(client.reply().status == 413);
+    CHECK(client.is_closed());
+  }
+  CHECK(http.send(head + "1\r\na\r\nzz\r\n").status == 400);
+  CHECK(text_of(reader.reply()) == alone);
+}
+
 TEST_CASE("http: bodies of wrong types are refused, short and long ones, and the worker goes on") {
   HttpSystem http;
   http.system().admit("ann");

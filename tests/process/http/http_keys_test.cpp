@@ -25,7 +25,7 @@ class CachingSystem {
     const std::string done = "reason=\"MaxTokensReached\"} " + std::to_string(requests) + "\n";
     REQUIRE(eventually([&] {
       HttpClient client(address_);
-      client.write("GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n");
+      client.write("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
       page = client.reply().body;
       return page.contains(done) && page.contains("leasehold_requests{state=\"running\"} 0\n");
     }));

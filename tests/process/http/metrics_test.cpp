@@ -6,13 +6,14 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr const char* kGetMetrics = "GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n";
+constexpr const char* kGetMetrics = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 /// A worker with both servers.
 class MeteredSystem {
  public:
   explicit MeteredSystem(const std::string& slow_motion_us = "30")
-      : http_({"--slow-motion-us", slow_motion_us, "--metrics", "127.0.0.1:0"}),
+      : http_({"--slow-motion-us", slow_motion_us, "--metrics", "127.0.0.1:0", "--metrics-host",
+               "worker.example"}),
         address_(logged_address(http_.system(), "metrics ready address=")) {}
 
   HttpSystem& http() { return http_; }
@@ -83,9 +84,22 @@ TEST_CASE("metrics: the address of the metrics answers nothing else, and the API
   metered.http().system().admit("ann");
   const std::string key = metered.http().key_of("ann");
   CHECK(metered.ask(kGetMetrics).head.contains("Content-Type: text/plain; version=0.0.4"));
-  CHECK(metered.ask(get("/v1/models", key)).status == 404);
+  CHECK(metered.ask("GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n").status == 404);
   CHECK(metered.http().send(kGetMetrics).status == 401);
   CHECK(metered.http().send(get("/metrics", key)).status == 404);
+}
+
+TEST_CASE(
+    "metrics: a site whose name was pointed at the worker does not read the names of tenants") {
+  MeteredSystem metered;
+  const auto status_for = [&](const std::string& host) {
+    return metered.ask("GET /metrics HTTP/1.1\r\nHost: " + host + "\r\n\r\n").status;
+  };
+  for (const std::string host : {"evil.example", "evil.example:9464", "worker.example.evil", "h"})
+    CHECK(status_for(host) == 421);
+  for (const std::string host :
+       {"127.0.0.1:9464", "localhost", "[::1]:9464", "worker.example:9464"})
+    CHECK(status_for(host) == 200);
 }
 
 }  // namespace leasehold::testing

@@ -86,6 +86,17 @@ TEST_CASE("result: TRY unwraps a value and passes an error on unchanged") {
   CHECK(doubled(std::unexpected(error)).error() == error);
 }
 
+TEST_CASE("errc: a lack of file descriptors passes, so it is no final SystemError") {
+  for (const int error_number : {EMFILE, ENFILE}) {
+    const Error error = fail_errno(Errc::SystemError, "socket", error_number).error();
+    CHECK(error.code == Errc::QueueFull);
+    CHECK(is_retryable(error.code));
+    CHECK(error.detail.starts_with("socket: no file descriptor is free"));
+    CHECK(fail_file("open x", error_number).error().code == Errc::QueueFull);
+    CHECK(fail_errno(Errc::DiskFull, "write", error_number).error().code == Errc::DiskFull);
+  }
+}
+
 TEST_CASE("result: a failed system call names the call and the reason") {
   const Error error = fail_errno(Errc::SystemError, "fchmod", EPERM).error();
   CHECK(error == Error{Errc::SystemError, "fchmod: Operation not permitted"});

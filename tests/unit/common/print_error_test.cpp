@@ -71,6 +71,7 @@ TEST_CASE("print_error: control characters become blanks, also those of two byte
   CHECK(printable("a\x1b[2J\x7f\r\nb") == "a [2J   b");
   CHECK(printable("Zo\xc3\xab \xc2\x9b"
                   "2J \xc2\xb5s \xc2") == "Zo\xc3\xab  2J \xc2\xb5s \xc2");
+  CHECK(printable("a\u202Egpj.exe\u2066\u2069\u2013\xe2\x80") == "a gpj.exe  \u2013\xe2\x80");
 }
 
 TEST_CASE("print_error: an error is one line on stderr and an exit code") {

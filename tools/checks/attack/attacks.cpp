@@ -9,30 +9,32 @@
 namespace leasehold::attack {
 namespace {
 
-constexpr bool kTenant = true, kOtherUser = true;
+constexpr bool kTenant = true, kOtherUser = true, kHttp = true;
 constexpr std::size_t kStormConnections = 16;  ///< At once.
 constexpr std::size_t kStormRounds = 40;
 constexpr Duration kStormPause = std::chrono::milliseconds(5);
 
 constexpr Attack kAttacks[] = {
-    {"long lines", kTenant, !kOtherUser, send_long_lines},
-    {"many requests", kTenant, !kOtherUser, send_many_requests},
-    {"many leases", kTenant, !kOtherUser, fill_many_leases},
-    {"long ids", kTenant, !kOtherUser, send_long_ids},
-    {"unread streams", kTenant, !kOtherUser, read_no_stream},
-    {"grammar bombs", kTenant, !kOtherUser, send_grammar_bombs},
-    {"schema bombs", kTenant, !kOtherUser, send_schema_bombs},
-    {"forged tokens", kTenant, !kOtherUser, forge_tokens},
-    {"storm on the worker", !kTenant, !kOtherUser, storm_worker},
-    {"long lines of strangers", !kTenant, !kOtherUser, send_long_lines_as_stranger},
-    {"silent connections", !kTenant, !kOtherUser, stay_silent_at_worker},
-    {"guessed tokens", !kTenant, !kOtherUser, guess_tokens},
-    {"acquire and release", kTenant, kOtherUser, acquire_and_release},
-    {"forged tokens at the broker", kTenant, kOtherUser, forge_tokens_at_broker},
-    {"unread answers of the broker", !kTenant, kOtherUser, read_no_answer_of_broker},
-    {"storm on the broker", !kTenant, kOtherUser, storm_broker},
-    {"long lines at the broker", !kTenant, kOtherUser, send_long_lines_to_broker},
-    {"silent connections at the broker", !kTenant, kOtherUser, stay_silent_at_broker},
+    {"long lines", kTenant, !kOtherUser, !kHttp, send_long_lines},
+    {"many requests", kTenant, !kOtherUser, !kHttp, send_many_requests},
+    {"many leases", kTenant, !kOtherUser, !kHttp, fill_many_leases},
+    {"long ids", kTenant, !kOtherUser, !kHttp, send_long_ids},
+    {"unread streams", kTenant, !kOtherUser, !kHttp, read_no_stream},
+    {"grammar bombs", kTenant, !kOtherUser, !kHttp, send_grammar_bombs},
+    {"schema bombs", kTenant, !kOtherUser, !kHttp, send_schema_bombs},
+    {"forged tokens", kTenant, !kOtherUser, !kHttp, forge_tokens},
+    {"framing without end", kTenant, !kOtherUser, kHttp, send_endless_framing},
+    {"expensive bodies", kTenant, !kOtherUser, kHttp, send_expensive_bodies},
+    {"storm on the worker", !kTenant, !kOtherUser, !kHttp, storm_worker},
+    {"long lines of strangers", !kTenant, !kOtherUser, !kHttp, send_long_lines_as_stranger},
+    {"silent connections", !kTenant, !kOtherUser, !kHttp, stay_silent_at_worker},
+    {"guessed tokens", !kTenant, !kOtherUser, !kHttp, guess_tokens},
+    {"acquire and release", kTenant, kOtherUser, !kHttp, acquire_and_release},
+    {"forged tokens at the broker", kTenant, kOtherUser, !kHttp, forge_tokens_at_broker},
+    {"unread answers of the broker", !kTenant, kOtherUser, !kHttp, read_no_answer_of_broker},
+    {"storm on the broker", !kTenant, kOtherUser, !kHttp, storm_broker},
+    {"long lines at the broker", !kTenant, kOtherUser, !kHttp, send_long_lines_to_broker},
+    {"silent connections at the broker", !kTenant, kOtherUser, !kHttp, stay_silent_at_broker},
 };
 
 }  // namespace
@@ -46,6 +48,7 @@ std::vector<Attack> attacks_of(const Attacker& attacker, std::span<const std::st
   std::ranges::copy_if(kAttacks, std::back_inserter(possible), [&](const Attack& attack) {
     return attack.needs_tenant == attacker.is_tenant &&
            (attacker.has_own_user || !attack.needs_other_user) &&
+           (attacker.has_http || !attack.needs_http) &&
            std::ranges::find(without, attack.name) == without.end();
   });
   return possible;

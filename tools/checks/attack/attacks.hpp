@@ -16,7 +16,9 @@ namespace leasehold::attack {
 struct Target {
   std::string broker_socket;
   std::string worker_socket;
-  std::string tenant;  ///< Whose leases the attacker uses; empty for a user without a lease.
+  std::string tenant;       ///< Whose leases the attacker uses; empty for a user without a lease.
+  std::string http_socket;  ///< Of the worker's HTTP server; empty: it is not attacked.
+  std::string api_key;      ///< Of the tenant, there.
 };
 
 /// One run of an attack.
@@ -32,6 +34,7 @@ struct Attack {
   bool needs_tenant = false;
   /// A broker bounds what users do, but takes its own user for an operator.
   bool needs_other_user = false;
+  bool needs_http = false;
   void (*run)(Run& run) = nullptr;
 };
 
@@ -42,6 +45,7 @@ std::span<const Attack> attacks();
 struct Attacker {
   bool is_tenant = false;
   bool has_own_user = false;
+  bool has_http = false;
 };
 std::vector<Attack> attacks_of(const Attacker& attacker, std::span<const std::string> without);
 
@@ -66,6 +70,10 @@ void storm_worker(Run& run);
 void send_long_lines_as_stranger(Run& run);
 void stay_silent_at_worker(Run& run);
 void guess_tokens(Run& run);
+
+// On a worker's HTTP server (attacks_on_http.cpp).
+void send_endless_framing(Run& run);
+void send_expensive_bodies(Run& run);
 
 // On a broker (attacks_on_broker.cpp).
 void acquire_and_release(Run& run);

@@ -11,7 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "common/command_line.hpp"
+#include "common/print_error.hpp"
 #include "common/process.hpp"
+#include "common/text_file.hpp"
 #include "common/version.hpp"
 #include "tools/checks/attack/attacks.hpp"
 
@@ -22,6 +24,7 @@ using namespace leasehold::attack;
 
 struct Options {
   Target target;
+  std::string api_key_file;
   bool has_own_user = false;
   std::int64_t milliseconds = 1000;
   std::int64_t attack_milliseconds = 700;
@@ -33,6 +36,7 @@ struct Options {
 
 constexpr Duration kBurnPeriod = std::chrono::milliseconds(10);
 constexpr rlim_t kSpareCpuSeconds = 5;
+constexpr std::size_t kMaxKeyFileBytes = 128;
 
 void describe(CLI::App& app, Options& options) {
   app.set_version_flag("--version", "leasehold-attacker " + std::string(version()));
@@ -43,6 +47,11 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--tenant", options.target.tenant,
                  "Attack as this tenant; default: without a lease")
       ->check(check_name);
+  app.add_option("--http", options.target.http_socket, "Unix socket of the worker's HTTP server")
+      ->check(check_socket_path);
+  app.add_option("--api-key-file", options.api_key_file,
+                 "File with an API key of the tenant, for --http")
+      ->check(check_file_path);
   app.add_flag("--own-user", options.has_own_user,
                "The broker runs as another user: include what it allows its own user");
   app.add_option("--milliseconds", options.milliseconds, "How long to attack")
@@ -58,6 +67,12 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--burn-percent", options.burn_percent,
                  "Attack nothing and use this share of a core")
       ->check(CLI::Range(1u, 100u));
+}
+
+Result<void> read_api_key(Options& options) {
+  if (options.api_key_file.empty()) return {};
+  options.target.api_key = TRY(read_text_file(options.api_key_file, kMaxKeyFileBytes));
+  return {};
 }
 
 /// Bounds the process, and gives every other process of the machine precedence.
@@ -91,9 +106,10 @@ void burn(std::uint32_t percent, TimePoint until) {
 
 /// One attack after another until the time ends.
 Outcomes attack_all(const Options& options, TimePoint until) {
-  const auto attacks = attacks_of(
-      {.is_tenant = !options.target.tenant.empty(), .has_own_user = options.has_own_user},
-      options.without);
+  const auto attacks = attacks_of({.is_tenant = !options.target.tenant.empty(),
+                                   .has_own_user = options.has_own_user,
+                                   .has_http = !options.target.api_key.empty()},
+                                  options.without);
   Outcomes outcomes;
   SeededRandom random(options.seed);
   const SystemClock clock;
@@ -119,6 +135,8 @@ int main(int argc, char** argv) {
                "leasehold-attacker"};
   describe(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
+  if (const auto read = read_api_key(options); !read)
+    return print_error(app.get_name(), read.error());
   raise_descriptor_limit();
   lower_priority(options);
   const TimePoint until = SystemClock().now() + std::chrono::milliseconds(options.milliseconds);

@@ -9,6 +9,13 @@ using wire::Json;
 
 constexpr std::string_view kTokenHead = R"("method":"token.emitted")";
 
+constexpr std::string_view kHttpVersion = "HTTP/1.1 ";
+
+/// A line of a head, or the empty one after it.
+bool is_http_field(std::string_view line) {
+  return line.ends_with('\r');
+}
+
 struct Field {
   const char* name;
   std::uint64_t Outcome::* value;
@@ -78,7 +85,11 @@ void count_line(Outcome& outcome, std::string_view line) {
     ++outcome.tokens;
     return;
   }
-  ++outcome.replies[reply_kind(Json::parse(line, nullptr, false))];
+  if (line.starts_with(kHttpVersion)) {
+    ++outcome.replies["HTTP " + std::string(line.substr(kHttpVersion.size(), 3))];
+  } else if (!is_http_field(line)) {
+    ++outcome.replies[reply_kind(Json::parse(line, nullptr, false))];
+  }
 }
 
 }  // namespace leasehold::attack

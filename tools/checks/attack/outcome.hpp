@@ -17,7 +17,8 @@ struct Outcome {
   std::uint64_t closed_connections = 0;  ///< By the other end.
   std::uint64_t bytes_sent = 0;
   std::uint64_t tokens = 0;
-  /// Replies by error code, "ok" for a result; the ends of streams as "ended REASON".
+  /// Replies by error code, "ok" for a result; the ends of streams as "ended REASON"; answers over
+  /// HTTP as "HTTP 413".
   std::map<std::string, std::uint64_t> replies;
 
   void add(const Outcome& other);
@@ -39,7 +40,7 @@ wire::Json to_json(const AttackerReport& report);
 /// Errors: MalformedMessage.
 Result<AttackerReport> attacker_report_from_text(const std::string& text);
 
-/// Counts one line from a broker or a worker.
+/// Counts one line from a broker or a worker. Of an answer over HTTP the status line counts.
 void count_line(Outcome& outcome, std::string_view line);
 
 }  // namespace leasehold::attack

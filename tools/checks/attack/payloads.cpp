@@ -15,6 +15,9 @@ using wire::Json;
 
 /// Fewer than a worker refuses before it parses the line (worker/serve/connections.cpp).
 constexpr std::size_t kNumbersOfOneLine = 131'000;
+/// Likewise (ipc/control/excess.hpp): a name, a member and a quarter for its value.
+constexpr std::size_t kMembersOfOneBody = 14'000;
+constexpr std::size_t kLongBodyBytes = 500 << 10;
 
 std::string repeated(std::string_view text, std::size_t count) {
   std::string all;
@@ -119,6 +122,31 @@ std::string expensive_line() {
 
 std::string endless_line() {
   return R"({"jsonrpc":"2.0","id":1,"method":")" + std::string(kLongLineBytes, 'a');
+}
+
+namespace {
+
+std::string http_head(const std::string& api_key, std::string_view length) {
+  return fmt::format("POST /tokenize HTTP/1.1\r\nHost: w\r\nAuthorization: Bearer {}\r\n{}\r\n\r\n",
+                     api_key, length);
+}
+
+}  // namespace
+
+std::vector<std::string> endless_requests(const std::string& api_key) {
+  const std::string head = http_head(api_key, "Transfer-Encoding: chunked");
+  return {head + "1;" + repeated("a", kLongLineBytes), head + repeated("0", kLongLineBytes),
+          head + "0\r\nX: " + repeated("y", kLongLineBytes),
+          head + "0\r\n" + repeated("X: y\r\n", kLongLineBytes / 6),
+          head + repeated("1;a=b\r\n \r\n", kLongLineBytes / 10)};
+}
+
+std::string expensive_request(const std::string& api_key) {
+  std::string body = R"({"prompt":"a")";
+  for (std::size_t i = 0; i < kMembersOfOneBody; ++i) body += fmt::format(R"(,"member {}":0)", i);
+  body += R"(,"rest":")";
+  body += repeated("x", kLongBodyBytes - body.size()) + "\"}";
+  return http_head(api_key, fmt::format("Content-Length: {}", body.size())) + body;
 }
 
 std::vector<NamedSampling> grammar_bombs() {

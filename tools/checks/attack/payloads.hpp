@@ -36,6 +36,12 @@ std::string endless_line();
 /// `name`, and what the request's sampling holds.
 using NamedSampling = std::pair<std::string_view, wire::Json>;
 
+/// A request of this key with a body of chunks that never comes to its end, one for each place
+/// where HTTP has framing.
+std::vector<std::string> endless_requests(const std::string& api_key);
+/// A request whose body is as long as it may be, with as many members as are parsed.
+std::string expensive_request(const std::string& api_key);
+
 /// Grammars in GBNF that are short to write and long to compile or to follow.
 std::vector<NamedSampling> grammar_bombs();
 /// The same as JSON schemas and patterns.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "common/ordered_json.hpp"
 #include "common/print_error.hpp"
 #include "common/utf8.hpp"
 
@@ -54,15 +55,12 @@ const OrderedJson* part_at(const OrderedJson& resource, const std::string& point
 
 /// Checks depth after parsing: the library's callback takes quadratic time.
 Result<SchemaContext> SchemaContext::parse(std::string_view text, bool strict, WorkBudget& work) {
-  try {
-    OrderedJson root = OrderedJson::parse(text);
-    if (!nests_deeper_than(kMaxSchemaDepth, root))
-      return SchemaContext(std::move(root), strict, work);
-    return fail(Errc::BadRequest,
-                fmt::format("JSON schema: nested deeper than {} levels", kMaxSchemaDepth));
-  } catch (const nlohmann::json::exception& error) {
-    return fail(Errc::BadRequest, fmt::format("JSON schema: {}", error.what()));
-  }
+  auto root = parse_ordered_json(text);
+  if (!root) return fail(Errc::BadRequest, "JSON schema: " + root.error().detail);
+  if (!nests_deeper_than(kMaxSchemaDepth, *root))
+    return SchemaContext(*std::move(root), strict, work);
+  return fail(Errc::BadRequest,
+              fmt::format("JSON schema: nested deeper than {} levels", kMaxSchemaDepth));
 }
 
 SchemaContext::SchemaContext(OrderedJson root, bool strict, WorkBudget& work)

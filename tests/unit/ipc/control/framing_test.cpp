@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <regex>
 
+#include "ipc/control/excess.hpp"
 #include "peer_fixture.hpp"
 
 using namespace leasehold;
@@ -78,6 +79,20 @@ TEST_CASE("framing: a line of too many values is refused before it is parsed") {
   CHECK(bench.other->read_required().contains("result"));
 }
 
+TEST_CASE("framing: members count like objects, arrays and texts") {
+  const auto excess_of_members = [](int count) {
+    std::string text = "{";
+    for (int i = 0; i < count; ++i) text += "\"" + std::to_string(i) + "\":0,";
+    text.back() = '}';
+    return control::excess_of(text, control::kRequestLimits).has_value();
+  };
+  CHECK(excess_of_members(25'000));
+  CHECK(excess_of_members(15'000));
+  CHECK_FALSE(excess_of_members(14'000));
+  CHECK_FALSE(
+      control::excess_of("{\"a\":\"" + std::string(400'000, ':') + "\"}", control::kRequestLimits));
+}
+
 TEST_CASE("framing: JSON that is not a request is an invalid request") {
   for (const std::string line :
        {"[]", R"([{"jsonrpc":"2.0","id":1,"method":"ping"}])", "7", "null", "{}",
@@ -141,6 +156,26 @@ TEST_CASE("framing: a peer can allow longer lines later, also in the middle of o
   strict.other->send(line);
   CHECK_THAT(strict.other->read_required()["error"]["message"].get<std::string>(),
              Catch::Contains("a line may have 100 bytes") && Catch::Contains("knock first"));
+}
+
+TEST_CASE("framing: the error for a line that is too long has its id, where that has arrived") {
+  const std::string filler(400, 'x');
+  const auto answer_to = [](const std::string& line) {
+    PeerFixture bench({.max_line_bytes = 300});
+    bench.other->send(line);
+    const json answer = bench.other->read_required();
+    CHECK(answer["error"]["data"]["code"] == "MessageTooLarge");
+    return answer["id"];
+  };
+  CHECK(answer_to(R"({"id":7,"jsonrpc":"2.0","method":"m","params":{"t":")" + filler) == 7);
+  CHECK(answer_to(R"({"jsonrpc":"2.0","method":"m","id":"a-1","params":{"t":")" + filler) == "a-1");
+  CHECK(answer_to(R"({"params":{"id":3,"t":[{"id":4}]},"id":5,"t":")" + filler + "\"}\n") == 5);
+  // None is found in other places or forms.
+  CHECK(answer_to(R"({"params":{"id":3,"t":")" + filler) == nullptr);
+  CHECK(answer_to(R"([{"id":3,"t":")" + filler) == nullptr);
+  CHECK(answer_to(R"({"id":{"id":3},"t":")" + filler) == nullptr);
+  CHECK(answer_to(R"({"id":")" + filler) == nullptr);
+  CHECK(answer_to(filler) == nullptr);
 }
 
 TEST_CASE("framing: lines may arrive in pieces and several at once") {

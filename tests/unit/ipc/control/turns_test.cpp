@@ -53,7 +53,7 @@ TEST_CASE("turns: a long line is parsed elsewhere, meanwhile other senders are s
   auto [loud_socket, loud_fd] = leasehold::testing::socket_and_raw_fd(io);
   auto [quiet_socket, quiet_fd] = leasehold::testing::socket_and_raw_fd(io);
   auto handlers = loud.handlers();
-  handlers.long_lines = elsewhere.get_executor();
+  handlers.parse_long = [&](auto work) { boost::asio::post(elsewhere, std::move(work)); };
   const auto loud_peer = Peer::create(std::move(loud_socket), std::move(handlers));
   const auto quiet_peer = Peer::create(std::move(quiet_socket), quiet.handlers());
   const std::string long_note = R"({"jsonrpc":"2.0","method":"long","params":{"t":")" +

@@ -14,6 +14,14 @@ TEST_CASE("json_text: control characters are escaped, and the document stays the
   CHECK(Json::parse(text) == document);
 }
 
+TEST_CASE(
+    "json_text: characters that reverse what follows them are escaped, their neighbours not") {
+  const Json document{"\u202A\u202E\u2066\u2069\u2029\u202F\u2065\u206A"};
+  const std::string text = json_text(document);
+  CHECK(text == "[\"\\u202a\\u202e\\u2066\\u2069\u2029\u202F\u2065\u206A\"]");
+  CHECK(Json::parse(text) == document);
+}
+
 TEST_CASE("json_text: invalid UTF-8 is replaced, also at the end") {
   CHECK(json_text(Json("a\xC2")) == "\"a\xEF\xBF\xBD\"");
 }

@@ -146,7 +146,8 @@ namespace {
 
 /// A stream whose request the worker has accepted.
 struct Streamed {
-  Streamed() {
+  explicit Streamed(Duration heartbeat = Duration::zero()) {
+    shared.deps.heartbeat = heartbeat;
     caller.tenant = {"A"};
     caller.key = "k";
     caller.key_id = {"k1"};
@@ -229,6 +230,52 @@ TEST_CASE("http answer: of many tokens a write has 64, and others have a turn be
   for (const ServerEvents& write : stream.reader.writes) sizes.push_back(write.size());
   CHECK(sizes == std::vector<std::size_t>{1, 64, 36, 2});  // the error and the end are the last two
   CHECK(turns_before == std::vector{0, 1, 2, 3});
+}
+
+TEST_CASE("http answer: a stream whose prompt is read for long sends comments, and then its text") {
+  Streamed stream(std::chrono::milliseconds(1));
+  stream.world.run_until([&] { return stream.reader.writes.size() == 3; });
+  for (const ServerEvents& write : stream.reader.writes) CHECK(write.empty());
+  stream.world.emit(0, 1);
+  const auto has_text = [&] { return !stream.reader.writes.back().empty(); };
+  stream.world.run_until(has_text);
+  const std::size_t before = stream.reader.writes.size();
+  stream.world.run_until([&] { return stream.reader.writes.size() > before + 1; });  // goes on
+  stream.end_with_error(1);
+  stream.world.run_until([&] { return stream.is_over; });
+  CHECK(stream.reader.answers == 0);
+  CHECK(stream.reader.has_ended);
+  CHECK(stream.reader.writes.back().back().data == kDone);
+}
+
+TEST_CASE("http answer: no comment is sent before a worker has accepted the request") {
+  client::World world;
+  const Tokenizer tokenizer = testing::tiny_tokenizer();
+  Shared shared(dependencies(world, tokenizer));
+  shared.deps.heartbeat = std::chrono::nanoseconds(1);
+  FakeClient reader;
+  Caller caller;
+  caller.tenant = {"A"};
+  caller.key = "k";
+  caller.key_id = {"k1"};
+  ApiRequest request;
+  request.submit = world.request;
+  request.stream = true;
+  world.broker.held = "lease.acquire";
+  bool is_over = false;
+  boost::asio::co_spawn(world.io, answer_request(shared, caller, request, reader),
+                        [&](const std::exception_ptr&) { is_over = true; });
+  world.run_until([&] { return world.broker.calls("lease.acquire").size() == 1; });
+  world.settle();
+  CHECK(reader.writes.empty());
+  world.broker.answer_held();
+  world.run_until([&] { return !reader.writes.empty(); });
+  world.worker.notify_submitter(
+      "request.completed",
+      wire::RequestCompleted{
+          .request = request.submit.request_id, .reason = "MaxTokensReached", .scope = "tenant"}
+          .to_json());
+  world.run_until([&] { return is_over; });
 }
 
 TEST_CASE("http answer: an error that came with the first token is an event, not an answer") {

@@ -54,6 +54,26 @@ std::string chunk_of_library(AnswerWriter& writer, ChoicePart part, UsageCount s
 
 }  // namespace
 
+TEST_CASE("http answer: no text of an answer or a chunk has characters that a terminal obeys") {
+  const std::string text = "a\x7F\u0080\u009B\u202Eb\u2067\u00A0\u2014";
+  for (const Api api : {Api::Completions, Api::Chat, Api::Responses}) {
+    for (const bool stream : {false, true}) {
+      ApiRequest request = request_of(api);
+      request.stream = stream;
+      const auto writer = answer_writer(request, "tiny", 5);
+      std::string all;
+      for (const auto& part : {ChoicePart{.text = text, .reasoning = text},
+                               ChoicePart{.text = text, .finish_reason = "stop"}})
+        for (const ServerEvent& event : writer->add(part, {})) all += event.data;
+      for (const ServerEvent& event : writer->end({})) all += event.data;
+      if (!stream) all = writer->whole({});
+      CHECK(all.contains("a\\u007f\\u0080\\u009b\\u202eb\\u2067\u00A0\u2014"));
+      for (const char* raw : {"\x7F", "\u0080", "\u009B", "\u202E", "\u2067"})
+        CHECK_FALSE(all.contains(raw));
+    }
+  }
+}
+
 TEST_CASE("http answer: logprobs have OpenAI's shapes") {
   ChoicePart part{.text = "ab", .finish_reason = "stop"};
   part.logprobs.push_back({.token = {"a", -0.5f}, .top = {{"a", -0.5f}, {"\xC3", -2.0f}}});

@@ -1,9 +1,11 @@
 // The places of the HTTP server, and the pace of its bodies.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <string>
 
 #include "worker/http/body_pace.hpp"
 #include "worker/http/http_places.hpp"
+#include "worker/http/known_keys.hpp"
 #include "worker/http/routes.hpp"
 
 using namespace leasehold;
@@ -126,6 +128,33 @@ TEST_CASE("http places: a key that is valid does not count as one that was tried
     CHECK(places.pace_key(1, now) > Duration::zero());
     REQUIRE(places.authenticated(1, {"acme"}).has_value());
   }
+}
+
+TEST_CASE("http places: a known key, which was not paced, gives its source no further guess") {
+  Places places({.key_checks = {.per_second = 1, .burst = 1}});
+  places.connected(1, "one");
+  places.connected(2, "one");
+  const TimePoint now{1'000'000'000};
+  REQUIRE(places.pace_key(1, now) == Duration::zero());
+  for (int i = 0; i < 5; ++i) REQUIRE(places.authenticated(2, {"acme"}).has_value());
+  CHECK(places.pace_key(1, now) > Duration::zero());
+}
+
+TEST_CASE("http known keys: a key is known from its acceptance to its refusal, within a bound") {
+  KnownKeys keys;
+  CHECK_FALSE(keys.contains("a"));
+  keys.accepted("a", {"acme"});
+  keys.accepted("b", {"acme"});
+  CHECK(keys.contains("a"));
+  CHECK_FALSE(keys.contains("A"));
+  keys.refused("a");
+  keys.refused("never seen");
+  CHECK_FALSE(keys.contains("a"));
+  CHECK(keys.contains("b"));
+  for (std::size_t i = 0; i <= KnownKeys::kMaxKeys; ++i)
+    keys.accepted(std::to_string(i), {"flood"});
+  CHECK(keys.contains("b"));
+  CHECK_FALSE(keys.contains("0"));
 }
 
 TEST_CASE("http places: keys of one source are checked at its rate") {

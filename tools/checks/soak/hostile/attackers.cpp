@@ -53,11 +53,20 @@ std::string hostile_tenant_name(std::uint32_t index) {
   return fmt::format("hostile-{}", index);
 }
 
+std::string http_socket_of(const ProgramStarter& programs) {
+  return (programs.directory() / "http.sock").string();
+}
+
+std::string api_key_file_of(const ProgramStarter& programs, std::uint32_t index) {
+  return (programs.directory() / fmt::format("{}.key", hostile_tenant_name(index))).string();
+}
+
 std::vector<std::string> expected_attacks(const HostileSettings& settings, const Users& users) {
   std::set<std::string> names;
   const auto add = [&](bool is_tenant) {
     for (const attack::Attack& each : attack::attacks_of(
-             {.is_tenant = is_tenant, .has_own_user = users.are_others()}, settings.without))
+             {.is_tenant = is_tenant, .has_own_user = users.are_others(), .has_http = true},
+             settings.without))
       names.emplace(each.name);
   };
   if (settings.tenants > 0) add(true);
@@ -80,7 +89,10 @@ Result<Attackers> Attackers::attack(const HostileSettings& settings, const Progr
     return {};
   };
   for (std::uint32_t i = 0; i < settings.tenants; ++i)
-    TRY(start(i, {"--tenant", hostile_tenant_name(i)}, users.tenant(i)));
+    TRY(start(i,
+              {"--tenant", hostile_tenant_name(i), "--http", http_socket_of(programs),
+               "--api-key-file", api_key_file_of(programs, i)},
+              users.tenant(i)));
   for (std::uint32_t i = 0; i < settings.strangers; ++i)
     TRY(start(i * kStrangersApart, {}, users.stranger(i)));
   return attackers;

@@ -13,6 +13,10 @@ namespace leasehold::soak {
 
 std::string hostile_tenant_name(std::uint32_t index);
 
+/// In the directory of the run: the HTTP server of the worker, and the API key of an attacker.
+std::string http_socket_of(const ProgramStarter& programs);
+std::string api_key_file_of(const ProgramStarter& programs, std::uint32_t index);
+
 /// The names of all attacks that the run makes.
 std::vector<std::string> expected_attacks(const HostileSettings& settings, const Users& users);
 

@@ -36,6 +36,12 @@ struct HonestRevocation {
   ServerThreads threads = {};  ///< From before the flip until the clocks were read.
 };
 
+/// One request of the honest tenant over HTTP.
+struct HttpRequest {
+  TimePoint from, to;
+  bool is_answered = true;
+};
+
 /// Private memory of one process; leased memory and weights are shared, and not counted.
 struct MemoryUse {
   std::uint64_t before_bytes = 0;  ///< The largest before the first attack.
@@ -55,6 +61,7 @@ struct HostileRecord {
   std::vector<Window> windows;
   std::vector<TenantInstance> honest;  ///< One for each honest text.
   std::vector<HonestRevocation> revocations;
+  std::vector<HttpRequest> http_requests;
   attack::Outcomes attacks;
   std::vector<std::string> expected_attacks;
   MemoryUse broker, worker;

@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 
 constexpr WindowKind kKinds[] = {WindowKind::Calm, WindowKind::Control, WindowKind::Hostile};
 constexpr std::uint64_t kMiB = 1 << 20;
-constexpr double kMinGapsPerWindowKind = 100;
+constexpr double kMinValuesPerWindowKind = 100;
 
 std::string_view name(WindowKind kind) {
   switch (kind) {
@@ -42,6 +42,18 @@ std::vector<double> all_gaps_us(const HostileRecord& record, WindowKind kind) {
       std::ranges::copy(gaps_us(text.record, window), std::back_inserter(gaps));
   }
   return gaps;
+}
+
+std::vector<double> http_durations_us(const HostileRecord& record, WindowKind kind) {
+  std::vector<double> durations;
+  for (const HttpRequest& request : record.http_requests) {
+    const bool is_inside = std::ranges::any_of(record.windows, [&](const Window& window) {
+      return window.kind == kind && request.from >= window.from && request.to <= window.to;
+    });
+    if (is_inside)
+      durations.push_back(static_cast<double>((request.to - request.from).count()) / 1e3);
+  }
+  return durations;
 }
 
 // ------------------------------------------------------------------------------------------ checks
@@ -96,6 +108,15 @@ demo::Check judge_attacks(const HostileRecord& record) {
     if (!made) attacks.wrong(expected);
   }
   return attacks.check();
+}
+
+demo::Check judge_http(const HostileRecord& record) {
+  Finding requests("Every request of the honest tenant over HTTP is answered", "requests");
+  for (const HttpRequest& request : record.http_requests) {
+    requests.checked();
+    if (!request.is_answered) requests.wrong("one is not");
+  }
+  return requests.check();
 }
 
 demo::Check judge_memory_of(const std::string& program, const MemoryUse& use, std::uint64_t most) {
@@ -181,18 +202,21 @@ double ratio(double value, double base) {
   return base > 0 ? value / base : 0;
 }
 
-Json gaps_json(const HostileRecord& record) {
-  std::map<WindowKind, bench::Distribution> gaps;
+/// Durations in the kinds of windows, and how they compare.
+using ValuesOf = std::vector<double> (*)(const HostileRecord& record, WindowKind kind);
+Json windows_json(const HostileRecord& record, ValuesOf values_us) {
+  std::map<WindowKind, bench::Distribution> values;
   Json json = Json::object();
   for (const WindowKind kind : kKinds) {
-    gaps[kind] = bench::distribution_of(all_gaps_us(record, kind));
-    json[std::string(name(kind))] = bench::to_json(gaps[kind]);
+    values[kind] = bench::distribution_of(values_us(record, kind));
+    json[std::string(name(kind))] = bench::to_json(values[kind]);
   }
-  const auto& hostile = gaps[WindowKind::Hostile];
+  const auto& hostile = values[WindowKind::Hostile];
   for (const WindowKind kind : {WindowKind::Calm, WindowKind::Control}) {
-    // A ratio of few gaps says nothing; without it `--check` reports a missing figure.
-    const auto& base = gaps[kind];
-    if (static_cast<double>(std::min(base.count, hostile.count)) < kMinGapsPerWindowKind) continue;
+    // A ratio of few values says nothing; without it `--check` reports a missing figure.
+    const auto& base = values[kind];
+    if (static_cast<double>(std::min(base.count, hostile.count)) < kMinValuesPerWindowKind)
+      continue;
     json[fmt::format("p50_ratio_to_{}", name(kind))] = ratio(hostile.p50, base.p50);
     json[fmt::format("p99_ratio_to_{}", name(kind))] = ratio(hostile.p99, base.p99);
   }
@@ -310,6 +334,7 @@ std::vector<demo::Check> judge_hostile(const HostileRecord& record) {
       judge_texts(record),
       judge_rebinds(record),
       judge_attacks(record),
+      judge_http(record),
       judge_memory_of("worker", record.worker, kMaxWorkerGrowthBytes),
       judge_memory_of("broker", record.broker, kMaxBrokerGrowthBytes),
       {.promise = "All leased memory is free at the end",
@@ -323,12 +348,13 @@ Json hostile_json(const HostileRecord& record, double units_per_step) {
   const auto judged = judge_hostile(record);
   for (const demo::Check& check : judged)
     checks.push_back({{"promise", check.promise}, {"ok", check.ok}, {"seen", check.seen}});
-  Json gaps = gaps_json(record);
+  Json gaps = windows_json(record, all_gaps_us);
   const double step_us = gaps["calm"].value("p50", 0.0);
   Json clocks = Json::object();
   for (const WindowKind kind : kKinds) clocks[std::string(name(kind))] = clocks_json(record, kind);
   return {{"ok", demo::all_ok(judged)},
           {"inter_token_us", std::move(gaps)},
+          {"http_request_us", windows_json(record, http_durations_us)},
           {"threads_ms_per_s", server_threads_json(record)},
           {"nice", {{"broker", record.broker_nice}, {"worker", record.worker_nice}}},
           {"unit_us", ratio(step_us, units_per_step)},

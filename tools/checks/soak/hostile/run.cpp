@@ -10,9 +10,11 @@
 
 #include "common/random.hpp"
 #include "common/text_file.hpp"
+#include "ipc/control/api_key.hpp"
 #include "tools/checks/bench/run_queue.hpp"
 #include "tools/checks/soak/hostile/attackers.hpp"
 #include "tools/checks/soak/hostile/honest_tenants.hpp"
+#include "tools/checks/soak/hostile/http_neighbour.hpp"
 #include "tools/checks/soak/hostile/report.hpp"
 #include "tools/local_system/local_system.hpp"
 
@@ -82,6 +84,8 @@ class HostileRun {
   Result<Attackers> start_attackers(WindowKind kind, Duration duration);
   Result<void> await_end(Attackers& attackers, AttackerCpu& cpu, Duration duration);
   Result<void> admit();
+  Result<void> make_keys();
+  Result<std::string> key_of(const std::string& tenant);
   void revoke_one(WindowKind kind);
   Result<void> read_clocks();
   void see_memory();
@@ -92,6 +96,7 @@ class HostileRun {
   LocalSystem& system_;
   Users users_;
   HonestTenants honest_;
+  std::optional<HttpNeighbour> neighbour_;
   SeededRandom random_;
   SystemClock clock_;
   bool serves_ = true;  ///< A tenant whose text ended begins another.
@@ -114,14 +119,31 @@ Result<void> HostileRun::start() {
   TRY(system_.start_worker(
       kHostileWorker, settings_.model_path,
       {.arguments = {"--threads", "1", "--slow-motion-us", std::to_string(settings_.slow_motion_us),
-                     "--token-budget", "64"},
+                     "--token-budget", "64", "--http", http_socket_of(system_.programs())},
        .nice = kServerNice}));
   TRY(system_.await_worker(kHostileWorker, kStartTimeout));
   record.broker_nice = nice_of(system_.broker());
   record.worker_nice = nice_of(system_.worker(kHostileWorker));
   record.has_other_users = users_.are_others();
   record.expected_attacks = expected_attacks(settings_, users_);
-  return admit();
+  TRY(admit());
+  return make_keys();
+}
+
+/// Attackers read theirs from files, because a command line is no place for a secret.
+Result<void> HostileRun::make_keys() {
+  for (std::uint32_t i = 0; i < settings_.tenants; ++i) {
+    std::ofstream file(api_key_file_of(system_.programs(), i));
+    file << TRY(key_of(hostile_tenant_name(i)));
+  }
+  neighbour_.emplace(http_socket_of(system_.programs()), TRY(key_of(honest_.names().front())));
+  return {};
+}
+
+Result<std::string> HostileRun::key_of(const std::string& tenant) {
+  std::string key = mint_api_key();
+  TRY(system_.view().command(wire::KeyCreate{.tenant = {tenant}, .hash = hash_of_api_key(key)}));
+  return key;
 }
 
 Result<void> HostileRun::admit() {
@@ -285,6 +307,8 @@ Result<void> HostileRun::read_clocks() {
 
 Result<void> HostileRun::finish() {
   serves_ = false;
+  record.http_requests = neighbour_->requests();
+  neighbour_.reset();
   const TimePoint deadline = clock_.now() + kTextTimeout;
   while (honest_.any_running()) {
     TRY(poll());

@@ -17,7 +17,7 @@ std::set<std::string_view> names_of(const Attacker& attacker,
 }  // namespace
 
 TEST_CASE("attacks: tenants and strangers together make each attack, each with a name of its own") {
-  auto all = names_of({.is_tenant = true, .has_own_user = true});
+  auto all = names_of({.is_tenant = true, .has_own_user = true, .has_http = true});
   all.merge(names_of({.is_tenant = false, .has_own_user = true}));
   CHECK(all.size() == attacks().size());
 }
@@ -31,9 +31,16 @@ TEST_CASE("attacks: the broker's own user does not attack the broker") {
   CHECK(std::ranges::includes(own, same));
 }
 
+TEST_CASE("attacks: those over HTTP need its server") {
+  CHECK(names_of({.is_tenant = true, .has_http = true}).contains("framing without end"));
+  CHECK_FALSE(names_of({.is_tenant = true}).contains("framing without end"));
+  CHECK_FALSE(names_of({.has_http = true}).contains("expensive bodies"));
+}
+
 TEST_CASE("attacks: each can be left out by its name") {
   for (const Attack& attack : attacks()) {
-    const Attacker attacker{.is_tenant = attack.needs_tenant, .has_own_user = true};
+    const Attacker attacker{
+        .is_tenant = attack.needs_tenant, .has_own_user = true, .has_http = true};
     const auto rest = names_of(attacker, {std::string(attack.name)});
     CHECK_FALSE(rest.contains(attack.name));
     CHECK(rest.size() + 1 == names_of(attacker).size());

@@ -19,6 +19,13 @@ TEST_CASE("attack outcome: tokens, results, errors and ends are counted by kind"
                                {"ok", 1}, {"QueueFull", 1}, {"ended Revoked", 1}, {"not JSON", 1}});
 }
 
+TEST_CASE("attack outcome: of an answer over HTTP the status counts") {
+  Outcome outcome;
+  for (const char* line : {"HTTP/1.1 413 Payload Too Large\r", "Content-Length: 2\r", "\r"})
+    count_line(outcome, line);
+  CHECK(outcome.replies == std::map<std::string, std::uint64_t>{{"HTTP 413", 1}});
+}
+
 TEST_CASE("attack outcome: text of a model cannot pass for a token") {
   Outcome outcome;
   count_line(

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ipc/control/envelope.hpp"
+#include "ipc/control/excess.hpp"
 #include "ipc/control/lease_token.hpp"
 #include "ipc/control/messages_tenant.hpp"
 
@@ -40,6 +41,18 @@ TEST_CASE("attack payloads: each bomb fits into one line, and is a request") {
     CHECK_FALSE(
         (submit->sampling.grammar.empty() && submit->sampling.response_format.schema.empty()));
   }
+}
+
+TEST_CASE("attack payloads: the expensive body is as long as a body may be, and is parsed") {
+  const std::string request = expensive_request("k");
+  const std::string body = request.substr(request.find("\r\n\r\n") + 4);
+  CHECK(body.size() == 500 << 10);
+  CHECK(request.contains("Content-Length: " + std::to_string(body.size()) + "\r\n"));
+  const auto parsed = control::parse_request_json(body, "the body");
+  REQUIRE(parsed.has_value());
+  CHECK(parsed->size() > 14'000);
+  for (const std::string& endless : endless_requests("k"))
+    CHECK(endless.size() > kLongLineBytes / 2);
 }
 
 TEST_CASE("attack payloads: no forged token is valid") {

@@ -43,6 +43,8 @@ HostileRecord good_record() {
                          .window = WindowKind::Hostile,
                          .flipped = at_ms(2'503),
                          .clocks = {.refuse_ns = 1 * kMs, .error_ns = -1, .quiet_ns = 3 * kMs}}};
+  for (int ms = 0; ms < 3'000; ms += 5)
+    record.http_requests.push_back({.from = at_ms(ms), .to = at_ms(ms + (ms < 2'000 ? 2 : 3))});
   record.expected_attacks = {"long lines"};
   record.attacks["long lines"] = {.runs = 1, .connections = 5, .replies = {}};
   record.broker = {.before_bytes = 10, .peak_bytes = 10};
@@ -81,6 +83,7 @@ TEST_CASE("hostile report: ratios compare the attack with control and calm windo
   const auto report = hostile_json(record, 4);
   CHECK(report.at("inter_token_us").at("p99_ratio_to_control") == Approx(1.5));
   CHECK(report.at("inter_token_us").at("p50_ratio_to_calm") == Approx(1.5));
+  CHECK(report.at("http_request_us").at("p99_ratio_to_calm") == Approx(1.5));
   CHECK(report.at("unit_us") == Approx(2'500));
   const auto& clocks = report.at("clocks").at("hostile");
   CHECK(clocks.at("t_refuse_us").at("p50") == Approx(1'000));
@@ -130,6 +133,7 @@ TEST_CASE("hostile report: each broken promise fails one check") {
   CHECK(failures_after([](auto&) {}) == 0);
   CHECK(failures_after([](auto& r) { r.failure = "the worker ended"; }) == 1);
   CHECK(failures_after([](auto& r) { r.worker_kept_link = false; }) == 1);
+  CHECK(failures_after([](auto& r) { r.http_requests[3].is_answered = false; }) == 1);
   CHECK(failures_after([](auto& r) { r.honest[1].record.tokens[3] = 999; }) == 1);
   CHECK(failures_after([](auto& r) { r.honest[1].record.tokens.pop_back(); }) == 1);
   CHECK(failures_after([](auto& r) { r.honest[1].record.failed = "QueueFull: x"; }) == 1);

@@ -1,0 +1,262 @@
+// The HTTP server on a Unix socket, with a broker that the test plays: what needs no key, what
+// browsers are told, which keys wait, and what clients may leave unread.
+#include "worker/http/http_server.hpp"
+
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <future>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "common/temporary_directory.hpp"
+#include "tests/support/tiny_tokenizer.hpp"
+
+namespace leasehold::http {
+namespace {
+
+namespace asio = boost::asio;
+using Local = asio::local::stream_protocol;
+
+/// One connection. Reads wait.
+class Client {
+ public:
+  explicit Client(const std::string& path) { socket_.connect(Local::endpoint(path)); }
+  void write(const std::string& text) {
+    boost::system::error_code ignored;
+    asio::write(socket_, asio::buffer(text), ignored);
+  }
+  /// The next head, and as much of a body as it declares; less when the connection ends.
+  std::string reply(bool has_body = true) {
+    std::string text;
+    const auto end = [&] { return text.find("\r\n\r\n"); };
+    while (end() == std::string::npos && read_some(text)) continue;
+    const auto at = text.find("Content-Length: ");
+    if (!has_body || at == std::string::npos || end() == std::string::npos) return text;
+    const std::size_t size = end() + 4 + std::stoul(text.substr(at + 16));
+    while (text.size() < size && read_some(text)) continue;
+    is_whole_ = text.size() == size;
+    return text;
+  }
+  /// True when the last reply with a body was read to its end.
+  bool is_whole() const { return is_whole_; }
+  bool has_input() { return socket_.available() > 0; }
+  void shut_down_sending() { socket_.shutdown(Local::socket::shutdown_send); }
+
+ private:
+  bool read_some(std::string& text) {
+    std::array<char, 4096> bytes{};
+    boost::system::error_code error;
+    text.append(bytes.data(), socket_.read_some(asio::buffer(bytes), error));
+    return !error;
+  }
+  asio::io_context io_;
+  Local::socket socket_{io_};
+  bool is_whole_ = false;
+};
+
+/// "ann" and "bob" are valid keys of tenants with their names.
+class TestServer {
+ public:
+  explicit TestServer(Server::Dependencies more = {}) {
+    more.io = &io_;
+    more.clock = &clock_;
+    more.tokenizer = &tokenizer_;
+    more.health = &health;
+    more.model = {.name = "model", .max_context = 256};
+    more.stopping = {Errc::Draining, "the worker stops"};
+    more.check_key = [this](const std::string& key, Server::OnChecked done) {
+      ++checks;
+      if (key == "ann" || key == "bob") return done(wire::KeyView{.key = {key}, .tenant = {key}});
+      done(fail(Errc::BadToken, "no such key"));
+    };
+    server_ = Server::create({.unix_path = path_, .ip = {}}, std::move(more)).value();
+    server_->serve();
+    thread_ = std::thread([this] { io_.run(); });
+  }
+  ~TestServer() {
+    io_.stop();
+    thread_.join();
+  }
+
+  std::string ask(const std::string& request, bool has_body = true) {
+    Client client(path_);
+    client.write(request);
+    return client.reply(has_body);
+  }
+  const std::string& path() const { return path_; }
+  Server& server() { return *server_; }
+
+  Health health;
+  std::atomic<int> checks = 0;
+
+ private:
+  TemporaryDirectory directory_ = TemporaryDirectory::create("http").value();
+  const std::string path_ = (directory_.path() / "http.sock").string();
+  asio::io_context io_;
+  SystemClock clock_;
+  const Tokenizer tokenizer_ = testing::tiny_tokenizer();
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+std::string request(const std::string& method, const std::string& path, const std::string& more,
+                    const std::string& body = {}) {
+  std::string text = method + " " + path + " HTTP/1.1\r\nHost: h\r\n" + more;
+  if (!body.empty()) text += "Content-Length: " + std::to_string(body.size()) + "\r\n";
+  return text + "\r\n" + body;
+}
+
+std::string as(const std::string& key) {
+  return "Authorization: Bearer " + key + "\r\n";
+}
+
+std::string status_of(const std::string& reply) {
+  return reply.size() < 12 ? reply : reply.substr(9, 3);
+}
+
+const std::string kHealth = request("GET", "/health", "");
+
+}  // namespace
+
+TEST_CASE("http server: health says 503 with the reason while requests cannot be served") {
+  TestServer test;
+  CHECK(status_of(test.ask(kHealth)) == "200");
+  const std::pair<Unready, std::string> reasons[] = {{Unready::Loading, "NoModelLoaded"},
+                                                     {Unready::WeightsLost, "WeightsLoading"},
+                                                     {Unready::BrokerDisconnected, "BrokerLost"}};
+  for (const auto& [reason, code] : reasons) {
+    test.health.set(reason, true);
+    const std::string reply = test.ask(kHealth);
+    CHECK(status_of(reply) == "503");
+    CHECK(reply.contains("Retry-After: "));
+    CHECK(reply.contains("\"code\":\"" + code + "\""));
+    test.health.set(reason, false);
+  }
+  test.health.set(Unready::Loading, true);
+  test.health.set(Unready::BrokerDisconnected, true);
+  test.health.set(Unready::Loading, false);
+  CHECK(test.ask(kHealth).contains("BrokerLost"));
+  test.health.set(Unready::BrokerDisconnected, false);
+  CHECK(status_of(test.ask(kHealth)) == "200");
+  test.server().drain();
+  CHECK(test.ask(kHealth).contains("Draining"));
+}
+
+TEST_CASE("http server: HEAD is answered as GET, without the body") {
+  TestServer test;
+  Client client(test.path());
+  for (const auto& [path, more] : {std::pair(std::string("/health"), std::string()),
+                                   std::pair(std::string("/v1/models"), as("ann"))}) {
+    client.write(request("GET", path, more));
+    const std::string whole = client.reply();
+    client.write(request("HEAD", path, more));
+    const std::string head = client.reply(false);
+    CHECK(status_of(head) == "200");
+    CHECK(head == whole.substr(0, whole.find("\r\n\r\n") + 4));
+  }
+  CHECK(test.ask(request("HEAD", "/nothing", as("ann")), false).ends_with("\r\n\r\n"));
+  CHECK(test.ask(request("HEAD", "/v1/models", as("no")), false).starts_with("HTTP/1.1 401"));
+  const std::string refused = test.ask(request("HEAD", "/v1/completions", as("ann")), false);
+  CHECK(status_of(refused) == "405");
+  CHECK(refused.contains("Allow: POST, OPTIONS\r\n"));
+  CHECK(test.ask(request("POST", "/v1/models", as("ann"), "{}")).contains("Allow: GET, HEAD"));
+}
+
+TEST_CASE("http server: OPTIONS needs no key, and allows pages of the origins that were named") {
+  TestServer test({.allowed_origins = AllowedOrigins::parse({"https://chat.example"}).value()});
+  const std::string asked =
+      "Access-Control-Request-Method: POST\r\n"
+      "Access-Control-Request-Headers: authorization,x-stainless-os\r\n";
+  const std::string origin = "Origin: https://chat.example\r\n";
+  const std::string allowed = test.ask(request("OPTIONS", "/v1/chat/completions", origin + asked));
+  CHECK(status_of(allowed) == "204");
+  for (const char* field :
+       {"Access-Control-Allow-Origin: https://chat.example\r\n",
+        "Access-Control-Allow-Headers: authorization,x-stainless-os\r\n",
+        "Access-Control-Allow-Methods: GET, HEAD, POST\r\n", "Vary: Origin\r\n"})
+    CHECK(allowed.contains(field));
+  CHECK_FALSE(allowed.contains("Content-Length"));
+
+  for (const std::string other : {"Origin: https://evil.example\r\n", "Origin: null\r\n", ""}) {
+    const std::string reply = test.ask(request("OPTIONS", "/v1/models", other + asked));
+    CHECK(status_of(reply) == "204");
+    CHECK_FALSE(reply.contains("Access-Control"));
+  }
+  // The answers themselves, refusals too.
+  CHECK(
+      test.ask(request("GET", "/v1/models", as("ann") + origin)).contains("Allow-Origin: https:"));
+  CHECK(test.ask(request("GET", "/v1/models", as("x") + origin)).contains("Allow-Origin: https:"));
+  CHECK_FALSE(test.ask(request("GET", "/v1/models", as("ann"))).contains("Access-Control"));
+  CHECK(test.checks == 3);
+}
+
+TEST_CASE("http server: by default no page of another origin may read answers; * allows all") {
+  TestServer none;
+  const std::string origin = "Origin: https://a.example\r\n";
+  CHECK_FALSE(none.ask(request("GET", "/health", origin)).contains("Access-Control"));
+  TestServer any({.allowed_origins = AllowedOrigins::parse({"*"}).value()});
+  CHECK(any.ask(request("GET", "/health", origin)).contains("Access-Control-Allow-Origin: *\r\n"));
+  for (const char* wrong : {"", "chat.example", "https://", "https://a/b", "https://a, https://b"})
+    CHECK(AllowedOrigins::parse({wrong}).error().code == Errc::BadRequest);
+}
+
+TEST_CASE("http server: known keys, on old and new connections, do not wait behind guesses") {
+  TestServer test;
+  Client old(test.path());
+  const std::string ask = request("GET", "/v1/models", as("ann"));
+  old.write(ask);
+  REQUIRE(status_of(old.reply()) == "200");
+  std::vector<std::unique_ptr<Client>> guesses;
+  for (int i = 0; i < 400; ++i) {  // six seconds at the rate of their source
+    guesses.push_back(std::make_unique<Client>(test.path()));
+    guesses.back()->write(request("GET", "/v1/models", as("guess" + std::to_string(i))));
+  }
+  while (!guesses[99]->has_input()) std::this_thread::yield();  // the burst has been checked
+  for (int i = 0; i < 50; ++i) {
+    old.write(ask);
+    CHECK(status_of(old.reply()) == "200");
+    CHECK(status_of(test.ask(ask)) == "200");
+  }
+  CHECK(std::ranges::count_if(guesses, [](const auto& each) { return !each->has_input(); }) > 100);
+}
+
+TEST_CASE("http server: a known key is checked each time, so its end is seen at once") {
+  TestServer test;
+  for (int i = 1; i <= 3; ++i) {
+    CHECK(status_of(test.ask(request("GET", "/v1/models", as("ann")))) == "200");
+    CHECK(test.checks == i);
+  }
+}
+
+TEST_CASE("http server: answers that are not read count in their tenant's share") {
+  // An answer has about 600 KB, a socket takes less than 300 KB.
+  TestServer test({.max_unread_bytes = 8 << 20});
+  const nlohmann::json body{{"prompt", std::string(60'000, 'x')}, {"return_token_strs", true}};
+  const std::string ask = request("POST", "/tokenize", as("ann"), body.dump());
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 10; ++i) {
+    clients.push_back(std::make_unique<Client>(test.path()));
+    clients.back()->write(ask);
+  }
+  for (const auto& client : clients)
+    while (!client->has_input()) std::this_thread::yield();
+  Client bob(test.path());  // another tenant has a share
+  bob.write(request("POST", "/tokenize", as("bob"), body.dump()));
+  while (!bob.has_input()) std::this_thread::yield();
+  std::size_t whole = 0;
+  for (const auto& client : clients) {
+    CHECK(status_of(client->reply()) == "200");
+    whole += client->is_whole();
+  }
+  CHECK(whole >= 1);
+  CHECK(whole < clients.size());
+  CHECK(status_of(bob.reply()) == "200");
+  CHECK(bob.is_whole());
+  CHECK(status_of(test.ask(ask)) == "200");  // once read, there is room again
+}
+
+}  // namespace leasehold::http
