@@ -96,6 +96,12 @@ Result<void> check_log_has_database(const std::string& path) {
           path, log_bytes, log));
 }
 
+Result<KnownHead> known_head(const std::string& path) {
+  std::error_code ignored;
+  const bool exists = std::filesystem::exists(path, ignored);
+  return KnownHead{.link = TRY(read_audit_head(path)), .is_missing = !exists};
+}
+
 /// Leases, extents and regions come and go with what tenants do.
 bool may_end(const Row& row) {
   return std::holds_alternative<LeaseRow>(row) || std::holds_alternative<ExtentRow>(row) ||
@@ -146,8 +152,10 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
   Statement sync_full = TRY(database.prepare("PRAGMA synchronous=FULL"));
   Statement sync_normal = TRY(database.prepare("PRAGMA synchronous=NORMAL"));
   const std::string head_path = state_dir + "/audit_head";
-  const audit::Link head = TRY(read_audit_head(head_path));
+  const KnownHead head = TRY(known_head(head_path));
   auto audit = std::make_unique<AuditLog>(TRY(AuditLog::create(database, head, limits)));
+  // Written before the first record, so that a missing file always means that it was removed.
+  if (head.is_missing) (void)write_audit_head(head_path, audit->head());
   RowWriter writer = TRY(RowWriter::create(database, *audit));
   const std::string marks_path = state_dir + "/high_water_marks";
   TRY(rename_old_marks_file(state_dir + "/numbers.used", marks_path));

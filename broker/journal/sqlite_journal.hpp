@@ -40,6 +40,7 @@ class SqliteJournal final : public Journal {
   Result<Image> load(std::int64_t now_unix_s);
   /// The state directory, or a part of it, was restored from a copy.
   bool was_restored() const { return was_restored_; }
+  const AuditLog& audit() const { return *components_.audit; }
 
   Result<void> write(const Batch& batch) override;
   Result<std::vector<wire::OperatorActionView>> newest_operator_actions(
