@@ -151,10 +151,9 @@ TEST_CASE("publish: a tenant's calls on a shared lease are refused, and so is it
   Publisher world;
   world.admit_tenant("ann");
   const LeaseId lease = world.published();
-  CHECK(world.refusal(world.call(kHolder, wire::LeaseRenew{.lease = lease})) ==
-        Errc::PermissionDenied);
+  CHECK(world.refusal(world.call(kHolder, wire::LeaseRenew{.lease = lease})) == Errc::UnknownLease);
   CHECK(world.refusal(world.call(kHolder, wire::LeaseGrow{.lease = lease, .extents = 1})) ==
-        Errc::PermissionDenied);
+        Errc::UnknownLease);
   CHECK(world.refusal(world.call(kOperator, wire::LeaseDrain{.lease = lease})) == Errc::BadRequest);
   CHECK(world.record(lease).is(LeaseState::Live));
 }
