@@ -97,6 +97,7 @@ struct LeaseRecord {
   std::optional<LeaseId> rebound_to;  ///< The lease of the first rebound request.
   TimePoint stopped_at;  ///< When the worker stopped it at its deadline, before the flip; or zero.
   wire::RevokeClocks clocks;
+  bool refusal_reported = false;  ///< Its event was written.
 
   LeaseId id() const { return id_of(lease); }
   AttachmentId worker() const { return worker_of(lease); }
