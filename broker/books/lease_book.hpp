@@ -74,7 +74,7 @@ struct LeaseRecord {
 
   // Shared scope. `part` is the text's name; `charged_blocks` are the published ones, which no
   // tenant pays for: 0 until the fill is done.
-  std::string text;               ///< Until it is sent. Not journaled.
+  std::string text;               ///< To publish it again. Not journaled.
   std::uint32_t text_tokens = 0;  ///< Of the whole text. Not journaled.
 
   TimePoint deadline;        ///< Zero: none.

@@ -73,6 +73,15 @@ struct WaitingAcquires {
   TimePoint first_end{};                       ///< When the first wait ends; 0: none waits.
 };
 
+/// A published text whose worker is gone, until one that serves the same text is ready.
+struct LostText {
+  std::string worker;  ///< Name and model of the worker that had it.
+  std::string model;
+  std::uint32_t uid = 0;  ///< The publisher.
+  std::string name;
+  std::string text;
+};
+
 struct State {
   explicit State(const BrokerConfig& configuration)
       : config(configuration),
@@ -98,6 +107,7 @@ struct State {
   StepSamples steps;
   journal::Reserved reserved;        ///< Ids up to these are reserved in the journal.
   std::uint64_t leases_fenced = 0;   ///< Since the broker started, like the other counters below.
+  std::vector<LostText> lost_texts;  ///< At most kMaxLostTexts, oldest first. Not journaled.
   std::array<LatencyHistory, kRevokeClockCount> clocks;  ///< By RevokeClock; no normal endings.
   /// By RebindMode, as far as latencies are known.
   std::array<LatencyHistory, wire::kRebindModeCount> rebinds;

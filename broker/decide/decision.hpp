@@ -38,6 +38,7 @@ class Decision {
   Touched touched;
   /// A worker became ready or a retention ended, so acquires may wait no longer.
   bool waits_may_end = false;
+  std::optional<AttachmentId> ready_worker;  ///< It became ready.
 
   void touch(LeaseId lease) { touched.leases.push_back(lease); }
   void touch(ExtentId extent) { touched.extents.push_back(extent); }
@@ -50,6 +51,7 @@ class Decision {
 
   /// Answers the call and all calls with the same request id that wait for it.
   void reply(CallId call, const Result<Answer>& answer) {
+    if (call == kInternalCall) return;
     for (const CallId waiting : state.requests.finish(call, answer)) {
       add(effect::Reply{waiting, answer});
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "broker/decide/adopt.hpp"
@@ -59,6 +60,22 @@ wire::PrefixPublished published(const LeaseRecord& record) {
   return {.lease = record.id(), .tokens = record.text_tokens, .blocks = record.charged_blocks};
 }
 
+journal::RequestKey request_of(const LostText& text) {
+  return {text.uid, "", journal::digest(text.text)};
+}
+
+/// A lease without memory yet. Precondition: there is a free slot.
+LeaseRecord& open_shared(Decision& decision, const Worker& worker, const LostText& text) {
+  LeaseRecord& record = decision.state.leases.open(worker.id, wire::LeaseScope::Shared);
+  record.granted_at = decision.now;
+  record.part = text.name;
+  record.text = text.text;
+  record.request = request_of(text);
+  decision.add(effect::PublishGrant{record.id(), TimePoint{}});
+  record_lease(decision, record);
+  return record;
+}
+
 CallResult answer_duplicate(const LeaseRecord& record) {
   if (record.charged_blocks > 0) return Answer{published(record)};
   return fail(Errc::QueueFull, fmt::format("lease {} is computing this text; retry when `brokerctl "
@@ -78,13 +95,8 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   if (const auto room = require_shared_room(state, worker, 1, decision.now); !room)
     return refuse_or_reclaim(decision, caller.call, {{}, worker.id, 1}, room.error());
   TRY(require_free_slot(decision));
-  LeaseRecord& record = state.leases.open(worker.id, wire::LeaseScope::Shared);
-  record.granted_at = decision.now;
-  record.part = publish.name;
-  record.text = publish.text;
-  record.request = text;
-  decision.add(effect::PublishGrant{record.id(), TimePoint{}});
-  record_lease(decision, record);
+  LeaseRecord& record = open_shared(
+      decision, worker, {.uid = caller.uid, .name = publish.name, .text = publish.text});
   record_operator_action(
       decision,
       {.uid = caller.uid, .action = "publish", .object = "lease:" + to_string(record.id())});
@@ -92,11 +104,49 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   return std::nullopt;  // answered after the fill
 }
 
+void keep_lost_text(State& state, const LeaseRecord& record) {
+  const Worker* worker = state.workers.find(record.worker());
+  const RevokeReason reason = reason_of(record.lease);
+  const bool is_lost = reason == RevokeReason::WorkerGone || reason == RevokeReason::WorkerHung;
+  const bool was_filled = record.charged_blocks > 0 && !record.text.empty();
+  if (record.scope != wire::LeaseScope::Shared || !is_lost || !was_filled) return;
+  if (state.lost_texts.size() == kMaxLostTexts) state.lost_texts.erase(state.lost_texts.begin());
+  state.lost_texts.push_back({.worker = worker->name,
+                              .model = worker->model,
+                              .uid = record.request.uid,
+                              .name = record.part,
+                              .text = record.text});
+}
+
+void publish_lost_texts(Decision& decision) {
+  State& state = decision.state;
+  if (!decision.ready_worker || state.lost_texts.empty()) return;
+  const Worker& worker = *state.workers.find(*decision.ready_worker);
+  const auto is_other = [&worker](const LostText& lost) {
+    return lost.worker != worker.name || lost.model != worker.model;
+  };
+  const auto own = std::ranges::stable_partition(state.lost_texts, is_other);
+  const std::vector<LostText> texts(std::make_move_iterator(own.begin()),
+                                    std::make_move_iterator(own.end()));
+  state.lost_texts.erase(own.begin(), own.end());
+  for (const LostText& lost : texts) {
+    if (find_published(state, worker, request_of(lost)) != nullptr) continue;
+    Result<void> room = require_shared_room(state, worker, 1, decision.now);
+    if (room) room = require_free_slot(decision);
+    if (!room) {
+      decision.warn(fmt::format("text is not published again worker={} name={} error={}",
+                                worker.name, lost.name, name(room.error().code)));
+      continue;
+    }
+    LeaseRecord& record = open_shared(decision, worker, lost);
+    take_extents(decision, record, {.call = kInternalCall, .count = 1});
+  }
+}
+
 void start_fill(Decision& decision, LeaseRecord& record, CallId call) {
   record.acquired = true;
   record.open_call = call;
-  decision.add(effect::SendFill{record.worker(),
-                                {.lease = record.id(), .text = std::exchange(record.text, {})}});
+  decision.add(effect::SendFill{record.worker(), {.lease = record.id(), .text = record.text}});
 }
 
 CallResult grow_shared(Decision& decision, const Caller& caller, LeaseRecord& record,

@@ -271,6 +271,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
         fmt::format("reserves of tenants exceed the capacity; lower some extents={}", beyond));
   }
   start_sampling(decision, *worker);
+  decision.ready_worker = worker->id;
   decision.waits_may_end = true;
   return Answer{wire::ExtentShape{.extent_size_bytes = extent_bytes,
                                   .blocks_per_extent = worker->blocks_per_extent}};
