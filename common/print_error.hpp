@@ -20,7 +20,7 @@ inline constexpr int kExitReaderGone = 128 + 13;
 std::string printable(std::string_view text, std::string_view kept = {});
 
 /// What a user can try, without a full stop. Differs from that of the code for an error about a
-/// published text, whose lease has no tenant.
+/// published text, whose lease has no tenant, and for a drain, which a tenant cannot end.
 std::string_view error_hint(const Error& error);
 
 /// The line for an error: "brokerctl: no tenant B (UnknownTenant); next: admit it with …".

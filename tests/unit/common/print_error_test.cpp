@@ -54,6 +54,12 @@ TEST_CASE("print_error: the next step for a published text is not that for a ten
   CHECK(hint(Errc::Draining, FailureScope::Engine).contains("brokerctl undrain"));
 }
 
+TEST_CASE("print_error: a drained tenant is told what it can do, not an operator's command") {
+  const auto line = format_error("leasehold-tenant", {Errc::Draining, "x", FailureScope::Tenant});
+  CHECK(line.contains("try again later"));
+  CHECK_FALSE(line.contains("brokerctl"));
+}
+
 TEST_CASE("print_error: a missing file suggests checking the path") {
   const auto line = format_error("leasehold-tokenize", {Errc::FileNotFound, "no /x.gguf"});
 
