@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include "common/utf8.hpp"
+#include "common/format_control.hpp"
 
 namespace leasehold {
 namespace {
@@ -38,11 +38,11 @@ std::string printable(std::string_view text, std::string_view kept) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_wide = begins_with_wide_control(text.substr(i));
+    const std::size_t wide = format_control_bytes(text.substr(i));
     const bool is_narrow = is_control(static_cast<unsigned char>(text[i]));
-    const bool is_hidden = is_wide || (is_narrow && !kept.contains(text[i]));
+    const bool is_hidden = wide > 0 || (is_narrow && !kept.contains(text[i]));
     out += is_hidden ? ' ' : text[i];
-    if (is_wide) ++i;
+    if (wide > 0) i += wide - 1;
   }
   return out;
 }

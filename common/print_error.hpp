@@ -15,8 +15,8 @@ namespace leasehold {
 /// Exit code of a program whose reader closed stdout: that of a program which SIGPIPE ends.
 inline constexpr int kExitReaderGone = 128 + 13;
 
-/// Replaces each control character but those in `kept` with a space, so that text from outside
-/// cannot control the terminal.
+/// Replaces each control character but those in `kept`, and each format control, with a space, so
+/// that text from outside cannot control the terminal or read as another one.
 std::string printable(std::string_view text, std::string_view kept = {});
 
 /// What a user can try, without a full stop. Differs from that of the code for an error about a

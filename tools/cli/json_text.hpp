@@ -7,7 +7,8 @@
 namespace leasehold::cli {
 
 /// The document as text, on one line if `indent` is -1. Invalid UTF-8 is replaced. U+007F to U+009F
-/// are escaped, because some terminals obey them; JSON escapes the other control characters anyway.
+/// and format controls are escaped, because terminals obey them; JSON escapes the other control
+/// characters anyway.
 std::string json_text(const nlohmann::json& document, int indent = -1);
 
 }  // namespace leasehold::cli

@@ -79,6 +79,14 @@ TEST_CASE("print_error: control characters become blanks, also those of two byte
                   "2J \xc2\xb5s \xc2") == "Zo\xc3\xab  2J \xc2\xb5s \xc2");
 }
 
+TEST_CASE("print_error: format controls become blanks, joiners and other scripts stay") {
+  for (const char* hidden : {"\u061c", "\u200e", "\u200f", "\u2028", "\u202a", "\u202e", "\u2060",
+                             "\u2066", "\u2069", "\ufeff"})
+    CHECK(printable(std::string("a") + hidden + "b") == "a b");
+  for (const char* shown : {"\u200d", "\u2010", "\u202f", "\u2070", "\u0634", "\u05d0", "é"})
+    CHECK(printable(std::string("a") + shown + "b") == std::string("a") + shown + "b");
+}
+
 TEST_CASE("print_error: an error is one line on stderr and an exit code") {
   const auto end =
       testing::run_in_child([] { return print_error("nothing", {Errc::BadToken, "no"}); });

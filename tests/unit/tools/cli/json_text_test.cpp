@@ -14,6 +14,15 @@ TEST_CASE("json_text: control characters are escaped, and the document stays the
   CHECK(Json::parse(text) == document);
 }
 
+TEST_CASE("json_text: format controls are escaped, and the document stays the same") {
+  const Json document = "a\u202eb\u061cc\u00e9";
+  const std::string text = json_text(document);
+  CHECK(text.contains("\\u202e"));
+  CHECK(text.contains("\\u061c"));
+  CHECK(text.contains("é"));
+  CHECK(Json::parse(text) == document);
+}
+
 TEST_CASE("json_text: invalid UTF-8 is replaced, also at the end") {
   CHECK(json_text(Json("a\xC2")) == "\"a\xEF\xBF\xBD\"");
 }
