@@ -38,7 +38,6 @@ class Decision {
   Touched touched;
   /// A worker became ready or a retention ended, so acquires may wait no longer.
   bool waits_may_end = false;
-  std::optional<AttachmentId> ready_worker;  ///< It became ready.
 
   void touch(LeaseId lease) { touched.leases.push_back(lease); }
   void touch(ExtentId extent) { touched.extents.push_back(extent); }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "broker/decide/adopt.hpp"
@@ -76,6 +75,27 @@ LeaseRecord& open_shared(Decision& decision, const Worker& worker, const LostTex
   return record;
 }
 
+/// False if it must be tried again: no worker serves the text, or the memory of the old one is not
+/// free yet.
+bool publish_again(Decision& decision, const LostText& text) {
+  State& state = decision.state;
+  const auto chosen = choose_worker(state, text.worker);
+  if (!chosen || (*chosen)->model != text.model) return false;
+  const Worker& worker = **chosen;
+  if (find_published(state, worker, request_of(text)) != nullptr) return true;
+  Result<void> room = require_shared_room(state, worker, 1, decision.now);
+  if (room) room = require_free_slot(decision);
+  if (!room && is_retryable(room.error().code)) return false;
+  if (room) {
+    LeaseRecord& record = open_shared(decision, worker, text);
+    take_extents(decision, record, {.call = kInternalCall, .count = 1});
+  } else {
+    decision.warn(fmt::format("text is not published again worker={} name={} error={}", worker.name,
+                              text.name, name(room.error().code)));
+  }
+  return true;
+}
+
 CallResult answer_duplicate(const LeaseRecord& record) {
   if (record.charged_blocks > 0) return Answer{published(record)};
   return fail(Errc::QueueFull, fmt::format("lease {} is computing this text; retry when `brokerctl "
@@ -109,7 +129,7 @@ void keep_lost_text(State& state, const LeaseRecord& record) {
   const RevokeReason reason = reason_of(record.lease);
   const bool is_lost = reason == RevokeReason::WorkerGone || reason == RevokeReason::WorkerHung;
   const bool was_filled = record.charged_blocks > 0 && !record.text.empty();
-  if (record.scope != wire::LeaseScope::Shared || !is_lost || !was_filled) return;
+  if (worker == nullptr || !is_lost || !was_filled) return;
   if (state.lost_texts.size() == kMaxLostTexts) state.lost_texts.erase(state.lost_texts.begin());
   state.lost_texts.push_back({.worker = worker->name,
                               .model = worker->model,
@@ -120,26 +140,9 @@ void keep_lost_text(State& state, const LeaseRecord& record) {
 
 void publish_lost_texts(Decision& decision) {
   State& state = decision.state;
-  if (!decision.ready_worker || state.lost_texts.empty()) return;
-  const Worker& worker = *state.workers.find(*decision.ready_worker);
-  const auto is_other = [&worker](const LostText& lost) {
-    return lost.worker != worker.name || lost.model != worker.model;
-  };
-  const auto own = std::ranges::stable_partition(state.lost_texts, is_other);
-  const std::vector<LostText> texts(std::make_move_iterator(own.begin()),
-                                    std::make_move_iterator(own.end()));
-  state.lost_texts.erase(own.begin(), own.end());
-  for (const LostText& lost : texts) {
-    if (find_published(state, worker, request_of(lost)) != nullptr) continue;
-    Result<void> room = require_shared_room(state, worker, 1, decision.now);
-    if (room) room = require_free_slot(decision);
-    if (!room) {
-      decision.warn(fmt::format("text is not published again worker={} name={} error={}",
-                                worker.name, lost.name, name(room.error().code)));
-      continue;
-    }
-    LeaseRecord& record = open_shared(decision, worker, lost);
-    take_extents(decision, record, {.call = kInternalCall, .count = 1});
+  if (state.lost_texts.empty() || state.stopping) return;
+  for (LostText& text : std::exchange(state.lost_texts, {})) {
+    if (!publish_again(decision, text)) state.lost_texts.push_back(std::move(text));
   }
 }
 
@@ -171,6 +174,9 @@ void decide_event(Decision& decision, const FillAnswered& answered) {
   LeaseRecord& record = **found;
   const CallId call = *std::exchange(record.open_call, std::nullopt);
   if (!answered.filled) {
+    if (call == kInternalCall)
+      decision.warn(fmt::format("text is not published again name={} error={}", record.part,
+                                name(answered.filled.error().code)));
     revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
     return decision.reply(call, std::unexpected(answered.filled.error()));
   }

@@ -19,8 +19,8 @@ inline constexpr std::size_t kMaxLostTexts = 64;  ///< Of at most 128 KiB each.
 /// Keeps the text of a lease that ends with its worker. Precondition: the lease is Revoked.
 void keep_lost_text(State& state, const LeaseRecord& record);
 
-/// After the answer to a worker that is ready: publishes again what a worker of its name and model
-/// had when it ended. A text that finds no room is given up with a warning.
+/// Publishes lost texts again where a worker of the same name and model is ready and has room. Runs
+/// after each event. A text that cannot be published again is given up with a warning.
 void publish_lost_texts(Decision& decision);
 
 }  // namespace leasehold

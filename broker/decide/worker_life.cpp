@@ -100,7 +100,7 @@ void note_reported(Decision& decision, LeaseRecord& record, RevokeClock clock, D
 
 enum class Report { New, Known, NotItsOwn };
 
-/// Applies a worker's event to its leases. Known: it tells nothing new, so it is not written.
+/// Applies a worker's event to its leases. Known: the broker has it already, so it is not written.
 /// NotItsOwn: a worker must not report it.
 struct TakeReport {
   Decision& decision;
@@ -271,7 +271,6 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
         fmt::format("reserves of tenants exceed the capacity; lower some extents={}", beyond));
   }
   start_sampling(decision, *worker);
-  decision.ready_worker = worker->id;
   decision.waits_may_end = true;
   return Answer{wire::ExtentShape{.extent_size_bytes = extent_bytes,
                                   .blocks_per_extent = worker->blocks_per_extent}};
