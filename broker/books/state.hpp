@@ -75,7 +75,7 @@ struct WaitingAcquires {
 
 /// A published text whose worker is gone, until one that serves the same text is ready.
 struct LostText {
-  std::string worker;  ///< Name and model of the worker that had it.
+  std::string worker;  ///< Name and model of the worker that served it.
   std::string model;
   std::uint32_t uid = 0;  ///< The publisher.
   std::string name;

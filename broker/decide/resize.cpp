@@ -17,7 +17,7 @@ namespace leasehold {
 namespace {
 
 /// Finds a lease that the caller may resize: its holder and its worker may. Workers serve all
-/// tenants of their user, so one that asks for another's lease is told so.
+/// tenants of their user, so one that asks for another's lease learns it.
 Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId lease,
                                     std::uint32_t extents) {
   if (extents == 0 || extents > kDefaultMaxExtents) {

@@ -108,7 +108,7 @@ struct LeaseRelease : Message<LeaseRelease> {
 };
 
 /// `lease.query`: what the lease is now. Its holder may ask, and so may operators. Reply:
-/// LeaseStatus. Errors: UnknownLease; an operator also gets StaleGeneration. Everybody else gets
+/// LeaseStatus. Errors: UnknownLease; an operator also gets StaleGeneration. Other callers get
 /// the same answer for a lease of another holder and for one that was never granted, here and from
 /// the other calls about a lease.
 struct LeaseQuery : Message<LeaseQuery> {

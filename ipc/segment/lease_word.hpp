@@ -55,7 +55,7 @@ enum class RevokeReason : std::uint8_t {
 /// One more than the highest number.
 inline constexpr int kRevokeReasonCount = static_cast<int>(RevokeReason::MachineRestarted) + 1;
 
-/// False for numbers that are no reason: a word is input.
+/// False for numbers without a reason: a word is input.
 constexpr bool is_known(RevokeReason reason) {
   const auto number = static_cast<unsigned>(reason);
   return number < kRevokeReasonCount && number != 5 && number != 7;

@@ -38,7 +38,7 @@ std::string name_of(const std::string& word) {
   return word.substr(0, word.find('='));
 }
 
-/// The words that the first one, an option, stands for: itself and its value.
+/// The number of words of the option at the beginning: itself and its value.
 std::size_t option_length(const CLI::App& app, std::span<const std::string> words) {
   const CLI::Option* option = option_named(app, name_of(words.front()));
   const bool has_value =

@@ -54,7 +54,7 @@ TEST_CASE("print_error: the next step for a published text is not that for a ten
   CHECK(hint(Errc::Draining, FailureScope::Engine).contains("brokerctl undrain"));
 }
 
-TEST_CASE("print_error: a drained tenant is told what it can do, not an operator's command") {
+TEST_CASE("print_error: the next step of a drained tenant is not an operator's command") {
   const auto line = format_error("leasehold-tenant", {Errc::Draining, "x", FailureScope::Tenant});
   CHECK(line.contains("try again later"));
   CHECK_FALSE(line.contains("brokerctl"));
