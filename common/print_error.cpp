@@ -39,7 +39,7 @@ std::string printable(std::string_view text, std::string_view kept) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const std::size_t wide_bytes = wide_control_bytes(text.substr(i));
+    const std::size_t wide_bytes = format_control_bytes(text.substr(i));
     const bool is_narrow = is_control(static_cast<unsigned char>(text[i]));
     const bool is_hidden = wide_bytes > 0 || (is_narrow && !kept.contains(text[i]));
     out += is_hidden ? ' ' : text[i];
@@ -49,6 +49,8 @@ std::string printable(std::string_view text, std::string_view kept) {
 }
 
 std::string_view error_hint(const Error& error) {
+  if (error.code == Errc::Draining && error.scope == FailureScope::Tenant)
+    return "try again later; only an operator can end a drain";
   if (error.scope != FailureScope::Shared) return error_hint(error.code);
   if (is_lease_ended(error.code)) {
     return "publish the text again with `brokerctl prefix publish`; its readers submit again, "

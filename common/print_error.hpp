@@ -15,12 +15,12 @@ namespace leasehold {
 /// Exit code of a program whose reader closed stdout: that of a program which SIGPIPE ends.
 inline constexpr int kExitReaderGone = 128 + 13;
 
-/// Replaces each control character but those in `kept` with a space, so that text from outside
-/// cannot control the terminal.
+/// Replaces each control character but those in `kept`, and each format control, with a space, so
+/// that text from outside cannot control the terminal or read as another one.
 std::string printable(std::string_view text, std::string_view kept = {});
 
 /// What a user can try, without a full stop. Differs from that of the code for an error about a
-/// published text, whose lease has no tenant.
+/// published text, whose lease has no tenant, and for a drain, which a tenant cannot end.
 std::string_view error_hint(const Error& error);
 
 /// The line for an error: "brokerctl: no tenant B (UnknownTenant); next: admit it with …".

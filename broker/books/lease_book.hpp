@@ -74,7 +74,7 @@ struct LeaseRecord {
 
   // Shared scope. `part` is the text's name; `charged_blocks` are the published ones, which no
   // tenant pays for: 0 until the fill is done.
-  std::string text;               ///< Until it is sent. Not journaled.
+  std::string text;               ///< To publish it again. Not journaled.
   std::uint32_t text_tokens = 0;  ///< Of the whole text. Not journaled.
 
   TimePoint deadline;        ///< Zero: none.
@@ -97,6 +97,7 @@ struct LeaseRecord {
   std::optional<LeaseId> rebound_to;  ///< The lease of the first rebound request.
   TimePoint stopped_at;  ///< When the worker stopped it at its deadline, before the flip; or zero.
   wire::RevokeClocks clocks;
+  bool refusal_reported = false;  ///< Its event was written.
 
   LeaseId id() const { return id_of(lease); }
   AttachmentId worker() const { return worker_of(lease); }

@@ -61,9 +61,6 @@ struct BrokerConfig {
 enum class RevokeClock : std::uint8_t { Refuse, Error, Quiet, Reuse };
 inline constexpr std::size_t kRevokeClockCount = 4;
 
-/// The modes of wire::RebindMode, then adoption.
-inline constexpr std::size_t kRebindKindCount = wire::kRebindModeCount + 1;
-
 /// An acquire that replaces a lease whose memory is kept, and waits for a worker that can adopt it.
 struct WaitingAcquire {
   Caller caller;
@@ -74,6 +71,15 @@ struct WaitingAcquire {
 struct WaitingAcquires {
   std::map<LeaseId, WaitingAcquire> by_lease;  ///< By the lease whose memory is kept.
   TimePoint first_end{};                       ///< When the first wait ends; 0: none waits.
+};
+
+/// A published text whose worker is gone, until one that serves the same text is ready.
+struct LostText {
+  std::string worker;  ///< Name and model of the worker that served it.
+  std::string model;
+  std::uint32_t uid = 0;  ///< The publisher.
+  std::string name;
+  std::string text;
 };
 
 struct State {
@@ -99,10 +105,12 @@ struct State {
   std::set<std::pair<TimePoint, LeaseId>> retained;
   WaitingAcquires waiting;
   StepSamples steps;
-  journal::Reserved reserved;       ///< Ids up to these are reserved in the journal.
-  std::uint64_t leases_fenced = 0;  ///< Since the broker started, like the other counters below.
-  std::array<LatencyHistory, kRevokeClockCount> clocks;  ///< By RevokeClock.
-  std::array<LatencyHistory, kRebindKindCount> rebinds;  ///< As far as latencies are known.
+  journal::Reserved reserved;        ///< Ids up to these are reserved in the journal.
+  std::uint64_t leases_fenced = 0;   ///< Since the broker started, like the other counters below.
+  std::vector<LostText> lost_texts;  ///< At most kMaxLostTexts, oldest first. Not journaled.
+  std::array<LatencyHistory, kRevokeClockCount> clocks;  ///< By RevokeClock; no normal endings.
+  /// By RebindMode, as far as latencies are known.
+  std::array<LatencyHistory, wire::kRebindModeCount> rebinds;
   std::uint64_t tampered = 0;  ///< Table entries that other processes changed.
   std::uint64_t decisions = 0;
   bool stopping = false;

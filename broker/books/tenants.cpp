@@ -97,16 +97,12 @@ const Tenant* Tenants::find(const TenantId& tenant) const {
 
 Result<const Tenant*> Tenants::find_for(const TenantId& tenant, std::uint32_t uid) const {
   const Tenant* found = find(tenant);
-  if (found == nullptr) {
-    return fail(Errc::UnknownTenant,
-                fmt::format("no tenant {}; admit it with `brokerctl tenants admit`", tenant.value));
-  }
-  if (found->policy.uid && *found->policy.uid != uid) {
-    return fail(Errc::PermissionDenied,
-                fmt::format("tenant {} belongs to user {}; the caller is user {}", tenant.value,
-                            *found->policy.uid, uid));
-  }
-  return found;
+  const bool may_use = found != nullptr && found->policy.uid.value_or(uid) == uid;
+  if (may_use) return found;
+  return fail(Errc::UnknownTenant,
+              fmt::format("no tenant {} for user {}; an operator admits it with `brokerctl tenants "
+                          "admit`, or names this user with its --uid",
+                          tenant.value, uid));
 }
 
 wire::TenantPolicy with_changes(const Tenant* tenant, const wire::TenantAdmit& changes) {

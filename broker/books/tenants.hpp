@@ -59,7 +59,7 @@ class Tenants {
 
   /// See RebindLimiter. Does nothing for an unknown tenant.
   void note_revoked(const TenantId& tenant, LeaseId lease, RevokeReason reason, TimePoint now);
-  /// Errors: UnknownTenant; PermissionDenied if the policy names another user.
+  /// Errors: UnknownTenant, also if the policy names another user, who is then not revealed.
   Result<const Tenant*> find_for(const TenantId& tenant, std::uint32_t uid) const;
 
   Tenant* find(const TenantId& tenant);

@@ -25,16 +25,15 @@ constexpr std::chrono::milliseconds kAskForSuccessor{20};
 Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcquire& acquire) {
   if (!acquire.replaces) return std::nullopt;
   const auto found = state.leases.find(*acquire.replaces);
-  if (!found) {
-    if (found.error().code == Errc::StaleGeneration) return std::nullopt;
-    return std::unexpected(found.error());
+  if (!found && found.error().code == Errc::StaleGeneration) return std::nullopt;
+  const bool is_own =
+      found && (*found)->scope == wire::LeaseScope::Tenant && (*found)->tenant == acquire.tenant;
+  if (!is_own) {
+    return fail(Errc::UnknownLease,
+                fmt::format("tenant {} has no lease {} to replace; acquire without it",
+                            acquire.tenant.value, to_string(*acquire.replaces)));
   }
   const LeaseRecord& old = **found;
-  if (old.scope != wire::LeaseScope::Tenant || old.tenant != acquire.tenant) {
-    return fail(Errc::PermissionDenied,
-                fmt::format("lease {} does not belong to tenant {}", to_string(*acquire.replaces),
-                            acquire.tenant.value));
-  }
   // The replacement has ended too, before the holder's requests moved.
   const LeaseRecord* last = old.replaced_by ? state.leases.find_open(*old.replaced_by) : &old;
   if (last == nullptr || !last->is(LeaseState::Revoked) || last->replaced_by) return std::nullopt;

@@ -6,6 +6,7 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/journal_decision.hpp"
+#include "broker/decide/publish.hpp"
 #include "broker/decide/quota.hpp"
 #include "broker/decide/worker_replace.hpp"
 #include "common/expects.hpp"
@@ -122,6 +123,7 @@ std::vector<Effect> decide(State& state, const Event& event, TimePoint now) {
   std::visit([&decision](const auto& happened) { handle(decision, happened); }, event);
   settle_replacements(decision);
   settle_waiting_acquires(decision);
+  publish_lost_texts(decision);
   check_invariants(state);
   const std::set<TenantId> tenants = tenants_touched(decision);
   journal_decision(decision);

@@ -50,6 +50,7 @@ class Decision {
 
   /// Answers the call and all calls with the same request id that wait for it.
   void reply(CallId call, const Result<Answer>& answer) {
+    if (call == kInternalCall) return;
     for (const CallId waiting : state.requests.finish(call, answer)) {
       add(effect::Reply{waiting, answer});
     }

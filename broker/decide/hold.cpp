@@ -9,14 +9,17 @@
 
 namespace leasehold {
 
+std::unexpected<Error> not_held(LeaseId lease) {
+  return fail(Errc::UnknownLease,
+              fmt::format("this connection holds no lease {}; acquire one", to_string(lease)));
+}
+
 Result<LeaseRecord*> find_held(State& state, const Caller& caller, LeaseId lease) {
-  LeaseRecord* record = TRY(state.leases.find(lease));
-  if (record->scope != wire::LeaseScope::Tenant || record->holder != caller.connection) {
-    return fail(Errc::PermissionDenied,
-                fmt::format("lease {} is held by another connection; use that connection",
-                            to_string(lease)));
-  }
-  return record;
+  const auto found = state.leases.find(lease);
+  const bool is_held =
+      found && (*found)->scope == wire::LeaseScope::Tenant && (*found)->holder == caller.connection;
+  if (!is_held) return not_held(lease);
+  return *found;
 }
 
 namespace {
@@ -35,6 +38,19 @@ void revoke_held_by(Decision& decision, ConnectionId connection) {
                 }));
 }
 
+/// The lease whose token is shown. Errors: BadToken, the same for a token of another lease and for
+/// a lease that is not known.
+Result<LeaseRecord*> find_claimed(State& state, const wire::LeaseHold& hold) {
+  const auto found = state.leases.find(hold.lease);
+  const Worker* worker = found ? state.workers.find((*found)->worker()) : nullptr;
+  if (worker != nullptr && (*found)->scope == wire::LeaseScope::Tenant) {
+    const auto claim = verify_token(worker->token_key, hold.token);
+    if (claim && claim->lease == hold.lease && claim->tenant == (*found)->tenant) return *found;
+  }
+  return fail(Errc::BadToken, fmt::format("the token is not that of a lease {} that can be claimed",
+                                          to_string(hold.lease)));
+}
+
 }  // namespace
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRenew& renew) {
@@ -49,14 +65,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
 /// The token proves that this lease was granted to the caller. The user id must match too, so a
 /// stolen token is not enough.
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseHold& hold) {
-  LeaseRecord& record = *TRY(decision.state.leases.find(hold.lease));
-  const Worker* worker = decision.state.workers.find(record.worker());
-  if (worker == nullptr) return std::unexpected(require_live(record).error());
-  const LeaseClaim claim = TRY(verify_token(worker->token_key, hold.token));
-  if (record.scope != wire::LeaseScope::Tenant || claim.lease != hold.lease ||
-      claim.tenant != record.tenant) {
-    return fail(Errc::BadToken, "the token belongs to another lease");
-  }
+  LeaseRecord& record = *TRY(find_claimed(decision.state, hold));
   const bool held = record.holder != ConnectionId{} && record.holder != caller.connection;
   if (held || caller.uid != record.holder_uid) {
     return fail(Errc::PermissionDenied,
@@ -81,17 +90,10 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   return Answer{};
 }
 
-/// A tenant must not learn which leases others hold, so every lease that is not the caller's own
-/// gets the same answer.
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseQuery& query) {
-  const auto found = decision.state.leases.find(query.lease);
-  const bool is_holder =
-      found && (*found)->scope == wire::LeaseScope::Tenant && (*found)->holder == caller.connection;
-  if (!caller.is_operator && !is_holder) {
-    return fail(Errc::UnknownLease, fmt::format("this connection holds no lease {}; acquire one",
-                                                to_string(query.lease)));
-  }
-  const LeaseRecord& record = *TRY(found);
+  const LeaseRecord& record =
+      *TRY(caller.is_operator ? decision.state.leases.find(query.lease)
+                              : find_held(decision.state, caller, query.lease));
   return Answer{
       wire::LeaseStatus{.lease = record.id(),
                         .scope = record.scope,

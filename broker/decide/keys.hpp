@@ -7,7 +7,7 @@ namespace leasehold {
 
 /// The tenant for which the caller acquires: that of its API key, with any user, or the
 /// named one where its policy permits the caller's user.
-/// Errors: BadToken, UnknownTenant, PermissionDenied.
+/// Errors: BadToken, UnknownTenant.
 Result<const Tenant*> tenant_of_acquire(const State& state, const Caller& caller,
                                         const wire::LeaseAcquire& acquire);
 

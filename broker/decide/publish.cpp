@@ -59,6 +59,43 @@ wire::PrefixPublished published(const LeaseRecord& record) {
   return {.lease = record.id(), .tokens = record.text_tokens, .blocks = record.charged_blocks};
 }
 
+journal::RequestKey request_of(const LostText& text) {
+  return {text.uid, "", journal::digest(text.text)};
+}
+
+/// A lease without memory yet. Precondition: there is a free slot.
+LeaseRecord& open_shared(Decision& decision, const Worker& worker, const LostText& text) {
+  LeaseRecord& record = decision.state.leases.open(worker.id, wire::LeaseScope::Shared);
+  record.granted_at = decision.now;
+  record.part = text.name;
+  record.text = text.text;
+  record.request = request_of(text);
+  decision.add(effect::PublishGrant{record.id(), TimePoint{}});
+  record_lease(decision, record);
+  return record;
+}
+
+/// False if it must be tried again: no worker serves the text, or the memory of the old one is not
+/// free yet.
+bool publish_again(Decision& decision, const LostText& text) {
+  State& state = decision.state;
+  const auto chosen = choose_worker(state, text.worker);
+  if (!chosen || (*chosen)->model != text.model) return false;
+  const Worker& worker = **chosen;
+  if (find_published(state, worker, request_of(text)) != nullptr) return true;
+  Result<void> room = require_shared_room(state, worker, 1, decision.now);
+  if (room) room = require_free_slot(decision);
+  if (!room && is_retryable(room.error().code)) return false;
+  if (room) {
+    LeaseRecord& record = open_shared(decision, worker, text);
+    take_extents(decision, record, {.call = kInternalCall, .count = 1});
+  } else {
+    decision.warn(fmt::format("text is not published again worker={} name={} error={}", worker.name,
+                              text.name, name(room.error().code)));
+  }
+  return true;
+}
+
 CallResult answer_duplicate(const LeaseRecord& record) {
   if (record.charged_blocks > 0) return Answer{published(record)};
   return fail(Errc::QueueFull, fmt::format("lease {} is computing this text; retry when `brokerctl "
@@ -78,13 +115,8 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   if (const auto room = require_shared_room(state, worker, 1, decision.now); !room)
     return refuse_or_reclaim(decision, caller.call, {{}, worker.id, 1}, room.error());
   TRY(require_free_slot(decision));
-  LeaseRecord& record = state.leases.open(worker.id, wire::LeaseScope::Shared);
-  record.granted_at = decision.now;
-  record.part = publish.name;
-  record.text = publish.text;
-  record.request = text;
-  decision.add(effect::PublishGrant{record.id(), TimePoint{}});
-  record_lease(decision, record);
+  LeaseRecord& record = open_shared(
+      decision, worker, {.uid = caller.uid, .name = publish.name, .text = publish.text});
   record_operator_action(
       decision,
       {.uid = caller.uid, .action = "publish", .object = "lease:" + to_string(record.id())});
@@ -92,11 +124,32 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   return std::nullopt;  // answered after the fill
 }
 
+void keep_lost_text(State& state, const LeaseRecord& record) {
+  const Worker* worker = state.workers.find(record.worker());
+  const RevokeReason reason = reason_of(record.lease);
+  const bool is_lost = reason == RevokeReason::WorkerGone || reason == RevokeReason::WorkerHung;
+  const bool was_filled = record.charged_blocks > 0 && !record.text.empty();
+  if (worker == nullptr || !is_lost || !was_filled) return;
+  if (state.lost_texts.size() == kMaxLostTexts) state.lost_texts.erase(state.lost_texts.begin());
+  state.lost_texts.push_back({.worker = worker->name,
+                              .model = worker->model,
+                              .uid = record.request.uid,
+                              .name = record.part,
+                              .text = record.text});
+}
+
+void publish_lost_texts(Decision& decision) {
+  State& state = decision.state;
+  if (state.lost_texts.empty() || state.stopping) return;
+  for (LostText& text : std::exchange(state.lost_texts, {})) {
+    if (!publish_again(decision, text)) state.lost_texts.push_back(std::move(text));
+  }
+}
+
 void start_fill(Decision& decision, LeaseRecord& record, CallId call) {
   record.acquired = true;
   record.open_call = call;
-  decision.add(effect::SendFill{record.worker(),
-                                {.lease = record.id(), .text = std::exchange(record.text, {})}});
+  decision.add(effect::SendFill{record.worker(), {.lease = record.id(), .text = record.text}});
 }
 
 CallResult grow_shared(Decision& decision, const Caller& caller, LeaseRecord& record,
@@ -121,6 +174,9 @@ void decide_event(Decision& decision, const FillAnswered& answered) {
   LeaseRecord& record = **found;
   const CallId call = *std::exchange(record.open_call, std::nullopt);
   if (!answered.filled) {
+    if (call == kInternalCall)
+      decision.warn(fmt::format("text is not published again name={} error={}", record.part,
+                                name(answered.filled.error().code)));
     revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
     return decision.reply(call, std::unexpected(answered.filled.error()));
   }

@@ -59,8 +59,9 @@ CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::LeaseReplace& replace) {
   State& state = decision.state;
   if (state.stopping) return std::unexpected(broker_stopping());
-  if (replace.mode == wire::RebindMode::Reprefill) {
-    return fail(Errc::BadRequest, "mode is reprefill, which needs no live lease; acquire one");
+  if (!is_move(replace.mode)) {
+    return fail(Errc::BadRequest, fmt::format("mode is {}, which needs no live lease; acquire one",
+                                              wire::name(replace.mode)));
   }
   const LeaseRecord& old = *TRY(find_held(state, caller, replace.lease));
   TRY(require_replaceable(state, old));

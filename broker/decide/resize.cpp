@@ -4,6 +4,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
+#include "broker/decide/hold.hpp"
 #include "broker/decide/liveness.hpp"
 #include "broker/decide/publish.hpp"
 #include "broker/decide/reclaim.hpp"
@@ -15,17 +16,22 @@
 namespace leasehold {
 namespace {
 
-/// Finds a lease that the caller may resize: its holder and its worker may.
+/// Finds a lease that the caller may resize: its holder and its worker may. Workers serve all
+/// tenants of their user, so one that asks for another's lease learns it.
 Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId lease,
                                     std::uint32_t extents) {
   if (extents == 0 || extents > kDefaultMaxExtents) {
     return fail(Errc::BadRequest, fmt::format("extents is {}; it must be 1 to 1024", extents));
   }
-  LeaseRecord* record = TRY(state.leases.find(lease));
+  const auto found = state.leases.find(lease);
   const Worker* worker = state.workers.find_by_connection(caller.connection);
-  const bool on_it = worker != nullptr && record->worker() == worker->id;
-  const bool holds_it = record->holder == caller.connection;
-  if (record->scope == wire::LeaseScope::Engine || (!on_it && !holds_it)) {
+  const bool holds_it =
+      found && (*found)->scope != wire::LeaseScope::Engine && (*found)->holder == caller.connection;
+  if (worker == nullptr && !holds_it) return not_held(lease);
+  LeaseRecord* record = TRY(found);
+  const bool serves_it = worker != nullptr && record->worker() == worker->id &&
+                         record->scope != wire::LeaseScope::Engine;
+  if (!serves_it && !holds_it) {
     return fail(Errc::PermissionDenied,
                 fmt::format("the caller neither holds nor serves lease {}", to_string(lease)));
   }

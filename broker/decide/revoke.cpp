@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "broker/decide/publish.hpp"
 #include "broker/decide/rebind.hpp"
 #include "broker/decide/record.hpp"
 
@@ -107,6 +108,7 @@ std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> 
     drain_extents(decision, record);
     answer_pending_calls(decision, record);
     end_replacement(decision, record);
+    keep_lost_text(decision.state, record);
   }
   return revoked;
 }

@@ -25,6 +25,7 @@ void note_latency(Decision& decision, LeaseRecord& record, RevokeClock clock, Du
   std::int64_t& value_ns = value_of(record.clocks, clock);
   if (value_ns >= 0) return;
   value_ns = since_flip.count();
+  if (!is_revocation(reason_of(record.lease))) return;
   decision.state.clocks[static_cast<std::size_t>(clock)].add(since_flip, decision.now);
 }
 

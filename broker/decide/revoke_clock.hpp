@@ -5,8 +5,8 @@
 
 namespace leasehold {
 
-/// Stores the clock of the lease's revocation and adds it to the broker's history, unless the lease
-/// has it already. Precondition: the lease is not Live.
+/// Stores the clock of the lease's end, unless the lease has it already, and adds it to the
+/// broker's history if the end was a revocation. Precondition: the lease is not Live.
 void note_latency(Decision& decision, LeaseRecord& record, RevokeClock clock, Duration since_flip);
 
 }  // namespace leasehold

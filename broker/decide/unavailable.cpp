@@ -11,9 +11,7 @@ Error broker_stopping() {
 
 Error worker_draining(const std::string& worker) {
   return {Errc::Draining,
-          fmt::format("worker {} is draining; name another, or retry after `brokerctl undrain "
-                      "--worker {}`",
-                      worker, worker),
+          fmt::format("worker {} is draining; name another, or retry when it serves again", worker),
           FailureScope::Engine};
 }
 
@@ -44,8 +42,9 @@ Error every_worker_draining() {
 
 Error tenant_draining(const TenantId& tenant) {
   return {Errc::Draining,
-          fmt::format("tenant {} is draining; retry after `brokerctl undrain --tenant {}`",
-                      tenant.value, tenant.value),
+          fmt::format("tenant {} is draining and gets no lease until an operator ends that; retry "
+                      "later",
+                      tenant.value),
           FailureScope::Tenant};
 }
 

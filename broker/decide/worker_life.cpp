@@ -98,7 +98,10 @@ void note_reported(Decision& decision, LeaseRecord& record, RevokeClock clock, D
   note_latency(decision, record, clock, reported);
 }
 
-/// Applies a worker's event to its leases. False for events that a worker must not report.
+enum class Report { New, Known, NotItsOwn };
+
+/// Applies a worker's event to its leases. Known: the broker has it already, so it is not written.
+/// NotItsOwn: a worker must not report it.
 struct TakeReport {
   Decision& decision;
   const Worker& worker;
@@ -107,46 +110,52 @@ struct TakeReport {
   bool is_before_flip(const LeaseRecord& record) const {
     return record.is(LeaseState::Live) || at < record.revoked_at();
   }
-  bool operator()(const events::ForwardRevoked& seen) const {
+  /// Before the flip only its own deadline makes a worker refuse.
+  Report operator()(const events::ForwardRevoked& seen) const {
     LeaseRecord* record = find_reported(decision.state, worker, seen.lease);
-    if (record == nullptr) return false;
-    if (is_before_flip(*record)) return true;  // its own deadline, or a cancelled request
-    note_reported(decision, *record, RevokeClock::Refuse, Duration(seen.since_flip_ns));
-    return true;
+    if (record == nullptr) return Report::NotItsOwn;
+    if (!is_before_flip(*record))
+      note_reported(decision, *record, RevokeClock::Refuse, Duration(seen.since_flip_ns));
+    const bool has_ended_normally =
+        !record->is(LeaseState::Live) && !is_revocation(reason_of(record->lease));
+    if (has_ended_normally || std::exchange(record->refusal_reported, true)) return Report::Known;
+    return Report::New;
   }
-  bool operator()(const events::RequestCompletedEvent& ended) const {
+  Report operator()(const events::RequestCompletedEvent& ended) const {
     LeaseRecord* record = find_reported(decision.state, worker, ended.lease);
-    if (record == nullptr || record->tenant.value != ended.tenant) return false;
+    if (record == nullptr || record->tenant.value != ended.tenant) return Report::NotItsOwn;
     if (is_before_flip(*record)) {
       const bool ran_out = record->deadline != TimePoint{} && at >= record->deadline;
       const bool stopped = ran_out && ended.reason == kStopped;
       if (stopped && record->stopped_at == TimePoint{}) record->stopped_at = at;
-      return true;
+      return Report::New;
     }
     note_reported(decision, *record, RevokeClock::Error, at - record->revoked_at());
-    return true;
+    return Report::New;
   }
   /// The old lease may be on another worker, but must belong to the same tenant.
-  bool operator()(const events::Rebind& rebind) const {
+  Report operator()(const events::Rebind& rebind) const {
     const LeaseRecord* fresh = find_reported(decision.state, worker, rebind.new_lease);
-    if (fresh == nullptr || fresh->tenant.value != rebind.tenant) return false;
+    if (fresh == nullptr || fresh->tenant.value != rebind.tenant) return Report::NotItsOwn;
     const auto old = decision.state.leases.find(rebind.old_lease);
-    if (!old) return old.error().code == Errc::StaleGeneration;
-    if ((*old)->scope != wire::LeaseScope::Tenant || (*old)->tenant != fresh->tenant) return false;
-    if ((*old)->rebound_at != TimePoint{}) return true;
+    if (!old && old.error().code == Errc::StaleGeneration) return Report::New;
+    const bool is_its_own =
+        old && (*old)->scope == wire::LeaseScope::Tenant && (*old)->tenant == fresh->tenant;
+    if (!is_its_own) return Report::NotItsOwn;
+    if ((*old)->rebound_at != TimePoint{}) return Report::New;
     (*old)->rebound_at = at;
     (*old)->rebound_to = rebind.new_lease;
-    return true;
+    return Report::New;
   }
-  bool operator()(const events::BatchedDecodeStep&) const { return true; }
+  Report operator()(const events::BatchedDecodeStep&) const { return Report::New; }
   // Only the broker creates these events.
-  bool operator()(const events::LeaseStateChanged&) const { return false; }
-  bool operator()(const events::RegionStateChanged&) const { return false; }
-  bool operator()(const events::LeaseDraining&) const { return false; }
-  bool operator()(const events::OperatorAction&) const { return false; }
-  bool operator()(const events::WorkerUntrusted&) const { return false; }
-  bool operator()(const events::WorkerUnresponsive&) const { return false; }
-  bool operator()(const events::WorkerReplacement&) const { return false; }
+  Report operator()(const events::LeaseStateChanged&) const { return Report::NotItsOwn; }
+  Report operator()(const events::RegionStateChanged&) const { return Report::NotItsOwn; }
+  Report operator()(const events::LeaseDraining&) const { return Report::NotItsOwn; }
+  Report operator()(const events::OperatorAction&) const { return Report::NotItsOwn; }
+  Report operator()(const events::WorkerUntrusted&) const { return Report::NotItsOwn; }
+  Report operator()(const events::WorkerUnresponsive&) const { return Report::NotItsOwn; }
+  Report operator()(const events::WorkerReplacement&) const { return Report::NotItsOwn; }
 };
 
 /// The worker knows the request, the broker the revocation and the replacement. Only the worker
@@ -154,15 +163,17 @@ struct TakeReport {
 void complete(events::Rebind& rebind, State& state, TimePoint at) {
   const LeaseRecord* fresh = state.leases.find(rebind.new_lease).value_or(nullptr);
   const bool is_replacement = fresh != nullptr && fresh->replaces == rebind.old_lease;
-  const bool was_moved = rebind.mode != wire::RebindMode::Reprefill;
-  if (was_moved && is_replacement && fresh->replaces_as) {
+  if (is_move(rebind.mode) && is_replacement && fresh->replaces_as) {
     rebind.mode = *fresh->replaces_as;
     const std::int64_t longest = std::max<std::int64_t>(0, (at - fresh->granted_at).count());
     rebind.latency_ns = std::clamp<std::int64_t>(rebind.latency_ns, 0, longest);
     return;
   }
   const bool failed_over = is_replacement && fresh->replaces_as == wire::RebindMode::Failover;
-  rebind.mode = failed_over ? wire::RebindMode::Failover : wire::RebindMode::Reprefill;
+  const bool adopted = fresh != nullptr && fresh->adopted_from == rebind.old_lease;
+  rebind.mode = failed_over ? wire::RebindMode::Failover
+                : adopted   ? wire::RebindMode::Adopt
+                            : wire::RebindMode::Reprefill;
   const auto old = state.leases.find(rebind.old_lease);
   const bool was_revoked = old && !(*old)->is(LeaseState::Live) && (*old)->revoked_at() <= at;
   rebind.latency_ns = was_revoked ? (at - (*old)->revoked_at()).count() : -1;
@@ -173,11 +184,8 @@ void count_rebind(Decision& decision, const events::Rebind& rebind) {
   State& state = decision.state;
   const LeaseRecord* fresh = state.leases.find(rebind.new_lease).value_or(nullptr);
   if (fresh == nullptr || rebind.latency_ns < 0) return;
-  const bool adopted =
-      rebind.mode == wire::RebindMode::Reprefill && fresh->adopted_from == rebind.old_lease;
-  const auto kind = adopted ? kRebindKindCount - 1 : static_cast<std::size_t>(rebind.mode);
   const Duration latency(rebind.latency_ns);
-  state.rebinds.at(kind).add(latency, decision.now);
+  state.rebinds.at(static_cast<std::size_t>(rebind.mode)).add(latency, decision.now);
   Tenant* tenant = state.tenants.find(fresh->tenant);
   if (tenant != nullptr) tenant->rebind_latencies.add(latency, decision.now);
 }
@@ -305,18 +313,19 @@ void decide_event(Decision& decision, const WorkerReported& reported) {
   const Worker* worker = decision.state.workers.find_by_connection(reported.connection);
   if (worker == nullptr) return;
   const TimePoint at = std::min(reported.report.at, decision.now);
-  const TakeReport take{decision, *worker, at};
-  if (std::visit(take, reported.report.event)) {
-    events::Event event = reported.report.event;
-    if (auto* rebind = std::get_if<events::Rebind>(&event)) {
-      complete(*rebind, decision.state, at);
-      count_rebind(decision, *rebind);
-    }
-    decision.add(effect::AppendEvent{std::move(event), at});
-  } else {
-    decision.warn(fmt::format("worker reported an event that it must not report worker={} event={}",
-                              worker->name, events::name(reported.report.event)));
+  const Report taken = std::visit(TakeReport{decision, *worker, at}, reported.report.event);
+  if (taken == Report::Known) return;
+  if (taken == Report::NotItsOwn) {
+    return decision.warn(
+        fmt::format("worker reported an event that it must not report worker={} event={}",
+                    worker->name, events::name(reported.report.event)));
   }
+  events::Event event = reported.report.event;
+  if (auto* rebind = std::get_if<events::Rebind>(&event)) {
+    complete(*rebind, decision.state, at);
+    count_rebind(decision, *rebind);
+  }
+  decision.add(effect::AppendEvent{std::move(event), at});
 }
 
 }  // namespace leasehold

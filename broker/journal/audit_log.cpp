@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "common/clock.hpp"
 
@@ -12,6 +14,16 @@ namespace {
 /// Removed for each transaction beyond twice what it appends, so that a lowered limit is reached.
 constexpr std::uint64_t kRemovedBeyond = 64;
 constexpr std::int64_t kNsPerMs = 1'000'000;
+constexpr std::int64_t kMsPerDay = 86'400'000;
+// Names of rows of `meta`.
+constexpr const char* kTrustedTime = "audit_trusted_unix_ms";
+constexpr const char* kHeadMissing = "audit_head_missing_after";
+
+/// How long a broker can be stopped before its operator must say that the clock is right: a quarter
+/// of what is kept, at most a week. The oldest records then end that much early if it is wrong.
+Duration longest_step(std::uint32_t days) {
+  return std::min<Duration>(std::chrono::days(days) / 4, std::chrono::days(7));
+}
 
 std::int64_t unix_ms() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -29,7 +41,7 @@ std::int64_t unix_ms_of(std::int64_t boottime_ns) {
 
 }  // namespace
 
-Result<AuditLog> AuditLog::create(Database& database, const audit::Link& head, AuditLimits limits) {
+Result<AuditLog> AuditLog::create(Database& database, const KnownHead& head, AuditLimits limits) {
   Statements to;
   to.insert = TRY(database.prepare(
       "INSERT INTO audit_record (sequence, at_unix_ms, content, hash) VALUES (?,?,?,?)"));
@@ -45,24 +57,38 @@ Result<AuditLog> AuditLog::create(Database& database, const audit::Link& head, A
       TRY(database.prepare("SELECT sequence, content, hash FROM audit_record WHERE sequence>?"
                            " ORDER BY sequence LIMIT ?"));
   to.set_meta = TRY(database.prepare("REPLACE INTO meta (name, value) VALUES (?,?)"));
+  to.forget_meta = TRY(database.prepare("DELETE FROM meta WHERE name=?"));
   AuditLog log(std::move(to), limits);
   TRY(log.load(database, head));
   return log;
 }
 
-Result<void> AuditLog::load(Database& database, const audit::Link& head) {
+Result<void> AuditLog::load(Database& database, const KnownHead& head) {
+  std::optional<std::int64_t> last_unix_ms;
+  Statement newest = TRY(database.prepare(
+      "SELECT sequence, hash, at_unix_ms FROM audit_record ORDER BY sequence DESC LIMIT 1"));
+  const bool has_records = TRY(newest.next());
+  if (has_records) newest.read(head_.sequence, head_.hash, last_unix_ms.emplace());
   Statement meta = TRY(database.prepare("SELECT name, value FROM meta"));
   while (TRY(meta.next())) {
     std::string name;
     meta.read(name);
     if (name == "audit_removed_sequence") meta.read(removed_.sequence);
     if (name == "audit_removed_hash") meta.read(removed_.hash);
+    if (name == kHeadMissing) meta.read(head_missing_after_);
+    time_is_stored_ = time_is_stored_ || name == kTrustedTime;
+    if (name == kTrustedTime) meta.read(last_unix_ms.emplace());
   }
-  head_ = removed_;
-  Statement newest = TRY(
-      database.prepare("SELECT sequence, hash FROM audit_record ORDER BY sequence DESC LIMIT 1"));
-  if (TRY(newest.next())) newest.read(head_.sequence, head_.hash);
-  if (head.sequence >= head_.sequence) head_ = head;
+  if (!has_records) head_ = removed_;
+  if (head.is_missing && head_.sequence > 0) {
+    head_missing_after_ = head_.sequence;
+    // On a full disk it is known until the next start only.
+    (void)to_.set_meta.run(kHeadMissing, head_missing_after_);
+  }
+  if (head.link.sequence >= head_.sequence) head_ = head.link;
+  if (limits_.trust_clock) last_unix_ms.reset();
+  time_ = TrustedTime(last_unix_ms, longest_step(limits_.days));
+  time_.look(unix_ms(), SystemClock().now());
   Statement sources = TRY(database.prepare("SELECT attachment, number FROM usage_source"));
   while (TRY(sources.next())) {
     AttachmentId worker;
@@ -77,6 +103,7 @@ Result<void> AuditLog::load(Database& database, const audit::Link& head) {
 Result<void> AuditLog::append_fields(nlohmann::json fields) {
   const std::int64_t now_ms = unix_ms();
   fields["at_unix_ms"] = now_ms;
+  time_.look(now_ms, SystemClock().now());
   const audit::Record record = audit::next_record(next_head_, std::move(fields));
   TRY(to_.insert.run(record.sequence, now_ms, record.content, record.hash));
   next_head_ = {.sequence = record.sequence, .hash = record.hash};
@@ -135,7 +162,9 @@ Result<void> AuditLog::remove_excess() {
   const std::uint64_t kept = next_head_.sequence - next_removed_.sequence;
   std::uint64_t through = kept > limits_.records ? next_head_.sequence - limits_.records : 0;
   if (limits_.days > 0) {
-    const std::int64_t oldest_ms = unix_ms() - std::int64_t{limits_.days} * 86'400'000;
+    TRY(note_time());
+    const std::int64_t now_ms = std::min(time_.unix_ms(), unix_ms());
+    const std::int64_t oldest_ms = now_ms - std::int64_t{limits_.days} * kMsPerDay;
     std::uint64_t aged = 0;
     if (TRY(to_.last_aged.query(most, oldest_ms))) to_.last_aged.read(aged);
     to_.last_aged.reset();
@@ -146,6 +175,13 @@ Result<void> AuditLog::remove_excess() {
   return remove_through(through);
 }
 
+/// A trusted clock needs no row: the newest record has its time.
+Result<void> AuditLog::note_time() {
+  const bool is_stored = std::exchange(time_is_stored_, time_.ahead_ms() != 0);
+  if (time_is_stored_) return to_.set_meta.run(kTrustedTime, time_.unix_ms());
+  return is_stored ? to_.forget_meta.run(kTrustedTime) : Result<void>{};
+}
+
 Result<void> AuditLog::remove_through(std::uint64_t sequence) {
   audit::Link removed{.sequence = sequence, .hash = next_removed_.hash};
   if (TRY(to_.last_up_to.query(sequence))) to_.last_up_to.read(removed.hash);
@@ -154,7 +190,9 @@ Result<void> AuditLog::remove_through(std::uint64_t sequence) {
   TRY(to_.set_meta.run("audit_removed_sequence", removed.sequence));
   TRY(to_.set_meta.run("audit_removed_hash", removed.hash));
   next_removed_ = std::move(removed);
-  return {};
+  if (head_missing_after_ == 0 || sequence < head_missing_after_) return {};
+  head_missing_after_ = 0;
+  return to_.forget_meta.run(kHeadMissing);
 }
 
 void AuditLog::committed() {
@@ -178,7 +216,9 @@ Result<wire::AuditPage> AuditLog::page(const wire::AuditList& request) {
   wire::AuditPage page{.removed_sequence = removed_.sequence,
                        .removed_hash = removed_.hash,
                        .head_sequence = head_.sequence,
-                       .head_hash = head_.hash};
+                       .head_hash = head_.hash,
+                       .head_missing_after = head_missing_after(),
+                       .clock_ahead_ms = clock_ahead_ms()};
   Statement& rows = to_.page;
   bool more = TRY(rows.query(request.after, request.limit));
   for (std::size_t size_bytes = 0; more && size_bytes < wire::AuditPage::kMaxBytes;

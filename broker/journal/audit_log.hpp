@@ -6,6 +6,7 @@
 /// Threads: one. Format: ipc/control/audit_chain.hpp.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -13,6 +14,7 @@
 
 #include "broker/books/rows.hpp"
 #include "broker/journal/database.hpp"
+#include "broker/journal/trusted_time.hpp"
 #include "ipc/control/audit_chain.hpp"
 #include "ipc/control/messages_audit.hpp"
 
@@ -22,14 +24,21 @@ namespace leasehold::journal {
 struct AuditLimits {
   std::uint64_t records = 1'000'000;  ///< At least 1.
   std::uint32_t days = 0;             ///< 0: no limit.
+  bool trust_clock = false;           ///< The machine's clock is right, however far it stepped.
+};
+
+/// The newest record as it was known outside the table.
+struct KnownHead {
+  audit::Link link;
+  bool is_missing = false;  ///< Its file was.
 };
 
 class AuditLog {
  public:
-  /// `head`: the newest record, as it was known outside the table. Where the table ends before it,
-  /// records were cut off; the chain then continues after `head`, so that the gap stays visible.
-  /// Errors: those of Database.
-  static Result<AuditLog> create(Database& database, const audit::Link& head, AuditLimits limits);
+  /// Where the table ends before `head`, records were cut off; the chain then continues after it,
+  /// so that the gap stays visible. A missing head is remembered until retention has removed the
+  /// records up to there. Errors: those of Database.
+  static Result<AuditLog> create(Database& database, const KnownHead& head, AuditLimits limits);
 
   /// These run inside the caller's transaction. A usage record whose number the worker has reported
   /// before is dropped. Errors: those of Database.
@@ -44,6 +53,11 @@ class AuditLog {
 
   /// The newest record on disk.
   const audit::Link& head() const { return head_; }
+  /// As in AuditPage. A clock that is behind removes less, which needs no word.
+  std::int64_t clock_ahead_ms() const {
+    return limits_.days == 0 ? 0 : std::max<std::int64_t>(0, time_.ahead_ms());
+  }
+  std::uint64_t head_missing_after() const { return head_missing_after_; }
 
   /// Errors: those of Database.
   Result<wire::AuditPage> page(const wire::AuditList& request);
@@ -57,16 +71,21 @@ class AuditLog {
     Statement last_up_to;
     Statement remove;
     Statement set_meta;
+    Statement forget_meta;
     Statement page;
   };
   AuditLog(Statements statements, AuditLimits limits)
-      : to_(std::move(statements)), limits_(limits) {}
-  Result<void> load(Database& database, const audit::Link& head);
+      : to_(std::move(statements)), limits_(limits), time_({}, {}) {}
+  Result<void> load(Database& database, const KnownHead& head);
+  Result<void> note_time();
   Result<void> append_fields(nlohmann::json fields);
   Result<void> remove_through(std::uint64_t sequence);
 
   Statements to_;
   AuditLimits limits_;
+  TrustedTime time_;
+  bool time_is_stored_ = false;  ///< Only while the clock is not trusted.
+  std::uint64_t head_missing_after_ = 0;
   audit::Link head_;
   audit::Link removed_;
   std::map<AttachmentId, std::uint64_t> numbers_;  ///< The newest of each worker.

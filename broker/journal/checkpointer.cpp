@@ -12,6 +12,8 @@ namespace leasehold::journal {
 namespace {
 
 constexpr auto kAuditHeadInterval = std::chrono::seconds(1);
+/// Each one moves what was written during the one before, which is less each time.
+constexpr int kMoves = 4;
 
 }  // namespace
 
@@ -28,6 +30,14 @@ Result<std::unique_ptr<Checkpointer>> Checkpointer::start(const std::string& dat
 
 void Checkpointer::wake() {
   request(checkpoint_wanted_);
+}
+
+void Checkpointer::wait_for_move(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  checkpoint_wanted_ = true;
+  woken_.notify_one();
+  const std::uint64_t before = complete_moves_;
+  moved_.wait_for(lock, timeout, [&] { return complete_moves_ != before; });
 }
 
 void Checkpointer::sync_log() {
@@ -49,6 +59,20 @@ bool Checkpointer::sync() {
   if (!log_ || ::fdatasync(log_.get()) != 0) return false;
   ++log_syncs_;
   return true;
+}
+
+/// A failure is not reported: the log grows, and the next write or checkpoint meets its cause.
+void Checkpointer::move_log() {
+  bool is_complete = false;
+  for (int i = 0; i < kMoves && !is_complete; ++i) {
+    const auto move = database_.checkpoint(CheckpointMode::Passive);
+    if (!move) return;
+    is_complete = move->is_complete();
+  }
+  if (!is_complete) return;
+  const std::lock_guard lock(mutex_);
+  ++complete_moves_;
+  moved_.notify_all();
 }
 
 void Checkpointer::publish_audit_head(const audit::Link& head) {
@@ -86,7 +110,7 @@ void Checkpointer::work(const std::stop_token& stop) {
     lock.unlock();
     if (head) write_audit_head(*head);
     if (syncs && !head) sync();
-    if (moves) database_.checkpoint(false);
+    if (moves) move_log();
     lock.lock();
   }
   if (const auto head = std::exchange(audit_head_, {})) write_audit_head(*head);

@@ -3,7 +3,8 @@
 /// chain.
 ///
 /// Ownership: its own thread and database connection. Threads: any.
-/// Source: https://sqlite.org/c3ref/wal_checkpoint_v2.html (PASSIVE never waits for a writer)
+/// Source: https://sqlite.org/c3ref/wal_checkpoint_v2.html (PASSIVE never waits for a writer),
+/// https://sqlite.org/wal.html#ckpt (when the log restarts)
 #pragma once
 
 #include <atomic>
@@ -31,6 +32,11 @@ class Checkpointer {
 
   /// Requests a checkpoint. Does not wait for it.
   void wake();
+  /// As wake, and waits until the whole log is moved, at most for `timeout`. Meanwhile the caller,
+  /// the only writer, writes nothing.
+  void wait_for_move(std::chrono::milliseconds timeout);
+  /// Checkpoints that moved the whole log, so that the next transaction restarts it.
+  std::uint64_t complete_moves() const { return complete_moves_; }
 
   /// Requests that all that is in the log now survives a power cut. Does not wait for it. A failure
   /// of the disk shows in a later write of the journal or a checkpoint.
@@ -50,16 +56,19 @@ class Checkpointer {
   void work(const std::stop_token& stop);
   void request(bool& wanted);
   bool sync();
+  void move_log();
 
   Database database_;
   std::string audit_head_path_;
   std::mutex mutex_;
   std::condition_variable_any woken_;
+  std::condition_variable moved_;
   bool checkpoint_wanted_ = false;
   bool sync_wanted_ = false;
   std::optional<audit::Link> audit_head_;                    // not written yet
   std::chrono::steady_clock::time_point next_audit_head_{};  // of its thread
   std::atomic<std::uint64_t> log_syncs_ = 0;
+  std::atomic<std::uint64_t> complete_moves_ = 0;
   UniqueFd log_;  ///< Of its thread. SQLite locks other files than this one, so closing it is safe.
   std::jthread thread_;  // last, so that it ends before the members it uses
 };

@@ -29,8 +29,10 @@ Errc code_of(int result) {
 }
 
 std::unexpected<Error> refuse(sqlite3* handle, int result) {
-  // SQLite reports FULL only without space; a quota or a file size limit is a failed write.
-  const Errc code = result == SQLITE_IOERR_WRITE ? Errc::DiskFull : code_of(result);
+  // SQLite reports FULL only without space; a quota or a file size limit is a failed write, and
+  // the shared index of the log that cannot grow a failed resize.
+  const bool is_unwritten = result == SQLITE_IOERR_WRITE || result == SQLITE_IOERR_SHMSIZE;
+  const Errc code = is_unwritten ? Errc::DiskFull : code_of(result);
   const std::string what = sqlite3_errmsg(handle);
   if (code == Errc::DiskFull) {
     const char* const path = sqlite3_db_filename(handle, "main");
@@ -102,9 +104,19 @@ Database::Database(sqlite3* handle) : handle_(handle, &destroy) {
   if (handle != nullptr) sqlite3_wal_hook(handle, note, log_pages_.get());
 }
 
-void Database::checkpoint(bool restart) {
-  const int mode = restart ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE;
-  (void)sqlite3_wal_checkpoint_v2(handle_.get(), nullptr, mode, nullptr, nullptr);
+Result<LogMove> Database::checkpoint(CheckpointMode mode) {
+  // A connection that never read does not know that there is a log: its checkpoint would succeed
+  // and move nothing.
+  (void)TRY(number("SELECT count(*) FROM sqlite_schema"));
+  const bool truncates = mode == CheckpointMode::Truncate;
+  int pages = -1;
+  int moved = -1;
+  const int result = sqlite3_wal_checkpoint_v2(
+      handle_.get(), nullptr, truncates ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE,
+      &pages, &moved);
+  if (result != SQLITE_OK) return refuse(handle_.get(), result);
+  if (pages < 0 || moved < 0) return fail(Errc::SystemError, "journal: SQLite moved no log");
+  return LogMove{static_cast<std::uint64_t>(pages), static_cast<std::uint64_t>(moved)};
 }
 
 std::string Database::path() const {

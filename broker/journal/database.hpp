@@ -91,6 +91,19 @@ void Statement::read_column(Value& value) {
   }
 }
 
+enum class CheckpointMode {
+  Passive,   ///< Waits for no writer. Pages that are written meanwhile stay in the log.
+  Truncate,  ///< Also cuts the log's file to nothing. There is no other connection.
+};
+
+/// The log after a checkpoint, in pages.
+struct LogMove {
+  std::uint64_t pages = 0;
+  std::uint64_t moved = 0;
+  /// The next transaction overwrites the log from its beginning.
+  bool is_complete() const { return moved == pages; }
+};
+
 class Database {
  public:
   /// Opens or creates, mode 0600.
@@ -99,9 +112,9 @@ class Database {
   /// Runs any number of statements, for schemas and pragmas.
   Result<void> execute(const std::string& sql);
   Result<Statement> prepare(std::string_view sql);
-  /// Moves as much of the log into the database as possible. `restart` waits for other connections,
-  /// so that the next transaction starts the log from its beginning. On failure the log grows.
-  void checkpoint(bool restart);
+  /// Moves as much of the log into the database as possible. A failure loses nothing; the log then
+  /// grows.
+  Result<LogMove> checkpoint(CheckpointMode mode);
   /// Length of the log in pages after the last commit of this connection.
   std::uint64_t log_pages() const { return *log_pages_; }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,10 @@ namespace {
 
 constexpr std::uint64_t kStepBytes = 1u << 20;
 constexpr std::int64_t kBytesPerBlock = 512;  // of st_blocks, see stat(3type)
+
+std::uint64_t whole_steps(std::uint64_t size_bytes) {
+  return (size_bytes + kStepBytes - 1) / kStepBytes * kStepBytes;
+}
 
 }  // namespace
 
@@ -29,7 +34,7 @@ Result<ReserveFile> ReserveFile::open(const std::string& path) {
 
 Result<void> ReserveFile::hold(std::uint64_t size_bytes) {
   if (size_bytes <= size_bytes_) return {};
-  const std::uint64_t wanted = (size_bytes + kStepBytes - 1) / kStepBytes * kStepBytes;
+  const std::uint64_t wanted = whole_steps(size_bytes);
   const int error_number = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(wanted));
   if (error_number != 0) {
     (void)!::ftruncate(fd_.get(), static_cast<off_t>(size_bytes_));
@@ -39,11 +44,21 @@ Result<void> ReserveFile::hold(std::uint64_t size_bytes) {
   return {};
 }
 
-bool ReserveFile::could_grow(std::uint64_t size_bytes) const {
+std::uint64_t ReserveFile::missing_bytes(std::uint64_t size_bytes) const {
+  return size_bytes <= size_bytes_ ? 0 : whole_steps(size_bytes) - size_bytes_;
+}
+
+std::error_code ReserveFile::growth_error(std::uint64_t size_bytes) const {
   const auto end = static_cast<off_t>(size_bytes_);
   const int error_number = ::posix_fallocate(fd_.get(), end, static_cast<off_t>(size_bytes));
   (void)!::ftruncate(fd_.get(), end);
-  return error_number == 0;
+  return {error_number, std::generic_category()};
+}
+
+std::uint64_t ReserveFile::file_system_free_bytes() const {
+  struct statvfs system{};
+  if (::fstatvfs(fd_.get(), &system) != 0) return 0;
+  return std::uint64_t{system.f_bfree} * system.f_frsize;
 }
 
 void ReserveFile::give_up(std::uint64_t size_bytes) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 
 #include "broker/journal/load_image.hpp"
@@ -11,11 +12,15 @@
 namespace leasehold::journal {
 namespace {
 
-/// Length of the log, in pages, at which a checkpoint is due.
-constexpr std::uint64_t kCheckpointPages = 1000;
-/// At this length the broker itself checkpoints and waits: the checkpointer is too slow.
-constexpr std::uint64_t kMaxLogPages = 16 * kCheckpointPages;
 constexpr std::uint64_t kPageBytes = 4096;
+/// Pages by which the log grows before a checkpoint is due: 2 MiB.
+constexpr std::uint64_t kCheckpointPages = 512;
+/// At this length writes wait for the checkpointer: without a pause between transactions it never
+/// moves the whole log, which would then grow until the disk is full.
+constexpr std::uint64_t kLongLogPages = 3 * kCheckpointPages;
+constexpr auto kMoveTimeout = std::chrono::milliseconds(100);
+/// Moving a shorter log does not help a full disk.
+constexpr std::uint64_t kLeastMovedPages = kCheckpointPages / 4;
 /// A revocation or a fence rewrites one page of leases, and a revocation the last of the audit
 /// chain; with headers and a split page its log entry has at most three pages.
 constexpr std::uint64_t kBytesPerFence = 3 * kPageBytes;
@@ -46,7 +51,31 @@ Result<T> naming_files(const std::string& path, Result<T> result) {
 Result<Database> open_checked(const std::string& path) {
   Database database = TRY(Database::open(path));
   TRY(database.execute(kPragmas));
+  TRY(database.execute(
+      fmt::format("PRAGMA journal_size_limit={};", 2 * kCheckpointPages * kPageBytes)));
   TRY(check_integrity(database));
+  return database;
+}
+
+template <class T>
+bool is_disk_full(const Result<T>& result) {
+  return !result && result.error().code == Errc::DiskFull;
+}
+
+/// Moves the log of an earlier broker, however long it is, so that it does not keep this one from
+/// writing. What a full disk lacks for that comes from the reserve, which `load` fills again. A log
+/// that cannot be moved stays, and grants are refused.
+Result<Database> open_database(const std::string& path, ReserveFile& reserve) {
+  Result<Database> opened = open_checked(path);
+  if (is_disk_full(opened)) {
+    reserve.give_up(reserve.size_bytes());
+    opened = open_checked(path);
+  }
+  Database database = TRY(std::move(opened));
+  if (is_disk_full(database.checkpoint(CheckpointMode::Truncate))) {
+    reserve.give_up(reserve.size_bytes());
+    (void)database.checkpoint(CheckpointMode::Truncate);
+  }
   TRY(prepare_schema(database));
   return database;
 }
@@ -65,6 +94,12 @@ Result<void> check_log_has_database(const std::string& path) {
           "{} is empty or missing, but it has a log of {} bytes; restore the file, or move {} "
           "away too to start without them",
           path, log_bytes, log));
+}
+
+Result<KnownHead> known_head(const std::string& path) {
+  std::error_code ignored;
+  const bool exists = std::filesystem::exists(path, ignored);
+  return KnownHead{.link = TRY(read_audit_head(path)), .is_missing = !exists};
 }
 
 /// Leases, extents and regions come and go with what tenants do.
@@ -109,17 +144,19 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
                                                            AuditLimits limits) {
   const std::string path = state_dir + "/journal.db";
   TRY(check_log_has_database(path));
-  Database database = TRY(naming_files(path, open_checked(path)));
+  ReserveFile reserve = TRY(ReserveFile::open(state_dir + "/journal.reserve"));
+  Database database = TRY(naming_files(path, open_database(path, reserve)));
   Statement begin = TRY(database.prepare("BEGIN IMMEDIATE"));
   Statement commit = TRY(database.prepare("COMMIT"));
   Statement rollback = TRY(database.prepare("ROLLBACK"));
   Statement sync_full = TRY(database.prepare("PRAGMA synchronous=FULL"));
   Statement sync_normal = TRY(database.prepare("PRAGMA synchronous=NORMAL"));
   const std::string head_path = state_dir + "/audit_head";
-  const audit::Link head = TRY(read_audit_head(head_path));
+  const KnownHead head = TRY(known_head(head_path));
   auto audit = std::make_unique<AuditLog>(TRY(AuditLog::create(database, head, limits)));
+  // Written before the first record, so that a missing file always means that it was removed.
+  if (head.is_missing) (void)write_audit_head(head_path, audit->head());
   RowWriter writer = TRY(RowWriter::create(database, *audit));
-  ReserveFile reserve = TRY(ReserveFile::open(state_dir + "/journal.reserve"));
   const std::string marks_path = state_dir + "/high_water_marks";
   TRY(rename_old_marks_file(state_dir + "/numbers.used", marks_path));
   HighWaterMarksFile high_water_marks = TRY(HighWaterMarksFile::open(marks_path));
@@ -159,15 +196,40 @@ Result<Image> SqliteJournal::load(std::int64_t now_unix_s) {
 Result<void> SqliteJournal::write(const Batch& batch) {
   count_leases(batch);
   Result<void> written = try_write(batch);
-  const bool full = !written && written.error().code == Errc::DiskFull;
-  if (full && has_revocations(batch)) written = commit_on_reserve(batch);
-  full_ = full && !written ? std::optional(written.error()) : std::nullopt;
+  if (is_disk_full(written) && may_use_reserve(batch)) written = commit_on_reserve(batch);
   if (!written) queue_rows(batch);
   return written;
 }
 
 Result<void> SqliteJournal::try_write(const Batch& batch) {
-  if (full_ && !components_.reserve.could_grow(log_bytes(batch))) return std::unexpected(*full_);
+  SpaceShortage& shortage = batch.grants ? no_space_for_grants_ : no_space_;
+  const std::uint64_t held_bytes =
+      batch.grants ? components_.reserve.missing_bytes(reserve_wanted()) : 0;
+  const std::uint64_t log_moves = components_.checkpointer->complete_moves();
+  TRY(shortage.check(components_.reserve, log_bytes(batch) + held_bytes, log_moves));
+  Result<void> written = write_new(batch);
+  if (written) {
+    shortage.end();
+  } else if (is_disk_full(written)) {
+    const bool is_new = !shortage.has_begun();
+    shortage.begin(written.error(), log_moves);
+    if (is_new && components_.database.log_pages() >= kLeastMovedPages)
+      components_.checkpointer->wake();
+  }
+  return written;
+}
+
+void SqliteJournal::wait_for_short_log(const Batch& batch) {
+  const std::uint64_t pages = components_.database.log_pages();
+  awaited_pages_ = std::min(awaited_pages_, pages);  // the log restarted
+  if (pages < std::max(kLongLogPages, awaited_pages_ + kCheckpointPages)) return;
+  if (has_revocations(batch)) return;
+  awaited_pages_ = pages;
+  components_.checkpointer->wait_for_move(kMoveTimeout);
+}
+
+Result<void> SqliteJournal::write_new(const Batch& batch) {
+  wait_for_short_log(batch);
   if (batch.grants) TRY(components_.reserve.hold(reserve_wanted()));
   TRY(raise_marks(batch));
   return commit(batch);
@@ -207,7 +269,7 @@ Result<void> SqliteJournal::raise_marks(const Batch& batch) {
 Result<void> SqliteJournal::commit_on_reserve(const Batch& batch) {
   components_.reserve.give_up(log_bytes(batch));
   Result<void> written = commit(batch);
-  if (written || written.error().code != Errc::DiskFull) return written;
+  if (!is_disk_full(written)) return written;
   components_.reserve.give_up(components_.reserve.size_bytes());
   return commit(batch);
 }
@@ -218,8 +280,11 @@ std::uint64_t SqliteJournal::log_bytes(const Batch& batch) const {
 }
 
 /// A lease whose grant was refused is not on disk, so its end does not spend the reserve.
+bool SqliteJournal::may_use_reserve(const Batch& batch) const {
+  return !batch.grants && components_.reserve.size_bytes() != 0 && has_revocations(batch);
+}
+
 bool SqliteJournal::has_revocations(const Batch& batch) const {
-  if (batch.grants || components_.reserve.size_bytes() == 0) return false;
   const auto revokes = [this](const Row& row) {
     const auto* lease = std::get_if<LeaseRow>(&row);
     return lease != nullptr && lease->state != LeaseState::Live &&
@@ -264,9 +329,7 @@ void SqliteJournal::publish_audit_head() {
 
 void SqliteJournal::checkpoint_if_due() {
   const std::uint64_t pages = components_.database.log_pages();
-  if (pages >= kMaxLogPages) return components_.database.checkpoint(true);
-  // Under load the log is never moved completely and keeps growing. Wake the checkpointer once
-  // per kCheckpointPages, not once per commit.
+  // Wake the checkpointer once per kCheckpointPages, not once per commit.
   checkpointed_pages_ = std::min(checkpointed_pages_, pages);  // the log restarted
   if (pages < checkpointed_pages_ + kCheckpointPages) return;
   checkpointed_pages_ = pages;

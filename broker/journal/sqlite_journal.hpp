@@ -5,13 +5,14 @@
 /// A reserve file holds space for the fence of every open lease, so revocations and fences are
 /// written on a full disk, too. Lifetime: the caller holds the lock of the state directory. After a
 /// write that found no space, the next one is tried when the disk has space for all waiting rows,
-/// so a decision on a full disk does not rewrite them. Threads: one. Source:
+/// so a decision on a full disk does not rewrite them. The log is moved into the database when it
+/// has grown by 2 MiB, by a thread of its own, and at every start; from 6 MiB on, writes that
+/// revoke nothing wait for that thread, 0.1 s at most each time. Threads: one. Source:
 /// https://sqlite.org/wal.html, https://sqlite.org/pragma.html#pragma_synchronous
 #pragma once
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_set>
@@ -22,6 +23,7 @@
 #include "broker/journal/journal.hpp"
 #include "broker/journal/reserve_file.hpp"
 #include "broker/journal/row_writer.hpp"
+#include "broker/journal/space_shortage.hpp"
 
 namespace leasehold::journal {
 
@@ -38,6 +40,7 @@ class SqliteJournal final : public Journal {
   Result<Image> load(std::int64_t now_unix_s);
   /// The state directory, or a part of it, was restored from a copy.
   bool was_restored() const { return was_restored_; }
+  const AuditLog& audit() const { return *components_.audit; }
 
   Result<void> write(const Batch& batch) override;
   Result<std::vector<wire::OperatorActionView>> newest_operator_actions(
@@ -49,6 +52,8 @@ class SqliteJournal final : public Journal {
   std::uint64_t reserve_bytes() const { return components_.reserve.size_bytes(); }
   /// How often the log was synced for batches that are synced later.
   std::uint64_t log_syncs() const { return components_.checkpointer->log_syncs(); }
+  /// How often the file system was asked for space after a write that found none.
+  std::uint64_t space_looks() const { return no_space_.looks() + no_space_for_grants_.looks(); }
 
  private:
   struct Statements {
@@ -70,14 +75,17 @@ class SqliteJournal final : public Journal {
   explicit SqliteJournal(Components components) : components_(std::move(components)) {}
 
   Result<void> try_write(const Batch& batch);
+  Result<void> write_new(const Batch& batch);
   Result<void> commit(const Batch& batch);
   Result<void> commit_on_reserve(const Batch& batch);
   Result<void> raise_marks(const Batch& batch);
   bool has_revocations(const Batch& batch) const;
+  bool may_use_reserve(const Batch& batch) const;
   std::uint64_t log_bytes(const Batch& batch) const;
   Result<void> write_rows(const Batch& batch);
   void publish_audit_head();
   void checkpoint_if_due();
+  void wait_for_short_log(const Batch& batch);
   void note_recorded(const Row& row);
   void queue_rows(const Batch& batch);
   void count_leases(const Batch& batch);
@@ -92,10 +100,12 @@ class SqliteJournal final : public Journal {
   std::unordered_set<LeaseId> not_fenced_;
   std::map<RowKey, Row> waiting_;
   bool waiting_is_durable_ = false;
-  std::optional<Error> full_;  ///< Of the last write, if it found no space.
+  SpaceShortage no_space_;
+  SpaceShortage no_space_for_grants_;  ///< These also hold the reserve.
   bool was_restored_ = false;
   Reserved marks_;                        ///< Of the newest row; the file may be behind.
   std::uint64_t checkpointed_pages_ = 0;  ///< Length of the log at the last checkpoint.
+  std::uint64_t awaited_pages_ = 0;       ///< Length of the log at the last wait for one.
 };
 
 }  // namespace leasehold::journal

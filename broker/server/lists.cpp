@@ -153,16 +153,19 @@ Json histogram_of(const LatencyHistogram& histogram) {
 
 Result<Json> query_metrics(const ListSources& sources, const Json&) {
   Json revocations = Json::object();
-  for (int i = 1; i < kRevokeReasonCount; ++i)
-    revocations[std::string(name(static_cast<RevokeReason>(i)))] =
-        sources.log.revocations().at(static_cast<std::size_t>(i));
+  for (int i = 1; i < kRevokeReasonCount; ++i) {
+    const auto reason = static_cast<RevokeReason>(i);
+    if (is_known(reason))
+      revocations[std::string(name(reason))] =
+          sources.log.revocations().at(static_cast<std::size_t>(i));
+  }
   Json clocks = Json::object();
   for (std::size_t i = 0; i < kRevokeClockCount; ++i)
     clocks[std::string(kRevokeClockNames.at(i))] =
         histogram_of(sources.state.clocks[i].since_start());
   Json rebinds = Json::object();
-  for (std::size_t i = 0; i < kRebindKindCount; ++i)
-    rebinds[std::string(rebind_kind_name(i))] =
+  for (std::size_t i = 0; i < sources.state.rebinds.size(); ++i)
+    rebinds[std::string(wire::name(static_cast<wire::RebindMode>(i)))] =
         histogram_of(sources.state.rebinds.at(i).since_start());
   return Json{{"first_power", kFirstPower},
               {"revocations", std::move(revocations)},

@@ -155,6 +155,8 @@ void add_state_options(CLI::App& app, BrokerOptions& options) {
                  "Days after which an audit record is removed once newer ones come; 0 means never")
       ->check(CLI::Range(0u, 36'500u))
       ->capture_default_str();
+  app.add_flag("--audit-trust-clock", options.audit_trust_clock,
+               "Let --audit-days follow the machine's clock again after it jumped; for one start");
   app.add_flag("--allow-memory-check", options.allow_memory_check,
                "Let operators read leased memory (extent.open); for demos and tests");
   app.add_option("--log-level", options.log_level, "Log level: trace, debug, info, warn or error")

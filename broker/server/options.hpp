@@ -35,9 +35,10 @@ struct BrokerOptions {
   std::chrono::milliseconds reattach_grace{5000};
   std::string state_dir;  ///< Empty: no state is kept.
   std::uint64_t audit_records = 1'000'000;
-  std::uint32_t audit_days = 0;  ///< 0: no limit.
-  std::string device = "cpu";    ///< Device whose memory is lent: "cpu", "cuda:N" or "auto".
-  std::string agent;             ///< Device agent program; empty: the one beside the broker.
+  std::uint32_t audit_days = 0;    ///< 0: no limit.
+  bool audit_trust_clock = false;  ///< Of the machine, at this start.
+  std::string device = "cpu";      ///< Device whose memory is lent: "cpu", "cuda:N" or "auto".
+  std::string agent;               ///< Device agent program; empty: the one beside the broker.
   std::set<uid_t> worker_uids;
   std::set<uid_t> observer_uids;    ///< They may query state, and nothing else.
   bool allow_memory_check = false;  ///< Operators may read leased memory.

@@ -119,14 +119,31 @@ void warn_of_weights_over_capacity(const WeightsStore& weights) {
       weights.held_bytes(), weights.capacity_bytes());
 }
 
+void log_audit(const journal::AuditLog& audit) {
+  if (audit.head_missing_after() != 0) {
+    spdlog::warn(
+        "the file audit_head of the state directory was missing: audit records after {} may have "
+        "been cut off",
+        audit.head_missing_after());
+  }
+  if (audit.clock_ahead_ms() == 0) return;
+  spdlog::warn(
+      "the clock is far ahead of the newest audit record, so no record is removed by its age for "
+      "that; if the clock is right, start once with --audit-trust-clock clock_ahead_s={}",
+      audit.clock_ahead_ms() / 1000);
+}
+
 }  // namespace
 
 Result<StartupState> load_startup_state(const BrokerOptions& options, const LentDevice& device,
                                         KeptDescriptors& kept, TimePoint now) {
   if (options.state_dir.empty()) return start_without_state_dir(options, device);
   UniqueFd lock = TRY(journal::lock_state_dir(options.state_dir));
-  auto journal = TRY(journal::SqliteJournal::open(
-      options.state_dir, {.records = options.audit_records, .days = options.audit_days}));
+  auto journal = TRY(
+      journal::SqliteJournal::open(options.state_dir, {.records = options.audit_records,
+                                                       .days = options.audit_days,
+                                                       .trust_clock = options.audit_trust_clock}));
+  log_audit(journal->audit());
   const journal::Image image = TRY(journal->load(std::time(nullptr)));
   if (journal->was_restored()) {
     spdlog::warn(

@@ -9,9 +9,6 @@
 
 namespace leasehold {
 
-std::string_view rebind_kind_name(std::size_t kind) {
-  return kind < wire::kRebindModeCount ? wire::name(static_cast<wire::RebindMode>(kind)) : "adopt";
-}
 namespace {
 
 std::string worker_name(const State& state, AttachmentId id) {
@@ -303,8 +300,8 @@ std::vector<wire::ClockSummary> clock_summaries(const State& state, TimePoint no
 
 std::vector<wire::ModeSummary> mode_summaries(const State& state, TimePoint now) {
   std::vector<wire::ModeSummary> summaries;
-  for (std::size_t i = 0; i < kRebindKindCount; ++i) {
-    summaries.push_back({.mode = std::string(rebind_kind_name(i)),
+  for (std::size_t i = 0; i < state.rebinds.size(); ++i) {
+    summaries.push_back({.mode = std::string(wire::name(static_cast<wire::RebindMode>(i))),
                          .rebinds = summary_of(state.rebinds.at(i), now)});
   }
   return summaries;

@@ -13,8 +13,6 @@ namespace leasehold {
 /// In the order of RevokeClock.
 inline constexpr std::array<std::string_view, kRevokeClockCount> kRevokeClockNames{
     "t_refuse", "t_error", "t_quiet", "t_reuse"};
-/// Of State::rebinds: a RebindMode, or "adopt".
-std::string_view rebind_kind_name(std::size_t kind);
 
 struct LeasePage {
   std::vector<wire::LeaseView> items;  ///< Ordered by slot.

@@ -63,9 +63,8 @@ void describe(Is<Rebind> auto& e, auto& fields) {
   fields.field("new_lease", e.new_lease);
   fields.field("prompt_tokens", e.prompt_tokens);
   fields.field("emitted_tokens", e.emitted_tokens);
-  fields.field("latency_ns", e.latency_ns);
-  fields.with_default("mode", e.mode, wire::RebindMode::Reprefill,
-                      EnumCount{wire::kRebindModeCount});
+  fields.with_default("latency_ns", e.latency_ns, std::int64_t{-1});
+  fields.may_be_missing("mode", e.mode, EnumCount{wire::kRebindModeCount});
 }
 
 void describe(Is<RequestCompletedEvent> auto& e, auto& fields) {

@@ -38,7 +38,8 @@ struct RegionStateChanged {
   std::string lease;  ///< Empty when no lease has it.
 };
 
-/// `forward_revoked`: the first poll that refused a lease.
+/// `forward_revoked`: the first poll that refused a lease; one for each revocation. Workers report
+/// every poll; the broker drops the others, and those of leases that ended without a revocation.
 struct ForwardRevoked {
   LeaseId lease;
   LaunchSite kernel_site = LaunchSite::Commit;
@@ -67,12 +68,13 @@ struct Rebind {
   LeaseId new_lease;
   std::uint32_t prompt_tokens = 0;
   std::uint32_t emitted_tokens = 0;  ///< Under earlier leases.
-  /// The broker sets it: from the flip of the old lease to the admission under the new one; -1: the
-  /// old lease was not revoked, or is unknown. The worker sets that of a moved request: from the
-  /// call to the end of the copy, which the broker bounds by the time since the new grant.
+  /// The broker sets it: from the flip of the old lease to the admission under the new one; -1, and
+  /// missing in JSON: the old lease was not revoked, or is unknown. The worker sets that of a moved
+  /// request: from the call to the end of the copy, which the broker bounds by the time since the
+  /// new grant.
   std::int64_t latency_ns = -1;
-  /// May be missing. From a worker any other than Reprefill says that the request was moved; the
-  /// broker knows as what.
+  /// May be missing. From a worker a move says that the request was moved; the broker knows as
+  /// what, and which texts adopted their memory.
   wire::RebindMode mode = wire::RebindMode::Reprefill;
 };
 

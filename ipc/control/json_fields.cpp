@@ -34,8 +34,10 @@ bool is_hex_digit(char c) {
 }
 
 bool is_revoke_reason(std::string_view text) {
-  for (int i = 0; i < kRevokeReasonCount; ++i)
-    if (name(static_cast<RevokeReason>(i)) == text) return true;
+  for (int i = 0; i < kRevokeReasonCount; ++i) {
+    const auto reason = static_cast<RevokeReason>(i);
+    if (is_known(reason) && name(reason) == text) return true;
+  }
   return false;
 }
 

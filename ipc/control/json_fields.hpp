@@ -5,6 +5,8 @@
 ///     fields.field("weight", m.weight, Between<std::uint32_t>{1, 1000});
 ///     fields.field("uid", m.uid);                    // std::optional: the field may be missing
 ///     fields.with_default("stop", m.stop, {});       // may be missing; not written when equal
+///     fields.may_be_missing("mode", m.mode);         // written always, also when it is the
+///     default
 ///   }
 ///   Json j = to_field(message);
 ///   Result<Message> m = read_fields<Message>(j);
@@ -131,6 +133,9 @@ template <class Enum>
 Problem from_field(const nlohmann::json& json, Enum& out, EnumCount enumerators) {
   std::string expected = "one of";
   for (int i = 0; i < enumerators.count; ++i) {
+    if constexpr (requires { is_known(out); }) {
+      if (!is_known(static_cast<Enum>(i))) continue;
+    }
     const std::string_view word = name(static_cast<Enum>(i));
     if (json.is_string() && json.get_ref<const std::string&>() == word) {
       out = static_cast<Enum>(i);
@@ -220,6 +225,10 @@ class FieldWriter {
   void with_default(const char* key, const T& value, const T& default_value, Rule...) {
     if (value != default_value) json_[key] = to_field(value);
   }
+  template <class T, class... Rule>
+  void may_be_missing(const char* key, const T& value, Rule... rule) {
+    field(key, value, rule...);
+  }
   /// An object in another description than its own.
   template <class Object, class Describe>
   void object(const char* key, const Object& value, Describe describe) {
@@ -256,6 +265,10 @@ class FieldReader {
     if (problem_) return;
     const nlohmann::json* found = find(key);
     if (found) note(key, found, from_field(*found, value, rule...));
+  }
+  template <class T, class... Rule>
+  void may_be_missing(const char* key, T& value, Rule... rule) {
+    with_default(key, value, value, rule...);
   }
   template <class Object, class Describe>
   void object(const char* key, Object& value, Describe describe) {

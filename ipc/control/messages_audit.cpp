@@ -41,6 +41,8 @@ void describe(Is<AuditPage> auto& m, auto& fields) {
   fields.field("removed_hash", m.removed_hash, TextRule::HexKey);
   fields.field("head_sequence", m.head_sequence);
   fields.field("head_hash", m.head_hash, TextRule::HexKey);
+  fields.with_default("head_missing_after", m.head_missing_after, std::uint64_t{0});
+  fields.with_default("clock_ahead_ms", m.clock_ahead_ms, std::int64_t{0});
 }
 
 template struct Message<UsageRecord>;

@@ -58,6 +58,12 @@ struct AuditPage : Message<AuditPage> {
   std::string removed_hash;
   std::uint64_t head_sequence = 0;  ///< The newest record, known apart from the table.
   std::string head_hash;
+  /// The newest record when a broker found no file that names the chain's head, so that records
+  /// after it may have been cut off; 0: none did. May be missing.
+  std::uint64_t head_missing_after = 0;
+  /// How far the machine's clock is ahead of what the broker trusts, so that no record is removed
+  /// by its age for that; 0: not at all. May be missing.
+  std::int64_t clock_ahead_ms = 0;
 };
 
 }  // namespace leasehold::wire

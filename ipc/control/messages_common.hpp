@@ -47,9 +47,15 @@ std::string_view name(MemoryPool pool);  ///< "kv", "swap"
 /// How a request continues under another lease. Reprefill: its tokens are computed again.
 /// Checkpoint and Preemptive: its KV blocks are copied while both leases are live, because the old
 /// one drains or soon reaches its end. Failover: another worker gets the memory of the old lease.
-enum class RebindMode : std::uint8_t { Reprefill, Checkpoint, Preemptive, Failover };
-inline constexpr int kRebindModeCount = 4;
-std::string_view name(RebindMode mode);  ///< "reprefill", "checkpoint", "preemptive", "failover"
+/// Adopt: the worker after the one that died gets it.
+enum class RebindMode : std::uint8_t { Reprefill, Checkpoint, Preemptive, Failover, Adopt };
+inline constexpr int kRebindModeCount = 5;
+/// "reprefill", "checkpoint", "preemptive", "failover", "adopt"
+std::string_view name(RebindMode mode);
+/// The old lease was live when the new one replaced it.
+constexpr bool is_move(RebindMode mode) {
+  return mode != RebindMode::Reprefill && mode != RebindMode::Adopt;
+}
 
 struct Empty : Message<Empty> {};
 

@@ -17,13 +17,12 @@ namespace leasehold::wire {
 /// The holder is the calling process, identified by its socket and its pidfd. The broker revokes
 /// the lease when either of them ends.
 ///
-/// Errors: BadRequest (`ttl_ms` below 0, a demand beyond the capacity), UnknownTenant,
-/// PermissionDenied (the policy names another user, or `replaces` is another tenant's), BadToken
-/// (`api_key`), UnknownLease (`replaces` was never granted), UnknownWorker, NoModelLoaded,
-/// Draining, BrokerLost (retry), QuotaBlocks, PoolExhausted, RebindRateLimited, DiskFull,
-/// RequestIdConflict; LeaseRevoked, LeaseFenced, StaleGeneration for a lease that ended before the
-/// reply, or before a repeated call; those of the worker that maps the memory. Some have
-/// `retry_after_ms`.
+/// Errors: BadRequest (`ttl_ms` below 0, a demand beyond the capacity), UnknownTenant (also for one
+/// whose policy names another user), BadToken (`api_key`), UnknownLease (`replaces` was never
+/// granted, or is another tenant's), UnknownWorker, NoModelLoaded, Draining, BrokerLost (retry),
+/// QuotaBlocks, PoolExhausted, RebindRateLimited, DiskFull, RequestIdConflict; LeaseRevoked,
+/// LeaseFenced, StaleGeneration for a lease that ended before the reply, or before a repeated call;
+/// those of the worker that maps the memory. Some have `retry_after_ms`.
 struct LeaseAcquire : Message<LeaseAcquire> {
   static constexpr std::string_view kMethod = "lease.acquire";
   TenantId tenant;
@@ -57,7 +56,7 @@ struct LeaseAcquired : Message<LeaseAcquired> {
 /// blocks do not count against the quota, but both need memory. From the grant on the old one
 /// drains: it ends once no request is left under it, at the latest two seconds later. Costs one
 /// rebind (RebindRateLimited). Reply: LeaseAcquired.
-/// Errors: as for `lease.acquire`; PermissionDenied (another connection holds it), LeaseRevoked,
+/// Errors: as for `lease.acquire`; UnknownLease (this connection does not hold it), LeaseRevoked,
 /// LeaseFenced, IllegalTransition (it was replaced before), Draining (its memory is reclaimed), and
 /// RebindRateLimited while the lease that it replaced itself is not fenced.
 ///
@@ -70,14 +69,13 @@ struct LeaseAcquired : Message<LeaseAcquired> {
 struct LeaseReplace : Message<LeaseReplace> {
   static constexpr std::string_view kMethod = "lease.replace";
   LeaseId lease;
-  RebindMode mode =
-      RebindMode::Preemptive;   ///< Not Reprefill. Those but Failover: for events only.
-  bool any_arithmetic = false;  ///< With Failover. May be missing.
+  RebindMode mode = RebindMode::Preemptive;  ///< A move. Those but Failover: for events only.
+  bool any_arithmetic = false;               ///< With Failover. May be missing.
   RequestId request_id;
 };
 
-/// `lease.renew`: restarts the TTL. Reply: LeaseRenewed. Errors: PermissionDenied (another
-/// connection holds it), UnknownLease, StaleGeneration, LeaseRevoked, LeaseFenced.
+/// `lease.renew`: restarts the TTL. Reply: LeaseRenewed. Errors: UnknownLease (this connection does
+/// not hold it), LeaseRevoked, LeaseFenced.
 struct LeaseRenew : Message<LeaseRenew> {
   static constexpr std::string_view kMethod = "lease.renew";
   LeaseId lease;
@@ -90,8 +88,9 @@ struct LeaseRenewed : Message<LeaseRenewed> {
 
 /// `lease.hold`: after a broker restart, the holder claims its lease on a new connection. The
 /// caller is the holder from then on. Reply: LeaseRenewed with the current, unchanged deadline.
-/// Errors: BadToken, PermissionDenied (another user, or another connection holds it), UnknownLease,
-/// StaleGeneration, LeaseRevoked, LeaseFenced.
+/// Errors: BadToken, also for a lease that was never granted or whose slot is in use by another
+/// one; with the lease's token PermissionDenied (another user, or another connection holds it),
+/// LeaseRevoked, LeaseFenced.
 struct LeaseHold : Message<LeaseHold> {
   static constexpr std::string_view kMethod = "lease.hold";
   LeaseId lease;
@@ -101,8 +100,7 @@ struct LeaseHold : Message<LeaseHold> {
 
 /// `lease.release`: the holder gives up the lease. The broker replies (Empty) once the lease is
 /// revoked; the fence follows without another call. For a lease that is revoked already the reply
-/// is Empty, too. Errors: PermissionDenied (another connection holds it), UnknownLease,
-/// StaleGeneration, LeaseFenced.
+/// is Empty, too. Errors: UnknownLease (this connection does not hold it), LeaseFenced.
 struct LeaseRelease : Message<LeaseRelease> {
   static constexpr std::string_view kMethod = "lease.release";
   LeaseId lease;
@@ -110,8 +108,9 @@ struct LeaseRelease : Message<LeaseRelease> {
 };
 
 /// `lease.query`: what the lease is now. Its holder may ask, and so may operators. Reply:
-/// LeaseStatus. Errors: UnknownLease. A holder gets the same answer for a lease of another holder
-/// and for one that was never granted; an operator also gets StaleGeneration.
+/// LeaseStatus. Errors: UnknownLease; an operator also gets StaleGeneration. Other callers get
+/// the same answer for a lease of another holder and for one that was never granted, here and from
+/// the other calls about a lease.
 struct LeaseQuery : Message<LeaseQuery> {
   static constexpr std::string_view kMethod = "lease.query";
   LeaseId lease;
@@ -139,7 +138,8 @@ struct LeaseRevoked : Message<LeaseRevoked> {
 /// `lease.grow`: adds extents. The holder may call it, and so may the worker that the lease is on.
 /// Only the worker may grow in swap, where `max_blocks` does not count; the bound is the tenant's
 /// fair share of the swap capacity. Reply: LeaseResized of the pool, once the worker has mapped
-/// them. Errors: PoolExhausted, QuotaBlocks, PermissionDenied, LeaseRevoked, LeaseFenced.
+/// them. Errors: PoolExhausted, QuotaBlocks, UnknownLease (the caller does not hold it),
+/// PermissionDenied (swap; to a worker, for a lease that is not on it), LeaseRevoked, LeaseFenced.
 struct LeaseGrow : Message<LeaseGrow> {
   static constexpr std::string_view kMethod = "lease.grow";
   LeaseId lease;
@@ -150,8 +150,8 @@ struct LeaseGrow : Message<LeaseGrow> {
 
 /// `lease.shrink`: returns up to `extents` unused KV extents. The same callers. Reply:
 /// LeaseResized. Errors: BadRequest (`extents` out of range, or the lease is not mapped yet),
-/// PermissionDenied, UnknownLease, StaleGeneration, LeaseRevoked, LeaseFenced, BrokerLost while the
-/// worker reconnects after a broker restart, those of the worker that is asked.
+/// UnknownLease and PermissionDenied as for `lease.grow`, LeaseRevoked, LeaseFenced, BrokerLost
+/// while the worker reconnects after a broker restart, those of the worker that is asked.
 struct LeaseShrink : Message<LeaseShrink> {
   static constexpr std::string_view kMethod = "lease.shrink";
   LeaseId lease;

@@ -31,6 +31,8 @@ std::string_view name(RebindMode mode) {
       return "preemptive";
     case RebindMode::Failover:
       return "failover";
+    case RebindMode::Adopt:
+      return "adopt";
   }
   std::unreachable();
 }

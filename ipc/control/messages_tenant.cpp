@@ -195,7 +195,7 @@ void describe(Is<RequestPreempted> auto& m, auto& fields) {
   fields.field("request", m.request);
   fields.field("cause", m.cause, Choice{kPreemptionCauses});
   fields.field("freed_blocks", m.freed_blocks);
-  fields.with_default("swapped_blocks", m.swapped_blocks, 0u);
+  fields.may_be_missing("swapped_blocks", m.swapped_blocks);
   fields.field("emitted_tokens", m.emitted_tokens);
 }
 

@@ -13,15 +13,15 @@ constexpr std::string_view kDrainStates[] = {"serving", "draining", "drained", "
 constexpr std::string_view kWorkerStates[] = {"attached", "ready", "lost", "gone"};
 constexpr std::string_view kDeviceStates[] = {"ready", "lost"};
 constexpr std::string_view kIsolations[] = {"separate-users", "same-user", "no-worker"};
-constexpr std::size_t kMaxRebindModes = kRebindModeCount + 1;  // "adopt"
 constexpr std::string_view kClocks[] = {"t_refuse", "t_error", "t_quiet", "t_reuse"};
-constexpr Between<std::int64_t> kLatency_ns{-1, std::numeric_limits<std::int64_t>::max()};
+constexpr std::int64_t kUnknown_ns = -1;
+constexpr Between<std::int64_t> kLatency_ns{kUnknown_ns, std::numeric_limits<std::int64_t>::max()};
 
 void describe(Is<RevokeClocks> auto& m, auto& fields) {
-  fields.field("refuse_ns", m.refuse_ns, kLatency_ns);
-  fields.field("error_ns", m.error_ns, kLatency_ns);
-  fields.field("quiet_ns", m.quiet_ns, kLatency_ns);
-  fields.field("reuse_ns", m.reuse_ns, kLatency_ns);
+  fields.with_default("refuse_ns", m.refuse_ns, kUnknown_ns, kLatency_ns);
+  fields.with_default("error_ns", m.error_ns, kUnknown_ns, kLatency_ns);
+  fields.with_default("quiet_ns", m.quiet_ns, kUnknown_ns, kLatency_ns);
+  fields.with_default("reuse_ns", m.reuse_ns, kUnknown_ns, kLatency_ns);
 }
 
 void describe(Is<LeaseTimes> auto& m, auto& fields) {
@@ -178,7 +178,7 @@ void describe(Is<StatusView> auto& m, auto& fields) {
   fields.field("device_uuid", m.device_uuid);
   fields.field("device_state", m.device_state, Choice{kDeviceStates});
   fields.field("device_losses", m.device_losses);
-  fields.field("rebinds", m.rebinds, MaxItems{kMaxRebindModes});
+  fields.field("rebinds", m.rebinds, MaxItems{kRebindModeCount});
 }
 
 template struct Message<RevokeClocks>;

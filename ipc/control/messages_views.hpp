@@ -15,8 +15,8 @@
 
 namespace leasehold::wire {
 
-/// The four latencies of one revocation, in nanoseconds since its words were stored; -1 means not
-/// known (yet).
+/// The four latencies of one revocation, in nanoseconds since its words were stored. One that is
+/// not known (yet) is -1 here and missing in JSON.
 struct RevokeClocks : Message<RevokeClocks> {
   std::int64_t refuse_ns = -1;  ///< First poll that refused, measured by its thread.
   std::int64_t error_ns = -1;   ///< RequestCompleted written to the holder's socket.

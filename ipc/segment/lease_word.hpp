@@ -32,28 +32,39 @@ constexpr bool may_become(LeaseState from, LeaseState to) {
   return false;
 }
 
-/// Why a lease was revoked. A closed list; `None` is the reason of Closed and Live words.
+/// Why a lease was revoked. A closed list; `None` is the reason of Closed and Live words. The
+/// numbers are in lease tables and journals, so they never change; 5 and 7 are not used.
 enum class RevokeReason : std::uint8_t {
   None = 0,
-  Released,
-  Operator,
-  TtlExpired,
-  HolderGone,
-  QuotaExceeded,
-  PreemptedByPriority,
-  QuotaRebalanced,
-  DrainDeadline,
-  WorkerGone,
-  WorkerHung,
-  WorkerReplaced,
-  WorkerUntrusted,
-  DeviceFault,
-  ModelUnloaded,
-  PolicyChanged,
-  MachineRestarted,
+  Released = 1,
+  Operator = 2,
+  TtlExpired = 3,
+  HolderGone = 4,
+  PreemptedByPriority = 6,
+  DrainDeadline = 8,
+  WorkerGone = 9,
+  WorkerHung = 10,
+  WorkerReplaced = 11,
+  WorkerUntrusted = 12,
+  DeviceFault = 13,
+  ModelUnloaded = 14,  ///< Reserved: no broker revokes so yet.
+  PolicyChanged = 15,
+  MachineRestarted = 16,
 };
 
+/// One more than the highest number.
 inline constexpr int kRevokeReasonCount = static_cast<int>(RevokeReason::MachineRestarted) + 1;
+
+/// False for numbers without a reason: a word is input.
+constexpr bool is_known(RevokeReason reason) {
+  const auto number = static_cast<unsigned>(reason);
+  return number < kRevokeReasonCount && number != 5 && number != 7;
+}
+
+/// False for the end of a lease that its holder gave back, or whose requests a drain let finish.
+constexpr bool is_revocation(RevokeReason reason) {
+  return reason != RevokeReason::None && reason != RevokeReason::Released;
+}
 
 struct LeaseWord {
   std::uint64_t bits = 0;
@@ -92,9 +103,9 @@ constexpr std::string_view name(RevokeReason reason) {
                                                            "operator",
                                                            "ttl_expired",
                                                            "holder_gone",
-                                                           "quota_exceeded",
+                                                           "",
                                                            "preempted_by_priority",
-                                                           "quota_rebalanced",
+                                                           "",
                                                            "drain_deadline",
                                                            "worker_gone",
                                                            "worker_hung",
@@ -105,7 +116,7 @@ constexpr std::string_view name(RevokeReason reason) {
                                                            "policy_changed",
                                                            "machine_restarted"};
   const auto i = static_cast<unsigned>(reason);
-  return i < kRevokeReasonCount ? kNames[i] : "unknown";
+  return is_known(reason) ? kNames[i] : "unknown";
 }
 
 }  // namespace leasehold

@@ -51,9 +51,9 @@ std::vector<Stop> every_stop() {
            CompletionReason::Revoked, RevokeReason::TtlExpired},
           {"the broker",
            [](FourTenants& scenario) {
-             scenario.rig.revoke(scenario.lease(kVictim), RevokeReason::QuotaExceeded);
+             scenario.rig.revoke(scenario.lease(kVictim), RevokeReason::PolicyChanged);
            },
-           CompletionReason::Revoked, RevokeReason::QuotaExceeded}};
+           CompletionReason::Revoked, RevokeReason::PolicyChanged}};
 }
 
 void check_stop(FourTenants& scenario, const Stop& stop, std::size_t k) {

@@ -207,7 +207,7 @@ void add_common(CommandLine& line) {
   line.app.fallthrough();
   line.app.set_version_flag("--version", "brokerctl " + std::string(version()));
   line.app
-      .add_option("--socket", line.values.socket,
+      .add_option("--socket,--broker", line.values.socket,
                   "Broker socket; default: $LEASEHOLD_BROKER, else "
                   "$XDG_RUNTIME_DIR/leasehold/broker.sock, else /run/leasehold/broker.sock")
       ->check(check_socket_path);
@@ -367,10 +367,11 @@ Output output_of(const std::string& word) {
 
 }  // namespace
 
-std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::string> arguments) {
+std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::string> words) {
   CommandLine line;
   add_common(line);
   add_commands(line);
+  const std::vector<std::string> arguments = cli::options_behind_command(line.app, words);
   const Output output = requested_output(arguments);
   if (auto text = cli::unknown_command(line.app, arguments))
     return std::unexpected(UsageWithOutput{{.text = *std::move(text)}, output});

@@ -42,6 +42,10 @@ Result<void> for_each_page(std::uint64_t after, const Dependencies& dependencies
   }
 }
 
+AuditState state_of(const wire::AuditPage& page) {
+  return {.head_missing_after = page.head_missing_after, .clock_ahead_ms = page.clock_ahead_ms};
+}
+
 audit::Link removed_of(const wire::AuditPage& page) {
   return {.sequence = page.removed_sequence, .hash = page.removed_hash};
 }
@@ -79,7 +83,7 @@ std::string number_member(const Json& record, const char* name) {
 Result<AuditVerdict> verify_audit(const Dependencies& dependencies) {
   const wire::AuditPage start = TRY(read_audit_page(0, 0, dependencies));
   audit::ChainCheck check(removed_of(start), {start.head_sequence, start.head_hash});
-  AuditVerdict verdict;
+  AuditVerdict verdict{.state = state_of(start)};
   TRY(for_each_page(0, dependencies, [&](const wire::AuditPage& page) -> Result<void> {
     check.skip_to(removed_of(page));
     for (const wire::AuditRecordView& record : page.records) {
@@ -111,8 +115,10 @@ Result<void> export_audit(const ExportAudit& request, const Dependencies& depend
 }
 
 Result<std::vector<Json>> newest_audit_records(std::uint64_t limit,
-                                               const Dependencies& dependencies) {
+                                               const Dependencies& dependencies,
+                                               AuditState* state) {
   const wire::AuditPage start = TRY(read_audit_page(0, 0, dependencies));
+  if (state != nullptr) *state = state_of(start);
   std::vector<Json> records;
   TRY(for_each_page(start.head_sequence - std::min(start.head_sequence, limit), dependencies,
                     [&](const wire::AuditPage& page) -> Result<void> {
@@ -131,9 +137,42 @@ Json audit_json(const AuditVerdict& verdict) {
     findings.push_back(
         {{"sequence", finding.sequence}, {"problem", finding.problem}, {"next", finding.next}});
   }
-  return {{"records", verdict.records},    {"first", verdict.first},
-          {"last", verdict.last.sequence}, {"hash", verdict.last.hash},
-          {"findings", verdict.findings},  {"listed", std::move(findings)}};
+  return {{"records", verdict.records},
+          {"first", verdict.first},
+          {"last", verdict.last.sequence},
+          {"hash", verdict.last.hash},
+          {"findings", verdict.findings},
+          {"listed", std::move(findings)},
+          {"head_missing_after", verdict.state.head_missing_after},
+          {"clock_ahead_ms", verdict.state.clock_ahead_ms}};
+}
+
+std::string audit_notes(const AuditState& state) {
+  std::string notes;
+  if (state.head_missing_after != 0)
+    notes += fmt::format(
+        "The file audit_head was missing at a start of the broker: records after {} may have been "
+        "cut off then. Compare with a hash that was kept elsewhere.\n",
+        state.head_missing_after);
+  if (state.clock_ahead_ms != 0)
+    notes += fmt::format(
+        "The broker's clock jumped {} days ahead, so no record is removed by its age for that. If "
+        "the clock is right, start leasehold-broker once with --audit-trust-clock.\n",
+        state.clock_ahead_ms / 86'400'000);
+  return notes;
+}
+
+std::string audit_notes(const AuditVerdict& verdict) {
+  const std::string notes = audit_notes(verdict.state);
+  if (verdict.findings > 0) return notes;
+  return notes +
+         "VERIFIED does not show that the end of the chain and the file audit_head were replaced "
+         "together: compare the hash with one that was kept elsewhere.\n";
+}
+
+int audit_exit_code(const AuditVerdict& verdict) {
+  if (verdict.findings > 0) return 1;
+  return verdict.state.head_missing_after != 0 ? kExitHeadMissing : 0;
 }
 
 cli::Table audit_table(const AuditVerdict& verdict) {

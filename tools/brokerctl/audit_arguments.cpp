@@ -33,7 +33,7 @@ void AuditArguments::add_verbs(CLI::App& noun) {
   }
   noun.add_subcommand("verify",
                       "Check the hash chain of all records; exit code 1 if one was changed, moved "
-                      "or removed")
+                      "or removed, 4 if the file audit_head was missing")
       ->group("Verbs");
   CLI::App* all = noun.add_subcommand("export", "All records as JSON lines, oldest first");
   all->group("Verbs");

@@ -25,8 +25,8 @@ constexpr int kLeastMajor = 5;
 constexpr int kLeastMinor = 3;
 /// The default of --slots.
 constexpr std::uint32_t kUsualSlots = 4096;
-/// The journal's log grows to this before a checkpoint.
-constexpr std::uint64_t kLogBytes = 64 << 20;
+/// The journal with some hundred thousand audit records, its log and its reserve.
+constexpr std::uint64_t kStateBytes = 64 << 20;
 /// The journal's reserve grows by this; without it the broker grants no lease.
 constexpr std::uint64_t kReserveStepBytes = 1 << 20;
 
@@ -183,11 +183,11 @@ Finding state_directory(const MachineFacts& facts) {
   } else if (const auto obstacle = write_obstacle(facts.state_dir, *facts.state)) {
     finding.found += "; " + obstacle->first;
     finding.next = obstacle->second;
-  } else if (facts.state->free_bytes < kLogBytes) {
+  } else if (facts.state->free_bytes < kStateBytes) {
     finding.grade = Grade::Note;
     finding.found +=
-        fmt::format("; {} are free, and the journal's log may grow to {}",
-                    cli::bytes_text(facts.state->free_bytes), cli::bytes_text(kLogBytes));
+        fmt::format("; {} are free, and the journal with its audit records may grow to {}",
+                    cli::bytes_text(facts.state->free_bytes), cli::bytes_text(kStateBytes));
     finding.next = fmt::format("df -h {}", facts.state_dir);
   } else {
     finding.grade = Grade::Ok;

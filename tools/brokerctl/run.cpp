@@ -107,16 +107,19 @@ class Runner {
   }
   Result<void> operator()(const ShowTop& top) { return show_top(top, output_, dependencies_); }
   Result<void> operator()(const ListAudit& list) {
-    const auto records = TRY(newest_audit_records(list.limit, dependencies_));
+    AuditState state;
+    const auto records = TRY(newest_audit_records(list.limit, dependencies_, &state));
     Json items = Json::array();
     for (const Json& record : records) items.push_back(record);
     print({{"items", std::move(items)}}, audit_table(records));
+    print_notes(audit_notes(state));
     return {};
   }
   Result<void> operator()(const VerifyAudit&) {
     const AuditVerdict verdict = TRY(verify_audit(dependencies_));
     print(audit_json(verdict), audit_table(verdict));
-    if (verdict.findings > 0 && dependencies_.set_exit_code) dependencies_.set_exit_code(1);
+    print_notes(audit_notes(verdict));
+    if (dependencies_.set_exit_code) dependencies_.set_exit_code(audit_exit_code(verdict));
     return {};
   }
   Result<void> operator()(const ExportAudit& request) {
@@ -268,6 +271,12 @@ class Runner {
     } else {
       *dependencies_.out << cli::render(output_ == Output::Wide ? table : cli::narrow(table));
     }
+    dependencies_.out->flush();
+  }
+
+  /// Whole lines for people, below a table.
+  void print_notes(const std::string& notes) {
+    if (output_ != Output::Json) *dependencies_.out << notes;
     dependencies_.out->flush();
   }
 

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "common/suggest.hpp"
@@ -12,24 +13,50 @@
 namespace leasehold::cli {
 namespace {
 
-/// The option of `app`, or of the app around it. Null for an unknown one.
-const CLI::Option* option_named(const CLI::App* app, const std::string& word) {
+/// The option of `app` or of the app around it. Null for an unknown one.
+const CLI::Option* own_option(const CLI::App* app, const std::string& word) {
   for (; app != nullptr; app = app->get_parent()) {
     if (const CLI::Option* option = app->get_option_no_throw(word)) return option;
   }
   return nullptr;
 }
 
-/// Removes and returns the first word that is neither an option of `app` nor the value of one.
-/// Empty when there is none.
+/// The same, also of a command or verb of `app`.
+const CLI::Option* option_named(const CLI::App& app, const std::string& word) {
+  if (const CLI::Option* option = own_option(&app, word)) return option;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (const CLI::Option* option = command->get_option_no_throw(word)) return option;
+    for (const CLI::App* verb : command->get_subcommands({})) {
+      if (const CLI::Option* option = verb->get_option_no_throw(word)) return option;
+    }
+  }
+  return nullptr;
+}
+
+/// An option's name without the value that is written to it: "--limit" of "--limit=5".
+std::string name_of(const std::string& word) {
+  return word.substr(0, word.find('='));
+}
+
+/// The number of words of the option at the beginning: itself and its value.
+std::size_t option_length(const CLI::App& app, std::span<const std::string> words) {
+  const CLI::Option* option = option_named(app, name_of(words.front()));
+  const bool has_value =
+      option != nullptr && option->get_items_expected_max() > 0 && !words.front().contains('=');
+  return has_value && words.size() > 1 ? 2 : 1;
+}
+
+/// Removes and returns the first word that is neither an option nor the value of one. Empty when
+/// there is none, and after an option that is unknown: what follows may be its value.
 std::string next_command(const CLI::App& app, std::span<const std::string>& words) {
   while (!words.empty()) {
-    const std::string& word = words.front();
-    words = words.subspan(1);
-    if (!word.starts_with('-')) return word;
-    const CLI::Option* option = option_named(&app, word);
-    const bool has_value = option != nullptr && option->get_items_expected_max() > 0;
-    if (has_value && !words.empty()) words = words.subspan(1);
+    const std::string word = words.front();
+    if (!word.starts_with('-')) {
+      words = words.subspan(1);
+      return word;
+    }
+    if (word.starts_with("--") && option_named(app, name_of(word)) == nullptr) return "";
+    words = words.subspan(option_length(app, words));
   }
   return "";
 }
@@ -84,6 +111,28 @@ std::optional<std::string> unknown_command(const CLI::App& app,
   const std::string near = nearest(verb, verbs);
   return fmt::format("'{}' has no verb '{}'{} Verbs: {}", command, verb, suggestion(near),
                      fmt::join(verbs, ", "));
+}
+
+std::vector<std::string> options_behind_command(const CLI::App& app,
+                                                std::span<const std::string> words) {
+  std::vector<std::string> result;
+  std::vector<std::string> moved;
+  while (!words.empty() && words.front().starts_with('-')) {
+    const std::size_t length = option_length(app, words);
+    const bool is_common = own_option(&app, name_of(words.front())) != nullptr;
+    const auto option = words.first(length);
+    std::ranges::copy(option, std::back_inserter(is_common ? result : moved));
+    words = words.subspan(length);
+  }
+  const CLI::App* noun = &app;
+  while (!words.empty() && is_one_of(commands_of(*noun), words.front())) {
+    noun = noun->get_subcommand(words.front());
+    result.push_back(words.front());
+    words = words.subspan(1);
+  }
+  std::ranges::copy(moved, std::back_inserter(result));
+  std::ranges::copy(words, std::back_inserter(result));
+  return result;
 }
 
 }  // namespace leasehold::cli

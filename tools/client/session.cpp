@@ -108,6 +108,9 @@ void TenantSession::acquired(Result<wire::LeaseAcquired> result) {
   if (!result) return failed(result.error(), Stage::Broker);
   if (const auto fits = check_arithmetic(*result); !fits) return finish({.error = fits.error()});
   fault_point(FaultSite::TenantLeaseAcquired);
+  if (!is_move(rebind_mode_))
+    rebind_mode_ =
+        result->adopted_blocks > 0 ? wire::RebindMode::Adopt : wire::RebindMode::Reprefill;
   observer_(Acquired{.lease = result->lease,
                      .worker = result->worker,
                      .blocks = result->blocks,

@@ -118,12 +118,11 @@ struct AsText {
   }
   void operator()(const Interrupted&) const {}
   void operator()(const Rebound& event) const {
-    const bool was_moved = event.mode != wire::RebindMode::Reprefill;
     remark(fmt::format(
         "lease {} {} after {} token{}; continuing under lease {} ({}, new lease after {} ms)",
-        to_string(event.old_lease), was_moved ? "was replaced" : "ended", event.delivered_tokens,
-        event.delivered_tokens == 1 ? "" : "s", to_string(event.new_lease), wire::name(event.mode),
-        event.took / std::chrono::milliseconds(1)));
+        to_string(event.old_lease), is_move(event.mode) ? "was replaced" : "ended",
+        event.delivered_tokens, event.delivered_tokens == 1 ? "" : "s", to_string(event.new_lease),
+        wire::name(event.mode), event.took / std::chrono::milliseconds(1)));
     if (event.other_arithmetic.empty()) return;
     remark(fmt::format("the text is computed again in {}; its tokens may differ from here on",
                        event.other_arithmetic));

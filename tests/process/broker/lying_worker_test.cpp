@@ -143,7 +143,7 @@ TEST_CASE("lying worker: it adopts nothing under another tenant, or as another h
   REQUIRE(memory.becomes_retained());
   FakeWorker liar(memory.broker.socket(), "w9", kIdentity);
 
-  CHECK(code_of(memory.acquire(liar, "b")) == "PermissionDenied");
+  CHECK(code_of(memory.acquire(liar, "b")) == "UnknownLease");
   const auto fresh = memory.acquire(liar, "a");
   REQUIRE(fresh);
   CHECK(fresh->adopted_blocks == 0);
@@ -162,7 +162,7 @@ TEST_CASE("lying worker: after the grace it adopts nothing, and the memory is sc
   FakeWorker liar(memory.broker.socket(), "w0", kIdentity);
 
   CHECK(code_of(memory.claim(liar)) == "PermissionDenied");
-  CHECK(code_of(memory.acquire(liar, "b")) == "PermissionDenied");
+  CHECK(code_of(memory.acquire(liar, "b")) == "UnknownLease");
   const auto acquired = memory.acquire(memory.owner, "a", "w0");
 
   REQUIRE(acquired);

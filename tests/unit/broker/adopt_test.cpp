@@ -50,7 +50,7 @@ TEST_CASE("adopt: another tenant, holder, user, name or identity adopts nothing"
   world.kill_worker();
   SECTION("another tenant of the same connection") {
     world.attach("w0", kSuccessorSocket, "same");
-    CHECK(world.refusal(world.replace("b")) == Errc::PermissionDenied);
+    CHECK(world.refusal(world.replace("b")) == Errc::UnknownLease);
     CHECK(world.is_kept());
   }
   SECTION("another connection") {

@@ -69,7 +69,7 @@ TEST_CASE("acquire: another user cannot acquire for a tenant that belongs to a u
   OneWorker world;
   world.call(kOperator, wire::TenantAdmit{.tenant = {"hers"}, .max_blocks = 64, .uid = 1001});
   const wire::LeaseAcquire acquire{.tenant = {"hers"}, .blocks = 8};
-  CHECK(world.refusal(world.call(kHolder, acquire, 1002)) == Errc::PermissionDenied);
+  CHECK(world.refusal(world.call(kHolder, acquire, 1002)) == Errc::UnknownTenant);
   CHECK(world.answers.at(world.call(kHolder, acquire, 1001)).has_value());
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("grow: the lease gets extents up to the quota and answers when they ar
   CHECK(grown.blocks == 64);
   CHECK(world.refusal(world.call(kHolder, wire::LeaseGrow{.lease = lease})) == Errc::QuotaBlocks);
   CHECK(world.refusal(world.call(ConnectionId{99}, wire::LeaseGrow{.lease = lease})) ==
-        Errc::PermissionDenied);
+        Errc::UnknownLease);
 }
 
 TEST_CASE("shrink: returned extents are scrubbed and freed, the others stay") {

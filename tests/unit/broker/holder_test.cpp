@@ -41,7 +41,7 @@ TEST_CASE("acquire: repeating it on a new connection of the same user moves the 
   const CallId renew = world.call(kHolderAgain, wire::LeaseRenew{.lease = first.lease});
   CHECK_NOTHROW(world.answer<wire::LeaseRenewed>(renew));
   CHECK(world.refusal(world.call(kHolder, wire::LeaseRenew{.lease = first.lease})) ==
-        Errc::PermissionDenied);
+        Errc::UnknownLease);
   world.post(ConnectionClosed{kHolder});
   CHECK(world.record(first.lease).is(LeaseState::Live));
   world.post(ConnectionClosed{kHolderAgain});
@@ -160,6 +160,60 @@ TEST_CASE("query: the holder and operators see the lease in every state") {
   world.end_unit(world.worker);
   CHECK(status().state == LeaseState::Fenced);
   CHECK(status().blocks == 0);
+}
+
+TEST_CASE("holder: each call about another's lease is answered as if it was never granted") {
+  LeasedWorld world;
+  world.state.leases.start_above(63, 5);
+  const LeaseId never{60, 9};
+  const LeaseId stale{63, 4};
+  const std::string token = "v1:0.1:a:00";
+  const auto refused = [&](LeaseId lease, int method) {
+    const ConnectionId other{77};
+    const auto ask = [&](const auto& message) {
+      return world.answers.at(world.call(other, message, 1001)).error();
+    };
+    Error error = method == 0   ? ask(wire::LeaseRenew{.lease = lease})
+                  : method == 1 ? ask(wire::LeaseRelease{.lease = lease})
+                  : method == 2 ? ask(wire::LeaseGrow{.lease = lease})
+                  : method == 3 ? ask(wire::LeaseShrink{.lease = lease})
+                  : method == 4 ? ask(wire::LeaseReplace{.lease = lease})
+                  : method == 5 ? ask(wire::LeaseHold{.lease = lease, .token = token})
+                  : method == 6 ? ask(wire::LeaseGrow{.lease = lease, .pool = MemoryPool::Swap})
+                                : ask(wire::LeaseAcquire{.tenant = {"b"}, .replaces = lease});
+    const std::string id = to_string(lease);
+    REQUIRE(error.detail.contains(id));
+    error.detail.replace(error.detail.find(id), id.size(), "");
+    return error;
+  };
+  world.admit_tenant("b");
+  for (int method = 0; method < 8; ++method) {
+    CAPTURE(method);
+    const Error unknown = refused(never, method);
+    CHECK(unknown.code == (method == 5 ? Errc::BadToken : Errc::UnknownLease));
+    CHECK(refused(world.lease, method) == unknown);
+    if (method < 7) CHECK(refused(stale, method) == unknown);
+  }
+  const LeaseId ended = world.lease;
+  world.revoke(ended);
+  for (int method = 0; method < 8; ++method) {
+    CAPTURE(method);
+    CHECK(refused(ended, method) == refused(never, method));
+  }
+}
+
+TEST_CASE("holder: an acquire for another user's tenant is answered as one for no tenant") {
+  LeasedWorld world;
+  world.call(kOperator, wire::TenantAdmit{.tenant = {"hers"}, .max_blocks = 64, .uid = 1001});
+  const auto refused = [&](const std::string& tenant) {
+    return world.answers.at(world.call(kHolder, wire::LeaseAcquire{.tenant = {tenant}}, 1002))
+        .error();
+  };
+  const Error foreign = refused("hers");
+  CHECK(foreign.code == Errc::UnknownTenant);
+  CHECK_FALSE(foreign.detail.contains("1001"));
+  CHECK(refused("none").detail == std::string(foreign.detail).replace(10, 4, "none"));
+  CHECK(refused("none").code == foreign.code);
 }
 
 TEST_CASE("query: a tenant gets the same answer for another's lease and for one never granted") {

@@ -147,14 +147,40 @@ TEST_CASE("publish: errors about a published text name its scope") {
   CHECK(other.error_of(publishing).scope == FailureScope::Shared);
 }
 
+TEST_CASE("publish: a text whose worker died is published again on a worker that serves the same") {
+  Publisher world;
+  world.published();
+  world.post(WorkerExited{exit_of(world.worker)});
+
+  world.attach_worker("another", ConnectionId{31});
+  CHECK(world.fills.size() == 1);
+  world.attach_worker("w0", ConnectionId{32});
+
+  REQUIRE(world.fills.size() == 2);
+  CHECK(world.fills[1].fill.text == "You are");
+  const LeaseId again = world.fills[1].fill.lease;
+  world.post(FillAnswered{again, wire::PrefixFilled{.tokens = 61, .blocks = 3}});
+  CHECK(world.record(again).charged_blocks == 3);
+  CHECK(world.record(again).part == "rules");
+  CHECK(world.state.lost_texts.empty());
+  CHECK(world.warnings.empty());
+}
+
+TEST_CASE("publish: a text that an operator revoked is not published again") {
+  Publisher world;
+  world.revoke(world.published());
+  world.post(WorkerExited{exit_of(world.worker)});
+  world.attach_worker("w0", ConnectionId{32});
+  CHECK(world.fills.size() == 1);
+}
+
 TEST_CASE("publish: a tenant's calls on a shared lease are refused, and so is its drain") {
   Publisher world;
   world.admit_tenant("ann");
   const LeaseId lease = world.published();
-  CHECK(world.refusal(world.call(kHolder, wire::LeaseRenew{.lease = lease})) ==
-        Errc::PermissionDenied);
+  CHECK(world.refusal(world.call(kHolder, wire::LeaseRenew{.lease = lease})) == Errc::UnknownLease);
   CHECK(world.refusal(world.call(kHolder, wire::LeaseGrow{.lease = lease, .extents = 1})) ==
-        Errc::PermissionDenied);
+        Errc::UnknownLease);
   CHECK(world.refusal(world.call(kOperator, wire::LeaseDrain{.lease = lease})) == Errc::BadRequest);
   CHECK(world.record(lease).is(LeaseState::Live));
 }

@@ -178,7 +178,8 @@ TEST_CASE("replace: the same request id gives the same lease") {
 TEST_CASE("replace: only the holder may, and only a live lease of a tenant") {
   ReplaceWorld world;
   CHECK(world.refusal(world.replace(world.lease, wire::RebindMode::Preemptive, ConnectionId{77})) ==
-        Errc::PermissionDenied);
+        Errc::UnknownLease);
+  CHECK(world.refusal(world.replace(world.lease, wire::RebindMode::Adopt)) == Errc::BadRequest);
   CHECK(world.refusal(world.replace(world.lease, wire::RebindMode::Reprefill)) == Errc::BadRequest);
   CHECK(world.refusal(world.replace({7, 1})) == Errc::UnknownLease);
   world.call(kOperator, wire::LeaseDrain{.tenant = TenantId{"a"}, .grace_ms = 1000});

@@ -149,9 +149,9 @@ TEST_CASE("ttl: only the holder renews or releases") {
   LeasedWorld world;
   const ConnectionId stranger{77};
   CHECK(world.refusal(world.call(stranger, wire::LeaseRenew{.lease = world.lease})) ==
-        Errc::PermissionDenied);
+        Errc::UnknownLease);
   CHECK(world.refusal(world.call(stranger, wire::LeaseRelease{.lease = world.lease})) ==
-        Errc::PermissionDenied);
+        Errc::UnknownLease);
 }
 
 TEST_CASE("release: the holder ends its lease") {

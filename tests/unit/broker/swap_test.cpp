@@ -88,7 +88,7 @@ TEST_CASE("swap: only the lease's worker may grow it") {
   CHECK(world.refusal(holder) == Errc::PermissionDenied);
   CHECK(world.detail(holder).contains("only the worker of lease " + to_string(world.lease)));
   CHECK(world.refusal(world.grow(world.lease, 1, ConnectionId{11})) == Errc::PermissionDenied);
-  CHECK(world.refusal(world.grow(world.lease, 1, ConnectionId{99})) == Errc::PermissionDenied);
+  CHECK(world.refusal(world.grow(world.lease, 1, ConnectionId{99})) == Errc::UnknownLease);
   CHECK(world.swap_of(world.lease).empty());
 }
 

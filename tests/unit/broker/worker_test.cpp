@@ -207,6 +207,31 @@ TEST_CASE("reports: a stop by the worker before the flip is recorded without a c
   CHECK(view.clocks.error_ns == -1);
 }
 
+TEST_CASE("reports: a revocation has one forward_revoked event, a normal end none") {
+  BusyWorker world;
+  const auto refusals = [&world] {
+    return std::ranges::count_if(
+        world.performed<effect::AppendEvent>(), [](const effect::AppendEvent& each) {
+          return std::holds_alternative<events::ForwardRevoked>(each.event);
+        });
+  };
+  const auto refuse = [&world](LeaseId lease) {
+    world.report(events::ForwardRevoked{.lease = lease, .since_flip_ns = 1}, world.clock.now());
+  };
+  const LeaseId released = world.acquired("a", 8);
+  world.call(kHolder, wire::LeaseRelease{.lease = released});
+  world.clock.advance(1ms);
+  refuse(released);
+  CHECK(refusals() == 0);
+
+  world.revoke(world.lease);
+  world.clock.advance(1ms);
+  refuse(world.lease);
+  refuse(world.lease);
+  CHECK(refusals() == 1);
+  CHECK(world.warnings.empty());
+}
+
 TEST_CASE("workers: the memory of a lost worker is shown as unproven") {
   BusyWorker world;
   CHECK(status_view(world.state, world.clock.now()).unproven_bytes == 0);

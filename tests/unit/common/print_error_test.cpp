@@ -54,6 +54,12 @@ TEST_CASE("print_error: the next step for a published text is not that for a ten
   CHECK(hint(Errc::Draining, FailureScope::Engine).contains("brokerctl undrain"));
 }
 
+TEST_CASE("print_error: the next step of a drained tenant is not an operator's command") {
+  const auto line = format_error("leasehold-tenant", {Errc::Draining, "x", FailureScope::Tenant});
+  CHECK(line.contains("try again later"));
+  CHECK_FALSE(line.contains("brokerctl"));
+}
+
 TEST_CASE("print_error: a missing file suggests checking the path") {
   const auto line = format_error("leasehold-tokenize", {Errc::FileNotFound, "no /x.gguf"});
 
@@ -72,6 +78,14 @@ TEST_CASE("print_error: control characters become blanks, also those of two byte
   CHECK(printable("Zo\xc3\xab \xc2\x9b"
                   "2J \xc2\xb5s \xc2") == "Zo\xc3\xab  2J \xc2\xb5s \xc2");
   CHECK(printable("a\u202Egpj.exe\u2066\u2069\u2013\xe2\x80") == "a gpj.exe  \u2013\xe2\x80");
+}
+
+TEST_CASE("print_error: format controls become blanks, joiners and other scripts stay") {
+  for (const char* hidden : {"\u061c", "\u200e", "\u200f", "\u2028", "\u202a", "\u202e", "\u2060",
+                             "\u2066", "\u2069", "\ufeff"})
+    CHECK(printable(std::string("a") + hidden + "b") == "a b");
+  for (const char* shown : {"\u200d", "\u2010", "\u202f", "\u2070", "\u0634", "\u05d0", "é"})
+    CHECK(printable(std::string("a") + shown + "b") == std::string("a") + shown + "b");
 }
 
 TEST_CASE("print_error: an error is one line on stderr and an exit code") {

@@ -155,10 +155,12 @@ int main(int argc, char** argv) {
     report = {.name = command.name, .has_plot = command.has_plot};
     describe_report(described, report);
   }
-  const std::vector<std::string> words(argv + 1, argv + argc);
+  const std::vector<std::string> words =
+      cli::options_behind_command(app, std::vector<std::string>(argv + 1, argv + argc));
   if (auto wrong = cli::unknown_command(app, words))
     return print_error(app.get_name(), Usage{.exit_code = kExitUsage, .text = *std::move(wrong)});
-  if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
+  if (const auto usage = parse_cli_arguments(app, words))
+    return print_error(app.get_name(), *usage);
   const auto* const command = std::ranges::find_if(
       kCommands, [&](const Command& each) { return app.got_subcommand(each.name); });
   const Result<int> done =

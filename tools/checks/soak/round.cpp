@@ -303,7 +303,7 @@ class Round {
     for (const events::StampedEvent& stamped : instance.events) {
       if (const auto* rebind = std::get_if<events::Rebind>(&stamped.event)) {
         ++counters_.rebinds;
-        if (rebind->mode != wire::RebindMode::Reprefill) ++counters_.moves;
+        if (is_move(rebind->mode)) ++counters_.moves;
       }
       const auto* changed = std::get_if<events::LeaseStateChanged>(&stamped.event);
       if (changed != nullptr && is_reclaim(*changed)) ++counters_.reclaims;

@@ -1,9 +1,13 @@
 // Makes and updates elements. Texts become text nodes, never markup, so no name can add an element.
 
+// Format controls, such as U+202E, would make a name read as another one.
+const kFormatControls = /[\u0080-\u009f\u061c\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g;
+const shown = (child) => (typeof child === "string" ? child.replace(kFormatControls, " ") : child);
+
 function make(namespace, name, attributes, children) {
   const element = document.createElementNS(namespace, name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
+  element.append(...children.map(shown));
   return element;
 }
 
@@ -19,7 +23,8 @@ export const byId = (id) => document.getElementById(id);
 
 // An unchanged text is left alone: a selection in it and a screen reader's place survive.
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const clean = shown(text);
+  if (element.textContent !== clean) element.textContent = clean;
 }
 
 export function show(id, isShown, text) {

@@ -65,6 +65,9 @@ const kSteps = [
   ["t_reuse", "reuse_ns", "c3", "its memory was verified to be empty", "not free yet"],
 ];
 
+// A clock that is not known is missing.
+const clockOf = (lease, field) => lease.clocks[field] ?? -1;
+
 function showTimeline(lease, now) {
   const container = byId("timeline-chart");
   show("timeline-text", true);
@@ -76,12 +79,12 @@ function showTimeline(lease, now) {
   }
   const flip = lease.times.revoked_boottime_ns;
   const fenced = lease.times.fenced_boottime_ns;
-  const clocks = kSteps.map(([name, field, look]) => ({ name, ns: lease.clocks[field], look }));
+  const clocks = kSteps.map(([name, field, look]) => ({ name, ns: clockOf(lease, field), look }));
   drawClocks(container, `Clocks of lease ${lease.lease}`, clocks, fenced === 0 ? -1 : fenced - flip);
   const proof = lease.proof ? `, proof ${lease.proof}` : "";
   setText(byId("timeline-text"), `Lease ${lease.lease} of ${holderOf(lease)} on ${lease.worker}: revoked ${age(now - flip)} ago, reason ${lease.reason}${proof}.`);
   const texts = kSteps.map(([name, field, , happened, missing]) => {
-    const ns = lease.clocks[field];
+    const ns = clockOf(lease, field);
     return ns < 0 ? `${name}: not known: ${missing}` : `${name}: ${duration(ns)}: ${happened}`;
   });
   if (lease.replaced_by) texts.push(`It continued under lease ${lease.replaced_by}`);
@@ -99,14 +102,14 @@ function partOfRevocations(known, leases, total) {
 }
 
 export function showRevocations({ items, total }, status, now) {
+  // The word of a lease that its holder gave back says "revoked", too.
   const known = items
-    .filter((each) => each.times.revoked_boottime_ns > 0)
+    .filter((each) => each.times.revoked_boottime_ns > 0 && each.reason !== "released")
     .sort((a, b) => b.times.revoked_boottime_ns - a.times.revoked_boottime_ns);
   const revoked = known.slice(0, kShownRevocations);
   const missing = known.length - revoked.length + total - items.length;
   showPart("revocations-more", missing, partOfRevocations(known.length, items.length, total));
-  // A released lease is revoked too, so that its memory is proven free; others say more.
-  const drawn = revoked.find((each) => each.lease === chosen) ?? revoked.find((each) => each.reason !== "released") ?? revoked[0];
+  const drawn = revoked.find((each) => each.lease === chosen) ?? revoked[0];
   const redraw = () => showRevocations({ items, total }, status, now);
   fillTable("revocation-table", revoked.map((each) => ({
     key: each.lease,
@@ -115,7 +118,7 @@ export function showRevocations({ items, total }, status, now) {
       { text: holderOf(each), look: "name" },
       each.reason,
       { text: each.state, look: "wide" },
-      { text: duration(each.clocks.reuse_ns), look: "number" },
+      { text: duration(clockOf(each, "reuse_ns")), look: "number" },
     ],
   })));
   byId("revocation-table").hidden = revoked.length === 0;

@@ -193,6 +193,69 @@ TEST_CASE("audit log: records are removed by age once newer ones come") {
   CHECK(all.last_page.removed_sequence == 6);
 }
 
+TEST_CASE("audit log: a clock that jumps ahead removes nothing, in that run and after it") {
+  const StateDir dir;
+  write_usages(*opened(dir), 1, 10);
+  // As if the records were written ten years ago: the clock of this start is ten years ahead.
+  run_sql(dir.file("journal.db"),
+          "UPDATE audit_record SET at_unix_ms = at_unix_ms - 3650*86400000");
+  {
+    const auto journal = opened(dir, {.days = 30});
+    CHECK(journal->audit().clock_ahead_ms() > 3640LL * 86'400'000);
+    write_usages(*journal, 11, 13);
+    CHECK(read(*journal).contents.size() == 13);
+    CHECK(read(*journal).last_page.clock_ahead_ms > 0);
+  }
+  {
+    const auto journal = opened(dir, {.days = 30});  // the newest records have the wrong time
+    CHECK(journal->audit().clock_ahead_ms() > 0);
+    write_usages(*journal, 14, 15);
+    CHECK(read(*journal).contents.size() == 15);
+  }
+  const auto journal = opened(dir, {.days = 30, .trust_clock = true});
+  CHECK(journal->audit().clock_ahead_ms() == 0);
+  write_usages(*journal, 16, 16);
+  CHECK(read(*journal).contents.size() == 6);
+  CHECK(read(*journal).findings.empty());
+}
+
+TEST_CASE("trusted time: it follows the clock, the time since boot bounds how far") {
+  constexpr std::int64_t kDay_ms = 86'400'000;
+  using std::chrono::days;
+  const TimePoint boot{};
+  TrustedTime time(100 * kDay_ms, days(7));
+  time.look(107 * kDay_ms, boot);  // a stop of a week
+  CHECK(time.unix_ms() == 107 * kDay_ms);
+  time.look(137 * kDay_ms, boot + days(30));  // an idle month
+  CHECK(time.unix_ms() == 137 * kDay_ms);
+  time.look(3137 * kDay_ms, boot + days(31));  // a jump
+  CHECK(time.unix_ms() == 138 * kDay_ms);
+  CHECK(time.ahead_ms() == 2999 * kDay_ms);
+  time.look(140 * kDay_ms, boot + days(33));  // the clock was set right
+  CHECK(time.unix_ms() == 140 * kDay_ms);
+  CHECK(time.ahead_ms() == 0);
+  time.look(0, boot + days(33));  // a clock that lost its time
+  CHECK(time.unix_ms() == 140 * kDay_ms);
+  CHECK(time.ahead_ms() < 0);
+}
+
+TEST_CASE("audit log: a head file that was removed is remembered, and a new chain needs none") {
+  const StateDir dir;
+  CHECK(read(*opened(dir)).last_page.head_missing_after == 0);
+  write_usages(*opened(dir), 1, 10);
+  CHECK(read(*opened(dir)).last_page.head_missing_after == 0);
+  run_sql(dir.file("journal.db"), "DELETE FROM audit_record WHERE sequence > 7");
+  std::filesystem::remove(dir.file("audit_head"));
+
+  write_usages(*opened(dir), 11, 12);
+
+  const Read all = read(*opened(dir));
+  CHECK(all.findings.empty());
+  CHECK(all.last_page.head_missing_after == 7);
+  write_usages(*opened(dir, {.records = 1}), 13, 20);  // those in doubt are gone
+  CHECK(read(*opened(dir)).last_page.head_missing_after == 0);
+}
+
 TEST_CASE("audit log: planted tampering is found, with the sequence number") {
   SECTION("a flipped byte") {
     const auto found = findings_after(

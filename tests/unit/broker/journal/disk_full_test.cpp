@@ -1,12 +1,7 @@
-#include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 
 #include "tests/support/file_size_limit.hpp"
+#include "tests/support/small_disk.hpp"
 #include "tests/unit/broker/journal/state_dir.hpp"
 
 using namespace leasehold;
@@ -26,25 +21,13 @@ struct GrantedLeases {
   }
 };
 
-constexpr int kNoMount = 77;
-
-void fill(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  const std::string page(4096, 'x');
-  while (::write(fd.get(), page.data(), page.size()) > 0) {
-  }
-}
-
-/// Runs in a child process with a private file system. Returns 0, or the number of the failed step.
+/// Returns 0, or the number of the failed step.
 int fence_on_a_full_disk(const std::string& path) {
-  if (::unshare(CLONE_NEWNS) != 0) return kNoMount;
-  if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return kNoMount;
-  if (::mount("tmpfs", path.c_str(), "tmpfs", 0, "size=4m") != 0) return kNoMount;
   const auto journal = SqliteJournal::open(path).value();
   const Batch granted{.rows = {worker_row(1), lease_row(0), lease_row(1)}, .grants = true};
   if (!journal->write(granted)) return 1;
   const std::uint64_t held = journal->reserve_bytes();
-  fill(path + "/full");
+  testing::fill_disk(path + "/full");
   if (journal->write({.rows = {TenantRow{{.tenant = {"b"}}}}})) return 2;
   if (!journal->write({.rows = {lease_row(0, LeaseState::Revoked)}})) return 3;
   const std::uint64_t left = journal->reserve_bytes();
@@ -180,16 +163,7 @@ TEST_CASE("journal: a reserve that cannot grow for another reason than space say
 
 TEST_CASE("journal: on a full file system a fence is written and others keep their space") {
   const StateDir dir;
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(fence_on_a_full_disk(dir.path()));
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  REQUIRE(WIFEXITED(status));
-  if (WEXITSTATUS(status) == kNoMount) {
-    WARN("a small disk cannot be mounted here (that needs root); not checked");
-    return;
-  }
-  CHECK(WEXITSTATUS(status) == 0);
+  testing::check_on_small_disk(dir.path(), "4m", fence_on_a_full_disk);
 }
 
 TEST_CASE("journal: opening it on a full disk keeps the reserve") {

@@ -15,6 +15,7 @@ namespace {
 struct AuditBroker : FakeBroker {
   std::vector<wire::AuditRecordView> records;
   audit::Link head;
+  AuditState state;
   int exit_code = 0;
 
   AuditBroker() {
@@ -34,7 +35,9 @@ struct AuditBroker : FakeBroker {
                         records.begin() + static_cast<std::ptrdiff_t>(to)},
             .removed_hash = std::string(64, '0'),
             .head_sequence = head.sequence,
-            .head_hash = head.hash};
+            .head_hash = head.hash,
+            .head_missing_after = state.head_missing_after,
+            .clock_ahead_ms = state.clock_ahead_ms};
   }
   Result<void> run_verb(Verb verb, Output output = Output::Table) {
     const std::size_t all = records.size();
@@ -73,6 +76,34 @@ TEST_CASE("brokerctl audit verify: a changed record is named, with what to do, a
   const auto document = wire::Json::parse(broker.out.str());
   CHECK(document.at("findings") == 1);
   CHECK(document.at("listed").at(0).at("sequence") == 4);
+}
+
+TEST_CASE("brokerctl audit verify: it says what VERIFIED does not prove") {
+  AuditBroker broker;
+  REQUIRE(broker.run_verb(VerifyAudit{}));
+  CHECK(broker.out.str().contains("audit_head were replaced together"));
+  CHECK(broker.out.str().contains("kept elsewhere"));
+}
+
+TEST_CASE("brokerctl audit verify: a missing head is said and has an exit code of its own") {
+  AuditBroker broker;
+  broker.state.head_missing_after = 3;
+  REQUIRE(broker.run_verb(VerifyAudit{}));
+  CHECK(broker.out.str().contains("records after 3 may have been cut off"));
+  CHECK(broker.exit_code == 4);
+
+  broker.out.str("");
+  REQUIRE(broker.run_verb(VerifyAudit{}, Output::Json));
+  CHECK(wire::Json::parse(broker.out.str()).at("head_missing_after") == 3);
+}
+
+TEST_CASE("brokerctl audit: a clock that jumped is said, with the operator's word to give") {
+  AuditBroker broker;
+  broker.state.clock_ahead_ms = 3652LL * 86'400'000;
+  const Verb verb = GENERATE(Verb(VerifyAudit{}), Verb(ListAudit{.limit = 100}));
+  REQUIRE(broker.run_verb(verb));
+  CHECK(broker.out.str().contains("jumped 3652 days ahead"));
+  CHECK(broker.out.str().contains("--audit-trust-clock"));
 }
 
 TEST_CASE("brokerctl audit export: JSON lines that can be checked again, by tenant and time") {

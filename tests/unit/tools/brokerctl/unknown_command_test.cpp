@@ -49,3 +49,19 @@ TEST_CASE("brokerctl: the value of an option is not taken for a command") {
   CHECK(parse_arguments(std::vector<std::string>{"--socket", "revok", "status"}));
   CHECK(parse_arguments(std::vector<std::string>{"leases", "--tenant", "lsit", "list"}));
 }
+
+TEST_CASE("brokerctl: options may stand before the verb, those of the verb too") {
+  using Words = std::vector<std::string>;
+  CHECK(parse_arguments(Words{"--broker", "/x", "workers"}).value().socket == "/x");
+  CHECK(parse_arguments(Words{"--broker=/x", "workers"}).value().socket == "/x");
+  CHECK(parse_arguments(Words{"--tenant", "workers", "leases"}));
+  CHECK(parse_arguments(Words{"--limit=5", "-o", "json", "events"}).value().output == Output::Json);
+  const auto admit = parse_arguments(Words{"--max-blocks", "64", "tenants", "admit", "a"}).value();
+  CHECK(std::get<wire::TenantAdmit>(admit.verb).max_blocks == 64u);
+}
+
+TEST_CASE("brokerctl: what follows an unknown option is not called a command") {
+  const std::string text = explanation({"--brokr", "/x", "workers"});
+  CHECK(contains(text, "--brokr"));
+  CHECK_FALSE(contains(text, "there is no command"));
+}
