@@ -33,7 +33,8 @@ bool begins_inside_thoughts(const ChatTemplate& chat) {
 }  // namespace
 
 Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
-                                                 const OpenedModel& model, BrokerLink& broker,
+                                                 const OpenedModel& model,
+                                                 const TextIdentity& identity, BrokerLink& broker,
                                                  const Clock& clock) {
   if (!options.http) return nullptr;
   std::unique_ptr<HttpPart> part(new HttpPart);
@@ -54,6 +55,7 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
       .worker = options.name,
       .trusted_proxies = options.http_trusted_proxies,
       .model = {.name = model.config.name,
+                .text_identity = to_string(identity),
                 .max_context = model.config.n_context,
                 .has_tools = model.chat && model.chat->uses_tools(),
                 .begins_inside_thoughts = model.chat && begins_inside_thoughts(*model.chat)},

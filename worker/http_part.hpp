@@ -17,7 +17,8 @@ class HttpPart {
  public:
   /// Listens, and answers. Null without `--http`. Errors: those of http::Server::create.
   static Result<std::unique_ptr<HttpPart>> open(const WorkerOptions& options,
-                                                const OpenedModel& model, BrokerLink& broker,
+                                                const OpenedModel& model,
+                                                const TextIdentity& identity, BrokerLink& broker,
                                                 const Clock& clock);
   ~HttpPart() { io_.stop(); }
 

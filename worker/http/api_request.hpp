@@ -52,6 +52,7 @@ struct ApiRequest {
 
 struct ApiModel {
   std::string name;
+  std::string text_identity;  ///< ipc/control/text_identity.hpp
   std::uint32_t max_context = 0;
   bool has_tools = false;               ///< Its chat template prints tools.
   bool begins_inside_thoughts = false;  ///< Its chat template ends with "<think>".
