@@ -33,16 +33,16 @@ bool begins_inside_thoughts(const ChatTemplate& chat) {
 }  // namespace
 
 Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
-                                                 const OpenedModel& model, BrokerLink& broker,
-                                                 const Clock& clock, const http::Health& health) {
+                                                 const OpenedModel& model,
+                                                 const Dependencies& given) {
   if (!options.http) return nullptr;
   std::unique_ptr<HttpPart> part(new HttpPart);
   http::Server::Dependencies dependencies{
       .io = &part->io_.context(),
-      .clock = &clock,
+      .clock = given.clock,
       .check_key =
-          [&broker](std::string api_key, http::Server::OnChecked done) {
-            broker.call_async(
+          [broker = given.broker](std::string api_key, http::Server::OnChecked done) {
+            broker->call_async(
                 std::string(wire::KeyCheck::kMethod),
                 {.body = wire::KeyCheck{.api_key = std::move(api_key)}.to_json()},
                 [done = std::move(done)](Result<control::Payload> reply) mutable {
@@ -54,6 +54,7 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
       .worker = options.name,
       .trusted_proxies = options.http_trusted_proxies,
       .model = {.name = model.config.name,
+                .text_identity = to_string(*given.identity),
                 .max_context = model.config.n_context,
                 .n_vocab = static_cast<std::uint32_t>(model.tokenizer.n_vocab()),
                 .has_tools = model.chat && model.chat->uses_tools(),
@@ -66,7 +67,7 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
       .stopping = worker_stopping(),
       .idle_ttl = options.http_idle_ttl,
       .result_grace = ResumableStreams::kResultGrace,
-      .health = &health,
+      .health = given.health,
       .allowed_origins = options.http_allowed_origins,
       .heartbeat = options.http_heartbeat};
   part->server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));

@@ -15,10 +15,17 @@ namespace leasehold {
 
 class HttpPart {
  public:
+  /// All outlive the part; none is null.
+  struct Dependencies {
+    const TextIdentity* identity = nullptr;  ///< Of the texts that the worker serves.
+    BrokerLink* broker = nullptr;
+    const Clock* clock = nullptr;
+    const http::Health* health = nullptr;
+  };
   /// Listens, and answers. Null without `--http`. Errors: those of http::Server::create.
   static Result<std::unique_ptr<HttpPart>> open(const WorkerOptions& options,
-                                                const OpenedModel& model, BrokerLink& broker,
-                                                const Clock& clock, const http::Health& health);
+                                                const OpenedModel& model,
+                                                const Dependencies& given);
   ~HttpPart() { io_.stop(); }
 
   /// As the functions of Server; any thread.

@@ -55,13 +55,18 @@ void OpenedModel::choose_arithmetic(const WorkerOptions& options, const Attachme
     arithmetic = Arithmetic::F16;
 }
 
-std::optional<std::string> OpenedModel::kv_identity(const WorkerOptions& options,
+TextIdentity OpenedModel::text_identity(const WorkerOptions& options,
+                                        const ContentDigest& content) const {
+  return {.content = content.hex(),
+          .arithmetic = std::string(name(arithmetic)),
+          .kv_type = std::string(name(options.kv_type))};
+}
+
+std::optional<std::string> OpenedModel::kv_identity(const TextIdentity& identity,
                                                     const Attachment& lent) const {
   if (lent.device != "cpu") return std::nullopt;
-  const FileIdentity& id = file.identity();
-  return fmt::format("record={} kv={} arithmetic={} context={} file={}:{}:{}:{} build={}",
-                     kRecordVersion, name(options.kv_type), static_cast<int>(arithmetic),
-                     config.n_context, id.device, id.inode, id.size_bytes, id.mtime_ns, version());
+  return fmt::format("record={} context={} text={} build={}", kRecordVersion, config.n_context,
+                     to_string(identity), version());
 }
 
 }  // namespace leasehold

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "ipc/control/text_identity.hpp"
+#include "worker/gguf/content_digest.hpp"
 #include "worker/gguf/gguf.hpp"
 #include "worker/model/config.hpp"
 #include "worker/model/kv_type.hpp"
@@ -36,7 +38,9 @@ struct OpenedModel {
   /// leave the choice to the worker. The plan stays: rows lie alike for both.
   void choose_arithmetic(const WorkerOptions& options, const Attachment& lent);
 
-  /// What the worker's tokens depend on.
+  /// What the worker's tokens depend on, for a model file of this content.
+  TextIdentity text_identity(const WorkerOptions& options, const ContentDigest& content) const;
+  /// A part of it, as workers of every version announce it.
   std::string announced_arithmetic(const WorkerOptions& options) const {
     return leasehold::announced_arithmetic(arithmetic, options.kv_type);
   }
@@ -49,9 +53,9 @@ struct OpenedModel {
             .context_bound = context_bound};
   }
 
-  /// What decides the bytes of the KV cache and of sequence records. Nothing for the memory of a
-  /// device, which is not adopted.
-  std::optional<std::string> kv_identity(const WorkerOptions& options,
+  /// What decides the bytes of the KV cache and of sequence records, for texts of this identity.
+  /// Nothing for the memory of a device, which is not adopted.
+  std::optional<std::string> kv_identity(const TextIdentity& identity,
                                          const Attachment& lent) const;
 };
 

@@ -66,6 +66,11 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
       ->required()
       ->check(check_socket_path);
   app.add_option("--model", options.model_path, "GGUF model file")->required();
+  app.add_option(
+         "--cache-dir", options.cache_dir,
+         "Directory that keeps the SHA-256 of model files, so that an unchanged file is not "
+         "read for it at every start")
+      ->envname("CACHE_DIRECTORY");
   app.add_option("--listen", options.listen_path, "Unix socket for tenants; the worker creates it")
       ->required()
       ->check(check_socket_path);

@@ -30,6 +30,7 @@ struct WorkerOptions {
   std::string model_path;
   std::string draft_model_path;         ///< Empty: none.
   std::uint32_t draft_context = 2'048;  ///< Tokens of a text that the draft model reads.
+  std::string cache_dir;                ///< Keeps digests of model files; empty: none are kept.
   std::string listen_path;      ///< Unix socket for tenants; parse_options makes it absolute.
   std::string device = "auto";  ///< "auto", "cpu", "cuda:N"
   BackendChoice backend = BackendChoice::Auto;

@@ -24,6 +24,7 @@
 #include "worker/lent_spill.hpp"
 #include "worker/load_progress.hpp"
 #include "worker/metrics_part.hpp"
+#include "worker/model_digest.hpp"
 #include "worker/opened_model.hpp"
 #include "worker/request_log.hpp"
 #include "worker/restore_weights.hpp"
@@ -78,6 +79,7 @@ class WorkerProgram {
   WorkerOptions options_;
   ReloadOptions reload_;
   OpenedModel model_;
+  std::optional<ModelDigest> digest_;  // until the worker is ready
   SystemClock clock_;
   MetricsPart metrics_{clock_};
   UnitProbe probe_{options_.slow_motion};
@@ -121,6 +123,7 @@ WorkerProgram::~WorkerProgram() {
 Result<void> WorkerProgram::start() {
   // Cheap steps come first: a bad path fails before the weights are loaded.
   draft_ = TRY(DraftModel::open(options_, model_));
+  digest_.emplace(model_.file, options_.cache_dir);
   acceptor_.emplace(TRY(TenantServer::listen(tenant_io_.context(), options_.listen_path)));
   socket_file_.emplace(options_.listen_path);
   watch_signals();
@@ -317,14 +320,20 @@ Result<void> WorkerProgram::announce_ready() {
                                          .table = &broker_->attachment().table,
                                          .clock = &clock_,
                                          .broker_disconnected = &broker_->is_disconnected()}));
+  const TextIdentity identity = model_.text_identity(options_, TRY(digest_->take()));
+  digest_.reset();
   const wire::WorkerReady ready{.address = options_.listen_path,
                                 .model = model_.config.name,
                                 .arithmetic = model_.announced_arithmetic(options_),
                                 .kv_block_size_bytes = engine_->kv_block_size_bytes(),
                                 .max_extents = extents_for(descriptor_limit()),
-                                .kv_identity = model_.kv_identity(options_, broker_->attachment())};
+                                .kv_identity = model_.kv_identity(identity, broker_->attachment()),
+                                .text_identity = identity,
+                                .max_context = model_.config.n_context};
   health_.set(http::Unready::Loading, true);
-  http_ = TRY(HttpPart::open(options_, model_, broker_->link(), clock_, health_));
+  http_ = TRY(HttpPart::open(
+      options_, model_,
+      {.identity = &identity, .broker = &broker_->link(), .clock = &clock_, .health = &health_}));
   TRY(metrics_.open(options_, model_));
   const wire::ExtentShape shape = TRY(broker_->announce_ready(ready, serving_->leases()));
   health_.set(http::Unready::Loading, false);

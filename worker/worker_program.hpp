@@ -9,6 +9,7 @@
 ///   unmapper   unmaps fenced leases
 ///   lines      parses tenants' long lines, so that they delay no stream
 ///   parser     parses tenants' requests: templates, tokens, grammars
+///   digest     reads the model file for its digest, until the worker is ready
 ///   watcher    stops requests at their deadlines
 ///   spill      with a lent spill file: seals, writes and reads blocks
 ///   index      with --kv-index-url: sends the ids of ended requests to the index
@@ -18,7 +19,7 @@
 ///   metrics    with --metrics: makes and sends the page of metrics
 ///
 /// The first thread has a time slice of 500 µs and those of sockets 100 µs
-/// (request_short_time_slice); mapper, lines, parser, spill, http-parse, index and metrics have a
+/// (request_short_time_slice); mapper, lines, parser, spill, http-parse, index, metrics and digest have a
 /// smaller share (use_batch_scheduling).
 #pragma once
 

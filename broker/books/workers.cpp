@@ -78,4 +78,10 @@ Worker* Workers::find_serving(std::string_view worker_name) {
   return nullptr;
 }
 
+bool Workers::is_serving(std::string_view worker_name) const {
+  return std::ranges::any_of(workers_, [worker_name](const auto& entry) {
+    return entry.second.name == worker_name && entry.second.state <= WorkerState::Ready;
+  });
+}
+
 }  // namespace leasehold

@@ -23,6 +23,7 @@
 #include "broker/books/ids.hpp"
 #include "common/clock.hpp"
 #include "ipc/control/lease_token.hpp"
+#include "ipc/control/text_identity.hpp"
 
 namespace leasehold {
 
@@ -88,7 +89,10 @@ struct Worker {
   std::string model;
   std::string arithmetic;  ///< What its tokens depend on; see WorkerReady. Not journaled: it comes
                            ///< with ready.
-  /// What must be equal for a worker that adopts KV memory. Empty: adopts none. Not journaled.
+  /// Nothing for a worker of an earlier version. Not journaled, as are the next two.
+  std::optional<TextIdentity> text_identity;
+  std::uint32_t max_context = 0;  ///< Tokens; 0: not known.
+  /// What must be equal for a worker that adopts KV memory. Empty: adopts none.
   std::string kv_identity;
   std::string address;
   std::uint32_t blocks_per_extent = 0;
@@ -121,6 +125,7 @@ class Workers {
   Worker* find_by_connection(ConnectionId connection);
   /// An Attached or Ready worker; or null.
   Worker* find_serving(std::string_view worker_name);
+  bool is_serving(std::string_view worker_name) const;
   const std::map<AttachmentId, Worker>& all() const { return workers_; }
   std::uint64_t highest_id() const { return next_id_ - 1; }
 

@@ -40,14 +40,25 @@ Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcqui
   return last->id();
 }
 
-bool is_absent(const Result<Worker*>& chosen) {
-  return !chosen &&
-         (chosen.error().code == Errc::NoModelLoaded || chosen.error().code == Errc::UnknownWorker);
+/// False for a worker of the wanted name that serves another model.
+bool is_absent(const State& state, const wire::LeaseAcquire& acquire,
+               const Result<Worker*>& chosen) {
+  if (chosen) return false;
+  const bool is_named = acquire.worker && !state.workers.is_serving(*acquire.worker);
+  return chosen.error().code == Errc::NoModelLoaded ||
+         (chosen.error().code == Errc::UnknownWorker && is_named);
 }
 
 Result<Worker*> choose_for(State& state, const Caller& caller, const wire::LeaseAcquire& acquire) {
-  return choose_worker(state, acquire.worker ? current_name(state, acquire.worker)
-                                             : adopting_worker(state, caller, acquire));
+  WantedWorker wanted{.model = acquire.model,
+                      .text_identity = acquire.text_identity,
+                      .min_context = acquire.min_context};
+  wanted.name = acquire.worker ? current_name(state, acquire.worker)
+                               : adopting_worker(state, caller, acquire, wanted);
+  const bool is_open = !wanted.model && !wanted.text_identity;
+  if (acquire.replaces && is_open && !acquire.worker)
+    wanted.model = content_of_lease(state, *acquire.replaces);
+  return choose_worker(state, wanted);
 }
 
 /// The caller's lease whose successor worker the acquire can wait for; null if there is none.
@@ -89,7 +100,8 @@ CallResult decide_acquire(Decision& decision, const Caller& caller,
   GrantTerms terms{.api_key = key_of(acquire)};
   terms.replaces = TRY(charged_once(state, acquire));
   const Result<Worker*> chosen = choose_for(state, caller, acquire);
-  const LeaseRecord* old = is_absent(chosen) ? find_awaited(state, caller, acquire) : nullptr;
+  const LeaseRecord* old =
+      is_absent(state, acquire, chosen) ? find_awaited(state, caller, acquire) : nullptr;
   if (old == nullptr) {
     terms.worker = TRY(chosen);
     return grant_tenant_lease(decision, caller, acquire, terms);
@@ -106,7 +118,7 @@ bool still_waits(Decision& decision, const WaitingAcquire& waiting) {
   State& state = decision.state;
   return waiting.until > decision.now && !state.stopping &&
          find_awaited(state, waiting.caller, waiting.acquire) != nullptr &&
-         is_absent(choose_for(state, waiting.caller, waiting.acquire));
+         is_absent(state, waiting.acquire, choose_for(state, waiting.caller, waiting.acquire));
 }
 
 std::vector<WaitingAcquire> take_due(Decision& decision) {

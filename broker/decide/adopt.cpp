@@ -172,12 +172,14 @@ Adoption find_adoption(State& state, const Caller& caller, const wire::LeaseAcqu
 }
 
 std::optional<std::string> adopting_worker(State& state, const Caller& caller,
-                                           const wire::LeaseAcquire& acquire) {
+                                           const wire::LeaseAcquire& acquire,
+                                           const WantedWorker& wanted) {
   const LeaseRecord* old = find_adoptable(state, caller, acquire);
   if (old == nullptr || !is_let_go(state, *old)) return std::nullopt;
   const Worker& before = *state.workers.find(old->worker());
   for (const auto& [id, worker] : state.workers.all()) {
-    if (worker.gets_leases() && is_successor(worker, before)) return worker.name;
+    if (worker.gets_leases() && is_successor(worker, before) && serves(worker, wanted))
+      return worker.name;
   }
   return std::nullopt;
 }

@@ -21,6 +21,7 @@
 
 #include "broker/decide/decision.hpp"
 #include "broker/decide/reserves.hpp"
+#include "broker/decide/wanted_worker.hpp"
 
 namespace leasehold {
 
@@ -85,9 +86,11 @@ struct Adoption {
 Adoption find_adoption(State& state, const Caller& caller, const wire::LeaseAcquire& acquire,
                        const Worker& worker);
 
-/// The worker for an acquire that names none: one that can adopt. Nothing if none can.
+/// The worker for an acquire that names none: one that can adopt and serves what is wanted. Nothing
+/// if none can.
 std::optional<std::string> adopting_worker(State& state, const Caller& caller,
-                                           const wire::LeaseAcquire& acquire);
+                                           const wire::LeaseAcquire& acquire,
+                                           const WantedWorker& wanted);
 
 /// What the acquire needs beside the adopted extents.
 ExtentDemand beyond(ExtentDemand demand, const Adoption& adoption);

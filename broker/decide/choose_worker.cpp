@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <ranges>
 
 #include "broker/decide/unavailable.hpp"
 
@@ -14,13 +16,18 @@ bool is_reconnecting(const Worker& worker) {
   return worker.resuming || worker.reattach_until != TimePoint{};
 }
 
-Result<Worker*> choose_named(State& state, const std::string& name) {
+Result<Worker*> choose_named(State& state, const WantedWorker& wanted) {
+  const std::string& name = *wanted.name;
   Worker* named = TRY(find_worker(state, name));
   if (named->resuming) return std::unexpected(worker_reconnecting(name));
   if (named->state != WorkerState::Ready) {
     return fail(
         Errc::NoModelLoaded,
         fmt::format("worker {} has not loaded its model yet; retry, or name another", name));
+  }
+  if (!serves(*named, wanted)) {
+    return fail(Errc::UnknownWorker, fmt::format("{} is asked for, and {}; name another worker",
+                                                 describe(wanted), why_not(*named, wanted)));
   }
   if (named->stopping) return std::unexpected(worker_stopping(name));
   if (named->draining) return std::unexpected(worker_draining(name));
@@ -29,6 +36,64 @@ Result<Worker*> choose_named(State& state, const std::string& name) {
     return std::unexpected(worker_replaced(name, by == nullptr ? "" : by->name));
   }
   return named;
+}
+
+template <class Predicate>
+bool any_worker(const State& state, Predicate matches) {
+  return std::ranges::any_of(state.workers.all(),
+                             [&](const auto& entry) { return matches(entry.second); });
+}
+
+/// Without a model the broker would choose one, by the number of leases.
+Result<void> require_one_content(const State& state, const WantedWorker& wanted) {
+  std::map<std::string, std::string> labels;  // by content
+  for (const auto& [id, worker] : state.workers.all()) {
+    if (worker.gets_leases() && serves(worker, wanted))
+      labels.emplace(content_key(worker), model_label(worker));
+  }
+  if (labels.size() <= 1) return {};
+  return fail(
+      Errc::BadRequest,
+      fmt::format("ready workers serve {} models for {}: {}; name one with --model, by its "
+                  "name or as sha256: and the first 8 digits",
+                  labels.size(), describe(wanted), fmt::join(std::views::values(labels), ", ")));
+}
+
+/// One sentence for each ready worker, as far as a message has room.
+std::string served_instead(const State& state, const WantedWorker& wanted) {
+  constexpr int kMostNamed = 4;
+  std::string all;
+  int named = 0;
+  for (const auto& [id, worker] : state.workers.all()) {
+    if (worker.state != WorkerState::Ready || serves(worker, wanted)) continue;
+    if (named++ < kMostNamed) all += "; " + why_not(worker, wanted);
+  }
+  if (named > kMostNamed) all += fmt::format("; and {} more", named - kMostNamed);
+  return all;
+}
+
+/// Retryable where a worker that serves it may come.
+Error none_serves(const State& state, const WantedWorker& wanted) {
+  const auto is_ready = [](const Worker& worker) { return worker.state == WorkerState::Ready; };
+  if (any_worker(state, [&](const Worker& each) { return is_ready(each) && serves(each, wanted); }))
+    return every_worker_draining();
+  if (any_worker(state, is_reconnecting)) {
+    return {Errc::BrokerLost, "the broker restarted and its workers are reconnecting; retry"};
+  }
+  if (!any_worker(state, is_ready)) {
+    return {Errc::NoModelLoaded,
+            "no worker is ready; start one, or wait until it has loaded its model"};
+  }
+  const std::string why =
+      fmt::format("no ready worker serves {}", describe(wanted)) + served_instead(state, wanted);
+  // A worker names its model once it is ready. One that ended may be started again, unless another
+  // one has its name.
+  const bool may_come = any_worker(state, [&](const Worker& each) {
+    if (each.state == WorkerState::Attached) return true;
+    return !is_ready(each) && serves(each, wanted) && !state.workers.is_serving(each.name);
+  });
+  if (may_come) return {Errc::NoModelLoaded, why + "; retry, or start a worker that serves it"};
+  return {Errc::UnknownWorker, why + "; see `brokerctl workers`, or start a worker that serves it"};
 }
 
 }  // namespace
@@ -43,28 +108,20 @@ Result<Worker*> find_worker(State& state, const std::string& name) {
               fmt::format("no worker {} is attached; see `brokerctl workers`", name));
 }
 
-Result<Worker*> choose_worker(State& state, const std::optional<std::string>& wanted) {
-  if (wanted) return choose_named(state, *wanted);
+Result<Worker*> choose_worker(State& state, const WantedWorker& wanted) {
+  if (wanted.name) return choose_named(state, wanted);
+  if (!wanted.text_identity) TRY(require_one_content(state, wanted));
   Worker* best = nullptr;
   std::size_t fewest = ~std::size_t{0};
-  bool any_draining = false;
   for (const auto& [id, worker] : state.workers.all()) {
-    if (worker.state != WorkerState::Ready) continue;
-    any_draining = any_draining || !worker.gets_leases();
-    if (!worker.gets_leases()) continue;
+    if (!worker.gets_leases() || !serves(worker, wanted)) continue;
     const std::size_t held = state.leases.index().of(worker.id).open.size();
     if (held >= fewest) continue;
     fewest = held;
     best = state.workers.find(id);
   }
   if (best != nullptr) return best;
-  if (any_draining) return std::unexpected(every_worker_draining());
-  const auto returns = [](const auto& entry) { return is_reconnecting(entry.second); };
-  if (std::ranges::any_of(state.workers.all(), returns)) {
-    return fail(Errc::BrokerLost, "the broker restarted and its workers are reconnecting; retry");
-  }
-  return fail(Errc::NoModelLoaded,
-              "no worker is ready; start one, or wait until it has loaded its model");
+  return std::unexpected(none_serves(state, wanted));
 }
 
 }  // namespace leasehold

@@ -1,7 +1,7 @@
 /// The worker that a caller names, or that gets a new lease.
 #pragma once
 
-#include "broker/books/state.hpp"
+#include "broker/decide/wanted_worker.hpp"
 
 namespace leasehold {
 
@@ -9,9 +9,10 @@ namespace leasehold {
 /// still reconnect after a broker restart.
 Result<Worker*> find_worker(State& state, const std::string& name);
 
-/// The worker of this name; without a name, the ready one with the fewest leases.
-/// Errors: UnknownWorker, NoModelLoaded, Draining, BrokerLost while workers reconnect after a
-/// restart.
-Result<Worker*> choose_worker(State& state, const std::optional<std::string>& wanted);
+/// The worker of the wanted name, if it serves what is wanted; without a name, the ready one with
+/// the fewest leases that does.
+/// Errors: UnknownWorker, with what is served instead; NoModelLoaded, Draining; BrokerLost while
+/// workers reconnect after a restart; BadRequest where several models are served to choose from.
+Result<Worker*> choose_worker(State& state, const WantedWorker& wanted);
 
 }  // namespace leasehold

@@ -262,6 +262,8 @@ Answer acquired_answer(const State& state, const LeaseRecord& record) {
                           .address = worker.address,
                           .worker = worker.name,
                           .arithmetic = worker.arithmetic,
+                          .text_identity = worker.text_identity,
+                          .max_context = worker.max_context,
                           .deadline_boottime_ns = record.deadline.boottime_ns,
                           .ttl_ms = ttl.count(),
                           .blocks = record.charged_blocks,

@@ -109,7 +109,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::PrefixPublish& publish) {
   State& state = decision.state;
   if (state.stopping) return std::unexpected(broker_stopping());
-  const Worker& worker = *TRY(choose_worker(state, publish.worker));
+  const Worker& worker = *TRY(choose_worker(state, {.name = publish.worker}));
   const journal::RequestKey text{caller.uid, "", journal::digest(publish.text)};
   if (const LeaseRecord* same = find_published(state, worker, text)) return answer_duplicate(*same);
   if (const auto room = require_shared_room(state, worker, 1, decision.now); !room)

@@ -71,7 +71,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   const bool fails_over = replace.mode == wire::RebindMode::Failover;
   const Worker& before = *state.workers.find(old.worker());
   const Worker* worker = fails_over ? TRY(successor_for(state, old, replace.any_arithmetic))
-                                    : TRY(choose_worker(state, before.name));
+                                    : TRY(choose_worker(state, {.name = before.name}));
   const wire::LeaseAcquire same{
       .tenant = old.tenant,
       .blocks = old.charged_blocks,

@@ -260,6 +260,8 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   decision.touch(worker->id);
   worker->model = ready.model;
   worker->arithmetic = ready.arithmetic;
+  worker->text_identity = ready.text_identity;
+  worker->max_context = ready.max_context;
   worker->kv_identity = ready.kv_identity.value_or("");
   worker->address = ready.address;
   worker->max_extents = ready.max_extents;

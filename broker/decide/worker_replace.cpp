@@ -16,10 +16,6 @@
 namespace leasehold {
 namespace {
 
-bool differs(const std::string& one, const std::string& other) {
-  return !one.empty() && !other.empty() && one != other;
-}
-
 /// The files that the worker's engine leases cover. Layouts differ between arithmetics.
 using Files = std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::int64_t>>;
 Files weights_of(const State& state, const Worker& worker) {
@@ -35,26 +31,43 @@ Files weights_of(const State& state, const Worker& worker) {
   return files;
 }
 
+/// A worker of an earlier version announces no identity: its successor has the same file.
+std::string why_not_after_unidentified(const State& state, const Worker& old, const Worker& by,
+                                       bool any_arithmetic) {
+  if (old.model != by.model || weights_of(state, old) != weights_of(state, by))
+    return fmt::format("worker {} serves {}, from another file", by.name, model_label(by));
+  const bool are_known = !old.arithmetic.empty() && !by.arithmetic.empty();
+  if (any_arithmetic || !are_known || old.arithmetic == by.arithmetic) return {};
+  return fmt::format(
+      "worker {} computes in {} and worker {} in {}, where --any-arithmetic continues", old.name,
+      old.arithmetic, by.name, by.arithmetic);
+}
+
+/// Why texts of `old` cannot continue on `by`; empty: they can.
+std::string why_not_after(const State& state, const Worker& old, const Worker& by,
+                          bool any_arithmetic) {
+  WantedWorker wanted{.min_context = old.max_context};
+  if (old.text_identity && any_arithmetic) wanted.model = ModelName{content_key(old)};
+  if (old.text_identity && !any_arithmetic) wanted.text_identity = old.text_identity;
+  if (!serves(by, wanted)) return why_not(by, wanted);
+  if (old.text_identity) return {};
+  return why_not_after_unidentified(state, old, by, any_arithmetic);
+}
+
 Result<void> require_same_service(const State& state, const Worker& old, const Worker& by,
                                   bool any_arithmetic) {
-  if (old.model != by.model || weights_of(state, old) != weights_of(state, by)) {
+  const std::string why = why_not_after(state, old, by, any_arithmetic);
+  if (!why.empty()) {
     return fail(Errc::BadRequest,
-                fmt::format("worker {} serves {} and worker {} serves {}, from other weights; "
-                            "start one on the same file",
-                            old.name, old.model, by.name, by.model));
+                fmt::format("the texts of worker {}, which serves {}, cannot continue: {}; start a "
+                            "worker of the same model and options",
+                            old.name, model_label(old), why));
   }
-  if (old.blocks_per_extent != by.blocks_per_extent) {
-    return fail(Errc::BadRequest,
-                fmt::format("an extent has {} blocks on worker {} and {} on worker {}; start one "
-                            "with the same options for KV memory",
-                            old.blocks_per_extent, old.name, by.blocks_per_extent, by.name));
-  }
-  if (any_arithmetic || !differs(old.arithmetic, by.arithmetic)) return {};
+  if (old.blocks_per_extent == by.blocks_per_extent) return {};
   return fail(Errc::BadRequest,
-              fmt::format("worker {} computes in {} and worker {} in {}, so texts would change; "
-                          "start one with the same --arithmetic and --kv-type, or repeat with "
-                          "--any-arithmetic",
-                          old.name, old.arithmetic, by.name, by.arithmetic));
+              fmt::format("an extent has {} blocks on worker {} and {} on worker {}; start one "
+                          "with the same options for KV memory",
+                          old.blocks_per_extent, old.name, by.blocks_per_extent, by.name));
 }
 
 /// No chains: a lease moves once per replacement.
@@ -133,7 +146,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   const Worker& by = *TRY(find_worker(state, replace.by));
   if (old.resuming) return std::unexpected(worker_reconnecting(old.name));
   TRY(require_unreplaced(state, old, by));
-  TRY(choose_worker(state, replace.by));
+  TRY(choose_worker(state, {.name = replace.by}));
   TRY(require_same_service(state, old, by, replace.any_arithmetic));
   refuse_acquires(decision, old, by);
   std::vector<LeaseId> leases = tenant_leases_on(state, old.id);
@@ -160,14 +173,12 @@ Result<Worker*> successor_for(State& state, const LeaseRecord& old, bool any_ari
                 fmt::format("worker {} of lease {} is not being replaced; the lease goes on",
                             worker.name, to_string(old.id())));
   }
-  if (!any_arithmetic && differs(worker.arithmetic, next->arithmetic)) {
+  if (const std::string why = why_not_after(state, worker, *next, any_arithmetic); !why.empty()) {
     return fail(Errc::IllegalTransition,
-                fmt::format("lease {} is on worker {}, which computes in {}, and worker {} "
-                            "computes in {}; let the request end, or move with --any-arithmetic",
-                            to_string(old.id()), worker.name, worker.arithmetic, next->name,
-                            next->arithmetic));
+                fmt::format("the text of lease {} cannot continue: {}; let the request end",
+                            to_string(old.id()), why));
   }
-  return choose_worker(state, next->name);
+  return choose_worker(state, {.name = next->name});
 }
 
 std::optional<std::string> current_name(State& state, const std::optional<std::string>& wanted) {

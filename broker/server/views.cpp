@@ -176,6 +176,8 @@ std::vector<wire::WorkerView> worker_views(const State& state) {
                                             .drain = drain_state(state, worker),
                                             .model = worker.model,
                                             .arithmetic = worker.arithmetic,
+                                            .text_identity = worker.text_identity,
+                                            .max_context = worker.max_context,
                                             .address = worker.address,
                                             .leases = open_on(state, id)});
     if (!worker.replacement) continue;

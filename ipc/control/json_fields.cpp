@@ -176,6 +176,22 @@ Problem from_field(const nlohmann::json& json, LeaseId& out) {
   return {};
 }
 
+Problem from_field(const nlohmann::json& json, TextIdentity& out) {
+  auto parsed = json.is_string() ? TextIdentity::parse(json.get_ref<const std::string&>())
+                                 : fail(Errc::BadRequest, "");
+  if (!parsed) return mismatch(json, "a text identity like sha256:CONTENT/int8/f16/1");
+  out = *std::move(parsed);
+  return {};
+}
+
+Problem from_field(const nlohmann::json& json, ModelName& out) {
+  auto parsed =
+      json.is_string() ? ModelName::parse(json.get<std::string>()) : fail(Errc::BadRequest, "");
+  if (!parsed) return mismatch(json, "the name of a model, or sha256: and 8 to 64 hex digits");
+  out = *std::move(parsed);
+  return {};
+}
+
 Problem read_id(const nlohmann::json& json, std::uint64_t& out) {
   const std::string text = json.is_string() ? json.get<std::string>() : "";
   const char* end = text.data() + text.size();

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "common/ids.hpp"
+#include "ipc/control/text_identity.hpp"
 
 namespace leasehold {
 
@@ -99,6 +100,8 @@ Problem from_field(const nlohmann::json& json, float& out, Between<float> range)
 Problem from_field(const nlohmann::json& json, std::string& out, TextRule rule = TextRule::Any);
 Problem from_field(const nlohmann::json& json, std::string& out, Choice choice);
 Problem from_field(const nlohmann::json& json, LeaseId& out);
+Problem from_field(const nlohmann::json& json, TextIdentity& out);
+Problem from_field(const nlohmann::json& json, ModelName& out);
 
 template <std::integral Number>
   requires(!std::same_as<Number, bool>)
@@ -191,6 +194,12 @@ nlohmann::json to_field(T value) {
 }
 inline nlohmann::json to_field(LeaseId lease) {
   return to_string(lease);
+}
+inline nlohmann::json to_field(const TextIdentity& identity) {
+  return to_string(identity);
+}
+inline nlohmann::json to_field(const ModelName& model) {
+  return model.text;
 }
 template <class Tag>
 nlohmann::json to_field(StrongId<Tag> id) {

@@ -10,6 +10,9 @@ void describe(Is<LeaseAcquire> auto& m, auto& fields) {
   fields.field("blocks", m.blocks, kBlocksOrZero);
   fields.field("ttl_ms", m.ttl_ms, kUpToOneDay_ms);
   fields.field("worker", m.worker, TextRule::Name);
+  fields.field("model", m.model);
+  fields.field("text_identity", m.text_identity);
+  fields.with_default("min_context", m.min_context, 0u);
   fields.field("replaces", m.replaces);
   fields.field("api_key", m.api_key, TextRule::Sentence);
   fields.field("request_id", m.request_id);
@@ -21,6 +24,8 @@ void describe(Is<LeaseAcquired> auto& m, auto& fields) {
   fields.field("address", m.address, TextRule::SocketPath);
   fields.field("worker", m.worker, TextRule::Name);
   fields.with_default("arithmetic", m.arithmetic, {}, Choice{kArithmetics});
+  fields.field("text_identity", m.text_identity);
+  fields.with_default("max_context", m.max_context, 0u);
   fields.field("deadline_boottime_ns", m.deadline_boottime_ns, kBoottime_ns);
   fields.field("ttl_ms", m.ttl_ms, kUpToOneDay_ms);
   fields.field("blocks", m.blocks);

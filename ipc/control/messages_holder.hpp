@@ -9,6 +9,7 @@
 
 #include "common/ids.hpp"
 #include "ipc/control/messages_common.hpp"
+#include "ipc/control/text_identity.hpp"
 #include "ipc/segment/lease_word.hpp"
 
 namespace leasehold::wire {
@@ -17,19 +18,32 @@ namespace leasehold::wire {
 /// The holder is the calling process, identified by its socket and its pidfd. The broker revokes
 /// the lease when either of them ends.
 ///
-/// Errors: BadRequest (`ttl_ms` below 0, a demand beyond the capacity), UnknownTenant (also for one
-/// whose policy names another user), BadToken (`api_key`), UnknownLease (`replaces` was never
-/// granted, or is another tenant's), UnknownWorker, NoModelLoaded, Draining, BrokerLost (retry),
-/// QuotaBlocks, PoolExhausted, RebindRateLimited, DiskFull, RequestIdConflict; LeaseRevoked,
-/// LeaseFenced, StaleGeneration for a lease that ended before the reply, or before a repeated call;
-/// those of the worker that maps the memory. Some have `retry_after_ms`.
+/// Without `worker`, it is the ready worker with the fewest leases among those that serve `model`,
+/// compute like `text_identity` and hold `min_context` tokens. A named worker must do so, too. A
+/// call that names neither model nor worker, and that replaces no lease, is refused while ready
+/// workers serve several models.
+///
+/// Errors: BadRequest (`ttl_ms` below 0, a demand beyond the capacity, several models to choose
+/// from), UnknownTenant (also for one whose policy names another user), BadToken (`api_key`),
+/// UnknownLease (`replaces` was never granted, or is another tenant's), UnknownWorker (also when
+/// none serves what is asked for, with what is served), NoModelLoaded (also while a worker that
+/// serves it may come back), Draining, BrokerLost (retry), QuotaBlocks, PoolExhausted,
+/// RebindRateLimited, DiskFull, RequestIdConflict; LeaseRevoked, LeaseFenced, StaleGeneration for a
+/// lease that ended before the reply, or before a repeated call; those of the worker that maps the
+/// memory. Some have `retry_after_ms`.
 struct LeaseAcquire : Message<LeaseAcquire> {
   static constexpr std::string_view kMethod = "lease.acquire";
   TenantId tenant;
   std::uint32_t blocks = 0;           ///< KV blocks wanted at once; 0 means one extent's worth.
   std::int64_t ttl_ms = 0;            ///< At most the tenant's TTL; 0 means the tenant's TTL.
   std::optional<std::string> worker;  ///< Name of the worker; empty means any ready worker.
-  std::optional<LeaseId> replaces;    ///< For a rebind: the lease that this one replaces.
+  /// What a new text is generated with; empty: what every ready worker serves. A lease that
+  /// replaces another one is on a worker of the same content, unless this names it.
+  std::optional<ModelName> model;
+  /// Of the lease that a text began under and continues from: exactly this one.
+  std::optional<TextIdentity> text_identity;
+  std::uint32_t min_context = 0;    ///< Tokens that prompt and text need; 0: any. May be missing.
+  std::optional<LeaseId> replaces;  ///< For a rebind: the lease that this one replaces.
   /// Of the tenant: any user may act for it with one. The lease ends with the key. BadToken for a
   /// key that is not known.
   std::optional<std::string> api_key;
@@ -41,7 +55,10 @@ struct LeaseAcquired : Message<LeaseAcquired> {
   std::string token;       ///< To present to the worker; see ipc/control/lease_token.hpp.
   std::string address;     ///< The worker's Unix socket.
   std::string worker;      ///< The worker's name.
-  std::string arithmetic;  ///< As in WorkerReady. A text continues exactly under the same one.
+  std::string arithmetic;  ///< As in WorkerReady.
+  /// As in WorkerReady: a text continues exactly under an equal one. Missing: not known.
+  std::optional<TextIdentity> text_identity;
+  std::uint32_t max_context = 0;  ///< As in WorkerReady.
   std::int64_t deadline_boottime_ns = 0;
   std::int64_t ttl_ms = 0;   ///< Renew every third of it.
   std::uint32_t blocks = 0;  ///< KV blocks that fit into the granted extents.
@@ -64,8 +81,8 @@ struct LeaseAcquired : Message<LeaseAcquired> {
 /// has mapped its first memory, the broker revokes the old lease (`worker_replaced`, no notice to
 /// the holder) and hands its memory over, bytes included, before it replies. Where the two workers
 /// cannot share KV memory, the reply says so with no `adopted_blocks`. The request is then
-/// submitted again. IllegalTransition: the worker is not being replaced, or the other one's
-/// arithmetic differs and `any_arithmetic` is not set; the lease goes on.
+/// submitted again. IllegalTransition: the worker is not being replaced, or the other one's text
+/// identity differs; with `any_arithmetic` only its content counts. The lease goes on.
 struct LeaseReplace : Message<LeaseReplace> {
   static constexpr std::string_view kMethod = "lease.replace";
   LeaseId lease;

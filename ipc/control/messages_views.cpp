@@ -85,6 +85,8 @@ void describe(Is<WorkerView> auto& m, auto& fields) {
   fields.field("drain", m.drain, Choice{kDrainStates});
   fields.field("model", m.model);
   fields.with_default("arithmetic", m.arithmetic, {}, Choice{kArithmetics});
+  fields.field("text_identity", m.text_identity);
+  fields.with_default("max_context", m.max_context, 0u);
   fields.field("address", m.address);
   fields.field("leases", m.leases);
   fields.field("revocations", m.revocations);

@@ -86,7 +86,9 @@ struct WorkerView : Message<WorkerView> {
   /// and "replaced" for one that another worker replaces.
   std::string drain = "serving";
   std::string model;
-  std::string arithmetic;  ///< As in WorkerReady.
+  std::string arithmetic;  ///< As in WorkerReady, as are the next two.
+  std::optional<TextIdentity> text_identity;
+  std::uint32_t max_context = 0;
   std::string address;
   std::uint32_t leases = 0;
   std::uint64_t revocations = 0;

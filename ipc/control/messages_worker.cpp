@@ -64,6 +64,8 @@ void describe(Is<WorkerReady> auto& m, auto& fields) {
   fields.field("kv_block_size_bytes", m.kv_block_size_bytes, kPositiveBytes);
   fields.field("max_extents", m.max_extents);
   fields.field("kv_identity", m.kv_identity, TextRule::Label);
+  fields.field("text_identity", m.text_identity);
+  fields.with_default("max_context", m.max_context, 0u);
   fields.field("request_id", m.request_id);
 }
 

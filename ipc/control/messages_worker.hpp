@@ -10,6 +10,7 @@
 
 #include "common/ids.hpp"
 #include "ipc/control/messages_common.hpp"
+#include "ipc/control/text_identity.hpp"
 
 namespace leasehold::wire {
 
@@ -108,6 +109,9 @@ struct WorkerReady : Message<WorkerReady> {
   /// What must be equal for KV memory of another process to mean the same here: model, layout,
   /// arithmetic, format of the sequence records. Missing: this worker adopts nothing.
   std::optional<std::string> kv_identity;
+  /// Workers of an earlier version announce none; its name then identifies the model.
+  std::optional<TextIdentity> text_identity;
+  std::uint32_t max_context = 0;  ///< Tokens of a text, with its prompt; 0 or missing: not known.
   RequestId request_id;
 };
 

@@ -84,8 +84,8 @@ Duration backoff(const RetryPolicy& policy, int setbacks) {
 
 std::optional<Error> error_of(const wire::RequestCompleted& completed) {
   const std::string& reason = completed.reason;
-  if (reason == "EndOfSequence" || reason == "MaxTokensReached" || reason == "StopSequence" ||
-      reason == "Cancelled") {
+  if (reason == "EndOfSequence" || reason == "MaxTokensReached" || reason == "ContextFull" ||
+      reason == "StopSequence" || reason == "Cancelled") {
     return std::nullopt;
   }
   Error error = typed_error(completed);

@@ -23,11 +23,6 @@ std::string note_on_cut(const wire::Sampling& sampling, std::size_t tokens) {
                      is_json ? "is not valid JSON" : "may not match the grammar");
 }
 
-/// Workers of an earlier version do not name theirs.
-bool is_another_arithmetic(const std::string& one, const std::string& other) {
-  return !one.empty() && !other.empty() && one != other;
-}
-
 }  // namespace
 
 TenantSession::TenantSession(boost::asio::io_context& io, Timers& timers, SessionConfig config,
@@ -37,6 +32,9 @@ TenantSession::TenantSession(boost::asio::io_context& io, Timers& timers, Sessio
       config_(std::move(config)),
       observer_(std::move(observer)),
       ledger_(config_.request.emitted),
+      continuity_({.model = config_.model,
+                   .text_identity = config_.text_identity,
+                   .any_arithmetic = config_.any_arithmetic}),
       retry_counts_(config_.retry) {}
 
 std::shared_ptr<TenantSession> TenantSession::create(boost::asio::io_context& io, Timers& timers,
@@ -84,17 +82,20 @@ void TenantSession::start() {
   expects(state_ == State::Idle, "a session is started once");
   state_ = State::Acquiring;
   if (const auto& held = holder_->lease()) last_lease_ = replaceable_ = held->lease;
-  if (holder_->is_live() || holder_->is_reconnecting()) return submit();
-  acquire();
+  if (!holder_->is_live() && !holder_->is_reconnecting()) return acquire();
+  if (const auto fits = continuity_.check(*holder_->lease(), ledger_.size()); !fits)
+    return finish({.error = fits.error()});
+  submit();
 }
 
 void TenantSession::acquire() {
-  const wire::LeaseAcquire wanted{.tenant = config_.tenant,
-                                  .blocks = config_.blocks,
-                                  .worker = config_.worker,
-                                  .replaces = replaceable_,
-                                  .api_key = config_.api_key,
-                                  .request_id = RequestId{mint_request_id()}};
+  wire::LeaseAcquire wanted{.tenant = config_.tenant,
+                            .blocks = config_.blocks,
+                            .worker = config_.worker,
+                            .replaces = replaceable_,
+                            .api_key = config_.api_key,
+                            .request_id = RequestId{mint_request_id()}};
+  continuity_.ask(wanted, ledger_.size());
   holder_->acquire(wanted, [weak = weak_from_this()](Result<wire::LeaseAcquired> result) {
     const auto self = weak.lock();
     if (self && !self->is_over()) self->acquired(std::move(result));
@@ -106,7 +107,8 @@ void TenantSession::acquired(Result<wire::LeaseAcquired> result) {
   const bool is_unknown_lease = !result && result.error().code == Errc::UnknownLease;
   if (is_unknown_lease && std::exchange(replaceable_, std::nullopt)) return acquire();
   if (!result) return failed(result.error(), Stage::Broker);
-  if (const auto fits = check_arithmetic(*result); !fits) return finish({.error = fits.error()});
+  if (const auto fits = continuity_.check(*result, ledger_.size()); !fits)
+    return finish({.error = fits.error()});
   fault_point(FaultSite::TenantLeaseAcquired);
   if (!is_move(rebind_mode_))
     rebind_mode_ =
@@ -120,18 +122,6 @@ void TenantSession::acquired(Result<wire::LeaseAcquired> result) {
                      .adopted_blocks = result->adopted_blocks});
   last_lease_ = replaceable_ = result->lease;
   submit();
-}
-
-/// The tokens of a text depend on the arithmetic, so another one must not continue it unnoticed.
-Result<void> TenantSession::check_arithmetic(const wire::LeaseAcquired& acquired) const {
-  const bool differs = is_another_arithmetic(arithmetic_, acquired.arithmetic);
-  if (!differs || ledger_.size() == 0 || config_.any_arithmetic) return {};
-  return fail(Errc::UnknownWorker,
-              fmt::format("{} tokens were computed in {}, and the new lease {} is on worker {}, "
-                          "which computes in {}; name a worker with --worker, or continue there "
-                          "with --any-arithmetic",
-                          ledger_.size(), arithmetic_, to_string(acquired.lease), acquired.worker,
-                          acquired.arithmetic));
 }
 
 void TenantSession::submit() {
@@ -183,8 +173,10 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   observer_(submitted);
   replaceable_ = now_under;
   const auto before = std::exchange(streamed_under_, now_under);
-  const std::string computed_in = std::exchange(arithmetic_, holder_->lease()->arithmetic);
-  const bool differs = ledger_.size() > 0 && is_another_arithmetic(computed_in, arithmetic_);
+  const std::uint64_t most_tokens =
+      std::uint64_t{generating.prompt_tokens} + config_.request.max_emitted_tokens;
+  std::string other_arithmetic =
+      continuity_.accepted(*holder_->lease(), ledger_.size(), most_tokens);
   const auto text = std::exchange(ended_text_, std::nullopt);
   const auto ended = text && before == now_under ? text : before;
   const auto began = std::exchange(rebind_began_, std::nullopt);
@@ -192,7 +184,7 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
     observer_(Rebound{.old_lease = *ended,
                       .new_lease = now_under,
                       .delivered_tokens = ledger_.size(),
-                      .other_arithmetic = differs ? arithmetic_ : "",
+                      .other_arithmetic = std::move(other_arithmetic),
                       .mode = rebind_mode_,
                       .took = timers_.now() - began.value_or(timers_.now())});
   }

@@ -35,6 +35,7 @@
 #include "tools/client/retry_decision.hpp"
 #include "tools/client/session_event.hpp"
 #include "tools/client/session_lease.hpp"
+#include "tools/client/text_continuity.hpp"
 #include "tools/client/timers.hpp"
 #include "tools/client/token_ledger.hpp"
 #include "tools/client/worker_stream.hpp"
@@ -45,6 +46,10 @@ struct SessionConfig {
   std::string broker_path;            ///< The broker's control socket.
   TenantId tenant;                    ///< Must be admitted at the broker.
   std::optional<std::string> worker;  ///< Name of the worker; none: any that is ready.
+  /// What new texts are generated with; none: what every ready worker serves.
+  std::optional<ModelName> model = std::nullopt;
+  /// Of the text that `request.emitted` is a part of; none: not known.
+  std::optional<TextIdentity> text_identity = std::nullopt;
   /// Lets any user act for the tenant; none: the policy must permit this process's user.
   std::optional<std::string> api_key = std::nullopt;
   std::uint32_t blocks = 0;  ///< KV blocks; 0: one extent's worth.
@@ -96,7 +101,6 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   bool is_over() const { return state_ == State::Releasing || state_ == State::Done; }
   void acquire();
   void acquired(Result<wire::LeaseAcquired> result);
-  Result<void> check_arithmetic(const wire::LeaseAcquired& acquired) const;
   SessionLease::Handlers lease_handlers();
   void lease_revoked(const wire::LeaseRevoked& revoked);
   void submit();
@@ -141,7 +145,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   std::optional<LeaseId> streamed_under_;  ///< A worker last accepted the request under this one.
   std::optional<LeaseId> ended_text_;      ///< Its text was read, and it ended the stream.
   bool refused_unused_token_ = false;      ///< Since a worker last accepted the request.
-  std::string arithmetic_;                 ///< Of the lease `streamed_under_`; empty: not known.
+  TextContinuity continuity_;
   /// Resume after the connection to a worker that keeps the text broke.
   WorkerStream::Begin begin_ = WorkerStream::Begin::Submit;
   RetryCounts retry_counts_;

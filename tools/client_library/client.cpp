@@ -19,8 +19,11 @@ std::optional<T> unless_empty(T value) {
 
 leasehold::Result<client::SessionConfig> to_config(SessionOptions options) {
   const TenantId tenant = TRY(TenantId::parse(options.tenant));
+  std::optional<ModelName> model;
+  if (!options.model.empty()) model = TRY(ModelName::parse(std::move(options.model)));
   client::SessionConfig config{.tenant = tenant,
                                .worker = unless_empty(std::move(options.worker)),
+                               .model = std::move(model),
                                .api_key = unless_empty(std::move(options.api_key)),
                                .blocks = options.blocks,
                                .rebind = options.rebind,
@@ -95,6 +98,11 @@ leasehold::Result<void> check(const Request& request) {
   return {};
 }
 
+leasehold::Result<std::optional<TextIdentity>> to_identity(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  return TRY(TextIdentity::parse(text));
+}
+
 leasehold::Result<wire::RequestSubmit> to_submit(Request request,
                                                  std::vector<std::int32_t> delivered) {
   TRY(check(request));
@@ -162,9 +170,11 @@ Result<Stream> Session::resume(Request request, std::vector<std::int32_t> delive
 }
 
 Result<Stream> Session::begin(Request request, std::vector<std::int32_t> delivered) {
+  auto identity = to_identity(request.text_identity);
+  if (!identity) return to_api(identity.error());
   auto submit = to_submit(std::move(request), std::move(delivered));
   if (!submit) return to_api(submit.error());
-  auto text = core_->begin(*std::move(submit));
+  auto text = core_->begin(*std::move(submit), *std::move(identity));
   if (!text) return text.error();
   return Stream(core_, *std::move(text));
 }

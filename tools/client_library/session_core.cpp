@@ -16,7 +16,8 @@ Lease to_lease(const wire::LeaseAcquired& lease) {
   return {.id = to_string(lease.lease),
           .worker = lease.worker,
           .blocks = lease.blocks,
-          .ttl = std::chrono::milliseconds(lease.ttl_ms)};
+          .ttl = std::chrono::milliseconds(lease.ttl_ms),
+          .text_identity = lease.text_identity ? to_string(*lease.text_identity) : ""};
 }
 
 Error busy() {
@@ -68,6 +69,7 @@ SessionCore::Reply SessionCore::acquire_once(Replaces replaces) {
         .tenant = config_.tenant,
         .blocks = config_.blocks,
         .worker = config_.worker,
+        .model = config_.model,
         .replaces = names_earlier ? std::optional(earlier->lease) : std::nullopt,
         .api_key = config_.api_key,
         .request_id = RequestId{mint_request_id()}};
@@ -84,13 +86,15 @@ std::optional<Lease> SessionCore::lease() {
   });
 }
 
-Result<std::shared_ptr<Text>> SessionCore::begin(wire::RequestSubmit request) {
+Result<std::shared_ptr<Text>> SessionCore::begin(wire::RequestSubmit request,
+                                                 std::optional<TextIdentity> identity) {
   if (is_busy()) return busy();
   text_ = std::make_shared<Text>(request.request_id.value);
   on_thread([&] {
     client::SessionConfig config = config_;
     config.lease = holder_;
     config.request = std::move(request);
+    config.text_identity = std::move(identity);
     session_ = client::TenantSession::create(
         io_, timers_, std::move(config),
         [text = text_](const client::SessionEvent& event) { text->take(event); });

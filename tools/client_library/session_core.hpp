@@ -24,7 +24,8 @@ class SessionCore {
   /// As Session::acquire(), lease(), generate() and release().
   Result<Lease> acquire();
   std::optional<Lease> lease();
-  Result<std::shared_ptr<Text>> begin(wire::RequestSubmit request);
+  Result<std::shared_ptr<Text>> begin(wire::RequestSubmit request,
+                                      std::optional<TextIdentity> identity);
   void release();
 
   /// Cancels the text, unless it has ended. Does not wait.

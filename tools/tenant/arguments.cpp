@@ -17,7 +17,7 @@ namespace {
 
 struct CommandLine {
   CLI::App app{"Run one prompt under a lease and stream the answer", "leasehold-tenant"};
-  std::string socket, tenant, worker, request_id, output = "text", prompt, system;
+  std::string socket, tenant, worker, model, request_id, output = "text", prompt, system;
   std::string rebind_mode = "auto";
   std::string schema_file, grammar_file;
   std::vector<std::string> biases;
@@ -46,6 +46,9 @@ void add_lease(CommandLine& line) {
       ->check(check_socket_path);
   line.app.add_option("--worker", line.worker, "Name of the worker; default: any that is ready")
       ->check(check_name);
+  line.app.add_option("--model", line.model,
+                      "Model as `brokerctl workers` names it, or sha256: and at least 8 digits of "
+                      "its content; default: what every ready worker serves");
   line.app
       .add_option("--blocks", line.config.blocks,
                   "KV blocks to acquire at the start; 0: one extent's worth")
@@ -222,6 +225,11 @@ Result<Arguments> to_arguments(const CommandLine& line) {
   }
   TRY(complete_sampling(line, config.request.sampling));
   if (!line.worker.empty()) config.worker = TRY(TenantId::parse(line.worker)).value;
+  if (!line.model.empty()) {
+    auto model = ModelName::parse(line.model);
+    if (!model) return fail(model.error().code, "--model: " + model.error().detail);
+    config.model = *std::move(model);
+  }
   if (!line.socket.empty()) arguments.socket = line.socket;
   return arguments;
 }

@@ -53,7 +53,7 @@ bool Engine::mark_awaiting_masks() {
 /// A full sequence draws no token: it ends.
 bool Engine::can_draw(const Sequence& sequence) const {
   const TokenRules& rules = *sequence.rules;
-  return rules.is_ready() || (rules.has_accepted_emitted() && scheduler_.is_full(sequence));
+  return rules.is_ready() || (rules.has_accepted_emitted() && scheduler_.why_full(sequence));
 }
 
 /// Drops the parts whose lease is unknown, and ends their sequences.

@@ -70,9 +70,9 @@ Result<DrawnToken> TokenDrawer::draw(const Sequence& sequence, std::span<const T
   const TokenRules& rules = *sequence.rules;
   // A rebound text may be complete already: its last token was delivered and its end was not.
   if (const auto over = rules.over()) return DrawnToken{.is_text = false, .ends = over};
-  DrawnToken full{.is_text = false, .ends = CompletionReason::MaxTokensReached};
+  const DrawnToken full{.is_text = false, .ends = deps_.scheduler->why_full(sequence)};
   const bool is_fill = sequence.request.max_emitted_tokens == 0;  // its logits are only checked
-  if (deps_.scheduler->is_full(sequence) && !is_fill) return full;
+  if (full.ends && !is_fill) return full;
   const SamplingParams& params = sequence.request.sampling;
   const SampleInput input{
       .logits = {},

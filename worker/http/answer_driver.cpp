@@ -123,7 +123,7 @@ Error AnswerDriver::unknown_event(std::uint32_t last) const {
 
 awaitable<void> AnswerDriver::run() {
   if (is_stream_ && request_.submit.resumable) {
-    const auto ids = EventIds::after(caller_.last_event_id);
+    const auto ids = EventIds::after(caller_.last_event_id, shared_.deps.model.text_identity);
     if (!ids) co_return co_await stream_.send(refusal(ids.error()));
     ids_ = *ids;
   }

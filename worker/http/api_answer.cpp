@@ -294,7 +294,8 @@ void append(ChoicePart& whole, ChoicePart part) {
 }
 
 std::string_view finish_reason(std::string_view completion_reason) {
-  return completion_reason == "MaxTokensReached" ? "length" : "stop";
+  const bool is_cut = completion_reason == "MaxTokensReached" || completion_reason == "ContextFull";
+  return is_cut ? "length" : "stop";
 }
 
 }  // namespace leasehold::http

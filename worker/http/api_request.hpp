@@ -53,6 +53,7 @@ struct ApiRequest {
 
 struct ApiModel {
   std::string name;
+  std::string text_identity;  ///< ipc/control/text_identity.hpp
   std::uint32_t max_context = 0;
   std::uint32_t n_vocab = 0;            ///< Of its token ids; 0: the worker checks them.
   bool has_tools = false;               ///< Its chat template prints tools.

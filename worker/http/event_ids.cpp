@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
-#include <limits>
 #include <utility>
 
+#include "common/checksum.hpp"
 #include "common/print_error.hpp"
 #include "worker/http/api_answer.hpp"
 
@@ -19,25 +20,49 @@ std::optional<std::uint32_t> number_of(std::string_view text) {
   return number;
 }
 
+constexpr std::size_t kIdentityDigits = 8;
+
+/// Enough to tell the few identities apart that one client meets.
+std::string digits_of(std::string_view text_identity) {
+  const std::uint64_t sum = Checksum::of(text_identity.data(), text_identity.size());
+  return fmt::format("{:08x}", static_cast<std::uint32_t>(sum ^ (sum >> 32)));
+}
+
+bool is_digits(std::string_view text) {
+  return text.size() == kIdentityDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 }  // namespace
 
 std::optional<EventIds::Id> EventIds::parse(std::string_view text) {
   const auto dot = text.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
   const auto position = number_of(text.substr(0, dot));
-  std::optional index = std::numeric_limits<std::uint32_t>::max();
-  if (dot != std::string_view::npos) index = number_of(text.substr(dot + 1));
+  const auto index = number_of(text.substr(dot + 1));
   if (!position || !index) return std::nullopt;
   return Id{*position, *index};
 }
 
-Result<EventIds> EventIds::after(const std::optional<std::string>& last_event_id) {
+Result<EventIds> EventIds::after(const std::optional<std::string>& last_event_id,
+                                 std::string_view text_identity) {
   EventIds ids;
+  ids.identity_ = digits_of(text_identity);
   if (!last_event_id) return ids;
-  ids.last_ = parse(*last_event_id);
-  if (ids.last_) return ids;
-  return fail(Errc::BadRequest, fmt::format("Last-Event-ID is '{}'; send the id of an event of "
-                                            "this request, or leave it out",
-                                            printable(*last_event_id)));
+  const std::string_view sent = *last_event_id;
+  const auto dash = std::min(sent.find('-'), sent.size());
+  const std::string_view identity = sent.substr(std::min(dash + 1, sent.size()));
+  ids.last_ = parse(sent.substr(0, dash));
+  if (!ids.last_ || !is_digits(identity)) {
+    return fail(Errc::BadRequest, fmt::format("Last-Event-ID is '{}'; send the id of an event of "
+                                              "this request, or leave it out",
+                                              printable(*last_event_id)));
+  }
+  if (identity == ids.identity_) return ids;
+  return fail(Errc::RequestIdConflict,
+              fmt::format("the event {} is of a text that was computed otherwise, and this worker "
+                          "computes {}; begin the text again under another request_id",
+                          *last_event_id, text_identity));
 }
 
 void EventIds::number(std::uint32_t position, ServerEvents& events) {
@@ -47,7 +72,7 @@ void EventIds::number(std::uint32_t position, ServerEvents& events) {
     if (event.data != kDone) {
       const Id id{position, next_.index++};
       if (last_ && id <= *last_) continue;
-      event.id = fmt::format("{}.{}", id.position, id.index);
+      event.id = fmt::format("{}.{}-{}", id.position, id.index, identity_);
     }
     wanted.push_back(std::move(event));
   }

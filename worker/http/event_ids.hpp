@@ -1,10 +1,12 @@
 /// Numbers the events of a stream that a client can come back to, and leaves out those it has.
 /// Pure.
 ///
-/// "12.1" is the second event of the token at position 12; those of the end have the number of
-/// tokens as position. A text that is replayed makes the same events of each token, so an id means
-/// the same in every replay. "[DONE]", which ends every stream of chunks, has none; nor have the
-/// events that report an error.
+/// "12.1-5f3a9c2b" is the second event of the token at position 12; those of the end have the
+/// number of tokens as position. The last part is of the text's identity
+/// (ipc/control/text_identity.hpp): a worker of another identity has other tokens there, so it does
+/// not continue the stream. A text that is replayed makes the same events of each token, so an id
+/// means the same in every replay. "[DONE]", which ends every stream of chunks, has none; nor have
+/// the events that report an error.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +21,11 @@ namespace leasehold::http {
 
 class EventIds {
  public:
-  /// `last_event_id`: of the last event that the client has, as it sent it; "12" is the last one of
-  /// that token. Errors: BadRequest for anything else.
-  static Result<EventIds> after(const std::optional<std::string>& last_event_id);
+  /// `last_event_id`: of the last event that the client has, as it sent it. `text_identity`: of
+  /// this worker. Errors: RequestIdConflict for an event of a text of another identity, BadRequest
+  /// for anything that is not an id.
+  static Result<EventIds> after(const std::optional<std::string>& last_event_id,
+                                std::string_view text_identity);
 
   /// Gives the next events of this position their ids, but for "[DONE]". Removes those that the
   /// client has.
@@ -38,6 +42,7 @@ class EventIds {
   };
   static std::optional<Id> parse(std::string_view text);
 
+  std::string identity_;    // its digits in an id
   std::optional<Id> last_;  // of the client
   Id next_;
 };

@@ -116,6 +116,7 @@ std::string_view finished_reason(CompletionReason reason) {
     case CompletionReason::StopSequence:
       return "stop";
     case CompletionReason::MaxTokensReached:
+    case CompletionReason::ContextFull:
       return "length";
     case CompletionReason::EngineError:
       return "error";

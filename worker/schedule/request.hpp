@@ -78,7 +78,8 @@ inline bool fits_context(const PromptRequest& request, std::uint32_t max_context
 /// end.
 enum class CompletionReason : std::uint8_t {
   EndOfSequence,     ///< An end token (never sent), or the last token of a grammar (sent).
-  MaxTokensReached,  ///< The token limit or the end of the context; the last token is sent.
+  MaxTokensReached,  ///< As many tokens as were asked for; the last one is sent.
+  ContextFull,       ///< Fewer than were asked for: the context is full. The last one is sent.
   StopSequence,      ///< A stop token (never sent), or a token that completes a stop string (sent,
                      ///< with its text up to the string).
   Cancelled,
@@ -94,6 +95,8 @@ constexpr std::string_view name(CompletionReason reason) {
       return "EndOfSequence";
     case CompletionReason::MaxTokensReached:
       return "MaxTokensReached";
+    case CompletionReason::ContextFull:
+      return "ContextFull";
     case CompletionReason::StopSequence:
       return "StopSequence";
     case CompletionReason::Cancelled:

@@ -81,12 +81,14 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn) {
   sequence.blocks.trim(static_cast<std::uint32_t>(sequence.tokens.size()), tenancy.pool);
   if (drawn.empty()) return;
   if (drawn.back().ends) return end_sequence(sequence, {.reason = *drawn.back().ends});
-  if (is_full(sequence)) end_sequence(sequence, {.reason = CompletionReason::MaxTokensReached});
+  if (const auto full = why_full(sequence)) end_sequence(sequence, {.reason = *full});
 }
 
-bool Scheduler::is_full(const Sequence& sequence) const {
-  return sequence.emitted() >= sequence.request.max_emitted_tokens ||
-         sequence.tokens.size() >= limits_.max_context;
+std::optional<CompletionReason> Scheduler::why_full(const Sequence& sequence) const {
+  if (sequence.emitted() >= sequence.request.max_emitted_tokens)
+    return CompletionReason::MaxTokensReached;
+  if (sequence.tokens.size() >= limits_.max_context) return CompletionReason::ContextFull;
+  return std::nullopt;
 }
 
 void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_delivered) {

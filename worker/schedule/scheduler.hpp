@@ -216,9 +216,9 @@ class Scheduler {
   /// Ends one running or swapped sequence and frees its blocks. With `already_delivered` no
   /// Completed event is emitted, because a gate thread delivered it early.
   void end_sequence(Sequence& sequence, Completed how, bool already_delivered = false);
-  /// True when the sequence may emit no more tokens. A rebound sequence may be full from the start:
-  /// its last token was delivered and its end was not.
-  bool is_full(const Sequence& sequence) const;
+  /// How the sequence ends if it may emit no more tokens; nothing while it may. A rebound sequence
+  /// may be full from the start: its last token was delivered and its end was not.
+  std::optional<CompletionReason> why_full(const Sequence& sequence) const;
 
   /// Ends every waiting and running request with this error, which concerns every tenant. Leases
   /// stay.

@@ -17,7 +17,7 @@ constexpr int kDeliveryBatchSize = 16;
 bool is_complete(std::string_view reason) {
   using enum CompletionReason;
   return reason == name(EndOfSequence) || reason == name(StopSequence) ||
-         reason == name(MaxTokensReached);
+         reason == name(MaxTokensReached) || reason == name(ContextFull);
 }
 
 }  // namespace
@@ -92,9 +92,7 @@ ClientStream* Deliveries::find(const RequestId& engine_request_id) {
 /// Explains a text that ends before `max_emitted_tokens` although nothing failed.
 std::string Deliveries::truncation_detail(const ClientStream& stream,
                                           const Completed& completed) const {
-  const bool truncated = completed.reason == CompletionReason::MaxTokensReached &&
-                         completed.emitted_tokens < stream.max_emitted_tokens;
-  if (!truncated) return {};
+  if (completed.reason != CompletionReason::ContextFull) return {};
   return fmt::format("{} holds {} tokens and is full: {} of at most {} tokens emitted",
                      name(deps_.prompt.context_bound), deps_.prompt.max_context,
                      completed.emitted_tokens, stream.max_emitted_tokens);

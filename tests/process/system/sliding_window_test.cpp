@@ -27,7 +27,7 @@ TEST_CASE("sliding window: a request longer than the window is refused") {
       Catch::Contains("sliding window, beyond which this worker does not compute, holds 64"));
   const auto up_to_it = system.start_tenant({.tenant = "ann", .prompt = std::string(40, '7')});
   CHECK(up_to_it->finish() == 0);
-  CHECK(up_to_it->record().completed == "MaxTokensReached");
+  CHECK(up_to_it->record().completed == "ContextFull");
   CHECK(up_to_it->record().tokens.size() < 30);
 }
 

@@ -100,7 +100,7 @@ TEST_CASE("worker limits: --max-context bounds a request and the answer to it") 
              Catch::Contains("this worker's --max-context holds 40"));
   const auto filled = system.start_tenant({.tenant = "ann"});
   CHECK(filled->finish() == 0);
-  CHECK(filled->record().completed == "MaxTokensReached");
+  CHECK(filled->record().completed == "ContextFull");
   CHECK(filled->record().tokens.size() < 40);
   CHECK_THAT(system.worker_log(), Catch::Contains("max_context=40"));
 }

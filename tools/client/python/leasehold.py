@@ -47,7 +47,7 @@ _LEASE_SURVIVES = {
     "RebindRateLimited",
 }
 _ENGINE_RECOVERS = {"BrokerLost", "EngineDecodeFailed", "EngineLeaseFenced", "WeightsLoading"}
-_NORMAL_ENDS = {"EndOfSequence", "MaxTokensReached", "StopSequence", "Cancelled"}
+_NORMAL_ENDS = {"EndOfSequence", "MaxTokensReached", "ContextFull", "StopSequence", "Cancelled"}
 _CODE_OF_REASON = {
     "Revoked": "LeaseRevoked", "DeadlineExceeded": "TimedOut", "EngineError": "EngineDecodeFailed",
 }
@@ -105,6 +105,8 @@ class Lease:
     ttl_s: float
     blocks: int
     deadline_boottime_ns: int
+    text_identity: str = ""  # what its tokens depend on; "": a worker of an earlier version
+    max_context: int = 0  # tokens of a text, with its prompt; 0: not known
 
 
 @dataclasses.dataclass(frozen=True)
@@ -300,16 +302,16 @@ class _Holder:
         self.lease = None
         self._renewer = None
 
-    def acquire(self, replaces=None):
-        """A fresh lease instead of the one held."""
-        params = dict(self._acquire, request_id=_request_id())
+    def acquire(self, replaces=None, offer=None):
+        """A fresh lease instead of the one held. `offer`: what its worker must offer."""
+        params = dict(self._acquire, **(offer or {}), request_id=_request_id())
         if replaces:
             params["replaces"] = replaces
         try:
             reply = self._connected().call("lease.acquire", params, _ACQUIRE_TIMEOUT_S)
         except Error as error:
             if error.code == "UnknownLease" and replaces:  # the broker restarted without it
-                return self.acquire()
+                return self.acquire(offer=offer)
             if error.code == "TimedOut":
                 self._broker.close()  # the broker ends a lease that is granted too late
             raise
@@ -322,6 +324,8 @@ class _Holder:
             ttl_s=_field(reply, "ttl_ms", int) / 1000,
             blocks=_field(reply, "blocks", int),
             deadline_boottime_ns=_field(reply, "deadline_boottime_ns", int),
+            text_identity=reply.get("text_identity", ""),
+            max_context=reply.get("max_context", 0),
         )
         with self._changed:
             self.lease, self._ended = lease, None
@@ -484,6 +488,11 @@ def decide_retry(error, at_worker, had_lease):
     return "same" if error.code in _LEASE_SURVIVES else "fresh"
 
 
+def _content(text_identity):
+    """Of the model's files: "sha256:…"."""
+    return text_identity.partition("/")[0]
+
+
 def _with_texts(messages):
     """The messages with their calls as text, which is the form of the wire."""
     def encoded(message):
@@ -499,16 +508,19 @@ class Session:
     """A tenant's session with a broker. Use it as a context manager, or call close().
 
     tenant: an admitted tenant. broker: the broker's socket; None: broker_path(). worker: a
-    worker's name; None: any. blocks: KV blocks of 16 tokens; 0: one extent's worth. api_key: acts
+    worker's name; None: any. model: what new texts are generated with, as a worker names it or as
+    "sha256:" and 8 digits of its content; None: what every ready worker serves. blocks: KV blocks of 16 tokens; 0: one extent's worth. api_key: acts
     for the tenant whatever user this process has. rebind: continue a text after its lease ended.
     any_arithmetic: also on a worker whose tokens may differ.
     """
 
     def __init__(self, tenant, broker=None, *, worker=None, blocks=0, api_key=None, rebind=True,
-                 any_arithmetic=False, retry=RetryPolicy()):
+                 any_arithmetic=False, retry=RetryPolicy(), model=None):
         acquire = {"tenant": tenant, "blocks": blocks, "ttl_ms": 0}
         if worker is not None:
             acquire["worker"] = worker
+        if model is not None:
+            acquire["model"] = model
         if api_key is not None:
             acquire["api_key"] = api_key
         self._holder = _Holder(broker or broker_path(), acquire)
@@ -534,7 +546,7 @@ class Session:
 
     def generate(self, prompt=None, *, messages=None, prompt_tokens=None, tools=None,
                  chat_template_kwargs=None, continue_final_message=False, max_tokens=128, request_id=None, resumable=False,
-                 emitted=(), ignore_eos=False, priority=0, deadline_s=None, **sampling):
+                 emitted=(), ignore_eos=False, priority=0, deadline_s=None, text_identity=None, **sampling):
         """Yields the tokens of a text; afterwards `result` says how it ended.
 
         Exactly one of prompt (text), messages ([{"role", "content"}], for the model's chat
@@ -545,7 +557,8 @@ class Session:
         min_tokens, logit_bias, logprobs and top_logprobs, response_format, grammar, regex …
         as ipc/control/messages_tenant.hpp names them. resumable: the request outlives a broken
         connection for a minute; with the same request_id another process continues it. emitted:
-        ids of tokens that were delivered before, for a text that this process did not begin.
+        ids of tokens that were delivered before, for a text that this process did not begin;
+        text_identity: Lease.text_identity of the lease that they came under, and no other continues it.
         Leaving the iterator early cancels the request. Raises Error.
         """
         given = {"prompt": prompt, "messages": _with_texts(messages), "prompt_tokens": prompt_tokens}
@@ -571,17 +584,17 @@ class Session:
             request.update(continue_final_message=True, add_generation_prompt=False)
         if deadline_s is not None:
             request["deadline_ms"] = int(deadline_s * 1000)
-        return self._run(request)
+        return self._run(request, text_identity or "")
 
     def text(self, prompt=None, **options):
         """The whole text of `generate`, with what follows its last token."""
         parts = [token.text for token in self.generate(prompt, **options)]
         return "".join(parts) + self.result.text
 
-    def _run(self, request):
+    def _run(self, request, text_identity):
         """Tokens over as many leases as the text needs."""
         self.result = None
-        text = _Text(request, self._retry)
+        text = _Text(request, self._retry, text_identity)
         while self.result is None:
             stage = "broker"
             try:
@@ -600,15 +613,15 @@ class Session:
 
     def _lease_for(self, text):
         if self._holder.is_live() and not text.wants_fresh:
-            return self._holder.lease
-        lease = self._holder.acquire(replaces=text.lease.id if text.lease else None)
-        text.wants_fresh = False
-        text.resume = False
-        differs = text.lease is not None and lease.arithmetic != text.lease.arithmetic
-        if differs and text.request["emitted"] and not self._any_arithmetic:
+            lease = self._holder.lease
+        else:
+            lease = self._holder.acquire(text.lease.id if text.lease else None, text.offer(self._any_arithmetic))
+            text.wants_fresh = False
+            text.resume = False
+        refused = text.refusal_of(lease, self._any_arithmetic)
+        if refused:
             text.is_final = True
-            raise Error("UnsupportedModel", f"the text began in {text.lease.arithmetic} arithmetic, and worker "
-                        f"{lease.worker} computes in {lease.arithmetic}; set any_arithmetic to continue there")
+            raise refused
         return lease
 
     def _tokens(self, text):
@@ -658,9 +671,11 @@ class Session:
 class _Text:
     """What a text has so far, over all its leases."""
 
-    def __init__(self, request, retry):
+    def __init__(self, request, retry, text_identity=""):
         self.request = request
         self._retry = retry
+        self._identity = text_identity  # "": not known
+        self._min_context = 0
         self.stream = None
         self.lease = None  # that a worker last accepted the text under
         self.leases = []
@@ -678,7 +693,39 @@ class _Text:
             return self.request
         return dict(self.request, rebound_from=self.lease.id)
 
+    def offer(self, any_arithmetic):
+        """What a worker must offer so that the text continues there, as lease.acquire names it."""
+        offer = {"min_context": self._min_context} if self._min_context else {}
+        if not self._identity:
+            return offer
+        if self.request["emitted"] and not any_arithmetic:
+            return dict(offer, text_identity=self._identity)
+        return dict(offer, model=_content(self._identity))
+
+    def refusal_of(self, lease, any_arithmetic):
+        """The error of a text that cannot go on under this lease, or None. Brokers of an earlier version grant any."""
+        if lease.max_context and lease.max_context < self._min_context:
+            return Error("PromptTooLong", f"the text needs {self._min_context} tokens of context, and worker "
+                         f"{lease.worker} holds {lease.max_context}; name another worker")
+        if not self.request["emitted"]:
+            return None
+        if self._identity and lease.text_identity:
+            same = _content if any_arithmetic else str
+            if same(self._identity) == same(lease.text_identity):
+                return None
+            return Error("UnknownWorker", f"the text began on {self._identity}, and worker {lease.worker} computes "
+                         f"{lease.text_identity}; name another worker, or set any_arithmetic for equal content")
+        differs = self.lease is not None and lease.arithmetic != self.lease.arithmetic
+        if not differs or any_arithmetic:
+            return None
+        return Error("UnsupportedModel", f"the text began in {self.lease.arithmetic} arithmetic, and worker "
+                     f"{lease.worker} computes in {lease.arithmetic}; set any_arithmetic to continue there")
+
     def began_under(self, lease):
+        self._identity = lease.text_identity or self._identity
+        if self.stream:  # a text that is longer than the context ends where that is full
+            most = self.stream.prompt_tokens + self.request["max_emitted_tokens"]
+            self._min_context = min(most, lease.max_context)
         if self.lease is None or lease.id != self.lease.id:
             self.leases.append(lease.id)
         self.lease = lease

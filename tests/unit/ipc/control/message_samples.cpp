@@ -48,14 +48,16 @@ std::vector<MessageSample> make_samples() {
       sample<LeaseAcquire>(
           "LeaseAcquire",
           R"({"tenant":"acme","blocks":16,"ttl_ms":5000,"worker":"w0","replaces":"17.3",
-           "request_id":"r-1"})",
-          {"worker", "replaces"}),
+           "model":"sha256:01234567","min_context":400,"request_id":"r-1","text_identity":
+           "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef/int8/f16/1"})",
+          {"worker", "replaces", "model", "min_context", "text_identity"}),
       sample<LeaseAcquired>(
           "LeaseAcquired",
           R"({"lease":"17.4","token":"v1:17.4:acme:00","address":"/run/w0.sock","worker":"w0",
            "arithmetic":"int8","deadline_boottime_ns":9223372036854775807,"ttl_ms":5000,"blocks":64,
-           "adopted_blocks":16})",
-          {"arithmetic", "adopted_blocks"}),
+           "adopted_blocks":16,"max_context":4096,"text_identity":
+           "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef/int8/f16/1"})",
+          {"arithmetic", "adopted_blocks", "max_context", "text_identity"}),
       sample<LeaseRenew>("LeaseRenew", R"({"lease":"17.4","request_id":"r-1"})"),
       sample<LeaseRenewed>("LeaseRenewed", R"({"deadline_boottime_ns":12})"),
       sample<LeaseRelease>("LeaseRelease", R"({"lease":"17.4","request_id":"r-1"})"),
@@ -87,8 +89,10 @@ std::vector<MessageSample> make_samples() {
       sample<WeightsPublish>("WeightsPublish", R"({"region":"0","request_id":"r-1"})"),
       sample<WorkerReady>("WorkerReady",
                           R"({"address":"/run/w0.sock","model":"tiny","arithmetic":"f32",
-           "kv_block_size_bytes":4096,"max_extents":500,"kv_identity":"record=3","request_id":"r"})",
-                          {"arithmetic", "kv_identity"}),
+           "kv_block_size_bytes":4096,"max_extents":500,"kv_identity":"record=3","request_id":"r",
+           "max_context":4096,"text_identity":
+           "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef/int8/f16/1"})",
+                          {"arithmetic", "kv_identity", "max_context", "text_identity"}),
       sample<ExtentShape>("ExtentShape", R"({"extent_size_bytes":2097152,"blocks_per_extent":64})"),
       sample<LeaseAttach>("LeaseAttach", R"({"lease":"17.4"})"),
       sample<LeaseDrained>("LeaseDrained", R"({"lease":"17.4"})"),
@@ -184,8 +188,9 @@ std::vector<MessageSample> make_samples() {
       sample<WorkerView>(
           "WorkerView",
           R"({"worker":"w0","id":"0","pid":123,"state":"ready","drain":"drained","model":"tiny","address":"/run/w",
-           "arithmetic":"f32","leases":2,"revocations":5})",
-          {"arithmetic"}),
+           "arithmetic":"f32","leases":2,"revocations":5,"max_context":4096,"text_identity":
+           "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef/int8/f16/1"})",
+          {"arithmetic", "max_context", "text_identity"}),
       sample<TenantView>(
           "TenantView",
           R"({"policy":{"tenant":"acme","max_concurrent":1,"max_blocks":1,"reserved_blocks":1,"weight":1,

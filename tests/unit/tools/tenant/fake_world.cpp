@@ -128,6 +128,8 @@ std::shared_ptr<TenantSession> World::start(bool rebind) {
       .broker_path = directory / "broker.sock", .tenant = {"A"}, .rebind = rebind, .moves = moves};
   config.any_arithmetic = any_arithmetic;
   config.worker = named_worker;
+  config.model = model;
+  config.text_identity = text_identity;
   config.lease = holder;
   config.request = request;
   session = TenantSession::create(io, timers, std::move(config),

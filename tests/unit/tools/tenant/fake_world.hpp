@@ -89,9 +89,11 @@ struct World {
   FakeServer broker, worker;
   wire::RequestSubmit request;  ///< The request of the session.
   bool any_arithmetic = false;
-  bool moves = true;                        ///< SessionConfig::moves.
-  std::optional<std::string> named_worker;  ///< SessionConfig::worker.
-  std::shared_ptr<LeaseHolder> holder;      ///< SessionConfig::lease.
+  bool moves = true;                          ///< SessionConfig::moves.
+  std::optional<std::string> named_worker;    ///< SessionConfig::worker.
+  std::optional<ModelName> model;             ///< SessionConfig::model.
+  std::optional<TextIdentity> text_identity;  ///< SessionConfig::text_identity.
+  std::shared_ptr<LeaseHolder> holder;        ///< SessionConfig::lease.
   std::vector<SessionEvent> events;
   std::shared_ptr<TenantSession> session;
   std::uint32_t sent = 0;  ///< Tokens the worker sent.

@@ -111,6 +111,7 @@ TEST_CASE("http answer: chunks of a chat begin with the role and end with the re
   CHECK(texts[1]["choices"][0]["finish_reason"].is_null());
   CHECK_FALSE(texts[1].contains("usage"));
   const auto ends = chunks(request, {.finish_reason = finish_reason("MaxTokensReached")});
+  CHECK(finish_reason("ContextFull") == "length");
   REQUIRE(ends.size() == 2);
   CHECK(ends[1]["choices"][0]["finish_reason"] == "length");
   CHECK(ends[1]["choices"][0]["delta"].empty());

@@ -192,14 +192,14 @@ TEST_CASE("scheduler: the drawn token says whether it belongs to the text it end
   REQUIRE(only<Token>(events)[0].engine_request_id.value == "s");
 }
 
-TEST_CASE("scheduler: a text ends at the end of the context") {
+TEST_CASE("scheduler: a text that the context cuts off does not end as asked") {
   SchedulerFixture fixture({.max_context = 16});
   const LeaseId lease = fixture.lease(1, 20);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 14, 50)));
   fixture.tick();
   const auto ends = only<Completed>(fixture.tick());
   REQUIRE(ends.size() == 1);
-  REQUIRE(ends[0].reason == CompletionReason::MaxTokensReached);
+  REQUIRE(ends[0].reason == CompletionReason::ContextFull);
   REQUIRE(ends[0].emitted_tokens == 2);
 }
 

@@ -70,6 +70,9 @@ struct SessionOptions {
   bool rebind = true;        ///< False: the first error ends a text.
   /// Continue a text also on a worker of another arithmetic, whose tokens may differ.
   bool any_arithmetic = false;
+  /// What new texts are generated with: the name that a worker gives its model, or "sha256:" and at
+  /// least 8 digits of its content. Empty: what every ready worker serves.
+  std::string model{};
 };
 
 struct Lease {
@@ -77,6 +80,9 @@ struct Lease {
   std::string worker;  ///< Name of the worker whose memory it is.
   std::uint32_t blocks = 0;
   std::chrono::milliseconds ttl{0};  ///< The session renews it at a third of this.
+  /// What tokens depend on there: content of the model, arithmetic, KV cache, version. Keep it with
+  /// the tokens of a text that another process may resume(). Empty: an earlier worker's.
+  std::string text_identity{};
 };
 
 /// One turn of a conversation.
@@ -129,6 +135,9 @@ struct Request {
   bool resumable = false;
   /// 1 to 64 characters of [A-Za-z0-9._:-]; empty: a new one. Needed for a resumable request.
   std::string request_id{};
+  /// For resume(): Lease::text_identity of the lease that the delivered tokens came under. The text
+  /// then continues under no other one. Empty: not known, so the model is not compared.
+  std::string text_identity{};
 };
 
 /// A token that was possible at a position. The logarithm is natural.
@@ -146,9 +155,11 @@ struct Token {
 };
 
 struct Completed {
-  std::string reason;  ///< "EndOfSequence", "MaxTokensReached", "StopSequence" or "Cancelled".
-  std::string text;    ///< Follows the last token: withheld until no token could change it.
-  std::string note;    ///< A remark for the user, for example that the context is full.
+  /// "EndOfSequence", "MaxTokensReached", "StopSequence", "Cancelled", or "ContextFull": fewer than
+  /// `max_tokens`, because the model's context is full.
+  std::string reason;
+  std::string text;          ///< Follows the last token: withheld until no token could change it.
+  std::string note;          ///< A remark for the user, for example that the context is full.
   std::uint32_t tokens = 0;  ///< Positions delivered, those before a resume included.
   std::uint32_t prompt_tokens = 0;
   std::vector<std::string> leases{};  ///< Ids of the leases that it ran under, in order.

@@ -24,6 +24,9 @@ class Scene:
         self.leases = 0
         self.submissions = 0
         self.arithmetic = ["int8"]
+        self.identities = [""]
+        self.contexts = [0]
+        self.acquires = []
         self.disturb = lambda submission, request, send: False
         self.refuse_acquire = []
         self.refuse_tokens = 0
@@ -40,10 +43,15 @@ class Scene:
             if self.refuse_acquire:
                 return self.refuse_acquire.pop(0)
             self.leases += 1
-            arithmetic = self.arithmetic[min(self.leases, len(self.arithmetic)) - 1]
+            self.acquires.append(params)
+            def of_lease(values):
+                return values[min(self.leases, len(values)) - 1]
+            arithmetic = of_lease(self.arithmetic)
+            identity = of_lease(self.identities)
+            announced = {"text_identity": identity} if identity else {}
             return {"lease": f"{self.leases}.1", "token": f"t{self.leases}", "address": self.worker_path,
                     "worker": "w1", "arithmetic": arithmetic, "deadline_boottime_ns": 1,
-                    "ttl_ms": 300, "blocks": 64}
+                    "ttl_ms": 300, "blocks": 64, "max_context": of_lease(self.contexts), **announced}
         return {"deadline_boottime_ns": 2} if method in ("lease.renew", "lease.hold") else {}
 
     def _worker(self, method, params, send):
@@ -65,6 +73,10 @@ class Scene:
 
     def session(self, **options):
         return leasehold.Session("alice", self.broker_path, retry=FAST, **options)
+
+
+def identity_of(digit, arithmetic="int8"):
+    return f"sha256:{digit * 64}/{arithmetic}/f16/1"
 
 
 def send_tokens(send, request, begin, end):
@@ -207,6 +219,56 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(raised.exception.code, "UnsupportedModel")
         self.scene.leases = self.scene.submissions = 0
         self.deliver(session={"any_arithmetic": True})
+
+    def revoke_after_two_tokens(self):
+        def disturb(submission, request, send):
+            if submission == 1:
+                send_tokens(send, request["request_id"], 0, 2)
+                complete(send, request["request_id"], "Revoked", scope="tenant")
+            return submission == 1
+
+        self.scene.disturb = disturb
+
+    def test_a_continuation_asks_for_the_identity_that_it_began_on(self):
+        self.scene.identities = [identity_of("a"), identity_of("a")]
+        self.scene.contexts = [4096]
+        self.revoke_after_two_tokens()
+        self.deliver(session={"model": "tiny"}, max_tokens=100)
+        self.assertEqual(self.scene.acquires[0]["model"], "tiny")
+        self.assertNotIn("text_identity", self.scene.acquires[0])
+        self.assertEqual(self.scene.acquires[1]["text_identity"], identity_of("a"))
+        self.assertEqual(self.scene.acquires[1]["min_context"], 105)
+
+    def test_another_model_never_continues_a_text(self):
+        for options, other in (({}, identity_of("b")), ({"any_arithmetic": True}, identity_of("b")),
+                               ({}, identity_of("a", "f32"))):
+            self.scene.leases = self.scene.submissions = 0
+            self.scene.identities = [identity_of("a"), other]
+            self.revoke_after_two_tokens()
+            with self.scene.session(**options) as session, self.assertRaises(leasehold.Error) as raised:
+                list(session.generate("x"))
+            self.assertEqual(raised.exception.code, "UnknownWorker")
+            self.assertEqual(self.scene.submissions, 1)
+        self.scene.leases = self.scene.submissions = 0
+        self.revoke_after_two_tokens()
+        self.deliver(session={"any_arithmetic": True})
+        self.assertEqual(self.scene.acquires[-1]["model"], "sha256:" + "a" * 64)
+
+    def test_a_text_does_not_continue_where_it_does_not_fit(self):
+        self.scene.identities = [identity_of("a")]
+        self.scene.contexts = [4096, 50]
+        self.revoke_after_two_tokens()
+        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+            list(session.generate("x", max_tokens=100))
+        self.assertEqual(raised.exception.code, "PromptTooLong")
+
+    def test_tokens_of_another_process_continue_on_their_identity_only(self):
+        self.scene.identities = [identity_of("b")]
+        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+            list(session.generate("x", emitted=[11], text_identity=identity_of("a")))
+        self.assertEqual(raised.exception.code, "UnknownWorker")
+        self.assertEqual(self.scene.acquires[0]["text_identity"], identity_of("a"))
+        self.assertEqual(self.scene.submissions, 0)
 
     def test_a_busy_broker_is_asked_again_and_an_unknown_tenant_is_final(self):
         self.scene.refuse_acquire = [Refusal("PoolExhausted", retry_after_ms=5), Refusal("QuotaConcurrent")]

@@ -1,0 +1,65 @@
+/// What the tokens of a text depend on, beside its request. Workers of equal identity compute the
+/// same bits, so a text that began on one continues on another without a seam.
+///
+/// A worker announces its identity when it is ready. Holders get it with their lease, and ask for
+/// it again where a text continues. On the wire and in views it is one text:
+///
+///     sha256:9f86d081…0a08/int8/f16/1
+///     content of the model's files, arithmetic, KV cache, version of the computation
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/result.hpp"
+
+namespace leasehold {
+
+/// Raised by every change after which the same model, request and seed give other tokens: in
+/// kernels, sampling, tokenizers, chat templates or grammars. golden_text_test.cpp pins it.
+inline constexpr std::uint32_t kTextVersion = 1;
+
+struct TextIdentity {
+  std::string content;     ///< SHA-256 of the model's files, in 64 lower-case hex digits.
+  std::string arithmetic;  ///< Of its matmuls: "f32", "int8" or "f16".
+  std::string kv_type;     ///< Of its KV cache: "f16", "f32" or "q8_0".
+  std::uint32_t version = kTextVersion;
+
+  /// The inverse of to_string. Errors: BadRequest, with the form that is expected.
+  static Result<TextIdentity> parse(std::string_view text);
+
+  auto operator<=>(const TextIdentity&) const = default;
+};
+
+std::string to_string(const TextIdentity& identity);
+
+/// The content as messages and `lease.acquire` name it: "sha256:" and the digits, or the first 12
+/// of them for people.
+std::string content_name(const TextIdentity& identity);
+std::string short_content_name(const TextIdentity& identity);
+
+/// Says which parts differ: "the arithmetic is int8 and not f32". Empty for equal ones.
+std::string difference(const TextIdentity& wanted, const TextIdentity& other);
+
+/// How a request for a model names it: as its worker announces it, or as "sha256:" and at least 8
+/// digits of its content.
+struct ModelName {
+  static constexpr std::string_view kContentPrefix = "sha256:";
+  static constexpr std::size_t kFewestDigits = 8;
+
+  /// Errors: BadRequest for an empty text, for more than 256 bytes or control characters, and for a
+  /// content of fewer digits than 8, of more than 64, or of others than lower-case hex digits.
+  static Result<ModelName> parse(std::string text);
+
+  /// `announced` is the name that a worker gives its model; `identity` is null for a worker of an
+  /// earlier version.
+  bool matches(std::string_view announced, const TextIdentity* identity) const;
+
+  bool operator==(const ModelName&) const = default;
+
+  std::string text;
+};
+
+}  // namespace leasehold

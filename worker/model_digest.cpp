@@ -1,0 +1,38 @@
+#include "worker/model_digest.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "common/process.hpp"
+#include "worker/gguf/digest_cache.hpp"
+
+namespace leasehold {
+namespace {
+
+Result<ContentDigest> cached_digest(const GgufFile& file, const std::string& directory,
+                                    const std::stop_token& stop) {
+  if (directory.empty()) return content_digest(file, stop);
+  const DigestCache cache(directory);
+  if (const auto cached = cache.find(file)) return *cached;
+  const ContentDigest digest = TRY(content_digest(file, stop));
+  if (const auto stored = cache.store(file, digest); !stored) {
+    spdlog::warn("the digest of the model was not cached reason=\"{}\"", stored.error().detail);
+  }
+  return digest;
+}
+
+}  // namespace
+
+ModelDigest::ModelDigest(const GgufFile& file, const std::string& cache_directory) {
+  std::promise<Result<ContentDigest>> promise;
+  digest_ = promise.get_future();
+  thread_ = std::jthread(
+      [&file, cache_directory, promise = std::move(promise)](const std::stop_token& stop) mutable {
+        set_thread_name("digest");
+        use_batch_scheduling();  // loading takes longer
+        promise.set_value(cached_digest(file, cache_directory, stop));
+      });
+}
+
+}  // namespace leasehold
