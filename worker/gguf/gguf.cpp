@@ -91,18 +91,23 @@ std::span<const std::byte> GgufFile::data(const GgufTensor& tensor) const {
 Result<void> GgufFile::read(const GgufTensor& tensor, std::uint64_t from,
                             std::span<std::byte> destination) const {
   expects(from + destination.size() <= tensor.size_bytes, "the range lies in the tensor");
-  const GgufFile& file = part(tensor.part);
+  return read_part(tensor.part, tensor.offset + from, destination);
+}
+
+Result<void> GgufFile::read_part(std::uint32_t number, std::uint64_t from,
+                                 std::span<std::byte> destination) const {
+  const GgufFile& file = part(number);
+  expects(from + destination.size() <= file.mapped_.size_bytes, "the range lies in the file");
   std::uint64_t done = 0;
   while (done < destination.size()) {
     const ssize_t n = ::pread(file.fd_.get(), destination.data() + done, destination.size() - done,
-                              static_cast<off_t>(tensor.offset + from + done));
+                              static_cast<off_t>(from + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return fail_errno(Errc::SystemError, fmt::format("pread {}", file.path_), errno);
     if (n == 0)
-      return fail(Errc::FileCorrupt,
-                  fmt::format("{}: tensor {} ends after {} of {} bytes: the file was "
-                              "truncated after it was opened",
-                              file.path_, tensor.name, from + done, tensor.size_bytes));
+      return fail(Errc::FileCorrupt, fmt::format("{}: ends after {} of {} bytes: the file was "
+                                                 "truncated after it was opened",
+                                                 file.path_, from + done, file.mapped_.size_bytes));
     done += static_cast<std::uint64_t>(n);
   }
   return {};

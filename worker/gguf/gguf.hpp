@@ -70,6 +70,17 @@ class GgufFile {
   Result<void> read(const GgufTensor& tensor, std::uint64_t from,
                     std::span<std::byte> destination) const;
 
+  /// The files of the model: 1, or the parts of a split model.
+  std::uint32_t part_count() const { return static_cast<std::uint32_t>(other_parts_.size() + 1); }
+  /// As it was when the file was opened.
+  std::uint64_t part_size_bytes(std::uint32_t number) const {
+    return part(number).mapped_.size_bytes;
+  }
+  /// Fills `destination` with the bytes of one file from byte `from`; the file has enough bytes.
+  /// Errors: those of `read`.
+  Result<void> read_part(std::uint32_t number, std::uint64_t from,
+                         std::span<std::byte> destination) const;
+
   /// Errors: FileCorrupt if the file changed since `open`; data read since then is invalid.
   Result<void> check_unchanged() const;
 
