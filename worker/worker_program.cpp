@@ -12,6 +12,7 @@
 #include "worker/compute.hpp"
 #include "worker/draft_model.hpp"
 #include "worker/engine/engine_limits.hpp"
+#include "worker/gguf/content_digest.hpp"
 #include "worker/http_part.hpp"
 #include "worker/index_sync/kv_index_sync.hpp"
 #include "worker/io_thread.hpp"
@@ -268,6 +269,7 @@ Result<void> WorkerProgram::bind_weights() {
   notify_service_manager("STATUS=Loading " + model_.config.name);
   if (options_.mlock) TRY(check_lockable(model_.plan, draft_ ? &draft_->plan() : nullptr));
   engine_->bind_weights(TRY(weights_source_->acquire()));
+  weights_source_->pin_content(TRY(content_digest(model_.file)));
   spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={} arithmetic={}",
                model_.config.name, model_.plan.parts.size(), model_.plan.size_bytes(),
                compute_->description, model_.announced_arithmetic(options_));
