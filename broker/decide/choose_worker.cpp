@@ -9,6 +9,16 @@
 namespace leasehold {
 namespace {
 
+/// A worker that has lost its weights, if no other one loads its model; or null.
+const Worker* find_out_of_service(const State& state) {
+  const Worker* found = nullptr;
+  for (const auto& [id, worker] : state.workers.all()) {
+    if (worker.state == WorkerState::Attached) return nullptr;
+    if (worker.state == WorkerState::Ready && worker.out_of_service) found = &worker;
+  }
+  return found;
+}
+
 /// After a broker restart.
 bool is_reconnecting(const Worker& worker) {
   return worker.resuming || worker.reattach_until != TimePoint{};
@@ -28,6 +38,8 @@ Result<Worker*> choose_named(State& state, const std::string& name) {
     const Worker* by = state.workers.find(named->replacement->by);
     return std::unexpected(worker_replaced(name, by == nullptr ? "" : by->name));
   }
+  if (named->out_of_service)
+    return std::unexpected(worker_out_of_service(name, *named->out_of_service));
   return named;
 }
 
@@ -50,7 +62,7 @@ Result<Worker*> choose_worker(State& state, const std::optional<std::string>& wa
   bool any_draining = false;
   for (const auto& [id, worker] : state.workers.all()) {
     if (worker.state != WorkerState::Ready) continue;
-    any_draining = any_draining || !worker.gets_leases();
+    any_draining = any_draining || (!worker.gets_leases() && !worker.out_of_service);
     if (!worker.gets_leases()) continue;
     const std::size_t held = state.leases.index().of(worker.id).open.size();
     if (held >= fewest) continue;
@@ -63,6 +75,8 @@ Result<Worker*> choose_worker(State& state, const std::optional<std::string>& wa
   if (std::ranges::any_of(state.workers.all(), returns)) {
     return fail(Errc::BrokerLost, "the broker restarted and its workers are reconnecting; retry");
   }
+  if (const Worker* lost = find_out_of_service(state))
+    return std::unexpected(worker_out_of_service(lost->name, *lost->out_of_service));
   return fail(Errc::NoModelLoaded,
               "no worker is ready; start one, or wait until it has loaded its model");
 }

@@ -147,6 +147,7 @@ struct TakeReport {
   bool operator()(const events::WorkerUntrusted&) const { return false; }
   bool operator()(const events::WorkerUnresponsive&) const { return false; }
   bool operator()(const events::WorkerReplacement&) const { return false; }
+  bool operator()(const events::WorkerService&) const { return false; }
 };
 
 /// The worker knows the request, the broker the revocation and the replacement. Only the worker
@@ -250,6 +251,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   if (worker->resuming) reconcile_resumed(decision, *worker);
   move(*worker, WorkerState::Ready);
   decision.touch(worker->id);
+  worker->out_of_service.reset();  // it says it again
   worker->model = ready.model;
   worker->arithmetic = ready.arithmetic;
   worker->kv_identity = ready.kv_identity.value_or("");

@@ -51,9 +51,11 @@ enum class RevokeReason : std::uint8_t {
   ModelUnloaded,
   PolicyChanged,
   MachineRestarted,
+  WeightsLost,
 };
 
-inline constexpr int kRevokeReasonCount = static_cast<int>(RevokeReason::MachineRestarted) + 1;
+inline constexpr RevokeReason kLastRevokeReason = RevokeReason::WeightsLost;
+inline constexpr int kRevokeReasonCount = static_cast<int>(kLastRevokeReason) + 1;
 
 struct LeaseWord {
   std::uint64_t bits = 0;
@@ -103,7 +105,8 @@ constexpr std::string_view name(RevokeReason reason) {
                                                            "device_fault",
                                                            "model_unloaded",
                                                            "policy_changed",
-                                                           "machine_restarted"};
+                                                           "machine_restarted",
+                                                           "weights_lost"};
   const auto i = static_cast<unsigned>(reason);
   return i < kRevokeReasonCount ? kNames[i] : "unknown";
 }
