@@ -29,6 +29,7 @@
 #include "worker/restore_weights.hpp"
 #include "worker/revocation_reporter.hpp"
 #include "worker/serve/stopping.hpp"
+#include "worker/service_state.hpp"
 #include "worker/serving.hpp"
 #include "worker/step_log.hpp"
 #include "worker/stop_dependencies.hpp"
@@ -84,6 +85,9 @@ class WorkerProgram {
   std::optional<control::SocketFile> socket_file_;
   StepLog step_log_;
   RestoreLog restore_log_;
+  ServiceState service_{[this](const wire::WorkerWeights& weights) {
+    broker_->link().notify(std::string(weights.kMethod), {.body = weights.to_json()});
+  }};
   RequestLog request_log_;
   StepSampler step_sampler_;
   StepReporter step_reporter_{step_reporter_dependencies()};
@@ -143,6 +147,7 @@ Result<void> WorkerProgram::open_session() {
             serving_->server().set_broker_disconnected(disconnected);
             if (disconnected) return;
             serving_->leases().repeat_drained();
+            service_.repeat();
             if (stop_) stop_->notify_broker();
           },
       .on_broker_lost =
@@ -262,6 +267,11 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
                 const Result<void> restored = restore_weights(engine, *weights_source_, *broker_);
                 restore_log_.note(restored);
                 return restored;
+              },
+          .on_service_changed =
+              [this](const std::optional<Error>& missing) {
+                service_.set(missing);
+                if (!missing) notify_service_manager(serving_status());
               }};
 }
 
