@@ -32,9 +32,9 @@ bool begins_inside_thoughts(const ChatTemplate& chat) {
 
 }  // namespace
 
-Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
-                                                 const OpenedModel& model, BrokerLink& broker,
-                                                 const Clock& clock) {
+Result<std::unique_ptr<HttpPart>> HttpPart::open(
+    const WorkerOptions& options, const OpenedModel& model, BrokerLink& broker, const Clock& clock,
+    std::function<std::optional<Error>()> unavailable) {
   if (!options.http) return nullptr;
   std::unique_ptr<HttpPart> part(new HttpPart);
   http::Server::Dependencies dependencies{
@@ -66,6 +66,7 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
                 add_generation_prompt ? GenerationPrompt::Added : GenerationPrompt::LeftOut);
           },
       .stopping = worker_stopping(),
+      .unavailable = std::move(unavailable),
       .idle_ttl = options.http_idle_ttl,
       .result_grace = ResumableStreams::kResultGrace};
   part->server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));

@@ -15,10 +15,12 @@ namespace leasehold {
 
 class HttpPart {
  public:
-  /// Listens, and answers. Null without `--http`. Errors: those of http::Server::create.
+  /// Listens, and answers. Null without `--http`. `unavailable` as http::Server's. Errors: those of
+  /// http::Server::create.
   static Result<std::unique_ptr<HttpPart>> open(const WorkerOptions& options,
                                                 const OpenedModel& model, BrokerLink& broker,
-                                                const Clock& clock);
+                                                const Clock& clock,
+                                                std::function<std::optional<Error>()> unavailable);
   ~HttpPart() { io_.stop(); }
 
   /// As the functions of Server; any thread.

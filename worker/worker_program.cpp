@@ -322,7 +322,8 @@ Result<void> WorkerProgram::announce_ready() {
                                 .kv_block_size_bytes = engine_->kv_block_size_bytes(),
                                 .max_extents = extents_for(descriptor_limit()),
                                 .kv_identity = model_.kv_identity(options_, broker_->attachment())};
-  http_ = TRY(HttpPart::open(options_, model_, broker_->link(), clock_));
+  http_ = TRY(HttpPart::open(options_, model_, broker_->link(), clock_,
+                             [this] { return service_.missing(); }));
   TRY(metrics_.open(options_, model_));
   const wire::ExtentShape shape = TRY(broker_->announce_ready(ready, serving_->leases()));
   serving_->leases().set_blocks_per_extent(std::max(1u, shape.blocks_per_extent));

@@ -35,6 +35,8 @@ bool comes_back(const Route& route, const Head& head) {
 
 Answer health(const Shared& shared) {
   if (shared.draining) return refusal(shared.deps.stopping);
+  if (const auto why = shared.deps.unavailable ? shared.deps.unavailable() : std::nullopt)
+    return refusal(*why);
   return {.body = R"({"status":"ok"})"};
 }
 

@@ -37,6 +37,9 @@ class Server {
     const Tokenizer* tokenizer = nullptr;
     EncodeChat encode_chat;
     Error stopping;  ///< The refusal of a worker that stops.
+    /// Why nothing can be served, for `/health`; nothing while something can. Called on the
+    /// server's thread. May be empty.
+    std::function<std::optional<Error>()> unavailable = {};
     /// How long the lease of a key is kept after its last request.
     Duration idle_ttl = std::chrono::seconds(30);
     /// How long a resumable request goes on, or its text is kept, without a client.
