@@ -13,8 +13,9 @@ Result<void> restore_weights(Engine& engine, WeightsSource& source, const Broker
   if (!restored) return {};
   engine.prepare_steps();
   spdlog::info("weights restored part={}", restored->part);
-  if (!restored->from_replaced_file) return {};
-  spdlog::warn("model file was replaced since this worker started part={}", restored->part);
+  if (!restored->from_copy) return {};
+  spdlog::info("the model file was replaced by a copy since this worker started part={}",
+               restored->part);
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include "worker/compute.hpp"
 #include "worker/draft_model.hpp"
 #include "worker/engine/engine_limits.hpp"
+#include "worker/gguf/content_digest.hpp"
 #include "worker/http_part.hpp"
 #include "worker/index_sync/kv_index_sync.hpp"
 #include "worker/io_thread.hpp"
@@ -30,6 +31,7 @@
 #include "worker/restore_weights.hpp"
 #include "worker/revocation_reporter.hpp"
 #include "worker/serve/stopping.hpp"
+#include "worker/service_state.hpp"
 #include "worker/serving.hpp"
 #include "worker/step_log.hpp"
 #include "worker/stop_dependencies.hpp"
@@ -79,7 +81,8 @@ class WorkerProgram {
   WorkerOptions options_;
   ReloadOptions reload_;
   OpenedModel model_;
-  std::optional<ModelDigest> digest_;  // until the worker is ready
+  std::optional<ModelDigest> digest_;     // until the weights are bound
+  std::optional<TextIdentity> identity_;  // since then
   SystemClock clock_;
   MetricsPart metrics_{clock_};
   UnitProbe probe_{options_.slow_motion};
@@ -95,6 +98,9 @@ class WorkerProgram {
   std::optional<control::SocketFile> socket_file_;
   StepLog step_log_;
   RestoreLog restore_log_;
+  ServiceState service_{[this](const wire::WorkerWeights& weights) {
+    broker_->link().notify(std::string(weights.kMethod), {.body = weights.to_json()});
+  }};
   RequestLog request_log_;
   StepSampler step_sampler_;
   StepReporter step_reporter_{step_reporter_dependencies()};
@@ -157,6 +163,7 @@ Result<void> WorkerProgram::open_session() {
             serving_->server().set_broker_disconnected(disconnected);
             if (disconnected) return;
             serving_->leases().repeat_drained();
+            service_.repeat();
             if (stop_) stop_->notify_broker();
           },
       .on_broker_lost =
@@ -277,6 +284,12 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
                 const Result<void> restored = restore_weights(engine, *weights_source_, *broker_);
                 restore_log_.note(restored);
                 return restored;
+              },
+          .on_service_changed =
+              [this](const std::optional<Error>& missing) {
+                service_.set(missing);
+                health_.set_weights_missing(missing);
+                if (!missing) notify_service_manager(serving_status());
               }};
 }
 
@@ -284,6 +297,10 @@ Result<void> WorkerProgram::bind_weights() {
   notify_service_manager("STATUS=Loading " + model_.config.name);
   if (options_.mlock) TRY(check_lockable(model_.plan, draft_ ? &draft_->plan() : nullptr));
   engine_->bind_weights(TRY(weights_source_->acquire()));
+  const ContentDigest content = TRY(digest_->take());
+  digest_.reset();
+  weights_source_->pin_content(content);
+  identity_ = model_.text_identity(options_, content);
   spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={} arithmetic={}",
                model_.config.name, model_.plan.parts.size(), model_.plan.size_bytes(),
                compute_->description, model_.announced_arithmetic(options_));
@@ -320,20 +337,19 @@ Result<void> WorkerProgram::announce_ready() {
                                          .table = &broker_->attachment().table,
                                          .clock = &clock_,
                                          .broker_disconnected = &broker_->is_disconnected()}));
-  const TextIdentity identity = model_.text_identity(options_, TRY(digest_->take()));
-  digest_.reset();
-  const wire::WorkerReady ready{.address = options_.listen_path,
-                                .model = model_.config.name,
-                                .arithmetic = model_.announced_arithmetic(options_),
-                                .kv_block_size_bytes = engine_->kv_block_size_bytes(),
-                                .max_extents = extents_for(descriptor_limit()),
-                                .kv_identity = model_.kv_identity(identity, broker_->attachment()),
-                                .text_identity = identity,
-                                .max_context = model_.config.n_context};
+  const wire::WorkerReady ready{
+      .address = options_.listen_path,
+      .model = model_.config.name,
+      .arithmetic = model_.announced_arithmetic(options_),
+      .kv_block_size_bytes = engine_->kv_block_size_bytes(),
+      .max_extents = extents_for(descriptor_limit()),
+      .kv_identity = model_.kv_identity(*identity_, broker_->attachment()),
+      .text_identity = identity_,
+      .max_context = model_.config.n_context};
   health_.set(http::Unready::Loading, true);
   http_ = TRY(HttpPart::open(
       options_, model_,
-      {.identity = &identity, .broker = &broker_->link(), .clock = &clock_, .health = &health_}));
+      {.identity = &*identity_, .broker = &broker_->link(), .clock = &clock_, .health = &health_}));
   TRY(metrics_.open(options_, model_));
   const wire::ExtentShape shape = TRY(broker_->announce_ready(ready, serving_->leases()));
   health_.set(http::Unready::Loading, false);

@@ -74,6 +74,9 @@ struct Worker {
   /// It said that it drains and then exits: it gets no new lease either. Not journaled: a worker
   /// that resumes says it again.
   bool stopping = false;
+  /// Why it computes nothing, as it says; it gets no new lease. Not journaled: a worker that
+  /// resumes says it again.
+  std::optional<std::string> out_of_service;
   /// It gets no new lease of a tenant either, and the leases that it has move.
   std::optional<Replacement> replacement;
   bool killed = false;  ///< SIGKILL was sent; it has not exited yet.
@@ -99,7 +102,7 @@ struct Worker {
   std::uint32_t max_extents = 0;  ///< It has descriptors for this many; 0: no limit.
 
   bool gets_leases() const {
-    return state == WorkerState::Ready && !draining && !stopping && !replacement;
+    return state == WorkerState::Ready && !draining && !stopping && !replacement && !out_of_service;
   }
 };
 

@@ -35,6 +35,8 @@ Result<Worker*> choose_named(State& state, const WantedWorker& wanted) {
     const Worker* by = state.workers.find(named->replacement->by);
     return std::unexpected(worker_replaced(name, by == nullptr ? "" : by->name));
   }
+  if (named->out_of_service)
+    return std::unexpected(worker_out_of_service(name, *named->out_of_service));
   return named;
 }
 
@@ -44,11 +46,12 @@ bool any_worker(const State& state, Predicate matches) {
                              [&](const auto& entry) { return matches(entry.second); });
 }
 
-/// Without a model the broker would choose one, by the number of leases.
+/// Without a model the broker would choose one, by the number of leases. A ready worker that gets
+/// no lease counts, so that its drain or its loss does not choose another model.
 Result<void> require_one_content(const State& state, const WantedWorker& wanted) {
   std::map<std::string, std::string> labels;  // by content
   for (const auto& [id, worker] : state.workers.all()) {
-    if (worker.gets_leases() && serves(worker, wanted))
+    if (worker.state == WorkerState::Ready && serves(worker, wanted))
       labels.emplace(content_key(worker), model_label(worker));
   }
   if (labels.size() <= 1) return {};
@@ -75,12 +78,19 @@ std::string served_instead(const State& state, const WantedWorker& wanted) {
 /// Retryable where a worker that serves it may come.
 Error none_serves(const State& state, const WantedWorker& wanted) {
   const auto is_ready = [](const Worker& worker) { return worker.state == WorkerState::Ready; };
-  if (any_worker(state, [&](const Worker& each) { return is_ready(each) && serves(each, wanted); }))
-    return every_worker_draining();
+  const Worker* lost = nullptr;
+  for (const auto& [id, worker] : state.workers.all()) {
+    if (!is_ready(worker) || !serves(worker, wanted)) continue;
+    if (!worker.out_of_service) return every_worker_draining();
+    lost = &worker;
+  }
   if (any_worker(state, is_reconnecting)) {
     return {Errc::BrokerLost, "the broker restarted and its workers are reconnecting; retry"};
   }
-  if (!any_worker(state, is_ready)) {
+  const auto is_loading = [](const Worker& each) { return each.state == WorkerState::Attached; };
+  if (lost != nullptr && !any_worker(state, is_loading))
+    return worker_out_of_service(lost->name, *lost->out_of_service);
+  if (lost != nullptr || !any_worker(state, is_ready)) {
     return {Errc::NoModelLoaded,
             "no worker is ready; start one, or wait until it has loaded its model"};
   }
@@ -89,7 +99,7 @@ Error none_serves(const State& state, const WantedWorker& wanted) {
   // A worker names its model once it is ready. One that ended may be started again, unless another
   // one has its name.
   const bool may_come = any_worker(state, [&](const Worker& each) {
-    if (each.state == WorkerState::Attached) return true;
+    if (is_loading(each)) return true;
     return !is_ready(each) && serves(each, wanted) && !state.workers.is_serving(each.name);
   });
   if (may_come) return {Errc::NoModelLoaded, why + "; retry, or start a worker that serves it"};

@@ -29,6 +29,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
 void decide_event(Decision& decision, const UsageReported& reported);
 void decide_event(Decision& decision, const ServedReported& reported);
 void decide_event(Decision& decision, const DrainReported& reported);
+void decide_event(Decision& decision, const WeightsReported& reported);
 
 // decide/revoke_command.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke);

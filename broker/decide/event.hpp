@@ -167,6 +167,12 @@ struct DrainReported {
   ConnectionId connection;
 };
 
+/// A worker reported that it lost its weights or has them again.
+struct WeightsReported {
+  ConnectionId connection;
+  wire::WorkerWeights weights;
+};
+
 /// The rows behind a ReplyWhenJournaled are on disk, or could not be written.
 struct JournalWritten {
   CallId call;
@@ -193,21 +199,20 @@ struct ConfigReloaded {
 /// The broker stops.
 struct Shutdown {};
 
-using Event =
-    std::variant<Call<wire::TenantAdmit>, Call<wire::TenantRemove>, Call<wire::KeyCreate>,
-                 Call<wire::KeyRevoke>, Call<wire::LeaseRevoke>, Call<wire::LeaseDrain>,
-                 Call<wire::LeaseAcquire>, Call<wire::LeaseReplace>, Call<wire::LeaseRenew>,
-                 Call<wire::LeaseRelease>, Call<wire::LeaseGrow>, Call<wire::LeaseShrink>,
-                 Call<wire::WorkerAttach>, Call<wire::WorkerReady>, Call<wire::WeightsOpen>,
-                 Call<wire::WeightsPublish>, Call<wire::LeaseAttach>, Call<wire::LeaseDrained>,
-                 Call<wire::LeaseUndrain>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
-                 Call<wire::LeaseQuery>, Call<wire::QuarantineRelease>, Call<wire::StepWatch>,
-                 Call<wire::WorkerStep>, Call<wire::PrefixPublish>, Call<wire::WorkerReplace>,
-                 Call<wire::UsageReport>, FillAnswered, ConnectionClosed, HolderExited,
-                 PreviousHolderExited, WorkerExited, GrantAnswered, SettleAnswered, UnmapAnswered,
-                 PingAnswered, ReclaimAnswered, WordsStored, QuietObserved, ExtentsCleared,
-                 ExtentsVerified, DeviceLost, DeviceRecovered, RegionLent, RegionSealed,
-                 RegionScrubbed, TableTampered, WorkerReported, UsageReported, ServedReported,
-                 DrainReported, JournalWritten, BrokerStalled, Tick, ConfigReloaded, Shutdown>;
+using Event = std::variant<
+    Call<wire::TenantAdmit>, Call<wire::TenantRemove>, Call<wire::KeyCreate>, Call<wire::KeyRevoke>,
+    Call<wire::LeaseRevoke>, Call<wire::LeaseDrain>, Call<wire::LeaseAcquire>,
+    Call<wire::LeaseReplace>, Call<wire::LeaseRenew>, Call<wire::LeaseRelease>,
+    Call<wire::LeaseGrow>, Call<wire::LeaseShrink>, Call<wire::WorkerAttach>,
+    Call<wire::WorkerReady>, Call<wire::WeightsOpen>, Call<wire::WeightsPublish>,
+    Call<wire::LeaseAttach>, Call<wire::LeaseDrained>, Call<wire::LeaseUndrain>,
+    Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>, Call<wire::LeaseQuery>,
+    Call<wire::QuarantineRelease>, Call<wire::StepWatch>, Call<wire::WorkerStep>,
+    Call<wire::PrefixPublish>, Call<wire::WorkerReplace>, Call<wire::UsageReport>, FillAnswered,
+    ConnectionClosed, HolderExited, PreviousHolderExited, WorkerExited, GrantAnswered,
+    SettleAnswered, UnmapAnswered, PingAnswered, ReclaimAnswered, WordsStored, QuietObserved,
+    ExtentsCleared, ExtentsVerified, DeviceLost, DeviceRecovered, RegionLent, RegionSealed,
+    RegionScrubbed, TableTampered, WorkerReported, UsageReported, ServedReported, DrainReported,
+    WeightsReported, JournalWritten, BrokerStalled, Tick, ConfigReloaded, Shutdown>;
 
 }  // namespace leasehold

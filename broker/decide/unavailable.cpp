@@ -28,6 +28,14 @@ Error worker_replaced(const std::string& worker, const std::string& by) {
           FailureScope::Engine};
 }
 
+Error worker_out_of_service(const std::string& worker, const std::string& why) {
+  return {Errc::MissingWeight,
+          fmt::format("worker {} is out of service until its weights are back ({}); use another "
+                      "worker meanwhile",
+                      worker, why),
+          FailureScope::Engine};
+}
+
 Error worker_reconnecting(const std::string& worker) {
   return {Errc::BrokerLost,
           fmt::format("worker {} is reconnecting after a broker restart; retry", worker),

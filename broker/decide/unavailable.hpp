@@ -14,6 +14,8 @@ Error worker_draining(const std::string& worker);
 Error worker_stopping(const std::string& worker);
 /// By the worker `by`.
 Error worker_replaced(const std::string& worker, const std::string& by);
+/// It cannot restore its weights, for this reason.
+Error worker_out_of_service(const std::string& worker, const std::string& why);
 /// After a broker restart.
 Error worker_reconnecting(const std::string& worker);
 Error every_worker_draining();

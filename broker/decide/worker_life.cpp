@@ -156,6 +156,7 @@ struct TakeReport {
   Report operator()(const events::WorkerUntrusted&) const { return Report::NotItsOwn; }
   Report operator()(const events::WorkerUnresponsive&) const { return Report::NotItsOwn; }
   Report operator()(const events::WorkerReplacement&) const { return Report::NotItsOwn; }
+  Report operator()(const events::WorkerService&) const { return Report::NotItsOwn; }
 };
 
 /// The worker knows the request, the broker the revocation and the replacement. Only the worker
@@ -258,6 +259,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   if (worker->resuming) reconcile_resumed(decision, *worker);
   move(*worker, WorkerState::Ready);
   decision.touch(worker->id);
+  worker->out_of_service.reset();  // it says it again
   worker->model = ready.model;
   worker->arithmetic = ready.arithmetic;
   worker->text_identity = ready.text_identity;

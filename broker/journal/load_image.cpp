@@ -108,8 +108,8 @@ Result<void> load_leases(Database& database, Image& image) {
               row.last_deadline_ns, row.model, row.part, row.granted_ns, row.api_key);
     const bool enums = read_enum(rows, row.scope, wire::LeaseScope::Shared) &&
                        read_enum(rows, row.state, LeaseState::Fenced) &&
-                       read_enum(rows, row.reason, RevokeReason::MachineRestarted) &&
-                       read_enum(rows, row.drain_reason, RevokeReason::MachineRestarted);
+                       read_enum(rows, row.reason, kLastRevokeReason) &&
+                       read_enum(rows, row.drain_reason, kLastRevokeReason);
     const bool live = row.state == LeaseState::Live;
     if (!enums || row.drain_reason == RevokeReason::None || row.state == LeaseState::Closed ||
         live != (row.reason == RevokeReason::None) || row.id.generation == 0 ||

@@ -49,7 +49,7 @@ LeaseRow merged(LeaseRow row, const KeptSlot& slot) {
 bool is_sane(LeaseWord word) {
   const bool live = word.state() == LeaseState::Live;
   return word.state() <= LeaseState::Fenced && live == (word.reason() == RevokeReason::None) &&
-         word.reason() <= RevokeReason::MachineRestarted;
+         word.reason() <= kLastRevokeReason;
 }
 
 ExtentState state_of(const ExtentRow& row, LeaseState lease) {

@@ -188,6 +188,11 @@ Result<void> Dispatch::take_served(ConnectionId connection, const control::Json&
   return {};
 }
 
+Result<void> Dispatch::take_weights(ConnectionId connection, const control::Json& params) {
+  hooks_.post(WeightsReported{connection, TRY(wire::WorkerWeights::from_json(params))});
+  return {};
+}
+
 void Dispatch::notification(const std::string& method, ConnectionId connection,
                             const control::Credentials& credentials,
                             const control::Payload& params) {
@@ -197,6 +202,7 @@ void Dispatch::notification(const std::string& method, ConnectionId connection,
   if (method == wire::TenantUsage::kMethod) taken = take_usage(connection, params.body);
   if (method == wire::TenantServed::kMethod) taken = take_served(connection, params.body);
   if (method == wire::WorkerDraining::kMethod) hooks_.post(DrainReported{connection});
+  if (method == wire::WorkerWeights::kMethod) taken = take_weights(connection, params.body);
   if (taken) return;
   spdlog::warn("dropped a report method={} connection={} detail=\"{}\"", method, connection.value,
                taken.error().detail);

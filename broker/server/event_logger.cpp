@@ -32,6 +32,12 @@ struct LogVisitor {
     spdlog::info("worker replacement {} worker={} by={} moved={} ended={}", e.state, e.worker, e.by,
                  e.leases_moved, e.leases_ended);
   }
+  void operator()(const events::WorkerService& e) const {
+    const bool serves = e.state == "in_service";
+    spdlog::log(serves ? spdlog::level::info : spdlog::level::err,
+                "worker service changed worker={} state={} reason=\"{}\"", e.worker, e.state,
+                e.reason);
+  }
   // The decision also emits a warning for these two.
   void operator()(const events::WorkerUntrusted&) const {}
   void operator()(const events::WorkerUnresponsive&) const {}

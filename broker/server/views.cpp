@@ -86,7 +86,8 @@ std::uint32_t tenant_leases_on(const State& state, AttachmentId worker) {
 
 std::string drain_state(const State& state, const Worker& worker) {
   if (worker.replacement) return worker.replacement->done ? "replaced" : "replacing";
-  if (!worker.draining && !worker.stopping) return "serving";
+  if (!worker.draining && !worker.stopping)
+    return worker.out_of_service ? "out_of_service" : "serving";
   return tenant_leases_on(state, worker.id) == 0 ? "drained" : "draining";
 }
 
@@ -174,6 +175,7 @@ std::vector<wire::WorkerView> worker_views(const State& state) {
                                             .pid = worker.pid,
                                             .state = std::string(state_name(worker)),
                                             .drain = drain_state(state, worker),
+                                            .out_of_service = worker.out_of_service,
                                             .model = worker.model,
                                             .arithmetic = worker.arithmetic,
                                             .text_identity = worker.text_identity,
@@ -367,6 +369,7 @@ wire::StatusView status_view(const State& state, TimePoint now) {
   for (const auto& [id, worker] : state.workers.all()) {
     if (worker.state <= WorkerState::Ready) ++view.workers;
     if (worker.state == WorkerState::Lost) ++view.workers_lost;
+    if (worker.state == WorkerState::Ready && worker.out_of_service) ++view.workers_out_of_service;
   }
   return view;
 }

@@ -11,6 +11,7 @@ constexpr std::string_view kAwaited[] = {"ping_reply", "answer", "delivery", "fe
                                          "unmap"};
 constexpr std::string_view kScopes[] = {"", "engine", "tenant", "shared"};
 constexpr std::string_view kReplacementStates[] = {"begun", "done", "dropped"};
+constexpr std::string_view kServiceStates[] = {"out_of_service", "in_service"};
 
 // In the order of Event's alternatives.
 constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {"lease_state",
@@ -23,7 +24,8 @@ constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {"le
                                                                              "worker_untrusted",
                                                                              "worker_unresponsive",
                                                                              "lease_draining",
-                                                                             "worker_replacement"};
+                                                                             "worker_replacement",
+                                                                             "worker_service"};
 
 void describe(Is<LeaseStateChanged> auto& e, auto& fields) {
   fields.field("lease", e.lease);
@@ -111,6 +113,12 @@ void describe(Is<WorkerReplacement> auto& e, auto& fields) {
   fields.field("state", e.state, Choice{kReplacementStates});
   fields.field("leases_moved", e.leases_moved);
   fields.field("leases_ended", e.leases_ended);
+}
+
+void describe(Is<WorkerService> auto& e, auto& fields) {
+  fields.field("worker", e.worker, TextRule::Name);
+  fields.field("state", e.state, Choice{kServiceStates});
+  fields.field("reason", e.reason, TextRule::SentenceOrEmpty);
 }
 
 template <class Alternative>

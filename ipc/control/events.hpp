@@ -142,9 +142,16 @@ struct WorkerReplacement {
   std::uint32_t leases_ended = 0;  ///< Without moving.
 };
 
+/// `worker_service`: a worker cannot restore its weights and computes nothing, or does so again.
+struct WorkerService {
+  std::string worker;
+  std::string state;   ///< "out_of_service", "in_service"
+  std::string reason;  ///< Why it is out of service; empty otherwise.
+};
+
 using Event = std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep,
                            Rebind, RequestCompletedEvent, OperatorAction, WorkerUntrusted,
-                           WorkerUnresponsive, LeaseDraining, WorkerReplacement>;
+                           WorkerUnresponsive, LeaseDraining, WorkerReplacement, WorkerService>;
 
 std::string_view name(const Event& event);
 

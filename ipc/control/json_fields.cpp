@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "common/utf8.hpp"
 #include "ipc/segment/lease_word.hpp"
 
 namespace leasehold {
@@ -107,6 +108,19 @@ std::string description(TextRule rule) {
 }
 
 }  // namespace
+
+std::string to_sentence(std::string_view text) {
+  std::string sentence;
+  while (!text.empty()) {
+    const Utf8Step next = next_utf8(text);
+    const bool is_shown = next.kind == Utf8Kind::Character && !is_control(text.front());
+    const std::string_view shown = is_shown ? text.substr(0, next.size_bytes) : "?";
+    if (sentence.size() + shown.size() > kMaxSentence) break;
+    sentence += shown;
+    text.remove_prefix(next.size_bytes);
+  }
+  return sentence;
+}
 
 const nlohmann::json FieldReader::kNothing = nullptr;
 

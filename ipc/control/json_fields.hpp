@@ -62,6 +62,9 @@ enum class TextRule : std::uint8_t {
   Label,  ///< Up to 256 bytes on one line: the name of a model or of a part of it.
 };
 
+/// A text as a Sentence: cut to the size, and "?" for what is not a printable character.
+std::string to_sentence(std::string_view text);
+
 /// The text must be one of these words.
 struct Choice {
   std::span<const std::string_view> words;

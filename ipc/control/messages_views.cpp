@@ -8,8 +8,8 @@
 
 namespace leasehold::wire {
 
-constexpr std::string_view kDrainStates[] = {"serving", "draining", "drained", "replacing",
-                                             "replaced"};
+constexpr std::string_view kDrainStates[] = {"serving",   "draining", "drained",
+                                             "replacing", "replaced", "out_of_service"};
 constexpr std::string_view kWorkerStates[] = {"attached", "ready", "lost", "gone"};
 constexpr std::string_view kDeviceStates[] = {"ready", "lost"};
 constexpr std::string_view kIsolations[] = {"separate-users", "same-user", "no-worker"};
@@ -83,6 +83,7 @@ void describe(Is<WorkerView> auto& m, auto& fields) {
   fields.field("pid", m.pid);
   fields.field("state", m.state, Choice{kWorkerStates});
   fields.field("drain", m.drain, Choice{kDrainStates});
+  fields.field("out_of_service", m.out_of_service, TextRule::Sentence);
   fields.field("model", m.model);
   fields.with_default("arithmetic", m.arithmetic, {}, Choice{kArithmetics});
   fields.field("text_identity", m.text_identity);
@@ -168,6 +169,7 @@ void describe(Is<StatusView> auto& m, auto& fields) {
   fields.field("leases_fenced", m.leases_fenced);
   fields.field("workers", m.workers);
   fields.field("workers_lost", m.workers_lost);
+  fields.with_default("workers_out_of_service", m.workers_out_of_service, 0u);
   fields.field("tenants", m.tenants);
   fields.field("tenants_live", m.tenants_live);
   fields.field("isolation", m.isolation, Choice{kIsolations});

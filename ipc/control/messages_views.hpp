@@ -83,8 +83,9 @@ struct WorkerView : Message<WorkerView> {
   std::int64_t pid = 0;
   std::string state;  ///< "attached", "ready", "lost" (may still run), "gone"
   /// "serving"; "draining" while a drained worker has a tenant's lease, then "drained"; "replacing"
-  /// and "replaced" for one that another worker replaces.
+  /// and "replaced" for one that another worker replaces; "out_of_service" for one without weights.
   std::string drain = "serving";
+  std::optional<std::string> out_of_service;  ///< Why it computes nothing, in words.
   std::string model;
   std::string arithmetic;  ///< As in WorkerReady, as are the next two.
   std::optional<TextIdentity> text_identity;
@@ -179,7 +180,8 @@ struct StatusView : Message<StatusView> {
   std::int64_t oldest_revoked_ms = 0;  ///< Age of the oldest of them; 0 means none.
   std::uint64_t leases_fenced = 0;     ///< Since the broker started.
   std::uint32_t workers = 0;
-  std::uint32_t workers_lost = 0;  ///< They get no lease, but may still run.
+  std::uint32_t workers_lost = 0;            ///< They get no lease, but may still run.
+  std::uint32_t workers_out_of_service = 0;  ///< Part of `workers`; see WorkerView. May be missing.
   std::uint32_t tenants = 0;
   /// Those with a live lease, or with one that was revoked within the last minute, not by its
   /// holder, and that is not replaced yet.

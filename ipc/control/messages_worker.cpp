@@ -57,6 +57,10 @@ void describe(Is<WeightsPublish> auto& m, auto& fields) {
   fields.field("request_id", m.request_id);
 }
 
+void describe(Is<WorkerWeights> auto& m, auto& fields) {
+  fields.field("missing", m.missing, TextRule::Sentence);
+}
+
 void describe(Is<WorkerReady> auto& m, auto& fields) {
   fields.field("address", m.address, TextRule::SocketPath);
   fields.field("model", m.model, TextRule::Label);
@@ -171,6 +175,7 @@ template struct Message<ExtentShape>;
 template struct Message<LeaseAttach>;
 template struct Message<LeaseRedeliver>;
 template struct Message<LeaseDrained>;
+template struct Message<WorkerWeights>;
 template struct Message<EventReport>;
 template struct Message<LeaseGrant>;
 template struct Message<PrefixFill>;

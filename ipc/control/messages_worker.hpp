@@ -75,8 +75,8 @@ struct WeightsOpen : Message<WeightsOpen> {
   std::uint64_t file_device = 0;  ///< These four identify the file: same file, same weights.
   std::uint64_t file_inode = 0;
   std::uint64_t file_size_bytes = 0;
-  std::int64_t file_mtime_ns = 0;
-  std::string layout_digest;  ///< Hex SHA-256 of the region's layout.
+  std::int64_t file_mtime_ns = 0;  ///< Or of its last change, if its time was set back.
+  std::string layout_digest;       ///< Hex SHA-256 of the region's layout.
   std::uint32_t layout_version = 0;
   std::uint64_t size_bytes = 0;  ///< Of the region.
   RequestId request_id;
@@ -161,6 +161,15 @@ struct EventReport : Message<EventReport> {
 /// tenant on this connection; its leases go on. The worker sends it again after a reconnect.
 struct WorkerDraining : Empty {
   static constexpr std::string_view kMethod = "worker.draining";
+};
+
+/// Notification `worker.weights`: the worker cannot restore a part of its weights and computes
+/// nothing, or it has all parts again. Meanwhile the broker grants no lease on it, and revokes
+/// those that it has except on weights. After a reconnect the worker sends a loss again.
+struct WorkerWeights : Message<WorkerWeights> {
+  static constexpr std::string_view kMethod = "worker.weights";
+  std::optional<std::string>
+      missing;  ///< Why, a TextRule::Sentence. Without it all parts are there.
 };
 
 // ---------------------------------------------------------------- broker → worker

@@ -60,7 +60,6 @@ int status_of(Errc code) {
       return 429;
     case Errc::EngineDecodeFailed:
     case Errc::NumericFault:
-    case Errc::MissingWeight:
     case Errc::SystemError:
       return 500;
     case Errc::TimedOut:

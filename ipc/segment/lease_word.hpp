@@ -50,10 +50,12 @@ enum class RevokeReason : std::uint8_t {
   ModelUnloaded = 14,  ///< Reserved: no broker revokes so yet.
   PolicyChanged = 15,
   MachineRestarted = 16,
+  WeightsLost = 17,
 };
 
+inline constexpr RevokeReason kLastRevokeReason = RevokeReason::WeightsLost;
 /// One more than the highest number.
-inline constexpr int kRevokeReasonCount = static_cast<int>(RevokeReason::MachineRestarted) + 1;
+inline constexpr int kRevokeReasonCount = static_cast<int>(kLastRevokeReason) + 1;
 
 /// False for numbers without a reason: a word is input.
 constexpr bool is_known(RevokeReason reason) {
@@ -114,7 +116,8 @@ constexpr std::string_view name(RevokeReason reason) {
                                                            "device_fault",
                                                            "model_unloaded",
                                                            "policy_changed",
-                                                           "machine_restarted"};
+                                                           "machine_restarted",
+                                                           "weights_lost"};
   const auto i = static_cast<unsigned>(reason);
   return is_known(reason) ? kNames[i] : "unknown";
 }

@@ -88,6 +88,11 @@ void System::start_worker(const std::string& name, const std::string& fault,
   const std::string model =
       spec_.model_name.empty() ? bundled_model_path() : (directory() / spec_.model_name).string();
   if (!std::filesystem::exists(model)) std::filesystem::copy_file(bundled_model_path(), model);
+  start_worker_on(model, name, fault, more);
+}
+
+void System::start_worker_on(const std::string& model, const std::string& name,
+                             const std::string& fault, const std::vector<std::string>& more) {
   std::vector<std::string> arguments = spec_.worker_arguments;
   arguments.insert(arguments.end(), more.begin(), more.end());
   arguments.insert(arguments.end(), {"--event-log", add_event_log(name)});
@@ -97,6 +102,11 @@ void System::start_worker(const std::string& name, const std::string& fault,
 void System::start_ready_worker(const std::string& name, const std::string& fault,
                                 const std::vector<std::string>& more) {
   start_worker(name, fault, more);
+  required(local_->await_worker(name, kTimeout));
+}
+
+void System::start_ready_worker_on(const std::string& model, const std::string& name) {
+  start_worker_on(model, name, {}, {});
   required(local_->await_worker(name, kTimeout));
 }
 

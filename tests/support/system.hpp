@@ -86,6 +86,8 @@ class System {
   /// Also waits until it is ready.
   void start_ready_worker(const std::string& name, const std::string& fault = {},
                           const std::vector<std::string>& more = {});
+  /// The same with a model of its own.
+  void start_ready_worker_on(const std::string& model, const std::string& name);
   /// According to the broker.
   bool worker_is_ready(const std::string& name = "w1") {
     return local_->worker_is_ready(name).value();
@@ -127,6 +129,8 @@ class System {
   bool pool_is_fully_free();
 
  private:
+  void start_worker_on(const std::string& model, const std::string& name, const std::string& fault,
+                       const std::vector<std::string>& more);
   std::string add_event_log(const std::string& name);
   std::string log(const std::string& log_name) const;
 

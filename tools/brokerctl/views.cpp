@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "common/print_error.hpp"
@@ -79,6 +80,8 @@ cli::Table status_table(const wire::StatusView& status) {
   add("leases fenced in all", number(status.leases_fenced));
   add("workers", number(status.workers));
   add("workers lost (may still run)", number(status.workers_lost));
+  if (status.workers_out_of_service > 0)
+    add("workers out of service", number(status.workers_out_of_service));
   add("tenants", number(status.tenants));
   add("  live", number(status.tenants_live));
   add("isolation", or_dash(printable(status.isolation)));
@@ -261,6 +264,8 @@ cli::Table operator_actions_table(const std::vector<wire::OperatorActionView>& a
 }
 
 cli::Table workers_table(const std::vector<wire::WorkerView>& workers) {
+  const bool all_serve = std::ranges::none_of(
+      workers, [](const wire::WorkerView& view) { return view.out_of_service.has_value(); });
   cli::Table table{.columns = {{"WORKER"},
                                {"ID", true, true},
                                {"PID", true},
@@ -271,14 +276,15 @@ cli::Table workers_table(const std::vector<wire::WorkerView>& workers) {
                                {"ARITHMETIC", false, true},
                                {"LEASES", true},
                                {"REVOCATIONS", true, true},
-                               {"ADDRESS"}}};
+                               {"ADDRESS"},
+                               {"OUT OF SERVICE BECAUSE", false, all_serve}}};
   for (const wire::WorkerView& view : workers) {
-    table.rows.push_back({printable(view.worker), number(view.id.value),
-                          fmt::format("{}", view.pid), or_dash(printable(view.state)),
-                          printable(view.drain), or_dash(printable(view.replaced_by.value_or(""))),
-                          or_dash(printable(view.model)), or_dash(view.arithmetic),
-                          number(view.leases), number(view.revocations),
-                          or_dash(printable(view.address))});
+    table.rows.push_back(
+        {printable(view.worker), number(view.id.value), fmt::format("{}", view.pid),
+         or_dash(printable(view.state)), printable(view.drain),
+         or_dash(printable(view.replaced_by.value_or(""))), or_dash(printable(view.model)),
+         or_dash(view.arithmetic), number(view.leases), number(view.revocations),
+         or_dash(printable(view.address)), or_dash(printable(view.out_of_service.value_or("")))});
   }
   return table;
 }

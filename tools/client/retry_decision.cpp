@@ -43,6 +43,11 @@ bool engine_recovers(const Error& error) {
          error.code == Errc::EngineDecodeFailed || error.code == Errc::BrokerLost;
 }
 
+/// Another worker may have the weights that this one lost. The broker says so when none has.
+bool may_go_elsewhere(const Error& error, Stage stage) {
+  return error.code == Errc::MissingWeight && stage == Stage::Worker;
+}
+
 /// Temporary refusals by the worker, after which the lease is still good.
 bool lease_survives(const Error& error) {
   if (engine_recovers(error)) return true;
@@ -56,6 +61,7 @@ bool lease_survives(const Error& error) {
 bool is_transient(const Error& error, Stage stage, const RetryContext& retry_context) {
   if (is_lease_ended(error.code))
     return true;  // also from the broker, when the worker ended before the grant
+  if (may_go_elsewhere(error, stage)) return true;
   const bool is_unreachable =
       error.code == Errc::ConnectionRefused || error.code == Errc::FileNotFound;
   if (!is_unreachable) return is_retryable(error.code);
@@ -96,8 +102,8 @@ std::optional<Error> error_of(const wire::RequestCompleted& completed) {
 RetryDecision after_completed(const Error& error, const RetryContext& retry_context,
                               const RetryPolicy& policy) {
   // is_retryable(TimedOut) is about calls; the deadline of a request that has passed is final.
-  const bool resumable =
-      is_lease_ended(error.code) || (is_retryable(error.code) && error.code != Errc::TimedOut);
+  const bool resumable = is_lease_ended(error.code) || may_go_elsewhere(error, Stage::Worker) ||
+                         (is_retryable(error.code) && error.code != Errc::TimedOut);
   if (!retry_context.rebind || !resumable) return std::unexpected(error);
   const bool lease_is_good = engine_recovers(error) || error.scope == FailureScope::Shared;
   return retry_or_give_up(error, !lease_is_good, retry_context, policy);

@@ -5,8 +5,9 @@
 /// failure of engine scope that passes (WeightsLoading, EngineLeaseFenced, EngineDecodeFailed,
 /// BrokerLost) does not: the session submits again under the same lease after the back-off. The
 /// worker refuses a rebind with EngineLeaseFenced at most once, and the second submission waits in
-/// the worker's queue; the worker ends that wait with tokens, with WeightsLoading, or with the
-/// final MissingWeight.
+/// the worker's queue; the worker ends that wait with tokens, with WeightsLoading, or with
+/// MissingWeight. After MissingWeight of a worker the session acquires a lease on another one; from
+/// the broker, which has none, it is final.
 #pragma once
 
 #include <cstdint>

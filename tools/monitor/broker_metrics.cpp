@@ -1,5 +1,6 @@
 #include "tools/monitor/broker_metrics.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -54,9 +55,13 @@ void add_leases(Exposition& page, const wire::StatusView& status) {
   constexpr metrics::Name kTenants{"leasehold_broker_tenants", "Tenants, admitted or live"};
   page.gauge(kTenants, status.tenants, {{"state", "admitted"}});
   page.gauge(kTenants, status.tenants_live, {{"state", "live"}});
-  constexpr metrics::Name kWorkers{"leasehold_broker_workers",
-                                   "Workers; lost ones get no lease, but may still run"};
-  page.gauge(kWorkers, status.workers, {{"state", "serving"}});
+  constexpr metrics::Name kWorkers{
+      "leasehold_broker_workers",
+      "Workers; lost ones get no lease, but may still run; those out of "
+      "service have lost their weights"};
+  page.gauge(kWorkers, status.workers - std::min(status.workers, status.workers_out_of_service),
+             {{"state", "serving"}});
+  page.gauge(kWorkers, status.workers_out_of_service, {{"state", "out_of_service"}});
   page.gauge(kWorkers, status.workers_lost, {{"state", "lost"}});
 }
 

@@ -31,6 +31,8 @@ std::vector<EngineLoop::Command> EngineLoop::take_commands(bool may_wait) {
   const auto has_command = [this] { return stopping_ || !commands_.empty(); };
   if (may_wait && engine_->scheduler().has_work()) {
     wake_.wait_for(lock, kIdlePollInterval, has_command);
+  } else if (may_wait && missing_) {
+    wake_.wait_for(lock, restore_interval_, has_command);
   } else if (may_wait) {
     wake_.wait(lock, has_command);
   }
@@ -85,10 +87,26 @@ bool EngineLoop::recover() {
   const auto part = engine_->revoked_part();
   if (part) end_if(restore_window_.on_lost(*part, engine_->now()));
   const Result<void> restored = hooks_.on_weights_lost(*engine_);
-  if (!restored) end_if(restore_window_.on_failed(restored.error(), engine_->now()));
+  if (!restored) restore_failed(restored.error());
   if (restored && part) restore_window_.on_restored(*part);
+  if (restored && !engine_->revoked_part()) set_missing(std::nullopt);
   if (!engine_->scheduler().has_work()) restore_window_.close();
   return restored.has_value();
+}
+
+/// The broker learns of a loss before the clients do, so that it sends them to another worker.
+void EngineLoop::restore_failed(const Error& why) {
+  const std::optional<Error> end = restore_window_.on_failed(why, engine_->now());
+  if (!end) return;
+  if (end->code == Errc::MissingWeight) set_missing(end);
+  end_all(*end);
+}
+
+void EngineLoop::set_missing(const std::optional<Error>& missing) {
+  const bool is_known = missing_.has_value() == missing.has_value() &&
+                        (!missing || missing->detail == missing_->detail);
+  missing_ = missing;
+  if (!is_known && hooks_.on_service_changed) hooks_.on_service_changed(missing);
 }
 
 /// Also after a failed step: the broker gives other workers what this one does not use.

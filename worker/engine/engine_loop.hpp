@@ -34,9 +34,15 @@ class EngineLoop {
     /// none is missing and runs commands in between. RestoreWindow says when the requests stop
     /// waiting; the loop calls the hook again at the next command.
     std::function<Result<void>(Engine&)> on_weights_lost;
+    /// A part cannot be restored, and every request is about to end with this error; or nothing:
+    /// all parts are there again. Called when that changes. Meanwhile the loop tries to restore the
+    /// part at every command and at an interval.
+    std::function<void(const std::optional<Error>& missing)> on_service_changed = {};
   };
 
-  EngineLoop(Engine& engine, Hooks hooks) : engine_(&engine), hooks_(std::move(hooks)) {}
+  static constexpr Duration kRestoreInterval = std::chrono::seconds(2);
+  EngineLoop(Engine& engine, Hooks hooks, Duration restore_interval = kRestoreInterval)
+      : engine_(&engine), hooks_(std::move(hooks)), restore_interval_(restore_interval) {}
 
   /// Runs `command` between two steps.
   void post(Command command);
@@ -51,6 +57,8 @@ class EngineLoop {
   bool step_once();
   void report_stopped();
   bool recover();
+  void restore_failed(const Error& why);
+  void set_missing(const std::optional<Error>& missing);
   void end_if(const std::optional<Error>& error);
   void end_all(const Error& error);
   void report_usage();
@@ -64,8 +72,10 @@ class EngineLoop {
   std::condition_variable wake_;
   std::vector<Command> commands_;
   bool stopping_ = false;
+  Duration restore_interval_;
   RestoreWindow restore_window_;
-  TimePoint next_served_;  // while busy
+  std::optional<Error> missing_;  // why a part cannot be restored
+  TimePoint next_served_;         // while busy
 };
 
 }  // namespace leasehold

@@ -25,9 +25,9 @@ std::uint64_t checksum_of(const std::string& text) {
 /// What must be equal for a digest to be used again.
 std::string key_of(const GgufFile& file) {
   const FileIdentity& id = file.identity();
-  return fmt::format("leasehold-digest 1 parts={} device={} inode={} size={} mtime_ns={} path={}",
-                     file.part_count(), id.device, id.inode, id.size_bytes, id.mtime_ns,
-                     file.path());
+  return fmt::format(
+      "leasehold-digest 1 parts={} device={} inode={} size={} mtime_ns={} ctime_ns={} path={}",
+      file.part_count(), id.device, id.inode, id.size_bytes, id.mtime_ns, id.ctime_ns, file.path());
 }
 
 std::string entry_of(const GgufFile& file, const ContentDigest& digest) {

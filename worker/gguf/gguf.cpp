@@ -23,16 +23,20 @@ Result<UniqueFd> open_for_reading(const std::string& path) {
                     fmt::format("open {}", path), errno);
 }
 
+std::int64_t nanoseconds(const struct timespec& time) {
+  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
+}
+
 Result<FileIdentity> identity_from(const struct stat& status, const std::string& path) {
   if (S_ISDIR(status.st_mode))
     return fail(Errc::BadRequest, fmt::format("{} is a directory; name a .gguf file", path));
   if (!S_ISREG(status.st_mode))
     return fail(Errc::FileCorrupt, fmt::format("{}: is not a regular file", path));
-  return FileIdentity{
-      .device = status.st_dev,
-      .inode = status.st_ino,
-      .size_bytes = static_cast<std::uint64_t>(status.st_size),
-      .mtime_ns = status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec};
+  return FileIdentity{.device = status.st_dev,
+                      .inode = status.st_ino,
+                      .size_bytes = static_cast<std::uint64_t>(status.st_size),
+                      .mtime_ns = nanoseconds(status.st_mtim),
+                      .ctime_ns = nanoseconds(status.st_ctim)};
 }
 
 Result<FileIdentity> identify(const UniqueFd& fd, const std::string& path) {
@@ -113,9 +117,13 @@ Result<void> GgufFile::read_part(std::uint32_t number, std::uint64_t from,
   return {};
 }
 
+Result<FileIdentity> GgufFile::opened_part_identity() const {
+  return identify(fd_, path_);
+}
+
 Result<void> GgufFile::check_unchanged() const {
-  const FileIdentity now = TRY(identify(fd_, path_));
-  if (now != mapped_)
+  const FileIdentity now = TRY(opened_part_identity());
+  if (now.size_bytes != mapped_.size_bytes || now.mtime_ns != mapped_.mtime_ns)
     return fail(Errc::FileCorrupt,
                 fmt::format("{}: changed while it was read ({} bytes then, {} now); load "
                             "it again when it is complete",

@@ -16,6 +16,7 @@
 /// for a well-formed file that this build cannot compute with.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,14 +31,18 @@
 
 namespace leasehold {
 
-/// Equal values mean equal bytes, unless a file is rewritten and its time is set back. For a split
-/// model: the device, the total size, and a hash of all files' inodes, sizes and times in place of
-/// inode and time.
+/// Equal values mean equal bytes. Other values may also mean equal bytes: a copy, or a file that
+/// was renamed, linked or given other permissions. For a split model: the device, the total size,
+/// and a hash of all files' inodes, sizes and times in place of inode and times.
 struct FileIdentity {
   std::uint64_t device;
   std::uint64_t inode;
   std::uint64_t size_bytes;
   std::int64_t mtime_ns;
+  std::int64_t ctime_ns = 0;  ///< Of the last change of bytes or attributes; cannot be set back.
+
+  /// When the file changed last, for those that compare one time.
+  std::int64_t changed_ns() const { return std::max(mtime_ns, ctime_ns); }
 
   /// The identity of the file at this path now. Errors: FileNotFound, SystemError; BadRequest if
   /// it is a directory; FileCorrupt if it is another file that is not regular.
@@ -55,6 +60,9 @@ class GgufFile {
   const FileIdentity& identity() const { return identity_; }
   /// The identity of the files at the same paths now.
   Result<FileIdentity> identity_now() const;
+  /// The identity now of the files that were opened, also when they were deleted since.
+  /// Errors: SystemError.
+  Result<FileIdentity> opened_identity_now() const;
 
   /// In file order.
   std::span<const GgufTensor> tensors() const { return directory_.tensors; }
@@ -81,7 +89,8 @@ class GgufFile {
   Result<void> read_part(std::uint32_t number, std::uint64_t from,
                          std::span<std::byte> destination) const;
 
-  /// Errors: FileCorrupt if the file changed since `open`; data read since then is invalid.
+  /// Errors: FileCorrupt if the file was written since `open`; data read since then is invalid. A
+  /// file that was deleted or renamed is unchanged.
   Result<void> check_unchanged() const;
 
   bool has(std::string_view key) const;
@@ -113,6 +122,7 @@ class GgufFile {
   static Result<GgufFile> open_single(const std::string& path);
   static Result<GgufFile> open_split(GgufFile one, std::uint32_t n_parts);
   Result<void> add_part(GgufFile part);
+  Result<FileIdentity> opened_part_identity() const;
   const GgufFile& part(std::uint32_t number) const {
     return number == 0 ? *this : other_parts_[number - 1];
   }

@@ -43,7 +43,8 @@ FileIdentity combined_identity(std::span<const FileIdentity> parts) {
   for (const FileIdentity& part : parts) {
     all.size_bytes += part.size_bytes;
     numbers.insert(numbers.end(), {part.device, part.inode, part.size_bytes,
-                                   static_cast<std::uint64_t>(part.mtime_ns)});
+                                   static_cast<std::uint64_t>(part.mtime_ns),
+                                   static_cast<std::uint64_t>(part.ctime_ns)});
   }
   std::array<unsigned char, crypto_hash_sha256_BYTES> hash;
   crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(numbers.data()),
@@ -115,6 +116,13 @@ Result<void> GgufFile::add_part(GgufFile part) {
   part.directory_.tensors.clear();
   other_parts_.push_back(std::move(part));
   return {};
+}
+
+Result<FileIdentity> GgufFile::opened_identity_now() const {
+  if (other_parts_.empty()) return opened_part_identity();
+  std::vector<FileIdentity> parts{TRY(opened_part_identity())};
+  for (const GgufFile& other : other_parts_) parts.push_back(TRY(other.opened_part_identity()));
+  return combined_identity(parts);
 }
 
 Result<FileIdentity> GgufFile::identity_now() const {

@@ -33,7 +33,7 @@ Result<control::Payload> open_weights(BrokerLink& broker, const WeightsMemory& m
                                   .file_device = memory.file.device,
                                   .file_inode = memory.file.inode,
                                   .file_size_bytes = memory.file.size_bytes,
-                                  .file_mtime_ns = memory.file.mtime_ns,
+                                  .file_mtime_ns = memory.file.changed_ns(),
                                   .layout_digest = memory.layout_digest,
                                   .layout_version = kWeightsLayoutVersion,
                                   .size_bytes = memory.size_bytes,
@@ -55,6 +55,7 @@ Result<Weights> WeightsSource::acquire() {
       return std::unexpected(std::move(mapped).error());
     }
   }
+  TRY(model_.file().check_unchanged());  // parts that another worker published were not read here
   std::vector<Weights::MappedPart> mapped_parts;
   for (auto& part : std::exchange(loading_, {})) mapped_parts.push_back(*std::move(part));
   return Weights::bind(*plan_, *config_, std::move(mapped_parts));
@@ -150,25 +151,15 @@ Result<std::optional<WeightsSource::Restored>> WeightsSource::restore(Weights& w
     return std::unexpected(std::move(fresh).error());
   }
   TRY(weights.restore(*revoked_part, *std::move(fresh)));
-  return Restored{.part = part.name, .from_replaced_file = replacement_.has_value()};
+  return Restored{.part = part.name, .from_copy = model_.is_copy()};
 }
 
 Result<Weights::MappedPart> WeightsSource::open_again(const WeightsPart& part,
                                                       const std::function<void()>& before_map) {
-  TRY(reopen_replaced_file(part));
+  TRY(model_.find());
   done_bytes_ = 0;
   total_bytes_ = part.layout.size_bytes;
   return map_part(part, TRY(open(part)), before_map);
-}
-
-/// A deleted file stays readable through its open descriptor.
-Result<void> WeightsSource::reopen_replaced_file(const WeightsPart& part) {
-  const auto now = file_->identity_now();
-  if (!now || *now == file().identity()) return {};
-  GgufFile another = TRY(GgufFile::open(file_->path()));
-  TRY(check_compatible(another, part));
-  replacement_.emplace(std::move(another));
-  return {};
 }
 
 Result<Weights::MappedPart> WeightsSource::map_part(const WeightsPart& part, control::Payload reply,
@@ -189,7 +180,7 @@ Result<Weights::MappedPart> WeightsSource::map_part(const WeightsPart& part, con
 Result<control::Payload> WeightsSource::open(const WeightsPart& part) {
   return open_weights(*deps_.broker, {.model = config_->name,
                                       .part = part.name,
-                                      .file = file().identity(),
+                                      .file = model_.identity(),
                                       .layout_digest = to_hex(part.layout.digest),
                                       .size_bytes = part.layout.size_bytes});
 }
@@ -197,6 +188,7 @@ Result<control::Payload> WeightsSource::open(const WeightsPart& part) {
 Result<UniqueFd> WeightsSource::fill_and_publish(const WeightsPart& part, RegionId region,
                                                  LeaseDependency lease, UniqueFd writable) {
   TRY(fill(part, lease, std::move(writable)));
+  TRY(model_.confirm());
   fault_point(FaultSite::WorkerWeightsFilled);
   const wire::WeightsPublish request{.region = region, .request_id = {mint_request_id()}};
   control::Payload reply =
@@ -217,7 +209,7 @@ Result<void> WeightsSource::fill(const WeightsPart& part, LeaseDependency lease,
     give_up_revoked_parts();
     if (deps_.progress) deps_.progress(done_bytes_ + done_bytes, total_bytes_);
   };
-  return copy_weights(file(), part.layout,
+  return copy_weights(model_.file(), part.layout,
                       {.region = &region, .gates = &gates, .backend = deps_.backend}, progress);
 }
 

@@ -8,8 +8,9 @@
 /// Parts are opened one after the other. So a worker has at most one unpublished region, and two
 /// workers that load the same model share the work.
 ///
-/// A revoked part is restored alone; the other parts stay mapped. If the model file was replaced
-/// meanwhile, the part is read from the new file when its tensors have the same types and shapes.
+/// A revoked part is restored alone; the other parts stay mapped. It has the content that the
+/// worker started with, also when the model file was replaced or rewritten meanwhile
+/// (VerifiedModel).
 ///
 /// An engine lease that is revoked during the load is given up, and its part is opened again, at
 /// most `kMaxReloads` times.
@@ -23,6 +24,7 @@
 
 #include "ipc/region/region_mapper.hpp"
 #include "ipc/table/table_reader.hpp"
+#include "worker/gguf/verified_model.hpp"
 #include "worker/lease/broker_link.hpp"
 #include "worker/lease/early_calls.hpp"
 #include "worker/model/weights.hpp"
@@ -65,23 +67,27 @@ class WeightsSource {
   };
   WeightsSource(const GgufFile& file, const ModelConfig& config, const WeightsPlan& plan,
                 Dependencies dependencies)
-      : file_(&file), config_(&config), plan_(&plan), deps_(std::move(dependencies)) {}
+      : model_(file), config_(&config), plan_(&plan), deps_(std::move(dependencies)) {}
+
+  /// The digest of the file. Without it `restore` accepts no file but the unchanged one.
+  void pin_content(const ContentDigest& content) { model_.pin(content); }
 
   /// Gets all parts, each under a new engine lease. Waits while another worker fills one, and for
   /// the memory of a lease that was revoked meanwhile, at most a minute.
-  /// Errors: those of the calls above and of GgufFile::open; LeaseRevoked, of the worker, when the
-  /// leases of one part were revoked more than `kMaxReloads` times.
+  /// Errors: those of the calls above; FileCorrupt when the file was written since it was opened;
+  /// LeaseRevoked, of the worker, when the leases of one part were revoked more than `kMaxReloads`
+  /// times.
   Result<Weights> acquire();
 
   struct Restored {
     std::string part;
-    bool from_replaced_file = false;  ///< The file is not the one the worker started with.
+    bool from_copy = false;  ///< Another file of the same content is at the path by now.
   };
   /// Restores the first revoked part and no other, so that the caller can run commands between two
   /// parts. The part is unmapped before it is mapped again, so that locked memory counts once.
   /// Returns nothing when no part is revoked.
   /// Errors, all naming the part: WeightsLoading, EngineLeaseFenced, LeaseRevoked, which pass;
-  /// MissingWeight when the replaced file does not fit; those of `acquire`.
+  /// MissingWeight when the file has another content; those of GgufFile::open and `acquire`.
   Result<std::optional<Restored>> restore(Weights& weights);
 
  private:
@@ -102,11 +108,8 @@ class WeightsSource {
   Result<void> fill(const WeightsPart& part, LeaseDependency lease, UniqueFd writable);
   Result<Weights::MappedPart> open_again(const WeightsPart& part,
                                          const std::function<void()>& before_map);
-  Result<void> reopen_replaced_file(const WeightsPart& part);
-  const GgufFile& file() const { return replacement_ ? *replacement_ : *file_; }
 
-  const GgufFile* file_;
-  std::optional<GgufFile> replacement_;  // of file_, once another file is at its path
+  VerifiedModel model_;
   const ModelConfig* config_;
   const WeightsPlan* plan_;
   Dependencies deps_;

@@ -63,26 +63,6 @@ WeightsPlan make_weights_plan(const WeightsLayout& whole, WeightsScope scope) {
   return plan;
 }
 
-Result<void> check_compatible(const GgufFile& file, const WeightsPart& part) {
-  for (const WeightTensor& weight : part.layout.weights) {
-    const GgufTensor* tensor = file.find(weight.name);
-    if (tensor == nullptr) {
-      return fail(Errc::MissingWeight,
-                  fmt::format("{}: was replaced by a file without {}", file.path(), weight.name));
-    }
-    const bool fits = tensor->type == weight.type && tensor->columns() == weight.columns &&
-                      tensor->rows() == weight.rows;
-    if (fits) continue;
-    return fail(Errc::MissingWeight,
-                fmt::format("{}: was replaced by a file whose {} is {} with {} rows of {}; this "
-                            "worker runs on {} with {} rows of {}: restore such a file or "
-                            "restart the worker",
-                            file.path(), weight.name, name(tensor->type), tensor->rows(),
-                            tensor->columns(), name(weight.type), weight.rows, weight.columns));
-  }
-  return {};
-}
-
 Result<ChosenPlan> choose_weights_plan(const GgufFile& file, const ModelConfig& config,
                                        std::optional<Arithmetic> wanted, WeightsScope scope) {
   const Arithmetic first = wanted.value_or(Arithmetic::Int8);

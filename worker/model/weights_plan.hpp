@@ -45,8 +45,4 @@ struct ChosenPlan {
 Result<ChosenPlan> choose_weights_plan(const GgufFile& file, const ModelConfig& config,
                                        std::optional<Arithmetic> wanted, WeightsScope scope);
 
-/// Checks that the file can replace the one that `part` was planned from: it has the part's tensors
-/// with the same types and shapes. Errors: MissingWeight naming the tensor and both shapes.
-Result<void> check_compatible(const GgufFile& file, const WeightsPart& part);
-
 }  // namespace leasehold

@@ -165,7 +165,7 @@ TEST_CASE("two workers that load one model at the same time load each part once"
   CHECK(both.leases == 2 * both.loads);
 }
 
-TEST_CASE("a part is read again from the model's path, if the file still fits") {
+TEST_CASE("a part is read again from the model's path, if the file has the same content") {
   const std::string part = "blk.0.attn_q.weight";
   SystemSpec spec = scoped("tensor");
   spec.model_name = "model.gguf";
@@ -196,7 +196,7 @@ TEST_CASE("a part is read again from the model's path, if the file still fits") 
     CHECK(counts(system) == counted);
 
     copy_model(model);
-    // A request is refused until the part is loaded again.
+    // The worker tries again at an interval, and gets no request until the part is there.
     REQUIRE(eventually([&] { return system.start_tenant(ann_spec)->finish() == 0; }));
     CHECK((system.undisturbed(ann_spec) == alone));
     CHECK(counts(system) == Counts{counted.loads + 1, counted.leases + 1});

@@ -477,6 +477,8 @@ def decide_retry(error, at_worker, had_lease):
     """
     if error.code in ("ConnectionRefused", "FileNotFound"):
         may_retry = at_worker or had_lease
+    elif error.code == "MissingWeight":
+        may_retry = at_worker  # another worker may have its weights; the broker says when none has
     else:
         may_retry = error.retryable or error.code in _LEASE_ENDED
     if not may_retry:

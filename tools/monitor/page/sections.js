@@ -22,6 +22,7 @@ export function showTotals({ status, workers }, rates) {
   ];
   if (status.quarantined_bytes > 0) totals.push(["Quarantined", bytes(status.quarantined_bytes), true]);
   if (status.workers_lost > 0) totals.push(["Workers lost", count(status.workers_lost), true]);
+  if (status.workers_out_of_service > 0) totals.push(["Workers out of service", count(status.workers_out_of_service), true]);
   if (status.journal_faults > 0) totals.push(["Journal faults", count(status.journal_faults), true]);
   if (status.tampered > 0) totals.push(["Tampered slots", count(status.tampered), true]);
   const list = byId("totals");
@@ -135,7 +136,7 @@ export function showWorkers({ workers }) {
   fillTable("worker-table", workers.map((each) => ({
     key: `${each.worker} ${each.pid}`,
     cells: [
-      { text: each.worker, look: "name" }, each.state, { text: each.drain, look: "wide" },
+      { text: each.worker, look: "name" }, each.state, { text: each.out_of_service ? `out of service: ${each.out_of_service}` : each.drain, look: "wide" },
       { text: count(each.leases), look: "number" }, { text: count(each.revocations), look: "number" },
       { text: each.arithmetic ? `${each.model} (${each.arithmetic})` : each.model, look: "name wide" },
     ],

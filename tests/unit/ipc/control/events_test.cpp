@@ -35,7 +35,9 @@ const std::vector<std::string> kSamples = {
     R"({"event":"lease_draining","at_boottime_ns":7,"lease":"17.4","tenant":"acme",
         "deadline_boottime_ns":9})",
     R"({"event":"worker_replacement","at_boottime_ns":7,"worker":"w1","by":"w2","state":"done",
-        "leases_moved":8,"leases_ended":1})"};
+        "leases_moved":8,"leases_ended":1})",
+    R"({"event":"worker_service","at_boottime_ns":7,"worker":"w1","state":"out_of_service",
+        "reason":"part blk.0: /m.gguf has 7 bytes"})"};
 
 void check_event_refused(const json& event, const std::string& field) {
   CAPTURE(event.dump());

@@ -212,14 +212,14 @@ std::vector<MessageSample> make_samples() {
            "spill_capacity_bytes":18446744073709551615,"spill_lent_bytes":7,
            "leases_live":1,
            "leases_revoked":2,"leases_stuck":1,"oldest_revoked_ms":7,"leases_fenced":3,
-           "workers":1,"workers_lost":1,"tenants":2,"tenants_live":1,"isolation":"same-user","tampered":4,"journal_faults":5,"log_lines_dropped":6,"uptime_ms":9,
+           "workers":1,"workers_lost":1,"workers_out_of_service":1,"tenants":2,"tenants_live":1,"isolation":"same-user","tampered":4,"journal_faults":5,"log_lines_dropped":6,"uptime_ms":9,
            "clocks":[{"clock":"t_quiet","since_start":{"count":3,"p50_ns":1,"p99_ns":2,"max_ns":3},
              "last_minute":{"count":0,"p50_ns":0,"p99_ns":0,"max_ns":0}}],
            "device":"cuda:0","device_uuid":"GPU-1","device_state":"lost","device_losses":1,
            "rebinds":[{"mode":"adopt","rebinds":{
              "since_start":{"count":3,"p50_ns":1,"p99_ns":2,"max_ns":3},
              "last_minute":{"count":0,"p50_ns":0,"p99_ns":0,"max_ns":0}}}]})",
-                         {"journal_faults", "log_lines_dropped"}),
+                         {"journal_faults", "log_lines_dropped", "workers_out_of_service"}),
       sample<RequestSubmit>("RequestSubmitChat", R"({"token":"v1:17.4:acme:00","request_id":"r-1",
            "messages":[{"role":"system","content":""},{"role":"user","content":"Hi é"},
              {"role":"assistant","tool_calls":"[]","reasoning_content":"Hm"},
@@ -336,6 +336,13 @@ std::vector<MessageSample> make_samples() {
       sample<AuditPage>("AuditPage", with_digest(with_digest(R"({"records":[
            {"sequence":3,"content":"{\"sequence\":3}","hash":"00"}],"removed_sequence":2,
            "removed_hash":DIGEST,"head_sequence":3,"head_hash":DIGEST})"))),
+      sample<WorkerWeights>("WorkerWeights", R"({"missing":"part blk.0: /m.gguf has 7 bytes"})",
+                            {"missing"}),
+      sample<WorkerView>(
+          "WorkerView of a worker out of service",
+          R"({"worker":"w1","id":"0","pid":123,"state":"ready","drain":"out_of_service","model":"tiny","address":"/run/w",
+           "leases":1,"revocations":5,"out_of_service":"part blk.0: /m.gguf has 7 bytes"})",
+          {"out_of_service"}),
   };
 }
 

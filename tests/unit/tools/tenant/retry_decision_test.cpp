@@ -181,12 +181,22 @@ TEST_CASE("retry decision: the same code in tenant scope costs the lease") {
   CHECK(retry_of(after_completed(error, {.rebind = true}, kPolicy)).fresh_lease);
 }
 
-TEST_CASE("retry decision: weights that do not come back are final, also with rebind") {
+TEST_CASE("retry decision: a text whose worker lost its weights goes to another worker") {
   const auto error = error_of({.reason = "MissingWeight", .scope = "engine"});
   REQUIRE(error);
   CHECK(error->scope == FailureScope::Engine);
   CHECK(error->detail.find("engine scope") != std::string::npos);
-  CHECK(code_of(after_completed(*error, {.rebind = true}, kPolicy)) == Errc::MissingWeight);
+
+  CHECK(retry_of(after_completed(*error, {.rebind = true}, kPolicy)).fresh_lease);
+  CHECK(retry_of(after_failure(*error, Stage::Worker, {.rebind = true}, kPolicy)).fresh_lease);
+}
+
+TEST_CASE("retry decision: missing weights are final without rebind, and when no worker has them") {
+  const Error error{Errc::MissingWeight, "part blk.1"};
+  CHECK(code_of(after_completed(error, {}, kPolicy)) == Errc::MissingWeight);
+  CHECK(code_of(after_failure(error, Stage::Worker, {}, kPolicy)) == Errc::MissingWeight);
+  CHECK(code_of(after_failure(error, Stage::Broker, {.rebind = true}, kPolicy)) ==
+        Errc::MissingWeight);
 }
 
 TEST_CASE("retry decision: attempts are bounded and the last error is reported") {

@@ -11,21 +11,28 @@ namespace {
 /// A loop on the test's thread that stops once a request has ended.
 struct LoopFixture {
   explicit LoopFixture(std::function<Result<void>(LoopFixture&)> on_weights_lost)
-      : loop(rig.engine(), {.on_report = [this](const StepReport& report) { note(report); },
-                            .on_growth = [](const std::vector<GrowthRequest>&) {},
-                            .on_drained =
-                                [this](std::vector<LeaseId> leases) {
-                                  tokens_before_drained = tokens;
-                                  drained = std::move(leases);
-                                  loop.stop();
-                                },
-                            .on_served =
-                                [this](std::vector<wire::TenantServed> served) {
-                                  for (const auto& each : served) served_reports.push_back(each);
-                                  if (!ends.empty()) loop.stop();
-                                },
-                            .on_weights_lost = [this, restore = std::move(on_weights_lost)](
-                                                   Engine&) { return restore(*this); }}) {}
+      : loop(rig.engine(),
+             {.on_report = [this](const StepReport& report) { note(report); },
+              .on_growth = [](const std::vector<GrowthRequest>&) {},
+              .on_drained =
+                  [this](std::vector<LeaseId> leases) {
+                    tokens_before_drained = tokens;
+                    drained = std::move(leases);
+                    loop.stop();
+                  },
+              .on_served =
+                  [this](std::vector<wire::TenantServed> served) {
+                    for (const auto& each : served) served_reports.push_back(each);
+                    if (!ends.empty() && !stops_in_service) loop.stop();
+                  },
+              .on_weights_lost =
+                  [this, restore = std::move(on_weights_lost)](Engine&) { return restore(*this); },
+              .on_service_changed =
+                  [this](const std::optional<Error>& missing) {
+                    service.push_back(missing ? missing->code : std::optional<Errc>{});
+                    if (!missing && stops_in_service) loop.stop();
+                  }},
+             std::chrono::milliseconds(1)) {}
 
   void note(const StepReport& report) {
     for (const SchedulerEvent& event : report.events) {
@@ -33,7 +40,8 @@ struct LoopFixture {
       if (const auto* end = std::get_if<Completed>(&event)) ends.push_back(*end);
     }
     if (on_note) on_note();
-    if (!ends.empty() && !waits_for_drain && !waits_for_served) loop.stop();
+    const bool waits = waits_for_drain || waits_for_served || stops_in_service;
+    if (!ends.empty() && !waits) loop.stop();
   }
 
   PromptRequest request() {
@@ -57,6 +65,8 @@ struct LoopFixture {
   std::vector<Completed> ends;
   bool waits_for_drain = false;
   bool waits_for_served = false;
+  std::vector<std::optional<Errc>> service;  // as `on_service_changed` was called
+  bool stops_in_service = false;
   std::vector<wire::TenantServed> served_reports;
   std::vector<LeaseId> drained;
   int tokens_before_drained = -1;
@@ -187,6 +197,33 @@ TEST_CASE("engine loop: when a restore fails for good, every request ends with a
   REQUIRE(fixture.ends[0].error->code == code);
   REQUIRE(fixture.ends[0].error->scope == FailureScope::Engine);
   REQUIRE(fixture.ends[0].emitted_tokens == 2);
+}
+
+TEST_CASE("engine loop: a part that is gone is tried again without a request until it is back") {
+  int asked = 0;
+  LoopFixture fixture([&](LoopFixture& self) -> Result<void> {
+    if (++asked < 4) return fail(Errc::FileCorrupt, "truncated");
+    self.rig.restore_weights();
+    return {};
+  });
+  fixture.stops_in_service = true;
+  fixture.lose_weights_and_run();
+  CHECK(asked == 4);
+  REQUIRE(fixture.ends.size() == 1);
+  CHECK(fixture.ends[0].error->code == Errc::MissingWeight);
+  CHECK(fixture.service == std::vector<std::optional<Errc>>{Errc::MissingWeight, std::nullopt});
+}
+
+TEST_CASE("engine loop: weights that come back at once, or later, do not end the service") {
+  int asked = 0;
+  LoopFixture fixture([&](LoopFixture& self) -> Result<void> {
+    if (++asked == 1) return fail(Errc::WeightsLoading, "another worker fills it");
+    self.rig.restore_weights();
+    return {};
+  });
+  fixture.lose_weights_and_run();
+  CHECK(fixture.tokens == 5);
+  CHECK(fixture.service.empty());
 }
 
 TEST_CASE("engine loop: when a restore takes too long, every request ends with WeightsLoading") {

@@ -94,28 +94,6 @@ TEST_CASE("plan: the same tensors share a region in every scope") {
         part_named(tensors, "token_embd.weight").layout.digest);
 }
 
-TEST_CASE("plan: a file with the same types and shapes can replace a part") {
-  const Planned model(tiny_llama());
-  const WeightsPlan plan = make_weights_plan(model.whole, WeightsScope::Tensor);
-  const WeightsPart& up = part_named(plan, "blk.0.ffn_up.weight");
-  CHECK(check_compatible(model.file, up));
-
-  const auto refused = [&](const GgufBuilder& builder, const std::string& expected_detail) {
-    const TemporaryFile other(builder.bytes());
-    const auto file = GgufFile::open(other.path());
-    REQUIRE(file);
-    const auto fits = check_compatible(*file, up);
-    REQUIRE_FALSE(fits);
-    CHECK(fits.error().code == Errc::MissingWeight);
-    CHECK_THAT(fits.error().detail, Contains("blk.0.ffn_up.weight") && Contains(expected_detail));
-    CHECK(check_compatible(*file, part_named(plan, "blk.1.ffn_up.weight")));
-  };
-  refused(tiny_llama().tensor("blk.0.ffn_up.weight", TensorType::Q4_0, {32, 64}), "Q4_0");
-  refused(tiny_llama().tensor("blk.0.ffn_up.weight", up.layout.weights[0].type, {64, 32}),
-          "32 rows of 64");
-  refused(tiny_llama().remove_tensor("blk.0.ffn_up.weight"), "without");
-}
-
 TEST_CASE("plan: a replaced or rewritten file has another identity") {
   const TemporaryFile file(tiny_llama().bytes());
   const auto opened = GgufFile::open(file.path());
@@ -125,5 +103,9 @@ TEST_CASE("plan: a replaced or rewritten file has another identity") {
   using namespace std::chrono_literals;
   std::filesystem::last_write_time(file.path(), std::filesystem::last_write_time(file.path()) + 1s);
   CHECK_FALSE(FileIdentity::of_path(file.path()).value() == opened->identity());
+  // A program that rewrites a file may set its time back.
+  const FileIdentity before = FileIdentity::of_path(file.path()).value();
+  std::filesystem::last_write_time(file.path(), std::filesystem::last_write_time(file.path()));
+  CHECK_FALSE(FileIdentity::of_path(file.path()).value() == before);
   CHECK(FileIdentity::of_path(file.path() + ".gone").error().code == Errc::FileNotFound);
 }

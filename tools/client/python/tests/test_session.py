@@ -166,6 +166,22 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(self.result.leases, ("1.1",))
         self.assertNotIn("rebound_from", self.scene.worker.params_of("request.submit")[1])
 
+    def test_a_worker_that_lost_its_weights_costs_the_lease(self):
+        def disturb(submission, _request, send):
+            if submission == 1:
+                complete(send, "r", "MissingWeight", scope="engine")
+            return submission == 1
+
+        self.scene.disturb = disturb
+        self.deliver()
+        self.assertEqual(self.result.leases, ("1.1", "2.1"))
+
+    def test_when_no_worker_has_its_weights_the_error_is_raised(self):
+        self.scene.refuse_acquire = [Refusal("MissingWeight")]
+        with self.scene.session(rebind=True) as session, self.assertRaises(leasehold.Error) as raised:
+            list(session.generate("x", request_id="r"))
+        self.assertEqual(raised.exception.code, "MissingWeight")
+
     def test_a_broken_connection_of_a_resumable_request_is_resumed(self):
         def disturb(_submission, _request, send):
             send_tokens(send, "r", 0, 3)

@@ -1,0 +1,33 @@
+// A worker without weights leaves service, and returns to it, as it reports.
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/record.hpp"
+#include "broker/decide/revoke.hpp"
+
+namespace leasehold {
+namespace {
+
+/// Also of published texts: what is cached under them must not outlive the weights. Leases on
+/// weights stay, because the worker keeps trying to restore its parts.
+void revoke_served_leases(Decision& decision, AttachmentId worker) {
+  const auto served = open_leases_where(decision.state, [worker](const LeaseRecord& record) {
+    return record.worker() == worker && record.scope != wire::LeaseScope::Engine;
+  });
+  revoke_leases(decision, served, RevokeReason::WeightsLost);
+}
+
+}  // namespace
+
+void decide_event(Decision& decision, const WeightsReported& reported) {
+  Worker* worker = decision.state.workers.find_by_connection(reported.connection);
+  if (worker == nullptr || worker->state != WorkerState::Ready) return;
+  const auto& missing = reported.weights.missing;
+  if (worker->out_of_service == missing) return;
+  worker->out_of_service = missing;
+  decision.record(events::WorkerService{.worker = worker->name,
+                                        .state = missing ? "out_of_service" : "in_service",
+                                        .reason = missing.value_or("")});
+  if (missing) return revoke_served_leases(decision, worker->id);
+  decision.waits_may_end = true;
+}
+
+}  // namespace leasehold
