@@ -33,7 +33,7 @@ void flush_log();
 /// Writes a line behind those of the log and flushes it. False without a log: the caller prints.
 bool write_last_line(std::string_view line);
 
-/// Writes text that is no line of the log, such as a progress bar. False without a log.
+/// Writes text beside the lines of the log, such as a progress bar. False without a log.
 bool write_beside_log(std::string_view text);
 
 /// Lines that no reader took. Any thread.

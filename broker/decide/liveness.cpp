@@ -85,9 +85,9 @@ void kill_worker(Decision& decision, Worker& worker, std::string_view waiting_fo
                                              .waiting_for = std::string(waiting_for),
                                              .timeout_ms = in_ms(timeout),
                                              .killed = true});
-  decision.warn(
-      fmt::format("worker timed out and will be killed worker={} pid={} waiting_for={} timeout_ms={}",
-                  worker.name, worker.pid, waiting_for, in_ms(timeout)));
+  decision.warn(fmt::format(
+      "worker timed out and its leases are revoked worker={} pid={} waiting_for={} timeout_ms={}",
+      worker.name, worker.pid, waiting_for, in_ms(timeout)));
 }
 
 }  // namespace leasehold

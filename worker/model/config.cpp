@@ -48,7 +48,7 @@ std::string display_name(std::string_view name) {
   return printable(shown);
 }
 
-/// The architecture stands in for a name that is missing, blank or no text.
+/// The architecture replaces a name that is missing, blank or of another type than text.
 std::string read_name(const GgufFile& file, std::string_view architecture) {
   const std::string fallback(architecture);
   const std::string name =

@@ -1,4 +1,4 @@
-// Readers of the programs' outputs that stop, or end: nobody waits for them.
+// No program waits for a reader of an output that stops, or ends.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -30,7 +30,7 @@ TEST_CASE("control group: the smallest memory limit of the group and of those ab
   CHECK(memory_in(files)->limit_bytes == 1000);
   CHECK(memory_in(files)->available_bytes == 250);  // the cache of files can be dropped
   CHECK(memory_in(files)->limit_file == "/sys/fs/cgroup/a/memory.max");
-  files["/sys/fs/cgroup/a/b/memory.max"] = "2000\n";  // of which 1100 are left
+  files["/sys/fs/cgroup/a/b/memory.max"] = "2000\n";  // 1100 of them are left
   CHECK(memory_in(files)->limit_bytes == 1000);
   CHECK(memory_in(files)->available_bytes == 250);
   files["/sys/fs/cgroup/memory.max"] = "500\n";  // in a container, its own group
