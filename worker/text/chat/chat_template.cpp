@@ -58,6 +58,16 @@ Value list_of(Value item) {
   return Value(std::make_shared<const List>(List{.items = {std::move(item)}, .depth = depth}));
 }
 
+/// How often the text has "None", which a template prints for a missing value.
+std::size_t count_none(const MarkedText& text) {
+  constexpr std::string_view kNone = "None";
+  std::size_t count = 0;
+  for (auto at = text.bytes().find(kNone); at != std::string::npos;
+       at = text.bytes().find(kNone, at + kNone.size()))
+    ++count;
+  return count;
+}
+
 std::vector<ChatMessage> probing_messages(const CallStyle& style) {
   const Value text = Value::text(std::string(kProbe));
   const Value arguments = style.arguments_are_text
@@ -131,11 +141,14 @@ CallStyle ChatTemplate::find_call_style() const {
                                    {.arguments_are_text = true},
                                    {.content_is_text = true},
                                    {.content_is_text = true, .arguments_are_text = true}};
+  const ChatMessage question[] = {{.role = "user", .content = "q"}};
+  const auto asked = render({.messages = messages_value(question), .add_generation_prompt = false});
+  const std::size_t own_nones = asked ? count_none(*asked) : 0;
   std::optional<CallStyle> without_call;
   for (const CallStyle& style : kStyles) {
     const auto prompt = render(
         {.messages = messages_value(probing_messages(style)), .add_generation_prompt = false});
-    if (!prompt || prompt->bytes().contains("None")) continue;
+    if (!prompt || count_none(*prompt) > own_nones) continue;
     if (prompt->bytes().contains(kProbe)) return style;
     if (!without_call) without_call = style;
   }

@@ -75,6 +75,26 @@ TEST_CASE("chat: an unsupported template is refused with the construct and its l
   CHECK_THAT(chat.error().detail, Contains("line 2: the tag 'import' is not supported"));
 }
 
+TEST_CASE("chat: the output of a template says how it wants a call without content") {
+  const auto style_of = [](std::string_view turn) {
+    const auto chat =
+        ChatTemplate::parse("None{% for m in messages %}" + std::string(turn) + "{% endfor %}", {});
+    return std::pair(chat->call_style().content_is_text, chat->call_style().arguments_are_text);
+  };
+  using Style = std::pair<bool, bool>;
+  const std::string name =
+      "{% set f = m.tool_calls[0].function if m.tool_calls else {} %}{{ f.name }}";
+  CHECK(style_of("{{ m.content or '' }}" + name + "{{ f.arguments | tojson }}") ==
+        Style(false, false));
+  CHECK(style_of("{{ m.content }}" + name) == Style(true, false));
+  CHECK(style_of("{{ m.content + '' }}" + name) == Style(true, false));
+  CHECK(style_of("{% if m.content is none %}" + name + "{{ f.arguments + '' }}{% endif %}") ==
+        Style(false, true));
+  CHECK(style_of("{{ m.content + '' }}" + name + "{{ (f.arguments or '') + '' }}") ==
+        Style(true, true));
+  CHECK(style_of("{{ m.content | trim }}") == Style(true, false));  // it prints no calls
+}
+
 TEST_CASE("chat: JSON keeps the order of its keys and the kinds of its numbers") {
   const auto json = nlohmann::ordered_json::parse(
       R"({"b": [1, -2, 1.0, 18446744073709551615], "a": {"x": null, "y": true}})");
