@@ -154,7 +154,8 @@ std::vector<MessageSample> make_samples() {
            "revoke_reason":"operator","detail":"by hand","text":"end"})",
           {"lease", "text"}),
       sample<RequestCancel>("RequestCancel", R"({"request_id":"r-1"})"),
-      sample<RevokeClocks>("RevokeClocks", R"({"refuse_ns":1,"error_ns":2,"quiet_ns":3})"),
+      sample<RevokeClocks>("RevokeClocks", R"({"refuse_ns":1,"error_ns":2,"quiet_ns":3})",
+                           {"refuse_ns", "error_ns", "quiet_ns"}),
       sample<LeaseView>(
           "LeaseView",
           R"({"lease":"17.4","scope":"engine","tenant":"","model":"tiny","part":"blk.0","worker":"w0","state":"Fenced",

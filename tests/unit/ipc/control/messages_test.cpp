@@ -33,6 +33,11 @@ bool same_kind(const json& a, const json& b) {
   return a.type() == b.type() || (a.is_number_integer() && b.is_number_integer());
 }
 
+/// An older process does not send it, and a newer one sends it also when it is 0.
+bool is_written_always(const std::string& message, const std::string& field) {
+  return message == "RequestPreempted" && field == "swapped_blocks";
+}
+
 }  // namespace
 
 TEST_CASE("messages: every message reads back as it was written") {
@@ -60,7 +65,9 @@ TEST_CASE("messages: an error names a missing field, an optional one stays missi
       CAPTURE(sample.name, field);
       json less = whole;
       less.erase(field);
-      if (sample.optionals.contains(field)) {
+      if (is_written_always(sample.name, field)) {
+        CHECK(sample.round_trip(less).value().contains(field));
+      } else if (sample.optionals.contains(field)) {
         CHECK(sample.round_trip(less) == less);
       } else {
         check_refused(sample.round_trip(less), field);
@@ -76,6 +83,8 @@ TEST_CASE("messages: an error names a field of another type") {
       for (const json& other : kOtherTypes) {
         if (same_kind(value, other) && !value.is_structured()) continue;
         if (field == "stop" && other.is_string()) continue;  // a string or an array of them
+        if (field == "clocks" && sample.name == "LeaseView" && other.is_object())
+          continue;  // each clock may be missing
         CAPTURE(sample.name, field, other.dump());
         json wrong = whole;
         wrong[field] = other;
