@@ -274,17 +274,22 @@ cli::Table workers_table(const std::vector<wire::WorkerView>& workers) {
                                {"REPLACED BY"},
                                {"MODEL"},
                                {"ARITHMETIC", false, true},
+                               {"TEXT IDENTITY", false, true},
+                               {"CONTEXT", true, true},
                                {"LEASES", true},
                                {"REVOCATIONS", true, true},
                                {"ADDRESS"},
                                {"OUT OF SERVICE BECAUSE", false, all_serve}}};
   for (const wire::WorkerView& view : workers) {
-    table.rows.push_back(
-        {printable(view.worker), number(view.id.value), fmt::format("{}", view.pid),
-         or_dash(printable(view.state)), printable(view.drain),
-         or_dash(printable(view.replaced_by.value_or(""))), or_dash(printable(view.model)),
-         or_dash(view.arithmetic), number(view.leases), number(view.revocations),
-         or_dash(printable(view.address)), or_dash(printable(view.out_of_service.value_or("")))});
+    table.rows.push_back({printable(view.worker), number(view.id.value),
+                          fmt::format("{}", view.pid), or_dash(printable(view.state)),
+                          printable(view.drain), or_dash(printable(view.replaced_by.value_or(""))),
+                          or_dash(printable(view.model)), or_dash(view.arithmetic),
+                          or_dash(view.text_identity ? to_string(*view.text_identity) : ""),
+                          or_dash(view.max_context == 0 ? "" : number(view.max_context)),
+                          number(view.leases), number(view.revocations),
+                          or_dash(printable(view.address)),
+                          or_dash(printable(view.out_of_service.value_or("")))});
   }
   return table;
 }

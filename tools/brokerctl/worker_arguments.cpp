@@ -9,8 +9,8 @@ namespace leasehold::brokerctl {
 CLI::App* WorkerArguments::add_replace(CLI::App& noun) {
   CLI::App* verb = noun.add_subcommand(
       "replace",
-      "Move the leases of all tenants to another worker of the same weights, and wait until the "
-      "old one may be stopped; `brokerctl undrain --worker OLD` cancels the replacement");
+      "Move the leases of all tenants to another worker of the same model and options, and wait "
+      "until the old one may be stopped; `brokerctl undrain --worker OLD` cancels the replacement");
   verb->group("Verbs");
   wire::WorkerReplace& message = replace_.message;
   verb->add_option("old", message.worker, "Worker to replace")->required()->check(check_name);

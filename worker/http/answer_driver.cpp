@@ -44,6 +44,11 @@ class AwaitingLease {
   Shared* shared_;
 };
 
+/// What the tokens of a text depend on, and where the context cuts it off.
+std::string how_computed(const ApiModel& model) {
+  return fmt::format("{} with {} tokens of context", model.text_identity, model.max_context);
+}
+
 class AnswerDriver {
  public:
   AnswerDriver(Shared& shared, Caller caller, ApiRequest request, HttpStream& stream);
@@ -123,7 +128,7 @@ Error AnswerDriver::unknown_event(std::uint32_t last) const {
 
 awaitable<void> AnswerDriver::run() {
   if (is_stream_ && request_.submit.resumable) {
-    const auto ids = EventIds::after(caller_.last_event_id, shared_.deps.model.text_identity);
+    const auto ids = EventIds::after(caller_.last_event_id, how_computed(shared_.deps.model));
     if (!ids) co_return co_await stream_.send(refusal(ids.error()));
     ids_ = *ids;
   }

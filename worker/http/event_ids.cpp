@@ -20,16 +20,16 @@ std::optional<std::uint32_t> number_of(std::string_view text) {
   return number;
 }
 
-constexpr std::size_t kIdentityDigits = 8;
+constexpr std::size_t kChecksumDigits = 8;
 
-/// Enough to tell the few identities apart that one client meets.
-std::string digits_of(std::string_view text_identity) {
-  const std::uint64_t sum = Checksum::of(text_identity.data(), text_identity.size());
+/// Enough for the few workers that one client meets.
+std::string checksum_of(std::string_view text) {
+  const std::uint64_t sum = Checksum::of(text.data(), text.size());
   return fmt::format("{:08x}", static_cast<std::uint32_t>(sum ^ (sum >> 32)));
 }
 
-bool is_digits(std::string_view text) {
-  return text.size() == kIdentityDigits &&
+bool is_checksum(std::string_view text) {
+  return text.size() == kChecksumDigits &&
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
@@ -45,24 +45,24 @@ std::optional<EventIds::Id> EventIds::parse(std::string_view text) {
 }
 
 Result<EventIds> EventIds::after(const std::optional<std::string>& last_event_id,
-                                 std::string_view text_identity) {
+                                 std::string_view how_computed) {
   EventIds ids;
-  ids.identity_ = digits_of(text_identity);
+  ids.checksum_ = checksum_of(how_computed);
   if (!last_event_id) return ids;
   const std::string_view sent = *last_event_id;
   const auto dash = std::min(sent.find('-'), sent.size());
-  const std::string_view identity = sent.substr(std::min(dash + 1, sent.size()));
+  const std::string_view checksum = sent.substr(std::min(dash + 1, sent.size()));
   ids.last_ = parse(sent.substr(0, dash));
-  if (!ids.last_ || !is_digits(identity)) {
+  if (!ids.last_ || !is_checksum(checksum)) {
     return fail(Errc::BadRequest, fmt::format("Last-Event-ID is '{}'; send the id of an event of "
                                               "this request, or leave it out",
                                               printable(*last_event_id)));
   }
-  if (identity == ids.identity_) return ids;
+  if (checksum == ids.checksum_) return ids;
   return fail(Errc::RequestIdConflict,
               fmt::format("the event {} is of a text that was computed otherwise, and this worker "
                           "computes {}; begin the text again under another request_id",
-                          *last_event_id, text_identity));
+                          *last_event_id, how_computed));
 }
 
 void EventIds::number(std::uint32_t position, ServerEvents& events) {
@@ -72,7 +72,7 @@ void EventIds::number(std::uint32_t position, ServerEvents& events) {
     if (event.data != kDone) {
       const Id id{position, next_.index++};
       if (last_ && id <= *last_) continue;
-      event.id = fmt::format("{}.{}-{}", id.position, id.index, identity_);
+      event.id = fmt::format("{}.{}-{}", id.position, id.index, checksum_);
     }
     wanted.push_back(std::move(event));
   }

@@ -190,19 +190,20 @@ TEST_CASE("http resume: the text goes on at the successor of a killed worker") {
 }
 
 TEST_CASE("http resume: a successor that computes otherwise refuses the text, and begins it anew") {
-  const bool is_kv = GENERATE(false, true);
+  const auto [option, value, named] = GENERATE(table<const char*, const char*, const char*>(
+      {{"--arithmetic", "f32", "/f32/f16/"},
+       {"--kv-type", "f32", "/int8/f32/"},
+       {"--max-context", "50", "with 50 tokens of context"}}));
   ResumableText text({"--slow-motion-us", "100"});
   const HttpReply before = text.begin_and_leave();
   text.http.system().remove_worker("w1");
-  const std::vector<std::string> kv{"--kv-type", "f32"}, arithmetic{"--arithmetic", "f32"};
-  text.http.system().start_ready_worker("w1", "", is_kv ? kv : arithmetic);
+  text.http.system().start_ready_worker("w1", "", {option, value});
 
   const HttpReply refused = text.resume(before);
 
   CHECK(refused.status == 409);
   CHECK(refused.json()["error"]["code"] == "RequestIdConflict");
-  CHECK_THAT(refused.json()["error"]["message"].get<std::string>(),
-             Catch::Contains(is_kv ? "/int8/f32/" : "/f32/f16/"));
+  CHECK_THAT(refused.json()["error"]["message"].get<std::string>(), Catch::Contains(named));
   const HttpReply anew = text.http.send(post("/v1/completions", text.key, text.body));
   CHECK(anew.status == 200);
   CHECK(anew.ids().at(0) != before.ids().at(0));

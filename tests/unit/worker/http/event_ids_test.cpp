@@ -10,14 +10,14 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-constexpr const char* kIdentity = "sha256:00/int8/f16/1";
-constexpr const char* kOtherArithmetic = "sha256:00/f32/f16/1";
+constexpr const char* kComputed = "sha256:00/int8/f16/1 with 512 tokens of context";
+constexpr const char* kOtherwise = "sha256:00/int8/f16/1 with 100 tokens of context";
 
 Result<EventIds> ids_after(const std::optional<std::string>& last_event_id) {
-  return EventIds::after(last_event_id, kIdentity);
+  return EventIds::after(last_event_id, kComputed);
 }
 
-/// "12.1" as this identity numbers it.
+/// "12.1" as this worker numbers it.
 std::string full_id(const std::string& id) {
   auto ids = ids_after(std::nullopt);
   ServerEvents events{{.data = "{}"}};
@@ -76,13 +76,13 @@ TEST_CASE("event ids: the last event of a response has an id, and the end of a s
 
 TEST_CASE("event ids: an event of a text that was computed otherwise is a conflict") {
   const std::string had = full_id("4.0");
-  CHECK(EventIds::after(had, kIdentity));
+  CHECK(EventIds::after(had, kComputed));
 
-  const auto refused = EventIds::after(had, kOtherArithmetic);
+  const auto refused = EventIds::after(had, kOtherwise);
 
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == Errc::RequestIdConflict);
-  CHECK_THAT(refused.error().detail, Catch::Matchers::Contains(kOtherArithmetic));
+  CHECK_THAT(refused.error().detail, Catch::Matchers::Contains(kOtherwise));
 }
 
 TEST_CASE("event ids: anything else is refused, and a position beyond the end is noticed") {
