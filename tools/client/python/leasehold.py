@@ -43,7 +43,7 @@ _RETRYABLE = {
 }
 # Refusals by a worker after which the lease is still good.
 _LEASE_SURVIVES = {
-    "BrokerLost", "OutOfBlocks", "PoolExhausted", "QueueFull", "QuotaConcurrent", "QuotaTokens",
+    "BrokerLost", "OutOfBlocks", "PoolExhausted", "QueueFull", "QuotaBlocks", "QuotaConcurrent", "QuotaTokens",
     "RebindRateLimited",
 }
 _ENGINE_RECOVERS = {"BrokerLost", "EngineDecodeFailed", "EngineLeaseFenced", "WeightsLoading"}
@@ -475,6 +475,9 @@ def decide_retry(error, at_worker, had_lease):
         may_retry = at_worker or had_lease
     else:
         may_retry = error.retryable or error.code in _LEASE_ENDED
+        # The tenant's other leases hold its quota, or a broker that restarted does not know the worker yet.
+        passes = error.retry_after_s > 0 or (not at_worker and error.code == "UnknownWorker")
+        may_retry = may_retry or (had_lease and passes)
     if not may_retry:
         return None
     if not at_worker:
@@ -501,11 +504,12 @@ class Session:
     tenant: an admitted tenant. broker: the broker's socket; None: broker_path(). worker: a
     worker's name; None: any. blocks: KV blocks of 16 tokens; 0: one extent's worth. api_key: acts
     for the tenant whatever user this process has. rebind: continue a text after its lease ended.
-    any_arithmetic: also on a worker whose tokens may differ.
+    any_arithmetic: also on a worker whose tokens may differ. rebind_timeout_s: how long a text that
+    has begun waits in turn for its next lease when memory is short.
     """
 
     def __init__(self, tenant, broker=None, *, worker=None, blocks=0, api_key=None, rebind=True,
-                 any_arithmetic=False, retry=RetryPolicy()):
+                 any_arithmetic=False, retry=RetryPolicy(), rebind_timeout_s=600.0):
         acquire = {"tenant": tenant, "blocks": blocks, "ttl_ms": 0}
         if worker is not None:
             acquire["worker"] = worker
@@ -515,6 +519,7 @@ class Session:
         self._rebind = rebind
         self._any_arithmetic = any_arithmetic
         self._retry = retry
+        self._rebind_timeout_s = rebind_timeout_s
         self.result = None  # Completed, of the last text
 
     def __enter__(self):
@@ -631,7 +636,8 @@ class Session:
         text.is_final = text.is_final or code == "TimedOut"
         raise Error(code,
                     f"the request ended with {reason} ({scope} scope) after {len(text.request['emitted'])} tokens"
-                    + (f": {completed['detail']}" if completed.get("detail") else ""), scope)
+                    + (f": {completed['detail']}" if completed.get("detail") else ""), scope,
+                    completed.get("retry_after_ms", 0) / 1000)
 
     def _pause_or_raise(self, text, error, stage):
         at_worker = stage == "worker"
@@ -642,6 +648,8 @@ class Session:
         decision = decide_retry(error, at_worker, text.lease is not None)
         if text.is_final or decision is None or not self._rebind or text.failures >= self._retry.max_attempts:
             raise error
+        if text.lease is not None and text.waited_s() >= self._rebind_timeout_s:
+            raise Error(error.code, f"{error.detail} (given up after {self._rebind_timeout_s:g} s)", error.scope)
         # A worker that only lost this connection may still have the stream.
         text.resume = at_worker and text.request["resumable"] and error.code == "ConnectionLost"
         text.wants_fresh = decision == "fresh" and not (text.resume and self._holder.is_live())
@@ -664,6 +672,7 @@ class _Text:
         self.failures = 0  # in a row, without a token
         self.setbacks = 0  # in a row, without progress
         self._accepted_at_s = 0.0
+        self._interrupted_at_s = None
         self._tokens = 0  # since a worker last accepted the text
         self.token_refused = False  # since a worker last accepted the text
         self.wants_fresh = False
@@ -681,8 +690,15 @@ class _Text:
         self.lease = lease
         self.token_refused = False
         self.resume = False
+        self._interrupted_at_s = None
         self._accepted_at_s = time.monotonic()
         self._tokens = 0
+
+    def waited_s(self):
+        """Since the text was interrupted; 0 at the first call."""
+        now_s = time.monotonic()
+        self._interrupted_at_s = self._interrupted_at_s or now_s
+        return now_s - self._interrupted_at_s
 
     def note_failure(self, error):
         """A refusal that says when to retry is not a failure: a session that obeys does not give up."""
