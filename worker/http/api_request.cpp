@@ -269,6 +269,7 @@ class Reader {
                                                                           : "max_tokens";
     const std::uint32_t otherwise = is_chat ? model_->max_context : kDefaultCompletionTokens;
     out_.submit.max_emitted_tokens = otherwise;
+    out_.submit.may_shorten = find(key) == nullptr;
     read_count(key, 1, kMaxTokens, out_.submit.max_emitted_tokens);
   }
 

@@ -163,8 +163,20 @@ class Scheduler {
   /// BadRequest (empty prompt, token count, sampling, id in use), PromptTooLong, QuotaBlocks,
   /// QuotaConcurrent (this lease's queue is full), QueueFull.
   Result<void> submit(PromptRequest request);
-  /// The error that `submit` would return.
+  /// The error that `submit` would return. QuotaBlocks with `retry_after_ms` when the blocks are
+  /// held by the tenant's leases on other workers, without it when the request can never have them.
   Result<void> check(const PromptRequest& request) const;
+  /// Lowers the token limit of a request that `may_shorten` to `most_tokens`, prompt included, and
+  /// to what the context and the tenant's blocks hold; not below one token, nor below what was
+  /// emitted.
+  void shorten(PromptRequest& request, std::uint64_t most_tokens) const;
+  /// The positions that the request fills at most.
+  std::uint64_t most_positions(const PromptRequest& request) const;
+  /// What requests that ended since the last call had taken of their tenants' tokens per minute and
+  /// did not use.
+  std::map<TenantId, std::uint64_t> take_unused_tokens() {
+    return std::exchange(unused_tokens_, {});
+  }
   /// Queues the fill of a shared lease: computes the full blocks of `text` and keeps them, without
   /// emitting a token. `take_filled` returns the end. Errors: LeaseFenced (no such shared lease),
   /// BadRequest (no full block, filled already), and those of `submit`.
@@ -234,8 +246,6 @@ class Scheduler {
   std::uint32_t waiting_count() const {
     return static_cast<std::uint32_t>(tenancies_.waiting_count());
   }
-  /// Prompt tokens of the tenant's waiting and running requests that are not computed.
-  std::uint64_t prompt_tokens_pending(const TenantId& tenant) const;
   /// Over all leases, also ended ones.
   PrefixCounters prefix_counters() const;
   const ProposalCounters& proposal_counters() const { return proposal_counters_; }
@@ -257,6 +267,7 @@ class Scheduler {
   void complete_waiting(const PromptRequest& request, Completed how,
                         bool already_delivered = false);
   void reject(const PromptRequest& request, Error reason);
+  void give_back_tokens(const PromptRequest& request, std::uint64_t tokens);
   void enqueue(PromptRequest request);
   struct Turn;
   std::vector<Turn> waiting_tenants();
@@ -264,6 +275,7 @@ class Scheduler {
   bool admit_from(const TenantAccount& tenant);
   enum class Admission { Admitted, LacksBlocks, LacksQuota };
   Admission admit_one(Tenancy& tenancy);
+  void note_cached(Sequence& sequence);
   Sequence& head_of(Tenancy& tenancy) const;
   static std::unique_ptr<Sequence> take_head(Tenancy& tenancy);
   StepPlan plan_rows();
@@ -368,6 +380,7 @@ class Scheduler {
   std::vector<PrefixFilled> filled_;
   std::uint64_t publications_ = 1;  // grows when a published text is added or ends
   std::vector<SpillEvent> spill_events_;
+  std::map<TenantId, std::uint64_t> unused_tokens_;  // since the last `take_unused_tokens`
 };
 
 }  // namespace leasehold

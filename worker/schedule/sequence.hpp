@@ -46,8 +46,8 @@ struct Sequence {
   std::uint32_t pending() const {
     return static_cast<std::uint32_t>(tokens.size()) - blocks.committed();
   }
-  /// How many of the next `n_rows` rows hold tokens that were known at the admission and are
-  /// computed for the first time.
+  /// How many of the next `n_rows` rows hold tokens that were known at the admission, were not
+  /// cached then, and are computed for the first time.
   std::uint32_t prompt_rows(std::uint32_t n_rows) const {
     const auto known = static_cast<std::uint32_t>(known_tokens(request));
     const std::uint32_t from = std::max(blocks.committed(), request.charged);

@@ -95,6 +95,12 @@ std::string Deliveries::truncation_detail(const ClientStream& stream,
   const bool truncated = completed.reason == CompletionReason::MaxTokensReached &&
                          completed.emitted_tokens < stream.max_emitted_tokens;
   if (!truncated) return {};
+  if (stream.may_shorten) {
+    return fmt::format(
+        "{} tokens emitted, which is what the context, the tenant's max_blocks and "
+        "its tokens per minute hold; ask for a number of tokens to get another",
+        completed.emitted_tokens);
+  }
   return fmt::format("{} holds {} tokens and is full: {} of at most {} tokens emitted",
                      name(deps_.prompt.context_bound), deps_.prompt.max_context,
                      completed.emitted_tokens, stream.max_emitted_tokens);
