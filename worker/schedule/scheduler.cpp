@@ -40,8 +40,10 @@ StepPlan Scheduler::plan_rows() {
     if (sequence->pending() != 1 || planned_.decode == limits_.token_budget) continue;
     planned_.decode += add_part(*sequence, rows_ready(*sequence), plan);
   }
-  for (const PlannedRows& part : prefill_least_served(limits_.token_budget - planned_.decode))
-    planned_.prefill += add_part(*part.sequence, part.n_rows, plan);
+  for (const PlannedRows& part : prefill_least_served(limits_.token_budget - planned_.decode)) {
+    const std::uint32_t n_rows = add_part(*part.sequence, part.n_rows, plan);
+    planned_.prefill += static_cast<std::uint32_t>(part.sequence->work_of(n_rows));
+  }
   return plan;
 }
 
@@ -75,11 +77,11 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn) {
     ++used;
   }
   sequence.request.unused_tokens -= std::min(used, sequence.request.unused_tokens);
+  const TenantAccount& account = *tenancy.account;
+  *account.counter += TokenCounters::cost(sequence.work_of(part.n_rows), account.quota.weight);
   sequence.blocks.commit(sequence.blocks.committed() + rows_kept);
   sequence.blocks.cache_full({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
   tenancy.served_tokens += rows_kept;
-  const TenantAccount& account = *tenancy.account;
-  *account.counter += TokenCounters::cost(part.n_rows, account.quota.weight);
   sequence.blocks.trim(static_cast<std::uint32_t>(sequence.tokens.size()), tenancy.pool);
   if (drawn.empty()) return;
   if (drawn.back().ends) return end_sequence(sequence, {.reason = *drawn.back().ends});

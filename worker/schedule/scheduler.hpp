@@ -47,9 +47,11 @@
 /// tenant pays for the rows of wrong proposals, because they take the time that right ones take.
 ///
 /// Fairness: admissions and prefill chunks go to the tenant with the least token counter
-/// (TokenCounters), over all its leases. An admitted prompt counts as served. So of two tenants
-/// that always have work that may run, with weights v and w, the served rows divided by weight
-/// differ by at most max_context · (max_batch_size + 1) / min(v, w).
+/// (TokenCounters), over all its leases; a prompt that one step can hold goes before long ones
+/// while its tenant is at most token_budget ahead. An admitted prompt counts as served. So of two
+/// tenants that always have work that may run, with weights v and w, the served work divided by
+/// weight differs by at most (work_of_first(max_context) · (max_batch_size + 1) + token_budget) /
+/// min(v, w). Work and rows are the same in a context below kContextPerRow (row_work.hpp).
 ///
 /// Inside a tenant the request of the highest priority is admitted first, then one that was
 /// preempted, then the one with the earliest deadline; of equal ones leases have turns, and inside
@@ -61,9 +63,9 @@
 /// any other active tenant has been served that difference more. Inside its tenant a request waits
 /// for those before it in the order above, and for blocks that running requests give back; only
 /// while its own lease lacks blocks are requests of the tenant's other leases admitted before it.
-/// In tokens: with n requests before it in its lease, and k leases of its tenant, all with blocks
-/// and requests of one urgency, it is admitted before its tenant is served max_context · ((n + 1) ·
-/// k + max_batch_size) rows more.
+/// In work: with n requests before it in its lease, and k leases of its tenant, all with blocks
+/// and requests of one urgency, it is admitted before its tenant is served
+/// work_of_first(max_context) · ((n + 1) · k + max_batch_size) more.
 ///
 /// Threads: one (the engine's). No request can break a precondition: all its errors are typed.
 #pragma once
@@ -279,6 +281,7 @@ class Scheduler {
   Sequence& head_of(Tenancy& tenancy) const;
   static std::unique_ptr<Sequence> take_head(Tenancy& tenancy);
   StepPlan plan_rows();
+  class PromptRows;
   std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
   void add_proposals(StepPlan& plan);
