@@ -13,6 +13,7 @@
 #include "broker/books/extents.hpp"
 #include "broker/books/latency_histogram.hpp"
 #include "broker/books/lease_book.hpp"
+#include "broker/books/rebind_places.hpp"
 #include "broker/books/request_book.hpp"
 #include "broker/books/step_samples.hpp"
 #include "broker/books/tenants.hpp"
@@ -91,7 +92,8 @@ struct State {
                 configuration.max_extents),
         weights({.capacity_bytes = configuration.weights_capacity_bytes,
                  .max_regions = configuration.max_weights_regions,
-                 .worker_users = configuration.worker_users}) {}
+                 .worker_users = configuration.worker_users}),
+        places(configuration.lends_device()) {}
 
   BrokerConfig config;
   Tenants tenants;
@@ -101,6 +103,7 @@ struct State {
   ExtentBook extents;
   WeightsStore weights;
   RequestBook requests;
+  RebindPlaces places;  ///< Not journaled: callers that wait ask again.
   /// Leases whose memory is kept for adoption, with the end of that time: the oldest first.
   std::set<std::pair<TimePoint, LeaseId>> retained;
   WaitingAcquires waiting;

@@ -29,6 +29,9 @@ Result<void> check_reserve(const wire::TenantPolicy& policy) {
                           policy.reserved_blocks, wire::name(policy.tier)));
 }
 
+/// When another lease of the tenant ends is not known.
+constexpr std::int64_t kOtherLeaseEnds_ms = 1'000;
+
 Rate rebind_rate(const wire::TenantPolicy& policy) {
   return {.per_second = policy.rebinds_per_minute / 60.0,
           .burst = static_cast<double>(policy.rebind_burst)};
@@ -129,11 +132,14 @@ Result<BlockAllowance> allow_blocks(const BlockDemand& demand) {
   if (wanted == 0 || wanted > room) {
     const std::string asked =
         demand.wanted == 0 ? "none is left" : fmt::format("{} were asked for", demand.wanted);
-    return fail(
-        Errc::QuotaBlocks,
-        fmt::format("its leases hold {} of at most {} blocks, and {}; {}, or raise --max-blocks",
-                    demand.charged_others, demand.max_blocks, asked,
-                    demand.charged_others == 0 ? "ask for fewer" : "end one"));
+    const bool fits_later = demand.charged_others > 0 && demand.wanted <= demand.max_blocks;
+    return std::unexpected(
+        Error{.code = Errc::QuotaBlocks,
+              .detail = fmt::format(
+                  "its leases hold {} of at most {} blocks, and {}; {}, or raise --max-blocks",
+                  demand.charged_others, demand.max_blocks, asked,
+                  fits_later ? "end one" : "ask for fewer"),
+              .retry_after_ms = fits_later ? kOtherLeaseEnds_ms : 0});
   }
   const std::uint64_t per_extent = demand.blocks_per_extent;
   const std::uint64_t extents = (wanted + per_extent - 1) / per_extent;

@@ -92,7 +92,7 @@ struct BlockAllowance {
 };
 
 /// Rounds the demand up to whole extents; the last one is charged only up to the quota.
-/// Errors: QuotaBlocks.
+/// Errors: QuotaBlocks; with `retry_after_ms` when other leases of the tenant hold the blocks.
 Result<BlockAllowance> allow_blocks(const BlockDemand& demand);
 
 }  // namespace leasehold

@@ -18,6 +18,7 @@
 #include "broker/decide/reserves.hpp"
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
+#include "broker/decide/turns.hpp"
 
 namespace leasehold {
 
@@ -305,6 +306,17 @@ Result<BlockAllowance> allow_blocks_of(const TenantId& tenant, const BlockDemand
   return allowed;
 }
 
+/// A lease that is replaced while it is live has its request running: it waits for no turn.
+Result<void> find_room(Decision& decision, const wire::LeaseAcquire& acquire,
+                       const ExtentDemand& fresh, const GrantTerms& terms) {
+  State& state = decision.state;
+  if (fresh.extents == 0) return {};
+  if (terms.as) return require_room(state, fresh, decision.now);
+  const auto room = require_turn(state, acquire, fresh, decision.now);
+  if (room) return {};
+  return std::unexpected(keep_place(state, acquire, fresh, room.error(), decision.now));
+}
+
 CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
                               const wire::LeaseAcquire& acquire, const GrantTerms& terms) {
   State& state = decision.state;
@@ -321,7 +333,7 @@ CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
   TRY(require_lendable(state, demand));
   ExtentDemand fresh = beyond(demand, adoption);
   fresh.extents = terms.first_extents.value_or(fresh.extents);
-  const auto room = fresh.extents == 0 ? Result<void>{} : require_room(state, fresh, decision.now);
+  const auto room = find_room(decision, acquire, fresh, terms);
   if (!room && terms.as) return refuse_or_scrub(decision, fresh, room.error());
   if (!room) return refuse_or_reclaim(decision, caller.call, fresh, room.error());
   std::optional<RebindToken> rebind = TRY(admit_rebind(state, acquire, decision.now));
@@ -331,6 +343,7 @@ CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
   record.api_key = terms.api_key;
   record.replaces_as = terms.as;
   if (!terms.as) tenant.claim = {};
+  if (acquire.replaces) state.places.give_up(acquire.tenant, *acquire.replaces);
   note_replacement(decision, terms.replaces, record);
   decision.add(effect::PublishGrant{record.id(), record.deadline});
   record_lease(decision, record);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/reserves.hpp"
 #include "ipc/segment/gate_set.hpp"
 
 namespace leasehold {
@@ -65,7 +66,8 @@ std::uint32_t blocks_on(const LeaseIndex::Holdings& holdings, AttachmentId worke
 bool is_same(const wire::TenantQuota& one, const wire::TenantQuota& other) {
   return one.max_concurrent == other.max_concurrent && one.max_blocks == other.max_blocks &&
          one.weight == other.weight && one.divided == other.divided &&
-         one.tokens_per_minute == other.tokens_per_minute;
+         one.tokens_per_minute == other.tokens_per_minute &&
+         one.request_blocks == other.request_blocks && one.request_tokens == other.request_tokens;
 }
 
 /// The tokens of a tenant without a limit are not counted.
@@ -73,6 +75,15 @@ void set_token_limit(wire::TenantQuota& quota, Tenant& tenant, const Share& shar
   const std::optional<std::uint32_t> limit = tenant.policy.tokens_per_minute;
   quota.token_credit = tenant.idle_tokens.end(limit.value_or(0), now);
   if (limit) quota.tokens_per_minute = tokens_per_minute_on(tenant.shares, share, *limit);
+  quota.request_tokens = limit;
+}
+
+/// The blocks that one lease on the worker can ever hold.
+std::uint32_t most_blocks_on(const State& state, const Tenant& tenant, AttachmentId id) {
+  const Worker& worker = *state.workers.find(id);
+  const std::uint64_t lendable =
+      most_extents(state, tenant.policy, worker) * worker.blocks_per_extent;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(tenant.policy.max_blocks, lendable));
 }
 
 void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& quotas) {
@@ -88,7 +99,8 @@ void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& 
                             .max_concurrent = share.assigned,
                             .max_blocks = blocks_on(holdings, worker, tenant->policy.max_blocks),
                             .weight = tenant->policy.weight,
-                            .divided = tenant->shares.size() > 1};
+                            .divided = tenant->shares.size() > 1,
+                            .request_blocks = most_blocks_on(decision.state, *tenant, worker)};
     set_token_limit(quota, *tenant, share, decision.now);
     if (share.sent.revision != 0 && is_same(quota, share.sent)) continue;
     effect::SendQuota sent = send_quota(decision, *tenant, worker, std::move(quota));
@@ -97,12 +109,19 @@ void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& 
   }
 }
 
+/// A reserve that changed is taken from what all others can ever hold.
+void add_served(const State& state, std::set<TenantId>& tenants) {
+  for (const auto& [id, tenant] : state.tenants.all())
+    if (!tenant.shares.empty()) tenants.insert(id);
+}
+
 }  // namespace
 
 std::set<TenantId> tenants_touched(const Decision& decision) {
   const State& state = decision.state;
   const Touched& touched = decision.touched;
   std::set<TenantId> tenants(touched.tenants.begin(), touched.tenants.end());
+  if (!tenants.empty()) add_served(state, tenants);
   tenants.insert(touched.usage.begin(), touched.usage.end());
   const auto add = [&](LeaseId id) {
     const LeaseRecord* record = state.leases.in_slot(id.slot);

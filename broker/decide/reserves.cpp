@@ -132,6 +132,17 @@ std::unexpected<Error> kept_for_reserves(std::uint64_t wanted, std::uint64_t fre
 
 }  // namespace
 
+std::uint64_t most_extents(const State& state, const wire::TenantPolicy& policy,
+                           const Worker& worker) {
+  std::uint64_t most = state.extents.capacity_extents();
+  const bool is_bound = policy.tier != wire::Tier::Scavenger && state.tenants.reserved_blocks() > 0;
+  for (const auto& [id, tenant] : state.tenants.all()) {
+    if (!is_bound || id == policy.tenant) continue;
+    most -= std::min(most, reserve_of(state, tenant.reserved_bytes));
+  }
+  return worker.max_extents == 0 ? most : std::min<std::uint64_t>(most, worker.max_extents);
+}
+
 std::uint64_t kv_extents(const State& state, const LeaseRecord& record) {
   return state.extents.of_pool(MemoryPool::Kv, record.extents).size();
 }

@@ -28,6 +28,11 @@ Result<void> require_lendable(const State& state, const ExtentDemand& demand);
 /// for a demand beyond the capacity, so that no client retries it.
 Result<void> require_room(const State& state, const ExtentDemand& demand, TimePoint now);
 
+/// The most extents that a lease of the tenant on the worker can ever hold: the capacity, without
+/// the reserves of others except for a scavenger, and the worker's descriptors.
+std::uint64_t most_extents(const State& state, const wire::TenantPolicy& policy,
+                           const Worker& worker);
+
 /// Extents that the lease has in the KV pool, in any state.
 std::uint64_t kv_extents(const State& state, const LeaseRecord& record);
 

@@ -164,6 +164,7 @@ void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.field("deadline_ms", m.deadline_ms, kUpToOneDay_ms);
   fields.with_default("priority", m.priority, 0, kPriority);
   fields.with_default("resumable", m.resumable, false);
+  fields.with_default("may_shorten", m.may_shorten, false);
 }
 
 static Result<void> validate(const RequestSubmit& m) {
@@ -180,6 +181,8 @@ void describe(Is<RequestSubmitted> auto& m, auto& fields) {
   fields.with_default("unchecked", m.unchecked, std::vector<std::string>{},
                       MaxItems{RequestSubmitted::kMaxUnchecked}, TextRule::Label);
   fields.with_default("unchecked_omitted", m.unchecked_omitted, 0u);
+  fields.with_default("max_emitted_tokens", m.max_emitted_tokens, 0u,
+                      Between<std::uint32_t>{0, 1u << 20});
 }
 
 void describe(Is<TokenEmitted> auto& m, auto& fields) {
@@ -208,6 +211,7 @@ void describe(Is<RequestCompleted> auto& m, auto& fields) {
   fields.field("revoke_reason", m.revoke_reason, TextRule::RevokeReasonOrEmpty);
   fields.field("detail", m.detail);
   fields.with_default("text", m.text, std::string());
+  fields.with_default("retry_after_ms", m.retry_after_ms, std::int64_t{0}, kUpToOneDay_ms);
 }
 
 void describe(Is<RequestCancel> auto& m, auto& fields) {

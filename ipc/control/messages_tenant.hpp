@@ -118,14 +118,18 @@ struct RequestSubmit : Message<RequestSubmit> {
   std::optional<LeaseId> rebound_from;  ///< For a rebind: the lease that delivered them.
   Sampling sampling;
   std::uint32_t max_emitted_tokens = 128;  ///< 1 … 2^20; includes `emitted`.
+  /// `max_emitted_tokens` is a default: the worker lowers it to what the context, the tenant's
+  /// max_blocks and its tokens per minute can hold beside the prompt. May be missing.
+  bool may_shorten = false;
   bool ignore_eos = false;
   std::optional<std::int64_t> deadline_ms;  ///< Counted from the arrival of the request.
   /// -kMaxPriority … kMaxPriority. Among the requests of a tenant that wait on a worker, higher
   /// ones run first; among those that run, lower ones are preempted first. May be missing.
   std::int32_t priority = 0;
   /// The request outlives its connection for a while (worker/serve/resumable_streams.hpp). Another
-  /// submission of it, equal except for `token`, `emitted`, `rebound_from` and `asked_at_unix_s`,
-  /// never generates twice: it continues the stream behind `emitted`. May be missing.
+  /// submission of it, equal except for `token`, `emitted`, `rebound_from` and `asked_at_unix_s`
+  /// (and for `max_emitted_tokens` with `may_shorten`), never generates twice: it continues the
+  /// stream behind `emitted`. May be missing.
   bool resumable = false;
 };
 
@@ -137,6 +141,8 @@ struct RequestSubmitted : Message<RequestSubmitted> {
   /// missing.
   std::vector<std::string> unchecked;
   std::uint32_t unchecked_omitted = 0;  ///< Number of further ones. May be missing.
+  /// With `may_shorten`: the limit that holds. 0, and missing: the one that was asked for.
+  std::uint32_t max_emitted_tokens = 0;
 };
 
 struct TokenLogprob {
@@ -180,6 +186,9 @@ struct RequestCompleted : Message<RequestCompleted> {
   std::string revoke_reason;  ///< "operator" …; with reason Revoked.
   std::string detail;
   std::string text;  ///< Text that was withheld until no token could change it.
+  /// Of a refusal after waiting: a retry before this time has passed fails. 0, and missing: not
+  /// known, or no wait helps.
+  std::int64_t retry_after_ms = 0;
 };
 
 /// `request.resume`: continues the stream of a resumable request of the connection's tenant on this

@@ -133,6 +133,8 @@ void describe(Is<TenantQuota> auto& m, auto& fields) {
   fields.field("divided", m.divided);
   fields.field("tokens_per_minute", m.tokens_per_minute, kTokensPerMinute);
   fields.field("token_credit", m.token_credit, kTokensOrZero);
+  fields.field("request_blocks", m.request_blocks, kBlocksOrZero);
+  fields.field("request_tokens", m.request_tokens, kTokensPerMinute);
 }
 
 void describe(Is<TenantUsage> auto& m, auto& fields) {

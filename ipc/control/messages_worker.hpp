@@ -238,6 +238,11 @@ struct TenantQuota : Message<TenantQuota> {
   std::optional<std::uint32_t> tokens_per_minute;
   /// Gained while no worker had a part of the limit, to be added once; 0 … 10 000 000.
   std::uint32_t token_credit = 0;
+  /// The most that one request can ever hold, or use in a minute, whatever share this worker has
+  /// now: of the quota over all workers, and of the memory that may be lent to the tenant. Missing:
+  /// max_blocks and tokens_per_minute.
+  std::optional<std::uint32_t> request_blocks = std::nullopt;
+  std::optional<std::uint32_t> request_tokens = std::nullopt;
 
   /// The whole of a limit is never 0.
   bool is_withdrawn() const { return !divided && max_concurrent == 0; }

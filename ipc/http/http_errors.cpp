@@ -40,6 +40,7 @@ int status_of(Errc code) {
     case Errc::BadRequest:
     case Errc::MalformedMessage:
     case Errc::PromptTooLong:
+    case Errc::QuotaBlocks:
       return 400;
     case Errc::BadToken:
       return 401;
@@ -54,7 +55,6 @@ int status_of(Errc code) {
     case Errc::MessageTooLarge:
       return 413;
     case Errc::QuotaConcurrent:
-    case Errc::QuotaBlocks:
     case Errc::QuotaTokens:
     case Errc::RebindRateLimited:
       return 429;
@@ -69,13 +69,18 @@ int status_of(Errc code) {
   }
 }
 
+int status_of(const Error& error) {
+  const bool fits_later = error.code == Errc::QuotaBlocks && error.retry_after_ms > 0;
+  return fits_later ? 429 : status_of(error.code);
+}
+
 std::string error_body(const ApiError& refused) {
-  const Errc code = refused.error.code;
-  return body_of(status_of(code), refused.error.detail, refused.param, code_of(code));
+  const Error& error = refused.error;
+  return body_of(status_of(error), error.detail, refused.param, code_of(error.code));
 }
 
 Answer error_answer(const ApiError& refused) {
-  Answer answer{.status = status_of(refused.error.code), .body = error_body(refused)};
+  Answer answer{.status = status_of(refused.error), .body = error_body(refused)};
   if (answer.status != 429 && answer.status != 503) return answer;
   const std::int64_t wait_ms = refused.error.retry_after_ms;
   answer.retry_after_s = std::max<std::int64_t>(1, (wait_ms + kMsPerSecond - 1) / kMsPerSecond);

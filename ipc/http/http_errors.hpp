@@ -15,8 +15,11 @@ struct ApiError {
   std::string param = {};  ///< The field; empty: none.
 };
 
-/// The status of an error: the one table.
+/// The status of an error: the one table. 400 for QuotaBlocks, which no retry changes.
 int status_of(Errc code);
+/// The same, with 429 for a QuotaBlocks that says when to retry: other leases of the tenant hold
+/// the blocks.
+int status_of(const Error& error);
 
 /// {"error": {"message", "type", "param", "code"}}.
 std::string error_body(const ApiError& refused);

@@ -49,10 +49,12 @@ std::array<CLI::App*, 2> TenantArguments::add_verbs(CLI::App& noun) {
         "Revoked leases that may be replaced per minute; new tenant: 600", 1, 6'000'000);
   limit("--rebind-burst", limits.rebind_burst,
         "Revoked leases that may be replaced at once; new tenant: 256", 1, 1 << 20);
-  limit("--tokens-per-minute", limits.tokens_per_minute,
-        "Computed prompt tokens and emitted tokens per minute, over all workers, and at once; each "
-        "worker also keeps what the tenant left there, up to a minute's; new tenant: no limit",
-        1, 10'000'000);
+  limit(
+      "--tokens-per-minute", limits.tokens_per_minute,
+      "Computed prompt tokens and emitted tokens per minute, over all workers, and of one request "
+      "at most; each worker also keeps what the tenant left there, up to a minute's; new tenant: "
+      "no limit",
+      1, 10'000'000);
   limit("--uid", limits.uid,
         "User id that may act for the tenant; new tenant: any; changed later, never removed", 0,
         ~std::uint32_t{0});

@@ -53,8 +53,16 @@ bool lease_survives(const Error& error) {
   if (engine_recovers(error)) return true;
   const Errc code = error.code;
   return code == Errc::QuotaConcurrent || code == Errc::QuotaTokens || code == Errc::QueueFull ||
-         code == Errc::PoolExhausted || code == Errc::OutOfBlocks ||
+         code == Errc::QuotaBlocks || code == Errc::PoolExhausted || code == Errc::OutOfBlocks ||
          code == Errc::RebindRateLimited || code == Errc::BrokerLost;
+}
+
+/// A refusal that a code alone does not call temporary, of a session that had a lease: the tenant's
+/// other leases hold its quota, or a broker that restarted does not know the named worker yet.
+bool passes_after_lease(const Error& error, Stage stage, const RetryContext& retry_context) {
+  if (!retry_context.had_lease) return false;
+  const bool is_unknown_yet = stage == Stage::Broker && error.code == Errc::UnknownWorker;
+  return error.retry_after_ms > 0 || (is_unknown_yet && retry_context.names_worker);
 }
 
 /// A broker that was never reached has a wrong address, so the error is final.
@@ -62,10 +70,19 @@ bool is_transient(const Error& error, Stage stage, const RetryContext& retry_con
   if (is_lease_ended(error.code))
     return true;  // also from the broker, when the worker ended before the grant
   if (may_go_elsewhere(error, stage)) return true;
+  if (passes_after_lease(error, stage, retry_context)) return true;
   const bool is_unreachable =
       error.code == Errc::ConnectionRefused || error.code == Errc::FileNotFound;
   if (!is_unreachable) return is_retryable(error.code);
   return stage == Stage::Worker || retry_context.had_lease;
+}
+
+/// The caller's text has waited for as long as it may.
+std::optional<Error> check_waited(const Error& error, const RetryContext& retry_context,
+                                  const RetryPolicy& policy) {
+  if (!retry_context.had_lease || retry_context.waited < policy.rebind_timeout) return {};
+  const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(retry_context.waited);
+  return Error{error.code, fmt::format("{} (given up after {} ms)", error.detail, waited.count())};
 }
 
 RetryDecision retry_or_give_up(const Error& error, bool fresh_lease,
@@ -74,6 +91,7 @@ RetryDecision retry_or_give_up(const Error& error, bool fresh_lease,
     return fail(error.code, fmt::format("{} (given up after {} attempts in a row)", error.detail,
                                         retry_context.failures + 1));
   }
+  if (auto late = check_waited(error, retry_context, policy)) return std::unexpected(*late);
   const bool at_once = is_lease_ended(error.code) && retry_context.setbacks == 0;
   const Duration delay = at_once ? Duration::zero() : backoff(policy, retry_context.setbacks);
   const Duration asked = std::chrono::milliseconds(error.retry_after_ms);
@@ -96,6 +114,7 @@ std::optional<Error> error_of(const wire::RequestCompleted& completed) {
   }
   Error error = typed_error(completed);
   error.scope = failure_scope_from_name(completed.scope).value_or(error.scope);
+  error.retry_after_ms = completed.retry_after_ms;
   return error;
 }
 
@@ -103,6 +122,7 @@ RetryDecision after_completed(const Error& error, const RetryContext& retry_cont
                               const RetryPolicy& policy) {
   // is_retryable(TimedOut) is about calls; the deadline of a request that has passed is final.
   const bool resumable = is_lease_ended(error.code) || may_go_elsewhere(error, Stage::Worker) ||
+                         error.retry_after_ms > 0 ||
                          (is_retryable(error.code) && error.code != Errc::TimedOut);
   if (!retry_context.rebind || !resumable) return std::unexpected(error);
   const bool lease_is_good = engine_recovers(error) || error.scope == FailureScope::Shared;
@@ -121,6 +141,8 @@ RetryDecision after_failure(const Error& error, Stage stage, const RetryContext&
   const bool may_try = retry_context.rebind || broker_unavailable || is_preparing;
   if (!may_try || !is_transient(error, stage, retry_context)) return std::unexpected(error);
   // The memory is kept for a few seconds only, so no back-off delays the next attempt.
+  const auto late = check_waited(error, retry_context, policy);
+  if (is_preparing && late) return std::unexpected(*late);
   if (is_preparing)
     return Retry{.delay = std::chrono::milliseconds(error.retry_after_ms), .fresh_lease = true};
   const bool fresh = stage == Stage::Broker || !lease_survives(error);

@@ -8,6 +8,9 @@
 /// the worker's queue; the worker ends that wait with tokens, with WeightsLoading, or with
 /// MissingWeight. After MissingWeight of a worker the session acquires a lease on another one; from
 /// the broker, which has none, it is final.
+///
+/// A rebind that finds no memory, or whose tenant's other leases hold its quota, waits as long as
+/// its refusals say when to ask again, at most RetryPolicy::rebind_timeout.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +26,9 @@ struct RetryPolicy {
   int max_attempts = 8;  ///< In a row, without a token.
   Duration first_delay = std::chrono::milliseconds(50);
   Duration max_delay = std::chrono::seconds(2);
+  /// How long a text that has begun may wait for its next lease, also where each refusal says when
+  /// to ask again.
+  Duration rebind_timeout = std::chrono::minutes(10);
   /// Progress, after which the delay is first_delay again: this number of tokens of a stream, or a
   /// token so long after the worker accepted the request.
   std::uint32_t progress_tokens = 16;
@@ -36,10 +42,12 @@ Duration backoff(const RetryPolicy& policy, int setbacks);
 enum class Stage { Broker, Worker };
 
 struct RetryContext {
-  bool rebind = false;     ///< The caller wants the stream to continue under other leases.
-  bool had_lease = false;  ///< A lease was granted before, so the broker address was right.
-  int failures = 0;        ///< In a row, since the last token or the start.
-  int setbacks = 0;        ///< In a row, since the last progress or the start.
+  bool rebind = false;        ///< The caller wants the stream to continue under other leases.
+  bool had_lease = false;     ///< A lease was granted before, so the broker address was right.
+  bool names_worker = false;  ///< The caller wants this worker and no other.
+  int failures = 0;           ///< In a row, since the last token or the start.
+  int setbacks = 0;           ///< In a row, since the last progress or the start.
+  Duration waited{};          ///< Since the stream was interrupted.
 };
 
 struct Retry {

@@ -164,6 +164,8 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   state_ = State::Streaming;
   retry_counts_.note_accepted(timers_.now());
   refused_unused_token_ = false;
+  if (generating.max_emitted_tokens > 0)
+    config_.request.max_emitted_tokens = generating.max_emitted_tokens;
   const LeaseId now_under = holder_->lease()->lease;
   Submitted submitted{.lease = now_under, .prompt_tokens = generating.prompt_tokens};
   if (!streamed_under_) {
@@ -280,8 +282,10 @@ void TenantSession::failed(const Error& error, Stage stage) {
 RetryContext TenantSession::retry_context() const {
   return {.rebind = config_.rebind,
           .had_lease = last_lease_.has_value(),
+          .names_worker = config_.worker.has_value(),
           .failures = retry_counts_.failures(),
-          .setbacks = retry_counts_.setbacks()};
+          .setbacks = retry_counts_.setbacks(),
+          .waited = rebind_began_ ? timers_.now() - *rebind_began_ : Duration::zero()};
 }
 
 void TenantSession::act(const RetryDecision& decision, const Error& error, Reported reported) {

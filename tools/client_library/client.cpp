@@ -28,6 +28,7 @@ leasehold::Result<client::SessionConfig> to_config(SessionOptions options) {
                                .blocks = options.blocks,
                                .rebind = options.rebind,
                                .any_arithmetic = options.any_arithmetic};
+  config.retry.rebind_timeout = options.rebind_timeout;
   config.broker_path =
       cli::broker_address(unless_empty(std::move(options.broker)), cli::read_environment());
   TRY(control::Client::connect(config.broker_path));

@@ -25,6 +25,8 @@ struct CommandLine {
   CLI::Option* system_option = nullptr;
   CLI::Option* prompt_option = nullptr;
   CLI::Option* logprobs_option = nullptr;
+  CLI::Option* max_tokens_option = nullptr;
+  std::int64_t rebind_timeout_ms = 600'000;
   client::SessionConfig config;
 };
 
@@ -66,6 +68,12 @@ void add_lease(CommandLine& line) {
                   "With --rebind: auto, to move the text before a lease ends where possible, or "
                   "reprefill, to always compute it again")
       ->check(CLI::IsMember({"auto", "reprefill"}))
+      ->capture_default_str();
+  line.app
+      .add_option("--rebind-timeout-ms", line.rebind_timeout_ms,
+                  "With --rebind: how long the text waits in turn for its next lease when memory "
+                  "is short")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{86'400'000}))
       ->capture_default_str();
 }
 
@@ -172,9 +180,13 @@ void add_request(CommandLine& line) {
   line.app.add_flag("--chat", line.chat,
                     "Send the prompt as a user message through the model's chat template");
   line.system_option = line.app.add_option("--system", line.system, "System message; needs --chat");
-  line.app.add_option("--max-tokens", request.max_emitted_tokens, "Most tokens to generate")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
+  line.max_tokens_option =
+      line.app
+          .add_option("--max-tokens", request.max_emitted_tokens,
+                      "Most tokens to generate; the default is lowered to what the tenant's quota "
+                      "holds")
+          ->check(CLI::Range(1, 1 << 20))
+          ->capture_default_str();
   line.app
       .add_option("--temperature", request.sampling.temperature, "Sampling temperature; 0: greedy")
       ->check(CLI::Range(0.0, 100.0))
@@ -216,6 +228,8 @@ Result<Arguments> to_arguments(const CommandLine& line) {
   config.moves = line.rebind_mode == "auto";
   config.request.request_id =
       TRY(RequestId::parse(line.request_id.empty() ? mint_request_id() : line.request_id));
+  config.request.may_shorten = line.max_tokens_option->count() == 0;
+  config.retry.rebind_timeout = std::chrono::milliseconds(line.rebind_timeout_ms);
   if (line.system_option->count() > 0) arguments.system = line.system;
   if (arguments.system && !line.chat) {
     return fail(Errc::BadRequest, "--system needs a chat; add --chat");

@@ -295,7 +295,6 @@ void Engine::commit(const StepPlan& plan, const StepRefusals& refusals, Sequence
     report.summary.per_seq_kv_positions.push_back(sequence.blocks.committed() + n_rows);
     report.summary.per_seq_leases.push_back(sequence.request.lease);
     if (report.sample) report.sample->add(sequence, n_rows);
-    charge_tokens(sequence, n_rows, i, report.decided_at);
     commit_part(plan.parts[i], i);
   }
   end_refused(plan, refusals);

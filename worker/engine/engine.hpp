@@ -174,11 +174,14 @@ class Engine {
 
   // ---- requests
 
+  /// Lowers the token limit of a request that `may_shorten` to what the context, the tenant's
+  /// max_blocks and its tokens per minute can ever hold. Called before `submit`.
+  void shorten(PromptRequest& request) const;
   /// Queues a request. While a part of the weights is revoked it waits in the same queue: beyond
   /// the queue's bounds the error is WeightsLoading, and a rebind is refused with EngineLeaseFenced
   /// once, so that the client learns of the recovery. The same rebind submitted again waits, or is
   /// refused for another reason until it is queued.
-  /// Errors: also those of Scheduler::submit, QuotaTokens (TokenAllowances), LeaseRevoked,
+  /// Errors: also those of Scheduler::submit and of TokenAllowances::take, LeaseRevoked,
   /// LeaseFenced, Draining, NoModelLoaded; BadRequest for tokens outside the vocabulary. A request
   /// whose emitted tokens do not fit its grammar is queued, and ends with BadRequest when the
   /// engine has read them.
@@ -237,9 +240,8 @@ class Engine {
   Result<void> copy_blocks(const Move& move);
   Result<std::vector<LeasedCopy>> addresses_of(const Move& move) const;
   Result<void> queue(PromptRequest request);
-  Result<void> check_tokens(const PromptRequest& request);
-  void charge_tokens(const Sequence& sequence, std::uint32_t n_rows, std::uint32_t index,
-                     TimePoint now);
+  Result<void> take_tokens(PromptRequest& request);
+  void give_back_tokens();
   void end_revoked_leases();
   void report_found_revoked(LeaseId lease);
   void end_stopped_sequences();

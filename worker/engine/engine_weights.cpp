@@ -32,7 +32,7 @@ Result<void> Engine::queue(PromptRequest request) {
                 fmt::format("{}; submit again under lease {}, and the request waits",
                             weights.error().detail, to_string(request.lease)));
   }
-  TRY(check_tokens(request));
+  TRY(take_tokens(request));
   Result<void> queued = scheduler_.submit(std::move(request));
   if (queued) (void)refused_rebinds_.erase(id);
   if (weights || queued || !is_queue_full(queued.error().code)) return queued;

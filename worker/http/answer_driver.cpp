@@ -114,6 +114,7 @@ client::SessionConfig AnswerDriver::config_of(wire::RequestSubmit submit) const 
   config.worker = shared_.deps.worker;
   config.api_key = caller_.key;
   config.rebind = true;
+  config.retry.rebind_timeout = Duration::max();  // its client ends the wait by leaving
   config.lease = shared_.leases->share(caller_.key_id, submit.request_id);
   config.request = std::move(submit);
   return config;
@@ -229,7 +230,7 @@ std::optional<Error> AnswerDriver::note(const Generations::Event& event) {
   if (usage_.completion_tokens > 0 || std::ranges::count(runs_, true) > 0) return std::nullopt;
   const Errc code = retrying->error.code;
   const bool is_full = code == Errc::QueueFull || code == Errc::Draining;
-  if (status_of(code) != 429 && !is_full) return std::nullopt;
+  if (status_of(retrying->error) != 429 && !is_full) return std::nullopt;
   return retrying->error;
 }
 

@@ -153,6 +153,7 @@ class Reader {
     const Field length = TRY(one_of(body_, std::span(kNames).subspan(is_chat ? 0 : 1)));
     // In llama.cpp -1 is as long as the context is.
     const bool is_endless = length.path() == kNames[2] && length && length.json() == -1;
+    out_.submit.may_shorten = is_endless || !length;
     out_.submit.max_emitted_tokens =
         is_endless ? model_->max_context : TRY(count_of(length, {1, kMaxTokens}, otherwise));
     return {};

@@ -6,6 +6,11 @@
 
 namespace leasehold::http {
 
+Error seen_by_own_worker(const Error& error) {
+  if (error.code != Errc::UnknownWorker) return error;
+  return {Errc::BrokerLost, error.detail + "; this worker attaches again, retry"};
+}
+
 TimePoint KeyLeases::Lease::kept_until() const {
   TimePoint last{};
   for (const auto& [request, until] : kept) last = std::max(last, until);

@@ -28,6 +28,10 @@
 
 namespace leasehold::http {
 
+/// The refusal of a lease on this worker, as its requests see it: a broker that restarted does not
+/// know the worker until it has attached again, so UnknownWorker becomes BrokerLost, which passes.
+Error seen_by_own_worker(const Error& error);
+
 class KeyLeases {
  public:
   /// A lease from its acquisition on; never reused.

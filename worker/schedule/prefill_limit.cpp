@@ -18,9 +18,23 @@ bool differs(double ns, double usual_ns, double part) {
 }  // namespace
 
 std::uint32_t PrefillLimit::rows(std::uint32_t decode_rows, std::uint32_t budget) const {
-  if (decode_rows == 0 || !noted_) return budget;
+  if (!noted_) return budget;
+  if (decode_rows == 0) return rows_alone(budget);
   if (!decode_ns_ || since_measured_ >= kMeasureInterval) return 0;
   return std::min(static_cast<std::uint32_t>(allowed_rows_ + left_of_row_), budget);
+}
+
+std::uint32_t PrefillLimit::rows_alone(std::uint32_t budget) const {
+  if (!alone_rows_) return budget;
+  const double afforded = kMostPromptStep.count() * *alone_rows_ / std::max(1.0, *alone_ns_);
+  const auto rows = static_cast<std::uint32_t>(std::min(afforded, kMostRows));
+  return std::min(std::max(rows, kFirstRows), budget);
+}
+
+void PrefillLimit::note_alone(double ns, std::uint32_t rows) {
+  const double usual = alone_rows_ ? *alone_ns_ / *alone_rows_ * static_cast<double>(rows) : 0;
+  alone_ns_.add(usual > 0 ? std::min(ns, BoundedAverage::kMostStall * usual) : ns);
+  alone_rows_.add(static_cast<double>(rows));
 }
 
 /// Precondition: d and r are known.
@@ -36,7 +50,8 @@ void PrefillLimit::note(Duration step, StepRows rows) {
   if (rows.prefill == 0 && rows.decode > 0) note_decode(ns);
   if (rows.prefill == 0) return;
   ++since_measured_;
-  if (rows.decode > 0 && decode_ns_) note_mixed(ns, rows.prefill);
+  if (rows.decode == 0) return note_alone(ns, rows.prefill);
+  if (decode_ns_) note_mixed(ns, rows.prefill);
 }
 
 std::optional<double> PrefillLimit::row_ns() const {
@@ -55,11 +70,13 @@ void PrefillLimit::note_decode(double ns) {
 
 /// True until r is known.
 bool PrefillLimit::is_expected(double ns, std::uint32_t rows) const {
-  return !mixed_rows_ || !differs(ns, *decode_ns_ + *row_ns() * rows, kUnexpected);
+  return !mixed_rows_ ||
+         !differs(ns, *decode_ns_ + *row_ns() * static_cast<double>(rows), kUnexpected);
 }
 
-void PrefillLimit::note_mixed(double ns, std::uint32_t rows) {
-  unexpected_ = is_expected(ns, rows) ? 0 : unexpected_ + 1;
+void PrefillLimit::note_mixed(double ns, std::uint32_t work) {
+  const auto rows = static_cast<double>(work);
+  unexpected_ = is_expected(ns, work) ? 0 : unexpected_ + 1;
   if (unexpected_ > 0 && since_measured_ >= kLeastInterval) {  // d may be the wrong one
     if (unexpected_ >= kUnexpectedSteps) since_measured_ = kMeasureInterval;
     return;
@@ -73,7 +90,7 @@ void PrefillLimit::note_mixed(double ns, std::uint32_t rows) {
   mixed_rows_.add(rows);
   const double whole = std::floor(allowed_rows_ + left_of_row_);
   if (rows == whole) left_of_row_ += allowed_rows_ - whole;
-  allowed_rows_ = std::min<double>(std::max(kFirstRows, 2 * rows), affordable_rows());
+  allowed_rows_ = std::min(std::max<double>(kFirstRows, 2 * rows), affordable_rows());
 }
 
 }  // namespace leasehold

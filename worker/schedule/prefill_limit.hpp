@@ -1,5 +1,6 @@
 /// Limits the prompt rows of a step, so that a prompt delays running streams by at most a share of
-/// the time that their step takes without it.
+/// the time that their step takes without it, and the first token of another prompt by about
+/// kMostPromptStep. Rows are counted as the work that they are (row_work.hpp), here and below.
 ///
 /// The time of a step is modelled as d + r · (prompt rows). d is the median of the last three steps
 /// that only decoded, r comes from moving averages of steps with both. The limit is at most twice
@@ -12,6 +13,9 @@
 /// or slower, or other streams run. If it finds another d, the next one or two steps measure too,
 /// so that the median has it. Steps that differ count for r only if fewer than kLeastInterval steps
 /// have passed since d was measured.
+///
+/// A step without decode rows is modelled as r' · (prompt rows), with moving averages of its own.
+/// Its limit is what kMostPromptStep affords, and at least kFirstRows.
 ///
 /// The limit never changes a text, only when its prompt is computed.
 ///
@@ -29,7 +33,7 @@ namespace leasehold {
 
 struct StepRows {
   std::uint32_t decode = 0;
-  std::uint32_t prefill = 0;
+  std::uint32_t prefill = 0;   ///< Their work.
   std::uint32_t proposed = 0;  ///< Behind decode rows.
 };
 
@@ -38,6 +42,8 @@ class PrefillLimit {
   /// A step with prompt rows takes about 1.4 times as long as one without. One row is always
   /// allowed.
   static constexpr double kDelayShare = 0.4;
+  /// A step of prompt rows alone takes about as long at most: the next request waits for it.
+  static constexpr Duration kMostPromptStep = std::chrono::milliseconds(200);
   /// The most steps with prompt rows between two that only decode and measure d.
   static constexpr std::uint32_t kMeasureInterval = 64;
   /// The fewest, except where a measurement is repeated.
@@ -58,12 +64,16 @@ class PrefillLimit {
 
   void note_decode(double ns);
   void note_mixed(double ns, std::uint32_t rows);
+  void note_alone(double ns, std::uint32_t rows);
+  std::uint32_t rows_alone(std::uint32_t budget) const;
   bool is_expected(double ns, std::uint32_t rows) const;
   double affordable_rows() const;
 
   RecentMedian decode_ns_;     // d
   BoundedAverage mixed_ns_;    // of a step with both, above d
   BoundedAverage mixed_rows_;  // prompt rows of such a step; r = mixed_ns_ / mixed_rows_
+  BoundedAverage alone_ns_;    // of a step with prompt rows only
+  BoundedAverage alone_rows_;  // r' = alone_ns_ / alone_rows_
   double allowed_rows_ = kFirstRows;
   double left_of_row_ = 0;  // by limits that were rounded down
   std::uint32_t since_measured_ = 0;

@@ -27,14 +27,17 @@ struct PromptRequest {
   SamplingParams sampling;
   TextConstraint constraint;             ///< `sampling.grammar`, compiled.
   std::uint32_t max_emitted_tokens = 0;  ///< Includes `emitted`.
+  bool may_shorten = false;  ///< `max_emitted_tokens` is a default (Scheduler::shorten).
   std::optional<TimePoint> deadline;
   std::int32_t priority = 0;  ///< Among the requests of the tenant.
 
   // Set by the scheduler.
   std::uint64_t arrival = 0;      ///< Number of this submit. A preempted request keeps it.
   std::uint32_t cached = 0;       ///< Known tokens whose KV was there at its first admission.
-  std::uint32_t charged = 0;      ///< Positions computed or emitted before a preemption.
+  std::uint32_t charged = 0;      ///< Positions that were cached, or computed before a preemption.
   std::uint32_t block_limit = 0;  ///< The tenant's max_blocks when it was admitted; 0 before.
+  /// Tokens per minute that it has taken (TokenAllowances) and not used. The engine sets it.
+  std::uint64_t unused_tokens = 0;
 
   /// Of a waiting request: it ran, and was preempted.
   bool was_admitted() const { return block_limit > 0; }
@@ -43,11 +46,6 @@ struct PromptRequest {
 /// Tokens that are known before the first step: the prompt and, after a rebind, what was emitted.
 inline std::size_t known_tokens(const PromptRequest& request) {
   return request.prompt.size() + request.emitted.size();
-}
-
-/// Known tokens that the tenant's tokens per minute are not charged for yet.
-inline std::size_t uncharged_tokens(const PromptRequest& request) {
-  return known_tokens(request) - std::min<std::size_t>(known_tokens(request), request.charged);
 }
 
 /// The order in which the requests of a tenant are admitted: the highest priority first, then those

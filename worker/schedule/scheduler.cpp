@@ -11,7 +11,6 @@
 #include "worker/kv/sequence_record.hpp"
 
 namespace leasehold {
-
 // ------------------------------------------------------------------------------------- the tick
 
 void Scheduler::admit(TimePoint now) {
@@ -41,8 +40,10 @@ StepPlan Scheduler::plan_rows() {
     if (sequence->pending() != 1 || planned_.decode == limits_.token_budget) continue;
     planned_.decode += add_part(*sequence, rows_ready(*sequence), plan);
   }
-  for (const PlannedRows& part : prefill_least_served(limits_.token_budget - planned_.decode))
-    planned_.prefill += add_part(*part.sequence, part.n_rows, plan);
+  for (const PlannedRows& part : prefill_least_served(limits_.token_budget - planned_.decode)) {
+    const std::uint32_t n_rows = add_part(*part.sequence, part.n_rows, plan);
+    planned_.prefill += static_cast<std::uint32_t>(part.sequence->work_of(n_rows));
+  }
   return plan;
 }
 
@@ -66,18 +67,21 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn) {
   Tenancy& tenancy = tenancy_of(sequence);
   const std::uint32_t rows_kept = part.rows_kept(drawn.size());
   note_proposals(part, drawn);
+  std::uint64_t used = sequence.prompt_rows(rows_kept);
   for (DrawnToken& each : drawn) {
     if (!each.is_text) continue;
     const TokenId token = each.sampled.token;
     events_.add(Token{sequence.request.engine_request_id, token, sequence.emitted(),
                       std::move(each.sampled.logprobs)});
     sequence.tokens.push_back(token);
+    ++used;
   }
+  sequence.request.unused_tokens -= std::min(used, sequence.request.unused_tokens);
+  const TenantAccount& account = *tenancy.account;
+  *account.counter += TokenCounters::cost(sequence.work_of(part.n_rows), account.quota.weight);
   sequence.blocks.commit(sequence.blocks.committed() + rows_kept);
   sequence.blocks.cache_full({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
   tenancy.served_tokens += rows_kept;
-  const TenantAccount& account = *tenancy.account;
-  *account.counter += TokenCounters::cost(part.n_rows, account.quota.weight);
   sequence.blocks.trim(static_cast<std::uint32_t>(sequence.tokens.size()), tenancy.pool);
   if (drawn.empty()) return;
   if (drawn.back().ends) return end_sequence(sequence, {.reason = *drawn.back().ends});
@@ -97,6 +101,7 @@ void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_del
   how.emitted_tokens = sequence.emitted();
   how.cached_tokens = sequence.request.cached;
   const bool is_fill = tenancy_of(sequence).is_shared;
+  give_back_tokens(sequence.request, sequence.request.unused_tokens);
   free_blocks(sequence, how);
   if (!already_delivered && !is_fill) events_.add(std::move(how));
   stop_running(sequence);
@@ -152,6 +157,19 @@ std::unique_ptr<Sequence> Scheduler::take_head(Tenancy& tenancy) {
   return swapped ? std::move(swapped.mapped()) : std::move(head.sequence);
 }
 
+/// Nothing is charged for what is cached, so it is given back at once.
+void Scheduler::note_cached(Sequence& sequence) {
+  PromptRequest& request = sequence.request;
+  request.cached = request.charged = sequence.blocks.committed();
+  const auto given = std::min<std::uint64_t>(request.cached, request.unused_tokens);
+  give_back_tokens(request, given);
+  request.unused_tokens -= given;
+}
+
+void Scheduler::give_back_tokens(const PromptRequest& request, std::uint64_t tokens) {
+  if (tokens > 0) unused_tokens_[request.tenant] += tokens;
+}
+
 /// Precondition: a request of the lease waits.
 Scheduler::Admission Scheduler::admit_one(Tenancy& tenancy) {
   const Admission admission = reserve_first_blocks(head_of(tenancy), tenancy);
@@ -159,7 +177,7 @@ Scheduler::Admission Scheduler::admit_one(Tenancy& tenancy) {
   std::unique_ptr<Sequence> sequence = take_head(tenancy);
   sequence->stop_slot = free_stop_slot();
   sequence->admission = ++admissions_;
-  if (!sequence->request.was_admitted()) sequence->request.cached = sequence->blocks.committed();
+  if (!sequence->request.was_admitted()) note_cached(*sequence);
   sequence->request.block_limit = tenancies_.limit_of(sequence->request);
   TenantAccount& tenant = *tenancy.account;
   ++tenant.admitted;
@@ -249,22 +267,49 @@ Result<void> Scheduler::check_sizes(const PromptRequest& request) const {
   return check_blocks(request);
 }
 
+std::uint64_t Scheduler::most_positions(const PromptRequest& request) const {
+  return std::min<std::uint64_t>(std::uint64_t{request.max_emitted_tokens} + request.prompt.size(),
+                                 limits_.max_context);
+}
+
+/// A text that goes on keeps the length that it was given: it waits for what other workers hold.
+void Scheduler::shorten(PromptRequest& request, std::uint64_t most_tokens) const {
+  if (!request.may_shorten) return;
+  std::uint32_t blocks = tenancies_.most_blocks_of(request.tenant);
+  if (request.emitted.empty()) blocks = std::min(blocks, tenancies_.limit_of(request));
+  const std::uint64_t for_text = blocks - std::min(blocks, record_blocks_of(request));
+  const std::uint64_t positions = std::min(
+      {for_text * limits_.tokens_per_block, std::uint64_t{limits_.max_context}, most_tokens});
+  const std::uint64_t more = positions - std::min<std::uint64_t>(positions, request.prompt.size());
+  const std::uint64_t most =
+      std::max({more, std::uint64_t{1}, std::uint64_t{request.emitted.size()}});
+  request.max_emitted_tokens =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(request.max_emitted_tokens, most));
+}
+
 /// A preempted request goes on when what it has so far fits.
 Result<void> Scheduler::check_blocks(const PromptRequest& request) const {
   const std::uint32_t allowed = tenancies_.limit_of(request);
-  const std::size_t more =
-      request.was_admitted() ? request.emitted.size() : request.max_emitted_tokens;
-  const std::size_t most = std::min<std::size_t>(request.prompt.size() + more, limits_.max_context);
+  const std::uint64_t most =
+      request.was_admitted() ? known_tokens(request) : most_positions(request);
   const std::uint32_t blocks =
       blocks_for(static_cast<std::uint32_t>(most)) + record_blocks_of(request);
-  if (blocks > allowed) {
+  const std::uint32_t ever =
+      request.was_admitted() ? allowed : tenancies_.most_blocks_of(request.tenant);
+  if (blocks <= std::min(allowed, ever)) return {};
+  if (blocks > ever) {
     return fail(
         Errc::QuotaBlocks,
         fmt::format("up to {} tokens need {} KV blocks, and tenant {} may hold {} here; ask "
                     "for fewer tokens",
-                    most, blocks, request.tenant.value, allowed));
+                    most, blocks, request.tenant.value, ever));
   }
-  return {};
+  return std::unexpected(
+      Error{.code = Errc::QuotaBlocks,
+            .detail = fmt::format("up to {} tokens need {} KV blocks, and tenant {} may hold {} "
+                                  "here while it has leases on other workers; retry when one ends",
+                                  most, blocks, request.tenant.value, allowed),
+            .retry_after_ms = kOtherLeaseEnds_ms});
 }
 
 bool Scheduler::id_in_use(const RequestId& engine_request_id) const {
@@ -302,14 +347,6 @@ Result<void> Scheduler::cancel(const RequestId& engine_request_id) {
 bool Scheduler::is_running(const Sequence* sequence) const {
   return std::ranges::any_of(running_,
                              [sequence](const auto& each) { return each.get() == sequence; });
-}
-
-std::uint64_t Scheduler::prompt_tokens_pending(const TenantId& tenant) const {
-  std::uint64_t pending = tenancies_.uncharged_waiting_tokens(tenant);
-  for (const auto& sequence : running_) {
-    if (sequence->request.tenant == tenant) pending += sequence->prompt_rows(sequence->pending());
-  }
-  return pending;
 }
 
 bool Scheduler::has_work() const {

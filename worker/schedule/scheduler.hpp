@@ -47,9 +47,11 @@
 /// tenant pays for the rows of wrong proposals, because they take the time that right ones take.
 ///
 /// Fairness: admissions and prefill chunks go to the tenant with the least token counter
-/// (TokenCounters), over all its leases. An admitted prompt counts as served. So of two tenants
-/// that always have work that may run, with weights v and w, the served rows divided by weight
-/// differ by at most max_context · (max_batch_size + 1) / min(v, w).
+/// (TokenCounters), over all its leases; a prompt that one step can hold goes before long ones
+/// while its tenant is at most token_budget ahead. An admitted prompt counts as served. So of two
+/// tenants that always have work that may run, with weights v and w, the served work divided by
+/// weight differs by at most (work_of_first(max_context) · (max_batch_size + 1) + token_budget) /
+/// min(v, w). Work and rows are the same in a context below kContextPerRow (row_work.hpp).
 ///
 /// Inside a tenant the request of the highest priority is admitted first, then one that was
 /// preempted, then the one with the earliest deadline; of equal ones leases have turns, and inside
@@ -61,9 +63,9 @@
 /// any other active tenant has been served that difference more. Inside its tenant a request waits
 /// for those before it in the order above, and for blocks that running requests give back; only
 /// while its own lease lacks blocks are requests of the tenant's other leases admitted before it.
-/// In tokens: with n requests before it in its lease, and k leases of its tenant, all with blocks
-/// and requests of one urgency, it is admitted before its tenant is served max_context · ((n + 1) ·
-/// k + max_batch_size) rows more.
+/// In work: with n requests before it in its lease, and k leases of its tenant, all with blocks
+/// and requests of one urgency, it is admitted before its tenant is served
+/// work_of_first(max_context) · ((n + 1) · k + max_batch_size) more.
 ///
 /// Threads: one (the engine's). No request can break a precondition: all its errors are typed.
 #pragma once
@@ -163,8 +165,20 @@ class Scheduler {
   /// BadRequest (empty prompt, token count, sampling, id in use), PromptTooLong, QuotaBlocks,
   /// QuotaConcurrent (this lease's queue is full), QueueFull.
   Result<void> submit(PromptRequest request);
-  /// The error that `submit` would return.
+  /// The error that `submit` would return. QuotaBlocks with `retry_after_ms` when the blocks are
+  /// held by the tenant's leases on other workers, without it when the request can never have them.
   Result<void> check(const PromptRequest& request) const;
+  /// Lowers the token limit of a request that `may_shorten` to `most_tokens`, prompt included, and
+  /// to what the context and the tenant's blocks hold; not below one token, nor below what was
+  /// emitted.
+  void shorten(PromptRequest& request, std::uint64_t most_tokens) const;
+  /// The positions that the request fills at most.
+  std::uint64_t most_positions(const PromptRequest& request) const;
+  /// What requests that ended since the last call had taken of their tenants' tokens per minute and
+  /// did not use.
+  std::map<TenantId, std::uint64_t> take_unused_tokens() {
+    return std::exchange(unused_tokens_, {});
+  }
   /// Queues the fill of a shared lease: computes the full blocks of `text` and keeps them, without
   /// emitting a token. `take_filled` returns the end. Errors: LeaseFenced (no such shared lease),
   /// BadRequest (no full block, filled already), and those of `submit`.
@@ -234,8 +248,6 @@ class Scheduler {
   std::uint32_t waiting_count() const {
     return static_cast<std::uint32_t>(tenancies_.waiting_count());
   }
-  /// Prompt tokens of the tenant's waiting and running requests that are not computed.
-  std::uint64_t prompt_tokens_pending(const TenantId& tenant) const;
   /// Over all leases, also ended ones.
   PrefixCounters prefix_counters() const;
   const ProposalCounters& proposal_counters() const { return proposal_counters_; }
@@ -257,6 +269,7 @@ class Scheduler {
   void complete_waiting(const PromptRequest& request, Completed how,
                         bool already_delivered = false);
   void reject(const PromptRequest& request, Error reason);
+  void give_back_tokens(const PromptRequest& request, std::uint64_t tokens);
   void enqueue(PromptRequest request);
   struct Turn;
   std::vector<Turn> waiting_tenants();
@@ -264,9 +277,11 @@ class Scheduler {
   bool admit_from(const TenantAccount& tenant);
   enum class Admission { Admitted, LacksBlocks, LacksQuota };
   Admission admit_one(Tenancy& tenancy);
+  void note_cached(Sequence& sequence);
   Sequence& head_of(Tenancy& tenancy) const;
   static std::unique_ptr<Sequence> take_head(Tenancy& tenancy);
   StepPlan plan_rows();
+  class PromptRows;
   std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
   void add_proposals(StepPlan& plan);
@@ -368,6 +383,7 @@ class Scheduler {
   std::vector<PrefixFilled> filled_;
   std::uint64_t publications_ = 1;  // grows when a published text is added or ends
   std::vector<SpillEvent> spill_events_;
+  std::map<TenantId, std::uint64_t> unused_tokens_;  // since the last `take_unused_tokens`
 };
 
 }  // namespace leasehold

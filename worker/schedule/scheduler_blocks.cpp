@@ -93,7 +93,9 @@ void Scheduler::wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks) {
       fmt::format("the prompt needs {} KV blocks, lease {} has {} free and {}", blocks.needed,
                   to_string(tenancy.lease), blocks.available, reason_of_refusal(tenancy));
   const Errc code = tenancy.is_at_quota ? Errc::QuotaBlocks : Errc::PoolExhausted;
-  reject(tenancy.waiting.front(), {code, detail, scope_of(tenancy)});
+  Error why{code, detail, scope_of(tenancy)};
+  if (tenancy.is_at_quota && !tenancy.is_shared) why.retry_after_ms = kOtherLeaseEnds_ms;
+  reject(tenancy.waiting.front(), std::move(why));
   tenancy.waiting.pop_front();
   tenancy.growth_denied.reset();
 }

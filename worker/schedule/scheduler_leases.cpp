@@ -115,6 +115,7 @@ void Scheduler::end_waiting(Tenancy& tenancy, const Completed& how) {
 void Scheduler::complete_waiting(const PromptRequest& request, Completed how,
                                  bool already_delivered) {
   if (note_fill_failed(request, how)) return;
+  give_back_tokens(request, request.unused_tokens);
   free_swapped(request, how);
   how.engine_request_id = request.engine_request_id;
   how.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
@@ -131,6 +132,7 @@ void Scheduler::reject(const PromptRequest& request, Error reason) {
                             {.reason = CompletionReason::EngineError, .error = std::move(reason)});
   }
   if (note_fill_end(request, std::unexpected(reason))) return;
+  give_back_tokens(request, request.unused_tokens);
   events_.add(
       AdmissionRejected{.engine_request_id = request.engine_request_id,
                         .reason = std::move(reason),

@@ -23,7 +23,7 @@ bool Scheduler::spill_one(Tenancy& tenancy) {
   if (sequence == nullptr) return false;
   const std::uint32_t blocks = sequence->blocks.committed_blocks();
   const SwapWork work{.copied_bytes = 2 * blocks * limits_.block_size_bytes,
-                      .rows_to_repeat = sequence->blocks.committed()};
+                      .rows_to_repeat = work_of_first(sequence->blocks.committed())};
   if (is_spill_measured_ && !spill_costs_.is_swap_cheaper(work, prefill_limit_.row_ns())) {
     spill_costs_.note_dropped();
     return false;

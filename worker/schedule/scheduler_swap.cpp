@@ -31,8 +31,9 @@ SwapWork Scheduler::swap_work(const Sequence& victim) const {
       static_cast<std::uint32_t>(std::ranges::count_if(victim.blocks.cached(), has_other_users));
   const std::uint32_t blocks = victim.blocks.committed_blocks();
   const std::uint32_t copies = blocks + (blocks - shared);
+  const std::uint32_t from = shared * limits_.tokens_per_block;
   return {.copied_bytes = copies * limits_.block_size_bytes,
-          .rows_to_repeat = victim.blocks.committed() - shared * limits_.tokens_per_block};
+          .rows_to_repeat = work_of_rows(from, victim.blocks.committed() - from)};
 }
 
 /// Returns the number of blocks that move to swap. The record is written again after the swap-in,

@@ -1,17 +1,19 @@
 // The part of Scheduler that decides whose turn it is: which tenant is admitted next, and whose
 // prompt gets the next chunk.
 #include <algorithm>
+#include <map>
 #include <ranges>
+#include <utility>
 
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {
 
 struct Scheduler::Turn {
-  TokenCounters::Count count = 0;  // with the rows that admitted prompts still need
+  TokenCounters::Count count = 0;  // with the work that admitted prompts still need
   TenantAccount* tenant = nullptr;
 
-  void add_rows(std::uint64_t rows) { count += TokenCounters::cost(rows, tenant->quota.weight); }
+  void add_work(std::uint64_t work) { count += TokenCounters::cost(work, tenant->quota.weight); }
   bool operator<(const Turn& other) const {
     if (count != other.count) return count < other.count;
     return tenant->last_admission < other.tenant->last_admission;
@@ -23,8 +25,9 @@ std::vector<Scheduler::Turn> Scheduler::waiting_tenants() {
   for (TenantAccount* account : tenancies_.waiting_accounts())
     turns.push_back({*account->counter, account});
   if (turns.empty()) return turns;
-  for (const auto& sequence : running_) tenancy_of(*sequence).account->owed += sequence->pending();
-  for (Turn& turn : turns) turn.add_rows(turn.tenant->owed);
+  for (const auto& sequence : running_)
+    tenancy_of(*sequence).account->owed += sequence->work_of(sequence->pending());
+  for (Turn& turn : turns) turn.add_work(turn.tenant->owed);
   return turns;
 }
 
@@ -34,7 +37,7 @@ void Scheduler::admit_least_served() {
   while (!turns.empty() && running_.size() < limits_.max_batch_size) {
     const auto next = std::ranges::min_element(turns, std::less{});
     if (admit_from(*next->tenant)) {
-      next->add_rows(running_.back()->pending());
+      next->add_work(running_.back()->work_of(running_.back()->pending()));
     } else {
       turns.erase(next);
     }
@@ -72,39 +75,108 @@ bool Scheduler::admit_from(const TenantAccount& tenant) {
   return false;
 }
 
-/// Rows for the running prompts: each block of rows goes to the tenant with the least counter, and
-/// there to the prompt admitted first.
-std::vector<PlannedRows> Scheduler::prefill_least_served(std::uint32_t budget) const {
+/// The prompts of a step, while rows are given to them.
+class Scheduler::PromptRows {
+ public:
+  /// `short_work`: a prompt that needs no more of it is short.
+  PromptRows(std::uint32_t rows, std::uint64_t work, std::uint64_t short_work)
+      : rows_(rows), work_(work), short_work_(short_work) {}
+
+  void add(Sequence& sequence, std::uint32_t ready, const TenantAccount& account) {
+    Payer& payer =
+        payers_.try_emplace(&account, *account.counter, account.quota.weight).first->second;
+    prompts_.push_back({.sequence = &sequence,
+                        .ready = ready,
+                        .is_short = sequence.work_of(sequence.pending()) <= short_work_,
+                        .payer = &payer});
+  }
+
+  /// Gives rows, a chunk at a time, until none is left or no prompt can take one.
+  std::vector<PlannedRows> give(std::uint32_t chunk_rows) {
+    while (rows_ > 0) {
+      Prompt* next = choose();
+      if (next == nullptr) break;
+      give_chunk(*next, chunk_rows);
+    }
+    std::vector<PlannedRows> parts;
+    for (const Prompt& prompt : prompts_)
+      if (prompt.n_rows > 0)
+        parts.push_back({.sequence = prompt.sequence, .n_rows = prompt.n_rows});
+    return parts;
+  }
+
+ private:
   struct Payer {
     TokenCounters::Count count;
     std::uint32_t weight;
+    bool is_seen = false;  // its prompts are computed in order
   };
-  std::map<const TenantAccount*, Payer> all;
-  std::vector<PlannedRows> parts;
-  std::vector<Payer*> payers;  // of the parts
+  struct Prompt {
+    Sequence* sequence = nullptr;
+    std::uint32_t ready = 0;  // rows that it can take
+    bool is_short = false;
+    Payer* payer = nullptr;
+    std::uint32_t n_rows = 0;
+  };
+
+  /// The prompt of the payer with the least count, except that a short one goes before while its
+  /// payer has at most a short prompt's work more than the least; of equal ones the first.
+  Prompt* choose() {
+    TokenCounters::Count least = ~TokenCounters::Count{0};
+    for (const Prompt& prompt : prompts_)
+      if (prompt.n_rows < prompt.ready) least = std::min(least, prompt.payer->count);
+    const auto rank = [&](const Prompt& prompt) {
+      const auto ahead = TokenCounters::cost(short_work_, prompt.payer->weight);
+      const bool goes_first = prompt.is_short && prompt.payer->count <= least + ahead;
+      return std::pair(!goes_first, prompt.payer->count);
+    };
+    for (auto& [account, payer] : payers_) payer.is_seen = false;
+    Prompt* best = nullptr;
+    for (Prompt& prompt : prompts_) {
+      if (prompt.n_rows == prompt.ready || std::exchange(prompt.payer->is_seen, true)) continue;
+      if (best == nullptr || rank(prompt) < rank(*best)) best = &prompt;
+    }
+    return best;
+  }
+
+  /// As many rows as the work that is left affords; the first row of a step always.
+  void give_chunk(Prompt& prompt, std::uint32_t chunk_rows) {
+    const std::uint32_t from = prompt.sequence->blocks.committed() + prompt.n_rows;
+    std::uint32_t chunk = std::min({prompt.ready - prompt.n_rows, chunk_rows, rows_});
+    while (chunk > 0 && work_of_rows(from, chunk) > work_) --chunk;
+    if (chunk == 0 && is_empty_) chunk = 1;
+    if (chunk == 0) {
+      prompt.ready = prompt.n_rows;  // takes no more in this step
+      return;
+    }
+    const std::uint64_t work = work_of_rows(from, chunk);
+    is_empty_ = false;
+    prompt.n_rows += chunk;
+    rows_ -= chunk;
+    work_ -= std::min(work, work_);
+    prompt.payer->count += TokenCounters::cost(work, prompt.payer->weight);
+  }
+
+  std::uint32_t rows_;  // left
+  std::uint64_t work_;  // left
+  std::uint64_t short_work_;
+  bool is_empty_ = true;
+  std::map<const TenantAccount*, Payer> payers_;
+  std::vector<Prompt> prompts_;
+};
+
+/// Rows for the running prompts: each block of rows goes to the tenant with the least counter, and
+/// there to the prompt admitted first. A prompt that one step can hold goes before long ones.
+std::vector<PlannedRows> Scheduler::prefill_least_served(std::uint32_t budget) const {
+  constexpr std::uint32_t kAnyWork = ~std::uint32_t{0};
+  const std::uint32_t work = prefill_limit_.rows(planned_.decode, kAnyWork);
+  if (work == 0) return {};
+  PromptRows prompts(budget, work, limits_.token_budget);
   for (const auto& sequence : running_) {
     if (sequence->pending() <= 1) continue;
-    const TenantAccount* account = tenancies_.at(sequence->request.lease).account;
-    const auto payer = all.try_emplace(account, *account->counter, account->quota.weight).first;
-    parts.push_back({.sequence = sequence.get()});
-    payers.push_back(&payer->second);
+    prompts.add(*sequence, rows_ready(*sequence), *tenancies_.at(sequence->request.lease).account);
   }
-  for (budget = prefill_limit_.rows(planned_.decode, budget); budget > 0;) {
-    std::optional<std::size_t> next;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (parts[i].n_rows == rows_ready(*parts[i].sequence)) continue;
-      if (!next || payers[i]->count < payers[*next]->count) next = i;
-    }
-    if (!next) break;
-    PlannedRows& part = parts[*next];
-    const std::uint32_t left = rows_ready(*part.sequence) - part.n_rows;
-    const std::uint32_t chunk = std::min({left, limits_.tokens_per_block, budget});
-    part.n_rows += chunk;
-    budget -= chunk;
-    payers[*next]->count += TokenCounters::cost(chunk, payers[*next]->weight);
-  }
-  std::erase_if(parts, [](const PlannedRows& part) { return part.n_rows == 0; });
-  return parts;
+  return prompts.give(limits_.tokens_per_block);
 }
 
 }  // namespace leasehold

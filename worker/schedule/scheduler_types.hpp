@@ -18,6 +18,9 @@
 
 namespace leasehold {
 
+/// When to retry while other leases of the tenant hold its quota. When one ends is not known.
+inline constexpr std::int64_t kOtherLeaseEnds_ms = 1'000;
+
 struct SchedulerLimits {
   std::uint32_t max_batch_size = 64;  ///< Sequences in a step, at most kMaxStepSequences.
   std::uint32_t token_budget = 256;   ///< Rows in a step.

@@ -12,6 +12,7 @@
 #include "worker/kv/sequence_record.hpp"
 #include "worker/schedule/proposal_limit.hpp"
 #include "worker/schedule/request.hpp"
+#include "worker/schedule/row_work.hpp"
 
 namespace leasehold {
 
@@ -46,8 +47,12 @@ struct Sequence {
   std::uint32_t pending() const {
     return static_cast<std::uint32_t>(tokens.size()) - blocks.committed();
   }
-  /// How many of the next `n_rows` rows hold tokens that were known at the admission and are
-  /// computed for the first time.
+  /// The work of the next `n_rows` rows.
+  std::uint64_t work_of(std::uint32_t n_rows) const {
+    return work_of_rows(blocks.committed(), n_rows);
+  }
+  /// How many of the next `n_rows` rows hold tokens that were known at the admission, were not
+  /// cached then, and are computed for the first time.
   std::uint32_t prompt_rows(std::uint32_t n_rows) const {
     const auto known = static_cast<std::uint32_t>(known_tokens(request));
     const std::uint32_t from = std::max(blocks.committed(), request.charged);

@@ -11,8 +11,8 @@ constexpr double kMostCopyStall = 4;  // times the expected time: the machine ma
 }  // namespace
 
 bool SwapCosts::is_swap_cheaper(const SwapWork& work, std::optional<double> row_ns) const {
-  return row_ns &&
-         byte_ns_ * static_cast<double>(work.copied_bytes) < *row_ns * work.rows_to_repeat;
+  return row_ns && byte_ns_ * static_cast<double>(work.copied_bytes) <
+                       *row_ns * static_cast<double>(work.rows_to_repeat);
 }
 
 void SwapCosts::note_copy(Duration copying, std::uint64_t bytes) {

@@ -19,8 +19,8 @@ namespace leasehold {
 
 /// What one of the two ways costs each.
 struct SwapWork {
-  std::uint64_t copied_bytes = 0;  ///< Out and in.
-  std::uint32_t rows_to_repeat = 0;
+  std::uint64_t copied_bytes = 0;    ///< Out and in.
+  std::uint64_t rows_to_repeat = 0;  ///< Their work (row_work.hpp).
 };
 
 class SwapCosts {

@@ -78,6 +78,12 @@ std::uint32_t Tenancies::limit_of(const PromptRequest& request) const {
   return std::max(request.block_limit, quota.max_blocks);
 }
 
+std::uint32_t Tenancies::most_blocks_of(const TenantId& tenant) const {
+  const auto found = tenants_.find(tenant);
+  if (found == tenants_.end()) return 0;
+  return found->second.quota.request_blocks.value_or(found->second.quota.max_blocks);
+}
+
 const std::set<LeaseId>& Tenancies::leases_of(const TenantId& tenant) const {
   static const std::set<LeaseId> kNone;
   const auto found = tenants_.find(tenant);
@@ -112,15 +118,6 @@ std::size_t Tenancies::waiting_count() const {
   std::size_t waiting = 0;
   for (const auto& [lease, tenancy] : leases_) waiting += tenancy.waiting.size();
   return waiting;
-}
-
-std::uint64_t Tenancies::uncharged_waiting_tokens(const TenantId& tenant) const {
-  std::uint64_t tokens = 0;
-  for (const LeaseId lease : leases_of(tenant)) {
-    for (const PromptRequest& request : leases_.at(lease).waiting)
-      tokens += uncharged_tokens(request);
-  }
-  return tokens;
 }
 
 bool Tenancies::has_waiting(const TenantAccount& account) const {

@@ -44,6 +44,8 @@ class Tenancies {
   /// The blocks that the tenant may hold here so that this request goes on: a quota lowered after
   /// its admission does not end it.
   std::uint32_t limit_of(const PromptRequest& request) const;
+  /// The blocks that a request of the tenant can ever hold here.
+  std::uint32_t most_blocks_of(const TenantId& tenant) const;
   /// Tenants with a lease or a quota here.
   std::size_t tenant_count() const { return tenants_.size(); }
   /// Empty for an unknown tenant.
@@ -57,8 +59,6 @@ class Tenancies {
   /// Waiting requests of the tenant, and of all.
   std::size_t waiting_of(const TenantId& tenant) const;
   std::size_t waiting_count() const;
-  /// Tokens of the tenant's waiting requests that were not charged.
-  std::uint64_t uncharged_waiting_tokens(const TenantId& tenant) const;
 
   // ---- turns
 

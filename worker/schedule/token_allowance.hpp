@@ -1,21 +1,28 @@
 /// The tokens that tenants with a limit may use on this worker.
 ///
-/// A request is accepted while the allowance covers its prompt. What the engine then computes of
-/// prompts and emits is charged when it is committed; what is accepted always runs to its end. So
-/// emitted tokens may take the allowance below zero, and nothing is accepted until the time has
-/// filled it again. Over any time t a tenant uses at most one minute's tokens + its limit · t +
-/// what the requests that its other quotas let wait and run emit. A prompt of more than a minute's
-/// tokens is accepted when the allowance is full.
+/// A request takes what it asks for when it is accepted: its prompt and the most tokens that it may
+/// emit. What it has not used is given back when it ends, cached blocks of its prompt when it is
+/// admitted. So over any time t a tenant uses at most one minute's tokens + its limit · t, and the
+/// allowance goes below zero in two cases only, by less than one minute's tokens of the tenant:
 ///
-/// Neither cached blocks of a prompt are charged, nor positions that are computed again after a
-/// preemption. A rebind is charged for what it computes again, since a client says itself that a
-/// request is one.
+///   - A request without a token limit of its own is accepted while its prompt and one token are
+///     there. It takes all that the allowance can hold, because nobody knows how much it will emit.
+///   - The limit is divided, and the request asks for more than this worker's part: it is accepted
+///     when the allowance is full.
+///
+/// The debt is paid by time. A request that asks for more than a minute's tokens of the tenant can
+/// never be accepted, and is refused without a time to wait.
+///
+/// A rebind takes what it computes again, since a client says itself that a request is one. What a
+/// preemption computes again costs nothing. Requests that were accepted without a limit cost
+/// nothing.
 ///
 /// Pure: time is an argument, and arithmetic is exact. Threads: one.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 
 #include "common/clock.hpp"
 #include "common/result.hpp"
@@ -31,12 +38,12 @@ class TokenAllowance {
   /// Keeps what is there, up to the new limit. 0: fills no more, and keeps everything.
   void set_limit(std::uint32_t tokens_per_minute, TimePoint now);
   std::uint32_t limit() const { return limit_; }
-  /// Adds tokens, up to one minute's.
-  void add(std::uint32_t tokens);
+  /// Adds tokens, up to one minute's; without a limit, all of them.
+  void add(std::uint64_t tokens);
   /// Takes tokens even if they are not there.
-  void charge(std::uint32_t tokens, TimePoint now);
-  /// Time until this many tokens are there; zero if they are. It does not end at the capacity, so
-  /// that a caller may count tokens that will be charged meanwhile. Precondition: a limit is set.
+  void charge(std::uint64_t tokens, TimePoint now);
+  /// Time until this many tokens are there; zero if they are. It does not end at the capacity.
+  /// Precondition: a limit is set.
   Duration wait_for(std::uint64_t tokens, TimePoint now);
 
  private:
@@ -48,21 +55,34 @@ class TokenAllowance {
   TimePoint filled_;
 };
 
+/// What a request asks for, prompt included.
+struct TokenDemand {
+  std::uint64_t tokens = 0;  ///< Taken at once.
+  std::uint64_t needed = 0;  ///< Of these, the tokens that must be there.
+};
+
 class TokenAllowances {
  public:
   /// A withdrawn quota stops the allowance and keeps its balance, positive or negative. Entries are
   /// never removed otherwise: the broker admits tenants.
   void set_quota(const wire::TenantQuota& quota, TimePoint now);
-  bool is_limited(const TenantId& tenant) const { return allowances_.contains(tenant); }
-  /// `owed`: what accepted prompts of the tenant will still be charged.
-  /// Errors: QuotaTokens, with the time until the allowance covers both.
-  Result<void> check(const TenantId& tenant, std::uint64_t prompt_tokens, std::uint64_t owed,
-                     TimePoint now);
-  /// Does nothing for a tenant without a limit.
-  void charge(const TenantId& tenant, std::uint32_t tokens, TimePoint now);
+  /// The most tokens that a request of the tenant may ask for; nothing without a limit.
+  std::optional<std::uint32_t> most_per_request(const TenantId& tenant) const;
+  /// Takes what a request asks for; nothing of a tenant without a limit. Errors, with which nothing
+  /// is taken: QuotaTokens, with the time until enough is there for this request; BadRequest for
+  /// more than the tenant may use in a minute.
+  Result<void> take(const TenantId& tenant, const TokenDemand& demand, TimePoint now);
+  /// Gives back what a request took and did not use. Does nothing for a tenant without a limit.
+  void give_back(const TenantId& tenant, std::uint64_t tokens);
 
  private:
-  std::map<TenantId, TokenAllowance> allowances_;
+  struct Limited {
+    TokenAllowance allowance;
+    std::uint32_t most_per_request = 0;
+  };
+  const Limited* find(const TenantId& tenant) const;
+
+  std::map<TenantId, Limited> limited_;
 };
 
 }  // namespace leasehold

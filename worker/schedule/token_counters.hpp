@@ -2,7 +2,7 @@
 /// is served next.
 ///
 /// Source: Sheng et al., "Fairness in Serving Large Language Models" (OSDI '24), algorithm 4
-/// (weighted Virtual Token Counter), with a cost of 1 for each computed row.
+/// (weighted Virtual Token Counter). The cost of a computed row is its work (row_work.hpp).
 ///
 /// A tenant is *active* while it has requests. When it becomes active, its counter rises to the
 /// least counter of the active tenants: idle time gives no credit. A counter outlives the tenant's

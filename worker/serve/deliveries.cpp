@@ -92,6 +92,15 @@ ClientStream* Deliveries::find(const RequestId& engine_request_id) {
 /// Explains a text that ends before `max_emitted_tokens` although nothing failed.
 std::string Deliveries::truncation_detail(const ClientStream& stream,
                                           const Completed& completed) const {
+  const bool is_shortened = stream.may_shorten &&
+                            completed.reason == CompletionReason::MaxTokensReached &&
+                            completed.emitted_tokens < stream.max_emitted_tokens;
+  if (is_shortened) {
+    return fmt::format(
+        "{} tokens emitted, which is what the context, the tenant's max_blocks and "
+        "its tokens per minute hold; ask for a number of tokens to get another",
+        completed.emitted_tokens);
+  }
   if (completed.reason != CompletionReason::ContextFull) return {};
   return fmt::format("{} holds {} tokens and is full: {} of at most {} tokens emitted",
                      name(deps_.prompt.context_bound), deps_.prompt.max_context,

@@ -23,6 +23,7 @@ struct ClientStream {
   TextStream text;
   LeaseId lease;
   std::uint32_t max_emitted_tokens = 0;
+  bool may_shorten = false;   ///< The engine may have lowered it.
   bool is_resumable = false;  ///< Its messages go to the ResumableStreams; `text` has no peer.
   RequestTiming timing = {};
   std::uint32_t emitted_before = 0;  ///< Tokens, under earlier leases.

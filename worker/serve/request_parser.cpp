@@ -20,6 +20,7 @@ Result<PromptRequest> RequestParser::parse(const wire::RequestSubmit& wire_reque
       .rebound_from = wire_request.rebound_from,
       .sampling = std::move(sampling),
       .max_emitted_tokens = wire_request.max_emitted_tokens,
+      .may_shorten = wire_request.may_shorten,
       .priority = wire_request.priority};
   TRY(check_token_ids(wire_request.emitted, prompt_.tokenizer->n_vocab()));
   request.prompt = TRY(prompt_.encode(wire_request, std::time(nullptr)));

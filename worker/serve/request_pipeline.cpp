@@ -224,6 +224,7 @@ void RequestPipeline::submit_to_engine(ParsedRequest parsed, Request& request) {
   deliveries_->open(engine_request_id, {.text = std::move(parsed.text),
                                         .lease = parsed.request.lease,
                                         .max_emitted_tokens = parsed.request.max_emitted_tokens,
+                                        .may_shorten = parsed.request.may_shorten,
                                         .is_resumable = parsed.stream.has_value(),
                                         .timing = {.submitted_at = parsed.submitted_at,
                                                    .prompt_tokens = answer.prompt_tokens},
@@ -236,6 +237,8 @@ void RequestPipeline::submit_to_engine(ParsedRequest parsed, Request& request) {
                         .delivered = parsed.delivered};
   deps_.loop->post([this, submission = std::move(submission), prompt = std::move(parsed.request),
                     respond = std::move(request.respond)](Engine& engine) mutable {
+    engine.shorten(prompt);
+    if (prompt.may_shorten) submission.answer.max_emitted_tokens = prompt.max_emitted_tokens;
     Result<void> queued = engine.submit(std::move(prompt));
     boost::asio::post(*deps_.io,
                       [this, submission = std::move(submission), queued = std::move(queued),

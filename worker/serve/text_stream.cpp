@@ -83,7 +83,8 @@ wire::RequestCompleted TextStream::send_rejected(const AdmissionRejected& reject
                                  .emitted_tokens = rejected.emitted_tokens,
                                  .lease = rejected.lease,
                                  .scope = std::string(name(rejected.reason.scope)),
-                                 .detail = rejected.reason.detail};
+                                 .detail = rejected.reason.detail,
+                                 .retry_after_ms = rejected.reason.retry_after_ms};
   notify(message);
   return message;
 }

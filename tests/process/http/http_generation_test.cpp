@@ -273,14 +273,55 @@ TEST_CASE("http: a client that leaves cancels its request") {
 
 TEST_CASE("http: a quota is answered with 429 and Retry-After") {
   HttpSystem http({"--slow-motion-us", "300"});
-  http.system().admit("ann", {"--tokens-per-minute", "10"});
+  http.system().admit("ann", {"--tokens-per-minute", "100"});
   const std::string key = http.key_of("ann");
   const Json body = http.completion(key, 60, false);
-  const HttpReply first = http.send(post("/v1/completions", key, body));
+  CHECK(http.send(post("/v1/completions", key, body)).status == 200);
   const HttpReply refused = http.send(post("/v1/completions", key, body));
-  CHECK(first.status + refused.status > 400);
   CHECK(refused.status == 429);
+  CHECK(refused.json()["error"]["code"] == "QuotaTokens");
   CHECK(refused.head.contains("Retry-After: "));
+}
+
+TEST_CASE("http: what a quota can never hold is answered with 400, without Retry-After") {
+  HttpSystem http;
+  http.system().admit("ann", {"--max-blocks", "16", "--tokens-per-minute", "1000"});
+  const std::string key = http.key_of("ann");
+  for (const int tokens : {400, 4'000}) {  // beyond the blocks; beyond the tokens, too
+    const HttpReply refused =
+        http.send(post("/v1/completions", key, http.completion(key, tokens, false)));
+    CHECK(refused.status == 400);
+    CHECK_FALSE(refused.head.contains("Retry-After"));
+  }
+  http.system().admit("bob", {"--tokens-per-minute", "100"});
+  const std::string other = http.key_of("bob");
+  const HttpReply refused =
+      http.send(post("/v1/completions", other, http.completion(other, 200, false)));
+  CHECK(refused.status == 400);
+  CHECK_FALSE(refused.head.contains("Retry-After"));
+}
+
+TEST_CASE("http: a chat without max_tokens fits the tenant's quota, alone and in choices") {
+  HttpSystem http({"--slow-motion-us", "1"});
+  http.system().admit("ann", {"--max-blocks", "16"});
+  http.system().admit("bob", {"--tokens-per-minute", "60"});
+  for (const char* tenant : {"ann", "bob"}) {
+    const std::string key = http.key_of(tenant);
+    Json body{{"model", http.model(key)},
+              {"messages", {{{"role", "user"}, {"content", "Hi"}}}},
+              {"ignore_eos", true}};
+    const HttpReply alone = http.send(post("/v1/chat/completions", key, body));
+    REQUIRE(alone.status == 200);
+    CHECK(alone.json()["choices"][0]["finish_reason"] == "length");
+    CHECK(alone.json()["usage"]["completion_tokens"] > 10);
+    CHECK(alone.json()["usage"]["total_tokens"] <= 256);
+  }
+  const std::string key = http.key_of("ann");
+  const Json several{
+      {"model", http.model(key)}, {"messages", {{{"role", "user"}, {"content", "Hi"}}}}, {"n", 3}};
+  CHECK(http.send(post("/v1/chat/completions", key, several)).status == 200);
+  const Json response{{"model", http.model(key)}, {"input", "Hi"}};
+  CHECK(http.send(post("/v1/responses", key, response)).status == 200);
 }
 
 }  // namespace leasehold::testing

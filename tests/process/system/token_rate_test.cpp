@@ -9,9 +9,9 @@ TEST_CASE("token rate: beyond its limit a tenant learns when to retry, until the
   System system;
   system.admit("ann");
   const auto alone = system.undisturbed({.tenant = "ann"});
-  // One minute's tokens are there at first. The request uses 110 more, which take 11 minutes.
+  // One minute's tokens are there at first, and the first request takes most of them.
   REQUIRE(system.brokerctl({"tenants", "remove", "ann"}) == 0);
-  system.admit("ann", {"--tokens-per-minute", "10"});
+  system.admit("ann", {"--tokens-per-minute", "200"});
   const auto first = system.start_tenant({.tenant = "ann"});
   CHECK(first->finish() == 0);
   CHECK((first->record().tokens == alone));
@@ -19,6 +19,8 @@ TEST_CASE("token rate: beyond its limit a tenant learns when to retry, until the
   const auto second = system.start_tenant({.tenant = "ann"});
   CHECK(second->finish() == exit_code(Errc::QuotaTokens));
   CHECK(second->record().tokens.empty());
+  const auto larger = system.start_tenant({.tenant = "ann", .max_tokens = 250});
+  CHECK(larger->finish() == exit_code(Errc::BadRequest));  // no minute holds it
 
   REQUIRE(system.brokerctl({"tenants", "admit", "ann", "--tokens-per-minute", "10000000"}) == 0);
   const auto third = system.start_tenant({.tenant = "ann", .rebind = true});

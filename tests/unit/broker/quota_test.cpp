@@ -88,6 +88,43 @@ TEST_CASE("policy: a worker hears the quota before the grant, and every change a
   CHECK(world.quota_of(world.worker).max_concurrent == 6);
 }
 
+TEST_CASE("policy: a worker hears what one request can ever hold, of the quota and the memory") {
+  QuotaWorld world;  // 16 extents of 8 blocks
+  world.limit(4, 40);
+  world.acquired("a");
+  CHECK(world.quota_of(world.worker).request_blocks == 40u);
+  world.limit(4, 1'000);
+  CHECK(world.quota_of(world.worker).request_blocks == 128u);
+  world.call(kOperator,
+             wire::TenantAdmit{
+                 .tenant = {"other"}, .reserved_blocks = 32, .tier = wire::Tier::Guaranteed});
+  CHECK(world.quota_of(world.worker).request_blocks == 96u);
+  world.call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .tier = wire::Tier::Scavenger});
+  CHECK(world.quota_of(world.worker).request_blocks == 128u);
+}
+
+TEST_CASE("policy: what one request can ever hold and use is not divided among workers") {
+  DividedWorld world(4);
+  world.limit(4, 40);
+  world.limit_tokens(600);
+  CHECK(world.quota_of(world.worker).max_blocks == 32);
+  CHECK(world.quota_of(world.worker).request_blocks == 40u);
+  CHECK(world.quota_of(world.second).request_tokens == 600u);
+  CHECK(*world.quota_of(world.second).tokens_per_minute < 600u);
+}
+
+TEST_CASE("policy: blocks that the tenant's other leases hold may be asked for again later") {
+  QuotaWorld world;
+  world.limit(4, 16);
+  world.acquired("a");
+  const Error& later = world.error_of(world.acquire("a", 16));
+  CHECK(later.code == Errc::QuotaBlocks);
+  CHECK(later.retry_after_ms > 0);
+  const Error& never = world.error_of(world.acquire("a", 17));
+  CHECK(never.code == Errc::QuotaBlocks);
+  CHECK(never.retry_after_ms == 0);
+}
+
 TEST_CASE("policy: a quota is withdrawn when the tenant's last live lease on the worker ends") {
   QuotaWorld world;
   world.limit(4);

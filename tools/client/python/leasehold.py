@@ -43,7 +43,7 @@ _RETRYABLE = {
 }
 # Refusals by a worker after which the lease is still good.
 _LEASE_SURVIVES = {
-    "BrokerLost", "OutOfBlocks", "PoolExhausted", "QueueFull", "QuotaConcurrent", "QuotaTokens",
+    "BrokerLost", "OutOfBlocks", "PoolExhausted", "QueueFull", "QuotaBlocks", "QuotaConcurrent", "QuotaTokens",
     "RebindRateLimited",
 }
 _ENGINE_RECOVERS = {"BrokerLost", "EngineDecodeFailed", "EngineLeaseFenced", "WeightsLoading"}
@@ -469,11 +469,11 @@ class _Stream:
         self.events.put(("closed", error))
 
 
-def decide_retry(error, at_worker, had_lease):
+def decide_retry(error, at_worker, had_lease, names_worker=False):
     """Whether a text goes on after `error`, and under which lease: "fresh", "same" or None.
 
     `at_worker`: a worker failed, not the broker. `had_lease`: a lease was granted before, so the
-    broker's address is right. Pure; the rules are those of tools/client/retry_decision.hpp.
+    broker's address is right. `names_worker`: no other worker will do. Pure; the rules are those of tools/client/retry_decision.hpp.
     """
     if error.code in ("ConnectionRefused", "FileNotFound"):
         may_retry = at_worker or had_lease
@@ -481,6 +481,10 @@ def decide_retry(error, at_worker, had_lease):
         may_retry = at_worker  # another worker may have its weights; the broker says when none has
     else:
         may_retry = error.retryable or error.code in _LEASE_ENDED
+        # The tenant's other leases hold its quota, or a broker that restarted does not know the named worker yet.
+        is_unknown_yet = names_worker and not at_worker and error.code == "UnknownWorker"
+        passes = error.retry_after_s > 0 or is_unknown_yet
+        may_retry = may_retry or (had_lease and passes)
     if not may_retry:
         return None
     if not at_worker:
@@ -513,11 +517,12 @@ class Session:
     worker's name; None: any. model: what new texts are generated with, as a worker names it or as
     "sha256:" and 8 digits of its content; None: what every ready worker serves. blocks: KV blocks of 16 tokens; 0: one extent's worth. api_key: acts
     for the tenant whatever user this process has. rebind: continue a text after its lease ended.
-    any_arithmetic: also on a worker whose tokens may differ.
+    any_arithmetic: also on a worker whose tokens may differ. rebind_timeout_s: how long a text that
+    has begun waits in turn for its next lease when memory is short.
     """
 
     def __init__(self, tenant, broker=None, *, worker=None, blocks=0, api_key=None, rebind=True,
-                 any_arithmetic=False, retry=RetryPolicy(), model=None):
+                 any_arithmetic=False, retry=RetryPolicy(), model=None, rebind_timeout_s=600.0):
         acquire = {"tenant": tenant, "blocks": blocks, "ttl_ms": 0}
         if worker is not None:
             acquire["worker"] = worker
@@ -526,9 +531,11 @@ class Session:
         if api_key is not None:
             acquire["api_key"] = api_key
         self._holder = _Holder(broker or broker_path(), acquire)
+        self._names_worker = worker is not None
         self._rebind = rebind
         self._any_arithmetic = any_arithmetic
         self._retry = retry
+        self._rebind_timeout_s = rebind_timeout_s
         self.result = None  # Completed, of the last text
 
     def __enter__(self):
@@ -649,7 +656,8 @@ class Session:
         text.is_final = text.is_final or code == "TimedOut"
         raise Error(code,
                     f"the request ended with {reason} ({scope} scope) after {len(text.request['emitted'])} tokens"
-                    + (f": {completed['detail']}" if completed.get("detail") else ""), scope)
+                    + (f": {completed['detail']}" if completed.get("detail") else ""), scope,
+                    completed.get("retry_after_ms", 0) / 1000)
 
     def _pause_or_raise(self, text, error, stage):
         at_worker = stage == "worker"
@@ -657,9 +665,11 @@ class Session:
         if at_worker and error.code == "BadToken" and not text.token_refused:
             text.token_refused = True
             error = Error("LeaseFenced", f"the lease ended with its worker; another one answers there: {error.detail}")
-        decision = decide_retry(error, at_worker, text.lease is not None)
+        decision = decide_retry(error, at_worker, text.lease is not None, self._names_worker)
         if text.is_final or decision is None or not self._rebind or text.failures >= self._retry.max_attempts:
             raise error
+        if text.lease is not None and text.waited_s() >= self._rebind_timeout_s:
+            raise Error(error.code, f"{error.detail} (given up after {self._rebind_timeout_s:g} s)", error.scope)
         # A worker that only lost this connection may still have the stream.
         text.resume = at_worker and text.request["resumable"] and error.code == "ConnectionLost"
         text.wants_fresh = decision == "fresh" and not (text.resume and self._holder.is_live())
@@ -684,6 +694,7 @@ class _Text:
         self.failures = 0  # in a row, without a token
         self.setbacks = 0  # in a row, without progress
         self._accepted_at_s = 0.0
+        self._interrupted_at_s = None
         self._tokens = 0  # since a worker last accepted the text
         self.token_refused = False  # since a worker last accepted the text
         self.wants_fresh = False
@@ -733,8 +744,15 @@ class _Text:
         self.lease = lease
         self.token_refused = False
         self.resume = False
+        self._interrupted_at_s = None
         self._accepted_at_s = time.monotonic()
         self._tokens = 0
+
+    def waited_s(self):
+        """Since the text was interrupted; 0 at the first call."""
+        now_s = time.monotonic()
+        self._interrupted_at_s = self._interrupted_at_s or now_s
+        return now_s - self._interrupted_at_s
 
     def note_failure(self, error):
         """A refusal that says when to retry is not a failure: a session that obeys does not give up."""

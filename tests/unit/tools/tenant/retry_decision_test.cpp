@@ -209,6 +209,56 @@ TEST_CASE("retry decision: attempts are bounded and the last error is reported")
   CHECK(last.error().detail.starts_with("0 free"));
 }
 
+TEST_CASE("retry decision: a rebind waits for memory as long as refusals say, and as it has time") {
+  const Error full{.code = GENERATE(Errc::PoolExhausted, Errc::QuotaBlocks),
+                   .detail = "",
+                   .retry_after_ms = 250};
+  RetryContext context{.rebind = true, .had_lease = true, .setbacks = 40};
+  context.waited = kPolicy.rebind_timeout - 1ms;
+  const Retry again = retry_of(after_failure(full, Stage::Broker, context, kPolicy));
+  CHECK(again.fresh_lease);
+  CHECK(again.delay >= 250ms);
+  context.waited = kPolicy.rebind_timeout;
+  const auto last = after_failure(full, Stage::Broker, context, kPolicy);
+  CHECK(code_of(last) == full.code);
+  CHECK(last.error().detail.contains("given up after 600000 ms"));
+  context.waited = 24h;
+  CHECK(after_failure(full, Stage::Broker, context, {.rebind_timeout = Duration::max()}));
+}
+
+TEST_CASE("retry decision: blocks that other leases of the tenant hold are final before a lease") {
+  const Error held{.code = Errc::QuotaBlocks, .detail = "", .retry_after_ms = 1'000};
+  CHECK(code_of(after_failure(held, Stage::Broker, {.rebind = true}, kPolicy)) ==
+        Errc::QuotaBlocks);
+  const RetryContext rebinds{.rebind = true, .had_lease = true};
+  CHECK_FALSE(retry_of(after_failure(held, Stage::Worker, rebinds, kPolicy)).fresh_lease);
+  CHECK(after_completed(held, rebinds, kPolicy));
+  const Error never{.code = Errc::QuotaBlocks, .detail = ""};
+  CHECK(code_of(after_failure(never, Stage::Worker, rebinds, kPolicy)) == Errc::QuotaBlocks);
+}
+
+TEST_CASE("retry decision: a named worker may be unknown to a broker that restarted") {
+  const Error unknown{Errc::UnknownWorker, "no worker w1 is attached"};
+  const RetryContext rebinds{.rebind = true, .had_lease = true, .names_worker = true};
+  const auto code_in = [&](RetryContext changed) {
+    return code_of(after_failure(unknown, Stage::Broker, changed, kPolicy));
+  };
+  CHECK(retry_of(after_failure(unknown, Stage::Broker, rebinds, kPolicy)).fresh_lease);
+  CHECK(code_in({.rebind = true, .names_worker = true}) == Errc::UnknownWorker);
+  CHECK(code_in({.had_lease = true, .names_worker = true}) == Errc::UnknownWorker);
+  // No worker serves the text.
+  CHECK(code_in({.rebind = true, .had_lease = true}) == Errc::UnknownWorker);
+  RetryContext often = rebinds;
+  often.failures = kPolicy.max_attempts;
+  CHECK(code_in(often) == Errc::UnknownWorker);
+}
+
+TEST_CASE("retry decision: the end of a request that waited says when to retry") {
+  const auto error = error_of({.reason = "QuotaBlocks", .retry_after_ms = 1'000});
+  REQUIRE(error);
+  CHECK(error->retry_after_ms == 1'000);
+}
+
 TEST_CASE("retry decision: delays double up to a limit and do not overflow") {
   CHECK(backoff(kPolicy, 0) == 50ms);
   CHECK(backoff(kPolicy, 3) == 400ms);

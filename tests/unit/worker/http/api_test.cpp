@@ -42,6 +42,17 @@ Json chat(Json more = Json::object()) {
 
 }  // namespace
 
+TEST_CASE("http api: the worker may lower a token limit that is a default") {
+  CHECK(read(Api::Chat, chat()).submit.may_shorten);
+  CHECK(read(Api::Chat, chat({{"max_tokens", nullptr}})).submit.may_shorten);
+  CHECK_FALSE(read(Api::Chat, chat({{"max_tokens", 7}})).submit.may_shorten);
+  CHECK_FALSE(read(Api::Chat, chat({{"max_completion_tokens", 7}})).submit.may_shorten);
+  CHECK(read(Api::Completions, {{"prompt", "Hi"}}).submit.may_shorten);
+  CHECK_FALSE(read(Api::Completions, {{"prompt", "Hi"}, {"max_tokens", 7}}).submit.may_shorten);
+  CHECK(read(Api::Responses, {{"input", "Hi"}}).submit.may_shorten);
+  CHECK_FALSE(read(Api::Responses, {{"input", "Hi"}, {"max_output_tokens", 7}}).submit.may_shorten);
+}
+
 TEST_CASE("http api: the fields of a completion become those of a submission") {
   const ApiRequest request =
       read(Api::Completions,
@@ -392,6 +403,10 @@ TEST_CASE("http errors: codes and statuses are OpenAI's where it has them") {
   CHECK(error["message"] == "why");
   CHECK(shape(Errc::BadToken).second["code"] == "invalid_api_key");
   CHECK(shape(Errc::BadToken).first.status == 401);
+  CHECK(shape(Errc::QuotaBlocks).first.status == 400);  // no retry changes it
+  CHECK(shape(Errc::QuotaBlocks).first.retry_after_s == 0);
+  CHECK(shape(Errc::QuotaBlocks, 1'000).first.status == 429);
+  CHECK(shape(Errc::QuotaBlocks, 1'000).first.retry_after_s == 1);
   CHECK(shape(Errc::QuotaTokens, 1'500).first.status == 429);
   CHECK(shape(Errc::QuotaTokens, 1'500).first.retry_after_s == 2);
   CHECK(shape(Errc::QuotaConcurrent).first.retry_after_s == 1);

@@ -210,6 +210,18 @@ TEST_CASE("key lease: blocks that no idle lease has are refused at once") {
   CHECK(world.streams.front().session->state() == TenantSession::State::Streaming);
 }
 
+TEST_CASE("key lease: a broker that restarted may not know this worker for a moment") {
+  KeysWorld world;
+  world.broker.answers["lease.acquire"].push_front(
+      fail(Errc::UnknownWorker, "no worker w1 is attached"));
+  Stream& stream = world.start();
+  world.run_until([&] { return !stream.reported<client::Retrying>().empty(); });
+  CHECK(stream.reported<client::Retrying>().front().error.code == Errc::BrokerLost);
+  world.timers.advance(std::chrono::milliseconds(50));
+  world.await_streaming(stream);
+  CHECK(world.calls("lease.acquire") == 2);
+}
+
 TEST_CASE("key lease: a lease that drains is replaced once, and released when all have moved") {
   KeysWorld world;
   auto& grants = world.broker.answers["lease.acquire"];

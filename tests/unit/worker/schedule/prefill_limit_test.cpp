@@ -28,6 +28,21 @@ TEST_CASE("prefill limit: a step without decode rows, or with unknown durations,
   CHECK(measured().rows(0, kBudget) == kBudget);
 }
 
+TEST_CASE("prefill limit: prompts alone get the work of a step that a newcomer can wait for") {
+  PrefillLimit limit;
+  const auto run = [&](microseconds of_a_row) {
+    const std::uint32_t rows = limit.rows(0, kBudget);
+    limit.note(of_a_row * rows, {.prefill = rows});
+    return rows;
+  };
+  for (int i = 0; i < 60; ++i) run(microseconds(4'000));
+  CHECK(run(microseconds(4'000)) == 50);  // 200 ms
+  for (int i = 0; i < 60; ++i) run(microseconds(100'000));
+  CHECK(run(microseconds(100'000)) == 16);  // never less than the first rows
+  for (int i = 0; i < 200; ++i) run(microseconds(10));
+  CHECK(run(microseconds(10)) == kBudget);
+}
+
 TEST_CASE("prefill limit: a clock that does not run measures nothing") {
   PrefillLimit limit;
   limit.note(Duration::zero(), {.decode = 8});

@@ -117,6 +117,86 @@ TEST_CASE("quota: while its share here is nothing, a waiting request is not reje
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
 
+TEST_CASE("quota: a default token limit is lowered to what the tenant may hold beside the prompt") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 20);
+  fixture.scheduler.set_quota(quota(8, 4));  // 3 blocks of text beside the record
+  PromptRequest request = fixture.request(lease, "chat", 20, 256);
+  request.may_shorten = true;
+  constexpr std::uint64_t kAny = 1'000'000;
+  fixture.scheduler.shorten(request, kAny);
+  CHECK(request.max_emitted_tokens == 28);
+  CHECK(fixture.scheduler.check(request));
+  SECTION("and to what the context holds") {
+    fixture.scheduler.set_quota(quota(8, 100));
+    request.max_emitted_tokens = 1'000;
+    fixture.scheduler.shorten(request, kAny);
+    CHECK(request.max_emitted_tokens == 236);
+  }
+  SECTION("not below one token, which may fit or not") {
+    request.prompt.resize(47, 1);
+    fixture.scheduler.shorten(request, kAny);
+    CHECK(request.max_emitted_tokens == 1);
+    CHECK(fixture.scheduler.check(request));
+    request.prompt.resize(48, 1);
+    fixture.scheduler.shorten(request, kAny);
+    CHECK(fixture.scheduler.check(request).error().code == Errc::QuotaBlocks);
+  }
+  SECTION("not below what was emitted before a rebind") {
+    request.prompt.resize(40, 1);
+    request.emitted.resize(20, 2);
+    request.max_emitted_tokens = 256;
+    fixture.scheduler.shorten(request, kAny);
+    CHECK(request.max_emitted_tokens == 20);
+  }
+  SECTION("not to a part of the quota once the text has begun") {
+    wire::TenantQuota part = quota(8, 4);
+    part.request_blocks = 8;
+    fixture.scheduler.set_quota(part);
+    request.emitted.resize(40, 2);
+    request.max_emitted_tokens = 92;
+    fixture.scheduler.shorten(request, kAny);
+    CHECK(request.max_emitted_tokens == 92);
+    CHECK(fixture.scheduler.check(request).error().retry_after_ms > 0);
+  }
+  SECTION("and one that was asked for is not lowered") {
+    request.may_shorten = false;
+    request.max_emitted_tokens = 256;
+    fixture.scheduler.shorten(request, kAny);
+    CHECK(request.max_emitted_tokens == 256);
+  }
+}
+
+TEST_CASE("quota: what can never be held is refused for good, what other leases hold for a while") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 20);
+  wire::TenantQuota part = quota(8, 4);
+  part.request_blocks = 8;
+  fixture.scheduler.set_quota(part);
+  const Error later = fixture.scheduler.check(fixture.request(lease, "r", 4, 60)).error();
+  CHECK(later.code == Errc::QuotaBlocks);
+  CHECK(later.retry_after_ms > 0);
+  const Error never = fixture.scheduler.check(fixture.request(lease, "r", 4, 110)).error();
+  CHECK(never.code == Errc::QuotaBlocks);
+  CHECK(never.retry_after_ms == 0);
+  part.max_blocks = 100;  // the memory that may be lent is smaller than the quota
+  fixture.scheduler.set_quota(part);
+  CHECK(fixture.scheduler.check(fixture.request(lease, "r", 4, 60)));
+  CHECK(fixture.scheduler.check(fixture.request(lease, "r", 4, 110)).error().retry_after_ms == 0);
+}
+
+TEST_CASE("quota: a request that waits behind blocks of the tenant's other leases may retry") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 1);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 4, 3)));
+  fixture.tick();
+  fixture.scheduler.deny_growth({.lease = lease, .blocks = 1}, Errc::QuotaBlocks);
+  const auto rejected = only<AdmissionRejected>(fixture.tick());
+  REQUIRE(rejected.size() == 1);
+  CHECK(rejected[0].reason.code == Errc::QuotaBlocks);
+  CHECK(rejected[0].reason.retry_after_ms > 0);
+}
+
 TEST_CASE("quota: the use of a divided quota is reported once for each change") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 20);

@@ -37,7 +37,6 @@ TEST_CASE("tenancies: blocks and requests of all leases count for their tenant")
   CHECK(tenancies.running_of(*tenancies.at(kFirst).account) == 3);
   CHECK(tenancies.waiting_of(kTenant) == 1);
   CHECK(tenancies.waiting_count() == 1);
-  CHECK(tenancies.uncharged_waiting_tokens(kTenant) == 3);
 }
 
 TEST_CASE("tenancies: a tenant that is not known has no leases, no blocks and no limit") {
@@ -54,6 +53,16 @@ TEST_CASE("tenancies: a lowered quota leaves an admitted request its own limit")
   tenancies.set_quota({.tenant = kTenant, .max_concurrent = 8, .max_blocks = 10});
   CHECK(tenancies.limit_of({.tenant = kTenant}) == 10);
   CHECK(tenancies.limit_of({.tenant = kTenant, .block_limit = 100}) == 100);
+}
+
+TEST_CASE("tenancies: a request can ever hold what the broker says, or else the quota here") {
+  Tenancies tenancies = two_leases();
+  tenancies.set_quota({.tenant = kTenant, .max_concurrent = 8, .max_blocks = 10});
+  CHECK(tenancies.most_blocks_of(kTenant) == 10);
+  tenancies.set_quota(
+      {.tenant = kTenant, .max_concurrent = 8, .max_blocks = 10, .request_blocks = 30});
+  CHECK(tenancies.most_blocks_of(kTenant) == 30);
+  CHECK(tenancies.most_blocks_of({"other"}) == 0);
 }
 
 TEST_CASE("tenancies: a tenant is forgotten with its last lease once its quota is withdrawn") {

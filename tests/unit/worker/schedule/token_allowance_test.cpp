@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <vector>
 
 #include "common/random.hpp"
 
@@ -24,6 +25,10 @@ wire::TenantQuota limited(std::uint32_t tokens_per_minute, std::uint32_t credit 
           .max_concurrent = 1,
           .tokens_per_minute = tokens_per_minute,
           .token_credit = credit};
+}
+
+TokenDemand all_of(std::uint64_t tokens) {
+  return {.tokens = tokens, .needed = tokens};
 }
 
 }  // namespace
@@ -118,46 +123,129 @@ TEST_CASE("token allowance: over random changes it is what plain arithmetic says
   }
 }
 
-TEST_CASE("token allowances: a refusal says in ms when a retry is accepted") {
+TEST_CASE(
+    "token allowances: a request takes what it asks for, and gives back what it did not use") {
+  TokenAllowances allowances;
+  allowances.set_quota(limited(600, 600), kStart);
+  CHECK(allowances.take({"t"}, all_of(400), kStart));
+  CHECK(allowances.take({"t"}, all_of(300), kStart).error().retry_after_ms == 10'000);
+  allowances.give_back({"t"}, 350);
+  CHECK(allowances.take({"t"}, all_of(300), kStart));
+  CHECK_FALSE(allowances.take({"t"}, all_of(251), kStart));
+  CHECK(allowances.take({"t"}, all_of(250), kStart));
+}
+
+TEST_CASE("token allowances: requests that come at once use no more than a minute's tokens") {
+  TokenAllowances allowances;
+  allowances.set_quota(limited(100, 100), kStart);
+  int accepted = 0;
+  for (int i = 0; i < 8; ++i) accepted += allowances.take({"t"}, all_of(100), kStart) ? 1 : 0;
+  CHECK(accepted == 1);
+  CHECK(allowances.take({"t"}, all_of(100), kStart).error().retry_after_ms == 60'000);
+}
+
+TEST_CASE("token allowances: a refusal says in ms when this request is accepted") {
   TokenAllowances allowances;
   allowances.set_quota(limited(600, 10), kStart);
-  CHECK(allowances.check({"t"}, 10, 0, kStart));
-  const auto refused = allowances.check({"t"}, 8, 5, kStart);
+  const auto refused = allowances.take({"t"}, all_of(13), kStart);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == Errc::QuotaTokens);
   CHECK(refused.error().retry_after_ms == 300);
   CHECK(refused.error().detail.find("--tokens-per-minute") != std::string::npos);
-  CHECK_FALSE(allowances.check({"t"}, 8, 5, kStart + std::chrono::milliseconds(299)));
-  CHECK(allowances.check({"t"}, 8, 5, kStart + std::chrono::milliseconds(300)));
+  CHECK(allowances.take({"t"}, all_of(12), kStart).error().retry_after_ms == 200);
+  CHECK_FALSE(allowances.take({"t"}, all_of(13), kStart + std::chrono::milliseconds(299)));
+  CHECK(allowances.take({"t"}, all_of(13), kStart + std::chrono::milliseconds(300)));
 }
 
-TEST_CASE("token allowances: a prompt of more than a minute's tokens needs a full allowance") {
+TEST_CASE("token allowances: a request of more than a minute's tokens is refused for good") {
   TokenAllowances allowances;
-  allowances.set_quota(limited(60, 59), kStart);
-  CHECK(allowances.check({"t"}, 500, 0, kStart).error().retry_after_ms == 1'000);
-  CHECK(allowances.check({"t"}, 500, 0, kStart + std::chrono::seconds(1)));
+  allowances.set_quota(limited(60, 60), kStart);
+  const auto refused = allowances.take({"t"}, all_of(61), kStart);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::BadRequest);
+  CHECK(refused.error().retry_after_ms == 0);
+  CHECK(refused.error().detail.contains("60 per minute"));
+  CHECK(allowances.take({"t"}, all_of(60), kStart));
+}
+
+TEST_CASE(
+    "token allowances: a request beyond this worker's part needs a full allowance, and pays") {
+  TokenAllowances allowances;
+  wire::TenantQuota part = limited(60, 59);
+  part.request_tokens = 100;
+  allowances.set_quota(part, kStart);
+  CHECK(allowances.most_per_request({"t"}) == 100u);
+  CHECK(allowances.take({"t"}, all_of(101), kStart).error().code == Errc::BadRequest);
+  CHECK(allowances.take({"t"}, all_of(100), kStart).error().retry_after_ms == 1'000);
+  const TimePoint full = kStart + std::chrono::seconds(1);
+  CHECK(allowances.take({"t"}, all_of(100), full));
+  CHECK(allowances.take({"t"}, all_of(1), full).error().retry_after_ms == 41'000);
+}
+
+TEST_CASE("token allowances: a request without a limit of its own needs its prompt and one token") {
+  TokenAllowances allowances;
+  allowances.set_quota(limited(60, 9), kStart);
+  const TokenDemand open{.tokens = 60, .needed = 10};
+  CHECK(allowances.take({"t"}, open, kStart).error().retry_after_ms == 1'000);
+  const TimePoint there = kStart + std::chrono::seconds(1);
+  CHECK(allowances.take({"t"}, open, there));
+  CHECK(allowances.take({"t"}, open, there).error().retry_after_ms == 60'000);  // not 2 minutes
+  allowances.give_back({"t"}, 50);
+  CHECK(allowances.take({"t"}, open, there).error().retry_after_ms == 10'000);
 }
 
 TEST_CASE("token allowances: a tenant without a limit is never refused, and a lifted one no more") {
   TokenAllowances allowances;
-  CHECK(allowances.check({"t"}, 500, 0, kStart));
-  allowances.charge({"t"}, 500, kStart);
+  CHECK(allowances.take({"t"}, all_of(500), kStart));
+  CHECK_FALSE(allowances.most_per_request({"t"}));
+  allowances.give_back({"t"}, 500);
   allowances.set_quota(limited(1), kStart);
-  CHECK_FALSE(allowances.check({"t"}, 1, 0, kStart));
-  CHECK(allowances.check({"other"}, 1, 0, kStart));
+  CHECK_FALSE(allowances.take({"t"}, all_of(1), kStart));
+  CHECK(allowances.take({"other"}, all_of(1), kStart));
   allowances.set_quota({.tenant = {"t"}, .max_concurrent = 1}, kStart);
-  CHECK_FALSE(allowances.is_limited({"t"}));
-  CHECK(allowances.check({"t"}, 500, 0, kStart));
+  CHECK_FALSE(allowances.most_per_request({"t"}));
+  CHECK(allowances.take({"t"}, all_of(500), kStart));
 }
 
-TEST_CASE("token allowances: a tenant whose leases end keeps its debt and gains no time") {
+TEST_CASE("token allowances: a tenant whose leases end keeps its balance and gains no time") {
   TokenAllowances allowances;
   allowances.set_quota(limited(60, 60), kStart);
-  allowances.charge({"t"}, 90, kStart);
+  REQUIRE(allowances.take({"t"}, all_of(60), kStart));
   allowances.set_quota({.tenant = {"t"}}, kStart);
+  allowances.give_back({"t"}, 20);  // its last request ended with the lease
   const TimePoint later = kStart + std::chrono::hours(1);
   allowances.set_quota(limited(60, 10), later);  // what the broker says that it gained
-  CHECK(allowances.check({"t"}, 5, 0, later).error().retry_after_ms == 25'000);
+  CHECK(allowances.take({"t"}, all_of(31), later).error().retry_after_ms == 1'000);
+  CHECK(allowances.take({"t"}, all_of(30), later));
+}
+
+// Requests take and give back at random; what they used never exceeds what the limit allowed.
+TEST_CASE("token allowances: over any time no more is used than one minute's tokens and the rate") {
+  const char* seed_text = std::getenv("SEED");
+  const std::uint64_t seed = seed_text == nullptr ? 1 : std::strtoull(seed_text, nullptr, 10);
+  CAPTURE(seed);
+  SeededRandom random(seed);
+  constexpr std::uint32_t kLimit = 600;
+  TokenAllowances allowances;
+  allowances.set_quota(limited(kLimit, kLimit), kStart);
+  TimePoint now = kStart;
+  std::vector<std::uint64_t> running;
+  std::uint64_t used = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    now = now + std::chrono::milliseconds(random.below(2'000));
+    const auto asked = static_cast<std::uint64_t>(1 + random.below(kLimit));
+    if (random.below(2) == 0) {
+      if (allowances.take({"t"}, all_of(asked), now)) running.push_back(asked);
+    } else if (!running.empty()) {
+      const auto unused = static_cast<std::uint64_t>(random.below(running.back() + 1));
+      used += running.back() - unused;
+      running.pop_back();
+      allowances.give_back({"t"}, unused);
+    }
+    const auto passed_ms = static_cast<std::uint64_t>((now - kStart).count() / 1'000'000);
+    REQUIRE(used <= kLimit + passed_ms * kLimit / 60'000 + 1);
+  }
+  CHECK(used > kLimit);
 }
 
 }  // namespace leasehold

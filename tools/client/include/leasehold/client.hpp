@@ -68,6 +68,8 @@ struct SessionOptions {
   std::string api_key{};     ///< Of `brokerctl keys create`; empty: this process's user counts.
   std::uint32_t blocks = 0;  ///< KV blocks of a lease; 0: one extent's worth.
   bool rebind = true;        ///< False: the first error ends a text.
+  /// How long a text that has begun waits in turn for its next lease when memory is short.
+  std::chrono::milliseconds rebind_timeout = std::chrono::minutes(10);
   /// Continue a text also on a worker of another arithmetic, whose tokens may differ.
   bool any_arithmetic = false;
   /// What new texts are generated with: the name that a worker gives its model, or "sha256:" and at

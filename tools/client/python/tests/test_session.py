@@ -329,6 +329,32 @@ class SessionTest(unittest.TestCase):
             self.scene.refuse_acquire = [Refusal(code, retry_after_ms=1) for _ in range(refusals)]
             self.deliver()
 
+    def refuse_rebinds(self, refusals):
+        """Revokes the lease after two tokens, and refuses the next acquires."""
+        def disturb(submission, _request, send):
+            if submission == 1:
+                self.scene.refuse_acquire = refusals
+                send_tokens(send, "r", 0, 2)
+                complete(send, "r", "Revoked", scope="tenant")
+            return submission == 1
+
+        self.scene.disturb = disturb
+
+    def test_a_rebind_waits_for_memory_in_turn(self):
+        self.refuse_rebinds([Refusal("PoolExhausted", retry_after_ms=1)] * 20
+                            + [Refusal("QuotaBlocks", retry_after_ms=1)])
+        self.deliver()
+
+    def test_a_named_worker_may_be_unknown_to_a_broker_that_restarted(self):
+        self.refuse_rebinds([Refusal("UnknownWorker")])
+        self.deliver(session={"worker": "w1"})
+
+    def test_a_rebind_waits_no_longer_than_it_may(self):
+        self.refuse_rebinds([Refusal("PoolExhausted", retry_after_ms=1)] * 20)
+        with self.scene.session(rebind_timeout_s=0.0) as session, self.assertRaises(leasehold.Error) as raised:
+            list(session.generate("x", request_id="r"))
+        self.assertIn("given up after 0 s", raised.exception.detail)
+
     def test_a_lease_revoked_after_each_token_backs_off(self):
         def disturb(submission, _request, send):
             if submission <= 3:
