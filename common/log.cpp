@@ -106,6 +106,11 @@ void flush_log() {
   if (log_writer != nullptr) (void)log_writer->flush(kLastLineTimeout);
 }
 
+void exit_at_once(int exit_code) {
+  flush_log();
+  std::_Exit(exit_code);
+}
+
 bool write_last_line(std::string_view line) {
   if (!write_beside_log(std::string(line) + '\n')) return false;
   flush_log();

@@ -30,6 +30,9 @@ void set_log_level(std::string_view level);
 /// exit does so by itself, `_Exit` and a signal do not. Any thread.
 void flush_log();
 
+/// Flushes the log and ends the process without destructors.
+[[noreturn]] void exit_at_once(int exit_code);
+
 /// Writes a line behind those of the log and flushes it. False without a log: the caller prints.
 bool write_last_line(std::string_view line);
 

@@ -9,7 +9,7 @@
 
 namespace leasehold {
 
-/// A lack of file descriptors passes, so it is no SystemError, which is final.
+/// SystemError is final, and a lack of file descriptors passes.
 std::unexpected<Error> fail_errno(Errc code, std::string_view what, int error_number) {
   if (code == Errc::SystemError && (error_number == EMFILE || error_number == ENFILE)) {
     return fail(Errc::QueueFull, fmt::format("{}: no file descriptor is free; try again in a "

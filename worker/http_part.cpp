@@ -34,15 +34,17 @@ bool begins_inside_thoughts(const ChatTemplate& chat) {
 
 Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
                                                  const OpenedModel& model,
-                                                 const Dependencies& given) {
+                                                 const TextIdentity& identity,
+                                                 BrokerSession& broker, const Clock& clock) {
   if (!options.http) return nullptr;
-  std::unique_ptr<HttpPart> part(new HttpPart);
+  std::unique_ptr<HttpPart> part(new HttpPart(broker));
+  part->health_.set_loading(true);
   http::Server::Dependencies dependencies{
       .io = &part->io_.context(),
-      .clock = given.clock,
+      .clock = &clock,
       .check_key =
-          [broker = given.broker](std::string api_key, http::Server::OnChecked done) {
-            broker->call_async(
+          [&link = broker.link()](std::string api_key, http::Server::OnChecked done) {
+            link.call_async(
                 std::string(wire::KeyCheck::kMethod),
                 {.body = wire::KeyCheck{.api_key = std::move(api_key)}.to_json()},
                 [done = std::move(done)](Result<control::Payload> reply) mutable {
@@ -54,7 +56,7 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
       .worker = options.name,
       .trusted_proxies = options.http_trusted_proxies,
       .model = {.name = model.config.name,
-                .text_identity = to_string(*given.identity),
+                .text_identity = to_string(identity),
                 .max_context = model.config.n_context,
                 .n_vocab = static_cast<std::uint32_t>(model.tokenizer.n_vocab()),
                 .has_tools = model.chat && model.chat->uses_tools(),
@@ -67,7 +69,7 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
       .stopping = worker_stopping(),
       .idle_ttl = options.http_idle_ttl,
       .result_grace = ResumableStreams::kResultGrace,
-      .health = given.health,
+      .health = &part->health_,
       .allowed_origins = options.http_allowed_origins,
       .heartbeat = options.http_heartbeat};
   part->server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));

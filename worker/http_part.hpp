@@ -7,7 +7,7 @@
 
 #include "worker/http/http_server.hpp"
 #include "worker/io_thread.hpp"
-#include "worker/lease/broker_link.hpp"
+#include "worker/lease/broker_session.hpp"
 #include "worker/opened_model.hpp"
 #include "worker/options.hpp"
 
@@ -15,19 +15,16 @@ namespace leasehold {
 
 class HttpPart {
  public:
-  /// All outlive the part; none is null.
-  struct Dependencies {
-    const TextIdentity* identity = nullptr;  ///< Of the texts that the worker serves.
-    BrokerLink* broker = nullptr;
-    const Clock* clock = nullptr;
-    const http::Health* health = nullptr;
-  };
-  /// Listens, and answers. Null without `--http`. Errors: those of http::Server::create.
+  /// Listens, and answers for texts of `identity`. Null without `--http`. Until `health` says
+  /// otherwise the worker counts as loading. Errors: those of http::Server::create.
   static Result<std::unique_ptr<HttpPart>> open(const WorkerOptions& options,
                                                 const OpenedModel& model,
-                                                const Dependencies& given);
+                                                const TextIdentity& identity, BrokerSession& broker,
+                                                const Clock& clock);
   ~HttpPart() { io_.stop(); }
 
+  /// What `/health` says; any thread.
+  http::Health& health() { return health_; }
   /// As the functions of Server; any thread.
   void drain() { server_->drain(); }
   bool is_answering() const { return server_->is_answering(); }
@@ -37,7 +34,8 @@ class HttpPart {
   void close();
 
  private:
-  HttpPart() = default;
+  explicit HttpPart(const BrokerSession& broker) : health_(broker.is_disconnected()) {}
+  http::Health health_;
   IoThread io_;
   std::unique_ptr<http::Server> server_;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/process.hpp"
+#include "common/start_thread.hpp"
 #include "worker/gguf/digest_cache.hpp"
 
 namespace leasehold {
@@ -24,15 +25,20 @@ Result<ContentDigest> cached_digest(const GgufFile& file, const std::string& dir
 
 }  // namespace
 
-ModelDigest::ModelDigest(const GgufFile& file, const std::string& cache_directory) {
+Result<std::unique_ptr<ModelDigest>> ModelDigest::start(const GgufFile& file,
+                                                        const std::string& cache_directory) {
+  std::unique_ptr<ModelDigest> started(new ModelDigest);
   std::promise<Result<ContentDigest>> promise;
-  digest_ = promise.get_future();
-  thread_ = std::jthread(
-      [&file, cache_directory, promise = std::move(promise)](const std::stop_token& stop) mutable {
-        set_thread_name("digest");
-        use_batch_scheduling();  // loading takes longer
-        promise.set_value(cached_digest(file, cache_directory, stop));
-      });
+  started->digest_ = promise.get_future();
+  auto body = [&file, cache_directory,
+               promise = std::move(promise)](const std::stop_token& stop) mutable {
+    set_thread_name("digest");
+    use_batch_scheduling();  // loading takes longer
+    promise.set_value(cached_digest(file, cache_directory, stop));
+  };
+  started->thread_ =
+      TRY(start_thread<std::jthread>("the thread of the model's digest", std::move(body)));
+  return started;
 }
 
 }  // namespace leasehold

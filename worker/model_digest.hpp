@@ -4,6 +4,7 @@
 #pragma once
 
 #include <future>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -14,14 +15,18 @@ namespace leasehold {
 class ModelDigest {
  public:
   /// With a directory, a digest that is cached there is used again, and a new one is stored.
-  ModelDigest(const GgufFile& file, const std::string& cache_directory);
+  /// Errors: SystemError when no thread can be started.
+  static Result<std::unique_ptr<ModelDigest>> start(const GgufFile& file,
+                                                    const std::string& cache_directory);
 
   /// Waits for it. Errors: those of content_digest. Call once.
   Result<ContentDigest> take() { return digest_.get(); }
 
  private:
+  ModelDigest() = default;
+
   std::future<Result<ContentDigest>> digest_;
-  std::jthread thread_;  // ready before the future is read
+  std::jthread thread_;  // ends before the future does
 };
 
 }  // namespace leasehold

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "common/available_memory.hpp"
 #include "common/version.hpp"
+#include "worker/engine/engine_limits.hpp"
 #include "worker/kv/record_layout.hpp"
 #include "worker/kv/sequence_record.hpp"
 #include "worker/lease/attachment.hpp"
+#include "worker/load_progress.hpp"
 #include "worker/serve/prompt_check.hpp"
 
 namespace leasehold {
@@ -60,6 +63,26 @@ TextIdentity OpenedModel::text_identity(const WorkerOptions& options,
   return {.content = content.hex(),
           .arithmetic = std::string(name(arithmetic)),
           .kv_type = std::string(name(options.kv_type))};
+}
+
+Result<void> OpenedModel::check_memory(const WorkerOptions& options, const Attachment& lent,
+                                       std::uint64_t draft_bytes) const {
+  if (lent.device != "cpu") return {};
+  const MachineMemory memory = TRY(machine_memory());
+  TRY(check_step_memory(options.limits, config, memory.available_bytes, draft_bytes));
+  warn_of_group_limit(memory, plan.size_bytes());
+  return {};
+}
+
+wire::WorkerReady OpenedModel::announcement(const WorkerOptions& options,
+                                            const TextIdentity& identity,
+                                            const Attachment& lent) const {
+  return {.address = options.listen_path,
+          .model = config.name,
+          .arithmetic = announced_arithmetic(options),
+          .kv_identity = kv_identity(identity, lent),
+          .text_identity = identity,
+          .max_context = config.n_context};
 }
 
 std::optional<std::string> OpenedModel::kv_identity(const TextIdentity& identity,

@@ -45,6 +45,15 @@ struct OpenedModel {
     return leasehold::announced_arithmetic(arithmetic, options.kv_type);
   }
 
+  /// On a CPU: whether the steps find memory beside a draft model's; warns of weights that do not.
+  /// Errors: those of machine_memory and check_step_memory.
+  Result<void> check_memory(const WorkerOptions& options, const Attachment& lent,
+                            std::uint64_t draft_bytes) const;
+
+  /// What the broker learns of the model once it is loaded; the rest is the engine's.
+  wire::WorkerReady announcement(const WorkerOptions& options, const TextIdentity& identity,
+                                 const Attachment& lent) const;
+
   /// The model outlives it.
   PromptEncoder prompt_encoder() const {
     return {.tokenizer = &tokenizer,

@@ -99,8 +99,8 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
       ->check(CLI::Range(0, 3'600'000))
       ->capture_default_str();
   app.add_option("--http-heartbeat-ms", raw.http_heartbeat_ms,
-                 "Send a comment in a stream that has sent nothing for so long, so that nobody "
-                 "takes it for dead; 0 means never")
+                 "How long a stream may send nothing before it sends a comment, so that proxies do "
+                 "not end it; 0 means for ever")
       ->check(CLI::Range(0, 3'600'000))
       ->capture_default_str();
   app.add_option("--http-allow-origin", raw.http_allowed_origins,

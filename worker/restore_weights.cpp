@@ -3,8 +3,9 @@
 #include <spdlog/spdlog.h>
 
 namespace leasehold {
+namespace {
 
-Result<void> restore_weights(Engine& engine, WeightsSource& source, const BrokerSession& broker) {
+Result<void> restore_part(Engine& engine, WeightsSource& source, const BrokerSession& broker) {
   if (broker.is_disconnected()) {
     return fail(Errc::BrokerLost,
                 "the weights were revoked and the broker is disconnected; retry once it is back");
@@ -17,6 +18,15 @@ Result<void> restore_weights(Engine& engine, WeightsSource& source, const Broker
   spdlog::info("the model file was replaced by a copy since this worker started part={}",
                restored->part);
   return {};
+}
+
+}  // namespace
+
+Result<void> restore_weights(Engine& engine, WeightsSource& source, const BrokerSession& broker,
+                             RestoreLog& log) {
+  const Result<void> restored = restore_part(engine, source, broker);
+  log.note(restored);
+  return restored;
 }
 
 }  // namespace leasehold

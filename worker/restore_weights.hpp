@@ -4,11 +4,13 @@
 #include "worker/engine/engine.hpp"
 #include "worker/lease/broker_session.hpp"
 #include "worker/lease/weights_source.hpp"
+#include "worker/load_progress.hpp"
 
 namespace leasehold {
 
 /// The first revoked part. Blocks. Errors: BrokerLost while the broker is disconnected; those of
 /// WeightsSource::restore. Threads: the engine's, between steps.
-Result<void> restore_weights(Engine& engine, WeightsSource& source, const BrokerSession& broker);
+Result<void> restore_weights(Engine& engine, WeightsSource& source, const BrokerSession& broker,
+                             RestoreLog& log);
 
 }  // namespace leasehold

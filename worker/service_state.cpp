@@ -6,33 +6,31 @@
 #include "ipc/control/json_fields.hpp"
 
 namespace leasehold {
-namespace {
-
-wire::WorkerWeights message_of(const std::optional<Error>& missing) {
-  if (!missing) return {};
-  return {.missing = to_sentence(missing->detail)};
-}
-
-}  // namespace
 
 void ServiceState::set(const std::optional<Error>& missing) {
   {
     const std::scoped_lock lock(mutex_);
     missing_ = missing;
   }
-  notify_(message_of(missing));
+  announce(missing);
   if (!missing) return spdlog::info("back in service: all weights are there");
   spdlog::error("out of service until the weights are back reason=\"{}\"", missing->detail);
-  notify_service_manager("STATUS=Out of service: " + to_sentence(missing->detail));
 }
 
 void ServiceState::repeat() const {
-  if (const auto lost = missing()) notify_(message_of(lost));
+  if (const auto lost = missing()) announce(lost);
 }
 
 std::optional<Error> ServiceState::missing() const {
   const std::scoped_lock lock(mutex_);
   return missing_;
+}
+
+void ServiceState::announce(const std::optional<Error>& missing) const {
+  wire::WorkerWeights weights;
+  if (missing) weights.missing = to_sentence(missing->detail);
+  (*broker_)->link().notify(std::string(weights.kMethod), {.body = weights.to_json()});
+  notify_service_manager(missing ? "STATUS=Out of service: " + *weights.missing : serving_);
 }
 
 }  // namespace leasehold

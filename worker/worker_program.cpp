@@ -5,15 +5,12 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 
-#include "common/available_memory.hpp"
 #include "common/log.hpp"
 #include "common/process.hpp"
 #include "common/service_manager.hpp"
 #include "ipc/control/socket_file.hpp"
 #include "worker/compute.hpp"
 #include "worker/draft_model.hpp"
-#include "worker/engine/engine_limits.hpp"
-#include "worker/gguf/content_digest.hpp"
 #include "worker/http_part.hpp"
 #include "worker/index_sync/kv_index_sync.hpp"
 #include "worker/io_thread.hpp"
@@ -39,17 +36,7 @@
 namespace leasehold {
 namespace {
 
-/// How long a worker that stops waits for the index.
-constexpr auto kIndexStopTimeout = std::chrono::seconds(1);
-
-/// Not an error: another worker may have filled the weights, and its group pays for them then.
-void warn_of_group_limit(const MachineMemory& memory, std::uint64_t weights_bytes) {
-  if (memory.limit_file.empty() || weights_bytes <= memory.available_bytes) return;
-  spdlog::warn(
-      "the weights exceed what the control group has left; filling them lets the kernel end its "
-      "processes weights_bytes={} available_bytes={} limit_bytes={} limit_file={}",
-      weights_bytes, memory.available_bytes, memory.total_bytes, memory.limit_file);
-}
+constexpr auto kIndexStopTimeout = std::chrono::seconds(1);  // of a worker that stops
 
 class WorkerProgram {
  public:
@@ -81,7 +68,7 @@ class WorkerProgram {
   WorkerOptions options_;
   ReloadOptions reload_;
   OpenedModel model_;
-  std::optional<ModelDigest> digest_;     // until the weights are bound
+  std::unique_ptr<ModelDigest> digest_;   // until the weights are bound
   std::optional<TextIdentity> identity_;  // since then
   SystemClock clock_;
   MetricsPart metrics_{clock_};
@@ -98,13 +85,11 @@ class WorkerProgram {
   std::optional<control::SocketFile> socket_file_;
   StepLog step_log_;
   RestoreLog restore_log_;
-  ServiceState service_{[this](const wire::WorkerWeights& weights) {
-    broker_->link().notify(std::string(weights.kMethod), {.body = weights.to_json()});
-  }};
   RequestLog request_log_;
   StepSampler step_sampler_;
   StepReporter step_reporter_{step_reporter_dependencies()};
   std::unique_ptr<BrokerSession> broker_;
+  ServiceState service_{serving_status(), broker_};
   std::optional<RevocationReporter> revocation_reporter_;
   std::optional<ThreadGate> engine_gate_;
   std::unique_ptr<WeightsSource> weights_source_;
@@ -114,7 +99,6 @@ class WorkerProgram {
   std::unique_ptr<LentSpill> spill_;  // null: nothing is spilled
   std::unique_ptr<Serving> serving_;  // set on the I/O thread
   std::unique_ptr<DeadlineWatcher> watcher_;
-  http::Health health_;
   std::unique_ptr<HttpPart> http_;    // null without --http
   std::unique_ptr<WorkerStop> stop_;  // set on the I/O thread once everything serves
   bool reload_waits_ = false;         // SIGHUP came before that
@@ -129,7 +113,7 @@ WorkerProgram::~WorkerProgram() {
 Result<void> WorkerProgram::start() {
   // Cheap steps come first: a bad path fails before the weights are loaded.
   draft_ = TRY(DraftModel::open(options_, model_));
-  digest_.emplace(model_.file, options_.cache_dir);
+  digest_ = TRY(ModelDigest::start(model_.file, options_.cache_dir));
   acceptor_.emplace(TRY(TenantServer::listen(tenant_io_.context(), options_.listen_path)));
   socket_file_.emplace(options_.listen_path);
   watch_signals();
@@ -153,7 +137,6 @@ Result<void> WorkerProgram::open_session() {
           },
       .on_connection_changed =
           [this](bool disconnected) {
-            health_.set(http::Unready::BrokerDisconnected, disconnected);
             if (disconnected) step_reporter_.connection_lost();
             if (!serving_) return;
             if (!stop_ || !stop_->is_draining()) {
@@ -212,12 +195,7 @@ Result<void> WorkerProgram::build_engine() {
                                       .segment = &attachment.segment,
                                       .stops = &running_requests_.stops(),
                                       .probe = &probe_};
-  if (attachment.device == "cpu") {
-    const MachineMemory memory = TRY(machine_memory());
-    TRY(check_step_memory(options_.limits, model_.config, memory.available_bytes,
-                          DraftModel::step_memory_bytes(draft_.get())));
-    warn_of_group_limit(memory, model_.plan.size_bytes());
-  }
+  TRY(model_.check_memory(options_, attachment, DraftModel::step_memory_bytes(draft_.get())));
   BackendLimits limits = Engine::backend_limits(model_.config, options_.limits);
   if (draft_) limits = TRY(draft_->backend_limits(limits, attachment));
   compute_ = std::make_unique<Compute>(TRY(
@@ -281,15 +259,12 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
           .on_filled = [this](auto filled) { serving_->leases().report_filled(std::move(filled)); },
           .on_weights_lost =
               [this](Engine& engine) {
-                const Result<void> restored = restore_weights(engine, *weights_source_, *broker_);
-                restore_log_.note(restored);
-                return restored;
+                return restore_weights(engine, *weights_source_, *broker_, restore_log_);
               },
           .on_service_changed =
-              [this](const std::optional<Error>& missing) {
+              [this](const auto& missing) {
                 service_.set(missing);
-                health_.set_weights_missing(missing);
-                if (!missing) notify_service_manager(serving_status());
+                if (http_) http_->health().set_weights_missing(missing);
               }};
 }
 
@@ -337,30 +312,15 @@ Result<void> WorkerProgram::announce_ready() {
                                          .table = &broker_->attachment().table,
                                          .clock = &clock_,
                                          .broker_disconnected = &broker_->is_disconnected()}));
-  const wire::WorkerReady ready{
-      .address = options_.listen_path,
-      .model = model_.config.name,
-      .arithmetic = model_.announced_arithmetic(options_),
-      .kv_block_size_bytes = engine_->kv_block_size_bytes(),
-      .max_extents = extents_for(descriptor_limit()),
-      .kv_identity = model_.kv_identity(*identity_, broker_->attachment()),
-      .text_identity = identity_,
-      .max_context = model_.config.n_context};
-  health_.set(http::Unready::Loading, true);
-  http_ = TRY(HttpPart::open(
-      options_, model_,
-      {.identity = &*identity_, .broker = &broker_->link(), .clock = &clock_, .health = &health_}));
+  wire::WorkerReady ready = model_.announcement(options_, *identity_, broker_->attachment());
+  ready.kv_block_size_bytes = engine_->kv_block_size_bytes();
+  ready.max_extents = extents_for(descriptor_limit());
+  http_ = TRY(HttpPart::open(options_, model_, *identity_, *broker_, clock_));
   TRY(metrics_.open(options_, model_));
   const wire::ExtentShape shape = TRY(broker_->announce_ready(ready, serving_->leases()));
-  health_.set(http::Unready::Loading, false);
+  if (http_) http_->health().set_loading(false);
   serving_->leases().set_blocks_per_extent(std::max(1u, shape.blocks_per_extent));
-  const SchedulerLimits& limits = options_.limits;
-  spdlog::info(
-      "ready name={} address={} block_size_bytes={} blocks_per_extent={} max_batch_size={} "
-      "token_budget={} speculate={} max_context={} max_waiting={} max_waiting_per_lease={}",
-      options_.name, options_.listen_path, engine_->kv_block_size_bytes(), shape.blocks_per_extent,
-      limits.max_batch_size, limits.token_budget, limits.speculate, model_.config.n_context,
-      limits.max_waiting, limits.max_waiting_per_lease);
+  log_ready(options_, model_.config, engine_->kv_block_size_bytes(), shape.blocks_per_extent);
   return io_.run([this]() -> Result<void> {
     stop_ = std::make_unique<WorkerStop>(
         stop_dependencies(io_.context(), *loop_, *serving_, *broker_, http_.get()));
@@ -418,10 +378,7 @@ void WorkerProgram::on_signal(int number) {
   if (number == SIGHUP && !stop_) return void(reload_waits_ = true);
   if (number == SIGHUP) return reload_configuration(options_, reload_, *loop_);
   spdlog::info("stopping signal={}", number);
-  if (!serving_) {  // nothing is served yet; the broker sees the exit
-    flush_log();
-    std::_Exit(128 + number);
-  }
+  if (!serving_) exit_at_once(128 + number);  // nothing is served yet; the broker sees the exit
   if (stop_ && number == SIGTERM) return stop_->drain(options_.drain_timeout);
   notify_service_manager("STOPPING=1\nSTATUS=Stopping");
   loop_->stop();

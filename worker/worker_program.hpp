@@ -19,8 +19,8 @@
 ///   metrics    with --metrics: makes and sends the page of metrics
 ///
 /// The first thread has a time slice of 500 µs and those of sockets 100 µs
-/// (request_short_time_slice); mapper, lines, parser, spill, http-parse, index, metrics and digest have a
-/// smaller share (use_batch_scheduling).
+/// (request_short_time_slice); mapper, lines, parser, spill, http-parse, index, metrics and digest
+/// have a smaller share (use_batch_scheduling).
 #pragma once
 
 #include "common/result.hpp"

@@ -79,7 +79,7 @@ LeaseRecord& open_shared(Decision& decision, const Worker& worker, const LostTex
 /// free yet.
 bool publish_again(Decision& decision, const LostText& text) {
   State& state = decision.state;
-  const auto chosen = choose_worker(state, text.worker);
+  const auto chosen = choose_worker(state, {.name = text.worker});
   if (!chosen || (*chosen)->model != text.model) return false;
   const Worker& worker = **chosen;
   if (find_published(state, worker, request_of(text)) != nullptr) return true;

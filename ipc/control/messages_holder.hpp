@@ -23,14 +23,17 @@ namespace leasehold::wire {
 /// call that names neither model nor worker, and that replaces no lease, is refused while ready
 /// workers serve several models.
 ///
-/// Errors: BadRequest (`ttl_ms` below 0, a demand beyond the capacity, several models to choose
-/// from), UnknownTenant (also for one whose policy names another user), BadToken (`api_key`),
-/// UnknownLease (`replaces` was never granted, or is another tenant's), UnknownWorker (also when
-/// none serves what is asked for, with what is served), NoModelLoaded (also while a worker that
-/// serves it may come back), Draining, BrokerLost (retry), QuotaBlocks, PoolExhausted,
-/// RebindRateLimited, DiskFull, RequestIdConflict; LeaseRevoked, LeaseFenced, StaleGeneration for a
-/// lease that ended before the reply, or before a repeated call; those of the worker that maps the
-/// memory. Some have `retry_after_ms`.
+/// Where none serves it, the refusal says what is served: UnknownWorker, or NoModelLoaded while a
+/// worker that serves it may come back. MissingWeight: the only worker that serves it has lost its
+/// weights.
+///
+/// Errors: BadRequest (`ttl_ms` below 0, a demand beyond the capacity, several models),
+/// UnknownTenant (also for one whose policy names another user), BadToken (`api_key`), UnknownLease
+/// (`replaces` was never granted, or is another tenant's), UnknownWorker, NoModelLoaded,
+/// MissingWeight, Draining, BrokerLost (retry), QuotaBlocks, PoolExhausted, RebindRateLimited,
+/// DiskFull, RequestIdConflict; LeaseRevoked, LeaseFenced, StaleGeneration for a lease that ended
+/// before the reply, or before a repeated call; those of the worker that maps the memory. Some have
+/// `retry_after_ms`.
 struct LeaseAcquire : Message<LeaseAcquire> {
   static constexpr std::string_view kMethod = "lease.acquire";
   TenantId tenant;

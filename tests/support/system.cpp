@@ -105,8 +105,9 @@ void System::start_ready_worker(const std::string& name, const std::string& faul
   required(local_->await_worker(name, kTimeout));
 }
 
-void System::start_ready_worker_on(const std::string& model, const std::string& name) {
-  start_worker_on(model, name, {}, {});
+void System::start_ready_worker_on(const std::string& model, const std::string& name,
+                                   const std::vector<std::string>& more) {
+  start_worker_on(model, name, {}, more);
   required(local_->await_worker(name, kTimeout));
 }
 

@@ -86,8 +86,9 @@ class System {
   /// Also waits until it is ready.
   void start_ready_worker(const std::string& name, const std::string& fault = {},
                           const std::vector<std::string>& more = {});
-  /// The same with a model of its own.
-  void start_ready_worker_on(const std::string& model, const std::string& name);
+  /// The same with a model file of its own.
+  void start_ready_worker_on(const std::string& model, const std::string& name,
+                             const std::vector<std::string>& more = {});
   /// According to the broker.
   bool worker_is_ready(const std::string& name = "w1") {
     return local_->worker_is_ready(name).value();

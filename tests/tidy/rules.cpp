@@ -133,7 +133,7 @@ const std::map<std::string, std::set<std::string>>& allowed_folders() {
       {"worker/schedule", {"worker/kv", "worker/text"}},
       {"worker/metrics", {"worker/kv", "worker/schedule", "worker/text"}},
       {"worker/engine", {"worker/kv", "worker/model", "worker/schedule", "worker/text"}},
-      {"worker/lease", {"worker/engine", "worker/model"}},
+      {"worker/lease", {"worker/engine", "worker/model", "worker/gguf"}},
       {"worker/http", {"worker/text"}},
   };
   return kBelow;

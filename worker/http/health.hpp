@@ -4,7 +4,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <mutex>
 #include <optional>
 
@@ -12,18 +11,14 @@
 
 namespace leasehold::http {
 
-/// What keeps a worker from serving, besides missing weights.
-enum class Unready : std::uint8_t {
-  Loading,             ///< It is not announced to the broker yet.
-  BrokerDisconnected,  ///< No new lease can be had.
-};
-
 class Health {
  public:
-  void set(Unready what, bool holds) {
-    const auto bit = static_cast<std::uint8_t>(1u << static_cast<unsigned>(what));
-    holds ? held_.fetch_or(bit) : held_.fetch_and(static_cast<std::uint8_t>(~bit));
-  }
+  /// True in `broker_disconnected`, which outlives this, means that no new lease can be had.
+  explicit Health(const std::atomic<bool>& broker_disconnected)
+      : broker_disconnected_(&broker_disconnected) {}
+
+  /// True until the worker is announced to the broker.
+  void set_loading(bool is_loading) { loading_.store(is_loading); }
 
   /// Why a part of the weights cannot be restored; nothing once all are there.
   void set_weights_missing(const std::optional<Error>& why) {
@@ -33,13 +28,10 @@ class Health {
 
   /// Nothing while the worker can serve. Several reasons may hold; the first of them is told.
   std::optional<Error> why_not() const {
-    const auto holds = [held = held_.load()](Unready what) {
-      return (held >> static_cast<unsigned>(what) & 1u) != 0;
-    };
-    if (holds(Unready::Loading))
+    if (loading_.load())
       return Error{Errc::NoModelLoaded, "this worker does not serve yet; try again in a moment"};
     if (auto missing = weights_missing()) return missing;
-    if (holds(Unready::BrokerDisconnected)) {
+    if (broker_disconnected_->load()) {
       return Error{Errc::BrokerLost,
                    "this worker has lost its broker; try again in a moment, or use another worker"};
     }
@@ -52,7 +44,8 @@ class Health {
     return weights_missing_;
   }
 
-  std::atomic<std::uint8_t> held_ = 0;
+  const std::atomic<bool>* broker_disconnected_;
+  std::atomic<bool> loading_ = false;
   mutable std::mutex mutex_;
   std::optional<Error> weights_missing_;
 };

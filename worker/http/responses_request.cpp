@@ -133,8 +133,9 @@ class Translator {
     if (!tools->is_array()) return refuse("tools", "tools is an array");
     OrderedJson& out = out_["tools"] = OrderedJson::array();
     for (const OrderedJson& tool : *tools) {
-      if (text_of(tool, "type") != "function" || text_of(tool, "name").empty())
-        return refuse(fmt::format("tools/{}", out.size()),
+      const bool is_function = text_of(tool, "type") == "function";
+      if (!is_function || text_of(tool, "name").empty())
+        return refuse(fmt::format("tools/{}/{}", out.size(), is_function ? "name" : "type"),
                       "a tool is {\"type\": \"function\", \"name\": …}");
       OrderedJson function;
       for (const char* key : {"name", "description", "parameters"})

@@ -15,7 +15,7 @@ Result<std::optional<Error>> check_prompts(const Tokenizer& tokenizer,
   const std::array<ChatMessage, 1> messages{{{.role = "user", .content = kText}}};
   const auto rendered = chat->render({.messages = messages_value(messages)});
   if (!rendered) return rendered.error();
-  const auto encoded = tokenizer.encode(*rendered, SpecialTokens::AsTokens);
+  const auto encoded = tokenizer.encode(*rendered);
   if (!encoded) return encoded.error();
   if (encoded->empty())
     return Error{Errc::UnsupportedModel, "the chat template makes an empty prompt of a message"};

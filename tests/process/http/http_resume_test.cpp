@@ -15,7 +15,7 @@ constexpr int kTokens = 60;
 
 /// A worker, a tenant with a key, and a resumable request of known text.
 /// Ids without the part of the text's identity.
-std::vector<std::string> places_of(std::vector<std::string> ids) {
+std::vector<std::string> positions_of(std::vector<std::string> ids) {
   for (std::string& id : ids) id.resize(id.find('-'));
   return ids;
 }
@@ -62,7 +62,7 @@ struct ResumableText {
     for (int i = 0; i <= kTokens; ++i)  // the last one has the reason of the end
       expected.push_back(std::to_string(i) + ".0");
     expected.push_back(std::to_string(kTokens) + ".1");  // the usage
-    CHECK(places_of(ids) == expected);
+    CHECK(positions_of(ids) == expected);
     REQUIRE(rest.events().size() >= 2);
     CHECK(rest.events().back() == "[DONE]");
     CHECK(Json::parse(rest.events().end()[-2])["usage"] ==
@@ -107,8 +107,8 @@ TEST_CASE("http resume: after any event of a chat, each later one comes once, al
   const HttpReply whole = ask("");
   const std::vector<std::string> ids = whole.ids(), events = whole.events();
   REQUIRE(ids.size() + 1 == events.size());  // [DONE] ends every stream
-  CHECK(places_of(ids).at(0) == "0.0");      // the role
-  CHECK(places_of(ids).at(1) == "0.1");      // and the first text
+  CHECK(positions_of(ids).at(0) == "0.0");   // the role
+  CHECK(positions_of(ids).at(1) == "0.1");   // and the first text
   const auto data_of = [](const std::string& event) {
     Json json = Json::parse(event, nullptr, false);
     if (json.is_object()) json.erase("created");

@@ -47,8 +47,9 @@ std::vector<events::Rebind> rebinds(System& system) {
 
 /// Worker w1 computes with one thread.
 struct Running {
-  explicit Running(int tenants) {
-    system.start_ready_worker("w1", {}, {"--threads", "1"});
+  explicit Running(int tenants, std::vector<std::string> worker_arguments = {}) {
+    worker_arguments.insert(worker_arguments.end(), {"--threads", "1"});
+    system.start_ready_worker("w1", {}, worker_arguments);
     for (int i = 0; i < tenants; ++i) {
       system.admit(spec_of(i).tenant);
       alone.push_back(system.undisturbed(spec_of(i)));
@@ -117,10 +118,19 @@ TEST_CASE("failover: another arithmetic is refused, and never continues a text u
   CHECK(rebinds(system).empty());
 }
 
-TEST_CASE("failover: to another context length no memory moves, and the texts are the same") {
+TEST_CASE("failover: a worker with a smaller context is refused, and the texts go on") {
   Running running(2);
   System& system = running.system;
-  system.start_ready_worker("w2", {}, {"--threads", "1", "--max-context", "400"});
+  system.start_ready_worker("w2", {}, {"--threads", "1", "--max-context", "150"});
+  CHECK(system.brokerctl({"worker", "replace", "w1", "w2"}) == exit_code(Errc::BadRequest));
+  running.finish();
+  CHECK(rebinds(system).empty());
+}
+
+TEST_CASE("failover: to a larger context no memory moves, and the texts are the same") {
+  Running running(2, {"--max-context", "400"});
+  System& system = running.system;
+  system.start_ready_worker("w2", {}, {"--threads", "1"});
   CHECK(system.brokerctl({"worker", "replace", "w1", "w2"}) == 0);
   running.finish();
   CHECK(rebinds(system).size() == 2);

@@ -8,7 +8,7 @@ using namespace leasehold;
 
 namespace {
 
-constexpr ConnectionId kSecondWorker{11};
+constexpr ConnectionId kBackupWorker{11};
 const std::string kWhy = "part blk.0: model.gguf has 7 bytes";
 
 void lose_weights(World& world, ConnectionId worker = kWorkerSocket) {
@@ -40,7 +40,7 @@ std::vector<std::string> states(const World& world) {
 TEST_CASE("worker service: a worker without weights loses its tenants, and gets no new one") {
   ServingWorld world;
   const LeaseId lease = world.acquired("a");
-  world.attach_worker("w1", kSecondWorker);
+  world.attach_worker("w1", kBackupWorker);
   for (int i = 0; i < 3; ++i) world.answer<wire::LeaseAcquired>(acquire_on(world, "w1"));
 
   lose_weights(world);
@@ -80,7 +80,7 @@ TEST_CASE("worker service: when no worker has its weights the refusal is final, 
   CHECK(states(world) == std::vector<std::string>{"out_of_service", "in_service"});
 }
 
-TEST_CASE("worker service: a report that changes nothing is no event") {
+TEST_CASE("worker service: a report that changes nothing is not recorded") {
   ServingWorld world;
   restore_weights(world);
   lose_weights(world, ConnectionId{99});  // no worker's

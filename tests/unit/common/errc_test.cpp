@@ -86,7 +86,7 @@ TEST_CASE("result: TRY unwraps a value and passes an error on unchanged") {
   CHECK(doubled(std::unexpected(error)).error() == error);
 }
 
-TEST_CASE("errc: a lack of file descriptors passes, so it is no final SystemError") {
+TEST_CASE("errc: a lack of file descriptors is reported as QueueFull, which may be retried") {
   for (const int error_number : {EMFILE, ENFILE}) {
     const Error error = fail_errno(Errc::SystemError, "socket", error_number).error();
     CHECK(error.code == Errc::QueueFull);

@@ -1,5 +1,7 @@
 #include "worker/text/chat/chat_template.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "worker/gguf/special_token_id.hpp"

@@ -149,7 +149,7 @@ TEST_CASE("http message: chunks with a few extensions and trailers make one body
   CHECK(outcome.body == "b" + data);
 }
 
-TEST_CASE("http message: a head has at most 128 fields, each of which costs memory") {
+TEST_CASE("http message: a head has at most 128 fields, since each costs memory") {
   const auto with_fields = [](int count) {
     std::string head = "GET / HTTP/1.1\r\nHost: h\r\n";
     for (int i = 0; i < count - 1; ++i) head += "X: y\r\n";

@@ -199,17 +199,6 @@ TEST_CASE("brokerctl: leases of a tenant that does not exist are an error, not a
   CHECK(unknown.error() == Error{Errc::UnknownTenant, "no tenant bob; see `brokerctl tenants`"});
 }
 
-TEST_CASE("brokerctl: a drain that finds no lease prints what is drained") {
-  FakeBroker broker;
-  broker.replies["lease.drain"] = {wire::LeasesTouched{}.to_json()};
-
-  REQUIRE(run_verb(broker,
-                   Drain{.message = {.tenant = TenantId{"ann"}}, .wait = GENERATE(false, true)}));
-
-  CHECK(broker.out.str().contains("DRAINED"));
-  CHECK(broker.out.str().contains("ann"));
-}
-
 TEST_CASE("brokerctl: a refusal by the broker keeps its code") {
   FakeBroker broker;
   broker.replies["lease.revoke"] = {fail(Errc::UnknownLease, "no lease 9.9")};

@@ -43,6 +43,17 @@ Result<void> drain_and_wait(FakeBroker& broker) {
 
 }  // namespace
 
+TEST_CASE("drain: a tenant without a lease is printed as drained, with and without --wait") {
+  FakeBroker broker;
+  broker.replies["lease.drain"] = {wire::LeasesTouched{}.to_json()};
+
+  const Drain drain{.message = {.tenant = TenantId{"ann"}}, .wait = GENERATE(false, true)};
+  REQUIRE(run({.verb = drain}, broker.dependencies()));
+
+  CHECK(broker.out.str().contains("DRAINED"));
+  CHECK(broker.out.str().contains("ann"));
+}
+
 TEST_CASE("drain --wait: polls until every drained lease has ended, and shows progress") {
   FakeBroker broker;
   const auto other = lease_view({3, 1}, LeaseState::Live);

@@ -1,5 +1,5 @@
 // The HTTP server on a Unix socket, with a broker that the test plays: what needs no key, what
-// browsers are told, which keys wait, and what clients may leave unread.
+// browsers learn, which keys wait, and what clients may leave unread.
 #include "worker/http/http_server.hpp"
 
 #include <boost/asio/local/stream_protocol.hpp>
@@ -90,7 +90,8 @@ class TestServer {
   const std::string& path() const { return path_; }
   Server& server() { return *server_; }
 
-  Health health;
+  std::atomic<bool> broker_disconnected = false;
+  Health health{broker_disconnected};
   std::atomic<int> checks = 0;
 
  private:
@@ -125,22 +126,22 @@ const std::string kHealth = request("GET", "/health", "");
 TEST_CASE("http server: health says 503 with the reason while requests cannot be served") {
   TestServer test;
   CHECK(status_of(test.ask(kHealth)) == "200");
-  const std::pair<Unready, std::string> reasons[] = {{Unready::Loading, "NoModelLoaded"},
-                                                     {Unready::WeightsLost, "WeightsLoading"},
-                                                     {Unready::BrokerDisconnected, "BrokerLost"}};
-  for (const auto& [reason, code] : reasons) {
-    test.health.set(reason, true);
+  const auto check_refused = [&test](const std::string& code) {
     const std::string reply = test.ask(kHealth);
     CHECK(status_of(reply) == "503");
     CHECK(reply.contains("Retry-After: "));
     CHECK(reply.contains("\"code\":\"" + code + "\""));
-    test.health.set(reason, false);
-  }
-  test.health.set(Unready::Loading, true);
-  test.health.set(Unready::BrokerDisconnected, true);
-  test.health.set(Unready::Loading, false);
+  };
+  test.health.set_loading(true);
+  check_refused("NoModelLoaded");
+  test.health.set_loading(false);
+  test.health.set_weights_missing(Error{Errc::MissingWeight, "m.gguf is another model now"});
+  check_refused("MissingWeight");
+  CHECK(test.ask(kHealth).contains("m.gguf is another model now"));
+  test.health.set_weights_missing(std::nullopt);
+  test.broker_disconnected = true;
   CHECK(test.ask(kHealth).contains("BrokerLost"));
-  test.health.set(Unready::BrokerDisconnected, false);
+  test.broker_disconnected = false;
   CHECK(status_of(test.ask(kHealth)) == "200");
   test.server().drain();
   CHECK(test.ask(kHealth).contains("Draining"));

@@ -205,8 +205,8 @@ TEST_CASE("http response: what needs stored responses or hosted tools is refused
   CHECK(refused({{"metadata", 1}}) == "metadata");
   CHECK(refused({{"instructions", {"a"}}}) == "instructions");
   CHECK(refused({{"include", "all"}}) == "include");
-  CHECK(refused({{"tools", {{{"type", "web_search"}}}}}) == "tools/0");
-  CHECK(refused({{"tools", {{{"type", "function"}, {"name", 5}}}}}) == "tools/0");
+  CHECK(refused({{"tools", {{{"type", "web_search"}}}}}) == "tools/0/type");
+  CHECK(refused({{"tools", {{{"type", "function"}, {"name", 5}}}}}) == "tools/0/name");
   CHECK(refused({{"tools", "all"}}) == "tools");
   CHECK(refused({{"tools", {kTool}}, {"tool_choice", {{"type", "function"}, {"name", "sub"}}}}) ==
         "tool_choice");

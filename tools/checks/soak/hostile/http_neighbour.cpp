@@ -15,7 +15,7 @@ namespace asio = boost::asio;
 using Local = asio::local::stream_protocol;
 
 constexpr std::size_t kBodyBytes = 20 << 10;  // longer bodies than 16 KiB are not parsed at once
-constexpr Duration kPause = std::chrono::milliseconds(10);
+constexpr Duration kPauseBetweenRequests = std::chrono::milliseconds(10);
 
 std::string request_with(const std::string& api_key) {
   const std::string body = R"({"prompt":"a","rest":")" + std::string(kBodyBytes, 'x') + "\"}";
@@ -55,9 +55,9 @@ void HttpNeighbour::run() {
       const TimePoint from = clock.now();
       status = ask(socket, request_);
       add({.from = from, .to = clock.now(), .is_answered = status == 200});
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kPauseBetweenRequests);
     }
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kPauseBetweenRequests);
   }
 }
 

@@ -130,7 +130,7 @@ Result<void> HostileRun::start() {
   return make_keys();
 }
 
-/// Attackers read theirs from files, because a command line is no place for a secret.
+/// Attackers read theirs from files, because other users can read command lines.
 Result<void> HostileRun::make_keys() {
   for (std::uint32_t i = 0; i < settings_.tenants; ++i) {
     std::ofstream file(api_key_file_of(system_.programs(), i));

@@ -130,6 +130,14 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(json.loads(request["messages"][1]["tool_calls"]), calls)
         self.assertEqual((request["sampling"]["logprobs"], request["sampling"]["grammar"]), (True, "root ::= [a-z]*"))
 
+    def test_a_last_message_is_continued_where_that_is_asked_for(self):
+        messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "The"}]
+        with self.scene.session() as session:
+            session.text(messages=messages, continue_final_message=True, min_tokens=3, regex="a*")
+        request = self.scene.worker.params_of("request.submit")[0]
+        self.assertEqual((request["continue_final_message"], request["add_generation_prompt"]), (True, False))
+        self.assertEqual((request["sampling"]["min_tokens"], request["sampling"]["regex"]), (3, "a*"))
+
     def test_a_revoked_lease_is_replaced_and_the_text_continues(self):
         def disturb(submission, request, send):
             if submission == 1:

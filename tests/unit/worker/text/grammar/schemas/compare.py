@@ -36,7 +36,7 @@ def layouts(value):
     yield json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     yield json.dumps(value)
     yield json.dumps(value, indent=4)
-    yield json.dumps(value, indent="\t", separators=(" , ", " : ")).replace("\n", "\r\n")
+    yield json.dumps(value, indent="\t", separators=(",", ":")).replace("\n", "\r\n")
 
 
 def compare(schemas, answers):
