@@ -187,7 +187,7 @@ TEST_CASE("brokerctl: leases are filtered by tenant and state") {
 
 TEST_CASE("brokerctl: leases of a tenant that does not exist are an error, not an empty list") {
   FakeBroker broker;
-  const wire::TenantView ann{.policy = {.tenant = {"ann"}}};
+  const wire::TenantView ann{.policy = {.tenant = {"ann"}}, .served = {.tenant = {"ann"}}};
   broker.replies["lease.list"] = {items({})};
   broker.replies["tenant.list"] = {
       wire::Json{{"items", wire::Json::array({ann.to_json()})}, {"more", false}}};
