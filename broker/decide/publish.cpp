@@ -103,6 +103,14 @@ CallResult answer_duplicate(const LeaseRecord& record) {
                                            to_string(record.id())));
 }
 
+/// A slot that a decision closes is not opened by the same one: a broker that dies before it has
+/// stored the fence would leave the older word open beside the row of the newer lease.
+bool closes_a_lease(const Decision& decision) {
+  return std::ranges::any_of(decision.touched.leases, [&decision](LeaseId id) {
+    return decision.state.leases.find_open(id) == nullptr;
+  });
+}
+
 }  // namespace
 
 CallResult decide_call(Decision& decision, const Caller& caller,
@@ -140,7 +148,7 @@ void keep_lost_text(State& state, const LeaseRecord& record) {
 
 void publish_lost_texts(Decision& decision) {
   State& state = decision.state;
-  if (state.lost_texts.empty() || state.stopping) return;
+  if (state.lost_texts.empty() || state.stopping || closes_a_lease(decision)) return;
   for (LostText& text : std::exchange(state.lost_texts, {})) {
     if (!publish_again(decision, text)) state.lost_texts.push_back(std::move(text));
   }

@@ -29,7 +29,7 @@ namespace leasehold::wire {
 ///
 /// Errors: BadRequest (`ttl_ms` below 0, a demand beyond the capacity, several models),
 /// UnknownTenant (also for one whose policy names another user), BadToken (`api_key`), UnknownLease
-/// (`replaces` was never granted, or is another tenant's), UnknownWorker, NoModelLoaded,
+/// (`replaces` was never granted, or is another tenant's), UnknownWorker, NoModelLoaded. Also
 /// MissingWeight, Draining, BrokerLost (retry), QuotaBlocks, PoolExhausted, RebindRateLimited,
 /// DiskFull, RequestIdConflict; LeaseRevoked, LeaseFenced, StaleGeneration for a lease that ended
 /// before the reply, or before a repeated call; those of the worker that maps the memory. Some have

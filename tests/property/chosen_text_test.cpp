@@ -128,7 +128,7 @@ TEST_CASE("rebind: a request with a full context ends at once") {
   whole.max_emitted_tokens = rig.config().n_context;
   REQUIRE(rig.submit(whole));
   rig.run();
-  REQUIRE(answer_of(rig, "r") == Answer{{}, CompletionReason::MaxTokensReached});
+  REQUIRE(answer_of(rig, "r") == Answer{{}, CompletionReason::ContextFull});
 }
 
 TEST_CASE("sequence record: the record in the tenant's memory holds all sampling parameters") {

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMostInOneStep = 2 * GrammarMatcher::kMaxStacks;
 constexpr std::uint32_t kGrammarTokens = 16;
 
-const GrammarSource kJsonGrammar{GrammarKind::JsonObject, {}};
+const GrammarSource kJsonGrammar{GrammarKind::JsonSchema, R"({"type":"array","minItems":16})"};
 const GrammarSource kWordsGrammar{GrammarKind::Gbnf, R"(root ::= ([A-Z] [a-z]{1,6} " ")+ "!")"};
 
 /// After each letter 2 000 copies of a rule that has 16 000 ways to be empty.

@@ -26,7 +26,7 @@ class Health {
     weights_missing_ = why;
   }
 
-  /// Nothing while the worker can serve. Several reasons may hold; the first of them is told.
+  /// Nothing while the worker can serve. Of several reasons, the first.
   std::optional<Error> why_not() const {
     if (loading_.load())
       return Error{Errc::NoModelLoaded, "this worker does not serve yet; try again in a moment"};

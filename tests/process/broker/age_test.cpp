@@ -100,7 +100,7 @@ TEST_CASE(
   const wire::LeaseHold hold{
       .lease = lease.lease, .token = lease.token, .request_id = next_request_id()};
   const Errc ended = after.call("lease.hold", {hold.to_json(), {}}).error().code;
-  CHECK((ended == Errc::UnknownLease || is_lease_ended(ended)));
+  CHECK((ended == Errc::BadToken || is_lease_ended(ended)));
   CHECK(worker.reconnect(broker.socket()).error().code == Errc::BrokerLost);
   const FakeWorker next(broker.socket(), "w1");
   CHECK(broker.acquire(after, "a").value().lease.generation > lease.lease.generation);

@@ -214,7 +214,11 @@ def check_cut_lists(browser):
 
 
 def check_keyboard(browser):
-    start_tenant("ann", 20).wait(60)  # a second lease, which ends by itself
+    start_tenant("ann", 20).wait(60)  # a lease that ends by itself is no revocation
+    tenant = start_tenant("ann", 480)
+    browser.wait("document.querySelector('#owner-table tbody th')?.innerText === 'ann'", "ann owns no extent")
+    control("revoke", "--tenant", "ann", "--wait")
+    tenant.wait(60)
     browser.wait("document.querySelectorAll('#revocation-table tbody button').length >= 2", "two revocations")
     reached = page_checks.tab_through(browser)
     for needed in ("a.skip", "#pause", "nav a", "#revocation-table button", "#event-kind", "summary", ".scroll"):

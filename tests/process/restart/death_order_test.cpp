@@ -189,7 +189,7 @@ class Story {
       if (found != record.reported.end()) how = found->why;
       return !how.empty();
     }));
-    const bool is_reprefill = mode_ == Mode::Adopt || (how != name(mode_) && is_late());
+    const bool is_reprefill = how != name(mode_) && is_late();
     CHECK(how == name(is_reprefill ? Mode::Reprefill : mode_));
     CHECK(adoptions() == (is_in_place(mode_) ? 0 : 1));
     if (mode_ != Mode::Failover) return;

@@ -148,7 +148,7 @@ TEST_CASE("bad input: the error names the sampling field that is invalid") {
       {"logit_bias", {{"three", 1}}},
       {"stop", std::string(257, 'x')},
       {"stop", ""},
-      {"stop", Json(std::vector<std::string>(9, "x"))},
+      {"stop", Json(std::vector<std::string>(65, "x"))},
       {"stop_token_ids", Json::array({99'999})},
       {"stop_token_ids", Json(std::vector<int>(65, 3))},
       {"logprobs", 5},

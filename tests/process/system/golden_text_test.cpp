@@ -19,10 +19,10 @@ struct GoldenTexts {
 
 constexpr std::uint32_t kPinnedVersion = 1;
 constexpr GoldenTexts kGolden[] = {
-    {"int8", "f16", "bf4574b65a582023"},
-    {"int8", "f32", "d4bf9ba6441dc786"},
-    {"f32", "f16", "20ec6c0d658b7e0d"},
-    {"f32", "f32", "20ec6c0d658b7e0d"},
+    {"int8", "f16", "8c507842f25baf5a"},
+    {"int8", "f32", "7d81624c0f122343"},
+    {"f32", "f16", "33b8ae327c0d0020"},
+    {"f32", "f32", "33b8ae327c0d0020"},
 };
 
 const std::vector<std::string> kRequests[] = {

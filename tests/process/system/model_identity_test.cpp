@@ -27,7 +27,8 @@ struct TwoModels {
     system.start_ready_worker_on(other.path(), "w2");
   }
   std::string model_of(const std::string& worker) {
-    for (const wire::WorkerView& view : system.view().workers().value())
+    const auto workers = system.view().workers().value();
+    for (const wire::WorkerView& view : workers)
       if (view.worker == worker) return view.model;
     return {};
   }
@@ -70,7 +71,7 @@ TEST_CASE("models: without its model a text ends with an error, and has no token
 
   CHECK(text->finish() == exit_code(Errc::NoModelLoaded));
   CHECK(is_prefix(text->record().tokens, models.alone));
-  CHECK_THAT(text->record().failed.value_or(""), Catch::Contains("worker w2 serves"));
+  CHECK_THAT(text->record().failed.value_or(""), Catch::Contains("on worker w2 the content of the model is sha256:"));
 }
 
 TEST_CASE(

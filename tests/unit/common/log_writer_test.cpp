@@ -88,7 +88,8 @@ TEST_CASE("log writer: a reader that stops costs the oldest lines, and the log s
   CHECK(writer->flush(kLongTime));
   writer.reset();
   reader.join();
-  CHECK_THAT(read, Catch::Contains(announce(dropped) + "line 997\nline 998\nline 999\n"));
+  CHECK_THAT(read, Catch::Contains(announce(dropped)));
+  CHECK(read.ends_with("line 997\nline 998\nline 999\n"));
 }
 
 TEST_CASE("log writer: the bytes of the queue are bounded, too") {

@@ -145,7 +145,7 @@ std::string expensive_request(const std::string& api_key) {
   std::string body = R"({"prompt":"a")";
   for (std::size_t i = 0; i < kMembersOfOneBody; ++i) body += fmt::format(R"(,"member {}":0)", i);
   body += R"(,"rest":")";
-  body += repeated("x", kLongBodyBytes - body.size()) + "\"}";
+  body += repeated("x", kLongBodyBytes - body.size() - 2) + "\"}";
   return http_head(api_key, fmt::format("Content-Length: {}", body.size())) + body;
 }
 
