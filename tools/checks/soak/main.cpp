@@ -1,6 +1,7 @@
 /// leasehold-soak: kills and stops processes and revokes leases at random for a long time, then
 /// checks the histories that they wrote. With --hostile it attacks instead, and checks and measures
-/// what honest tenants see of it.
+/// what honest tenants see of it. With --models it serves two models, and changes and damages their
+/// files.
 ///
 /// Exit codes: 0 all checks passed, 1 one failed, 2 wrong usage, 3 only a limit of --check is
 /// exceeded, 130 interrupted, otherwise the code of the error (common/errc.hpp).
@@ -20,6 +21,8 @@
 #include "tools/checks/bench/report.hpp"
 #include "tools/checks/soak/hostile/report.hpp"
 #include "tools/checks/soak/hostile/run.hpp"
+#include "tools/checks/soak/models/models_judge.hpp"
+#include "tools/checks/soak/models/models_run.hpp"
 #include "tools/checks/soak/report.hpp"
 #include "tools/checks/soak/round.hpp"
 #include "tools/cli/report_directory.hpp"
@@ -41,6 +44,9 @@ struct Options {
   Settings settings;
   bool is_hostile = false;
   HostileSettings hostile;
+  bool has_models = false;
+  ModelsSettings models;
+  std::optional<std::uint32_t> seconds;  ///< Of either of them.
   std::optional<std::uint32_t> max_tokens;
   std::string limits_path;
 };
@@ -117,6 +123,26 @@ Result<int> run_hostile(Options options, const demo::Poller& poller) {
   return code;
 }
 
+/// Returns the exit code. If a check failed, files and logs stay on disk.
+Result<int> run_two_models(Options options, const demo::Poller& poller) {
+  options.models.bin_dir = options.settings.bin_dir;
+  options.models.model_path = options.settings.model_path;
+  options.models.seed = options.settings.seed;
+  auto directory = TRY(TemporaryDirectory::create("models"));
+  std::cout << "seed " << options.models.seed << std::endl;
+  const auto history = run_models(options.models, poller, directory.path());
+  const auto checks = history ? judge_models(*history) : std::vector<demo::Check>{};
+  const bool all_passed = history.has_value() && demo::all_ok(checks);
+  if (!all_passed) {
+    directory.keep();
+    std::cerr << "Files and logs: " << directory.path().string() << '\n';
+  }
+  TRY(history);
+  std::cout << models_text(*history, checks)
+            << (all_passed ? "\nAll checks passed.\n" : "\nSome checks FAILED.\n");
+  return all_passed ? kExitOk : kChecksFailed;
+}
+
 void describe(CLI::App& app, Options& options) {
   Settings& settings = options.settings;
   app.set_version_flag("--version", "leasehold-soak " + std::string(version()));
@@ -142,8 +168,9 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--tenants", settings.tenants, "Number of tenants that run at a time")
       ->check(CLI::Range(1, 32))
       ->capture_default_str();
-  app.add_option("--max-tokens", options.max_tokens,
-                 "Length of each text in tokens; default: 120, with --hostile 400")
+  app.add_option(
+         "--max-tokens", options.max_tokens,
+         "Length of each text in tokens; default: 120, with --hostile 400, with --models 80")
       ->check(CLI::Range(10, 400));
   app.add_flag("!--no-store", settings.store,
                "Run brokers without descriptor store and journal, so that each starts empty");
@@ -154,9 +181,9 @@ void describe_hostile(CLI::App& app, Options& options) {
   HostileSettings& hostile = options.hostile;
   app.add_flag("--hostile", options.is_hostile,
                "Attack with hostile tenants and users without a lease, and kill nothing");
-  app.add_option("--seconds", hostile.seconds, "With --hostile: how long to attack")
-      ->check(CLI::Range(1u, 100'000u))
-      ->capture_default_str();
+  app.add_option("--seconds", options.seconds,
+                 "With --hostile or --models: how long to attack or disturb; default: 60 or 120")
+      ->check(CLI::Range(1u, 100'000u));
   app.add_option("--window-seconds", hostile.window_seconds,
                  "With --hostile: longest attack between two calm windows")
       ->check(CLI::Range(1u, 1'000u))
@@ -171,6 +198,19 @@ void describe_hostile(CLI::App& app, Options& options) {
       ->check(CLI::ExistingFile);
 }
 
+void describe_models(CLI::App& app, Options& options) {
+  app.add_flag("--models", options.has_models,
+               "Serve two models by two workers each, change and damage their files, and stop the "
+               "readers of logs")
+      ->excludes("--hostile");
+}
+
+Result<int> run_chosen(const Options& options, const demo::Poller& poller) {
+  if (options.is_hostile) return run_hostile(options, poller);
+  if (options.has_models) return run_two_models(options, poller);
+  return run(options.settings, poller);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -179,13 +219,16 @@ int main(int argc, char** argv) {
                "leasehold-soak"};
   describe(app, options);
   describe_hostile(app, options);
+  describe_models(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   options.settings.max_tokens = options.max_tokens.value_or(options.settings.max_tokens);
   options.hostile.max_tokens = options.max_tokens.value_or(options.hostile.max_tokens);
+  options.models.max_tokens = options.max_tokens.value_or(options.models.max_tokens);
+  options.hostile.seconds = options.seconds.value_or(options.hostile.seconds);
+  options.models.seconds = options.seconds.value_or(options.models.seconds);
   const auto poller = demo::Poller::create();
   if (!poller) return print_error(app.get_name(), poller.error());
-  const auto code =
-      options.is_hostile ? run_hostile(options, *poller) : run(options.settings, *poller);
+  const auto code = run_chosen(options, *poller);
   if (poller->interrupted()) return kInterrupted;
   if (!code) return print_error(app.get_name(), code.error());
   return finish_program(app.get_name(), *code);
