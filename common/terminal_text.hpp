@@ -1,5 +1,6 @@
-/// Characters that a terminal obeys, and those that show nothing and change how a terminal or a page
-/// shows others: U+202E, for example, turns what follows around, so that a name reads as another one.
+/// Characters that a terminal obeys, and those that show nothing and change how a terminal or a
+/// page shows others. U+202E, for example, turns what follows around, so that a name reads as
+/// another one.
 /// Source: Unicode Standard Annex #9, and the list of Default_Ignorable_Code_Point.
 ///
 /// Threads: pure functions.

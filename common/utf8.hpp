@@ -32,14 +32,6 @@ bool is_utf8(std::string_view text);
 /// The number of steps that next_utf8 takes through `text`.
 std::size_t count_characters(std::string_view text);
 
-/// True if `text` begins with one of U+0080 to U+009F: control characters of two bytes that some
-/// terminals obey. They treat U+009B as ESC [.
-constexpr bool begins_with_wide_control(std::string_view text) {
-  if (text.size() < 2 || text[0] != '\xC2') return false;
-  const auto second = static_cast<unsigned char>(text[1]);
-  return second >= 0x80 && second <= 0x9F;
-}
-
 /// True for every code point but the surrogates.
 constexpr bool is_scalar_value(std::uint32_t code_point) {
   return code_point <= 0x10FFFF && (code_point < 0xD800 || code_point > 0xDFFF);

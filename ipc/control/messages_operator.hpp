@@ -166,8 +166,8 @@ struct LeaseUndrain : Message<LeaseUndrain> {
 /// is left after `grace_ms` is revoked with `worker_replaced`. The mark ends when `by` ends, by
 /// `lease.undrain`, and with a broker restart: `worker` then serves as before. Repeated, it asks
 /// the holders again and sets a new grace. Reply: LeasesTouched. Errors: UnknownWorker;
-/// NoModelLoaded, Draining, BrokerLost for `by`; BadRequest when its context is smaller, or its block
-/// size or text identity differs (with `any_arithmetic` only the content of that counts);
+/// NoModelLoaded, Draining, BrokerLost for `by`; BadRequest when its context is smaller, or its
+/// block size or text identity differs (with `any_arithmetic` only the content of that counts);
 /// IllegalTransition when another worker replaces `worker`, or one of the two is part of another
 /// replacement; DiskFull as in TenantAdmit.
 struct WorkerReplace : Message<WorkerReplace> {

@@ -265,8 +265,8 @@ TEST_CASE("bad input: a socket in use, an invalid model and a missing broker are
              bundled_model_path(), "--listen", nowhere, "--kv-type", "q8_0"}) ==
         exit_code(Errc::BadRequest));
   CHECK(run({"leasehold-worker", "--broker", nowhere, "--broker-timeout-ms", "0", "--model",
-             bundled_model_path(), "--listen",
-             system.directory() / "w.sock"}) == exit_code(Errc::BrokerLost));
+             bundled_model_path(), "--listen", system.directory() / "w.sock"}) ==
+        exit_code(Errc::BrokerLost));
   CHECK(run({"leasehold-tenant", "--socket", nowhere, "--tenant", "ann", "--prompt", "x"}) ==
         exit_code(Errc::FileNotFound));
   CHECK(run({"leasehold-broker", "--capacity", "none"}) == 2);

@@ -71,7 +71,8 @@ TEST_CASE("models: without its model a text ends with an error, and has no token
 
   CHECK(text->finish() == exit_code(Errc::NoModelLoaded));
   CHECK(is_prefix(text->record().tokens, models.alone));
-  CHECK_THAT(text->record().failed.value_or(""), Catch::Contains("on worker w2 the content of the model is sha256:"));
+  CHECK_THAT(text->record().failed.value_or(""),
+             Catch::Contains("on worker w2 the content of the model is sha256:"));
 }
 
 TEST_CASE(

@@ -94,12 +94,3 @@ TEST_CASE("utf8: simple case mappings, and the characters that have none") {
     CHECK(has_special_case(special));
   CHECK_FALSE(has_special_case('s'));
 }
-
-TEST_CASE("utf8: the control characters of two bytes are U+0080 to U+009F") {
-  CHECK(begins_with_wide_control("\xC2\x80"));
-  CHECK(
-      begins_with_wide_control("\xC2\x9F"
-                               "x"));
-  for (const std::string_view other : {"", "\xC2", "\xC2\x7F", "\xC2\xA0", "\xC3\x80", "x\xC2\x80"})
-    CHECK_FALSE(begins_with_wide_control(other));
-}

@@ -22,8 +22,9 @@ constexpr std::array kPrompts{"Once upon a time", "There was a little girl who",
 /// The second model: a shape that computes fast, and a vocabulary of its own.
 Result<std::string> write_second_model(const std::filesystem::path& directory) {
   const std::string path = directory / "second.gguf";
+  const make_model::ModelShape shape = TRY(make_model::named_shape("demo"));
   const make_model::ModelRequest request{.architecture = make_model::Architecture::Qwen2,
-                                         .shape = TRY(make_model::named_shape("demo")),
+                                         .shape = shape,
                                          .type = TensorType::Q8_0,
                                          .seed = 7,
                                          .vocabulary = make_model::Vocabulary::ByteLevel};
@@ -33,8 +34,9 @@ Result<std::string> write_second_model(const std::filesystem::path& directory) {
 
 Result<ServedModel> read_model(const std::string& path) {
   const GgufFile file = TRY(GgufFile::open(path));
-  return ServedModel{.bytes = TRY(read_bytes(path)),
-                     .selector = "sha256:" + TRY(content_digest(file)).hex()};
+  std::vector<std::byte> bytes = TRY(read_bytes(path));
+  const ContentDigest digest = TRY(content_digest(file));
+  return ServedModel{.bytes = std::move(bytes), .selector = "sha256:" + digest.hex()};
 }
 
 }  // namespace
@@ -76,10 +78,9 @@ Result<void> ModelsSystem::add_workers() {
     const std::string name = fmt::format("w{}", i);
     const std::size_t model = i / kWorkersPerModel;
     logs_.push_back(TRY(LogPipe::create(programs_.log_path("worker-" + name))));
-    workers_.push_back({.name = name,
-                        .model = model,
-                        .file = TRY(ModelFile::create(programs_.directory() / (name + ".gguf"),
-                                                      models_[model].bytes))});
+    ModelFile file =
+        TRY(ModelFile::create(programs_.directory() / (name + ".gguf"), models_[model].bytes));
+    workers_.push_back({.name = name, .model = model, .file = std::move(file)});
   }
   return {};
 }

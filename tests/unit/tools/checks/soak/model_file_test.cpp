@@ -16,7 +16,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 ino_t inode_of(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   REQUIRE(::stat(path.c_str(), &status) == 0);
   return status.st_ino;
 }
