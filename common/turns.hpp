@@ -76,7 +76,9 @@ class Turns {
     const auto queue = std::ranges::find(queues_, owner, &Queue::owner);
     queue->is_running = false;
     if (queue->waiting.empty()) queues_.erase(queue);
-    return postponed_ > 0 && postponed_-- > 0;
+    if (postponed_ == 0) return false;
+    --postponed_;
+    return true;
   }
 
   std::mutex mutex_;

@@ -122,8 +122,8 @@ std::vector<Effect> decide(State& state, const Event& event, TimePoint now) {
   if (!std::holds_alternative<BrokerStalled>(event)) apply_deadlines(decision);
   std::visit([&decision](const auto& happened) { handle(decision, happened); }, event);
   settle_replacements(decision);
+  publish_lost_texts(decision);  // may take memory that an acquire waits for
   settle_waiting_acquires(decision);
-  publish_lost_texts(decision);
   check_invariants(state);
   const std::set<TenantId> tenants = tenants_touched(decision);
   journal_decision(decision);

@@ -22,8 +22,9 @@ std::expected<std::string, ApiError> read_part(const OrderedJson& part, const st
   if (!part.is_object())
     return wrong(path, R"(a part of a content is an object; send {"type": "text", "text": …})");
   const OrderedJson* type = field_of(part, "type");
-  const bool is_text =
-      type != nullptr && std::ranges::find(kTextParts, *type) != std::end(kTextParts);
+  const bool is_text = type != nullptr && std::ranges::any_of(kTextParts, [type](const auto& each) {
+                         return *type == each;
+                       });
   if (!is_text) {
     return wrong(path + "/type",
                  fmt::format("a part of type {} is not supported; send parts of type 'text'",

@@ -21,14 +21,14 @@ constexpr std::array kPrompts{"Once upon a time", "There was a little girl who",
 
 /// The second model: a shape that computes fast, and a vocabulary of its own.
 Result<std::string> write_second_model(const std::filesystem::path& directory) {
-  const std::string path = directory / "second.gguf";
+  std::string path = directory / "second.gguf";
   const make_model::ModelShape shape = TRY(make_model::named_shape("demo"));
   const make_model::ModelRequest request{.architecture = make_model::Architecture::Qwen2,
                                          .shape = shape,
                                          .type = TensorType::Q8_0,
                                          .seed = 7,
                                          .vocabulary = make_model::Vocabulary::ByteLevel};
-  TRY(make_model::write_model(request, path, [](std::uint64_t, std::uint64_t) {}));
+  (void)TRY(make_model::write_model(request, path, [](std::uint64_t, std::uint64_t) {}));
   return path;
 }
 

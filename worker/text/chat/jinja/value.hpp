@@ -30,7 +30,7 @@ struct Undefined {
 struct None {};
 
 struct List;
-struct Dict;
+class Dict;
 struct Namespace;
 struct Loop;
 struct Callable;
