@@ -191,7 +191,8 @@ class Story {
     }));
     const bool is_reprefill = how != name(mode_) && is_late();
     CHECK(how == name(is_reprefill ? Mode::Reprefill : mode_));
-    CHECK(adoptions() == (is_in_place(mode_) ? 0 : 1));
+    // A thread of the worker writes its log.
+    CHECK(eventually([&] { return adoptions() == (is_in_place(mode_) ? 0u : 1u); }));
     if (mode_ != Mode::Failover) return;
     REQUIRE(exit_status_of(*replacing_) == 0);
     kill("w1");
