@@ -53,7 +53,7 @@ OrderedJson arguments_schema(const Tool& tool) {
   if (!parameters || parameters.json().empty()) return any_object;
   const Field type = parameters["type"];
   if (type && type.json() == "object") return parameters.json();
-  any_object["allOf"] = {as_resource(parameters.json(), tool.function.path())};
+  any_object["allOf"] = OrderedJson::array({as_resource(parameters.json(), tool.function.path())});
   return any_object;
 }
 

@@ -276,6 +276,7 @@ TEST_CASE("http answer: no comment is sent before a worker has accepted the requ
           .request = request.submit.request_id, .reason = "MaxTokensReached", .scope = "tenant"}
           .to_json());
   world.run_until([&] { return is_over; });
+  world.settle();
 }
 
 TEST_CASE("http answer: an error that came with the first token is an event, not an answer") {
