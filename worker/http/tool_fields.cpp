@@ -27,7 +27,7 @@ Read<Tool> read_tool(const Field& tool) {
   const std::string called = TRY(text_of(name, {}));
   if (called.empty()) return name.refuse(fmt::format("{} is the name of the tool", name.path()));
   TRY(check_object(function["parameters"]));
-  TRY(flag_of(function["strict"], false));
+  (void)TRY(flag_of(function["strict"], false));
   return Tool{.name = called, .function = function};
 }
 
