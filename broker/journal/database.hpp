@@ -93,7 +93,7 @@ void Statement::read_column(Value& value) {
 
 enum class CheckpointMode {
   Passive,   ///< Waits for no writer. Pages that are written meanwhile stay in the log.
-  Truncate,  ///< Also cuts the log's file to nothing. There is no other connection.
+  Truncate,  ///< Also cuts the log's file to nothing; needs to be the only connection.
 };
 
 /// The log after a checkpoint, in pages.

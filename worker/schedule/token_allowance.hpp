@@ -6,7 +6,7 @@
 /// allowance goes below zero in two cases only, by less than one minute's tokens of the tenant:
 ///
 ///   - A request without a token limit of its own is accepted while its prompt and one token are
-///     there. It takes all that the allowance can hold, because nobody knows how much it will emit.
+///     there. It takes all that the allowance can hold, because its length is not known before.
 ///   - The limit is divided, and the request asks for more than this worker's part: it is accepted
 ///     when the allowance is full.
 ///

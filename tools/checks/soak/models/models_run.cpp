@@ -71,7 +71,7 @@ class ModelsRun {
     return {};
   }
 
-  /// False when there is no target.
+  /// False when nothing can be its target now.
   Result<bool> act(const ModelStep& step) {
     auto& workers = system_.workers();
     ModelWorker& worker = workers[step.which % workers.size()];
@@ -99,7 +99,7 @@ class ModelsRun {
     } else {
       TRY(change(step.action, worker->file));
     }
-    // Without weights there is no lease to revoke: the worker tries to restore them by itself.
+    // A worker that lost its weights holds no lease on them, and tries to restore them by itself.
     (void)TRY(revoke(step, wire::LeaseScope::Engine, worker->name));
     return true;
   }
