@@ -68,6 +68,22 @@ TEST_CASE("rebind: a text never goes on in another model") {
   CHECK(world.worker.calls("request.submit").size() == 1);
 }
 
+TEST_CASE("rebind: a text goes on neither in another arithmetic nor with keys of another type") {
+  World world;
+  const TextIdentity other_keys{
+      .content = std::string(64, 'a'), .arithmetic = "int8", .kv_type = "q8_0"};
+  const auto granted = GENERATE_COPY(identity('a', "f32"), to_string(other_keys));
+  grant(world, identity('a'), granted);
+  revoke_after(world, 5);
+
+  const Ended ended = world.end();
+
+  REQUIRE(ended.error);
+  CHECK(ended.error->code == Errc::UnknownWorker);
+  CHECK(ended.error->detail.contains("--any-arithmetic"));
+  CHECK(world.worker.calls("request.submit").size() == 1);
+}
+
 TEST_CASE("rebind: with any_arithmetic a text asks for its content only") {
   World world;
   world.any_arithmetic = true;
