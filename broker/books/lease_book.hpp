@@ -87,8 +87,10 @@ struct LeaseRecord {
   /// The reason of the revocation at the drain deadline.
   RevokeReason drain_reason = RevokeReason::DrainDeadline;
   std::uint32_t grants_in_flight = 0;  ///< Grants sent to the worker and not answered.
-  TimePoint call_pending_since;        ///< When the oldest unanswered call was sent. Zero: none.
-  bool sent_to_worker = false;         ///< The lease's descriptors have left the broker.
+  /// Since when the worker owes an answer about this lease; each answer restarts it. Zero: it owes
+  /// none.
+  TimePoint call_pending_since;
+  bool sent_to_worker = false;  ///< The lease's descriptors have left the broker.
   bool fenced_during_grant = false;
   /// The lease was restored from the journal, and its worker, which has not resumed yet, may still
   /// map a grant of the previous broker. Not journaled.
