@@ -1,4 +1,4 @@
-/// The API keys of tenants: hashes only.
+/// The API keys of tenants. Only hashes of the keys are stored.
 ///
 /// Pure. Threads: one.
 #pragma once

@@ -87,7 +87,7 @@ constexpr bool may_become(ExtentState from, ExtentState to) {
 
 struct ExtentRecord {
   ExtentState state = ExtentState::Owned;
-  LeaseId lease;  ///< The last lease that had it, if quarantined or held.
+  LeaseId lease;  ///< For a quarantined or held extent: its last lease.
   MemoryPool pool = MemoryPool::Kv;
   std::optional<Quarantine> quarantine{};  ///< Set while Quarantined.
   /// The broker lost its descriptor in a restart; the worker may redeliver the memory.

@@ -24,7 +24,7 @@ class LatencyHistogram {
   void add(const LatencyHistogram& other);
 
   std::uint64_t count() const { return count_; }
-  /// Exact.
+  /// The exact maximum.
   Duration max() const { return max_; }
   /// The exact sum of all values.
   Duration sum() const { return sum_; }

@@ -71,7 +71,7 @@ template <class L>
 concept Fenceable =
     requires(L lease, FenceProof proof) { fence(std::move(lease), std::move(proof), TimePoint{}); };
 
-// a Live lease cannot be fenced directly
+// A Live lease cannot be fenced directly.
 static_assert(Revocable<Lease<Live>> && !Fenceable<Lease<Live>>);
 static_assert(Fenceable<Lease<Revoked>> && !Revocable<Lease<Revoked>>);
 static_assert(!Revocable<Lease<Fenced>> && !Fenceable<Lease<Fenced>>);  // Fenced is final

@@ -87,8 +87,8 @@ struct LeaseRecord {
   /// The reason of the revocation at the drain deadline.
   RevokeReason drain_reason = RevokeReason::DrainDeadline;
   std::uint32_t grants_in_flight = 0;  ///< Grants sent to the worker and not answered.
-  /// Since when the worker owes an answer about this lease; each answer restarts it. Zero: it owes
-  /// none.
+  /// When the wait for the worker's answers about this lease began; each answer restarts it. Zero:
+  /// no call is pending.
   TimePoint call_pending_since;
   bool sent_to_worker = false;  ///< The lease's descriptors have left the broker.
   bool fenced_during_grant = false;

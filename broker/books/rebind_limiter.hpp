@@ -15,7 +15,8 @@
 
 namespace leasehold {
 
-/// What one rebind took. `follows` is the remembered revocation that made its acquire a rebind.
+/// The token that a rebind took. `follows` is the remembered revocation that made the acquire a
+/// rebind.
 struct RebindToken {
   struct Revocation {
     LeaseId lease;

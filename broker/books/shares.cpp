@@ -12,7 +12,7 @@ struct Target {
   std::uint32_t wanted = 0;
 };
 
-/// The reachable workers; the one that has been without an admission for longest comes first.
+/// The reachable workers; the one whose last admission is the oldest comes first.
 std::vector<Target> in_turn(Shares& shares) {
   std::vector<Target> order;
   for (auto& [worker, share] : shares) {

@@ -30,9 +30,9 @@ struct Share {
 using Shares = std::map<AttachmentId, Share>;
 
 /// Assigns shares. A single worker gets the whole limit. Several workers get what they demand, one
-/// request each in turn; the worker that has been without an admission for longest comes first. A
-/// share that exceeds the worker's demand is lowered only as far as the others need it. If the
-/// limit is less than the number of workers with demand, they take turns with one request each.
+/// request each in turn; the worker whose last admission is the oldest comes first. A share that
+/// exceeds the worker's demand is lowered only as far as the others need it. If the limit is less
+/// than the number of workers with demand, they take turns with one request each.
 void divide(Shares& shares, std::uint32_t limit);
 
 /// Enters a worker's report. A report about an earlier quota does not change `may_run`.

@@ -37,7 +37,8 @@ struct Tenant {
   std::uint64_t last_revision = 0;  ///< Revision of the last quota sent.
   wire::TenantServed served;        ///< Counts since the broker started. Not journaled.
   LatencyHistory rebind_latencies;  ///< Not journaled.
-  std::map<AttachmentId, std::uint32_t> cached_blocks;  ///< As each worker reported last.
+  /// Cached blocks in each worker's last report.
+  std::map<AttachmentId, std::uint32_t> cached_blocks;
 };
 
 class Tenants {

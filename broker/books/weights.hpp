@@ -153,8 +153,8 @@ class WeightsStore {
   std::uint64_t capacity_bytes_;
   WeightsUse share_;
   std::uint64_t held_bytes_ = 0;
-  // upper bound of held_bytes_: the capacity, or the bytes that regions restored beyond it still
-  // hold
+  // Upper bound of held_bytes_: the capacity, or the bytes that regions restored beyond it still
+  // hold.
   std::uint64_t limit_bytes_;
   std::uint64_t next_id_ = 1;
   std::uint64_t next_order_ = 1;

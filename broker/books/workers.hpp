@@ -88,7 +88,7 @@ struct Worker {
   /// No timeout of this worker starts before this time, because the broker was not running.
   TimePoint timeouts_from;
   TimePoint next_probe;  ///< When the next check is due. Zero: no checks.
-  /// Includes the check that sent the ping. 0: no ping is outstanding.
+  /// Number of checks since the ping, including the one that sent it. 0: no ping is outstanding.
   std::uint32_t checks_since_ping = 0;
   TimePoint delivered_at;  ///< While resuming: the resume or the last redelivery.
   std::string model;

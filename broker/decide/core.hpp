@@ -14,7 +14,7 @@ namespace leasehold {
 
 /// Applies passed deadlines first, then the event. BrokerStalled comes before the deadlines because
 /// it moves them. Afterwards checks the invariants: bytes are conserved, and every extent in use
-/// belongs to an open lease. With more than 512 leases and extents, one decision in 1024 is
+/// belongs to an open lease. With more than 512 leases and extents, only one decision in 1024 is
 /// checked.
 std::vector<Effect> decide(State& state, const Event& event, TimePoint now);
 

@@ -150,7 +150,7 @@ void decide_event(Decision& decision, const ExtentsVerified& verified) {
     if (extent != nullptr && extent->quarantine) finish_release(decision, entry);
     extent = decision.state.extents.find(entry.extent);
     if (extent == nullptr || extent->state != ExtentState::Scrubbing) continue;
-    // stays null for an extent that was held for a worker, whose lease is closed
+    // Stays null for an extent that was held for a worker, because its lease is closed.
     LeaseRecord* record = nullptr;
     if (decision.state.leases.find_open(extent->lease) != nullptr) {
       record = &decision.state.leases.at(extent->lease);

@@ -244,7 +244,7 @@ void handle_reply(Decision& decision, LeaseRecord& record, const GrantAnswered& 
   if (answered.refused) pending->refused = answered.refused;
   for (const ExtentId extent : answered.extents) pending->waiting.erase(extent);
   if (!pending->waiting.empty()) return;
-  // the holder's ConnectionClosed event will end the lease
+  // The holder's ConnectionClosed event will end the lease.
   if (!record.acquired && pending->refused) {
     decision.reply(pending->call, std::unexpected(*pending->refused));
   } else {

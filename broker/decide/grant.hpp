@@ -60,8 +60,7 @@ void take_extents(Decision& decision, LeaseRecord& record, const ExtentRequest& 
 /// Asks the lease's worker for unused extents; no caller waits for them.
 void ask_for_extents(Decision& decision, LeaseRecord& record, MemoryPool pool, std::uint32_t count);
 
-/// Revokes a lease whose acquire is in flight, and answers the acquire with `why`. Precondition:
-/// the acquire is in flight.
+/// Revokes the lease and answers its acquire with `why`. Precondition: the acquire is in flight.
 void abandon_acquire(Decision& decision, LeaseRecord& record, const Error& why);
 
 /// Fences a revoked lease at once if its descriptors never left the broker.

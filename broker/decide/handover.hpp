@@ -1,9 +1,8 @@
 /// Hands a live lease, with its KV memory, over to a new lease on the worker that replaces the old
 /// lease's worker.
 ///
-///   old   Live ───────────── Revoked ─► Fenced, Retained ─► unmapped ──┐
-///   new          granted ─► mapped ──┘                                 └─► Owned ─► mapped ─►
-///   reply
+///   old   Live ─────── Revoked ─► Fenced, Retained ─► unmapped ──┐
+///   new    granted ─► mapped ──┘                                 └─► Owned ─► mapped ─► reply
 ///
 /// The new lease is granted and mapped with one extent before the old lease ends, so the old lease
 /// is unaffected if the new worker cannot serve. No memory is copied, and apart from that extent

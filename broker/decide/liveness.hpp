@@ -1,4 +1,4 @@
-/// Detects workers that stop answering, with pings. Leases that wait for a fence or an unmap have
+/// Uses pings to detect workers that stop answering. Leases that wait for a fence or an unmap have
 /// their own timeouts (decide/timers.cpp).
 ///
 /// At most one ping is outstanding per worker. The timeout is measured in checks that find the ping

@@ -33,7 +33,7 @@ void mark_untrusted(Decision& decision, AttachmentId id, events::WorkerUntrusted
 
 /// True if no process maps the memory, so that closing the broker's descriptor frees it.
 bool last_worker_is_gone(const State& state, const Quarantine& quarantine) {
-  // the earlier broker did not record the worker
+  // The earlier broker did not record the worker.
   if (quarantine.worker == AttachmentId{}) return false;
   const Worker* worker = state.workers.find(quarantine.worker);
   return worker == nullptr || worker->state == WorkerState::Gone;
@@ -180,7 +180,7 @@ void finish_release(Decision& decision, const ExtentsVerified::Entry& verified) 
     if (!last_worker_is_gone(decision.state, quarantine)) {
       return refuse_written(decision, object, quarantine, verified.allocated_bytes);
     }
-    // the worker has exited meanwhile
+    // The worker has exited meanwhile.
     return verify_extents(decision, std::vector{verified.extent}, true);
   }
   const PendingRelease pending_release = *quarantine.pending_release;

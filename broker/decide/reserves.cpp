@@ -83,7 +83,7 @@ std::uint64_t uncovered(const State& state, const TierSums& sums) {
   return sums.unused - std::min(sums.unused, covers);
 }
 
-/// The kernel would truncate a message with more descriptors than the worker can open.
+/// Refuses extents beyond the worker's descriptors: the kernel would cut them off the message.
 Result<void> require_descriptors(const State& state, const ExtentDemand& demand) {
   const Worker& worker = *state.workers.find(demand.worker);
   if (worker.max_extents == 0) return {};

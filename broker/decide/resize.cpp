@@ -17,7 +17,8 @@ namespace leasehold {
 namespace {
 
 /// Finds a lease that the caller may resize: the holder and the lease's worker may. A worker that
-/// asks for another worker's lease gets PermissionDenied, because it may know which leases exist.
+/// asks for another worker's lease gets PermissionDenied instead of `not_held`: workers serve all
+/// tenants of their user and may know which leases exist.
 Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId lease,
                                     std::uint32_t extents) {
   if (extents == 0 || extents > kDefaultMaxExtents) {

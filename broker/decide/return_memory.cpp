@@ -95,7 +95,7 @@ void scrub_returned(Decision& decision, LeaseRecord& record, std::span<const Ext
 void close_if_returned(Decision& decision, LeaseRecord& record) {
   if (!record.is(LeaseState::Fenced) || !record.extents.empty() || record.memory_returned) return;
   const bool all_empty = record.quarantined_extents == 0;
-  // the time for which memory was kept is not a latency
+  // The time for which memory was kept is not a latency.
   if (all_empty && record.retained_until == TimePoint{}) {
     note_latency(decision, record, RevokeClock::Reuse, decision.now - record.revoked_at());
   }

@@ -97,7 +97,7 @@ std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> 
     note_rebindable(decision.state, record, reason, decision.now);
     revoked.push_back(id);
   }
-  // first, so that the leases stop as soon as possible
+  // The words come first, so that the leases stop as soon as possible.
   add_store_words(decision, std::move(flips));
   add_quiet_watches(decision, revoked);
   for (const LeaseId id : revoked) {

@@ -9,9 +9,9 @@
 
 namespace leasehold {
 
-/// Answered once the worker has mapped the extents. Errors: PermissionDenied unless the lease's
-/// worker calls; PoolExhausted without --swap-capacity, beyond the share, or when the worker has no
-/// descriptors left.
+/// Takes swap extents for the lease; the call is answered once the worker has mapped them. Errors:
+/// PermissionDenied unless the lease's worker calls; PoolExhausted without --swap-capacity, beyond
+/// the share, or when the worker has no descriptors left.
 CallResult grow_swap(Decision& decision, const Caller& caller, LeaseRecord& record,
                      std::uint32_t extents);
 

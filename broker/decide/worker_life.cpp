@@ -219,7 +219,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   const std::uint32_t share = state.config.workers_per_user();
   const auto is_counted = [&](AttachmentId id) {
     return std::ranges::any_of(state.leases.leases_on(id), [&state](LeaseId lease) {
-      // memory that is kept is scrubbed on demand
+      // Kept memory does not count, because it is scrubbed on demand.
       return state.leases.at(lease).retained_until == TimePoint{};
     });
   };

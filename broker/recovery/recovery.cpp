@@ -129,7 +129,7 @@ Result<Recovered> recover(const journal::Image& image, const Facts& facts, Broke
     resume_pending_work(decision, facts, restored);
   }
   journal_decision(decision);
-  // last, so that all earlier rows are written before they count for this boot
+  // This row is the last, so that all other rows are written before they count for this boot.
   if (image.boot_id != facts.boot_id) {
     decision.add(
         effect::Journal{.batch = {.rows = {journal::BootRow{facts.boot_id}}, .durable = true}});

@@ -124,8 +124,8 @@ class Restorer {
       state.leases.start_above(slot, used_generation(slot));
   }
 
-  /// A lower bound for the next generation of the slot. A zero word says only that the slot was not
-  /// used since this table was created; an earlier table may have used other generations.
+  /// Generations of the slot up to this one may have been used. A zero word says only that the slot
+  /// was not used since this table was created; an earlier table may have used other generations.
   std::uint64_t used_generation(std::uint32_t slot) const {
     const std::uint64_t stored = facts_.table ? (*facts_.table)[slot].word.generation() : 0;
     return stored == 0 ? image_.reserved.generations : stored;

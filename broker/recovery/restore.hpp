@@ -16,7 +16,7 @@ struct Restored {
   std::vector<RegionId> dropped_regions;
 };
 
-/// `machine_restarted`: drops all memory and regions. Errors: as `recover`.
+/// Drops all memory and regions if `machine_restarted`. Errors: as `recover`.
 Result<Restored> restore(const journal::Image& image, const Facts& facts, BrokerConfig config,
                          bool machine_restarted);
 

@@ -29,8 +29,8 @@ constexpr control::Limits kOperatorLimits{
     .max_fds = 0, .max_queued_bytes = Connections::kMaxUnsentBytesPerConnection};
 /// Limits for tenants, and for workers until they attach (WorkerLinks then raises them). Lines are
 /// parsed on the thread that stores lease words and answers workers, and each user can send at its
-/// full rate. The longest call of a tenant, and that which attaches a worker, has less than 2 KiB
-/// and 20 values.
+/// full rate. The longest call of a tenant has less than 2 KiB and 20 values, and so does the call
+/// that attaches a worker.
 constexpr control::Limits kCallerLimits{
     .max_line_bytes = control::kShortLineBytes,
     .line_hint = "only operators and attached workers send longer ones",

@@ -368,10 +368,10 @@ void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
   if (link == nullptr || link->peer == nullptr) return;
   const auto handler = std::make_shared<OnReply>(std::move(on_reply));
   const auto timeout = std::make_shared<boost::asio::steady_timer>(dependencies_.io);
-  const bool has_core_timeout =
-      method == wire::LeaseSettle::kMethod || method == wire::LeaseUnmap::kMethod ||
-      // takes as long as the text needs
-      method == wire::PrefixFill::kMethod || method == wire::WorkerPing::kMethod;
+  const bool has_core_timeout = method == wire::LeaseSettle::kMethod ||
+                                method == wire::LeaseUnmap::kMethod ||
+                                method == wire::PrefixFill::kMethod ||  // takes as long as the text
+                                method == wire::WorkerPing::kMethod;
   if (!has_core_timeout) {
     timeout->expires_after(dependencies_.call_timeout);
     timeout->async_wait([handler](const boost::system::error_code& error) {

@@ -125,7 +125,7 @@ Result<void> run_broker(const BrokerOptions& options, ReloadOptions reload) {
   }
   const bool keep_table = !startup.table_kept && !options.state_dir.empty() && !agent;
   if (keep_table) keep_for_restart(fd_store, kept::kTable, startup.table.writable_fd());
-  // opened before the socket, so that a failure leaves no socket file
+  // The event file is opened before the socket, so that a failure leaves no socket file.
   std::optional<events::EventFile> event_file;
   if (!options.event_log.empty())
     event_file = TRY(events::EventFile::open(options.event_log, options.event_log_bytes));

@@ -93,7 +93,7 @@ class BrokerServer {
   boost::asio::steady_timer quiet_timer_;
   Wakeups wakeups_{service_manager_of_this_process()};
   std::unique_ptr<AsyncBoottimeTimer> wakeup_timer_;
-  std::optional<TimePoint> wakeup_at_;  ///< Nothing: the timer is not armed.
+  std::optional<TimePoint> wakeup_at_;  ///< When the timer fires. Nothing: it is not armed.
   /// True once a worker that runs as an operator has attached: that worker, or a process that it
   /// started, can write to the table.
   bool table_is_writable_;

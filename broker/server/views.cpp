@@ -291,7 +291,7 @@ std::uint64_t unproven_bytes(const State& state, MemoryPool pool) {
   return bytes;
 }
 
-/// In the order of RevokeClock.
+/// Summaries of the clocks, in the order of RevokeClock.
 std::vector<wire::ClockSummary> clock_summaries(const State& state, TimePoint now) {
   std::vector<wire::ClockSummary> summaries;
   for (std::size_t i = 0; i < kRevokeClockCount; ++i) {

@@ -10,7 +10,7 @@
 
 namespace leasehold {
 
-/// In the order of RevokeClock.
+/// Names of the clocks, in the order of RevokeClock.
 inline constexpr std::array<std::string_view, kRevokeClockCount> kRevokeClockNames{
     "t_refuse", "t_error", "t_quiet", "t_reuse"};
 
