@@ -4,7 +4,7 @@
 /// tiles are its parts of all passes. A thread takes tiles of its own node, then those of others,
 /// so that none is idle while tiles are left. Each node's counter has its own cache line.
 ///
-/// Threads: `begin` from the caller while no thread takes tiles; the rest from any.
+/// Threads: `begin` from the caller while no thread takes tiles; the other functions from any.
 #pragma once
 
 #include <array>
@@ -25,13 +25,14 @@ class NodeTiles {
   explicit NodeTiles(NodeShares shares) : shares_(std::move(shares)), nodes_(shares_.nodes()) {}
 
   const NodeShares& shares() const { return shares_; }
-  /// The tiles of a new launch.
+  /// Starts a new launch with these tiles.
   void begin(const TilePasses& passes);
-  /// A tile of this node that no thread has taken, or nothing.
+  /// Takes a tile of this node; nullopt if threads have taken all.
   std::optional<std::uint32_t> take(std::uint32_t node);
 
  private:
-  /// A node's tiles of equal passes: [begin, end) of the first, and as many of each later one.
+  /// A node's tiles of equal passes: [begin, end) of the first pass, and equally many of each later
+  /// pass.
   struct Part {
     std::uint32_t begin = 0;
     std::uint32_t end = 0;
