@@ -81,8 +81,7 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       widened_rows_(widened_stride_ * kDotOutputs * launcher_.threads()),
       rounded_(most_inputs(limits), limits.max_width),
       own_rounded_(kOwnRows * launcher_.threads(), limits.max_width),
-      halves_left_(std::size_t{row_groups(limits.max_width)} *
-                   4),  // fewer than 16 rows: at most four batch tiles
+      halves_left_(std::size_t{row_groups(limits.max_width)} * 4),  // at most 4 tiles of batch rows
       max_partials_(partials_per_wave(limits)),
       partials_(max_partials_ * partial_floats(limits.head_dim)),
       first_partial_(limits.max_rows + 1),

@@ -72,7 +72,8 @@ void Launcher::begin(const GateSet& set) {
   constexpr UnitLabel kBegin{
       .site = LaunchSite::Embedding, .layer = 0, .touches = Touches::Nothing};
   live_ = gate_.poll(set, kBegin);
-  // Most steps have as many sequences as the one before, and the mirror names them by number.
+  // Most steps have as many sequences as the previous step, and the mirror identifies sequences by
+  // index, so it stays valid.
   if (live_ == mirrored_live_) return;
   const DriverTurn::Short turn = take_turn(set, kBegin);
   // The card is idle, so no waiter depends on an earlier epoch.
@@ -184,7 +185,7 @@ void Launcher::poll(const GateSet& set, UnitLabel label) {
 bool Launcher::collect_and_poll(const GateSet& set, UnitLabel label) {
   const DriverTurn::Short turn = context_->turn().try_take();
   if (!turn) {
-    live_ = gate_.poll(set, label);  // the mirror follows with the next turn
+    live_ = gate_.poll(set, label);  // the next turn updates the mirror
     return false;
   }
   const bool has_room = collect_finished();

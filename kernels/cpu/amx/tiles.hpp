@@ -21,9 +21,8 @@ struct alignas(64) TileConfig {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
   std::uint8_t reserved[14] = {};
-  std::uint16_t row_bytes[16] =
-      {};                      ///< Bytes per row of tiles 0 … 7; the other entries are reserved.
-  std::uint8_t rows[16] = {};  ///< Rows of tiles 0 … 7; the other entries are reserved.
+  std::uint16_t row_bytes[16] = {};  ///< Bytes per row of tiles 0 … 7; the others are reserved.
+  std::uint8_t rows[16] = {};        ///< Rows of tiles 0 … 7; the others are reserved.
 };
 static_assert(sizeof(TileConfig) == 64);
 

@@ -16,8 +16,7 @@ namespace leasehold::avx512 {
 
 inline constexpr std::uint32_t kPartElements = 256;
 inline constexpr std::uint32_t kPartStrips = kPartElements / kInt8Strip;
-inline constexpr std::uint32_t kStripBytes =
-    4 * kPlaneBytes;  ///< Bytes of a strip's unpacked codes.
+inline constexpr std::uint32_t kStripBytes = 4 * kPlaneBytes;  ///< Unpacked codes of a strip.
 /// A strip's share of a block, in bytes.
 constexpr std::uint32_t strip_bytes(TensorType type) {
   return group_format(type).size_bytes() / (group_format(type).elements / kInt8Strip);

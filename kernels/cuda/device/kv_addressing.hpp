@@ -1,4 +1,5 @@
-/// Device addresses of the step's keys and values. Plain data, the same on both sides. C++20-clean.
+/// Device addresses of the step's keys and values. Plain data, the same for the host compiler and
+/// nvcc. C++20-clean.
 ///
 /// Block tables are consecutive in device memory: block i of sequence s is at `addresses[first[s] +
 /// i]`. KvLayout defines the layout of a block.

@@ -11,7 +11,7 @@ namespace leasehold::device {
 struct Int8MatmulParams {
   KernelGate gate;
   MatmulSegment
-      segments[kMaxSegments];  ///< By first_tile, ascending from 0; a tile is a group, or four.
+      segments[kMaxSegments];  ///< By first_tile, ascending from 0; a tile is one group or four.
   std::uint64_t group_bytes;
   Int8Rows x;
   const std::uint32_t* select;  ///< [n_results] rows of x, or null: row i itself

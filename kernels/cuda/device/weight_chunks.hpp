@@ -48,7 +48,7 @@ constexpr WeightChunk weight_chunk(TensorType type) {
           .slot_bytes = slot_bytes(units, block.elements == 1)};
 }
 
-/// The same as a constant, for device code.
+/// weight_chunk() as a constant, for device code.
 template <TensorType kType>
 inline constexpr WeightChunk kWeightChunk = weight_chunk(kType);
 
