@@ -29,7 +29,7 @@ struct BenchCase {
   bool has_targets = false;  ///< True for the 7B shapes.
   Repeats repeats;
 
-  /// Of a model that decodes `batch` sequences.
+  /// The options of a model that decodes `batch` sequences.
   LocalOptions options(std::uint32_t batch) const {
     return {
         .model_path = file.path, .max_rows = batch, .sequences = batch, .positions = context + 16};
