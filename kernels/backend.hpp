@@ -84,7 +84,7 @@ class Backend {
   /// Prepares the usual shapes of decode steps under the engine's leases of `gates`; a step of
   /// another shape is prepared when it first runs. Calls `record` any number of times; each call
   /// runs all operators of a step of one row, which this backend does not execute. Returns the
-  /// number of shapes that are ready. Call between steps, whenever weights were bound.
+  /// number of shapes that are ready. Call between steps, each time after weights were bound.
   virtual std::size_t prepare_steps(const GateSet&, const std::function<void()>& /*record*/) {
     return 0;
   }
@@ -123,8 +123,9 @@ class Backend {
   virtual LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) = 0;
   virtual LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) = 0;
 
-  /// Copies blocks between KV and swap memory, of one lease or two. Call between steps. Returns
-  /// when the copies are over; they are complete if the sequence is live in the returned status.
+  /// Copies blocks between KV memory and swap memory, which one lease owns or two. Call between
+  /// steps. Returns when the copies are over; they are complete if the sequence is live in the
+  /// returned status.
   virtual LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) = 0;
 
   /// Runs the norms, the rotations and the append, by default as one launch each. A backend may

@@ -23,7 +23,7 @@
 
 namespace leasehold {
 
-/// Some queries of a tile, and the positions whose values all of them weigh.
+/// A run of queries in a tile, and the positions whose values all these queries weigh.
 struct WeighRun {
   std::uint32_t first_query;
   std::uint32_t n_queries;

@@ -156,7 +156,7 @@ class CpuBackend final : public HostBackend {
   std::uint32_t used_rounded_ = 0;  // rows written since the last clear_workspace
   /// Per tile of the running feed-forward: its halves (gate and up) that no unit has computed yet.
   std::vector<std::atomic<std::uint32_t>> halves_left_;
-  std::size_t max_partials_;                  // partials of one wave
+  std::size_t max_partials_;                  // the most partials of a wave
   ZeroedArray<float> partials_;               // [max_partials_, partial_floats(head_dim)]
   std::size_t used_partials_ = 0;             // written since the last clear_workspace
   std::vector<std::uint32_t> first_partial_;  // [max_rows + 1], of the running wave

@@ -14,8 +14,8 @@
 namespace leasehold {
 
 /// A computation that each thread runs for itself before its first tile of a launch, in a separate
-/// unit: `compute(permit, thread)`. Only a thread that takes a tile runs its prologue, just before
-/// that tile, perhaps while other threads already multiply.
+/// unit: `compute(permit, thread)`. A thread that takes no tile runs no prologue. Other threads may
+/// already multiply while a prologue runs.
 template <class Compute>
 struct Prologue {
   UnitLabel label;

@@ -1,8 +1,9 @@
 /// Which tiles of a launch the threads of each node of memory take first.
 ///
 /// Each pass of a launch is cut into one part per node, in proportion to its threads. A node's
-/// tiles are its parts of all passes. A thread takes tiles of its own node, then those of others,
-/// so that none is idle while tiles are left. Each node's counter has its own cache line.
+/// tiles are its parts of all passes. A thread takes the tiles of its own node, then those of other
+/// nodes, so that no thread is idle while tiles are left. Each node's counter has its own cache
+/// line.
 ///
 /// Threads: `begin` from the caller while no thread takes tiles; the other functions from any.
 #pragma once

@@ -41,8 +41,8 @@ class NextRows {
   std::uint32_t per_step_ = 0;
 };
 
-/// Requests a strip's share of what is kPrefetchBytes after the block. Addresses past the matrix do
-/// no harm.
+/// Requests a strip's share of the data kPrefetchBytes after the block. Addresses past the matrix
+/// do no harm.
 template <TensorType kType>
 [[gnu::always_inline]] inline void prefetch_strip(const std::byte* block, std::uint32_t strip) {
   constexpr GroupFormat kFormat = group_format(kType);

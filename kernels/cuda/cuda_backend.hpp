@@ -108,7 +108,7 @@ class CudaBackend final : public Backend {
   enum class Mode : std::uint8_t { Launch, Record, Replay };
   /// The form in which a matmul reads its rows; numbers are the elements of a rounded block.
   enum class RowForm : std::uint16_t { Floats = 0, Halves = 1, Int8By32 = 32, Int8By256 = 256 };
-  /// Intermediate results that kernels pass to each other outside scratch.
+  /// Intermediate results that kernels pass to each other, other than scratch.
   struct Workspace;
 
   CudaBackend(const Context& context, const BackendLimits& limits, CudaOptions options,
@@ -163,7 +163,7 @@ class CudaBackend final : public Backend {
   /// Builds the graph on a separate thread while this thread polls.
   Result<const StepGraph*> make_graph(const GateSet& gates);
   Result<StepGraph> build_graph(const StepGraph::Plan& plan);
-  /// Ends the process's use of graphs; a fault of the device ends that of the card.
+  /// Stops the use of graphs; a device fault becomes the backend's fault.
   void handle_graph_failure(const Error& why);
   Result<void> ensure_staging(std::size_t size_bytes);
   /// Pieces for `write`, in the staging buffer: the counter of blocks, the list, the bytes.

@@ -136,7 +136,7 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
   });
 }
 
-/// Attention blocks of one query that an SM holds at once; shared memory limits them.
+/// The number of attention blocks of one query that an SM holds at once; shared memory limits it.
 constexpr std::uint32_t kAttentionBlocksPerSm = 4;
 
 /// Pairs of launches: score launches reach tenant memory, merges do not.

@@ -153,8 +153,8 @@ bool Launcher::collect_finished() {
         context_->driver().cuEventQuery(events_[finished % events_.size()].get());
     if (result == CUDA_ERROR_NOT_READY) break;
     record_failure(result, "waiting for a launch");
-    // It is unknown what a failed card still runs, so no launch counts as finished. The broker
-    // learns of it from the end of this process.
+    // A failed card may still run launches, so no launch counts as finished. The broker learns of
+    // the failure from the end of this process.
     if (fault_) return false;
     ++finished;
   }

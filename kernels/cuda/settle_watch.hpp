@@ -1,5 +1,5 @@
-/// Calls back when all launches begun before a given moment are over, or all of them that touch
-/// tenant memory.
+/// Calls back when all launches that began before a given moment are over, or all such launches
+/// that touch tenant memory.
 ///
 /// The launching thread counts launches when it enqueues them and when they end. A graph counts as
 /// one launch, however long it is. A waiter is therefore also called once a gate inside the graph

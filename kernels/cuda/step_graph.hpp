@@ -31,13 +31,14 @@
 
 namespace leasehold::cuda {
 
-/// Steps of one shape share a graph: rows and positions, each rounded up to a power of two.
+/// The number of rows and the positions of the longest sequence, each rounded up to a power of two.
+/// Steps of one shape share a graph.
 struct GraphShape {
   std::uint32_t n_rows = 0;
   std::uint32_t longest = 0;
   auto operator<=>(const GraphShape&) const = default;
 
-  /// The smallest shape that holds such a step.
+  /// The smallest shape that holds a step of this size.
   static GraphShape bucket_for(std::uint32_t n_rows, std::uint32_t longest);
 };
 
@@ -61,7 +62,7 @@ class StepGraph {
   /// was made.
   Result<void> check_bound(std::span<const LeaseDependency> leases) const;
 
-  CUgraphExec exec() const { return exec_.get(); }  ///< For the launcher.
+  CUgraphExec exec() const { return exec_.get(); }  ///< Used by the launcher.
   /// The number of programmatic edges.
   std::uint32_t n_programmatic() const { return n_programmatic_; }
 

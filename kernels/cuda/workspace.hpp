@@ -32,7 +32,7 @@ struct CudaBackend::Workspace {
   DeviceBuffer scratch;   ///< Handed out by allocate_scratch.
   DeviceBuffer prepared;  ///< Tiles of halves, or rounded rows.
   DeviceBuffer scales;    ///< Scales of tiles.
-  DeviceBuffer partials;  ///< Sums of split matmuls, or what a row's blocks share.
+  DeviceBuffer partials;  ///< Sums of split matmuls, or data that the blocks of a row share.
   DeviceBuffer counters;  ///< counter_count for matmuls, then one per logit row.
   DeviceBuffer attention;
   DeviceBuffer top;        ///< Per logit row, in the layout of candidate_rows.

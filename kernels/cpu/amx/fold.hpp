@@ -11,7 +11,7 @@ namespace leasehold::amx {
 /// The sums of a piece, one for each pair of a row of x and a row of the group.
 using ProductTile = std::int32_t[kInt8TileRows][kGroupRows];
 
-/// What a group's fold keeps from one step to the next.
+/// The state of a group's fold between steps.
 struct alignas(64) FoldScratch {
   GroupDots chunk;
   ProductTile sums;                 ///< Sums of a block's sub-blocks so far, times their scales.

@@ -163,7 +163,8 @@ std::uint32_t passes_of(const DotTile& tile) {
 }  // namespace
 
 void dot_tile(const DotTile& tile, DotProducts& out) {
-  // With one input, memory is the limit, and it is fastest when rows are read one after the other.
+  // With one input, memory is the limit, and memory is fastest when rows are read one after the
+  // other.
   const std::uint32_t outputs = tile.n_inputs == 1 ? 1 : kOutputsAtOnce;
   const std::uint32_t repeats = (tile.n_outputs + outputs - 1) / outputs;
   NextRows next(tile, passes_of(tile) * repeats, tile.n_inputs == 1);

@@ -14,7 +14,7 @@ constexpr std::uint32_t kElementsAtOnce = kStripsAtOnce * kInt8Strip;
 /// Blocks of 32 that are rounded at once: one per quarter of a register.
 constexpr std::uint32_t kBlocksAtOnce = kElementsAtOnce / kInt8Block;
 
-/// Per lane, the bits of the larger |x| of a strip and the next one. Bits order like numbers.
+/// Per lane, the bits of the larger |x| of a strip and the next strip. Bits order like numbers.
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline __m512i larger_magnitudes(
     const float* x) {
   const __m512i magnitude = _mm512_set1_epi32(0x7FFFFFFF);

@@ -20,7 +20,7 @@ struct ChunkWork {
   Span32 blocks = {};       ///< The blocks of each row to multiply: whole chunks.
 };
 
-/// What a pass requests from memory with a block: the share of one strip, or of both.
+/// The memory requests of a pass with each block: the share of one strip, or of both strips.
 struct Requests {
   std::size_t ahead;  ///< Distance from the block to the first share.
   bool both;
@@ -163,7 +163,7 @@ begin_chunk(ChunkSums<kGroups, kRows>& chunk) {
   }
 }
 
-/// Sets the dots to the sums of the first chunk, or adds those of a later one.
+/// Sets the dots to the sums of the first chunk, or adds the sums of a later chunk.
 template <int kGroups, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 add_to_dots(bool is_first_chunk, ChunkSums<kGroups, kRows>& chunk, float* out) {

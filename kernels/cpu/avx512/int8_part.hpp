@@ -29,7 +29,7 @@ inline std::size_t ahead_bytes(std::size_t at, std::size_t group_bytes) {
 /// The fewest passes over a part of two groups.
 inline constexpr std::uint32_t kLeastPasses = 2;
 
-/// What a row contributes to a block of 256 besides its elements, by type.
+/// The terms that a row adds to a block of 256 besides its elements, by type.
 union alignas(64) RowTerms {
   /// With an offset: minus offset · Σq, from which the sums of sub-blocks start.
   std::int32_t starts[kPartStrips];
@@ -42,7 +42,7 @@ struct SubBlockFactors {
   __m512i minima[kPartStrips / 2];  ///< Two minima of 16 bits per row of the group.
 };
 
-/// What a thread keeps of a part, and the sums of a chunk that continues in the next part.
+/// The data that a thread keeps of a part, and the sums of a chunk that continues in the next part.
 struct alignas(64) PartScratch {
   std::byte codes[kInt8TileGroups][kPartStrips * kStripBytes];
   SubBlockFactors factors[kInt8TileGroups];

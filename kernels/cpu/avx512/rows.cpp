@@ -49,7 +49,7 @@ struct Piece {
   std::uint32_t first_input;
 };
 
-/// The weight rows and inputs of a piece, from lane 16·part on. Dot o·kInputs + i is that of row o
+/// The weight rows and inputs of a piece, from lane 16·part on. Dot o·kInputs + i belongs to row o
 /// and input i.
 template <class Element, int kOutputs, int kInputs>
 struct Operands {
@@ -219,9 +219,9 @@ struct DotSpan {
   std::uint32_t end_input;
 };
 
-/// Adds a chunk to the dots of a span of multiples of kOutputs and kInputs. Inputs stay in the
-/// first cache while weight rows are read. Not inline: a function of one shape keeps its pointers
-/// in registers.
+/// Adds a chunk to the dots of a span, whose numbers of rows and inputs are multiples of kOutputs
+/// and kInputs. Inputs stay in the first cache while weight rows are read. The function is not
+/// inline, because a function of one shape keeps its pointers in registers.
 template <class Element, int kOutputs, int kInputs>
 [[gnu::noinline, gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_pieces(
     const DotTile& tile, const DotSpan& span, Piece piece, __m512* lanes, NextRows& next,
@@ -292,8 +292,8 @@ template <class Element>
       dot_whole_piece<Element>(tile, {0, tile.n, o, i}, lanes, next, out);
 }
 
-/// Computes the dots of weight rows from `first` on, as many as are a multiple of kOutputs. Returns
-/// the first row that is left.
+/// Computes the dots of the largest multiple of kOutputs weight rows from `first` on. Returns the
+/// first row that is left.
 template <int kOutputs, class Element>
 std::uint32_t dot_most(const DotTile& tile, std::uint32_t first, NextRows& next, DotProducts& out) {
   const std::uint32_t end = first + (tile.n_outputs - first) / kOutputs * kOutputs;
@@ -312,8 +312,8 @@ std::uint32_t dot_most(const DotTile& tile, std::uint32_t first, NextRows& next,
   return end;
 }
 
-/// Weight rows that are multiplied at once. With one input, memory is the limit, and it is fastest
-/// when rows are read one after the other.
+/// Weight rows that are multiplied at once. With one input, memory is the limit, and memory is
+/// fastest when rows are read one after the other.
 std::uint32_t outputs_at_once(const DotTile& tile) {
   if (tile.n_inputs == 1) return 1;
   return tile.n_outputs >= kDotOutputGroup && tile.n_inputs > 2 ? kDotOutputGroup : 3;

@@ -1,4 +1,4 @@
-/// What the int8 kernels read of x, and how they add the results of blocks.
+/// How the int8 kernels read x, and how they add the results of blocks.
 #pragma once
 
 #include "kernels/cuda/device/int8_units.hpp"
@@ -23,7 +23,7 @@ __device__ __forceinline__ std::uint32_t first_block_of_column(const Int8Rows& x
   return list.source[column < list.count ? column : 0] * blocks_of_row<kType>(x);
 }
 
-/// A block of a group and what it multiplies, in shared memory.
+/// A block of a group and the columns of x that it multiplies, in shared memory.
 struct StagedBlock {
   const std::byte* weights;
   const std::byte* x;   ///< Elements of x in the first column.

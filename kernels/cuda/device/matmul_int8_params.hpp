@@ -7,7 +7,7 @@
 
 namespace leasehold::device {
 
-/// As MatmulParams, with groups of rows and rounded rows of x. Launches are never split.
+/// The same as MatmulParams for groups of rows and rounded rows of x. Launches are never split.
 struct Int8MatmulParams {
   KernelGate gate;
   MatmulSegment

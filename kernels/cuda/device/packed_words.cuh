@@ -65,8 +65,8 @@ __device__ __forceinline__ float byte_and_128(std::uint32_t word, std::uint32_t 
 __device__ __forceinline__ float byte_and_32768(std::uint32_t word, std::uint32_t i) {
   return __uint_as_float(__byte_perm(word, 0x47000000u, 0x7404u | i << 4));
 }
-/// (bits & mask) | under in one instruction. By itself the compiler emits two, each with a
-/// constant.
+/// (bits & mask) | under in one instruction. Without the assembly the compiler emits two
+/// instructions, each with a constant.
 __device__ __forceinline__ std::uint32_t masked_over(std::uint32_t bits, std::uint32_t mask,
                                                      std::uint32_t under) {
 #if defined(__CUDA_ARCH__)

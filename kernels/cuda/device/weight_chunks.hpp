@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kCopyBytes = 16;
 struct WeightChunk {
   std::uint32_t block_elements;
   std::uint32_t block_bytes;
-  std::uint32_t alignment;   ///< Of a block: largest power of two that divides its size, up to 16.
+  std::uint32_t alignment;   ///< Of a block's address: the largest power of two ≤ 16 in its size.
   std::uint32_t columns;     ///< Per chunk.
   std::uint32_t bytes;       ///< Per chunk of one row.
   std::uint32_t units;       ///< 16-byte copies that hold a chunk at any start.

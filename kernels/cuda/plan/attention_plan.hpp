@@ -29,8 +29,8 @@ struct AttentionPlanInput {
   device::TileRows tiles = {};  ///< A second output for the next matmul; empty means none.
 };
 
-/// Pairs of launches, each for as many rows as fit the scratch. args.block_tables are host data and
-/// are not read.
+/// Plans pairs of launches, each for as many rows as fit the scratch. args.block_tables are host
+/// data and are not read.
 std::vector<KernelLaunch> plan_attention(const PlanContext& context, const AttentionArgs& args,
                                          const AttentionPlanInput& input);
 

@@ -29,7 +29,7 @@
 
 namespace leasehold::cuda {
 
-/// What a plan depends on besides the shapes.
+/// The properties of the card on which a plan depends.
 struct DeviceProperties {
   std::uint32_t n_sms = 1;
   std::uint32_t max_shared_bytes = 64 * 1024;  ///< Per block that requests it.

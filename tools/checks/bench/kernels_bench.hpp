@@ -27,13 +27,13 @@ struct KernelsBenchConfig {
 /// {"gb_per_s", "fma_gmac_per_s", "byte_gmac_per_s"}, "matmul": {FORMAT: {ROWS: {"gb_per_s",
 /// "gmac_per_s", "share_of_limit", "limited_by", "unit_us"}}}}}}}.
 ///
-/// Every round measures the limits and each matmul once; the best of the rounds counts. A matmul's
-/// limit is the longer of the time to read its weights once and the time to multiply in registers.
-/// "limited_by" names that limit, or is "other instructions" if the matmul takes more than 1 / 0.6
-/// of the limit. "unit_us" is the mean time of a unit. Formats in blocks are multiplied in int8
-/// arithmetic, and the times include the rounding of the rows. With one thread, times are its CPU
-/// time; with several, wall-clock time. Errors: BadRequest for a format or shape that cannot be
-/// multiplied; OutOfMemory; SystemError.
+/// Every round measures the limits and each matmul once; the report has the best of the rounds. A
+/// matmul's limit is the longer of the time to read its weights once and the time to multiply in
+/// registers. "limited_by" names that limit, or is "other instructions" if the matmul takes more
+/// than 1 / 0.6 of the limit. "unit_us" is the mean time of a unit. Formats in blocks are
+/// multiplied in int8 arithmetic, and the times include the rounding of the rows. With one thread,
+/// times are its CPU time; with several, wall-clock time. Errors: BadRequest for a format or shape
+/// that cannot be multiplied; OutOfMemory; SystemError.
 Result<nlohmann::json> measure_kernels(const KernelsBenchConfig& config);
 
 /// The report as a table in Markdown.

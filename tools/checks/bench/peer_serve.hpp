@@ -25,8 +25,8 @@ struct PeerServeConfig {
 /// {"peer_serve": {"version", "rounds", "prompt_tokens", "generated_tokens", "1_streams":
 /// {"peer_command", "worker_options", "ours", "peer", "ratio"}, …}}. "ours" and "peer" have the
 /// figures of completion_round.hpp and "cpu_ms_per_token": CPU time of a server per generated
-/// token, prompts included; other programs on the machine affect it little. They are medians over
-/// the rounds; "ratio" has ours divided by the peer's.
+/// token, prompts included; other programs on the machine affect it little. The figures are medians
+/// over the rounds; "ratio" has ours divided by the peer's.
 ///
 /// For each number of streams both servers are started with capacity for just that number, and each
 /// answers one request that does not count. Both stay up while the other one serves. Errors: those

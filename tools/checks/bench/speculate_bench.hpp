@@ -24,8 +24,9 @@ struct SpeculateBenchConfig {
 /// "with_tokens_s", "ratio", "proposed", "acceptance"}, "greedy": {…}, "other": {…}}}: speeds and
 /// ratios are medians over the rounds; "proposed" is the number of proposed tokens and "acceptance"
 /// the accepted share, both over all rounds. One tenant's requests of 200 tokens run one after the
-/// other: "repetitive" are greedy texts of three words, "greedy" of all words, "other" are drawn
-/// with temperature 1. Errors: those of System::start, TenantPool and fetch_metrics.
+/// other: "repetitive" texts are greedy with a vocabulary of three words, "greedy" texts are greedy
+/// with all words, and "other" texts are drawn with temperature 1. Errors: those of System::start,
+/// TenantPool and fetch_metrics.
 Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config);
 
 }  // namespace leasehold::bench

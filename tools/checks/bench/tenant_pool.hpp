@@ -55,7 +55,7 @@ class TenantPool {
   };
   std::vector<Running> running() const;
 
-  /// Waits until that many clients run. Errors: TimedOut with the last error of a client.
+  /// Waits until this many clients run. Errors: TimedOut with the last error of a client.
   Result<void> await_running(std::size_t clients, Duration at_most) const;
 
   /// No client counts as running until its next token.

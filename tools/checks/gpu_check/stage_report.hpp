@@ -27,7 +27,7 @@ struct ReportEntry {
   std::string measured;
   std::string target;  ///< Empty: none.
   Verdict verdict = Verdict::Measured;
-  bool as_threads = false;  ///< Ran as threads of one process instead of processes.
+  bool as_threads = false;  ///< The check ran as threads of one process instead of processes.
 };
 
 /// "  right   vmm: import by another process      yes            (as threads of one process)"
