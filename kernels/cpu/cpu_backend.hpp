@@ -158,7 +158,7 @@ class CpuBackend final : public HostBackend {
   std::vector<std::atomic<std::uint32_t>> halves_left_;
   std::size_t max_partials_;                  // the most partials of a wave
   ZeroedArray<float> partials_;               // [max_partials_, partial_floats(head_dim)]
-  std::size_t used_partials_ = 0;             // written since the last clear_workspace
+  std::size_t used_partials_ = 0;             // partials written since the last clear_workspace
   std::vector<std::uint32_t> first_partial_;  // [max_rows + 1], of the running wave
   /// [max_rows, n_heads]: partitions of the running wave that no unit has computed yet
   std::vector<std::atomic<std::uint32_t>> partitions_left_;
@@ -166,7 +166,7 @@ class CpuBackend final : public HostBackend {
   std::size_t tile_scratch_stride_;
   ZeroedArray<float> tile_scratch_;  // [1 + threads, tile_scratch_stride_], see tile_scratch()
   std::vector<std::uint32_t> first_tile_;  // [n_experts + 1], of the running expert matmul
-  ExpertGroups groups_;                    // of the running expert matmul
+  ExpertGroups groups_;                    // items of the running expert matmul
 };
 
 }  // namespace leasehold

@@ -158,7 +158,8 @@ class CudaBackend final : public Backend {
   LaunchStatus enqueue_graph(const GateSet& gates, const StepGraph& graph);
   CUresult copy_top();
   LaunchStatus launch_recorded(const GateSet& gates);
-  /// Launches before the first layer or after the last one join the nearest segment.
+  /// Adds a launch to the segment of its layer. Launches before the first layer or after the last
+  /// layer belong to the nearest segment.
   void record(const KernelLaunch& launch, std::uint16_t layer);
   /// Builds the graph on a separate thread while this thread polls.
   Result<const StepGraph*> make_graph(const GateSet& gates);
@@ -194,8 +195,8 @@ class CudaBackend final : public Backend {
   std::vector<GraphSegment> segments_;  // of the step that is being recorded
   bool is_fully_recorded_ = false;      // no launch was skipped for lack of live sequences
   std::map<GraphShape, StepGraph> graphs_;
-  std::set<GraphShape> used_shapes_;  // of graphs that ran, under any lease
-  std::uint32_t n_logit_rows_ = 0;    // of the current or last step
+  std::set<GraphShape> used_shapes_;  // shapes of graphs that ran, under any lease
+  std::uint32_t n_logit_rows_ = 0;    // logit rows of the current or last step
   bool has_top_ = false;
 };
 

@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kCopyBytes = 16;
 struct WeightChunk {
   std::uint32_t block_elements;
   std::uint32_t block_bytes;
-  std::uint32_t alignment;   ///< Of a block's address: the largest power of two ≤ 16 in its size.
+  std::uint32_t alignment;   ///< Largest power of two ≤ 16 that divides the block's size.
   std::uint32_t columns;     ///< Per chunk.
   std::uint32_t bytes;       ///< Per chunk of one row.
   std::uint32_t units;       ///< 16-byte copies that hold a chunk at any start.

@@ -15,7 +15,7 @@ namespace leasehold::bench {
 struct StormResult {
   std::vector<double> calm_us;  ///< Inter-token gaps of the survivors.
   std::vector<double> storm_us;
-  double achieved_per_s = 0;  ///< Revocations per second of storm.
+  double achieved_per_s = 0;  ///< Revocations per second in storm windows.
 };
 
 /// `pairs` counts pairs of a calm and a storm window.

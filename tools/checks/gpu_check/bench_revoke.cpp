@@ -257,7 +257,7 @@ void report_flips(StageReport& report, const BenchCase& one, const std::string& 
                  fmt::format("{} of {} steps", result.dips, result.steps));
 }
 
-/// Flips while the driver maps and clears memory, and during long prefills.
+/// Measures flips while the driver maps and clears memory, and during long prefills.
 Result<void> bench_busy_flips(const Settings& settings, StageReport& report, Card& card,
                               const BenchCase& one) {
   FlipPlan remapping{.is_remapping = true};
