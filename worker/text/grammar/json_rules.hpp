@@ -13,8 +13,8 @@
 
 namespace leasehold {
 
-/// Rules: value object array string character number integer boolean null; colon and comma with
-/// their blanks; line, an optional line end inside a bracket.
+/// The rules are value, object, array, string, character, number, integer, boolean and null; colon
+/// and comma with their blanks; and line, an optional line end inside a bracket.
 class JsonRules {
  public:
   explicit JsonRules(GrammarBuilder& builder);

@@ -129,7 +129,7 @@ struct Set {
   Target target;
   ExpressionPtr value;
 };
-/// `set` without a value, and `filter`: the text of the body after the filters.
+/// `set` without a value, or `filter`: captures the text of the body and applies the filters.
 struct CaptureBlock {
   Target target;  ///< Without names: the text is written.
   std::vector<FilterCall> filters;

@@ -117,7 +117,7 @@ class Dict {
  public:
   using Entry = std::pair<Value, Value>;
 
-  /// Of equal keys the first one is found.
+  /// If keys are equal, the first one is found.
   explicit Dict(std::vector<Entry> entries);
 
   const std::vector<Entry>& entries() const { return entries_; }
