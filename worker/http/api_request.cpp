@@ -82,14 +82,14 @@ class Reader {
     return body_["resumable"].refuse("a resumable answer has one choice; send several requests");
   }
 
-  /// A completion sends `logprobs`: COUNT, and a chat sends `logprobs`: true and `top_logprobs`:
-  /// COUNT.
+  /// In a completion, `logprobs` is a count. In a chat, it is true, and `top_logprobs` is the
+  /// count.
   Read<void> read_logprobs() {
     wire::Sampling& sampling = out_.submit.sampling;
     const bool is_chat = api_ == Api::Chat;
     const Field count = body_[is_chat ? "top_logprobs" : "logprobs"];
     if (is_chat) sampling.logprobs = TRY(flag_of(body_["logprobs"], false));
-    // Some clients send false for none.
+    // Some clients send false to ask for none.
     if (!count || (count.json().is_boolean() && !count.json().get<bool>())) return {};
     sampling.top_logprobs = TRY(count_of(count, {0, SamplingParams::kMaxTopLogprobs}, 0));
     if (!is_chat) sampling.logprobs = true;

@@ -37,7 +37,7 @@ class Field {
   bool is_sent() const { return value_ != nullptr; }
   explicit operator bool() const { return is_sent(); }
   const std::string& path() const { return path_; }
-  /// Precondition: sent.
+  /// Precondition: the field is sent.
   const OrderedJson& json() const { return *value_; }
 
   /// The member with this key. It is not sent unless this is an object that has it.
@@ -68,7 +68,7 @@ class BodyFields {
   std::unordered_map<std::string_view, const OrderedJson*> members_;
 };
 
-/// Inclusive.
+/// Both bounds are inclusive.
 struct CountRange {
   std::uint32_t least = 0;
   std::uint32_t most = UINT32_MAX;

@@ -83,7 +83,7 @@ Read<Constraint> object_constraint(const Field& field) {
   return Constraint{.format = {.type = TRY(flag_of(field, false)) ? "json_object" : "text"}};
 }
 
-/// The whole text is one of the choices.
+/// Makes the whole text one of the choices.
 Read<Constraint> choice_constraint(const Field& field) {
   TRY(check_array(field, SamplingParams::kMaxGrammarBytes));
   if (field.json().empty())

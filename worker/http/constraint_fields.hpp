@@ -8,8 +8,8 @@
 ///   llama.cpp      grammar json_schema response_format {type: json_object | json_schema, schema}
 ///   Hugging Face   response_format {type: json | json_object | json_schema | regex, value}
 ///
-/// Grammars are GBNF. Every schema is strict, except one in OpenAI's json_schema without `strict:
-/// true`.
+/// Grammars are GBNF. Every schema is strict, except one in OpenAI's json_schema whose `strict` is
+/// not true.
 #pragma once
 
 #include "ipc/control/messages_tenant.hpp"

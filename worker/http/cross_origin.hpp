@@ -2,8 +2,8 @@
 ///
 /// Before a browser sends a page's request, it asks with OPTIONS, without a key. It shows the page
 /// only an answer that names the page's origin. The API key, which the page must have, protects the
-/// requests; this class only decides which pages may send them at all. Source: WHATWG Fetch, "CORS
-/// protocol".
+/// requests; this class only decides which pages may send them at all.
+/// Source: WHATWG Fetch, "CORS protocol".
 #pragma once
 
 #include <string>

@@ -71,7 +71,8 @@ Result<void> Places::take_body(ConnectionId id, std::size_t bytes) {
     return fail(Errc::QueueFull, "the connection has lost its place; connect again");
   const TenantId& tenant = *found->second.tenant;
   const std::size_t held = bodies_.held_by(tenant);
-  if (held + 2 * bytes > bodies_.capacity() - bodies_.taken()) {  // may_take_more after the charge
+  // The rule of may_take_more, applied to the shares after the charge.
+  if (held + 2 * bytes > bodies_.capacity() - bodies_.taken()) {
     return fail(
         Errc::QueueFull,
         fmt::format("requests in progress of tenant {} have {} bytes of bodies, its share; retry "

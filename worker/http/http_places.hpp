@@ -81,7 +81,7 @@ class Places {
   PlaceLimits limits_;
   FairShares<Source> unauthenticated_;
   FairShares<TenantId> tenants_;
-  FairShares<TenantId> bodies_;  // shares of bytes
+  FairShares<TenantId> bodies_;  // amounts in bytes
   std::map<ConnectionId, Place> places_;
   std::map<Source, TokenBucket> checks_;
 };

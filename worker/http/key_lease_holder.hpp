@@ -78,7 +78,7 @@ class KeyLeaseHolder : public std::enable_shared_from_this<KeyLeaseHolder> {
   std::string broker_path_;
   KeyLeases book_;
   std::map<Number, Held> held_;
-  std::map<ApiKeyId, LeaseId> ended_;  // ended lease of each key whose requests need another
+  std::map<ApiKeyId, LeaseId> ended_;  // the ended lease of a key that needs another
   client::Timer expiry_timer_;
 };
 

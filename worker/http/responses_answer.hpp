@@ -47,7 +47,7 @@ class ResponseWriter final : public AnswerWriter {
   ServerEvents events_;
   std::uint64_t sequence_ = 0;
   bool began_ = false;
-  bool is_cut_off_ = false;  // at the token limit
+  bool is_cut_off_ = false;  // the text ended at the token limit
   Json output_ = Json::array();
   // State of the open item:
   Kind kind_ = Kind::None;
