@@ -27,7 +27,7 @@ namespace leasehold {
 
 struct ChatMessage {
   std::string role;
-  std::optional<std::string> content;  ///< Without a value: None.
+  std::optional<std::string> content;  ///< Missing content becomes None.
   /// Further members of the message, such as `tool_calls`.
   std::vector<std::pair<std::string, jinja::Value>> more = {};
 };

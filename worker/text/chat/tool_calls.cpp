@@ -107,8 +107,8 @@ bool ToolCallParser::step_text(Output& out) {
   return true;
 }
 
-/// Scans to the end of an object or array. Returns true at that end, at
-/// the size limit, or if there is no value.
+/// Scans up to the end of an object or array. Returns true at that end, at the size limit, or if
+/// there is no value.
 bool ToolCallParser::step_value() {
   for (; scanned_ < held_.size(); ++scanned_) {
     if (scanned_ - value_at_ > kMaxCallBytes) return true;

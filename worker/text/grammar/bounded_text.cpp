@@ -145,7 +145,7 @@ class Cutter {
   std::vector<Place> places_;
 };
 
-/// True if the automaton accepts any text.
+/// True if the automaton accepts at least one text.
 bool has_text(const BoundedText& text) {
   std::vector<bool> accepts(text.states.size());
   std::vector<std::vector<std::uint32_t>> callers(text.states.size());

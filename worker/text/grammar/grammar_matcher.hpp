@@ -64,9 +64,9 @@ class GrammarMatcher {
   /// True if the text may end here and nothing can follow.
   bool must_end(State state) const;
 
-  /// If memory runs low, drops all states but `state`, at once. Returns the new id of `state`, and
-  /// true if states were dropped; all other ids are then invalid. Does nothing while a call is
-  /// unfinished.
+  /// If memory runs low, drops all states but `state`, in one uninterrupted call. Returns the new
+  /// id of `state`, and true if states were dropped; all other ids are then invalid. Does nothing
+  /// while a call is unfinished.
   std::pair<State, bool> retain(State state, WorkBudget& budget);
   std::pair<State, bool> retain(State state) {
     WorkBudget all = WorkBudget::unlimited();

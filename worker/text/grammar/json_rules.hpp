@@ -1,9 +1,9 @@
 /// JSON as a grammar (RFC 8259), for JSON mode and for schemas.
 ///
-/// Narrower than JSON: blanks stand only where models write them, which is one space after ":" and
-/// ",", and a line end with at most 32 blanks after "," and inside brackets that are not empty.
-/// Numbers have at most 16 digits on each side of the point and an exponent below 100, so that
-/// every JSON parser can represent them; surrogates in \u escapes come in pairs.
+/// Narrower than JSON: blanks are allowed only where models write them, which is one space after
+/// ":" and ",", and a line end with at most 32 blanks after "," and inside brackets that are not
+/// empty. Numbers have at most 16 digits on each side of the point and an exponent below 100, so
+/// that every JSON parser can represent them; surrogates in \u escapes come in pairs.
 #pragma once
 
 #include <map>

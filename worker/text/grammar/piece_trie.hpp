@@ -75,7 +75,7 @@ class PieceTrie {
   struct Node {
     std::uint32_t skip;         ///< Index of the first node after this subtree.
     std::uint32_t first_token;  ///< In tokens_, up to the next node's first token.
-    std::uint16_t depth;        ///< From 1.
+    std::uint16_t depth;        ///< 1 for a first byte.
     std::uint8_t byte;
   };
 

@@ -36,7 +36,7 @@ class SchemaCompiler {
     Symbols text;
     bool has_length;  ///< False: the length is not checked.
   };
-  /// The members of one object; see member_list.
+  /// The members of one object; see after_members.
   struct MemberList {
     std::vector<Member> declared;
     std::optional<Symbols> extra;

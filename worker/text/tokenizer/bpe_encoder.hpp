@@ -2,8 +2,9 @@
 ///
 /// The pre-tokenizer splits the text into words. Each byte of a word begins as a token. Then the
 /// neighbouring pair that comes first in the model's list of merges becomes one token, again and
-/// again until no pair is listed. Source: GPT-2's encoder (Radford et al. 2019); metadata keys
-/// `tokenizer.ggml.*` of the GGUF specification.
+/// again until no pair is listed.
+/// Source: GPT-2's encoder (Radford et al. 2019); metadata keys `tokenizer.ggml.*` of the GGUF
+/// specification.
 #pragma once
 
 #include <array>

@@ -22,8 +22,8 @@ constexpr std::string_view kEndTokenTexts[] = {
 
 /// True for a user-defined token that controls turns as a control token does: one with a name in
 /// brackets that the chat template writes, such as "<start_of_turn>" of Gemma or "<think>" of Qwen,
-/// and any one named "<|…|>". The template may also write spaces and words that are user-defined
-/// tokens.
+/// and any one named "<|…|>". Other user-defined tokens, such as spaces and words, do not control
+/// turns.
 bool steers_turns(std::string_view text, std::string_view chat_template) {
   const bool is_bracketed = (text.starts_with('<') && text.ends_with('>')) ||
                             (text.starts_with('[') && text.ends_with(']'));

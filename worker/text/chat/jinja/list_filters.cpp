@@ -229,7 +229,7 @@ Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& given
   return runtime.list(std::move(out));
 }
 
-/// select, reject, selectattr, rejectattr. Without a test, truth decides.
+/// select, reject, selectattr, rejectattr. Without a test, the truth of an element decides.
 template <bool by_attribute, bool wanted>
 Result<Value> select_items(Runtime& runtime, const Value& subject, const Arguments& given) {
   constexpr std::size_t kTestIndex = by_attribute ? 1 : 0;

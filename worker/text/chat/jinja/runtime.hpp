@@ -1,5 +1,5 @@
-/// The remaining limits of one rendering, its current line, and the creation of values within the
-/// limits. Passed to all filters, tests, methods and operators.
+/// Holds the remaining limits of one rendering and its current line, and makes values within the
+/// limits. All filters, tests, methods and operators receive it.
 ///
 /// Errors: BadRequest where Python raises an exception; UnsupportedModel for unsupported
 /// constructs; PromptTooLong for too many steps or bytes. All name the line. Threads: one.

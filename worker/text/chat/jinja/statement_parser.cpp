@@ -109,7 +109,7 @@ class StatementParser {
     return loop;
   }
 
-  /// `name`, `name, name`, `(name, name)` or `name.attribute`.
+  /// Parses `name`, `name, name`, `(name, name)` or `name.attribute`.
   Result<Target> target() {
     Target target;
     const bool in_brackets = tokens_.skip_operator("(");
@@ -150,7 +150,7 @@ class StatementParser {
     return list;
   }
 
-  /// A body in which `break` cannot reach a loop outside.
+  /// Parses a body in which `break` cannot reach a loop outside.
   Result<Body> parse_macro_body(std::string_view end) {
     const int loops_outside = std::exchange(loops_, 0);
     Body inner = TRY(body_until(end));

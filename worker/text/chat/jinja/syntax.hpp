@@ -113,7 +113,7 @@ struct Print {
 };
 struct If {
   struct Branch {
-    ExpressionPtr condition;  ///< Null: else.
+    ExpressionPtr condition;  ///< Null for `else`.
     Body body;
   };
   std::vector<Branch> branches;
@@ -121,7 +121,7 @@ struct If {
 struct For {
   Target target;
   ExpressionPtr iterable;
-  ExpressionPtr filter;  ///< Null: every element.
+  ExpressionPtr filter;  ///< Null: keeps every element.
   Body body;
   Body otherwise;
 };
@@ -131,7 +131,7 @@ struct Set {
 };
 /// `set` without a value, or `filter`: captures the text of the body and applies the filters.
 struct CaptureBlock {
-  Target target;  ///< Without names: the text is written.
+  Target target;  ///< Without names, the text is written to the output.
   std::vector<FilterCall> filters;
   Body body;
 };
