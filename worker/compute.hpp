@@ -22,8 +22,8 @@ namespace leasehold {
 /// Lifetime: outlives every mapping of its mappers. Threads: constructed on the engine's thread;
 /// any thread may use the mappers.
 struct Compute {
-  std::shared_ptr<void>
-      context;  ///< The CUDA context of a GPU, used by the mappers and the backend.
+  /// The CUDA context of a GPU, used by the mappers and the backend.
+  std::shared_ptr<void> context;
   std::shared_ptr<const RegionMapper> mapper;  ///< Maps KV memory.
   std::shared_ptr<const RegionMapper> weights_mapper;
   std::shared_ptr<const RegionMapper> swap_mapper;  ///< Maps swap memory.

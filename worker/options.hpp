@@ -29,8 +29,8 @@ struct WorkerOptions {
   std::string name = "worker";
   std::string model_path;
   std::string draft_model_path;  ///< Empty: no draft model.
-  std::uint32_t draft_context =
-      2'048;                    ///< Longest text, in tokens, that the draft model processes.
+  /// Longest text, in tokens, that the draft model processes.
+  std::uint32_t draft_context = 2'048;
   std::string cache_dir;        ///< Directory for digests of model files; empty: none are kept.
   std::string listen_path;      ///< Unix socket for tenants; parse_options makes it absolute.
   std::string device = "auto";  ///< "auto", "cpu", "cuda:N"

@@ -379,8 +379,7 @@ void WorkerProgram::on_signal(int number) {
   if (number == SIGHUP && !stop_) return void(reload_waits_ = true);
   if (number == SIGHUP) return reload_configuration(options_, reload_, *loop_);
   spdlog::info("stopping signal={}", number);
-  if (!serving_)
-    exit_at_once(128 + number);  // nothing is served yet, and the broker notices the exit
+  if (!serving_) exit_at_once(128 + number);  // nothing is served yet
   if (stop_ && number == SIGTERM) return stop_->drain(options_.drain_timeout);
   notify_service_manager("STOPPING=1\nSTATUS=Stopping");
   loop_->stop();

@@ -37,10 +37,10 @@ class WorkerStop {
     /// Calls back, on any thread, with the number of requests that the engine runs or queues.
     std::function<void(std::function<void(std::size_t)> done)> count_requests;
     std::function<bool()> is_answering;  ///< True while an HTTP request is not fully answered.
-    std::function<bool()>
-        is_writing;  ///< True while one of these requests does not wait for a lease.
-    std::function<bool()>
-        is_broker_disconnected;           ///< True while the connection is lost or not resumed yet.
+    /// True while one of these requests does not wait for a lease.
+    std::function<bool()> is_writing;
+    /// True while the connection is lost or not resumed yet.
+    std::function<bool()> is_broker_disconnected;
     std::function<void()> notify_broker;  ///< Reports to the broker that this worker drains.
     /// Calls back once, when all usage records are confirmed or no connected broker will confirm
     /// them.
@@ -75,8 +75,8 @@ class WorkerStop {
   boost::asio::steady_timer timer_;
   std::optional<Clock::time_point> deadline_;
   std::optional<std::size_t> reported_;  // last reported number of requests
-  std::optional<Clock::time_point>
-      awaits_broker_since_;  // since then all answers left wait for a lease
+  // since then all answers left wait for a lease
+  std::optional<Clock::time_point> awaits_broker_since_;
   bool is_polling_ = false;
   bool are_all_in_loop_ = false;  // all requests admitted before the drain are in the loop
 };

@@ -53,7 +53,7 @@ class DraftProposer final : public Proposer {
     Backend* backend = nullptr;
     ThreadGate* engine_gate = nullptr;
     RevocationObserver* observer = nullptr;
-    std::function<void(LeaseId)> on_lost;  ///< On the engine's thread; may be empty.
+    std::function<void(LeaseId)> on_lost;  ///< Called on the engine's thread; may be empty.
   };
 
   /// The limits of a backend that computes both the engine's model and the draft model.

@@ -219,7 +219,7 @@ class Engine {
   /// The final fault of the device; nothing while it works.
   std::optional<Error> device_fault() const { return deps_.backend->fault(); }
 
-  /// As Scheduler::set_queue_limits.
+  /// Calls Scheduler::set_queue_limits.
   void set_queue_limits(std::uint32_t max_waiting, std::uint32_t max_waiting_per_lease) {
     scheduler_.set_queue_limits(max_waiting, max_waiting_per_lease);
   }

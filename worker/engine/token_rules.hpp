@@ -93,7 +93,7 @@ class TokenRules {
   std::size_t n_bytes_ = 0;     ///< Bytes of the next token already followed.
   std::optional<UnfinishedMask> unfinished_;
   std::map<State, TokenMask> masks_;
-  const TokenMask* mask_ = nullptr;  ///< Of `state_`, once it is known.
+  const TokenMask* mask_ = nullptr;  ///< Mask of `state_`, once known.
   std::size_t n_text_ = 0;           ///< Tokens of the text.
   TokenMask continuing_;             ///< All tokens that do not end a text; only with min_tokens.
 };

@@ -13,8 +13,7 @@
 namespace leasehold {
 
 struct HttpLimits {
-  std::chrono::milliseconds timeout{
-      5'000};  ///< From the name lookup to the last byte of the answer.
+  std::chrono::milliseconds timeout{5'000};  ///< From the name lookup to the last byte.
   std::size_t max_answer_bytes = 1 << 20;
 };
 

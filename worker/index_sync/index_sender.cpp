@@ -176,8 +176,8 @@ asio::awaitable<Result<void>> IndexSender::evict() {
   co_return Result<void>{};
 }
 
-/// Not repeated once the index has answered: an index whose list is unreadable will not provide a
-/// readable one later.
+/// Asks the index for its list and queues removals. Not repeated once the index has answered: an
+/// index whose list is unreadable will not provide a readable one later.
 asio::awaitable<Result<void>> IndexSender::reconcile() {
   HttpRequest request{.verb = verb::get, .target = "/requests", .body = {}};
   const Result<std::string> body =

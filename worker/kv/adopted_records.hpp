@@ -55,7 +55,7 @@ class AdoptedRecords {
     std::size_t record = 0;
     std::uint32_t block = 0;  // index in the record's `blocks`
   };
-  std::map<BlockId, Use> uses_;  // of all records, each block once
+  std::map<BlockId, Use> uses_;  // first use of each block in any record
 };
 
 }  // namespace leasehold

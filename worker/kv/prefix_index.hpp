@@ -113,8 +113,8 @@ class PrefixIndex {
   struct End {
     BlockId block;
     std::uint32_t positions = 0;  ///< Positions that hold the caller's text.
-    std::vector<BlockId>
-        free;  ///< Blocks of partly filled ends after it, which are removed with it.
+    /// Blocks of partly filled ends after it, which are removed with it.
+    std::vector<BlockId> free;
   };
   /// Removes the unused end after `parent` that holds most of `rest`, a text without its last
   /// token. An end that is followed by a full block is not removed.
@@ -158,8 +158,8 @@ class PrefixIndex {
     std::vector<TokenId> tokens;
     BlockId block;
     std::uint32_t references = 0;
-    std::uint64_t released =
-        0;  // release count when it became unused; greater for a parent than for its children
+    // release count when it became unused; greater for a parent than for its children
+    std::uint64_t released = 0;
     bool is_forgotten = false;
   };
   void extend(std::vector<PrefixId>& chain, const OwnedText& text,

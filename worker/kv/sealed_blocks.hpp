@@ -34,8 +34,8 @@ struct SealedBlock {
 
 class LeaseSeal {
  public:
-  static constexpr std::size_t kSealBytes =
-      17;  ///< Difference in size between a sealed block and its plain text.
+  /// Difference in size between a sealed block and its plain text.
+  static constexpr std::size_t kSealBytes = 17;
 
   /// `layout` identifies the layout of the blocks. Errors: OutOfMemory, SystemError.
   static Result<std::shared_ptr<LeaseSeal>> create(LeaseId lease, std::uint64_t layout);

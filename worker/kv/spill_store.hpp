@@ -36,7 +36,7 @@ struct SpillJob {
   SealedBlock block;
   std::uint32_t slot = 0;           ///< Slot of the file.
   std::uint32_t buffer = 0;         ///< Staging buffer.
-  std::shared_ptr<LeaseSeal> seal;  ///< Of `lease`; unused by Clear.
+  std::shared_ptr<LeaseSeal> seal;  ///< The seal of `lease`; unused by Clear.
 };
 
 struct SpillAnswer {

@@ -95,8 +95,8 @@ class BrokerLink {
   std::string path_;
   Handlers handlers_;
   std::shared_ptr<control::Peer> peer_;
-  int connections_ =
-      0;  // identifies the connection, since the end of an earlier one may arrive late
+  // identifies the connection, since the end of an earlier one may arrive late
+  int connections_ = 0;
   bool buffering_ = false;
   ReportQueue buffered_;
   std::map<TenantId, wire::TenantUsage> usage_;    ///< Not sent yet.

@@ -24,8 +24,8 @@ class BrokerSession {
  public:
   struct Handlers {
     std::function<void(const std::string& method, control::Payload, control::Responder)> on_call;
-    std::function<void(bool disconnected)>
-        on_connection_changed;                         ///< The connection was lost or resumed.
+    /// The connection was lost or resumed.
+    std::function<void(bool disconnected)> on_connection_changed;
     std::function<void(const Error&)> on_broker_lost;  ///< The broker is lost for good.
   };
   struct Config {

@@ -107,8 +107,8 @@ class LeaseService {
   void on_growth_reply(const GrowthRequest& asked, const Result<void>& reply);
 
   Dependencies deps_;
-  std::map<LeaseId, std::map<ExtentId, UniqueFd>>
-      extent_fds_;  // of all granted extents; I/O thread
+  // of all granted extents; I/O thread
+  std::map<LeaseId, std::map<ExtentId, UniqueFd>> extent_fds_;
   /// The number of a lease's grants that the engine has not installed yet, and when the first of
   /// them is answered.
   struct InFlight {

@@ -54,10 +54,10 @@ class WeightsSource {
     Backend* backend = nullptr;
     LoadProgress progress;
     const RegionMapper* regions = &host_mapper();  ///< Maps the memory that the broker lends.
-    PlaceWeights place =
-        {};  ///< Called before a region is filled. Empty: memory is not placed on nodes.
-    EarlyCalls* early_calls =
-        nullptr;  ///< Notified when `acquire` has unmapped a revoked lease; may be null.
+    /// Called before a region is filled. Empty: memory is not placed on nodes.
+    PlaceWeights place = {};
+    /// Notified when `acquire` has unmapped a revoked lease; may be null.
+    EarlyCalls* early_calls = nullptr;
     /// Unmaps other memory of this process under a revoked lease, before `early_calls` is notified:
     /// a draft model from the same file shares the model's lease. May be empty.
     std::function<void(LeaseId)> unmap_elsewhere = {};
@@ -119,8 +119,8 @@ class WeightsSource {
   StopFlags never_stopped_;       // requests cannot stop a load
   std::uint64_t done_bytes_ = 0;  // in the current call, for progress
   std::uint64_t total_bytes_ = 0;
-  std::vector<std::optional<Weights::MappedPart>>
-      loading_;  // parts that `acquire` has mapped, by index
+  // parts that `acquire` has mapped, by index
+  std::vector<std::optional<Weights::MappedPart>> loading_;
   struct Revoked {
     std::uint32_t count = 0;
     std::string last;  // description of the last revocation

@@ -48,8 +48,8 @@ struct Architecture {
   std::span<const TensorSpec> feed_forward;  ///< Empty: models without experts are not supported.
   std::span<const TensorSpec> experts;       ///< Empty: models with experts are not supported.
   bool has_shared_expert = false;  ///< One more expert computes every row, scaled by a gate.
-  bool normalize_expert_weights =
-      false;  ///< The weights of a row's chosen experts are normalized to sum 1.
+  /// The weights of a row's chosen experts are normalized to sum 1.
+  bool normalize_expert_weights = false;
 };
 
 /// Returns null for an unsupported architecture.

@@ -35,8 +35,8 @@ struct ModelConfig {
                        ///< the shared expert. 0 if there are only experts chosen per row.
   ExpertConfig experts;
   std::uint32_t n_vocab;  ///< Rows of the embedding, which equal the tokenizer's tokens.
-  std::uint32_t
-      n_context;  ///< At most the positions that the model was trained for and attends to.
+  /// At most the positions that the model was trained for and attends to.
+  std::uint32_t n_context;
   bool has_sliding_window;  ///< n_context is the window; the training context is longer.
   RopeConfig rope;
   float rms_epsilon;

@@ -72,7 +72,7 @@ class Transformer {
     float* up = nullptr;         // [max_rows, n_ff]
     float* logits = nullptr;     // [max_logit_rows, n_vocab]
 
-    // For models with experts.
+    // Used by models with experts.
     float* scores = nullptr;          // [max_rows, n_experts]
     std::uint32_t* chosen = nullptr;  // [max_rows, n_used]
     float* expert_weights = nullptr;  // [max_rows, n_used]

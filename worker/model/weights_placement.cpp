@@ -14,8 +14,7 @@ class Ranges {
     // The first page whose middle is not before `at_bytes`.
     const std::uint64_t at = (at_bytes + (page_bytes_ - 1) / 2) / page_bytes_ * page_bytes_;
     if (at >= size_bytes_) return;
-    if (!ranges_.empty() && ranges_.back().begin_bytes == at)
-      ranges_.pop_back();  // the last range has no page
+    if (!ranges_.empty() && ranges_.back().begin_bytes == at) ranges_.pop_back();  // it is empty
     if (!ranges_.empty() && ranges_.back().node == node) return;
     ranges_.push_back({.begin_bytes = at, .node = node});
   }

@@ -12,8 +12,8 @@ namespace leasehold {
 class BoundedAverage {
  public:
   static constexpr double kNewSample = 0.125;  ///< Weight of a new sample.
-  static constexpr double kMostStall =
-      4;  ///< Limit of a sample, in multiples of the expected time.
+  /// Limit of a sample, in multiples of the expected time.
+  static constexpr double kMostStall = 4;
 
   /// False before the first sample.
   explicit operator bool() const { return average_.has_value(); }

@@ -58,8 +58,8 @@ struct Rebound {
   LeaseId new_lease;
   std::uint32_t prompt_tokens = 0;
   std::uint32_t emitted_tokens = 0;  ///< Tokens emitted under earlier leases.
-  std::optional<Duration>
-      moved_in;  ///< Set for a move that copied the blocks: the time since the move was called.
+  /// Set for a move that copied the blocks: the time since the move was called.
+  std::optional<Duration> moved_in;
 };
 
 /// A running request was preempted: its blocks were freed for other sequences, and it waits again.
@@ -67,10 +67,10 @@ struct Rebound {
 struct Preempted {
   RequestId engine_request_id;
   Errc cause = Errc::PoolExhausted;  ///< PoolExhausted or QuotaBlocks.
-  std::uint32_t freed_blocks =
-      0;  ///< Blocks that other sequences can now take, cached ones included.
-  std::uint32_t swapped_blocks =
-      0;  ///< Blocks copied to swap; 0: the request's rows are computed again.
+  /// Blocks that other sequences can now take, cached ones included.
+  std::uint32_t freed_blocks = 0;
+  /// Blocks copied to swap; 0: the request's rows are computed again.
+  std::uint32_t swapped_blocks = 0;
   std::uint32_t emitted_tokens = 0;
 };
 

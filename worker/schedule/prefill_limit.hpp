@@ -62,8 +62,8 @@ class PrefillLimit {
   std::optional<double> row_ns() const;
 
  private:
-  static constexpr std::uint32_t kFirstRows =
-      16;  // the limit never falls below this because recent steps had few rows
+  // the limit never falls below this because recent steps had few rows
+  static constexpr std::uint32_t kFirstRows = 16;
 
   void note_decode(double ns);
   void note_mixed(double ns, std::uint32_t rows);

@@ -42,8 +42,8 @@ class Acceptance {
 class ProposalLimit {
  public:
   static constexpr double kOthersShare = 0.03;  ///< Share of a step's duration.
-  static constexpr double kMargin =
-      1.25;  ///< Factor between the required probability and the cost.
+  /// Factor between the required probability and the cost.
+  static constexpr double kMargin = 1.25;
 
   /// Rows for proposals in a step, at most `room`. 0: the step measures d. Before the first `note`
   /// it returns all of `room`. `shared`: several tenants decode.

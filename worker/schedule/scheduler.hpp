@@ -122,8 +122,7 @@ class Scheduler {
   /// the tenants in `changed_tenants`.
   std::vector<wire::TenantUsage> take_usage() { return tenancies_.take_usage(); }
   const std::set<TenantId>& changed_tenants() const { return tenancies_.changed_tenants(); }
-  /// The service that tenants received since the last call, without tenants whose values did not
-  /// change.
+  /// The service that tenants received since the last call; omits tenants without changes.
   std::vector<wire::TenantServed> take_served() { return tenancies_.take_served(); }
   /// Number of tenants with a lease or a quota here.
   std::size_t tenant_count() const { return tenancies_.tenant_count(); }
@@ -133,8 +132,8 @@ class Scheduler {
   /// swap. For KV: if a running sequence lacks a block, and the request was not for more than the
   /// running sequences want, the next plan preempts one sequence of the lease, or ends it if it
   /// runs alone. If no request of the lease runs, its first waiting request is rejected. `why`:
-  /// QuotaBlocks for the limit of the tenant or of published texts; any other code means that the
-  /// pool is exhausted.
+  /// QuotaBlocks for the limit of the tenant or of published texts; any other code means an
+  /// exhausted pool.
   void deny_growth(const GrowthRequest& refused, Errc why = Errc::PoolExhausted);
   /// Removes up to `count` extents of a pool that no sequence uses; cached blocks in them are
   /// evicted. Removes none while transfers of the lease are pending, because their source blocks
@@ -220,8 +219,7 @@ class Scheduler {
   /// valid while their sequence runs.
   StepPlan plan();
   /// The decoding sequences that may have proposals in the next step; `n_proposed` is the number of
-  /// proposals worth a row, as far as that is known before the plan. Empty while a prompt is
-  /// computed.
+  /// proposals worth a row, as far as known before the plan. Empty while a prompt is computed.
   StepPlan plan_proposals() const;
   /// Records the time spent on making proposals. It is added to the cost of the next proposals that
   /// get rows.
@@ -242,9 +240,8 @@ class Scheduler {
   /// Ends one running or swapped sequence and frees its blocks. With `already_delivered` no
   /// Completed event is emitted, because a gate thread delivered it early.
   void end_sequence(Sequence& sequence, Completed how, bool already_delivered = false);
-  /// The reason for the end of a sequence that may emit no more tokens; nothing while it may. A
-  /// rebound sequence may be full from the start: its last token was delivered, but its end was
-  /// not.
+  /// Why the sequence may emit no more tokens; nothing while it may. A rebound sequence may be full
+  /// from the start: its last token was delivered, but its end was not.
   std::optional<CompletionReason> why_full(const Sequence& sequence) const;
 
   /// Ends every waiting and running request with this error. Leases stay.

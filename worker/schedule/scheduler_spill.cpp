@@ -17,8 +17,8 @@ void Scheduler::lend_spill(const SpillLimits& limits) {
 /// victim can wait for its swap blocks. The first spill is made regardless of cost, to measure the
 /// file's speed.
 bool Scheduler::spill_one(Tenancy& tenancy) {
-  if (running_.size() >= kMaxStepSequences)
-    return false;  // the spill's copies need a place in the gate set
+  // The spill's copies need a place in the gate set.
+  if (running_.size() >= kMaxStepSequences) return false;
   if (spills_.is_writing(tenancy.lease)) return true;
   if (!spills_.may_write(now_)) return false;
   Sequence* sequence = choose_spilled(tenancy);

@@ -119,8 +119,8 @@ struct TenantAccount {
   wire::TenantQuota quota;  ///< Arrives before the first lease.
   std::set<LeaseId> leases;
   TokenCounters::Count* counter = nullptr;  ///< Null while the tenant is not active.
-  std::uint64_t owed =
-      0;  ///< Work that admitted prompts still need; valid while admissions are ordered.
+  /// Work that admitted prompts still need; valid while admissions are ordered.
+  std::uint64_t owed = 0;
   std::uint64_t admitted = 0;
   std::uint64_t last_admission = 0;
   LeaseId last_admitted;  ///< The next turn among the tenant's leases begins after this one.
@@ -145,8 +145,8 @@ struct Tenancy {
   std::uint32_t running = 0;
   std::uint64_t served_tokens = 0;  ///< Committed since the last `take_served`.
   PrefixCounters reported;          ///< Counters of `prefixes` at the last `take_served`.
-  std::optional<std::uint32_t>
-      growth_denied;         ///< Size of a refused GrowthRequest, until the next plan.
+  /// Size of a refused GrowthRequest, until the next plan.
+  std::optional<std::uint32_t> growth_denied;
   bool is_at_quota = false;  ///< The last refusal was about the tenant's limit, not the pool.
   /// Blocks for the next GrowthRequest. A waiting request's blocks are requested only while no
   /// running sequence wants any, because the broker lends either everything requested or nothing.

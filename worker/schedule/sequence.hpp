@@ -25,10 +25,10 @@ struct Sequence {
   std::uint32_t stop_slot = 0;  ///< Index in the StopFlags; exclusive while the sequence runs.
   std::uint64_t admission = 0;  ///< Number of this admission; unique in a scheduler.
   std::shared_ptr<TokenRules> rules;  ///< Set and used by the engine.
-  bool awaits_mask =
-      false;  ///< Set by the engine: the mask is not ready, so no token can be drawn.
-  std::vector<TokenId>
-      proposals;          ///< Set by the engine: tokens that may follow, for the next step.
+  /// Set by the engine: the mask is not ready, so no token can be drawn.
+  bool awaits_mask = false;
+  /// Set by the engine: tokens that may follow, for the next step.
+  std::vector<TokenId> proposals;
   Acceptance acceptance;  ///< Acceptance rate of the proposals.
   /// The lease of the published text whose blocks the sequence reads. The sequence also ends when
   /// that lease ends.

@@ -47,7 +47,7 @@ struct Spill {
   TenantId tenant;
   Sequence* sequence = nullptr;  ///< Null once ended.
   Phase phase = Phase::Writing;
-  std::vector<std::uint32_t> slots;  ///< By block.
+  std::vector<std::uint32_t> slots;  ///< Slot of each block, by its index.
   std::uint32_t next = 0;            ///< The next block to stage or to read.
   std::uint32_t done = 0;            ///< Blocks that are written or read back.
   std::uint32_t buffers_held = 0;

@@ -61,8 +61,8 @@ void Tenancies::erase(LeaseId lease) {
 void Tenancies::set_quota(const wire::TenantQuota& quota) {
   tenants_[quota.tenant].quota = quota;
   changed_tenants_.insert(quota.tenant);
-  cached_blocks_.erase(
-      quota.tenant);  // reported anew, because a restarted broker sends quotas again
+  // reported anew, because a restarted broker sends quotas again
+  cached_blocks_.erase(quota.tenant);
   forget_if_unused(quota.tenant);
 }
 

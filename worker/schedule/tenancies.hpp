@@ -78,8 +78,7 @@ class Tenancies {
   /// The use of divided quotas by the tenants whose use changed since the last call. Examines only
   /// the tenants in `changed_tenants`.
   std::vector<wire::TenantUsage> take_usage();
-  /// The service that tenants received since the last call, without tenants whose values did not
-  /// change.
+  /// The service that tenants received since the last call; omits tenants without changes.
   std::vector<wire::TenantServed> take_served();
 
  private:
@@ -94,8 +93,8 @@ class Tenancies {
   std::set<TenantId> changed_tenants_;             // since the last `take_usage`
   std::set<TenantId> unsettled_tenants_;           // since the last `settle_active`
   std::map<TenantId, wire::TenantServed> served_;  // noted since the last `take_served`
-  std::map<TenantId, std::uint32_t>
-      cached_blocks_;  // at the last `take_served`; a missing entry means 0
+  // at the last `take_served`; a missing entry means 0
+  std::map<TenantId, std::uint32_t> cached_blocks_;
 };
 
 }  // namespace leasehold

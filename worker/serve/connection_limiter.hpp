@@ -51,16 +51,16 @@ struct ConnectionLimits {
 
 class ConnectionLimiter {
  public:
-  using ConnectionId =
-      std::uint64_t;  ///< Ids increase, so the lower of two ids is the older connection.
+  /// Ids increase, so the lower of two ids is the older connection.
+  using ConnectionId = std::uint64_t;
 
   /// Counts of connections closed or refused since the last report.
   struct Report {
     std::uint64_t displaced = 0;  ///< Unauthenticated connections closed in favour of newer ones.
     std::uint64_t timed_out = 0;  ///< Connections that did not authenticate in time.
     std::uint64_t refused = 0;    ///< Authentications beyond the tenant's share.
-    std::uint64_t unused =
-        0;  ///< Tenants' connections closed after the end of their lease or to free their place.
+    /// Tenants' connections closed after the end of their lease or to free their place.
+    std::uint64_t unused = 0;
     bool operator==(const Report&) const = default;
   };
 
@@ -142,8 +142,8 @@ class ConnectionLimiter {
   UnauthenticatedConnections unauthenticated_by_id_;
   TenantPlaces place_by_id_;
   std::map<uid_t, TokenBucket> uid_buckets_;  ///< Never shrinks: a machine has few users.
-  std::map<TenantId, TokenBucket>
-      tenant_buckets_;  ///< Never shrinks: the broker's admission of tenants bounds it.
+  /// Never shrinks: the broker's admission of tenants bounds it.
+  std::map<TenantId, TokenBucket> tenant_buckets_;
   Report report_;
   std::optional<TimePoint> reported_at_;
 };

@@ -183,7 +183,7 @@ void Deliveries::deliver_one(const Rebound& rebound) {
   if (deps_.metrics != nullptr) deps_.metrics->rebound();
   if (ClientStream* stream = find(rebound.engine_request_id)) stream->lease = rebound.new_lease;
   resumable_->moved(rebound.engine_request_id, rebound.new_lease);
-  // Preemptive stands for every mode that copies; the broker knows which mode it was.
+  // Preemptive is used for every mode that copies; the broker knows the actual mode.
   const wire::RebindMode mode =
       rebound.moved_in ? wire::RebindMode::Preemptive : wire::RebindMode::Reprefill;
   deps_.broker->report(

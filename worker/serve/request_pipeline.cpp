@@ -246,7 +246,7 @@ void RequestPipeline::submit_to_engine(ParsedRequest parsed, Request& request) {
                         on_submitted(submission, std::move(queued), std::move(respond));
                       });
   });
-  // The client cancelled the request while it was being parsed, before the engine had it.
+  // The client cancelled the request while it was being parsed, so the engine did not know it.
   if (request.is_cancelled) cancel_in_engine(engine_request_id);
 }
 
