@@ -34,7 +34,7 @@ struct NodeCalls {
 /// A copyable value. The returned functions may outlive the object. Threads: any.
 class ComputeNodes {
  public:
-  /// Makes one node.
+  /// Represents a single node.
   ComputeNodes() = default;
   /// The nodes found by `read_numa_nodes`, for a pool of `threads` threads.
   ComputeNodes(const NumaNodes& found, std::uint32_t threads, NodeCalls calls = {});

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kProgram = "leasehold-worker";
 
-/// The scheduler's time slice of the engine's and the backend's threads. With a longer slice, the
+/// The kernel's time slice for the engine's and the backend's threads. With a longer slice, the
 /// socket threads would run first when both are ready, and tenants' input would delay every unit.
 constexpr std::chrono::microseconds kTimeSlice{500};
 

@@ -4,8 +4,8 @@
 ///   main       attaches, loads, then runs the engine; thread 0 of the backend
 ///   compute    threads 1 … n-1 of the backend
 ///   io         the broker's socket
-///   tenants the tenants' sockets, so that tenants' input delays no answer to the broker mapper
-///   maps and prefaults granted extents
+///   tenants    the tenants' sockets, so that tenants' input delays no answer to the broker
+///   mapper     maps and prefaults granted extents
 ///   unmapper   unmaps fenced leases
 ///   lines      parses tenants' long lines, so that they delay no stream
 ///   parser     parses tenants' requests: templates, tokens, grammars

@@ -21,13 +21,14 @@
 /// steps overwrite them.
 ///
 /// Effect of a revocation, by the lease's scope:
-///   tenant   The sequences of that lease end with Revoked. The unit that reads the revoked word
-///            reports it through the RevocationObserver at once. Every other sequence of the step
-///            is committed.
-///   shared The same for the sequences that read the text of the shared lease.
-///   engine   The step fails with EngineDecodeFailed and no sequence moves. Every later step fails
-///            with WeightsLoading before a unit starts, until each revoked part of the weights is
-///            restored under a new lease. The sequences stay and then continue; new requests wait.
+///   tenant   The sequences of that lease end with Revoked. The unit that reads the revoked lease
+///            word reports it through the RevocationObserver at once. Every other sequence of the
+///            step is committed.
+///   shared   The same for the sequences that read the text of the shared lease.
+///   engine   The step fails with EngineDecodeFailed and no sequence advances. Every later step
+///            fails with WeightsLoading before a unit starts, until each revoked part of the weights
+///            is restored under a new lease. The sequences stay and then continue; new requests
+///            wait.
 ///
 /// The Commit unit reads the lease words once more, and that read decides every token. If a word
 /// is stored before the read, the token is discarded; if after, exactly that token is still sent.

@@ -32,9 +32,9 @@ class RestoreWindow {
   void close() { *this = {}; }
 
  private:
-  std::optional<TimePoint> failing_since_;    // restores of the missing part
+  std::optional<TimePoint> failing_since_;    // since when restores of the missing part fail
   std::set<std::size_t> restored_;            // parts restored since the window opened
-  std::optional<TimePoint> repeating_since_;  // a restored part was revoked again
+  std::optional<TimePoint> repeating_since_;  // when a restored part was first revoked again
 };
 
 }  // namespace leasehold

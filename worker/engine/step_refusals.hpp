@@ -23,7 +23,7 @@ class RevocationObserver {
   /// A lease was found revoked: during a step a lease of the weights, or between two steps a
   /// tenant's lease, whose requests end with the next report.
   virtual void lease_found_revoked(const events::ForwardRevoked& what, TimePoint at) noexcept = 0;
-  /// A unit that refused a sequence has ended, so the broker can check again whether the gates are
+  /// A unit that reported a refusal has ended, so the broker can check again whether the gates are
   /// quiet.
   virtual void refusing_unit_ended() noexcept = 0;
 };

@@ -67,7 +67,7 @@ class BlockTable {
   void cache_full(const OwnedText& text, PrefixIndex& index);
 
   /// Like `cache_full`, for a sequence that ends: where another sequence has added the same text,
-  /// it continues after the other sequence's block and leaves its own block uncached.
+  /// the chain continues with the other sequence's block, and this sequence's block is not cached.
   void cache_all(const OwnedText& text, PrefixIndex& index);
 
   /// Releases every block: cached blocks stay in the index, the others return to the pool. After

@@ -42,7 +42,7 @@ struct RecordHeader {
   float frequency_penalty;
   std::uint32_t penalty_window;
   std::uint32_t top_logprobs;  // kNoLogprobs: not requested
-  std::uint32_t lists_bytes;   // size of worker/kv/sampling_lists.hpp
+  std::uint32_t lists_bytes;   // size of the packed lists (sampling_lists.hpp)
   std::uint64_t lists_checksum;
   std::uint64_t more_blocks[kNamedRecordBlocks - 1];  // packed as in `blocks`; 0: none
   std::uint64_t checksum;                             // over everything before it

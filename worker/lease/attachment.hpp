@@ -18,7 +18,7 @@ struct Attachment {
   WorkerSegmentWriter segment;
   std::string device;       ///< The device whose memory the broker lends (wire::WorkerAttached).
   std::string device_uuid;  ///< Empty unless the device is a GPU.
-  UniqueFd wakeup_fd;       ///< An eventfd, written after a unit that refused a sequence.
+  UniqueFd wakeup_fd;       ///< An eventfd, written after a unit that reported a refusal.
 };
 
 /// Attaches under `worker_name`. Blocks; not for the I/O thread.

@@ -95,7 +95,7 @@ class BrokerLink {
   std::string path_;
   Handlers handlers_;
   std::shared_ptr<control::Peer> peer_;
-  // identifies the connection, since the end of an earlier one may arrive late
+  // number of the current connection; the end of an earlier one may arrive late
   int connections_ = 0;
   bool buffering_ = false;
   ReportQueue buffered_;

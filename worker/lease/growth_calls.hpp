@@ -4,7 +4,7 @@
 ///   the broker lends no more, or the lease has ended ─► refused: a request that lacks blocks is
 ///                                                        preempted, or ends when it is alone
 ///   the broker reclaims memory and says when to retry,
-///   or any other error, as while the broker restarts ─► they wait, and the worker asks again
+///   or any other error, as while the broker restarts ─► requests wait, and the worker asks again
 ///
 /// For swap each failure is a refusal: the preempted request is dropped, which always works, and
 /// the worker asks again for later ones.

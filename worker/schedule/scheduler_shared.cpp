@@ -44,8 +44,7 @@ Result<void> Scheduler::fill(LeaseId lease, std::vector<TokenId> text) {
   text.resize(blocks * limits_.tokens_per_block);
   return submit({.tenant = public_owner(),
                  .lease = lease,
-                 .engine_request_id = {"/" + to_string(lease)},  // tenants' request ids begin with
-                                                                 // a name, so this one is unique
+                 .engine_request_id = {"/" + to_string(lease)},  // unlike any tenant's id
                  .prompt = std::move(text)});
 }
 

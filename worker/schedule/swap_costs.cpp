@@ -6,8 +6,7 @@ namespace leasehold {
 namespace {
 
 constexpr double kNewCopy = 0.125;    // weight of a new sample
-constexpr double kMostCopyStall = 4;  // limit of a sample, in multiples of the expected time,
-                                      // because the machine may stall during a copy
+constexpr double kMostCopyStall = 4;  // limit of a sample, in multiples of the expected time
 
 }  // namespace
 

@@ -76,7 +76,7 @@ Result<ChatMessage> template_message(const wire::ChatMessage& message, const Cha
   return out;
 }
 
-/// Errors name the message by its pointer.
+/// Errors contain the path of the message, such as "messages/2".
 Result<std::vector<ChatMessage>> template_messages(const std::vector<wire::ChatMessage>& messages,
                                                    const ChatTemplate& chat) {
   std::vector<ChatMessage> all;
