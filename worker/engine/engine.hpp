@@ -26,9 +26,9 @@
 ///            step is committed.
 ///   shared   The same for the sequences that read the text of the shared lease.
 ///   engine   The step fails with EngineDecodeFailed and no sequence advances. Every later step
-///            fails with WeightsLoading before a unit starts, until each revoked part of the weights
-///            is restored under a new lease. The sequences stay and then continue; new requests
-///            wait.
+///            fails with WeightsLoading before a unit starts, until each revoked part of the
+///            weights is restored under a new lease. The sequences stay and then continue; new
+///            requests wait.
 ///
 /// The Commit unit reads the lease words once more, and that read decides every token. If a word
 /// is stored before the read, the token is discarded; if after, exactly that token is still sent.

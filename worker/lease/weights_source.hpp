@@ -77,7 +77,7 @@ class WeightsSource {
   /// Gets all parts, each under a new engine lease. Waits while another worker fills a part. Waits
   /// at most a minute for the broker to reclaim the memory of a lease that was revoked meanwhile.
   /// Errors: those of the calls above; FileCorrupt when the file was written since it was opened;
-  /// LeaseRevoked, with worker scope, when the leases of one part were revoked more than
+  /// LeaseRevoked, with engine scope, when the leases of one part were revoked more than
   /// `kMaxReloads` times.
   Result<Weights> acquire();
 

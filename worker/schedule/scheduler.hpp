@@ -128,12 +128,12 @@ class Scheduler {
   std::size_t tenant_count() const { return tenancies_.tenant_count(); }
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
   void add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
-  /// Records that the broker refused a GrowthRequest. For swap: victims are dropped until it grants
-  /// swap. For KV: if a running sequence lacks a block, and the request was not for more than the
-  /// running sequences want, the next plan preempts one sequence of the lease, or ends it if it
-  /// runs alone. If no request of the lease runs, its first waiting request is rejected. `why`:
-  /// QuotaBlocks for the limit of the tenant or of published texts; any other code means an
-  /// exhausted pool.
+  /// Records that the broker refused a GrowthRequest. For swap: until it grants swap, victims are
+  /// dropped unless a spill makes room. For KV: if a running sequence lacks a block, and the
+  /// request was not for more than the running sequences want, the next plan preempts one sequence
+  /// of the lease, or ends it if it runs alone. If no request of the lease runs, its first waiting
+  /// request is rejected. `why`: QuotaBlocks for the limit of the tenant or of published texts; any
+  /// other code means an exhausted pool.
   void deny_growth(const GrowthRequest& refused, Errc why = Errc::PoolExhausted);
   /// Removes up to `count` extents of a pool that no sequence uses; cached blocks in them are
   /// evicted. Removes none while transfers of the lease are pending, because their source blocks

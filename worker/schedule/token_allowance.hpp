@@ -65,8 +65,9 @@ struct TokenDemand {
 
 class TokenAllowances {
  public:
-  /// A withdrawn quota stops the refill and keeps the balance, positive or negative. Entries are
-  /// never removed; the broker's admission of tenants bounds their number.
+  /// A withdrawn quota stops the refill and keeps the balance, positive or negative. A quota
+  /// without a token limit removes the tenant's entry. Other entries stay; the broker's admission
+  /// of tenants bounds their number.
   void set_quota(const wire::TenantQuota& quota, TimePoint now);
   /// The most tokens that a request of the tenant may demand; nothing without a limit.
   std::optional<std::uint32_t> most_per_request(const TenantId& tenant) const;
