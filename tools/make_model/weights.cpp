@@ -32,8 +32,8 @@ struct Distribution {
 };
 
 Distribution distribution_of(const PlannedTensor& tensor) {
-  const float unit =
-      1.0f / std::sqrt(kSumVariance);  // sqrt and division are correctly rounded everywhere
+  // sqrt and division are correctly rounded everywhere.
+  const float unit = 1.0f / std::sqrt(kSumVariance);
   switch (tensor.fill) {
     case Fill::Matrix:
     case Fill::Gate:
