@@ -27,13 +27,14 @@ double us(std::integral auto ns) {
   return std::cmp_less(ns, 0) ? -1 : static_cast<double>(ns) / 1e3;
 }
 
-/// Enough for a batch of about the nominal size while revoked tenants acquire again.
+/// The least number of running tenants for a flip: the batch has about its nominal size while
+/// revoked tenants acquire again.
 std::size_t min_running(std::uint32_t tenants) {
   return std::max<std::size_t>(1, tenants * 3 / 4);
 }
 
-/// The threads that run between the flip and the end of a clock. The path of t_reuse is long; its
-/// engine thread is left out because the engine's part ends with t_quiet.
+/// The threads that run between the flip and the end of a clock. The path of t_reuse omits the
+/// engine thread, because the engine's part ends with t_quiet.
 constexpr const char* kEngineThreads[] = {"main", "compute"};
 constexpr const char* kDeliveryThreads[] = {"main", "compute", "io"};
 constexpr const char* kUnmapThreads[] = {"io", "unmapper"};
@@ -51,7 +52,7 @@ Snapshot take_snapshot(const System& system) {
           .bench = run_queues_of(::getpid())};
 }
 
-/// All but t_reuse, which ends later.
+/// The delays of all clocks except t_reuse, which ends later.
 ClockTimes delays_until_error(const Snapshot& early, const Snapshot& late) {
   const auto engine = waited_ns(early.worker, late.worker, kEngineThreads);
   const auto delivery = waited_ns(early.worker, late.worker, kDeliveryThreads);
@@ -80,7 +81,7 @@ Result<ClockSample> flip_one(System& system, const TenantPool& tenant_pool, Seed
     return fail(Errc::TimedOut, "the holder of lease " + to_string(lease) + " got no typed end");
   ClockSample sample{.lease = lease,
                      .run_queue_delay = delays_until_error(before, take_snapshot(system))};
-  // Between two requests no stream can end; the next call is refused instead.
+  // Between two requests there is no stream to end; the next call is refused instead.
   if (end->reason == "Revoked") sample.ended = end->at;
   std::this_thread::sleep_for(std::chrono::microseconds(random.below(kMaxPauseUs)));
   sample.run_queue_delay.reuse_us = delay_until_reuse(before, take_snapshot(system));
@@ -89,7 +90,7 @@ Result<ClockSample> flip_one(System& system, const TenantPool& tenant_pool, Seed
 
 using BySample = std::map<LeaseId, ClockSample*>;
 
-/// t_refuse, stamped by the worker thread that refused.
+/// Reads t_refuse, which the worker thread that refused has stamped.
 void read_events(const std::vector<events::StampedEvent>& seen, const BySample& samples) {
   for (const auto& [event, at] : seen) {
     const auto* refused = std::get_if<events::ForwardRevoked>(&event);
@@ -103,7 +104,7 @@ void read_events(const std::vector<events::StampedEvent>& seen, const BySample& 
   }
 }
 
-/// The broker's clocks, and the holder's clock from the broker's flip.
+/// Reads the broker's clocks, and computes the holder's clock from the broker's flip.
 void read_lease(const wire::LeaseView& view, ClockSample& sample) {
   sample.times.handed_us = us(view.clocks.error_ns);
   sample.times.quiet_us = us(view.clocks.quiet_ns);

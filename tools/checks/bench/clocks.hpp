@@ -1,7 +1,7 @@
 /// Measures the clocks of a revocation on real processes, at random phases of the token.
 ///
-/// All clocks start when the broker stores the lease word (the flip) and are boot time. They end:
-/// t_refuse when a worker thread's poll refuses a unit;
+/// All clocks are in boot time and start when the broker stores the lease word (the flip). They end
+/// as follows: t_refuse when a worker thread's poll refuses a unit;
 /// t_handed when the worker has written the typed end to the holder's socket;
 /// t_error when the holder has read it;
 /// t_quiet when the broker sees that no unit can touch the memory any more;
@@ -29,11 +29,12 @@ struct ClockSetup {
   std::vector<std::string> worker_options = {};
 };
 
-/// In µs from the flip. -1: did not happen, such as t_refuse of a tenant between two requests.
+/// Times in µs from the flip. -1: the event did not happen, such as t_refuse of a tenant between
+/// two requests.
 struct ClockTimes {
   double refuse_us = -1;
-  /// `refuse_us` of a flip that a unit before the commit met. Other flips fall between two steps,
-  /// where no unit can run, or into the commit.
+  /// `refuse_us` if a unit before the commit found the flip. Other flips occur between two steps,
+  /// when no unit runs, or during the commit.
   double refuse_in_step_us = -1;
   double handed_us = -1;
   double error_us = -1;
@@ -45,7 +46,7 @@ struct ClockSample {
   LeaseId lease;
   TimePoint ended;  ///< The holder read the typed end. Zero: no request was running.
   ClockTimes times;
-  /// How long the threads that a clock passes through were ready but had no core, during the flip.
+  /// For each clock: how long the threads on its path were ready but had no core.
   ClockTimes run_queue_delay;
   std::string site;  ///< Launch site of the refused unit, e.g. "lm_head".
 };
@@ -63,7 +64,8 @@ struct ClockRun {
 Result<ClockRun> measure_clocks(const ClockSetup& setup);
 
 /// Values of one clock over all samples that have it, with or without the sample's run-queue delay.
-/// Without it, what is left is the system's own work and the kernel's wake-ups; at least 0.
+/// Without the delay, a value is the time of the system's own work and of the kernel's wake-ups, at
+/// least 0.
 std::vector<double> values_of(const ClockRun& run, double ClockTimes::* clock,
                               bool with_run_queue_delay);
 

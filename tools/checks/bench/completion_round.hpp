@@ -1,4 +1,4 @@
-/// Completions that several streams ask one HTTP server for at the same time, and their times.
+/// Requests completions from an HTTP server on several streams at the same time, and measures them.
 #pragma once
 
 #include <sys/types.h>
@@ -21,22 +21,22 @@ struct CompletionServer {
   std::uint16_t port = 0;
   std::string key;
   std::string model;
-  std::vector<pid_t> processes = {};  ///< Their CPU time is the server's.
+  std::vector<pid_t> processes = {};  ///< The processes whose CPU time is the server's.
 };
 
 using Prompts = std::vector<std::vector<TokenId>>;  // [streams]
 
-/// Prompts of words. No two of up to TenantPool::kPromptWords in a row begin with the same word, so
-/// a cache of prompts has nothing to reuse. `first` is the number of prompts made before.
+/// Prompts of words. Of TenantPool::kPromptWords prompts in a row, no two begin with the same word,
+/// so a prompt cache has nothing to reuse. `first` is the number of prompts made before.
 Prompts make_prompts(std::uint32_t streams, std::uint32_t tokens, std::uint64_t first);
 
-/// One stream. The first and the last event with a token count.
+/// Times of one stream: of the request, and of the first and the last event with a token.
 struct StreamTimes {
   TimePoint sent, first, last;
   std::uint32_t tokens = 0;  ///< Generated.
 };
 
-/// "tokens_per_s": all tokens, from the first request that was sent to the last token.
+/// "tokens_per_s": all tokens, divided by the time from the first request to the last token.
 /// "decode_tokens_per_s": the sum of the streams' own speeds from their first token on.
 /// "first_token_ms" and "slowest_first_token_ms": from sending a request; median and maximum.
 /// Preconditions: not empty; each stream has two tokens at different times.
@@ -44,8 +44,8 @@ Figures figures_of(std::span<const StreamTimes> streams);
 
 /// Sends one request per prompt, each on a connection of its own, and reads all answers.
 /// Errors: ConnectionRefused, ConnectionLost; the server's refusal; MalformedMessage for an answer
-/// without the number of generated tokens, with another than `tokens`, or in one event; TimedOut
-/// after ten minutes.
+/// without the number of generated tokens, with another number than `tokens`, or with all tokens in
+/// one event; TimedOut after ten minutes.
 Result<std::vector<StreamTimes>> run_round(boost::asio::io_context& io,
                                            const CompletionServer& server, const Prompts& prompts,
                                            std::uint32_t tokens);

@@ -10,7 +10,7 @@
 namespace leasehold::bench {
 namespace {
 
-/// The best path asks for AMX, and is looked for only if none is given.
+/// Determines the best path, which requests AMX from the kernel, only if no path is given.
 SimdPath path_of(const ContextBenchConfig& config) {
   const auto given = simd_path_from_name(config.simd);
   return given ? *given : best_simd_path();
@@ -40,7 +40,7 @@ Result<double> step_ms(LocalModel& model, const StepShape& shape, std::uint32_t 
   return (work_time_ns(threads) - begin_ns) / 1e6;
 }
 
-/// One KV type, and the shortest steps so far.
+/// The model with one KV type, and its shortest steps so far.
 struct Measured {
   std::unique_ptr<LocalModel> model;
   nlohmann::json step_ms;

@@ -22,7 +22,7 @@ std::int64_t now_us() {
   return SystemClock().now().boottime_ns / 1'000;
 }
 
-/// What to add to a boot time to get the time of a log line.
+/// The difference between the time of a log line and boot time.
 std::int64_t log_offset_us() {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count() - now_us();
@@ -62,12 +62,12 @@ std::vector<std::size_t> grants_so_far(const Scene& scene) {
   return grants;
 }
 
-/// Boot times in µs.
+/// Times of one text's recovery, as boot times in µs.
 struct TextRecovery {
   std::int64_t granted = 0, token = 0;
 };
 
-/// In the order of their tokens.
+/// Waits until all texts have recovered. Returns the recoveries in the order of their tokens.
 Result<std::vector<TextRecovery>> await_recoveries(const Scene& scene,
                                                    const std::vector<std::size_t>& grants) {
   std::vector<TextRecovery> recoveries;
@@ -80,7 +80,7 @@ Result<std::vector<TextRecovery>> await_recoveries(const Scene& scene,
   return recoveries;
 }
 
-/// The moments of one death, as boot times in µs.
+/// Times of one death, as boot times in µs.
 struct Death {
   std::int64_t killed = 0, seen = 0, ready = 0;
   std::vector<TextRecovery> texts;

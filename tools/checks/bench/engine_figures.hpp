@@ -1,4 +1,4 @@
-/// Tokens per second of one model: decoding alone and in batches, and a prompt.
+/// Measures tokens per second of one model: decoding alone, decoding in batches, and a prompt.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,26 @@ namespace leasehold::bench {
 
 inline constexpr std::uint32_t kSmallBatch = 8;
 inline constexpr std::uint32_t kLargeBatch = 32;
-inline constexpr std::uint32_t kTextTokens = 2;  ///< Of each sequence, before the decoded ones.
+/// Tokens of each sequence before the decoded ones.
+inline constexpr std::uint32_t kTextTokens = 2;
 
 /// "decode", "batch_8", "batch_32", "prefill"; each in tokens per second, or a ratio of two.
 using Figures = std::map<std::string, double>;
 
 struct FigureSteps {
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t decoded_tokens = 0;  ///< Of each sequence.
+  std::uint32_t decoded_tokens = 0;  ///< Decoded tokens of each sequence.
   double (*now_ns)() = nullptr;      ///< The clock.
 };
 
-/// What a model needs to be measured with these steps; `model_path`, threads and arithmetic are the
-/// caller's.
+/// The options that a model needs for these steps; the caller sets `model_path`, threads and
+/// arithmetic.
 LocalOptions options_for(const FigureSteps& steps);
 
 /// Precondition: loaded with `options_for(steps)`. Errors: those of a step.
 Result<Figures> measure_figures(LocalModel& model, const FigureSteps& steps);
 
-/// Of each figure. Precondition: not empty; all have the same figures.
+/// The median of each figure. Precondition: not empty; all rounds have the same figures.
 Figures medians_of(const std::vector<Figures>& rounds);
 
 Figures ratios_of(const Figures& to, const Figures& from);

@@ -33,7 +33,7 @@ constexpr std::uint32_t kStreamTokens = 200;
 constexpr std::uint32_t kEndlessTokens = 1'000;  // more than come before a revocation
 constexpr std::uint64_t kTokensBeforeRevocation = 3;
 constexpr std::size_t kPromptTokens = 4;
-constexpr const char* kComputes[] = {"main"};  // of the worker's threads
+constexpr const char* kComputes[] = {"main"};  // the worker's threads that compute
 const TenantId kTenant{"http"};
 
 double us_between(TimePoint from, TimePoint to) {
@@ -42,9 +42,9 @@ double us_between(TimePoint from, TimePoint to) {
 
 struct Rate {
   double tokens_per_s = 0;
-  /// Without the time in which the worker's main thread, which computes, waited for a core.
+  /// Rate without the time in which the worker's main thread, which computes, waited for a core.
   double undisturbed_per_s = 0;
-  double cpu_us_per_token = 0;  ///< Of the worker.
+  double cpu_us_per_token = 0;  ///< CPU time of the worker.
 };
 
 /// What the streams of a measurement have read.
@@ -89,7 +89,7 @@ class HttpBench {
     return acquire();
   }
 
-  /// A lease of the socket's path. Releases the one before.
+  /// Acquires a lease for the path over the socket, and releases the previous one.
   Result<void> acquire() {
     if (!holder_) {
       holder_ = client::LeaseHolder::create(
@@ -120,7 +120,7 @@ class HttpBench {
     if (!how) seen.error = how.error();
   }
 
-  /// `seen` outlives the stream.
+  /// Opens a stream over the socket. `seen` outlives the stream.
   Result<std::shared_ptr<LightStream>> open_socket(Seen& seen, std::uint32_t max_tokens,
                                                    std::function<void()> then = {}) {
     wire::RequestSubmit submit{.token = lease_.token,
@@ -242,7 +242,7 @@ class HttpBench {
     return rate;
   }
 
-  /// Begins once each stream has had as many tokens as a request on average.
+  /// Begins to measure when the streams have on average received the tokens of one request.
   Result<Rate> rate_of(const Seen& seen) {
     const std::uint64_t warm = std::uint64_t{kStreamTokens} * config_.streams;
     TRY(run_until([&] { return seen.tokens >= warm || seen.error; }));
@@ -298,7 +298,7 @@ class HttpBench {
   Result<double> revoke_us(Seen& seen, const Message& message) {
     TRY(run_until([&] { return seen.tokens >= kTokensBeforeRevocation || seen.ended > 0; }));
     TRY(expect_whole(seen));
-    // The broker closes connections without a call after a while.
+    // A new connection, because the broker closes connections that are idle for a while.
     const auto caller =
         control::Peer::create(TRY(control::connect_to(io_, system_->broker_socket())), {});
     caller->start();

@@ -23,15 +23,15 @@
 namespace leasehold::bench {
 namespace {
 
-/// Below this share of its limit, a matmul waits for something else.
+/// Below this share of its limit, other instructions limit a matmul.
 constexpr double kShareOfLimited = 0.6;
 constexpr double kGiga = 1e9;
 
 struct Timing {
-  double seconds = 0;  ///< Of a launch.
+  double seconds = 0;  ///< Duration of a launch.
   double unit_seconds = 0;
 };
-using Case = std::pair<TensorType, std::uint32_t>;  // the format, and rows of the batch
+using Case = std::pair<TensorType, std::uint32_t>;  // the format and the number of rows
 
 Result<TensorType> type_from_name(const std::string& text) {
   for (std::uint32_t i = 0; i < std::size(kTensorTypeRows); ++i) {
@@ -55,7 +55,7 @@ Result<std::vector<TensorType>> types_of(const KernelsBenchConfig& config) {
   return types;
 }
 
-/// Bytes whose halves are small numbers, and also those of floats.
+/// Fills memory with bytes that are small numbers both as halves and as floats.
 void fill_small(std::byte* to, std::size_t size_bytes) {
   SeededRandom random(7);
   std::vector<std::uint64_t> pattern(4096);
@@ -80,7 +80,7 @@ BackendLimits limits_of(const KernelsBenchConfig& config) {
 
 constexpr LeaseId kLease{.slot = 0, .generation = 1};
 
-/// A lease that stays live, and what gates need to check it.
+/// A lease that stays live, with the table and segment that gates need to check it.
 struct OpenLease {
   LeaseTable table;
   TableReader reader;
@@ -116,12 +116,12 @@ class MatmulRig {
 
   std::span<const std::byte> memory() const { return memory_; }
 
-  /// The mean of as many launches as there are copies of the matrix.
+  /// Measures the mean time of one launch for each copy of the matrix.
   Result<Timing> time(TensorType type, std::uint32_t rows) {
     const std::uint64_t copies = memory_.size() / matrix_bytes(type);
     if (copies == 0)
       return fail(Errc::BadRequest, "the matrix is larger than the memory; use a smaller one");
-    // Many rows are bound by arithmetic: one copy is enough.
+    // With many rows arithmetic is the limit, so one copy is enough.
     const std::uint64_t launches = rows > 64 ? 1 : copies;
     const std::uint64_t units = units_run();
     const double begin_ns = work_time_ns(config_.threads);
@@ -153,7 +153,7 @@ class MatmulRig {
                              .stops = &stops_},
                             0, config_.threads);
     backend_ = TRY(CpuBackend::create(limits_of(config_), std::move(gates), path));
-    // Aligned to cache lines, as in a worker: loads that cross lines take twice as long.
+    // Aligned to cache lines as in a worker, because loads that cross lines take twice as long.
     x_ = scratch(rows_.size() * config_.n_in);
     out_ = scratch(rows_.size() * config_.n_out);
     std::fill_n(x_, rows_.size() * config_.n_in, 0.25F);
@@ -198,7 +198,7 @@ class MatmulRig {
   std::uint64_t step_ = 0;
 };
 
-/// What a matmul must do, and the rate at which registers can.
+/// The work of a matmul, and the rate of multiplication in registers.
 struct Work {
   double bytes;
   double macs;
@@ -219,7 +219,7 @@ nlohmann::json figures_of(const Timing& timing, const Work& work, double bytes_p
           {"unit_us", timing.unit_seconds * 1e6}};
 }
 
-/// The best of the rounds of each case, and the best limits.
+/// The best round of each case, and the best limits.
 struct Measured {
   MachineLimits limits;
   std::map<Case, Timing> timings;

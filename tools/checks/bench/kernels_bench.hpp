@@ -1,4 +1,5 @@
-/// The speed of matmuls by format and number of rows, as a share of what this processor can do.
+/// Measures the speed of matmuls by format and number of rows, as a share of what this processor
+/// can do.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,15 @@
 namespace leasehold::bench {
 
 struct KernelsBenchConfig {
-  std::string simd;  ///< A SIMD path by name; empty: every path of this CPU but the scalar one.
+  std::string simd;  ///< A SIMD path by name; empty: every path of this CPU except the scalar one.
   std::uint32_t threads = 1;
   std::uint32_t rounds = 9;
   std::vector<std::string> formats;  ///< Names of tensor types; empty: all.
   std::vector<std::uint32_t> rows = {1, 8, 32, 512};
-  std::uint32_t n_out = 4864;  ///< About the gate of the 0.5B shape.
-  std::uint32_t n_in = 1024;   ///< Whole blocks of every format.
-  /// Launches read copies of the matrix in turn, so that no cache holds them: about this much.
+  std::uint32_t n_out = 4864;  ///< About the rows of the gate matrix in the 0.5B shape.
+  std::uint32_t n_in = 1024;   ///< A row has whole blocks in every format.
+  /// Approximate size of all copies of the matrix. Launches read the copies in turn, so that no
+  /// cache holds them.
   std::uint64_t memory_mib = 128;
 };
 
@@ -26,13 +28,13 @@ struct KernelsBenchConfig {
 /// {"gb_per_s", "fma_gmac_per_s", "byte_gmac_per_s"}, "matmul": {FORMAT: {ROWS: {"gb_per_s",
 /// "gmac_per_s", "share_of_limit", "limited_by", "unit_us"}}}}}}}.
 ///
-/// Every round measures the limits and each matmul once; the best of the rounds counts. A matmul's
-/// limit is the longer of the time to read its weights once and the time to multiply in registers.
+/// Every round measures the limits and each matmul once; the best round counts. A matmul's limit is
+/// the longer of the time to read its weights once and the time to multiply in registers.
 /// "limited_by" is that limit, or "other instructions" if the matmul takes more than 1 / 0.6 of it.
-/// "unit_us" is the mean time of a unit. Formats in blocks are multiplied in int8 arithmetic, with
-/// the rounding of the rows. With one thread, times are its CPU time; with several, wall-clock
-/// time. Errors: BadRequest for a format or shape that cannot be multiplied; OutOfMemory;
-/// SystemError.
+/// "unit_us" is the mean time of a unit. Matrices in block formats are multiplied in int8
+/// arithmetic; the time includes rounding the rows. Times are CPU time with one thread, and
+/// wall-clock time with several. Errors: BadRequest for a format or shape that cannot be
+/// multiplied; OutOfMemory; SystemError.
 Result<nlohmann::json> measure_kernels(const KernelsBenchConfig& config);
 
 /// The report as a table in Markdown.

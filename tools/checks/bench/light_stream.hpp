@@ -1,8 +1,8 @@
-/// One request on one connection, read at little cost.
+/// Reads one request's stream on one connection at little cost.
 ///
-/// A small model generates tens of thousands of tokens per second. A client that parses each of
-/// them falls behind and measures its own backlog. This one recognises a token by its method name
-/// and parses only the reply and the end.
+/// A small model generates tens of thousands of tokens per second. A client that parses each token
+/// falls behind and measures its own backlog. This client recognises a token by its method name and
+/// parses only the reply and the end.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

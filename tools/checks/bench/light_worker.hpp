@@ -1,7 +1,8 @@
-/// A worker without a model, inside this process: accepts every grant, maps nothing, and is always
-/// quiet.
+/// A worker without a model inside this process, which accepts every grant, maps nothing, and is
+/// always quiet.
 ///
-/// It measures the broker alone; a real worker prefaults 2 MiB per extent, which takes longer.
+/// With it, benchmarks measure the broker alone; a real worker prefaults 2 MiB per extent, which
+/// takes longer.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,7 +17,7 @@
 
 namespace leasehold::bench {
 
-/// Threads: the connection has its own; any thread may read the table.
+/// Threads: the connection has a thread of its own; any thread may read the table.
 class LightWorker {
  public:
   /// Errors: those of connect_to and of the broker.
@@ -33,7 +34,7 @@ class LightWorker {
   boost::asio::io_context io_;
   std::shared_ptr<control::Peer> peer_;
   std::optional<TableReader> table_;
-  UniqueFd segment_;  ///< Idle: every scope is quiet when the broker first reads it.
+  UniqueFd segment_;  ///< Idle, so every scope is quiet when the broker first reads the segment.
   UniqueFd wakeup_fd_;
   std::jthread thread_;
 };

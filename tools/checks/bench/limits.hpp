@@ -17,17 +17,17 @@ namespace leasehold::bench {
 
 struct Limit {
   std::string name;
-  std::string per;  ///< Empty: the value itself.
+  std::string per;  ///< Empty: do not divide.
   std::optional<double> max;
   std::optional<double> min;
 };
 
-/// Errors: BadRequest with the entry that is wrong.
+/// Errors: BadRequest, which shows the invalid entry.
 Result<std::vector<Limit>> parse_limits(const std::string& text);
 
 struct LimitCheck {
   Limit limit;
-  /// Nothing if the report lacks it or what it is divided by; then `ok` is false.
+  /// Nothing if the report lacks the value or its divisor; then `ok` is false.
   std::optional<double> value;
   bool ok = false;
 };

@@ -1,4 +1,4 @@
-/// Reads counters from the page of a worker's --metrics.
+/// Reads counters from a worker's metrics page (--metrics).
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ namespace leasehold::bench {
 /// Errors: ConnectionLost.
 Result<std::string> fetch_metrics(const std::string& socket_path);
 
-/// The value of a metric without labels. Errors: BadRequest, when the page has none of that name.
+/// The value of a metric without labels. Errors: BadRequest when the page has no metric of that
+/// name.
 Result<double> metric_of(std::string_view page, std::string_view name);
 
 }  // namespace leasehold::bench

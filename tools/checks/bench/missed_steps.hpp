@@ -10,13 +10,14 @@
 namespace leasehold::bench {
 
 struct MissedSteps {
-  std::uint64_t longest_gap = 0;  ///< From one of its steps to the next: 1 if none is missed.
+  /// Longest distance between two steps with a row of the text; 1 if it missed none.
+  std::uint64_t longest_gap = 0;
   std::uint64_t missed = 0;
   std::uint64_t taken = 0;  ///< Steps with a row of the text.
 };
 
-/// Over the steps from the first to the last one that has a row of one of these leases. Only steps
-/// that ran for others count, so another text must run meanwhile.
+/// Counts over the steps from the first to the last one with a row of one of these leases. A worker
+/// runs a step only if some text has a row, so another text must run meanwhile.
 MissedSteps missed_steps(std::span<const events::StampedEvent> steps,
                          const std::vector<LeaseId>& leases);
 

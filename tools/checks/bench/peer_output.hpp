@@ -1,4 +1,4 @@
-/// Reads what llama.cpp's `llama-bench` and `llama-batched-bench` print as JSON lines. Pure.
+/// Parses the JSON lines that llama.cpp's `llama-bench` and `llama-batched-bench` print. Pure.
 ///
 /// Source: the field names that both programs print with `-o jsonl` and `--output-format jsonl`.
 #pragma once
@@ -12,19 +12,20 @@
 
 namespace leasehold::bench {
 
-/// What one run of `llama-bench` with a prompt and an answer says.
+/// The result of one run of `llama-bench` with a prompt and an answer.
 struct PeerBenchOutput {
-  std::string version;  ///< Commit and number of its build.
-  std::string format;   ///< Its description of the file: shape and type.
-  double prefill = 0;   ///< Tokens per second, as `decode`.
+  std::string version;  ///< Commit and number of llama.cpp's build.
+  std::string format;   ///< llama.cpp's description of the model file: shape and type.
+  double prefill = 0;   ///< Both speeds are in tokens per second.
   double decode = 0;
 };
 
-/// Errors: MalformedMessage without one line for the prompt and one for the answer, for a field
-/// that is missing, for a speed that is not positive, and for another number of threads.
+/// Errors: MalformedMessage unless there is one line for the prompt and one for the answer, and for
+/// a missing field, a speed that is not positive, and another number of threads.
 Result<PeerBenchOutput> parse_peer_bench(std::string_view output, std::uint32_t threads);
 
-/// "batch_8" and "batch_32" of one run of `llama-batched-bench`. Errors: as parse_peer_bench.
+/// Returns "batch_8" and "batch_32" from one run of `llama-batched-bench`. Errors: as
+/// parse_peer_bench.
 Result<Figures> parse_peer_batches(std::string_view output, std::uint32_t threads);
 
 }  // namespace leasehold::bench

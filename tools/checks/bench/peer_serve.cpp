@@ -39,7 +39,8 @@ struct OurServer {
       ours.options.insert(ours.options.end(), {"--threads", std::to_string(config.threads)});
     ours.system = TRY(System::start({.bin_dir = config.bin_dir,
                                      .model_path = config.model_path,
-                                     .threads = 0,  // no cores of their own, as for the peer
+                                     // compute threads without cores of their own, as for the peer
+                                     .threads = 0,
                                      .broker_options = {},
                                      .worker_options = ours.options}));
     TRY(ours.system->admit(kServedTenant, 1, streams));

@@ -18,7 +18,8 @@ using boost::asio::ip::tcp;
 constexpr Duration kPeerStartTimeout = std::chrono::minutes(2);
 constexpr Duration kAnswerTimeout = std::chrono::seconds(5);
 constexpr auto kStartPause = std::chrono::milliseconds(50);
-constexpr std::uint32_t kContextStep = 256;  // llama.cpp rounds the context of a slot up to it
+// llama.cpp rounds the context of a slot up to a multiple of this
+constexpr std::uint32_t kContextStep = 256;
 
 /// Reads the status line of one answer.
 class StatusCheck : public ReadStream {
@@ -30,7 +31,7 @@ class StatusCheck : public ReadStream {
       check->is_healthy_ = false;
     return check;
   }
-  /// Nothing while the answer is awaited.
+  /// Nothing until the answer has arrived.
   std::optional<bool> is_healthy() const { return is_healthy_; }
 
  private:
@@ -98,7 +99,7 @@ Result<PeerServer> PeerServer::start(boost::asio::io_context& io, const PeerProg
 Result<void> PeerServer::await_health(boost::asio::io_context& io, const PeerPrograms& programs) {
   const SystemClock clock;
   for (const TimePoint deadline = clock.now() + kPeerStartTimeout; clock.now() < deadline;) {
-    const bool answers = is_healthy(io, port_);  // perhaps another program that took the port
+    const bool answers = is_healthy(io, port_);  // may be another program that took the port
     if (const auto status = child_.status())
       return fail(Errc::ConnectionLost, fmt::format("{} ended with {}; {}", kPeerServer, *status,
                                                     programs.starter().end_of_log(kPeerServer)));

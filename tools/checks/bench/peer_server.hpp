@@ -1,4 +1,4 @@
-/// llama.cpp's `llama-server` on a port of 127.0.0.1.
+/// Runs llama.cpp's `llama-server` on a port of 127.0.0.1.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,22 +19,23 @@ Result<std::uint16_t> free_port(boost::asio::io_context& io);
 
 struct PeerServerConfig {
   std::string model_path;
-  std::uint32_t slots = 1;         ///< Streams that it serves at the same time.
-  std::uint32_t slot_context = 1;  ///< Tokens of each, prompt and answer.
-  std::uint32_t threads = 0;       ///< 0: its default.
+  std::uint32_t slots = 1;         ///< Streams that the server handles at the same time.
+  std::uint32_t slot_context = 1;  ///< Tokens of each stream, prompt and answer.
+  std::uint32_t threads = 0;       ///< 0: the server's default.
 };
 
-/// Lifetime: the process ends with it. Threads: one.
+/// Lifetime: the destructor ends the process. Threads: one.
 class PeerServer {
  public:
-  /// Starts it, and waits until its health endpoint answers with 200, at most two minutes. Errors:
-  /// ConnectionLost, with the end of its log, if it ends; TimedOut; those of Child::start.
+  /// Starts the server, and waits at most two minutes until its health endpoint answers with 200.
+  /// Errors: ConnectionLost, with the end of its log, if the server exits; TimedOut; those of
+  /// Child::start.
   static Result<PeerServer> start(boost::asio::io_context& io, const PeerPrograms& programs,
                                   const PeerServerConfig& config);
 
   std::uint16_t port() const { return port_; }
   pid_t pid() const { return child_.pid(); }
-  /// Its program and arguments.
+  /// The server's program and arguments.
   const std::string& command() const { return command_; }
 
  private:

@@ -20,7 +20,7 @@ struct Panel {
   std::vector<Curve> curves;  ///< At most five, the number of colours.
 };
 
-/// Panels from top to bottom.
+/// Draws the panels from top to bottom.
 std::string percentile_svg(const std::vector<Panel>& panels);
 
 }  // namespace leasehold::bench

@@ -15,7 +15,8 @@ constexpr Duration kPrefixTimeout = std::chrono::minutes(10);
 constexpr const char* kPrefixTenant = "prefix";
 constexpr std::uint32_t kPrefixBlockTokens = 16;
 
-/// A hit leaves at least one row, and the beginning is cached in whole blocks.
+/// The shared length is a multiple of whole blocks, and leaves at least one row to compute after a
+/// hit.
 std::uint32_t shared_tokens(std::uint32_t prompt_tokens) {
   return prompt_tokens * 3 / 4 / kPrefixBlockTokens * kPrefixBlockTokens;
 }
@@ -31,7 +32,7 @@ void append_words(std::vector<std::int32_t>& prompt, std::size_t size, std::uint
   }
 }
 
-/// The warm prompt begins like the cold one of its round; all other text is new.
+/// The warm prompt begins like the cold prompt of its round; all other text is new.
 std::vector<std::int32_t> prompt_of(std::uint32_t prompt_tokens, std::uint64_t request) {
   const std::size_t sizes[PromptKinds] = {prompt_tokens, prompt_tokens,
                                           shared_tokens(prompt_tokens), 1};

@@ -1,4 +1,4 @@
-/// What a cached beginning of a prompt saves of the time to its first token.
+/// Measures how much a cached prefix of a prompt reduces the time to its first token.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ struct PrefixLoad {
 };
 
 /// {"hit_share", "cold_s", "warm_s", "shared_alone_s", "one_token_s", "saved_share", "of_ideal",
-/// "of_computed_rows"}. Times are medians of the time to the first token of: a prompt of new text,
-/// one that shares 3/4 of it, that share alone as new text, and a prompt of one token.
+/// "of_computed_rows"}. Times are medians of the time to the first token of four prompts: new text,
+/// a prompt that shares 3/4 of it, new text of the shared length, and a prompt of one token.
 ///
-/// `of_ideal` compares with a prompt whose time is in proportion to its blocks: the share of saved
-/// time by the share of cached blocks. Two things keep it below 1: the time of a request that is
-/// not spent on rows, and attention, which makes the first rows of a prompt cheaper than the last.
-/// `of_computed_rows` leaves out both: the saved time by the time that computing the cached rows
-/// takes alone.
+/// `of_ideal` is the share of time saved, divided by the share of cached blocks; it is 1 if the
+/// time of a prompt is proportional to its blocks. Two effects keep it below 1: a request takes
+/// time that is not spent on rows, and attention makes the first rows of a prompt cheaper than the
+/// last. `of_computed_rows` excludes both: the time saved, divided by the time that the cached rows
+/// take alone.
 /// Errors: those of TenantPool; TimedOut.
 Result<nlohmann::json> measure_prefix_hits(System& system, const PrefixLoad& load);
 

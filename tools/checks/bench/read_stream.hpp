@@ -1,7 +1,7 @@
-/// The reading side of a connection to a server: what arrived, until it is closed or lost.
+/// Reads from a connection to a server until it is closed or lost.
 ///
-/// Lifetime: shared, alive while it reads; the io_context outlives it. Threads: the one that runs
-/// the io_context.
+/// Lifetime: shared, alive while it reads; the io_context outlives the stream. Threads: the one
+/// that runs the io_context.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ namespace leasehold::bench {
 /// A connected socket of any kind.
 using StreamSocket = boost::asio::generic::stream_protocol::socket;
 
-/// A connection to a port of 127.0.0.1. Errors: ConnectionRefused.
+/// Connects to a port of 127.0.0.1. Errors: ConnectionRefused.
 Result<StreamSocket> connect_to_port(boost::asio::io_context& io, std::uint16_t port);
 
 class ReadStream : public std::enable_shared_from_this<ReadStream> {
@@ -28,7 +28,7 @@ class ReadStream : public std::enable_shared_from_this<ReadStream> {
   ReadStream(const ReadStream&) = delete;
   ReadStream& operator=(const ReadStream&) = delete;
 
-  /// Nothing is reported afterwards.
+  /// Closes the connection. No function below is called afterwards.
   void close();
 
  protected:
@@ -36,14 +36,14 @@ class ReadStream : public std::enable_shared_from_this<ReadStream> {
 
   /// Starts reading.
   void read_more();
-  /// Blocks until all is sent. Errors: ConnectionLost.
+  /// Sends the text, and blocks until all of it is sent. Errors: ConnectionLost.
   Result<void> write(std::string_view text);
   bool is_closed() const { return closed_; }
 
  private:
-  /// More has arrived. Removes from `unread` what it uses.
+  /// Called when more bytes have arrived. Removes the bytes that it uses from `unread`.
   virtual void use(std::string& unread) = 0;
-  /// Nothing more arrives. Called once, and not after close().
+  /// Called once when the connection is lost, but not after close().
   virtual void lost(Error why) = 0;
 
   StreamSocket socket_;

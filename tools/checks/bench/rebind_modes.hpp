@@ -1,5 +1,5 @@
-/// Latency of a rebind in each mode by length of text, and the steps that a moving text and its
-/// neighbour miss.
+/// Measures the latency of a rebind in each mode by length of text, and the steps that a moving
+/// text and another running text miss.
 #pragma once
 
 #include <map>
@@ -18,13 +18,13 @@ struct RebindModesConfig {
   std::uint32_t lifetimes = 20;
 };
 
-/// In ms, one per rebind. reprefill and adopt: from the revocation or the SIGKILL to the next
-/// token. checkpoint and preemptive: from the session's decision to the worker's reply, while the
-/// text goes on. worker: of both, from the call at the worker to the end of the copy, as its event
-/// says. copy: the same number of bytes copied by this process. failover: from the session's
-/// request to its first token on the new worker. failover_gap: the longest time between two tokens
-/// meanwhile. handover: of it, from the end of the old lease to the admission on the new worker,
-/// which maps the memory.
+/// Times in ms, one for each rebind. reprefill and adopt: from the revocation or the SIGKILL to the
+/// next token. checkpoint and preemptive: from the session's decision to the worker's reply, while
+/// the text continues. worker: for both of these, from the call at the worker to the end of the
+/// copy, as reported in its event. copy: the time in which this process copies the same number of
+/// bytes. failover: from the session's request to its first token on the new worker. failover_gap:
+/// the longest time between two tokens meanwhile. handover: the part of the gap from the end of the
+/// old lease to the admission on the new worker, which maps the memory.
 struct RebindTimes {
   std::vector<double> step_ms, reprefill_ms, checkpoint_ms, preemptive_ms, worker_ms, copy_ms,
       adopt_ms, failover_ms, failover_gap_ms, handover_ms;
@@ -34,9 +34,9 @@ using RebindTimesByLength = std::map<std::uint32_t, RebindTimes>;
 struct RebindModes {
   RebindTimesByLength by_length;
   std::uint32_t lifetimes = 0;
-  /// Of a text over these lifetimes, from one of its steps to the next: 1 if it missed none.
+  /// Longest distance between two steps of a text over these lifetimes; 1 if it missed none.
   std::uint64_t longest_gap_steps = 0;
-  /// Of the other text that ran during all of them but the deaths.
+  /// Steps of the other text, which ran during all measurements except those of deaths.
   std::uint64_t survivor_missed_steps = 0, survivor_steps = 0;
 };
 

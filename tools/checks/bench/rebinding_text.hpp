@@ -1,5 +1,5 @@
-/// One request of one tenant that continues over its leases and over deaths, with the time of
-/// every step of a rebind.
+/// Runs one request of one tenant, which continues after the end of leases and the death of
+/// workers, and records the time of every step of a rebind.
 ///
 /// Lifetime: the destructor cancels the request and waits at most three seconds for its end.
 /// Threads: any; each call takes a lock. The session runs on a thread of its own.
@@ -21,7 +21,8 @@ struct RebindingTextConfig {
   client::RetryPolicy retry = {};
 };
 
-/// A retry a millisecond after each refusal, so that a figure holds no timer of the client.
+/// Retries one millisecond after each refusal, so that measured times include no timer of the
+/// client.
 inline constexpr client::RetryPolicy kEagerRetry{.max_attempts = 1'000'000,
                                                  .first_delay = std::chrono::milliseconds(1),
                                                  .max_delay = std::chrono::milliseconds(2)};
@@ -33,13 +34,13 @@ class RebindingText {
   RebindingText(const RebindingText&) = delete;
   RebindingText& operator=(const RebindingText&) = delete;
 
-  /// The end of a rebind that waited for a new lease.
+  /// Times of a rebind that waited for a new lease.
   struct Recovered {
     TimePoint granted;
-    TimePoint token;  ///< The first one under the new lease.
+    TimePoint token;  ///< Time of the first token under the new lease.
   };
 
-  /// Leases granted so far, in order. A later broker may use an id again.
+  /// Leases granted so far, in order. A later broker may reuse an id.
   std::vector<LeaseId> leases() const;
   std::size_t tokens() const;
   bool has_ended() const;
@@ -53,7 +54,7 @@ class RebindingText {
   Result<void> await_tokens(std::size_t count) const;
   /// Waits for the first token under the lease that was granted as number `grant`, from 0.
   Result<Recovered> await_grant(std::size_t grant) const;
-  /// Waits for the first token that arrives after `since`, and returns when it did.
+  /// Waits for the first token that arrives after `since`, and returns the time of its arrival.
   Result<TimePoint> await_token_after(TimePoint since) const;
   Result<void> await_rebounds(wire::RebindMode mode, std::size_t count) const;
   Result<void> await_end() const;

@@ -1,6 +1,7 @@
-/// What a text loses to the death of its worker, and to each mode of a rebind, on real processes.
+/// Measures how much time a text loses when its worker dies, and in each mode of a rebind, with
+/// real processes.
 ///
-/// The bench starts a worker at once when the one before has died, as a service manager does with
+/// When a worker has died, the bench starts the next one at once, as a service manager does with
 /// RestartSec=0.
 #pragma once
 
@@ -17,13 +18,16 @@ struct RecoverConfig {
   std::string model_path;
   std::string arithmetic = "int8";
   std::uint32_t threads = 1;
-  std::uint32_t texts = 8;            ///< Whose worker dies.
-  std::uint32_t prompt_tokens = 512;  ///< Of each of them.
-  std::uint32_t longest = 4096;       ///< Of the texts that are rebound; the shortest has 64.
+  std::uint32_t texts = 8;            ///< Texts whose worker dies.
+  std::uint32_t prompt_tokens = 512;  ///< Prompt tokens of each of these texts.
+  /// Longest text that is rebound, in tokens; the shortest has 64.
+  std::uint32_t longest = 4096;
   std::uint32_t rounds = 5;
-  /// The texts of a small model would end before their worker is killed or they are rebound.
+  /// Slows the engine down, because texts of a small model would end before their worker is killed
+  /// or they are rebound.
   std::uint32_t slow_motion_us = 0;
-  std::uint32_t lifetimes = 20;  ///< Over which the longest gap of a preemptive text is counted.
+  /// Lifetimes over which the longest gap of a text with preemptive moves is counted.
+  std::uint32_t lifetimes = 20;
 };
 
 /// {"recover": {"model", "arithmetic", "texts", "prompt_tokens",
@@ -38,11 +42,12 @@ struct RecoverConfig {
 ///              "failover_gap_of_bound"},
 ///   "engine": {"retained_ms", "reloaded_ms"},
 ///   "preemptive": {"lifetimes", "longest_gap_steps"}, "survivor": {"missed_steps", "steps"}}}.
-/// Times are distributions (report.hpp); ratios are those of medians. kill_to_token_ms is that of
-/// each text. "cold" kills broker and worker: the texts are computed again from their prompts and
-/// tokens. Both read the model from the page cache. All clients but "default_client" retry at once.
-/// Growth: from the shortest to the longest text, of the latency in the text's own steps. A gap of
-/// 1 step misses none. The bound of a failover's gap: two steps and its handover.
+/// Times are distributions (report.hpp); ratios are those of medians. kill_to_token_ms has one
+/// value for each text. For "cold" the bench kills broker and worker, and the texts are computed
+/// again from their prompts and tokens. Both kinds of start read the model from the page cache. All
+/// clients except "default_client" retry at once. A growth is the ratio of the longest to the
+/// shortest text, of the latency measured in steps of that text. A gap of 1 step misses none.
+/// "failover_gap_of_bound" compares the gap of a failover with two steps and the handover.
 /// Errors: those of starts; TimedOut.
 Result<nlohmann::json> measure_recover(const RecoverConfig& config);
 

@@ -17,15 +17,15 @@ namespace leasehold::bench {
 
 nlohmann::json to_json(const Distribution& distribution);
 
-/// "t_refuse_us" … over all runs with `headline_threads` compute threads, the same in
-/// "without_run_queue_delay", and every run in "runs".
+/// Returns "t_refuse_us" … over all runs with `headline_threads` compute threads, the same without
+/// the delay in "without_run_queue_delay", and every run in "runs".
 nlohmann::json clocks_json(const std::vector<ClockRun>& runs, std::uint32_t headline_threads);
 nlohmann::json storm_json(const StormResult& storm);
 nlohmann::json mass_json(const std::vector<MassRound>& rounds, std::uint32_t leases);
 nlohmann::json death_json(const DeathTimes& times);
 nlohmann::json death_json(const BrokerDeath& death);
 
-/// For people.
+/// The report as text for people.
 std::string report_text(const nlohmann::json& report);
 std::string limit_checks_text(const std::vector<LimitCheck>& checks);
 

@@ -18,24 +18,25 @@ inline constexpr const char* kMeasurements[] = {"clocks", "poll",   "storm",
 struct RevokeConfig {
   std::string bin_dir;
   std::string demo_model;
-  std::string large_model;  ///< The 0.5B shape; empty: not measured.
+  std::string large_model;  ///< A model of the 0.5B shape; empty: not measured.
   std::set<std::string> measurements{std::begin(kMeasurements), std::end(kMeasurements)};
   bool quick = false;
-  std::vector<std::uint32_t> tenants;  ///< Runs of `clocks`; empty: 1, 8, 64, or 8 if quick.
-  std::uint32_t flips = 0;             ///< Per run; 0: depends on the model.
+  /// Numbers of tenants, one run of `clocks` for each; empty: 1, 8, 64, or only 8 if quick.
+  std::vector<std::uint32_t> tenants;
+  std::uint32_t flips = 0;  ///< Flips per run; 0: depends on the model.
   std::uint32_t mass_leases = 10'000;
   std::uint64_t seed = 1;
 };
 
 struct RevokeReport {
   nlohmann::json json;           ///< One object; keys end with their unit.
-  std::vector<ClockRun> clocks;  ///< For the plot.
+  std::vector<ClockRun> clocks;  ///< Samples for the plot.
 };
 
 /// Called before each measurement with its description.
 using Progress = std::function<void(const std::string& what)>;
 
-/// Errors: that of the first measurement that fails, with its name.
+/// Errors: the error of the first measurement that fails, with the measurement's name.
 Result<RevokeReport> run_revoke_bench(const RevokeConfig& config, const Progress& progress);
 
 }  // namespace leasehold::bench

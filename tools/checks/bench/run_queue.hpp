@@ -1,4 +1,5 @@
-/// How long threads were ready but had no core: the noise in every figure on a shared machine.
+/// Reads how long threads were ready but had no core, which is the noise in every figure on a
+/// shared machine.
 ///
 /// Source: Linux Documentation/scheduler/sched-stats.rst, /proc/<pid>/schedstat.
 #pragma once
@@ -17,21 +18,21 @@ namespace leasehold::bench {
 
 struct RunQueue {
   std::uint64_t ran_ns = 0;
-  std::uint64_t waited_ns = 0;  ///< Ready to run, without a core.
+  std::uint64_t waited_ns = 0;  ///< Time in which the thread was ready but had no core.
 };
 
-/// "ran waited slices" as the kernel writes it. Errors: MalformedMessage.
+/// Parses "ran waited slices" as the kernel writes it. Errors: MalformedMessage.
 Result<RunQueue> parse_schedstat(std::string_view text);
 
-/// By thread name; the first thread is "main". Threads of one name are added up. Empty once the
-/// process has ended.
+/// Run queues by thread name. The first thread is "main"; threads of the same name are added up.
+/// Empty once the process has ended.
 using ThreadRunQueues = std::map<std::string, RunQueue>;
 ThreadRunQueues run_queues_of(pid_t process);
 
-/// What the threads of one process ran and waited between two snapshots of it.
+/// The time that the threads of one process ran and waited between two snapshots of the process.
 ThreadRunQueues run_queues_between(const ThreadRunQueues& early, const ThreadRunQueues& late);
 
-/// Adds what each thread ran and waited.
+/// Adds the times of each thread to `sum`.
 void add(ThreadRunQueues& sum, const ThreadRunQueues& more);
 
 RunQueue sum_of(const ThreadRunQueues& threads);

@@ -1,4 +1,4 @@
-/// Measures, writes the report and checks it: what every subcommand does.
+/// Measures, writes the report and checks it against limits, for every subcommand.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ class App;
 
 namespace leasehold::bench {
 
-/// What a subcommand measured.
+/// The result of a subcommand.
 struct Report {
   nlohmann::json json;
   std::string text;
@@ -21,17 +21,17 @@ struct Report {
 };
 
 struct ReportOptions {
-  std::string name;  ///< Of the subcommand and of its files; selects its limits.
+  std::string name;  ///< Name of the subcommand and of its files; selects its limits.
   bool has_plot = false;
   std::string out_dir = {};      ///< Empty: no files.
   std::string limits_path = {};  ///< Empty: no limits.
 };
 
-/// Describes --out and --check.
+/// Adds the options --out and --check.
 void describe_report(CLI::App& app, ReportOptions& options);
 
-/// Returns the exit code: 0, or 1 when a limit is exceeded or was not measured. Opens limits and
-/// files before it measures, so that a wrong path fails at once.
+/// Returns the exit code: 0, or 1 when a limit is exceeded or its value was not measured. Opens
+/// limits and files before it measures, so that a wrong path fails at once.
 /// Errors: those of `measure`; of reading limits and writing files.
 Result<int> run_report(const ReportOptions& options,
                        const std::function<Result<Report>()>& measure);

@@ -1,5 +1,5 @@
-/// What a long prompt costs running streams, and what they cost it; what a prefix hit saves; how
-/// time is shared.
+/// Measures how a long prompt and running streams slow each other down, what a prefix hit saves,
+/// and how the worker shares time among tenants.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,29 @@
 
 namespace leasehold::bench {
 
-/// Measurements by name; a report lacks what was not measured.
+/// Names of the measurements; a report has only those that were made.
 inline constexpr const char* kServeMeasurements[] = {"streams", "prefix", "stalled_index", "shares",
                                                      "tick"};
 
 struct ServeConfig {
   std::string bin_dir;  ///< Directory of leasehold-broker and leasehold-worker.
   std::string model_path;
-  std::string shares_model_path;          ///< For "shares", whatever the model; empty: model_path.
-  std::string arithmetic = "auto";        ///< The worker's --arithmetic, which has the rule.
-  std::vector<std::string> measurements;  ///< Of kServeMeasurements; empty: all.
+  std::string shares_model_path;          ///< The model for "shares"; empty: model_path.
+  std::string arithmetic = "auto";        ///< The worker's --arithmetic.
+  std::vector<std::string> measurements;  ///< Names from kServeMeasurements; empty: all.
   std::uint32_t streams = 8;              ///< Tenants that generate all the time.
-  std::uint32_t prompt_tokens = 4096;     ///< Of the tenant that arrives.
-  std::uint32_t rounds = 3;               ///< Each with the prompt alone, calm streams, and both.
+  std::uint32_t prompt_tokens = 4096;     ///< Prompt tokens of the tenant that arrives.
+  /// Each round measures the prompt alone, calm streams, and both together.
+  std::uint32_t rounds = 3;
   Duration calm = std::chrono::seconds(10);
 };
 
 /// {"serve": {"arithmetic" (the one that ran "streams" or "prefix"), "streams": {"inter_token_us":
 /// {"calm": {…}, "long_prompt": {…}, "p99_ratio"}, "first_token_s": {"alone", "beside_streams",
 /// "ratio"}, …}, "prefix_hit": {…}, "stalled_index": {…}, "shares": {…}, "tick_us": {"schedule":
-/// {…}, "commit": {…}}}}: "streams" has the times between two tokens of a stream, with and without
-/// the prompt, and medians of the time to the prompt's first token. One core is left to the
-/// clients. Errors: those of System::start and TenantPool.
+/// {…}, "commit": {…}}}}: "streams" has the times between two tokens of a stream with and without
+/// the prompt, and medians of the time to the prompt's first token. The worker leaves one core to
+/// the clients. Errors: those of System::start and TenantPool.
 Result<nlohmann::json> measure_serve(const ServeConfig& config);
 
 }  // namespace leasehold::bench

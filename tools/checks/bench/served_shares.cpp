@@ -22,13 +22,13 @@ constexpr const char* kSharesTenant = "shares";
 constexpr std::array<std::uint32_t, 4> kShareWeights = {1, 1, 2, 4};
 constexpr std::array<std::uint32_t, 4> kSharesPromptTokens = {4, 40, 20, 10};
 constexpr std::uint32_t kSharesTextTokens = 16;
-// Requests of a tenant at a time, so that some always wait.
+// Concurrent requests of a tenant, so that some always wait.
 constexpr std::uint32_t kSharesPools = 12;
 constexpr const char* kSharesBatchSize = "4";
 
 using Served = std::vector<double>;
 
-/// Tokens by weight.
+/// Reads the tokens of each tenant, divided by its weight.
 Result<Served> read_served(System& system) {
   Served served;
   for (const wire::TenantView& view : TRY(system.broker().tenants()))
@@ -40,7 +40,7 @@ double tokens_in(const Served& served) {
   return std::inner_product(served.begin(), served.end(), kShareWeights.begin(), 0.0);
 }
 
-/// Waits until this many tokens are counted.
+/// Waits until the broker has counted this many tokens.
 Result<Served> await_served(System& system, double tokens) {
   const SystemClock clock;
   for (const TimePoint end = clock.now() + kSharesTimeout; clock.now() < end;) {
@@ -51,7 +51,7 @@ Result<Served> await_served(System& system, double tokens) {
   return fail(Errc::TimedOut, fmt::format("fewer than {} tokens were computed", tokens));
 }
 
-/// 1 when all are equal, 1/n when one has everything.
+/// Jain's fairness index: 1 if all shares are equal, 1/n if one tenant has everything.
 double jain_index(const Served& served) {
   const double sum = std::accumulate(served.begin(), served.end(), 0.0);
   const double squares = std::inner_product(served.begin(), served.end(), served.begin(), 0.0);

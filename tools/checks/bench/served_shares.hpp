@@ -1,4 +1,4 @@
-/// How a worker's time is shared by tenants that always have work.
+/// Measures how a worker shares its time among tenants that always have work.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace leasehold::bench {
 struct SharesLoad {
   std::string bin_dir;
   std::string model_path;
-  std::uint64_t tokens = 20'000;  ///< Computed in the measured time, at least.
+  std::uint64_t tokens = 20'000;  ///< Fewest tokens computed in the measured time.
 };
 
 /// {"served": […], "jain_index", "widest_ratio"}: the tokens that `tenant.list` counts, divided by

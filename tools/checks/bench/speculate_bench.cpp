@@ -25,7 +25,7 @@ constexpr std::uint64_t kSpeculatePromptTokens = 8;
 
 constexpr const char* kTextKinds[] = {"repetitive", "greedy", "other"};
 
-/// A model that may choose between a few words only soon repeats itself.
+/// For "repetitive", limits the model to a few words, so that it soon repeats itself.
 wire::Sampling sampling_of(std::string_view kind) {
   wire::Sampling sampling;
   if (kind == "other") sampling.temperature = 1.0f;
@@ -34,7 +34,7 @@ wire::Sampling sampling_of(std::string_view kind) {
   return sampling;
 }
 
-/// What the worker counted since its start.
+/// Counts of the worker since its start.
 struct ProposedTokens {
   double proposed = 0, accepted = 0;
 };
@@ -47,13 +47,13 @@ Result<ProposedTokens> read_proposed(const std::string& metrics_path) {
   return counted;
 }
 
-/// Of one kind of text, an entry per round.
+/// Results for one kind of text, with one entry per round.
 struct Rounds {
   std::vector<double> without, with, ratio;
   ProposedTokens counted;  // over all rounds with proposals
 };
 
-/// Words that differ in each request.
+/// Returns a prompt of words that differs in each request.
 std::vector<std::int32_t> words_of(std::uint32_t, std::uint64_t request) {
   std::vector<std::int32_t> prompt;
   for (std::uint64_t i = 0; i < kSpeculatePromptTokens; ++i) {

@@ -1,4 +1,5 @@
-/// What proposed tokens gain on a text that repeats itself, and cost on one that does not.
+/// Measures what proposed tokens gain on a text that repeats itself, and what they cost on other
+/// texts.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +15,17 @@ struct SpeculateBenchConfig {
   std::string model_path;
   std::uint32_t threads = 1;
   std::uint32_t proposals = 8;   ///< The worker's --speculate.
-  std::string draft_model;       ///< The worker's --draft-model; empty: n-grams.
-  std::uint32_t tokens = 4'000;  ///< Of each text in each round.
-  std::uint32_t rounds = 5;      ///< Each with and without proposals, in turn.
+  std::string draft_model;       ///< The worker's --draft-model; empty: use n-grams.
+  std::uint32_t tokens = 4'000;  ///< Tokens of each kind of text in each round.
+  std::uint32_t rounds = 5;      ///< Each round runs with and without proposals in alternation.
 };
 
 /// {"speculate": {"proposals", "threads", "draft_model", "repetitive": {"without_tokens_s",
 /// "with_tokens_s", "ratio", "proposed", "acceptance"}, "greedy": {…}, "other": {…}}}: medians over
-/// the rounds, of the ratio too; proposed tokens and the share of them that were accepted, over all
-/// rounds. One tenant's requests of 200 tokens run one after the other: "repetitive" are greedy
-/// texts of three words, "greedy" of all words, "other" are drawn with temperature 1.
+/// the rounds, also of the ratio; "proposed" counts proposed tokens over all rounds, and
+/// "acceptance" is the share of them that was accepted. One tenant's requests of 200 tokens run one
+/// after the other: "repetitive" are greedy texts of three words, "greedy" are greedy texts of all
+/// words, and "other" are sampled with temperature 1.
 /// Errors: those of System::start, TenantPool and fetch_metrics.
 Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config);
 

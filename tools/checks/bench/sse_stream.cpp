@@ -23,7 +23,7 @@ constexpr std::size_t kPromptTokens = 4;
 SseKind sse_kind_of(std::string_view data) {
   if (data.starts_with(R"({"choices":[{"finish_reason":null)")) return SseKind::Token;
   if (data.starts_with(R"({"error")")) return SseKind::Error;
-  // Other servers write the text first.
+  // Other servers write the text before the other keys.
   if (data.starts_with(R"({"choices":[{)") && data.find(kUnfinished) != std::string_view::npos)
     return SseKind::Token;
   return data.starts_with("[DONE]") ? SseKind::Done : SseKind::Other;

@@ -1,5 +1,5 @@
-/// A client of an HTTP server with OpenAI's API: one connection, on which completions are streamed
-/// one after another, read at little cost (light_stream.hpp says why).
+/// A client of an HTTP server with OpenAI's API. Streams completions one after another on one
+/// connection, and reads them at little cost (light_stream.hpp says why).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,19 +16,19 @@ namespace leasehold::bench {
 
 enum class SseKind { Token, Error, Done, Other };
 
-/// Of the data of one event. Of the server's events it reads only the start, since the server
-/// writes keys in a fixed order.
+/// Returns the kind of an event from its data. For events of our server reads only the start, since
+/// the server writes keys in a fixed order.
 SseKind sse_kind_of(std::string_view data);
 
 class SseStream : public ReadStream {
  public:
-  /// `on_token` for each event with a token; `on_end` once for each request: its error, if it has
-  /// one, as soon as that was read. A refused request has an error, too. After ConnectionLost
-  /// nothing more is sent.
+  /// `on_token` is called for each event with a token; `on_end` once for each request, with its
+  /// error as soon as that was read. A refused request has an error, too. After ConnectionLost no
+  /// handler is called.
   struct Handlers {
     std::function<void()> on_token;
     std::function<void(Result<void>)> on_end;
-    /// For the data of each other event, such as that with the usage. May be empty.
+    /// Called with the data of each other event, such as the usage. May be empty.
     std::function<void(std::string_view)> on_other = {};
   };
 
@@ -37,7 +37,7 @@ class SseStream : public ReadStream {
                                                     const std::string& path, Handlers handlers);
   /// The same on a connected socket.
   static std::shared_ptr<SseStream> over(StreamSocket socket, Handlers handlers);
-  /// Sends a request. Precondition: the one before has ended.
+  /// Sends a request. Precondition: the previous request has ended.
   void send(const std::string& request);
 
  private:
@@ -58,10 +58,11 @@ struct CompletionRequest {
   std::string model;
   std::vector<TokenId> prompt;
   std::uint32_t max_tokens = 1;
-  bool include_usage = false;  ///< In an event at the end.
+  bool include_usage = false;  ///< Request the usage in an event at the end.
 };
 
-/// The text of a request that streams the completion. Greedy; an end token does not end it.
+/// The text of a request that streams the completion. The completion is greedy, and an end token
+/// does not end it.
 std::string sse_request(const CompletionRequest& request);
 /// The same with a prompt of words.
 std::string sse_request(const std::string& key, const std::string& model, std::uint32_t max_tokens);

@@ -20,7 +20,8 @@ namespace {
 using boost::asio::ip::tcp;
 
 constexpr Duration kStreamsTimeout = std::chrono::minutes(2);
-/// With a prompt of 4 tokens less than a block: nothing is cached, so each id leaves at once.
+/// Together with a prompt of 4 tokens less than a block: the worker caches nothing, so each request
+/// id leaves at once.
 constexpr std::uint32_t kTokensPerRequest = 10;
 
 /// A listening socket on the loopback device that keeps connections and never answers.
@@ -52,11 +53,11 @@ class StalledIndex {
 
   boost::asio::io_context io_;
   tcp::acceptor acceptor_{io_, tcp::endpoint(boost::asio::ip::make_address("127.0.0.1"), 0)};
-  std::vector<tcp::socket> connections_;  // on the thread
+  std::vector<tcp::socket> connections_;  // used only on the thread
   std::thread thread_;
 };
 
-/// Appends the times between tokens of one run.
+/// Runs streams on a new system, and appends the times between tokens.
 Result<void> run_streams(const SystemConfig& config, const StalledIndexLoad& load,
                          std::vector<double>& gaps_us) {
   const auto system = TRY(System::start(config));

@@ -9,7 +9,7 @@ namespace leasehold::bench {
 /// Nearest-rank quantiles: always a measured value. With fewer than 1000 values p99.9 is the
 /// maximum.
 struct Distribution {
-  std::size_t count = 0;  ///< 0: all others are 0.
+  std::size_t count = 0;  ///< If 0, all other fields are 0.
   double p50 = 0;
   double p90 = 0;
   double p99 = 0;
@@ -23,7 +23,7 @@ double quantile(const std::vector<double>& sorted, double share);
 
 Distribution distribution_of(std::vector<double> values);
 
-/// 0 if empty.
+/// Returns the median; 0 if empty.
 double median_of(std::vector<double> values);
 
 }  // namespace leasehold::bench

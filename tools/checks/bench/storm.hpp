@@ -1,8 +1,8 @@
-/// How revocations of other tenants' leases affect tenants that keep theirs (survivors).
+/// Measures how revocations of other tenants' leases affect tenants that keep theirs (survivors).
 ///
 /// Survivors stream. Another tenant holds leases without requests, so the batch is the same in
 /// every window. In a storm window its leases are revoked at a steady rate; in a calm window none
-/// are. Windows alternate, so that both have the same noise.
+/// is revoked. Windows alternate, so that both kinds have the same noise.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@ struct StormResult {
   double achieved_per_s = 0;  ///< Revocations per second of storm.
 };
 
-/// `pairs`: of a calm and a storm window.
+/// `pairs`: number of pairs of a calm and a storm window.
 Result<StormResult> measure_storm(const SystemConfig& config, std::uint32_t pairs);
 
 }  // namespace leasehold::bench

@@ -15,7 +15,7 @@ namespace leasehold::bench {
 namespace {
 
 constexpr std::uint32_t kShortestText = 64;
-constexpr std::uint32_t kMostPrefillRows = 256;  // the token budget of a worker
+constexpr std::uint32_t kMostPrefillRows = 256;  // the token budget of a worker's step
 constexpr std::uint32_t kWords = 50;
 
 struct SwapTimes {
@@ -30,7 +30,7 @@ std::vector<LocalRow> text_rows(std::uint32_t begin, std::uint32_t end) {
   return rows;
 }
 
-/// Computes the longest text once; the time of each length is that of its rows.
+/// Computes the longest text once. The time of each length is the time of its rows.
 Result<void> measure_prefill(LocalModel& model, TimesByLength& by_length) {
   model.restart(0);
   std::uint32_t computed = 0;

@@ -1,4 +1,4 @@
-/// What it costs to swap a text out and in, and what to compute it again.
+/// Compares the cost of swapping a text out and in with the cost of computing it again.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ struct SwapBenchConfig {
 };
 
 /// {"swap": {"model", "f32": …, "int8": …}}, where … is {"lengths": {"64": {"swap_us",
-/// "prefill_us", "share"}, …}, "largest_share", "wins_from"}: medians over the rounds of the CPU
-/// time of one thread, and of their ratio. Swap copies all blocks of the text to swap memory that
-/// holds no pages yet, as after a scrub, and back. The prefill computes the text without a
-/// prefix hit, in steps of at most 256 rows that end at each length. "wins_from" is the shortest
-/// length from which on swapping is cheaper at every length; null if it is not. Errors: those of
-/// loading.
+/// "prefill_us", "share"}, …}, "largest_share", "wins_from"}: medians over the rounds, of the CPU
+/// time of one thread and of the ratio. "swap_us" copies all blocks of the text to swap memory that
+/// has no pages yet, as after a scrub, and back. The prefill computes the text without a
+/// prefix hit, in steps of at most 256 rows that end at each length. "wins_from" is the length from
+/// which swapping is cheaper at every greater length; null if there is no such length. Errors:
+/// those of loading.
 Result<nlohmann::json> measure_swap(const SwapBenchConfig& config);
 
 }  // namespace leasehold::bench

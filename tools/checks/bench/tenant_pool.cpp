@@ -42,7 +42,7 @@ struct PoolResults {
   std::optional<Error> final_error;
 };
 
-/// One tenant. Threads: the pool's.
+/// One tenant. Threads: only the pool's thread.
 class TenantClient : public std::enable_shared_from_this<TenantClient> {
  public:
   TenantClient(boost::asio::io_context& io, client::Timers& timers, const TenantPoolConfig& config,
@@ -74,7 +74,7 @@ class TenantClient : public std::enable_shared_from_this<TenantClient> {
   std::uint64_t requests_ = 0;
   TimePoint submitted_at_;
   std::optional<TimePoint> last_token_;
-  std::uint64_t tokens_read_ = 0;  ///< In this request.
+  std::uint64_t tokens_read_ = 0;  ///< Tokens read in the current request.
   client::Timer retry_;
 };
 
@@ -169,8 +169,8 @@ void TenantClient::lease_ended(const std::string& reason) {
   acquire();
 }
 
-/// Acquires again after a delay. While the broker is down the lease stays valid and only new
-/// requests are refused, so then the client submits again.
+/// Acquires a new lease after a delay. While the broker is down, the lease stays valid and the
+/// worker refuses only new requests, so then the client submits again under its lease.
 void TenantClient::failed(const Error& error) {
   if (error.code == Errc::BrokerLost && lease_) {
     retry_ = timers_.after(kRetryDelay, [this] { submit(); });

@@ -1,4 +1,4 @@
-/// Many tenants in one process, each with its own sockets to broker and worker, on one thread.
+/// Runs many tenants on one thread, each with its own sockets to broker and worker.
 ///
 /// A client acquires a lease and submits requests one after another until it is destroyed. After a
 /// revocation it acquires a new lease. Threads: any; each call takes a lock.
@@ -24,21 +24,22 @@ struct TenantPoolConfig {
   std::uint32_t max_tokens = 100;   ///< Per request.
   std::string name = "bench";
   wire::Sampling sampling = {};  ///< Each request has a seed of its own.
-  /// The prompt of a client's request, both counted from 0. Empty: `prompt_tokens` words, the same
-  /// each time.
+  /// Returns the prompt of a client's request; both numbers count from 0. Empty: every prompt has
+  /// the same `prompt_tokens` words.
   std::function<std::vector<std::int32_t>(std::uint32_t client, std::uint64_t request)> prompt = {};
 };
 
 /// The end of one lease, as its client saw it.
 struct LeaseEnd {
-  TimePoint at;        ///< The typed end was read and parsed.
+  TimePoint at;        ///< When the client had read and parsed the typed end.
   std::string reason;  ///< "Revoked" …
 };
 
 class TenantPool {
  public:
   static constexpr const char* kThreadName = "bench-tenants";
-  /// A word in the vocabulary of every bundled model; the next kPromptWords - 1 are words, too.
+  /// A word in the vocabulary of every bundled model; the next kPromptWords - 1 tokens are words,
+  /// too.
   static constexpr std::int32_t kFirstPromptToken = 300;
   static constexpr std::int32_t kPromptWords = 100;
 
@@ -57,29 +58,30 @@ class TenantPool {
   /// Waits until that many clients run. Errors: TimedOut with the last error of a client.
   Result<void> await_running(std::size_t clients, Duration at_most) const;
 
-  /// No client counts as running until its next token.
+  /// Marks no client as running; a client counts as running again with its next token.
   void clear_running();
 
-  /// Waits for the typed end of a lease. Nothing on timeout.
+  /// Waits for the typed end of a lease. Returns nothing on timeout.
   std::optional<LeaseEnd> await_end(LeaseId lease, Duration at_most) const;
 
   /// Waits for a token of this client later than `after`; returns its time.
   std::optional<TimePoint> await_token(std::uint32_t client, TimePoint after,
                                        Duration at_most) const;
 
-  /// The last error of a client that another try cannot mend.
+  /// The last error of a client that a retry cannot resolve.
   std::optional<Error> final_error() const;
 
-  /// Returns the times in µs between two tokens of one request since the last call, of all clients.
+  /// Returns the times in µs between two tokens of one request, of all clients since the last call.
   std::vector<double> take_gaps_us();
-  /// Returns the times in s from a submission to its first token since the last call, of all
-  /// clients.
+  /// Returns the times in s from a submission to its first token, of all clients since the last
+  /// call.
   std::vector<double> take_first_tokens_s();
   std::uint64_t tokens() const;
   /// Losses since the start; both should be 0.
   struct Losses {
-    std::uint64_t tokens = 0;   ///< Emitted according to the end of the request, but never read.
-    std::uint64_t streams = 0;  ///< Closed without a typed end.
+    /// Tokens that the end of the request counts, but that were never read.
+    std::uint64_t tokens = 0;
+    std::uint64_t streams = 0;  ///< Streams that were closed without a typed end.
   };
   Losses losses() const;
   /// Waits until `tokens()` reaches this number. Errors: TimedOut.

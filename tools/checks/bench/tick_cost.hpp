@@ -1,4 +1,4 @@
-/// What one tick of the scheduler costs, without an engine.
+/// Measures what one tick of the scheduler costs, without an engine.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ struct TickLoad {
 
 /// CPU times of a tick, in µs.
 struct TickTimes {
-  Distribution schedule;  ///< `admit` and `plan`.
-  Distribution commit;    ///< The commits, which hash full blocks, and the events.
+  Distribution schedule;  ///< Time of `admit` and `plan`.
+  Distribution commit;    ///< Time of the commits, which hash full blocks, and of the events.
 };
 
-/// Each tick ends some texts, of 1 to 128 tokens, which waiting requests replace; as many new ones
-/// arrive outside the measured time. No two texts are equal.
+/// Texts have 1 to 128 tokens. Each tick ends some texts, and waiting requests replace them; the
+/// same number of new requests arrives outside the measured time. No two texts are equal.
 TickTimes measure_tick_us(const TickLoad& load);
 
 }  // namespace leasehold::bench

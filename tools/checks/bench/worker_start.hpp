@@ -1,4 +1,4 @@
-/// Stages of a worker's start, read from its log. Pure.
+/// Reads the stages of a worker's start from its log. Pure.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace leasehold::bench {
 
-/// Stages in order; each ends with the log line that has these words.
+/// One stage, which ends with the log line that contains these words.
 struct StartStage {
   const char* name;
   std::string_view words;
@@ -23,7 +23,7 @@ inline constexpr std::array<StartStage, 5> kStartStages{{{"exec", " starting mod
 /// The ends of the stages, in µs since 1970.
 using StartTimes = std::array<std::int64_t, kStartStages.size()>;
 
-/// Of the last start in the log, whose times are local ones.
+/// Reads the last start in the log, whose times are in local time.
 /// Errors: BadRequest if the log lacks a stage, or a time cannot be read.
 Result<StartTimes> last_start(std::string_view log);
 

@@ -1,4 +1,4 @@
-/// The questions that a run on a GPU answers, in order, from the reports of the stages. Pure.
+/// Answers a fixed list of questions about a run on a GPU from the reports of the stages. Pure.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace leasehold::gpu_check {
 
-/// `stages`: the report's array. Returns an array with one object per question: `question`,
-/// `stage`, `state` ("not run" without the stage), `verdict`, `missing` (numbers, as JSON
-/// pointers, that the stage did not write) and `numbers`. The verdict is the worst of the stage's
-/// lines, and unknown when a number is missing.
+/// `stages`: the array of the report. Returns an array with one object per question: `question`,
+/// `stage`, `state` ("not run" if the stage did not run), `verdict`, `missing` (JSON pointers of
+/// numbers that the stage did not write) and `numbers`. The verdict is the worst one of the stage's
+/// lines, or unknown if a number is missing.
 Json answers_from(const Json& stages);
 
-/// One line per question.
+/// Formats one line per question.
 std::string text_of_answers(const Json& answers);
 
 }  // namespace leasehold::gpu_check

@@ -1,4 +1,4 @@
-/// Parts of the stages clocks, bandwidth and speed. Each adds lines to the report.
+/// Parts of the stages clocks, bandwidth and speed. Each function adds lines to the report.
 #pragma once
 
 #include "tools/checks/gpu_check/bench_model.hpp"
@@ -12,8 +12,8 @@ namespace leasehold::gpu_check {
 struct Rates {
   double copy_bytes_per_s = 0;     ///< Bytes read plus bytes written.
   double multiply_flop_per_s = 0;  ///< f16 inputs, f32 sums.
-  double host_gate_s = 0;          ///< Announce and poll, per launch.
-  double card_gate_s = 0;          ///< One poll of the mirror by a kernel.
+  double host_gate_s = 0;          ///< Time to announce and poll on the host, per launch.
+  double card_gate_s = 0;          ///< Time of one poll of the mirror by a kernel.
 };
 Result<Rates> measure_rates(const Settings& settings, Card& card);
 void report_rates(StageReport& report, const Rates& rates);
@@ -29,17 +29,17 @@ struct BenchCase {
   bool has_targets = false;  ///< True for the 7B shapes.
   Repeats repeats;
 
-  /// Of a model that decodes `batch` sequences.
+  /// Options of a model that decodes `batch` sequences.
   LocalOptions options(std::uint32_t batch) const {
     return {
         .model_path = file.path, .max_rows = batch, .sequences = batch, .positions = context + 16};
   }
 };
 
-/// The first shape with targets. Its file is `one.file.path`; the caller removes it.
+/// Returns the first shape with targets. The caller removes its file.
 Result<BenchCase> first_case(const Settings& settings);
 
-/// Reports a part without memory or kernels as unknown and continues.
+/// Reports a part that lacks memory or kernels as unknown; other errors fail.
 void report_failure(StageReport& report, const std::string& what, const Result<void>& done);
 
 constexpr std::string_view name(cuda::GraphUse use) {
@@ -58,16 +58,16 @@ constexpr Verdict against_target(bool has_target, bool holds) {
   return !has_target ? Verdict::Measured : holds ? Verdict::Reached : Verdict::Missed;
 }
 
-/// Tokens per second with and without graphs and gates, and the cost of gates.
+/// Measures tokens per second with and without graphs and gates, and the cost of gates.
 Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
                           const Rates& rates);
-/// The rate at which one matmul of each weight format and arithmetic reads its weights.
+/// Measures the rate at which one matmul of each weight format and arithmetic reads its weights.
 Result<void> bench_matmul(const Settings& settings, StageReport& report, Card& card,
                           const Rates& rates);
 Result<void> bench_prefill(const Settings& settings, StageReport& report, Card& card,
                            const BenchCase& one, const Rates& rates);
 
-/// Time from a flip to the refusal, and until no unit can touch the lease.
+/// Measures the time from a flip to the refusal, and until no unit can touch the lease.
 Result<void> bench_revoke(const Settings& settings, StageReport& report, Card& card,
                           const BenchCase& one);
 

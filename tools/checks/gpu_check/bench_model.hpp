@@ -1,6 +1,6 @@
 /// A model with random weights of a given shape on the GPU.
 ///
-/// Lifetime: the card outlives it. Threads: one. Errors: OutOfMemory; those of LocalModel.
+/// Lifetime: the card outlives the model. Threads: one. Errors: OutOfMemory; those of LocalModel.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@ namespace leasehold::gpu_check {
 
 class BenchModel {
  public:
-  /// `local` without a placement.
+  /// Precondition: `local` has no placement.
   static Result<std::unique_ptr<BenchModel>> load(Card& card, cuda::CudaOptions options,
                                                   LocalOptions local);
 
@@ -33,12 +33,12 @@ class BenchModel {
   std::unique_ptr<LocalModel> model_;
 };
 
-/// As a worker computes the rows of matrices that are not quantised.
+/// The row arithmetic that a worker uses for matrices that are not quantised.
 constexpr cuda::RowArithmetic rows_of(Arithmetic arithmetic) {
   return arithmetic == Arithmetic::F16 ? cuda::RowArithmetic::Halves : cuda::RowArithmetic::Floats;
 }
 
-/// Repeats of a timed action: warm-up runs, then a number of runs or a duration.
+/// How often to repeat a timed action: warm-up runs, then `count` runs or until `max_duration`.
 struct Repeats {
   int warm = 4;
   int count = 40;

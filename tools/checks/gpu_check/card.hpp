@@ -1,9 +1,11 @@
-/// One GPU, used by the stages without a backend: kernels by name, copies and properties.
+/// One GPU for the stages that use it without a backend: runs kernels by name, copies memory and
+/// reads properties.
 ///
-/// Every call waits for the GPU, so the call that causes a fault returns it. The context is
-/// unusable after a fault, so a stage that provokes one does so in a process of its own.
+/// Every call waits for the GPU, so the call that causes a fault returns the error. The context is
+/// unusable after a fault, so a stage that provokes a fault does so in a process of its own.
 ///
-/// Lifetime: outlives everything made with its context. Threads: the one that opened it.
+/// Lifetime: must outlive everything made with its context. Threads: only the thread that opened
+/// it.
 /// Errors: those of cuda::load_driver and cuda::check.
 #pragma once
 
@@ -27,7 +29,7 @@ class Card {
   const cuda::Context& context() const { return *context_; }
   cuda::KernelLibrary& library() { return library_; }
 
-  /// A gate for launch parameters. `is_stopped`: the gate refuses every unit.
+  /// Returns a gate for launch parameters. With `is_stopped` the gate refuses every unit.
   device::KernelGate gate(bool is_stopped = false) const;
 
   Result<void> run(cuda::KernelLaunch launch);
@@ -40,7 +42,7 @@ class Card {
   Result<void> fetch(std::span<std::byte> to, CUdeviceptr from);
   Result<void> store(CUdeviceptr to, std::span<const std::byte> from);
 
-  /// Random words of 8 bytes, masked with `keep` and or-ed with `set`.
+  /// A filling with random words of 8 bytes, each masked with `keep` and or-ed with `set`.
   struct Filling {
     std::uint64_t keep;
     std::uint64_t set;
@@ -68,8 +70,8 @@ class Card {
   std::unique_ptr<cuda::Context> context_;  // the others hold its address
   cuda::KernelLibrary library_;
   cuda::Stream stream_;
-  cuda::DeviceBuffer
-      mirrors_;  // [2] device::GateMirror: the first lets every unit pass, the second none
+  // [2] device::GateMirror: the first lets every unit pass, the second lets none pass
+  cuda::DeviceBuffer mirrors_;
 };
 
 }  // namespace leasehold::gpu_check

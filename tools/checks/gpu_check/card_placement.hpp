@@ -1,7 +1,8 @@
-/// Places a local model on a GPU: memory as the device agent makes it, the CUDA backend, and
-/// optionally random weights.
+/// Places a local model on a GPU with the CUDA backend, memory that is allocated as the device
+/// agent does, and optionally random weights.
 ///
-/// Lifetime: the card outlives it; it outlives every model. Threads: the card's.
+/// Lifetime: the card outlives the placement, which outlives every model. Threads: the card's
+/// thread.
 #pragma once
 
 #include "kernels/cuda/cuda_backend.hpp"
@@ -10,7 +11,7 @@
 
 namespace leasehold::gpu_check {
 
-/// A step that replays a graph passes at most this many units.
+/// Most units of a step that replays a graph.
 inline constexpr std::uint64_t kMaxUnitsOfGraph = 4;
 
 class CardPlacement final : public LocalPlacement {
@@ -21,10 +22,10 @@ class CardPlacement final : public LocalPlacement {
 
   Result<std::unique_ptr<Backend>> make_backend(const BackendLimits& limits,
                                                 const ThreadGate& gate) override;
-  /// Filled with small f16 values.
+  /// Allocates memory and fills it with small f16 values.
   Result<LeasedMapping> allocate(std::size_t size_bytes) override;
-  /// Random bytes with small scales in every format: products stay finite, and reads cost the same
-  /// as for real weights.
+  /// Makes random bytes with small scales in every format, so that products stay finite and reads
+  /// cost the same as for real weights.
   Result<std::optional<LeasedMapping>> make_weights(const WeightsLayout& layout) override;
 
  private:

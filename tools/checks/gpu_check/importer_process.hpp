@@ -1,4 +1,4 @@
-/// The importer (importer.hpp) as seen by the probe: starts it, waits for its result, kills it.
+/// Starts the importer (importer.hpp) for the probe, waits for its result, and kills it.
 ///
 /// Lifetime: the destructor ends the process. Threads: one. Errors: SystemError; TimedOut.
 #pragma once
@@ -27,13 +27,13 @@ Result<Importer> start_importer(const Settings& settings, ImportMode what, const
 /// Waits for the result or the exit of the process.
 void await_result(Importer& importer);
 
-/// Kills the process and waits for the event of its pidfd: from then on the broker takes its
-/// memory.
+/// Kills the process and waits until its pidfd reports the exit, after which a broker would reclaim
+/// its memory.
 Result<void> kill_importer(Importer& importer);
 
-/// Writes kMagicWord, which the importer expects, and clears the words after it.
+/// Writes kMagicWord, for which the importer checks, and clears the words after it.
 Result<void> write_first_word(Card& card, CUdeviceptr at);
-/// The word that the importer writes: kReplyWord.
+/// Reads the word that the importer writes: kReplyWord.
 Result<std::uint32_t> second_word(Card& card, CUdeviceptr at);
 
 std::string text_of(const std::optional<ImportResult>& result);

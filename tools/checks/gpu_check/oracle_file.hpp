@@ -14,7 +14,8 @@ namespace leasehold::gpu_check {
 struct OracleCase {
   std::vector<TokenId> prompt;
   std::vector<TokenId> answers;
-  std::vector<double> margins;  ///< Per answer: difference to the second highest logit.
+  /// For each answer, the difference between its logit and the second highest one.
+  std::vector<double> margins;
 
   /// The prompt and all answers but the last.
   std::vector<TokenId> tokens() const;

@@ -1,6 +1,6 @@
 /// Runs each stage as a process with a share of the time, and writes one report.
 ///
-/// Prints lines as they arrive and writes the report after every stage. The report names a stage
+/// Prints lines as they arrive and rewrites the report after every stage. The report names a stage
 /// that fails, dies or exceeds its time; the others still run.
 #pragma once
 
@@ -14,14 +14,15 @@ namespace leasehold::gpu_check {
 
 inline constexpr int kChecksFailed = 1;
 
-/// "machine, bits, …": every stage, in the order of execution.
+/// Returns "machine, bits, …": every stage in the order of execution.
 std::string stage_names();
 
-/// Error text for comma-separated names that include an unknown stage; empty when all are known.
+/// Checks comma-separated names of stages. Returns the error for an unknown stage; empty if all are
+/// known.
 std::string check_stages(const std::string& names);
 
-/// Returns the exit code: 0, kChecksFailed, or that of the error (NoDevice …) that prevents every
-/// stage. Errors: SystemError when the report cannot be written.
+/// Returns the exit code: 0, kChecksFailed, or the code of the error (NoDevice …) that prevents
+/// every stage. Errors: SystemError when the report cannot be written.
 Result<int> orchestrate(const Settings& settings, std::ostream& out);
 
 /// Runs one stage in this process and returns the exit code.

@@ -13,23 +13,24 @@ namespace leasehold::gpu_check {
 using Logits = std::vector<float>;  // [n_vocab]
 
 enum class RowsPerStep : std::uint8_t {
-  All,  ///< One step.
-  One,  ///< A step per token: a decode step, which can become a graph.
+  All,  ///< All rows in one step.
+  One,  ///< One decode step per token, which can become a graph.
 };
 
 struct TokenRun {
-  std::vector<Logits> logits;            ///< Of the last tokens, in order.
-  std::uint64_t units_of_last_step = 0;  ///< Units that passed the gate: few in a graph.
+  std::vector<Logits> logits;  ///< Logits of the last tokens, in order.
+  /// Units that passed the gate in the last step; a graph has few.
+  std::uint64_t units_of_last_step = 0;
 };
 
-/// For `n_tokens` of one sequence. `placement` null: the CPU.
+/// Options for `n_tokens` tokens of one sequence. Null `placement`: the CPU.
 LocalOptions options_for(const std::string& model, std::size_t n_tokens, LocalPlacement* placement);
 
 /// Returns the logits of the last `n_wanted` tokens.
 Result<TokenRun> run_tokens(const LocalOptions& options, std::span<const TokenId> tokens,
                             std::size_t n_wanted, RowsPerStep rows);
 
-/// Logits with at least one other bit.
+/// Counts logits that differ in at least one bit.
 std::size_t count_differing(const std::vector<Logits>& a, const std::vector<Logits>& b);
 
 }  // namespace leasehold::gpu_check
