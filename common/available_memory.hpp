@@ -11,20 +11,23 @@
 namespace leasehold {
 
 struct MachineMemory {
-  std::uint64_t total_bytes = 0;      ///< Of the machine, or the limit of a control group.
-  std::uint64_t available_bytes = 0;  ///< That the machine and the group can still give.
-  std::string limit_file;             ///< Of a group whose limit is the lower one; else empty.
+  /// All memory of the machine, or the limit of a control group.
+  std::uint64_t total_bytes = 0;
+  /// What this process can still get from the machine and the group.
+  std::uint64_t available_bytes = 0;
+  /// File of the group's limit where that is the lower one; else empty.
+  std::string limit_file;
 };
 
 /// MemTotal and MemAvailable of /proc/meminfo, or the limit of this process's control group where
-/// that is lower: the kernel ends a process of the group that uses more. Errors: FileCorrupt when
-/// the text has no such lines; those of read_text_file.
+/// that is lower: the kernel kills a process of a group that exceeds its limit. Errors: FileCorrupt
+/// when the text lacks these lines; those of read_text_file.
 Result<MachineMemory> machine_memory();
 
 /// The same from the text of /proc/meminfo alone. Pure.
 Result<MachineMemory> parse_machine_memory(std::string_view meminfo);
 
-/// Lowers the memory to what the control group allows. Pure.
+/// Returns `memory`, lowered to what the control group allows. Pure.
 MachineMemory limited_by(MachineMemory memory, const std::optional<GroupMemory>& group);
 
 /// Checks memory that an option lets a program lend. It is compared with all memory of the machine,

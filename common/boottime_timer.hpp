@@ -1,7 +1,7 @@
 /// Waits for a time of the boot-time clock, or for a wake-up from another thread.
 ///
 /// Lease deadlines use the boot-time clock, which advances while the machine sleeps. The clock of a
-/// condition variable does not, so it would report such a deadline late.
+/// condition variable does not advance then, so it would report such a deadline late.
 ///
 /// Threads: one waits, any may wake. Source: timerfd_create(2), eventfd(2).
 #pragma once
@@ -14,7 +14,8 @@
 
 namespace leasehold {
 
-/// Arms a timerfd of that clock for `until`, at once when it has passed; disarms it without one.
+/// Arms a timerfd of the boot-time clock to expire at `until`, or at once if that time has passed.
+/// Without `until`, disarms the timerfd.
 void arm_boottime_timerfd(int timer, std::optional<TimePoint> until);
 
 class BoottimeTimer {

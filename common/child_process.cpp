@@ -23,7 +23,8 @@ namespace {
 struct Plumbing {
   UniqueFd log;
   UniqueFd null;
-  UniqueFd program;              ///< Opened by this user, for a child that runs as another.
+  /// The program file, opened as this user, for a child that runs as another user.
+  UniqueFd program;
   UniqueFd read_end, write_end;  ///< The pipe of the child's stdout.
 };
 
@@ -57,7 +58,8 @@ struct ExecImage {
   std::vector<char*> argv;
   std::vector<std::string> words;  ///< Entries of `envp` that this process's environment lacks.
   std::vector<char*> envp;
-  char* listen_pid = nullptr;  ///< Where the pid's digits go; null without inherited descriptors.
+  /// Points to the place for the pid's digits; null without inherited descriptors.
+  char* listen_pid = nullptr;
   std::vector<int> fds;
   bool own_group;
   std::optional<uid_t> uid;
@@ -98,8 +100,9 @@ ExecImage::ExecImage(const ChildConfig& config)
   if (!fds.empty()) listen_pid = words.back().data() + kListenPid.size();
 }
 
-/// Moves all descriptors above the targets first: a source may have the number of another's target.
-/// False if a descriptor is missing, for which the child would take another one.
+/// Gives the inherited descriptors their numbers, from 3 in order. Moves all of them above these
+/// numbers first, because one may have the number that another one gets. Returns false on failure:
+/// the child could otherwise use a wrong descriptor.
 bool place_descriptors(std::vector<int>& fds) {
   const int beyond = kFirstHandedOver + static_cast<int>(fds.size());
   for (int& fd : fds) {
@@ -120,7 +123,7 @@ bool become(uid_t uid) {
 [[noreturn]] void exec_child(ExecImage& child, const Plumbing& plumbing, pid_t parent) {
   if (child.nice) (void)::setpriority(PRIO_PROCESS, 0, *child.nice);
   if (child.uid && !become(*child.uid)) ::_exit(127);
-  // A change of the user resets it.
+  // Set after the change of the user, which resets the signal.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // The owner died before the line above.
   if (child.own_group) ::setpgid(0, 0);
@@ -136,7 +139,7 @@ bool become(uid_t uid) {
   if (child.listen_pid != nullptr) {
     std::to_chars(child.listen_pid, child.listen_pid + kPidDigits, ::getpid());
   }
-  if (child.uid) {  // that user may be unable to reach the program by its path
+  if (child.uid) {  // the other user may be unable to reach the program by its path
     ::syscall(SYS_execveat, program, "", child.argv.data(), child.envp.data(), AT_EMPTY_PATH);
   } else {
     ::execve(child.argv[0], child.argv.data(), child.envp.data());
@@ -195,7 +198,8 @@ std::optional<int> Child::reap(int options) {
     rc = ::waitid(P_PIDFD, id, &info, WEXITED | WNOWAIT | options);
   } while (rc < 0 && errno == EINTR);
   if (rc < 0 || info.si_pid == 0) return std::nullopt;
-  // The pid names the child's group until the child is reaped. In our group it has none of its own.
+  // The pid names the child's group until the child is reaped. A child that shares this process's
+  // group has no group of its own, and the kill does nothing.
   (void)::kill(-pid_, SIGKILL);
   (void)::waitid(P_PIDFD, id, &info, WEXITED | WNOHANG);
   status_ = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;

@@ -16,19 +16,21 @@ namespace leasehold {
 /// A descriptor that the child inherits, numbered from 3 in order (sd_listen_fds(3)).
 struct InheritedFd {
   std::string name;
-  int fd = -1;  ///< The parent keeps it.
+  int fd = -1;  ///< Stays open in the parent.
 };
 
 struct ChildConfig {
   std::vector<std::string> argv;  ///< argv[0] is the program's path.
-  std::string log_path;           ///< Its stderr goes here, and its stdout unless `read_output`.
+  /// File for the child's stderr, and for its stdout unless `read_output`.
+  std::string log_path;
   bool read_output = false;
-  std::vector<std::string> environment;    ///< NAME=value, overrides this process's environment.
-  std::vector<InheritedFd> inherited_fds;  ///< With LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES.
+  std::vector<std::string> environment;  ///< NAME=value, overrides this process's environment.
+  /// Announced to the child in LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES.
+  std::vector<InheritedFd> inherited_fds;
   /// Share this process's group, so that the child's children end with this process's owner.
   bool share_process_group = false;
-  std::optional<uid_t> uid;  ///< Run as this user, without further groups; needs root.
-  std::optional<int> nice;   ///< Best effort: without CAP_SYS_NICE a lower one is not set.
+  std::optional<uid_t> uid;  ///< Run as this user, without supplementary groups; needs root.
+  std::optional<int> nice;   ///< Best effort: lowering the value needs CAP_SYS_NICE.
 };
 
 /// Threads: one.
@@ -41,11 +43,12 @@ class Child {
 
   Child(Child&&) noexcept = default;
   Child& operator=(Child&&) = delete;
-  ~Child();  ///< SIGKILL and reap, unless it was reaped.
+  ~Child();  ///< Kills (SIGKILL) and reaps the child unless it was reaped before.
 
   pid_t pid() const { return pid_; }
   const UniqueFd& pidfd() const { return pidfd_; }
-  const UniqueFd& output() const { return output_; }  ///< Non-blocking; empty without it.
+  /// Non-blocking; empty without `read_output`.
+  const UniqueFd& output() const { return output_; }
 
   Result<void> signal(int signal_number);
 

@@ -49,13 +49,13 @@ std::optional<std::string> empty_value(std::span<const std::string> arguments) {
   return std::nullopt;
 }
 
-/// CLI11 keeps a group of options as a command without a name.
+/// Ignores groups of options, which CLI11 stores as commands without a name.
 bool has_commands(const CLI::App& app) {
   return std::ranges::any_of(app.get_subcommands({}),
                              [](const CLI::App* part) { return !part->get_name().empty(); });
 }
 
-/// The page has the options as the program has them, so that they cannot differ.
+/// Adds --man. The page is generated from the options of the program, so the two cannot differ.
 void add_man_option(CLI::App& app) {
   const auto print = [&app] {
     throw CLI::CallForVersion(man_page(app.get_name(), command_tree(app)), 0);

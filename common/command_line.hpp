@@ -35,11 +35,11 @@ std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::str
 
 // Checks of options. Each returns what is wrong, or nothing.
 
-/// A path for a Unix socket: at most 107 bytes, and no directory.
+/// A path for a Unix socket: at most 107 bytes, and not a directory.
 std::string check_socket_path(const std::string& path);
 /// A name of a tenant, a worker or a request.
 std::string check_name(const std::string& text);
-/// A file that exists or can be created: no directory.
+/// A file that exists or can be created; not a directory.
 std::string check_file_path(const std::string& path);
 /// A directory that exists or can be created.
 std::string check_directory_path(const std::string& path);

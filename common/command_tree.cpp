@@ -5,7 +5,7 @@
 namespace leasehold {
 namespace {
 
-/// CLI11 names the values of a closed list "TEXT:{a,b}".
+/// The values of a closed list, which CLI11 writes into the type: "TEXT:{a,b}".
 std::vector<std::string> closed_list(const std::string& type) {
   const auto begin = type.find('{');
   const auto end = type.find('}');
@@ -26,7 +26,7 @@ CommandOption describe(const CLI::Option& option) {
   return described;
 }
 
-/// Also those of groups, which CLI11 keeps as commands without a name.
+/// Also adds the options of groups, which CLI11 stores as commands without a name.
 void add_options(const CLI::App& app, std::vector<CommandOption>& options) {
   for (const CLI::Option* option : app.get_options()) options.push_back(describe(*option));
   for (const CLI::App* part : app.get_subcommands({}))

@@ -12,9 +12,9 @@ class App;
 namespace leasehold {
 
 struct CommandOption {
-  std::vector<std::string> names;   ///< "-o", "--output"; of a positional its name.
+  std::vector<std::string> names;   ///< "-o", "--output"; for a positional, its name.
   std::string value;                ///< "TEXT", "UINT"; empty for a flag.
-  std::vector<std::string> values;  ///< All possible ones, where that is a closed list.
+  std::vector<std::string> values;  ///< All allowed values, if they are a closed list.
   std::string help;
   bool is_positional = false;
 };
@@ -23,14 +23,14 @@ struct Command {
   std::string path;  ///< "tenants admit"; empty for the program itself.
   std::string help;
   std::string examples;               ///< One per line.
-  std::vector<std::string> commands;  ///< Words that may follow.
+  std::vector<std::string> commands;  ///< Names of its subcommands.
   std::vector<CommandOption> options;
 };
 
 /// The first line of a footer with examples.
 inline constexpr const char* kExamplesTitle = "Examples:\n";
 
-/// The program, then its commands, each before those in it.
+/// The program, then its commands, each before its own subcommands.
 std::vector<Command> command_tree(const CLI::App& app);
 
 }  // namespace leasehold

@@ -19,7 +19,7 @@ constexpr std::size_t kMaxBytes = 1 << 20;
 constexpr const char* kCheck = "--check-config";
 constexpr const char* kPrint = "--print-config";
 
-/// What a TOML value of an option must be.
+/// The type that an option's TOML value must have.
 enum class Kind { Flag, Size, Integer, Number, Text };
 
 Kind kind_of(const CLI::Option& option) {
@@ -108,8 +108,8 @@ Result<void> check_type(const TomlEntry& entry, const CLI::Option& option) {
   return {};
 }
 
-/// Evaluates the option with the values of the file. A value of the command line or environment
-/// wins, but that of the file is checked all the same.
+/// Evaluates the option with the values of the file. A value from the command line or environment
+/// wins, but the file's value is still checked.
 Result<void> apply(const TomlEntry& entry, CLI::Option& option) {
   const std::vector<std::string> given = option.results();
   option.clear();
@@ -192,7 +192,7 @@ void add_config_options(CLI::App& app) {
   app.add_flag(kCheck)
       ->description("Check all options and the file, print only errors, and exit")
       ->configurable(false);
-  // What a program needs before it starts does not keep it from naming its options.
+  // Printing the configuration does not need the options that are required to start.
   app.add_flag_callback(kPrint,
                         [&app] {
                           for (CLI::Option* option : app.get_options()) option->required(false);

@@ -18,7 +18,7 @@ class App;
 
 namespace leasehold {
 
-/// What the parse of a command line throws for a file that cannot be used. `parse_cli_arguments`
+/// Thrown while a command line is parsed, for a file that cannot be used. `parse_cli_arguments`
 /// catches it.
 struct ConfigErrors {
   std::vector<Error> errors;  ///< Not empty. One for each wrong key, with "FILE:LINE: ".

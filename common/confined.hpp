@@ -1,4 +1,4 @@
-/// Runs the code of one request, so that what it throws ends that request and nothing else.
+/// Runs the code of one request, so that an exception ends that request only.
 #pragma once
 
 #include <exception>

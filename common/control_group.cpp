@@ -12,7 +12,7 @@ constexpr std::size_t kMaxFileBytes = 1 << 16;
 /// Version 1 writes the largest multiple of a page for "no limit".
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;
 
-/// The files of one version.
+/// The memory files of one version of control groups.
 struct MemoryFiles {
   std::string_view controller, limit, usage;
   std::string_view inactive_cache, active_cache;  ///< Lines of memory.stat.
@@ -61,7 +61,7 @@ std::uint64_t value_of(std::string_view statistics, std::string_view name) {
   return 0;
 }
 
-/// The kernel drops the cache of files before it ends a process.
+/// The memory in use without the file cache, which the kernel drops before it kills a process.
 std::uint64_t used_bytes(const ReadFile& read, const std::string& directory,
                          const MemoryFiles& files) {
   const auto usage = read(directory + std::string(files.usage));

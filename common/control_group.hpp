@@ -20,7 +20,8 @@ using ReadFile = std::function<std::optional<std::string>(const std::string& pat
 ReadFile read_system_file();
 
 /// The directories of the process's control group and of those above it, nearest first; empty when
-/// they are not known. `controller` names one of version 1, such as "memory"; empty: version 2.
+/// they are not known. `controller` names a controller of version 1, such as "memory"; empty means
+/// version 2.
 std::vector<std::string> control_group_directories(const ReadFile& read,
                                                    std::string_view controller = {});
 
@@ -28,12 +29,13 @@ std::vector<std::string> control_group_directories(const ReadFile& read,
 std::optional<std::uint64_t> parse_group_number(std::string_view text);
 
 struct GroupMemory {
-  std::uint64_t limit_bytes = 0;      ///< The smallest of the groups.
-  std::uint64_t available_bytes = 0;  ///< What the fullest group still has, with its file cache.
-  std::string limit_file;             ///< The file with that limit, for messages.
+  std::uint64_t limit_bytes = 0;  ///< The smallest limit of all groups.
+  /// What the fullest group can still use, its file cache included.
+  std::uint64_t available_bytes = 0;
+  std::string limit_file;  ///< The file with that limit, for messages.
 };
 
-/// Of the groups of either version; nothing if none has a limit.
+/// The memory of this process's groups, of both versions; nothing if no group has a limit.
 std::optional<GroupMemory> group_memory(const ReadFile& read);
 
 }  // namespace leasehold

@@ -16,7 +16,7 @@ std::optional<double> parse_cpu_max(std::string_view text) {
 std::optional<double> cpu_quota(const ReadFile& read) {
   std::optional<double> smallest;
   for (const std::string& directory : control_group_directories(read)) {
-    const auto text = read(directory + "/cpu.max");  // the root of all groups has none
+    const auto text = read(directory + "/cpu.max");  // the root group does not have this file
     const auto quota = text ? parse_cpu_max(*text) : std::nullopt;
     if (quota) smallest = std::min(smallest.value_or(*quota), *quota);
   }

@@ -19,7 +19,7 @@ std::optional<double> parse_cpu_max(std::string_view text);
 /// none has one, or cannot be read.
 std::optional<double> cpu_quota(const ReadFile& read);
 
-/// Of this process.
+/// The same from the files of this machine.
 std::optional<double> cpu_quota();
 
 }  // namespace leasehold

@@ -65,9 +65,9 @@ enum class Errc : std::uint8_t {
   DeviceUnsupported,
   DeviceFault,
   StaleGraph,
-  // Limits, below the others so that their exit codes stay.
+  // Limits. They are placed here so that the exit codes of the errors above do not change.
   QuotaTokens,
-  // Versions, below the others for the same reason.
+  // Versions, placed here for the same reason.
   ProtocolMismatch,
 };
 

@@ -1,6 +1,6 @@
 /// How owners share a bounded resource: an owner may take more while it holds less than what is
-/// free. One owner alone gets half. Of n owners that take all they can, each gets 1/(n+1), and as
-/// much stays free for an owner that comes later.
+/// free in total. One owner alone gets half. Of n owners that take all they can, each gets 1/(n+1),
+/// and as much stays free for an owner that comes later.
 ///
 /// Source: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet
 /// Switches", 1998, with alpha = 1. Pure. Threads: one.
@@ -39,7 +39,7 @@ class FairShares {
     held_[owner] += amount;
     taken_ += amount;
   }
-  /// Precondition: the owner holds as much.
+  /// Precondition: the owner holds at least `amount`.
   void give_back(const Owner& owner, std::size_t amount = 1) {
     const auto found = held_.find(owner);
     expects(found != held_.end() && found->second >= amount, "an owner gives back what it holds");

@@ -1,4 +1,4 @@
-/// Strong id types. None converts to another.
+/// Strong id types. They do not convert to each other.
 #pragma once
 
 #include <compare>

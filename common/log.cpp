@@ -44,7 +44,8 @@ spdlog::level::level_enum parse_level(std::string_view level) {
   return parsed == spdlog::level::off ? spdlog::level::info : parsed;
 }
 
-/// Opens descriptors in the order of their numbers until one is above the standard ones.
+/// Opens /dev/null for each standard descriptor that is closed: open() returns the lowest free
+/// number.
 void open_standard_descriptors() {
   int fd = 0;
   do {
@@ -90,7 +91,7 @@ Result<void> set_up_log(std::string_view program, std::string_view level) {
                                                  std::make_shared<QueueSink>(*log_writer));
   logger->set_pattern(kPattern);
   logger->set_level(parse_level(level));
-  // The default one prints to stderr, which may wait for its reader.
+  // spdlog's default handler prints to stderr, which may wait for its reader.
   logger->set_error_handler([](const std::string&) { log_writer->count_dropped(); });
   spdlog::set_default_logger(std::move(logger));
   std::set_terminate(report_and_abort);

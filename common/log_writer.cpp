@@ -44,8 +44,8 @@ struct LogWriter::Shared {
   const ResumedLine resumed_line;
   const Limits limits;
   std::atomic<std::uint64_t> dropped{0};
-  std::uint64_t reported = 0;  // of those; the thread's
-  std::mutex mutex;            // of what follows
+  std::uint64_t reported = 0;  // the part of `dropped` that the thread has reported
+  std::mutex mutex;            // guards the members below
   std::condition_variable changed;
   std::deque<std::string> queued;
   std::size_t queued_bytes = 0;
@@ -57,7 +57,7 @@ struct LogWriter::Shared {
   void write_all(const std::deque<std::string>& lines);
 };
 
-/// Called with the mutex.
+/// Called with the mutex locked.
 void LogWriter::Shared::push(std::string line) {
   queued_bytes += line.size();
   queued.push_back(std::move(line));
@@ -68,7 +68,7 @@ void LogWriter::Shared::push(std::string line) {
   }
 }
 
-/// Called without the mutex, by the thread.
+/// Called by the thread, with the mutex unlocked.
 void LogWriter::Shared::write_all(const std::deque<std::string>& lines) {
   for (const std::string& line : lines) {
     const std::uint64_t missing = dropped - reported;

@@ -2,11 +2,11 @@
 /// caller.
 ///
 /// The queue is bounded. A line that finds it full replaces the oldest ones, which are dropped and
-/// counted; the next line that can be written follows one that says how many. Lines that the
-/// descriptor refuses (no reader, full disk) count as dropped, too.
+/// counted. Before the next line that can be written, the writer reports how many were dropped.
+/// Lines that the descriptor refuses (no reader, full disk) count as dropped, too.
 ///
 /// Lifetime: the destructor waits `kStopTimeout` for the lines that are queued. A thread that hangs
-/// longer in write(2) goes on without its owner.
+/// longer in write(2) outlives the object.
 /// Threads: any. A forked child has no such thread and must not use the object.
 #pragma once
 
@@ -27,7 +27,8 @@ class LogWriter {
     std::size_t max_bytes = 1 << 20;
     std::size_t max_lines = 8192;
   };
-  /// Makes the line that follows dropped ones, with its newline. Called on the writer's thread.
+  /// Makes the line that reports how many lines were dropped, with its newline. Called on the
+  /// writer's thread.
   using ResumedLine = std::function<std::string(std::uint64_t dropped)>;
   static constexpr std::chrono::seconds kStopTimeout{1};
 
@@ -42,7 +43,7 @@ class LogWriter {
   void write(std::string line);
   /// Waits until every queued line is written or dropped; false after `timeout`.
   bool flush(std::chrono::milliseconds timeout);
-  /// Counts a line that its caller could not make.
+  /// Counts a line that the caller could not format.
   void count_dropped();
   std::uint64_t dropped_lines() const;
 

@@ -13,7 +13,8 @@
 namespace leasehold {
 namespace {
 
-/// A hyphen would become a dash, and a line that begins with a dot a macro.
+/// Escapes text for roff, which reads a hyphen as a dash and a line that begins with a dot as a
+/// macro.
 std::string roff(std::string_view text) {
   std::string out;
   if (text.starts_with('.') || text.starts_with('\'')) out += "\\&";

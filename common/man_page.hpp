@@ -9,7 +9,7 @@
 
 namespace leasehold {
 
-/// In roff with man(7) macros, for section 1.
+/// The page in roff with man(7) macros, for section 1.
 std::string man_page(std::string_view program, std::span<const Command> tree);
 
 }  // namespace leasehold

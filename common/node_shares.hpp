@@ -25,7 +25,7 @@ class NodeShares {
   std::uint32_t nodes() const { return static_cast<std::uint32_t>(before_.size() - 1); }
   std::uint32_t threads() const { return before_.back(); }
   std::uint32_t threads_of(std::uint32_t node) const { return before_[node + 1] - before_[node]; }
-  /// The threads of a node are consecutive; thread 0 is on the first one that has any.
+  /// The threads of a node are consecutive; thread 0 is on the first node that has threads.
   std::uint32_t node_of(std::uint32_t thread) const {
     const auto next = std::upper_bound(before_.begin(), before_.end(), thread);
     return static_cast<std::uint32_t>(next - before_.begin() - 1);

@@ -47,7 +47,7 @@ Result<std::vector<FoundNode>> find_nodes(const CpuSet& online, const std::strin
   return found;
 }
 
-/// From this node to each of `n` online ones, in their order.
+/// The distances from one node to each of the `n` online nodes, in their order.
 Result<std::vector<std::uint32_t>> read_distances(const std::string& path, std::size_t n) {
   const std::string line = TRY(read_line(path));
   std::vector<std::uint32_t> distances;

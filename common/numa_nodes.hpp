@@ -15,12 +15,12 @@ namespace leasehold {
 
 struct NumaNode {
   std::uint32_t id = 0;  ///< The system's number.
-  CpuSet cpus;           ///< Usable ones; at least one.
+  CpuSet cpus;           ///< Usable cores; at least one.
 };
 
 struct NumaNodes {
   std::vector<NumaNode> nodes;  ///< Fewer than two: the machine is used as one node.
-  std::string problem;          ///< Why they could not be read, else empty. `nodes` is empty then.
+  std::string problem;  ///< Why the nodes could not be read, and `nodes` is empty; else empty.
 };
 
 inline constexpr const char* kNumaRoot = "/sys/devices/system/node";
@@ -32,7 +32,7 @@ NumaNodes read_numa_nodes(const CpuSet& usable, const std::string& root = kNumaR
 
 /// Threads that compute on one node.
 struct NodeThreads {
-  std::uint32_t id = 0;  ///< Of the node, the system's number.
+  std::uint32_t id = 0;  ///< The system's number of the node.
   CpuSet cpus;
   std::uint32_t threads = 0;  ///< At least one.
 };

@@ -11,10 +11,11 @@ namespace leasehold {
 namespace {
 
 using Json = nlohmann::ordered_json;
-/// The members of an object as the vector that they are: this adds one without a lookup.
+/// The vector that stores an object's members; appending to it takes no lookup.
 using Members = Json::object_t::Container;
 
-/// Removes the members that have the name of an earlier one, which gets the value of the last.
+/// Removes each member whose name an earlier one has; the first of a name gets the value of the
+/// last.
 void merge_repeated(Members& members) {
   std::vector<std::size_t> by_name(members.size());
   std::iota(by_name.begin(), by_name.end(), std::size_t{0});
@@ -39,7 +40,7 @@ void merge_repeated(Members& members) {
   members = std::move(kept);
 }
 
-/// Builds the value from the parser's events. Those that return false would end the parser.
+/// Builds the value from the parser's events. A handler that returns false would end the parse.
 class Builder final : public nlohmann::json_sax<Json> {
  public:
   Json& root() { return root_; }
@@ -90,7 +91,8 @@ class Builder final : public nlohmann::json_sax<Json> {
   }
 
   Json root_;
-  std::vector<Json*> open_;  // the containers around the next value; none of them moves meanwhile
+  // the open containers, outermost first; none of them moves while it is open
+  std::vector<Json*> open_;
   std::string error_;
 };
 

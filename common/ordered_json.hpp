@@ -12,9 +12,9 @@
 
 namespace leasehold {
 
-/// The value that nlohmann::ordered_json::parse returns: of members with the same name the last
-/// value counts, at the place of the first. Errors: BadRequest with the library's text. The caller
-/// limits depth and size.
+/// Returns what nlohmann::ordered_json::parse returns: of members with the same name, the first
+/// keeps its place and gets the value of the last. Errors: BadRequest with the library's text. The
+/// caller limits depth and size.
 Result<nlohmann::ordered_json> parse_ordered_json(std::string_view text);
 
 }  // namespace leasehold

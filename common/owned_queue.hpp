@@ -1,5 +1,6 @@
-/// A bounded queue that owners share: beyond its capacity the owner with the most entries loses its
-/// oldest, so that a busy owner costs no other its entries. Each key is in the queue once.
+/// A bounded queue that owners share. When it is full, a new entry displaces the oldest entry of
+/// the owner with the most entries, so a busy owner does not displace the entries of others. Each
+/// key is in the queue once.
 ///
 /// Pure. Threads: one.
 #pragma once
@@ -28,8 +29,9 @@ class OwnedQueue {
 
   explicit OwnedQueue(std::size_t capacity) : held_(capacity) {}
 
-  /// Adds an entry. One with the same key keeps its place and owner, and gets the value. Returns
-  /// the entry that was dropped, if any; with the same counts, that of the lowest owner.
+  /// Adds an entry. If the key is queued already, its entry gets the new value and keeps its place
+  /// and owner. Returns the entry that was dropped, if any; of owners with equally many entries,
+  /// the lowest one loses its oldest.
   std::optional<Entry> push(Entry entry) {
     const auto place = places_.find(entry.key);
     if (place != places_.end()) {
@@ -94,7 +96,8 @@ class OwnedQueue {
 
   Entries entries_;  // by number, the oldest first
   std::unordered_map<Key, std::uint64_t> places_;
-  std::map<Owner, std::set<std::uint64_t>> of_owner_;  // numbers; no set is empty
+  // the numbers of each owner's entries; no set is empty
+  std::map<Owner, std::set<std::uint64_t>> of_owner_;
   FairShares<Owner> held_;
   std::uint64_t last_ = 0;
 };

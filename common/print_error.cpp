@@ -20,7 +20,7 @@ bool is_control(unsigned char byte) {
 
 static_assert(kExitReaderGone == 128 + SIGPIPE);
 
-/// Checks both: the file may have an error that the stream does not show.
+/// Checks both std::cout and stdout: the file may have an error that the stream does not show.
 bool stdout_accepts() {
   std::cout.flush();
   return std::cout && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;

@@ -12,22 +12,23 @@
 
 namespace leasehold {
 
-/// Exit code of a program whose reader closed stdout: that of a program which SIGPIPE ends.
+/// Exit code of a program whose reader closed stdout: the one that SIGPIPE causes.
 inline constexpr int kExitReaderGone = 128 + 13;
 
 /// Replaces each control character but those in `kept`, and each format control, with a space, so
-/// that text from outside cannot control the terminal or read as another one.
+/// that text from outside cannot control the terminal or look like other text.
 std::string printable(std::string_view text, std::string_view kept = {});
 
-/// What a user can try, without a full stop. Differs from that of the code for an error about a
-/// published text, whose lease has no tenant, and for a drain, which a tenant cannot end.
+/// What a user can try, without a full stop. Differs from the hint for the error's code in two
+/// cases: an error about a published text, whose lease has no tenant, and a drain, which a tenant
+/// cannot end.
 std::string_view error_hint(const Error& error);
 
 /// The line for an error: "brokerctl: no tenant B (UnknownTenant); next: admit it with …".
 std::string format_error(std::string_view program, const Error& error);
 
-/// Prints the error to stderr, behind the log in a program that has one: then a reader that does
-/// not read delays the end by `kLastLineTimeout` at most. Returns the exit code.
+/// Prints the error to stderr, after the lines of the log in a program that has one. A reader that
+/// does not read then delays the exit by `kLastLineTimeout` at most. Returns the exit code.
 int print_error(std::string_view program, const Error& error);
 
 /// Ends main: flushes stdout and returns `exit_code`. When stdout did not accept everything, prints

@@ -11,7 +11,7 @@
 
 namespace leasehold {
 
-/// Readable (POLLIN) once the process has exited.
+/// Returns a pidfd, which is readable (POLLIN) once the process has exited.
 /// Errors: ConnectionLost when there is no such process.
 Result<UniqueFd> open_pidfd(pid_t pid);
 

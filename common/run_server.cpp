@@ -26,7 +26,7 @@ std::unexpected<Error> unexpected_exception(const std::exception& error) {
               fmt::format("unexpected exception: {}; report it with the log", error.what()));
 }
 
-/// The system refuses nothing but threads with this code.
+/// Reports EAGAIN as a refused thread: nothing else that a server program starts fails with it.
 std::unexpected<Error> system_failure(const std::exception& error, const std::error_code& code) {
   if (code != std::errc::resource_unavailable_try_again) return unexpected_exception(error);
   return std::unexpected(thread_refused("a thread", std::system_error(code)));
@@ -41,7 +41,7 @@ Result<void> run_without_exceptions(const ServerProgram& program,
   return no_memory(program, error);
 } catch (const std::system_error& error) {
   return system_failure(error, error.code());
-} catch (const boost::system::system_error& error) {  // of Asio's thread pools
+} catch (const boost::system::system_error& error) {  // thrown by Asio's thread pools
   return system_failure(error, error.code());
 } catch (const std::exception& error) {
   return unexpected_exception(error);

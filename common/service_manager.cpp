@@ -17,7 +17,7 @@
 namespace leasehold {
 namespace {
 
-/// Set by a message that the manager did not take in time, so that the next ones do not wait.
+/// Set when the manager does not take a message in time, so that later messages do not wait.
 std::atomic<bool> is_stuck{false};
 
 struct ManagerAddress {
@@ -39,7 +39,7 @@ std::optional<ManagerAddress> manager_address() {
   return manager;
 }
 
-/// One message; `fd` -1 sends none. Returns 0 or the errno.
+/// Sends one message, with a descriptor unless `fd` is -1. Returns 0 or the errno.
 int try_send(const UniqueFd& socket, std::string_view state, int fd) {
   iovec part{.iov_base = const_cast<char*>(state.data()), .iov_len = state.size()};
   msghdr header{};

@@ -1,8 +1,8 @@
-/// Reports this process's state to the service manager behind $NOTIFY_SOCKET (sd_notify(3)).
-/// Without one nothing happens.
+/// Reports this process's state to the service manager behind $NOTIFY_SOCKET (sd_notify(3)). Does
+/// nothing without a service manager.
 ///
-/// A manager that does not read delays the caller once, by `kManagerTimeout`; after that messages
-/// are lost until one is taken again. libsystemd's sd_notify would wait for ever.
+/// A manager that does not read delays the caller once, by `kManagerTimeout`; after that, messages
+/// are lost until the manager takes one again. libsystemd's sd_notify would wait for ever.
 /// Threads: any.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace leasehold {
 
 inline constexpr std::chrono::milliseconds kManagerTimeout{250};
 
-/// Sends a state such as "READY=1", or "STATUS=…" for `systemctl status`. The program serves also
-/// when it is lost.
+/// Sends a state such as "READY=1", or "STATUS=…" for `systemctl status`. A message that is lost is
+/// not an error.
 void notify_service_manager(const std::string& state);
 
 /// Sends a state and a descriptor, for FDSTORE=1. Succeeds without a manager.

@@ -19,7 +19,7 @@ char lower(char letter) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
 }
 
-/// The bits that a unit shifts by; nothing for another text.
+/// The number of bits by which a unit shifts; nothing for text that is not a unit.
 std::optional<unsigned> shift_of(std::string_view unit) {
   if (unit.empty() || (unit.size() == 1 && lower(unit[0]) == 'b')) return 0;
   const std::size_t at = kUnits.find(lower(unit[0]));

@@ -11,7 +11,7 @@
 namespace leasehold {
 
 /// The error for a thread that was refused: SystemError that names `what`, the limits that a user
-/// can raise, and `or_else`, which is another way out and may be empty.
+/// can raise, and `or_else`, which is another remedy and may be empty.
 Error thread_refused(std::string_view what, const std::system_error& refused,
                      std::string_view or_else = {});
 

@@ -37,10 +37,10 @@ class TokenBucket {
     return refill_time();
   }
 
-  /// Time until all reserved tokens are there; zero if they are.
+  /// Time until the balance is not negative: all reserved tokens are there.
   Duration wait(TimePoint now) { return wait_for(0, now); }
 
-  /// Time until `wanted` tokens are there; zero if they are.
+  /// Time until `wanted` tokens are there; zero if they are there now.
   Duration wait_for(std::size_t wanted, TimePoint now) {
     fill(now);
     return refill_time(static_cast<double>(wanted));

@@ -16,12 +16,13 @@ enum class TomlType : std::uint8_t { Boolean, Integer, Float, String, Other };
 
 struct TomlValue {
   TomlType type;
-  std::string text;  ///< "true", "42", the string without quotes; of Other what it is: "table".
+  /// "true", "42", the string without quotes; for Other its type, such as "table".
+  std::string text;
 };
 
 struct TomlEntry {
   std::string key;
-  std::vector<TomlValue> values;  ///< One, unless it is an array.
+  std::vector<TomlValue> values;  ///< One value unless the entry is an array.
   bool is_array = false;
   std::uint32_t line = 1;
 

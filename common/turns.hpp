@@ -1,7 +1,7 @@
-/// Work of several owners for a few threads, which do it in turns: one piece of each owner that has
-/// any, the oldest first, and of each owner at most one at a time. So a piece waits for the older
-/// ones of its owner and for at most one of each other owner, however much those have queued; with
-/// two threads one owner alone delays no other.
+/// Shares a few threads among the work of several owners. The threads serve the owners in turn,
+/// take the oldest piece of an owner, and run at most one piece of each owner at a time. So a piece
+/// waits for the older pieces of its owner and for at most one piece of each other owner, however
+/// many those have queued. With two threads, one busy owner alone does not delay the others.
 ///
 ///   turns.add(owner, work);  post(threads, [&] { turns.do_next(); });
 ///
@@ -32,8 +32,8 @@ class Turns {
     queues_.back().waiting.push_back(std::move(work));
   }
 
-  /// Does one piece, the next one that may be done; if there is none, because its owner's older one
-  /// is being done, the thread that does that one does this one, too.
+  /// Runs the next piece that may run. If there is none, because older pieces of the same owners
+  /// are running, a thread that runs such a piece runs one more piece after it.
   void do_next() {
     bool is_more = true;
     while (is_more) {
@@ -52,7 +52,7 @@ class Turns {
   struct Queue {
     Owner owner;
     std::deque<Work> waiting;
-    bool is_running = false;  // a piece of it
+    bool is_running = false;  // a thread runs a piece of this owner
   };
 
   std::optional<Piece> take() {
@@ -66,11 +66,11 @@ class Turns {
     Piece piece{.owner = queue->owner, .work = std::move(queue->waiting.front())};
     queue->waiting.pop_front();
     queue->is_running = true;
-    std::rotate(queue, std::next(queue), queues_.end());  // the others come first now
+    std::rotate(queue, std::next(queue), queues_.end());  // the other owners come first now
     return piece;
   }
 
-  /// True when a call of do_next found nothing, and is to be made up for.
+  /// Returns true if this thread must run one more piece, for a call of do_next that found none.
   bool finish(const Owner& owner) {
     const std::scoped_lock lock(mutex_);
     const auto queue = std::ranges::find(queues_, owner, &Queue::owner);
@@ -82,7 +82,8 @@ class Turns {
   }
 
   std::mutex mutex_;
-  std::deque<Queue> queues_;   // the next turn first; each waits or runs
+  // in the order of their turns; each owner has a waiting or a running piece
+  std::deque<Queue> queues_;
   std::size_t postponed_ = 0;  // calls of do_next that found nothing to do
 };
 

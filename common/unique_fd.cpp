@@ -9,7 +9,7 @@
 
 namespace leasehold {
 
-/// SystemError is final, and a lack of file descriptors passes.
+/// Reports a lack of file descriptors as QueueFull, which is retryable; SystemError is final.
 std::unexpected<Error> fail_errno(Errc code, std::string_view what, int error_number) {
   if (code == Errc::SystemError && (error_number == EMFILE || error_number == ENFILE)) {
     return fail(Errc::QueueFull, fmt::format("{}: no file descriptor is free; try again in a "

@@ -49,7 +49,7 @@ bool is_starter(utf8proc_int32_t code_point) {
   return utf8proc_get_property(code_point)->combining_class == 0;
 }
 
-/// Full canonical decomposition, without the order of combining marks.
+/// Appends the full canonical decomposition, without sorting combining marks.
 void append_decomposed(std::vector<utf8proc_int32_t>& out, std::uint32_t code_point) {
   constexpr auto kOptions = static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE);
   std::array<utf8proc_int32_t, 16> parts{};

@@ -1,4 +1,4 @@
-/// Metrics as text, in the format that Prometheus reads. The format is prometheus-cpp's; its
+/// Metrics as text, in the format that Prometheus reads. prometheus-cpp writes the text; its
 /// counters are not used, because its histograms take a lock that a scrape can hold.
 ///
 /// Threads: one.

@@ -14,7 +14,7 @@
 namespace leasehold::client {
 
 /// How to page through a list of `View`. `key_of` grows from one element to the next; `after`
-/// returns the parameters of the call that continues behind an element.
+/// returns the parameters of the call that continues after an element.
 template <class View>
 struct PagedList;
 
@@ -69,11 +69,11 @@ inline bool has_more(const wire::Json& reply) {
   return more != reply.end() && more->is_boolean() && more->get<bool>();
 }
 
-/// Returns the elements of the list of `View` in the broker's order: whole pages, until there are
-/// `enough` or no more. The list may change between two pages, so the result is not a snapshot.
-/// `call(method, params)` makes one call to the broker and returns Result<wire::Json>.
+/// Returns elements of the list of `View` in the broker's order: reads whole pages until it has
+/// `enough` elements or the list ends. The list may change between two pages, so the result is not
+/// a snapshot. `call(method, params)` makes one call to the broker and returns Result<wire::Json>.
 /// Threads: those of `call`. Errors: those of `call`; MalformedMessage for a reply that does not
-/// fit, or for a page that does not advance, which would repeat for ever.
+/// fit, or for a page that does not advance, which would repeat forever.
 template <class View, class Call>
 Result<std::vector<View>> first_pages(Call&& call, std::size_t enough) {
   using List = PagedList<View>;
@@ -94,7 +94,7 @@ Result<std::vector<View>> first_pages(Call&& call, std::size_t enough) {
   }
 }
 
-/// Every element.
+/// Returns every element of the list.
 template <class View, class Call>
 Result<std::vector<View>> all_pages(Call&& call) {
   return first_pages<View>(std::forward<Call>(call), std::numeric_limits<std::size_t>::max());

@@ -32,7 +32,7 @@ class BrokerView {
   Result<std::vector<wire::WorkerView>> workers();
   /// Every tenant, ordered by id.
   Result<std::vector<wire::TenantView>> tenants();
-  /// The events that the broker still has, oldest first. It keeps a bounded number.
+  /// The events that the broker still has, oldest first. The broker keeps a bounded number.
   Result<std::vector<events::StampedEvent>> events();
   /// A read-only descriptor of one extent's memory, owned by the caller. Refused unless the broker
   /// runs with --allow-memory-check.

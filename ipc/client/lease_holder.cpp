@@ -10,7 +10,7 @@
 namespace leasehold::client {
 namespace {
 
-/// A grant waits for the worker to map and prefault memory.
+/// Long, because a grant waits for the worker to map and prefault memory.
 constexpr Duration kAcquireTimeout = std::chrono::seconds(30);
 constexpr Duration kCallTimeout = std::chrono::seconds(10);
 constexpr Duration kFirstReconnectDelay = std::chrono::milliseconds(20);
@@ -86,7 +86,8 @@ void LeaseHolder::send_acquire() {
       kAcquireTimeout);
 }
 
-/// The broker granted the lost call a lease, which ended before the resend.
+/// True if the broker granted a lease to the first call, whose reply was lost, and that lease ended
+/// before the resend.
 bool LeaseHolder::lost_lease_of_resend(Errc code) const {
   return pending_acquire_->resends > 0 &&
          (code == Errc::LeaseRevoked || code == Errc::LeaseFenced || code == Errc::StaleGeneration);
@@ -95,8 +96,8 @@ bool LeaseHolder::lost_lease_of_resend(Errc code) const {
 void LeaseHolder::granted(Result<control::Payload> reply) {
   if (!reply) {
     const Errc code = reply.error().code;
-    const bool asked_to_wait = reply.error().retry_after_ms > 0;  // the caller's decision
-    // A broker that has just restarted may refuse what it grants a moment later.
+    const bool asked_to_wait = reply.error().retry_after_ms > 0;  // the caller decides then
+    // A broker that has just restarted may refuse a lease that it grants a moment later.
     const bool again = code == Errc::ConnectionLost || code == Errc::BrokerLost ||
                        lost_lease_of_resend(code) ||
                        (pending_acquire_->resends > 0 && is_retryable(code) &&
@@ -123,7 +124,8 @@ void LeaseHolder::take(const wire::LeaseAcquired& acquired) {
   reconnect_attempts_ = 0;
   renew_later();
   if (pending_acquire_->resends == 0) return std::exchange(pending_acquire_, {})->done(acquired);
-  // The grant may be that of the first call, whose connection is closed: hold it on this one.
+  // The granted lease may belong to the first call, whose connection is closed: hold it on this
+  // connection.
   hold([this, acquired](const Result<void>& held) {
     if (!pending_acquire_) return;
     if (held) return std::exchange(pending_acquire_, {})->done(acquired);
@@ -181,8 +183,8 @@ void LeaseHolder::release_previous() {
 
 // ---------------------------------------------------------------- revoked
 
-/// A notice that does not fit, or that names an earlier lease, changes nothing: the calls for the
-/// lease report its end too.
+/// Ignores a notice that is malformed or names an earlier lease: the calls for the lease report its
+/// end, too.
 void LeaseHolder::take_notification(const std::string& method, const control::Json& body) {
   if (!lease_is_live_) return;
   if (method == wire::LeaseDraining::kMethod && handlers_.on_draining) {
@@ -210,7 +212,7 @@ void LeaseHolder::broker_disconnected(const Error& why) {
   if (const auto on_lost = handlers_.on_lost) {
     on_lost({Errc::BrokerLost,
              fmt::format("the connection to the broker at {} closed: {}", path_, why.detail),
-             FailureScope::Tenant});  // the worker may still have its own
+             FailureScope::Tenant});  // the worker may still be connected to the broker
   }
   reconnect();
 }
@@ -275,7 +277,8 @@ void LeaseHolder::release_lease(LeaseId lease, control::Peer::ReplyHandler on_re
                 std::move(on_reply), kCallTimeout);
 }
 
-/// A lease that is being acquired or replaced is not kept: the reply would reach the next session.
+/// Releases a lease that is being acquired or replaced, because the reply would reach the next
+/// session.
 void LeaseHolder::session_ended(Duration timeout, std::move_only_function<void()> done) {
   handlers_ = {};
   const bool may_keep = at_session_end_ == AtSessionEnd::KeepLive && is_live() && !is_replacing();

@@ -4,7 +4,7 @@
 /// until release(). When the connection breaks while a lease is live, the holder reconnects until
 /// the lease's deadline, sends `lease.hold` to identify itself to a restarted broker, and continues
 /// to renew. An acquisition that was in flight is sent again with the same request id, so that the
-/// broker grants it once.
+/// broker grants only one lease.
 ///
 /// Lifetime: shared; `io` and `timers` outlive it; no handler is called after it is destroyed.
 /// Threads: only the thread that runs `io`. Errors: passed to the handlers.
@@ -69,7 +69,7 @@ class LeaseHolder final : public SessionLease, public std::enable_shared_from_th
         at_session_end_(at_end) {}
   Result<void> connect();
   void disconnect();
-  /// Of a lease that is over. Does nothing when none is held.
+  /// Stops the renewal of a lease that has ended. Does nothing without a lease.
   void stop_renewing();
   /// An acquisition from its first send to its reply.
   struct PendingAcquire {
@@ -97,14 +97,15 @@ class LeaseHolder final : public SessionLease, public std::enable_shared_from_th
   Handlers handlers_;
   const AtSessionEnd at_session_end_;
   std::shared_ptr<control::Peer> broker_;
-  int connection_ = 0;  ///< Numbers the connections, to ignore a late end of an earlier one.
+  /// Number of the connection; identifies a late notice about an earlier one.
+  int connection_ = 0;
   std::optional<PendingAcquire> pending_acquire_;
   std::optional<wire::LeaseAcquired> lease_;
-  bool lease_is_live_ = false;       ///< No end is known, so the holder reconnects.
-  std::optional<LeaseId> previous_;  ///< Replaced by lease_, and not released.
+  bool lease_is_live_ = false;       ///< The holder knows of no end of the lease, so it reconnects.
+  std::optional<LeaseId> previous_;  ///< The lease that lease_ replaced, until it is released.
   AcquireHandler on_replaced_;       ///< Handler of the replacement in flight.
-  int replacement_ = 0;              ///< Id of the latest replacement; ignores late replies.
-  int reconnect_attempts_ = 0;       ///< In a row.
+  int replacement_ = 0;              ///< Number of the latest replacement; identifies late replies.
+  int reconnect_attempts_ = 0;       ///< Attempts in a row.
   Timer renew_timer_;
   Timer reconnect_timer_;
   Timer release_timer_;

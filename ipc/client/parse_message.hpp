@@ -1,5 +1,5 @@
-/// Parses what a broker or worker sent. Everything from another process is input, so a message that
-/// does not fit is an error, never an assertion.
+/// Parses messages of a broker or worker. Everything from another process is input, so a malformed
+/// message is an error, never a failed assertion.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,8 +9,8 @@
 
 namespace leasehold::client {
 
-/// Message::from_json, but with MalformedMessage for a message that does not fit: the sender is at
-/// fault, not the user. Pure.
+/// As Message::from_json, but reports a malformed message as MalformedMessage, because the sender
+/// is at fault, not the user. Pure.
 template <class Message>
 Result<Message> parse_message(const nlohmann::json& json) {
   auto message = Message::from_json(json);
@@ -18,7 +18,7 @@ Result<Message> parse_message(const nlohmann::json& json) {
   return message;
 }
 
-/// The elements of a reply {"items": [...]}. Pure.
+/// Returns the elements of a reply {"items": [...]}. Pure.
 /// Errors: MalformedMessage for a reply without the list, or with an element that is not a View.
 template <class View>
 Result<std::vector<View>> parse_items(const nlohmann::json& reply) {

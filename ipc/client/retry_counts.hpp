@@ -7,13 +7,14 @@
 
 namespace leasehold::client {
 
-/// A token resets `failures`: a session gives up only when no token arrives. Only progress resets
+/// A token resets `failures`, so a session gives up only if no token arrives. Only progress resets
 /// `setbacks`, so a lease revoked after every token still backs off. Threads: one.
 class RetryCounts {
  public:
   explicit RetryCounts(const RetryPolicy& policy) : policy_(policy) {}
 
-  /// A refusal that says when to retry is not a failure: a session that obeys does not give up.
+  /// A refusal that says when to retry is not a failure: a session that waits as requested does not
+  /// give up.
   void note_failure(const Error& error) {
     if (error.retry_after_ms == 0) ++failures_;
     ++setbacks_;

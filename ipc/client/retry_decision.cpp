@@ -36,19 +36,20 @@ Error typed_error(const wire::RequestCompleted& completed) {
   return Error{errc_from_name(reason).value_or(Errc::MalformedMessage), other_text(completed)};
 }
 
-/// The worker's engine recovers by itself, so the tenant's lease is still good.
+/// True if the worker's engine recovers by itself, so that the tenant's lease stays valid.
 bool engine_recovers(const Error& error) {
   if (error.scope != FailureScope::Engine) return false;
   return error.code == Errc::WeightsLoading || error.code == Errc::EngineLeaseFenced ||
          error.code == Errc::EngineDecodeFailed || error.code == Errc::BrokerLost;
 }
 
-/// Another worker may have the weights that this one lost. The broker says so when none has.
+/// True if another worker may have the weights that this one lost. MissingWeight from the broker
+/// means that no worker has them.
 bool may_go_elsewhere(const Error& error, Stage stage) {
   return error.code == Errc::MissingWeight && stage == Stage::Worker;
 }
 
-/// Temporary refusals by the worker, after which the lease is still good.
+/// True for temporary refusals by the worker, after which the lease is still valid.
 bool lease_survives(const Error& error) {
   if (engine_recovers(error)) return true;
   const Errc code = error.code;
@@ -57,18 +58,19 @@ bool lease_survives(const Error& error) {
          code == Errc::RebindRateLimited || code == Errc::BrokerLost;
 }
 
-/// A refusal that a code alone does not call temporary, of a session that had a lease: the tenant's
-/// other leases hold its quota, or a broker that restarted does not know the named worker yet.
+/// True for refusals that are temporary only for a session that had a lease: the tenant's other
+/// leases hold its quota, or a restarted broker does not know the named worker yet.
 bool passes_after_lease(const Error& error, Stage stage, const RetryContext& retry_context) {
   if (!retry_context.had_lease) return false;
   const bool is_unknown_yet = stage == Stage::Broker && error.code == Errc::UnknownWorker;
   return error.retry_after_ms > 0 || (is_unknown_yet && retry_context.names_worker);
 }
 
-/// A broker that was never reached has a wrong address, so the error is final.
+/// True if a retry may succeed. If the broker was never reached, its address is wrong, so the error
+/// is final.
 bool is_transient(const Error& error, Stage stage, const RetryContext& retry_context) {
   if (is_lease_ended(error.code))
-    return true;  // also from the broker, when the worker ended before the grant
+    return true;  // the broker also reports this when the worker ended before the grant
   if (may_go_elsewhere(error, stage)) return true;
   if (passes_after_lease(error, stage, retry_context)) return true;
   const bool is_unreachable =
@@ -77,7 +79,7 @@ bool is_transient(const Error& error, Stage stage, const RetryContext& retry_con
   return stage == Stage::Worker || retry_context.had_lease;
 }
 
-/// The caller's text has waited for as long as it may.
+/// Returns the final error if the text has waited as long as it may.
 std::optional<Error> check_waited(const Error& error, const RetryContext& retry_context,
                                   const RetryPolicy& policy) {
   if (!retry_context.had_lease || retry_context.waited < policy.rebind_timeout) return {};
@@ -120,7 +122,7 @@ std::optional<Error> error_of(const wire::RequestCompleted& completed) {
 
 RetryDecision after_completed(const Error& error, const RetryContext& retry_context,
                               const RetryPolicy& policy) {
-  // is_retryable(TimedOut) is about calls; the deadline of a request that has passed is final.
+  // TimedOut is retryable for calls, but final for a request whose deadline has passed.
   const bool resumable = is_lease_ended(error.code) || may_go_elsewhere(error, Stage::Worker) ||
                          error.retry_after_ms > 0 ||
                          (is_retryable(error.code) && error.code != Errc::TimedOut);
@@ -131,10 +133,11 @@ RetryDecision after_completed(const Error& error, const RetryContext& retry_cont
 
 RetryDecision after_failure(const Error& error, Stage stage, const RetryContext& retry_context,
                             const RetryPolicy& policy) {
-  // A worker that lost its broker accepts no new request until it reconnects; the lease is good.
+  // A worker that lost its broker accepts no new request until it reconnects; the lease is still
+  // valid.
   const bool broker_unavailable = stage == Stage::Worker && error.code == Errc::BrokerLost;
-  // The broker reclaims memory for the tenant, or keeps its memory for a worker that starts. Both
-  // take a bounded time.
+  // The broker reclaims memory for the tenant, or keeps the tenant's memory for a worker that
+  // starts. Both take a bounded time.
   const bool is_preparing =
       stage == Stage::Broker && error.retry_after_ms > 0 &&
       (error.code == Errc::PoolExhausted || error.code == Errc::NoModelLoaded);

@@ -6,11 +6,11 @@
 /// BrokerLost) does not: the session submits again under the same lease after the back-off. The
 /// worker refuses a rebind with EngineLeaseFenced at most once, and the second submission waits in
 /// the worker's queue; the worker ends that wait with tokens, with WeightsLoading, or with
-/// MissingWeight. After MissingWeight of a worker the session acquires a lease on another one; from
-/// the broker, which has none, it is final.
+/// MissingWeight. After MissingWeight from a worker the session acquires a lease on another worker.
+/// MissingWeight from the broker means that no worker has the weights, so the error is final.
 ///
-/// A rebind that finds no memory, or whose tenant's other leases hold its quota, waits as long as
-/// its refusals say when to ask again, at most RetryPolicy::rebind_timeout.
+/// A rebind for which there is no memory, or whose tenant has used up its quota with other leases,
+/// retries when the refusals say, for at most RetryPolicy::rebind_timeout.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ namespace leasehold::client {
 
 /// Limits on retries.
 struct RetryPolicy {
-  int max_attempts = 8;  ///< In a row, without a token.
+  int max_attempts = 8;  ///< Attempts in a row without a token.
   Duration first_delay = std::chrono::milliseconds(50);
   Duration max_delay = std::chrono::seconds(2);
-  /// How long a text that has begun may wait for its next lease, also where each refusal says when
-  /// to ask again.
+  /// How long a text that has begun may wait for its next lease, even if each refusal says when to
+  /// retry.
   Duration rebind_timeout = std::chrono::minutes(10);
-  /// Progress, after which the delay is first_delay again: this number of tokens of a stream, or a
-  /// token so long after the worker accepted the request.
+  /// A stream has made progress, which resets the delay to first_delay, after this many tokens, or
+  /// with a token that arrives `progress_time` after the worker accepted the request.
   std::uint32_t progress_tokens = 16;
   Duration progress_time = std::chrono::seconds(5);
 };
@@ -44,24 +44,24 @@ enum class Stage { Broker, Worker };
 struct RetryContext {
   bool rebind = false;        ///< The caller wants the stream to continue under other leases.
   bool had_lease = false;     ///< A lease was granted before, so the broker address was right.
-  bool names_worker = false;  ///< The caller wants this worker and no other.
-  int failures = 0;           ///< In a row, since the last token or the start.
-  int setbacks = 0;           ///< In a row, since the last progress or the start.
-  Duration waited{};          ///< Since the stream was interrupted.
+  bool names_worker = false;  ///< The caller accepts only one worker.
+  int failures = 0;           ///< Failures since the last token or the start.
+  int setbacks = 0;           ///< Setbacks since the last progress or the start.
+  Duration waited{};          ///< Time since the stream was interrupted.
 };
 
 struct Retry {
   Duration delay{};
   bool fresh_lease = true;  ///< False: submit again under the lease still held.
 };
-/// The error ends the session.
+/// How to retry, or the error with which the session ends.
 using RetryDecision = Result<Retry>;
 
-/// The error that a completion means; nothing for a normal end. An unknown reason is
+/// The error that a completion reports; nothing for a normal end. An unknown reason is
 /// MalformedMessage.
 std::optional<Error> error_of(const wire::RequestCompleted& completed);
 
-/// Decides after the worker ended a stream with this error of its completion. Retries need
+/// Decides after the worker ended a stream with a completion that reports `error`. Retries need
 /// `rebind`; a lease that is revoked after progress is replaced without delay.
 RetryDecision after_completed(const Error& error, const RetryContext& retry_context,
                               const RetryPolicy& policy);

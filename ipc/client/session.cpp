@@ -15,7 +15,8 @@ namespace {
 constexpr Duration kTimeout = std::chrono::seconds(2);
 constexpr std::string_view kCancelled = "Cancelled";
 
-/// A constrained text ends by itself when it is complete, so the limit has cut it.
+/// The note for a text that ended at the token limit. A constrained text would have ended by itself
+/// when complete, so the limit has cut it.
 std::string note_on_cut(const wire::Sampling& sampling, std::size_t tokens) {
   const bool is_json = sampling.response_format.type != "text";
   if (!is_json && sampling.grammar.empty() && sampling.regex.empty()) return {};
@@ -67,11 +68,11 @@ SessionLease::Handlers TenantSession::lease_handlers() {
               }};
 }
 
-/// The worker reports the end of a request that it has, with the number of its tokens. Between two
-/// submissions only the broker can say that the lease is over.
+/// Ignores the notice while a worker has the request, because the worker then reports the end with
+/// the number of tokens. Between two submissions only the broker reports that the lease has ended.
 void TenantSession::lease_revoked(const wire::LeaseRevoked& revoked) {
   if (state_ == State::Connecting || state_ == State::Streaming) return;
-  if (is_failing_over_) return;  // the reply says what became of it
+  if (is_failing_over_) return;  // the reply to the replacement decides
   failed({Errc::LeaseRevoked,
           fmt::format("lease {} ({} scope) was revoked ({}) while no request ran under it",
                       to_string(revoked.lease), wire::name(revoked.scope), name(revoked.reason))},
@@ -242,7 +243,8 @@ void TenantSession::completed(wire::RequestCompleted completed) {
       lease_ended ? Reported::Already : Reported::NotYet);
 }
 
-/// The stream of an earlier process was continued, and that one's lease has ended: ours has not.
+/// Submits again after a resumed stream ended with the lease of an earlier process; the lease of
+/// this session is still live.
 void TenantSession::submit_again_after_earlier(const Error& error) {
   RetryContext context = retry_context();
   context.rebind = true;
@@ -251,8 +253,10 @@ void TenantSession::submit_again_after_earlier(const Error& error) {
   act(decision, error, Reported::NotYet);
 }
 
-/// Only a worker's successor refuses a token that the worker accepted. It also refuses the token of
-/// a lease that was granted just before the death, but so does a worker of another broker.
+/// Reads BadToken as the end of the lease's worker. Only a successor of the worker refuses a token
+/// that the worker accepted. The successor also refuses the token of a lease that was granted just
+/// before the worker died. A worker of another broker does so, too, so a token that was never
+/// accepted is retried once.
 Error TenantSession::seen_from_lease(const Error& error) {
   const LeaseId own = holder_->lease()->lease;
   if (error.code != Errc::BadToken) return error;
@@ -270,10 +274,10 @@ void TenantSession::failed(const Error& error, Stage stage) {
   RetryDecision decision = after_failure(error, stage, retry_context(), config_.retry);
   const bool is_stream_lost =
       state_ == State::Streaming && stage == Stage::Worker && error.code == Errc::ConnectionLost;
-  // Where the worker died before a move, the memory to adopt is that of the earlier lease.
+  // If the worker died before a move, the memory to adopt belongs to the earlier lease.
   if (is_stream_lost) replaceable_ = streamed_under_;
   if (decision && is_stream_lost && config_.request.resumable) {
-    decision->fresh_lease = false;  // the text continues under the lease it has
+    decision->fresh_lease = false;  // the text continues under its current lease
     begin_ = WorkerStream::Begin::Resume;
   }
   act(decision, error, Reported::NotYet);
@@ -312,8 +316,8 @@ void TenantSession::schedule_retry(const Retry& again, const Error& error, Repor
                                                           : std::nullopt] { retry(fresh, ended); });
 }
 
-/// A replacement of the ended lease counts against the quota, so another lease may not fit beside
-/// it.
+/// Waits for a replacement in flight, because it counts against the quota and another lease may not
+/// fit beside it.
 void TenantSession::retry(bool fresh_lease, std::optional<LeaseId> ended) {
   const auto& held = holder_->lease();
   const bool is_replaced = held && held->lease != ended;

@@ -1,23 +1,25 @@
-/// Runs one request of one tenant, over as many leases as it needs.
+/// Runs one request of one tenant under as many leases as it needs.
 ///
 ///   Idle ─start─► Acquiring ─granted─► Connecting ─accepted─► Streaming ─completed─► Releasing
 ///                    ▲                     │                     │                      │
 ///                    └──── Rebinding ◄─────┴─── lease over ──────┘                    Done
 ///
-/// retry_decision.hpp decides what happens when a stream ends or a call fails; this class carries
-/// it out. A rebind submits the prompt and the delivered tokens under a new lease with the same
-/// request id, so the stream has no gap and no repetition; TokenLedger checks that.
+/// retry_decision.hpp decides what happens when a stream ends or a call fails; this class executes
+/// the decision. A rebind submits the prompt and the delivered tokens under a new lease with the
+/// same request id, so the stream has no gap and no repetition; TokenLedger checks that.
 ///
 /// Shortly before the end of a lease's lifetime, and when an operator drains the lease, the session
-/// asks for a second lease and moves the request there (`lease.replace`, `request.move`); the
-/// stream goes on meanwhile. If that fails until the first lease ends, it rebinds as above.
+/// requests a second lease and moves the request there (`lease.replace`, `request.move`); the
+/// stream continues meanwhile. If the move has not succeeded when the first lease ends, the session
+/// rebinds as above.
 ///
-/// When an operator replaces the worker, the session asks for a lease on the new one
+/// When an operator replaces the worker, the session requests a lease on the new worker
 /// (`lease.replace`, mode failover). The broker ends the old lease and hands its memory over before
 /// it replies; the session then submits the request there, as for a rebind.
 ///
-/// A session has a lease of its own, which it releases when it ends, or uses the one that the
-/// caller gives it (`SessionConfig::lease`). If that one is live, the session runs under it.
+/// A session acquires a lease of its own and releases it at the end, or uses the one that the
+/// caller provides (`SessionConfig::lease`). If the provided lease is live, the session runs under
+/// it.
 ///
 /// Lifetime: shared; keep the pointer until `Ended`: a dropped session reports nothing more and
 /// leaves its connections to `io`. `io` and `timers` outlive it.
@@ -46,21 +48,21 @@ struct SessionConfig {
   std::string broker_path;            ///< The broker's control socket.
   TenantId tenant;                    ///< Must be admitted at the broker.
   std::optional<std::string> worker;  ///< Name of the worker; none: any that is ready.
-  /// What new texts are generated with; none: what every ready worker serves.
+  /// The model for new texts; none: the model that every ready worker serves.
   std::optional<ModelName> model = std::nullopt;
-  /// Of the text that `request.emitted` is a part of; none: not known.
+  /// Identity of the text that `request.emitted` is a part of; none: not known.
   std::optional<TextIdentity> text_identity = std::nullopt;
   /// Lets any user act for the tenant; none: the policy must permit this process's user.
   std::optional<std::string> api_key = std::nullopt;
-  std::uint32_t blocks = 0;  ///< KV blocks; 0: one extent's worth.
+  std::uint32_t blocks = 0;  ///< KV blocks; 0: the blocks of one extent.
   bool rebind = false;       ///< Continue under a new lease when one is revoked.
-  /// Continue a text also on a worker of another arithmetic, whose tokens may differ.
+  /// Also continue a text on a worker with another arithmetic, whose tokens may differ.
   bool any_arithmetic = false;
   /// With `rebind`: move the request to a second lease before the first one ends, where possible.
   bool moves = true;
   RetryPolicy retry;
-  /// Of this broker and tenant, and of no other session until `Ended`; null: the session has a
-  /// lease of its own.
+  /// A lease at this broker for this tenant, which no other session uses until `Ended`; null: the
+  /// session acquires a lease of its own.
   std::shared_ptr<SessionLease> lease = nullptr;
   /// The session fills in `token` and `rebound_from`, and appends to `emitted`: tokens that an
   /// earlier process received, which are not delivered again.
@@ -86,8 +88,8 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   /// after start().
   void cancel();
 
-  /// Ends the session as cancel() does, and leaves a resumable request at its worker, which keeps
-  /// its text for a while. The request needs a lease that outlives the session
+  /// Ends the session as cancel() does, but leaves a resumable request at its worker, which keeps
+  /// the request's text for a while. The request needs a lease that outlives the session
   /// (`SessionConfig::lease`).
   void leave();
 
@@ -115,7 +117,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void move(wire::RebindMode mode);
   void moved(wire::RebindMode mode, const Result<void>& result);
   bool may_replace() const;
-  /// Every token has arrived; the end may not have.
+  /// True once every token has arrived, even if the completion has not.
   bool is_whole() const { return ledger_.size() >= config_.request.max_emitted_tokens; }
   void failed_over(const wire::LeaseAcquired& acquired);
   bool ends_in_failover(Stage stage, std::move_only_function<void()> otherwise);
@@ -138,27 +140,32 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   std::shared_ptr<SessionLease> holder_;
   std::shared_ptr<WorkerStream> stream_;
   TokenLedger ledger_;
-  std::optional<LeaseId> last_lease_;  ///< Granted last.
-  /// What the next acquire replaces: `last_lease_`, or after the loss of a worker the lease that
-  /// has the text. Nothing if the broker does not know it.
+  std::optional<LeaseId> last_lease_;  ///< The lease granted last.
+  /// The lease that the next acquire replaces: `last_lease_`, or after the loss of a worker the
+  /// lease that holds the text's memory. Empty if the broker does not know that lease.
   std::optional<LeaseId> replaceable_;
-  std::optional<LeaseId> streamed_under_;  ///< A worker last accepted the request under this one.
-  std::optional<LeaseId> ended_text_;      ///< Its text was read, and it ended the stream.
-  bool refused_unused_token_ = false;      ///< Since a worker last accepted the request.
+  /// The lease under which a worker last accepted the request.
+  std::optional<LeaseId> streamed_under_;
+  /// The lease of a published text whose end ended the stream.
+  std::optional<LeaseId> ended_text_;
+  /// True after the refusal of a token that was never accepted; reset when a worker accepts the
+  /// request.
+  bool refused_unused_token_ = false;
   TextContinuity continuity_;
-  /// Resume after the connection to a worker that keeps the text broke.
+  /// Resume if the connection broke to a worker that keeps the text.
   WorkerStream::Begin begin_ = WorkerStream::Begin::Submit;
   RetryCounts retry_counts_;
   bool cancelled_ = false;
-  /// When the rebind in progress began: a stream ended, or a replacement was asked for.
+  /// When the rebind in progress began, which is when the stream ended or the replacement was
+  /// requested.
   std::optional<TimePoint> rebind_began_;
-  Duration last_move_{};    ///< What the last one took.
-  bool is_moving_ = false;  ///< Since the replacement was asked for.
-  /// The lease ended, and the session continues once its replacement in flight is answered.
+  Duration last_move_{};    ///< Duration of the last move.
+  bool is_moving_ = false;  ///< True from the request for a replacement to the end of the move.
+  /// The lease ended, and the session continues when the broker answers the replacement in flight.
   bool awaits_replacement_ = false;
   std::optional<LeaseId> leaving_;  ///< The lease whose worker is being replaced.
-  bool is_failing_over_ = false;    ///< `is_moving_`, to another worker.
-  /// The stream ended in a failover: what to do if that fails.
+  bool is_failing_over_ = false;    ///< As `is_moving_`, for a move to another worker.
+  /// The stream ended during a failover: called if the failover fails.
   std::move_only_function<void()> on_failover_refused_;
   wire::RebindMode rebind_mode_ = wire::RebindMode::Reprefill;  ///< Mode of the next submission.
   Timer replacement_timer_;

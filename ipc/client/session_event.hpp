@@ -18,14 +18,16 @@ struct Acquired {
   std::int64_t ttl_ms = 0;
   std::int64_t deadline_boottime_ns = 0;
   std::optional<LeaseId> replaces;
-  std::uint32_t adopted_blocks = 0;  ///< Of `blocks`: the memory of the replaced lease.
+  /// How many of `blocks` hold the memory of the replaced lease.
+  std::uint32_t adopted_blocks = 0;
 };
 
 /// The worker accepted the request.
 struct Submitted {
   LeaseId lease;
   std::uint32_t prompt_tokens = 0;
-  /// What the worker does not check, as in RequestSubmitted; of the first submission only.
+  /// Rules of the schema that the worker does not check, as in RequestSubmitted; only for the first
+  /// submission.
   std::vector<std::string> unchecked;
   std::uint32_t unchecked_omitted = 0;
 };
@@ -41,15 +43,17 @@ struct Interrupted {
   std::uint32_t delivered_tokens = 0;
 };
 
-/// The stream continues under another lease, or after the end of a published text that it read;
-/// `old_lease` is then the text's.
+/// The stream continues under another lease, or after the end of a published text that it read. In
+/// the latter case `old_lease` is the lease of the text.
 struct Rebound {
   LeaseId old_lease;
   LeaseId new_lease;
   std::uint32_t delivered_tokens = 0;
-  std::string other_arithmetic = {};  ///< Of the new lease's worker, if the old one's differs.
+  /// Arithmetic of the new lease's worker, if it differs from that of the old one; else empty.
+  std::string other_arithmetic = {};
   wire::RebindMode mode = wire::RebindMode::Reprefill;
-  /// From the end of the stream to the new one; of a move, from the decision to the worker's reply.
+  /// Time from the end of the stream to the next one. For a move: time from the decision to the
+  /// worker's reply.
   Duration took{};
 };
 

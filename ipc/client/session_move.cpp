@@ -8,8 +8,8 @@
 namespace leasehold::client {
 namespace {
 
-/// A replacement begins this long before the lease's lifetime ends, or this many times what the
-/// last move took, but not in the first half of the lifetime.
+/// A replacement begins kReplaceMargin before the lease's lifetime ends, or kMoveMargin times the
+/// duration of the last move, but not in the first half of the lifetime.
 constexpr Duration kReplaceMargin = std::chrono::milliseconds(500);
 constexpr int kMoveMargin = 8;
 constexpr Duration kMoveRetryDelay = std::chrono::milliseconds(50);
@@ -31,7 +31,8 @@ void TenantSession::lease_draining(const wire::LeaseDraining& notice) {
   replace(wire::RebindMode::Failover);
 }
 
-/// Renewals keep a lease until its last deadline; without one there is nothing to do.
+/// Renewals keep a lease until its last deadline; a lease without a last deadline needs no
+/// replacement.
 void TenantSession::plan_replacement() {
   if (leaving_ == holder_->lease()->lease) return replace(wire::RebindMode::Failover);
   const TimePoint last{holder_->lease()->last_deadline_boottime_ns};
@@ -59,8 +60,9 @@ void TenantSession::replace(wire::RebindMode mode) {
                    });
 }
 
-/// A rebind that waits for the answer continues with it. After a final refusal the session rebinds
-/// once the lease has ended. A drain of the tenant or the worker lasts.
+/// A rebind that waits for this reply continues with it. After a final refusal the session rebinds
+/// once the lease has ended. Draining is final here, because a drain of the tenant or the worker
+/// does not end by itself.
 void TenantSession::replaced(wire::RebindMode mode, const Result<wire::LeaseAcquired>& result) {
   const bool is_awaited = std::exchange(awaits_replacement_, false);
   const bool fails_over = std::exchange(is_failing_over_, false);
@@ -96,8 +98,8 @@ void TenantSession::replaced(wire::RebindMode mode, const Result<wire::LeaseAcqu
   if (is_moving_) move(mode);
 }
 
-/// In a failover the old lease ends before the reply: the stream's end waits for it. The reply may
-/// also be that the lease goes on elsewhere, or not at all.
+/// In a failover the old lease ends before the reply. So the end of the stream is handled when the
+/// reply arrives, which grants the lease on another worker or refuses it.
 bool TenantSession::ends_in_failover(Stage stage, std::move_only_function<void()> otherwise) {
   if (!is_failing_over_ || stage != Stage::Worker || cancelled_) return false;
   state_ = State::Rebinding;
@@ -111,11 +113,11 @@ bool TenantSession::ends_in_failover(Stage stage, std::move_only_function<void()
 void TenantSession::failed_over(const wire::LeaseAcquired& acquired) {
   is_moving_ = false;
   on_failover_refused_ = nullptr;
-  if (stream_ && (cancelled_ || is_whole())) return;  // its end follows
+  if (stream_ && (cancelled_ || is_whole())) return;  // the stream's end follows
   stream_.reset();
   if (!rebind_began_) rebind_began_ = timers_.now();
   rebind_mode_ = wire::RebindMode::Failover;
-  if (config_.worker) config_.worker = acquired.worker;  // the named one may have stopped
+  if (config_.worker) config_.worker = acquired.worker;  // the named worker may have stopped
   this->acquired(acquired);
 }
 
@@ -128,8 +130,8 @@ void TenantSession::move(wire::RebindMode mode) {
                 });
 }
 
-/// A request that cannot move goes on until the old lease ends; the session then submits it again
-/// under the new one.
+/// A request that cannot move continues until the old lease ends; the session then submits it again
+/// under the new lease.
 void TenantSession::moved(wire::RebindMode mode, const Result<void>& result) {
   if (!is_moving_) return;
   if (!result) {

@@ -8,7 +8,7 @@
 namespace leasehold::client {
 namespace {
 
-/// Workers of an earlier version do not name theirs.
+/// Empty means not known: workers of an earlier version do not name their arithmetic.
 bool is_another_arithmetic(const std::string& one, const std::string& other) {
   return !one.empty() && !other.empty() && one != other;
 }
@@ -18,7 +18,7 @@ bool is_another_arithmetic(const std::string& one, const std::string& other) {
 TextContinuity::TextContinuity(Terms terms)
     : terms_(std::move(terms)), identity_(terms_.text_identity) {}
 
-/// A text without tokens begins anew, and with the model that it was promised.
+/// A text without tokens starts again, on the model of its first lease.
 void TextContinuity::ask(wire::LeaseAcquire& wanted, std::size_t tokens) const {
   wanted.min_context = min_context_;
   if (!identity_) {
@@ -60,7 +60,8 @@ Result<void> TextContinuity::check_identity(const wire::LeaseAcquired& lease,
                   tokens, arithmetic_, to_string(lease.lease), lease.worker, lease.arithmetic));
 }
 
-/// A text that is longer than the context ends where that is full, on each worker alike.
+/// A text that is longer than the context ends where the context is full, so it needs no larger
+/// context on the next worker.
 std::string TextContinuity::accepted(const wire::LeaseAcquired& lease, std::size_t tokens,
                                      std::uint64_t most_tokens) {
   min_context_ =

@@ -13,7 +13,7 @@ namespace leasehold::client {
 class TokenLedger {
  public:
   TokenLedger() = default;
-  /// `tokens`: delivered before, by an earlier process.
+  /// `tokens`: tokens that were delivered to an earlier process.
   explicit TokenLedger(std::vector<std::int32_t> tokens) : tokens_(std::move(tokens)) {}
 
   /// Appends the token. Errors: MalformedMessage when its position is not the next one; the ledger

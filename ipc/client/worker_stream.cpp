@@ -71,7 +71,8 @@ void WorkerStream::resume(const wire::RequestSubmit& generate) {
       [weak = weak_from_this(), generate](Result<control::Payload> reply) {
         const auto self = weak.lock();
         if (!self || !self->peer_) return;
-        // BadRequest: the worker keeps less of the text, from an earlier process with the same id.
+        // BadRequest: the worker has fewer tokens of the text than this process, from an earlier
+        // request with the same id.
         const bool lacks_text = !reply && (reply.error().code == Errc::UnknownRequest ||
                                            reply.error().code == Errc::BadRequest);
         lacks_text ? self->submit(generate) : self->accepted(std::move(reply));
@@ -86,7 +87,7 @@ void WorkerStream::accepted(Result<control::Payload> reply) {
   if (is_ours(generating->request)) handlers_.on_submitted(*generating);
 }
 
-/// Takes most tokens; take_notification takes the others.
+/// Handles most tokens without a JSON tree; take_notification handles the others.
 bool WorkerStream::take_token_line(std::string_view line) {
   if (!peer_) return false;
   auto token = control::read_token_line(line, request_);
@@ -134,7 +135,7 @@ void WorkerStream::failed(const Error& error) {
 void WorkerStream::cancel() {
   if (!peer_) return;
   const wire::RequestCancel message{.request_id = request_};
-  // The reply is not needed: `completed` follows, or the request is already over.
+  // The reply is not needed: `completed` follows, or the request has already ended.
   peer_->call(std::string(wire::RequestCancel::kMethod), {.body = message.to_json()},
               [](Result<control::Payload>) {});
 }

@@ -1,9 +1,9 @@
 /// One request to a worker on one connection, until it completes or fails.
 ///
-/// Lifetime: shared; `io` outlives it. Call close() before dropping it: the connection lives on in
-/// `io` otherwise. The worker cancels the request when the connection closes.
-/// Threads: only the thread that runs `io`. Errors: `open` returns those of the connection; all
-/// later ones go to `on_failed`.
+/// Lifetime: shared; `io` outlives it. Call close() before dropping the pointer: otherwise the
+/// connection stays open in `io`. The worker cancels the request when the connection closes.
+/// Threads: only the thread that runs `io`. Errors: `open` returns errors of the connection; all
+/// later errors go to `on_failed`.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -33,17 +33,18 @@ class WorkerStream : public std::enable_shared_from_this<WorkerStream> {
   enum class Begin { Submit, Resume };
   /// Connects to the worker's socket at `address`, authenticates with the token of the request, and
   /// submits it. With Resume it first asks the worker to continue a resumable request after the
-  /// `emitted` tokens, and submits only what the worker does not know (UnknownRequest). Errors:
-  /// FileNotFound, ConnectionRefused, PermissionDenied.
+  /// `emitted` tokens, and submits the request only if the worker does not know it
+  /// (UnknownRequest). Errors: FileNotFound, ConnectionRefused, PermissionDenied.
   static Result<std::shared_ptr<WorkerStream>> open(boost::asio::io_context& io,
                                                     const std::string& address,
                                                     const wire::RequestSubmit& generate,
                                                     Handlers handlers, Begin begin = Begin::Submit);
 
-  /// Asks the worker to end the request; `on_completed` follows. Does nothing when it is over.
+  /// Asks the worker to end the request; `on_completed` follows. Does nothing if the request has
+  /// ended.
   void cancel();
   /// Asks the worker to move the request to the lease of this token; calls `done` once, unless the
-  /// stream ends before. Errors: the worker's refusal, after which the stream goes on as it was.
+  /// stream ends before. Errors: the worker's refusal, after which the stream continues as before.
   void move(const std::string& token, std::move_only_function<void(Result<void>)> done);
   /// Closes the connection. No handler is called any more.
   void close();

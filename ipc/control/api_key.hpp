@@ -12,7 +12,7 @@
 
 namespace leasehold {
 
-/// A new random key.
+/// Returns a new random key.
 std::string mint_api_key();
 
 /// 64 lower-case hex digits. Any text has a hash. Pure.

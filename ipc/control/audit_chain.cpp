@@ -30,7 +30,7 @@ std::string range_text(std::uint64_t first, std::uint64_t last) {
                        : fmt::format("records {} to {} are", first, last);
 }
 
-/// What a content says about its place. Nothing for a text that `next_record` did not make.
+/// The position of a record according to its content.
 struct Place {
   std::uint64_t sequence = 0;
   std::string previous;

@@ -2,11 +2,11 @@
 ///
 /// A record's content is one JSON object in canonical form: members sorted by name, no spaces. Two
 /// of its members are `sequence`, one more than that of the record before, and `previous`, the hash
-/// of the record before. Its hash is the SHA-256 of the content, as 64 lower-case hex digits. So a
-/// reader of an export needs nothing but the records to check them.
+/// of the record before. The hash of a record is the SHA-256 of its content, as 64 lower-case hex
+/// digits. So a reader of an export can check the records without other data.
 ///
-/// The chain shows changes, but a process that can write to the state directory can make a new one:
-/// only a hash that was kept elsewhere shows that.
+/// The chain reveals changed records. A process that can write to the state directory can build a
+/// new chain, though; only a hash that was kept elsewhere reveals that.
 /// Pure. Threads: any. Source: FIPS 180-4, by libsodium's crypto_hash_sha256.
 #pragma once
 
@@ -19,7 +19,8 @@
 
 namespace leasehold::audit {
 
-/// The end of a chain, or the last record that was removed from its beginning.
+/// The position of one record: the newest of a chain, or the last one that was removed from its
+/// beginning.
 struct Link {
   std::uint64_t sequence = 0;  ///< 0: before the first record.
   std::string hash = std::string(64, '0');
@@ -38,7 +39,7 @@ std::string hash_of(std::string_view content);
 /// The record after `last`. `fields` is an object without `sequence` and `previous`.
 Record next_record(const Link& last, nlohmann::json fields);
 
-/// What is wrong at one record, and what to do.
+/// A fault at one record, and what to do about it.
 struct Finding {
   std::uint64_t sequence = 0;
   std::string problem;
@@ -48,16 +49,16 @@ struct Finding {
 /// Checks records in the order of their sequence numbers.
 class ChainCheck {
  public:
-  static constexpr std::size_t kMaxFindings = 100;  ///< Further ones are counted only.
+  static constexpr std::size_t kMaxFindings = 100;  ///< Further findings are only counted.
 
-  /// `removed`: the last record that retention removed. `head`: the newest record, as it is known
-  /// apart from the records.
+  /// `removed`: the last record that retention removed. `head`: the newest record, from a source
+  /// other than the records.
   ChainCheck(Link removed, Link head) : last_(std::move(removed)), head_(std::move(head)) {}
 
   void add(const Record& record);
-  /// Retention removed the records up to this one while the chain was read.
+  /// Skips the records up to `removed`, which retention removed while the chain was read.
   void skip_to(const Link& removed);
-  /// All records have been added: compares their end with the head.
+  /// Call after the last record was added: compares it with the head.
   void finish();
 
   const std::vector<Finding>& findings() const { return findings_; }

@@ -29,7 +29,7 @@ Result<Payload> Client::call(const std::string& method, Payload params, Duration
   state_->peer->call(
       method, std::move(params), [&](Result<Payload> result) { reply = std::move(result); },
       timeout);
-  // The peer always calls the handler, so the context cannot run out of work before.
+  // The peer always calls the handler, so the context does not run out of work before that.
   while (!reply) state_->io.run_one();
   return *std::move(reply);
 }

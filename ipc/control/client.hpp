@@ -1,5 +1,5 @@
-/// A blocking control client for programs that make one call at a time: brokerctl, tests, demos. It
-/// ignores notifications.
+/// A blocking control client for programs that make one call at a time: brokerctl, tests, demos.
+/// The client ignores notifications.
 ///
 /// Threads: one. A program that also serves calls uses Peer on its own io_context instead.
 #pragma once

@@ -47,7 +47,7 @@ bool is_id(const Json& id) {
   return id.is_number_integer();
 }
 
-/// For peers that send only JSON-RPC's number.
+/// The code for an error of a peer that sends only JSON-RPC's number.
 Errc errc_of_number(const Json* number) {
   if (number == nullptr || !number->is_number_integer()) return Errc::SystemError;
   if (*number == kParseError) return Errc::MalformedMessage;
@@ -56,7 +56,7 @@ Errc errc_of_number(const Json* number) {
   return Errc::SystemError;
 }
 
-/// A value out of range counts as missing: the code alone says enough to go on.
+/// A value out of range counts as missing, because the error code alone is enough to go on.
 std::int64_t read_retry_after(const Json& data) {
   const Json* found = data.is_object() ? member(data, "retry_after_ms") : nullptr;
   if (found == nullptr || !found->is_number_unsigned()) return 0;
@@ -125,8 +125,8 @@ std::optional<std::size_t> declared_fds(const Json& object, std::size_t most) {
   return fds->get<std::size_t>();
 }
 
-/// A model writes members in the order of its schema, so a schema given as an object is replaced
-/// by its text.
+/// Replaces a schema that is given as an object by its text, because a model writes members in the
+/// order of the schema.
 void keep_order_of_schema(std::string_view line, Json& object) {
   static constexpr std::string_view kKeys[] = {"params", "sampling", "response_format",
                                                "json_schema", "schema"};
@@ -175,7 +175,7 @@ class IdFinder final : public nlohmann::json_sax<Json> {
   }
 
  private:
-  /// False ends the search: the value was that of "id".
+  /// Returns false, which ends the search, when the value was that of "id".
   bool take(const Json& value) {
     if (is_next_ && is_id(value)) id_ = value;
     return !is_next_;

@@ -39,13 +39,13 @@ struct Envelope {
   std::variant<IncomingCall, IncomingNotification, IncomingReply, RejectedMessage> content;
 };
 
-/// Never fails: an invalid line becomes a RejectedMessage, and so does one for which memory is
-/// missing. Checks the depth before it builds
+/// Never fails: a line that is invalid, or for which there is not enough memory, becomes a
+/// RejectedMessage. Checks the depth before it builds
 /// anything. Objects lose the order of their members, except the JSON schema of a request
 /// (wire::RequestSubmit), which becomes its text in the original order.
 Envelope parse_line(std::string_view line, const Limits& limits);
 
-/// The id in the beginning of a line that is too long to be read; null when there is none.
+/// Returns the id found in the beginning of a line that is too long to be read; null without one.
 Json id_of_begun_line(std::string_view begun);
 
 // All results end with a newline. Invalid UTF-8 is written with replacement characters.

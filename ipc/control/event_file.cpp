@@ -14,8 +14,9 @@ namespace leasehold::events {
 
 namespace {
 
-/// Non-blocking, so that a pipe that no process reads delays neither the opening nor a write. The
-/// flag belongs to this opening: others of the same pipe, such as stderr, keep theirs.
+/// Opens the log non-blocking, so that a pipe without a reader delays neither the opening nor a
+/// write. The flag applies to this open file description only; others of the same pipe, such as
+/// stderr, keep theirs.
 Result<UniqueFd> open_log(const std::string& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
   if (fd < 0 && errno == ENXIO) {
@@ -82,8 +83,8 @@ Result<std::uint64_t> EventFile::append(const Event& event, TimePoint at) {
   return std::exchange(lost_, 0);
 }
 
-/// A part of a line is removed from a file again, so that a later line can follow. In a pipe the
-/// rest of it follows before the next line.
+/// Removes a line that was written in part from a file, so that a later line can follow. In a pipe,
+/// the rest of such a line is written before the next line.
 Result<void> EventFile::write_line(const std::string& line) {
   std::uint64_t size_bytes = TRY(regular_bytes(fd_));
   if (size_bytes > 0 && size_bytes + line.size() > max_bytes_ && !is_link(path_)) {
@@ -106,7 +107,8 @@ Result<void> EventFile::write_line(const std::string& line) {
                           line.size()));
 }
 
-/// A file that is already renamed or removed counts as renamed: opening may have failed last time.
+/// A missing file counts as renamed: the last call may have renamed it and failed to open a new
+/// one.
 Result<void> EventFile::rotate() {
   const std::string previous = path_ + ".1";
   if (::rename(path_.c_str(), previous.c_str()) != 0 && errno != ENOENT)

@@ -1,14 +1,16 @@
-/// An event log on disk: one event per line, in the order of events, complete up to a SIGKILL.
+/// An event log on disk: one event per line, in the order of events. A SIGKILL loses no earlier
+/// event.
 ///
 /// Bounded: a file that would grow beyond the limit is renamed to PATH.1, replacing an earlier one,
 /// and a new file begins at PATH. A reader that follows PATH sees a rename, as with other log
 /// rotation. So the log takes at most twice the limit on disk. Devices, pipes and
-/// symbolic links, such as /dev/stderr, are never renamed, so what they lead to is not bounded.
+/// symbolic links, such as /dev/stderr, are never renamed, so the size of their targets is not
+/// bounded.
 ///
 /// A pipe or terminal whose reader stops delays no writer: events are lost and counted, as on a
 /// full disk.
 ///
-/// Broker and workers write it with `--event-log`. The reports and tests of a run read it.
+/// Broker and workers write the log with `--event-log`. Reports and tests read it.
 /// Threads: one writer. Lifetime: opening keeps what the file already holds.
 #pragma once
 
@@ -23,7 +25,8 @@ namespace leasehold::events {
 class EventFile {
  public:
   static constexpr std::uint64_t kDefaultMaxBytes = 256ull << 20;
-  /// After a failed write, so that a full disk costs an event neither a system call nor a log line.
+  /// Time without writes after a failed one, so that a full disk costs an event neither a system
+  /// call nor a log line.
   static constexpr Duration kRetryInterval = std::chrono::seconds(10);
 
   /// Errors: FileNotFound (no such folder), BadRequest (a pipe that no process reads),
@@ -47,13 +50,13 @@ class EventFile {
   UniqueFd fd_;
   std::string path_;
   std::uint64_t max_bytes_;
-  std::string rest_;  ///< Of a line that a pipe took in part.
+  std::string rest_;  ///< Unwritten rest of a line that a pipe took in part.
   std::uint64_t lost_ = 0;
-  TimePoint retry_at_;  ///< While events are lost.
+  TimePoint retry_at_;  ///< Set while events are lost.
 };
 
-/// Leaves out a last line without newline, which a killed process left incomplete. Reads this one
-/// file, not the one that was renamed. Errors: FileNotFound; BadRequest for any other line that
+/// Reads the events of one file, not those of the renamed one. Ignores a last line without newline,
+/// which a killed process left incomplete. Errors: FileNotFound; BadRequest for any other line that
 /// does not hold an event, with its number.
 Result<std::vector<StampedEvent>> read_event_file(const std::string& path);
 

@@ -35,17 +35,19 @@ struct RegionStateChanged {
   std::uint64_t region = 0;
   std::string kind;  ///< "extent" or "weights"
   std::string state;
-  std::string lease;  ///< Empty when no lease has it.
+  std::string lease;  ///< Empty when no lease holds the memory.
 };
 
-/// `forward_revoked`: the first poll that refused a lease; one for each revocation. Workers report
-/// every poll; the broker drops the others, and those of leases that ended without a revocation.
+/// `forward_revoked`: the first poll that refused a lease; one event for each revocation. Workers
+/// report every refusing poll; the broker drops all but the first, and those of leases that ended
+/// without a revocation.
 struct ForwardRevoked {
   LeaseId lease;
   LaunchSite kernel_site = LaunchSite::Commit;
   std::uint16_t layer = 0;
   std::uint32_t kv_position = 0;
-  /// Since the broker stored the word; 0 where no word of this lease says it.
+  /// Time since the broker stored the revoked word; 0 where the lease table does not have that
+  /// time.
   std::int64_t since_flip_ns = 0;
 };
 
@@ -67,14 +69,14 @@ struct Rebind {
   LeaseId old_lease;
   LeaseId new_lease;
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t emitted_tokens = 0;  ///< Under earlier leases.
-  /// The broker sets it: from the flip of the old lease to the admission under the new one; -1, and
-  /// missing in JSON: the old lease was not revoked, or is unknown. The worker sets that of a moved
-  /// request: from the call to the end of the copy, which the broker bounds by the time since the
-  /// new grant.
+  std::uint32_t emitted_tokens = 0;  ///< Tokens emitted under earlier leases.
+  /// Set by the broker: the time from the revocation of the old lease to the admission under the
+  /// new one. -1, and missing in JSON, if the old lease was not revoked or is unknown. For a moved
+  /// request the worker sets it: the time from the call to the end of the copy. The broker bounds
+  /// that by the time since the grant of the new lease.
   std::int64_t latency_ns = -1;
-  /// May be missing. From a worker a move says that the request was moved; the broker knows as
-  /// what, and which texts adopted their memory.
+  /// May be missing. A worker reports any move mode for a moved request; the broker replaces the
+  /// mode by the exact one.
   wire::RebindMode mode = wire::RebindMode::Reprefill;
 };
 
@@ -85,7 +87,7 @@ struct RequestCompletedEvent {
   LeaseId lease;
   std::string reason;
   std::uint32_t emitted_tokens = 0;
-  std::string scope;  ///< As RequestCompleted::scope. May be missing.
+  std::string scope;  ///< See RequestCompleted::scope. May be missing.
 };
 
 /// `lease_draining`: the lease gets no new work, and the broker revokes it at the deadline.
@@ -99,12 +101,12 @@ struct LeaseDraining {
 /// was refused and for a key that could not be stored; other refused calls leave no action.
 struct OperatorAction {
   /// "admit", "remove", "revoke", "publish", "drain", "undrain", "replace", "quarantine_release",
-  /// "key_create" or "key_revoke". The journal and `operator_action.list` have the same words.
+  /// "key_create" or "key_revoke". The journal and `operator_action.list` use the same words.
   std::string action;
   /// "tenant:acme", "lease:17.4", "worker:w1", "part:blk.1@w1", "extent:5", "region:3", "key:0f…"
   std::string object;
   std::uint32_t uid = 0;
-  /// As the operator gave it, or why a key was not stored; empty for the other actions.
+  /// The operator's reason, or why a key was not stored; empty for the other actions.
   std::string reason;
   bool done = false;
 };
@@ -115,15 +117,15 @@ struct WorkerUntrusted {
   /// "slot", "free_slot", "counter", "header": a part of the lease table. "extent", "weights":
   /// memory.
   std::string what;
-  std::uint64_t index = 0;  ///< Of the slot or counter; the extent or region.
+  std::uint64_t index = 0;  ///< Index of the slot or counter, or id of the extent or region.
   std::string lease;        ///< The lease of the slot or extent; may be empty.
-  /// The worker that had the memory, or the lease or counter. A write to the lease table leaves no
+  /// The worker that the memory, lease or counter belongs to. A write to the lease table leaves no
   /// trace of its author.
   std::string worker;
 };
 
 /// `worker_unresponsive`: the broker has waited too long for a worker. Written when the broker
-/// kills the worker; for "ping_reply" also once half of the timeout is over.
+/// kills the worker, and for "ping_reply" also after half of the timeout.
 struct WorkerUnresponsive {
   std::string worker;
   std::string waiting_for;  ///< "ping_reply", "answer", "delivery", "fence_proof", "unmap"
@@ -139,10 +141,11 @@ struct WorkerReplacement {
   /// "dropped": `by` ended or an operator undrained `worker`, which serves again.
   std::string state;
   std::uint32_t leases_moved = 0;
-  std::uint32_t leases_ended = 0;  ///< Without moving.
+  std::uint32_t leases_ended = 0;  ///< Leases that ended without moving.
 };
 
-/// `worker_service`: a worker cannot restore its weights and computes nothing, or does so again.
+/// `worker_service`: a worker stops computing because it cannot restore its weights, or computes
+/// again.
 struct WorkerService {
   std::string worker;
   std::string state;   ///< "out_of_service", "in_service"

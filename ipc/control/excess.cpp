@@ -11,7 +11,8 @@ namespace leasehold::control {
 namespace {
 
 /// A number, `true`, `false` or `null` needs no allocation of its own: it counts as a quarter of
-/// another value. A member counts beside its name and its value, because readers look it up.
+/// another value. A member counts in addition to its name and its value, because readers look it
+/// up.
 constexpr std::size_t kQuarters = 4;
 
 bool is_part_of_scalar(char c) {

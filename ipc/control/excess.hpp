@@ -1,4 +1,4 @@
-/// Whether a JSON text costs more than its sender may cause, before anything of it is built.
+/// Checks before a JSON text is parsed that it costs no more than its sender may cause.
 ///
 /// Threads: pure functions.
 #pragma once
@@ -13,17 +13,17 @@
 
 namespace leasehold::control {
 
-/// What this JSON text has more of than `max_depth` and `max_values` allow: "more than 32 levels
-/// …". Scans the bytes, so that a hostile text costs no memory. Characters inside texts do not
-/// count.
+/// Returns which of the limits `max_depth` and `max_values` the JSON text exceeds: "more than 32
+/// levels …". Nothing if it keeps both. Only scans the bytes, so a hostile text costs no memory.
+/// Characters inside strings do not count.
 std::optional<std::string> excess_of(std::string_view json, const Limits& limits);
 
-/// Of one request of a client, also of a JSON text within it: more than a conversation or a schema
-/// has. Freeing them takes a thread up to 2 ms.
+/// Limits for one request of a client, and for a JSON text within it. Conversations and schemas
+/// have fewer values. To free this many takes a thread up to 2 ms.
 inline constexpr Limits kRequestLimits{.max_values = 1 << 15};
 
-/// The value of a JSON text that a client sent. Errors: BadRequest with `what` the text is, when it
-/// has more than kRequestLimits allow or is not JSON.
+/// Parses a JSON text that a client sent. Errors: BadRequest, which names the text as `what`, when
+/// the text exceeds kRequestLimits or is not JSON.
 Result<nlohmann::ordered_json> parse_request_json(std::string_view json, std::string_view what);
 
 }  // namespace leasehold::control

@@ -10,13 +10,13 @@
 namespace leasehold::control {
 
 struct Received {
-  std::size_t size_bytes = 0;  ///< 0 means closed by the other end, unless would_block.
+  std::size_t size_bytes = 0;  ///< 0 means that the other end has closed, unless would_block.
   bool would_block = false;
   bool fds_lost = false;  ///< MSG_CTRUNC: the kernel dropped some; `fds` has the rest.
   std::vector<UniqueFd> fds;
 };
 
-/// A control buffer for `max_fds` descriptors in one recvmsg.
+/// Returns a control buffer for `max_fds` descriptors in one recvmsg.
 std::vector<std::uint64_t> control_buffer(std::size_t max_fds);
 
 /// The received descriptors are close-on-exec. Errors: ConnectionLost.

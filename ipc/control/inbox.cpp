@@ -47,7 +47,7 @@ Result<std::optional<Line>> Inbox::next() {
   return line;
 }
 
-/// Frees the memory with the last line, so that an idle connection does not keep that of its
+/// Frees the memory after the last line, so that an idle connection does not keep the memory of its
 /// longest line.
 std::string Inbox::take_text(std::size_t newline) {
   if (newline + 1 < bytes_.size()) {

@@ -28,16 +28,16 @@ class Inbox {
  public:
   explicit Inbox(const Limits& limits) : limits_(limits) {}
 
-  /// They also apply to a line that has partly arrived.
+  /// The new limits also apply to a line that has partly arrived.
   void set_limits(const Limits& limits) { limits_ = limits; }
 
   /// Takes the result of one recvmsg; `bytes` is not empty.
   void add(std::string_view bytes, std::vector<UniqueFd> fds);
 
-  /// Memory of what has arrived and was not taken. A line that was taken leaves none behind.
+  /// Memory held for bytes that have arrived and were not taken; 0 after all lines were taken.
   std::size_t held_bytes() const { return bytes_.empty() ? 0 : bytes_.capacity(); }
 
-  /// What has arrived of the next line.
+  /// The bytes of the next line that have arrived.
   std::string_view begun_line() const { return std::string_view(bytes_).substr(begin_); }
 
   /// The next whole line, or nothing if none has arrived. Errors: MessageTooLarge when a line

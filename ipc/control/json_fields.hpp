@@ -4,7 +4,7 @@
 ///     fields.field("tenant", m.tenant);
 ///     fields.field("weight", m.weight, Between<std::uint32_t>{1, 1000});
 ///     fields.field("uid", m.uid);                    // std::optional: the field may be missing
-///     fields.with_default("stop", m.stop, {});       // may be missing; not written when equal
+///     fields.with_default("stop", m.stop, {}); // may be missing; not written if equal to {}
 ///     fields.may_be_missing("mode", m.mode);         // written always, also when it is the
 ///     default
 ///   }
@@ -70,7 +70,7 @@ struct Choice {
   std::span<const std::string_view> words;
 };
 
-/// Maximum length of an array. The rules that follow it apply to each element.
+/// Maximum length of an array. The rules that follow MaxItems apply to each element.
 struct MaxItems {
   std::size_t items;
 };
@@ -91,7 +91,8 @@ struct Mismatch {
 using Problem = std::optional<Mismatch>;
 
 Problem mismatch(const nlohmann::json& got, std::string expected);
-/// What is wrong with the text of an option that becomes such a field; empty: nothing.
+/// Checks the text of an option that becomes such a field. Returns what is wrong; empty if nothing
+/// is.
 std::string check_text(TextRule rule, std::string_view text);
 std::string expected_integer(std::string low, std::string high);
 Problem too_many_items(std::size_t items, MaxItems most);
@@ -126,7 +127,7 @@ Problem from_field(const nlohmann::json& json, StrongName<Tag>& out) {
   return from_field(json, out.value, TextRule::Name);
 }
 
-/// Ids are text in JSON because some readers store numbers as doubles, which lose bits of 64.
+/// Ids are text in JSON because some readers store numbers as doubles, which cannot hold 64 bits.
 Problem read_id(const nlohmann::json& json, std::uint64_t& out);
 
 template <class Tag>
@@ -241,7 +242,7 @@ class FieldWriter {
   void may_be_missing(const char* key, const T& value, Rule... rule) {
     field(key, value, rule...);
   }
-  /// An object in another description than its own.
+  /// Writes an object with `describe` instead of the description of its type.
   template <class Object, class Describe>
   void object(const char* key, const Object& value, Describe describe) {
     FieldWriter inner;

@@ -11,8 +11,8 @@ constexpr bool is_plain(char c) {
   return c >= ' ' && c <= '~' && c != '"' && c != '\\';
 }
 
-/// The text in quotes: the bytes that the JSON library writes. Bytes that are not UTF-8 are
-/// replaced.
+/// Returns the text in quotes, byte for byte as the JSON library writes it. Bytes that are not
+/// UTF-8 are replaced.
 std::string json_string(std::string_view text);
 
 }  // namespace leasehold::control

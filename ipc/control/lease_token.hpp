@@ -17,7 +17,7 @@ namespace leasehold {
 
 using TokenKey = std::array<unsigned char, 32>;
 
-/// A new random key, for a broker that has none yet.
+/// Returns a new random key, for a broker that has none yet.
 TokenKey random_token_key();
 
 /// The key of this worker for this attachment. Pure.
@@ -37,7 +37,7 @@ std::string mint_token(const TokenKey& worker_key, const LeaseClaim& claim);
 /// Errors: BadToken for anything that `mint_token` did not write with this key.
 Result<LeaseClaim> verify_token(const TokenKey& worker_key, std::string_view token);
 
-/// As `verify_token`, with the same error for a token of another tenant.
+/// As `verify_token`. A token of another tenant gets the same error.
 Result<LeaseClaim> verify_token_of(const TenantId& tenant, const TokenKey& worker_key,
                                    std::string_view token);
 

@@ -65,7 +65,7 @@ class OrderedCopier final : public nlohmann::json_sax<Json> {
  private:
   static std::string quoted(const std::string& text) { return Json(text).dump(); }
   bool is_copying() const { return matched_ == keys_.size(); }
-  /// Directly inside the last matched object, not deeper.
+  /// True directly inside the last matched object, not deeper.
   bool is_on_path() const { return depth_ == matched_ + 1; }
   bool value(const std::string& text) {
     is_key_next_ = false;
@@ -81,7 +81,7 @@ class OrderedCopier final : public nlohmann::json_sax<Json> {
 
   std::span<const std::string_view> keys_;
   std::size_t depth_ = 0;    // open objects and arrays
-  std::size_t matched_ = 0;  // matched keys, whose objects are open
+  std::size_t matched_ = 0;  // number of matched keys; the object of each is open
   bool is_key_next_ = false;
   std::string copy_;
   std::optional<std::string> found_;

@@ -1,5 +1,5 @@
-/// Reads a part of a line with the members of its objects in their original order, which Json loses
-/// because it sorts them.
+/// Reads a part of a line and keeps the original order of members. Json sorts members and so loses
+/// their order.
 ///
 /// Internal to ipc/control. Threads: pure functions.
 #pragma once

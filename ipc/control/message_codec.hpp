@@ -2,7 +2,7 @@
 ///
 /// To add a message T, declare it in a messages_*.hpp and write in its source file:
 ///   - `describe(Is<T> auto& m, auto& fields)`, which names every field with its rule. Writer and
-///     reader both visit it. It is in the namespace of T, found by argument-dependent lookup.
+///     reader both call it. It must be in the namespace of T for argument-dependent lookup.
 ///   - `Result<void> validate(const T&)` when a rule covers several fields. It runs after reading.
 ///   - `template struct Message<T>;` at the end of the file.
 #pragma once
@@ -30,7 +30,7 @@ Result<T> Message<T>::from_json(const Json& json) {
   return message;
 }
 
-/// BadRequest unless exactly one of the fields is present.
+/// Returns BadRequest unless exactly one of the fields is present.
 inline Result<void> exactly_one(std::string_view names, std::initializer_list<bool> present) {
   const auto count = std::ranges::count(present, true);
   if (count == 1) return {};

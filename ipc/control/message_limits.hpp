@@ -6,7 +6,8 @@
 
 namespace leasehold::wire {
 
-/// Sums of tokens and nanoseconds then fit into 64 bits (worker/schedule/token_allowance.hpp).
+/// Small enough that products of tokens and nanoseconds fit into 64 bits
+/// (worker/schedule/token_allowance.hpp).
 inline constexpr std::uint32_t kMostTokensPerMinute = 10'000'000;
 
 inline constexpr Between<std::uint32_t> kConcurrent{1, kMaxStepSequences};
@@ -25,7 +26,8 @@ inline constexpr Between<std::uint64_t> kPositiveBytes{1,
 inline constexpr Between<std::int32_t> kTokenIds{0, std::numeric_limits<std::int32_t>::max()};
 inline constexpr Between<std::uint32_t> kPageItems{0, 1000};
 inline constexpr MaxItems kMaxStepItems{kMaxStepSequences};
-/// Of a worker's matmuls, and of its KV cache unless that is f16. Empty: not known.
+/// Values of WorkerReady::arithmetic: the arithmetic of matmuls, and "+" the type of the KV cache
+/// unless that is f16. Empty: not known.
 inline constexpr std::string_view kArithmetics[] = {"",          "f32",      "int8",    "f16",
                                                     "f32+f32",   "int8+f32", "f16+f32", "f32+q8_0",
                                                     "int8+q8_0", "f16+q8_0"};

@@ -3,8 +3,8 @@
 /// Each message is a struct with its method name. Its base Message<T> gives it `to_json()` and
 /// `from_json()`. `from_json` treats its argument as input: a missing field, a wrong type or a
 /// value out of range is BadRequest naming the field; unknown fields are ignored. A field whose
-/// member is a std::optional may be missing, and is not written when empty. All other fields are
-/// required unless noted. Names in JSON are the member names. Ids travel as text (a lease as
+/// member is a std::optional may be missing, and an empty member is not written. All other fields
+/// are required unless noted. Names in JSON are the member names. Ids travel as text (a lease as
 /// "17.4", all others as a decimal number), times as boot-time nanoseconds, durations as
 /// milliseconds with the unit in the name.
 ///

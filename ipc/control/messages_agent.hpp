@@ -12,7 +12,7 @@
 namespace leasehold::wire {
 
 /// `agent.query_device`: identifies the card. Reply: AgentDevice. Errors: NoDevice,
-/// DeviceUnsupported and others that say why this agent cannot serve a card.
+/// DeviceUnsupported and others, which say why this agent cannot serve a card.
 struct AgentDevice : Message<AgentDevice> {
   static constexpr std::string_view kMethod = "agent.query_device";
   std::string uuid;  ///< "GPU-…"
@@ -34,8 +34,8 @@ struct AgentAllocated : Message<AgentAllocated> {
 
 /// `agent.clear`: fills the object with zeros; the reply (Empty) comes when that is done.
 /// `agent.release`: closes the agent's handle. The memory is free once every process that imported
-/// it has closed its handle too. Reply: Empty. Error of both: UnknownLease when there is no such
-/// object.
+/// it has closed its handle too. Reply: Empty. Error of both calls: UnknownLease when there is no
+/// such object.
 struct AgentObject : Message<AgentObject> {
   static constexpr std::string_view kClear = "agent.clear";
   static constexpr std::string_view kRelease = "agent.release";

@@ -1,5 +1,5 @@
-/// What workers report about finished requests, and the audit records that the broker makes of it.
-/// The rules for all messages are in ipc/control/messages.hpp.
+/// What workers report about finished requests, and the audit records that the broker makes from
+/// the reports. The rules for all messages are in ipc/control/messages.hpp.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,17 @@
 
 namespace leasehold::wire {
 
-/// What one finished request used. A request that ends, and is submitted again under another lease,
-/// has a record for each submission: its prompt counts in each, a generated token in one.
+/// What one finished request used. A request that ends and is submitted again under another lease
+/// has a record for each submission. Each record counts the prompt; a generated token counts in one
+/// record only.
 struct UsageRecord : Message<UsageRecord> {
-  std::uint64_t number = 0;  ///< At this worker process, from 1. A gap: records were dropped.
+  std::uint64_t number = 0;  ///< Counted by the worker process from 1. A gap means dropped records.
   TenantId tenant;
-  RequestId request;  ///< As the client named it.
-  LeaseId lease;      ///< At its end.
+  RequestId request;  ///< The client's request id.
+  LeaseId lease;      ///< The lease under which the request ended.
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t cached_tokens = 0;     ///< Not computed: their KV was there.
-  std::uint32_t generated_tokens = 0;  ///< Since this submission.
+  std::uint32_t cached_tokens = 0;     ///< Not computed, because their KV was cached.
+  std::uint32_t generated_tokens = 0;  ///< Generated since this submission.
   std::string reason;                  ///< As in RequestCompleted, or the name of an Errc.
   std::int64_t submitted_boottime_ns = 0;
   std::int64_t first_token_boottime_ns = 0;  ///< 0: none was generated.
@@ -28,8 +29,9 @@ struct UsageRecord : Message<UsageRecord> {
 };
 
 /// `usage_record.report`: records of finished requests, by ascending number. A worker repeats the
-/// call until it succeeds; the broker drops numbers that it has. Reply: Empty, once they are in the
-/// journal. Errors: those of the journal; PermissionDenied for a lease of another worker or tenant.
+/// call until it succeeds; the broker ignores records that it already has. Reply: Empty, once the
+/// records are in the journal. Errors: those of the journal; PermissionDenied for a lease of
+/// another worker or tenant.
 struct UsageReport : Message<UsageReport> {
   static constexpr std::string_view kMethod = "usage_record.report";
   static constexpr std::size_t kMaxRecords = 256;
@@ -52,17 +54,18 @@ struct AuditRecordView : Message<AuditRecordView> {
 };
 
 struct AuditPage : Message<AuditPage> {
-  static constexpr std::size_t kMaxBytes = 1 << 18;  ///< Of contents, before the last one.
-  std::vector<AuditRecordView> records;              ///< Empty: there is none after.
-  std::uint64_t removed_sequence = 0;  ///< The last record that retention removed; 0: none.
+  /// Limit for the contents before the last record.
+  static constexpr std::size_t kMaxBytes = 1 << 18;
+  std::vector<AuditRecordView> records;  ///< Empty means that no record follows.
+  std::uint64_t removed_sequence = 0;    ///< The last record that retention removed; 0: none.
   std::string removed_hash;
-  std::uint64_t head_sequence = 0;  ///< The newest record, known apart from the table.
+  std::uint64_t head_sequence = 0;  ///< The newest record, from a source other than the table.
   std::string head_hash;
-  /// The newest record when a broker found no file that names the chain's head, so that records
-  /// after it may have been cut off; 0: none did. May be missing.
+  /// The newest record when a broker last found that the file with the chain's head was missing:
+  /// records after this one may have been cut off. 0: no such record. May be missing.
   std::uint64_t head_missing_after = 0;
-  /// How far the machine's clock is ahead of what the broker trusts, so that no record is removed
-  /// by its age for that; 0: not at all. May be missing.
+  /// How far the machine's clock is ahead of the time that the broker trusts. Retention uses the
+  /// trusted time. 0: not ahead. May be missing.
   std::int64_t clock_ahead_ms = 0;
 };
 

@@ -33,12 +33,13 @@ enum class LeaseScope : std::uint8_t { Engine, Tenant, Shared };
 inline constexpr int kLeaseScopeCount = 3;
 std::string_view name(LeaseScope scope);  ///< "engine", "tenant", "shared"
 
-/// What a tenant is when memory is short: leases of scavengers end for the reserves of guaranteed
-/// tenants; standard tenants keep theirs (broker/decide/reserves.hpp).
+/// How a tenant is treated when memory is short. The broker revokes leases of scavengers to provide
+/// the reserves of guaranteed tenants; standard tenants keep their leases
+/// (broker/decide/reserves.hpp).
 enum class Tier : std::uint8_t { Guaranteed, Standard, Scavenger };
 std::string_view name(Tier tier);  ///< "guaranteed", "standard", "scavenger"
 
-/// The memory that an extent is of. Swap is host memory, whatever device lends the KV memory, and
+/// The pool that an extent belongs to. Swap is host memory even when the KV memory is a card's; it
 /// holds blocks of sequences that wait.
 enum class MemoryPool : std::uint8_t { Kv, Swap };
 inline constexpr int kMemoryPoolCount = 2;
@@ -46,13 +47,14 @@ std::string_view name(MemoryPool pool);  ///< "kv", "swap"
 
 /// How a request continues under another lease. Reprefill: its tokens are computed again.
 /// Checkpoint and Preemptive: its KV blocks are copied while both leases are live, because the old
-/// one drains or soon reaches its end. Failover: another worker gets the memory of the old lease.
-/// Adopt: the worker after the one that died gets it.
+/// lease drains (Checkpoint) or soon reaches its end (Preemptive). Failover: another worker gets
+/// the memory of the old lease. Adopt: the worker died, and the worker of the new lease gets the
+/// memory.
 enum class RebindMode : std::uint8_t { Reprefill, Checkpoint, Preemptive, Failover, Adopt };
 inline constexpr int kRebindModeCount = 5;
 /// "reprefill", "checkpoint", "preemptive", "failover", "adopt"
 std::string_view name(RebindMode mode);
-/// The old lease was live when the new one replaced it.
+/// True for the modes in which the old lease is live when the new one replaces it.
 constexpr bool is_move(RebindMode mode) {
   return mode != RebindMode::Reprefill && mode != RebindMode::Adopt;
 }

@@ -1,5 +1,5 @@
-/// Holder → broker: acquires, keeps, queries and resizes a lease; the notice of its end. The rules
-/// for all messages are in ipc/control/messages.hpp.
+/// Holder → broker: calls that acquire, keep, query and resize a lease, and the notice of its end.
+/// The rules for all messages are in ipc/control/messages.hpp.
 #pragma once
 
 #include <cstdint>
@@ -18,79 +18,85 @@ namespace leasehold::wire {
 /// The holder is the calling process, identified by its socket and its pidfd. The broker revokes
 /// the lease when either of them ends.
 ///
-/// Without `worker`, it is the ready worker with the fewest leases among those that serve `model`,
-/// compute like `text_identity` and hold `min_context` tokens. A named worker must do so, too. A
-/// call that names neither model nor worker, and that replaces no lease, is refused while ready
-/// workers serve several models.
+/// Without `worker`, the broker takes the ready worker with the fewest leases among those that
+/// serve `model`, have the `text_identity` and can hold `min_context` tokens. A named worker must
+/// meet the same conditions. A call that names neither model nor worker, and that replaces no
+/// lease, is refused while ready workers serve several models.
 ///
-/// Where none serves it, the refusal says what is served: UnknownWorker, or NoModelLoaded while a
-/// worker that serves it may come back. MissingWeight: the only worker that serves it has lost its
-/// weights.
+/// If no worker serves the model, the error lists the models that are served: UnknownWorker, or
+/// NoModelLoaded while a worker that serves the model may come back. MissingWeight: the only worker
+/// that serves the model has lost its weights.
 ///
 /// Errors: BadRequest (`ttl_ms` below 0, a demand beyond the capacity, several models),
-/// UnknownTenant (also for one whose policy names another user), BadToken (`api_key`), UnknownLease
-/// (`replaces` was never granted, or is another tenant's), UnknownWorker, NoModelLoaded. Also
-/// MissingWeight, Draining, BrokerLost (retry), QuotaBlocks, PoolExhausted, RebindRateLimited,
-/// DiskFull, RequestIdConflict; LeaseRevoked, LeaseFenced, StaleGeneration for a lease that ended
-/// before the reply, or before a repeated call; those of the worker that maps the memory. Some have
-/// `retry_after_ms`.
+/// UnknownTenant (also for a tenant whose policy names another user), BadToken (`api_key`),
+/// UnknownLease (`replaces` was never granted, or belongs to another tenant), UnknownWorker,
+/// NoModelLoaded. Also MissingWeight, Draining, BrokerLost (retry), QuotaBlocks, PoolExhausted,
+/// RebindRateLimited, DiskFull, RequestIdConflict; LeaseRevoked, LeaseFenced, StaleGeneration for a
+/// lease that ended before the reply, or before a repeated call; those of the worker that maps the
+/// memory. Some errors have `retry_after_ms`.
 struct LeaseAcquire : Message<LeaseAcquire> {
   static constexpr std::string_view kMethod = "lease.acquire";
   TenantId tenant;
-  std::uint32_t blocks = 0;           ///< KV blocks wanted at once; 0 means one extent's worth.
-  std::int64_t ttl_ms = 0;            ///< At most the tenant's TTL; 0 means the tenant's TTL.
+  std::uint32_t blocks = 0;  ///< KV blocks wanted at once; 0 means the blocks of one extent.
+  std::int64_t ttl_ms = 0;   ///< At most the tenant's TTL; 0 means the tenant's TTL.
   std::optional<std::string> worker;  ///< Name of the worker; empty means any ready worker.
-  /// What a new text is generated with; empty: what every ready worker serves. A lease that
-  /// replaces another one is on a worker of the same content, unless this names it.
+  /// The model for a new text; empty means the model that every ready worker serves. A lease that
+  /// replaces another one is on a worker with the same model content, unless this field names a
+  /// model.
   std::optional<ModelName> model;
-  /// Of the lease that a text began under and continues from: exactly this one.
+  /// The identity of the lease under which the text began; the worker must have the same.
   std::optional<TextIdentity> text_identity;
-  std::uint32_t min_context = 0;    ///< Tokens that prompt and text need; 0: any. May be missing.
+  /// Tokens that prompt and text need; 0 means any context. May be missing.
+  std::uint32_t min_context = 0;
   std::optional<LeaseId> replaces;  ///< For a rebind: the lease that this one replaces.
-  /// Of the tenant: any user may act for it with one. The lease ends with the key. BadToken for a
-  /// key that is not known.
+  /// A key of the tenant, with which any user may act for it. The lease ends when the key is
+  /// revoked. An unknown key gets BadToken.
   std::optional<std::string> api_key;
   RequestId request_id;
 };
 
 struct LeaseAcquired : Message<LeaseAcquired> {
   LeaseId lease;
-  std::string token;       ///< To present to the worker; see ipc/control/lease_token.hpp.
+  /// The holder presents it to the worker; see ipc/control/lease_token.hpp.
+  std::string token;
   std::string address;     ///< The worker's Unix socket.
   std::string worker;      ///< The worker's name.
   std::string arithmetic;  ///< As in WorkerReady.
-  /// As in WorkerReady: a text continues exactly under an equal one. Missing: not known.
+  /// As in WorkerReady. A text continues unchanged under a lease with an equal identity. Missing:
+  /// not known.
   std::optional<TextIdentity> text_identity;
   std::uint32_t max_context = 0;  ///< As in WorkerReady.
   std::int64_t deadline_boottime_ns = 0;
-  std::int64_t ttl_ms = 0;   ///< Renew every third of it.
+  std::int64_t ttl_ms = 0;   ///< The holder renews the lease every third of it.
   std::uint32_t blocks = 0;  ///< KV blocks that fit into the granted extents.
-  /// Of these, with the bytes of the replaced lease. May be missing.
+  /// How many of `blocks` hold the bytes of the replaced lease. May be missing.
   std::uint32_t adopted_blocks = 0;
-  /// No renewal reaches beyond it; 0 means no limit. May be missing.
+  /// Latest deadline that renewals can reach; 0 means no limit. May be missing.
   std::int64_t last_deadline_boottime_ns = 0;
 };
 
 /// `lease.replace`: a second lease of the same tenant, worker and size, granted while the holder's
-/// lease is live, so that its requests move there (`request.move`). Until the old lease ends, its
-/// blocks do not count against the quota, but both need memory. From the grant on the old one
-/// drains: it ends once no request is left under it, at the latest two seconds later. Costs one
-/// rebind (RebindRateLimited). Reply: LeaseAcquired.
-/// Errors: as for `lease.acquire`; UnknownLease (this connection does not hold it), LeaseRevoked,
-/// LeaseFenced, IllegalTransition (it was replaced before), Draining (its memory is reclaimed), and
-/// RebindRateLimited while the lease that it replaced itself is not fenced.
+/// lease is live, so that its requests can move to the new one (`request.move`). Until the old
+/// lease ends, its blocks do not count against the quota, but both leases need memory. After the
+/// grant the old lease drains: it ends once it has no more requests, at the latest two seconds
+/// later. Costs one rebind (RebindRateLimited). Reply: LeaseAcquired.
+/// Errors: as for `lease.acquire`; UnknownLease (this connection does not hold the lease),
+/// LeaseRevoked, LeaseFenced, IllegalTransition (the lease was replaced before), Draining (its
+/// memory is reclaimed), and RebindRateLimited while the lease that it replaced is not fenced.
 ///
-/// With mode Failover the new lease is on the worker that replaces the old one's. Once that worker
-/// has mapped its first memory, the broker revokes the old lease (`worker_replaced`, no notice to
-/// the holder) and hands its memory over, bytes included, before it replies. Where the two workers
-/// cannot share KV memory, the reply says so with no `adopted_blocks`. The request is then
-/// submitted again. IllegalTransition: the worker is not being replaced, or the other one's text
-/// identity differs; with `any_arithmetic` only its content counts. The lease goes on.
+/// With mode Failover the new lease is on the worker that replaces the old lease's worker. Once the
+/// new worker has mapped its first memory, the broker revokes the old lease (`worker_replaced`, no
+/// notice to the holder) and hands over its memory with its contents before the reply. If the two
+/// workers cannot share KV memory, the reply has no `adopted_blocks`. The holder then submits the
+/// request again. IllegalTransition, after which the lease stays live: the worker is not being
+/// replaced, or the text identities of the workers differ; with `any_arithmetic` only the content
+/// must be equal.
 struct LeaseReplace : Message<LeaseReplace> {
   static constexpr std::string_view kMethod = "lease.replace";
   LeaseId lease;
-  RebindMode mode = RebindMode::Preemptive;  ///< A move. Those but Failover: for events only.
-  bool any_arithmetic = false;               ///< With Failover. May be missing.
+  /// A mode that is a move. Modes other than Failover only differ in events.
+  RebindMode mode = RebindMode::Preemptive;
+  bool any_arithmetic = false;  ///< Only with Failover. May be missing.
   RequestId request_id;
 };
 

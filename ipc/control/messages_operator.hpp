@@ -18,29 +18,29 @@ struct TenantPolicy : Message<TenantPolicy> {
   TenantId tenant;
   std::uint32_t max_concurrent = 1;  ///< Requests that run at once; 1 … 64.
   std::uint32_t max_blocks = 1024;   ///< KV blocks over all leases of the tenant; 1 … 2^20.
-  /// KV blocks kept for the tenant, in whole extents whose bytes are fixed when this is set;
-  /// 0 … max_blocks, and 0 unless it is guaranteed.
+  /// KV blocks kept for the tenant; 0 … max_blocks, and 0 unless the tier is Guaranteed. The
+  /// reserve is in whole extents, and its bytes are fixed when the field is set.
   std::uint32_t reserved_blocks = 0;
   std::uint32_t weight = 1;  ///< 1 … 1000
   Tier tier = Tier::Standard;
   std::int64_t ttl_ms = 10'000;  ///< TTL of a lease without renewal; 100 … 86 400 000.
-  /// Limit of renewals; 100 … 10^12. Empty means no limit.
+  /// Longest lifetime of a lease with renewals; 100 … 10^12. Empty means no limit.
   std::optional<std::int64_t> max_lifetime_ms;
   /// Revoked leases that the tenant may replace per minute; 1 … 6 000 000.
   std::uint32_t rebinds_per_minute = 600;
-  std::uint32_t rebind_burst = 256;  ///< And at once; 1 … 2^20.
-  /// Computed prompt tokens and emitted tokens per minute, over all workers, and at once;
+  std::uint32_t rebind_burst = 256;  ///< Revoked leases that it may replace at once; 1 … 2^20.
+  /// Limit for computed prompt tokens and emitted tokens over all workers, per minute and at once;
   /// 1 … 10 000 000. Empty means no limit.
   std::optional<std::uint32_t> tokens_per_minute;
   std::optional<std::uint32_t> uid;  ///< The only user that may act for it; empty means any user.
 };
 
 /// `tenant.admit`: creates a tenant, or changes it. The ranges are those of TenantPolicy. A missing
-/// limit keeps its value, and has the default of TenantPolicy for a new tenant. Workers hear the
-/// change at once. Reply: Empty. Errors: BadRequest for a value out of range and for reserves
-/// beyond the capacity; NoModelLoaded for a raised reserve while no worker reports the size of a
-/// block; PoolExhausted while other tenants hold the memory that the reserves need; DiskFull: it
-/// took effect, but is not on disk yet; repeat the call.
+/// limit keeps its value; for a new tenant it gets the default of TenantPolicy. The broker sends
+/// the change to workers at once. Reply: Empty. Errors: BadRequest for a value out of range and for
+/// reserves beyond the capacity; NoModelLoaded for a raised reserve while no worker reports the
+/// size of a block; PoolExhausted while other tenants hold the memory that the reserves need;
+/// DiskFull: the change took effect, but is not on disk yet; repeat the call.
 struct TenantAdmit : Message<TenantAdmit> {
   static constexpr std::string_view kMethod = "tenant.admit";
   TenantId tenant;
@@ -58,7 +58,7 @@ struct TenantAdmit : Message<TenantAdmit> {
   RequestId request_id;
 };
 
-/// `tenant.remove`: forgets a tenant; later calls for it get UnknownTenant. Its live leases are
+/// `tenant.remove`: removes a tenant; later calls for it get UnknownTenant. Its live leases are
 /// revoked with `policy_changed` if `revoke` is set. Reply: LeasesTouched. Errors: UnknownTenant,
 /// IllegalTransition (it has live leases, and `revoke` is not set), DiskFull as in TenantAdmit.
 struct TenantRemove : Message<TenantRemove> {
@@ -68,9 +68,9 @@ struct TenantRemove : Message<TenantRemove> {
   RequestId request_id;
 };
 
-/// `key.create`: an API key for a tenant (ipc/control/api_key.hpp); the caller keeps the key.
-/// Reply: Empty. Errors: UnknownTenant, QuotaConcurrent (64 keys per tenant), BadRequest (it
-/// exists), DiskFull (no key was created).
+/// `key.create`: stores the hash of an API key for a tenant (ipc/control/api_key.hpp); only the
+/// caller has the key. Reply: Empty. Errors: UnknownTenant, QuotaConcurrent (64 keys per tenant),
+/// BadRequest (the key exists), DiskFull (no key was created).
 struct KeyCreate : Message<KeyCreate> {
   static constexpr std::string_view kMethod = "key.create";
   TenantId tenant;
@@ -78,7 +78,7 @@ struct KeyCreate : Message<KeyCreate> {
   RequestId request_id;
 };
 
-/// `key.revoke`: forgets a key and revokes the leases that were acquired with it
+/// `key.revoke`: removes a key and revokes the leases that were acquired with it
 /// (`policy_changed`). Reply: LeasesTouched. Errors: BadRequest for an unknown key; DiskFull when
 /// the revocation took effect but is not on disk.
 struct KeyRevoke : Message<KeyRevoke> {
@@ -87,8 +87,8 @@ struct KeyRevoke : Message<KeyRevoke> {
   RequestId request_id;
 };
 
-/// `key.check`, a worker's query: the key that an HTTP client shows. Reply: KeyView. Errors:
-/// BadToken.
+/// `key.check`, a query of a worker: checks the key that an HTTP client presents. Reply: KeyView.
+/// Errors: BadToken.
 struct KeyCheck : Message<KeyCheck> {
   static constexpr std::string_view kMethod = "key.check";
   std::string api_key;
@@ -106,20 +106,19 @@ struct LeaseRevoke : Message<LeaseRevoke> {
   static constexpr std::string_view kMethod = "lease.revoke";
   std::optional<LeaseId> lease;
   std::optional<TenantId> tenant;
-  /// A WeightsOpen::part, or a prefix of such names that ends before a dot: "blk.1" matches that
-  /// layer, and each tensor of it where the weights are split by tensor. 1 to 200 bytes on one
-  /// line.
+  /// A WeightsOpen::part, or a prefix of such names that ends before a dot: "blk.1" matches layer
+  /// 1, and each of its tensors where the weights are split by tensor. 1 to 200 bytes on one line.
   std::optional<std::string> part;
   std::optional<std::string> worker;  ///< Only with `part`: limits it to this worker.
   RequestId request_id;
 };
 
-/// `prefix.publish`: lends a shared lease to a worker and has it compute the full blocks of a text
-/// there, for the prompts of all tenants that begin with it. `lease.revoke` ends it. Reply:
-/// PrefixPublished. Errors: UnknownWorker, Draining; PoolExhausted; QuotaBlocks, when the worker's
-/// published texts may hold no more; QueueFull while the same text is computed; those of
-/// PrefixFill, after which the lease has ended. A text that the caller's user has published there
-/// already is not published again: the reply names its lease.
+/// `prefix.publish`: grants a worker a shared lease and makes the worker compute the full blocks of
+/// a text there, for all prompts that begin with the text, whatever their tenant. `lease.revoke`
+/// ends it. Reply: PrefixPublished. Errors: UnknownWorker, Draining; PoolExhausted; QuotaBlocks,
+/// when the worker's published texts have reached their limit; QueueFull while the same text is
+/// computed; those of PrefixFill, after which the lease has ended. A text that the caller's user
+/// has already published on the worker is not published again: the reply names its lease.
 struct PrefixPublish : Message<PrefixPublish> {
   static constexpr std::string_view kMethod = "prefix.publish";
   static constexpr std::size_t kMaxTextBytes = 128 << 10;  ///< Fits a line, escaped.
@@ -131,17 +130,19 @@ struct PrefixPublish : Message<PrefixPublish> {
 
 struct PrefixPublished : Message<PrefixPublished> {
   LeaseId lease;
-  std::uint32_t tokens = 0;  ///< Of the whole text; 0: published before a broker restart.
-  std::uint32_t blocks = 0;  ///< Full ones, which are published.
+  /// Tokens of the whole text; 0: it was published before a broker restart.
+  std::uint32_t tokens = 0;
+  std::uint32_t blocks = 0;  ///< Full blocks, which are published.
 };
 
 /// `lease.drain`: the leases accept no new requests from now on. Accepted ones finish, and may grow
 /// within the quota. A lease ends with the reason `released` when its last request has ended, or
 /// with `drain_deadline` after `grace_ms`. Exactly one of lease, tenant and worker is given. A
-/// drained tenant or worker also gets no new lease (Draining) until `lease.undrain`; a new process
-/// of the worker's name serves again. Reply: LeasesTouched. Errors: UnknownLease, StaleGeneration,
-/// LeaseFenced, UnknownTenant, UnknownWorker; BrokerLost while the worker reconnects after a broker
-/// restart; BadRequest for an engine lease, which has no requests; DiskFull as in TenantAdmit.
+/// drained tenant or worker also gets no new lease (Draining) until `lease.undrain`; a new worker
+/// process of the same name serves again. Reply: LeasesTouched. Errors: UnknownLease,
+/// StaleGeneration, LeaseFenced, UnknownTenant, UnknownWorker; BrokerLost while the worker
+/// reconnects after a broker restart; BadRequest for an engine lease, which has no requests;
+/// DiskFull as in TenantAdmit.
 struct LeaseDrain : Message<LeaseDrain> {
   static constexpr std::string_view kMethod = "lease.drain";
   std::optional<LeaseId> lease;
@@ -153,7 +154,7 @@ struct LeaseDrain : Message<LeaseDrain> {
 
 /// `lease.undrain`: the tenant or the worker gets new leases again, and the worker is no longer
 /// replaced. Leases that drain keep draining. Exactly one is given. Reply: Empty. Errors:
-/// UnknownTenant, UnknownWorker; BrokerLost as above; DiskFull as in TenantAdmit.
+/// UnknownTenant, UnknownWorker; BrokerLost as for `lease.drain`; DiskFull as in TenantAdmit.
 struct LeaseUndrain : Message<LeaseUndrain> {
   static constexpr std::string_view kMethod = "lease.undrain";
   std::optional<TenantId> tenant;
@@ -162,14 +163,14 @@ struct LeaseUndrain : Message<LeaseUndrain> {
 };
 
 /// `worker.replace`: from now on tenants get leases on worker `by` instead of `worker`. Each holder
-/// on `worker` gets `lease.draining` and answers with `lease.replace`, which moves its lease; what
-/// is left after `grace_ms` is revoked with `worker_replaced`. The mark ends when `by` ends, by
-/// `lease.undrain`, and with a broker restart: `worker` then serves as before. Repeated, it asks
-/// the holders again and sets a new grace. Reply: LeasesTouched. Errors: UnknownWorker;
-/// NoModelLoaded, Draining, BrokerLost for `by`; BadRequest when its context is smaller, or its
-/// block size or text identity differs (with `any_arithmetic` only the content of that counts);
-/// IllegalTransition when another worker replaces `worker`, or one of the two is part of another
-/// replacement; DiskFull as in TenantAdmit.
+/// on `worker` gets `lease.draining` and answers with `lease.replace`, which moves its lease;
+/// leases left after `grace_ms` are revoked with `worker_replaced`. The replacement is cancelled
+/// when `by` ends, by `lease.undrain`, and by a broker restart: `worker` then serves as before. A
+/// repeated call notifies the holders again and sets a new grace period. Reply: LeasesTouched.
+/// Errors: UnknownWorker; NoModelLoaded, Draining, BrokerLost for `by`; BadRequest when the context
+/// of `by` is smaller, or its block size or text identity differs (with `any_arithmetic` only the
+/// identity's content must be equal); IllegalTransition when another worker replaces `worker`, or
+/// one of the two is part of another replacement; DiskFull as in TenantAdmit.
 struct WorkerReplace : Message<WorkerReplace> {
   static constexpr std::string_view kMethod = "worker.replace";
   std::string worker;
@@ -191,7 +192,7 @@ struct ExtentOpen : Message<ExtentOpen> {
 /// is given. The broker grants it only when the object is empty after another hole punch, or when
 /// its last worker has exited. Reply: QuarantineReleased. Errors: IllegalTransition (not
 /// quarantined, or already being cleared), StillWritable (its worker still writes to it),
-/// UnknownLease (no such object), DiskFull (it is free, but that is not on disk yet).
+/// UnknownLease (no such object), DiskFull (the memory is free, but that is not on disk yet).
 struct QuarantineRelease : Message<QuarantineRelease> {
   static constexpr std::string_view kMethod = "quarantine.release";
   std::optional<ExtentId> extent;

@@ -23,8 +23,9 @@ inline constexpr std::size_t kMaxStepTenants = 16;
 inline constexpr std::int64_t kMinStepInterval_ms = 10;
 inline constexpr std::int64_t kMaxStepInterval_ms = 60'000;
 
-/// `step.watch`: samples the engine steps of all workers until the caller disconnects. Of several
-/// watchers the shortest interval holds. May be repeated with another interval. Reply: Empty.
+/// `step.watch`: samples the engine steps of all workers until the caller disconnects. With several
+/// watchers, the shortest interval applies. A watcher may repeat the call with another interval.
+/// Reply: Empty.
 ///
 /// `step.list` takes no parameters and returns {"items": [StepView, …]}: the newest sample of each
 /// worker. Without a watcher it is empty.
@@ -40,10 +41,11 @@ struct StepSampling : Message<StepSampling> {
   std::int64_t interval_ms = 0;  ///< 0 … 60 000
 };
 
-/// What one tenant had computed in a step.
+/// The tokens that one step computed for a tenant.
 struct TenantTokens : Message<TenantTokens> {
   TenantId tenant;
-  std::uint32_t prefill_tokens = 0;  ///< Positions of prompts, and of text from earlier leases.
+  /// Positions of prompts, and of text that was generated under earlier leases.
+  std::uint32_t prefill_tokens = 0;
   std::uint32_t decode_tokens = 0;
 };
 
@@ -67,8 +69,8 @@ struct WorkerStep : Message<WorkerStep> {
 /// An item of `step.list`.
 struct StepView : Message<StepView> {
   std::string worker;
-  AttachmentId attachment;  ///< With the number of the step it names a sample.
-  WorkerStep step;          ///< Its fields are fields of the item.
+  AttachmentId attachment;  ///< Identifies a sample together with the number of the step.
+  WorkerStep step;          ///< In JSON its fields are fields of the item.
 };
 
 }  // namespace leasehold::wire

@@ -15,8 +15,8 @@
 
 namespace leasehold::wire {
 
-/// The four latencies of one revocation, in nanoseconds since its words were stored. One that is
-/// not known (yet) is -1 here and missing in JSON.
+/// The four latencies of one revocation, in nanoseconds since its words were stored. An unknown
+/// latency is -1 here and missing in JSON.
 struct RevokeClocks : Message<RevokeClocks> {
   std::int64_t refuse_ns = -1;  ///< First poll that refused, measured by its thread.
   std::int64_t error_ns = -1;   ///< RequestCompleted written to the holder's socket.
@@ -30,7 +30,7 @@ struct LeaseTimes : Message<LeaseTimes> {
   std::int64_t revoked_boottime_ns = 0;
   std::int64_t fenced_boottime_ns = 0;
   std::int64_t rebound_boottime_ns = 0;  ///< A request continued under another lease.
-  /// The worker stopped it on its own, before the broker stored the words.
+  /// The worker stopped the lease's requests by itself, before the broker stored the words.
   std::int64_t worker_stopped_boottime_ns = 0;
 };
 
@@ -38,20 +38,23 @@ struct LeaseView : Message<LeaseView> {
   LeaseId lease;
   LeaseScope scope = LeaseScope::Tenant;
   std::string tenant;  ///< Empty unless the scope is Tenant.
-  std::string model;   ///< Of an engine lease; empty for others.
-  std::string part;    ///< Of an engine lease: its weights. Of a shared lease: the text's name.
+  std::string model;   ///< Model of an engine lease; empty for others.
+  /// Engine lease: its part of the weights. Shared lease: the name of the text.
+  std::string part;
   std::string worker;
   LeaseState state = LeaseState::Live;
   RevokeReason reason = RevokeReason::None;
   std::string proof;          ///< Kind of fence proof, e.g. "LaunchQuiet"; empty until fenced.
   std::uint32_t extents = 0;  ///< In the KV pool.
-  std::uint32_t blocks = 0;   ///< KV blocks charged to its tenant, or published; 0 during the fill.
-  std::uint64_t size_bytes = 0;  ///< Of its KV extents, or of its weights.
+  /// KV blocks charged to the tenant. Shared lease: published blocks; 0 while they are computed.
+  std::uint32_t blocks = 0;
+  std::uint64_t size_bytes = 0;  ///< Size of its KV extents or weights.
   std::uint64_t swap_bytes = 0;
   std::uint32_t quarantined_extents = 0;  ///< Extents whose teardown is unproven.
   std::int64_t deadline_boottime_ns = 0;
   std::int64_t drain_deadline_boottime_ns = 0;  ///< 0 means not draining.
-  std::optional<LeaseId> replaced_by;           ///< Where a request continued, or what replaced it.
+  /// The lease that replaced it, or under which a request continued.
+  std::optional<LeaseId> replaced_by;
   RevokeClocks clocks;
   LeaseTimes times;
 };
@@ -62,7 +65,7 @@ struct ExtentView : Message<ExtentView> {
   std::string state;  ///< broker/books/extents.hpp: "Free", "Owned" …
   std::optional<LeaseId> lease;
   std::uint64_t size_bytes = 0;
-  std::uint64_t inode = 0;  ///< Of the memory object; identifies it outside the broker.
+  std::uint64_t inode = 0;  ///< Inode of the memory object; identifies it outside the broker.
 };
 
 /// Quarantined memory: its teardown is unproven. The broker does not lease it again until an
@@ -74,7 +77,7 @@ struct QuarantineView : Message<QuarantineView> {
   std::string worker;            ///< The worker of that lease; empty when no longer known.
   std::int64_t since_boottime_ns = 0;
   std::uint64_t size_bytes = 0;
-  std::string why;  ///< Why it is quarantined, in words.
+  std::string why;  ///< Why the memory is quarantined.
 };
 
 struct WorkerView : Message<WorkerView> {
@@ -83,34 +86,36 @@ struct WorkerView : Message<WorkerView> {
   std::int64_t pid = 0;
   std::string state;  ///< "attached", "ready", "lost" (may still run), "gone"
   /// "serving"; "draining" while a drained worker has a tenant's lease, then "drained"; "replacing"
-  /// and "replaced" for one that another worker replaces; "out_of_service" for one without weights.
+  /// and "replaced" for a worker that another one replaces; "out_of_service" for a worker without
+  /// weights.
   std::string drain = "serving";
-  std::optional<std::string> out_of_service;  ///< Why it computes nothing, in words.
+  std::optional<std::string> out_of_service;  ///< Why the worker computes nothing.
   std::string model;
-  std::string arithmetic;  ///< As in WorkerReady, as are the next two.
+  std::string arithmetic;  ///< As in WorkerReady; so are the next two fields.
   std::optional<TextIdentity> text_identity;
   std::uint32_t max_context = 0;
   std::string address;
   std::uint32_t leases = 0;
   std::uint64_t revocations = 0;
-  /// The worker that replaces it. Without one the next two are 0.
+  /// The worker that replaces this one. If missing, the next two fields are 0.
   std::optional<std::string> replaced_by;
-  std::uint32_t leases_moved = 0;  ///< To `replaced_by`. May be missing.
-  std::uint32_t leases_ended = 0;  ///< Otherwise, since the replacement began. May be missing.
+  std::uint32_t leases_moved = 0;  ///< Leases moved to `replaced_by`. May be missing.
+  /// Leases that ended otherwise since the replacement began. May be missing.
+  std::uint32_t leases_ended = 0;
 };
 
-/// Quantiles of a clock or of rebinds, in nanoseconds; p50 and p99 at most 12.5 % too high.
+/// Quantiles of a clock or of rebinds, in nanoseconds; p50 and p99 are at most 12.5 % too high.
 struct LatencySummary : Message<LatencySummary> {
-  std::uint64_t count = 0;  ///< Without any, the times below are 0.
+  std::uint64_t count = 0;  ///< If 0, the times below are 0.
   std::int64_t p50_ns = 0;
   std::int64_t p99_ns = 0;
   std::int64_t max_ns = 0;
 };
 
 /// Rebinds with a known latency: from the revocation to the admission of the request under the new
-/// lease, or of a moved request what its worker measured.
+/// lease. For a moved request, the worker measures the latency.
 struct RebindSummary {
-  LatencySummary since_start;  ///< Of the broker.
+  LatencySummary since_start;  ///< Since the start of the broker.
   LatencySummary last_minute;  ///< Of the last 55 to 60 s.
 };
 
@@ -120,7 +125,7 @@ struct TenantView : Message<TenantView> {
   std::uint32_t blocks_held = 0;
   std::uint32_t swap_blocks_held = 0;
   bool draining = false;  ///< It gets no new lease.
-  TenantServed served;    ///< By all workers, since the broker started.
+  TenantServed served;    ///< Counted over all workers since the broker started.
   RebindSummary rebinds;
 };
 
@@ -168,23 +173,25 @@ struct StatusView : Message<StatusView> {
   std::uint64_t scrubbing_bytes = 0;
   std::uint64_t retained_bytes = 0;
   std::uint64_t quarantined_bytes = 0;
-  std::uint64_t held_bytes = 0;  ///< Device memory, unmapped; freed only when its worker exits.
+  /// Device memory that is unmapped, but is freed only when its worker exits.
+  std::uint64_t held_bytes = 0;
   /// The part of owned, draining and scrubbing bytes that lost workers hold.
   std::uint64_t unproven_bytes = 0;
   SwapView swap;
-  std::uint64_t spill_capacity_bytes = 0;  ///< Of the files for sealed blocks; 0: none are lent.
-  std::uint64_t spill_lent_bytes = 0;      ///< Files of the workers that run.
+  /// For files that hold sealed blocks; 0: the broker lends none.
+  std::uint64_t spill_capacity_bytes = 0;
+  std::uint64_t spill_lent_bytes = 0;  ///< Files of the workers that run.
   std::uint32_t leases_live = 0;
   std::uint32_t leases_revoked = 0;    ///< Revoked and not fenced yet.
-  std::uint32_t leases_stuck = 0;      ///< Those of them that have exceeded the fence timeout.
-  std::int64_t oldest_revoked_ms = 0;  ///< Age of the oldest of them; 0 means none.
+  std::uint32_t leases_stuck = 0;      ///< Revoked leases that have exceeded the fence timeout.
+  std::int64_t oldest_revoked_ms = 0;  ///< Age of the oldest revoked lease; 0 means none.
   std::uint64_t leases_fenced = 0;     ///< Since the broker started.
   std::uint32_t workers = 0;
-  std::uint32_t workers_lost = 0;            ///< They get no lease, but may still run.
+  std::uint32_t workers_lost = 0;            ///< Lost workers get no lease, but may still run.
   std::uint32_t workers_out_of_service = 0;  ///< Part of `workers`; see WorkerView. May be missing.
   std::uint32_t tenants = 0;
-  /// Those with a live lease, or with one that was revoked within the last minute, not by its
-  /// holder, and that is not replaced yet.
+  /// Tenants with a live lease, or with a lease that was revoked within the last minute, was not
+  /// released by its holder and is not replaced yet.
   std::uint32_t tenants_live = 0;
   std::string isolation;       ///< "separate-users", "same-user" or "no-worker"
   std::uint64_t tampered = 0;  ///< Lease table slots found changed by another process, in total.
@@ -194,7 +201,7 @@ struct StatusView : Message<StatusView> {
   /// Lines of the broker's log that the reader of its stderr did not take. May be missing.
   std::uint64_t log_lines_dropped = 0;
   std::int64_t uptime_ms = 0;
-  std::vector<ClockSummary> clocks;    ///< One for each of the four.
+  std::vector<ClockSummary> clocks;    ///< One for each of the four clocks.
   std::string device = "cpu";          ///< The device whose memory is leased: "cpu", "cuda:0" …
   std::string device_uuid;             ///< UUID of the card; empty for "cpu".
   std::string device_state = "ready";  ///< "ready", or "lost" when its agent has exited.

@@ -14,14 +14,15 @@
 
 namespace leasehold::wire {
 
-/// Version of what a broker and its workers agree on: the meaning of their messages, and the layout
-/// of the segments (kSegmentAbiVersion). A change that the version before cannot ignore raises it;
-/// a new optional field or a new method that is answered with UnknownMethod does not.
-///   1: workers that name none.
-///   2: both sides name theirs.
+/// Version of the protocol between broker and workers: the meaning of their messages, and the
+/// layout of the segments (kSegmentAbiVersion). A change that peers of the previous version cannot
+/// ignore raises it. A new optional field, or a new method that may be answered with UnknownMethod,
+/// does not.
+///   1: workers that name no version.
+///   2: both sides name their version.
 /// A broker serves its own version and the one before. A worker needs a broker of its own version
-/// or a newer one, so an upgrade begins with the broker. A change of the layout ends this: it
-/// raises kOldestWorkerProtocol, too.
+/// or a newer one, so an upgrade begins with the broker. A change of the segments' layout is an
+/// exception: it also raises kOldestWorkerProtocol.
 inline constexpr std::uint32_t kWorkerProtocol = 2;
 inline constexpr std::uint32_t kOldestWorkerProtocol = 1;
 inline constexpr std::uint32_t kUnnamedProtocol = 1;
@@ -31,10 +32,10 @@ static_assert(kOldestWorkerProtocol + 1 >= kWorkerProtocol);
 /// table (read-only), the worker segment (read-write), and the wakeup eventfd, which the worker
 /// writes after a unit that refused a lease.
 ///
-/// With `resume`, the same process returns to a restarted broker under its previous attachment. The
-/// reply then has `resumed`, the same index and key, and no descriptors. Error: BrokerLost, final
-/// for this attachment, when the lease table is a new one or the grace period for returning is
-/// over. Error for a worker of another version: ProtocolMismatch, final.
+/// With `resume`, the same worker process returns to a restarted broker under its previous
+/// attachment. The reply then has `resumed` set, the same index and key, and no descriptors. Error:
+/// BrokerLost, final for this attachment, when the lease table is a new one or the grace period for
+/// returning is over. Error for a worker of another version: ProtocolMismatch, final.
 struct WorkerAttach : Message<WorkerAttach> {
   static constexpr std::string_view kMethod = "worker.attach";
   std::string worker;  ///< Follows the rules of TenantId.
@@ -45,20 +46,21 @@ struct WorkerAttach : Message<WorkerAttach> {
 
 struct WorkerAttached : Message<WorkerAttached> {
   WorkerId worker;          ///< Also the index of its revocation counter.
-  AttachmentId attachment;  ///< To resume with after a broker restart.
+  AttachmentId attachment;  ///< For `resume` after a broker restart.
   std::uint32_t slot_count = 0;
   std::string token_key;  ///< Hex; verifies the tokens for this worker only.
   bool resumed = false;
   std::string device = "cpu";  ///< The device whose memory is leased: "cpu", "cuda:0" …
-  std::string device_uuid;     ///< Of the card, as `nvidia-smi -L` prints it; empty for "cpu".
+  std::string device_uuid;     ///< UUID of the card, as `nvidia-smi -L` prints it; empty for "cpu".
   std::optional<std::uint32_t> protocol;  ///< kWorkerProtocol of the broker.
 };
 
-/// `spill.open` (parameters: Empty): after `worker.attach`, the file that this worker may spill
-/// sealed blocks to. Reply: SpillOpened with 1 descriptor, an unnamed file of that size, open for
-/// reading and writing, whose space is allocated; or with size 0 and none when this broker lends no
-/// files. Errors: PoolExhausted when the user's share of the capacity is lent, DiskFull, BadRequest
-/// and SystemError of the directory. The worker then serves without a file.
+/// `spill.open` (parameters: Empty): requests the file to which this worker may spill sealed
+/// blocks, after `worker.attach`. Reply: SpillOpened with 1 descriptor: an unnamed file of that
+/// size, open for reading and writing, whose space is allocated. If the broker lends no files, the
+/// reply has size 0 and no descriptor. Errors: PoolExhausted when the user's share of the capacity
+/// is lent, DiskFull, BadRequest and SystemError of the directory. The worker then serves without a
+/// file.
 struct SpillOpened : Message<SpillOpened> {
   static constexpr std::string_view kOpen = "spill.open";
   std::uint64_t size_bytes = 0;
@@ -70,15 +72,17 @@ struct SpillOpened : Message<SpillOpened> {
 /// lease slots, or this worker's share of them).
 struct WeightsOpen : Message<WeightsOpen> {
   static constexpr std::string_view kMethod = "weights.open";
-  std::string model;              ///< For display, as is `part`; both are a TextRule::Label.
-  std::string part;               ///< "model", a layer or a tensor; worker/model/weights_plan.hpp.
-  std::uint64_t file_device = 0;  ///< These four identify the file: same file, same weights.
+  std::string model;  ///< For display, as is `part`; both follow TextRule::Label.
+  std::string part;   ///< "model", a layer or a tensor; worker/model/weights_plan.hpp.
+  /// These four fields identify the file: the same file has the same weights.
+  std::uint64_t file_device = 0;
   std::uint64_t file_inode = 0;
   std::uint64_t file_size_bytes = 0;
-  std::int64_t file_mtime_ns = 0;  ///< Or of its last change, if its time was set back.
-  std::string layout_digest;       ///< Hex SHA-256 of the region's layout.
+  /// The later one of its modification and its status change (ctime).
+  std::int64_t file_mtime_ns = 0;
+  std::string layout_digest;  ///< Hex SHA-256 of the region's layout.
   std::uint32_t layout_version = 0;
-  std::uint64_t size_bytes = 0;  ///< Of the region.
+  std::uint64_t size_bytes = 0;  ///< Size of the region.
   RequestId request_id;
 };
 
@@ -101,22 +105,24 @@ struct WorkerReady : Message<WorkerReady> {
   static constexpr std::string_view kMethod = "worker.ready";
   std::string address;  ///< Unix socket that tenants connect to.
   std::string model;
-  /// What its tokens depend on: "f32", "int8" or "f16", with "+f32" or "+q8_0" if the KV cache is
-  /// not f16. Empty or missing: not known.
+  /// The arithmetic that its tokens depend on: "f32", "int8" or "f16", with "+f32" or "+q8_0" if
+  /// the KV cache is not f16. Empty or missing: not known.
   std::string arithmetic;
   std::uint64_t kv_block_size_bytes = 0;
-  std::uint32_t max_extents = 0;  ///< As many as it has descriptors for; 0: no limit.
-  /// What must be equal for KV memory of another process to mean the same here: model, layout,
-  /// arithmetic, format of the sequence records. Missing: this worker adopts nothing.
+  std::uint32_t max_extents = 0;  ///< Most extents that it has descriptors for; 0: no limit.
+  /// Identifies the meaning of KV memory: model, layout, arithmetic, format of the sequence
+  /// records. A worker can adopt KV memory of another process with the same identity. Missing: this
+  /// worker adopts no memory.
   std::optional<std::string> kv_identity;
-  /// Workers of an earlier version announce none; its name then identifies the model.
+  /// Missing from workers of an earlier version; `model` then identifies the model.
   std::optional<TextIdentity> text_identity;
-  std::uint32_t max_context = 0;  ///< Tokens of a text, with its prompt; 0 or missing: not known.
+  /// Most tokens of a text including its prompt; 0 or missing: not known.
+  std::uint32_t max_context = 0;
   RequestId request_id;
 };
 
 struct ExtentShape : Message<ExtentShape> {
-  std::uint64_t extent_size_bytes = 0;  ///< 2 MiB · 2^k; the same for the whole pool.
+  std::uint64_t extent_size_bytes = 0;  ///< 2 MiB · 2^k; equal for all extents of the pool.
   std::uint32_t blocks_per_extent = 0;
 };
 
@@ -143,9 +149,9 @@ struct LeaseRedeliver : Message<LeaseRedeliver> {
 /// draining), PermissionDenied (it is on another worker), UnknownLease, StaleGeneration.
 ///
 /// Sound because the drain word never returns to zero and one thread of the worker reads it for
-/// both purposes: it reads the word and, if it is set, looks for requests and reports; before it
-/// accepts a request it reads the word again. So the worker
-/// either counts a request before it reports, or refuses it.
+/// both purposes: the thread reads the word and, if it is set, looks for requests and reports;
+/// before it accepts a request, it reads the word again. So the worker either counts a request
+/// before it reports, or refuses the request.
 struct LeaseDrained : Message<LeaseDrained> {
   static constexpr std::string_view kMethod = "lease.drained";
   LeaseId lease;
@@ -157,19 +163,21 @@ struct EventReport : Message<EventReport> {
   std::vector<std::string> events;  ///< Each is one JSON object of ipc/control/events.hpp.
 };
 
-/// Notification `worker.draining`: the worker drains and then exits. It gets no new lease of a
-/// tenant on this connection; its leases go on. The worker sends it again after a reconnect.
+/// Notification `worker.draining`: the worker drains and then exits. The broker grants it no new
+/// tenant lease on this connection; its leases stay live. The worker sends it again after a
+/// reconnect.
 struct WorkerDraining : Empty {
   static constexpr std::string_view kMethod = "worker.draining";
 };
 
 /// Notification `worker.weights`: the worker cannot restore a part of its weights and computes
-/// nothing, or it has all parts again. Meanwhile the broker grants no lease on it, and revokes
-/// those that it has except on weights. After a reconnect the worker sends a loss again.
+/// nothing, or it has all parts again. Meanwhile the broker grants no lease on the worker, and
+/// revokes its leases except those on weights. After a reconnect the worker repeats the
+/// notification if parts are missing.
 struct WorkerWeights : Message<WorkerWeights> {
   static constexpr std::string_view kMethod = "worker.weights";
-  std::optional<std::string>
-      missing;  ///< Why, a TextRule::Sentence. Without it all parts are there.
+  /// Why a part is missing, a TextRule::Sentence. If the field is missing, all parts are there.
+  std::optional<std::string> missing;
 };
 
 // ---------------------------------------------------------------- broker → worker
@@ -180,8 +188,8 @@ struct WorkerPing : Empty {
 };
 
 /// Call `lease.grant`: a new lease, or more extents for a granted one. Carries one descriptor per
-/// extent; all are of one pool. The reply (Empty) means that all of them are mapped and prefaulted,
-/// an error that none is.
+/// extent; all are of one pool. The reply (Empty) means that all of them are mapped and prefaulted;
+/// an error means that none is mapped.
 struct LeaseGrant : Message<LeaseGrant> {
   static constexpr std::string_view kMethod = "lease.grant";
   LeaseId lease;
@@ -190,15 +198,16 @@ struct LeaseGrant : Message<LeaseGrant> {
   std::vector<ExtentId> extents;          ///< Ids are unique over both pools.
   MemoryPool pool = MemoryPool::Kv;       ///< May be missing.
   LeaseScope scope = LeaseScope::Tenant;  ///< May be missing. Shared: `tenant` is empty.
-  /// The ended lease of the same tenant that these extents and those of earlier grants of `lease`
-  /// come from, with their bytes. Missing: the extents are zero, or more adopted ones follow.
+  /// The ended lease of the same tenant whose extents, with their bytes, are in this grant and in
+  /// earlier grants of `lease`. Missing: the extents are zero, or further grants with adopted
+  /// extents follow.
   std::optional<LeaseId> adopted_from;
 };
 
-/// Call `prefix.fill`: computes the full blocks of a text in a mapped shared lease. From the reply
-/// on sequences of all tenants may read them. Reply: PrefixFilled. Errors: BadRequest (no full
-/// block), PromptTooLong, PoolExhausted or OutOfBlocks (the broker lends no more), QuotaBlocks,
-/// LeaseRevoked.
+/// Call `prefix.fill`: computes the full blocks of a text in a mapped shared lease. After the
+/// reply, sequences of all tenants may read these blocks. Reply: PrefixFilled. Errors: BadRequest
+/// (no full block), PromptTooLong, PoolExhausted or OutOfBlocks (the broker lends no more),
+/// QuotaBlocks, LeaseRevoked.
 struct PrefixFill : Message<PrefixFill> {
   static constexpr std::string_view kMethod = "prefix.fill";
   LeaseId lease;
@@ -206,26 +215,26 @@ struct PrefixFill : Message<PrefixFill> {
 };
 
 struct PrefixFilled : Message<PrefixFilled> {
-  std::uint32_t tokens = 0;  ///< Of the whole text.
-  std::uint32_t blocks = 0;  ///< Full ones, which are published.
+  std::uint32_t tokens = 0;  ///< Tokens of the whole text.
+  std::uint32_t blocks = 0;  ///< Full blocks, which are published.
 };
 
 /// Call `lease.draining`: the drain word of the lease is stored. An idle worker reads no words, so
-/// this wakes it. Reply: Empty; `lease.drained` follows when no request is left. Also a
-/// notification to the holder when an operator drains the lease, or replaces its worker, so that it
-/// can replace it.
+/// this wakes it. Reply: Empty; `lease.drained` follows when no request is left. The broker also
+/// sends this as a notification to the holder when an operator drains the lease or replaces its
+/// worker, so that the holder can replace the lease.
 struct LeaseDraining : Message<LeaseDraining> {
   static constexpr std::string_view kMethod = "lease.draining";
   LeaseId lease;
-  /// To the holder: the name of the worker that replaces the lease's. The lease does not drain;
-  /// `lease.replace` with mode Failover moves it.
+  /// Only to the holder: the name of the worker that replaces the lease's worker. The lease then
+  /// does not drain; `lease.replace` with mode Failover moves it.
   std::optional<std::string> successor;
 };
 
 /// Call `tenant.quota`: what a tenant may use on this worker, over all its leases there, and its
-/// weight among the tenants of this worker. It holds from the next step on and ends no running
-/// request. Precedes a grant that needs it, and is
-/// withdrawn when the tenant's last live lease there has ended. Reply: Empty.
+/// weight among the tenants of this worker. The quota applies from the next step on and ends no
+/// running request. The broker sends it before a grant that needs it, and withdraws it when the
+/// tenant's last live lease there has ended. Reply: Empty.
 struct TenantQuota : Message<TenantQuota> {
   static constexpr std::string_view kMethod = "tenant.quota";
   TenantId tenant;
@@ -236,15 +245,16 @@ struct TenantQuota : Message<TenantQuota> {
   bool divided = false;              ///< Other workers serve the tenant too: report its usage.
   /// This worker's part of the limit; 1 … 10 000 000. Empty means no limit.
   std::optional<std::uint32_t> tokens_per_minute;
-  /// Gained while no worker had a part of the limit, to be added once; 0 … 10 000 000.
+  /// Tokens that became free while no worker had a part of the limit; the worker adds them once;
+  /// 0 … 10 000 000.
   std::uint32_t token_credit = 0;
-  /// The most that one request can ever hold, or use in a minute, whatever share this worker has
-  /// now: of the quota over all workers, and of the memory that may be lent to the tenant. Missing:
-  /// max_blocks and tokens_per_minute.
+  /// The most that one request can ever hold, or use in a minute, independent of this worker's
+  /// current share: bounded by the quota over all workers and by the memory that may be lent to the
+  /// tenant. Missing: max_blocks and tokens_per_minute.
   std::optional<std::uint32_t> request_blocks = std::nullopt;
   std::optional<std::uint32_t> request_tokens = std::nullopt;
 
-  /// The whole of a limit is never 0.
+  /// An undivided limit is never 0, so 0 marks a withdrawn quota.
   bool is_withdrawn() const { return !divided && max_concurrent == 0; }
 };
 
@@ -252,49 +262,50 @@ struct TenantQuota : Message<TenantQuota> {
 struct TenantUsage : Message<TenantUsage> {
   static constexpr std::string_view kMethod = "tenant.usage";
   TenantId tenant;
-  std::uint64_t revision = 0;  ///< Of the quota in force. More than it allows may still run.
+  /// Revision of the quota in force. More requests than it allows may still run.
+  std::uint64_t revision = 0;
   std::uint32_t running = 0;   ///< 0 … 64
   std::uint32_t waiting = 0;   ///< At most 64 are reported.
-  std::uint64_t admitted = 0;  ///< Since the tenant's first lease there.
+  std::uint64_t admitted = 0;  ///< Requests admitted since the tenant's first lease on this worker.
 };
 
-/// Notification `tenant.served`, worker → broker: what a tenant was served since the last one, over
-/// all its leases there. A busy worker sends it once a second.
+/// Notification `tenant.served`, worker → broker: what a tenant was served since the last
+/// notification, over all its leases on this worker. A busy worker sends it once a second.
 struct TenantServed : Message<TenantServed> {
   static constexpr std::string_view kMethod = "tenant.served";
   TenantId tenant;
-  std::uint64_t tokens = 0;             ///< Computed: of prompts and of generated text.
-  std::uint64_t hit_blocks = 0;         ///< Of the prefix cache, used again.
-  std::uint64_t hit_tokens = 0;         ///< In those blocks: not computed again.
-  std::uint64_t evicted_blocks = 0;     ///< Of the prefix cache.
-  std::uint64_t preemptions = 0;        ///< Of its requests, which continued later.
-  std::uint64_t cross_tenant_hits = 0;  ///< Blocks of another owner. More than 0 is a leak.
-  std::uint32_t cached_blocks = 0;      ///< That the prefix cache alone holds at the moment.
-  std::uint64_t shared_hit_blocks = 0;  ///< Of published text, used instead of computed.
+  std::uint64_t tokens = 0;             ///< Computed tokens of prompts and of generated text.
+  std::uint64_t hit_blocks = 0;         ///< Blocks of the prefix cache that were used again.
+  std::uint64_t hit_tokens = 0;         ///< Tokens in those blocks, which were not computed again.
+  std::uint64_t evicted_blocks = 0;     ///< Blocks evicted from the prefix cache.
+  std::uint64_t preemptions = 0;        ///< Preemptions of the tenant's requests.
+  std::uint64_t cross_tenant_hits = 0;  ///< Uses of another tenant's blocks. More than 0 is a leak.
+  std::uint32_t cached_blocks = 0;      ///< Blocks that only the prefix cache holds now.
+  std::uint64_t shared_hit_blocks = 0;  ///< Blocks of published texts, used instead of computed.
 
-  /// Adds the counts of a later one. `cached_blocks` is the later one's.
+  /// Adds the counts of a later notification, and takes its `cached_blocks`.
   void add(const TenantServed& later);
 };
 
-/// Call `lease.settle`: for device memory, once the lease is no longer Live. The reply (Empty)
+/// Call `lease.settle`: sent for device memory, once the lease is no longer Live. The reply (Empty)
 /// means that the device has reported the end of the last launch that could touch memory of the
-/// lease, and that no new one begins. It is fence proof for this generation of the lease, so a
-/// worker that cannot be sure does not reply.
+/// lease, and that no new launch begins. The reply is the fence proof for this generation of the
+/// lease, so a worker that cannot be sure does not reply.
 struct LeaseSettle : Message<LeaseSettle> {
   static constexpr std::string_view kMethod = "lease.settle";
   LeaseId lease;
 };
 
-/// Call `lease.unmap`: after the fence. The reply (Empty) means that the worker has unmapped all
-/// memory of the lease.
+/// Call `lease.unmap`, sent after the fence. The reply (Empty) means that the worker has unmapped
+/// all memory of the lease.
 struct LeaseUnmap : Message<LeaseUnmap> {
   static constexpr std::string_view kMethod = "lease.unmap";
   LeaseId lease;
 };
 
 /// Call `lease.reclaim`: asks for up to `count` unused extents of a live lease in one pool. The
-/// broker asks for swap when another tenant finds no room there. Reply: ExtentsReclaimed with those
-/// that the worker has unmapped.
+/// broker asks for swap when another tenant finds no room there. Reply: ExtentsReclaimed with the
+/// extents that the worker has unmapped.
 struct LeaseReclaim : Message<LeaseReclaim> {
   static constexpr std::string_view kMethod = "lease.reclaim";
   LeaseId lease;

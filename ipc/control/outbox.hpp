@@ -27,7 +27,7 @@ class Outbox {
   /// reader cannot make this process hold thousands of descriptors.
   std::size_t cost_bytes() const { return cost_.bytes(); }
 
-  /// Counts the cost there, too, from now on.
+  /// Counts the cost in `meter`, too, from now on.
   void set_meter(std::shared_ptr<QueueMeter> meter) { cost_.set_meter(std::move(meter)); }
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kReadBytes = 64 * 1024;
 constexpr int kMaxDrainReads = 64;
-/// What a receiver accepts by default.
+/// The limits of a receiver by default.
 constexpr std::size_t kMaxSentFds = Limits{}.max_fds;
 constexpr std::size_t kMaxSentLineBytes = Limits{}.max_line_bytes;
 /// How long a closing connection waits for the other end to read the queued lines.
@@ -117,7 +117,8 @@ void SocketPeer::read_more() {
   });
 }
 
-/// Closes the connection and returns true when its owner may not make this process keep its input.
+/// If the owner of the connection may not make this process hold more input, closes the connection
+/// and returns true.
 bool SocketPeer::refuse_input(std::size_t waiting_line_bytes) {
   input_.set(inbox_.held_bytes() + waiting_line_bytes);
   if (input_.bytes() == 0 || !input_.has_meter() || !handlers_.refuse_input) return false;
@@ -136,7 +137,8 @@ void SocketPeer::process_after(Duration wait, Line line) {
       });
 }
 
-/// False while another thread parses the line; the peer goes on when that has ended.
+/// Returns false if another thread parses the line; the peer then continues when that thread is
+/// done.
 bool SocketPeer::parse(Line line) {
   if (handlers_.on_line && line.fds.empty() && handlers_.on_line(line.text)) {
     malformed_lines_ = 0;
@@ -147,7 +149,7 @@ bool SocketPeer::parse(Line line) {
     return true;
   }
   if (refuse_input(line.text.capacity())) return false;
-  // Only this thread keeps the peer alive: its members are not for the other one.
+  // The work holds the peer weakly: only this thread may destroy the peer or use its members.
   handlers_.parse_long([weak = weak_from_this(), limits = limits_,
                         executor = socket_.get_executor(), line = std::move(line)]() mutable {
     Envelope envelope = parse_line(line.text, limits);
@@ -192,7 +194,8 @@ void SocketPeer::handle(IncomingNotification notification, std::vector<UniqueFd>
 }
 
 void SocketPeer::handle(IncomingReply reply, std::vector<UniqueFd> fds) {
-  // An unknown id: the call timed out, or there was none. The descriptors of the reply close here.
+  // A reply with an unknown id belongs to a call that timed out or was never made. The descriptors
+  // of the reply close here.
   if (!reply.id.is_number_unsigned()) return;
   const auto id = reply.id.get<std::uint64_t>();
   if (!reply.result) return complete_call(id, std::unexpected(std::move(reply.result).error()));
@@ -314,7 +317,7 @@ void SocketPeer::flush() {
   });
 }
 
-/// The other end no longer reads, but may have sent the reason before: read that first.
+/// The other end no longer reads, but may have sent the reason before, so read that first.
 void SocketPeer::write_failed(Error why) {
   outbox_.clear();
   write_broken_ = true;

@@ -37,14 +37,14 @@ namespace leasehold::control {
 using Json = nlohmann::json;
 using Socket = boost::asio::local::stream_protocol::socket;
 
-/// Limits on what the other end can make this process hold. A peer sends what fits into the default
-/// limits, whatever it accepts itself.
+/// Limits on what the other end can make this process hold. A peer sends messages within the
+/// default limits, whatever limits it has for its own input.
 struct Limits {
   std::size_t max_line_bytes = 1 << 20;
   std::string_view line_hint = "send shorter lines";  ///< What the sender of a longer line can do.
   std::size_t max_depth = 32;
-  /// Objects, their members, arrays and texts in one line, or four times as many numbers: each
-  /// costs time to free.
+  /// Objects, their members, arrays and texts in one line, because each costs time to free. Four
+  /// numbers count as one.
   std::size_t max_values = 1 << 17;
   std::size_t max_fds = 64;                ///< In one received message; 0 allows none.
   std::size_t max_queued_bytes = 8 << 20;  ///< Unsent output; beyond it the connection ends.
@@ -75,8 +75,8 @@ struct Payload {
   std::vector<UniqueFd> fds;
 };
 
-/// Answers one call, exactly once. Destroying an unused responder answers Draining.
-/// May be stored and used later; it does nothing after the connection has ended.
+/// Answers one call, exactly once. Destroying an unused responder answers Draining. A responder may
+/// be stored and used later; after the connection has ended it does nothing.
 using Responder = std::move_only_function<void(Result<Payload>)>;
 
 class Peer : public std::enable_shared_from_this<Peer> {
@@ -86,24 +86,24 @@ class Peer : public std::enable_shared_from_this<Peer> {
     std::function<void(const std::string& method, Payload params, Responder respond)> on_call;
     /// A notification from the other end.
     std::function<void(const std::string& method, Payload params)> on_notification;
-    /// Called with a line without descriptors before it is parsed. True takes the line, which then
-    /// is not parsed. Empty takes none.
+    /// Called with a line without descriptors before it is parsed. Returns true if it handled the
+    /// line, which the peer then does not parse. An empty function handles no line.
     std::function<bool(std::string_view line)> on_line = {};
     /// Called once when the connection has ended, after all pending calls got ConnectionLost.
     std::function<void(const Error& why)> on_closed;
     /// Returns how long a line of this weight waits before it is parsed. Called once per line, also
     /// for replies and malformed lines. The peer reads nothing while a line waits, so the sender's
-    /// socket fills. Empty means that no line waits.
+    /// socket fills. An empty function means that no line waits.
     std::function<Duration(std::size_t weight)> throttle = {};
-    /// Called when input has to wait, for the rest of its line, for its throttle or for the parser
-    /// of long lines, on a peer that has an input meter. An error is sent, and ends the connection.
-    /// Empty means that all may wait.
+    /// Called on a peer with an input meter when input has to wait: for the rest of its line, for
+    /// its throttle, or for the parser of long lines. The peer sends a returned error and ends the
+    /// connection. An empty function means that all input may wait.
     std::function<std::optional<Error>()> refuse_input = {};
-    /// Does the work of parsing a line beyond kShortLineBytes on another thread, one of each peer
-    /// at a time. The peer reads nothing meanwhile. Empty means that the io_context's thread parses
-    /// all.
+    /// Runs `work`, which parses a line beyond kShortLineBytes, on another thread; each peer has at
+    /// most one such line at a time, and reads nothing meanwhile. An empty function means that the
+    /// thread of the io_context parses all lines.
     std::function<void(std::move_only_function<void()> work)> parse_long = {};
-    /// Called when everything queued has been sent, after some had to wait. May be empty.
+    /// Called when all queued output has been sent, after some of it had to wait. May be empty.
     std::function<void()> on_drained = {};
   };
   using ReplyHandler = std::move_only_function<void(Result<Payload>)>;
@@ -123,15 +123,15 @@ class Peer : public std::enable_shared_from_this<Peer> {
   /// Sends a whole notification without descriptors, with its newline.
   virtual void notify_line(std::string line) = 0;
 
-  /// They hold from now on, also for a line that has partly arrived.
+  /// The limits apply from now on, also to a line that has partly arrived.
   virtual void set_limits(const Limits& limits) = 0;
 
   /// Output that waits for the other end to read.
   virtual std::size_t queued_bytes() const = 0;
-  /// Counts this peer's output there from now on, as Limits::max_queued_bytes counts it; null:
-  /// nowhere.
+  /// From now on `meter` counts this peer's output, as Limits::max_queued_bytes does; null: no
+  /// meter does.
   virtual void set_queue_meter(std::shared_ptr<QueueMeter> meter) = 0;
-  /// Counts the input of this peer that has to wait there from now on; null: nowhere.
+  /// From now on `meter` counts the input of this peer that has to wait; null: no meter does.
   virtual void set_input_meter(std::shared_ptr<QueueMeter> meter) = 0;
 
   /// Process and user of the other end, read once at accept or connect (SO_PEERCRED).
@@ -139,8 +139,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   /// Sends the queued lines, then closes the connection.
   virtual void close() = 0;
-  /// Closes the connection at once. Queued lines are lost, so the other end finds its calls
-  /// unanswered: ConnectionLost.
+  /// Closes the connection at once. Queued lines are lost, so pending calls of the other end fail
+  /// with ConnectionLost.
   virtual void close_now() = 0;
 };
 

@@ -17,10 +17,10 @@ namespace leasehold::control {
 
 struct QueueMeter {
   std::size_t queued_bytes = 0;
-  std::shared_ptr<QueueMeter> total;  ///< Counts them too; null: none.
+  std::shared_ptr<QueueMeter> total;  ///< A meter that counts the same bytes, too, or null.
 };
 
-/// What one queue holds. A meter counts it while one is set.
+/// The bytes that one queue holds. While a meter is set, it counts them.
 class QueueCharge {
  public:
   QueueCharge() = default;
@@ -37,7 +37,7 @@ class QueueCharge {
     }
     bytes_ = bytes;
   }
-  /// Counts it there from now on; null: nowhere.
+  /// From now on `meter` counts the bytes; null: no meter does.
   void set_meter(std::shared_ptr<QueueMeter> meter) {
     const std::size_t bytes = bytes_;
     set(0);
@@ -56,7 +56,7 @@ class QueueShares {
  public:
   explicit QueueShares(std::size_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
 
-  /// Every peer of the owner counts there.
+  /// The meter that all peers of the owner share.
   std::shared_ptr<QueueMeter> meter_of(const Owner& owner) {
     auto& meter = by_owner_[owner];
     if (!meter) meter = std::make_shared<QueueMeter>(0, total_);

@@ -7,8 +7,8 @@
 
 namespace leasehold::control {
 
-/// Remembers which file the socket created. Another process may have replaced it since, and then
-/// `remove` leaves the new file alone.
+/// Remembers the file that the socket created. If another process has replaced that file since,
+/// `remove` leaves the new one alone.
 /// Threads: one.
 class SocketFile {
  public:

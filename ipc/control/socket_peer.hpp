@@ -99,15 +99,15 @@ class SocketPeer final : public Peer {
   boost::asio::steady_timer linger_;
   boost::asio::steady_timer pause_;
   Inbox inbox_;
-  QueueCharge input_;  ///< What waits in inbox_ and for pause_.
+  QueueCharge input_;  ///< The input that waits in inbox_ and for pause_.
   Outbox outbox_;
   std::vector<std::uint64_t> control_;
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, PendingCall> pending_;
 };
 
-/// The responder of one call. Once called or moved from it has no peer, and its destructor answers
-/// nothing.
+/// The responder of one call. After it was called or moved from, it has no peer, and its destructor
+/// sends no answer.
 class SocketPeer::Answer {
  public:
   Answer(std::weak_ptr<SocketPeer> peer, Json id) : peer_(std::move(peer)), id_(std::move(id)) {}

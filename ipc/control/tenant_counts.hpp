@@ -1,9 +1,9 @@
-/// What tenants were served, with a bounded number of names: a time series costs the observer
-/// memory for as long as it keeps history.
+/// Counts what tenants were served, under a bounded number of names: each time series costs the
+/// monitoring system memory for as long as it keeps history.
 ///
-/// A tenant has a place of its own while it is among the busiest; the others are counted together.
-/// A count never falls: a tenant that gets a place begins there with 0, and what was counted for it
-/// together with others stays there. Pure: time is an argument. Threads: one.
+/// The busiest tenants have a place each; all others are counted together. A count of a place or of
+/// the others never falls: a tenant that gets a place begins with 0, and its earlier counts stay
+/// with the others. Pure: time is an argument. Threads: one.
 #pragma once
 
 #include <map>
@@ -17,14 +17,15 @@ namespace leasehold {
 class TenantCounts {
  public:
   static constexpr std::size_t kNamedTenants = 32;
-  /// The name of those without a place; a tenant of this name gets none.
+  /// The common name of tenants without a place; a tenant of this name never gets one.
   static constexpr const char* kOther = "other";
 
   explicit TenantCounts(std::size_t places = kNamedTenants) : max_places_(places) {}
 
   void add(const wire::TenantServed& served, TimePoint now);
 
-  /// By name; at most one more than places. kOther is missing while it has nothing.
+  /// The counts in order of names, then those of kOther, which are missing while they have no
+  /// tokens.
   std::vector<wire::TenantServed> counts() const;
 
  private:
@@ -33,8 +34,8 @@ class TenantCounts {
     double recent = 0;  // tokens, halved every kHalfLife
   };
   static constexpr Duration kHalfLife = std::chrono::minutes(1);
-  /// How much busier a tenant is than the one whose place it takes. Above 1, so that equally busy
-  /// ones do not take turns.
+  /// How many times busier a tenant must be than the one that it displaces. Above 1, so that
+  /// equally busy tenants do not displace each other in turn.
   static constexpr double kLead = 2;
   static constexpr std::size_t kMaxOutsiders = 4096;
 
@@ -43,7 +44,7 @@ class TenantCounts {
 
   std::size_t max_places_;
   std::map<TenantId, Place> places_;
-  std::map<TenantId, double> outsiders_;  // what is recent of tenants without a place
+  std::map<TenantId, double> outsiders_;  // the recent tokens of tenants without a place
   wire::TenantServed others_;
   TimePoint decayed_at_;
 };

@@ -21,7 +21,7 @@ bool is_hex(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// Workers of a later version may have other types.
+/// Accepts any word, because workers of a later version may have other types.
 bool is_word(std::string_view text) {
   const bool is_plain =
       text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;

@@ -1,8 +1,8 @@
-/// What the tokens of a text depend on, beside its request. Workers of equal identity compute the
+/// What the tokens of a text depend on, besides its request. Workers of equal identity compute the
 /// same bits, so a text that began on one continues on another without a seam.
 ///
-/// A worker announces its identity when it is ready. Holders get it with their lease, and ask for
-/// it again where a text continues. On the wire and in views it is one text:
+/// A worker announces its identity when it is ready. Holders get the identity with their lease, and
+/// request the same identity where a text continues. On the wire and in views it is one string:
 ///
 ///     sha256:9f86d081…0a08/int8/f16/1
 ///     content of the model's files, arithmetic, KV cache, version of the computation
@@ -23,11 +23,11 @@ inline constexpr std::uint32_t kTextVersion = 1;
 
 struct TextIdentity {
   std::string content;     ///< SHA-256 of the model's files, in 64 lower-case hex digits.
-  std::string arithmetic;  ///< Of its matmuls: "f32", "int8" or "f16".
-  std::string kv_type;     ///< Of its KV cache: "f16", "f32" or "q8_0".
+  std::string arithmetic;  ///< Arithmetic of the matmuls: "f32", "int8" or "f16".
+  std::string kv_type;     ///< Type of the KV cache: "f16", "f32" or "q8_0".
   std::uint32_t version = kTextVersion;
 
-  /// The inverse of to_string. Errors: BadRequest, with the form that is expected.
+  /// The inverse of to_string. Errors: BadRequest, which shows the expected form.
   static Result<TextIdentity> parse(std::string_view text);
 
   auto operator<=>(const TextIdentity&) const = default;
@@ -35,16 +35,16 @@ struct TextIdentity {
 
 std::string to_string(const TextIdentity& identity);
 
-/// The content as messages and `lease.acquire` name it: "sha256:" and the digits, or the first 12
-/// of them for people.
+/// The name of the content in messages and in `lease.acquire`: "sha256:" and the digits. The short
+/// name has the first 12 digits, for people.
 std::string content_name(const TextIdentity& identity);
 std::string short_content_name(const TextIdentity& identity);
 
-/// Says which parts differ: "the arithmetic is int8 and not f32". Empty for equal ones.
+/// Says which parts differ: "the arithmetic is int8 and not f32". Empty for equal identities.
 std::string difference(const TextIdentity& wanted, const TextIdentity& other);
 
-/// How a request for a model names it: as its worker announces it, or as "sha256:" and at least 8
-/// digits of its content.
+/// The name of a model in a request: the name that its worker announces, or "sha256:" and at least
+/// 8 digits of its content.
 struct ModelName {
   static constexpr std::string_view kContentPrefix = "sha256:";
   static constexpr std::size_t kFewestDigits = 8;

@@ -1,8 +1,7 @@
 /// The line of a token without logprobs, written and read without a tree of JSON values.
 ///
 /// A small model emits tens of thousands of tokens per second, and most of them look like this. The
-/// general writer and parser handle every other line; for these, both ways give the same result.
-/// Pure.
+/// general writer and parser handle every other line, and give the same result for these. Pure.
 #pragma once
 
 #include <optional>
@@ -13,11 +12,12 @@
 
 namespace leasehold::control {
 
-/// The bytes that Peer::notify sends, with the newline. Nothing for a token with logprobs.
+/// Returns the bytes that Peer::notify would send, with the newline. Nothing for a token with
+/// logprobs.
 std::optional<std::string> token_line(const wire::TokenEmitted& token);
 
-/// The token of this request. Nothing for a line that the general parser has to judge: it has
-/// another form, escaped characters, or is not plain ASCII.
+/// Reads a token of this request. Returns nothing for a line that needs the general parser: a line
+/// of another form, with escaped characters, or with characters beyond ASCII.
 std::optional<wire::TokenEmitted> read_token_line(std::string_view line, const RequestId& request);
 
 }  // namespace leasehold::control

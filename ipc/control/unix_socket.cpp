@@ -83,7 +83,8 @@ std::unexpected<Error> refuse_connect(const std::string& path, int error_number)
 
 /// Prevents two starting processes from both finding a stale file, where one would then unlink the
 /// other's new socket. Any process that may read the directory can lock it and keep the lock, so
-/// after a second the start goes on without it: those of this program hold it for a moment only.
+/// after a second the start goes on without the lock: processes of this program hold it for a
+/// moment only.
 Result<UniqueFd> lock_directory_of(const std::string& path) {
   const auto parent = std::filesystem::path(path).parent_path();
   const std::string directory = parent.empty() ? "." : parent.string();
@@ -128,8 +129,9 @@ std::unexpected<Error> refuse_bind(const std::string& path, int error_number) {
   return fail_errno(Errc::SystemError, "listen on " + path, error_number);
 }
 
-/// Sets the mode on the socket, so that bind creates the file with it, less the umask. Restores the
-/// umask's bits before listen lets a process connect. So the file is never more open than `mode`.
+/// Sets the mode on the socket, so that bind creates the file with this mode, less the umask.
+/// Restores the umask's bits before listen lets a process connect. So the file is never more open
+/// than `mode`.
 Result<void> bind_with_mode(const UniqueFd& fd, const sockaddr_un& address, mode_t mode) {
   const std::string path = address.sun_path;
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
@@ -155,7 +157,7 @@ Result<Handle> adopt(boost::asio::io_context& io, UniqueFd fd) {
 Result<Socket> connect_to(boost::asio::io_context& io, const std::string& path) {
   const sockaddr_un address = TRY(address_of(path));
   UniqueFd fd = TRY(new_socket(0));
-  // Without it, a listener with a full queue would block connect(2) forever.
+  // Without the timeout, a listener with a full queue would block connect(2) forever.
   const timeval timeout{.tv_sec = kConnectTimeout.count(), .tv_usec = 0};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
   if (const int error_number = try_connect(fd, address)) return refuse_connect(path, error_number);

@@ -22,8 +22,8 @@ Result<CUdevice> open_card(const Driver& driver, int ordinal) {
   return device;
 }
 
-/// A card may be configured to serve one process, or none. The driver returns the same error for
-/// that and for a broken card, so the compute mode is queried.
+/// True if the card's compute mode excludes this process: a card may be configured to serve one
+/// process, or none. The driver returns the same error for that and for a broken card.
 bool is_shut_out(const Driver& driver, CUdevice device, CUresult retained) {
   if (retained != CUDA_ERROR_DEVICE_UNAVAILABLE && retained != CUDA_ERROR_UNKNOWN) return false;
   int mode = CU_COMPUTEMODE_DEFAULT;

@@ -12,7 +12,7 @@ class DeviceMapper final : public RegionMapper {
  public:
   explicit DeviceMapper(const Context& context) : context_(&context) {}
 
-  /// The mapping's handles hold addresses of the card.
+  /// The handles of the mapping hold device addresses.
   Result<LeasedMapping> map(UniqueFd fd, std::size_t size_bytes, MapAccess access) const override;
 
  private:

@@ -36,7 +36,7 @@ bool is_refusal(CUresult result) {
   }
 }
 
-/// The descriptor came over a socket, so a wrong one is an input error.
+/// Reports a wrong descriptor as an input error, because descriptors arrive over a socket.
 Result<void> check_foreign(const Driver& driver, CUresult result, std::string_view doing) {
   if (!is_refusal(result)) return check(driver, result, doing);
   return fail(Errc::UntrustedSegment,
@@ -102,7 +102,7 @@ Result<UniqueFd> DeviceMemory::export_fd() const {
             context_->driver().cuMemExportToShareableHandle(&number, handle_, kHandleKind, 0),
             "exporting memory"));
   UniqueFd fd(number);
-  // A child started without this flag would hold the memory, too.
+  // Without this flag, a child process would hold the memory, too.
   if (::fcntl(fd.get(), F_SETFD, FD_CLOEXEC) != 0)
     return fail_errno(Errc::SystemError, "F_SETFD", errno);
   return fd;

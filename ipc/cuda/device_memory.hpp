@@ -6,7 +6,7 @@
 /// The driver frees the bytes when the last handle and the last mapping in any process are gone. An
 /// importer keeps access until it unmaps or exits, even after the owner released the memory.
 ///
-/// Lifetime: the context outlives all of them. Threads: any, one at a time for one object.
+/// Lifetime: the context outlives all these objects. Threads: any, one at a time for one object.
 /// Errors: those of cuda::check; UntrustedSegment for a descriptor that is not such memory.
 /// Units: sizes in bytes; the driver's granularity rounds them up.
 /// Source: CUDA Driver API reference, virtual memory management.
@@ -27,8 +27,8 @@ class DeviceMemory {
   /// The content is undefined: clear the memory (MemoryCleaner) before it is lent.
   static Result<DeviceMemory> create(const Context& context, std::size_t size_bytes);
 
-  /// Further errors: UntrustedSegment. The driver does not report the size; mapping more than there
-  /// is fails.
+  /// Further errors: UntrustedSegment. The driver does not report the size of the memory; mapping
+  /// more bytes than it has fails.
   static Result<DeviceMemory> import(const Context& context, const UniqueFd& fd,
                                      std::size_t size_bytes);
 
@@ -53,7 +53,8 @@ class DeviceMemory {
   std::size_t size_bytes_;
 };
 
-/// A range of addresses of the card, in this process. Nothing else is mapped there while it exists.
+/// A reserved range of device addresses in this process. While the object exists, nothing else is
+/// mapped there.
 class DeviceAddresses {
  public:
   static Result<DeviceAddresses> reserve(const Context& context, std::size_t size_bytes);
@@ -78,8 +79,8 @@ class DeviceAddresses {
   std::size_t size_bytes_;
 };
 
-/// The memory at addresses of its own, which the card reaches in this process. It outlives the
-/// handle.
+/// Device memory mapped at addresses of this process. The mapping stays valid after `memory` is
+/// released.
 class DeviceMapping {
  public:
   /// Where the driver does not support read-only access, ReadOnly is only the caller's promise.

@@ -47,7 +47,7 @@ Result<void> start(const Driver& driver) {
 }
 
 Result<Driver> open_driver() {
-  // RTLD_LOCAL keeps these names out of the process's other lookups.
+  // RTLD_LOCAL hides the library's names from other lookups of the process.
   void* const library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return fail(Errc::NoDevice, fmt::format("there is no NVIDIA driver ({}); install one, or use "
@@ -85,7 +85,7 @@ std::string describe(const Driver& driver, CUresult result) {
   return fmt::format("{}: {}", name, text == nullptr ? "no description" : text);
 }
 
-// Errors that toolkits before 13 do not name, by number.
+// Numbers of errors that toolkits before 13 do not name.
 constexpr int kContained = 226;
 constexpr int kTensorMemoryLeak = 721;
 

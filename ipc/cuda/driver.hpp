@@ -1,4 +1,4 @@
-/// The CUDA driver, reached by entry points and never linked.
+/// The CUDA driver, called through entry points that are looked up at run time.
 ///
 /// Programs must run on machines without a driver. `load_driver` opens libcuda.so.1 at run time and
 /// looks up every function under the name of this toolkit's header, so a driver that is too old
@@ -16,11 +16,11 @@
 
 #include "common/result.hpp"
 
-// Conditional nodes exist since 12.4. Without them a gate still precedes each segment, but its
-// kernels are launched and return at once.
+// Conditional nodes exist since 12.4. Without them a gate still precedes each segment, but after a
+// refusal the segment's kernels are still launched and return at once.
 #define LEASEHOLD_CUDA_CONDITIONAL_NODES (CUDA_VERSION >= 12040)
-// Under this name of cuGraphAddNode an edge has data since 13.0. Without it a kernel of a graph
-// starts only when the one before it has ended.
+// Since 13.0, cuGraphAddNode takes data for edges. Without edge data, a kernel of a graph starts
+// only when the one before it has ended.
 #define LEASEHOLD_CUDA_EDGE_DATA (CUDA_VERSION >= 13000)
 
 // Every driver function that Leasehold calls.
@@ -84,7 +84,7 @@
   ENTRY(cuGraphLaunch)
 
 #if LEASEHOLD_CUDA_CONDITIONAL_NODES
-// Functions of newer drivers; null where missing.
+// Functions of newer drivers; null if the driver lacks them.
 #define LEASEHOLD_CUDA_OPTIONAL_FUNCTIONS(ENTRY) \
   ENTRY(cuEventElapsedTime)                      \
   ENTRY(cuGraphConditionalHandleCreate)          \
@@ -115,9 +115,9 @@ Result<const Driver*> load_driver();
 /// "CUDA_ERROR_OUT_OF_MEMORY: out of memory"
 std::string describe(const Driver& driver, CUresult result);
 
-/// The code for a failed call: OutOfMemory; DeviceUnsupported (no code for this card, or an image
-/// the driver rejects); DeviceFault for errors after which the context is unusable; SystemError for
-/// the rest.
+/// The error code for a failed call: OutOfMemory; DeviceUnsupported (no kernel image for this card,
+/// or an image that the driver rejects); DeviceFault for errors after which the context is
+/// unusable; SystemError for the rest.
 Errc errc_of(CUresult result);
 
 /// Converts a driver result to a Result; the error names the operation.

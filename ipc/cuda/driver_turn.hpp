@@ -1,8 +1,8 @@
-/// Turns at the driver, between the thread that computes and threads that map memory.
+/// Lets the thread that computes and threads that map memory call the driver in turns.
 ///
 /// The driver has locks of its own, and mapping, unmapping or registering memory may keep them for
-/// milliseconds. A thread that polls lease words must not wait there: it tries for a turn, and
-/// polls while another thread has it. Threads: any.
+/// milliseconds. A thread that polls lease words must not wait there: it tries to take the turn,
+/// and continues to poll while another thread has it. Threads: any.
 #pragma once
 
 #include <atomic>
@@ -14,15 +14,15 @@ namespace leasehold::cuda {
 
 class DriverTurn {
  public:
-  /// `gives_way`: how long a long call lets a thread that tries for a turn go first.
+  /// `gives_way`: how long a long call waits at most for a polling thread to take the turn first.
   explicit DriverTurn(std::chrono::microseconds gives_way = std::chrono::milliseconds(1))
       : gives_way_(gives_way) {}
 
-  /// The turn of a thread that polls; false without it.
+  /// The turn of a thread that polls; owns no lock if the thread did not get it.
   using Short = std::unique_lock<std::mutex>;
 
-  /// Never waits. Does not get the turn while a long call runs or waits, so that a thread that
-  /// tries all the time does not keep long calls out.
+  /// Never waits. Fails while a long call runs or waits, so that a thread that tries all the time
+  /// does not keep long calls out.
   Short try_take() {
     Short turn;
     if (long_calls_.load(std::memory_order_relaxed) == 0) turn = Short(mutex_, std::try_to_lock);
@@ -30,9 +30,9 @@ class DriverTurn {
     return turn;
   }
 
-  /// The turn of a call that may take long: waits for it, and has it for its lifetime. First it
-  /// gives way, so that threads that map one object after another leave gaps. Precondition: this
-  /// thread has no turn.
+  /// The turn of a call that may take long. The constructor waits for the turn, and the destructor
+  /// ends it. Before that, the constructor gives way to a polling thread, so that a thread that
+  /// maps one object after another leaves gaps. Precondition: this thread does not have the turn.
   class Long {
    public:
     explicit Long(DriverTurn& turn) : count_(&turn.long_calls_) {
@@ -60,7 +60,7 @@ class DriverTurn {
   const std::chrono::microseconds gives_way_;
   std::mutex mutex_;
   std::atomic<int> long_calls_{0};
-  std::atomic<bool> is_wanted_{false};  // the last try failed
+  std::atomic<bool> is_wanted_{false};  // the last try_take failed
 };
 
 }  // namespace leasehold::cuda

@@ -6,7 +6,7 @@
 namespace leasehold::cuda {
 namespace {
 
-/// The usual size of an extent, which is then one copy.
+/// The usual size of an extent, so that one copy clears an extent.
 constexpr std::size_t kZeroBytes = std::size_t{2} << 20;
 
 }  // namespace
@@ -49,7 +49,7 @@ CUresult MemoryCleaner::enqueue(CUdeviceptr begin, std::size_t size_bytes) const
 Result<void> MemoryCleaner::clear(const DeviceMemory& memory) const {
   const DeviceMapping mapping = TRY(DeviceMapping::map(memory, MapAccess::ReadWrite));
   const CUresult queued = enqueue(mapping.address(), memory.size_bytes());
-  // Also after an error: the mapping ends only when no copy uses it.
+  // Waits even after an error, because the mapping may end only when no copy uses it.
   const CUresult done = context_->driver().cuStreamSynchronize(stream_);
   TRY(check(context_->driver(), queued, "clearing memory"));
   return check(context_->driver(), done, "clearing memory");

@@ -1,8 +1,9 @@
-/// Zeroes memory of a card by its copy engine: copies from pinned zeros of the host, in a stream of
-/// its own. A memset is a kernel, which waits for a multiprocessor that the worker's kernels
-/// occupy. Where the host's memory cannot be pinned, a memset replaces the copies.
+/// Zeroes device memory with the card's copy engine, by copies from pinned host memory that holds
+/// zeros, in a stream of its own. A memset is a kernel, which waits for a multiprocessor that the
+/// worker's kernels occupy. If host memory cannot be pinned, the cleaner uses a memset.
 ///
-/// Lifetime: the context outlives it. Threads: one at a time. Errors: those of cuda::check.
+/// Lifetime: the context outlives the cleaner. Threads: one at a time. Errors: those of
+/// cuda::check.
 /// Source: CUDA Driver API reference, cuMemcpyHtoDAsync.
 #pragma once
 

@@ -1,4 +1,4 @@
-/// What an HTTP server of ours sends.
+/// The answers and events that the HTTP servers of this project send.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,25 @@ namespace leasehold::http {
 struct Answer {
   int status = 200;
   std::string body;
-  std::int64_t retry_after_s = 0;  ///< 0: no such header.
+  std::int64_t retry_after_s = 0;  ///< The Retry-After header; 0: none.
   std::string content_type = "application/json";
-  std::string_view more_fields;  ///< Static: whole lines of the head, each with its "\r\n".
+  /// Further lines of the head, each with its "\r\n". Must outlive the answer.
+  std::string_view more_fields;
 };
 
 /// One event of a stream.
 struct ServerEvent {
   std::string data;       ///< One line.
   std::string name = {};  ///< Empty: none.
-  std::string id = {};    ///< A client that reconnects sends it as Last-Event-ID. Empty: none.
+  std::string id = {};    ///< A client that reconnects sends this id as Last-Event-ID. Empty: none.
 };
 using ServerEvents = std::vector<ServerEvent>;
 
 enum class Body { Sent, LeftOut };
 
-/// The whole answer as it is sent with HTTP/1.1; `more_fields` as those of Answer. A body that is
-/// left out still has its length. Takes the body out of the answer, which may be large.
+/// Returns the whole answer as HTTP/1.1 text; `more_fields` follows those of the answer. With
+/// LeftOut the head still has the length of the body. Moves the body, which may be large, out of
+/// the answer.
 std::string text_of(Answer&& answer, bool keep_alive, Body body = Body::Sent,
                     std::string_view more_fields = {});
 

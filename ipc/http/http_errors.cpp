@@ -17,7 +17,7 @@ std::string_view type_of(int status) {
   return status < 500 ? "invalid_request_error" : "server_error";
 }
 
-/// OpenAI's word where it has one; otherwise our own code.
+/// The code that OpenAI's API uses, if it has one; otherwise the name of the Errc.
 std::string_view code_of(Errc code) {
   if (code == Errc::PromptTooLong) return "context_length_exceeded";
   if (code == Errc::BadToken) return "invalid_api_key";
@@ -65,7 +65,9 @@ int status_of(Errc code) {
     case Errc::TimedOut:
       return 504;
     default:
-      return 503;  // leases that ended, a full or absent pool, broker or model: later, or elsewhere
+      // an ended lease, a full pool, or a missing broker or model: a later retry, or another
+      // server, may succeed
+      return 503;
   }
 }
 

@@ -1,4 +1,4 @@
-/// Typed errors as HTTP answers in the shape of OpenAI's API. Pure.
+/// Turns errors into HTTP answers in the form of OpenAI's API. Pure.
 #pragma once
 
 #include <string>
@@ -9,27 +9,27 @@
 
 namespace leasehold::http {
 
-/// A refusal of one field of a request, or of the request.
+/// The reason why a request, or one field of it, was refused.
 struct ApiError {
   Error error;
-  std::string param = {};  ///< The field; empty: none.
+  std::string param = {};  ///< The refused field; empty if the error concerns the whole request.
 };
 
-/// The status of an error: the one table. 400 for QuotaBlocks, which no retry changes.
+/// The HTTP status for an error code. QuotaBlocks is 400, because a retry does not help.
 int status_of(Errc code);
-/// The same, with 429 for a QuotaBlocks that says when to retry: other leases of the tenant hold
-/// the blocks.
+/// The same for an error. A QuotaBlocks that says when to retry is 429: other leases of the tenant
+/// hold the blocks.
 int status_of(const Error& error);
 
 /// {"error": {"message", "type", "param", "code"}}.
 std::string error_body(const ApiError& refused);
 
-/// With Retry-After where the same request can succeed later.
+/// Adds Retry-After if the same request can succeed later.
 Answer error_answer(const ApiError& refused);
-/// The same without a field.
+/// The same for an error that concerns the whole request.
 Answer refusal(const Error& error);
 
-/// For what is not an Errc: 404, 405 and so on.
+/// An answer for errors that are not an Errc: 404, 405 and so on.
 Answer plain_error(int status, std::string_view code, const std::string& message);
 
 }  // namespace leasehold::http

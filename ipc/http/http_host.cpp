@@ -8,7 +8,7 @@
 namespace leasehold::http {
 namespace {
 
-/// "[::1]:8081" gives "::1". Empty for what is neither a name nor an address.
+/// "[::1]:8081" gives "::1". Empty for text that is neither a name nor an address.
 std::string without_port(std::string_view host) {
   if (!host.starts_with('[')) return std::string(host.substr(0, host.find(':')));
   const auto end = host.find(']');

@@ -1,7 +1,7 @@
-/// Which requests a server without keys answers, by their Host. Pure.
+/// Decides by the Host field which requests a server without keys answers. Pure.
 ///
-/// A browser sends the name that it looked up. A site whose name was pointed at this address (DNS
-/// rebinding) would otherwise read the pages as its own.
+/// A browser sends the host name that it looked up. A web site that points its own name at this
+/// address (DNS rebinding) could otherwise read the pages.
 #pragma once
 
 #include <optional>
@@ -15,16 +15,17 @@
 namespace leasehold::http {
 
 struct HostRule {
-  bool any = true;                 ///< Otherwise "localhost", every IP address, and `names`.
-  std::vector<std::string> names;  ///< Without a port; upper and lower case are equal.
+  bool any = true;  ///< False: allow only "localhost", every IP address, and `names`.
+  std::vector<std::string> names;  ///< Allowed host names without a port; case is ignored.
 
-  /// Of a server at this address: a Unix socket answers any, since no foreign site reaches it.
+  /// The rule of a server at this address. A server on a Unix socket allows any host, because a web
+  /// site cannot reach it.
   static HostRule at(const Address& address, std::vector<std::string> names) {
     return {.any = !address.unix_path.empty(), .names = std::move(names)};
   }
 
-  /// `host` is the value of the field: a name or an address, with or without a port. Without the
-  /// field, which HTTP/1.0 permits and no browser does, the answer is yes.
+  /// `host` is the value of the Host field: a name or an address, with or without a port. Without
+  /// the field returns true: HTTP/1.0 permits that, and browsers always send it.
   bool allows(std::optional<std::string_view> host) const;
 };
 

@@ -42,7 +42,7 @@ Result<tcp::acceptor> listen_tcp(asio::io_context& io, const Address& address) {
   const Errc code = error == asio::error::address_in_use  ? Errc::SocketInUse
                     : error == asio::error::access_denied ? Errc::PermissionDenied
                                                           : Errc::SystemError;
-  // RestrictAddressFamilies= of a unit.
+  // RestrictAddressFamilies= of a systemd unit causes this error.
   const char* const next = error == asio::error::address_family_not_supported
                                ? "allow its address family in a drop-in of the unit"
                                : "choose another address";
@@ -58,7 +58,7 @@ PeerAddress peer_of(const tcp::socket& socket) {
 PeerAddress peer_of(const Local::socket& socket) {
   ucred peer{};
   socklen_t size = sizeof(peer);
-  // The descriptor of the socket is not changed.
+  // native_handle() is not const, but the socket is not changed.
   const int fd = const_cast<Local::socket&>(socket).native_handle();
   ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
   return fmt::format("uid:{}", peer.uid);

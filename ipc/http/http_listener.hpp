@@ -22,19 +22,19 @@ class Listener {
   using Socket = boost::asio::generic::stream_protocol::socket;
   using OnAccepted = std::function<void(Socket, const PeerAddress&)>;
 
-  /// Listens at once; connections wait in the backlog until `serve`. `socket_mode` is that of the
-  /// file of a Unix socket. Errors: SocketInUse, PermissionDenied, SystemError; those of
+  /// Listens at once; connections wait in the backlog until `serve`. `socket_mode` is the mode of a
+  /// Unix socket's file. Errors: SocketInUse, PermissionDenied, SystemError; those of
   /// control::listen_on.
   static Result<std::unique_ptr<Listener>> create(boost::asio::io_context& io,
                                                   const Address& address, mode_t socket_mode);
   /// Removes the file of a Unix socket.
   ~Listener();
 
-  /// With the port that the system chose for port 0.
+  /// The address, with the port that the system chose for port 0.
   std::string listens_on() const;
-  /// Gives each connection to `on_accepted`, which is kept until `close`. Call once.
+  /// Passes each connection to `on_accepted`, which is kept until `close`. Call once.
   void serve(OnAccepted on_accepted);
-  /// Accepts no more.
+  /// Stops accepting connections.
   void close();
 
  private:

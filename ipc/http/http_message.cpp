@@ -18,7 +18,8 @@ std::string_view phrase(int status) {
   return beast::http::obsolete_reason(static_cast<beast::http::status>(status));
 }
 
-/// Moves the head out of the message: the fields of a request, which may be many, are kept once.
+/// Moves the head out of the message, so that the fields of a request, which may be many, are
+/// stored once.
 Head take_head(beast::http::request<beast::http::string_body>& message) {
   Head head{.method = std::string(message.method_string()),
             .target = std::string(message.target()),
@@ -64,9 +65,10 @@ bool has(const Parser& parser, Part part) {
   return part == Part::Head ? parser.is_header_done() : parser.is_done();
 }
 
-/// Parses what arrives until the parser has this part, from at most `max_bytes`. Errors: those of
-/// the parser and of the stream; buffer_overflow when more bytes are needed. Beast's own operation
-/// does not count them, and may end within its beginning when the buffer is full.
+/// Reads and parses until the parser has this part, which may have at most `max_bytes`. Errors:
+/// those of the parser and of the stream; buffer_overflow when the part is longer. Beast's own read
+/// operation does not count the bytes, and may end before the part is whole when the buffer is
+/// full.
 asio::awaitable<beast::error_code> parse_part(Part part, Stream& stream, ReadBuffer& buffer,
                                               Parser& parser, std::size_t max_bytes) {
   for (std::size_t parsed = 0; !has(parser, part);) {
@@ -111,7 +113,7 @@ std::string text_of(Answer&& answer, bool keep_alive, Body body, std::string_vie
 asio::awaitable<RequestHead> read_request_head(Stream& stream, ReadBuffer& buffer, Parser& parser,
                                                std::size_t max_body_bytes) {
   parser.header_limit(kMaxHeadBytes);
-  parser.body_limit(boost::none);  // refuse_head checks a length
+  parser.body_limit(boost::none);  // refuse_head checks the length
   const beast::error_code error =
       co_await parse_part(Part::Head, stream, buffer, parser, kMaxHeadBytes);
   RequestHead read;

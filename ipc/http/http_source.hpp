@@ -1,4 +1,5 @@
-/// The peer of a connection, and the owner of what it consumes. Pure.
+/// The address of a connection's peer, and the source that its use of resources is charged to.
+/// Pure.
 #pragma once
 
 #include <boost/asio/ip/address.hpp>
@@ -12,7 +13,7 @@ using PeerAddress = std::string;
 /// "10.1.2.3", the /64 of an IPv6 address, or "uid:1000".
 using Source = std::string;
 
-/// An IPv4 address within an IPv6 one, as a socket of both has it, is IPv4. Without a zone.
+/// An IPv4-mapped IPv6 address becomes IPv4. Removes an IPv6 zone.
 PeerAddress peer_address(const boost::asio::ip::address& address);
 
 Source source_of(const PeerAddress& peer);

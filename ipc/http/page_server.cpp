@@ -18,7 +18,7 @@ namespace {
 namespace asio = boost::asio;
 using asio::awaitable;
 
-constexpr mode_t kSocketMode = 0660;  // no key is asked for, and a page may name tenants
+constexpr mode_t kSocketMode = 0660;  // not for all users: pages need no key and may name tenants
 constexpr auto kHeadTimeout = std::chrono::seconds(10);
 constexpr auto kIdleTimeout = std::chrono::seconds(60);
 constexpr auto kWriteTimeout = std::chrono::seconds(30);
@@ -66,7 +66,8 @@ awaitable<void> PageServer::State::run(std::uint64_t id, std::shared_ptr<Stream>
     RequestHead read = co_await read_request_head(*stream, buffer, parser, 0);
     if (!read.head && !read.refused) break;
     Answer next = read.refused ? *std::move(read.refused) : answer(*read.head);
-    // A refusal may come before the head was read to its end: what follows it is not a request.
+    // After a refusal the head may not have been read to its end, so the next bytes may not begin a
+    // request.
     keep_alive = next.status == 200 && parser.is_done() && parser.keep_alive();
     const bool is_head = read.head && read.head->method == "HEAD";
     const std::string text =

@@ -1,12 +1,13 @@
-/// Serves a few pages to anyone who can connect: `GET` and `HEAD`, no key, no body. A Unix socket
-/// is open to its user and group only. The connection ends after any answer but a page.
+/// Serves a few pages to every client that can connect: `GET` and `HEAD`, without key and body. A
+/// Unix socket is open to its user and group only. After an answer that is not a page, the server
+/// closes the connection.
 ///
-/// It is for observers, so it may not cost the program much: at most 32 connections, a head of at
-/// most 16 KiB within ten seconds, 60 s between two requests. A further connection closes the
+/// The server is for monitoring, so it must cost the program little: at most 32 connections, a head
+/// of at most 16 KiB within ten seconds, 60 s between two requests. A 33rd connection closes the
 /// oldest one.
 ///
-/// Lifetime: `io` outlives it, and has stopped before it ends. Threads: the one that runs `io`,
-/// except `create`.
+/// Lifetime: `io` outlives the server, and has stopped before the server is destroyed. Threads: the
+/// one that runs `io`, except `create`.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -32,7 +33,7 @@ class PageServer {
   static constexpr std::size_t kMaxConnections = 32;
 
   /// Listens at once; connections wait in the backlog until `serve`. Errors: those of
-  /// Listener::create. `hosts` refuses with 421.
+  /// Listener::create. A request that `hosts` does not allow gets 421.
   static Result<std::unique_ptr<PageServer>> create(boost::asio::io_context& io,
                                                     const Address& address, std::vector<Page> pages,
                                                     HostRule hosts = {});
@@ -40,7 +41,7 @@ class PageServer {
 
   std::string listens_on() const;
   void serve();
-  /// Accepts no more, and closes what is open.
+  /// Stops accepting connections, and closes the open ones.
   void close();
 
  private:

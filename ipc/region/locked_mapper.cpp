@@ -62,13 +62,13 @@ Result<void> lock_present_pages(const Mapping& mapping) {
 }
 
 Result<void> check_lockable(std::span<const std::uint64_t> sizes_bytes) {
-  // The kernel counts the pages of each mapping.
+  // The kernel counts whole pages of each mapping.
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   std::uint64_t sum = 0;
   for (const std::uint64_t size_bytes : sizes_bytes) sum += (size_bytes + page - 1) & ~(page - 1);
   if (sum == 0) return {};
-  // Addresses without pages count, too: the kernel answers for what is locked already and for
-  // privileges.
+  // Locked addresses without pages count, too, so the kernel takes this process's locked memory and
+  // privileges into account.
   void* const range =
       ::mmap(nullptr, sum, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) return fail_errno(Errc::OutOfMemory, "mmap", errno);

@@ -67,10 +67,10 @@ class Reservation {
   bool taken_ = false;
 };
 
-/// Collapses the range into huge pages: one fault, one entry to unmap and one page to release
-/// instead of 512. Collapsing needs at least one present page. Best effort. Skipped for processes
-/// with a real-time class, where one prefault in a hundred took most of a second; the cause was not
-/// traced. Source: madvise(2), MADV_COLLAPSE.
+/// Collapses the range into huge pages: each needs one fault, one entry to unmap and one page to
+/// release instead of 512. Collapsing needs at least one present page. Best effort. Skipped for
+/// processes with a real-time class, where one prefault in a hundred took most of a second; the
+/// cause was not traced. Source: madvise(2), MADV_COLLAPSE.
 void collapse(std::byte* data, std::size_t size_bytes) {
   if (is_real_time_process()) return;
   const auto misplaced = -reinterpret_cast<std::uintptr_t>(data) & (kHugePage - 1);

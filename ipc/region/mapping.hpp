@@ -24,7 +24,7 @@ enum class MapAccess : bool { ReadOnly, ReadWrite };
 /// Plain shared memory: tables, worker segments, records. Not for leased memory.
 class Mapping {
  public:
-  /// Errors: OutOfMemory, SystemError (among them a writable map of a read-only descriptor).
+  /// Errors: OutOfMemory, SystemError (also for a writable mapping of a read-only descriptor).
   static Result<Mapping> map(const UniqueFd& fd, std::size_t size_bytes, MapAccess access);
 
   /// A second handle to the same addresses, for another role in this process. The original
@@ -40,12 +40,12 @@ class Mapping {
 
   /// Makes every page present (read access is enough to populate a shared mapping).
   Result<void> prefault(MapAccess access) const;
-  /// Maps pages that the object has already; unlike `prefault`, it does not look for huge pages to
-  /// make of them. Pages that the object lacks are made, small.
+  /// Maps the pages that the object has, and makes small pages where it has none. Unlike
+  /// `prefault`, does not collapse pages into huge ones.
   Result<void> populate(MapAccess access) const;
 
-  /// Locks the pages so that a poll never faults. Errors: SystemError where RLIMIT_MEMLOCK forbids
-  /// it.
+  /// Locks the pages so that a poll never takes a page fault. Errors: SystemError where
+  /// RLIMIT_MEMLOCK forbids it.
   Result<void> lock() const;
 
  private:
@@ -57,13 +57,14 @@ class Mapping {
   std::size_t size_bytes_ = 0;
 };
 
-/// Leased memory. Its address comes only as `Leased`, which needs a permit to dereference.
+/// Leased memory. Its address is available only as `Leased`, which cannot be dereferenced without a
+/// permit.
 ///
-/// The memory is the host's or a device's; handles do not say which. A handle to device memory
-/// holds a device address, which only a kernel may dereference.
+/// The memory is host or device memory; handles do not say which. A handle to device memory holds a
+/// device address, which only a kernel may dereference.
 ///
-/// Lifetime: handles are invalid once the mapping is gone. Unmap only memory that no live gate set
-/// names.
+/// Lifetime: handles are invalid once the mapping is gone. Unmap only memory whose lease is not in
+/// a gate set in use.
 class LeasedMapping {
  public:
   /// Maps host memory. Errors: as Mapping::map.
@@ -90,8 +91,9 @@ class LeasedMapping {
   }
   std::size_t size_bytes() const { return range_.size(); }
 
-  /// Of memory on a card: while it is held, nothing else gets these addresses, even after the
-  /// mapping is gone. Null for host memory, which only running units reach.
+  /// Keeps the addresses of device memory reserved: while the pointer is held, nothing else is
+  /// mapped there, even after the mapping is gone. Null for host memory, which only running units
+  /// access.
   const std::shared_ptr<const void>& addresses() const { return addresses_; }
 
  private:

@@ -62,7 +62,8 @@ Result<void> MemoryObject::seal_against_writing() {
   return add_seals(fd_, F_SEAL_WRITE | F_SEAL_SEAL);
 }
 
-/// Whole pages: the kernel clears a page that is punched in part, and keeps it.
+/// Punches whole pages, because the kernel clears a page that is punched in part but does not
+/// release it.
 Result<void> MemoryObject::punch() {
   const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));

@@ -1,7 +1,8 @@
 /// Memory that is passed between processes as a file descriptor (a sealed memfd).
 ///
 /// Ownership: the object owns its descriptor. Mappings and descriptors in other processes stay
-/// valid after it is closed, so `allocated_bytes` proves that memory is free, not closing.
+/// valid after it is closed, so closing it does not prove that the memory is free;
+/// `allocated_bytes` does.
 /// Source: memfd_create(2), fcntl(2) F_ADD_SEALS, fallocate(2) FALLOC_FL_PUNCH_HOLE.
 #pragma once
 
@@ -43,14 +44,14 @@ class MemoryObject {
   /// A new descriptor that can only be read and mapped read-only.
   Result<UniqueFd> open_read_only() const;
 
-  /// Forbids writing for ever. Errors: StillWritable while a writable mapping exists anywhere.
+  /// Forbids writing permanently. Errors: StillWritable while a writable mapping exists anywhere.
   Result<void> seal_against_writing();
 
-  /// Releases every page to the kernel. All readers see zeros from here on.
+  /// Releases every page to the kernel. All readers then see zeros.
   Result<void> punch();
 
   /// Bytes of physical memory the object uses now. More than 0 after a punch means that a process
-  /// touched it since.
+  /// has touched the memory since.
   Result<std::size_t> allocated_bytes() const;
 
   Result<MemoryIdentity> identity() const;

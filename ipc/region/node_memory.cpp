@@ -15,7 +15,7 @@ namespace leasehold {
 namespace {
 
 constexpr std::uint64_t kHugePageBytes = 2 << 20;
-constexpr std::size_t kMaxNodes = 1024;  // of the kernel on x86
+constexpr std::size_t kMaxNodes = 1024;  // the kernel's limit on x86
 constexpr std::size_t kBits = sizeof(unsigned long) * CHAR_BIT;
 
 }  // namespace

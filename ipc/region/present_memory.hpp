@@ -7,9 +7,8 @@
 
 namespace leasehold {
 
-/// As MemoryObject::create, with all pages present and zero, as huge pages where the kernel makes
-/// them. The object is mapped meanwhile, and the caller gets no mapping. Errors: as create;
-/// OutOfMemory.
+/// As MemoryObject::create, but all pages are present and zero, as huge pages where the kernel
+/// makes them. The object is mapped only during the call. Errors: as create; OutOfMemory.
 Result<MemoryObject> create_present(const MemoryObject::Spec& spec);
 
 }  // namespace leasehold

@@ -25,7 +25,8 @@ Result<Mapping> map_host_memory(UniqueFd fd, std::size_t size_bytes, MapAccess a
   }
   const bool is_present = TRY(object.allocated_bytes()) >= size_bytes;
   Mapping mapping = TRY(Mapping::map(object.fd(), size_bytes, access));
-  // Memory that was cleared ahead, or adopted. Each search for huge pages waits for all cores.
+  // Memory that was cleared in advance or adopted is present already; it is not collapsed, because
+  // each collapse waits for all cores.
   TRY(is_present ? mapping.populate(access) : mapping.prefault(access));
   return mapping;
 }

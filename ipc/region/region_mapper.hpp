@@ -1,4 +1,5 @@
-/// Maps memory received as a descriptor as leased memory. One contract for all kinds of memory.
+/// Maps memory that was received as a descriptor. All kinds of leased memory have this one
+/// contract.
 ///
 /// The mapping has exactly the requested size, is present, and outlives the descriptor. Two
 /// mappings of one memory show the same bytes. A read-only mapping has no writable handle. After an
@@ -23,10 +24,12 @@ class RegionMapper {
                                     MapAccess access) const = 0;
 };
 
-/// Maps host memory: a memfd of fixed size, mapped and prefaulted. One object without state.
+/// Maps host memory: a memfd of fixed size, mapped and prefaulted. Returns the one mapper, which
+/// has no state.
 const RegionMapper& host_mapper();
 
-/// What `host_mapper` maps, for a mapper that registers it with a device. Errors: as RegionMapper.
+/// Maps memory as `host_mapper` does, for a mapper that also registers it with a device. Errors: as
+/// RegionMapper.
 Result<Mapping> map_host_memory(UniqueFd fd, std::size_t size_bytes, MapAccess access);
 
 }  // namespace leasehold

@@ -25,7 +25,8 @@ struct LeaseDependency {
   const std::atomic<std::uint64_t>* word = nullptr;
 };
 
-/// Why this process stops a sequence by itself. Polled together with the broker's counter.
+/// Why this process itself stops a sequence. Gates poll these stops together with the broker's
+/// counter.
 enum class LocalStop : std::uint8_t {
   None = 0,
   Cancelled,
@@ -56,7 +57,7 @@ class StopFlags {
   std::atomic<std::uint64_t> changes_{1};
 };
 
-/// One refusal, as the thread that found it saw it.
+/// One refusal, as seen by the thread that found it.
 struct GateRefusal {
   static constexpr std::uint32_t kEngine = ~0u;
 
@@ -76,12 +77,12 @@ class RefusalListener {
  public:
   virtual ~RefusalListener() = default;
   virtual void refused(const GateRefusal& refusal) noexcept = 0;
-  /// A unit that refused something is over: wakes the broker, which waits for that.
+  /// Called when a unit that found a refusal has ended. Wakes the broker, which waits for that.
   virtual void refusing_unit_ended() noexcept = 0;
 };
 
-/// What a step depends on. The engine builds it before the step; afterwards only the record of
-/// reported refusals changes.
+/// The leases and stop flags that a step depends on. The engine builds the set before the step;
+/// afterwards only the record of reported refusals changes.
 class GateSet {
  public:
   GateSet(std::uint64_t step, const StopFlags& stops, RefusalListener& listener)
@@ -116,7 +117,7 @@ class GateSet {
   /// and by commit.
   SequenceMask recheck(SequenceMask live, LaunchSite site, std::uint16_t layer) const;
 
-  /// True once any thread found a lease of the engine refused.
+  /// True once a thread has found a lease of the engine refused.
   bool engine_refused() const { return engine_reported_.load(std::memory_order_relaxed); }
 
   RefusalListener& listener() const { return *listener_; }

@@ -59,8 +59,8 @@ class GateCore {
       : announce_(&announce), revocations_(&revocations), local_stops_(&local_stops) {}
 
   /// Announces a unit and polls. Returns true when nothing changed since the last `recheck`.
-  /// Otherwise the caller ends this unit, rechecks, and begins a new one. `end_unit` always
-  /// follows.
+  /// Otherwise the caller ends this unit, rechecks, and begins a new one. Every call must be
+  /// followed by `end_unit`.
   bool begin_unit(Touches touches) {
     // seq_cst store before seq_cst load: pairs with RevokeCore, which stores the word and the
     // counter before it reads this slot.
@@ -106,7 +106,7 @@ template <class Memory = StdMemory>
 struct RevokeCore {
   using Word = typename Memory::template Atomic<std::uint64_t>;
 
-  /// A word and what it becomes.
+  /// A word and its new value.
   struct WordStore {
     Word* word;
     std::uint64_t bits;
@@ -124,7 +124,7 @@ struct RevokeCore {
     revocations.fetch_add(1, Memory::seq_cst);
   }
 
-  /// What a thread announces, read after a flip. seq_cst: pairs with GateCore::begin_unit.
+  /// Reads what a thread announces, after a flip. seq_cst: pairs with GateCore::begin_unit.
   static std::uint64_t snapshot(const Word& announce) { return announce.load(Memory::seq_cst); }
 
   /// acquire: pairs with GateCore::end_unit, so the unit's stores have happened.

@@ -47,7 +47,7 @@ enum class RevokeReason : std::uint8_t {
   WorkerReplaced = 11,
   WorkerUntrusted = 12,
   DeviceFault = 13,
-  ModelUnloaded = 14,  ///< Reserved: no broker revokes so yet.
+  ModelUnloaded = 14,  ///< Reserved: no broker uses this reason yet.
   PolicyChanged = 15,
   MachineRestarted = 16,
   WeightsLost = 17,
@@ -57,13 +57,13 @@ inline constexpr RevokeReason kLastRevokeReason = RevokeReason::WeightsLost;
 /// One more than the highest number.
 inline constexpr int kRevokeReasonCount = static_cast<int>(kLastRevokeReason) + 1;
 
-/// False for numbers without a reason: a word is input.
+/// False for numbers that name no reason. Words are input, so they may hold any number.
 constexpr bool is_known(RevokeReason reason) {
   const auto number = static_cast<unsigned>(reason);
   return number < kRevokeReasonCount && number != 5 && number != 7;
 }
 
-/// False for the end of a lease that its holder gave back, or whose requests a drain let finish.
+/// False if the holder released the lease, or a drain let its requests finish.
 constexpr bool is_revocation(RevokeReason reason) {
   return reason != RevokeReason::None && reason != RevokeReason::Released;
 }

@@ -4,8 +4,8 @@
 /// (ipc/segment/thread_gate.hpp) turns it into a `T*`, and only a gate makes permits. So code that
 /// has not polled cannot reach the bytes.
 ///
-/// Lifetime: a handle does not keep the memory mapped. The permit's lease says whether it is.
-/// C++20-clean.
+/// Lifetime: a handle does not keep the memory mapped; the memory is mapped while its lease is
+/// live. C++20-clean.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class Leased {
  public:
   Leased() = default;
 
-  /// `Leased<T>` converts to `Leased<const T>`, never back.
+  /// `Leased<T>` converts to `Leased<const T>`, but not back.
   template <class U>
     requires std::is_same_v<const U, T>
   Leased(Leased<U> writable) : address_(writable.address_) {}

@@ -35,8 +35,8 @@ class LaunchPermit {
   SequenceMask live_;
 };
 
-/// Observes units, for tests and slow motion. Called between poll and run; `live` is what the
-/// permit will hold. Threads: called on any gate thread.
+/// Observes units, for tests and slow motion. Called between poll and run; `live` is the set of
+/// live sequences in the permit. Threads: called on any gate thread.
 class GateProbe {
  public:
   virtual ~GateProbe() = default;
@@ -93,8 +93,8 @@ class BasicThreadGate {
     return live_;
   }
 
-  /// Polls without announcing a unit, while units run elsewhere, on a device. Returns the sequences
-  /// that a unit begun now would find live.
+  /// Polls without announcing a unit, while units run on a device. Returns the sequences that a
+  /// unit that began now would find live.
   SequenceMask poll(const GateSet& set, UnitLabel label) {
     const bool changed = !core_.begin_unit(Touches::Nothing) || step_ != set.step();
     core_.end_unit();

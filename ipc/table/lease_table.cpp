@@ -85,7 +85,8 @@ void LeaseTable::initialise() {
   for (std::uint32_t worker = 0; worker < kMaxWorkers; ++worker) {
     view().counter(worker).revocations.store(1, std::memory_order_relaxed);
   }
-  // Last: a reader that sees the version sees everything above. Pairs with TableReader::attach.
+  // Stored last: a reader that sees the version sees everything above. Pairs with
+  // TableReader::attach.
   header.abi_version.store(kSegmentAbiVersion, std::memory_order_release);
   copy_to_shadow();
 }
@@ -181,7 +182,7 @@ bool LeaseTable::counter_matches_shadow(std::uint32_t worker) {
          shadow().counter(worker).revocations.load(std::memory_order_relaxed);
 }
 
-/// Call before a store, which would hide the change.
+/// Records a slot that another process changed. Call before a store, which would hide the change.
 void LeaseTable::check_slot(std::uint32_t slot) {
   if (!slot_matches_shadow(slot)) tampered_.push_back({TablePart::Slot, slot});
 }

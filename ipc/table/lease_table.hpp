@@ -44,7 +44,7 @@ class LeaseTable {
     LeaseState to;
     RevokeReason reason;
   };
-  /// `Memory` is the machine's by default; the simulator steps through the same stores in its own.
+  /// `Memory` is the machine's by default; the simulator executes the same stores in its own.
   template <class Memory = StdMemory>
   void store_words(WorkerId worker, std::span<const Flip> flips, TimePoint now) {
     const auto index = static_cast<std::uint32_t>(worker.value);
@@ -59,9 +59,9 @@ class LeaseTable {
     shadow().counter(index).revocations.fetch_add(1, std::memory_order_relaxed);
   }
 
-  /// Stores the word that recovery decided on: in a new table, or where the previous broker died
+  /// Stores the word that recovery decided on, in a new table or where the previous broker died
   /// before it stored the word. Call before any other store. Precondition: the generation is not
-  /// older.
+  /// older than the one in the table.
   void restore(LeaseId lease, LeaseState state, RevokeReason reason);
 
   void set_deadline(LeaseId lease, TimePoint deadline);
@@ -82,7 +82,7 @@ class LeaseTable {
   /// True when a store found a changed entry that `repair` has not reported yet.
   bool has_detected_tampering() const { return !tampered_.empty(); }
 
-  /// A descriptor for a worker, which can map it read-only and no other way.
+  /// A descriptor for a worker, which can map it only read-only.
   Result<UniqueFd> reader_fd() const { return object_.open_read_only(); }
 
   /// The writable descriptor, for the descriptor store that keeps it while no broker runs. Never

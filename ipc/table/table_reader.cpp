@@ -19,7 +19,7 @@ Result<void> check_read_only(const UniqueFd& fd) {
 }
 
 Result<std::uint32_t> check_table_header(const TableHeader& header, std::size_t size_bytes) {
-  // acquire: pairs with the release store that the broker makes last.
+  // acquire: pairs with the broker's release store, which is its last store to a new table.
   const std::uint64_t version = header.abi_version.load(std::memory_order_acquire);
   if (version == 0) {
     return fail(Errc::ConnectionLost, "the lease table is not initialised yet; attach again");

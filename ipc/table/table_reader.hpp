@@ -45,8 +45,8 @@ class TableReader {
   /// Zero when the lease is not draining.
   TimePoint drain_deadline(LeaseId lease) const;
   TimePoint flipped_at(LeaseId lease) const;
-  /// From the time at which the broker revoked or fenced the lease to `now`. Nothing while the
-  /// lease is Live, also past its deadline, and once the slot holds another lease.
+  /// The time since the broker revoked the lease, up to `now`. Nothing while the lease is Live,
+  /// even past its deadline, and once the slot holds another lease.
   std::optional<Duration> since_flip(LeaseId lease, TimePoint now) const;
 
  private:

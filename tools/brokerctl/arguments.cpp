@@ -25,7 +25,7 @@
 namespace leasehold::brokerctl {
 namespace {
 
-/// What CLI11 stores; `parse_verb` turns the values of the chosen command into a Verb.
+/// The option values that CLI11 stores; `parse_verb` turns those of the chosen command into a Verb.
 struct OptionValues {
   std::string socket, output = "table", request_id;
   std::string lease, tenant, part, worker, state, memory, reason;
@@ -68,12 +68,12 @@ CLI::App* add_verb(CommandLine& line, const std::string& name, const std::string
   return line.app.add_subcommand(name, help)->group(kVerbs);
 }
 
-/// Without a group of its own, the verb would be listed under that of its noun.
+/// Adds a verb in a group of its own; otherwise the help would list it in the group of its noun.
 CLI::App* add_verb_of(CLI::App* noun, const std::string& name, const std::string& help) {
   return noun->add_subcommand(name, help)->group(kVerbs);
 }
 
-/// For commands that answer with a list or a state.
+/// Adds --watch to a command that prints a list or a state.
 void add_watch(CLI::App* app, OptionValues& values) {
   auto* watch = app->add_flag("--watch", values.watch, "Repeat until interrupted");
   app->add_option("--interval-ms", values.watch_interval_ms, "With --watch: time between two lists")
@@ -89,7 +89,7 @@ CLI::App* add_noun(CommandLine& line, const std::string& name, const std::string
   return noun;
 }
 
-/// A repeated call with the same id has the same effect as one call.
+/// Adds --request-id. A repeated call with the same id has the same effect as one call.
 void add_request_id(CLI::App* verb, OptionValues& values) {
   add_name(verb, "--request-id", values.request_id,
            "Id that makes a repeated call harmless; default: a new one");
@@ -311,7 +311,7 @@ Result<wire::QuarantineRelease> parse_quarantine_release(const OptionValues& val
   return release;
 }
 
-/// Nothing for a command that has no list.
+/// Returns nothing for a command that does not list.
 Result<std::optional<Verb>> parse_list(const std::string& noun, const OptionValues& values) {
   if (noun == "leases") return TRY(parse_leases(values));
   if (noun == "extents") return Show::Extents;

@@ -1,4 +1,5 @@
-/// The command line of brokerctl as one typed verb. Wrong usage never reaches the broker.
+/// Parses the command line of brokerctl into one typed verb. Wrong usage is reported without a call
+/// to the broker.
 ///
 /// Grammar: `brokerctl NOUN [VERB]` for commands on one kind of object, where a noun alone lists;
 /// `brokerctl VERB` for commands on leases or on the whole broker.
@@ -62,10 +63,10 @@ struct ReplaceWorker {
 
 struct PublishPrefix {
   std::string file;             ///< "-": standard input.
-  wire::PrefixPublish message;  ///< Without the text.
+  wire::PrefixPublish message;  ///< Complete except for the text.
 };
 
-/// `keys create`. The key is made here, printed once, and sent as a hash.
+/// `keys create`. brokerctl makes the key, prints it once, and sends its hash.
 struct CreateKey {
   TenantId tenant;
 };
@@ -74,7 +75,7 @@ struct CreateKey {
 struct ListAudit {
   std::uint64_t limit = 100;  ///< 1 … 1000.
 };
-/// `audit verify`.
+/// `audit verify`: checks the whole audit chain.
 struct VerifyAudit {};
 /// `audit export`: JSON lines.
 struct ExportAudit {
@@ -87,14 +88,14 @@ struct ShowTop {
   bool once = false;
 };
 
-/// Needs no broker: what is printed.
+/// A verb that only prints text and needs no broker.
 struct PrintText {
   std::string text;
-  std::string json = {};  ///< With -o json; empty: the text.
+  std::string json = {};  ///< Printed with -o json; empty: print `text`.
   int exit_code = 0;
 };
 
-/// Needs no broker, but the machine or a file.
+/// A verb that needs no broker, but reads the machine or a file.
 struct MakeText {
   std::function<Result<PrintText>()> make;
 };
@@ -110,11 +111,11 @@ enum class Output { Table, Wide, Json };
 struct Arguments {
   std::optional<std::string> socket;
   Output output = Output::Table;
-  std::optional<std::int64_t> watch_ms;  ///< Repeat the list so often.
+  std::optional<std::int64_t> watch_ms;  ///< Interval at which to repeat the list.
   Verb verb;
 };
 
-/// Requested help, or what is wrong with the command line, and the format for the latter.
+/// Requested help, or an error in the command line and the format in which to print it.
 struct UsageWithOutput : Usage {
   Output output = Output::Table;
 };

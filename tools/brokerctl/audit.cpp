@@ -50,7 +50,8 @@ audit::Link removed_of(const wire::AuditPage& page) {
   return {.sequence = page.removed_sequence, .hash = page.removed_hash};
 }
 
-/// Content that is not a JSON object was altered; it is shown as text.
+/// The exported form of a record. Content that is not a JSON object was altered, and is exported as
+/// text.
 Json exported(const wire::AuditRecordView& record) {
   Json object = Json::parse(record.content, nullptr, false);
   if (!object.is_object())
@@ -125,7 +126,7 @@ Result<std::vector<Json>> newest_audit_records(std::uint64_t limit,
                       for (const auto& record : page.records) records.push_back(exported(record));
                       return {};
                     }));
-  // The broker may have appended records since.
+  // The broker may have appended records since the first call.
   if (records.size() > limit)
     records.erase(records.begin(), records.end() - static_cast<std::ptrdiff_t>(limit));
   return records;

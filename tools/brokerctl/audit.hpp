@@ -8,21 +8,21 @@
 
 namespace leasehold::brokerctl {
 
-/// Exit code of `audit verify` for a chain without a finding whose head was missing.
+/// Exit code of `audit verify` for a chain without findings whose head was missing.
 inline constexpr int kExitHeadMissing = 4;
 
-/// What the broker says about the chain beside its records.
+/// What the broker reports about the chain besides its records.
 struct AuditState {
   std::uint64_t head_missing_after = 0;  ///< As in wire::AuditPage.
   std::int64_t clock_ahead_ms = 0;       ///< As in wire::AuditPage.
 };
 
 struct AuditVerdict {
-  std::uint64_t first = 0;  ///< Sequence number of the oldest record; 0: there is none.
+  std::uint64_t first = 0;  ///< Sequence number of the oldest record; 0 without records.
   audit::Link last;
   std::uint64_t records = 0;
   std::uint64_t findings = 0;
-  std::vector<audit::Finding> listed;  ///< The first ones.
+  std::vector<audit::Finding> listed;  ///< The first findings.
   AuditState state;
 };
 
@@ -33,18 +33,18 @@ Result<AuditVerdict> verify_audit(const Dependencies& dependencies);
 /// Writes one object for each record: its content, and `hash`.
 Result<void> export_audit(const ExportAudit& request, const Dependencies& dependencies);
 
-/// Oldest first. Sets `state` unless it is null.
+/// Returns the newest records, oldest first. Sets `state` unless it is null.
 Result<std::vector<wire::Json>> newest_audit_records(std::uint64_t limit,
                                                      const Dependencies& dependencies,
                                                      AuditState* state = nullptr);
 
 wire::Json audit_json(const AuditVerdict& verdict);
 cli::Table audit_table(const AuditVerdict& verdict);
-/// One line each, for people.
+/// Notes about the state for people, one line each.
 std::string audit_notes(const AuditState& state);
-/// The same, and what a verdict without findings does not prove.
+/// The same notes, and a note on what a verdict without findings does not prove.
 std::string audit_notes(const AuditVerdict& verdict);
-/// 0, 1 or kExitHeadMissing.
+/// 0 for a sound chain, 1 with findings, or kExitHeadMissing.
 int audit_exit_code(const AuditVerdict& verdict);
 cli::Table audit_table(const std::vector<wire::Json>& records);
 

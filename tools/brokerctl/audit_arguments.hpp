@@ -11,12 +11,13 @@ class App;
 
 namespace leasehold::brokerctl {
 
-/// Lifetime: outlives the parse, which stores the values here.
+/// Lifetime: must outlive the parse, which stores the values in this object.
 class AuditArguments {
  public:
   void add_verbs(CLI::App& noun);
 
-  /// After the parse of `audit VERB`. Errors: BadRequest for a malformed name or time.
+  /// Returns the verb after the parse of `audit VERB`. Errors: BadRequest for a malformed name or
+  /// time.
   Result<Verb> verb(const std::string& verb) const;
 
  private:
@@ -24,8 +25,8 @@ class AuditArguments {
   std::string since_, tenant_;
 };
 
-/// A day, as 2026-11-24, or a time, as 2026-11-24T18:30:00Z, in UTC, as Unix milliseconds. Pure.
-/// Errors: BadRequest.
+/// Converts a day, such as 2026-11-24, or a time, such as 2026-11-24T18:30:00Z, from UTC to Unix
+/// milliseconds. Pure. Errors: BadRequest.
 Result<std::int64_t> parse_utc_ms(const std::string& text);
 
 }  // namespace leasehold::brokerctl

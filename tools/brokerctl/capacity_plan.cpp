@@ -82,8 +82,8 @@ wire::Json json_of(const CapacityPlan& plan, const PlanRequest& request) {
 
 }  // namespace
 
-/// Larger extents waste less at a lease's end, so a capacity may shrink when they grow. The extent
-/// size never falls, and at the largest one every tenant has one extent: the loops end.
+/// Larger extents hold more blocks per byte, so the capacity may shrink when they grow. The loops
+/// end because the extent size never falls, and with the largest extents each tenant needs one.
 void choose_capacity(CapacityPlan& plan, std::uint32_t tenants, std::uint32_t max_extents) {
   const auto chosen = [&] {
     return choose_extent_size(plan.capacity_bytes, plan.block_bytes, max_extents);

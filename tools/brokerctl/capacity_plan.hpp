@@ -1,5 +1,6 @@
-/// `brokerctl plan`: whether a model and its tenants fit into a machine, and what to set. Sizes
-/// come from the functions that worker and broker call. Pure but for reading the model file.
+/// `brokerctl plan`: computes whether a model and its tenants fit into a machine, and what to set.
+/// Uses the same functions for sizes as worker and broker. Pure except that it reads the model
+/// file.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,11 @@ namespace leasehold::brokerctl {
 
 struct PlanRequest {
   std::string model;
-  std::uint32_t tenants = 1;       ///< Each runs one request at a time.
-  std::uint32_t context = 0;       ///< Tokens of a request, prompt and answer; 0: the model's.
+  std::uint32_t tenants = 1;  ///< Each runs one request at a time.
+  /// Tokens of a request, prompt and answer; 0: the model's context.
+  std::uint32_t context = 0;
   std::string kv_type = "f16";     ///< As --kv-type of the worker.
-  std::uint64_t memory_bytes = 0;  ///< Of the machine; 0: what this one has available.
+  std::uint64_t memory_bytes = 0;  ///< Memory to plan for; 0: the available memory of this machine.
   std::uint32_t max_extents = 1024;
 };
 
@@ -28,8 +30,9 @@ struct CapacityPlan {
   std::uint32_t blocks_per_tenant = 0;  ///< Positions and the record of one request.
   std::uint64_t extent_bytes = 0;
   std::uint32_t extents_per_tenant = 0;  ///< A lease has whole extents.
-  std::uint64_t capacity_bytes = 0;      ///< All tenants' extents, or the least for their size.
-  std::uint64_t step_bytes = 0;          ///< Intermediate values of the largest step.
+  /// The extents of all tenants, or the least capacity that gets extents of this size.
+  std::uint64_t capacity_bytes = 0;
+  std::uint64_t step_bytes = 0;  ///< Memory for intermediate values of the largest step.
   std::uint64_t memory_bytes = 0;
   std::uint64_t needed_bytes() const { return weights_bytes + capacity_bytes + step_bytes; }
   bool fits() const { return needed_bytes() <= memory_bytes; }
@@ -37,7 +40,7 @@ struct CapacityPlan {
 
 /// Chooses extent_bytes, extents_per_tenant and capacity_bytes for block_bytes and
 /// blocks_per_tenant. A broker with this capacity chooses these extents.
-/// Precondition: at most max_extents tenants, and a block at least for each.
+/// Precondition: at most max_extents tenants, and at least one block for each.
 void choose_capacity(CapacityPlan& plan, std::uint32_t tenants, std::uint32_t max_extents);
 
 /// Errors: those of GgufFile::open, read_config and the weights' plan; BadRequest for more tenants
@@ -45,8 +48,8 @@ void choose_capacity(CapacityPlan& plan, std::uint32_t tenants, std::uint32_t ma
 /// not fit.
 Result<CapacityPlan> plan_capacity(const PlanRequest& request, std::uint64_t memory_bytes);
 
-/// Plans with the memory of the request or of this machine, and prints. The exit code is 1 if it
-/// does not fit.
+/// Plans with the memory of the request or of this machine, and returns the text to print. The exit
+/// code is 1 if the plan does not fit.
 Result<PrintText> plan(const PlanRequest& request);
 
 }  // namespace leasehold::brokerctl

@@ -8,7 +8,7 @@
 namespace leasehold::brokerctl {
 namespace {
 
-/// Every command as `"place word"`, where place is the command so far: " leases", "leases list".
+/// Every command as `"path word"`, where path is the words before it: " leases", "leases list".
 std::vector<std::string> steps(std::span<const Command> tree) {
   std::vector<std::string> found;
   for (const Command& command : tree)
@@ -17,7 +17,7 @@ std::vector<std::string> steps(std::span<const Command> tree) {
   return found;
 }
 
-/// What may follow a command: commands and options, also those of brokerctl.
+/// The words that may follow a command: its subcommands, its options and the options of brokerctl.
 std::vector<std::string> words_after(const Command& command, const Command& program) {
   std::vector<std::string> words = command.commands;
   std::set<std::string> seen;

@@ -8,7 +8,7 @@
 
 namespace leasehold::brokerctl {
 
-/// Each completes commands, options and the values of closed lists.
+/// Each script completes commands, options and the values of closed lists.
 std::string bash_completion(std::span<const Command> tree);
 std::string zsh_completion(std::span<const Command> tree);
 std::string fish_completion(std::span<const Command> tree);

@@ -17,7 +17,7 @@ namespace leasehold::brokerctl {
 namespace {
 
 constexpr int kExitWrong = 1;
-/// Of Debian 12, where the tests run.
+/// The kernel version of Debian 12, on which the tests run.
 constexpr int kTestedMajor = 6;
 constexpr int kTestedMinor = 1;
 /// pidfd_open(2): the broker identifies every process by a pidfd.
@@ -25,9 +25,9 @@ constexpr int kLeastMajor = 5;
 constexpr int kLeastMinor = 3;
 /// The default of --slots.
 constexpr std::uint32_t kUsualSlots = 4096;
-/// The journal with some hundred thousand audit records, its log and its reserve.
+/// Space for the journal with some hundred thousand audit records, its log and its reserve.
 constexpr std::uint64_t kStateBytes = 64 << 20;
-/// The journal's reserve grows by this; without it the broker grants no lease.
+/// Step by which the journal's reserve grows; without that space the broker grants no lease.
 constexpr std::uint64_t kReserveStepBytes = 1 << 20;
 
 std::string_view name(Grade grade) {
@@ -48,7 +48,7 @@ struct Release {
   auto operator<=>(const Release&) const = default;
 };
 
-/// Zeros for any other text.
+/// Returns zeros for malformed text.
 Release parse_release(const std::string& text) {
   Release release;
   const char* const end = text.data() + text.size();
@@ -71,7 +71,7 @@ Finding kernel(const MachineFacts& facts) {
   return finding;
 }
 
-/// What is not locked still works: a poll may wait for a page once.
+/// Too low a limit is only a Note: without locked pages a poll may wait for a page once.
 Finding memlock(const MachineFacts& facts) {
   const std::uint64_t needed = table_size_bytes(kUsualSlots) + worker_segment_size_bytes();
   const bool is_unlimited = facts.memlock_bytes == std::numeric_limits<std::uint64_t>::max();
@@ -163,7 +163,7 @@ std::optional<std::pair<std::string, std::string>> write_obstacle(
   return std::nullopt;
 }
 
-/// The journal and the key of all tokens are there.
+/// Checks the state directory, which holds the journal and the key of all tokens.
 Finding state_directory(const MachineFacts& facts) {
   Finding finding{.check = "state directory", .found = facts.state_dir + " does not exist"};
   if (!facts.state && !facts.is_installed) return finding;

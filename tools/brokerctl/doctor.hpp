@@ -9,20 +9,21 @@
 
 namespace leasehold::brokerctl {
 
-/// Wrong: something does not work, or is not safe. Note: it works, but not as well as it could.
+/// Wrong: something does not work, or is not safe. Note: something works, but not as well as it
+/// could.
 enum class Grade { Ok, Note, Wrong };
 
 struct Finding {
   std::string check;  ///< "kernel"
   Grade grade = Grade::Ok;
   std::string found;
-  std::string next = {};  ///< A command that fixes it or shows more; empty for Ok.
+  std::string next = {};  ///< A command that fixes the problem or shows more; empty for Ok.
 };
 
 /// One finding for each check, in a fixed order.
 std::vector<Finding> examine(const MachineFacts& facts);
 
-/// A table and a document. The exit code is 1 if anything is wrong.
+/// Returns the findings as a table and as a JSON document. The exit code is 1 if anything is wrong.
 PrintText report(const std::vector<Finding>& findings);
 
 }  // namespace leasehold::brokerctl

@@ -13,13 +13,13 @@ class App;
 
 namespace leasehold::brokerctl {
 
-/// Lifetime: outlives the parse, which stores the values here.
+/// Lifetime: must outlive the parse, which stores the values in this object.
 class EventArguments {
  public:
   void add_events(CLI::App& verb);
   void add_watch(CLI::App& verb);
 
-  /// After the parse, the verb that was chosen. Errors: BadRequest for a malformed lease or tenant.
+  /// Return the verb after the parse. Errors: BadRequest for a malformed lease or tenant.
   Result<Verb> events() const;
   Result<Verb> watch() const;
 

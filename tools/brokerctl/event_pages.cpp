@@ -53,8 +53,8 @@ class EventReader {
 
   Result<void> read() {
     after_ = request_.after ? *request_.after : TRY(query(0, 0)).newest;
-    std::optional<std::uint64_t>
-        last_sequence;  // without --follow, new events do not extend the list
+    // Without --follow, new events do not extend the list.
+    std::optional<std::uint64_t> last_sequence;
     while (true) {
       const Page page = TRY(query(after_, std::min(kPageItems, left())));
       if (!last_sequence && after_ > page.newest) return beyond_newest(page.newest);
@@ -78,7 +78,7 @@ class EventReader {
     return read_page(TRY(dependencies_.call("event.list", {{"after", after}, {"limit", limit}})));
   }
 
-  /// Events of this broker would be left out silently until they reach that number.
+  /// Refuses a number beyond the newest event: all events up to it would be left out silently.
   Result<void> beyond_newest(std::uint64_t newest) const {
     return fail(Errc::BadRequest,
                 fmt::format("--after is {}, but the newest event is {}; a restarted broker numbers "
@@ -162,7 +162,7 @@ class EventReader {
     std::uint64_t after = 0;
     std::uint64_t next = 0;
     std::uint64_t missed = 0;
-  } gap_{};  // not reported yet
+  } gap_{};  // the gap that is not reported yet
   Json document_ = Json::array();
 };
 

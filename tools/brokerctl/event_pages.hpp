@@ -1,4 +1,4 @@
-/// Prints the broker's events: the past ones page by page, then new ones as they come.
+/// Prints the broker's events: past events page by page, then new events as they arrive.
 #pragma once
 
 #include "tools/brokerctl/run.hpp"

@@ -60,7 +60,7 @@ constexpr Example kExamples[]{
     {"man", "brokerctl man >/usr/share/man/man1/brokerctl.1"},
 };
 
-/// "tenants admit" below `app`; null where a command of the list is not added.
+/// Finds a command such as "tenants admit" below `app`; null if `app` does not have it.
 CLI::App* find_command(CLI::App& app, const std::string& path) {
   CLI::App* found = &app;
   for (const std::string& word : CLI::detail::split(path, ' ')) {

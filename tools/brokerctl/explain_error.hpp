@@ -8,8 +8,8 @@
 
 namespace leasehold::brokerctl {
 
-/// `word` is the name of a code or an exit code; empty: all codes. Errors: BadRequest for another
-/// word, with the nearest name.
+/// `word` is the name of a code or an exit code; empty: explain all codes. Errors: BadRequest for
+/// another word, with the nearest name.
 Result<PrintText> explain_error(const std::string& word);
 
 /// The name of every code, in order.

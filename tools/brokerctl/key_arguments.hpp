@@ -11,12 +11,12 @@ class App;
 
 namespace leasehold::brokerctl {
 
-/// Lifetime: outlives the parse, which stores the values here.
+/// Lifetime: must outlive the parse, which stores the values in this object.
 class KeyArguments {
  public:
   void add_verbs(CLI::App& noun);
 
-  /// After the parse of `keys VERB`. Errors: BadRequest for a malformed name.
+  /// Returns the verb after the parse of `keys VERB`. Errors: BadRequest for a malformed name.
   Result<Verb> verb(const std::string& verb) const;
 
  private:

@@ -16,7 +16,8 @@ namespace {
 
 constexpr const char* kGroup = "Without a broker";
 
-/// `explain` takes exit codes as well, so the names are not a list that CLI11 checks.
+/// Adds the error codes as values of `explain` for completion. CLI11 does not check them, because
+/// `explain` takes exit codes as well.
 std::vector<Command> with_error_codes(std::vector<Command> tree) {
   for (Command& command : tree)
     for (CommandOption& option : command.options)

@@ -11,11 +11,11 @@ namespace leasehold::brokerctl {
 
 class LocalCommands {
  public:
-  /// Adds them to `app`. This object outlives the parse.
+  /// Adds the commands to `app`. This object must outlive the parse.
   void add(CLI::App& app);
 
-  /// What `command` does; nothing for a command of the broker. Errors: BadRequest for a word that
-  /// is not an error code.
+  /// Returns the verb of `command`; nothing for a command that needs the broker. Errors: BadRequest
+  /// for a word that is not an error code.
   Result<std::optional<Verb>> verb(const CLI::App& app, const std::string& command) const;
 
  private:

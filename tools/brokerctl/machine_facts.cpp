@@ -36,8 +36,9 @@ bool exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-/// Only what the broker writes: a copy beside it may be read-only. Nothing is seen in a directory
-/// that this user cannot search.
+/// Returns the first file that `owner` cannot write. Looks only at files that the broker writes,
+/// because a copy beside them may be read-only. Finds no file in a directory that this user cannot
+/// search.
 std::string file_not_writable_by(uid_t owner, const std::string& directory) {
   for (const char* name : {"journal.db", "journal.db-wal", "journal.db-shm", "journal.reserve",
                            "high_water_marks", "audit_head", "token.key"}) {
@@ -59,7 +60,7 @@ std::optional<MachineFacts::Directory> directory_at(const std::string& path) {
       .mode = found.st_mode & 07777,
       .owner = owner == nullptr ? std::to_string(found.st_uid) : std::string(owner->pw_name),
       .free_bytes = std::uint64_t{disk.f_bavail} * disk.f_frsize,
-      .has_free_files = disk.f_files == 0 || disk.f_favail > 0,  // 0: it has no limit
+      .has_free_files = disk.f_files == 0 || disk.f_favail > 0,  // f_files is 0 without a limit
       .is_read_only = (disk.f_flag & ST_RDONLY) != 0,
       .foreign_file = file_not_writable_by(found.st_uid, path)};
 }
@@ -71,8 +72,8 @@ std::uint64_t memlock_limit() {
                                          : limit.rlim_cur;
 }
 
-/// systemd accepts connections for a broker that does not run, so only a reply is an answer. A
-/// refusal is one, too.
+/// Systemd accepts connections for a broker that does not run, so only a reply proves that the
+/// broker runs. A refusal is a reply, too.
 std::string why_no_answer(const std::string& socket) {
   auto client = control::Client::connect(socket);
   if (!client) return client.error().detail;

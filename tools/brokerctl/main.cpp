@@ -23,7 +23,8 @@ constexpr Duration kPublishTimeout = std::chrono::minutes(10);
 
 volatile sig_atomic_t stop_requested = 0;
 
-/// Interrupts a wait instead of ending the program, so that output is never cut short.
+/// Makes a signal interrupt a wait instead of ending the program, so that output is never cut
+/// short.
 void stop_on_signal() {
   struct sigaction action{};
   action.sa_handler = [](int) { stop_requested = 1; };
@@ -50,7 +51,7 @@ std::function<cli::ScreenSize()> terminal() {
   return [] { return cli::screen_size(STDOUT_FILENO).value_or(cli::ScreenSize{}); };
 }
 
-/// For `top` on a terminal: a key ends the wait too.
+/// The screen for `top` on a terminal, where a key also ends a wait; otherwise null.
 std::unique_ptr<cli::LiveScreen> live_screen(const brokerctl::Arguments& arguments) {
   const auto* top = std::get_if<brokerctl::ShowTop>(&arguments.verb);
   const bool is_live = top != nullptr && !top->once && arguments.output != brokerctl::Output::Json;
@@ -97,7 +98,8 @@ int print_error(const Error& error, brokerctl::Output output) {
   return exit_code(error.code);
 }
 
-/// The broker goes on with what the wait was for; the error says in which state it is.
+/// Prints the error of an interrupted wait. The broker continues the operation; the error says in
+/// which state it is.
 int print_interrupted(const Error& error, brokerctl::Output output) {
   if (output == brokerctl::Output::Json) {
     std::cerr << cli::interrupted_json(error) + '\n';

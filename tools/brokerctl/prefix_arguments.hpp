@@ -1,4 +1,4 @@
-/// The options of `prefix publish`, and the text that it names.
+/// The options of `prefix publish`, and the text in the file that they name.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ class App;
 
 namespace leasehold::brokerctl {
 
-/// Lifetime: outlives the parse, which stores the values here.
+/// Lifetime: must outlive the parse, which stores the values in this object.
 class PrefixArguments {
  public:
-  /// Returns the verb, for options that it shares with others.
+  /// Returns the subcommand, so that the caller can add options shared with other verbs.
   CLI::App* add_publish(CLI::App& noun);
 
-  /// After the parse.
+  /// Returns the verb after the parse.
   PublishPrefix publish(RequestId request_id) const;
 
  private:

@@ -8,7 +8,8 @@
 
 namespace leasehold::brokerctl {
 
-/// Looks for -o json without a parse: errors of the command line itself use this format too. Pure.
+/// Searches for -o json without parsing, because errors of the command line itself use this format,
+/// too. Pure.
 Output requested_output(std::span<const std::string> words);
 
 }  // namespace leasehold::brokerctl

@@ -28,7 +28,8 @@ namespace {
 
 using wire::Json;
 
-/// Only a tenant may have none: an unknown lease or part is refused by the broker.
+/// The error when no lease matched. Only a tenant can be without leases, because the broker refuses
+/// an unknown lease or part.
 std::unexpected<Error> nothing_revoked(const wire::LeaseRevoke& revoke) {
   const std::string tenant = revoke.tenant ? "tenant " + revoke.tenant->value : "it";
   return fail(
@@ -41,7 +42,7 @@ std::string name_of(const wire::LeaseDrain& drain) {
   return drain.worker ? *drain.worker : to_string(*drain.lease);
 }
 
-/// Each overload runs one verb and prints a table, or the JSON document behind it.
+/// Each overload runs one verb and prints the result as a table or as JSON.
 class Runner {
  public:
   Runner(const Arguments& arguments, const Dependencies& dependencies)
@@ -146,7 +147,8 @@ class Runner {
   Result<void> operator()(const Drain& drain) {
     const Json reply = TRY(dependencies_.call(wire::LeaseDrain::kMethod, drain.message.to_json()));
     const auto touched = TRY(client::parse_message<wire::LeasesTouched>(reply));
-    const bool has_answer = !drain.wait || drain.message.tenant;  // a worker may not be empty yet
+    // a worker may still have revoked leases
+    const bool has_answer = !drain.wait || drain.message.tenant;
     if (touched.leases.empty() && has_answer)
       return print_ended(reply, "DRAINED", name_of(drain.message));
     if (!drain.wait) return print_touched(reply, touched);
@@ -221,8 +223,8 @@ class Runner {
   }
 
  private:
-  /// Revokes a key that this program could not print, for `why`, so that none is left that its
-  /// creator does not have. Returns an error that says what became of the key.
+  /// Revokes a key that this program could not print because of `why`, so that no key exists that
+  /// its creator does not have. Returns an error that says whether the key was revoked.
   std::unexpected<Error> revoke_unseen(const ApiKeyId& key, const Error& why) {
     const wire::KeyRevoke revoke{.key = key, .request_id = {mint_request_id()}};
     const auto revoked = dependencies_.call(wire::KeyRevoke::kMethod, revoke.to_json());
@@ -274,7 +276,7 @@ class Runner {
     dependencies_.out->flush();
   }
 
-  /// Whole lines for people, below a table.
+  /// Prints notes for people, in whole lines, below a table.
   void print_notes(const std::string& notes) {
     if (output_ != Output::Json) *dependencies_.out << notes;
     dependencies_.out->flush();
@@ -294,7 +296,8 @@ class Runner {
     return {};
   }
 
-  /// For a tenant or key that is gone now: its name, and the leases that ended with it.
+  /// Prints the name of a tenant or key that was removed or drained, and the leases that the call
+  /// named.
   Result<void> print_ended(const Json& reply, const char* title, const std::string& name) {
     const auto touched = TRY(client::parse_message<wire::LeasesTouched>(reply));
     cli::Table table{.columns = {{title}, {"LEASE"}}};
@@ -332,7 +335,7 @@ class Runner {
   const Dependencies& dependencies_;
 };
 
-/// Between two lists: people see one at a time, or lists with an empty line between them.
+/// Separates two lists for people: clears the screen of a terminal, otherwise prints an empty line.
 void separate(bool is_first, Output output, const Dependencies& dependencies) {
   if (output == Output::Json) return;
   if (dependencies.screen_size) {
@@ -346,7 +349,7 @@ void separate(bool is_first, Output output, const Dependencies& dependencies) {
 
 Result<void> run(const Arguments& arguments, const Dependencies& given) {
   Dependencies dependencies = given;
-  // A command that repeats or follows ends with its output.
+  // A command that repeats or follows ends when its output fails.
   dependencies.wait = [&given](Duration duration) {
     return given.out->good() && given.wait(duration);
   };

@@ -1,4 +1,4 @@
-/// Runs one verb over a call that is a socket, or a fake in tests.
+/// Runs one verb. Calls to the broker go through Dependencies::call, which tests replace.
 #pragma once
 
 #include <functional>
@@ -20,9 +20,10 @@ struct Dependencies {
   std::function<bool(Duration)> wait;
   const Clock* clock = nullptr;
   std::ostream* out = nullptr;
-  /// Shows how many leases of a wait have ended. Empty: nothing is shown.
+  /// Shows how many leases of a wait have ended. Empty: show nothing.
   std::function<void(std::size_t ended, std::size_t all)> progress = {};
-  /// Called with the exit code of a negative answer (a failed check). Empty: the code is ignored.
+  /// Called with the exit code of a negative result, such as a failed check. Empty: ignore the
+  /// code.
   std::function<void(int)> set_exit_code = {};
   /// Size of the terminal behind `out`. Empty: `out` is not a terminal.
   std::function<cli::ScreenSize()> screen_size = {};

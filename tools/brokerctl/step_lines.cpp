@@ -66,7 +66,7 @@ class StepReader {
   const WatchSteps& watch_;
   Output output_;
   const Dependencies& dependencies_;
-  std::map<AttachmentId, std::uint64_t> last_steps_;  // shown
+  std::map<AttachmentId, std::uint64_t> last_steps_;  // the last step shown of each attachment
   std::uint64_t shown_ = 0;
 };
 

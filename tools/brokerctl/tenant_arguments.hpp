@@ -12,13 +12,13 @@ class App;
 
 namespace leasehold::brokerctl {
 
-/// Lifetime: outlives the parse, which stores the values here.
+/// Lifetime: must outlive the parse, which stores the values in this object.
 class TenantArguments {
  public:
-  /// Returns the verbs, for options that they share with others.
+  /// Returns the subcommands, so that the caller can add options shared with other verbs.
   std::array<CLI::App*, 2> add_verbs(CLI::App& noun);
 
-  /// After the parse. Errors: BadRequest for a malformed name.
+  /// Returns the verb after the parse. Errors: BadRequest for a malformed name.
   Result<Verb> verb(const std::string& verb, RequestId request_id) const;
 
  private:

@@ -14,7 +14,7 @@ using wire::LeaseView;
 
 constexpr const char* kNotRevoked = "not revoked yet";
 
-/// A time of 0 has not happened yet; a clock of -1 is not known yet.
+/// A time of 0 means that the step has not happened yet; a clock of -1 is not known yet.
 std::optional<TimePoint> time(std::int64_t boottime_ns) {
   if (boottime_ns == 0) return std::nullopt;
   return TimePoint{boottime_ns};
@@ -25,7 +25,7 @@ std::optional<TimePoint> after_revoke(const LeaseView& lease, std::int64_t clock
   return TimePoint{lease.times.revoked_boottime_ns + clock_ns};
 }
 
-/// Of a published text, which has readers and no holder.
+/// True for the lease of a published text, which has readers but not a holder.
 bool is_shared(const LeaseView& lease) {
   return lease.scope == wire::LeaseScope::Shared;
 }
@@ -131,7 +131,7 @@ const TimelineStep* find(const std::vector<TimelineStep>& steps, std::string_vie
   return nullptr;
 }
 
-/// Negative for a step before the revocation.
+/// Formats a duration that is negative for a step before the revocation.
 std::string signed_text(Duration duration) {
   const std::int64_t ns = duration.count();
   return ns < 0 ? "-" + cli::nanoseconds_text(-ns) : cli::nanoseconds_text(ns);
@@ -148,7 +148,7 @@ std::vector<TimelineStep> timeline_of(const LeaseView& lease) {
     if (is_shared(lease) && (step == error || step == rebound)) continue;
     steps.push_back(step(lease));
   }
-  // A stable sort: steps at the same time keep the order above, which is that of causes.
+  // A stable sort, so that steps at the same time keep the order above: causes before effects.
   std::ranges::stable_sort(steps, [](const TimelineStep& a, const TimelineStep& b) {
     return a.at && (!b.at || *a.at < *b.at);
   });

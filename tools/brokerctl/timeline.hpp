@@ -15,12 +15,13 @@ namespace leasehold::brokerctl {
 struct TimelineStep {
   std::string name;  ///< "granted", "revoked", "refused", "error", "quiet", "fenced", …
   std::optional<TimePoint> at;
-  std::string note;  ///< What happened; without `at`, why the step did not happen or is unknown.
+  /// What happened. Without `at`: why the step did not happen or its time is unknown.
+  std::string note;
 };
 
-/// granted, revoked, refused, error, quiet, fenced, reusable, rebound; without error and rebound
-/// for a published text; and "drain end" for a drained lease. Ordered by time; steps without one
-/// come last. Pure.
+/// Returns the steps granted, revoked, refused, error, quiet, fenced, reusable and rebound. A
+/// published text has no error and rebound; a drained lease also has "drain end". Ordered by time;
+/// steps without a time come last. Pure.
 std::vector<TimelineStep> timeline_of(const wire::LeaseView& lease);
 
 /// Columns: boot time, time since the revocation, time since the previous step that has a time.

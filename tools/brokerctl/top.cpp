@@ -21,7 +21,7 @@ Result<TopSample> take_sample(const Dependencies& dependencies) {
   sample.tenants = TRY(client::all_pages<wire::TenantView>(call));
   const Json workers = TRY(call("worker.list", Json::object()));
   sample.workers = TRY(client::parse_items<wire::WorkerView>(workers));
-  // Without revoked leases the list, which may be long, says nothing more.
+  // Reads the list of leases, which may be long, only if it has revoked ones.
   if (sample.status.leases_revoked > 0) {
     sample.revoked = TRY(client::all_pages<wire::LeaseView>(call));
     std::erase_if(sample.revoked,

@@ -111,7 +111,8 @@ cli::Table workers_of(const TopSample& now) {
   return table;
 }
 
-/// The longest first: one that stays here has no proof that its memory is quiet.
+/// The leases that have been revoked for the longest time come first: the broker has no proof yet
+/// that their memory is quiet.
 cli::Table revoked_of(const TopSample& now) {
   std::vector<const wire::LeaseView*> order;
   for (const wire::LeaseView& lease : now.revoked) order.push_back(&lease);
@@ -139,7 +140,8 @@ std::optional<double> tokens_per_second(const wire::TenantView& tenant, const To
   };
   const auto found = std::ranges::find_if(before->tenants, same);
   const std::uint64_t then = found == before->tenants.end() ? 0 : found->served.tokens;
-  if (then > tenant.served.tokens) return std::nullopt;  // removed and admitted again
+  // the tenant was removed and admitted again
+  if (then > tenant.served.tokens) return std::nullopt;
   const double seconds = static_cast<double>((now.at - before->at).count()) / 1e9;
   return static_cast<double>(tenant.served.tokens - then) / seconds;
 }

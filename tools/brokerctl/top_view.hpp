@@ -1,4 +1,4 @@
-/// One picture of `brokerctl top`. Pure.
+/// The text of `brokerctl top`. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,7 +11,7 @@
 
 namespace leasehold::brokerctl {
 
-/// What the broker said at one time.
+/// The broker's replies at one time.
 struct TopSample {
   TimePoint at;
   wire::StatusView status;
@@ -20,15 +20,15 @@ struct TopSample {
   std::vector<wire::LeaseView> revoked;  ///< Revoked and not fenced yet.
 };
 
-/// Tokens per second that the tenant was served between two samples; nothing without an earlier one
-/// of the same broker.
+/// Tokens per second that the tenant was served between two samples; nothing without an earlier
+/// sample of the same broker.
 std::optional<double> tokens_per_second(const wire::TenantView& tenant, const TopSample& now,
                                         const TopSample* before);
 
-/// Several lines. Tenants with the most tokens per second come first. `before` may be null.
+/// Returns several lines. Tenants with the most tokens per second come first. `before` may be null.
 std::string top_text(const TopSample& now, const TopSample* before);
 
-/// The same as one object.
+/// The same as one JSON object.
 wire::Json top_json(const TopSample& now, const TopSample* before);
 
 }  // namespace leasehold::brokerctl

@@ -29,7 +29,8 @@ std::string state_text(const wire::LeaseView& lease) {
   return draining ? "Live, draining" : std::string(name(lease.state));
 }
 
-/// If the worker stopped the lease before the revocation, the clocks that start there do not exist.
+/// If the worker stopped the lease before the revocation, the clocks that start at the revocation
+/// do not exist.
 std::string clock_text(const wire::LeaseView& lease, std::int64_t clock_ns) {
   const bool before_revocation = clock_ns < 0 && lease.times.worker_stopped_boottime_ns != 0;
   return before_revocation ? "before revocation" : nanoseconds_text(clock_ns);

@@ -18,7 +18,7 @@ cli::Table extents_table(const std::vector<wire::ExtentView>& extents);
 cli::Table quarantine_table(const std::vector<wire::QuarantineView>& quarantined);
 cli::Table operator_actions_table(const std::vector<wire::OperatorActionView>& actions);
 cli::Table workers_table(const std::vector<wire::WorkerView>& workers);
-/// The end of `worker replace`.
+/// The result of `worker replace`.
 cli::Table replaced_table(const wire::WorkerView& view);
 
 /// One event of `event.list` as one line: sequence number, seconds since boot, name, then all other

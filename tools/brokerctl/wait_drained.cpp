@@ -17,7 +17,7 @@ bool is_open(const wire::LeaseView& lease) {
   return lease.state != LeaseState::Fenced;
 }
 
-/// A lease that is not listed has ended: the broker lists it until its slot has another one.
+/// A lease that is not listed has ended: the broker lists a lease until another one uses its slot.
 void update(std::vector<wire::LeaseView>& leases, const std::vector<wire::LeaseView>& listed) {
   for (wire::LeaseView& lease : leases) {
     const auto found = std::ranges::find(listed, lease.lease, &wire::LeaseView::lease);
@@ -29,7 +29,8 @@ void update(std::vector<wire::LeaseView>& leases, const std::vector<wire::LeaseV
   }
 }
 
-/// A drain names live leases only, but the worker still runs until the others are fenced as well.
+/// A drain names live leases only, but the worker is in use until revoked leases are fenced as
+/// well.
 void add_revoked(std::vector<wire::LeaseView>& leases, const std::vector<wire::LeaseView>& listed,
                  const std::string& worker) {
   for (const wire::LeaseView& each : listed) {
@@ -57,7 +58,7 @@ Result<void> check_none_overdue(const std::vector<wire::LeaseView>& leases, Time
   return {};
 }
 
-/// By the tenant itself, or because its last request had ended.
+/// True if the tenant ended the lease, or its last request had ended.
 bool ended_by_tenant(RevokeReason reason) {
   return reason == RevokeReason::Released || reason == RevokeReason::HolderGone ||
          reason == RevokeReason::TtlExpired;

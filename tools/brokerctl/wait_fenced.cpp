@@ -46,7 +46,7 @@ std::unexpected<Error> interrupted(const std::vector<wire::LeaseView>& leases) {
                                           lease, name(open->state), lease));
 }
 
-/// Its memory is free again, or needs an operator.
+/// True if the lease's memory is free again, or needs an operator.
 bool is_settled(const wire::LeaseView& lease) {
   return lease.clocks.reuse_ns >= 0 || lease.quarantined_extents > 0;
 }

@@ -11,7 +11,7 @@ namespace leasehold::brokerctl {
 /// which is the last of the four clocks. That clock stays unknown (-1) for memory that is
 /// quarantined or holds published weights. Returns the leases in the given order. Errors: TimedOut
 /// naming a lease that is not fenced after `timeout`, or when the user interrupts; UnknownLease
-/// when the broker no longer lists one; those of the call.
+/// when the broker no longer lists a lease; those of the call.
 Result<std::vector<wire::LeaseView>> wait_until_fenced(const std::vector<LeaseId>& leases,
                                                        Duration timeout,
                                                        const Dependencies& dependencies);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Duration kReplacePollInterval = std::chrono::milliseconds(100);
 
-/// A name may be listed twice: of a process that has exited, and of its successor.
+/// A name may be listed twice: for a process that has exited, and for its successor.
 Result<wire::WorkerView> find_replaced(const wire::WorkerReplace& replace,
                                        const Dependencies& dependencies) {
   const wire::Json reply = TRY(dependencies.call("worker.list", wire::Json::object()));

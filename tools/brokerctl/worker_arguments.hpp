@@ -11,13 +11,13 @@ class App;
 
 namespace leasehold::brokerctl {
 
-/// Lifetime: outlives the parse, which stores the values here.
+/// Lifetime: must outlive the parse, which stores the values in this object.
 class WorkerArguments {
  public:
-  /// Returns the verb, for options that it shares with others.
+  /// Returns the subcommand, so that the caller can add options shared with other verbs.
   CLI::App* add_replace(CLI::App& noun);
 
-  /// After the parse.
+  /// Returns the verb after the parse.
   ReplaceWorker replace(RequestId request_id) const;
 
  private:

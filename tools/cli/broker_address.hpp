@@ -1,4 +1,4 @@
-/// Finds the broker's socket, the same way in every program.
+/// Finds the broker's socket in the same way for every program.
 #pragma once
 
 #include <optional>

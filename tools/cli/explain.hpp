@@ -14,8 +14,8 @@ std::string explain_json(const Error& error);
 /// Exit code of a wait that the user interrupted, as a shell reports SIGINT.
 inline constexpr int kExitInterrupted = 130;
 
-/// The same for the end of an interrupted wait, with that exit code. It is not retryable: the
-/// caller, not the broker, ended the wait.
+/// The same for an interrupted wait, with kExitInterrupted. The error is not retryable, because the
+/// caller ended the wait.
 std::string interrupted_json(const Error& error);
 
 /// The same for wrong usage, with the code "BadRequest" and exit code 2.

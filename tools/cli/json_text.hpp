@@ -1,4 +1,4 @@
-/// JSON as the programs print it: safe on a terminal.
+/// Formats JSON so that it is safe to print on a terminal.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -6,8 +6,8 @@
 
 namespace leasehold::cli {
 
-/// The document as text, on one line if `indent` is -1. Invalid UTF-8 is replaced, and what
-/// terminals obey is escaped (common/terminal_text.hpp).
+/// Returns the document as text, on one line if `indent` is -1. Replaces invalid UTF-8, and escapes
+/// characters that terminals obey (common/terminal_text.hpp).
 std::string json_text(const nlohmann::json& document, int indent = -1);
 
 }  // namespace leasehold::cli

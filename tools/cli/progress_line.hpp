@@ -6,7 +6,7 @@
 
 namespace leasehold::cli {
 
-/// Threads: one at a time. Ends its line when destroyed.
+/// Threads: one at a time. The destructor ends the line.
 class ProgressLine {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -20,7 +20,7 @@ class ProgressLine {
   void update(std::uint64_t done, std::uint64_t total, TimePoint now);
 
  private:
-  TimePoint last_;  // the start, then the last time the line was drawn
+  TimePoint last_;  // when the line was last drawn; at first the start
   bool is_terminal_;
   bool drawn_ = false;
 };

@@ -24,7 +24,7 @@ class ReportDirectory {
   Result<void> write(std::string_view suffix, std::string_view text) const;
 
  private:
-  std::vector<std::pair<std::string, ReportFile>> files_;  ///< By suffix.
+  std::vector<std::pair<std::string, ReportFile>> files_;  ///< Pairs of suffix and file.
 };
 
 }  // namespace leasehold::cli

@@ -37,7 +37,7 @@ std::optional<ScreenSize> screen_size(int fd) {
   return ScreenSize{.rows = size.ws_row, .columns = size.ws_col};
 }
 
-/// The last line has no line end: it would scroll the screen.
+/// The last line has no newline, which would scroll the screen.
 std::string frame(std::string_view text, ScreenSize size) {
   std::string out = "\x1b[H";
   for (std::size_t row = 0; row < size.rows && !text.empty(); ++row) {

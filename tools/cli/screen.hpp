@@ -1,4 +1,4 @@
-/// The terminal of a live view: another screen, no cursor, keys without the return key.
+/// The terminal of a live view: uses the alternate screen, hides the cursor and reads single keys.
 ///
 /// Threads: one. Lifetime: the destructor restores the terminal. Source: termios(3), ioctl_tty(2),
 /// console_codes(4).
@@ -26,12 +26,13 @@ std::optional<ScreenSize> screen_size(int fd);
 /// Moves to the top left corner and clears the screen.
 inline constexpr std::string_view kClearScreen = "\x1b[H\x1b[2J";
 
-/// The text as a frame that replaces the one before without flicker, cut to the screen. Pure.
+/// Returns the text, cut to the screen, as a frame that overwrites the previous frame without
+/// flicker. Pure.
 std::string frame(std::string_view text, ScreenSize size);
 
 class LiveScreen {
  public:
-  /// `in` and `out` are a terminal. Failures leave it as it was: the view works, the keys do not.
+  /// `in` and `out` are a terminal. If setting it up fails, the view still works, but keys do not.
   LiveScreen(int in, int out);
   ~LiveScreen();
   LiveScreen(const LiveScreen&) = delete;

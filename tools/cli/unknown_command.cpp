@@ -13,7 +13,7 @@
 namespace leasehold::cli {
 namespace {
 
-/// The option of `app` or of the app around it. Null for an unknown one.
+/// Finds an option of `app` or of an app around it. Null for an unknown option.
 const CLI::Option* own_option(const CLI::App* app, const std::string& word) {
   for (; app != nullptr; app = app->get_parent()) {
     if (const CLI::Option* option = app->get_option_no_throw(word)) return option;
@@ -21,7 +21,7 @@ const CLI::Option* own_option(const CLI::App* app, const std::string& word) {
   return nullptr;
 }
 
-/// The same, also of a command or verb of `app`.
+/// Also searches the commands and verbs of `app`.
 const CLI::Option* option_named(const CLI::App& app, const std::string& word) {
   if (const CLI::Option* option = own_option(&app, word)) return option;
   for (const CLI::App* command : app.get_subcommands({})) {
@@ -38,7 +38,7 @@ std::string name_of(const std::string& word) {
   return word.substr(0, word.find('='));
 }
 
-/// The number of words of the option at the beginning: itself and its value.
+/// The number of words that the first option takes: itself and its value.
 std::size_t option_length(const CLI::App& app, std::span<const std::string> words) {
   const CLI::Option* option = option_named(app, name_of(words.front()));
   const bool has_value =
@@ -46,8 +46,8 @@ std::size_t option_length(const CLI::App& app, std::span<const std::string> word
   return has_value && words.size() > 1 ? 2 : 1;
 }
 
-/// Removes and returns the first word that is neither an option nor the value of one. Empty when
-/// there is none, and after an option that is unknown: what follows may be its value.
+/// Removes and returns the first word that is neither an option nor the value of one. Empty without
+/// such a word, and after an unknown option, because the next word may be its value.
 std::string next_command(const CLI::App& app, std::span<const std::string>& words) {
   while (!words.empty()) {
     const std::string word = words.front();
@@ -70,7 +70,7 @@ std::vector<std::string> commands_of(const CLI::App& app) {
   return names;
 }
 
-/// "tenants admit" for "admit": the noun that has this verb, or one spelled like it.
+/// Returns the verb with its noun, "tenants admit" for "admit", also for a verb that is misspelled.
 std::string with_noun(const CLI::App& app, const std::string& verb) {
   for (const CLI::App* noun : app.get_subcommands({})) {
     const std::string near = nearest(verb, commands_of(*noun));

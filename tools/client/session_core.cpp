@@ -54,14 +54,16 @@ Result<Lease> SessionCore::acquire() {
   if (is_busy()) return busy();
   if (auto held = lease()) return *std::move(held);
   Reply acquired = acquire_once(Replaces::EarlierLease);
-  if (!acquired && acquired.error().code == Errc::UnknownLease)  // the broker restarted without it
+  // the broker restarted and does not know the earlier lease
+  if (!acquired && acquired.error().code == Errc::UnknownLease)
     acquired = acquire_once(Replaces::Nothing);
   if (!acquired) return to_api(acquired.error());
   return to_lease(*acquired);
 }
 
 SessionCore::Reply SessionCore::acquire_once(Replaces replaces) {
-  const auto replied = std::make_shared<std::promise<Reply>>();  // the thread may leave it last
+  // shared, because the thread may be the last to use it
+  const auto replied = std::make_shared<std::promise<Reply>>();
   on_thread([&] {
     const auto& earlier = holder_->lease();
     const bool names_earlier = earlier && replaces == Replaces::EarlierLease;

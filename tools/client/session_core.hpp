@@ -12,8 +12,8 @@
 
 namespace leasehold::api {
 
-/// Lifetime: shared by a session and its streams; release() before the session goes. Threads: one
-/// caller at a time; cancel() from any.
+/// Lifetime: shared by a session and its streams; call release() before the session is destroyed.
+/// Threads: one caller at a time; cancel() from any.
 class SessionCore {
  public:
   explicit SessionCore(client::SessionConfig config);
@@ -21,7 +21,7 @@ class SessionCore {
   SessionCore(const SessionCore&) = delete;
   SessionCore& operator=(const SessionCore&) = delete;
 
-  /// As Session::acquire(), lease(), generate() and release().
+  /// These functions do what Session::acquire(), lease(), generate() and release() do.
   Result<Lease> acquire();
   std::optional<Lease> lease();
   Result<std::shared_ptr<Text>> begin(wire::RequestSubmit request,
@@ -43,10 +43,10 @@ class SessionCore {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   client::AsioTimers timers_{io_};
   const client::SessionConfig config_;
-  std::shared_ptr<Text> text_;  ///< The last one.
+  std::shared_ptr<Text> text_;  ///< The last text.
   // Used on the thread only.
   std::shared_ptr<client::LeaseHolder> holder_;
-  std::shared_ptr<client::TenantSession> session_;  ///< Of `running_`.
+  std::shared_ptr<client::TenantSession> session_;  ///< The session that generates `running_`.
   std::shared_ptr<Text> running_;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-/// Starts a thread that takes no signal: those are the program's.
+/// Starts a thread that blocks all signals, so that the program's own threads handle them.
 #pragma once
 
 #include <signal.h>
@@ -8,8 +8,8 @@
 
 namespace leasehold::api {
 
-/// Blocks every signal for the thread that creates it, and for threads that it starts meanwhile.
-/// Its end restores the mask, also when an exception passes.
+/// Blocks every signal in the creating thread, and in threads that this thread starts meanwhile.
+/// The destructor restores the mask.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -25,8 +25,8 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-/// The caller's signal mask is the same afterwards. Throws std::system_error when there is no
-/// thread, and what moving the body throws.
+/// Leaves the caller's signal mask unchanged. Throws std::system_error when the system has no more
+/// threads, and exceptions of moving the body.
 template <class Body>
 std::thread start_without_signals(Body body) {
   const BlockedSignals blocked;

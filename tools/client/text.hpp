@@ -1,4 +1,4 @@
-/// One text between the thread of a session, which receives it, and the caller, who reads it.
+/// Passes one text from a session's thread, which receives it, to the caller, which reads it.
 #pragma once
 
 #include <condition_variable>
@@ -23,7 +23,7 @@ class Text {
   /// Takes an event of the session; wakes the reader for a token or the end.
   void take(const client::SessionEvent& event);
 
-  /// As Stream::next() and Stream::result().
+  /// Implement Stream::next() and Stream::result().
   std::optional<Token> next();
   Result<Completed> result();
   bool has_ended() const;

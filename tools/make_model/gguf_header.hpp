@@ -15,11 +15,11 @@ namespace leasehold::make_model {
 struct PartNumber {
   std::uint32_t number = 0;
   std::uint32_t n_parts = 1;
-  std::uint64_t n_tensors = 0;  ///< In all parts.
+  std::uint64_t n_tensors = 0;  ///< Number of tensors in all parts.
 };
 
 /// The header of one part, padded to kAlignment; the tensor data follows. `plan` holds the tensors
-/// of this part. Only the first part has the model's metadata. Up to a few megabytes.
+/// of this part. Only the first part has the model's metadata, which may take a few megabytes.
 std::vector<std::byte> gguf_header(const ModelRequest& request,
                                    const std::vector<PlannedTensor>& plan,
                                    const PartNumber& part = {});

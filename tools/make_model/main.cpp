@@ -128,7 +128,8 @@ int run(int argc, char** argv) {
   Options options;
   declare(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
-  // Turns a file size limit into a failed write, which cleans up; the signal would not.
+  // A write beyond the file size limit then fails and the partial file is removed; the signal would
+  // leave the file.
   std::signal(SIGXFSZ, SIG_IGN);
   return report(options, write(options));
 }

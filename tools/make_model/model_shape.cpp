@@ -46,7 +46,8 @@ constexpr std::array<std::pair<std::string_view, WeightType>, 8> kTypes{
      {"q6_k", {TensorType::Q6_K}},
      {"q4_k_m", {TensorType::Q4_K, true}}}};
 
-// Minimum: 3 control tokens and 256 bytes. vocabulary.cpp has distinct texts for a million tokens.
+// Minimum: 3 control tokens and 256 bytes. Maximum: vocabulary.cpp has distinct texts for a million
+// tokens.
 constexpr std::uint32_t kMinVocab = 259;
 constexpr std::uint32_t kMaxVocab = 1'000'000;
 constexpr std::uint32_t kMaxWidth = 1u << 18;

@@ -13,11 +13,11 @@ namespace leasehold::make_model {
 
 enum class Architecture : std::uint8_t { Llama, Qwen2, Qwen3, Qwen2Moe, Qwen3Moe };
 
-/// Scaling of positions: none; by 4, linearly or with YaRN; or by a tensor with one divisor per
-/// frequency.
+/// Scaling of RoPE positions: none; by a factor of 4, linearly or with YaRN; or by a tensor with
+/// one divisor per frequency.
 enum class Rope : std::uint8_t { Plain, Linear, Yarn, Divisors };
 
-/// Kind of tokenizer: merges by score, or byte-level merges by rank.
+/// Kind of tokenizer: SentencePiece merges by score, ByteLevel merges bytes by rank.
 enum class Vocabulary : std::uint8_t { SentencePiece, ByteLevel };
 
 /// Sizes of a transformer, in elements. `tied`: the embedding table is also the output layer.
@@ -32,7 +32,7 @@ struct ModelShape {
   bool tied = false;
   std::uint32_t head_width = 0;    ///< 0: embd / heads.
   std::uint32_t experts = 0;       ///< 0: none.
-  std::uint32_t experts_used = 0;  ///< Per token.
+  std::uint32_t experts_used = 0;  ///< Experts used per token.
   std::uint32_t expert_ffn = 0;    ///< 0: ffn.
   std::uint32_t window = 0;        ///< Sliding window of attention in tokens; 0: no window.
 
@@ -42,7 +42,7 @@ struct ModelShape {
   std::uint32_t expert_width() const { return expert_ffn != 0 ? expert_ffn : ffn; }
 };
 
-/// The type of all matrices, or of most.
+/// The type of all matrices, or in a mix of most matrices.
 struct WeightType {
   TensorType type;
   bool is_mix = false;
@@ -65,15 +65,15 @@ inline constexpr float kRopeFactor = 4.0f;
 /// The sizes of a named shape; all zero for "custom".
 Result<ModelShape> named_shape(std::string_view name);
 Result<Architecture> architecture_from(std::string_view name);
-/// "f32", "f16", "q8_0", "q4_0", "q5_0", "q4_k", "q6_k", or the mix "q4_k_m".
+/// Parses "f32", "f16", "q8_0", "q4_0", "q5_0", "q4_k", "q6_k", or the mix "q4_k_m".
 Result<WeightType> weight_type_from(std::string_view name);
 Result<Rope> rope_from(std::string_view name);
 Result<Vocabulary> vocabulary_from(std::string_view name);
 
-/// The name in GGUF, which is also the prefix of the keys.
+/// The name of the architecture in GGUF, which is also the prefix of metadata keys.
 std::string_view name(Architecture architecture);
 
-/// Checks that a file of this shape and type is possible.
+/// Checks that a model of this shape and type can be written.
 Result<void> check(const ModelRequest& request);
 
 }  // namespace leasehold::make_model

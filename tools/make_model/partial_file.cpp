@@ -41,7 +41,7 @@ Result<PartialFile> PartialFile::create(std::string path, std::uint64_t size_byt
   std::error_code ignored;
   const auto target = std::filesystem::status(path, ignored);
   if (std::filesystem::exists(target) && !std::filesystem::is_regular_file(target)) {
-    // The final rename would replace a device by a file.
+    // The final rename would replace a device with a file.
     return fail(Errc::BadRequest, path + " exists and is not a regular file; choose another path");
   }
   const std::string partial = path + ".partial";

@@ -1,7 +1,8 @@
 /// A file that gets its name only when it is complete.
 ///
 /// Bytes go to FILE.partial; finish() makes them durable and renames the file. Without finish() the
-/// destructor removes FILE.partial. A killed run may leave it, and the next run overwrites it.
+/// destructor removes FILE.partial. A killed run may leave the partial file; the next run
+/// overwrites it.
 ///
 /// Lifetime: owns the descriptor and the partial file. Threads: one.
 /// Errors: DiskFull, PermissionDenied, FileNotFound (missing folder), SystemError.

@@ -16,12 +16,12 @@ void store_half(std::byte* at, float value) {
   std::memcpy(at, &half, sizeof half);
 }
 
-/// The value as it will be read.
+/// Rounds the value to half precision and back, as a reader will see it.
 float as_half(float value) {
   return f32_from_f16(f16_from_f32(value));
 }
 
-/// The nearest code to value / step, halves away from zero; 0 for a step of 0.
+/// The code nearest to value / step, with halves rounded away from zero; 0 for a step of 0.
 int nearest(float value, float step, int least, int most) {
   if (step == 0.0f) return std::clamp(0, least, most);
   const float ratio = value / step;

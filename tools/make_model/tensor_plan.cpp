@@ -13,7 +13,7 @@ TensorType mixed_type(std::uint64_t columns, bool is_fine) {
   return is_fine ? TensorType::Q8_0 : TensorType::Q5_0;
 }
 
-/// The first and last eighth of the layers, and every third between.
+/// True for the first and last eighth of the layers, and for every third layer between them.
 bool is_fine_layer(std::uint32_t layer, std::uint32_t n_layers) {
   const std::uint32_t eighth = n_layers / 8;
   return layer < eighth || layer >= 7 * n_layers / 8 || (layer - eighth) % 3 == 2;

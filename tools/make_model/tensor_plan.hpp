@@ -11,7 +11,7 @@ namespace leasehold::make_model {
 
 /// Distribution of the weights of a tensor.
 enum class Fill : std::uint8_t {
-  Matrix,   // mean 0, deviation 1 / sqrt(columns): a product keeps the size of its input
+  Matrix,   // mean 0, deviation 1 / sqrt(columns), so that a product has the magnitude of its input
   Gain,     // near 1, like a trained norm
   Bias,     // near 0
   Gate,     // like Matrix, but a vector
@@ -20,13 +20,13 @@ enum class Fill : std::uint8_t {
 
 struct PlannedTensor {
   std::string name;
-  std::uint64_t rows = 1;  // of all matrices together
+  std::uint64_t rows = 1;  // sum over all matrices
   std::uint64_t columns = 0;
   TensorType type = TensorType::F32;
   Fill fill = Fill::Matrix;
-  std::uint64_t matrices = 1;  // with the same number of rows each
+  std::uint64_t matrices = 1;  // all with the same number of rows
   std::uint64_t offset = 0;    // in the tensor data of its file, a multiple of kAlignment
-  std::uint64_t number = 0;    // in the whole model
+  std::uint64_t number = 0;    // index of the tensor in the whole model
 
   std::uint64_t size_bytes() const { return rows * row_size_bytes(type, columns); }
 };

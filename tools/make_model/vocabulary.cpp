@@ -11,7 +11,8 @@ namespace leasehold::make_model {
 namespace {
 
 // Order of ids: three control tokens, 256 bytes, the space mark and the printable characters, then
-// words of one, two and three syllables. Words of one and two come with and without a space.
+// words of one, two and three syllables. Words of one and two syllables exist with and without a
+// leading space.
 constexpr std::uint32_t kFirstByte = 3;
 constexpr std::uint32_t kFirstPiece = kFirstByte + 256;
 constexpr std::string_view kSpace = "\u2581";

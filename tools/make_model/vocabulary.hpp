@@ -1,8 +1,8 @@
-/// Generated vocabularies of any size. They can spell every byte, and merges of smaller tokens
-/// reach every word. Pure.
+/// Generates vocabularies of any size. Their tokens can spell every byte, and merges of smaller
+/// tokens lead to every word. Pure.
 ///
-/// SentencePiece (`token_*`): three control tokens, the bytes, characters, words. Byte-level
-/// (`byte_level_*`): the bytes, one control token, words.
+/// Order of the tokens. SentencePiece (`token_*`): three control tokens, the bytes, characters,
+/// words. Byte-level (`byte_level_*`): the bytes, one control token, words.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ inline constexpr std::uint32_t kByteLevelEnd = 256;
 /// a space is "Ġ". Source: GPT-2's encoder.
 std::string byte_level_text(std::uint32_t token);
 
-/// The merge that makes a word (a token above kByteLevelEnd): its two parts with a space between.
-/// Earlier words merge first.
+/// The merge that produces a word (a token above kByteLevelEnd): its two parts with a space between
+/// them. Earlier words merge first.
 std::string byte_level_merge(std::uint32_t token);
 
 }  // namespace leasehold::make_model

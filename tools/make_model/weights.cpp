@@ -16,7 +16,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "values are written in memory order");
 
-/// The sum of four bytes is nearly normal and exact. Mean 510, variance 21845.
+/// The sum of the four bytes of `word`. Its distribution is nearly normal, and the sum is exact.
+/// Mean 510, variance 21845.
 int sum_of_bytes(std::uint32_t word) {
   const std::uint32_t pairs = (word & 0x00FF'00FF) + (word >> 8 & 0x00FF'00FF);
   return static_cast<int>((pairs & 0xFFFF) + (pairs >> 16));
@@ -32,8 +33,8 @@ struct Distribution {
 };
 
 Distribution distribution_of(const PlannedTensor& tensor) {
-  const float unit =
-      1.0f / std::sqrt(kSumVariance);  // sqrt and division are correctly rounded everywhere
+  // sqrt and division are correctly rounded everywhere.
+  const float unit = 1.0f / std::sqrt(kSumVariance);
   switch (tensor.fill) {
     case Fill::Matrix:
     case Fill::Gate:

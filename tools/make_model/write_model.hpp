@@ -1,4 +1,4 @@
-/// Writes a model file, one batch of rows at a time. Memory grows with the vocabulary only.
+/// Writes a model file, one batch of rows at a time. Memory use grows only with the vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@ using OnProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t to
 /// "m.gguf".
 std::string part_path(const std::string& path, std::uint32_t number, std::uint32_t n_parts);
 
-/// Writes all parts and returns their total size in bytes. A part is complete or unchanged.
-/// Threads: any. Errors: BadRequest for an invalid request, and those of PartialFile.
+/// Writes all parts and returns their total size in bytes. After an error each part is either
+/// complete or unchanged. Threads: any. Errors: BadRequest for an invalid request, and those of
+/// PartialFile.
 Result<std::uint64_t> write_model(const ModelRequest& request, const std::string& path,
                                   const OnProgress& on_progress);
 

@@ -21,7 +21,8 @@ double number(std::uint64_t count) {
   return static_cast<double>(count);
 }
 
-/// Durations are whole nanoseconds, so those below 2^power are at most 2^power - 1.
+/// The inclusive bound of the durations below 2^power ns: durations are whole nanoseconds, so they
+/// are at most 2^power - 1.
 double bound_s(std::uint64_t power) {
   return (std::exp2(static_cast<double>(power)) - 1) * 1e-9;
 }
@@ -65,7 +66,7 @@ void add_leases(Exposition& page, const wire::StatusView& status) {
   page.gauge(kWorkers, status.workers_lost, {{"state", "lost"}});
 }
 
-/// The samples of one metric follow each other, so each is added for both pools at once.
+/// Samples of one metric must follow each other, so each metric is added for both pools at once.
 void add_memory(Exposition& page, const wire::StatusView& status) {
   const auto for_both = [&](const metrics::Name& name, const auto& add_pool) {
     const auto add_to = [&](const char* pool) {
@@ -111,7 +112,8 @@ void add_faults(Exposition& page, const wire::StatusView& status) {
              static_cast<double>(status.uptime_ms) * 1e-3);
 }
 
-/// Gauges under the same names as the counters: the rest is added up as "other".
+/// Adds a gauge per tenant under the same tenant names as the counters have. The sum of all other
+/// tenants is "other".
 void add_tenant_gauge(Exposition& page, const metrics::Name& name, const BrokerState& state,
                       std::uint32_t wire::TenantView::* value) {
   std::map<std::string, std::uint64_t> sums;

@@ -1,4 +1,4 @@
-/// The metrics of a broker as text, from its answers. Pure.
+/// Formats the metrics of a broker from its replies. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace leasehold::monitor {
 
-/// Throws nlohmann's exceptions for a `metrics` of another shape.
+/// Throws exceptions of nlohmann::json if `metrics` has another structure.
 std::string broker_metrics(const BrokerState& state);
 
-/// For a broker that does not answer.
+/// The metrics of a broker that does not answer.
 std::string broker_is_down();
 
-/// The monitor's own; they follow one of the texts above.
+/// The monitor's own metrics, which follow one of the texts above.
 std::string monitor_metrics(std::uint64_t log_lines_dropped);
 
 }  // namespace leasehold::monitor

@@ -18,7 +18,7 @@ using control::Json;
 
 constexpr Duration kCallTimeout = std::chrono::seconds(2);
 
-/// A connection for each read: the broker closes one that is idle.
+/// Each read opens a connection, because the broker closes idle ones.
 class Connection {
  public:
   static Result<Connection> open(const std::string& socket) {
@@ -31,7 +31,7 @@ class Connection {
     total_ = is_counted ? total->get<std::uint64_t>() : 0;
     return std::move(reply.body);
   }
-  /// Of the last reply, which was a page of a list; 0: it named none.
+  /// The "total" of the last reply, which was a page of a list; 0 if the reply has none.
   std::uint64_t total() const { return total_; }
 
  private:
@@ -40,7 +40,7 @@ class Connection {
   std::uint64_t total_ = 0;
 };
 
-/// Of a counter that starts again at 0 with the broker.
+/// The increase of a counter that starts again at 0 when the broker restarts.
 std::uint64_t added(std::uint64_t now, std::uint64_t before) {
   return now < before ? now : now - before;
 }
@@ -66,7 +66,7 @@ Result<BrokerState> BrokerReader::ask_state() const {
   const Json workers = TRY(broker("worker.list", none));
   state.workers = TRY(client::parse_items<wire::WorkerView>(workers));
   state.tenants = TRY(client::all_pages<wire::TenantView>(broker));
-  // Throws for metrics of another shape.
+  // broker_metrics throws if the metrics have another structure.
   TRY(run_confined([&]() -> Result<std::string> { return broker_metrics(state); },
                    Errc::MalformedMessage));
   return state;
@@ -115,12 +115,12 @@ Result<Json> BrokerReader::ask_list() const {
   const auto views = TRY(client::first_pages<View>(broker, kEnoughItems));
   Json items = Json::array();
   for (const View& view : views) items.push_back(view.to_json());
-  // An older broker names no total.
+  // The reply of an older broker has no total.
   const std::uint64_t total = std::max<std::uint64_t>(broker.total(), views.size());
   return Json{{"items", std::move(items)}, {"total", total}};
 }
 
-/// The broker sends a page of events that is full before the newest one, so it is asked on.
+/// A page of events may be full before the newest event, so this reads further pages.
 Result<Json> BrokerReader::ask_events() const {
   if (down_) return std::unexpected(*down_);
   Connection broker = TRY(Connection::open(socket_));

@@ -1,10 +1,10 @@
-/// Asks a broker for its state and its lists, each at most once a second, and only when a scrape or
-/// an open page wants it: an idle broker is not woken for nothing.
+/// Queries a broker's state and lists, each at most once a second, and only when a scrape or an
+/// open page needs it, so that an idle broker is not woken needlessly.
 ///
-/// A read waits for at most 5 s to connect and 2 s for each call. Without an answer it is the error
-/// of the broker, and the log says why, once. After a failed state() the lists are not asked for
-/// until state() succeeds. What a read returns stays valid until the next read of the same kind.
-/// Threads: one.
+/// A read waits at most 5 s to connect and 2 s for each call. If the broker does not answer, the
+/// read returns the error, and the reader logs the reason once. After a failed state() the lists
+/// are not queried until state() succeeds. A returned reference stays valid until the next read of
+/// the same kind. Threads: one.
 #pragma once
 
 #include <map>
@@ -22,13 +22,14 @@ namespace leasehold::monitor {
 class BrokerReader {
  public:
   using Json = control::Json;
-  /// A list is cut after the page of the broker that reaches this; "total" counts all.
+  /// A list ends with the page of the broker that reaches this number of items; "total" counts all
+  /// items.
   static constexpr std::size_t kEnoughItems = 4000;
   static constexpr std::uint64_t kMaxEvents = 500;
 
   /// `clock` outlives it.
   BrokerReader(std::string socket, const Clock& clock);
-  BrokerReader(const BrokerReader&) = delete;  // its members call this one
+  BrokerReader(const BrokerReader&) = delete;  // its members hold `this`
   BrokerReader& operator=(const BrokerReader&) = delete;
 
   const Result<BrokerState>& state() { return state_.read(); }
@@ -38,9 +39,9 @@ class BrokerReader {
   const Result<Json>& leases() { return leases_.read(); }
   /// {"items": [ExtentView …], "total"}
   const Result<Json>& extents() { return extents_.read(); }
-  /// {"items": [event with its "sequence" …], "newest"}: the newest ones, oldest first.
+  /// {"items": [event with its "sequence" …], "newest"}: the newest events, oldest first.
   const Result<Json>& events() { return events_.read(); }
-  /// A sample of every state() that was answered.
+  /// Holds a sample of every state() that the broker answered.
   const History& history() const { return history_; }
 
  private:
@@ -54,7 +55,7 @@ class BrokerReader {
 
   std::string socket_;
   const Clock* clock_;
-  std::optional<Error> down_;  // of the last state()
+  std::optional<Error> down_;  // error of the last state(), if it failed
   std::map<TenantId, wire::TenantServed> totals_;
   TenantCounts counts_;
   History history_;

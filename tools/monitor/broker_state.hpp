@@ -1,4 +1,4 @@
-/// What a broker answered to one round of queries.
+/// The replies of a broker to one round of queries.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace leasehold::monitor {
 
 struct BrokerState {
   wire::StatusView status;
-  control::Json metrics;  ///< Of `metrics.read` (broker/server/lists.cpp).
+  control::Json metrics;  ///< Reply to `metrics.read` (broker/server/lists.cpp).
   std::vector<wire::TenantView> tenants;
   std::vector<wire::WorkerView> workers;
   /// What the tenants were served, under a bounded number of names (TenantCounts).

@@ -1,7 +1,7 @@
 /// Samples of a broker's state, for the charts of the page. Pure: time is an argument.
 ///
-/// A sample is made of an answer that was wanted anyway, by a scrape or by an open page, so a gap
-/// means that neither asked, or that the broker did not answer. Threads: one.
+/// A sample is taken only when a scrape or an open page queries the state. So a gap means that
+/// neither did, or that the broker did not answer. Threads: one.
 #pragma once
 
 #include <deque>
@@ -15,14 +15,14 @@ namespace leasehold::monitor {
 
 class History {
  public:
-  /// 20 minutes of a page that asks every two seconds; less than 4 MiB.
+  /// 20 minutes of a page that queries every two seconds; less than 4 MiB.
   static constexpr std::size_t kMaxSamples = 600;
 
   void add(const BrokerState& state, TimePoint at);
 
   /// Columns of equal length, oldest first: {"at_boottime_ns": […], "live": […], "revoked": […],
-  /// "stuck": […], "tokens": {tenant: […]}}. The tenants are those of the newest sample; a null is
-  /// from before a tenant was counted under its name. Tokens never fall.
+  /// "stuck": […], "tokens": {tenant: […]}}. The tenants are those of the newest sample. A null
+  /// marks a time before the tenant was counted under its name. Token counts never fall.
   control::Json to_json() const;
 
  private:

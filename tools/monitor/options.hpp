@@ -12,7 +12,7 @@ namespace leasehold::monitor {
 struct Options {
   std::string broker_socket;
   http::Address listen;
-  http::HostRule hosts;  ///< A Unix socket answers any: no foreign site reaches it.
+  http::HostRule hosts;  ///< On a Unix socket any host is allowed: a web site cannot reach it.
   bool page = true;
   std::string log_level = "info";
 };

@@ -11,7 +11,7 @@ struct PageFile {
   std::string_view text;
 };
 
-/// Those of tools/monitor/page; tools/cmake/embed_files.cmake writes the definition.
+/// The files of tools/monitor/page; tools/cmake/embed_files.cmake generates the definition.
 std::span<const PageFile> page_files();
 
 }  // namespace leasehold::monitor

@@ -12,7 +12,8 @@ namespace {
 
 using control::Json;
 
-/// No source but this server, no inline script or style, and no text that becomes markup.
+/// Allows only this server as a source, no inline scripts or styles, and no text that becomes
+/// markup.
 constexpr std::string_view kFields =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -40,7 +41,7 @@ http::Page file_page(const PageFile& file) {
           }};
 }
 
-/// Invalid UTF-8, which a broker does not send, is replaced: an answer must not throw.
+/// Replaces invalid UTF-8 instead of throwing. A broker does not send any.
 http::Answer json_answer(const Json& document) {
   return {.body = document.dump(-1, ' ', false, Json::error_handler_t::replace),
           .more_fields = kFields};

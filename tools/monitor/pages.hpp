@@ -1,4 +1,4 @@
-/// What the monitor answers over HTTP: the metrics, the page, and the data of the page.
+/// What the monitor serves over HTTP: the metrics, the page, and the data of the page.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,9 @@ namespace leasehold::monitor {
 /// `/metrics`. `reader` outlives it.
 http::Page metrics_page(BrokerReader& reader);
 
-/// `/`, the files of the page, and its data as JSON. All are read-only, and say so to the browser:
-/// nothing from elsewhere, no frame around them, nothing kept. `reader` and `clock` outlive them.
+/// `/`, the files of the page, and its data as JSON. All are read-only. Their headers forbid the
+/// browser to load content from elsewhere, to show them in a frame, and to store them. `reader` and
+/// `clock` outlive the pages.
 ///
 ///   /api/overview   {"now_boottime_ns", "version", "status": StatusView, "workers": [WorkerView
 ///   …],
@@ -20,7 +21,7 @@ http::Page metrics_page(BrokerReader& reader);
 ///   /api/history    History::to_json
 ///   /api/leases     BrokerReader::leases; /api/extents and /api/events likewise
 ///
-/// Without an answer of the broker a path of `/api/` is an error of http::error_answer.
+/// If the broker does not answer, a path below `/api/` returns its error as http::error_answer.
 std::vector<http::Page> pages_of(BrokerReader& reader, const Clock& clock);
 
 }  // namespace leasehold::monitor

@@ -77,7 +77,7 @@ void add_lease(CommandLine& line) {
       ->capture_default_str();
 }
 
-/// CLI11's range check accepts "nan".
+/// Rejects "nan", which CLI11's range check accepts.
 std::string check_not_nan(const std::string& text) {
   if (!std::isnan(std::strtod(text.c_str(), nullptr))) return {};
   return fmt::format("'{}' is not a number", text);

@@ -11,7 +11,7 @@
 
 namespace leasehold::tenant {
 
-/// Longest prompt, grammar or schema: a worker accepts no longer message.
+/// Longest prompt, grammar or schema, because a worker accepts no longer message.
 inline constexpr std::size_t kMaxTextBytes = 1 << 20;
 
 enum class Output { Text, Json };
@@ -19,7 +19,7 @@ enum class Output { Text, Json };
 struct Arguments {
   std::optional<std::string> socket;
   Output output = Output::Text;
-  std::string prompt;  ///< Empty when it comes from stdin.
+  std::string prompt;  ///< Empty when the prompt comes from stdin.
   bool prompt_from_stdin = false;
   bool is_chat = false;
   std::optional<std::string> system;  ///< The system message of a chat.
@@ -27,7 +27,8 @@ struct Arguments {
   client::SessionConfig config;
 };
 
-/// Stores the prompt in the request: as plain text, or as the user's message after the system's.
+/// Stores the prompt in the request: as plain text, or as the user's message after the system
+/// message.
 /// A chat also stores `now_unix_s`, so that a rebind renders the same chat template.
 void set_prompt(Arguments& arguments, std::string prompt, std::int64_t now_unix_s);
 

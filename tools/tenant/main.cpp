@@ -49,7 +49,8 @@ int run(tenant::Arguments arguments) {
   session = client::TenantSession::create(
       io, timers, std::move(arguments.config), [&](const client::SessionEvent& event) {
         print(event, arguments.output, timers.now());
-        // The rest of the text would be lost. The observer itself must not cancel.
+        // Nothing reads the rest of the text, so cancel. The observer itself must not call
+        // cancel().
         if (!std::cout) boost::asio::post(io, [&session] { session->cancel(); });
         const auto* ended = std::get_if<client::Ended>(&event);
         if (ended == nullptr) return;
@@ -70,7 +71,8 @@ int run(tenant::Arguments arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // without a reader it still cancels, and releases its lease
+  // so that without a reader it cancels the request and releases its lease
+  std::signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> words(argv + 1, argv + argc);
   auto arguments = tenant::parse_arguments(words);
   if (!arguments) return print_error(kProgram, arguments.error());

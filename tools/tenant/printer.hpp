@@ -16,7 +16,7 @@ wire::Json to_json(const client::SessionEvent& event, TimePoint at);
 
 struct TextOutput {
   std::ostream& stream;
-  bool is_terminal = false;  ///< Control characters but newline and tab become spaces.
+  bool is_terminal = false;  ///< If true, control characters except newline and tab become spaces.
 };
 
 /// Writes the tokens' text to `out` as it arrives, and remarks and errors to `notes`.

@@ -10,7 +10,7 @@ namespace leasehold::attack {
 namespace {
 
 constexpr bool kTenant = true, kOtherUser = true, kHttp = true;
-constexpr std::size_t kStormConnections = 16;  ///< At once.
+constexpr std::size_t kStormConnections = 16;  ///< Connections open at the same time.
 constexpr std::size_t kStormRounds = 40;
 constexpr Duration kStormPause = std::chrono::milliseconds(5);
 

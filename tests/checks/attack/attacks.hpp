@@ -1,5 +1,5 @@
-/// The attacks of tenants and of users without a lease. Each is bounded in connections, bytes and
-/// time.
+/// The attacks of tenants and of users without a lease. Each attack is bounded in connections,
+/// bytes and time.
 #pragma once
 
 #include <optional>
@@ -16,9 +16,10 @@ namespace leasehold::attack {
 struct Target {
   std::string broker_socket;
   std::string worker_socket;
-  std::string tenant;       ///< Whose leases the attacker uses; empty for a user without a lease.
-  std::string http_socket;  ///< Of the worker's HTTP server; empty: it is not attacked.
-  std::string api_key;      ///< Of the tenant, there.
+  /// The tenant whose leases the attacker uses; empty for a user without a lease.
+  std::string tenant;
+  std::string http_socket;  ///< Socket of the worker's HTTP server; empty: do not attack it.
+  std::string api_key;      ///< The tenant's API key at the HTTP server.
 };
 
 /// One run of an attack.
@@ -32,16 +33,17 @@ struct Run {
 struct Attack {
   std::string_view name;
   bool needs_tenant = false;
-  /// A broker bounds what users do, but takes its own user for an operator.
+  /// True if the attacker must be another user than the broker's: a broker bounds what users do,
+  /// but takes its own user for an operator.
   bool needs_other_user = false;
   bool needs_http = false;
   void (*run)(Run& run) = nullptr;
 };
 
-/// All of them.
+/// Returns all attacks.
 std::span<const Attack> attacks();
 
-/// Whether an attacker can do it.
+/// What an attacker can do.
 struct Attacker {
   bool is_tenant = false;
   bool has_own_user = false;
@@ -54,10 +56,10 @@ struct HeldLease {
   RawPeer broker;
   std::string token;
 };
-/// Nothing when the broker refuses or does not answer in time.
+/// Acquires a lease. Returns nothing when the broker refuses or does not answer in time.
 std::optional<HeldLease> acquire(Run& run);
 
-// On a worker (attacks_on_worker.cpp).
+// Attacks on a worker (attacks_on_worker.cpp).
 void send_long_lines(Run& run);
 void send_many_requests(Run& run);
 void fill_many_leases(Run& run);
@@ -71,11 +73,11 @@ void send_long_lines_as_stranger(Run& run);
 void stay_silent_at_worker(Run& run);
 void guess_tokens(Run& run);
 
-// On a worker's HTTP server (attacks_on_http.cpp).
+// Attacks on a worker's HTTP server (attacks_on_http.cpp).
 void send_endless_framing(Run& run);
 void send_expensive_bodies(Run& run);
 
-// On a broker (attacks_on_broker.cpp).
+// Attacks on a broker (attacks_on_broker.cpp).
 void acquire_and_release(Run& run);
 void forge_tokens_at_broker(Run& run);
 void read_no_answer_of_broker(Run& run);

@@ -31,7 +31,7 @@ std::vector<RawPeer> connect(const std::string& path, std::size_t count, Outcome
   return peers;
 }
 
-/// Connections to the worker that show the token first.
+/// Opens connections to the worker that present the token first.
 std::vector<RawPeer> connect_as_tenant(Run& run, const std::string& token, std::size_t count) {
   auto peers = connect(run.target.worker_socket, count, run.outcome);
   const SharedText first = shared_text(authentication(token));
@@ -43,7 +43,8 @@ std::string request_id(Run& run) {
   return fmt::format("r{:x}", run.random());
 }
 
-/// One connection for each bomb, so that the worker may compile them at once.
+/// Sends each bomb on a connection of its own, so that the worker may compile them at the same
+/// time.
 void send_bombs(Run& run, const std::vector<NamedSampling>& bombs) {
   auto held = acquire(run);
   if (!held) return;

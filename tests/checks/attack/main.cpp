@@ -1,8 +1,9 @@
 /// leasehold-attacker: one hostile tenant or user without a lease, or one process that only uses a
 /// core.
 ///
-/// It runs only when no other process wants a core (SCHED_IDLE), so what it costs others is what
-/// the broker and the worker do for it. Its last output is its report (outcome.hpp).
+/// It runs only when no other process wants a core (SCHED_IDLE), so it slows others down only by
+/// the work that it causes in the broker and the worker. Its last output is its report
+/// (outcome.hpp).
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -75,7 +76,7 @@ Result<void> read_api_key(Options& options) {
   return {};
 }
 
-/// Bounds the process, and gives every other process of the machine precedence.
+/// Limits the resources of the process, and gives every other process of the machine precedence.
 void lower_priority(const Options& options) {
   const auto seconds = static_cast<rlim_t>(options.milliseconds / 1000) + kSpareCpuSeconds;
   const rlimit cpu{seconds, seconds};
@@ -104,7 +105,7 @@ void burn(std::uint32_t percent, TimePoint until) {
   }
 }
 
-/// One attack after another until the time ends.
+/// Makes one attack after another until the time ends.
 Outcomes attack_all(const Options& options, TimePoint until) {
   const auto attacks = attacks_of({.is_tenant = !options.target.tenant.empty(),
                                    .has_own_user = options.has_own_user,

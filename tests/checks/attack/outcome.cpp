@@ -11,7 +11,7 @@ constexpr std::string_view kTokenHead = R"("method":"token.emitted")";
 
 constexpr std::string_view kHttpVersion = "HTTP/1.1 ";
 
-/// A line of a head, or the empty one after it.
+/// True for a line of an HTTP head, and for the empty line after it.
 bool is_http_field(std::string_view line) {
   return line.ends_with('\r');
 }
@@ -80,7 +80,7 @@ Result<AttackerReport> attacker_report_from_text(const std::string& text) {
 }
 
 void count_line(Outcome& outcome, std::string_view line) {
-  // Text of the model comes after "params", so it cannot imitate a method.
+  // The model's text comes after "params", so it cannot imitate a method name.
   if (line.substr(0, line.find("\"params\"")).find(kTokenHead) != std::string_view::npos) {
     ++outcome.tokens;
     return;

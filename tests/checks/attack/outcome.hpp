@@ -1,4 +1,4 @@
-/// What an attacker did, and what came back. Pure.
+/// What an attacker sent, and the replies that it got. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ struct Outcome {
   std::uint64_t runs = 0;
   std::uint64_t connections = 0;
   std::uint64_t refused_connections = 0;
-  std::uint64_t closed_connections = 0;  ///< By the other end.
+  std::uint64_t closed_connections = 0;  ///< Connections that the other end closed.
   std::uint64_t bytes_sent = 0;
   std::uint64_t tokens = 0;
-  /// Replies by error code, "ok" for a result; the ends of streams as "ended REASON"; answers over
-  /// HTTP as "HTTP 413".
+  /// Number of replies by kind: the error code, "ok" for a result, "ended REASON" for the end of a
+  /// stream, "HTTP 413" for an answer over HTTP.
   std::map<std::string, std::uint64_t> replies;
 
   void add(const Outcome& other);
   bool operator==(const Outcome&) const = default;
 };
 
-/// By the name of the attack.
+/// The outcome of each attack, by name.
 using Outcomes = std::map<std::string, Outcome>;
 
 /// What one attacker prints at its end.
@@ -40,7 +40,7 @@ wire::Json to_json(const AttackerReport& report);
 /// Errors: MalformedMessage.
 Result<AttackerReport> attacker_report_from_text(const std::string& text);
 
-/// Counts one line from a broker or a worker. Of an answer over HTTP the status line counts.
+/// Counts one line from a broker or a worker. For an answer over HTTP, that is the status line.
 void count_line(Outcome& outcome, std::string_view line);
 
 }  // namespace leasehold::attack

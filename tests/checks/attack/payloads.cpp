@@ -13,9 +13,11 @@ namespace {
 
 using wire::Json;
 
-/// Fewer than a worker refuses before it parses the line (worker/serve/connections.cpp).
+/// Fewer numbers than the count at which a worker refuses a line without parsing it
+/// (worker/serve/connections.cpp).
 constexpr std::size_t kNumbersOfOneLine = 131'000;
-/// Likewise (ipc/control/excess.hpp): a name, a member and a quarter for its value.
+/// Likewise for members (ipc/control/excess.hpp), each of which counts as a name, a member and a
+/// quarter for its value.
 constexpr std::size_t kMembersOfOneBody = 14'000;
 constexpr std::size_t kLongBodyBytes = 500 << 10;
 
@@ -26,14 +28,14 @@ std::string repeated(std::string_view text, std::size_t count) {
   return all;
 }
 
-/// root ::= r0, r0 ::= r1 and so on.
+/// Returns the rules root ::= r0, r0 ::= r1 and so on.
 std::string chain_of_rules(std::size_t count) {
   std::string text = "root ::= r0\n";
   for (std::size_t i = 0; i < count; ++i) text += fmt::format("r{} ::= r{}\n", i, i + 1);
   return text + fmt::format("r{} ::= \"a\"\n", count);
 }
 
-/// Each rule has two of the next one, so that the text has 2^count letters.
+/// Each rule uses the next one twice, so that the text has 2^count letters.
 std::string doubling_rules(std::size_t count) {
   std::string text = "root ::= r0\n";
   for (std::size_t i = 0; i < count; ++i) text += fmt::format("r{0} ::= r{1} r{1}\n", i, i + 1);

@@ -1,4 +1,4 @@
-/// The texts that attackers send. Pure, and bounded: no text is longer than a line may be by much.
+/// The texts that attackers send. Pure. Each text is at most a little longer than a line may be.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,29 @@ inline constexpr std::size_t kLongLineBytes = 1 << 20;
 std::string call_line(const wire::Json& id, std::string_view method, const wire::Json& params);
 std::string authentication(const std::string& token);
 
-/// What a request of an attacker asks for.
+/// The parameters of an attacker's request.
 struct Ask {
   std::string token;
   std::string request_id;
   std::uint32_t max_tokens = 16;
-  std::string prompt;   ///< Empty: a few token ids.
+  std::string prompt;   ///< Empty: use a few token ids.
   wire::Json sampling;  ///< Null: the default.
 };
 std::string submit_line(const Ask& ask);
 
-/// A valid line of almost 1 MiB that is expensive to parse: as many numbers as a worker parses.
+/// A valid line of almost 1 MiB that is expensive to parse: it has as many numbers as a worker
+/// accepts.
 std::string expensive_line();
-/// A line that never ends, as long as a stranger can hope to send it.
+/// A line without an end, of the length that a stranger can hope to send.
 std::string endless_line();
 
-/// `name`, and what the request's sampling holds.
+/// A name, and the sampling of the request.
 using NamedSampling = std::pair<std::string_view, wire::Json>;
 
-/// A request of this key with a body of chunks that never comes to its end, one for each place
-/// where HTTP has framing.
+/// Returns requests with this key whose chunked body never ends: one for each place where HTTP has
+/// framing.
 std::vector<std::string> endless_requests(const std::string& api_key);
-/// A request whose body is as long as it may be, with as many members as are parsed.
+/// A request whose body has the greatest length and the most members that the server accepts.
 std::string expensive_request(const std::string& api_key);
 
 /// Grammars in GBNF that are short to write and long to compile or to follow.
@@ -47,7 +48,8 @@ std::vector<NamedSampling> grammar_bombs();
 /// The same as JSON schemas and patterns.
 std::vector<NamedSampling> schema_bombs();
 
-/// A token with one byte of its MAC changed, or that names another lease or tenant.
+/// Returns forgeries of the token: with one byte of the MAC changed, or with another lease or
+/// tenant.
 std::vector<std::string> forged_tokens(const std::string& token);
 
 }  // namespace leasehold::attack

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMaxLineBytes = 4 << 20;
 constexpr Duration kPollInterval = std::chrono::milliseconds(20);
 
-/// One wait of at most kPollInterval for all open connections.
+/// Waits once, for at most kPollInterval, for all open connections.
 void wait_for(const std::vector<RawPeer>& peers, Replies replies, TimePoint until) {
   std::vector<pollfd> polled;
   for (const RawPeer& peer : peers) {
@@ -37,7 +37,7 @@ RawPeer::RawPeer(const std::string& path, Outcome& outcome)
     : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)), outcome_(&outcome) {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  // Set first: with a full backlog connect() of a blocking socket would wait.
+  // Set before connect(), which would wait on a blocking socket when the backlog is full.
   ::fcntl(fd_.get(), F_SETFL, O_NONBLOCK);
   ++outcome.connections;
   if (::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) return;

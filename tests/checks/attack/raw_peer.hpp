@@ -1,7 +1,7 @@
-/// One connection of an attacker. It knows no limit of the protocol, sends without waiting for
-/// replies, and reads them or not.
+/// One connection of an attacker. It ignores the limits of the protocol, and sends without waiting
+/// for replies.
 ///
-/// Threads: one. Lifetime: the outcome outlives it.
+/// Threads: one. Lifetime: the outcome outlives the connection.
 #pragma once
 
 #include <deque>
@@ -48,21 +48,21 @@ class RawPeer {
   UniqueFd fd_;
   Outcome* outcome_;
   std::deque<SharedText> unsent_;
-  std::size_t sent_ = 0;  ///< Of the first unsent text.
-  std::string received_;  ///< An incomplete line.
+  std::size_t sent_ = 0;  ///< Bytes of the first unsent text that were sent.
+  std::string received_;  ///< The incomplete line at the end of the input.
   std::optional<std::string> line_;
 };
 
 enum class Replies { Read, Ignore };
 
-/// Moves bytes on all connections until the time ends, or until every connection is closed, or has
-/// sent everything and `Replies::Ignore` is given.
+/// Sends and receives on all connections until `until`, or until every connection is closed. With
+/// Replies::Ignore also ends when every connection has sent everything.
 void pump(std::vector<RawPeer>& peers, Replies replies, TimePoint until);
 
 /// Sends the line and waits for one line. Nothing when the time ends or the connection closes.
 std::optional<wire::Json> call(RawPeer& peer, std::string line, TimePoint until);
 
-/// Waits, and reads nothing.
+/// Waits without reading.
 void sleep_until(TimePoint until);
 
 }  // namespace leasehold::attack

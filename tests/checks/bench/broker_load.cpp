@@ -32,7 +32,7 @@ class WordWatch {
   WordWatch(const TableReader& table, std::vector<LeaseId> leases)
       : table_(table), leases_(std::move(leases)), thread_([this] { watch(); }) {}
 
-  /// Waits for the last Fenced.
+  /// Waits until the last lease is Fenced.
   void join() { thread_.join(); }
   TimePoint first_revoked, last_revoked, last_fenced;
 

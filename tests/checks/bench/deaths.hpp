@@ -1,21 +1,22 @@
-/// Time from a SIGKILL until service and revocation work again.
+/// Measures the time from a SIGKILL until service and revocation work again.
 ///
-/// For comparison: the cost of a revocation for the revoked tenant, and the cost without leases,
-/// where the whole server is killed and started cold.
+/// Also measures for comparison the cost of a revocation for the revoked tenant, and the cost
+/// without leases, when the whole server is killed and started cold.
 #pragma once
 
 #include "tests/checks/bench/system.hpp"
 
 namespace leasehold::bench {
 
-/// In ms from the SIGKILL. -1: not measured.
+/// Times in ms from the SIGKILL. -1: not measured.
 struct DeathTimes {
   double first_token_ms = -1;   ///< The first tenant has read a token.
   double all_tenants_ms = -1;   ///< Every tenant has read a token.
   double first_revoke_ms = -1;  ///< A revoke was called and its holder read the typed end.
 };
 
-/// Cost of a broker's death when a service manager keeps its descriptors. In ms from the SIGKILL.
+/// Cost of a broker's death when a service manager keeps its descriptors. Times are in ms from the
+/// SIGKILL.
 struct BrokerDeath {
   double answers_ms = -1;       ///< The next broker has answered.
   double first_revoke_ms = -1;  ///< A revoke was called and its holder read the typed end.
@@ -26,13 +27,14 @@ struct BrokerDeath {
   std::uint64_t streams_broken = 0;
 };
 
-/// The broker dies while tenants stream, and is started again at once.
+/// Kills the broker while tenants stream, and starts it again at once.
 Result<BrokerDeath> measure_broker_death(const SystemConfig& config);
 
-/// The worker dies, and is started again at once.
+/// Kills the worker and starts it again at once.
 Result<DeathTimes> measure_worker_death(const SystemConfig& config);
 
-/// Broker and worker die and start cold, as a server without leases must to reclaim memory.
+/// Kills broker and worker and starts both cold, which a server without leases must do to reclaim
+/// memory.
 Result<DeathTimes> measure_cold_restart(const SystemConfig& config);
 
 /// Time in ms from the death of a tenant's process until its memory is free.

@@ -1,4 +1,4 @@
-/// One connection that acquires and releases leases with many calls in flight.
+/// Acquires and releases leases on one connection with many calls in flight.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace leasehold::bench {
 
-/// Called while the leases are held; they are in slot order.
+/// Called while the leases are held, with the leases in slot order.
 using OnLeasesHeld = std::function<Result<void>(const std::vector<LeaseId>& leases)>;
 
 struct HolderConfig {

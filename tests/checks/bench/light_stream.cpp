@@ -10,7 +10,7 @@ namespace {
 
 using control::Json;
 
-/// The worker's error for a refused call.
+/// Returns the worker's error for a refused call.
 Error error_of(const Json& message) {
   const Json& error = message["error"];
   const std::string detail = error.value("message", std::string("no message"));

@@ -75,7 +75,7 @@ std::string grid(double top) {
   return lines + "</g>\n" + words;
 }
 
-/// One point per value, at the share of values below it.
+/// Draws one point per value, at the share of values below it.
 std::string curve_line(double top, const Curve& curve, const char* colour) {
   std::vector<double> sorted = curve.values_us;
   std::ranges::sort(sorted);

@@ -1,4 +1,4 @@
-/// The groups of checks that `judge` runs. Each appends to `checks`.
+/// The groups of checks that `judge` runs. Each function appends to `checks`.
 #pragma once
 
 #include <string>
@@ -7,29 +7,29 @@
 
 namespace leasehold::demo {
 
-/// Tokens and texts: equal to the undisturbed run, also for the tenant that rebinds.
+/// Tokens and texts are equal to the undisturbed run, also for the tenant that rebinds.
 void check_texts(const Observation& seen, std::vector<Check>& checks);
 
-/// The same after the death of the worker, and whether its successor adopted the texts.
+/// The same holds after the death of the worker, and its successor adopted the texts.
 void check_recovery(const Observation& seen, std::vector<Check>& checks);
 
-/// Answers of chats: how they end, what they contain.
+/// Answers of chats end properly and contain the expected words.
 void check_answers(const Observation& seen, std::vector<Check>& checks);
 
-/// States, reasons, proofs and clocks of the leases.
+/// States, reasons, proofs and clocks of the leases are right.
 void check_leases(const Observation& seen, std::vector<Check>& checks);
 
-/// Events: the refused launch, the rebind, and the order of the states.
+/// Events show the refused launch, the rebind, and the order of the states.
 void check_events(const Observation& seen, std::vector<Check>& checks);
 
-/// Memory: zero after the lease, and a constant sum of bytes.
+/// Memory is zero after the lease, and the sum of bytes is constant.
 void check_memory(const Observation& seen, std::vector<Check>& checks);
 
-/// The pools whose bytes in all states do not add up to their capacity: "kv: 8 of 16 bytes"; empty
-/// when both do.
+/// Returns the pools whose bytes in all states do not add up to their capacity: "kv: 8 of 16
+/// bytes"; empty if there are none.
 std::string not_conserved(const wire::StatusView& status);
-/// All memory of both pools is free, or is a device's: cleared, and held for its worker until that
-/// exits.
+/// True if all memory of both pools is free, or is device memory that is cleared and held until its
+/// worker exits.
 bool is_all_free(const wire::StatusView& status);
 
 }  // namespace leasehold::demo

@@ -11,10 +11,10 @@ namespace leasehold::demo {
 struct Check {
   std::string promise;
   bool ok = false;
-  std::string seen;  ///< The observed values that decide.
+  std::string seen;  ///< The observed values that decide the check.
 };
 
-/// In report order.
+/// Returns the checks in report order.
 std::vector<Check> judge(const Observation& seen);
 
 bool all_ok(const std::vector<Check>& checks);

@@ -14,11 +14,12 @@ namespace leasehold::demo {
 /// The last `height` lines of `text`, wrapped at words to `width` columns. Pure.
 std::vector<std::string> wrap(std::string_view text, std::size_t width, std::size_t height);
 
-/// One frame, `width` columns in all: a heading per tenant, then its text. Pure.
+/// Returns the lines of one frame, `width` characters wide: a column per tenant with its heading
+/// and text. Pure.
 std::vector<std::string> columns(const std::vector<TenantRecord>& records, std::size_t width,
                                  std::size_t height);
 
-/// Shows what changed since the last call. Threads: one.
+/// Shows the changes since the last call. Threads: one.
 class Display {
  public:
   virtual ~Display() = default;

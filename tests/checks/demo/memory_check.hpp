@@ -14,14 +14,14 @@ struct MemoryReading {
 };
 
 /// Reads the whole object with pread, which allocates no page; reading a mapping of punched memory
-/// would. Errors: SystemError.
+/// would allocate pages. Errors: SystemError.
 Result<MemoryReading> read_memory(const UniqueFd& object);
 
 struct OpenedExtent {
   ExtentId extent;
   LeaseId lease;
   UniqueFd object;
-  MemoryReading before;  ///< While the lease was live.
+  MemoryReading before;  ///< Taken while the lease was live.
 };
 
 /// Opens and reads every extent that the lease holds now. Errors: those of BrokerView, SystemError.

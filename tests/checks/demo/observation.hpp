@@ -19,22 +19,22 @@ struct TenantSpec {
   std::string temperature;
   std::uint64_t seed = 0;
   bool rebind = false;
-  bool chat = false;    ///< The prompt is a question, sent through the model's chat template.
+  bool chat = false;    ///< The prompt is a question that uses the model's chat template.
   std::string expects;  ///< A word that the answer must contain; empty: none.
 };
 
 struct TenantResult {
   TenantSpec spec;
-  TenantRecord undisturbed;  ///< The same request, run alone before.
-  TenantRecord observed;     ///< With the other tenants, the revocation and the kill.
-  TenantRecord recovered;    ///< All rebind, and their worker is killed.
+  TenantRecord undisturbed;  ///< The same request, run alone before the others.
+  TenantRecord observed;     ///< Run with the other tenants, during the revocation and the kill.
+  TenantRecord recovered;    ///< Run with rebind while the worker is killed.
 };
 
 struct CheckedExtent {
   ExtentId extent;
   LeaseId lease;
-  MemoryReading before;     ///< While the lease was live.
-  MemoryReading after;      ///< After the broker reported all memory free.
+  MemoryReading before;     ///< Taken while the lease was live.
+  MemoryReading after;      ///< Taken after the broker reported all memory free.
   bool still_held = false;  ///< The broker lists the extent as not free.
 };
 
@@ -42,18 +42,19 @@ struct Observation {
   std::vector<TenantResult> results;
   std::string revoked = "B";
   std::string killed = "C";
-  std::size_t enough_tokens = 64;  ///< Includes tokens after the revocation and the kill.
+  /// Number of tokens that includes some after the revocation and the kill.
+  std::size_t enough_tokens = 64;
   std::vector<wire::LeaseView> leases;
   std::vector<events::StampedEvent> events;
   bool reads_memory = true;  ///< False on a GPU: its memory has no readable descriptor.
   std::vector<CheckedExtent> extents;
   std::vector<wire::StatusView> samples;  ///< Taken during the whole run.
   std::uint64_t adopted = 0;              ///< Texts whose memory the worker's successor adopted.
-  wire::StatusView last;                  ///< After all requests ended.
+  wire::StatusView last;                  ///< Taken after all requests ended.
 
   /// Precondition: a tenant has this name.
   const TenantResult& result(const std::string& name) const;
-  /// Null when the broker does not list it.
+  /// Null when the broker does not list the lease.
   const wire::LeaseView* lease(LeaseId id) const;
 };
 

@@ -1,4 +1,4 @@
-/// The observation and its checks as text and as JSON. Pure.
+/// Formats the observation and its checks as text and as JSON. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

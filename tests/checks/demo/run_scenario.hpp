@@ -10,7 +10,7 @@
 
 namespace leasehold::demo {
 
-/// Prints a sentence per part to `out` and the streams to `display`.
+/// Runs the scenario. Prints a sentence per part to `out` and shows the streams on `display`.
 /// Errors: those that end the scenario early. `judge` checks the observation.
 Result<Observation> run_scenario(System& system, Display& display, std::ostream& out);
 

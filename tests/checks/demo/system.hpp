@@ -1,4 +1,4 @@
-/// The demo's broker and worker, and what every part of the demo uses.
+/// Runs the demo's broker and worker, and holds what every part of the demo uses.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace leasehold::demo {
 /// was called.
 class System {
  public:
-  /// Starts both and waits until the worker is ready. Errors: those of LocalSystem, with the
-  /// directory of the logs; TimedOut after Ctrl-C.
+  /// Starts broker and worker, and waits until the worker is ready. Errors: those of LocalSystem,
+  /// with the directory of the logs; TimedOut after Ctrl-C.
   static Result<std::unique_ptr<System>> start(const Settings& settings, const Poller& poller);
 
   BrokerView& broker() { return local_->view(); }
@@ -23,11 +23,11 @@ class System {
   const Poller& poller() const { return poller_; }
   void keep_logs() { local_->keep_directory(); }
 
-  /// Runs brokerctl with these arguments. Errors: TimedOut; SystemError with the end of its log
-  /// when it does not exit with 0.
+  /// Runs brokerctl with these arguments. Errors: TimedOut; SystemError, with the end of its log,
+  /// if brokerctl does not exit with 0.
   Result<void> brokerctl(std::vector<std::string> arguments);
 
-  /// Kills the worker and starts its successor. Does not wait until that one is ready.
+  /// Kills the worker and starts its successor. Does not wait until the successor is ready.
   Result<void> replace_killed_worker();
 
   /// The error of the broker or worker that has exited.

@@ -19,7 +19,7 @@ class TenantProcess {
 
   const TenantSpec& spec() const { return spec_; }
   const TenantRecord& record() const { return record_; }
-  /// Its output has ended, because it exited or was killed.
+  /// True once its output has ended, because the process exited or was killed.
   bool is_over() const { return record_.gone; }
   int output() const { return child_.output().get(); }
 

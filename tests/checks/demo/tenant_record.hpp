@@ -24,10 +24,11 @@ struct TenantEvent {
   std::string event;  ///< "acquired", "submitted", "revoked", "retry", "completed" …
   TimePoint at;
   std::optional<LeaseId> lease;
-  std::string why;                    ///< Reason, error code or mode of a rebind.
-  std::string detail;                 ///< For people; may be empty.
-  std::string other_arithmetic = {};  ///< Of a rebind to a worker that computes otherwise.
-  std::string scope = {};             ///< Of an end or error: "tenant", "engine" or "shared".
+  std::string why;     ///< Reason, error code or mode of a rebind.
+  std::string detail;  ///< For people; may be empty.
+  /// The worker's arithmetic, after a rebind to a worker with another one.
+  std::string other_arithmetic = {};
+  std::string scope = {};  ///< Scope of an end or error: "tenant", "engine" or "shared".
 };
 
 struct TenantRecord {
@@ -35,12 +36,12 @@ struct TenantRecord {
   std::vector<TenantEvent> reported;
   std::vector<LeaseId> leases;  ///< In the order they were acquired.
   std::vector<std::int32_t> tokens;
-  std::vector<TimePoint> token_times;  ///< When the tenant received each of them.
+  std::vector<TimePoint> token_times;  ///< When the tenant received each token.
   std::string text;
   std::vector<Revocation> revocations;
-  std::optional<std::string> completed;  ///< The reason it ended with.
-  std::optional<std::string> failed;     ///< Code and detail.
-  bool gone = false;                     ///< Its output has ended.
+  std::optional<std::string> completed;  ///< The reason of the completion.
+  std::optional<std::string> failed;     ///< Code and detail of the error.
+  bool gone = false;                     ///< The output of the process has ended.
 };
 
 /// Adds one line of JSON. Errors: MalformedMessage, also for a position that is not the next one.
@@ -50,7 +51,7 @@ Result<void> note(TenantRecord& record, std::string_view line);
 class LineBuffer {
  public:
   void append(std::string_view bytes) { rest_ += bytes; }
-  /// The next complete line without its newline; nothing when there is none.
+  /// The next complete line without its newline; nothing if no line is complete.
   std::optional<std::string> next();
 
  private:

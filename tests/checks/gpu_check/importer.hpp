@@ -11,15 +11,15 @@
 namespace leasehold::gpu_check {
 
 enum class ImportMode : std::uint8_t {
-  Share,          ///< Expects kMagicWord and writes kReplyWord after it.
+  Share,          ///< Checks for kMagicWord and writes kReplyWord after it.
   WriteReadOnly,  ///< Maps the memory read-only and tries to write.
-  KeepWriting,    ///< Begins a kernel that writes the memory for seconds.
+  KeepWriting,    ///< Starts a kernel that writes to the memory for seconds.
 };
 
 inline constexpr ImportMode kImportModes[] = {ImportMode::Share, ImportMode::WriteReadOnly,
                                               ImportMode::KeepWriting};
 
-/// The program's hidden option that selects the mode; its value is the size in bytes.
+/// The hidden program option that selects the mode; the option's value is the size in bytes.
 constexpr std::string_view option_of(ImportMode mode) {
   switch (mode) {
     case ImportMode::Share:
@@ -45,7 +45,7 @@ enum class ImportResult : char {
   Refused = 'r'
 };
 
-/// Returns the exit code.
+/// Runs the second process and returns its exit code.
 int run_importer(ImportMode what, int ordinal, std::size_t size_bytes);
 
 }  // namespace leasehold::gpu_check

@@ -25,7 +25,8 @@ namespace leasehold {
 namespace {
 
 constexpr LeaseId kEngineLease{.slot = 0, .generation = 1};
-/// Owns all blocks. Each sequence also has a lease of its own, which the gate checks.
+/// The lease that owns all blocks. Each sequence also has a lease of its own, which the gate
+/// checks.
 constexpr LeaseId kTenantLease{.slot = 1, .generation = 1};
 constexpr std::uint32_t kFirstSequenceSlot = 1;
 constexpr std::uint32_t kSlots = kFirstSequenceSlot + kMaxStepSequences;
@@ -71,8 +72,8 @@ struct LocalModel::Impl {
   std::vector<std::vector<Leased<std::byte>>> tables = {};  // [sequences][blocks_each]
   std::optional<MemoryObject> swap = std::nullopt;
   std::vector<std::vector<Leased<std::byte>>> swap_tables = {};  // as `tables`
-  std::vector<std::uint32_t> positions = {};                     // [sequences], of the next row
-  std::vector<LeaseId> leases = {};                              // [sequences]
+  std::vector<std::uint32_t> positions = {};  // [sequences], position of the next row
+  std::vector<LeaseId> leases = {};           // [sequences]
   std::uint64_t step = 0;
   SequenceMask live = 0;
 

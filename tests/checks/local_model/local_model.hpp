@@ -1,5 +1,5 @@
-/// A worker's forward pass in this process: lease table, segment, gates, weights and KV cache, but
-/// no scheduler and no sampling. The caller chooses the rows of each step.
+/// Runs a worker's forward pass in this process: with lease table, segment, gates, weights and KV
+/// cache, but without scheduler and sampling. The caller chooses the rows of each step.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ class LocalPlacement {
                                                         const ThreadGate& gate) = 0;
   /// Writable memory with undefined content.
   virtual Result<LeasedMapping> allocate(std::size_t size_bytes) = 0;
-  /// Weights generated on the device. Nothing: the model allocates them and reads the file.
+  /// Weights generated on the device. Returns nothing if the model must allocate the weights and
+  /// read the file.
   virtual Result<std::optional<LeasedMapping>> make_weights(const WeightsLayout&) {
     return std::nullopt;
   }
@@ -37,21 +38,21 @@ class LocalPlacement {
 
 struct LocalOptions {
   std::string model_path;
-  LocalPlacement* placement = nullptr;  ///< Null: the CPU. Outlives the model.
-  bool reference = false;               ///< The reference backend instead of the CPU backend.
+  LocalPlacement* placement = nullptr;  ///< Null: the CPU. Must outlive the model.
+  bool reference = false;               ///< Use the reference backend instead of the CPU backend.
   SimdPath simd = best_simd_path();
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
   Arithmetic arithmetic = Arithmetic::F32;
-  std::uint32_t max_rows = 1;   ///< Per step.
+  std::uint32_t max_rows = 1;   ///< Most rows of a step.
   std::uint32_t sequences = 1;  ///< At most kMaxStepSequences.
   std::uint32_t positions = 256;
-  bool has_swap = false;  ///< Swap memory as large as the KV memory; on a CPU only.
+  bool has_swap = false;  ///< Allocate swap memory as large as the KV memory; CPU only.
   /// Seed for a random order of the KV blocks; 0: in order.
   std::uint64_t scatter_seed = 0;
   /// Changes the configuration after it was read, for tests that need a wrong model.
   std::function<void(ModelConfig&)> modify_config;
-  RefusalListener* listener = nullptr;  ///< Null: refusals are ignored. Outlives the model.
+  RefusalListener* listener = nullptr;  ///< Null: ignore refusals. Must outlive the model.
   GateProbe* probe = nullptr;
 };
 
@@ -92,16 +93,16 @@ class LocalModel {
   /// Errors: LeaseRevoked.
   Result<void> swap_out(std::uint32_t sequence, std::uint32_t positions);
   Result<void> swap_in(std::uint32_t sequence, std::uint32_t positions);
-  /// Gives the pages of the swap memory back: all of it is zero.
+  /// Releases the pages of the swap memory, which then reads as zeros.
   Result<void> clear_swap();
 
-  /// Revokes the lease of a sequence; no row of it is computed any more. Any thread, also during a
-  /// step.
+  /// Revokes the lease of a sequence, whose rows are then not computed any more. Any thread, even
+  /// during a step.
   void revoke(std::uint32_t sequence);
   /// Waits until the current unit has passed the gate, then calls `on_quiet` when the backend has
-  /// finished all earlier work. Not from the thread that computes.
+  /// finished all earlier work. Do not call it on the thread that computes.
   void when_settled(std::move_only_function<void()> on_quiet);
-  /// Fences the lease and grants a new one. Between steps.
+  /// Fences the lease of a sequence and grants a new one. Call it between steps.
   void regrant(std::uint32_t sequence);
 
   Backend& backend();

@@ -1,8 +1,8 @@
-/// A descriptor store like a service manager's: starts a program, keeps the descriptors that the
-/// program stores, and passes them to its next start.
+/// A descriptor store as a service manager has it: starts a program, keeps the descriptors that the
+/// program stores, and passes them to the next process of the program.
 ///
-/// Implements the manager's side of sd_notify(3) and sd_listen_fds(3). Threads: one calls the
-/// functions; another receives, so that a program that stores many descriptors does not block.
+/// Implements the manager's side of sd_notify(3) and sd_listen_fds(3). Threads: one. A second,
+/// internal thread receives the descriptors, so that a program that stores many does not block.
 #pragma once
 
 #include <mutex>
@@ -22,13 +22,13 @@ class FdStore {
   FdStore(const FdStore&) = delete;
   FdStore& operator=(const FdStore&) = delete;
 
-  /// Starts the program with every stored descriptor. The previous one must have exited, or its
+  /// Starts the program with every stored descriptor. If the previous process has not exited, its
   /// last descriptors may be missing.
   Result<Child> start(ChildConfig config);
 
   /// Names of the stored descriptors in order of arrival; a name may repeat.
   std::vector<std::string> names();
-  /// Change the store without the program, for tests.
+  /// These two change the store without the program, for tests.
   void drop_all();
   void put(const std::string& name, UniqueFd fd);
   /// True once the program has sent READY=1 since the last start.

@@ -92,7 +92,7 @@ Result<void> LocalSystem::check_worker(const std::string& worker) {
   return check("the worker", "worker-" + worker, workers_.at(worker));
 }
 
-/// The error is that of the program, so that the caller reports the cause.
+/// Returns the error of a program that has exited, so that the caller reports the cause.
 Result<void> LocalSystem::check(const std::string& what, const std::string& log_name,
                                 Child& child) const {
   if (!has_exited(child.pidfd())) return {};

@@ -17,15 +17,16 @@ namespace leasehold {
 using client::BrokerView;
 
 struct LocalSystemConfig {
-  std::string name;          ///< The directory is called leasehold-NAME-XXXXXX.
-  std::string bin_dir;       ///< Where the programs are.
-  FdStore* store = nullptr;  ///< Keeps the broker's descriptors across its death; outlives this.
-  /// Called between two polls of a program that starts; its error ends the wait. Empty: sleeps.
+  std::string name;     ///< The directory is called leasehold-NAME-XXXXXX.
+  std::string bin_dir;  ///< Where the programs are.
+  /// Keeps the broker's descriptors when the broker dies; must outlive the system.
+  FdStore* store = nullptr;
+  /// Called between two polls while a program starts; an error ends the wait. Empty: sleep.
   std::function<Result<void>(Duration)> pause;
 };
 
-/// Lifetime: processes end with it, workers before the broker, and then the directory is removed.
-/// Threads: one.
+/// Lifetime: the destructor ends the processes, workers before the broker, and then removes the
+/// directory. Threads: one.
 class LocalSystem {
  public:
   /// Starts no process. Errors: SystemError.
@@ -35,21 +36,22 @@ class LocalSystem {
   LocalSystem& operator=(const LocalSystem&) = delete;
 
   const ProgramStarter& programs() const { return programs_; }
-  /// The directory and its logs stay on disk.
+  /// Keeps the directory and its logs on disk.
   void keep_directory() { directory_.keep(); }
 
-  /// Kills the broker before it, if one runs, and waits until the new one answers.
+  /// Kills a running broker, starts a new one and waits until it answers.
   /// Errors: FileNotFound (no such program), TimedOut; for a broker that exited, the error of its
   /// exit code, else ConnectionLost, with the end of its log.
   Result<void> start_broker(StartOptions options, Duration timeout);
-  /// Kills the worker with this name, if one runs. Does not wait until the new one is ready.
+  /// Kills a running worker of this name and starts a new one. Does not wait until the new one is
+  /// ready.
   Result<void> start_worker(const std::string& worker, const std::string& model_path,
                             StartOptions options);
   /// Waits until the broker lists the worker as ready. Errors: as start_broker.
   Result<void> await_worker(const std::string& worker, Duration timeout);
   Result<bool> worker_is_ready(const std::string& worker);
 
-  /// SIGKILL, and waits until the process is gone.
+  /// Sends SIGKILL, and waits until the process is gone.
   void kill_broker();
   void kill_worker(const std::string& worker) { workers_.erase(worker); }
 
@@ -61,7 +63,7 @@ class LocalSystem {
 
   Child& broker() { return *broker_; }
   Child& worker(const std::string& worker) { return workers_.at(worker); }
-  /// Precondition: `start_broker` succeeded, and no `kill_broker` since.
+  /// Precondition: `start_broker` succeeded, and `kill_broker` was not called since.
   BrokerView& view() { return *view_; }
 
  private:

@@ -1,4 +1,4 @@
-/// llama.cpp's programs, in a folder that the user names.
+/// Runs llama.cpp's programs from a folder that the user names.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace leasehold {
 
-/// Lifetime: its logs end with it. Threads: one.
+/// Lifetime: the destructor removes the logs. Threads: one.
 class PeerPrograms {
  public:
   /// Errors: FileNotFound for a program that is missing or cannot be executed; SystemError.
@@ -19,23 +19,23 @@ class PeerPrograms {
                                    const std::vector<std::string>& programs);
 
   const ProgramStarter& starter() const { return starter_; }
-  /// An empty folder for what the programs write. It ends with this object.
+  /// An empty folder for output of the programs. The destructor removes it.
   const TemporaryDirectory& scratch() const { return scratch_; }
 
-  /// What the program writes to stdout until it ends with 0. Errors: those of Child::start;
-  /// ConnectionLost, with the end of its log, for another exit code; TimedOut.
+  /// Runs the program and returns its stdout. Errors: those of Child::start; ConnectionLost, with
+  /// the end of its log, for an exit code other than 0; TimedOut.
   Result<std::string> output_of(const std::string& program,
                                 std::vector<std::string> arguments) const;
 
-  /// What it prints after "version: " when asked for its version. Errors: those of output_of;
-  /// MalformedMessage if it prints none.
+  /// Returns what the program prints after "version: ". Errors: those of output_of;
+  /// MalformedMessage if it prints no version.
   Result<std::string> version_of(const std::string& program) const;
 
  private:
   PeerPrograms(std::string directory, TemporaryDirectory scratch)
       : scratch_(std::move(scratch)), starter_(std::move(directory), scratch_.path()) {}
 
-  TemporaryDirectory scratch_;  // before what has its path
+  TemporaryDirectory scratch_;  // declared before the member that uses its path
   ProgramStarter starter_;
 };
 

@@ -1,8 +1,8 @@
-/// Log probabilities as codes of 16 bits, as llama.cpp's `llama-perplexity` writes them with
-/// `--kl-divergence-base`. Pure.
+/// Encodes log probabilities in 16 bits, in the format that llama.cpp's `llama-perplexity` writes
+/// with `--kl-divergence-base`. Pure.
 ///
-/// A position is float scale, float lowest, uint16 codes: ln p = lowest + scale · code. Codes span
-/// at most kCodedNats below the most probable token; less probable ones have code 0.
+/// A position consists of float scale, float lowest and uint16 codes: ln p = lowest + scale · code.
+/// Codes span at most kCodedNats below the most probable token; less probable tokens have code 0.
 #pragma once
 
 #include <cstddef>
@@ -28,16 +28,18 @@ struct CodedOdds {
 
 CodedOdds encode_odds(std::span<const double> log_p);  // [n_vocab]
 
-/// Log probabilities, normalised: the codes of a position add up to nearly 1 only.
-/// Errors: FileCorrupt for a scale or a lowest value that is not a number of the range above, and
-/// for codes that do not add up to 1 within a twentieth.
+/// Decodes log probabilities and normalises them, because the coded probabilities of a position add
+/// up to only nearly 1.
+/// Errors: FileCorrupt for a scale or a lowest value outside the range above, and for probabilities
+/// that do not add up to 1 within a twentieth.
 Result<std::vector<double>> decode_odds(const CodedOdds& coded);
 
-/// The same limit for a reference: no token is less probable than the codes can say. Normalised.
-/// Without it, a reference would differ from its own codes by the probability that they add.
+/// Applies the limit of the codes to a reference: raises tokens that are less probable than codes
+/// can express, then normalises. Otherwise a reference would diverge from its own codes by the
+/// probability that the codes add.
 std::vector<double> clip_odds(std::span<const double> log_p);  // [n_vocab]
 
-/// The mean divergence from which on the codes change it by at most a twentieth.
+/// The codes change a mean divergence above this floor by at most a twentieth.
 ///
 /// Rounding moves each ln q by d, at most half a step s. After normalising, the divergence of q
 /// from p moves by sum((q - p) d) and at most s²/8 more (Hoeffding's lemma). The sum is at most

@@ -1,5 +1,6 @@
-/// Mean divergence of llama.cpp's predictions and of ours from the same reference: our arithmetic
-/// in f32 on the same file. Both predict the same tokens from the same context.
+/// Measures the mean divergence of llama.cpp's predictions and of ours from the same reference,
+/// which is our f32 arithmetic on the same file. Both predict the same tokens from the same
+/// context.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,14 @@
 namespace leasehold {
 
 struct PeerDivergenceConfig {
-  std::string peer_dir;  ///< Has llama-perplexity.
+  std::string peer_dir;  ///< Directory of llama-perplexity.
   std::vector<std::string> model_paths;
   std::string text_path;
-  std::uint32_t window = 128;  ///< Tokens; the second half of each is compared.
-  std::uint32_t windows = 0;   ///< At most; 0: the whole text.
+  std::uint32_t window = 128;  ///< Tokens of a window; its second half is compared.
+  std::uint32_t windows = 0;   ///< Most windows to compare; 0: the whole text.
   std::uint32_t threads = 1;
-  KvType kv_type = KvType::F16;            ///< Of the peer and of ours.
-  KvType reference_kv_type = KvType::F32;  ///< Of the reference.
+  KvType kv_type = KvType::F16;            ///< KV type of the peer and of our engine.
+  KvType reference_kv_type = KvType::F32;  ///< KV type of the reference.
   Arithmetic arithmetic = Arithmetic::Int8;
 };
 
@@ -30,22 +31,23 @@ struct FileDivergence {
   std::string file;
   std::size_t positions = 0;
   double peer = 0;
-  double ours = 0;              ///< With the peer's 16-bit codes (coded_odds.hpp).
-  double ours_exact = 0;        ///< Of our logits themselves.
-  double difference_error = 0;  ///< Standard error of ours - peer, for independent positions.
-  std::optional<Error> error;   ///< Why the file could not be compared; then all others are 0.
+  /// Of our predictions, coded in 16 bits as the peer's are (coded_odds.hpp).
+  double ours = 0;
+  double ours_exact = 0;        ///< Of our predictions without coding.
+  double difference_error = 0;  ///< Standard error of ours - peer, assuming independent positions.
+  std::optional<Error> error;   ///< Why the file could not be compared; then all numbers are 0.
 };
 
 struct PeerDivergence {
-  std::string version;  ///< The peer's.
+  std::string version;  ///< Version of the peer.
   std::vector<FileDivergence> files;
 };
 
 /// Called before each file, with the number of files before it.
 using FilesDone = std::function<void(std::size_t done, std::size_t total)>;
 
-/// Errors: those of PeerPrograms::open and version_of. The error of one file is in its row: those
-/// of loading, of output_of and of PeerLogits; BadRequest for a window below 4 or beyond the
+/// Errors: those of PeerPrograms::open and version_of. An error of one file is stored in its row:
+/// those of loading, of output_of and of PeerLogits; BadRequest for a window below 4 or beyond the
 /// model's context, and for a text of fewer than two windows, which the peer refuses.
 Result<PeerDivergence> measure_peer_divergence(const PeerDivergenceConfig& config,
                                                const FilesDone& progress);

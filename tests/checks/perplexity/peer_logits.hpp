@@ -1,10 +1,11 @@
 /// Reads the file that llama.cpp's `llama-perplexity --kl-divergence-base FILE` writes.
 ///
-/// Source: files that it wrote. Little-endian: the bytes `_logits_`; int32 tokens per window;
+/// Source: files that the program wrote. The format is little-endian: the bytes `_logits_`; int32
+/// tokens per window;
 /// int32 size of the vocabulary; int32 windows; int32 tokens of all windows; then, for each window,
-/// coded_odds.hpp for the positions that predict the tokens of its second half, with codes padded
-/// to an even number. The first token of a window is written as the text has it, and computed as
-/// BOS if the model begins texts with BOS.
+/// a record of coded_odds.hpp for each position that predicts a token of the second half, with
+/// codes padded to an even number. The file has the first token of a window as in the text, but the
+/// program computes it as BOS if the model begins texts with BOS.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ namespace leasehold {
 class PeerLogits {
  public:
   /// Errors: FileNotFound; FileCorrupt for another kind of file, counts beyond the limits, a size
-  /// that does not fit the counts (a file that was cut off), and a token outside the vocabulary.
+  /// that does not match the counts (a truncated file), and a token outside the vocabulary.
   static Result<PeerLogits> open(const std::string& path);
 
   std::uint32_t window() const { return window_; }  ///< Tokens of each window.
@@ -32,12 +33,12 @@ class PeerLogits {
     return std::span(tokens_).subspan(std::size_t{window} * window_, window_);
   }
 
-  /// Positions of a window that the file has: from `first_position` up to the last but one.
+  /// The positions of a window that are in the file: from `first_position` to the last but one.
   std::uint32_t first_position() const { return window_ / 2; }
   std::uint32_t positions() const { return window_ - 1 - window_ / 2; }
 
-  /// Log probabilities at the next position, window after window. Precondition: there is one.
-  /// Errors: FileCorrupt; those of decode_odds.
+  /// Returns the log probabilities at the next position, window after window. Precondition: there
+  /// is a next position. Errors: FileCorrupt; those of decode_odds.
   Result<std::vector<double>> next();  // [n_vocab]
 
  private:

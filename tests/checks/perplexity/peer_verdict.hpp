@@ -7,15 +7,16 @@
 
 namespace leasehold {
 
-/// Our mean divergence may be this many times the peer's on one file, and at most the peer's over
-/// all files. Below kCodeFloorNats, the codes decide about the ratio, so there the floor replaces
-/// the peer's value.
+/// Our mean divergence may be at most this many times the peer's on one file, and at most the
+/// peer's over all files. If the peer's value is below kCodeFloorNats, the floor replaces it,
+/// because the error of the codes would then determine the ratio.
 inline constexpr double kMostTimesPeer = 1.1;
 
-/// False for a file that could not be compared.
+/// True if our divergence on the file is within the limit; false for a file that could not be
+/// compared.
 bool is_within(const FileDivergence& file);
 
-/// Means over the files that were compared, each with the same weight.
+/// Means over the compared files, each with the same weight.
 struct MeanDivergence {
   std::size_t files = 0;
   double peer = 0;
@@ -23,10 +24,11 @@ struct MeanDivergence {
 };
 MeanDivergence mean_of(const PeerDivergence& measured);
 
-/// Every file is within, and the means over all are.
+/// True if every file, and the mean over all files, is within its limit.
 bool passes(const PeerDivergence& measured);
 
-/// A table with one line per file and one for all, and what was compared.
+/// Returns a table with one line per file and one for all files, and a description of the
+/// comparison.
 std::string divergence_text(const PeerDivergenceConfig& config, const PeerDivergence& measured);
 
 }  // namespace leasehold

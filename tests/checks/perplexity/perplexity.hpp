@@ -23,7 +23,7 @@ struct PerplexityConfig {
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
   KvType reference_kv_type = KvType::F16;
-  Arithmetic arithmetic = Arithmetic::F32;  ///< Of the model; that of the reference is F32.
+  Arithmetic arithmetic = Arithmetic::F32;  ///< Arithmetic of the model; the reference uses F32.
   bool reference_backend = false;
 };
 

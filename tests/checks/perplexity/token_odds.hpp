@@ -8,7 +8,7 @@
 
 namespace leasehold {
 
-/// ln softmax(logits).
+/// Returns ln softmax(logits).
 std::vector<double> log_probabilities(std::span<const float> logits);  // [n_vocab]
 
 /// Kullback-Leibler divergence of `model` from `reference` in nats. Both are log probabilities.

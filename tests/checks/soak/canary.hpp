@@ -19,10 +19,10 @@ struct Canary {
   std::vector<std::int32_t> tokens;
 };
 
-/// Random words for the start of a prompt, determined by seed and number.
+/// Returns random words for the start of a prompt, determined by seed and number.
 std::string canary_words(std::uint64_t seed, std::uint64_t number);
 
-/// True when the tokens of the canary are there in order, as in a sequence record.
+/// True when the memory contains the tokens of the canary in order, as a sequence record does.
 bool holds(std::span<const std::byte> memory, const Canary& canary);
 
 /// Searches all memory that tenants lease now; skips extents that are freed meanwhile.

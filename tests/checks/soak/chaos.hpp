@@ -13,16 +13,18 @@ enum class ScriptActionKind : std::uint8_t {
   KillWorker,
   KillBroker,
   KillBrokerAndWorker,
-  KillResuming,  ///< A tenant, and soon after its start the one that asks for the text again.
-  KillAdopting,  ///< A worker, and soon after its start the one that adopts its memory.
+  /// Kills a tenant, and its successor soon after that has started to resume the text.
+  KillResuming,
+  /// Kills a worker, and its successor soon after that has started to adopt the memory.
+  KillAdopting,
   StopTenant,
   StopWorker,
   StopBroker,
   RevokeLease,
   DrainLease,
   RevokeWeights,
-  ReplaceWorker,  ///< By another one, and kills it while texts move or later.
-  RevokeText,     ///< A published one, under all that read it.
+  ReplaceWorker,  ///< Replaces a worker by another one, and kills it while texts move or later.
+  RevokeText,     ///< Revokes a published text while requests read it.
 };
 
 inline constexpr int kScriptActionKindCount = static_cast<int>(ScriptActionKind::RevokeText) + 1;
@@ -36,8 +38,8 @@ struct ScriptAction {
   ScriptActionKind kind{};
   std::uint64_t which = 0;         ///< Random; selects target `which % n` of n.
   std::uint64_t after_tokens = 0;  ///< Tokens of all tenants since the last action.
-  std::uint64_t stop_actions = 1;  ///< For Stop: resume after this many actions.
-  std::uint64_t second_kill = 1;   ///< Polls that the process of a later kill runs before it.
+  std::uint64_t stop_actions = 1;  ///< For Stop actions: resume after this many actions.
+  std::uint64_t second_kill = 1;   ///< Number of polls before the second process is killed.
 };
 
 ScriptAction next_action(SeededRandom& random);

@@ -19,14 +19,16 @@ struct Counters {
   std::uint64_t leases = 0, revoked_leases = 0, tokens = 0, extents_read = 0;
   std::uint64_t swaps = 0;     ///< Preemptions that moved blocks to swap.
   std::uint64_t reclaims = 0;  ///< Leases of the scavenger that ended for the guaranteed tenant.
-  std::uint64_t published_texts = 0;   ///< Leases under which the shared text was computed.
-  std::uint64_t published_blocks = 0;  ///< Of them, blocks that prompts used, as workers report.
-  std::uint64_t text_ends = 0;         ///< Streams that the end of a published text ended.
-  std::uint64_t rebinds = 0;           ///< Texts that continued under another lease, however.
-  std::uint64_t moves = 0;             ///< Of them, those that moved while the first lease lived.
-  std::uint64_t adoptions = 0;         ///< Extents that a worker's successor adopted.
+  std::uint64_t published_texts = 0;  ///< Leases under which the shared text was computed.
+  /// Blocks of published texts that prompts used, as reported by workers.
+  std::uint64_t published_blocks = 0;
+  std::uint64_t text_ends = 0;  ///< Streams that ended because a published text ended.
+  std::uint64_t rebinds = 0;    ///< Texts that continued under another lease, in any mode.
+  std::uint64_t moves = 0;      ///< Rebinds that moved a text while its first lease was live.
+  std::uint64_t adoptions = 0;  ///< Extents that a worker's successor adopted.
 
-  std::uint64_t disturbed_texts = 0;  ///< Whole texts that met more than the end of a lifetime.
+  /// Whole texts that were disturbed by more than the end of a lifetime.
+  std::uint64_t disturbed_texts = 0;
 
   std::uint64_t kills() const;
   void add(const Counters& other);
@@ -59,15 +61,15 @@ inline constexpr Figure kFigures[] = {{"brokers_started", &Counters::brokers},
 /// Counts the notifications that a published text ended.
 std::uint64_t text_ends(const std::vector<TenantInstance>& tenants);
 
-/// Counts the whole texts whose process was killed before, or that a revocation, a drain, a lost
-/// connection or another worker interrupted. A text that only moved at the end of a lifetime does
-/// not count.
+/// Counts the whole texts whose process was killed, or which a revocation, a drain, a lost
+/// connection or a replaced worker interrupted. A text that only moved at the end of a lifetime
+/// does not count.
 std::uint64_t disturbed_texts(const std::vector<TenantInstance>& tenants);
 
 struct RoundResult {
   Counters counters;
   std::vector<demo::Check> checks;
-  std::vector<std::string> failures;  ///< Of tenants that gave up, with their errors.
+  std::vector<std::string> failures;  ///< Errors of tenants that gave up.
 };
 
 }  // namespace leasehold::soak

@@ -14,20 +14,20 @@
 
 namespace leasehold::soak {
 
-/// One broker process, or several if each continued the state of the one before. A lease id names
-/// one lease within it.
+/// One broker process, or several if each continued the state of its predecessor. Within an
+/// instance, a lease id names one lease.
 struct BrokerInstance {
   std::vector<events::StampedEvent> events;
-  std::vector<wire::StatusView> samples;  ///< Taken while it ran.
+  std::vector<wire::StatusView> samples;  ///< Taken while the broker ran.
   std::vector<TimePoint> restarts;        ///< Start times of its later processes.
-  bool ended_early = false;  ///< Killed, and no other process continued: leases may be open.
+  bool ended_early = false;               ///< Killed without a successor, so leases may be open.
 
-  /// True when the broker was restarted in between, so that events may be missing.
+  /// True if the broker was restarted between these times, so that events may be missing.
   bool restarted_between(TimePoint from, TimePoint to) const;
 };
 
 struct WorkerInstance {
-  std::size_t broker = 0;  ///< Index of the broker it was attached to.
+  std::size_t broker = 0;  ///< Index of the broker instance it was attached to.
   std::vector<events::StampedEvent> steps;
 };
 
@@ -36,7 +36,8 @@ struct TenantInstance {
   demo::TenantRecord record;
   std::vector<std::int32_t> undisturbed;  ///< Tokens of the undisturbed run.
   bool was_killed = false;
-  std::string request_id = {};  ///< Of a resumable text; empty: the text ends with its process.
+  /// Id of a resumable request; empty: the text ends with its process.
+  std::string request_id = {};
 };
 
 /// A text of the tenant whose requests are swapped (tight_tenant.hpp).
@@ -47,20 +48,20 @@ struct TightText {
   bool is_complete = false;
 };
 
-/// A reader was notified that the published text ended, and not its own lease.
+/// True for a notification that the published text ended, and not the reader's own lease.
 inline bool is_text_end(const demo::TenantEvent& reported) {
   return reported.event == "revoked" && reported.scope == name(FailureScope::Shared);
 }
 
-/// A lease ended because another tenant's reserve needs its memory.
+/// True if a lease ended because another tenant's reserve needs its memory.
 inline bool is_reclaim(const events::LeaseStateChanged& event) {
   return event.state == LeaseState::Revoked && event.reason == RevokeReason::PreemptedByPriority;
 }
 
-/// What tenants used instead of computing it, as the workers reported it.
+/// Blocks that tenants used instead of computing them, as reported by workers.
 struct UsedBlocks {
-  std::uint64_t published = 0;     ///< Of the published text.
-  std::uint64_t cross_tenant = 0;  ///< Cached for another tenant, which must not happen.
+  std::uint64_t published = 0;     ///< Blocks of the published text.
+  std::uint64_t cross_tenant = 0;  ///< Blocks cached for another tenant, whose use must not happen.
 };
 
 /// The two tenants between which the broker moves memory.
@@ -71,8 +72,8 @@ struct MemoryTiers {
 /// Result of the search for canaries in memory and streams (canary.hpp).
 struct CanaryReport {
   std::uint64_t extents_read = 0;
-  std::uint64_t own_found =
-      0;  ///< Canaries found with their owner, which shows that the search works.
+  /// Canaries found in memory or streams of their owner, which shows that the search works.
+  std::uint64_t own_found = 0;
   std::vector<std::string> foreign;
 };
 
@@ -87,15 +88,16 @@ struct History {
   std::vector<WorkerInstance> workers;
   std::vector<TenantInstance> tenants;
   std::vector<TightText> tight_texts;
-  /// Preemptions of that tenant that moved blocks to swap. Nothing without that tenant.
+  /// Preemptions of the tight tenant that moved blocks to swap. Empty without that tenant.
   std::optional<std::uint64_t> swaps;
   std::uint64_t publications = 0;         ///< Leases under which a text was computed.
-  std::optional<UsedBlocks> used_blocks;  ///< Nothing without a published text.
-  std::optional<MemoryTiers> tiers;       ///< Nothing without those tenants.
+  std::optional<UsedBlocks> used_blocks;  ///< Empty without a published text.
+  std::optional<MemoryTiers> tiers;       ///< Empty without those tenants.
   std::vector<ExitRecord> ends;
-  std::optional<CanaryReport> canaries;       ///< Nothing without a search.
-  std::optional<wire::StatusView> last;       ///< After all requests ended.
-  std::map<std::string, Duration> lifetimes;  ///< Of the leases of tenants that have a longest one.
+  std::optional<CanaryReport> canaries;  ///< Empty without a search.
+  std::optional<wire::StatusView> last;  ///< Taken after all requests ended.
+  /// Longest lifetime of leases by tenant, for tenants that have one.
+  std::map<std::string, Duration> lifetimes;
 };
 
 }  // namespace leasehold::soak

@@ -1,4 +1,4 @@
-/// Checks a history for what must hold under every kill, stop and revocation. Pure.
+/// Checks a history for the promises that must hold under every kill, stop and revocation. Pure.
 ///
 /// A check without samples fails, because it proves nothing.
 #pragma once

@@ -37,10 +37,11 @@ void judge_leases(const Case& all, std::vector<demo::Check>& checks);
 /// Live holders get one typed error per revocation; processes end once; texts are correct.
 void judge_holders(const Case& all, std::vector<demo::Check>& checks);
 
-/// Readers of a published text, and a guaranteed tenant beside a scavenger. No checks without them.
+/// Readers of a published text get the right end; a guaranteed tenant gets memory from a scavenger.
+/// Adds no checks without these tenants.
 void judge_sharing(const Case& all, std::vector<demo::Check>& checks);
 
-/// Extents, sums of bytes, canaries.
+/// Checks extents, sums of bytes, and canaries.
 void judge_memory(const Case& all, std::vector<demo::Check>& checks);
 
 }  // namespace leasehold::soak

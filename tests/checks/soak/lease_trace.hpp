@@ -23,7 +23,7 @@ struct LeaseTraces {
 LeaseTraces lease_traces(const BrokerInstance& instance);
 
 /// Index of the latest instance that granted this lease to the tenant before `acquired_at`; nothing
-/// when there is none.
+/// if no instance did.
 std::optional<std::size_t> instance_of(const std::vector<LeaseTraces>& instances, LeaseId lease,
                                        const std::string& tenant, TimePoint acquired_at);
 

@@ -10,24 +10,24 @@ namespace leasehold::soak {
 /// Threads: one.
 class ProcessSlot {
  public:
-  /// Precondition: no process, so no exit status is lost.
+  /// Precondition: the slot has no process, so that no exit status is lost.
   void adopt(Child child);
 
-  /// True until the exit status of the process is taken.
+  /// True from `adopt` until the exit status was taken.
   bool has_process() const { return child_.has_value(); }
   bool is_running();  ///< Also true for a stopped process.
   bool is_stopped() const { return stop_actions_ > 0; }
   /// The exit status of the last process, returned once; nothing while it runs.
   std::optional<int> take_exit_status();
-  /// The current or last process was killed by `kill`.
+  /// True if `kill` killed the current or last process.
   bool was_killed() const { return was_killed_; }
 
   void kill();
-  /// Kills the process that runs, or the next one, in the `polls`-th call of `count_poll` while it
+  /// Kills the running process, or the next one, in the `polls`-th call of `count_poll` while it
   /// runs.
   void kill_after(std::uint64_t polls) { polls_to_kill_ = polls; }
   void count_poll();
-  /// SIGSTOP, until `count_action` was called this many times.
+  /// Sends SIGSTOP, and resumes the process when `count_action` was called this many times.
   void stop(std::uint64_t for_actions);
   void resume();
   /// Cancels a `kill_after`.

@@ -13,12 +13,12 @@ namespace leasehold::soak {
 struct CheckSummary {
   std::string promise;
   std::uint32_t rounds = 0, passed = 0;
-  std::string seen;  ///< From the first round that failed, else from the last.
+  std::string seen;  ///< Values of the first round that failed, else of the last one.
 };
 
 class Summary {
  public:
-  /// Not all passed with fewer `disturbed_texts` than required.
+  /// With fewer disturbed texts than `least_disturbed_texts`, all_passed() is false.
   explicit Summary(std::uint64_t seed, std::uint64_t least_disturbed_texts = 0)
       : seed_(seed), least_disturbed_texts_(least_disturbed_texts) {}
   void add(const RoundResult& round);
@@ -36,7 +36,7 @@ class Summary {
   std::vector<CheckSummary> summaries_;
 };
 
-/// One line of progress.
+/// Returns one line of progress.
 std::string round_text(std::uint64_t seed, const RoundResult& round);
 
 }  // namespace leasehold::soak

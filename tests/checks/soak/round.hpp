@@ -11,22 +11,22 @@
 
 namespace leasehold::soak {
 
-/// For all requests to end, once nothing is killed or revoked any more.
+/// Timeout for all requests to end after the last kill or revocation.
 inline constexpr Duration kSettleTimeout = std::chrono::minutes(3);
 
 struct RoundPlan {
   std::uint64_t seed = 0;
   std::uint32_t kills = 0;
   TimePoint until;                  ///< No actions after this time.
-  std::filesystem::path directory;  ///< Exists and is empty.
+  std::filesystem::path directory;  ///< Must exist and be empty.
 };
 
 /// Errors: TimedOut (interrupted, or a process did not end), those of starting programs.
 Result<RoundResult> run_round(const Settings& settings, const Workload& workload,
                               const demo::Poller& poller, const RoundPlan& plan);
 
-/// Fills in each tenant's undisturbed text. A short lifetime becomes at least as long as that text
-/// took: on a machine where a lease ends before its text is computed again, a tenant gives up.
+/// Fills in each tenant's undisturbed text. Raises a short lifetime to at least the time that the
+/// text took: if a lease always ends before its text is computed again, the tenant gives up.
 /// Errors: as run_round.
 Result<void> run_undisturbed(const Settings& settings, Workload& workload,
                              const demo::Poller& poller, const std::filesystem::path& directory);

@@ -19,7 +19,7 @@ struct Settings {
   std::uint32_t max_tokens = 120;
   std::uint32_t slow_motion_us = 20;
   bool store = true;    ///< Keep the broker's descriptors, and give it a journal.
-  std::string out_dir;  ///< For the reports; empty: none are written.
+  std::string out_dir;  ///< Directory for the reports; empty: write none.
 };
 
 }  // namespace leasehold::soak

@@ -28,13 +28,14 @@ struct TenantSlot {
   const TenantSpec* spec = nullptr;
   demo::LineBuffer lines;
   demo::TenantRecord record;
-  std::uint64_t texts = 0;   ///< That ended; the number of the one in progress.
+  std::uint64_t texts = 0;   ///< Texts that ended; also the number of the text in progress.
   std::uint64_t starts = 0;  ///< Processes started.
 
   std::string request_id() const;  ///< Empty unless the text is resumable.
 };
 
-/// Lifetime: processes end with it; `settings`, `workload` and `poller` outlive it. Threads: one.
+/// Lifetime: the destructor ends the processes; `settings`, `workload` and `poller` outlive the
+/// object. Threads: one.
 class Supervisor {
  public:
   Supervisor(const Settings& settings, const Workload& workload, const demo::Poller& poller,
@@ -94,17 +95,20 @@ class Supervisor {
   SystemClock clock_;
   std::unique_ptr<FdStore> store_;  ///< Null without --store.
   ProgramStarter programs_;
-  std::vector<std::size_t> broker_instances_;  ///< Index in the history, by broker process.
+  /// For each broker process, the index of its instance in the history.
+  std::vector<std::size_t> broker_instances_;
   ProcessSlot broker_;
   std::optional<BrokerView> view_;
-  bool is_reserved_ = false;  ///< The guaranteed tenant's memory, by the broker of `view_`.
+  /// True if the broker of `view_` has reserved the guaranteed tenant's memory.
+  bool is_reserved_ = false;
   std::vector<WorkerSlot> workers_;
   std::vector<TenantSlot> tenants_;
   TightTenant tight_tenant_;
   TextPublisher publisher_;
-  std::uint64_t scavenger_process_ = 0;  ///< Beside which the guaranteed tenant last started.
+  /// The scavenger's process that ran when the guaranteed tenant last started.
+  std::uint64_t scavenger_process_ = 0;
   std::uint64_t samples_ = 0;
-  UsedBlocks used_of_broker_;  ///< As the broker counted them last.
+  UsedBlocks used_of_broker_;  ///< The broker's last counts.
   std::uint64_t tokens_received_ = 0;
   History history_;
 };

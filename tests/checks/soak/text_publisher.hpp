@@ -1,4 +1,4 @@
-/// Keeps one text published on every worker, whatever ends its leases there.
+/// Keeps one text published on every worker, and publishes it again when its lease ends.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -14,10 +14,10 @@
 
 namespace leasehold::soak {
 
-/// Asks for the text again and again. The broker answers with the lease that holds it already, or
-/// has the worker compute it under a new one. What fails is asked for again.
+/// Repeats the call to publish the text. The broker answers with the lease that holds the text
+/// already, or makes the worker compute the text under a new lease. Failed calls are repeated, too.
 ///
-/// Lifetime: its connection closes with it; published texts stay. Threads: one.
+/// Lifetime: the destructor closes the connection; published texts stay. Threads: one.
 class TextPublisher {
  public:
   TextPublisher(std::string broker_socket, std::string text);
@@ -25,7 +25,7 @@ class TextPublisher {
   TextPublisher(const TextPublisher&) = delete;
   TextPublisher& operator=(const TextPublisher&) = delete;
 
-  /// Does what is due for these workers, without waiting.
+  /// Makes the calls that are due for these workers, without waiting.
   void poll(const std::vector<std::string>& workers);
   /// True while no call waits for its answer.
   bool is_idle() const { return open_calls_ == 0; }
@@ -34,7 +34,7 @@ class TextPublisher {
 
  private:
   struct Worker {
-    LeaseId lease;  ///< Of the last answer.
+    LeaseId lease;  ///< The lease in the last reply.
     bool is_asked = false;
     TimePoint due;
   };

@@ -16,22 +16,22 @@
 
 namespace leasehold::soak {
 
-/// Four requests run under one lease at a time; then it is released, and the next one is acquired.
-/// What fails is given up and tried again with the next lease.
+/// Runs four requests under one lease, releases it, and acquires the next one. A failed request is
+/// given up and submitted again under the next lease.
 ///
-/// Lifetime: its connections close with it, which ends its lease. Threads: one.
+/// Lifetime: the destructor closes the connections, which ends the lease. Threads: one.
 class TightTenant {
  public:
   static constexpr const char* kName = "tight";
   static constexpr std::uint32_t kRequests = 4;
-  /// Two requests fit.
+  /// KV blocks of the tenant, enough for two requests.
   static constexpr std::uint32_t kBlocks = 24;
 
-  /// `max_tokens`: of each text.
+  /// `max_tokens`: tokens of each text.
   TightTenant(std::string broker_socket, std::uint32_t max_tokens);
   ~TightTenant();
 
-  /// Does what is due, without waiting. Starts requests only if `starts`.
+  /// Performs the next steps without waiting. Starts requests only if `starts`.
   void poll(bool starts);
   bool is_idle() const { return streams_.empty() && !acquiring_; }
 
@@ -52,8 +52,9 @@ class TightTenant {
   boost::asio::io_context io_;
   client::AsioTimers timers_{io_};
   std::shared_ptr<client::LeaseHolder> holder_;
-  std::vector<std::shared_ptr<client::WorkerStream>> streams_;  ///< Of the lease, also ended ones.
-  std::vector<TightText> running_;                              ///< By number.
+  /// Streams of the current lease, including ended ones.
+  std::vector<std::shared_ptr<client::WorkerStream>> streams_;
+  std::vector<TightText> running_;  ///< The texts in progress, by number.
   std::uint32_t open_ = 0;
   bool acquiring_ = false;
   TimePoint retry_at_;

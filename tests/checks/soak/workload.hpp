@@ -9,7 +9,7 @@
 
 namespace leasehold::soak {
 
-/// Half of the tenants' prompts begin with it.
+/// The published text. Half of the tenants' prompts begin with it.
 inline constexpr const char* kPublishedText =
     "Once upon a time there was a little girl who lived in a small house near a big forest with "
     "her cat ";
@@ -19,11 +19,13 @@ struct TenantSpec {
   std::string prompt;
   std::uint64_t seed = 0;  ///< Seed for sampling.
   std::uint32_t max_tokens = 0;
-  /// The text outlives its process: the next one asks for it with the same request id.
+  /// The text outlives its process: the next process resumes it with the same request id.
   bool is_resumable = false;
-  std::optional<std::int64_t> max_lifetime_ms;  ///< Its texts move to another lease in time.
-  wire::Tier tier = wire::Tier::Standard;       ///< Of the others, leases are large.
-  std::vector<std::int32_t> undisturbed;        ///< Filled in by run_undisturbed.
+  /// Longest lifetime of a lease; texts move to another lease before it ends.
+  std::optional<std::int64_t> max_lifetime_ms;
+  /// Tenants of other tiers than Standard have large leases.
+  wire::Tier tier = wire::Tier::Standard;
+  std::vector<std::int32_t> undisturbed;  ///< Filled in by run_undisturbed.
 };
 
 /// Memory of one extent.
@@ -36,11 +38,12 @@ struct Workload {
   std::vector<TenantSpec> tenants;
   /// The undisturbed texts of the tight tenant, by number; filled in by run_undisturbed.
   std::vector<std::vector<std::int32_t>> tight_texts;
-  std::vector<Canary> canaries;  ///< Of the tenant with the same index.
-  /// Filled in by run_undisturbed. Until then memory and blocks suffice for all.
+  std::vector<Canary> canaries;  ///< The canary of the tenant with the same index.
+  /// Filled in by run_undisturbed. Until then the memory suffices for all tenants.
   std::optional<ExtentShape> extent;
-  /// Extents of a lease of the guaranteed tenant, and of the scavenger. Both leases are all memory,
-  /// so that one ends when the other is granted. Either suffices for all other leases.
+  /// Extents of a lease of the guaranteed tenant, and of the scavenger. Together the two leases
+  /// fill the memory, so one must end when the other is granted beside other leases. Half of the
+  /// memory suffices for all other leases.
   std::uint32_t large_lease_extents = 0;
 };
 

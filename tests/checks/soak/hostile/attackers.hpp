@@ -1,4 +1,4 @@
-/// The processes of one window: attackers, or as many processes that only use a core.
+/// The processes of one window: attackers, or the same number of processes that only use a core.
 #pragma once
 
 #include <string>
@@ -13,14 +13,15 @@ namespace leasehold::soak {
 
 std::string hostile_tenant_name(std::uint32_t index);
 
-/// In the directory of the run: the HTTP server of the worker, and the API key of an attacker.
+/// Paths in the directory of the run: the socket of the worker's HTTP server, and the file with an
+/// attacker's API key.
 std::string http_socket_of(const ProgramStarter& programs);
 std::string api_key_file_of(const ProgramStarter& programs, std::uint32_t index);
 
 /// The names of all attacks that the run makes.
 std::vector<std::string> expected_attacks(const HostileSettings& settings, const Users& users);
 
-/// Processes end with it. Threads: one.
+/// Lifetime: the destructor ends the processes. Threads: one.
 class Attackers {
  public:
   /// Errors of both: those of ProgramStarter.
@@ -32,7 +33,7 @@ class Attackers {
   /// Reads reports and adds them to the outcomes. True once all processes have ended.
   /// Errors: MalformedMessage for an attacker that ended without a report, SystemError.
   Result<bool> collect(attack::Outcomes& outcomes);
-  /// Of all whose reports were collected.
+  /// CPU time of all processes whose reports were collected.
   double cpu_s() const { return cpu_s_; }
 
  private:

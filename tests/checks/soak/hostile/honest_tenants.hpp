@@ -1,4 +1,4 @@
-/// Tenants that stream one text after another, and continue it after a revocation.
+/// Tenants that stream one text after another, and continue a text after a revocation.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,8 @@
 
 namespace leasehold::soak {
 
-/// Lifetime: the settings and the starter outlive it; processes end with it. Threads: one.
+/// Lifetime: the settings and the starter outlive the object; the destructor ends the processes.
+/// Threads: one.
 class HonestTenants {
  public:
   HonestTenants(const HostileSettings& settings, const ProgramStarter& programs,
@@ -24,16 +25,16 @@ class HonestTenants {
     return users_->honest(static_cast<std::uint32_t>(tenant));
   }
 
-  /// Starts a process for each tenant that has none. Errors: those of ProgramStarter.
+  /// Starts a process for each tenant without one. Errors: those of ProgramStarter.
   Result<void> start_missing();
-  /// The outputs to wait for.
+  /// Descriptors of the outputs to wait for.
   std::vector<int> outputs() const;
-  /// Reads what has arrived, and adds texts that have ended to `texts`. Errors: MalformedMessage,
-  /// SystemError.
+  /// Reads the output that has arrived, and adds texts that have ended to `texts`. Errors:
+  /// MalformedMessage, SystemError.
   Result<void> read(std::vector<TenantInstance>& texts);
   bool any_running() const;
-  /// Keeps the texts as those that later ones must equal. Precondition: one of each tenant,
-  /// complete.
+  /// Stores the texts to which later texts must be equal. Precondition: one complete text for each
+  /// tenant.
   void keep_undisturbed(const std::vector<TenantInstance>& texts);
 
   /// The leases of tenants that are in the middle of a text.

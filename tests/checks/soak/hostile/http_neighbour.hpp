@@ -1,8 +1,8 @@
-/// An honest tenant over HTTP, on a thread of its own: it sends one long body after another on one
-/// connection, and measures how long each answer takes. Its body is long enough to be parsed where
-/// the bodies of attackers are.
+/// An honest tenant over HTTP, on a thread of its own. It sends one long body after another on one
+/// connection, and measures how long each answer takes. The body is long enough to be parsed on the
+/// threads that parse the bodies of attackers.
 ///
-/// Threads: one may call its functions. Lifetime: the thread ends with it.
+/// Threads: one thread may call the functions. Lifetime: the destructor ends the internal thread.
 #pragma once
 
 #include <atomic>
@@ -17,13 +17,13 @@ namespace leasehold::soak {
 
 class HttpNeighbour {
  public:
-  /// The path of the server's Unix socket, and an API key.
+  /// `socket` is the path of the server's Unix socket.
   HttpNeighbour(std::string socket, std::string api_key);
   ~HttpNeighbour();
   HttpNeighbour(const HttpNeighbour&) = delete;
   HttpNeighbour& operator=(const HttpNeighbour&) = delete;
 
-  /// What it has measured so far.
+  /// The requests measured so far.
   std::vector<HttpRequest> requests() const;
 
  private:
@@ -35,7 +35,7 @@ class HttpNeighbour {
   mutable std::mutex mutex_;
   std::vector<HttpRequest> requests_;
   std::atomic<bool> stops_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // declared last, because it uses the other members
 };
 
 }  // namespace leasehold::soak

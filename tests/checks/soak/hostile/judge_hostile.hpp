@@ -8,13 +8,13 @@
 
 namespace leasehold::soak {
 
-/// Private memory that attackers may make a process use, by the bounds of SECURITY.md. Worker: 64
-/// MiB each of input that waits, unread output and unparsed requests, and as much again to parse
-/// it. Broker: 32 MiB each of input and output of tenants.
+/// Limits for the private memory that attackers may make a process use, from the bounds in
+/// SECURITY.md. Worker: 64 MiB each for waiting input, unread output and unparsed requests, and the
+/// same amount again for parsing. Broker: 32 MiB each for input and output of tenants.
 inline constexpr std::uint64_t kMaxWorkerGrowthBytes = std::uint64_t{256} << 20;
 inline constexpr std::uint64_t kMaxBrokerGrowthBytes = std::uint64_t{128} << 20;
 
-/// Everything that does not depend on the speed of the machine.
+/// Checks everything that does not depend on the speed of the machine.
 std::vector<demo::Check> judge_hostile(const HostileRecord& record);
 
 }  // namespace leasehold::soak

@@ -12,11 +12,11 @@
 
 namespace leasehold::soak {
 
-/// Calm: only honest tenants. Control: as many processes as attackers use as much of the cores as
-/// the attackers did, and leave broker and worker alone. Hostile: the attackers attack.
+/// Calm: only honest tenants run. Control: the same number of processes use the cores as much as
+/// the attackers did, but do not contact broker or worker. Hostile: the attackers attack.
 enum class WindowKind { Calm, Control, Hostile };
 
-/// What the threads of broker and worker ran, and how long they were ready but had no core.
+/// How long the threads of broker and worker ran, and how long they were ready but had no core.
 struct ServerThreads {
   bench::ThreadRunQueues broker, worker;
 };
@@ -31,9 +31,9 @@ struct Window {
 struct HonestRevocation {
   LeaseId lease;
   WindowKind window = WindowKind::Calm;
-  TimePoint flipped;           ///< The broker stored the word.
-  wire::RevokeClocks clocks;   ///< Those that ended in time.
-  ServerThreads threads = {};  ///< From before the flip until the clocks were read.
+  TimePoint flipped;           ///< When the broker stored the word.
+  wire::RevokeClocks clocks;   ///< The clocks that ended in time.
+  ServerThreads threads = {};  ///< Measured from before the flip until the clocks were read.
 };
 
 /// One request of the honest tenant over HTTP.
@@ -44,8 +44,8 @@ struct HttpRequest {
 
 /// Private memory of one process; leased memory and weights are shared, and not counted.
 struct MemoryUse {
-  std::uint64_t before_bytes = 0;  ///< The largest before the first attack.
-  std::uint64_t peak_bytes = 0;    ///< The largest since.
+  std::uint64_t before_bytes = 0;  ///< Largest use before the first attack.
+  std::uint64_t peak_bytes = 0;    ///< Largest use since then.
 
   void see(std::uint64_t bytes, bool attacked);
   std::uint64_t growth_bytes() const;
@@ -65,7 +65,7 @@ struct AttackerCpu {
 
 struct HostileRecord {
   std::vector<Window> windows;
-  std::vector<TenantInstance> honest;  ///< One for each honest text.
+  std::vector<TenantInstance> honest;  ///< One entry for each honest text.
   std::vector<HonestRevocation> revocations;
   std::vector<HttpRequest> http_requests;
   attack::Outcomes attacks;
@@ -73,11 +73,12 @@ struct HostileRecord {
   MemoryUse broker, worker;
   DiskUse state_disk;
   AttackerCpu control, hostile;
-  std::string failure;  ///< Why the run ended early, e.g. a process died; empty: it did not.
+  /// Why the run ended early, for example because a process died; empty if it did not.
+  std::string failure;
   bool has_other_users = false;
-  int broker_nice = 0, worker_nice = 0;  ///< Those that the kernel granted.
-  bool worker_kept_link = false;         ///< The worker never lost the broker.
-  bool all_memory_free = false;          ///< At the end.
+  int broker_nice = 0, worker_nice = 0;  ///< Nice values that the kernel granted.
+  bool worker_kept_link = false;         ///< The worker never lost the connection to the broker.
+  bool all_memory_free = false;          ///< All memory was free at the end.
 };
 
 }  // namespace leasehold::soak

@@ -1,13 +1,15 @@
-/// One broker, one worker, honest tenants, and attackers that do everything at once.
+/// Runs one broker, one worker, honest tenants, and attackers that make all attacks at the same
+/// time.
 ///
 ///   undisturbed texts ─► short attack ─► calm ─► control ─► attack ─► calm ─► … ─► last texts
 ///
-/// The three kinds of window alternate and have one length, so that the drift of a shared machine
-/// meets all of them, and their p99 are of as many gaps. All tenants wait for the same steps: 2 s
-/// have only about 30 gaps that are independent. On few cores attackers slow others down by their
-/// own use of the cores, whatever they attack. So they run only on idle cores (SCHED_IDLE), and a
-/// control window has as many processes of that class that use as much of the cores. The ratio of
-/// attack to control is what the broker and the worker cost honest tenants when they are attacked.
+/// The three kinds of window alternate and have the same length, so that the drift of a shared
+/// machine affects all of them, and their p99 are over the same number of gaps. All tenants wait
+/// for the same steps, so 2 s have only about 30 independent gaps. With few cores, attackers slow
+/// others down by their own use of the cores. So they run only on idle cores (SCHED_IDLE), and a
+/// control window has the same number of processes of that class, which use the cores as much. The
+/// ratio of attack to control shows how much slower broker and worker serve honest tenants when
+/// they are attacked.
 #pragma once
 
 #include "tests/checks/demo/poller.hpp"
@@ -16,8 +18,8 @@
 
 namespace leasehold::soak {
 
-/// A failure under attack is part of the record. After one the logs stay on disk, and stderr names
-/// them. Errors: TimedOut after Ctrl-C, and those of starting the system.
+/// A failure under attack is part of the record; the logs then stay on disk, and stderr names them.
+/// Errors: TimedOut after Ctrl-C, and those of starting the system.
 Result<HostileRecord> run_hostile(const HostileSettings& settings, const demo::Poller& poller);
 
 }  // namespace leasehold::soak

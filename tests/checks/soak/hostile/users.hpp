@@ -1,4 +1,4 @@
-/// The users that tenants and attackers of a hostile run have.
+/// The users under which tenants and attackers of a hostile run execute.
 #pragma once
 
 #include <sys/types.h>
@@ -10,11 +10,11 @@
 
 namespace leasehold::soak {
 
-/// Numbers that own no file and no other process. Without other users each function returns
-/// nothing, and every program runs as the user of this process.
+/// Assigns user ids that own no file and no other process. Without other users each function
+/// returns nothing, and every program runs as the user of this process.
 class Users {
  public:
-  /// Other users need root. Tries to start a program as one of them.
+  /// Uses other users if this process can start a program as one of them, which needs root.
   static Users create(const ProgramStarter& programs);
 
   bool are_others() const { return others_; }

@@ -1,4 +1,4 @@
-/// A named pipe in the place of a program's log, so that the log has a reader that can stop.
+/// A named pipe that replaces a program's log, so that the log has a reader that can stop.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ class LogPipe {
   /// Makes the pipe with room for one page, which a few lines fill. Errors: SystemError.
   static Result<LogPipe> create(std::string path);
 
-  /// Reads what was written and appends it to the file PATH.read; nothing while the reader is
+  /// Reads what was written and appends it to the file PATH.read. Does nothing while the reader is
   /// stopped.
   void read();
-  /// Reads nothing for this many steps.
+  /// Stops the reader for this many steps.
   void stop(std::uint64_t steps) { stopped_steps_ = steps; }
   void resume() { stopped_steps_ = 0; }
   void count_step() { stopped_steps_ -= stopped_steps_ > 0 ? 1 : 0; }
@@ -30,7 +30,7 @@ class LogPipe {
 
   std::string path_;
   UniqueFd end_;   // read-write, so that a program without a reader gets no SIGPIPE
-  UniqueFd copy_;  // of the log, for people who look for the cause of a failure
+  UniqueFd copy_;  // copy of the log, for people who search for the cause of a failure
   std::uint64_t stopped_steps_ = 0;
 };
 

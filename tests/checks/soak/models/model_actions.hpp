@@ -10,15 +10,15 @@ namespace leasehold::soak {
 
 enum class ModelAction : std::uint8_t {
   KillWorker,
-  RevokeLease,    ///< Of a tenant.
-  RevokeWeights,  ///< Of a worker: it must restore them from its file.
-  RestoreFile,    ///< Puts the first content back, if the file has another one.
+  RevokeLease,    ///< Revokes a lease of a tenant.
+  RevokeWeights,  ///< Revokes the weights of a worker, which must restore them from its file.
+  RestoreFile,    ///< Restores the first content, if the file has another one.
   CopyFile,       ///< Renames a byte-identical copy over the file.
   ReplaceFile,    ///< Renames a file of equal shapes and other values over it.
   RewriteFile,    ///< Writes other values into the file itself.
   TruncateFile,
   RemoveFile,
-  StopReader,  ///< Of one program's log, for some actions.
+  StopReader,  ///< Stops the reader of one program's log for some steps.
 };
 
 inline constexpr int kModelActionCount = static_cast<int>(ModelAction::StopReader) + 1;
@@ -26,14 +26,15 @@ inline constexpr int kModelActionCount = static_cast<int>(ModelAction::StopReade
 /// "kill worker" …
 std::string_view name(ModelAction action);
 
-/// After these the weights of the worker are revoked, so that it reads its file again.
+/// True for actions after which the weights of the worker are revoked, so that it reads its file
+/// again.
 bool changes_file(ModelAction action);
 
 struct ModelStep {
   ModelAction action{};
   std::uint64_t which = 0;         ///< Random; selects target `which % n` of n.
   std::uint64_t after_tokens = 0;  ///< Tokens of all tenants since the last step.
-  std::uint64_t for_steps = 1;     ///< A stopped reader goes on after this many steps.
+  std::uint64_t for_steps = 1;     ///< A stopped reader continues after this many steps.
 };
 
 ModelStep next_model_step(SeededRandom& random);

@@ -12,20 +12,20 @@ namespace leasehold::soak {
 /// Threads: one. Errors of every change: SystemError. A change that renames is atomic for readers.
 class ModelFile {
  public:
-  /// Writes `original` to `path`. `original` outlives this.
+  /// Writes `original` to `path`. `original` must outlive the object.
   static Result<ModelFile> create(std::string path, const std::vector<std::byte>& original);
 
   const std::string& path() const { return path_; }
-  /// The file has the original content.
+  /// True if the file has the original content.
   bool is_whole() const { return is_whole_; }
 
-  /// Another file with the original content takes its name.
+  /// Renames another file with the original content over it.
   Result<void> copy();
-  /// Another file with equal shapes and other values takes its name.
+  /// Renames another file with equal shapes and other values over it.
   Result<void> replace();
-  /// Its own second half gets other values.
+  /// Writes other values into the second half of the file itself.
   Result<void> rewrite();
-  /// Loses its second half.
+  /// Cuts off the second half.
   Result<void> truncate();
   Result<void> remove();
 

@@ -12,7 +12,7 @@
 
 namespace leasehold::soak {
 
-/// A text of one model that ended, with how its process ended.
+/// A text of one model that ended, and how its process ended.
 struct ModelText {
   std::string model;
   demo::TenantRecord record;
@@ -23,10 +23,11 @@ struct ModelText {
 struct ModelsHistory {
   std::array<std::uint64_t, kModelActionCount> actions{};
   std::vector<ModelText> texts;
-  std::vector<ExitRecord> ends;  ///< Of brokers and workers that the soak did not kill.
-  /// Leases that the broker revoked while nothing read its log, and while nothing read a worker's.
+  std::vector<ExitRecord> ends;  ///< Exits of brokers and workers that the soak did not kill.
+  /// Leases that the broker revoked while the reader of its log was stopped, or the reader of a
+  /// worker's log.
   std::uint64_t revoked_without_reader = 0;
-  std::uint64_t calm_texts = 0;  ///< That ended well after the last disturbance.
+  std::uint64_t calm_texts = 0;  ///< Texts that ended well after the last disturbance.
 };
 
 }  // namespace leasehold::soak

@@ -12,7 +12,7 @@ namespace leasehold::soak {
 
 std::vector<demo::Check> judge_models(const ModelsHistory& history);
 
-/// The actions, the texts by how they ended, and a line per check.
+/// Returns the counts of actions, the counts of texts by how they ended, and a line per check.
 std::string models_text(const ModelsHistory& history, const std::vector<demo::Check>& checks);
 
 }  // namespace leasehold::soak

@@ -1,5 +1,5 @@
-/// Two models, two workers of each: files exchanged and damaged, weights and leases revoked,
-/// workers killed, log readers stopped, while tenants of both models stream texts.
+/// Runs two models with two workers each. Exchanges and damages files, revokes weights and leases,
+/// kills workers and stops log readers while tenants of both models stream texts.
 ///
 ///   undisturbed texts ─► disturbances ─► every file whole, every reader reads ─► last texts
 #pragma once
@@ -12,8 +12,8 @@
 
 namespace leasehold::soak {
 
-/// The directory exists and is empty. Errors: those of ModelsSystem; TimedOut when the undisturbed
-/// or the last texts do not end.
+/// Precondition: the directory exists and is empty. Errors: those of ModelsSystem; TimedOut when
+/// the undisturbed or the last texts do not end.
 Result<ModelsHistory> run_models(const ModelsSettings& settings, const demo::Poller& poller,
                                  const std::filesystem::path& directory);
 

@@ -1,4 +1,4 @@
-/// A broker, two workers of each of two models, and tenants of both: keeps them running, and
+/// Keeps a broker, two workers of each of two models, and tenants of both models running, and
 /// collects their texts. Each worker has a model file of its own, and each program's log is a pipe.
 #pragma once
 
@@ -48,7 +48,8 @@ struct ModelTenant {
   TimePoint started = {};
 };
 
-/// Lifetime: processes end with it; `settings` and `poller` outlive it. Threads: one.
+/// Lifetime: the destructor ends the processes; `settings` and `poller` outlive the object.
+/// Threads: one.
 class ModelsSystem {
  public:
   /// Writes the model files and starts the broker. Errors: those of reading the model, of writing
@@ -57,13 +58,13 @@ class ModelsSystem {
                                                       const demo::Poller& poller,
                                                       std::filesystem::path directory);
 
-  /// Waits for output, reads it, records ends, and starts workers, and tenants if `tenants`.
-  /// Errors: TimedOut after Ctrl-C; those of starting programs; MalformedMessage.
+  /// Waits for output, reads it, records exits, and starts missing workers, and missing tenants if
+  /// `tenants`. Errors: TimedOut after Ctrl-C; those of starting programs; MalformedMessage.
   Result<void> poll(bool tenants);
 
   std::vector<ModelWorker>& workers() { return workers_; }
   std::vector<ModelTenant>& tenants() { return tenants_; }
-  std::vector<LogPipe>& logs() { return logs_; }  ///< The broker's first.
+  std::vector<LogPipe>& logs() { return logs_; }  ///< The broker's log is the first.
   client::BrokerView& broker() { return *broker_view_; }
   std::uint64_t tokens_received() const { return tokens_received_; }
   ModelsHistory& history() { return history_; }
