@@ -195,7 +195,7 @@ TEST_CASE("planted: a TRY that leaks members or memory") {
 TEST_CASE("planted: a print that throws") {
   for (const char* print : {"fmt::print(stderr, \"{}\", x);", "  fmt::print(\"done\");",
                             "std::print(\"done\");", "std::println(\"done\");"}) {
-    CHECK(finds(throwing_prints, "worker/main.cpp", print));
+    CHECK(finds(throwing_prints, "worker/program/main.cpp", print));
     CHECK_FALSE(finds(throwing_prints, "tests/unit/a_test.cpp", print));
   }
   CHECK_FALSE(finds(throwing_prints, "worker/a.cpp", "std::cerr << fmt::format(\"{}\", x);"));

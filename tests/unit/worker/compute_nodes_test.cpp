@@ -1,5 +1,5 @@
 /// What a worker asks of the system on machines with one node of memory and with several.
-#include "worker/compute_nodes.hpp"
+#include "worker/compute/compute_nodes.hpp"
 
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>

@@ -1,5 +1,5 @@
 /// What the parts of a worker get from the backend's nodes of memory.
-#include "worker/compute.hpp"
+#include "worker/compute/compute.hpp"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/compute_nodes.hpp"
+#include "worker/compute/compute_nodes.hpp"
 
 namespace leasehold::testing {
 

@@ -1,4 +1,4 @@
-#include "worker/worker_stop.hpp"
+#include "worker/program/worker_stop.hpp"
 
 #include <catch2/catch.hpp>
 

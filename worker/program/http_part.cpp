@@ -1,0 +1,102 @@
+#include "worker/program/http_part.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <ctime>
+#include <thread>
+
+#include "worker/serve/resumable_streams.hpp"
+#include "worker/serve/stopping.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr auto kCheckTimeout = std::chrono::seconds(10);
+constexpr auto kCloseWaitInterval = std::chrono::milliseconds(5);
+constexpr int kMaxCloseWaits = 200;
+
+Result<wire::KeyView> key_of(Result<control::Payload> reply) {
+  return wire::KeyView::from_json(TRY(std::move(reply)).body);
+}
+
+/// True if the template's prompts end with the marker that begins the model's thoughts, as for some
+/// models.
+bool begins_inside_thoughts(const ChatTemplate& chat) {
+  const ChatMessage asked[] = {{.role = "user", .content = "Hi"}};
+  const auto prompt = chat.render({.messages = messages_value(asked)});
+  if (!prompt) return false;
+  const std::string_view text = prompt->bytes();
+  const auto end = text.find_last_not_of(" \r\n");
+  return end != std::string::npos && text.substr(0, end + 1).ends_with("<think>");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
+                                                 const OpenedModel& model,
+                                                 const TextIdentity& identity,
+                                                 BrokerSession& broker, const Clock& clock) {
+  if (!options.http) return nullptr;
+  std::unique_ptr<HttpPart> part(new HttpPart(broker));
+  part->health_.set_loading(true);
+  http::Server::Dependencies dependencies{
+      .io = &part->io_.context(),
+      .clock = &clock,
+      .check_key =
+          [&link = broker.link()](std::string api_key, http::Server::OnChecked done) {
+            link.call_async(
+                std::string(wire::KeyCheck::kMethod),
+                {.body = wire::KeyCheck{.api_key = std::move(api_key)}.to_json()},
+                [done = std::move(done)](Result<control::Payload> reply) mutable {
+                  done(key_of(std::move(reply)));
+                },
+                kCheckTimeout);
+          },
+      .broker_socket = options.broker_socket,
+      .worker = options.name,
+      .trusted_proxies = options.http_trusted_proxies,
+      .model = {.name = model.config.name,
+                .text_identity = to_string(identity),
+                .max_context = model.config.n_context,
+                .n_vocab = static_cast<std::uint32_t>(model.tokenizer.n_vocab()),
+                .has_tools = model.chat && model.chat->uses_tools(),
+                .begins_inside_thoughts = model.chat && begins_inside_thoughts(*model.chat)},
+      .tokenizer = &model.tokenizer,
+      .encode_chat =
+          [prompt = model.prompt_encoder()](const wire::RequestSubmit& chat) {
+            return prompt.encode(chat, std::time(nullptr));
+          },
+      .stopping = worker_stopping(),
+      .idle_ttl = options.http_idle_ttl,
+      .result_grace = ResumableStreams::kResultGrace,
+      .health = &part->health_,
+      .allowed_origins = options.http_allowed_origins,
+      .heartbeat = options.http_heartbeat};
+  part->server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));
+  TRY(part->io_.start("http"));
+  TRY(part->io_.run([&part]() -> Result<void> {
+    part->server_->serve();
+    return {};
+  }));
+  spdlog::info("HTTP ready address={} model=\"{}\"", part->server_->listens_on(),
+               model.config.name);
+  return part;
+}
+
+void HttpPart::close() {
+  bool closed = false;
+  (void)io_.run([this]() -> Result<void> {
+    server_->close();
+    return {};
+  });
+  for (int wait = 0; wait < kMaxCloseWaits && !closed; ++wait) {
+    if (wait > 0) std::this_thread::sleep_for(kCloseWaitInterval);
+    (void)io_.run([&]() -> Result<void> {
+      closed = server_->is_closed();
+      return {};
+    });
+  }
+}
+
+}  // namespace leasehold

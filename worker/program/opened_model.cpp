@@ -1,0 +1,95 @@
+#include "worker/program/opened_model.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "common/available_memory.hpp"
+#include "common/version.hpp"
+#include "worker/engine/engine_limits.hpp"
+#include "worker/kv/record_layout.hpp"
+#include "worker/kv/sequence_record.hpp"
+#include "worker/lease/attachment.hpp"
+#include "worker/program/load_progress.hpp"
+#include "worker/serve/prompt_check.hpp"
+
+namespace leasehold {
+namespace {
+
+/// Limits requests to `max_context` tokens; 0 keeps the model's context.
+Result<void> limit_context(OpenedModel& model, std::uint32_t max_context) {
+  if (max_context == 0) return {};
+  if (max_context > model.config.n_context) {
+    return fail(Errc::BadRequest,
+                fmt::format("--max-context is {}, and {} holds {} tokens; use at most that",
+                            max_context, name(model.context_bound), model.config.n_context));
+  }
+  model.config.n_context = max_context;
+  model.context_bound = ContextBound::Worker;
+  return {};
+}
+
+}  // namespace
+
+Result<OpenedModel> OpenedModel::open(const WorkerOptions& options) {
+  GgufFile file = TRY(GgufFile::open(options.model_path));
+  const ModelConfig config = TRY(read_config(file));
+  ChosenPlan planned =
+      TRY(choose_weights_plan(file, config, options.arithmetic, options.weights_scope));
+  Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
+  const KvLayout kv = TRY(kv_layout_of(config, options.kv_type));
+  TRY(check_record_block_size(kv.block_size_bytes()));
+  Result<ChatTemplate> chat = ChatTemplate::from_metadata(file);
+  if (const auto refused = TRY(check_prompts(tokenizer, chat)))
+    spdlog::warn("requests with messages will be refused reason=\"{}\"", refused->detail);
+  OpenedModel model{.file = std::move(file),
+                    .config = config,
+                    .plan = std::move(planned.plan),
+                    .arithmetic = planned.arithmetic,
+                    .tokenizer = std::move(tokenizer),
+                    .chat = std::move(chat),
+                    .context_bound = config.has_sliding_window ? ContextBound::SlidingWindow
+                                                               : ContextBound::Model};
+  TRY(limit_context(model, options.limits.max_context));
+  return model;
+}
+
+void OpenedModel::choose_arithmetic(const WorkerOptions& options, const Attachment& lent) {
+  if (!options.arithmetic && lent.device != "cpu" && arithmetic == Arithmetic::F32)
+    arithmetic = Arithmetic::F16;
+}
+
+TextIdentity OpenedModel::text_identity(const WorkerOptions& options,
+                                        const ContentDigest& content) const {
+  return {.content = content.hex(),
+          .arithmetic = std::string(name(arithmetic)),
+          .kv_type = std::string(name(options.kv_type))};
+}
+
+Result<void> OpenedModel::check_memory(const WorkerOptions& options, const Attachment& lent,
+                                       std::uint64_t draft_bytes) const {
+  if (lent.device != "cpu") return {};
+  const MachineMemory memory = TRY(machine_memory());
+  TRY(check_step_memory(options.limits, config, memory.available_bytes, draft_bytes));
+  warn_of_group_limit(memory, plan.size_bytes());
+  return {};
+}
+
+wire::WorkerReady OpenedModel::announcement(const WorkerOptions& options,
+                                            const TextIdentity& identity,
+                                            const Attachment& lent) const {
+  return {.address = options.listen_path,
+          .model = config.name,
+          .arithmetic = announced_arithmetic(options),
+          .kv_identity = kv_identity(identity, lent),
+          .text_identity = identity,
+          .max_context = config.n_context};
+}
+
+std::optional<std::string> OpenedModel::kv_identity(const TextIdentity& identity,
+                                                    const Attachment& lent) const {
+  if (lent.device != "cpu") return std::nullopt;
+  return fmt::format("record={} context={} text={} build={}", kRecordVersion, config.n_context,
+                     to_string(identity), version());
+}
+
+}  // namespace leasehold

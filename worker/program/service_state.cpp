@@ -1,0 +1,36 @@
+#include "worker/program/service_state.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include "common/service_manager.hpp"
+#include "ipc/control/json_fields.hpp"
+
+namespace leasehold {
+
+void ServiceState::set(const std::optional<Error>& missing) {
+  {
+    const std::scoped_lock lock(mutex_);
+    missing_ = missing;
+  }
+  announce(missing);
+  if (!missing) return spdlog::info("back in service: all weights are there");
+  spdlog::error("out of service until the weights are back reason=\"{}\"", missing->detail);
+}
+
+void ServiceState::repeat() const {
+  if (const auto lost = missing()) announce(lost);
+}
+
+std::optional<Error> ServiceState::missing() const {
+  const std::scoped_lock lock(mutex_);
+  return missing_;
+}
+
+void ServiceState::announce(const std::optional<Error>& missing) const {
+  wire::WorkerWeights weights;
+  if (missing) weights.missing = to_sentence(missing->detail);
+  (*broker_)->link().notify(std::string(weights.kMethod), {.body = weights.to_json()});
+  notify_service_manager(missing ? "STATUS=Out of service: " + *weights.missing : serving_);
+}
+
+}  // namespace leasehold
