@@ -21,7 +21,7 @@
 /// closed when the extent is free again.
 ///
 /// Host memory of a tenant whose worker died is kept for the tenant's next lease, with its bytes
-/// (broker/decide/adopt.hpp):
+/// (broker/decide/lease/adopt.hpp):
 ///
 ///   Draining ─fence, worker_gone─► Retained ─adopted─► Owned
 ///                                      └─given up─► Scrubbing

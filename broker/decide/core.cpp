@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "broker/decide/acquire.hpp"
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/grant.hpp"
 #include "broker/decide/journal_decision.hpp"
-#include "broker/decide/publish.hpp"
-#include "broker/decide/quota.hpp"
-#include "broker/decide/worker_replace.hpp"
+#include "broker/decide/lease/acquire.hpp"
+#include "broker/decide/lease/grant.hpp"
+#include "broker/decide/tenant/publish.hpp"
+#include "broker/decide/tenant/quota.hpp"
+#include "broker/decide/worker/worker_replace.hpp"
 #include "common/expects.hpp"
 
 namespace leasehold {

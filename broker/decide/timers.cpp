@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <map>
 
-#include "broker/decide/adopt.hpp"
 #include "broker/decide/core.hpp"
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/liveness.hpp"
-#include "broker/decide/revoke.hpp"
-#include "broker/decide/worker_replace.hpp"
+#include "broker/decide/lease/adopt.hpp"
+#include "broker/decide/lease/revoke.hpp"
+#include "broker/decide/worker/liveness.hpp"
+#include "broker/decide/worker/worker_replace.hpp"
 
 namespace leasehold {
 namespace {

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/fence.hpp"
-#include "broker/decide/grant.hpp"
 #include "broker/decide/journal_decision.hpp"
-#include "broker/decide/return_memory.hpp"
-#include "broker/decide/revoke.hpp"
+#include "broker/decide/lease/fence.hpp"
+#include "broker/decide/lease/grant.hpp"
+#include "broker/decide/lease/revoke.hpp"
+#include "broker/decide/memory/return_memory.hpp"
 #include "broker/recovery/recovery_observer.hpp"
 #include "broker/recovery/restore.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "broker/decide/grant.hpp"
+#include "broker/decide/lease/grant.hpp"
 #include "broker/recovery/recovery_observer.hpp"
 
 namespace leasehold {

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "broker/decide/clear_ahead.hpp"
+#include "broker/decide/memory/clear_ahead.hpp"
 
 namespace leasehold {
 namespace {

@@ -35,7 +35,7 @@ std::string_view name(LeaseScope scope);  ///< "engine", "tenant", "shared"
 
 /// How a tenant is treated when memory is short. The broker revokes leases of scavengers to provide
 /// the reserves of guaranteed tenants; standard tenants keep their leases
-/// (broker/decide/reserves.hpp).
+/// (broker/decide/memory/reserves.hpp).
 enum class Tier : std::uint8_t { Guaranteed, Standard, Scavenger };
 std::string_view name(Tier tier);  ///< "guaranteed", "standard", "scavenger"
 

@@ -1,7 +1,7 @@
 // Memory of a tenant whose worker died: kept, adopted, or scrubbed.
 #include <catch2/catch.hpp>
 
-#include "broker/decide/adopt.hpp"
+#include "broker/decide/lease/adopt.hpp"
 #include "tests/unit/broker/keeping_world.hpp"
 
 using namespace leasehold;

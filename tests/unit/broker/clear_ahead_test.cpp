@@ -1,5 +1,5 @@
 // How much memory the broker clears ahead of grants.
-#include "broker/decide/clear_ahead.hpp"
+#include "broker/decide/memory/clear_ahead.hpp"
 
 #include <catch2/catch.hpp>
 

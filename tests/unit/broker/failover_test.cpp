@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "broker/decide/handover.hpp"
+#include "broker/decide/lease/handover.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "broker/decide/reserves.hpp"
+#include "broker/decide/memory/reserves.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

@@ -1,0 +1,134 @@
+#include "broker/decide/lease/revoke.hpp"
+
+#include <fmt/format.h>
+
+#include "broker/decide/lease/rebind.hpp"
+#include "broker/decide/lease/record.hpp"
+#include "broker/decide/tenant/publish.hpp"
+
+namespace leasehold {
+namespace {
+
+void answer_pending_calls(Decision& decision, LeaseRecord& record) {
+  const auto revoked = require_live(record);
+  for (const PendingGrant& grant : record.grants) {
+    decision.reply(grant.call, std::unexpected(revoked.error()));
+  }
+  for (const CallId call : record.shrinks) {
+    decision.reply(call, std::unexpected(revoked.error()));
+  }
+  if (record.open_call) decision.reply(*record.open_call, std::unexpected(revoked.error()));
+  record.grants.clear();
+  record.shrinks.clear();
+  record.open_call.reset();
+}
+
+void notify_holder(Decision& decision, const LeaseRecord& record) {
+  const RevokeReason reason = reason_of(record.lease);
+  const bool is_gone = reason == RevokeReason::HolderGone || record.holder == ConnectionId{};
+  if (is_gone || !record.acquired) return;
+  decision.add(effect::NotifyHolder{
+      record.holder, {.lease = record.id(), .scope = record.scope, .reason = reason}});
+}
+
+/// Ends the replacement of another lease by this one. If the replaced lease is live, it is charged
+/// again. If the acquire of this lease failed, the replaced lease can be replaced again.
+void end_replacement(Decision& decision, const LeaseRecord& record) {
+  if (!record.replaces) return;
+  const auto old = decision.state.leases.find(*record.replaces);
+  if (!old) return;
+  if ((*old)->is(LeaseState::Live)) (*old)->charged_to_replacement = false;
+  if (!record.acquired) (*old)->replaced_by.reset();
+  decision.touch((*old)->id());
+}
+
+void add_revocation(Decision& decision, const LeaseRecord& record, RevokeReason reason) {
+  const Worker* worker = decision.state.workers.find(record.worker());
+  decision.touched.revocations.push_back({.lease = record.id(),
+                                          .scope = record.scope,
+                                          .tenant = record.tenant,
+                                          .worker_name = worker == nullptr ? "" : worker->name,
+                                          .reason = reason,
+                                          .at_boottime_ns = decision.now.boottime_ns});
+}
+
+void drain_extents(Decision& decision, const LeaseRecord& record) {
+  for (const ExtentId extent : record.extents) {
+    if (decision.state.extents.find(extent)->state != ExtentState::Owned) continue;
+    decision.state.extents.move(extent, ExtentState::Draining);
+    record_extent(decision, extent, &record);
+  }
+}
+
+}  // namespace
+
+void add_store_words(Decision& decision, FlipsByWorker flips) {
+  for (auto& [worker, words] : flips) {
+    const WorkerId index = decision.state.workers.find(worker)->index;
+    decision.add(effect::StoreWords{index, std::move(words), decision.now});
+  }
+}
+
+void add_quiet_watches(Decision& decision, std::span<const LeaseId> leases) {
+  std::map<std::pair<AttachmentId, Touches>, std::vector<LeaseId>> watches;
+  for (const LeaseId id : leases) {
+    const LeaseRecord& record = decision.state.leases.at(id);
+    const bool engine = record.scope == wire::LeaseScope::Engine;
+    const Touches scope = engine ? Touches::WeightsAndScratch : Touches::TenantMemory;
+    watches[{record.worker(), scope}].push_back(id);
+  }
+  for (auto& [key, waiting] : watches) {
+    const Worker& worker = *decision.state.workers.find(key.first);
+    if (worker.state == WorkerState::Gone || worker.segment_lost) continue;
+    decision.add(effect::BeginQuietWatch{key.first, key.second, std::move(waiting)});
+  }
+}
+
+std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> leases,
+                                   RevokeReason reason, HolderNotice notice) {
+  std::vector<LeaseId> revoked;
+  FlipsByWorker flips;
+  for (const LeaseId id : leases) {
+    LeaseRecord& record = decision.state.leases.at(id);
+    auto* live = std::get_if<Lease<Live>>(&record.lease);
+    if (live == nullptr) continue;
+    flips[record.worker()].push_back({id, LeaseState::Revoked, reason});
+    record.lease = revoke(std::move(*live), reason, decision.now);
+    note_rebindable(decision.state, record, reason, decision.now);
+    revoked.push_back(id);
+  }
+  // The words come first, so that the leases stop as soon as possible.
+  add_store_words(decision, std::move(flips));
+  add_quiet_watches(decision, revoked);
+  for (const LeaseId id : revoked) {
+    LeaseRecord& record = decision.state.leases.at(id);
+    if (notice == HolderNotice::Send) notify_holder(decision, record);
+    record_lease(decision, record);
+    if (reason != RevokeReason::Released) add_revocation(decision, record, reason);
+    drain_extents(decision, record);
+    answer_pending_calls(decision, record);
+    end_replacement(decision, record);
+    keep_lost_text(decision.state, record);
+  }
+  return revoked;
+}
+
+Result<void> require_live(const LeaseRecord& record) {
+  if (record.is(LeaseState::Live)) return {};
+  const Errc code = record.is(LeaseState::Revoked) ? Errc::LeaseRevoked : Errc::LeaseFenced;
+  const FailureScope scope = failure_scope_of(record);
+  return std::unexpected(
+      Error{code,
+            fmt::format("lease {} was revoked ({}); {}", to_string(record.id()),
+                        name(reason_of(record.lease)),
+                        scope == FailureScope::Shared ? "its text is no longer published"
+                                                      : "acquire a new lease"),
+            scope});
+}
+
+FailureScope failure_scope_of(const LeaseRecord& record) {
+  const bool is_shared = record.scope == wire::LeaseScope::Shared;
+  return is_shared ? FailureScope::Shared : FailureScope::Tenant;
+}
+
+}  // namespace leasehold

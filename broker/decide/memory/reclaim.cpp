@@ -1,0 +1,164 @@
+#include "broker/decide/memory/reclaim.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "broker/decide/lease/adopt.hpp"
+#include "broker/decide/lease/grant.hpp"
+#include "broker/decide/lease/revoke.hpp"
+#include "broker/decide/memory/drain.hpp"
+
+namespace leasehold {
+namespace {
+
+/// Short, because a drain may end at any time.
+constexpr std::chrono::milliseconds kRetryAfter{50};
+/// A claim ends if the tenant does not retry for this long.
+constexpr Duration kClaimTime = std::chrono::seconds(5);
+
+/// True if memory of the worker `holder` can serve the demand: device memory stays with the worker
+/// that mapped it.
+bool can_serve(const State& state, AttachmentId holder, const ExtentDemand& demand) {
+  return !state.config.lends_device() || holder == demand.worker;
+}
+
+bool ends_by(const LeaseRecord& record, TimePoint until) {
+  return record.drain_deadline != TimePoint{} && record.drain_deadline <= until;
+}
+
+/// Number of extents that will become free without another victim.
+std::uint64_t on_their_way(const State& state, const ExtentDemand& demand, TimePoint until) {
+  std::uint64_t count = 0;
+  for (const auto& [id, extent] : state.extents.records()) {
+    const bool returning =
+        extent.state == ExtentState::Draining || extent.state == ExtentState::Scrubbing;
+    if (extent.pool == MemoryPool::Kv && returning && can_serve(state, extent.lent_to, demand))
+      ++count;
+  }
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    if (!record.is(LeaseState::Live) || !ends_by(record, until)) return;
+    if (!can_serve(state, record.worker(), demand)) return;
+    count += owned_extents(state, record, MemoryPool::Kv).size();
+  });
+  return count;
+}
+
+bool is_of_scavenger(const State& state, const LeaseRecord& record) {
+  const Tenant* tenant = state.tenants.find(record.tenant);
+  return tenant != nullptr && tenant->policy.tier == wire::Tier::Scavenger;
+}
+
+/// The leases that a scavenger can lose.
+struct Scavenger {
+  std::uint32_t weight = 1;
+  std::uint64_t extents = 0;
+  std::vector<const LeaseRecord*> leases;  // the oldest first
+};
+
+/// Orders scavengers: the greatest is the victim. It holds the most extents relative to its weight;
+/// between equals, it has the smallest weight, and then the newest lease.
+bool is_spared_for(const Scavenger& one, const Scavenger& other) {
+  const std::uint64_t exceeds = one.extents * other.weight;
+  const std::uint64_t other_exceeds = other.extents * one.weight;
+  if (exceeds != other_exceeds) return exceeds < other_exceeds;
+  if (one.weight != other.weight) return one.weight > other.weight;
+  return one.leases.back()->granted_at < other.leases.back()->granted_at;
+}
+
+std::vector<Scavenger> find_scavengers(State& state, const ExtentDemand& demand, TimePoint until) {
+  const std::vector<LeaseId> leases = open_leases_where(state, [&](const LeaseRecord& record) {
+    return record.is(LeaseState::Live) && is_of_scavenger(state, record) &&
+           !ends_by(record, until) && can_serve(state, record.worker(), demand);
+  });
+  std::map<TenantId, Scavenger> all;
+  for (const LeaseId id : leases) {
+    const LeaseRecord& record = state.leases.at(id);
+    Scavenger& scavenger = all[record.tenant];
+    scavenger.weight = state.tenants.find(record.tenant)->policy.weight;
+    scavenger.extents += kv_extents(state, record);
+    scavenger.leases.push_back(&record);
+  }
+  std::vector<Scavenger> scavengers;
+  for (auto& [tenant, scavenger] : all) {
+    std::ranges::sort(scavenger.leases, {}, [](const LeaseRecord* record) {
+      return std::tuple(record->granted_at, record->id());
+    });
+    scavengers.push_back(std::move(scavenger));
+  }
+  return scavengers;
+}
+
+/// The leases to drain for `missing` extents. Nothing if the scavengers do not have enough extents.
+std::optional<std::vector<LeaseId>> choose_victims(State& state, const ExtentDemand& demand,
+                                                   TimePoint until, std::uint64_t missing) {
+  std::vector<Scavenger> scavengers = find_scavengers(state, demand, until);
+  std::vector<LeaseId> victims;
+  while (missing > 0) {
+    const auto next = std::ranges::max_element(scavengers, is_spared_for);
+    if (next == scavengers.end()) return std::nullopt;
+    const LeaseRecord& record = *next->leases.back();
+    victims.push_back(record.id());
+    const std::uint64_t extents = kv_extents(state, record);
+    missing -= std::min(missing, extents);
+    next->extents -= extents;
+    next->leases.pop_back();
+    if (next->leases.empty()) scavengers.erase(next);
+  }
+  return victims;
+}
+
+void take_from(Decision& decision, std::span<const LeaseId> victims, TimePoint until) {
+  const Error refusal{Errc::PoolExhausted,
+                      "the memory is reclaimed for a guaranteed tenant; retry when leases end"};
+  for (const LeaseId id : victims) {
+    start_drain(decision, decision.state.leases.at(id),
+                {.until = until, .reason = RevokeReason::PreemptedByPriority}, refusal);
+  }
+  if (until <= decision.now) revoke_leases(decision, victims, RevokeReason::PreemptedByPriority);
+}
+
+/// Scrubs kept memory for the demand and returns the refusal; nothing if no kept memory can serve
+/// it.
+std::optional<Error> scrub_for(Decision& decision, const ExtentDemand& demand, const Error& why) {
+  if (why.code != Errc::PoolExhausted || !require_lendable(decision.state, demand)) return {};
+  return end_retentions_for(decision, demand.extents);
+}
+
+}  // namespace
+
+CallResult refuse_or_scrub(Decision& decision, const ExtentDemand& demand, const Error& why) {
+  return std::unexpected(scrub_for(decision, demand, why).value_or(why));
+}
+
+CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand& demand,
+                             const Error& why) {
+  State& state = decision.state;
+  if (const auto retry = scrub_for(decision, demand, why)) return std::unexpected(*retry);
+  const bool promised = demand.extents <= unused_reserve(state, demand.tenant);
+  if (!promised || !require_lendable(state, demand)) return std::unexpected(why);
+  const TimePoint until = decision.now + state.config.reclaim_grace;
+  const std::uint64_t free = state.extents.free_extents_for(demand.worker);
+  const std::uint64_t wanted =
+      demand.extents + claimed_by_others(state, demand.tenant, decision.now);
+  const std::uint64_t coming = free + on_their_way(state, demand, until);
+  const auto victims = choose_victims(state, demand, until, wanted - std::min(wanted, coming));
+  if (!victims) return std::unexpected(why);
+  Claim& claim = state.tenants.find(demand.tenant)->claim;
+  if (claim.until <= decision.now) claim = {};
+  claim = {std::max(claim.extents, demand.extents), decision.now + kClaimTime};
+  take_from(decision, *victims, until);
+  decision.reply(call, std::unexpected(Error{
+                           .code = Errc::PoolExhausted,
+                           .detail = fmt::format("{} extents requested, {} are free; the reserve "
+                                                 "of tenant {} covers them, and memory is being "
+                                                 "reclaimed for it: retry in {} ms",
+                                                 demand.extents, free, demand.tenant.value,
+                                                 kRetryAfter.count()),
+                           .retry_after_ms = kRetryAfter.count()}));
+  return std::nullopt;
+}
+
+}  // namespace leasehold

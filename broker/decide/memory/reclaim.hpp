@@ -1,0 +1,24 @@
+/// Reclaims extents from scavengers for a guaranteed tenant.
+///
+/// Whole leases are drained until the extents that are free or becoming free suffice. Each step
+/// chooses the newest lease of the scavenger that holds the most extents relative to its weight. At
+/// the end of the grace the chosen leases are revoked with `preempted_by_priority`. The extents
+/// that become free are kept for the tenant while it retries.
+#pragma once
+
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/memory/reserves.hpp"
+
+namespace leasehold {
+
+/// Refuses a call that found no room, with the error `why`. If memory that is kept for adoption
+/// could serve the demand, that memory is scrubbed, and the error has `retry_after_ms`.
+CallResult refuse_or_scrub(Decision& decision, const ExtentDemand& demand, const Error& why);
+
+/// As refuse_or_scrub; if that scrubs nothing, tries a reclaim. If the tenant's reserve covers the
+/// demand and scavengers have enough memory, starts the reclaim and answers PoolExhausted with
+/// `retry_after_ms`. Otherwise answers `why` and changes nothing.
+CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand& demand,
+                             const Error& why);
+
+}  // namespace leasehold

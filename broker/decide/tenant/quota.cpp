@@ -1,0 +1,177 @@
+#include "broker/decide/tenant/quota.hpp"
+
+#include <algorithm>
+
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/memory/reserves.hpp"
+#include "ipc/segment/gate_set.hpp"
+
+namespace leasehold {
+namespace {
+
+/// Upper bound on the requests that a resuming worker runs: its share was set by the earlier broker
+/// and is not known.
+constexpr std::uint32_t kUnknown = kMaxStepSequences;
+
+bool is_reachable(const Worker* worker) {
+  return worker != nullptr && worker->state == WorkerState::Ready && !worker->resuming;
+}
+
+/// Assigns the next revision. Revisions start at the time since boot, so that a report about a
+/// quota of an earlier broker never matches.
+effect::SendQuota send_quota(const Decision& decision, Tenant& tenant, AttachmentId worker,
+                             wire::TenantQuota quota) {
+  tenant.last_revision =
+      std::max(tenant.last_revision + 1, static_cast<std::uint64_t>(decision.now.boottime_ns));
+  quota.revision = tenant.last_revision;
+  return {worker, std::move(quota)};
+}
+
+/// Withdraws the shares of workers without a live lease of the tenant. No request starts under a
+/// lease that is not live, so the share is free at once.
+void withdraw_ended(const Decision& decision, Tenant& tenant, const LeaseIndex::Holdings& holdings,
+                    std::vector<Effect>& quotas) {
+  std::erase_if(tenant.shares, [&](const auto& entry) {
+    const auto& [worker, share] = entry;
+    const auto found = holdings.find(worker);
+    if (found != holdings.end() && found->second.live > 0) return false;
+    if (share.sent.revision != 0 && is_reachable(decision.state.workers.find(worker)))
+      quotas.emplace_back(send_quota(decision, tenant, worker, {.tenant = share.sent.tenant}));
+    return true;
+  });
+  if (tenant.shares.empty()) tenant.idle_tokens.begin(decision.now);
+}
+
+/// Updates `shares`, so that each worker with live leases has one.
+void update_workers(const State& state, const LeaseIndex::Holdings& holdings, Shares& shares) {
+  for (const auto& [id, holding] : holdings) {
+    if (holding.live == 0) continue;
+    const bool reachable = is_reachable(state.workers.find(id));
+    const auto [entry, added] = shares.try_emplace(id);
+    entry->second.reachable = reachable;
+    if (added && !reachable) entry->second.may_run = kUnknown;
+  }
+}
+
+/// The blocks that the tenant may hold on one worker. The broker charges blocks when it lends them,
+/// so a worker may use all of the quota that the other workers do not hold. If the quota was
+/// lowered below the sum of the charges, it is divided in proportion to them.
+std::uint32_t blocks_on(const LeaseIndex::Holdings& holdings, AttachmentId worker,
+                        std::uint32_t max_blocks) {
+  std::uint64_t all = 0;
+  for (const auto& [id, holding] : holdings) all += holding.live_blocks;
+  const std::uint64_t here = holdings.at(worker).live_blocks;
+  const std::uint64_t allowed =
+      all > max_blocks ? here * max_blocks / all : max_blocks - (all - here);
+  return static_cast<std::uint32_t>(allowed);
+}
+
+bool is_same(const wire::TenantQuota& one, const wire::TenantQuota& other) {
+  return one.max_concurrent == other.max_concurrent && one.max_blocks == other.max_blocks &&
+         one.weight == other.weight && one.divided == other.divided &&
+         one.tokens_per_minute == other.tokens_per_minute &&
+         one.request_blocks == other.request_blocks && one.request_tokens == other.request_tokens;
+}
+
+/// Sets the token fields of the quota. A tenant without a token limit gets no part and no credit.
+void set_token_limit(wire::TenantQuota& quota, Tenant& tenant, const Share& share, TimePoint now) {
+  const std::optional<std::uint32_t> limit = tenant.policy.tokens_per_minute;
+  quota.token_credit = tenant.idle_tokens.end(limit.value_or(0), now);
+  if (limit) quota.tokens_per_minute = tokens_per_minute_on(tenant.shares, share, *limit);
+  quota.request_tokens = limit;
+}
+
+/// The most blocks that one lease on the worker can ever hold.
+std::uint32_t most_blocks_on(const State& state, const Tenant& tenant, AttachmentId id) {
+  const Worker& worker = *state.workers.find(id);
+  const std::uint64_t lendable =
+      most_extents(state, tenant.policy, worker) * worker.blocks_per_extent;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(tenant.policy.max_blocks, lendable));
+}
+
+void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& quotas) {
+  Tenant* tenant = decision.state.tenants.find(id);
+  if (tenant == nullptr) return;
+  const LeaseIndex::Holdings& holdings = decision.state.leases.index().of(id);
+  withdraw_ended(decision, *tenant, holdings, quotas);
+  update_workers(decision.state, holdings, tenant->shares);
+  divide(tenant->shares, tenant->policy.max_concurrent);
+  for (auto& [worker, share] : tenant->shares) {
+    if (!share.reachable) continue;
+    wire::TenantQuota quota{.tenant = id,
+                            .max_concurrent = share.assigned,
+                            .max_blocks = blocks_on(holdings, worker, tenant->policy.max_blocks),
+                            .weight = tenant->policy.weight,
+                            .divided = tenant->shares.size() > 1,
+                            .request_blocks = most_blocks_on(decision.state, *tenant, worker)};
+    set_token_limit(quota, *tenant, share, decision.now);
+    if (share.sent.revision != 0 && is_same(quota, share.sent)) continue;
+    effect::SendQuota sent = send_quota(decision, *tenant, worker, std::move(quota));
+    share.sent = sent.quota;
+    quotas.emplace_back(std::move(sent));
+  }
+}
+
+/// Adds all tenants that have shares: a changed reserve changes what each of them can ever hold.
+void add_served(const State& state, std::set<TenantId>& tenants) {
+  for (const auto& [id, tenant] : state.tenants.all())
+    if (!tenant.shares.empty()) tenants.insert(id);
+}
+
+}  // namespace
+
+std::set<TenantId> tenants_touched(const Decision& decision) {
+  const State& state = decision.state;
+  const Touched& touched = decision.touched;
+  std::set<TenantId> tenants(touched.tenants.begin(), touched.tenants.end());
+  if (!tenants.empty()) add_served(state, tenants);
+  tenants.insert(touched.usage.begin(), touched.usage.end());
+  const auto add = [&](LeaseId id) {
+    const LeaseRecord* record = state.leases.in_slot(id.slot);
+    if (record != nullptr && !record->tenant.value.empty()) tenants.insert(record->tenant);
+  };
+  std::ranges::for_each(touched.leases, add);
+  for (const AttachmentId worker : touched.workers) {
+    std::ranges::for_each(state.leases.leases_on(worker), add);
+  }
+  return tenants;
+}
+
+void settle_quotas(Decision& decision, const std::set<TenantId>& tenants) {
+  std::vector<Effect> quotas;
+  for (const TenantId& tenant : tenants) settle_tenant(decision, tenant, quotas);
+  std::vector<Effect>& effects = decision.effects();
+  const auto first_grant = std::ranges::find_if(
+      effects, [](const Effect& each) { return std::holds_alternative<effect::SendGrant>(each); });
+  effects.insert(first_grant, std::make_move_iterator(quotas.begin()),
+                 std::make_move_iterator(quotas.end()));
+}
+
+void withdraw_quotas(Decision& decision, Tenant& tenant) {
+  std::vector<Effect> quotas;
+  withdraw_ended(decision, tenant, {}, quotas);
+  for (Effect& each : quotas) decision.add(std::move(each));
+}
+
+void decide_event(Decision& decision, const UsageReported& reported) {
+  const Worker* worker = decision.state.workers.find_by_connection(reported.connection);
+  Tenant* tenant = decision.state.tenants.find(reported.usage.tenant);
+  if (worker == nullptr || tenant == nullptr) return;
+  enter_report(tenant->shares, worker->id, reported.usage);
+  decision.touched.usage.push_back(reported.usage.tenant);
+}
+
+/// Drops the cached blocks of workers that are gone; the counts of what they served stay.
+void decide_event(Decision& decision, const ServedReported& reported) {
+  const Worker* worker = decision.state.workers.find_by_connection(reported.connection);
+  Tenant* tenant = decision.state.tenants.find(reported.served.tenant);
+  if (worker == nullptr || tenant == nullptr) return;
+  std::erase_if(tenant->cached_blocks, [&](const auto& cached) {
+    const Worker* caching = decision.state.workers.find(cached.first);
+    return caching == nullptr || caching->state == WorkerState::Gone;
+  });
+  tenant->cached_blocks[worker->id] = reported.served.cached_blocks;
+  tenant->served.add(reported.served);
+}
+
+}  // namespace leasehold
