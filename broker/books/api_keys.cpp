@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ipc/control/api_key.hpp"
+#include "ipc/control/tokens/api_key.hpp"
 
 namespace leasehold {
 

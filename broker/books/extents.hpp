@@ -42,7 +42,7 @@
 
 #include "broker/books/ids.hpp"
 #include "broker/books/quarantine.hpp"
-#include "ipc/control/messages_common.hpp"
+#include "ipc/control/messages/common.hpp"
 
 namespace leasehold {
 

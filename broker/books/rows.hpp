@@ -16,8 +16,8 @@
 #include "broker/books/weights.hpp"
 #include "broker/books/workers.hpp"
 #include "common/process.hpp"
-#include "ipc/control/messages_audit.hpp"
-#include "ipc/control/messages_operator.hpp"
+#include "ipc/control/messages/audit.hpp"
+#include "ipc/control/messages/operator.hpp"
 #include "ipc/segment/lease_word.hpp"
 
 namespace leasehold::journal {
@@ -28,7 +28,7 @@ struct TenantRow {
   std::uint64_t reserved_bytes = 0;
 };
 
-/// An API key of a tenant. Only the hash of the key is stored (ipc/control/api_key.hpp).
+/// An API key of a tenant. Only the hash of the key is stored (ipc/control/tokens/api_key.hpp).
 struct ApiKeyRow {
   ApiKeyId id;
   TenantId tenant;

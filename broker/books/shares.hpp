@@ -11,7 +11,7 @@
 #include <map>
 
 #include "broker/books/ids.hpp"
-#include "ipc/control/messages_worker.hpp"
+#include "ipc/control/messages/worker.hpp"
 
 namespace leasehold {
 

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "broker/books/ids.hpp"
-#include "ipc/control/messages_steps.hpp"
+#include "ipc/control/messages/steps.hpp"
 
 namespace leasehold {
 

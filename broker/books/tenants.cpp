@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ipc/control/message_limits.hpp"
+#include "ipc/control/messages/limits.hpp"
 
 namespace leasehold {
 namespace {

@@ -22,8 +22,8 @@
 
 #include "broker/books/ids.hpp"
 #include "common/clock.hpp"
-#include "ipc/control/lease_token.hpp"
-#include "ipc/control/text_identity.hpp"
+#include "ipc/control/tokens/lease_token.hpp"
+#include "ipc/control/tokens/text_identity.hpp"
 
 namespace leasehold {
 

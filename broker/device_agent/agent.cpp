@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ipc/control/messages_agent.hpp"
+#include "ipc/control/messages/agent.hpp"
 
 namespace leasehold {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "ipc/cuda/memory_cleaner.hpp"
 
 namespace leasehold {
@@ -15,7 +15,7 @@ class DeviceAllocations {
   DeviceAllocations(const cuda::Context& context, cuda::MemoryCleaner cleaner)
       : context_(&context), cleaner_(std::move(cleaner)) {}
 
-  /// Handles one call. Errors: UnknownMethod, BadRequest, those of ipc/control/messages_agent.hpp.
+  /// Handles one call. Errors: UnknownMethod, BadRequest, those of ipc/control/messages/agent.hpp.
   Result<control::Payload> answer(const std::string& method, const control::Json& params);
 
  private:

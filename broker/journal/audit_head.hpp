@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/result.hpp"
-#include "ipc/control/audit_chain.hpp"
+#include "ipc/control/tokens/audit_chain.hpp"
 
 namespace leasehold::journal {
 

@@ -3,7 +3,7 @@
 ///
 /// Records are appended and removed in the journal's transactions. A transaction removes only a few
 /// records for each one that it appends, so that no transaction is long. Lifetime: the database
-/// outlives this object. Threads: one. Format: ipc/control/audit_chain.hpp.
+/// outlives this object. Threads: one. Format: ipc/control/tokens/audit_chain.hpp.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 #include "broker/books/rows.hpp"
 #include "broker/journal/database.hpp"
 #include "broker/journal/trusted_time.hpp"
-#include "ipc/control/audit_chain.hpp"
-#include "ipc/control/messages_audit.hpp"
+#include "ipc/control/messages/audit.hpp"
+#include "ipc/control/tokens/audit_chain.hpp"
 
 namespace leasehold::journal {
 

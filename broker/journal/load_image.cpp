@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ipc/control/api_key.hpp"
+#include "ipc/control/tokens/api_key.hpp"
 #include "ipc/segment/segment_layout.hpp"
 
 namespace leasehold::journal {

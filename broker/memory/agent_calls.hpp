@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "common/clock.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold {
 

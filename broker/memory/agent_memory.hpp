@@ -21,7 +21,7 @@
 
 #include "broker/memory/agent_calls.hpp"
 #include "broker/memory/lent_memory.hpp"
-#include "ipc/control/messages_agent.hpp"
+#include "ipc/control/messages/agent.hpp"
 
 namespace leasehold {
 

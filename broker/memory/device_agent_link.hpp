@@ -15,8 +15,8 @@
 
 #include "broker/memory/agent_calls.hpp"
 #include "common/child_process.hpp"
-#include "ipc/control/messages_agent.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/messages/agent.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold {
 

@@ -14,7 +14,7 @@
 #include "broker/server/connection_admission.hpp"
 #include "broker/server/spare_descriptors.hpp"
 #include "common/clock.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "broker/decide/event.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold {
 

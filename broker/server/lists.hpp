@@ -10,7 +10,7 @@
 #include "broker/memory/spill_space.hpp"
 #include "broker/server/dispatch.hpp"
 #include "broker/server/event_log.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "ipc/table/lease_table.hpp"
 
 namespace leasehold {

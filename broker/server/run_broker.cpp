@@ -13,7 +13,7 @@
 #include "broker/server/lent_device.hpp"
 #include "broker/server/server.hpp"
 #include "broker/server/startup_state.hpp"
-#include "ipc/control/socket_file.hpp"
+#include "ipc/control/transport/socket_file.hpp"
 
 namespace leasehold {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "ipc/control/lease_token.hpp"
+#include "ipc/control/tokens/lease_token.hpp"
 
 namespace leasehold {
 

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "broker/decide/event.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "ipc/table/worker_segment.hpp"
 
 namespace leasehold {

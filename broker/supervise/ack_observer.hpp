@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "broker/books/fence_proof.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold {
 

@@ -6,9 +6,9 @@
 
 #include "common/random.hpp"
 #include "common/unique_fd.hpp"
-#include "ipc/control/client.hpp"
 #include "ipc/control/events.hpp"
 #include "ipc/control/messages.hpp"
+#include "ipc/control/transport/client.hpp"
 
 namespace leasehold::client {
 

@@ -19,7 +19,7 @@
 #include "ipc/client/session_lease.hpp"
 #include "ipc/client/timers.hpp"
 #include "ipc/control/messages.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold::client {
 

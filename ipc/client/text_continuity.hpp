@@ -1,6 +1,6 @@
 /// Decides under which leases a text may continue: its tokens depend on the model and on how the
-/// worker computes (ipc/control/text_identity.hpp), and its remaining tokens must fit into the
-/// context.
+/// worker computes (ipc/control/tokens/text_identity.hpp), and its remaining tokens must fit into
+/// the context.
 ///
 /// `ask` writes the requirements by which the broker chooses a worker. `check` compares the granted
 /// lease with them, because an earlier version of the broker ignores them. Pure. Threads: one.

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "ipc/client/parse_message.hpp"
-#include "ipc/control/token_line.hpp"
+#include "ipc/control/messages/token_line.hpp"
 
 namespace leasehold::client {
 namespace {

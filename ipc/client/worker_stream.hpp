@@ -12,7 +12,7 @@
 #include <string>
 
 #include "ipc/control/messages.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold::client {
 

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "ipc/control/message_limits.hpp"
+#include "ipc/control/messages/limits.hpp"
 
 namespace leasehold::events {
 

@@ -15,7 +15,7 @@
 
 #include "common/clock.hpp"
 #include "common/ids.hpp"
-#include "ipc/control/messages_common.hpp"
+#include "ipc/control/messages/common.hpp"
 #include "ipc/segment/launch_site.hpp"
 #include "ipc/segment/lease_word.hpp"
 

@@ -15,11 +15,11 @@
 /// `lease.hold` and `worker.attach` are not cached: the broker decides these calls again.
 #pragma once
 
-#include "ipc/control/messages_audit.hpp"
-#include "ipc/control/messages_common.hpp"
-#include "ipc/control/messages_holder.hpp"
-#include "ipc/control/messages_operator.hpp"
-#include "ipc/control/messages_steps.hpp"
-#include "ipc/control/messages_tenant.hpp"
-#include "ipc/control/messages_views.hpp"
-#include "ipc/control/messages_worker.hpp"
+#include "ipc/control/messages/audit.hpp"
+#include "ipc/control/messages/common.hpp"
+#include "ipc/control/messages/holder.hpp"
+#include "ipc/control/messages/operator.hpp"
+#include "ipc/control/messages/steps.hpp"
+#include "ipc/control/messages/tenant.hpp"
+#include "ipc/control/messages/views.hpp"
+#include "ipc/control/messages/worker.hpp"

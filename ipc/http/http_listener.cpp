@@ -13,8 +13,8 @@
 #include <optional>
 
 #include "common/close_on_exec.hpp"
-#include "ipc/control/peer.hpp"
-#include "ipc/control/socket_file.hpp"
+#include "ipc/control/transport/peer.hpp"
+#include "ipc/control/transport/socket_file.hpp"
 #include "ipc/http/http_await.hpp"
 
 namespace leasehold::http {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "ipc/control/envelope.hpp"
 #include "ipc/control/events.hpp"
-#include "ipc/control/inbox.hpp"
-#include "ipc/control/lease_token.hpp"
+#include "ipc/control/tokens/lease_token.hpp"
+#include "ipc/control/transport/envelope.hpp"
+#include "ipc/control/transport/inbox.hpp"
 #include "tests/fuzz/allocations.hpp"
 #include "tests/fuzz/input.hpp"
 #include "tests/unit/ipc/control/message_samples.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ipc/control/messages_agent.hpp"
+#include "ipc/control/messages/agent.hpp"
 
 namespace leasehold::simulation {
 namespace {

@@ -1,6 +1,6 @@
 #include "tests/simulation/model_agent.hpp"
 
-#include "ipc/control/messages_agent.hpp"
+#include "ipc/control/messages/agent.hpp"
 
 namespace leasehold::simulation {
 namespace {

@@ -1,10 +1,10 @@
 /// The device agent of the simulated machine: answers the messages of the real one
-/// (ipc/control/messages_agent.hpp) from a simulated card.
+/// (ipc/control/messages/agent.hpp) from a simulated card.
 #pragma once
 
 #include <map>
 
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "tests/simulation/card.hpp"
 #include "tests/simulation/model_broker.hpp"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "ipc/control/client.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/client.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {

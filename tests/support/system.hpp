@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ipc/control/client.hpp"
+#include "ipc/control/transport/client.hpp"
 #include "tests/checks/demo/memory_check.hpp"
 #include "tests/checks/demo/tenant_record.hpp"
 #include "tests/checks/local_system/local_system.hpp"

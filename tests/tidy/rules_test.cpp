@@ -94,11 +94,11 @@ TEST_CASE("planted: a plain mapping of what may be leased") {
 TEST_CASE("planted: includes that climb") {
   CHECK(violates_layering("common/a.hpp", "ipc/segment/lease_word.hpp"));
   CHECK(violates_layering("ipc/segment/gate_set.hpp", "ipc/region/mapping.hpp"));
-  CHECK(violates_layering("ipc/control/peer.hpp", "ipc/table/lease_table.hpp"));
-  CHECK(violates_layering("ipc/table/a.cpp", "ipc/control/peer.hpp"));
+  CHECK(violates_layering("ipc/control/transport/peer.hpp", "ipc/table/lease_table.hpp"));
+  CHECK(violates_layering("ipc/table/a.cpp", "ipc/control/transport/peer.hpp"));
   CHECK(violates_layering("ipc/control/a.cpp", "ipc/http/http_listener.hpp"));
   CHECK(violates_layering("broker/server/a.cpp", "ipc/http/http_listener.hpp"));
-  CHECK(violates_layering("kernels/cpu/a.cpp", "ipc/control/peer.hpp"));
+  CHECK(violates_layering("kernels/cpu/a.cpp", "ipc/control/transport/peer.hpp"));
   CHECK(violates_layering("kernels/cpu/a.cpp", "ipc/region/mapping.hpp"));
   CHECK(violates_layering("kernels/a.hpp", "worker/engine/engine.hpp"));
   CHECK(violates_layering("worker/a.cpp", "broker/decide/core.hpp"));
@@ -123,7 +123,7 @@ TEST_CASE("planted: includes that climb") {
 
 TEST_CASE("planted: includes that go down are left alone") {
   CHECK_FALSE(violates_layering("kernels/a.hpp", "ipc/segment/thread_gate.hpp"));
-  CHECK_FALSE(violates_layering("worker/a.cpp", "ipc/control/peer.hpp"));
+  CHECK_FALSE(violates_layering("worker/a.cpp", "ipc/control/transport/peer.hpp"));
   CHECK_FALSE(violates_layering("worker/a.cpp", "kernels/backend.hpp"));
   CHECK_FALSE(violates_layering("broker/a.cpp", "ipc/table/lease_table.hpp"));
   CHECK_FALSE(violates_layering("broker/device_agent/a.cpp", "ipc/cuda/driver.hpp"));

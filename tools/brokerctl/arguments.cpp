@@ -9,7 +9,7 @@
 #include "common/expects.hpp"
 #include "common/random.hpp"
 #include "common/version.hpp"
-#include "ipc/control/json_fields.hpp"
+#include "ipc/control/messages/json_fields.hpp"
 #include "tools/brokerctl/audit_arguments.hpp"
 #include "tools/brokerctl/event_arguments.hpp"
 #include "tools/brokerctl/examples.hpp"

@@ -2,7 +2,7 @@
 /// chain is checked in this program; the broker is not trusted.
 #pragma once
 
-#include "ipc/control/audit_chain.hpp"
+#include "ipc/control/tokens/audit_chain.hpp"
 #include "tools/brokerctl/run.hpp"
 #include "tools/cli/table.hpp"
 

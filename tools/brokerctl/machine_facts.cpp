@@ -13,8 +13,8 @@
 #include <fstream>
 #include <limits>
 
-#include "ipc/control/client.hpp"
 #include "ipc/control/messages.hpp"
+#include "ipc/control/transport/client.hpp"
 #include "kernels/cpu/default_threads.hpp"
 
 namespace leasehold::brokerctl {

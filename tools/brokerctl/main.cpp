@@ -6,7 +6,7 @@
 #include <iostream>
 #include <memory>
 
-#include "ipc/control/client.hpp"
+#include "ipc/control/transport/client.hpp"
 #include "tools/brokerctl/run.hpp"
 #include "tools/cli/broker_address.hpp"
 #include "tools/cli/explain.hpp"

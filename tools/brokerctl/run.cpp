@@ -9,7 +9,7 @@
 #include "common/random.hpp"
 #include "ipc/client/all_pages.hpp"
 #include "ipc/client/parse_message.hpp"
-#include "ipc/control/api_key.hpp"
+#include "ipc/control/tokens/api_key.hpp"
 #include "tools/brokerctl/audit.hpp"
 #include "tools/brokerctl/event_pages.hpp"
 #include "tools/brokerctl/prefix_arguments.hpp"

@@ -5,7 +5,7 @@
 
 #include "common/random.hpp"
 #include "common/start_thread.hpp"
-#include "ipc/control/client.hpp"
+#include "ipc/control/transport/client.hpp"
 #include "tools/cli/broker_address.hpp"
 #include "tools/client/session_core.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "common/metrics/exposition.hpp"
 #include "common/version.hpp"
-#include "ipc/control/tenant_counts.hpp"
+#include "ipc/control/messages/tenant_counts.hpp"
 
 namespace leasehold::monitor {
 namespace {

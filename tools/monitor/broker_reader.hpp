@@ -13,7 +13,7 @@
 
 #include "common/metrics/recent.hpp"
 #include "common/result.hpp"
-#include "ipc/control/tenant_counts.hpp"
+#include "ipc/control/messages/tenant_counts.hpp"
 #include "tools/monitor/broker_state.hpp"
 #include "tools/monitor/history.hpp"
 

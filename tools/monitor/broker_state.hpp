@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "ipc/control/messages_views.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/messages/views.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold::monitor {
 

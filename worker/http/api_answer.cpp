@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/terminal_text.hpp"
-#include "ipc/control/json_text.hpp"
+#include "ipc/control/messages/json_text.hpp"
 #include "worker/http/responses_answer.hpp"
 
 namespace leasehold::http {

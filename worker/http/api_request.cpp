@@ -8,7 +8,7 @@
 
 #include "common/random.hpp"
 #include "common/utf8.hpp"
-#include "ipc/control/excess.hpp"
+#include "ipc/control/transport/excess.hpp"
 #include "worker/http/chat_messages.hpp"
 #include "worker/http/constraint_fields.hpp"
 #include "worker/http/responses_request.hpp"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ipc/control/messages_tenant.hpp"
+#include "ipc/control/messages/tenant.hpp"
 #include "worker/http/body_field.hpp"
 
 namespace leasehold::http {
@@ -54,7 +54,7 @@ struct ApiRequest {
 
 struct ApiModel {
   std::string name;
-  std::string text_identity;  ///< See ipc/control/text_identity.hpp.
+  std::string text_identity;  ///< See ipc/control/tokens/text_identity.hpp.
   std::uint32_t max_context = 0;
   std::uint32_t n_vocab = 0;            ///< Token ids are below it. 0: only the worker checks them.
   bool has_tools = false;               ///< Its chat template writes tools into the prompt.

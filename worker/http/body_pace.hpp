@@ -14,7 +14,7 @@
 
 #include "common/ids.hpp"
 #include "common/token_bucket.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold::http {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ipc/control/messages_tenant.hpp"
+#include "ipc/control/messages/tenant.hpp"
 #include "ipc/http/http_errors.hpp"
 #include "worker/http/body_field.hpp"
 

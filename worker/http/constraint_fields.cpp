@@ -6,7 +6,7 @@
 #include <array>
 #include <functional>
 
-#include "ipc/control/excess.hpp"
+#include "ipc/control/transport/excess.hpp"
 #include "worker/text/grammar/gbnf.hpp"
 #include "worker/text/grammar/regex.hpp"
 

@@ -12,7 +12,7 @@
 /// not true.
 #pragma once
 
-#include "ipc/control/messages_tenant.hpp"
+#include "ipc/control/messages/tenant.hpp"
 #include "worker/http/body_field.hpp"
 
 namespace leasehold::http {

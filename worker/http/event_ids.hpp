@@ -3,11 +3,11 @@
 ///
 /// The id "12.1-5f3a9c2b" names the second event of the token at position 12. The events of the end
 /// have the number of tokens as their position. The last part is a checksum of how the worker
-/// computes the text: the text identity (ipc/control/text_identity.hpp) and the context length. A
-/// worker with another checksum may generate other tokens or end the text elsewhere, so it does not
-/// continue the stream. A replayed text makes the same events for each token, so an id means the
-/// same in every replay. "[DONE]", which ends every stream of chunks, and events that report an
-/// error have no id.
+/// computes the text: the text identity (ipc/control/tokens/text_identity.hpp) and the context
+/// length. A worker with another checksum may generate other tokens or end the text elsewhere, so
+/// it does not continue the stream. A replayed text makes the same events for each token, so an id
+/// means the same in every replay. "[DONE]", which ends every stream of chunks, and events that
+/// report an error have no id.
 #pragma once
 
 #include <cstdint>

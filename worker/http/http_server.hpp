@@ -15,7 +15,7 @@
 #include <memory>
 
 #include "common/clock.hpp"
-#include "ipc/control/messages_operator.hpp"
+#include "ipc/control/messages/operator.hpp"
 #include "ipc/http/http_address.hpp"
 #include "worker/http/api_request.hpp"
 #include "worker/http/cross_origin.hpp"

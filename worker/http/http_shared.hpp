@@ -8,7 +8,7 @@
 #include "common/process.hpp"
 #include "common/turns.hpp"
 #include "ipc/client/timers.hpp"
-#include "ipc/control/queue_meter.hpp"
+#include "ipc/control/transport/queue_meter.hpp"
 #include "ipc/http/http_await.hpp"
 #include "worker/http/body_pace.hpp"
 #include "worker/http/http_places.hpp"

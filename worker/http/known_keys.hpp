@@ -13,7 +13,7 @@
 
 #include "common/ids.hpp"
 #include "common/owned_queue.hpp"
-#include "ipc/control/api_key.hpp"
+#include "ipc/control/tokens/api_key.hpp"
 
 namespace leasehold::http {
 

@@ -8,7 +8,7 @@
 #include "common/confined.hpp"
 #include "common/terminal_text.hpp"
 #include "common/utf8.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "worker/http/answer_driver.hpp"
 #include "worker/http/from_thread.hpp"
 #include "worker/http/tokenize_api.hpp"

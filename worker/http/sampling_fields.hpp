@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "ipc/control/messages_tenant.hpp"
+#include "ipc/control/messages/tenant.hpp"
 #include "worker/http/body_field.hpp"
 
 namespace leasehold::http {

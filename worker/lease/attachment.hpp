@@ -3,7 +3,7 @@
 /// Sends `worker.attach`, then checks the descriptors, seals and versions of the answer.
 #pragma once
 
-#include "ipc/control/lease_token.hpp"
+#include "ipc/control/tokens/lease_token.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "ipc/table/worker_segment.hpp"
 #include "worker/lease/broker_link.hpp"

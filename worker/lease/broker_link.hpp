@@ -13,7 +13,7 @@
 
 #include "ipc/control/events.hpp"
 #include "ipc/control/messages.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "worker/lease/report_queue.hpp"
 #include "worker/lease/usage_queue.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "common/fault_point.hpp"
 #include "common/random.hpp"
-#include "ipc/control/message_limits.hpp"
+#include "ipc/control/messages/limits.hpp"
 
 namespace leasehold {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <functional>
 
-#include "ipc/control/messages_steps.hpp"
+#include "ipc/control/messages/steps.hpp"
 #include "worker/engine/step_sampler.hpp"
 
 namespace leasehold {

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "common/fair_shares.hpp"
-#include "ipc/control/messages_audit.hpp"
+#include "ipc/control/messages/audit.hpp"
 
 namespace leasehold {
 

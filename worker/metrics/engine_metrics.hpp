@@ -6,7 +6,7 @@
 #pragma once
 
 #include "common/metrics/latest.hpp"
-#include "ipc/control/tenant_counts.hpp"
+#include "ipc/control/messages/tenant_counts.hpp"
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {

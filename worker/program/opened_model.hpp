@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "ipc/control/text_identity.hpp"
+#include "ipc/control/tokens/text_identity.hpp"
 #include "worker/gguf/content_digest.hpp"
 #include "worker/gguf/gguf.hpp"
 #include "worker/model/config.hpp"

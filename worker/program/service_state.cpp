@@ -3,7 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "common/service_manager.hpp"
-#include "ipc/control/json_fields.hpp"
+#include "ipc/control/messages/json_fields.hpp"
 
 namespace leasehold {
 

@@ -8,7 +8,7 @@
 #include "common/log.hpp"
 #include "common/process.hpp"
 #include "common/service_manager.hpp"
-#include "ipc/control/socket_file.hpp"
+#include "ipc/control/transport/socket_file.hpp"
 #include "worker/compute/compute.hpp"
 #include "worker/index_sync/kv_index_sync.hpp"
 #include "worker/lease/deadline_watcher.hpp"

@@ -86,7 +86,7 @@
 #include <utility>
 #include <vector>
 
-#include "ipc/control/messages_worker.hpp"
+#include "ipc/control/messages/worker.hpp"
 #include "worker/kv/adopted_records.hpp"
 #include "worker/schedule/events.hpp"
 #include "worker/schedule/pending_events.hpp"

@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "ipc/control/messages_worker.hpp"
+#include "ipc/control/messages/worker.hpp"
 #include "worker/schedule/events.hpp"
 #include "worker/schedule/sequence.hpp"
 #include "worker/schedule/spill_books.hpp"

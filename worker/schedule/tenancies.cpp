@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/expects.hpp"
-#include "ipc/control/message_limits.hpp"
+#include "ipc/control/messages/limits.hpp"
 #include "ipc/segment/gate_set.hpp"
 
 namespace leasehold {

@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "ipc/control/messages_worker.hpp"
+#include "ipc/control/messages/worker.hpp"
 #include "worker/schedule/scheduler_types.hpp"
 #include "worker/schedule/token_counters.hpp"
 

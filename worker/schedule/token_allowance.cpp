@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "common/expects.hpp"
-#include "ipc/control/message_limits.hpp"
+#include "ipc/control/messages/limits.hpp"
 
 namespace leasehold {
 namespace {

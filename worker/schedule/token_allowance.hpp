@@ -27,7 +27,7 @@
 
 #include "common/clock.hpp"
 #include "common/result.hpp"
-#include "ipc/control/messages_worker.hpp"
+#include "ipc/control/messages/worker.hpp"
 
 namespace leasehold {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-#include "ipc/control/messages_tenant.hpp"
+#include "ipc/control/messages/tenant.hpp"
 
 namespace leasehold {
 

@@ -28,7 +28,7 @@
 #include "common/fair_shares.hpp"
 #include "common/ids.hpp"
 #include "common/token_bucket.hpp"
-#include "ipc/control/lease_token.hpp"
+#include "ipc/control/tokens/lease_token.hpp"
 
 namespace leasehold {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "ipc/control/excess.hpp"
+#include "ipc/control/transport/excess.hpp"
 #include "worker/serve/unread_output.hpp"
 
 namespace leasehold {

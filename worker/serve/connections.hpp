@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "worker/serve/connection_limiter.hpp"
 
 namespace leasehold {

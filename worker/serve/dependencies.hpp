@@ -8,7 +8,7 @@
 #include <boost/asio/io_context.hpp>
 #include <functional>
 
-#include "ipc/control/lease_token.hpp"
+#include "ipc/control/tokens/lease_token.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "worker/engine/engine_loop.hpp"
 #include "worker/kv/eviction_listener.hpp"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "ipc/control/token_line.hpp"
+#include "ipc/control/messages/token_line.hpp"
 
 namespace leasehold {
 

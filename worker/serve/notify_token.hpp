@@ -2,8 +2,8 @@
 /// of JSON values.
 #pragma once
 
-#include "ipc/control/messages_tenant.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/messages/tenant.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold {
 

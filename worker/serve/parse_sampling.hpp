@@ -1,7 +1,7 @@
 /// Parses the sampling parameters and the grammar of a request.
 #pragma once
 
-#include "ipc/control/messages_tenant.hpp"
+#include "ipc/control/messages/tenant.hpp"
 #include "worker/text/grammar/grammar_vocabulary.hpp"
 #include "worker/text/sampling/params.hpp"
 

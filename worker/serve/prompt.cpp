@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/utf8.hpp"
-#include "ipc/control/excess.hpp"
+#include "ipc/control/transport/excess.hpp"
 #include "worker/text/chat/json_value.hpp"
 
 namespace leasehold {

@@ -6,7 +6,7 @@
 /// Threads: one at a time. Lifetime: the objects that `prompt` points to outlive the parser.
 #pragma once
 
-#include "ipc/control/lease_token.hpp"
+#include "ipc/control/tokens/lease_token.hpp"
 #include "worker/schedule/request.hpp"
 #include "worker/serve/parse_sampling.hpp"
 #include "worker/serve/prompt.hpp"

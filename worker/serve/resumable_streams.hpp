@@ -32,7 +32,7 @@
 #include "common/clock.hpp"
 #include "common/fair_shares.hpp"
 #include "ipc/control/messages.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "ipc/segment/lease_word.hpp"
 #include "worker/serve/body_digest.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ipc/control/messages.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "worker/engine/generated_text.hpp"
 #include "worker/schedule/events.hpp"
 

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "common/ids.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold {
 

@@ -6,7 +6,7 @@
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/tenant/keys.hpp"
-#include "ipc/control/api_key.hpp"
+#include "ipc/control/tokens/api_key.hpp"
 
 namespace leasehold {
 namespace {

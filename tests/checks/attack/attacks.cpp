@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "ipc/control/messages_holder.hpp"
+#include "ipc/control/messages/holder.hpp"
 #include "tests/checks/attack/payloads.hpp"
 
 namespace leasehold::attack {

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ipc/control/messages_holder.hpp"
+#include "ipc/control/messages/holder.hpp"
 #include "tests/checks/attack/attacks.hpp"
 #include "tests/checks/attack/payloads.hpp"
 

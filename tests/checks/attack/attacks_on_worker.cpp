@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/hex.hpp"
-#include "ipc/control/messages_tenant.hpp"
+#include "ipc/control/messages/tenant.hpp"
 #include "tests/checks/attack/attacks.hpp"
 #include "tests/checks/attack/payloads.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "common/result.hpp"
-#include "ipc/control/messages_common.hpp"
+#include "ipc/control/messages/common.hpp"
 
 namespace leasehold::attack {
 

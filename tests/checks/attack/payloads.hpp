@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ipc/control/messages_common.hpp"
+#include "ipc/control/messages/common.hpp"
 
 namespace leasehold::attack {
 

@@ -5,7 +5,7 @@
 
 #include "common/random.hpp"
 #include "ipc/control/messages.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold::bench {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "common/random.hpp"
 #include "ipc/client/lease_holder.hpp"
-#include "ipc/control/api_key.hpp"
+#include "ipc/control/tokens/api_key.hpp"
 #include "tests/checks/bench/light_stream.hpp"
 #include "tests/checks/bench/report.hpp"
 #include "tests/checks/bench/run_queue.hpp"

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "ipc/control/messages.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "ipc/table/table_reader.hpp"
 
 namespace leasehold::bench {

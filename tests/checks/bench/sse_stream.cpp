@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "tests/checks/bench/tenant_pool.hpp"
 
 namespace leasehold::bench {

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "ipc/control/api_key.hpp"
+#include "ipc/control/tokens/api_key.hpp"
 
 namespace leasehold::bench {
 namespace {

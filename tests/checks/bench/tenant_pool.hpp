@@ -13,7 +13,7 @@
 #include "common/clock.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
-#include "ipc/control/messages_tenant.hpp"
+#include "ipc/control/messages/tenant.hpp"
 
 namespace leasehold::bench {
 

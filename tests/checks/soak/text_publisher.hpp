@@ -10,7 +10,7 @@
 
 #include "common/ids.hpp"
 #include "ipc/client/timers.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold::soak {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/temporary_directory.hpp"
-#include "ipc/control/client.hpp"
 #include "ipc/control/messages.hpp"
+#include "ipc/control/transport/client.hpp"
 #include "tests/checks/local_system/program_starter.hpp"
 #include "tests/support/test_paths.hpp"
 

@@ -10,9 +10,9 @@
 #include <mutex>
 #include <thread>
 
-#include "ipc/control/lease_token.hpp"
 #include "ipc/control/messages.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/tokens/lease_token.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "ipc/table/worker_segment.hpp"
 #include "tests/process/broker/broker_process.hpp"

@@ -6,7 +6,7 @@
 #include <boost/asio/write.hpp>
 #include <charconv>
 
-#include "ipc/control/api_key.hpp"
+#include "ipc/control/tokens/api_key.hpp"
 
 namespace leasehold::testing {
 namespace {

@@ -1,7 +1,7 @@
 // Completions and chats over HTTP with real processes: the text, and what ends it.
 #include <catch2/catch.hpp>
 
-#include "ipc/control/api_key.hpp"
+#include "ipc/control/tokens/api_key.hpp"
 #include "tests/process/http/http_client.hpp"
 
 namespace leasehold::testing {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "common/random.hpp"
-#include "ipc/control/client.hpp"
+#include "ipc/control/transport/client.hpp"
 #include "tests/process/restart/restartable.hpp"
 
 namespace leasehold::testing {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/random.hpp"
-#include "ipc/control/client.hpp"
+#include "ipc/control/transport/client.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {

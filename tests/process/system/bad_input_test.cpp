@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/random.hpp"
-#include "ipc/control/client.hpp"
+#include "ipc/control/transport/client.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {

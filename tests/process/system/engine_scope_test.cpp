@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "common/random.hpp"
-#include "ipc/control/client.hpp"
+#include "ipc/control/transport/client.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {

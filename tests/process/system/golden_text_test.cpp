@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "common/checksum.hpp"
-#include "ipc/control/text_identity.hpp"
+#include "ipc/control/tokens/text_identity.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {
@@ -56,7 +56,8 @@ TEST_CASE("golden texts: kTextVersion is raised when the tokens of a text change
     }
     INFO(
         "The bundled model gives other tokens for the same requests. If that is on purpose, raise "
-        "kTextVersion in ipc/control/text_identity.hpp, so that no text continues across the "
+        "kTextVersion in ipc/control/tokens/text_identity.hpp, so that no text continues across "
+        "the "
         "change, and pin the new checksums here.");
     CAPTURE(golden.arithmetic, golden.kv_type);
     CHECK(checksum_of(tokens) == golden.tokens);

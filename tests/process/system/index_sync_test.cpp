@@ -12,7 +12,7 @@
 #include <string>
 
 #include "common/random.hpp"
-#include "ipc/control/client.hpp"
+#include "ipc/control/transport/client.hpp"
 #include "tests/support/index_server.hpp"
 #include "tests/support/system.hpp"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/random.hpp"
-#include "ipc/control/client.hpp"
 #include "ipc/control/events.hpp"
+#include "ipc/control/transport/client.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {

@@ -1,7 +1,7 @@
 /// A guaranteed tenant takes the memory of a scavenger, with real processes.
 #include <catch2/catch.hpp>
 
-#include "ipc/control/client.hpp"
+#include "ipc/control/transport/client.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "ipc/control/client.hpp"
 #include "ipc/control/event_file.hpp"
+#include "ipc/control/transport/client.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/support/system.hpp"
 

@@ -1,7 +1,7 @@
 // API keys: hashes that let any user act for a tenant, and end its leases with them.
 #include <catch2/catch.hpp>
 
-#include "ipc/control/api_key.hpp"
+#include "ipc/control/tokens/api_key.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

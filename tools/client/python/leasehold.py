@@ -564,7 +564,7 @@ class Session:
         "tool_calls", those of this text are in its text. continue_final_message: the text continues
         the last message. `sampling`: temperature, seed, top_p, stop, include_stop_str_in_output,
         min_tokens, logit_bias, logprobs and top_logprobs, response_format, grammar, regex …
-        as ipc/control/messages_tenant.hpp names them. resumable: the request outlives a broken
+        as ipc/control/messages/tenant.hpp names them. resumable: the request outlives a broken
         connection for a minute; with the same request_id another process continues it. emitted:
         ids of tokens that were delivered before, for a text that this process did not begin;
         text_identity: Lease.text_identity of the lease that they came under, and no other continues it.

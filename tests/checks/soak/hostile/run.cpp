@@ -10,7 +10,7 @@
 
 #include "common/random.hpp"
 #include "common/text_file.hpp"
-#include "ipc/control/api_key.hpp"
+#include "ipc/control/tokens/api_key.hpp"
 #include "tests/checks/bench/run_queue.hpp"
 #include "tests/checks/local_system/local_system.hpp"
 #include "tests/checks/soak/hostile/attackers.hpp"

@@ -3,10 +3,10 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "ipc/control/envelope.hpp"
-#include "ipc/control/excess.hpp"
-#include "ipc/control/lease_token.hpp"
-#include "ipc/control/messages_tenant.hpp"
+#include "ipc/control/messages/tenant.hpp"
+#include "ipc/control/tokens/lease_token.hpp"
+#include "ipc/control/transport/envelope.hpp"
+#include "ipc/control/transport/excess.hpp"
 
 namespace leasehold::attack {
 

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "common/temporary_directory.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "tests/checks/bench/light_stream.hpp"
 #include "tests/checks/bench/sse_stream.hpp"
 

@@ -12,7 +12,7 @@
 #include "ipc/client/lease_holder.hpp"
 #include "ipc/client/session.hpp"
 #include "ipc/control/messages.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "tests/unit/ipc/client/manual_timers.hpp"
 
 namespace leasehold::client {

@@ -1,4 +1,4 @@
-#include "ipc/control/audit_chain.hpp"
+#include "ipc/control/tokens/audit_chain.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "ipc/control/client.hpp"
+#include "ipc/control/transport/client.hpp"
 
 #include <catch2/catch.hpp>
 #include <thread>

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 #include <regex>
 
-#include "ipc/control/excess.hpp"
+#include "ipc/control/transport/excess.hpp"
 #include "peer_fixture.hpp"
 
 using namespace leasehold;

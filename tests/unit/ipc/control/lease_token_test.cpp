@@ -1,4 +1,4 @@
-#include "ipc/control/lease_token.hpp"
+#include "ipc/control/tokens/lease_token.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 #include "message_samples.hpp"
 
 #include "ipc/control/messages.hpp"
-#include "ipc/control/messages_agent.hpp"
+#include "ipc/control/messages/agent.hpp"
 
 namespace leasehold::testing {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold::testing {
 

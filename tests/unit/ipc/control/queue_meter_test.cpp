@@ -1,9 +1,9 @@
-#include "ipc/control/queue_meter.hpp"
+#include "ipc/control/transport/queue_meter.hpp"
 
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "ipc/control/inbox.hpp"
+#include "ipc/control/transport/inbox.hpp"
 #include "peer_fixture.hpp"
 
 using namespace leasehold;

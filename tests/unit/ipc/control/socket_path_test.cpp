@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "common/temporary_directory.hpp"
-#include "ipc/control/socket_file.hpp"
+#include "ipc/control/transport/socket_file.hpp"
 #include "peer_fixture.hpp"
 
 using namespace leasehold;

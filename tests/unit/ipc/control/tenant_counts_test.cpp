@@ -1,7 +1,7 @@
 // How many names the counts of tenants have.
 #include <catch2/catch.hpp>
 
-#include "ipc/control/tenant_counts.hpp"
+#include "ipc/control/messages/tenant_counts.hpp"
 
 using namespace leasehold;
 using namespace std::chrono_literals;

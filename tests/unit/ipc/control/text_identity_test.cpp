@@ -1,4 +1,4 @@
-#include "ipc/control/text_identity.hpp"
+#include "ipc/control/tokens/text_identity.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,10 +1,10 @@
 // The short way of a token's line and the general one agree.
-#include "ipc/control/token_line.hpp"
+#include "ipc/control/messages/token_line.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "ipc/control/envelope.hpp"
+#include "ipc/control/transport/envelope.hpp"
 
 using namespace leasehold;
 using namespace leasehold::control;

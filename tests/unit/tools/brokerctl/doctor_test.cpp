@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/temporary_directory.hpp"
-#include "ipc/control/peer.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 using namespace leasehold;
 using namespace leasehold::brokerctl;

@@ -1,0 +1,64 @@
+/// Types that several messages share. The rules for all messages are in ipc/control/messages.hpp.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "common/ids.hpp"
+#include "common/result.hpp"
+
+namespace leasehold {
+
+/// Names an API key (ipc/control/tokens/api_key.hpp).
+using ApiKeyId = StrongName<struct ApiKeyTag>;
+
+}  // namespace leasehold
+
+namespace leasehold::wire {
+
+using Json = nlohmann::json;
+
+/// Base of every message T. The bodies are in message_codec.hpp, instantiated in messages_*.cpp.
+template <class T>
+struct Message {  // NOLINT(bugprone-crtp-constructor-accessibility): messages are aggregates
+  Json to_json() const;
+  /// Errors: BadRequest, naming the field.
+  static Result<T> from_json(const Json& json);
+};
+
+/// What a lease covers: an engine's weights on one worker, one tenant's KV on one worker, or the KV
+/// of one published text on one worker.
+enum class LeaseScope : std::uint8_t { Engine, Tenant, Shared };
+inline constexpr int kLeaseScopeCount = 3;
+std::string_view name(LeaseScope scope);  ///< "engine", "tenant", "shared"
+
+/// How a tenant is treated when memory is short. The broker revokes leases of scavengers to provide
+/// the reserves of guaranteed tenants; standard tenants keep their leases
+/// (broker/decide/memory/reserves.hpp).
+enum class Tier : std::uint8_t { Guaranteed, Standard, Scavenger };
+std::string_view name(Tier tier);  ///< "guaranteed", "standard", "scavenger"
+
+/// The pool that an extent belongs to. Swap is host memory even when the KV memory is a card's; it
+/// holds blocks of sequences that wait.
+enum class MemoryPool : std::uint8_t { Kv, Swap };
+inline constexpr int kMemoryPoolCount = 2;
+std::string_view name(MemoryPool pool);  ///< "kv", "swap"
+
+/// How a request continues under another lease. Reprefill: its tokens are computed again.
+/// Checkpoint and Preemptive: its KV blocks are copied while both leases are live, because the old
+/// lease drains (Checkpoint) or soon reaches its end (Preemptive). Failover: another worker gets
+/// the memory of the old lease. Adopt: the worker died, and the worker of the new lease gets the
+/// memory.
+enum class RebindMode : std::uint8_t { Reprefill, Checkpoint, Preemptive, Failover, Adopt };
+inline constexpr int kRebindModeCount = 5;
+/// "reprefill", "checkpoint", "preemptive", "failover", "adopt"
+std::string_view name(RebindMode mode);
+/// True for the modes in which the old lease is live when the new one replaces it.
+constexpr bool is_move(RebindMode mode) {
+  return mode != RebindMode::Reprefill && mode != RebindMode::Adopt;
+}
+
+struct Empty : Message<Empty> {};
+
+}  // namespace leasehold::wire

@@ -1,0 +1,244 @@
+#include "ipc/control/messages/json_fields.hpp"
+
+#include <fmt/format.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "common/utf8.hpp"
+#include "ipc/segment/lease_word.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::size_t kMaxShown = 60;
+constexpr std::size_t kMaxSocketPath = sizeof(sockaddr_un{}.sun_path) - 1;
+constexpr std::size_t kHexKeyDigits = 64;
+constexpr std::size_t kMaxSentence = 200;
+constexpr std::size_t kMaxLabel = 256;
+
+/// The value as text, always short enough for a log entry.
+std::string summary(const nlohmann::json& json) {
+  if (json.is_structured()) return json.is_array() ? "an array" : "an object";
+  if (json.is_string() && json.get_ref<const std::string&>().size() > kMaxShown)
+    return fmt::format("{} bytes of text", json.get_ref<const std::string&>().size());
+  return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+bool is_name(std::string_view text) {
+  return TenantId::parse(text).has_value();
+}
+
+bool is_hex_digit(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+bool is_revoke_reason(std::string_view text) {
+  for (int i = 0; i < kRevokeReasonCount; ++i) {
+    const auto reason = static_cast<RevokeReason>(i);
+    if (is_known(reason) && name(reason) == text) return true;
+  }
+  return false;
+}
+
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7F;
+}
+
+bool is_one_line(std::string_view text, std::size_t max_bytes) {
+  return text.size() <= max_bytes && std::ranges::none_of(text, is_control);
+}
+
+bool matches(TextRule rule, std::string_view text) {
+  switch (rule) {
+    case TextRule::Any:
+      return true;
+    case TextRule::NonEmpty:
+      return !text.empty();
+    case TextRule::Name:
+      return is_name(text);
+    case TextRule::NameOrEmpty:
+      return text.empty() || is_name(text);
+    case TextRule::LeaseOrEmpty:
+      return text.empty() || LeaseId::parse(text).has_value();
+    case TextRule::SocketPath:
+      return !text.empty() && text.size() <= kMaxSocketPath && !text.contains('\0');
+    case TextRule::HexKey:
+      return text.size() == kHexKeyDigits && std::ranges::all_of(text, is_hex_digit);
+    case TextRule::RevokeReasonOrEmpty:
+      return text.empty() || is_revoke_reason(text);
+    case TextRule::SentenceOrEmpty:
+      return is_one_line(text, kMaxSentence);
+    case TextRule::Sentence:
+      return !text.empty() && is_one_line(text, kMaxSentence);
+    case TextRule::Label:
+      return is_one_line(text, kMaxLabel);
+  }
+  std::unreachable();
+}
+
+std::string description(TextRule rule) {
+  switch (rule) {
+    case TextRule::Any:
+      return "text";
+    case TextRule::NonEmpty:
+      return "text that is not empty";
+    case TextRule::Name:
+      return "a name of 1 to 64 letters, digits, '.', '_', ':' and '-'";
+    case TextRule::NameOrEmpty:
+      return "a name of 1 to 64 letters, digits, '.', '_', ':' and '-', or empty text";
+    case TextRule::LeaseOrEmpty:
+      return "a lease written SLOT.GENERATION, or empty text";
+    case TextRule::SocketPath:
+      return fmt::format("the path of a Unix socket, 1 to {} bytes", kMaxSocketPath);
+    case TextRule::HexKey:
+      return fmt::format("{} lower-case hex digits", kHexKeyDigits);
+    case TextRule::RevokeReasonOrEmpty:
+      return "the name of a revoke reason, or empty text";
+    case TextRule::SentenceOrEmpty:
+      return fmt::format("up to {} bytes on one line", kMaxSentence);
+    case TextRule::Sentence:
+      return fmt::format("1 to {} bytes on one line", kMaxSentence);
+    case TextRule::Label:
+      return fmt::format("up to {} bytes on one line", kMaxLabel);
+  }
+  std::unreachable();
+}
+
+}  // namespace
+
+std::string to_sentence(std::string_view text) {
+  std::string sentence;
+  while (!text.empty()) {
+    const Utf8Step next = next_utf8(text);
+    const bool is_shown = next.kind == Utf8Kind::Character && !is_control(text.front());
+    const std::string_view shown = is_shown ? text.substr(0, next.size_bytes) : "?";
+    if (sentence.size() + shown.size() > kMaxSentence) break;
+    sentence += shown;
+    text.remove_prefix(next.size_bytes);
+  }
+  return sentence;
+}
+
+const nlohmann::json FieldReader::kNothing = nullptr;
+
+Problem mismatch(const nlohmann::json& got, std::string expected) {
+  return Mismatch{.where = "", .expected = std::move(expected), .got = summary(got)};
+}
+
+std::string check_text(TextRule rule, std::string_view text) {
+  if (matches(rule, text)) return {};
+  return fmt::format("expected {}, got {} bytes", description(rule), text.size());
+}
+
+std::string expected_integer(std::string low, std::string high) {
+  return fmt::format("an integer from {} to {}", low, high);
+}
+
+Problem too_many_items(std::size_t items, MaxItems most) {
+  return Mismatch{.where = "",
+                  .expected = fmt::format("an array of at most {}", most.items),
+                  .got = fmt::format("one of {}", items)};
+}
+
+std::string joined_path(std::string outer, const std::string& inner) {
+  const bool is_name = !inner.empty() && inner.front() != '[';
+  return outer + (is_name ? "." + inner : inner);
+}
+
+Problem from_field(const nlohmann::json& json, bool& out) {
+  if (!json.is_boolean()) return mismatch(json, "true or false");
+  out = json.get<bool>();
+  return {};
+}
+
+Problem from_field(const nlohmann::json& json, float& out, Between<float> range) {
+  // Compare before the cast: a double out of float's range would become an infinity.
+  const double number = json.is_number() ? json.get<double>() : std::nan("");
+  if (!(number >= range.low && number <= range.high))
+    return mismatch(json, fmt::format("a number from {} to {}", range.low, range.high));
+  out = static_cast<float>(number);
+  return {};
+}
+
+Problem from_field(const nlohmann::json& json, std::string& out, TextRule rule) {
+  if (!json.is_string() || !matches(rule, json.get_ref<const std::string&>()))
+    return mismatch(json, description(rule));
+  out = json.get<std::string>();
+  return {};
+}
+
+Problem from_field(const nlohmann::json& json, std::string& out, Choice choice) {
+  const auto is_sent = [&](std::string_view word) {
+    return json.is_string() && json.get_ref<const std::string&>() == word;
+  };
+  const auto word = std::ranges::find_if(choice.words, is_sent);
+  if (word != choice.words.end()) {
+    out = *word;
+    return {};
+  }
+  return mismatch(json, fmt::format("one of \"{}\"", fmt::join(choice.words, "\", \"")));
+}
+
+Problem from_field(const nlohmann::json& json, LeaseId& out) {
+  const auto parsed = json.is_string() ? LeaseId::parse(json.get_ref<const std::string&>())
+                                       : fail(Errc::BadRequest, "");
+  if (!parsed) return mismatch(json, "a lease written as text, SLOT.GENERATION");
+  out = *parsed;
+  return {};
+}
+
+Problem from_field(const nlohmann::json& json, TextIdentity& out) {
+  auto parsed = json.is_string() ? TextIdentity::parse(json.get_ref<const std::string&>())
+                                 : fail(Errc::BadRequest, "");
+  if (!parsed) return mismatch(json, "a text identity like sha256:CONTENT/int8/f16/1");
+  out = *std::move(parsed);
+  return {};
+}
+
+Problem from_field(const nlohmann::json& json, ModelName& out) {
+  auto parsed =
+      json.is_string() ? ModelName::parse(json.get<std::string>()) : fail(Errc::BadRequest, "");
+  if (!parsed) return mismatch(json, "the name of a model, or sha256: and 8 to 64 hex digits");
+  out = *std::move(parsed);
+  return {};
+}
+
+Problem read_id(const nlohmann::json& json, std::uint64_t& out) {
+  const std::string text = json.is_string() ? json.get<std::string>() : "";
+  const char* end = text.data() + text.size();
+  std::uint64_t value = 0;
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  // Written back and compared, so that each id has one spelling ("03" is not 3).
+  if (error != std::errc{} || std::to_string(value) != text)
+    return mismatch(json, "a number written as text, from \"0\" to \"18446744073709551615\"");
+  out = value;
+  return {};
+}
+
+FieldReader::FieldReader(const nlohmann::json& json) : json_(json) {
+  if (!json.is_object()) problem_ = mismatch(json, "an object");
+}
+
+const nlohmann::json* FieldReader::find(const char* key) const {
+  const auto it = json_.find(key);
+  return it == json_.end() ? nullptr : &*it;
+}
+
+void FieldReader::note(const char* key, const nlohmann::json* found, Problem problem) {
+  problem_ = std::move(problem);
+  if (!problem_) return;
+  if (found == nullptr) problem_->got = "nothing";
+  problem_->where = joined_path(key, problem_->where);
+}
+
+std::optional<Error> FieldReader::error() const {
+  if (!problem_) return {};
+  const auto& [where, expected, got] = *problem_;
+  const std::string place = where.empty() ? "" : fmt::format("field '{}': ", where);
+  return Error{Errc::BadRequest, fmt::format("{}expected {}, got {}", place, expected, got)};
+}
+
+}  // namespace leasehold

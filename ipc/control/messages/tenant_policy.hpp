@@ -1,0 +1,24 @@
+/// The fields that TenantPolicy and TenantAdmit share.
+#pragma once
+
+#include "ipc/control/messages/limits.hpp"
+#include "ipc/control/messages/operator.hpp"
+
+namespace leasehold::wire {
+
+inline constexpr auto kTenantPolicy = [](auto& m, auto& fields) {
+  fields.field("tenant", m.tenant);
+  fields.field("max_concurrent", m.max_concurrent, kConcurrent);
+  fields.field("max_blocks", m.max_blocks, kBlocks);
+  fields.field("reserved_blocks", m.reserved_blocks, kBlocksOrZero);
+  fields.field("weight", m.weight, kWeight);
+  fields.field("tier", m.tier, EnumCount{3});
+  fields.field("ttl_ms", m.ttl_ms, Between<std::int64_t>{100, 86'400'000});
+  fields.field("max_lifetime_ms", m.max_lifetime_ms, Between<std::int64_t>{100, 1'000'000'000'000});
+  fields.field("rebinds_per_minute", m.rebinds_per_minute, Between<std::uint32_t>{1, 6'000'000});
+  fields.field("rebind_burst", m.rebind_burst, Between<std::uint32_t>{1, 1u << 20});
+  fields.field("tokens_per_minute", m.tokens_per_minute, kTokensPerMinute);
+  fields.field("uid", m.uid);
+};
+
+}  // namespace leasehold::wire

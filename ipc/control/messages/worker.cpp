@@ -1,0 +1,194 @@
+// Worker ↔ broker: attaching, weights, extents.
+#include "ipc/control/messages/worker.hpp"
+
+#include "ipc/control/messages/codec.hpp"
+#include "ipc/control/messages/limits.hpp"
+#include "ipc/control/messages/tenant_served.hpp"
+
+namespace leasehold::wire {
+
+std::string_view name(MemoryPool pool) {
+  return pool == MemoryPool::Kv ? "kv" : "swap";
+}
+
+void describe(Is<WorkerAttach> auto& m, auto& fields) {
+  fields.field("worker", m.worker, TextRule::Name);
+  fields.field("resume", m.resume);
+  fields.field("protocol", m.protocol, Between<std::uint32_t>{1});
+  fields.field("request_id", m.request_id);
+}
+
+void describe(Is<WorkerAttached> auto& m, auto& fields) {
+  fields.field("worker", m.worker);
+  fields.field("attachment", m.attachment);
+  fields.field("slot_count", m.slot_count);
+  fields.field("token_key", m.token_key, TextRule::HexKey);
+  fields.field("resumed", m.resumed);
+  fields.field("device", m.device, TextRule::NonEmpty);
+  fields.field("device_uuid", m.device_uuid);
+  fields.field("protocol", m.protocol, Between<std::uint32_t>{1});
+}
+
+void describe(Is<SpillOpened> auto& m, auto& fields) {
+  fields.field("size_bytes", m.size_bytes);
+}
+
+void describe(Is<WeightsOpen> auto& m, auto& fields) {
+  fields.field("model", m.model, TextRule::Label);
+  fields.field("part", m.part, TextRule::Label);
+  fields.field("file_device", m.file_device);
+  fields.field("file_inode", m.file_inode);
+  fields.field("file_size_bytes", m.file_size_bytes);
+  fields.field("file_mtime_ns", m.file_mtime_ns);
+  fields.field("layout_digest", m.layout_digest, TextRule::HexKey);
+  fields.field("layout_version", m.layout_version);
+  fields.field("size_bytes", m.size_bytes, kPositiveBytes);
+  fields.field("request_id", m.request_id);
+}
+
+void describe(Is<WeightsOpened> auto& m, auto& fields) {
+  fields.field("region", m.region);
+  fields.field("lease", m.lease);
+  fields.field("published", m.published);
+}
+
+void describe(Is<WeightsPublish> auto& m, auto& fields) {
+  fields.field("region", m.region);
+  fields.field("request_id", m.request_id);
+}
+
+void describe(Is<WorkerWeights> auto& m, auto& fields) {
+  fields.field("missing", m.missing, TextRule::Sentence);
+}
+
+void describe(Is<WorkerReady> auto& m, auto& fields) {
+  fields.field("address", m.address, TextRule::SocketPath);
+  fields.field("model", m.model, TextRule::Label);
+  fields.with_default("arithmetic", m.arithmetic, {}, Choice{kArithmetics});
+  fields.field("kv_block_size_bytes", m.kv_block_size_bytes, kPositiveBytes);
+  fields.field("max_extents", m.max_extents);
+  fields.field("kv_identity", m.kv_identity, TextRule::Label);
+  fields.field("text_identity", m.text_identity);
+  fields.with_default("max_context", m.max_context, 0u);
+  fields.field("request_id", m.request_id);
+}
+
+void describe(Is<ExtentShape> auto& m, auto& fields) {
+  fields.field("extent_size_bytes", m.extent_size_bytes, kPositiveBytes);
+  fields.field("blocks_per_extent", m.blocks_per_extent, kBlocks);
+}
+
+void describe(Is<LeaseAttach, LeaseDrained, LeaseSettle, LeaseUnmap> auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+}
+
+void describe(Is<LeaseDraining> auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("successor", m.successor, TextRule::Name);
+}
+
+void describe(Is<LeaseRedeliver> auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("extents", m.extents);
+}
+
+void describe(Is<EventReport> auto& m, auto& fields) {
+  fields.field("events", m.events, TextRule::NonEmpty);
+}
+
+void describe(Is<LeaseGrant> auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("tenant", m.tenant.value, TextRule::NameOrEmpty);
+  fields.field("extent_size_bytes", m.extent_size_bytes, kPositiveBytes);
+  fields.field("extents", m.extents);
+  fields.with_default("pool", m.pool, {}, EnumCount{kMemoryPoolCount});
+  fields.with_default("scope", m.scope, LeaseScope::Tenant, EnumCount{kLeaseScopeCount});
+  fields.field("adopted_from", m.adopted_from);
+}
+
+Result<void> validate(const LeaseGrant& grant) {
+  const bool is_valid = grant.scope == LeaseScope::Shared
+                            ? grant.tenant.value.empty()
+                            : grant.scope == LeaseScope::Tenant && !grant.tenant.value.empty();
+  if (is_valid) return {};
+  return fail(Errc::BadRequest, "expected 'tenant' to be empty exactly with a 'scope' of shared");
+}
+
+void describe(Is<PrefixFill> auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("text", m.text);
+}
+
+void describe(Is<PrefixFilled> auto& m, auto& fields) {
+  fields.field("tokens", m.tokens);
+  fields.field("blocks", m.blocks);
+}
+
+void describe(Is<TenantQuota> auto& m, auto& fields) {
+  fields.field("tenant", m.tenant);
+  fields.field("revision", m.revision);
+  fields.field("max_concurrent", m.max_concurrent, kConcurrentOrZero);
+  fields.field("max_blocks", m.max_blocks, kBlocksOrZero);
+  fields.field("weight", m.weight, kWeight);
+  fields.field("divided", m.divided);
+  fields.field("tokens_per_minute", m.tokens_per_minute, kTokensPerMinute);
+  fields.field("token_credit", m.token_credit, kTokensOrZero);
+  fields.field("request_blocks", m.request_blocks, kBlocksOrZero);
+  fields.field("request_tokens", m.request_tokens, kTokensPerMinute);
+}
+
+void describe(Is<TenantUsage> auto& m, auto& fields) {
+  fields.field("tenant", m.tenant);
+  fields.field("revision", m.revision);
+  fields.field("running", m.running, kConcurrentOrZero);
+  fields.field("waiting", m.waiting, kConcurrentOrZero);
+  fields.field("admitted", m.admitted);
+}
+
+void TenantServed::add(const TenantServed& later) {
+  tokens += later.tokens;
+  hit_blocks += later.hit_blocks;
+  hit_tokens += later.hit_tokens;
+  evicted_blocks += later.evicted_blocks;
+  preemptions += later.preemptions;
+  cross_tenant_hits += later.cross_tenant_hits;
+  cached_blocks = later.cached_blocks;
+  shared_hit_blocks += later.shared_hit_blocks;
+}
+
+void describe(Is<LeaseReclaim> auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("count", m.count, kExtents);
+  fields.with_default("pool", m.pool, {}, EnumCount{kMemoryPoolCount});
+}
+
+void describe(Is<ExtentsReclaimed> auto& m, auto& fields) {
+  fields.field("extents", m.extents);
+}
+
+template struct Message<WorkerAttach>;
+template struct Message<WorkerAttached>;
+template struct Message<SpillOpened>;
+template struct Message<WeightsOpen>;
+template struct Message<WeightsOpened>;
+template struct Message<WeightsPublish>;
+template struct Message<WorkerReady>;
+template struct Message<ExtentShape>;
+template struct Message<LeaseAttach>;
+template struct Message<LeaseRedeliver>;
+template struct Message<LeaseDrained>;
+template struct Message<WorkerWeights>;
+template struct Message<EventReport>;
+template struct Message<LeaseGrant>;
+template struct Message<PrefixFill>;
+template struct Message<PrefixFilled>;
+template struct Message<LeaseDraining>;
+template struct Message<TenantQuota>;
+template struct Message<TenantUsage>;
+template struct Message<TenantServed>;
+template struct Message<LeaseSettle>;
+template struct Message<LeaseUnmap>;
+template struct Message<LeaseReclaim>;
+template struct Message<ExtentsReclaimed>;
+
+}  // namespace leasehold::wire

@@ -1,0 +1,37 @@
+#include "ipc/control/tokens/api_key.hpp"
+
+#include <sodium.h>
+
+#include <array>
+
+#include "common/expects.hpp"
+#include "common/hex.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::string_view kPrefix = "lh-";
+constexpr std::size_t kIdDigits = 16;
+using Bytes = std::array<unsigned char, 32>;
+
+}  // namespace
+
+std::string mint_api_key() {
+  ensures(::sodium_init() >= 0, "libsodium starts");
+  Bytes secret{};
+  ::randombytes_buf(secret.data(), secret.size());
+  return std::string(kPrefix) + to_hex(secret);
+}
+
+std::string hash_of_api_key(std::string_view key) {
+  Bytes hash{};
+  ::crypto_generichash(hash.data(), hash.size(), reinterpret_cast<const unsigned char*>(key.data()),
+                       key.size(), nullptr, 0);
+  return to_hex(hash);
+}
+
+ApiKeyId api_key_id(std::string_view hash) {
+  return {std::string(hash.substr(0, kIdDigits))};
+}
+
+}  // namespace leasehold

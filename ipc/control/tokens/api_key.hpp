@@ -1,0 +1,24 @@
+/// An API key: what an HTTP client shows a worker to act for a tenant.
+///
+/// Format: `lh-` and 64 hex digits, 256 random bits. brokerctl makes it and prints it once; the
+/// broker keeps only its BLAKE2b-256 hash. A fast hash is enough: 2^256 keys cannot be tried, and a
+/// slow one would let users without a key spend the broker's time.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ipc/control/messages/common.hpp"
+
+namespace leasehold {
+
+/// Returns a new random key.
+std::string mint_api_key();
+
+/// 64 lower-case hex digits. Any text has a hash. Pure.
+std::string hash_of_api_key(std::string_view key);
+
+/// The first 16 digits of the hash: names the key in lists and logs. Pure.
+ApiKeyId api_key_id(std::string_view hash);
+
+}  // namespace leasehold
