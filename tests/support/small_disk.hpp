@@ -2,8 +2,6 @@
 #pragma once
 
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 #include <string>
 
 #include "common/unique_fd.hpp"
+#include "tools/local_system/small_disk.hpp"
 
 namespace leasehold::testing {
 
@@ -30,11 +29,7 @@ void check_on_small_disk(const std::string& path, const std::string& size, Steps
   constexpr int kNoMount = 77;
   const pid_t child = ::fork();
   if (child == 0) {
-    const bool is_mounted =
-        ::unshare(CLONE_NEWNS) == 0 &&
-        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-        ::mount("tmpfs", path.c_str(), "tmpfs", 0, ("mode=0700,size=" + size).c_str()) == 0;
-    ::_exit(is_mounted ? steps(path) : kNoMount);
+    ::_exit(mount_small_disk(path, size) ? steps(path) : kNoMount);
   }
   int status = 0;
   ::waitpid(child, &status, 0);

@@ -69,8 +69,8 @@ System::System(SystemSpec spec)
 bool System::start_broker(const std::string& fault) {
   ++brokers_;
   const auto& more = spec_.broker_arguments;
-  std::vector<std::string> arguments{"--capacity", "64MiB", "--allow-memory-check", "--event-log",
-                                     add_event_log("broker")};
+  std::vector<std::string> arguments{"--capacity", spec_.capacity, "--allow-memory-check",
+                                     "--event-log", add_event_log("broker")};
   arguments.insert(arguments.end(), more.begin(), more.end());
   const bool use_default_timeout = std::ranges::find(more, "--fence-timeout-ms") == more.end();
   if (use_default_timeout) arguments.insert(arguments.end(), {"--fence-timeout-ms", "600000"});

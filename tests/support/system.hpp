@@ -52,6 +52,7 @@ struct TenantSpec {
 };
 
 struct SystemSpec {
+  std::string capacity = "64MiB";  ///< Of the broker.
   std::vector<std::string> broker_arguments;
   std::vector<std::string> worker_arguments = {"--slow-motion-us", "30"};
   std::string broker_fault;  ///< LEASEHOLD_FAULT of the first broker; empty: none.

@@ -78,15 +78,15 @@ std::string_view included_path(std::string_view line) {
   return line.substr(0, line.find('"'));
 }
 
-/// ipc/ has five components: what kernels may include, what maps memory, what communicates, what
-/// serves HTTP, and what calls the CUDA driver. Only the device agent and kernels/cuda may call the
-/// driver.
+/// ipc/ has six components: what kernels may include, what maps memory, what communicates, what
+/// runs a tenant's session, what serves HTTP, and what calls the CUDA driver. Only the device agent
+/// and kernels/cuda may call the driver.
 std::string component_of(std::string_view path) {
   if (path.starts_with("ipc/cuda/")) return "ipc_cuda";
   if (path.starts_with("kernels/cuda/")) return "kernels_cuda";
   if (path.starts_with("broker/device_agent/")) return "device_agent";
-  if (path.starts_with("tools/client/")) return "client";
   if (path.starts_with("ipc/control/")) return "ipc_control";
+  if (path.starts_with("ipc/client/")) return "ipc_client";
   if (path.starts_with("ipc/http/")) return "ipc_http";
   if (path.starts_with("ipc/region/") || path.starts_with("ipc/table/")) return "ipc_mapping";
   if (path.starts_with("ipc/")) return "ipc_segment";
@@ -99,19 +99,19 @@ const std::map<std::string, std::set<std::string>>& allowed_dependencies() {
       {"ipc_segment", {"common"}},
       {"ipc_mapping", {"common", "ipc_segment"}},
       {"ipc_control", {"common", "ipc_segment"}},
+      {"ipc_client", {"common", "ipc_segment", "ipc_control"}},
       {"ipc_http", {"common", "ipc_segment", "ipc_control"}},
       {"ipc_cuda", {"common", "ipc_segment", "ipc_mapping"}},
       {"kernels", {"common", "ipc_segment"}},
       {"kernels_cuda", {"common", "ipc_segment", "ipc_cuda", "kernels"}},
       {"device_agent", {"common", "ipc_segment", "ipc_mapping", "ipc_control", "ipc_cuda"}},
-      {"client", {"common", "ipc_segment", "ipc_control"}},
       {"worker",
        {"common", "ipc_segment", "ipc_mapping", "ipc_control", "ipc_http", "ipc_cuda", "kernels",
-        "kernels_cuda", "client"}},
+        "kernels_cuda", "ipc_client"}},
       {"broker", {"common", "ipc_segment", "ipc_mapping", "ipc_control"}},
       {"tools",
        {"common", "ipc_segment", "ipc_mapping", "ipc_control", "ipc_http", "ipc_cuda", "kernels",
-        "kernels_cuda", "client", "worker", "broker"}},
+        "kernels_cuda", "ipc_client", "worker", "broker"}},
   };
   return kBelow;
 }

@@ -114,9 +114,10 @@ TEST_CASE("planted: includes that climb") {
   CHECK(violates_layering("worker/kv/a.hpp", "worker/schedule/sequence.hpp"));
   CHECK(violates_layering("worker/gguf/a.cpp", "worker/model/config.hpp"));
   CHECK(violates_layering("worker/lease/a.cpp", "worker/options.hpp"));
-  CHECK(violates_layering("tools/client/a.cpp", "worker/options.hpp"));
-  CHECK(violates_layering("broker/a.cpp", "tools/client/session.hpp"));
+  CHECK(violates_layering("ipc/client/a.cpp", "worker/options.hpp"));
+  CHECK(violates_layering("broker/a.cpp", "ipc/client/session.hpp"));
   CHECK(violates_layering("worker/a.cpp", "tools/brokerctl/run.hpp"));
+  CHECK(violates_layering("worker/http/a.cpp", "tools/client/text.hpp"));
   CHECK(violates_layering("worker/engine/a.cpp", "engine.hpp"));  // not from the root
 }
 
@@ -130,7 +131,7 @@ TEST_CASE("planted: includes that go down are left alone") {
   CHECK_FALSE(violates_layering("broker/main.cpp", "broker/server/server.hpp"));
   CHECK_FALSE(violates_layering("worker/serve/a.cpp", "worker/lease/broker_link.hpp"));
   CHECK_FALSE(violates_layering("tools/a.cpp", "worker/options.hpp"));
-  CHECK_FALSE(violates_layering("worker/http/a.cpp", "tools/client/session.hpp"));
+  CHECK_FALSE(violates_layering("worker/http/a.cpp", "ipc/client/session.hpp"));
   CHECK_FALSE(violates_layering("tests/a.cpp", "tests/support/fake_table.hpp"));
 }
 

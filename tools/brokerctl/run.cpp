@@ -7,6 +7,8 @@
 #include <ostream>
 
 #include "common/random.hpp"
+#include "ipc/client/all_pages.hpp"
+#include "ipc/client/parse_message.hpp"
 #include "ipc/control/api_key.hpp"
 #include "tools/brokerctl/audit.hpp"
 #include "tools/brokerctl/event_pages.hpp"
@@ -20,8 +22,6 @@
 #include "tools/brokerctl/wait_replaced.hpp"
 #include "tools/cli/json_text.hpp"
 #include "tools/cli/table.hpp"
-#include "tools/client/all_pages.hpp"
-#include "tools/client/parse_message.hpp"
 
 namespace leasehold::brokerctl {
 namespace {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "ipc/client/parse_message.hpp"
 #include "tools/cli/json_text.hpp"
-#include "tools/client/parse_message.hpp"
 
 namespace leasehold::brokerctl {
 namespace {

@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "ipc/client/all_pages.hpp"
+#include "ipc/client/parse_message.hpp"
 #include "tools/brokerctl/top_view.hpp"
 #include "tools/cli/json_text.hpp"
-#include "tools/client/all_pages.hpp"
-#include "tools/client/parse_message.hpp"
 
 namespace leasehold::brokerctl {
 namespace {

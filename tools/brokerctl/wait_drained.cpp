@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/client/all_pages.hpp"
-#include "tools/client/parse_message.hpp"
+#include "ipc/client/all_pages.hpp"
+#include "ipc/client/parse_message.hpp"
 
 namespace leasehold::brokerctl {
 namespace {

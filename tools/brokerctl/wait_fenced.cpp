@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/client/all_pages.hpp"
+#include "ipc/client/all_pages.hpp"
 
 namespace leasehold::brokerctl {
 namespace {

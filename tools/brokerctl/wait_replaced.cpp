@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/client/parse_message.hpp"
+#include "ipc/client/parse_message.hpp"
 
 namespace leasehold::brokerctl {
 namespace {

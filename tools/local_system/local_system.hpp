@@ -9,7 +9,7 @@
 
 #include "common/clock.hpp"
 #include "common/temporary_directory.hpp"
-#include "tools/client/broker_view.hpp"
+#include "ipc/client/broker_view.hpp"
 #include "tools/local_system/program_starter.hpp"
 
 namespace leasehold {

@@ -7,8 +7,8 @@
 
 #include "common/confined.hpp"
 #include "common/log.hpp"
+#include "ipc/client/all_pages.hpp"
 #include "ipc/control/client.hpp"
-#include "tools/client/all_pages.hpp"
 #include "tools/monitor/broker_metrics.hpp"
 
 namespace leasehold::monitor {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/command_line.hpp"
-#include "tools/client/session.hpp"
+#include "ipc/client/session.hpp"
 
 namespace leasehold::tenant {
 

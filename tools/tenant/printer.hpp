@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "common/clock.hpp"
-#include "tools/client/session_event.hpp"
+#include "ipc/client/session_event.hpp"
 
 namespace leasehold::tenant {
 

@@ -1,6 +1,6 @@
 /// The requests that run for one answer, each under a lease of its own that this process holds.
 ///
-/// A session (tools/client/session.hpp) acquires the lease with the client's API key, replaces it
+/// A session (ipc/client/session.hpp) acquires the lease with the client's API key, replaces it
 /// when it ends, and continues the text there. Its events wait here until the answer takes them;
 /// with kMaxWaiting of them for each request all end.
 ///
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "common/clock.hpp"
-#include "tools/client/session.hpp"
+#include "ipc/client/session.hpp"
 
 namespace leasehold::http {
 

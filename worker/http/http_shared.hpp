@@ -7,9 +7,9 @@
 
 #include "common/process.hpp"
 #include "common/turns.hpp"
+#include "ipc/client/timers.hpp"
 #include "ipc/control/queue_meter.hpp"
 #include "ipc/http/http_await.hpp"
-#include "tools/client/timers.hpp"
 #include "worker/http/body_pace.hpp"
 #include "worker/http/http_places.hpp"
 #include "worker/http/http_server.hpp"

@@ -1,6 +1,6 @@
 /// Holds the leases of API keys at the broker: one for all requests of a key (key_leases.hpp).
 ///
-/// Each session (tools/client/session.hpp) has a share of its key's lease. When the lease ends, the
+/// Each session (ipc/client/session.hpp) has a share of its key's lease. When the lease ends, the
 /// first session that learns of it asks for another one, and the others wait for the answer. When
 /// it is to be replaced while it lives, one call replaces it for all; the old one is released once
 /// every request has left it.
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/client/lease_holder.hpp"
+#include "ipc/client/lease_holder.hpp"
 #include "worker/http/key_leases.hpp"
 
 namespace leasehold::http {

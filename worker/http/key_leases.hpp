@@ -37,7 +37,7 @@ class KeyLeases {
   /// A lease from its acquisition on; never reused.
   using Number = std::uint64_t;
   /// How long a refusal is given to later requests. As long as the first delay of a session
-  /// (tools/client/retry_decision.hpp).
+  /// (ipc/client/retry_decision.hpp).
   static constexpr Duration kRefusalTime = std::chrono::milliseconds(50);
 
   struct Acquire {

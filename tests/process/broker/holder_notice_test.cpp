@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
+#include "ipc/client/lease_holder.hpp"
 #include "tests/process/broker/fake_worker.hpp"
-#include "tools/client/lease_holder.hpp"
 
 using namespace leasehold;
 

@@ -14,7 +14,7 @@
 #include "common/temporary_directory.hpp"
 #include "common/version.hpp"
 #include "tests/process/tools/program_run.hpp"
-#include "tests/unit/tools/tenant/fake_world.hpp"
+#include "tests/unit/ipc/client/fake_world.hpp"
 
 using namespace leasehold;
 using namespace leasehold::client;

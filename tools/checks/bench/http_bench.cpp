@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/random.hpp"
+#include "ipc/client/lease_holder.hpp"
 #include "ipc/control/api_key.hpp"
 #include "tools/checks/bench/light_stream.hpp"
 #include "tools/checks/bench/report.hpp"
@@ -17,7 +18,6 @@
 #include "tools/checks/bench/system.hpp"
 #include "tools/checks/bench/tenant_pool.hpp"
 #include "tools/checks/bench/thread_time.hpp"
-#include "tools/client/lease_holder.hpp"
 #include "worker/gguf/gguf.hpp"
 #include "worker/model/config.hpp"
 

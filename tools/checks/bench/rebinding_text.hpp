@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/client/session.hpp"
+#include "ipc/client/session.hpp"
 
 namespace leasehold::bench {
 

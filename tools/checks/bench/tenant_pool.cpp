@@ -12,8 +12,8 @@
 
 #include "common/process.hpp"
 #include "common/random.hpp"
+#include "ipc/client/lease_holder.hpp"
 #include "tools/checks/bench/light_stream.hpp"
-#include "tools/client/lease_holder.hpp"
 
 namespace leasehold::bench {
 namespace {

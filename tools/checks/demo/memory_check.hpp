@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "tools/client/broker_view.hpp"
+#include "ipc/client/broker_view.hpp"
 
 namespace leasehold::demo {
 

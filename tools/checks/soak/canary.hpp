@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "ipc/client/broker_view.hpp"
 #include "tools/checks/soak/history.hpp"
-#include "tools/client/broker_view.hpp"
 
 namespace leasehold::soak {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "common/random.hpp"
+#include "ipc/client/parse_message.hpp"
 #include "ipc/control/messages.hpp"
-#include "tools/client/parse_message.hpp"
 
 namespace leasehold::soak {
 namespace {

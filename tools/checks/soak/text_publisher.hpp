@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "common/ids.hpp"
+#include "ipc/client/timers.hpp"
 #include "ipc/control/peer.hpp"
-#include "tools/client/timers.hpp"
 
 namespace leasehold::soak {
 

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "ipc/client/lease_holder.hpp"
+#include "ipc/client/timers.hpp"
+#include "ipc/client/worker_stream.hpp"
 #include "tools/checks/soak/history.hpp"
-#include "tools/client/lease_holder.hpp"
-#include "tools/client/timers.hpp"
-#include "tools/client/worker_stream.hpp"
 
 namespace leasehold::soak {
 

@@ -473,7 +473,7 @@ def decide_retry(error, at_worker, had_lease, names_worker=False):
     """Whether a text goes on after `error`, and under which lease: "fresh", "same" or None.
 
     `at_worker`: a worker failed, not the broker. `had_lease`: a lease was granted before, so the
-    broker's address is right. `names_worker`: no other worker will do. Pure; the rules are those of tools/client/retry_decision.hpp.
+    broker's address is right. `names_worker`: no other worker will do. Pure; the rules are those of ipc/client/retry_decision.hpp.
     """
     if error.code in ("ConnectionRefused", "FileNotFound"):
         may_retry = at_worker or had_lease

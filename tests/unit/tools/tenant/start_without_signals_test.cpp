@@ -1,4 +1,4 @@
-#include "tools/client_library/start_without_signals.hpp"
+#include "tools/client/start_without_signals.hpp"
 
 #include <catch2/catch.hpp>
 #include <stdexcept>

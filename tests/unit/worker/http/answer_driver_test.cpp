@@ -9,7 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/tiny_tokenizer.hpp"
-#include "tests/unit/tools/tenant/fake_world.hpp"
+#include "tests/unit/ipc/client/fake_world.hpp"
 #include "worker/http/answer_driver.hpp"
 #include "worker/http/api_answer.hpp"
 

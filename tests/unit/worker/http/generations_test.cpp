@@ -3,7 +3,7 @@
 #include <boost/asio/detached.hpp>
 #include <catch2/catch.hpp>
 
-#include "tools/client/timers.hpp"
+#include "ipc/client/timers.hpp"
 #include "worker/http/generations.hpp"
 
 using namespace leasehold;

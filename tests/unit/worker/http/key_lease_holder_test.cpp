@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <deque>
 
-#include "tests/unit/tools/tenant/fake_world.hpp"
+#include "tests/unit/ipc/client/fake_world.hpp"
 #include "worker/http/generations.hpp"
 #include "worker/http/key_lease_holder.hpp"
 

@@ -51,6 +51,12 @@ struct MemoryUse {
   std::uint64_t growth_bytes() const;
 };
 
+/// The disk of the broker's state directory.
+struct DiskUse {
+  std::uint64_t size_bytes = 0;  ///< 0: not a small one.
+  std::uint64_t peak_bytes = 0;  ///< The largest use that was seen.
+};
+
 /// CPU seconds of all attackers, and the seconds of their windows.
 struct AttackerCpu {
   double cpu_s = 0;
@@ -65,6 +71,7 @@ struct HostileRecord {
   attack::Outcomes attacks;
   std::vector<std::string> expected_attacks;
   MemoryUse broker, worker;
+  DiskUse state_disk;
   AttackerCpu control, hostile;
   std::string failure;  ///< Why the run ended early, e.g. a process died; empty: it did not.
   bool has_other_users = false;

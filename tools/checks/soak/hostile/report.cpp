@@ -119,6 +119,31 @@ demo::Check judge_http(const HostileRecord& record) {
   return requests.check();
 }
 
+/// Replies of this kind to all attacks.
+std::uint64_t replies(const HostileRecord& record, const std::string& kind) {
+  std::uint64_t count = 0;
+  for (const auto& [attack, outcome] : record.attacks) {
+    const auto found = outcome.replies.find(kind);
+    if (found != outcome.replies.end()) count += found->second;
+  }
+  return count;
+}
+
+/// Each grant and release writes to the journal.
+demo::Check judge_state_disk(const HostileRecord& record) {
+  const DiskUse& disk = record.state_disk;
+  const std::uint64_t refused = replies(record, "DiskFull");
+  return {.promise = "The journal never fills its disk",
+          .ok = refused == 0 && (disk.size_bytes == 0 || disk.peak_bytes < disk.size_bytes),
+          .seen = disk.size_bytes == 0
+                      ? "a small disk needs root; not checked"
+                      : fmt::format(
+                            "{} calls answered, {} refused with DiskFull, at most {:.1f} of "
+                            "{} MiB used",
+                            replies(record, "ok"), refused,
+                            static_cast<double>(disk.peak_bytes) / kMiB, disk.size_bytes / kMiB)};
+}
+
 demo::Check judge_memory_of(const std::string& program, const MemoryUse& use, std::uint64_t most) {
   return {.promise = fmt::format("The {} grows by at most {} MiB", program, most / kMiB),
           .ok = use.before_bytes > 0 && use.growth_bytes() <= most,
@@ -337,6 +362,7 @@ std::vector<demo::Check> judge_hostile(const HostileRecord& record) {
       judge_http(record),
       judge_memory_of("worker", record.worker, kMaxWorkerGrowthBytes),
       judge_memory_of("broker", record.broker, kMaxBrokerGrowthBytes),
+      judge_state_disk(record),
       {.promise = "All leased memory is free at the end",
        .ok = record.all_memory_free,
        .seen = record.all_memory_free ? "all" : "some is not"},
@@ -363,6 +389,9 @@ Json hostile_json(const HostileRecord& record, double units_per_step) {
           {"revocations", record.revocations.size()},
           {"worker_growth_bytes", record.worker.growth_bytes()},
           {"broker_growth_bytes", record.broker.growth_bytes()},
+          {"state_disk",
+           {{"size_bytes", record.state_disk.size_bytes},
+            {"peak_bytes", record.state_disk.peak_bytes}}},
           {"attackers", attackers_json(record)},
           {"checks", std::move(checks)}};
 }

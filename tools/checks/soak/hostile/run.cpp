@@ -16,6 +16,7 @@
 #include "tools/checks/soak/hostile/honest_tenants.hpp"
 #include "tools/checks/soak/hostile/http_neighbour.hpp"
 #include "tools/checks/soak/hostile/report.hpp"
+#include "tools/checks/soak/hostile/state_disk.hpp"
 #include "tools/local_system/local_system.hpp"
 
 namespace leasehold::soak {
@@ -34,7 +35,7 @@ constexpr Duration kWarmUp = std::chrono::seconds(2);
 constexpr Duration kPause = std::chrono::milliseconds(500);
 /// A minute of attack then has about 200 revocations, enough for a 90th percentile.
 constexpr Duration kRevokeInterval = std::chrono::milliseconds(250);
-constexpr Duration kMemoryInterval = std::chrono::milliseconds(200);
+constexpr Duration kSizesInterval = std::chrono::milliseconds(200);
 constexpr Duration kClocksTimeout = std::chrono::seconds(2);
 constexpr std::size_t kMaxLogBytes = 64 << 20;
 constexpr std::uint32_t kHostileConcurrent = 2;
@@ -62,10 +63,12 @@ ServerThreads threads_between(const ServerThreads& early, const ServerThreads& l
 
 class HostileRun {
  public:
-  HostileRun(const HostileSettings& settings, const demo::Poller& poller, LocalSystem& system)
+  HostileRun(const HostileSettings& settings, const demo::Poller& poller, LocalSystem& system,
+             const StateDisk& state)
       : settings_(settings),
         poller_(poller),
         system_(system),
+        state_(state),
         users_(Users::create(system.programs())),
         honest_(settings, system.programs(), users_),
         random_(settings.seed) {}
@@ -88,12 +91,13 @@ class HostileRun {
   Result<std::string> key_of(const std::string& tenant);
   void revoke_one(WindowKind kind);
   Result<void> read_clocks();
-  void see_memory();
+  void see_memory_and_disk();
   ServerThreads threads();
 
   const HostileSettings& settings_;
   const demo::Poller& poller_;
   LocalSystem& system_;
+  const StateDisk& state_;
   Users users_;
   HonestTenants honest_;
   std::optional<HttpNeighbour> neighbour_;
@@ -101,7 +105,7 @@ class HostileRun {
   SystemClock clock_;
   bool serves_ = true;  ///< A tenant whose text ended begins another.
   bool attacked_ = false;
-  TimePoint memory_seen_;
+  TimePoint sizes_seen_;
   TimePoint revoked_at_;
   std::optional<HonestRevocation> open_revocation_;  ///< Its clocks still run.
   ServerThreads before_flip_;
@@ -110,10 +114,8 @@ class HostileRun {
 Result<void> HostileRun::start() {
   const fs::path& directory = system_.programs().directory();
   fs::permissions(directory, fs::perms(0755));  // other users reach the sockets
-  fs::create_directory(directory / "state");
-  fs::permissions(directory / "state", fs::perms::owner_all);
   TRY(system_.start_broker({.arguments = {"--capacity", "512MiB", "--socket-mode", "0666",
-                                          "--state-dir", (directory / "state").string()},
+                                          "--state-dir", state_.path(), "--audit-records", "1000"},
                             .nice = kServerNice},
                            kStartTimeout));
   TRY(system_.start_worker(
@@ -122,6 +124,7 @@ Result<void> HostileRun::start() {
                      "--token-budget", "64", "--http", http_socket_of(system_.programs())},
        .nice = kServerNice}));
   TRY(system_.await_worker(kHostileWorker, kStartTimeout));
+  record.state_disk.size_bytes = state_.size_bytes();
   record.broker_nice = nice_of(system_.broker());
   record.worker_nice = nice_of(system_.worker(kHostileWorker));
   record.has_other_users = users_.are_others();
@@ -172,7 +175,7 @@ Result<void> HostileRun::undisturbed() {
     TRY(poller_.wait(honest_.outputs(), kPollInterval));
     TRY(honest_.read(texts));
     TRY(system_.check_alive());
-    see_memory();
+    see_memory_and_disk();
     if (clock_.now() > deadline) return fail(Errc::TimedOut, "the undisturbed texts do not end");
   }
   for (const TenantInstance& text : texts) {
@@ -250,7 +253,7 @@ Result<void> HostileRun::poll() {
   TRY(poller_.wait(honest_.outputs(), kPollInterval));
   TRY(honest_.read(record.honest));
   TRY(system_.check_alive());
-  see_memory();
+  see_memory_and_disk();
   return serves_ ? honest_.start_missing() : Result<void>{};
 }
 
@@ -259,11 +262,12 @@ Result<void> HostileRun::poll_for(Duration duration) {
   return {};
 }
 
-void HostileRun::see_memory() {
-  if (clock_.now() - memory_seen_ < kMemoryInterval) return;
-  memory_seen_ = clock_.now();
+void HostileRun::see_memory_and_disk() {
+  if (clock_.now() - sizes_seen_ < kSizesInterval) return;
+  sizes_seen_ = clock_.now();
   record.broker.see(private_bytes(system_.broker().pid()), attacked_);
   record.worker.see(private_bytes(system_.worker(kHostileWorker).pid()), attacked_);
+  record.state_disk.peak_bytes = std::max(record.state_disk.peak_bytes, state_.used_bytes());
 }
 
 ServerThreads HostileRun::threads() {
@@ -344,9 +348,10 @@ Result<HostileRecord> run_hostile(const HostileSettings& settings, const demo::P
     TRY(poller.wait({}, at_most));
     return {};
   };
+  const StateDisk state = TRY(StateDisk::create());
   auto system =
       TRY(LocalSystem::create({.name = "hostile", .bin_dir = settings.bin_dir, .pause = pause}));
-  HostileRun run(settings, poller, *system);
+  HostileRun run(settings, poller, *system, state);
   const auto calm = run_calm(run);
   const auto attacked = calm ? run_attacks(run) : Result<void>{};
   if (poller.interrupted()) return fail(Errc::TimedOut, "interrupted");

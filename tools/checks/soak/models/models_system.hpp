@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "common/clock.hpp"
+#include "ipc/client/broker_view.hpp"
 #include "tools/checks/demo/poller.hpp"
 #include "tools/checks/soak/models/log_pipe.hpp"
 #include "tools/checks/soak/models/model_file.hpp"
 #include "tools/checks/soak/models/models_history.hpp"
 #include "tools/checks/soak/models/settings.hpp"
 #include "tools/checks/soak/process_slot.hpp"
-#include "tools/client/broker_view.hpp"
 #include "tools/local_system/program_starter.hpp"
 
 namespace leasehold::soak {

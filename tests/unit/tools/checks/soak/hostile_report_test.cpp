@@ -49,6 +49,7 @@ HostileRecord good_record() {
   record.attacks["long lines"] = {.runs = 1, .connections = 5, .replies = {}};
   record.broker = {.before_bytes = 10, .peak_bytes = 10};
   record.worker = {.before_bytes = 10, .peak_bytes = 10};
+  record.state_disk = {.size_bytes = 12 << 20, .peak_bytes = 5 << 20};
   record.worker_kept_link = true;
   record.all_memory_free = true;
   return record;
@@ -142,6 +143,8 @@ TEST_CASE("hostile report: each broken promise fails one check") {
   CHECK(failures_after([](auto& r) { r.attacks["long lines"].refused_connections = 5; }) == 1);
   CHECK(failures_after([](auto& r) { r.worker.peak_bytes = kMaxWorkerGrowthBytes + 11; }) == 1);
   CHECK(failures_after([](auto& r) { r.broker.peak_bytes = kMaxBrokerGrowthBytes + 11; }) == 1);
+  CHECK(failures_after([](auto& r) { r.state_disk.peak_bytes = r.state_disk.size_bytes; }) == 1);
+  CHECK(failures_after([](auto& r) { r.attacks["long lines"].replies["DiskFull"] = 1; }) == 1);
   CHECK(failures_after([](auto& r) { r.all_memory_free = false; }) == 1);
 }
 

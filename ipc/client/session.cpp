@@ -1,0 +1,358 @@
+#include "ipc/client/session.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "common/expects.hpp"
+#include "common/fault_point.hpp"
+#include "common/random.hpp"
+#include "ipc/client/lease_holder.hpp"
+
+namespace leasehold::client {
+namespace {
+
+constexpr Duration kTimeout = std::chrono::seconds(2);
+constexpr std::string_view kCancelled = "Cancelled";
+
+/// A constrained text ends by itself when it is complete, so the limit has cut it.
+std::string note_on_cut(const wire::Sampling& sampling, std::size_t tokens) {
+  const bool is_json = sampling.response_format.type != "text";
+  if (!is_json && sampling.grammar.empty() && sampling.regex.empty()) return {};
+  return fmt::format("the answer is cut off after {} tokens, so it {}; raise --max-tokens", tokens,
+                     is_json ? "is not valid JSON" : "may not match the grammar");
+}
+
+}  // namespace
+
+TenantSession::TenantSession(boost::asio::io_context& io, Timers& timers, SessionConfig config,
+                             Observer observer)
+    : io_(io),
+      timers_(timers),
+      config_(std::move(config)),
+      observer_(std::move(observer)),
+      ledger_(config_.request.emitted),
+      continuity_({.model = config_.model,
+                   .text_identity = config_.text_identity,
+                   .any_arithmetic = config_.any_arithmetic}),
+      retry_counts_(config_.retry) {}
+
+std::shared_ptr<TenantSession> TenantSession::create(boost::asio::io_context& io, Timers& timers,
+                                                     SessionConfig config, Observer observer) {
+  const std::shared_ptr<TenantSession> self(
+      new TenantSession(io, timers, std::move(config), std::move(observer)));
+  self->holder_ = std::move(self->config_.lease);
+  if (!self->holder_)
+    self->holder_ = LeaseHolder::create(io, timers, self->config_.broker_path, {});
+  self->holder_->set_handlers(self->lease_handlers());
+  return self;
+}
+
+SessionLease::Handlers TenantSession::lease_handlers() {
+  const auto weak = weak_from_this();
+  return {.on_lost =
+              [weak](const Error& error) {
+                const auto self = weak.lock();
+                if (self && !self->is_over()) self->observer_(BrokerDisconnected{error});
+              },
+          .on_revoked =
+              [weak](const wire::LeaseRevoked& revoked) {
+                const auto self = weak.lock();
+                if (self && !self->is_over()) self->lease_revoked(revoked);
+              },
+          .on_draining =
+              [weak](const wire::LeaseDraining& notice) {
+                const auto self = weak.lock();
+                if (self && !self->is_over()) self->lease_draining(notice);
+              }};
+}
+
+/// The worker reports the end of a request that it has, with the number of its tokens. Between two
+/// submissions only the broker can say that the lease is over.
+void TenantSession::lease_revoked(const wire::LeaseRevoked& revoked) {
+  if (state_ == State::Connecting || state_ == State::Streaming) return;
+  if (is_failing_over_) return;  // the reply says what became of it
+  failed({Errc::LeaseRevoked,
+          fmt::format("lease {} ({} scope) was revoked ({}) while no request ran under it",
+                      to_string(revoked.lease), wire::name(revoked.scope), name(revoked.reason))},
+         Stage::Broker);
+}
+
+void TenantSession::start() {
+  expects(state_ == State::Idle, "a session is started once");
+  state_ = State::Acquiring;
+  if (const auto& held = holder_->lease()) last_lease_ = replaceable_ = held->lease;
+  if (!holder_->is_live() && !holder_->is_reconnecting()) return acquire();
+  if (const auto fits = continuity_.check(*holder_->lease(), ledger_.size()); !fits)
+    return finish({.error = fits.error()});
+  submit();
+}
+
+void TenantSession::acquire() {
+  wire::LeaseAcquire wanted{.tenant = config_.tenant,
+                            .blocks = config_.blocks,
+                            .worker = config_.worker,
+                            .replaces = replaceable_,
+                            .api_key = config_.api_key,
+                            .request_id = RequestId{mint_request_id()}};
+  continuity_.ask(wanted, ledger_.size());
+  holder_->acquire(wanted, [weak = weak_from_this()](Result<wire::LeaseAcquired> result) {
+    const auto self = weak.lock();
+    if (self && !self->is_over()) self->acquired(std::move(result));
+  });
+}
+
+void TenantSession::acquired(Result<wire::LeaseAcquired> result) {
+  // A restarted broker may not know the old lease; acquire one that replaces none.
+  const bool is_unknown_lease = !result && result.error().code == Errc::UnknownLease;
+  if (is_unknown_lease && std::exchange(replaceable_, std::nullopt)) return acquire();
+  if (!result) return failed(result.error(), Stage::Broker);
+  if (const auto fits = continuity_.check(*result, ledger_.size()); !fits)
+    return finish({.error = fits.error()});
+  fault_point(FaultSite::TenantLeaseAcquired);
+  if (!is_move(rebind_mode_))
+    rebind_mode_ =
+        result->adopted_blocks > 0 ? wire::RebindMode::Adopt : wire::RebindMode::Reprefill;
+  observer_(Acquired{.lease = result->lease,
+                     .worker = result->worker,
+                     .blocks = result->blocks,
+                     .ttl_ms = result->ttl_ms,
+                     .deadline_boottime_ns = result->deadline_boottime_ns,
+                     .replaces = replaceable_,
+                     .adopted_blocks = result->adopted_blocks});
+  last_lease_ = replaceable_ = result->lease;
+  submit();
+}
+
+void TenantSession::submit() {
+  state_ = State::Connecting;
+  wire::RequestSubmit request = config_.request;
+  request.token = holder_->lease()->token;
+  request.emitted = ledger_.tokens();
+  if (streamed_under_ != holder_->lease()->lease) request.rebound_from = streamed_under_;
+  const auto begin = std::exchange(begin_, WorkerStream::Begin::Submit);
+  auto stream =
+      WorkerStream::open(io_, holder_->lease()->address, request, stream_handlers(), begin);
+  if (!stream) return failed(stream.error(), Stage::Worker);
+  stream_ = *std::move(stream);
+  fault_point(FaultSite::TenantRequestSubmitted);
+}
+
+WorkerStream::Handlers TenantSession::stream_handlers() {
+  // finish() closes the stream, so none of these is called while the lease is released.
+  const auto weak = weak_from_this();
+  return {.on_submitted =
+              [weak](const wire::RequestSubmitted& message) {
+                if (const auto self = weak.lock()) self->accepted(message);
+              },
+          .on_token =
+              [weak](wire::TokenEmitted message) {
+                if (const auto self = weak.lock()) self->take(std::move(message));
+              },
+          .on_completed =
+              [weak](const wire::RequestCompleted& message) {
+                if (const auto self = weak.lock()) self->completed(message);
+              },
+          .on_failed =
+              [weak](const Error& error) {
+                const auto self = weak.lock();
+                if (self) self->failed(self->seen_from_lease(error), Stage::Worker);
+              }};
+}
+
+void TenantSession::accepted(const wire::RequestSubmitted& generating) {
+  state_ = State::Streaming;
+  retry_counts_.note_accepted(timers_.now());
+  refused_unused_token_ = false;
+  if (generating.max_emitted_tokens > 0)
+    config_.request.max_emitted_tokens = generating.max_emitted_tokens;
+  const LeaseId now_under = holder_->lease()->lease;
+  Submitted submitted{.lease = now_under, .prompt_tokens = generating.prompt_tokens};
+  if (!streamed_under_) {
+    submitted.unchecked = generating.unchecked;
+    submitted.unchecked_omitted = generating.unchecked_omitted;
+  }
+  observer_(submitted);
+  replaceable_ = now_under;
+  const auto before = std::exchange(streamed_under_, now_under);
+  const std::uint64_t most_tokens =
+      std::uint64_t{generating.prompt_tokens} + config_.request.max_emitted_tokens;
+  std::string other_arithmetic =
+      continuity_.accepted(*holder_->lease(), ledger_.size(), most_tokens);
+  const auto text = std::exchange(ended_text_, std::nullopt);
+  const auto ended = text && before == now_under ? text : before;
+  const auto began = std::exchange(rebind_began_, std::nullopt);
+  if (ended && *ended != now_under) {
+    observer_(Rebound{.old_lease = *ended,
+                      .new_lease = now_under,
+                      .delivered_tokens = ledger_.size(),
+                      .other_arithmetic = std::move(other_arithmetic),
+                      .mode = rebind_mode_,
+                      .took = timers_.now() - began.value_or(timers_.now())});
+  }
+  rebind_mode_ = wire::RebindMode::Reprefill;
+  plan_replacement();
+}
+
+void TenantSession::take(wire::TokenEmitted token) {
+  if (const auto taken = ledger_.take(token); !taken) {
+    return finish({.error = taken.error()});
+  }
+  retry_counts_.note_token(timers_.now());
+  observer_(TokenArrived{.lease = streamed_under_.value_or(holder_->lease()->lease),
+                         .token = std::move(token)});
+  fault_point(FaultSite::TenantTokenReceived);
+}
+
+void TenantSession::completed(wire::RequestCompleted completed) {
+  if (completed.emitted_tokens > ledger_.size()) {
+    return finish({.error = Error{Errc::MalformedMessage,
+                                  fmt::format("the worker counted {} tokens, but {} arrived",
+                                              completed.emitted_tokens, ledger_.size())}});
+  }
+  completed.emitted_tokens = ledger_.size();
+  const auto error = error_of(completed);
+  if (!error) {
+    return finish({.reason = completed.reason, .note = completed.detail, .text = completed.text});
+  }
+  const bool is_shared = error->scope == FailureScope::Shared;
+  const LeaseId own = holder_->lease()->lease;
+  if (is_lease_ended(error->code) && !is_shared && completed.lease && *completed.lease != own) {
+    if (is_whole()) return finish({.reason = "MaxTokensReached"});
+    return submit_again_after_earlier(*error);
+  }
+  // A refusal after waiting also names the lease, which may still be live.
+  const bool lease_ended = completed.lease && is_lease_ended(error->code);
+  if (lease_ended && !is_shared && !is_whole() &&
+      ends_in_failover(Stage::Worker, [this, completed] { this->completed(completed); }))
+    return;
+  if (lease_ended) {
+    if (is_shared) {
+      ended_text_ = completed.lease;
+    } else {
+      holder_->note_refused(error->code);
+    }
+    observer_(Interrupted{.completed = completed, .delivered_tokens = ledger_.size()});
+  }
+  // The last token may have been sent before the lease was revoked.
+  if (is_whole()) {
+    return finish({.reason = "MaxTokensReached"});
+  }
+  act(after_completed(*error, retry_context(), config_.retry), *error,
+      lease_ended ? Reported::Already : Reported::NotYet);
+}
+
+/// The stream of an earlier process was continued, and that one's lease has ended: ours has not.
+void TenantSession::submit_again_after_earlier(const Error& error) {
+  RetryContext context = retry_context();
+  context.rebind = true;
+  RetryDecision decision = after_completed(error, context, config_.retry);
+  if (decision) decision->fresh_lease = false;
+  act(decision, error, Reported::NotYet);
+}
+
+/// Only a worker's successor refuses a token that the worker accepted. It also refuses the token of
+/// a lease that was granted just before the death, but so does a worker of another broker.
+Error TenantSession::seen_from_lease(const Error& error) {
+  const LeaseId own = holder_->lease()->lease;
+  if (error.code != Errc::BadToken) return error;
+  if (streamed_under_ != own && (!config_.rebind || std::exchange(refused_unused_token_, true)))
+    return error;
+  return {Errc::LeaseFenced,
+          fmt::format("lease {} ended with its worker; another worker answers there: {}",
+                      to_string(own), error.detail)};
+}
+
+void TenantSession::failed(const Error& error, Stage stage) {
+  if (ends_in_failover(stage, [this, error, stage] { failed(error, stage); })) return;
+  const bool is_of_tenant = stage == Stage::Worker && error.scope == FailureScope::Tenant;
+  if (is_of_tenant && holder_->lease()) holder_->note_refused(error.code);
+  RetryDecision decision = after_failure(error, stage, retry_context(), config_.retry);
+  const bool is_stream_lost =
+      state_ == State::Streaming && stage == Stage::Worker && error.code == Errc::ConnectionLost;
+  // Where the worker died before a move, the memory to adopt is that of the earlier lease.
+  if (is_stream_lost) replaceable_ = streamed_under_;
+  if (decision && is_stream_lost && config_.request.resumable) {
+    decision->fresh_lease = false;  // the text continues under the lease it has
+    begin_ = WorkerStream::Begin::Resume;
+  }
+  act(decision, error, Reported::NotYet);
+}
+
+RetryContext TenantSession::retry_context() const {
+  return {.rebind = config_.rebind,
+          .had_lease = last_lease_.has_value(),
+          .names_worker = config_.worker.has_value(),
+          .failures = retry_counts_.failures(),
+          .setbacks = retry_counts_.setbacks(),
+          .waited = rebind_began_ ? timers_.now() - *rebind_began_ : Duration::zero()};
+}
+
+void TenantSession::act(const RetryDecision& decision, const Error& error, Reported reported) {
+  if (cancelled_) return finish({.reason = std::string(kCancelled)});
+  if (!decision) return finish({.error = decision.error()});
+  schedule_retry(*decision, error, reported);
+}
+
+void TenantSession::schedule_retry(const Retry& again, const Error& error, Reported reported) {
+  state_ = last_lease_ ? State::Rebinding : State::Acquiring;
+  stream_.reset();
+  is_moving_ = is_failing_over_ = false;
+  on_failover_refused_ = nullptr;
+  if (again.fresh_lease) rebind_mode_ = wire::RebindMode::Reprefill;
+  replacement_timer_.reset();
+  if (!rebind_began_) rebind_began_ = timers_.now();
+  retry_counts_.note_failure(error);
+  if (again.delay > Duration::zero() || reported == Reported::NotYet) {
+    observer_(Retrying{.error = error, .delay = again.delay, .attempt = retry_counts_.failures()});
+  }
+  const auto& held = holder_->lease();
+  retry_timer_ = timers_.after(again.delay, [this, fresh = again.fresh_lease,
+                                             ended = held ? std::optional(held->lease)
+                                                          : std::nullopt] { retry(fresh, ended); });
+}
+
+/// A replacement of the ended lease counts against the quota, so another lease may not fit beside
+/// it.
+void TenantSession::retry(bool fresh_lease, std::optional<LeaseId> ended) {
+  const auto& held = holder_->lease();
+  const bool is_replaced = held && held->lease != ended;
+  if (!fresh_lease || is_replaced) return submit();
+  awaits_replacement_ = holder_->is_replacing();
+  if (!awaits_replacement_) acquire();
+}
+
+void TenantSession::cancel() {
+  if (is_over() || cancelled_) return;
+  cancelled_ = true;
+  const bool worker_has_it = state_ == State::Connecting || state_ == State::Streaming;
+  if (!worker_has_it) return finish({.reason = std::string(kCancelled)});
+  stream_->cancel();
+  cancel_timer_ = timers_.after(kTimeout, [this] { finish({.reason = std::string(kCancelled)}); });
+}
+
+void TenantSession::leave() {
+  cancelled_ = true;
+  finish({.reason = std::string(kCancelled)});
+}
+
+void TenantSession::finish(Ended ended) {
+  if (is_over()) return;
+  state_ = State::Releasing;
+  ended.delivered_tokens = ledger_.size();
+  if (ended.reason == "MaxTokensReached" && ended.note.empty())
+    ended.note = note_on_cut(config_.request.sampling, ended.delivered_tokens);
+  retry_timer_.reset();
+  cancel_timer_.reset();
+  replacement_timer_.reset();
+  on_failover_refused_ = nullptr;
+  if (stream_) stream_->close();
+  holder_->session_ended(kTimeout, [weak = weak_from_this(), ended = std::move(ended)] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->state_ = State::Done;
+    self->observer_(ended);
+  });
+}
+
+}  // namespace leasehold::client
