@@ -8,8 +8,8 @@
 
 namespace {
 
-/// A short slice lets the kernel schedule the broker soon after it wakes up. It is long enough to
-/// store lease words and observe that the affected units have ended.
+/// A short time slice lets the kernel schedule the broker soon after it wakes up. The slice is long
+/// enough to store lease words and observe that the affected units have ended.
 constexpr std::chrono::microseconds kTimeSlice{500};
 
 }  // namespace

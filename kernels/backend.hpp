@@ -84,7 +84,7 @@ class Backend {
   /// Prepares the usual shapes of decode steps under the engine's leases of `gates`; a step of
   /// another shape is prepared when it first runs. Calls `record` any number of times; each call
   /// runs all operators of a step of one row, which this backend does not execute. Returns the
-  /// number of shapes that are ready. Call between steps, whenever weights were bound.
+  /// number of shapes that are ready. Call between steps, each time after weights were bound.
   virtual std::size_t prepare_steps(const GateSet&, const std::function<void()>& /*record*/) {
     return 0;
   }
@@ -93,17 +93,17 @@ class Backend {
   /// True if launches may be given consecutive rows of the step instead of all.
   virtual bool accepts_row_ranges() const { return false; }
   /// Waits until all launches of the step are over. Returns the sequences that this wait did not
-  /// find dead; a backend that does not wait returns all. Intersect it with the statuses of the
-  /// launches.
+  /// find dead; a backend that does not wait returns all. The caller intersects the result with the
+  /// statuses of the launches.
   virtual LaunchStatus finish_step(const GateSet& gates) { return {gates.all()}; }
-  /// The largest logits of logit row i of the last finished step; nullopt if the host must fetch
-  /// the row.
+  /// Returns the largest logits of row i of the last finished step's logits; nullopt if the host
+  /// must fetch that row.
   virtual std::optional<TopLogits> top_logits(std::uint32_t) const { return std::nullopt; }
-  /// Calls `callback` when every launch of the scope that began before this call is over: on
-  /// another thread, or at once if none is running. Any thread. After a fault the callback is
-  /// destroyed without being called.
+  /// Calls `callback` once all launches of the scope that began before this call are over: on
+  /// another thread, or inside this function if none is running. Any thread may call this function.
+  /// After a fault the callback is destroyed without being called.
   virtual void when_settled(SettleScope, std::move_only_function<void()> callback) { callback(); }
-  /// Why this backend no longer computes. A fault is final: restart the process.
+  /// The error that stopped this backend, or nullopt. A fault is final: restart the process.
   virtual std::optional<Error> fault() const { return std::nullopt; }
 
   // ---- the operators: op_args.hpp has the formula and the shapes of each. Each returns the
@@ -123,24 +123,26 @@ class Backend {
   virtual LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) = 0;
   virtual LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) = 0;
 
-  /// Copies blocks between KV and swap memory, of one lease or two. Call between steps. Returns
-  /// when the copies are over; they are complete if the sequence is live in the returned status.
+  /// Copies blocks between KV memory and swap memory, which one lease owns or two. Call between
+  /// steps. Returns when the copies are over; they are complete if the sequence is live in the
+  /// returned status.
   virtual LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) = 0;
 
-  /// Norms, rotations and the append: one launch each by default. A backend may fuse them.
+  /// Runs the norms, the rotations and the append, by default as one launch each. A backend may
+  /// fuse them.
   virtual LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args);
 
-  /// The norm or the gate, then the matmuls: one launch each by default. A backend may fuse them; x
-  /// is then undefined.
+  /// Runs the norm or SwiGLU, then the matmuls, by default as one launch each. A backend may fuse
+  /// them; the contents of x are then undefined.
   virtual LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args);
 
-  /// Two projections by default. A backend may fuse them; x and the outputs of gate and up are then
-  /// undefined.
+  /// Runs gate and up as one projection and down as another, by default. A backend may fuse them;
+  /// the contents of x and of the outputs of gate and up are then undefined.
   virtual LaunchStatus feed_forward(const LaunchContext& context, const FeedForwardArgs& args);
 
-  /// Writes pieces into leased memory that the permit covers, and returns when all are written.
-  /// Pieces with `is_last` have 8 bytes, at an address aligned to 8. After a fault it returns
-  /// early; check fault().
+  /// Writes pieces into leased memory that the permit covers, and returns when all are written. A
+  /// piece with `is_last` has 8 bytes and an address aligned to 8. After a fault it returns early;
+  /// check fault().
   virtual void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) = 0;
 
   /// Clears intermediate results that launches left in the backend's own memory, except scratch.

@@ -19,13 +19,13 @@ struct ExpertItems {
 
 class ExpertGroups {
  public:
-  /// Allocates for `max_items`, so that no step allocates.
+  /// Reserves memory for `max_items` items, so that sort() does not allocate.
   ExpertGroups(std::uint32_t n_experts, std::size_t max_items) : first_(n_experts + 1) {
     items_.reserve(max_items);
   }
 
-  /// `chosen[i]` is the expert of item i. A stable counting sort: items ascend in each group. The
-  /// spans are valid until the next call.
+  /// Sorts items by their expert with a stable counting sort, so items ascend in each group.
+  /// `chosen[i]` is the expert of item i. The returned spans are valid until the next call.
   ExpertItems sort(std::span<const std::uint32_t> chosen) {
     std::ranges::fill(first_, 0u);
     for (const std::uint32_t expert : chosen) {
@@ -36,7 +36,8 @@ class ExpertGroups {
     items_.resize(chosen.size());
     for (std::size_t i = chosen.size(); i-- > 0;)
       items_[--first_[chosen[i] + 1]] = static_cast<std::uint32_t>(i);
-    // Each end has moved down to the start of its group, one index too far to the right.
+    // first_[e + 1] has moved from the end of group e to its start; shift the starts one index
+    // left.
     std::shift_left(first_.begin(), first_.end(), 1);
     first_.back() = static_cast<std::uint32_t>(items_.size());
     return {.items = items_, .first = first_};

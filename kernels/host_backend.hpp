@@ -11,7 +11,7 @@ namespace leasehold {
 /// Writes pieces into leased host memory in the order that Backend::write promises.
 void write_on_host(const LaunchPermit& permit, std::span<const LeasedPiece> pieces);
 
-/// Copies one piece (copy_piece_of), unless its sequence is not live.
+/// Copies the piece that copy_piece_of describes, unless its sequence is not live.
 void copy_piece(const LaunchPermit& permit, const CopyBlocksArgs& args, std::uint32_t piece,
                 std::uint64_t piece_bytes);
 

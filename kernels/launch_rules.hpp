@@ -22,7 +22,8 @@ inline bool may_copy(const LaunchContext& context, const CopyInArgs& args,
   return args.site == LaunchSite::WeightLoad || permit.live() == context.gates->all();
 }
 
-/// Bytes that a unit of a host backend copies: at most about 15 µs, with first-touch page faults.
+/// Bytes that a unit of a host backend copies. Such a unit takes at most about 15 µs, including the
+/// page faults of first touch.
 inline constexpr std::size_t kCopyUnitBytes = 64 * 1024;
 
 /// Blocks are copied in pieces of at most `piece_bytes`, each of them a unit.
@@ -92,7 +93,7 @@ inline const std::byte* matrix_group(const LaunchPermit& permit, const WeightMat
   return permit.open(matrix.data) + index * row_group_bytes(matrix.type, matrix.n_in);
 }
 
-/// Row `index` of a matrix of row groups, as floats.
+/// Writes row `index` of a matrix of row groups as floats.
 inline void dequantize_grouped(const LaunchPermit& permit, const WeightMatrix& matrix,
                                std::uint32_t index, float* out) {
   dequantize_group_row(matrix.type, matrix_group(permit, matrix, index / kGroupRows),
@@ -105,7 +106,7 @@ inline void store_product(const MatmulArgs& args, float& out, float dot, const f
   out = args.accumulate ? out + product : product;
 }
 
-/// Likewise for n ≤ kMost neighbouring outputs of a row.
+/// Stores n ≤ kMost neighbouring outputs of a row, each as store_product does.
 template <std::uint32_t kMost>
 void store_products(const MatmulArgs& args, float* out, const float* dots, const float* bias,
                     std::uint32_t n) {
@@ -118,7 +119,7 @@ void store_products(const MatmulArgs& args, float* out, const float* dots, const
       for (std::uint32_t o = 0; o < count; ++o) products[o] += out[o];
     std::copy_n(products, count, out);
   };
-  // The compiler uses whole registers for a constant number.
+  // With a constant count, the compiler uses whole registers.
   if (n == kMost) return store(kMost);
   store(n);
 }

@@ -22,7 +22,7 @@ namespace leasehold {
 /// Which two elements of a head a rotation pairs: (2i, 2i+1), or (i, i + rope_dim/2).
 enum class RopeStyle : std::uint8_t { Interleaved, Halves };
 
-/// How keys and values are stored (Q8_0: kernels/numerics/kv_q8.hpp). The numbers are part of the
+/// How keys and values are stored (Q8_0: kernels/numerics/kv_q8.hpp). The values are part of the
 /// key of stored blocks; do not change them.
 enum class KvType : std::uint8_t { F32 = 0, F16 = 1, Q8_0 = 2 };  // NOLINT: GGUF's name
 /// Bytes of one element. Q8_0 also stores scales.
@@ -32,13 +32,13 @@ constexpr std::uint32_t size_bytes(KvType type) {
 }
 /// Elements of a head that share a scale of Q8_0.
 inline constexpr std::uint32_t kKvScaleBlock = 32;
-/// The head widths that can be stored as `type`.
+/// True if heads of this width can be stored as `type`.
 constexpr bool can_store(KvType type, std::uint32_t head_dim) {
   return type != KvType::Q8_0 || head_dim % kKvScaleBlock == 0;
 }
 
-/// How the rows of a matrix lie in memory, which decides the arithmetic of its matmuls: rows as in
-/// the file are multiplied as floats, groups of rows (kernels/quant/row_group.hpp) as int8.
+/// How the rows of a matrix lie in memory. The layout decides the arithmetic of its matmuls: rows
+/// as in the file are multiplied as floats, groups of rows (kernels/quant/row_group.hpp) as int8.
 enum class MatrixLayout : std::uint8_t { Rows, RowGroups };
 
 /// One matrix in the weights region.
@@ -74,7 +74,7 @@ struct StepInput {
 /// The arguments common to all operators. [n_rows] in an operator's arguments counts `rows`.
 struct LaunchContext {
   const GateSet* gates = nullptr;
-  std::span<const RowRef> rows;  ///< [n_rows]: those of the step, or consecutive ones of them.
+  std::span<const RowRef> rows;  ///< [n_rows]: all rows of the step, or a consecutive part.
   std::uint16_t layer = 0;
 };
 
@@ -94,7 +94,8 @@ struct RmsNormArgs {
   float* out;                  ///< [n_rows, n_vectors, width]; may be x
   std::uint32_t width;
   float epsilon;
-  std::uint32_t n_vectors = 1;  ///< Per row: its heads, if each is normalised separately.
+  std::uint32_t n_vectors =
+      1;  ///< Per row: the number of heads if each head is normalised separately.
 };
 
 /// out[i, :] (+)= W · x[select[i], :] (+ bias)
@@ -151,11 +152,12 @@ struct KvLayout {
     return (std::uint64_t{layer} * 2 + plane) * plane_size_bytes() +
            std::uint64_t{kv_head} * head_size_bytes();
   }
-  /// The offset from the start of a head to the [head_dim] of a position, 0 … kBlockTokens - 1.
+  /// The offset from the start of a head to the [head_dim] elements of the position in `slot`,
+  /// which is 0 … kBlockTokens - 1.
   constexpr std::uint32_t entry_offset_bytes(std::uint32_t slot) const {
     return slot * head_dim * size_bytes(type);
   }
-  /// The offset from the start of a head to the [n_scales()] scales of a position.
+  /// The offset from the start of a head to the [n_scales()] scales of the position in `slot`.
   constexpr std::uint32_t scales_offset_bytes(std::uint32_t slot) const {
     return entry_offset_bytes(kBlockTokens) + slot * n_scales() * kScaleBytes;
   }
@@ -207,20 +209,22 @@ struct SwiGluArgs {
   std::uint32_t width;
 };
 
-/// Matmuls of the same rows of x, after what computes these rows.
+/// Matmuls of the same rows of x. A norm or SwiGLU that computes these rows may precede them.
 struct ProjectionArgs {
   static constexpr std::size_t kMaxMatmuls = 3;
 
-  const RmsNormArgs* norm = nullptr;   ///< Its `out` is x; null: none. One vector per row.
-  const SwiGluArgs* swiglu = nullptr;  ///< Its `gate` is x; null: none. At most one of the two.
-  /// 1 … kMaxMatmuls, with the same x, n_in and select. Their outputs overlap neither x nor what it
-  /// is computed from.
+  const RmsNormArgs* norm =
+      nullptr;  ///< Null: none. Its `out` is the matmuls' x, one vector per row.
+  const SwiGluArgs* swiglu =
+      nullptr;  ///< Null: none. Its `gate` is the matmuls' x. Excludes `norm`.
+  /// 1 … kMaxMatmuls matmuls with the same x, n_in and select. Their outputs overlap neither x nor
+  /// the inputs of `norm` and `swiglu`.
   std::span<const MatmulArgs> matmuls;
 };
 
 /// down (+)= W_down · (silu(W_gate · x) * (W_up · x))
 struct FeedForwardArgs {
-  const RmsNormArgs* norm = nullptr;  ///< Its `out` is x; null: none.
+  const RmsNormArgs* norm = nullptr;  ///< Null: none. Its `out` is the x of `gate` and `up`.
   MatmulArgs gate;
   MatmulArgs up;    ///< x, n_out and `select` are those of `gate`.
   MatmulArgs down;  ///< Its x is `gate.out`.
@@ -261,7 +265,7 @@ struct WeightedSumArgs {
   float* out;            ///< [n_rows, width]
   std::uint32_t n_terms;
   std::uint32_t width;
-  bool is_gate = false;  ///< weight(r, k) is the sigmoid of `weights`.
+  bool is_gate = false;  ///< True: weight(r, k) is the sigmoid of weights[r, k].
 };
 
 /// One of several pieces that are written into leased memory together.
@@ -280,7 +284,7 @@ struct LeasedCopy {
 
 /// Copies blocks of one sequence. No byte is both read and written.
 struct CopyBlocksArgs {
-  std::uint32_t sequence = 0;  ///< Index in the gate set; its leases own both ends.
+  std::uint32_t sequence = 0;  ///< Index in the gate set. Its leases own sources and targets.
   std::span<const LeasedCopy> copies;
   std::uint64_t block_size_bytes = 0;
 };

@@ -1,4 +1,4 @@
-/// Room for the rounded rows of a matmul in host memory.
+/// Host memory for the rounded rows of a matmul.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace leasehold {
 
-/// Rows are as long as the widest matrix row, in blocks of any size. Threads: different rows may be
-/// written at once.
+/// Each row has room for the widest matrix row, in blocks of 32 or 256 elements. Threads: different
+/// rows may be written at once.
 class RoundedRows {
  public:
   RoundedRows(std::uint32_t n_rows, std::uint32_t max_width)
@@ -28,7 +28,7 @@ class RoundedRows {
     return {q_.data() + row * width_, scales_.data() + row * n_blocks_,
             sums_.data() + row * n_strips_};
   }
-  /// Zeroes the first rows.
+  /// Zeroes the first `n_rows` rows.
   void clear(std::size_t n_rows) {
     std::fill_n(q_.begin(), n_rows * width_, std::int8_t{0});
     std::fill_n(scales_.begin(), n_rows * n_blocks_, 0.0F);

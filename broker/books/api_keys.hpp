@@ -1,4 +1,4 @@
-/// The API keys of tenants: hashes only.
+/// The API keys of tenants. Only hashes of the keys are stored.
 ///
 /// Pure. Threads: one.
 #pragma once
@@ -29,18 +29,19 @@ class ApiKeys {
   };
   /// `call` adds the key and waits until that is on disk.
   void await_write(CallId call, const Unwritten& key) { unwritten_.emplace(call, key); }
-  /// The key that waited for this answer of the disk; nothing for another call.
+  /// Removes and returns the key that `call` added; nothing if the call added none.
   std::optional<Unwritten> take_unwritten(CallId call);
-  /// True for a key whose revocation may not be on disk: it can be repeated.
+  /// True if the revocation of this key may not be on disk yet; an operator may then repeat it.
   bool is_revocation_unwritten(const ApiKeyId& id) const {
     return unwritten_revocations_.contains(id);
   }
   void revoke(const ApiKeyId& id);
-  /// Every row is on disk.
+  /// Call it when all rows are on disk.
   void revocations_written() { unwritten_revocations_.clear(); }
   /// Null for an unknown id.
   const journal::ApiKeyRow* find(const ApiKeyId& id) const;
-  /// The key that the caller shows. Errors: BadToken, the same for every key that is not known.
+  /// Finds the key that the caller shows. Errors: BadToken, with the same text for every unknown
+  /// key.
   Result<const journal::ApiKeyRow*> verify(std::string_view shown) const;
   std::vector<ApiKeyId> of(const TenantId& tenant) const;
   const std::map<ApiKeyId, journal::ApiKeyRow>& all() const { return keys_; }

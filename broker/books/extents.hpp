@@ -1,7 +1,8 @@
-/// Two pools of memory, KV and swap: each a capacity in bytes, cut into extents. All extents have
-/// one size, and an id is unique over both pools. Swap is host memory, also where a device is lent.
+/// Two pools of memory, KV and swap. Each has a capacity in bytes and is cut into extents. All
+/// extents have the same size, and an id is unique over both pools. Swap is host memory even where
+/// the broker lends a device.
 ///
-/// States of an extent, and what moves it:
+/// States of an extent, and the causes of its transitions:
 ///
 ///   Free ─grant─► Owned ─revoke─► Draining ─fence─► Scrubbing ─verified zero─► Free
 ///                   └────────shrink, by the worker's ack────►     └─not zero──────► Quarantined
@@ -15,8 +16,9 @@
 ///
 ///   Quarantined ─release by an operator, verified once more─► Scrubbing ─► Free
 ///
-/// A Free extent is only capacity. A grant gives it a memory object that no lease has had (a fresh
-/// memfd is zero), which is closed when the extent is free again: an `ExtentId` is never reused.
+/// A Free extent is only capacity and has no record. A grant creates an extent with a new
+/// `ExtentId` and a memory object that no lease has had (a fresh memfd is zero). The object is
+/// closed when the extent is free again.
 ///
 /// Host memory of a tenant whose worker died is kept for the tenant's next lease, with its bytes
 /// (broker/decide/adopt.hpp):
@@ -85,10 +87,10 @@ constexpr bool may_become(ExtentState from, ExtentState to) {
 
 struct ExtentRecord {
   ExtentState state = ExtentState::Owned;
-  LeaseId lease;  ///< The last one, for a quarantined or held extent.
+  LeaseId lease;  ///< For a quarantined or held extent: its last lease.
   MemoryPool pool = MemoryPool::Kv;
-  std::optional<Quarantine> quarantine{};  ///< While Quarantined.
-  /// The broker has no descriptor of it since a restart; its worker may redeliver it.
+  std::optional<Quarantine> quarantine{};  ///< Set while Quarantined.
+  /// The broker lost its descriptor in a restart; the worker may redeliver the memory.
   bool unavailable = false;
   AttachmentId lent_to{};  ///< Device memory: the worker that may reach it. Zero: none.
 };
@@ -116,7 +118,7 @@ class ExtentBook {
   std::uint64_t capacity_bytes(MemoryPool pool = MemoryPool::Kv) const {
     return capacities_[index_of(pool)];
   }
-  /// At most kMaxExtents; 0 while the size is not chosen.
+  /// At most kMaxExtents; 0 until the extent size is chosen.
   std::uint32_t capacity_extents(MemoryPool pool = MemoryPool::Kv) const;
   std::uint64_t extent_size_bytes() const { return extent_size_bytes_; }  ///< 0: not chosen yet.
 
@@ -127,7 +129,7 @@ class ExtentBook {
 
   /// Extents that any worker can take now.
   std::uint32_t free_extents(MemoryPool pool = MemoryPool::Kv) const;
-  /// KV extents that this worker can take: it may hold some.
+  /// KV extents that this worker can take: the free ones and those held for it.
   std::uint32_t free_extents_for(AttachmentId worker) const;
 
   /// Takes KV extents held for the worker first. Precondition: as many are free for the worker.
@@ -137,25 +139,26 @@ class ExtentBook {
   /// All extents held for this worker, including unavailable ones.
   std::vector<ExtentId> held_by(AttachmentId worker) const;
 
-  /// Moving to Free erases the record. Precondition: the extent exists, may_become(state, to).
+  /// Changes the state; a move to Free erases the record. Precondition: the extent exists,
+  /// may_become(state, to).
   void move(ExtentId extent, ExtentState to);
 
   /// Gives a Retained extent to another lease. Precondition: the extent is Retained.
   void adopt(ExtentId extent, LeaseId lease);
 
-  /// The broker lost its descriptor. Precondition, also below: the extent exists.
+  /// Notes that the broker lost its descriptor. Precondition, also below: the extent exists.
   void mark_unavailable(ExtentId extent);
-  /// The worker redelivered its memory.
+  /// Notes that the worker redelivered the memory.
   void mark_available(ExtentId extent);
   /// Restore the state of an earlier broker. Preconditions: the size is chosen; there is room.
   void restore_size(std::uint64_t extent_size_bytes);
   void restore(ExtentId extent, const ExtentRecord& record);
-  /// Ids up to this one are not used again.
+  /// New ids are greater than `id`.
   void start_above(std::uint64_t id) { next_id_ = std::max(next_id_, id + 1); }
 
   ExtentRecord* find(ExtentId extent);
   const ExtentRecord* find(ExtentId extent) const;
-  /// Those of the extents that are of the pool, in the same order. Precondition: all exist.
+  /// The given extents that belong to the pool, in the same order. Precondition: all exist.
   std::vector<ExtentId> of_pool(MemoryPool pool, std::span<const ExtentId> extents) const;
   const std::map<ExtentId, ExtentRecord>& records() const { return records_; }
   std::uint64_t highest_id() const { return next_id_ - 1; }

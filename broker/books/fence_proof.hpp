@@ -17,7 +17,7 @@ class GrantObserver;
 class AckObserver;
 class RecoveryObserver;
 
-/// A proof about one lease, created by this observer, or by recovery from the journal.
+/// A proof about one lease. `Observer` creates it, or RecoveryObserver recreates it.
 template <class Observer>
 class LeaseProof {
  public:
@@ -30,11 +30,12 @@ class LeaseProof {
   LeaseId lease_;
 };
 
-/// Every announced unit that could reach the lease has ended, by a snapshot taken after the flip.
-/// CPU memory only: on CUDA an announcement covers the host call, not the kernel.
+/// A snapshot taken after the lease word was stored shows that every announced unit that could
+/// reach the lease has ended. Valid for CPU memory only: on CUDA an announcement covers the host
+/// call, not the kernel.
 using LaunchQuiet = LeaseProof<QuietObserver>;
 
-/// The worker reports that its last launch under this lease, of this generation, has finished.
+/// The worker reports that its last launch under this generation of the lease has finished.
 using WorkerAck = LeaseProof<AckObserver>;
 
 /// The grant never left the broker, so the worker had nothing to map. A grant that was sent and
@@ -53,7 +54,7 @@ class ProcessExit {
   AttachmentId worker_;
 };
 
-/// The machine restarted after the grant; covers every earlier lease.
+/// The machine restarted after the grant. Covers every lease from before the restart.
 class MachineRestart {
  private:
   friend class RecoveryObserver;
@@ -62,7 +63,7 @@ class MachineRestart {
 
 using FenceProof = std::variant<LaunchQuiet, WorkerAck, ProcessExit, NeverMapped, MachineRestart>;
 
-/// "LaunchQuiet", "ProcessExit" …, as in events and views.
+/// "LaunchQuiet", "ProcessExit" …: the names in events and views.
 std::string_view name(const FenceProof& proof);
 
 /// True if the proof covers this lease on this worker.

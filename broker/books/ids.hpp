@@ -13,7 +13,7 @@ using ConnectionId = StrongId<struct ConnectionTag>;
 /// One call that waits for its answer. Never reused.
 using CallId = StrongId<struct CallTag>;
 
-/// The broker's own call to a worker: no caller waits for the answer.
+/// Marks a call that the broker itself makes to a worker: no caller waits for the answer.
 inline constexpr CallId kInternalCall{0};
 
 }  // namespace leasehold

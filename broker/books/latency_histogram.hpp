@@ -12,11 +12,11 @@
 
 namespace leasehold {
 
-/// Values up to 2^40 ns (18 min); longer ones are counted as that long. Takes 2.4 KiB once it
-/// has a value.
+/// Counts values up to 2^40 ns (18 min); a longer value is counted as 2^40 ns. Takes 2.4 KiB once
+/// it has a value.
 class LatencyHistogram {
  public:
-  /// A quantile exceeds the exact value by at most 1/kBucketsPerPower of it.
+  /// A quantile exceeds the exact value by at most 1/kBucketsPerPower of that value.
   static constexpr std::uint64_t kBucketsPerPower = 8;
 
   /// A negative duration counts as 0.
@@ -24,11 +24,11 @@ class LatencyHistogram {
   void add(const LatencyHistogram& other);
 
   std::uint64_t count() const { return count_; }
-  /// Exact.
+  /// The exact maximum.
   Duration max() const { return max_; }
-  /// Exact, of all values.
+  /// The exact sum of all values.
   Duration sum() const { return sum_; }
-  /// How many values are below 2^power ns. Exact. Precondition: power is 3 … 39.
+  /// The exact number of values below 2^power ns. Precondition: power is 3 … 39.
   std::uint64_t count_below(std::uint64_t power) const;
   /// Nearest rank: at least `share` of the values are at or below the result. Zero when empty.
   Duration quantile(double share) const;
@@ -36,7 +36,8 @@ class LatencyHistogram {
  private:
   static constexpr std::uint64_t kPowers = 40;
   static constexpr std::size_t kBuckets = (kPowers - 2) * kBucketsPerPower;
-  /// Bucket of a value: exact below kBucketsPerPower, then kBucketsPerPower for each power of two.
+  /// Index of the bucket for a value. A value below kBucketsPerPower has its own bucket; above,
+  /// each power of two has kBucketsPerPower buckets.
   static std::size_t bucket_of(std::uint64_t value);
   static std::uint64_t highest_of(std::size_t bucket);
 
@@ -52,7 +53,7 @@ class LatencyHistory {
   void add(Duration value, TimePoint now);
 
   const LatencyHistogram& since_start() const { return since_start_; }
-  /// Of the last 55 to 60 s.
+  /// The values of the last 55 to 60 s.
   LatencyHistogram last_minute(TimePoint now) const;
 
  private:
@@ -60,7 +61,7 @@ class LatencyHistory {
   static constexpr std::int64_t kSteps = 12;
 
   struct Step {
-    std::int64_t number = -kSteps;  ///< Since boot; an entry of an earlier minute is stale.
+    std::int64_t number = -kSteps;  ///< Steps since boot; an entry of an earlier minute is stale.
     LatencyHistogram values;
   };
 

@@ -1,7 +1,7 @@
 /// A lease and its transitions: Live ──revoke(reason)──► Revoked ──fence(proof)──► Fenced.
 ///
 /// The states are types, so no other transition compiles. The functions are pure; broker/decide/
-/// decides what follows (word, counter, memory).
+/// decides what follows for the lease word, the revocation counter and the memory.
 #pragma once
 
 #include <concepts>
@@ -71,7 +71,8 @@ template <class L>
 concept Fenceable =
     requires(L lease, FenceProof proof) { fence(std::move(lease), std::move(proof), TimePoint{}); };
 
-static_assert(Revocable<Lease<Live>> && !Fenceable<Lease<Live>>);  // no shortcut around Revoked
+// A Live lease cannot be fenced directly.
+static_assert(Revocable<Lease<Live>> && !Fenceable<Lease<Live>>);
 static_assert(Fenceable<Lease<Revoked>> && !Revocable<Lease<Revoked>>);
 static_assert(!Revocable<Lease<Fenced>> && !Fenceable<Lease<Fenced>>);  // Fenced is final
 static_assert(!std::copyable<Lease<Live>>);

@@ -1,7 +1,8 @@
-/// Every slot of the lease table and the lease in it.
+/// The slots of the lease table, and the newest lease of each slot.
 ///
-/// A slot is reused only after its lease is Fenced *and* its memory is back, always under a higher
-/// generation, the longest unused slot first. Threads: one.
+/// A slot is reused only after its lease is Fenced *and* the lease's memory has returned. The new
+/// lease always has a higher generation. The slot that has been unused for longest is taken first.
+/// Threads: one.
 #pragma once
 
 #include <deque>
@@ -30,86 +31,93 @@ struct LeaseRecord {
   AnyLease lease;
   wire::LeaseScope scope = wire::LeaseScope::Tenant;
 
-  // Tenant scope.
+  // Members for leases of scope Tenant.
   TenantId tenant;
-  ApiKeyId api_key;     ///< The key that it was acquired with; empty: none.
-  ConnectionId holder;  ///< Zero: not claimed since a broker restart.
+  ApiKeyId api_key;     ///< The API key of the acquire; empty: none.
+  ConnectionId holder;  ///< Zero: no connection has claimed the lease since a broker restart.
   std::uint32_t holder_uid = 0;
   ProcessIdentity holder_process;  ///< Identifies the holder after a broker restart.
-  /// The acquire that created it. Shared scope: the publisher, no id, and the digest of the text.
+  /// Identifies the acquire that created the lease. Shared scope: the publisher's uid, no id, and
+  /// the digest of the text.
   journal::RequestKey request;
   Duration ttl{};
-  std::vector<ExtentId> extents;          ///< Of both pools, until they are free or quarantined.
-  std::uint32_t quarantined_extents = 0;  ///< No longer in `extents`.
-  std::uint32_t charged_blocks = 0;       ///< Of KV memory only.
-  /// The highest max_blocks of the tenant since the grant, before the one in force. Not journaled.
+  std::vector<ExtentId> extents;  ///< Extents of both pools that are neither free nor quarantined.
+  std::uint32_t quarantined_extents = 0;  ///< Number removed from `extents` by quarantine.
+  std::uint32_t charged_blocks = 0;       ///< Blocks of KV memory only.
+  /// The highest max_blocks that the tenant has had since the grant, without the current one. Not
+  /// journaled.
   std::uint32_t earlier_max_blocks = 0;
-  std::vector<PendingGrant> grants;  ///< Until `acquired`, the first is the acquire.
-  bool acquired = false;             ///< The acquire was answered.
-  /// What the acquire took from the rebind limit. Not journaled.
+  std::vector<PendingGrant> grants;  ///< While not `acquired`, the first entry is the acquire.
+  bool acquired = false;             ///< True once the acquire was answered.
+  /// The token that the acquire took from the rebind limit. Not journaled.
   std::optional<RebindToken> rebind;
   std::vector<CallId> shrinks;
-  std::vector<CallId> late_shrinks;    ///< Answered TimedOut; the worker may still answer.
-  std::set<ExtentId> unclaimed;        ///< Of a growth that was answered TimedOut.
-  std::optional<LeaseId> replaced_by;  ///< That lease was charged instead of this one.
+  std::vector<CallId> late_shrinks;    ///< Callers got TimedOut; the worker may still answer.
+  std::set<ExtentId> unclaimed;        ///< Extents of growths that were answered TimedOut.
+  std::optional<LeaseId> replaced_by;  ///< The lease that was charged instead of this one.
   std::optional<LeaseId> replaces;     ///< The inverse of replaced_by.
-  /// Granted while the lease that it replaces was live. Not journaled.
+  /// Set if the replaced lease was live at the grant of this one. Not journaled.
   std::optional<wire::RebindMode> replaces_as;
-  /// It was live when it was replaced, and the replacement is live and charged. Not journaled.
+  /// This lease was live when it was replaced, and the replacement is live and charged. Not
+  /// journaled.
   bool charged_to_replacement = false;
 
-  /// Until when its memory is kept for adoption. Zero: it was never kept. Not journaled, like the
-  /// next two.
+  /// End of the time for which the memory is kept for adoption. Zero: it was never kept. Not
+  /// journaled; neither are the next two members.
   TimePoint retained_until;
   std::optional<LeaseId> adopted_from;  ///< The lease that `adopted_extents` come from.
   std::uint32_t adopted_extents = 0;
 
-  // Engine scope.
+  // Members for leases of scope Engine.
   RegionId region;
-  std::string model;  ///< The model and the part of its weights, as shown to operators.
+  std::string model;  ///< Model name, as shown to operators.
   std::string part;
-  /// Waits for memory and the journal, for the fill, or for the memory of the lease that it
-  /// replaces on another worker.
+  /// The call that waits for memory and the journal, for the fill, or for the memory of the lease
+  /// that this one replaces on another worker.
   std::optional<CallId> open_call;
 
-  // Shared scope. `part` is the text's name; `charged_blocks` are the published ones, which no
-  // tenant pays for: 0 until the fill is done.
-  std::string text;               ///< To publish it again. Not journaled.
-  std::uint32_t text_tokens = 0;  ///< Of the whole text. Not journaled.
+  // Members for leases of scope Shared. `part` is the name of the text. `charged_blocks` counts the
+  // published blocks, which are charged to no tenant; it is 0 until the fill is done.
+  std::string text;               ///< Kept so that it can be published again. Not journaled.
+  std::uint32_t text_tokens = 0;  ///< Length of the whole text. Not journaled.
 
   TimePoint deadline;        ///< Zero: none.
-  TimePoint last_deadline;   ///< Renewals end here. Zero: no limit.
+  TimePoint last_deadline;   ///< A renewal cannot extend `deadline` beyond this. Zero: no limit.
   TimePoint drain_deadline;  ///< Zero: not draining.
-  /// Of the revocation at the drain deadline.
+  /// The reason of the revocation at the drain deadline.
   RevokeReason drain_reason = RevokeReason::DrainDeadline;
-  std::uint32_t grants_in_flight = 0;  ///< Sent to the worker, not answered.
-  TimePoint call_pending_since;        ///< The worker has not answered a call since. Zero: none.
-  bool sent_to_worker = false;         ///< Its descriptors left the broker.
+  std::uint32_t grants_in_flight = 0;  ///< Grants sent to the worker and not answered.
+  /// When the wait for the worker's answers about this lease began; each answer restarts it. Zero:
+  /// no call is pending.
+  TimePoint call_pending_since;
+  bool sent_to_worker = false;  ///< The lease's descriptors have left the broker.
   bool fenced_during_grant = false;
-  /// Restored from the journal: its worker may still map a grant of the broker before, until it has
-  /// resumed. Not journaled.
+  /// The lease was restored from the journal, and its worker, which has not resumed yet, may still
+  /// map a grant of the previous broker. Not journaled.
   bool may_be_mapping = false;
   bool memory_returned = false;
-  bool is_unmapped = false;  ///< No worker maps its memory. Not journaled.
+  bool is_unmapped = false;  ///< No worker maps the memory. Not journaled.
   TimePoint granted_at;
-  TimePoint flipped_at;               ///< As stored in the table; zero until WordsStored.
-  TimePoint rebound_at;               ///< Zero: no request was rebound to another lease.
+  TimePoint flipped_at;  ///< When the word left Live, as in the table; zero until WordsStored.
+  TimePoint rebound_at;  ///< Zero: no request was rebound to another lease.
   std::optional<LeaseId> rebound_to;  ///< The lease of the first rebound request.
-  TimePoint stopped_at;  ///< When the worker stopped it at its deadline, before the flip; or zero.
+  /// When the worker stopped the lease at its deadline, before the word was stored. Zero: it did
+  /// not.
+  TimePoint stopped_at;
   wire::RevokeClocks clocks;
-  bool refusal_reported = false;  ///< Its event was written.
+  bool refusal_reported = false;  ///< The event of a refused launch was written.
 
   LeaseId id() const { return id_of(lease); }
   AttachmentId worker() const { return worker_of(lease); }
   LeaseState state() const { return state_of(lease); }
   bool is(LeaseState wanted) const { return state() == wanted; }
-  /// What counts against the tenant's quota.
+  /// Blocks that count against the tenant's quota.
   std::uint32_t quota_blocks() const {
     return is(LeaseState::Fenced) || charged_to_replacement ? 0 : charged_blocks;
   }
   /// The deadline of a grant or renewal at `now`: one TTL later, at most `last_deadline`.
   TimePoint deadline_after(TimePoint now) const;
-  /// When the word left Live, or when that was decided if it is not stored yet.
+  /// When the word left Live; if the new word is not stored yet, when the revocation was decided.
   /// Precondition: not Live.
   TimePoint revoked_at() const;
 };
@@ -172,7 +180,7 @@ class LeaseBook {
   }
 
   std::uint64_t generation(std::uint32_t slot) const { return slots_[slot].generation; }
-  /// Over all slots.
+  /// The highest generation in all slots.
   std::uint64_t highest_generation() const { return highest_generation_; }
   std::uint32_t slot_count() const { return static_cast<std::uint32_t>(slots_.size()); }
 

@@ -7,7 +7,8 @@
 namespace leasehold {
 namespace {
 
-/// Live: the next deadline. Revoked: the revocation. Fenced: the fence. Zero: no deadline.
+/// The time by which the lease is sorted. Live: the next deadline, or zero without one. Revoked:
+/// the time of the revocation. Fenced: the time of the fence.
 TimePoint time_of(const LeaseRecord& record) {
   if (const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease)) return fenced->state().at;
   if (!record.is(LeaseState::Live)) return record.revoked_at();
@@ -16,7 +17,7 @@ TimePoint time_of(const LeaseRecord& record) {
   return std::min(record.deadline, record.drain_deadline);
 }
 
-/// Only live leases: for a revoked one the fence timeout runs.
+/// Zero unless the lease is Live: a revoked lease has the fence timeout instead.
 TimePoint call_pending_since(const LeaseRecord& record) {
   return record.is(LeaseState::Live) ? record.call_pending_since : TimePoint{};
 }

@@ -1,5 +1,5 @@
-/// Answers the questions of every event without a scan of all leases: the next deadline, the blocks
-/// charged to a tenant, and the leases and timeouts of a worker.
+/// Finds what every event needs without a scan of all leases: the next deadline, the blocks charged
+/// to a tenant, and the leases and timeouts of a worker.
 ///
 /// An entry is a copy of its record. A decision updates the entries of all leases it changed when
 /// it is complete (broker/decide/journal_decision.hpp). Threads: one.
@@ -28,13 +28,14 @@ class LeaseIndex {
   void enter(const LeaseRecord& record);
   void erase(LeaseId lease);
 
-  /// Live leases by their TTL or drain deadline, whichever is first; without those that have none.
+  /// Live leases by their TTL or drain deadline, whichever is earlier. Leases without a deadline
+  /// are not listed.
   const ByTime& deadlines() const { return deadlines_; }
 
   /// What a tenant has on one worker. Fenced leases do not count.
   struct Holding {
     std::uint32_t leases = 0;
-    std::uint32_t live = 0;  ///< Of `leases`: no launch begins under the others.
+    std::uint32_t live = 0;  ///< Live leases; no launch begins under the others.
     std::uint64_t charged_blocks = 0;
     std::uint64_t live_blocks = 0;  ///< Charged to live leases.
   };
@@ -44,7 +45,7 @@ class LeaseIndex {
   /// Blocks charged to the tenant's leases that are not fenced.
   std::uint64_t charged(const TenantId& tenant) const;
 
-  /// The leases of one worker. Times are those of the revocation, the fence and the call.
+  /// The leases of one worker, by the time of the revocation, the fence or the call.
   struct WorkerEntry {
     std::set<LeaseId> open;
     ByTime revoked;

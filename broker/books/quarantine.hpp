@@ -1,6 +1,7 @@
-/// Quarantined memory: its teardown is unproven, so no lease gets it until an operator releases it.
+/// Quarantined memory is memory whose teardown is unproven. No lease gets it until an operator
+/// releases it.
 ///
-/// A value, kept by its extent or weights region. Threads: one.
+/// The extent or weights region holds the value. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace leasehold {
 
-/// An operator's release that waits for the memory to be verified once more.
+/// A release by an operator. It waits until the memory has been verified once more.
 struct PendingRelease {
   CallId call;
   std::uint32_t uid = 0;
@@ -21,7 +22,7 @@ struct PendingRelease {
 
 /// Why the memory is quarantined.
 enum class QuarantineReason : std::uint8_t {
-  Touched,      ///< It was not empty after its punch.
+  Touched,      ///< Pages were allocated again after the punch.
   NotReturned,  ///< The driver did not report it free after its last worker exited.
 };
 
@@ -29,7 +30,7 @@ struct Quarantine {
   AttachmentId worker;      ///< The last worker that could write to it.
   std::string worker_name;  ///< Kept here because the worker record may be dropped first.
   TimePoint since;
-  std::uint64_t allocated_bytes = 0;  ///< Allocated after the punch, or not reported free.
+  std::uint64_t allocated_bytes = 0;  ///< Bytes allocated after the punch, or not reported free.
   QuarantineReason why = QuarantineReason::Touched;
   std::optional<PendingRelease> pending_release{};
 };

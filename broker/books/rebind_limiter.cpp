@@ -5,7 +5,7 @@
 namespace leasehold {
 namespace {
 
-/// More than the rounding of the bucket, so that a token is there after the returned time.
+/// Exceeds the rounding error of the bucket, so that a token is available after the returned time.
 constexpr Duration kRounding = std::chrono::nanoseconds(1);
 
 }  // namespace

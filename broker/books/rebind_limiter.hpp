@@ -1,4 +1,4 @@
-/// Bounds how often one tenant replaces leases that were revoked.
+/// Limits how often one tenant replaces leases that were revoked.
 ///
 /// A rebind is an acquire that names the lease it replaces, or that follows the revocation of one
 /// of the tenant's leases within kWindow. Each revocation makes one such acquire a rebind, so a
@@ -15,7 +15,8 @@
 
 namespace leasehold {
 
-/// What one rebind took. `follows` is the remembered revocation that made its acquire a rebind.
+/// The token that a rebind took. `follows` is the remembered revocation that made the acquire a
+/// rebind.
 struct RebindToken {
   struct Revocation {
     LeaseId lease;
@@ -26,9 +27,9 @@ struct RebindToken {
 
 class RebindLimiter {
  public:
-  /// After this time an acquire is new work.
+  /// An acquire later than this after the last revocation is new work.
   static constexpr Duration kWindow = std::chrono::minutes(1);
-  /// Of the revocations in the window, the newest are remembered.
+  /// If the window has more revocations than this, only the newest are remembered.
   static constexpr std::size_t kMaxRevocations = 4096;
 
   RebindLimiter(Rate rate, TimePoint now) : bucket_(rate, now) {}
@@ -39,8 +40,8 @@ class RebindLimiter {
   /// Does nothing when the holder ended the lease itself.
   void note_revoked(LeaseId lease, RevokeReason reason, TimePoint now);
 
-  /// The token of a rebind; nothing for an acquire that is new work. An error is the time until a
-  /// token is there; nothing has changed then.
+  /// Takes a token for a rebind; returns nothing for an acquire that is new work. Without a token,
+  /// returns the time until one is available, and changes nothing.
   std::expected<std::optional<RebindToken>, Duration> take(const std::optional<LeaseId>& replaces,
                                                            TimePoint now);
   /// True while an acquire that follows a revocation would be a rebind.
@@ -54,7 +55,8 @@ class RebindLimiter {
   void forget_old(TimePoint now);
 
   TokenBucket bucket_;
-  std::deque<RebindToken::Revocation> revocations_;  ///< Not replaced yet, oldest first.
+  /// Revocations without a rebind yet, oldest first.
+  std::deque<RebindToken::Revocation> revocations_;
 };
 
 }  // namespace leasehold

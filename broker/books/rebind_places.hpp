@@ -1,9 +1,10 @@
-/// The places of rebinds that wait for memory, in the order in which they came.
+/// The queue of rebinds that wait for memory, in order of arrival.
 ///
-/// A rebind that finds no memory is refused, keeps a place and asks again: as long as it does, no
-/// acquire that came later gets the memory that it waits for. A place belongs to a tenant and the
-/// lease that is replaced, so a caller whose connection broke finds it again. One that is not
-/// asked for again is given up after kKept. Tenants share the places (common/fair_shares.hpp).
+/// A rebind that finds no memory is refused, gets a place in the queue, and is retried by its
+/// caller. While the caller retries, no later acquire gets the memory that the rebind waits for. A
+/// place belongs to a tenant and the lease that is replaced, so a caller that reconnects finds its
+/// place again. A place whose caller has not retried for kKept is dropped. Tenants share the places
+/// (common/fair_shares.hpp).
 ///
 /// Pure: time is an argument. Threads: one.
 #pragma once
@@ -19,7 +20,7 @@
 
 namespace leasehold {
 
-/// A rebind that waits, or an acquire whose turn it may be.
+/// A waiting rebind, or an acquire that is compared with the waiting ones.
 struct MemoryDemand {
   TenantId tenant;
   std::optional<LeaseId> replaces;  ///< None: an acquire that replaces no lease.
@@ -28,7 +29,7 @@ struct MemoryDemand {
   bool is_scavenger = false;
 };
 
-/// What others wait for before a demand.
+/// The rebinds that come before a demand, and the extents that they wait for.
 struct PlacesBefore {
   std::size_t count = 0;
   std::uint64_t extents = 0;
@@ -36,21 +37,22 @@ struct PlacesBefore {
 
 class RebindPlaces {
  public:
-  /// Longer than a waiting caller takes to ask again, also on a new connection.
+  /// Longer than a waiting caller takes to retry, even on a new connection.
   static constexpr Duration kKept = std::chrono::seconds(5);
   static constexpr std::size_t kMostPlaces = 1024;
 
-  /// `by_worker`: memory that one worker had serves no other, so only its rebinds count.
+  /// `by_worker`: true if memory that one worker had cannot serve another worker. Only rebinds on
+  /// the same worker are then counted.
   explicit RebindPlaces(bool by_worker) : by_worker_(by_worker), shares_(kMostPlaces) {}
 
-  /// Takes a place at the end, or keeps the one that the demand has. False if the tenant's share of
-  /// the places is used up. Precondition: it replaces a lease.
+  /// Adds a place at the end, or extends the place that the demand has. False if the tenant's share
+  /// of the places is used up. Precondition: the demand replaces a lease.
   bool keep(const MemoryDemand& demand, TimePoint now);
   bool has(const MemoryDemand& demand) const;
-  /// The rebind was granted, or does not wait any more.
+  /// Removes the place of a rebind that was granted or that no longer waits.
   void give_up(const TenantId& tenant, LeaseId replaces);
-  /// The places before the demand's own, or all. A scavenger's place is before other scavengers
-  /// only.
+  /// Counts the places before the demand's own place, or all places if it has none. A scavenger's
+  /// place counts only against other scavengers.
   PlacesBefore before(const MemoryDemand& demand, TimePoint now);
   std::size_t size() const { return places_.size(); }
 

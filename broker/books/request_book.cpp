@@ -82,7 +82,7 @@ void RequestBook::forget(const Key& key) {
   remove_from_order(key);
 }
 
-/// Searches from the newest: the key is usually one of the newest, or the oldest.
+/// Checks the oldest entry, then searches from the newest: the key is usually at one of the ends.
 void RequestBook::remove_from_order(const Key& key) {
   const auto ids = order_.find(key.first);
   std::deque<RequestId>& of_user = ids->second;

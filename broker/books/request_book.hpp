@@ -1,8 +1,9 @@
-/// Caches replies: the same request id with the same parameters gets the same answer.
+/// Caches replies: a call with the same request id and the same parameters gets the same answer.
 ///
 /// Ids belong to a user, so no user can read another user's answer by guessing. An answer that
-/// names a lease is kept as long as the lease. Of the others 4096 are kept; beyond that, the user
-/// with the most loses the oldest. Retryable errors are not cached. Threads: one.
+/// names a lease is kept until the lease is closed. At most 4096 other answers are kept; beyond
+/// that, the user that has the most loses its oldest one. Retryable errors are not cached. Threads:
+/// one.
 #pragma once
 
 #include <deque>
@@ -23,7 +24,7 @@ struct Caller {
   std::int64_t pid = 0;
   std::uint32_t uid = 0;
   bool is_operator = false;
-  std::uint64_t start_ticks = 0;  ///< Of the process; 0 where it is not needed.
+  std::uint64_t start_ticks = 0;  ///< Start time of the process; 0 where it is not needed.
   RequestId request_id;           ///< Empty: the reply is not cached.
   std::string fingerprint;        ///< Method and parameters.
 };
@@ -33,7 +34,7 @@ class RequestBook {
   static constexpr std::size_t kMaxEntries = 4096;
 
   struct New {};
-  /// An equal call is in progress; its answer goes to this caller too.
+  /// An identical call is in progress; its answer goes to this caller too.
   struct Joined {
     CallId first;
   };
@@ -48,19 +49,20 @@ class RequestBook {
   /// Restores an answer from before a restart.
   void restore(const journal::RequestKey& key, Answer answer);
 
-  /// The lease is closed: its answer may be evicted from now on.
+  /// Call it when the lease is closed: the answer may be evicted from now on.
   void release(const journal::RequestKey& key, LeaseId lease);
 
-  /// Caches the answer and returns all calls that wait for it; the call alone if it is not cached.
+  /// Caches the answer and returns all calls that wait for it. Returns `call` alone if its reply is
+  /// not cached.
   std::vector<CallId> finish(CallId call, const Result<Answer>& answer);
 
  private:
   using Key = std::pair<std::uint32_t, RequestId>;
   struct Entry {
-    std::uint64_t digest = 0;  ///< Of the fingerprint.
+    std::uint64_t digest = 0;  ///< Digest of the fingerprint.
     std::vector<CallId> waiting;
     std::optional<Result<Answer>> answer;
-    bool kept = false;  ///< As long as its lease; then not in `order_`.
+    bool kept = false;  ///< Kept until its lease is closed, and not in `order_`.
   };
 
   void pin_if_lease_reply(const Key& key, Entry& entry);
@@ -71,7 +73,7 @@ class RequestBook {
   std::map<Key, Entry> entries_;
   std::size_t kept_ = 0;
   std::map<CallId, Key> in_flight_;
-  /// Evictable ids by user, oldest first; no deque is empty.
+  /// Evictable ids by user, oldest first. A deque is erased when it becomes empty.
   std::map<std::uint32_t, std::deque<RequestId>> order_;
 };
 

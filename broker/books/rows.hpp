@@ -1,9 +1,8 @@
 /// The broker's state as journal rows: one value per object.
 ///
-/// A row is the state of its object after a decision and replaces the previous one. An extent's
-/// state is not written where it follows from its lease: Draining, Retained or Scrubbing while the
-/// lease is Revoked or Fenced. Units: times are boot-time nanoseconds, valid under the same boot id
-/// only.
+/// A row is the state of its object after a decision and replaces the previous row. The extent
+/// states that follow from a Revoked or Fenced lease (Draining, Retained, Scrubbing) are not
+/// written. Units: times are nanoseconds since boot and valid under the same boot id only.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +28,14 @@ struct TenantRow {
   std::uint64_t reserved_bytes = 0;
 };
 
-/// An API key of a tenant: its hash (ipc/control/api_key.hpp).
+/// An API key of a tenant. Only the hash of the key is stored (ipc/control/api_key.hpp).
 struct ApiKeyRow {
   ApiKeyId id;
   TenantId tenant;
   std::string hash;
 };
 
-/// A worker, until it has exited and its last lease is closed.
+/// A worker. The row is kept until the worker has exited and its last lease is closed.
 struct WorkerRow {
   AttachmentId id;
   WorkerId index;
@@ -51,7 +50,8 @@ struct WorkerRow {
   bool draining = false;
 };
 
-/// The acquire that created a lease; a repeated acquire finds its lease by it after a restart.
+/// Identifies the acquire that created a lease, so that a repeated acquire finds the lease after a
+/// restart.
 struct RequestKey {
   std::uint32_t uid = 0;
   std::string request_id;  ///< Empty: none.
@@ -59,7 +59,7 @@ struct RequestKey {
   auto operator<=>(const RequestKey&) const = default;
 };
 
-/// A lease, until it is closed.
+/// A lease that is not closed.
 struct LeaseRow {
   LeaseId id;
   AttachmentId worker;
@@ -79,15 +79,16 @@ struct LeaseRow {
   std::int64_t last_deadline_ns = 0;
   std::uint32_t charged_blocks = 0;
   RegionId region;
-  std::string model;  ///< Engine leases only, as shown to operators.
-  std::string part;   ///< Also the name of a shared lease's text.
+  std::string model;  ///< Model name, for engine leases only.
+  std::string part;   ///< Part of the weights, or the name of a shared lease's text.
   LeaseId replaces;   ///< Generation 0: none; likewise for replaced_by.
   LeaseId replaced_by;
   std::int64_t granted_ns = 0;
-  ApiKeyId api_key;  ///< The key that it was acquired with; empty: none.
+  ApiKeyId api_key;  ///< The API key of the acquire; empty: none.
 };
 
-/// Details of a Quarantined object; `worker` alone for a Held one; otherwise all zero.
+/// Details of a Quarantined object. A Held object has only `worker`; for any other, all members are
+/// zero.
 struct QuarantineColumns {
   AttachmentId worker;
   std::string worker_name;
@@ -103,7 +104,7 @@ struct ExtentRow {
   /// Owned, Scrubbing (of a live lease), Quarantined or Held.
   ExtentState state = ExtentState::Owned;
   std::uint64_t size_bytes = 0;
-  std::uint64_t device = 0;  ///< Of the memory object; 0 if it was not created.
+  std::uint64_t device = 0;  ///< Device number of the memory object; 0 if it was not created.
   std::uint64_t inode = 0;
   QuarantineColumns quarantine{};
   MemoryPool pool = MemoryPool::Kv;
@@ -119,7 +120,8 @@ struct RegionRow {
 };
 
 /// High-water marks: ids above them were never used. A mark is raised on disk before the first id
-/// above it is used. Also written to a second file, which survives the loss of the journal.
+/// above it is used. The marks are also written to a second file, which survives the loss of the
+/// journal.
 struct Reserved {
   std::uint64_t generations = 0;
   std::uint64_t attachments = 0;
@@ -128,12 +130,13 @@ struct Reserved {
   auto operator<=>(const Reserved&) const = default;
 };
 
-/// The extent size of both pools; chosen once.
+/// The extent size of both pools.
 struct ShapeRow {
   std::uint64_t extent_size_bytes = 0;
 };
 
-/// What an operator did; see events::OperatorAction. Never changed; `brokerctl actions` shows it.
+/// An action of an operator; see events::OperatorAction. The row is never changed; `brokerctl
+/// actions` shows it.
 struct OperatorActionRow {
   std::int64_t at_boottime_ns = 0;
   std::uint32_t uid = 0;
@@ -143,17 +146,19 @@ struct OperatorActionRow {
   bool done = true;
 };
 
-/// What a worker reported about a finished request: a record of the audit chain. Never changed. A
-/// number that the worker has reported before is dropped. Not kept after a failed write, because
-/// the worker repeats it.
+/// A worker's report about a finished request: a record of the audit chain. The record is never
+/// changed. The journal drops a record whose number the worker has reported before. A row whose
+/// write failed is not kept, because the worker repeats the report.
 struct UsageRow {
   AttachmentId worker;
   std::string worker_name;
   wire::UsageRecord usage;
-  bool lease_known = true;  ///< False: the lease's slot had been used again; nothing was checked.
+  /// False: the slot has a newer lease, so the report was not checked against the lease.
+  bool lease_known = true;
 };
 
-/// The end of a lease that its holder did not release: a record of the audit chain. Never changed.
+/// The end of a lease that its holder did not release: a record of the audit chain. The record is
+/// never changed.
 struct RevocationRow {
   LeaseId lease;
   wire::LeaseScope scope = wire::LeaseScope::Tenant;
@@ -163,7 +168,7 @@ struct RevocationRow {
   std::int64_t at_boottime_ns = 0;
 };
 
-/// The boot that the rows belong to.
+/// Identifies the boot under which the rows were written.
 struct BootRow {
   std::string boot_id;
 };
@@ -191,7 +196,7 @@ using Row = std::variant<TenantRow, ApiKeyRow, WorkerRow, LeaseRow, ExtentRow, R
                          ShapeRow, OperatorActionRow, UsageRow, RevocationRow, BootRow, TenantGone,
                          ApiKeyGone, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
 
-/// Everything in a journal that a broker starts from.
+/// The content of a journal from which a broker restores its state.
 struct Image {
   std::string boot_id;
   Reserved reserved;
@@ -214,9 +219,10 @@ std::uint64_t digest(std::string_view fingerprint);
 /// The rows of one decision: one transaction.
 struct Batch {
   std::vector<Row> rows;
-  bool grants = false;   ///< Memory is granted; refused if the rows cannot be written.
-  bool durable = false;  ///< Must survive a power cut: marks and operator actions.
-  /// Must survive a power cut some time later: the writer does not wait for the disk.
+  /// The batch grants memory; the grants are refused if it cannot be written.
+  bool grants = false;
+  bool durable = false;  ///< The batch must survive a power cut: it has marks or operator actions.
+  /// The batch is synced to the disk later; the writer does not wait for that.
   bool synced_later = false;
 };
 

@@ -12,7 +12,7 @@ struct Target {
   std::uint32_t wanted = 0;
 };
 
-/// The reachable workers, the longest without an admission first.
+/// The reachable workers; the one whose last admission is the oldest comes first.
 std::vector<Target> in_turn(Shares& shares) {
   std::vector<Target> order;
   for (auto& [worker, share] : shares) {
@@ -41,8 +41,8 @@ void choose_targets(std::vector<Target>& order, std::uint32_t limit) {
   }
 }
 
-/// A share may reach what the others leave free. A worker's own `may_run` is not subtracted from
-/// its own share.
+/// Raises each share up to what the other workers leave free of the limit. A worker's own `may_run`
+/// does not limit its own share.
 void raise(std::span<const Target> order, const Shares& shares, std::uint32_t limit) {
   std::uint64_t taken = 0;
   for (const auto& [worker, share] : shares) taken += share.may_run;
@@ -69,7 +69,7 @@ void divide(Shares& shares, std::uint32_t limit) {
 
 void enter_report(Shares& shares, AttachmentId worker, const wire::TenantUsage& usage) {
   const auto found = shares.find(worker);
-  if (found == shares.end()) return;  // its leases ended meanwhile
+  if (found == shares.end()) return;  // the worker's leases ended meanwhile
   Share& share = found->second;
   share.demand = usage.running + usage.waiting;
   if (usage.admitted > share.admitted) {

@@ -25,31 +25,36 @@ namespace leasehold {
 
 struct BrokerConfig {
   std::uint32_t slot_count = 4096;
-  /// Users that may run workers. What workers take is divided equally among them.
+  /// Number of users that may run workers. Weights, engine leases and workers are divided equally
+  /// among these users.
   std::uint32_t worker_users = 1;
   std::uint64_t capacity_bytes = 256ull << 20;
   std::uint64_t swap_capacity_bytes = 0;
   std::uint32_t max_extents = kDefaultMaxExtents;
   std::uint64_t weights_capacity_bytes = 1ull << 30;
-  std::uint32_t max_engine_leases = 1024;    ///< Per worker, until their memory is back.
-  std::uint32_t max_shared_blocks = 1024;    ///< Of published texts, per worker; in whole extents.
-  std::uint32_t max_weights_regions = 4096;  ///< Each costs at least a descriptor and a page.
+  /// Per worker; a lease counts until its memory has returned.
+  std::uint32_t max_engine_leases = 1024;
+  /// Blocks of published texts per worker, counted in whole extents.
+  std::uint32_t max_shared_blocks = 1024;
+  /// Each region costs at least one descriptor and one page.
+  std::uint32_t max_weights_regions = 4096;
   Duration fence_timeout = std::chrono::seconds(2);
-  /// What requests of a scavenger get to finish when its memory is reclaimed.
+  /// Time that the requests of a scavenger get to finish when its memory is reclaimed.
   Duration reclaim_grace = std::chrono::seconds(1);
   /// How long the memory of a tenant whose worker died is kept. Zero: it is scrubbed at once.
   Duration adopt_grace{};
-  Duration worker_timeout{};  ///< For unanswered pings and calls. Zero: none.
+  Duration worker_timeout{};  ///< Timeout for unanswered pings and calls. Zero: none.
   TokenKey token_key{};
-  std::string device = "cpu";  ///< The lent memory: "cpu", or "cuda:0" and so on.
+  std::string device = "cpu";  ///< Device whose memory is lent: "cpu", "cuda:0" …
   std::string device_uuid;     ///< Empty for host memory.
 
-  /// Device memory: kernels outlast the worker's announcement, and only its exit proves an unmap.
+  /// True if the KV memory is device memory. Kernels on a device outlast the worker's announcement,
+  /// and only the worker's exit proves that it unmapped the memory.
   bool lends_device() const { return device != "cpu"; }
   bool is_on_device(MemoryPool pool) const { return lends_device() && pool == MemoryPool::Kv; }
 
   std::uint32_t workers_per_user() const { return equal_share(kMaxWorkers); }
-  /// Half of the slots are for tenants, whatever workers open.
+  /// Engine leases use at most half of the slots, so that the other half remains for tenants.
   std::uint32_t engine_leases_per_user() const { return equal_share(slot_count / 2); }
 
  private:
@@ -58,7 +63,7 @@ struct BrokerConfig {
   }
 };
 
-/// The clocks of a revocation: wire::RevokeClocks.
+/// The clocks of a revocation; see wire::RevokeClocks.
 enum class RevokeClock : std::uint8_t { Refuse, Error, Quiet, Reuse };
 inline constexpr std::size_t kRevokeClockCount = 4;
 
@@ -70,13 +75,14 @@ struct WaitingAcquire {
 };
 
 struct WaitingAcquires {
-  std::map<LeaseId, WaitingAcquire> by_lease;  ///< By the lease whose memory is kept.
-  TimePoint first_end{};                       ///< When the first wait ends; 0: none waits.
+  std::map<LeaseId, WaitingAcquire> by_lease;  ///< Keyed by the lease whose memory is kept.
+  TimePoint first_end{};                       ///< When the first wait ends. Zero: none waits.
 };
 
-/// A published text whose worker is gone, until one that serves the same text is ready.
+/// A published text whose worker is gone. It is kept until a worker of the same name and model is
+/// ready.
 struct LostText {
-  std::string worker;  ///< Name and model of the worker that served it.
+  std::string worker;  ///< Name of the worker that served the text.
   std::string model;
   std::uint32_t uid = 0;  ///< The publisher.
   std::string name;
@@ -104,15 +110,16 @@ struct State {
   WeightsStore weights;
   RequestBook requests;
   RebindPlaces places;  ///< Not journaled: callers that wait ask again.
-  /// Leases whose memory is kept for adoption, with the end of that time: the oldest first.
+  /// Leases whose memory is kept for adoption, ordered by the time at which that ends.
   std::set<std::pair<TimePoint, LeaseId>> retained;
   WaitingAcquires waiting;
   StepSamples steps;
   journal::Reserved reserved;        ///< Ids up to these are reserved in the journal.
   std::uint64_t leases_fenced = 0;   ///< Since the broker started, like the other counters below.
   std::vector<LostText> lost_texts;  ///< At most kMaxLostTexts, oldest first. Not journaled.
-  std::array<LatencyHistory, kRevokeClockCount> clocks;  ///< By RevokeClock; no normal endings.
-  /// By RebindMode, as far as latencies are known.
+  /// By RevokeClock. Normal ends of leases are not counted.
+  std::array<LatencyHistory, kRevokeClockCount> clocks;
+  /// Indexed by RebindMode. Rebinds without a known latency are not counted.
   std::array<LatencyHistory, wire::kRebindModeCount> rebinds;
   std::uint64_t tampered = 0;  ///< Table entries that other processes changed.
   std::uint64_t decisions = 0;

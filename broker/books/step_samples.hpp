@@ -13,10 +13,10 @@
 namespace leasehold {
 
 struct StepSamples {
-  std::map<ConnectionId, std::int64_t> watchers;  ///< With the interval that each wants, in ms.
+  std::map<ConnectionId, std::int64_t> watchers;  ///< The interval that each wants, in ms.
   std::map<AttachmentId, wire::WorkerStep> newest;
 
-  /// The shortest interval that a watcher wants; 0 without a watcher.
+  /// The shortest interval that a watcher wants; 0 if there is no watcher.
   std::int64_t interval_ms() const {
     std::int64_t shortest = 0;
     for (const auto& [connection, interval] : watchers) {

@@ -29,7 +29,7 @@ Result<void> check_reserve(const wire::TenantPolicy& policy) {
                           policy.reserved_blocks, wire::name(policy.tier)));
 }
 
-/// When another lease of the tenant ends is not known.
+/// Retry interval: it is not known when another lease of the tenant will end.
 constexpr std::int64_t kOtherLeaseEnds_ms = 1'000;
 
 Rate rebind_rate(const wire::TenantPolicy& policy) {

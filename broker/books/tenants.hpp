@@ -17,7 +17,8 @@
 
 namespace leasehold {
 
-/// Free extents kept for a guaranteed tenant that retries. Others get none of them.
+/// Free extents that are kept for a guaranteed tenant while it retries. Other tenants do not get
+/// them.
 struct Claim {
   std::uint32_t extents = 0;
   TimePoint until;
@@ -25,41 +26,44 @@ struct Claim {
 
 struct Tenant {
   wire::TenantPolicy policy;
-  /// The reserve, fixed when `reserved_blocks` is set: no worker that comes later changes it. 0
-  /// beside a reserve: not fixed yet.
+  /// Size of the reserve. It is fixed when `reserved_blocks` is set, and a worker that attaches
+  /// later does not change it. 0 while `reserved_blocks` is not 0: not fixed yet.
   std::uint64_t reserved_bytes = 0;
-  Claim claim{};                    ///< Not journaled: the next refused acquire makes it anew.
+  Claim claim{};                    ///< Not journaled: the next refused acquire creates it again.
   RebindLimiter rebinds;            ///< Not journaled: a restarted broker starts with a full burst.
   IdleTokens idle_tokens;           ///< Not journaled: a restarted broker starts with a full burst.
   bool draining = false;            ///< It gets no new lease.
-  Shares shares;                    ///< Of max_concurrent; on workers with live leases.
-  std::uint64_t last_revision = 0;  ///< Of the quotas sent.
-  wire::TenantServed served;        ///< Not journaled: since the broker started.
-  LatencyHistory rebind_latencies;  ///< Not journaled either.
-  std::map<AttachmentId, std::uint32_t> cached_blocks;  ///< As each worker reported last.
+  Shares shares;                    ///< Shares of max_concurrent, one per worker with live leases.
+  std::uint64_t last_revision = 0;  ///< Revision of the last quota sent.
+  wire::TenantServed served;        ///< Counts since the broker started. Not journaled.
+  LatencyHistory rebind_latencies;  ///< Not journaled.
+  /// Cached blocks in each worker's last report.
+  std::map<AttachmentId, std::uint32_t> cached_blocks;
 };
 
 class Tenants {
  public:
-  /// Creates or changes a tenant. A quota lowered below current use revokes nothing; only requests
-  /// that run already get blocks beyond it. Errors: BadRequest naming the value out of range.
+  /// Creates or changes a tenant. A quota that is lowered below the current use revokes nothing;
+  /// only requests that already run can get blocks beyond the new quota. Errors: BadRequest naming
+  /// the value out of range.
   Result<void> admit(const wire::TenantPolicy& policy, TimePoint now);
   /// Precondition: none of its leases is Live.
   void remove(const TenantId& tenant);
-  /// True for a tenant whose removal may not be on disk: it can be repeated.
+  /// True if the removal of this tenant may not be on disk yet; an operator may then repeat it.
   bool is_removal_unwritten(const TenantId& tenant) const {
     return unwritten_removals_.contains(tenant);
   }
-  /// Every row is on disk.
+  /// Call it when all rows are on disk.
   void removals_written() { unwritten_removals_.clear(); }
-  /// Over all tenants.
+  /// Sum over all tenants.
   std::uint64_t reserved_blocks() const { return reserved_blocks_; }
   /// False when there is no such tenant.
   bool set_draining(const TenantId& tenant, bool draining);
 
   /// See RebindLimiter. Does nothing for an unknown tenant.
   void note_revoked(const TenantId& tenant, LeaseId lease, RevokeReason reason, TimePoint now);
-  /// Errors: UnknownTenant, also if the policy names another user, who is then not revealed.
+  /// Finds the tenant, if its policy permits this user. Errors: UnknownTenant, also if the policy
+  /// names another user, so that the error does not reveal that the tenant exists.
   Result<const Tenant*> find_for(const TenantId& tenant, std::uint32_t uid) const;
 
   Tenant* find(const TenantId& tenant);
@@ -75,14 +79,16 @@ class Tenants {
 /// Errors: BadRequest naming the value out of range, or a reserve that the policy cannot have.
 Result<void> check_policy(const wire::TenantPolicy& policy);
 
-/// The policy with the given limits changed. Null: a new tenant's, from the defaults.
+/// The tenant's policy with the changes applied. Null tenant: the default policy with the changes
+/// applied.
 wire::TenantPolicy with_changes(const Tenant* tenant, const wire::TenantAdmit& changes);
 
 /// The blocks that an acquire requests, and the limits.
 struct BlockDemand {
-  std::uint32_t max_blocks = 0;      ///< Of the policy.
-  std::uint32_t charged_others = 0;  ///< To the tenant's other leases that are not Fenced.
-  std::uint32_t wanted = 0;          ///< 0: one extent.
+  std::uint32_t max_blocks = 0;  ///< Limit of the policy.
+  /// Blocks charged to the tenant's other leases that are not Fenced.
+  std::uint32_t charged_others = 0;
+  std::uint32_t wanted = 0;  ///< 0: one extent.
   std::uint32_t blocks_per_extent = 1;
 };
 

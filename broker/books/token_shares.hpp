@@ -1,9 +1,9 @@
 /// Divides a tenant's tokens per minute among the workers that have live leases of it.
 ///
 /// A worker counts its part in a bucket (worker/schedule/token_allowance.hpp) that starts empty and
-/// keeps its balance between leases. So over all workers a tenant gains what its limit allows,
-/// however it moves: from the parts, which add up to the limit, and, while no worker has one, from
-/// IdleTokens.
+/// keeps its balance between leases. So over all workers a tenant gains as many tokens as its limit
+/// allows, even if it moves between workers. The tokens come from the parts, which add up to the
+/// limit, and from IdleTokens while no worker has a part.
 ///
 /// Pure. Threads: one.
 #pragma once
@@ -15,21 +15,21 @@
 
 namespace leasehold {
 
-/// A worker's part of `limit`: in proportion to the requests that it may run plus one, so that a
-/// worker without a request can accept its first; at least 1. Precondition: `share` is one of
-/// `shares`.
+/// A worker's part of `limit`, at least 1. It is proportional to the number of requests that the
+/// worker may run, plus one, so that a worker without requests can accept its first one.
+/// Precondition: `share` is one of `shares`.
 std::uint32_t tokens_per_minute_on(const Shares& shares, const Share& share, std::uint32_t limit);
 
 /// The tokens that a tenant gains while no worker has a part of its limit: at most one minute's.
 class IdleTokens {
  public:
-  /// A new tenant has been idle for long.
+  /// A new tenant counts as idle for the whole last minute.
   explicit IdleTokens(TimePoint now);
 
-  /// No worker has a part any more. Does nothing while that is so.
+  /// Call it when no worker has a part any more. Does nothing if the idle time has begun already.
   void begin(TimePoint now);
-  /// A worker gets a part. Returns what the idle time has gained, at `limit` tokens per minute;
-  /// nothing after the first call.
+  /// Call it when a worker gets a part. Returns the tokens gained in the idle time, at `limit`
+  /// tokens per minute; 0 if no idle time has begun.
   std::uint32_t end(std::uint32_t limit, TimePoint now);
 
  private:

@@ -7,12 +7,12 @@
 /// Weights have a capacity of their own, apart from the KV pool. Sealed memory cannot be punched: a
 /// published region is freed by closing it after its last user has unmapped it or exited.
 ///
-/// Users that may run workers have equal shares of the capacity and of the regions, retained ones
-/// included: what one user loads costs no other user a region.
+/// Users that may run workers have equal shares of the capacity and of the number of regions,
+/// retained regions included. So a load by one user evicts no region within another user's share.
 ///
 /// Invariant: free bytes + the sizes of all regions = weights capacity + over bytes. Regions
-/// restored under a lower capacity may be over it; then no region is added until enough of them are
-/// gone. After the restore over bytes never rise.
+/// restored under a lower capacity may exceed it; then no region is added until enough of them are
+/// gone. After the restore, the bytes over the capacity never increase.
 ///
 /// Threads: one.
 #pragma once
@@ -32,8 +32,9 @@
 
 namespace leasehold {
 
-/// Identifies weights: the same file in the same layout, loaded by workers of one user. Nothing
-/// checks the bytes against the file, so a user is served only what its own workers published.
+/// Identifies weights: the same file in the same layout, loaded by workers of one user. The broker
+/// does not compare the bytes with the file, so a user gets only regions that its own workers
+/// published.
 struct WeightsKey {
   std::uint64_t file_device = 0;
   std::uint64_t file_inode = 0;
@@ -78,10 +79,10 @@ struct WeightsRegion {
   AttachmentId loader;
   std::uint32_t users = 0;                 ///< Engine leases that may still map it.
   std::uint64_t retained_order = 0;        ///< The smallest is evicted first.
-  std::optional<CallId> publish_call;      ///< Waits for the seal.
-  std::optional<Quarantine> quarantine{};  ///< While Quarantined.
-  /// The broker has no descriptor of it: quarantined before a restart, or allocated by a device
-  /// agent that ended.
+  std::optional<CallId> publish_call;      ///< The call that waits for the seal.
+  std::optional<Quarantine> quarantine{};  ///< Set while Quarantined.
+  /// The broker has no descriptor of the region, which was quarantined before a restart or was
+  /// allocated by a device agent that ended.
   bool unavailable = false;
 };
 
@@ -91,10 +92,10 @@ void move(WeightsRegion& region, RegionState to);
 struct WeightsLimits {
   std::uint64_t capacity_bytes = 0;
   std::uint32_t max_regions = 0;
-  std::uint32_t worker_users = 1;  ///< That share both.
+  std::uint32_t worker_users = 1;  ///< Number of users that share both equally.
 };
 
-/// Regions and their bytes: what a user holds, or may hold.
+/// The bytes and the number of regions that a user holds or may hold.
 struct WeightsUse {
   std::uint64_t size_bytes = 0;
   std::uint64_t regions = 0;
@@ -109,7 +110,7 @@ class WeightsStore {
         limit_bytes_(limits.capacity_bytes) {}
 
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
-  /// What one user may hold.
+  /// The limit for each user.
   const WeightsUse& share() const { return share_; }
   WeightsUse held_by(std::uint32_t worker_uid) const;
   std::uint64_t held_bytes() const { return held_bytes_; }
@@ -124,9 +125,10 @@ class WeightsStore {
   WeightsRegion* find_usable(const WeightsKey& key);
   const std::map<RegionId, WeightsRegion>& regions() const { return regions_; }
 
-  /// The retained regions to evict, the user's own and then the oldest first, so that `size_bytes`
-  /// fit into its share; nullopt if they cannot. Of another user one goes only while that user
-  /// holds more bytes than its share, after a restart with other limits.
+  /// The retained regions to evict so that `size_bytes` fit into the capacity and the user's share;
+  /// nullopt if they cannot fit. The user's own regions come first, the oldest before newer ones. A
+  /// region of another user is evicted only while that user holds more bytes than its share, which
+  /// can be so after a restart with other limits.
   std::optional<std::vector<RegionId>> room_for(std::uint64_t size_bytes,
                                                 std::uint32_t worker_uid) const;
 
@@ -135,23 +137,25 @@ class WeightsStore {
 
   /// Restores a region of an earlier broker, also one beyond the capacity.
   WeightsRegion& restore(const WeightsRegion& region);
-  /// Ids up to this one are not used again.
+  /// New ids are greater than `id`.
   void start_above(std::uint64_t id) { next_id_ = std::max(next_id_, id + 1); }
 
   void retain(WeightsRegion& region);
 
-  /// Frees its bytes. Precondition: no users.
+  /// Removes the region and frees its bytes. Precondition: it has no users.
   void remove(RegionId id);
 
-  /// Regions hold what is counted, at most the capacity; restored ones may be over it, by bytes
-  /// that only fall.
+  /// Ensures that the sizes of all regions add up to the counted bytes, and that these are within
+  /// the limit.
   void check_conservation() const;
 
  private:
   std::uint64_t capacity_bytes_;
   WeightsUse share_;
   std::uint64_t held_bytes_ = 0;
-  std::uint64_t limit_bytes_;  // of held_bytes_: the capacity, or what restored regions still hold
+  // Upper bound of held_bytes_: the capacity, or the bytes that regions restored beyond it still
+  // hold.
+  std::uint64_t limit_bytes_;
   std::uint64_t next_id_ = 1;
   std::uint64_t next_order_ = 1;
   std::map<RegionId, WeightsRegion> regions_;

@@ -48,12 +48,12 @@ constexpr bool may_become(WorkerState from, WorkerState to) {
 /// Another worker takes over the tenants of a worker. Not journaled.
 struct Replacement {
   AttachmentId by;
-  TimePoint until;           ///< What is left is revoked then. Zero: that has happened.
-  std::uint32_t leases = 0;  ///< Of tenants, live when it began.
-  std::uint32_t moved = 0;   ///< Of them, to `by`.
-  bool done = false;         ///< The worker has no lease of a tenant.
+  TimePoint until;           ///< Leases that are left are revoked then. Zero: that has happened.
+  std::uint32_t leases = 0;  ///< Leases of tenants that were live at the start.
+  std::uint32_t moved = 0;   ///< How many of those moved to `by`.
+  bool done = false;         ///< The worker has no lease of a tenant any more.
 
-  /// Those that ended without moving, if `left` are not fenced.
+  /// How many leases ended without moving, if `left` leases are not fenced.
   std::uint32_t ended(std::uint32_t left) const { return leases - std::min(leases, moved + left); }
 };
 
@@ -68,38 +68,40 @@ struct Worker {
   TokenKey token_key{};
   WorkerState state = WorkerState::Attached;
   bool socket_open = true;
-  /// It wrote to memory after its fence: its process gets no more grants.
+  /// The worker wrote to memory after its fence. Its process gets no more grants.
   bool untrusted = false;
   bool draining = false;  ///< It gets no new lease of a tenant.
-  /// It said that it drains and then exits: it gets no new lease either. Not journaled: a worker
-  /// that resumes says it again.
+  /// The worker reported that it drains and then exits. It gets no new lease. Not journaled: a
+  /// worker that resumes reports it again.
   bool stopping = false;
-  /// Why it computes nothing, as it says; it gets no new lease. Not journaled: a worker that
-  /// resumes says it again.
+  /// The reason, reported by the worker, why it serves nothing. It gets no new lease. Not
+  /// journaled: a worker that resumes reports it again.
   std::optional<std::string> out_of_service;
-  /// It gets no new lease of a tenant either, and the leases that it has move.
+  /// Set while another worker takes over the tenants: this one gets no new lease of a tenant, and
+  /// its leases move.
   std::optional<Replacement> replacement;
   bool killed = false;  ///< SIGKILL was sent; it has not exited yet.
-  /// Until when it may resume after a broker restart. Zero: it may not.
+  /// The worker may resume until this time after a broker restart. Zero: it may not resume.
   TimePoint reattach_until;
-  bool segment_lost = false;  ///< Its segment was lost in a restart: only its exit is proof.
-  bool resuming = false;      ///< It redelivers what it maps; ends with worker.ready.
-  /// Its timeouts start at this time or later; the broker did not run before.
+  bool segment_lost = false;  ///< Its segment was lost in a restart: only its exit is a proof.
+  bool resuming = false;      ///< It is redelivering the memory that it maps, until worker.ready.
+  /// No timeout of this worker starts before this time, because the broker was not running.
   TimePoint timeouts_from;
-  TimePoint next_probe;                 ///< When the next check is due. Zero: no checks.
-  std::uint32_t checks_since_ping = 0;  ///< Counts the one that sent it. 0: no ping is outstanding.
-  TimePoint delivered_at;               ///< While resuming: the resume or the last redelivery.
+  TimePoint next_probe;  ///< When the next check is due. Zero: no checks.
+  /// Number of checks since the ping, including the one that sent it. 0: no ping is outstanding.
+  std::uint32_t checks_since_ping = 0;
+  TimePoint delivered_at;  ///< While resuming: the resume or the last redelivery.
   std::string model;
-  std::string arithmetic;  ///< What its tokens depend on; see WorkerReady. Not journaled: it comes
-                           ///< with ready.
-  /// Nothing for a worker of an earlier version. Not journaled, as are the next two.
+  /// Arithmetic on which the tokens depend; see WorkerReady. Not journaled: worker.ready sets it.
+  std::string arithmetic;
+  /// Empty for a worker of an earlier version. Not journaled; neither are the next two members.
   std::optional<TextIdentity> text_identity;
   std::uint32_t max_context = 0;  ///< Tokens; 0: not known.
-  /// What must be equal for a worker that adopts KV memory. Empty: adopts none.
+  /// A worker adopts KV memory only of a worker with an equal identity. Empty: it adopts none.
   std::string kv_identity;
   std::string address;
   std::uint32_t blocks_per_extent = 0;
-  std::uint32_t max_extents = 0;  ///< It has descriptors for this many; 0: no limit.
+  std::uint32_t max_extents = 0;  ///< Extents for which it has descriptors; 0: no limit.
 
   bool gets_leases() const {
     return state == WorkerState::Ready && !draining && !stopping && !replacement && !out_of_service;
@@ -120,13 +122,13 @@ class Workers {
 
   /// Restores a worker of an earlier broker. Precondition: its id and counter are free.
   Worker& restore(Worker worker);
-  /// Ids up to this one are not used again.
+  /// New ids are greater than `id`.
   void start_above(std::uint64_t id) { next_id_ = std::max(next_id_, id + 1); }
 
   Worker* find(AttachmentId id);
   const Worker* find(AttachmentId id) const;
   Worker* find_by_connection(ConnectionId connection);
-  /// An Attached or Ready worker; or null.
+  /// The Attached or Ready worker of this name, or null.
   Worker* find_serving(std::string_view worker_name);
   bool is_serving(std::string_view worker_name) const;
   const std::map<AttachmentId, Worker>& all() const { return workers_; }

@@ -15,13 +15,14 @@
 namespace leasehold {
 namespace {
 
-/// Callers give up after 10 s. A service manager starts a successor within milliseconds, and a
-/// large model loads for longer than any call may wait.
+/// Callers give up after 10 s. A service manager starts a successor within milliseconds; a large
+/// model takes longer to load than any call may wait.
 constexpr std::chrono::milliseconds kWaitForSuccessor{2'000};
 constexpr std::chrono::milliseconds kAskForSuccessor{20};
 
-/// The revoked lease that this acquire replaces, which is then not charged. Nothing for a lease
-/// that is not revoked; for one that has a replacement, that one.
+/// The revoked lease that this acquire replaces; it is then not charged. If that lease already has
+/// a replacement that was revoked too, returns the replacement. Nothing for a lease that is not
+/// revoked.
 Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcquire& acquire) {
   if (!acquire.replaces) return std::nullopt;
   const auto found = state.leases.find(*acquire.replaces);
@@ -34,13 +35,14 @@ Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcqui
                             acquire.tenant.value, to_string(*acquire.replaces)));
   }
   const LeaseRecord& old = **found;
-  // The replacement has ended too, before the holder's requests moved.
+  // Use the replacement, which may have ended before the holder's requests moved to it.
   const LeaseRecord* last = old.replaced_by ? state.leases.find_open(*old.replaced_by) : &old;
   if (last == nullptr || !last->is(LeaseState::Revoked) || last->replaced_by) return std::nullopt;
   return last->id();
 }
 
-/// False for a worker of the wanted name that serves another model.
+/// True if no worker fits, and one may come. False if the named worker runs but serves another
+/// model.
 bool is_absent(const State& state, const wire::LeaseAcquire& acquire,
                const Result<Worker*>& chosen) {
   if (chosen) return false;
@@ -61,7 +63,8 @@ Result<Worker*> choose_for(State& state, const Caller& caller, const wire::Lease
   return choose_worker(state, wanted);
 }
 
-/// The caller's lease whose successor worker the acquire can wait for; null if there is none.
+/// The caller's lease for which the acquire can wait until a successor of its worker is ready; null
+/// if there is none.
 const LeaseRecord* find_awaited(State& state, const Caller& caller,
                                 const wire::LeaseAcquire& acquire) {
   const LeaseRecord* old = find_adoptable(state, caller, acquire);
@@ -155,7 +158,7 @@ bool reassign_waiting(Decision& decision, const Caller& caller, CallId first) {
   return false;
 }
 
-/// A grant may end the retention that another acquire waits for.
+/// Loops because a grant may end the retention for which another acquire waits.
 void settle_waiting_acquires(Decision& decision) {
   const TimePoint first_end = decision.state.waiting.first_end;
   const bool is_due = first_end != TimePoint{} && first_end <= decision.now;

@@ -1,21 +1,21 @@
 /// Acquires that wait for a successor of their worker.
 ///
 /// The worker of a lease died, and the lease's memory is kept (adopt.hpp). The acquire that
-/// replaces the lease finds no worker. It waits for one at most 2 s, so that the lease is granted
-/// when the worker is ready and no caller asks again and again. Each kept lease has one such
-/// acquire; a second one is refused and may be repeated.
+/// replaces the lease finds no worker. It waits at most 2 s for one, so that the lease is granted
+/// as soon as the worker is ready and the caller need not poll. At most one acquire waits for each
+/// kept lease; a second one is refused and may be retried.
 #pragma once
 
 #include "broker/decide/decision.hpp"
 
 namespace leasehold {
 
-/// Ends the waits of acquires: a worker became ready, the memory is not kept any more, or 2 s have
-/// passed. To be called at the end of each decision.
+/// Decides waiting acquires whose worker became ready, whose memory is no longer kept, or whose 2 s
+/// have passed. Call it at the end of each decision.
 void settle_waiting_acquires(Decision& decision);
 
-/// A repeated acquire on another connection of the same user makes that caller the holder of the
-/// kept lease. False if the call `first` does not wait.
+/// Makes `caller`, which repeated the acquire `first` on another connection of the same user, the
+/// holder of the kept lease. False if the call `first` does not wait.
 bool reassign_waiting(Decision& decision, const Caller& caller, CallId first);
 
 }  // namespace leasehold

@@ -16,7 +16,7 @@ namespace leasehold {
 
 namespace {
 
-/// Requests that run may grow within the quota that admitted them.
+/// Lets running requests grow within the quota that admitted them.
 void keep_earlier_quota(State& state, const TenantId& tenant, std::uint32_t quota) {
   for (const LeaseId id : state.leases.open_leases()) {
     LeaseRecord& record = state.leases.at(id);
@@ -26,7 +26,7 @@ void keep_earlier_quota(State& state, const TenantId& tenant, std::uint32_t quot
 }
 
 struct Removal {
-  TenantId tenant;  // removed already
+  TenantId tenant;  // already removed from the state
   std::vector<LeaseId> revoked;
 };
 
@@ -85,8 +85,9 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
   return std::nullopt;
 }
 
-/// A success must survive a broker restart. Rows that could not be written take effect all the same
-/// and are written with the next transaction; only a new key is given up.
+/// A reported success must survive a broker restart. If the rows could not be written, the caller
+/// gets the error, but the change takes effect and is written with the next transaction. Only the
+/// creation of a key is undone.
 void decide_event(Decision& decision, const JournalWritten& written) {
   const auto key = decision.state.api_keys.take_unwritten(written.call);
   if (!written.refused) {

@@ -12,7 +12,7 @@
 namespace leasehold {
 namespace {
 
-/// Scrubbing takes milliseconds, so the caller asks often.
+/// Short, because scrubbing takes milliseconds.
 constexpr std::chrono::milliseconds kRetryAfter{50};
 
 Error while_scrubbing() {
@@ -23,14 +23,15 @@ Error while_scrubbing() {
           .retry_after_ms = kRetryAfter.count()};
 }
 
-/// The worker is another process, so what makes the bytes mean the same there must be equal.
+/// True if the worker replaces `old` and can use its KV memory.
 bool is_successor(const Worker& worker, const Worker& old) {
   const bool is_named = worker.name == old.name;
   const bool is_chosen = old.replacement && old.replacement->by == worker.id;
   return (is_named || is_chosen) && shares_kv(worker, old);
 }
 
-/// Zero: its memory is not kept. A replacement that waits for it gets it whatever is configured.
+/// How long the memory is kept; zero: not at all. Memory that a handover waits for is kept even if
+/// the configured grace is shorter.
 Duration keep_for(const State& state, const LeaseRecord& record) {
   const RevokeReason reason = reason_of(record.lease);
   const bool is_replaced = reason == RevokeReason::WorkerReplaced;
@@ -84,7 +85,7 @@ void start_retention(Decision& decision, LeaseRecord& record) {
   decision.state.retained.emplace(record.retained_until, record.id());
 }
 
-/// While the old worker maps the memory, its unmap or exit collects it.
+/// If the old worker still maps the memory, its unmap or exit collects the memory later.
 void end_retention(Decision& decision, const std::vector<LeaseId>& leases) {
   State& state = decision.state;
   for (const LeaseId id : leases) {

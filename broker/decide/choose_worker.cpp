@@ -11,7 +11,7 @@
 namespace leasehold {
 namespace {
 
-/// After a broker restart.
+/// True for a worker that has not yet resumed completely after a broker restart.
 bool is_reconnecting(const Worker& worker) {
   return worker.resuming || worker.reattach_until != TimePoint{};
 }
@@ -46,8 +46,9 @@ bool any_worker(const State& state, Predicate matches) {
                              [&](const auto& entry) { return matches(entry.second); });
 }
 
-/// Without a model the broker would choose one, by the number of leases. A ready worker that gets
-/// no lease counts, so that its drain or its loss does not choose another model.
+/// Refuses a request that fits several models: the broker would choose between them by the number
+/// of leases. A ready worker that gets no leases counts too, so that a drain does not silently
+/// change the model that is chosen.
 Result<void> require_one_content(const State& state, const WantedWorker& wanted) {
   std::map<std::string, std::string> labels;  // by content
   for (const auto& [id, worker] : state.workers.all()) {
@@ -62,7 +63,7 @@ Result<void> require_one_content(const State& state, const WantedWorker& wanted)
                   labels.size(), describe(wanted), fmt::join(std::views::values(labels), ", ")));
 }
 
-/// One sentence for each ready worker, as far as a message has room.
+/// One sentence for each ready worker, at most kMostNamed.
 std::string served_instead(const State& state, const WantedWorker& wanted) {
   constexpr int kMostNamed = 4;
   std::string all;
@@ -75,7 +76,7 @@ std::string served_instead(const State& state, const WantedWorker& wanted) {
   return all;
 }
 
-/// Retryable where a worker that serves it may come.
+/// The error is retryable if a worker that serves it may become ready.
 Error none_serves(const State& state, const WantedWorker& wanted) {
   const auto is_ready = [](const Worker& worker) { return worker.state == WorkerState::Ready; };
   const Worker* lost = nullptr;
@@ -96,8 +97,8 @@ Error none_serves(const State& state, const WantedWorker& wanted) {
   }
   const std::string why =
       fmt::format("no ready worker serves {}", describe(wanted)) + served_instead(state, wanted);
-  // A worker names its model once it is ready. One that ended may be started again, unless another
-  // one has its name.
+  // A loading worker has not named its model yet, so it may serve this one. A worker that ended may
+  // be started again, unless another worker has its name.
   const bool may_come = any_worker(state, [&](const Worker& each) {
     if (is_loading(each)) return true;
     return !is_ready(each) && serves(each, wanted) && !state.workers.is_serving(each.name);

@@ -5,7 +5,7 @@
 namespace leasehold {
 namespace {
 
-/// As many as a lease that replaces this one takes.
+/// Number of extents that a replacement of this lease would take.
 std::uint64_t extents_of_replacement(const State& state, const LeaseRecord& record) {
   const bool is_replaceable =
       record.scope == wire::LeaseScope::Tenant && record.is(LeaseState::Live);

@@ -19,8 +19,8 @@ template <class Message>
 constexpr bool kGrants =
     std::is_same_v<Message, wire::LeaseAcquire> || std::is_same_v<Message, wire::LeaseReplace>;
 
-/// The answer to a repeated call. A repeated acquire also makes the caller the holder; otherwise
-/// the answer would name a lease of another connection.
+/// Answers a repeated call. A repeated acquire also makes the caller the holder; otherwise the
+/// answer would name a lease that another connection holds.
 template <class Message>
 Result<Answer> replay_answer(Decision& decision, const Caller& caller, Result<Answer> answer) {
   if constexpr (kGrants<Message>) {
@@ -71,7 +71,8 @@ void handle(Decision& decision, const Happened& happened) {
   decide_event(decision, happened);
 }
 
-/// True for device memory that no lease lists: held for a worker, or released after its exit.
+/// True for device memory that no lease lists: it is held for a worker, or being released after the
+/// worker's exit.
 bool is_free_of_leases(const State& state, ExtentId id, const ExtentRecord& record) {
   if (record.state == ExtentState::Held) return true;
   if (record.state != ExtentState::Scrubbing) return false;
@@ -83,7 +84,7 @@ bool is_free_of_leases(const State& state, ExtentId id, const ExtentRecord& reco
   return released && std::ranges::find(last->extents, id) == last->extents.end();
 }
 
-/// Every extent in use is listed by its lease, quarantined, or held.
+/// Ensures that every extent in use is listed by its lease, quarantined, or held.
 void check_ownership(State& state) {
   std::size_t listed = 0;
   state.leases.for_each_open([&](const LeaseRecord& record) {
@@ -102,7 +103,8 @@ void check_ownership(State& state) {
   ensures(listed == expected, "every extent in use is listed by its lease");
 }
 
-/// The checks are linear. Above this many objects only one decision in kCheckedOneIn is checked.
+/// The cost of the checks is linear in the number of objects. Above this number, only one decision
+/// in kCheckedOneIn is checked.
 constexpr std::size_t kCheckedAlways = 512;
 constexpr std::uint64_t kCheckedOneIn = 1024;
 
@@ -122,7 +124,7 @@ std::vector<Effect> decide(State& state, const Event& event, TimePoint now) {
   if (!std::holds_alternative<BrokerStalled>(event)) apply_deadlines(decision);
   std::visit([&decision](const auto& happened) { handle(decision, happened); }, event);
   settle_replacements(decision);
-  publish_lost_texts(decision);  // may take memory that an acquire waits for
+  publish_lost_texts(decision);  // before the acquires: it may take memory that one waits for
   settle_waiting_acquires(decision);
   check_invariants(state);
   const std::set<TenantId> tenants = tenants_touched(decision);

@@ -14,15 +14,15 @@ namespace leasehold {
 
 /// Applies passed deadlines first, then the event. BrokerStalled comes before the deadlines because
 /// it moves them. Afterwards checks the invariants: bytes are conserved, and every extent in use
-/// belongs to an open lease. With more than 512 leases and extents, one decision in 1024 is
+/// belongs to an open lease. With more than 512 leases and extents, only one decision in 1024 is
 /// checked.
 std::vector<Effect> decide(State& state, const Event& event, TimePoint now);
 
 /// The latest time for the next Tick; nothing if no deadline is set. Pure.
 std::optional<TimePoint> next_deadline(const State& state);
 
-/// True while a timeout runs that BrokerStalled restarts: the loop must notice then that it did not
-/// run. Pure.
+/// True while a timeout runs that BrokerStalled would restart. The loop must then detect when it
+/// did not run. Pure.
 bool awaits_timeout(const State& state);
 
 }  // namespace leasehold

@@ -1,7 +1,7 @@
 /// The deciders by subject. Each changes the state and adds effects; none performs them.
 ///
-/// A decider for a call returns the answer, or nothing if a later event brings the answer, or an
-/// error. With an error it has changed nothing.
+/// A decider for a call returns the answer, nothing if a later event brings the answer, or an
+/// error. If it returns an error, it has changed nothing.
 #pragma once
 
 #include <optional>
@@ -87,9 +87,9 @@ CallResult decide_call(Decision& decision, const Caller& caller,
 /// Errors: PermissionDenied (the worker is not resuming), UnknownLease, StaleGeneration.
 Result<void> check_redelivery(State& state, ConnectionId connection,
                               const wire::LeaseRedeliver& redeliver);
-/// The worker has redelivered everything it still maps; returns the rest.
+/// Called when the worker has redelivered everything that it still maps. Frees the other extents.
 void reconcile_resumed(Decision& decision, Worker& worker);
-/// Treats workers whose reattach grace ended as lost.
+/// Treats workers that did not resume within the reattach grace as lost.
 void expire_grace(Decision& decision);
 
 // decide/weights.cpp

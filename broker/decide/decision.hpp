@@ -12,7 +12,8 @@
 
 namespace leasehold {
 
-/// The objects that a decision changed. Their rows are made when the decision is complete.
+/// The objects that a decision changed. Their journal rows are created when the decision is
+/// complete.
 struct Touched {
   std::vector<LeaseId> leases;
   std::vector<ExtentId> extents;
@@ -20,12 +21,12 @@ struct Touched {
   std::vector<RegionId> regions;
   std::vector<TenantId> tenants;
   std::vector<ApiKeyId> api_keys;
-  std::vector<TenantId> usage;  ///< Tenants whose use of a quota was reported.
+  std::vector<TenantId> usage;  ///< Tenants for which a worker reported quota usage.
   bool shape = false;
   std::vector<journal::OperatorActionRow> operator_actions;
   std::vector<journal::UsageRow> usage_records;
   std::vector<journal::RevocationRow> revocations;
-  bool durable = false;  ///< An operator's action: must survive a power cut.
+  bool durable = false;  ///< The decision must survive a power cut.
 };
 
 class Decision {
@@ -36,7 +37,7 @@ class Decision {
   const TimePoint now;
 
   Touched touched;
-  /// A worker became ready or a retention ended, so acquires may wait no longer.
+  /// A worker became ready or a retention ended, so waiting acquires must be decided again.
   bool waits_may_end = false;
 
   void touch(LeaseId lease) { touched.leases.push_back(lease); }
@@ -56,7 +57,7 @@ class Decision {
     }
   }
 
-  /// Adds a row for the journal and fills in the time.
+  /// Adds a row to the journal, with the current time.
   void record_operator_action(journal::OperatorActionRow row) {
     row.at_boottime_ns = now.boottime_ns;
     touched.operator_actions.push_back(std::move(row));

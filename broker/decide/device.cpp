@@ -43,7 +43,7 @@ void finish_cleared(Decision& decision, const ExtentsCleared::Entry& entry) {
   const ExtentRecord* extent = decision.state.extents.find(entry.extent);
   if (extent == nullptr || extent->state != ExtentState::Scrubbing) return;
   const LeaseRecord* owner = decision.state.leases.find_open(extent->lease);
-  // The worker exited meanwhile, so the extent is already being released.
+  // If the worker has exited meanwhile, the extent is already being released.
   if (is_gone(decision.state, owner != nullptr ? owner->worker() : extent->lent_to)) return;
   if (entry.never_sent) return free_extent(decision, entry.extent);
   hold_extent(decision, entry.extent, !entry.refused);

@@ -1,4 +1,4 @@
-/// How device memory is returned: held for the worker that mapped it, released when that worker
+/// Returns device memory: it is held for the worker that mapped it, and released when that worker
 /// exits.
 #pragma once
 

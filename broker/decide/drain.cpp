@@ -1,5 +1,5 @@
-// `brokerctl drain`: leases accept no new requests, and end when their last request or the grace
-// ends. A drained tenant or worker gets no new lease until `brokerctl undrain`.
+// `brokerctl drain`: leases accept no new requests and end with their last request, at the latest
+// after the grace. A drained tenant or worker gets no new lease until `brokerctl undrain`.
 #include "broker/decide/drain.hpp"
 #include "broker/decide/adopt.hpp"
 
@@ -39,8 +39,7 @@ Result<void> require_tenant_leases(const State& state, std::span<const LeaseId> 
   return {};
 }
 
-/// A drain or an undrain of a tenant or a worker: from now on it gets no new lease, or gets some
-/// again.
+/// Sets whether a tenant or a worker is draining: while it is, it gets no new lease.
 Result<void> set_draining(Decision& decision, const std::optional<TenantId>& tenant,
                           const std::optional<std::string>& worker, bool draining) {
   if (tenant) {
@@ -60,7 +59,7 @@ Result<void> set_draining(Decision& decision, const std::optional<TenantId>& ten
   return {};
 }
 
-/// The holder of a lease alone can replace it in time.
+/// Only the holder can replace the lease before the deadline.
 void notify_draining(Decision& decision, const LeaseRecord& record) {
   const bool is_held = record.is(LeaseState::Live) && record.acquired;
   if (!is_held || record.holder == ConnectionId{}) return;
@@ -139,8 +138,8 @@ void decide_event(Decision& decision, const DrainReported& reported) {
   if (worker != nullptr) worker->stopping = true;
 }
 
-/// A false report ends a lease of the worker that made it, and nothing else: the fence still waits
-/// for its proof.
+/// A false report can only end a lease of the reporting worker. The fence still waits for its
+/// proof.
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::LeaseDrained& drained) {
   State& state = decision.state;

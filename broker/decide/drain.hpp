@@ -7,12 +7,12 @@ namespace leasehold {
 
 struct Drain {
   TimePoint until;
-  RevokeReason reason = RevokeReason::DrainDeadline;  ///< If the lease has not ended by then.
+  RevokeReason reason = RevokeReason::DrainDeadline;  ///< Reason of the revocation at `until`.
 };
 
-/// A live lease takes no new request, and is revoked at the deadline. Of a reclaim and another
-/// drain, the earlier deadline applies. An acquire in flight is answered with `refusal`: no request
-/// of its lease would be accepted.
+/// Makes a live lease accept no new requests; it is revoked at the deadline. If both a reclaim and
+/// another drain apply, the earlier deadline counts. An acquire in flight is answered with
+/// `refusal`, because the lease could not be used.
 void start_drain(Decision& decision, LeaseRecord& record, const Drain& drain, const Error& refusal);
 
 }  // namespace leasehold

@@ -1,7 +1,7 @@
-/// Everything a decision can ask for, as values.
+/// The effects that a decision can request, as values.
 ///
-/// Effects are performed in order. In a revocation the words and the counter come first.
-/// "→ X" names the event that reports the result.
+/// Effects are performed in order. A revocation stores the words and moves the counter first. "→ X"
+/// names the event that reports the result.
 #pragma once
 
 #include <span>
@@ -16,15 +16,16 @@
 
 namespace leasehold::effect {
 
-/// Writes one transaction. Precedes grants, fences and answers that need it; follows revocations.
-/// Extents to be granted get their memory first, so that their rows can name it. If a granting
-/// batch cannot be written, its grants are refused. → GrantAnswered, RegionLent
+/// Writes one transaction. It comes before grants, fences and answers that depend on it, and after
+/// revocations. Before the write, extents to be granted get their memory, so that their rows can
+/// identify it. If a granting batch cannot be written, its grants are refused. → GrantAnswered,
+/// RegionLent
 struct Journal {
   journal::Batch batch;
   bool when_idle = false;  ///< Write it after all work that follows from this decision.
 };
 
-/// Stores a Live word with its deadline (zero: none).
+/// Stores a Live lease word with its deadline (zero: none).
 struct PublishGrant {
   LeaseId lease;
   TimePoint deadline;
@@ -71,26 +72,28 @@ struct ForgetWorker {
   AttachmentId worker;
 };
 
-/// Sends `lease.grant`; makes memory objects for extents that have none. → GrantAnswered
+/// Sends `lease.grant`; creates memory objects for extents that have none. → GrantAnswered
 struct SendGrant {
   AttachmentId worker;
   wire::LeaseGrant grant;
 };
 
-/// Sends `tenant.quota`. A worker that does not get it has lost its connection, and its leases.
+/// Sends `tenant.quota`. No reply is needed: a worker that cannot receive it has lost its
+/// connection and so its leases.
 struct SendQuota {
   AttachmentId worker;
   wire::TenantQuota quota;
 };
 
-/// Sends `step.sample`. A worker that does not get it has lost its connection, and samples nothing.
+/// Sends `step.sample`. No reply is needed: a worker that cannot receive it has lost its
+/// connection.
 struct SendSampling {
   AttachmentId worker;
   wire::StepSampling sampling;
 };
 
-/// Sends `lease.settle`: on a device, kernels run longer than the worker segment shows.
-/// → SettleAnswered
+/// Sends `lease.settle`, needed because kernels on a device run longer than the worker segment
+/// shows. → SettleAnswered
 struct SendSettle {
   AttachmentId worker;
   LeaseId lease;
@@ -122,47 +125,48 @@ struct SendFill {
   wire::PrefixFill fill;
 };
 
-/// Takes one snapshot of the worker segment for all these leases and watches it without blocking.
-/// → QuietObserved
+/// Takes one snapshot of the worker segment for all these leases and watches, without blocking,
+/// until the units in it have ended. → QuietObserved
 struct BeginQuietWatch {
   AttachmentId worker;
   Touches scope = Touches::TenantMemory;
   std::vector<LeaseId> leases;
 };
 
-/// Returns the pages to the kernel. A process that still maps them reads zeros.
+/// Returns the extents' pages to the kernel. A process that still maps them reads zeros.
 struct PunchExtents {
   std::vector<ExtentId> extents;
   MemoryPool pool = MemoryPool::Kv;
 };
 
-/// Zeros device memory (of the KV pool) that its worker has unmapped; cancels allocations in
-/// progress. → ExtentsCleared
+/// Zeros device memory that its worker has unmapped; cancels allocations in progress. All extents
+/// are of the KV pool. → ExtentsCleared
 struct ClearExtents {
   std::vector<ExtentId> extents;
 };
 
-/// Reads how much is allocated, and closes the object if that is zero. On a device, releases the
-/// memory and compares the driver's free figure. → ExtentsVerified
+/// Reads how many bytes are allocated in each extent and closes the object if there are none. On a
+/// device, releases the memory and compares the driver's count of free bytes. → ExtentsVerified
 struct VerifyExtents {
   std::vector<ExtentId> extents;
-  bool close_anyway = false;  ///< No process maps them: closing frees what is allocated.
+  /// Close objects that are not empty, too: no process maps them, so that frees their memory.
+  bool close_anyway = false;
   MemoryPool pool = MemoryPool::Kv;
 };
 
-/// → RegionLent
+/// Creates the region's memory. → RegionLent
 struct CreateRegion {
   LeaseId lease;  ///< The first lease on the region.
   RegionId region;
   std::uint64_t size_bytes = 0;
 };
 
-/// Adds a lease on an existing region. → RegionLent
+/// Shares an existing region with the lease. → RegionLent
 struct ShareRegion {
   LeaseId lease;
 };
 
-/// → RegionSealed
+/// Makes the region read-only. → RegionSealed
 struct SealRegion {
   RegionId region;
 };
@@ -177,7 +181,7 @@ struct CloseRegion {
   RegionId region;
 };
 
-/// SIGKILL by pidfd.
+/// Sends SIGKILL through the pidfd.
 struct KillWorker {
   AttachmentId worker;
 };
@@ -187,8 +191,8 @@ struct Reply {
   Result<Answer> answer;
 };
 
-/// Answers a call whose success must be on disk. Follows the Journal of its decision.
-/// → JournalWritten
+/// Answers a call whose success must be on disk. Comes after the Journal effect of the same
+/// decision. → JournalWritten
 struct ReplyWhenJournaled {
   CallId call;
   Answer answer;
@@ -211,7 +215,7 @@ struct AppendEvent {
   TimePoint at;
 };
 
-/// A warning for operators: a sentence, then logfmt.
+/// A warning for operators: a sentence, then fields in logfmt.
 struct Warn {
   std::string message;
 };

@@ -28,12 +28,12 @@ struct ConnectionClosed {
   ConnectionId connection;
 };
 
-/// The process at the other end exited, as its pidfd shows.
+/// The process at the other end of the connection exited, as its pidfd shows.
 struct HolderExited {
   ConnectionId connection;
 };
 
-/// A process that held leases before a broker restart exited.
+/// A process that held leases under the previous broker exited.
 struct PreviousHolderExited {
   ProcessIdentity process;
 };
@@ -69,7 +69,7 @@ struct ExtentsCleared {
     ExtentId extent;
     std::optional<Error> refused{};
     bool never_sent =
-        false;  ///< It never reached a worker: its allocation failed or was cancelled.
+        false;  ///< The extent never reached a worker: its allocation failed or was cancelled.
   };
   std::vector<Entry> entries;
 };
@@ -91,7 +91,7 @@ struct ReclaimAnswered {
   LeaseId lease;
   CallId call;
   Result<std::vector<ExtentId>> extents;
-  MemoryPool pool = MemoryPool::Kv;  ///< That was asked for.
+  MemoryPool pool = MemoryPool::Kv;  ///< The pool of the request.
 };
 
 /// The worker answered `prefix.fill`.
@@ -100,7 +100,8 @@ struct FillAnswered {
   Result<wire::PrefixFilled> filled;
 };
 
-/// The words of these leases left Live at the time stored in the table. Clocks count from there.
+/// The words of these leases left Live at this time, which is also stored in the table. The clocks
+/// of the revocation start there.
 struct WordsStored {
   std::vector<LeaseId> leases;
   TimePoint at;
@@ -109,11 +110,11 @@ struct WordsStored {
 /// All units announced when the words were stored have ended.
 struct QuietObserved {
   std::vector<LaunchQuiet> proofs;
-  TimePoint seen_at;  ///< Zero: now.
+  TimePoint seen_at;  ///< When quiet was observed. Zero: now.
 };
 
-/// What is allocated in punched extents after their worker unmapped them or exited. On a device:
-/// what the driver did not report as free after the release.
+/// The bytes allocated in punched extents after their worker unmapped them or exited. On a device:
+/// the bytes that the driver did not report as free after the release.
 struct ExtentsVerified {
   struct Entry {
     ExtentId extent;
@@ -123,7 +124,8 @@ struct ExtentsVerified {
   std::vector<Entry> entries;
 };
 
-/// The region has memory and the journal has both rows, or the lease is refused.
+/// The region has memory, and the rows of region and lease are in the journal; or the lease is
+/// refused.
 struct RegionLent {
   LeaseId lease;
   std::optional<Error> refused;
@@ -188,7 +190,7 @@ struct BrokerStalled {
 /// Makes `decide` apply passed deadlines.
 struct Tick {};
 
-/// The configuration file was read again: the part of BrokerConfig that may change.
+/// The configuration file was read again. Holds the members of BrokerConfig that may change.
 struct ConfigReloaded {
   Duration reclaim_grace{};
   Duration adopt_grace{};

@@ -40,8 +40,8 @@ void finish_extent(Decision& decision, LeaseRecord* record,
   record_extent(decision, verified.extent, record);
 }
 
-/// On a device, a quiet worker segment proves only that no more launches start. The worker confirms
-/// with `lease.settle` that the earlier ones have finished.
+/// On a device, a quiet worker segment proves only that no more launches start. The worker's reply
+/// to `lease.settle` confirms that the earlier launches have finished.
 void ask_to_settle(Decision& decision, std::span<const LaunchQuiet> quiet) {
   for (const LaunchQuiet& seen : quiet) {
     const LeaseRecord* record = decision.state.leases.find_open(seen.lease());
@@ -51,7 +51,7 @@ void ask_to_settle(Decision& decision, std::span<const LaunchQuiet> quiet) {
   }
 }
 
-/// Keeps the KV extents, where the lease may be adopted, and punches the others.
+/// Keeps the KV extents if they may be adopted, and punches all others.
 void scrub_fenced(Decision& decision, LeaseRecord& record) {
   const bool keeps = keeps_memory(decision, record);
   std::vector<ExtentId> punched;
@@ -70,8 +70,8 @@ void scrub_fenced(Decision& decision, LeaseRecord& record) {
   punch_extents(decision, punched);
 }
 
-/// Gets the memory of a fenced lease back: asks the worker to unmap it, or collects it at once if
-/// no process maps it.
+/// Starts to reclaim the memory of a fenced lease: asks the worker to unmap it, or collects it at
+/// once if no process maps it.
 void ask_for_memory(Decision& decision, LeaseRecord& record, bool never_mapped) {
   const Worker& worker = *decision.state.workers.find(record.worker());
   if (never_mapped || worker.state == WorkerState::Gone) {
@@ -81,8 +81,8 @@ void ask_for_memory(Decision& decision, LeaseRecord& record, bool never_mapped) 
   }  // A resuming worker is asked after its redelivery; a lost one returns memory by exiting.
 }
 
-/// A lease that was revoked before its descriptors were sent: its worker knows nothing to settle or
-/// unmap.
+/// Fences leases that were revoked before their descriptors were sent: their worker has nothing to
+/// settle or unmap.
 void fence_never_mapped(Decision& decision, std::span<const LaunchQuiet> quiet) {
   for (const LaunchQuiet& seen : quiet) {
     const auto found = decision.state.leases.find(seen.lease());
@@ -150,7 +150,8 @@ void decide_event(Decision& decision, const ExtentsVerified& verified) {
     if (extent != nullptr && extent->quarantine) finish_release(decision, entry);
     extent = decision.state.extents.find(entry.extent);
     if (extent == nullptr || extent->state != ExtentState::Scrubbing) continue;
-    LeaseRecord* record = nullptr;  // null for an extent held for a worker: its lease is closed
+    // Stays null for an extent that was held for a worker, because its lease is closed.
+    LeaseRecord* record = nullptr;
     if (decision.state.leases.find_open(extent->lease) != nullptr) {
       record = &decision.state.leases.at(extent->lease);
     }

@@ -1,4 +1,4 @@
-/// How revoked leases become Fenced.
+/// Fences revoked leases.
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@ struct ProvenLease {
   FenceProof proof;
 };
 
-/// Fences those of `leases` that are Revoked: stores the words, punches the memory, then asks the
-/// worker to unmap it. Precondition: every id is open and covered by its proof.
+/// Fences the given leases that are Revoked: stores the words, punches the memory, then asks the
+/// worker to unmap it. Precondition: every lease is open and covered by its proof.
 void fence_all(Decision& decision, std::span<const ProvenLease> leases);
 
 }  // namespace leasehold

@@ -38,7 +38,7 @@ void fence_if_never_mapped(Decision& decision, const LeaseRecord& record) {
   }
 }
 
-/// The reason is Released because the holder never received it.
+/// The reason of the revocation is Released because the holder never received the lease.
 void abandon_acquire(Decision& decision, LeaseRecord& record, const Error& why) {
   const CallId call = record.grants.front().call;
   record.grants.clear();
@@ -55,8 +55,8 @@ std::uint32_t charged_to_others(State& state, const TenantId& tenant,
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(charged, ~std::uint32_t{0}));
 }
 
-/// The last message of adopted extents names the lease they come from. Precondition: the extents
-/// are of this pool.
+/// Sends extents to the worker in one or more messages. For adopted extents, the last message names
+/// the lease that they come from. Precondition: the extents belong to this pool.
 void send_grants(Decision& decision, LeaseRecord& record, MemoryPool pool,
                  std::span<const ExtentId> extents,
                  std::optional<LeaseId> adopted_from = std::nullopt) {
@@ -213,7 +213,7 @@ bool worker_refused(const GrantAnswered& answered) {
          !refused_with(answered, Errc::TimedOut);
 }
 
-/// The worker answered after the caller received TimedOut, so the broker reclaims the extents.
+/// Reclaims extents from a worker that answered after the caller had received TimedOut.
 void handle_late_reply(Decision& decision, LeaseRecord& record, const GrantAnswered& answered) {
   std::uint32_t late = 0;
   MemoryPool pool = MemoryPool::Kv;
@@ -221,7 +221,7 @@ void handle_late_reply(Decision& decision, LeaseRecord& record, const GrantAnswe
     if (record.unclaimed.erase(extent) != 0) ++late;
     if (const auto* found = decision.state.extents.find(extent)) pool = found->pool;
   }
-  if (late == 0) return;  // sent again by lease.attach, or answered before
+  if (late == 0) return;  // the extents were sent again for lease.attach, or answered before
   if (worker_refused(answered)) {
     refuse_growth(decision, record, answered);
     recharge(decision, record);
@@ -244,7 +244,8 @@ void handle_reply(Decision& decision, LeaseRecord& record, const GrantAnswered& 
   if (answered.refused) pending->refused = answered.refused;
   for (const ExtentId extent : answered.extents) pending->waiting.erase(extent);
   if (!pending->waiting.empty()) return;
-  if (!record.acquired && pending->refused) {  // the ConnectionClosed event ends the lease
+  // The holder's ConnectionClosed event will end the lease.
+  if (!record.acquired && pending->refused) {
     decision.reply(pending->call, std::unexpected(*pending->refused));
   } else {
     finish_grant(decision, record, *pending);
@@ -298,7 +299,7 @@ Answer resized(const State& state, const LeaseRecord& record, MemoryPool pool) {
                                    .blocks = charged ? record.charged_blocks : owned * per_extent}};
 }
 
-/// As allow_blocks; an error says whose quota it is.
+/// As allow_blocks; an error also names the tenant.
 Result<BlockAllowance> allow_blocks_of(const TenantId& tenant, const BlockDemand& demand) {
   auto allowed = allow_blocks(demand);
   if (!allowed)
@@ -306,7 +307,7 @@ Result<BlockAllowance> allow_blocks_of(const TenantId& tenant, const BlockDemand
   return allowed;
 }
 
-/// A lease that is replaced while it is live has its request running: it waits for no turn.
+/// The replacement of a live lease does not wait for a turn, because its request is running.
 Result<void> find_room(Decision& decision, const wire::LeaseAcquire& acquire,
                        const ExtentDemand& fresh, const GrantTerms& terms) {
   State& state = decision.state;
@@ -371,7 +372,7 @@ void decide_event(Decision& decision, const GrantAnswered& answered) {
   const auto found = decision.state.leases.find(answered.lease);
   if (!found) return;  // the slot has a newer lease
   LeaseRecord& record = **found;
-  // After a timeout the grant is still in flight: the worker may map it later.
+  // After a timeout the grant stays in flight, because the worker may still map it.
   const bool arrived = !refused_with(answered, Errc::TimedOut);
   if (arrived && record.grants_in_flight > 0) {
     --record.grants_in_flight;

@@ -10,9 +10,10 @@
 namespace leasehold {
 namespace {
 
-constexpr int kGraceFactor = 6;  // timers.cpp kills a worker that does not unmap after 5
+constexpr int kGraceFactor = 6;  // exceeds kUnmapTimeoutFactor in timers.cpp
 
-/// The holder cannot renew a lease that it does not know.
+/// Sets the deadline of the new lease. Until the call is answered, the holder does not know the
+/// lease and cannot renew it.
 void set_deadline(Decision& decision, LeaseRecord& by, TimePoint deadline) {
   by.deadline = deadline;
   decision.touch(by.id());
@@ -32,7 +33,8 @@ void revoke_for_handover(Decision& decision, const LeaseRecord& old) {
   revoke_leases(decision, std::vector{old.id()}, RevokeReason::WorkerReplaced, HolderNotice::None);
 }
 
-/// Precondition: `old` is kept, and its worker has let go of it.
+/// Moves the kept memory of `old` to `by`. Precondition: the memory of `old` is kept, and no worker
+/// maps it.
 void adopt_from(Decision& decision, const LeaseRecord& old, LeaseRecord& by) {
   const CallId call = *std::exchange(by.open_call, std::nullopt);
   const Adoption adoption{.from = old.id(), .extents = kept_extents(decision.state, old)};
@@ -83,8 +85,8 @@ void continue_handover(Decision& decision, const LeaseRecord& old) {
   if (waits) advance(decision, decision.state.leases.at(by->id()));
 }
 
-/// The memory came beside the extent that the new worker mapped first, which the quota does not
-/// cover.
+/// Asks for the extent back that the new worker mapped first: with the memory handed over, the
+/// lease has one extent more than its quota covers.
 void finish_handover(Decision& decision, LeaseRecord& by) {
   set_deadline(decision, by, by.deadline_after(decision.now));
   recharge(decision, by);

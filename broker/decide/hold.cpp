@@ -31,15 +31,15 @@ void revoke_held_by(Decision& decision, ConnectionId connection) {
   revoke_leases(decision, held, RevokeReason::HolderGone);
   for (const LeaseId id : held) {
     LeaseRecord& record = decision.state.leases.at(id);
-    if (record.is(LeaseState::Revoked)) record.holder = {};  // its fence keeps no memory
+    if (record.is(LeaseState::Revoked)) record.holder = {};  // so its fence keeps no memory
   }
   end_retention(decision, retained_where(decision.state, [&](const LeaseRecord& record) {
                   return record.holder == connection;
                 }));
 }
 
-/// The lease whose token is shown. Errors: BadToken, the same for a token of another lease and for
-/// a lease that is not known.
+/// Finds the lease whose token the caller shows. Errors: BadToken, with the same text for a token
+/// of another lease and for an unknown lease.
 Result<LeaseRecord*> find_claimed(State& state, const wire::LeaseHold& hold) {
   const auto found = state.leases.find(hold.lease);
   const Worker* worker = found ? state.workers.find((*found)->worker()) : nullptr;
@@ -115,7 +115,8 @@ void decide_event(Decision& decision, const HolderExited& exited) {
   revoke_held_by(decision, exited.connection);
 }
 
-/// Revokes only unclaimed leases: after a claim, the connection watches the new holder.
+/// Revokes only leases that no connection has claimed: after a claim, the connection watches the
+/// holder.
 void decide_event(Decision& decision, const PreviousHolderExited& exited) {
   const auto held = open_leases_where(decision.state, [&](const LeaseRecord& record) {
     return record.scope == wire::LeaseScope::Tenant && record.holder == ConnectionId{} &&

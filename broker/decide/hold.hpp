@@ -1,15 +1,16 @@
-/// What the calls of a holder share.
+/// Functions shared by the deciders for the calls of holders.
 #pragma once
 
 #include "broker/decide/decision.hpp"
 
 namespace leasehold {
 
-/// The answer about a lease that the caller does not hold. It is the same whether another holder
-/// has it, it has ended or it was never granted, so that ids tell nothing about other tenants.
+/// The error for a lease that the caller does not hold. It is the same if another process holds the
+/// lease, if it has ended, or if it was never granted, so that a caller learns nothing about other
+/// tenants by trying ids.
 std::unexpected<Error> not_held(LeaseId lease);
 
-/// The tenant's lease that this connection holds. Errors: UnknownLease (see `not_held`).
+/// Finds a tenant lease that the caller's connection holds. Errors: UnknownLease (see `not_held`).
 Result<LeaseRecord*> find_held(State& state, const Caller& caller, LeaseId lease);
 
 }  // namespace leasehold

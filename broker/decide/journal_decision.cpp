@@ -6,10 +6,11 @@
 namespace leasehold {
 namespace {
 
-/// More revocations are recorded after all other work, because their proofs wait for the loop.
+/// If a decision revokes more leases than this, their audit records are written after all other
+/// work, because their fence proofs wait for the loop.
 constexpr std::size_t kMaxRevocationsInBatch = 64;
 constexpr std::uint64_t kReservedIdBatch = 1024;
-constexpr std::uint64_t kReservedExtentIdBatch = 65'536;  // every grant takes some
+constexpr std::uint64_t kReservedExtentIdBatch = 65'536;  // larger, because every grant takes some
 
 template <class Id>
 std::vector<Id> without_duplicates(std::vector<Id>& touched) {
@@ -58,8 +59,8 @@ journal::QuarantineColumns columns_of(const std::optional<Quarantine>& quarantin
           .why = quarantine->why};
 }
 
-/// The row that the next broker restores. An extent that is held, or is being released, is written
-/// as Held: it belongs to its worker until that worker exits.
+/// The row from which the next broker restores the extent. An extent that is held or being released
+/// is written as Held: it belongs to its worker until that worker exits.
 journal::ExtentRow row_of(const State& state, ExtentId id, const ExtentRecord& extent) {
   journal::ExtentRow row{.id = id,
                          .lease = extent.lease,
@@ -83,7 +84,7 @@ bool is_implied(const State& state, const ExtentRecord& extent) {
   return lease != nullptr && lease->is(LeaseState::Fenced);
 }
 
-/// Raises each mark that the decision passed. True if one was raised.
+/// Raises each high-water mark that the decision exceeded. True if one was raised.
 bool reserve_ids(State& state) {
   const auto raise = [](std::uint64_t& mark, std::uint64_t used, std::uint64_t at_once) {
     if (used <= mark) return false;

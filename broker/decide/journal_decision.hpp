@@ -7,11 +7,11 @@
 namespace leasehold {
 
 /// Writes one row per changed object, and reserves more ids if the decision used one above the
-/// mark. All rows are one transaction, placed
+/// high-water mark. All rows are one transaction, placed
 ///   - before the first grant, Fenced word, sent message or answer;
-///   - at the end of a decision that only revokes: a revocation does not wait for the disk. Its
-///     operator actions, and the audit records of many leases, are then a second transaction,
-///     written after all other work.
+///   - at the end of a decision that only revokes, because a revocation does not wait for the
+///     disk. Its operator actions, and its audit records if there are many, are then a second
+///     transaction that is written after all other work.
 void journal_decision(Decision& decision);
 
 }  // namespace leasehold

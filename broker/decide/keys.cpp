@@ -1,4 +1,4 @@
-// `brokerctl keys create|revoke`: API keys, with which HTTP clients act for a tenant.
+// `brokerctl keys create|revoke`: API keys authorize HTTP clients to act for a tenant.
 #include <fmt/format.h>
 
 #include "broker/decide/adopt.hpp"
@@ -48,7 +48,8 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
   return std::nullopt;
 }
 
-/// The word is stored before the disk is written: a revocation does not wait for it.
+/// The lease words are stored before the journal is written: a revocation does not wait for the
+/// disk.
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyRevoke& revoke) {
   State& state = decision.state;
   if (state.api_keys.find(revoke.key) == nullptr &&
@@ -64,8 +65,8 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
   return std::nullopt;
 }
 
-/// The caller gets an error and no key, so none must exist. The row is removed with the next
-/// transaction, which also writes the record of the action that decided to create the key.
+/// The caller gets an error and no key, so the key must not exist. The next transaction removes the
+/// row; it also writes the operator action of the creation.
 std::unexpected<Error> refuse_unwritten_key(Decision& decision, const ApiKeys::Unwritten& key,
                                             const Error& why) {
   end_leases_of(decision, key.id);

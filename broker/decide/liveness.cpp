@@ -14,7 +14,8 @@ std::int64_t in_ms(Duration duration) {
   return duration / std::chrono::milliseconds(1);
 }
 
-/// Warns at half of the timeout; a worker that answers afterwards loses nothing.
+/// Warns when half of the timeout has passed. A worker that answers after the warning loses
+/// nothing.
 void warn_unresponsive(Decision& decision, const Worker& worker) {
   const std::int64_t timeout_ms = in_ms(decision.state.config.worker_timeout);
   decision.record(events::WorkerUnresponsive{

@@ -1,9 +1,9 @@
-/// Detects workers that stop answering, by pings. Leases that wait for a fence or an unmap have
-/// timeouts of their own (decide/timers.cpp).
+/// Uses pings to detect workers that stop answering. Leases that wait for a fence or an unmap have
+/// their own timeouts (decide/timers.cpp).
 ///
-/// One ping is outstanding at a time. The timeout counts checks that find it unanswered, four per
-/// timeout, not elapsed time: a broker that was itself suspended has checked once in that time and
-/// kills no worker for it.
+/// At most one ping is outstanding per worker. The timeout is measured in checks that find the ping
+/// unanswered, four per timeout, and not in elapsed time. A broker that was suspended has made at
+/// most one check in that time, and so kills no worker because of the pause.
 #pragma once
 
 #include "broker/decide/decision.hpp"
@@ -13,8 +13,8 @@ namespace leasehold {
 /// Probes the worker from now on.
 void start_liveness_probes(Decision& decision, Worker& worker);
 
-/// Checks the workers whose check is due: pings those without an outstanding ping, and kills those
-/// whose ping was found unanswered too often.
+/// Checks the workers whose check is due: pings a worker that has no outstanding ping, and kills a
+/// worker whose ping was found unanswered too often.
 void probe_liveness(Decision& decision);
 
 /// These start and stop the timeout for calls to the worker about a live lease.

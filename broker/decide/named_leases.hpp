@@ -9,8 +9,8 @@
 
 namespace leasehold {
 
-/// One lease, or the live leases of one tenant; a tenant may have none.
-/// Errors: BadRequest unless exactly one is named, UnknownLease, StaleGeneration, LeaseFenced,
+/// The named lease, or the live leases of the named tenant, which may be none. Errors: BadRequest
+/// unless exactly one of the two is given, UnknownLease, StaleGeneration, LeaseFenced,
 /// UnknownTenant.
 Result<std::vector<LeaseId>> leases_named(State& state, const std::optional<LeaseId>& lease,
                                           const std::optional<TenantId>& tenant);

@@ -17,7 +17,7 @@
 namespace leasehold {
 namespace {
 
-/// Until their memory is free.
+/// Extents of all shared leases on the worker, until they are free.
 std::uint64_t shared_extents_on(const State& state, const Worker& worker) {
   std::uint64_t extents = 0;
   for (const LeaseId id : state.leases.index().of(worker.id).open) {
@@ -27,7 +27,7 @@ std::uint64_t shared_extents_on(const State& state, const Worker& worker) {
   return extents;
 }
 
-/// No tenant pays for published text, so it has a bound of its own.
+/// Published text is charged to no tenant, so it has its own limit.
 Result<void> require_shared_room(const State& state, const Worker& worker, std::uint32_t extents,
                                  TimePoint now) {
   const std::uint64_t per_extent = worker.blocks_per_extent;
@@ -44,7 +44,8 @@ Result<void> require_shared_room(const State& state, const Worker& worker, std::
   return require_room(state, {.tenant = {}, .worker = worker.id, .extents = extents}, now);
 }
 
-/// The live lease of the caller that holds this text on the worker, or will.
+/// The caller's live lease on the worker that holds this text or is being filled with it; null if
+/// there is none.
 const LeaseRecord* find_published(const State& state, const Worker& worker,
                                   const journal::RequestKey& text) {
   for (const LeaseId id : state.leases.index().of(worker.id).open) {
@@ -63,7 +64,7 @@ journal::RequestKey request_of(const LostText& text) {
   return {text.uid, "", journal::digest(text.text)};
 }
 
-/// A lease without memory yet. Precondition: there is a free slot.
+/// Opens a shared lease without memory. Precondition: there is a free slot.
 LeaseRecord& open_shared(Decision& decision, const Worker& worker, const LostText& text) {
   LeaseRecord& record = decision.state.leases.open(worker.id, wire::LeaseScope::Shared);
   record.granted_at = decision.now;
@@ -75,8 +76,7 @@ LeaseRecord& open_shared(Decision& decision, const Worker& worker, const LostTex
   return record;
 }
 
-/// False if it must be tried again: no worker serves the text, or the memory of the old one is not
-/// free yet.
+/// False if it must be tried again later: no suitable worker is ready, or there is no room yet.
 bool publish_again(Decision& decision, const LostText& text) {
   State& state = decision.state;
   const auto chosen = choose_worker(state, {.name = text.worker});
@@ -103,8 +103,9 @@ CallResult answer_duplicate(const LeaseRecord& record) {
                                            to_string(record.id())));
 }
 
-/// A slot that a decision closes is not opened by the same one: a broker that dies before it has
-/// stored the fence would leave the older word open beside the row of the newer lease.
+/// True if this decision closes a lease. A decision does not reuse a slot that it has closed: if
+/// the broker died before it stored the Fenced word, the table would have the old lease's open word
+/// and the journal the new lease's row.
 bool closes_a_lease(const Decision& decision) {
   return std::ranges::any_of(decision.touched.leases, [&decision](LeaseId id) {
     return decision.state.leases.find_open(id) == nullptr;
@@ -175,7 +176,7 @@ CallResult grow_shared(Decision& decision, const Caller& caller, LeaseRecord& re
   return std::nullopt;
 }
 
-/// A text that was not computed is not published: its lease ends, and the caller gets the reason.
+/// If the worker did not compute the text, the lease ends, and the caller gets the reason.
 void decide_event(Decision& decision, const FillAnswered& answered) {
   const auto found = decision.state.leases.find(answered.lease);
   if (!found || !(*found)->is(LeaseState::Live) || !(*found)->open_call) return;
@@ -189,7 +190,7 @@ void decide_event(Decision& decision, const FillAnswered& answered) {
     return decision.reply(call, std::unexpected(answered.filled.error()));
   }
   record.charged_blocks =
-      std::max(1u, answered.filled->blocks);  // the worker's word, for operators
+      std::max(1u, answered.filled->blocks);  // as the worker reports; only shown to operators
   decision.touch(record.id());
   record.text_tokens = answered.filled->tokens;
   decision.reply(call, Answer{published(record)});

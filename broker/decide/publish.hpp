@@ -6,21 +6,21 @@
 namespace leasehold {
 
 /// Sends the text to the worker, which has mapped the first extents. `call` is answered after the
-/// fill. Precondition: a Live shared lease that was not filled.
+/// fill. Precondition: the lease is Live and shared, and was not filled.
 void start_fill(Decision& decision, LeaseRecord& record, CallId call);
 
-/// Growth that the worker asks for during the fill. Errors: PermissionDenied afterwards and for
-/// swap; QuotaBlocks, PoolExhausted.
+/// Grows the lease when the worker asks for it during the fill. Errors: PermissionDenied after the
+/// fill and for swap; QuotaBlocks, PoolExhausted.
 CallResult grow_shared(Decision& decision, const Caller& caller, LeaseRecord& record,
                        const wire::LeaseGrow& grow);
 
-inline constexpr std::size_t kMaxLostTexts = 64;  ///< Of at most 128 KiB each.
+inline constexpr std::size_t kMaxLostTexts = 64;  ///< A text has at most 128 KiB.
 
-/// Keeps the text of a lease that ends with its worker. Precondition: the lease is Revoked.
+/// Keeps the text if the lease ended because of its worker. Precondition: the lease is Revoked.
 void keep_lost_text(State& state, const LeaseRecord& record);
 
-/// Publishes lost texts again where a worker of the same name and model is ready and has room. Runs
-/// after each event. A text that cannot be published again is given up with a warning.
+/// Publishes each lost text again if a worker of the same name and model is ready and has room.
+/// Call it after each event. A text that cannot be published again is dropped with a warning.
 void publish_lost_texts(Decision& decision);
 
 }  // namespace leasehold

@@ -18,8 +18,8 @@ std::string name_of(RegionId region) {
   return fmt::format("region:{}", region.value);
 }
 
-/// The worker wrote to memory after its fence. Revokes all its leases and grants no more; they are
-/// fenced by a quiet segment or the worker's exit.
+/// Handles a worker that wrote to memory after its fence: revokes all its leases and grants it no
+/// more. A quiet segment or the worker's exit fences them.
 void mark_untrusted(Decision& decision, AttachmentId id, events::WorkerUntrusted event) {
   Worker* worker = decision.state.workers.find(id);
   if (worker != nullptr) event.worker = worker->name;
@@ -31,9 +31,10 @@ void mark_untrusted(Decision& decision, AttachmentId id, events::WorkerUntrusted
   revoke_leases(decision, decision.state.leases.leases_on(id), RevokeReason::WorkerUntrusted);
 }
 
-/// True if no process maps the memory: closing the broker's descriptor then frees it.
+/// True if no process maps the memory, so that closing the broker's descriptor frees it.
 bool last_worker_is_gone(const State& state, const Quarantine& quarantine) {
-  if (quarantine.worker == AttachmentId{}) return false;  // not recorded before the restart
+  // The earlier broker did not record the worker.
+  if (quarantine.worker == AttachmentId{}) return false;
   const Worker* worker = state.workers.find(quarantine.worker);
   return worker == nullptr || worker->state == WorkerState::Gone;
 }
@@ -63,8 +64,8 @@ void refuse_written(Decision& decision, const std::string& object, Quarantine& q
                              allocated_bytes, quarantine.worker_name));
 }
 
-/// This broker has no descriptor of the memory, so it can neither punch nor verify it. Only the
-/// exit of the worker that maps it makes it free.
+/// Refuses a release of memory without a descriptor: the broker can neither punch nor verify it.
+/// Only the exit of the worker that maps the memory frees it.
 void refuse_unavailable(Decision& decision, const std::string& object, Quarantine& quarantine) {
   const bool known = quarantine.worker != AttachmentId{};
   const std::string advice =
@@ -88,7 +89,8 @@ Error not_quarantined(const std::string& object, std::string_view state) {
           fmt::format("{} is {}, not Quarantined; see `brokerctl quarantine list`", object, state)};
 }
 
-/// A journal of an older schema may record the state only; the details are empty then.
+/// Notes the release in the quarantine record. A journal of an older schema may have no such
+/// record; it is then created empty.
 Result<void> begin_release(std::optional<Quarantine>& quarantine, const Caller& caller,
                            const wire::QuarantineRelease& release) {
   if (!quarantine) quarantine.emplace();
@@ -178,7 +180,8 @@ void finish_release(Decision& decision, const ExtentsVerified::Entry& verified) 
     if (!last_worker_is_gone(decision.state, quarantine)) {
       return refuse_written(decision, object, quarantine, verified.allocated_bytes);
     }
-    return verify_extents(decision, std::vector{verified.extent}, true);  // it exited meanwhile
+    // The worker has exited meanwhile.
+    return verify_extents(decision, std::vector{verified.extent}, true);
   }
   const PendingRelease pending_release = *quarantine.pending_release;
   extents.move(verified.extent, ExtentState::Scrubbing);

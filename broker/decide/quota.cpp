@@ -9,14 +9,16 @@
 namespace leasehold {
 namespace {
 
-/// A resuming worker may run as many as any quota allows: the earlier broker set its share.
+/// Upper bound on the requests that a resuming worker runs: its share was set by the earlier broker
+/// and is not known.
 constexpr std::uint32_t kUnknown = kMaxStepSequences;
 
 bool is_reachable(const Worker* worker) {
   return worker != nullptr && worker->state == WorkerState::Ready && !worker->resuming;
 }
 
-/// Reports about a quota of an earlier broker never match a revision of this one.
+/// Assigns the next revision. Revisions start at the time since boot, so that a report about a
+/// quota of an earlier broker never matches.
 effect::SendQuota send_quota(const Decision& decision, Tenant& tenant, AttachmentId worker,
                              wire::TenantQuota quota) {
   tenant.last_revision =
@@ -25,8 +27,8 @@ effect::SendQuota send_quota(const Decision& decision, Tenant& tenant, Attachmen
   return {worker, std::move(quota)};
 }
 
-/// Nothing begins under a lease that is not live, so its worker's share is free at once, and the
-/// worker need not remember the tenant.
+/// Withdraws the shares of workers without a live lease of the tenant. No request starts under a
+/// lease that is not live, so the share is free at once.
 void withdraw_ended(const Decision& decision, Tenant& tenant, const LeaseIndex::Holdings& holdings,
                     std::vector<Effect>& quotas) {
   std::erase_if(tenant.shares, [&](const auto& entry) {
@@ -40,7 +42,7 @@ void withdraw_ended(const Decision& decision, Tenant& tenant, const LeaseIndex::
   if (tenant.shares.empty()) tenant.idle_tokens.begin(decision.now);
 }
 
-/// One share per worker with live leases.
+/// Updates `shares`, so that each worker with live leases has one.
 void update_workers(const State& state, const LeaseIndex::Holdings& holdings, Shares& shares) {
   for (const auto& [id, holding] : holdings) {
     if (holding.live == 0) continue;
@@ -52,7 +54,8 @@ void update_workers(const State& state, const LeaseIndex::Holdings& holdings, Sh
 }
 
 /// The blocks that the tenant may hold on one worker. The broker charges blocks when it lends them,
-/// so growth needs no division; a quota lowered below the charge is divided in proportion to it.
+/// so a worker may use all of the quota that the other workers do not hold. If the quota was
+/// lowered below the sum of the charges, it is divided in proportion to them.
 std::uint32_t blocks_on(const LeaseIndex::Holdings& holdings, AttachmentId worker,
                         std::uint32_t max_blocks) {
   std::uint64_t all = 0;
@@ -70,7 +73,7 @@ bool is_same(const wire::TenantQuota& one, const wire::TenantQuota& other) {
          one.request_blocks == other.request_blocks && one.request_tokens == other.request_tokens;
 }
 
-/// The tokens of a tenant without a limit are not counted.
+/// Sets the token fields of the quota. A tenant without a token limit gets no part and no credit.
 void set_token_limit(wire::TenantQuota& quota, Tenant& tenant, const Share& share, TimePoint now) {
   const std::optional<std::uint32_t> limit = tenant.policy.tokens_per_minute;
   quota.token_credit = tenant.idle_tokens.end(limit.value_or(0), now);
@@ -78,7 +81,7 @@ void set_token_limit(wire::TenantQuota& quota, Tenant& tenant, const Share& shar
   quota.request_tokens = limit;
 }
 
-/// The blocks that one lease on the worker can ever hold.
+/// The most blocks that one lease on the worker can ever hold.
 std::uint32_t most_blocks_on(const State& state, const Tenant& tenant, AttachmentId id) {
   const Worker& worker = *state.workers.find(id);
   const std::uint64_t lendable =
@@ -109,7 +112,7 @@ void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& 
   }
 }
 
-/// A reserve that changed is taken from what all others can ever hold.
+/// Adds all tenants that have shares: a changed reserve changes what each of them can ever hold.
 void add_served(const State& state, std::set<TenantId>& tenants) {
   for (const auto& [id, tenant] : state.tenants.all())
     if (!tenant.shares.empty()) tenants.insert(id);
@@ -158,7 +161,7 @@ void decide_event(Decision& decision, const UsageReported& reported) {
   decision.touched.usage.push_back(reported.usage.tenant);
 }
 
-/// Blocks cached by a worker that is gone are gone with it; what it served is not.
+/// Drops the cached blocks of workers that are gone; the counts of what they served stay.
 void decide_event(Decision& decision, const ServedReported& reported) {
   const Worker* worker = decision.state.workers.find_by_connection(reported.connection);
   Tenant* tenant = decision.state.tenants.find(reported.served.tenant);

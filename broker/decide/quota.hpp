@@ -1,4 +1,4 @@
-/// Sends workers what tenants may use on them.
+/// Sends each worker its part of the quotas of its tenants.
 #pragma once
 
 #include <set>
@@ -7,8 +7,8 @@
 
 namespace leasehold {
 
-/// The tenants whose quotas may differ after this decision: their policy, a lease, a worker with
-/// leases of theirs, or a report of usage changed.
+/// The tenants whose quotas on workers may differ after this decision: it changed the policy, a
+/// lease of the tenant or a worker that has one, or a worker reported usage.
 std::set<TenantId> tenants_touched(const Decision& decision);
 
 /// Sends each worker of the tenants its changed quota, before any grant of this decision.

@@ -1,4 +1,4 @@
-// After a broker restart: workers that resume, and those that do not.
+// Handles workers that resume after a broker restart, and workers that do not.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 namespace leasehold {
 namespace {
 
-/// True for the same process, as the kernel reports it, within the reattach grace.
+/// True if the caller is the worker's process, as the kernel reports it, and the reattach grace has
+/// not ended.
 bool may_resume(const Worker& worker, const Caller& caller, const std::string& name) {
   return worker.state == WorkerState::Lost && !worker.killed &&
          worker.reattach_until != TimePoint{} && worker.pid == caller.pid &&
@@ -27,12 +28,12 @@ std::vector<ExtentId> not_delivered(const State& state, const LeaseRecord& recor
 }
 
 /// If no extent was redelivered, the grant never reached the worker, and the lease ends. If some
-/// were, the missing ones belong to a growth that never reached it.
+/// extents were redelivered, the missing ones belong to a growth that never reached the worker.
 void reconcile_live(Decision& decision, LeaseRecord& record) {
   if (record.scope == wire::LeaseScope::Engine)
-    return;  // weights are kept by the broker, not redelivered
+    return;  // weights are not redelivered: the broker has their descriptors
   const bool unfilled = record.scope == wire::LeaseScope::Shared && record.charged_blocks == 0;
-  if (unfilled) {  // its caller is gone
+  if (unfilled) {  // the call that waited for the fill ended with the broker
     revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
     return;
   }

@@ -38,7 +38,7 @@ void give_back_rebind(State& state, LeaseRecord& record) {
 
 void note_rebindable(State& state, LeaseRecord& record, RevokeReason reason, TimePoint now) {
   if (!record.acquired && is_lost_by_worker(reason)) return give_back_rebind(state, record);
-  // What replaces it was charged for the rebind.
+  // The lease that replaces this one has already been charged for the rebind.
   if (reason == RevokeReason::WorkerReplaced && record.replaced_by) return;
   state.tenants.note_revoked(record.tenant, record.id(), reason, now);
 }

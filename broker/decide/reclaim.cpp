@@ -14,12 +14,13 @@
 namespace leasehold {
 namespace {
 
-/// A drain may end at any time, so the tenant asks often.
+/// Short, because a drain may end at any time.
 constexpr std::chrono::milliseconds kRetryAfter{50};
-/// A tenant that does not retry for this long has given up its claim.
+/// A claim ends if the tenant does not retry for this long.
 constexpr Duration kClaimTime = std::chrono::seconds(5);
 
-/// Device memory stays with the worker that mapped it.
+/// True if memory of the worker `holder` can serve the demand: device memory stays with the worker
+/// that mapped it.
 bool can_serve(const State& state, AttachmentId holder, const ExtentDemand& demand) {
   return !state.config.lends_device() || holder == demand.worker;
 }
@@ -28,7 +29,7 @@ bool ends_by(const LeaseRecord& record, TimePoint until) {
   return record.drain_deadline != TimePoint{} && record.drain_deadline <= until;
 }
 
-/// Extents that become free without another victim.
+/// Number of extents that will become free without another victim.
 std::uint64_t on_their_way(const State& state, const ExtentDemand& demand, TimePoint until) {
   std::uint64_t count = 0;
   for (const auto& [id, extent] : state.extents.records()) {
@@ -50,15 +51,15 @@ bool is_of_scavenger(const State& state, const LeaseRecord& record) {
   return tenant != nullptr && tenant->policy.tier == wire::Tier::Scavenger;
 }
 
-/// What a scavenger can lose.
+/// The leases that a scavenger can lose.
 struct Scavenger {
   std::uint32_t weight = 1;
   std::uint64_t extents = 0;
   std::vector<const LeaseRecord*> leases;  // the oldest first
 };
 
-/// By the memory that it holds for its weight; of equal ones the one with the least weight, then
-/// the one that got memory last, is the victim.
+/// Orders scavengers: the greatest is the victim. It holds the most extents relative to its weight;
+/// between equals, it has the smallest weight, and then the newest lease.
 bool is_spared_for(const Scavenger& one, const Scavenger& other) {
   const std::uint64_t exceeds = one.extents * other.weight;
   const std::uint64_t other_exceeds = other.extents * one.weight;
@@ -90,7 +91,7 @@ std::vector<Scavenger> find_scavengers(State& state, const ExtentDemand& demand,
   return scavengers;
 }
 
-/// The leases to drain for `missing` extents. Nothing if scavengers have fewer.
+/// The leases to drain for `missing` extents. Nothing if the scavengers do not have enough extents.
 std::optional<std::vector<LeaseId>> choose_victims(State& state, const ExtentDemand& demand,
                                                    TimePoint until, std::uint64_t missing) {
   std::vector<Scavenger> scavengers = find_scavengers(state, demand, until);
@@ -119,7 +120,8 @@ void take_from(Decision& decision, std::span<const LeaseId> victims, TimePoint u
   if (until <= decision.now) revoke_leases(decision, victims, RevokeReason::PreemptedByPriority);
 }
 
-/// Nothing if no kept memory can serve the demand.
+/// Scrubs kept memory for the demand and returns the refusal; nothing if no kept memory can serve
+/// it.
 std::optional<Error> scrub_for(Decision& decision, const ExtentDemand& demand, const Error& why) {
   if (why.code != Errc::PoolExhausted || !require_lendable(decision.state, demand)) return {};
   return end_retentions_for(decision, demand.extents);

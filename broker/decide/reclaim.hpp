@@ -1,9 +1,9 @@
 /// Reclaims extents from scavengers for a guaranteed tenant.
 ///
-/// Whole leases are drained, one after another, until what is free or on its way suffices: each
-/// time the newest lease of the scavenger that holds the most extents for its weight. At the end of
-/// the grace they are revoked with `preempted_by_priority`. What becomes free is kept for the
-/// tenant while it retries.
+/// Whole leases are drained until the extents that are free or becoming free suffice. Each step
+/// chooses the newest lease of the scavenger that holds the most extents relative to its weight. At
+/// the end of the grace the chosen leases are revoked with `preempted_by_priority`. The extents
+/// that become free are kept for the tenant while it retries.
 #pragma once
 
 #include "broker/decide/deciders.hpp"
@@ -11,13 +11,13 @@
 
 namespace leasehold {
 
-/// Refuses a call that found no room, for the reason `why`. Memory that is kept for adoption and
-/// could serve it is scrubbed, and the refusal then has `retry_after_ms`.
+/// Refuses a call that found no room, with the error `why`. If memory that is kept for adoption
+/// could serve the demand, that memory is scrubbed, and the error has `retry_after_ms`.
 CallResult refuse_or_scrub(Decision& decision, const ExtentDemand& demand, const Error& why);
 
-/// As refuse_or_scrub; if that frees nothing, also starts a reclaim. If the tenant's reserve covers
-/// the demand and scavengers have the memory, the answer is PoolExhausted with `retry_after_ms`,
-/// and a reclaim runs. Otherwise it is `why`, and nothing changes.
+/// As refuse_or_scrub; if that scrubs nothing, tries a reclaim. If the tenant's reserve covers the
+/// demand and scavengers have enough memory, starts the reclaim and answers PoolExhausted with
+/// `retry_after_ms`. Otherwise answers `why` and changes nothing.
 CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand& demand,
                              const Error& why);
 

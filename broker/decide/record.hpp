@@ -1,6 +1,7 @@
-/// Marks an object as changed and appends the event that says so.
+/// Marks an object as changed and appends the event of the change.
 ///
-/// A decider calls these after every change: the journal row is made from what is marked here.
+/// A decider calls these functions after every change: the journal writes only the objects that are
+/// marked here.
 #pragma once
 
 #include <string_view>
@@ -15,7 +16,7 @@ void record_lease(Decision& decision, const LeaseRecord& record);
 void record_extent(Decision& decision, ExtentId extent, const LeaseRecord* owner);
 void record_region(Decision& decision, const WeightsRegion& region, std::string_view state);
 
-/// What an operator did or tried: an event, and a row in the journal.
+/// Records what an operator did or tried, as an event and a journal row.
 void record_operator_action(Decision& decision, const journal::OperatorActionRow& action);
 
 }  // namespace leasehold

@@ -18,7 +18,7 @@
 namespace leasehold {
 namespace {
 
-/// What a caller waits before it asks again while an earlier replacement ends.
+/// Retry interval while an earlier replacement ends.
 constexpr std::int64_t kEarlierEnds_ms = 100;
 
 bool is_reclaimed(const LeaseRecord& record) {
@@ -89,7 +89,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
                                                                  : std::nullopt});
 }
 
-/// An operator's drain may be due earlier.
+/// If an operator already drains the old lease, the earlier deadline applies.
 void drain_replaced(Decision& decision, LeaseRecord& record) {
   if (!record.replaces_as) return;
   if (record.replaces_as == wire::RebindMode::Failover) return finish_handover(decision, record);

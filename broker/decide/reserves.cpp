@@ -9,7 +9,7 @@
 namespace leasehold {
 namespace {
 
-/// Of the attached worker with the largest blocks. 0: no worker is attached.
+/// Blocks per extent of the attached worker that has the fewest. 0: no worker is attached.
 std::uint32_t fewest_blocks_per_extent(const State& state) {
   std::uint32_t fewest = 0;
   for (const auto& [id, worker] : state.workers.all()) {
@@ -19,17 +19,17 @@ std::uint32_t fewest_blocks_per_extent(const State& state) {
   return fewest;
 }
 
-/// 0 for no unit.
+/// Rounds up to whole units; 0 if `unit` is 0.
 std::uint64_t units_of(std::uint64_t amount, std::uint64_t unit) {
   return unit == 0 ? 0 : (amount + unit - 1) / unit;
 }
 
-/// In extents.
+/// The reserve in extents.
 std::uint64_t reserve_of(const State& state, std::uint64_t reserved_bytes) {
   return units_of(reserved_bytes, state.extents.extent_size_bytes());
 }
 
-/// Extents of live leases.
+/// Extents of live leases, by tenant.
 using HeldExtents = std::map<TenantId, std::uint64_t>;
 
 HeldExtents held_extents(const State& state) {
@@ -51,11 +51,11 @@ std::uint64_t unused_of(std::uint64_t reserve, std::uint64_t held) {
 
 struct TierSums {
   std::uint64_t reserved = 0;
-  std::uint64_t unused = 0;         ///< Reserved, and not held by the tenant it is reserved for.
-  std::uint64_t of_scavengers = 0;  ///< Held by them.
+  std::uint64_t unused = 0;         ///< Reserved but not held by the tenant of the reserve.
+  std::uint64_t of_scavengers = 0;  ///< Extents that scavengers hold.
 };
 
-/// `changed`, if any, counts in place of the policy that its tenant has.
+/// If `changed` is given, it replaces the current policy of its tenant in the sums.
 TierSums sum_tiers(const State& state, const wire::TenantPolicy* changed = nullptr) {
   const HeldExtents held = held_extents(state);
   TierSums sums;
@@ -73,7 +73,7 @@ TierSums sum_tiers(const State& state, const wire::TenantPolicy* changed = nullp
   return sums;
 }
 
-/// Unused reserves that free memory and scavengers do not cover.
+/// Extents of unused reserves that neither free memory nor extents of scavengers cover.
 std::uint64_t uncovered(const State& state, const TierSums& sums) {
   const auto bytes = state.extents.bytes_by_state();
   const std::uint64_t held_bytes = bytes[static_cast<std::size_t>(ExtentState::Held)];
@@ -83,7 +83,7 @@ std::uint64_t uncovered(const State& state, const TierSums& sums) {
   return sums.unused - std::min(sums.unused, covers);
 }
 
-/// A grant beyond the worker's descriptors would be cut off in its socket.
+/// Refuses extents beyond the worker's descriptors: the kernel would cut them off the message.
 Result<void> require_descriptors(const State& state, const ExtentDemand& demand) {
   const Worker& worker = *state.workers.find(demand.worker);
   if (worker.max_extents == 0) return {};
@@ -154,7 +154,7 @@ Result<void> require_lendable(const State& state, const ExtentDemand& demand) {
 
 std::uint64_t unused_reserve(const State& state, const TenantId& tenant) {
   const Tenant* found = state.tenants.find(tenant);
-  if (found == nullptr) return 0;  // published text belongs to none
+  if (found == nullptr) return 0;  // published text has no tenant
   const std::uint64_t reserve = reserve_of(state, found->reserved_bytes);
   return reserve == 0 ? 0 : unused_of(reserve, held_by(held_extents(state), tenant));
 }

@@ -16,8 +16,9 @@
 namespace leasehold {
 namespace {
 
-/// Finds a lease that the caller may resize: its holder and its worker may. Workers serve all
-/// tenants of their user, so one that asks for another's lease learns it.
+/// Finds a lease that the caller may resize: the holder and the lease's worker may. A worker that
+/// asks for another worker's lease gets PermissionDenied instead of `not_held`: workers serve all
+/// tenants of their user and may know which leases exist.
 Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId lease,
                                     std::uint32_t extents) {
   if (extents == 0 || extents > kDefaultMaxExtents) {
@@ -44,14 +45,15 @@ Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId 
   return record;
 }
 
-/// A worker asks beyond a lowered quota only for requests that ran before: it admits nothing there.
+/// A worker may grow a lease up to an earlier, higher quota: it does so only for requests that were
+/// running when the quota was lowered.
 std::uint32_t quota_for_growth(State& state, const Caller& caller, const LeaseRecord& record) {
   const std::uint32_t quota = state.tenants.find(record.tenant)->policy.max_blocks;
   const Worker* worker = state.workers.find_by_connection(caller.connection);
   return worker == nullptr ? quota : std::max(quota, record.earlier_max_blocks);
 }
 
-/// Those of the named extents that the lease owns in this pool, without duplicates.
+/// The named extents that the lease owns in this pool, without duplicates.
 std::vector<ExtentId> returnable(const State& state, const LeaseRecord& record, MemoryPool pool,
                                  std::vector<ExtentId> named) {
   std::ranges::sort(named);
@@ -65,7 +67,7 @@ std::vector<ExtentId> returnable(const State& state, const LeaseRecord& record, 
   return named;
 }
 
-/// Calls of the broker itself share an id.
+/// Removes one entry only, because all calls of the broker itself have the same id.
 bool erase_one(std::vector<CallId>& calls, CallId call) {
   const auto found = std::ranges::find(calls, call);
   if (found == calls.end()) return false;
@@ -117,7 +119,7 @@ void decide_event(Decision& decision, const ReclaimAnswered& answered) {
   const bool waited_for = std::erase(record.shrinks, answered.call) != 0;
   if (!waited_for && !erase_one(record.late_shrinks, answered.call)) return;
   if (!answered.extents) {
-    // After a timeout the worker may still answer; its extents are accepted then.
+    // The worker may still answer after a timeout; the broker then accepts the extents.
     const bool silent = answered.extents.error().code == Errc::TimedOut;
     silent ? record.late_shrinks.push_back(answered.call) : note_call_answered(decision, record);
     if (waited_for) decision.reply(answered.call, std::unexpected(answered.extents.error()));

@@ -29,7 +29,7 @@ void release_weights(Decision& decision, LeaseRecord& record) {
   if (region->state == RegionState::Scrubbing) decision.add(effect::ScrubRegion{region->id});
 }
 
-/// Returns extents that are Scrubbing: host memory is verified, device memory held or released.
+/// Frees extents that are Scrubbing: host memory is verified, device memory is held or released.
 void return_extents(Decision& decision, const LeaseRecord& record,
                     std::span<const ExtentId> extents) {
   if (!decision.state.config.lends_device()) return verify_extents(decision, extents);
@@ -74,8 +74,8 @@ void collect_memory(Decision& decision, LeaseRecord& record) {
   std::erase_if(scrubbed, [&decision](ExtentId extent) {
     return decision.state.extents.find(extent)->state == ExtentState::Retained;
   });
-  // The worker mapped this grant after the punch and before it learned of the fence. Prefaulting
-  // allocated pages again, which is not a write after the fence.
+  // The worker may have mapped the grant after the punch, before it learned of the fence. Its
+  // prefault then allocated pages again, which does not count as a write after the fence.
   if (record.fenced_during_grant || record.may_be_mapping) punch_extents(decision, scrubbed);
   return_extents(decision, record, scrubbed);
   close_if_returned(decision, record);
@@ -95,7 +95,8 @@ void scrub_returned(Decision& decision, LeaseRecord& record, std::span<const Ext
 void close_if_returned(Decision& decision, LeaseRecord& record) {
   if (!record.is(LeaseState::Fenced) || !record.extents.empty() || record.memory_returned) return;
   const bool all_empty = record.quarantined_extents == 0;
-  if (all_empty && record.retained_until == TimePoint{}) {  // kept memory says nothing about speed
+  // The time for which memory was kept is not a latency.
+  if (all_empty && record.retained_until == TimePoint{}) {
     note_latency(decision, record, RevokeClock::Reuse, decision.now - record.revoked_at());
   }
   decision.state.requests.release(record.request, record.id());
@@ -103,7 +104,7 @@ void close_if_returned(Decision& decision, LeaseRecord& record) {
   decision.touch(record.id());
   const Worker* worker = decision.state.workers.find(record.worker());
   if (worker == nullptr || worker->state == WorkerState::Gone) {
-    decision.touch(record.worker());  // its row goes with its last lease
+    decision.touch(record.worker());  // the worker's row is removed with its last lease
   }
 }
 

@@ -1,4 +1,4 @@
-/// How memory of ended leases becomes free again.
+/// Frees the memory of leases that have ended.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace leasehold {
 
-/// Adds the effects for extents of both pools, one for each pool. Device memory is not punched.
+/// These add one effect for each pool that has extents in the list. Device memory is not punched.
 /// Precondition: the extents exist.
 void punch_extents(Decision& decision, std::span<const ExtentId> extents);
 void verify_extents(Decision& decision, std::span<const ExtentId> extents,
@@ -23,7 +23,7 @@ void scrub_returned(Decision& decision, LeaseRecord& record, std::span<const Ext
 /// Frees a weights region. Precondition: it has no users.
 void close_region(Decision& decision, const WeightsRegion& region);
 
-/// Closes the lease once all its memory is back.
+/// Closes the lease if all its memory has returned.
 void close_if_returned(Decision& decision, LeaseRecord& record);
 
 }  // namespace leasehold

@@ -31,9 +31,8 @@ void notify_holder(Decision& decision, const LeaseRecord& record) {
       record.holder, {.lease = record.id(), .scope = record.scope, .reason = reason}});
 }
 
-/// The replaced lease is charged again, unless it ends as well: the tenant could not replace the
-/// pair at its quota. A failed acquire also gives up its claim to replace it, so that the next one
-/// can.
+/// Ends the replacement of another lease by this one. If the replaced lease is live, it is charged
+/// again. If the acquire of this lease failed, the replaced lease can be replaced again.
 void end_replacement(Decision& decision, const LeaseRecord& record) {
   if (!record.replaces) return;
   const auto old = decision.state.leases.find(*record.replaces);
@@ -98,7 +97,8 @@ std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> 
     note_rebindable(decision.state, record, reason, decision.now);
     revoked.push_back(id);
   }
-  add_store_words(decision, std::move(flips));  // before anything else
+  // The words come first, so that the leases stop as soon as possible.
+  add_store_words(decision, std::move(flips));
   add_quiet_watches(decision, revoked);
   for (const LeaseId id : revoked) {
     LeaseRecord& record = decision.state.leases.at(id);

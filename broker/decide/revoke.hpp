@@ -1,4 +1,4 @@
-/// Revokes leases; every decider with a reason to end leases calls this.
+/// Revokes leases. Every decider that ends leases calls this.
 #pragma once
 
 #include <map>
@@ -11,15 +11,16 @@ namespace leasehold {
 
 using FlipsByWorker = std::map<AttachmentId, std::vector<effect::StoreWords::Flip>>;
 
-/// Stores lease words: one StoreWords effect per worker moves its counter once.
+/// Adds one StoreWords effect per worker, which stores its words and moves its counter once.
 void add_store_words(Decision& decision, FlipsByWorker flips);
 
-/// Whether the holders of the leases get `lease.revoked`. A holder that released its lease knows.
+/// Whether the holders of the leases get `lease.revoked`. Not needed for a holder that released its
+/// lease.
 enum class HolderNotice { Send, None };
 
-/// Revokes those of `leases` that are Live and leaves the others as they are. Effects in order: per
-/// worker all words and one step of the counter, then the quiet watches, then everything else.
-/// Returns the leases revoked now. Precondition: every id is open.
+/// Revokes those of `leases` that are Live and leaves the others unchanged. Order of the effects:
+/// for each worker all words and one increment of its counter, then the quiet watches, then
+/// everything else. Returns the leases that this call revoked. Precondition: every lease is open.
 std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> leases,
                                    RevokeReason reason, HolderNotice notice = HolderNotice::Send);
 
@@ -39,7 +40,7 @@ std::vector<LeaseId> open_leases_where(State& state, Predicate matches) {
 /// Errors: LeaseRevoked or LeaseFenced with the reason, for a lease that is not Live.
 Result<void> require_live(const LeaseRecord& record);
 
-/// Tenant or Shared, for an error about the lease.
+/// The scope to name in an error about the lease: Tenant or Shared.
 FailureScope failure_scope_of(const LeaseRecord& record);
 
 }  // namespace leasehold

@@ -10,13 +10,14 @@
 namespace leasehold {
 namespace {
 
-/// "blk.1" names "blk.1" and "blk.1.ffn_up", not "blk.10".
+/// "blk.1" names "blk.1" and "blk.1.ffn_up", but not "blk.10".
 bool names_part(std::string_view wanted, std::string_view part) {
   return part == wanted ||
          (part.starts_with(wanted) && part.substr(wanted.size()).starts_with('.'));
 }
 
-/// Fails when no live lease matches: the name is mistyped, or the weights are cut in another scope.
+/// Fails if no live lease matches, because the name is mistyped or the weights are divided
+/// differently.
 Result<std::vector<LeaseId>> leases_on_part(State& state, const wire::LeaseRevoke& revoke) {
   std::vector<LeaseId> leases = open_leases_where(state, [&](const LeaseRecord& record) {
     return record.scope == wire::LeaseScope::Engine && record.is(LeaseState::Live) &&
@@ -34,7 +35,7 @@ std::string revoked_object(const wire::LeaseRevoke& revoke) {
   return "part:" + *revoke.part + (revoke.worker ? "@" + *revoke.worker : "");
 }
 
-/// A lease that is fenced can still have memory that is kept for adoption.
+/// Includes a fenced lease whose memory is kept for adoption.
 Result<std::vector<LeaseId>> leases_to_end(State& state, const wire::LeaseRevoke& revoke) {
   if (revoke.part) return leases_on_part(state, revoke);
   const bool is_kept =

@@ -1,4 +1,4 @@
-// Sampled engine steps: workers sample while an operator watches.
+// Sampling of engine steps: workers sample while an operator watches.
 #include "broker/decide/steps.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ void send_interval(Decision& decision, AttachmentId worker) {
   decision.add(effect::SendSampling{worker, {.interval_ms = decision.state.steps.interval_ms()}});
 }
 
-/// A worker that is not ready gets the interval when it is.
+/// A worker that is not ready gets the interval when it becomes ready.
 void send_interval_to_all(Decision& decision) {
   for (const auto& [id, worker] : decision.state.workers.all()) {
     if (worker.state == WorkerState::Ready) send_interval(decision, id);
@@ -53,7 +53,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ste
   return Answer{wire::Empty{}};
 }
 
-/// A report that crosses the end of the last watch is dropped without an error.
+/// A report that arrives after the last watch has ended is dropped without an error.
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerStep& step) {
   State& state = decision.state;
   const Worker* worker = state.workers.find_by_connection(caller.connection);

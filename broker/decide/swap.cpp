@@ -11,10 +11,11 @@
 namespace leasehold {
 namespace {
 
-/// Workers return unused extents at the end of a step.
+/// Short, because workers return unused extents at the end of a step.
 constexpr std::chrono::milliseconds kRetryAfter{50};
 
-/// Extents that count until they are free. Quarantined ones belong to no tenant.
+/// Swap extents of the tenant's open leases. They count until they are free; quarantined extents do
+/// not count.
 std::size_t held_by(const State& state, const TenantId& tenant) {
   std::size_t held = 0;
   state.leases.for_each_open([&](const LeaseRecord& record) {
@@ -44,7 +45,7 @@ bool is_asked_already(const LeaseRecord& record) {
   return std::ranges::find(record.late_shrinks, kInternalCall) != record.late_shrinks.end();
 }
 
-/// Asks all leases but `asking` for what they do not use. True if one may have some.
+/// Asks all leases except `asking` for unused extents. True if a lease may have some.
 bool ask_others(Decision& decision, LeaseId asking, std::uint32_t extents) {
   State& state = decision.state;
   bool any = false;

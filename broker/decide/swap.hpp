@@ -1,17 +1,17 @@
-/// Growth in swap: host memory for the blocks of sequences that wait.
+/// Growth in swap: host memory for the blocks of waiting sequences.
 ///
-/// No quota counts it. The bound is a tenant's fair share (common/fair_shares.hpp): it takes more
-/// only while it holds less than what is free. When a share is used up, the broker asks the other
-/// leases for what they do not use.
+/// Swap is not charged to a quota. It is limited by fair shares (common/fair_shares.hpp): a tenant
+/// may take more only while it holds less than what is free. When a tenant's share is used up, the
+/// broker asks all other leases for extents that they do not use.
 #pragma once
 
 #include "broker/decide/deciders.hpp"
 
 namespace leasehold {
 
-/// Answered once the worker has mapped the extents. Errors: PermissionDenied unless the lease's
-/// worker calls; PoolExhausted without --swap-capacity, beyond the share, or when the worker has no
-/// descriptors left.
+/// Takes swap extents for the lease; the call is answered once the worker has mapped them. Errors:
+/// PermissionDenied unless the lease's worker calls; PoolExhausted without --swap-capacity, beyond
+/// the share, or when the worker has no descriptors left.
 CallResult grow_swap(Decision& decision, const Caller& caller, LeaseRecord& record,
                      std::uint32_t extents);
 

@@ -8,7 +8,7 @@
 namespace leasehold {
 namespace {
 
-/// One check may find every entry changed; only the first ones are logged and recorded.
+/// Limit on the entries that are logged and recorded per check, which may find every entry changed.
 constexpr std::size_t kRecorded = 32;
 
 std::string worker_with_index(const State& state, std::uint32_t index) {

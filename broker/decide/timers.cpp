@@ -13,18 +13,19 @@
 namespace leasehold {
 namespace {
 
-/// An unmap waits behind prefaults, so it gets a longer timeout than a fence proof.
+/// An unmap waits behind prefaults in the worker, so it has a longer timeout than a fence proof.
 constexpr int kUnmapTimeoutFactor = 5;
 
-/// The worker is killed at `until` if the broker still waits for `waiting_for`.
+/// A timeout of a worker. The broker kills the worker at `until` if it still waits for
+/// `waiting_for`.
 struct Timeout {
   TimePoint until;
   std::string_view waiting_for;
   Duration allowed;
 };
 
-/// The earliest timeout of the worker. None for a worker that may still resume, or that has exited
-/// or was killed: its timeout would stay due for ever.
+/// The earliest timeout of the worker. None for a worker that may still resume. None for a worker
+/// that has exited or was killed, whose timeout would otherwise remain due for ever.
 std::optional<Timeout> timeout_of(const State& state, const Worker& worker) {
   if (worker.state == WorkerState::Gone || worker.killed) return std::nullopt;
   if (worker.reattach_until != TimePoint{}) return std::nullopt;
@@ -86,8 +87,9 @@ void apply_deadlines(Decision& decision) {
 
 void decide_event(Decision&, const Tick&) {}  // `decide` has applied the deadlines already
 
-/// The broker was not running, so timeouts and probes restart now, and each grace of a worker is
-/// extended by the gap. Expired TTLs stay expired: the worker stopped at that deadline by itself.
+/// The broker was not running, so timeouts and probes restart now, and the graces of workers are
+/// extended by the gap. Expired TTLs stay expired: the worker has stopped at the deadline by
+/// itself.
 void decide_event(Decision& decision, const BrokerStalled& stalled) {
   for (const auto& [id, each] : decision.state.workers.all()) {
     Worker& worker = *decision.state.workers.find(id);
@@ -103,7 +105,7 @@ void decide_event(Decision& decision, const BrokerStalled& stalled) {
                             stalled.gap / std::chrono::milliseconds(1)));
 }
 
-/// What was decided under the earlier values stays: graces that run, leases that are open.
+/// The new values do not affect graces that have begun and leases that are open.
 void decide_event(Decision& decision, const ConfigReloaded& reloaded) {
   BrokerConfig& config = decision.state.config;
   config.reclaim_grace = reloaded.reclaim_grace;

@@ -7,7 +7,8 @@
 namespace leasehold {
 namespace {
 
-/// The first in turn asks as often as a drain may end; those behind it less often.
+/// Retry intervals: the first rebind in the queue retries often, because a drain may end at any
+/// time; later ones retry less often.
 constexpr std::int64_t kAskAgain_ms = 50;
 constexpr std::int64_t kMostAskAgain_ms = 1'000;
 static_assert(RebindPlaces::kKept > 2 * std::chrono::milliseconds(kMostAskAgain_ms));
@@ -22,7 +23,8 @@ MemoryDemand demand_of(const State& state, const wire::LeaseAcquire& acquire,
           .is_scavenger = tenant != nullptr && tenant->policy.tier == wire::Tier::Scavenger};
 }
 
-/// Extents of the replaced lease; nothing if the broker has forgotten it, or it is live.
+/// The number of extents that the replaced lease had. Nothing if the lease is live or the broker
+/// does not know it any more.
 std::optional<std::uint32_t> extents_before_end(State& state, LeaseId replaced,
                                                 AttachmentId worker) {
   const auto found = state.leases.find(replaced);

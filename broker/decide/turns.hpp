@@ -1,8 +1,9 @@
-/// Whose turn it is when memory comes back: rebinds that wait, the oldest first.
+/// Decides whose turn it is when memory becomes free: waiting rebinds come first, the oldest before
+/// newer ones.
 ///
-/// A place counts no more extents than the replaced lease had, so it keeps from others only what
-/// was its tenant's. Growth of live leases and acquires within a guaranteed reserve take no notice
-/// of places: a text that runs does not end for one that waits.
+/// A place in the queue counts at most as many extents as the replaced lease had, so a tenant
+/// cannot keep more from others than it had before. Growth of live leases and acquires within a
+/// guaranteed reserve ignore the queue, so a running text does not end because another one waits.
 #pragma once
 
 #include "broker/decide/decision.hpp"
@@ -10,13 +11,13 @@
 
 namespace leasehold {
 
-/// Errors: those of require_room; PoolExhausted while the memory is kept for rebinds that came
-/// before.
+/// Checks that there is room for the demand and that it is its turn. Errors: those of require_room;
+/// PoolExhausted while the free memory is kept for earlier rebinds.
 Result<void> require_turn(State& state, const wire::LeaseAcquire& acquire,
                           const ExtentDemand& demand, TimePoint now);
 
-/// Keeps a place for a rebind that was refused with PoolExhausted. The error says when to ask again
-/// then, and how many rebinds wait before it; otherwise it is returned as it is.
+/// Keeps a place for a rebind that was refused with PoolExhausted. The returned error then says
+/// when to retry and how many rebinds come first. Any other error is returned unchanged.
 Error keep_place(State& state, const wire::LeaseAcquire& acquire, const ExtentDemand& demand,
                  Error why, TimePoint now);
 

@@ -1,4 +1,5 @@
-/// Errors of calls that nothing serves at the moment. Each says which tenants it concerns.
+/// Errors of calls that no worker can serve at the moment. Each error says which tenants are
+/// affected.
 #pragma once
 
 #include <string>
@@ -10,13 +11,13 @@ namespace leasehold {
 
 Error broker_stopping();
 Error worker_draining(const std::string& worker);
-/// It drains by itself and then exits.
+/// The worker drains by itself and then exits.
 Error worker_stopping(const std::string& worker);
-/// By the worker `by`.
+/// The worker `by` replaces the worker.
 Error worker_replaced(const std::string& worker, const std::string& by);
-/// It cannot restore its weights, for this reason.
+/// The worker cannot restore its weights, for the reason `why`.
 Error worker_out_of_service(const std::string& worker, const std::string& why);
-/// After a broker restart.
+/// The worker has not resumed yet after a broker restart.
 Error worker_reconnecting(const std::string& worker);
 Error every_worker_draining();
 Error tenant_draining(const TenantId& tenant);

@@ -1,4 +1,4 @@
-// Finished requests, as workers report them: records of the audit chain.
+// Workers report finished requests, which become records of the audit chain.
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
@@ -6,9 +6,8 @@
 namespace leasehold {
 namespace {
 
-/// True if the lease was the tenant's on this worker; false if its slot has been used again, so
-/// that nothing shows whose it was. Errors: PermissionDenied for another worker's or tenant's
-/// lease.
+/// True if the lease was the tenant's on this worker. False if the slot has a newer lease, so that
+/// the broker cannot know. Errors: PermissionDenied for the lease of another worker or tenant.
 Result<bool> check_lease(State& state, const Worker& worker, const wire::UsageRecord& usage) {
   const auto found = state.leases.find(usage.lease);
   if (!found && found.error().code == Errc::StaleGeneration) return false;
@@ -21,7 +20,7 @@ Result<bool> check_lease(State& state, const Worker& worker, const wire::UsageRe
 
 }  // namespace
 
-/// The journal drops numbers that it has: only it knows which records it has.
+/// Only the journal knows which records it has, so it drops records with known numbers.
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::UsageReport& report) {
   State& state = decision.state;
   const Worker* worker = state.workers.find_by_connection(caller.connection);

@@ -1,7 +1,8 @@
-/// What a caller asks of the worker that gets its lease, and which workers offer it.
+/// The properties that a caller requires of the worker for its lease, and the check whether a
+/// worker has them.
 ///
-/// Pure. A worker of an earlier version announces no identity: it serves a model by its name, and
-/// continues no text that began under an identity.
+/// Pure. A worker of an earlier version announces no identity. It serves a model by its name and
+/// does not continue a text that began on a worker with an identity.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,7 @@
 
 namespace leasehold {
 
-/// Members that are empty ask for nothing.
+/// An empty member matches every worker.
 struct WantedWorker {
   std::optional<std::string> name = std::nullopt;
   std::optional<ModelName> model = std::nullopt;
@@ -19,22 +20,22 @@ struct WantedWorker {
   std::uint32_t min_context = 0;  ///< Tokens.
 };
 
-/// The name does not count.
+/// True if the worker has the wanted properties. The wanted name is not compared.
 bool serves(const Worker& worker, const WantedWorker& wanted);
 
-/// Why the worker does not serve what is wanted, with the values: "worker w2 serves tiny …".
-/// Precondition: it does not.
+/// Says why the worker does not serve what is wanted, with the values: "worker w2 serves tiny …".
+/// Precondition: `serves` is false.
 std::string why_not(const Worker& worker, const WantedWorker& wanted);
 
-/// What is wanted, for a sentence: "model tiny", "a text of sha256:…/int8/f16/1".
+/// Describes what is wanted, as part of a sentence: "model tiny", "a text of sha256:…/int8/f16/1".
 std::string describe(const WantedWorker& wanted);
 
-/// Equal for workers that serve the same content, as far as they announce it.
+/// A key that is equal for workers that serve the same content, as far as they announce it.
 std::string content_key(const Worker& worker);
-/// The worker's model for people: "tiny (sha256:0123456789ab)".
+/// The worker's model in readable form: "tiny (sha256:0123456789ab)".
 std::string model_label(const Worker& worker);
 
-/// The content that the worker of this lease serves. Nothing where the broker no longer knows it.
+/// The model that the worker of this lease serves. Nothing if the broker no longer knows it.
 std::optional<ModelName> content_of_lease(State& state, LeaseId lease);
 
 }  // namespace leasehold

@@ -85,7 +85,7 @@ Result<void> check_room_for_lease(Decision& decision, const Worker& worker) {
   return {};
 }
 
-/// The share of the worker's user is in use.
+/// The error if the worker's user has no room left in its share.
 std::unexpected<Error> no_room_for_region(const WeightsStore& weights, const Worker& worker,
                                           std::uint64_t size_bytes) {
   const WeightsUse held = weights.held_by(worker.uid);
@@ -101,7 +101,8 @@ std::unexpected<Error> no_room_for_region(const WeightsStore& weights, const Wor
                        : "this can never fit; raise --weights-capacity"));
 }
 
-/// Opens the lease; RegionLent answers the call. Precondition: check_room_for_lease succeeded.
+/// Opens the lease; the event RegionLent answers the call. Precondition: check_room_for_lease
+/// succeeded.
 LeaseId open_engine_lease(Decision& decision, CallId call, const Worker& worker,
                           WeightsRegion& region, const wire::WeightsOpen& open) {
   LeaseRecord& record = decision.state.leases.open(worker.id, wire::LeaseScope::Engine);
@@ -136,7 +137,7 @@ CallResult open_existing(Decision& decision, CallId call, const Worker& worker,
   if (busy || (region.state == RegionState::Loading && held == nullptr)) {
     return fail(Errc::WeightsLoading, "another call loads or opens this region; retry");
   }
-  // The loader repeats its call: it lost the first answer, or starts over after a failure.
+  // The worker repeats its call: it lost the first answer, or starts again after a failure.
   if (held != nullptr) return opened(region, *held);
   TRY(check_room_for_lease(decision, worker));
   const LeaseId lease = open_engine_lease(decision, call, worker, region, open);

@@ -17,8 +17,8 @@
 namespace leasehold {
 namespace {
 
-/// Reason of a request that ended with its lease. Reported before the flip, it means that the
-/// worker stopped at the deadline by itself.
+/// Reason of a request that ended with its lease. If the request ended before the word was stored,
+/// the worker stopped at the lease's deadline by itself.
 constexpr std::string_view kStopped = "Revoked";
 
 Answer attached(const State& state, const Worker& worker) {
@@ -42,8 +42,8 @@ Result<void> check_protocol(const wire::WorkerAttach& attach) {
                                                          : "start a newer worker"));
 }
 
-/// The first worker chooses the extent size for all. Once its memory is free, a choice binds only
-/// the workers that run with it.
+/// True if a worker may choose the extent size. The first worker chooses it for all. It can be
+/// chosen again when no extent exists and no running worker uses it.
 bool extent_size_is_open(const State& state) {
   const auto uses_it = [](const auto& entry) {
     return entry.second.blocks_per_extent != 0 && entry.second.state != WorkerState::Gone;
@@ -91,7 +91,7 @@ LeaseRecord* find_reported(State& state, const Worker& worker, LeaseId lease) {
   return found && (*found)->worker() == worker.id ? *found : nullptr;
 }
 
-/// Accepts the first latency that lies between the flip and now.
+/// Notes a reported latency, unless it is negative or longer than the time since the revocation.
 void note_reported(Decision& decision, LeaseRecord& record, RevokeClock clock, Duration reported) {
   const Duration longest = decision.now - record.revoked_at();
   if (reported < Duration::zero() || reported > longest) return;
@@ -100,8 +100,8 @@ void note_reported(Decision& decision, LeaseRecord& record, RevokeClock clock, D
 
 enum class Report { New, Known, NotItsOwn };
 
-/// Applies a worker's event to its leases. Known: the broker has it already, so it is not written.
-/// NotItsOwn: a worker must not report it.
+/// Applies a worker's event to its leases. Known: the broker already has the event and does not
+/// write it. NotItsOwn: the worker may not report this event.
 struct TakeReport {
   Decision& decision;
   const Worker& worker;
@@ -110,7 +110,8 @@ struct TakeReport {
   bool is_before_flip(const LeaseRecord& record) const {
     return record.is(LeaseState::Live) || at < record.revoked_at();
   }
-  /// Before the flip only its own deadline makes a worker refuse.
+  /// A refusal from before the flip is not a latency: the worker refused because of the lease's
+  /// deadline.
   Report operator()(const events::ForwardRevoked& seen) const {
     LeaseRecord* record = find_reported(decision.state, worker, seen.lease);
     if (record == nullptr) return Report::NotItsOwn;
@@ -148,7 +149,7 @@ struct TakeReport {
     return Report::New;
   }
   Report operator()(const events::BatchedDecodeStep&) const { return Report::New; }
-  // Only the broker creates these events.
+  // Workers may not report these events: only the broker creates them.
   Report operator()(const events::LeaseStateChanged&) const { return Report::NotItsOwn; }
   Report operator()(const events::RegionStateChanged&) const { return Report::NotItsOwn; }
   Report operator()(const events::LeaseDraining&) const { return Report::NotItsOwn; }
@@ -159,8 +160,9 @@ struct TakeReport {
   Report operator()(const events::WorkerService&) const { return Report::NotItsOwn; }
 };
 
-/// The worker knows the request, the broker the revocation and the replacement. Only the worker
-/// knows how long a move took, at most the time since the grant.
+/// Adds to a worker's report what only the broker knows about the revocation and the replacement.
+/// Only the worker knows how long a move took, but it cannot be longer than the time since the
+/// grant.
 void complete(events::Rebind& rebind, State& state, TimePoint at) {
   const LeaseRecord* fresh = state.leases.find(rebind.new_lease).value_or(nullptr);
   const bool is_replacement = fresh != nullptr && fresh->replaces == rebind.old_lease;
@@ -180,7 +182,7 @@ void complete(events::Rebind& rebind, State& state, TimePoint at) {
   rebind.latency_ns = was_revoked ? (at - (*old)->revoked_at()).count() : -1;
 }
 
-/// The new lease may have ended, and its memory may be back, before the report arrives.
+/// The new lease may already have ended or been closed when the report arrives.
 void count_rebind(Decision& decision, const events::Rebind& rebind) {
   State& state = decision.state;
   const LeaseRecord* fresh = state.leases.find(rebind.new_lease).value_or(nullptr);
@@ -217,7 +219,8 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   const std::uint32_t share = state.config.workers_per_user();
   const auto is_counted = [&](AttachmentId id) {
     return std::ranges::any_of(state.leases.leases_on(id), [&state](LeaseId lease) {
-      return state.leases.at(lease).retained_until == TimePoint{};  // kept memory ends on demand
+      // Kept memory does not count, because it is scrubbed on demand.
+      return state.leases.at(lease).retained_until == TimePoint{};
     });
   };
   if (state.workers.count_of(caller.uid, is_counted) >= share) {
@@ -259,7 +262,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   if (worker->resuming) reconcile_resumed(decision, *worker);
   move(*worker, WorkerState::Ready);
   decision.touch(worker->id);
-  worker->out_of_service.reset();  // it says it again
+  worker->out_of_service.reset();  // the worker reports it again
   worker->model = ready.model;
   worker->arithmetic = ready.arithmetic;
   worker->text_identity = ready.text_identity;
@@ -280,8 +283,8 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
                                   .blocks_per_extent = worker->blocks_per_extent}};
 }
 
-/// The socket closed, which does not show what the process still runs. Revokes its leases; a quiet
-/// segment or the process's exit fences them.
+/// The socket closed, which does not prove that the process has stopped. Revokes the worker's
+/// leases; a quiet segment or the process's exit fences them.
 void mark_worker_lost(Decision& decision, Worker& worker) {
   worker.socket_open = false;
   move(worker, WorkerState::Lost);

@@ -16,7 +16,8 @@
 namespace leasehold {
 namespace {
 
-/// The files that the worker's engine leases cover. Layouts differ between arithmetics.
+/// The files that the worker's engine leases cover. The layout is not compared, because it depends
+/// on the arithmetic.
 using Files = std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::int64_t>>;
 Files weights_of(const State& state, const Worker& worker) {
   Files files;
@@ -31,7 +32,8 @@ Files weights_of(const State& state, const Worker& worker) {
   return files;
 }
 
-/// A worker of an earlier version announces no identity: its successor has the same file.
+/// Why `by` cannot continue texts of `old`, a worker of an earlier version that announces no
+/// identity; empty if it can. The two must serve the same file.
 std::string why_not_after_unidentified(const State& state, const Worker& old, const Worker& by,
                                        bool any_arithmetic) {
   if (old.model != by.model || weights_of(state, old) != weights_of(state, by))
@@ -43,7 +45,7 @@ std::string why_not_after_unidentified(const State& state, const Worker& old, co
       old.arithmetic, by.name, by.arithmetic);
 }
 
-/// Why texts of `old` cannot continue on `by`; empty: they can.
+/// Why texts of `old` cannot continue on `by`; empty if they can.
 std::string why_not_after(const State& state, const Worker& old, const Worker& by,
                           bool any_arithmetic) {
   WantedWorker wanted{.min_context = old.max_context};
@@ -70,7 +72,7 @@ Result<void> require_same_service(const State& state, const Worker& old, const W
                           old.blocks_per_extent, old.name, by.blocks_per_extent, by.name));
 }
 
-/// No chains: a lease moves once per replacement.
+/// Refuses a second successor for one worker, and chains of replacements.
 Result<void> require_unreplaced(const State& state, const Worker& old, const Worker& by) {
   if (old.id == by.id) return fail(Errc::BadRequest, "a worker does not replace itself");
   if (old.replacement && old.replacement->by != by.id) {
@@ -98,7 +100,7 @@ std::vector<LeaseId> tenant_leases_on(State& state, AttachmentId worker) {
   return leases;
 }
 
-/// Acquires in flight are refused: their holders have not begun, so they lose nothing.
+/// Refuses the acquires in flight: their holders have not started a request, so they lose nothing.
 void refuse_acquires(Decision& decision, const Worker& old, const Worker& by) {
   for (const LeaseId id : tenant_leases_on(decision.state, old.id)) {
     LeaseRecord& record = decision.state.leases.at(id);

@@ -1,4 +1,4 @@
-// A worker without weights leaves service, and returns to it, as it reports.
+// A worker that reports lost weights is out of service until it reports that it has them again.
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/record.hpp"
 #include "broker/decide/revoke.hpp"
@@ -6,8 +6,9 @@
 namespace leasehold {
 namespace {
 
-/// Also of published texts: what is cached under them must not outlive the weights. Leases on
-/// weights stay, because the worker keeps trying to restore its parts.
+/// Revokes the leases of tenants and of published texts: KV memory of published texts must not
+/// outlive the weights it was computed with. Engine leases stay, because the worker keeps trying to
+/// restore its weights.
 void revoke_served_leases(Decision& decision, AttachmentId worker) {
   const auto served = open_leases_where(decision.state, [worker](const LeaseRecord& record) {
     return record.worker() == worker && record.scope != wire::LeaseScope::Engine;

@@ -35,7 +35,7 @@ Result<Payload> DeviceAllocations::card() const {
 Result<Payload> DeviceAllocations::allocate(const Json& params) {
   const auto ask = TRY(wire::AgentAllocate::from_json(params));
   cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(*context_, ask.size_bytes));
-  TRY(cleaner_.clear(memory));  // the driver does not zero memory of an earlier owner
+  TRY(cleaner_.clear(memory));  // the driver does not zero memory that another owner had
   UniqueFd fd = TRY(memory.export_fd());
   const wire::AgentAllocated made{.object = next_object_++, .size_bytes = memory.size_bytes()};
   objects_.emplace(made.object, std::move(memory));

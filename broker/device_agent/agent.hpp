@@ -1,6 +1,6 @@
-/// The device agent's allocations on one card: answers the broker's calls.
+/// The device agent's allocations on one card. Answers the broker's calls.
 ///
-/// Lifetime: the context outlives this object; its allocations end with it. Threads: one.
+/// Lifetime: the context outlives this object; the allocations end with this object. Threads: one.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ class DeviceAllocations {
   DeviceAllocations(const cuda::Context& context, cuda::MemoryCleaner cleaner)
       : context_(&context), cleaner_(std::move(cleaner)) {}
 
-  /// Errors: UnknownMethod, BadRequest, those of ipc/control/messages_agent.hpp.
+  /// Handles one call. Errors: UnknownMethod, BadRequest, those of ipc/control/messages_agent.hpp.
   Result<control::Payload> answer(const std::string& method, const control::Json& params);
 
  private:

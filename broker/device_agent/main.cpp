@@ -1,8 +1,8 @@
 /// leasehold-device-agent: owns a card's context and allocations for the broker that started it.
 ///
-/// A separate process, so that the broker does not load the driver and survives its crash. It
-/// serves the socket inherited as descriptor 3. It ends with the broker, by PR_SET_PDEATHSIG or
-/// when that socket closes.
+/// It is a separate process so that the broker does not load the driver and survives a crash of it.
+/// The agent serves the socket that it inherits as descriptor 3. It ends with the broker, through
+/// PR_SET_PDEATHSIG or when that socket closes.
 #include <signal.h>
 #include <sys/prctl.h>
 
@@ -64,7 +64,7 @@ Result<void> serve(int ordinal) {
   const auto on_call = [&](const std::string& method, const control::Payload& params,
                            control::Responder respond) {
     auto answer = agent.answer(method, params.body);
-    // A fault leaves the context unusable. Exit; the broker starts a new agent.
+    // A fault leaves the context unusable, so the agent exits, and the broker starts a new one.
     const bool broken = !answer && answer.error().code == Errc::DeviceFault;
     respond(std::move(answer));
     if (broken) peer->close();

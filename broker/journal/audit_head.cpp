@@ -21,7 +21,8 @@ std::string head_text(const audit::Link& head) {
   return fmt::format("{} {}\n", head.sequence, head.hash);
 }
 
-/// Rejects a line that differs from what `head_text` writes: the file is torn or foreign.
+/// Parses the file. Rejects a line that differs from what `head_text` writes, because the file is
+/// then incomplete or was not written by a broker.
 Result<audit::Link> parse_head(const std::string& line, const std::string& path) {
   audit::Link head;
   std::istringstream words(line);

@@ -1,4 +1,5 @@
-/// The newest audit record, outside the journal: shows that records were cut off its end.
+/// A copy of the newest audit record's sequence and hash, outside the journal. It shows if records
+/// were cut off the end of the chain.
 ///
 /// Format: one line, "<sequence> <hash>". Threads: one.
 #pragma once
@@ -13,7 +14,8 @@ namespace leasehold::journal {
 /// Sequence 0 if there is no file. Errors: FileCorrupt; those of state_file_error.
 Result<audit::Link> read_audit_head(const std::string& path);
 
-/// Durable when it returns. Errors: those of write_state_file; the file is then unchanged.
+/// The file is durable when this returns. Errors: those of write_state_file; the file is then
+/// unchanged.
 Result<void> write_audit_head(const std::string& path, const audit::Link& head);
 
 }  // namespace leasehold::journal

@@ -11,16 +11,18 @@
 namespace leasehold::journal {
 namespace {
 
-/// Removed for each transaction beyond twice what it appends, so that a lowered limit is reached.
+/// A transaction removes at most this many records more than twice the number that it appends, so
+/// that a lowered limit is reached over time.
 constexpr std::uint64_t kRemovedBeyond = 64;
 constexpr std::int64_t kNsPerMs = 1'000'000;
 constexpr std::int64_t kMsPerDay = 86'400'000;
-// Names of rows of `meta`.
+// Names of rows in the table `meta`.
 constexpr const char* kTrustedTime = "audit_trusted_unix_ms";
 constexpr const char* kHeadMissing = "audit_head_missing_after";
 
-/// How long a broker can be stopped before its operator must say that the clock is right: a quarter
-/// of what is kept, at most a week. The oldest records then end that much early if it is wrong.
+/// How long a broker can be stopped before its operator must confirm that the clock is right: a
+/// quarter of the retention time, at most a week. If the clock is wrong, the oldest records are
+/// removed that much too early.
 Duration longest_step(std::uint32_t days) {
   return std::min<Duration>(std::chrono::days(days) / 4, std::chrono::days(7));
 }
@@ -34,7 +36,7 @@ std::int64_t ms_between(std::int64_t from_boottime_ns, std::int64_t to_boottime_
   return (to_boottime_ns - from_boottime_ns) / kNsPerMs;
 }
 
-/// Times since boot mean nothing after the next boot.
+/// Converts a time since boot, which would mean nothing after the next boot.
 std::int64_t unix_ms_of(std::int64_t boottime_ns) {
   return unix_ms() - ms_between(boottime_ns, SystemClock().now().boottime_ns);
 }
@@ -82,7 +84,7 @@ Result<void> AuditLog::load(Database& database, const KnownHead& head) {
   if (!has_records) head_ = removed_;
   if (head.is_missing && head_.sequence > 0) {
     head_missing_after_ = head_.sequence;
-    // On a full disk it is known until the next start only.
+    // If the disk is full, this is forgotten at the next start.
     (void)to_.set_meta.run(kHeadMissing, head_missing_after_);
   }
   if (head.link.sequence >= head_.sequence) head_ = head.link;
@@ -175,7 +177,8 @@ Result<void> AuditLog::remove_excess() {
   return remove_through(through);
 }
 
-/// A trusted clock needs no row: the newest record has its time.
+/// Stores the trusted time while the clock is not trusted. A trusted clock needs no row, because
+/// the newest record has the time.
 Result<void> AuditLog::note_time() {
   const bool is_stored = std::exchange(time_is_stored_, time_.ahead_ms() != 0);
   if (time_is_stored_) return to_.set_meta.run(kTrustedTime, time_.unix_ms());

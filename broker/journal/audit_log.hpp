@@ -1,9 +1,9 @@
 /// Appends usage records and revocations to the audit chain, a table of the journal, and removes
 /// the oldest.
 ///
-/// Records are appended in the journal's transactions. Removal happens there too, a few records for
-/// each one that is appended, so that no transaction is long. Lifetime: the database outlives it.
-/// Threads: one. Format: ipc/control/audit_chain.hpp.
+/// Records are appended and removed in the journal's transactions. A transaction removes only a few
+/// records for each one that it appends, so that no transaction is long. Lifetime: the database
+/// outlives this object. Threads: one. Format: ipc/control/audit_chain.hpp.
 #pragma once
 
 #include <algorithm>
@@ -24,20 +24,20 @@ namespace leasehold::journal {
 struct AuditLimits {
   std::uint64_t records = 1'000'000;  ///< At least 1.
   std::uint32_t days = 0;             ///< 0: no limit.
-  bool trust_clock = false;           ///< The machine's clock is right, however far it stepped.
+  bool trust_clock = false;           ///< Trust the machine's clock, however far it stepped.
 };
 
-/// The newest record as it was known outside the table.
+/// The newest record according to the head file.
 struct KnownHead {
   audit::Link link;
-  bool is_missing = false;  ///< Its file was.
+  bool is_missing = false;  ///< There was no head file.
 };
 
 class AuditLog {
  public:
-  /// Where the table ends before `head`, records were cut off; the chain then continues after it,
-  /// so that the gap stays visible. A missing head is remembered until retention has removed the
-  /// records up to there. Errors: those of Database.
+  /// If the table ends before `head`, records were cut off; the chain then continues after `head`,
+  /// so that the gap stays visible. That the head file was missing is remembered until all records
+  /// from before have been removed. Errors: those of Database.
   static Result<AuditLog> create(Database& database, const KnownHead& head, AuditLimits limits);
 
   /// These run inside the caller's transaction. A usage record whose number the worker has reported
@@ -47,13 +47,13 @@ class AuditLog {
   Result<void> forget(AttachmentId worker);
   /// Removes records beyond the limits; call before COMMIT.
   Result<void> remove_excess();
-  /// Call after COMMIT, or after ROLLBACK.
+  /// Call one of these after COMMIT or ROLLBACK.
   void committed();
   void rolled_back();
 
   /// The newest record on disk.
   const audit::Link& head() const { return head_; }
-  /// As in AuditPage. A clock that is behind removes less, which needs no word.
+  /// As in AuditPage. 0 also for a clock that is behind, because that only removes fewer records.
   std::int64_t clock_ahead_ms() const {
     return limits_.days == 0 ? 0 : std::max<std::int64_t>(0, time_.ahead_ms());
   }
@@ -84,12 +84,12 @@ class AuditLog {
   Statements to_;
   AuditLimits limits_;
   TrustedTime time_;
-  bool time_is_stored_ = false;  ///< Only while the clock is not trusted.
+  bool time_is_stored_ = false;  ///< True only while the clock is not trusted.
   std::uint64_t head_missing_after_ = 0;
   audit::Link head_;
   audit::Link removed_;
-  std::map<AttachmentId, std::uint64_t> numbers_;  ///< The newest of each worker.
-  // Of the transaction.
+  std::map<AttachmentId, std::uint64_t> numbers_;  ///< The newest usage record of each worker.
+  // State of the current transaction.
   audit::Link next_head_;
   audit::Link next_removed_;
   std::map<AttachmentId, std::uint64_t> next_numbers_;

@@ -12,7 +12,7 @@ namespace leasehold::journal {
 namespace {
 
 constexpr auto kAuditHeadInterval = std::chrono::seconds(1);
-/// Each one moves what was written during the one before, which is less each time.
+/// Each attempt moves what was written during the one before, which is less each time.
 constexpr int kMoves = 4;
 
 }  // namespace
@@ -52,7 +52,7 @@ void Checkpointer::request(bool& wanted) {
   woken_.notify_one();
 }
 
-/// The log exists from the first write on, as long as a connection is open.
+/// Syncs the log's file, which exists from the first write until the last connection is closed.
 bool Checkpointer::sync() {
   const std::string path = database_.path() + "-wal";
   if (!log_) log_.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -61,7 +61,8 @@ bool Checkpointer::sync() {
   return true;
 }
 
-/// A failure is not reported: the log grows, and the next write or checkpoint meets its cause.
+/// A failure is not reported: the log grows, and the next write or checkpoint fails with the same
+/// cause.
 void Checkpointer::move_log() {
   bool is_complete = false;
   for (int i = 0; i < kMoves && !is_complete; ++i) {
@@ -84,7 +85,8 @@ void Checkpointer::publish_audit_head(const audit::Link& head) {
   woken_.notify_one();
 }
 
-/// The record is in the log; one that a checkpoint has moved meanwhile was synced by it.
+/// Syncs the log before it writes the file, because the record is in the log. If a checkpoint has
+/// moved the record meanwhile, the checkpoint has synced it.
 void Checkpointer::write_audit_head(const audit::Link& head) {
   if (sync()) (void)journal::write_audit_head(audit_head_path_, head);
 }

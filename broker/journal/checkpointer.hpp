@@ -1,8 +1,8 @@
-/// Waits for the disk on its own thread, because a revocation must not: moves the write-ahead log
-/// into the database, which takes two fsyncs, syncs the log, and writes the head of the audit
-/// chain.
+/// Does slow disk work on its own thread, because a revocation must not wait for it: moves the
+/// write-ahead log into the database, which takes two fsyncs, syncs the log, and writes the head
+/// file of the audit chain.
 ///
-/// Ownership: its own thread and database connection. Threads: any.
+/// Ownership: owns its thread and a database connection. Threads: any.
 /// Source: https://sqlite.org/c3ref/wal_checkpoint_v2.html (PASSIVE never waits for a writer),
 /// https://sqlite.org/wal.html#ckpt (when the log restarts)
 #pragma once
@@ -32,20 +32,21 @@ class Checkpointer {
 
   /// Requests a checkpoint. Does not wait for it.
   void wake();
-  /// As wake, and waits until the whole log is moved, at most for `timeout`. Meanwhile the caller,
-  /// the only writer, writes nothing.
+  /// As wake, and waits until the whole log is moved, at most for `timeout`. The caller is the only
+  /// writer, so nothing is written meanwhile.
   void wait_for_move(std::chrono::milliseconds timeout);
-  /// Checkpoints that moved the whole log, so that the next transaction restarts it.
+  /// Number of checkpoints that moved the whole log, so that the next transaction restarts it.
   std::uint64_t complete_moves() const { return complete_moves_; }
 
-  /// Requests that all that is in the log now survives a power cut. Does not wait for it. A failure
-  /// of the disk shows in a later write of the journal or a checkpoint.
+  /// Requests a sync, after which everything that is in the log now survives a power cut. Does not
+  /// wait for it. A failure of the disk shows in a later write of the journal or in a checkpoint.
   void sync_log();
-  /// Requests that were finished; one may serve several calls.
+  /// Number of finished syncs; one sync may serve several requests.
   std::uint64_t log_syncs() const { return log_syncs_; }
 
-  /// Requests that the file of the head names this record, which was committed, once it survives a
-  /// power cut: at most once a second, and at the end. A failure of the disk leaves the older one.
+  /// Requests that the head file names this committed record as soon as the record survives a power
+  /// cut. The file is written at most once a second, and when this object ends. If the write fails,
+  /// the file keeps the older head.
   void publish_audit_head(const audit::Link& head);
 
  private:
@@ -65,11 +66,12 @@ class Checkpointer {
   std::condition_variable moved_;
   bool checkpoint_wanted_ = false;
   bool sync_wanted_ = false;
-  std::optional<audit::Link> audit_head_;                    // not written yet
-  std::chrono::steady_clock::time_point next_audit_head_{};  // of its thread
+  std::optional<audit::Link> audit_head_;                    // waits to be written
+  std::chrono::steady_clock::time_point next_audit_head_{};  // used only by the thread
   std::atomic<std::uint64_t> log_syncs_ = 0;
   std::atomic<std::uint64_t> complete_moves_ = 0;
-  UniqueFd log_;  ///< Of its thread. SQLite locks other files than this one, so closing it is safe.
+  /// Used only by the thread. Closing it drops no lock of SQLite, which locks other files.
+  UniqueFd log_;
   std::jthread thread_;  // last, so that it ends before the members it uses
 };
 

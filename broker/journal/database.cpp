@@ -29,8 +29,8 @@ Errc code_of(int result) {
 }
 
 std::unexpected<Error> refuse(sqlite3* handle, int result) {
-  // SQLite reports FULL only without space; a quota or a file size limit is a failed write, and
-  // the shared index of the log that cannot grow a failed resize.
+  // SQLite reports FULL only if the file system has no space. A quota or a file size limit is
+  // reported as a failed write, or as a failed resize of the log's shared index.
   const bool is_unwritten = result == SQLITE_IOERR_WRITE || result == SQLITE_IOERR_SHMSIZE;
   const Errc code = is_unwritten ? Errc::DiskFull : code_of(result);
   const std::string what = sqlite3_errmsg(handle);
@@ -58,7 +58,7 @@ void Statement::bind_number(std::int64_t value) {
 }
 
 void Statement::bind_text(std::string_view value) {
-  // STATIC: the caller's arguments outlive the run.
+  // STATIC is safe: the caller's arguments outlive the run.
   sqlite3_bind_text64(statement_.get(), ++bound_, value.data(), value.size(), SQLITE_STATIC,
                       SQLITE_UTF8);
 }
@@ -129,7 +129,8 @@ void Database::destroy(sqlite3* handle) {
 }
 
 Result<Database> Database::open(const std::string& path) {
-  // Create the file first: SQLite would apply the umask. Its other files copy this mode.
+  // Create the file first, because SQLite would apply the umask. SQLite's other files get the same
+  // mode.
   const UniqueFd made(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!made) return state_file_error(path, errno);
   sqlite3* handle = nullptr;

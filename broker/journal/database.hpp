@@ -1,4 +1,4 @@
-/// SQLite with our error codes: an open database and its prepared statements.
+/// A wrapper of SQLite with our error codes: an open database and its prepared statements.
 ///
 /// Ownership: statements must not outlive their database. Threads: one.
 /// Errors: DiskFull, FileCorrupt (damaged, or not a database), OutOfMemory, SystemError with
@@ -21,7 +21,7 @@ namespace leasehold::journal {
 
 class Statement {
  public:
-  /// Empty. Precondition of all other calls: a prepared statement was moved in.
+  /// Creates an empty object. Precondition of all other calls: a prepared statement was moved in.
   Statement() = default;
 
   /// Binds the values in order, runs the statement to its end and resets it.
@@ -35,7 +35,8 @@ class Statement {
   /// Moves to the next row of a query; false at its end.
   Result<bool> next();
 
-  /// Binds the values, which outlive the query, and moves to its first row; false if it has none.
+  /// Binds the values and moves to the first row; false if there is none. The values must outlive
+  /// the query.
   template <class... Values>
   Result<bool> query(const Values&... values) {
     reset();
@@ -43,7 +44,7 @@ class Statement {
     (bind(values), ...);
     return next();
   }
-  /// Ends a query that may have more rows. An open one keeps the log from being moved.
+  /// Ends a query that may have more rows. While a query is open, the whole log cannot be moved.
   void reset();
 
   /// Reads the next columns of the current row, from the left.
@@ -92,33 +93,33 @@ void Statement::read_column(Value& value) {
 }
 
 enum class CheckpointMode {
-  Passive,   ///< Waits for no writer. Pages that are written meanwhile stay in the log.
-  Truncate,  ///< Also cuts the log's file to nothing; needs to be the only connection.
+  Passive,   ///< Does not wait for writers. Pages that are written meanwhile stay in the log.
+  Truncate,  ///< Also truncates the log's file to zero bytes; needs to be the only connection.
 };
 
-/// The log after a checkpoint, in pages.
+/// The result of a checkpoint: the length of the log and the part that was moved, in pages.
 struct LogMove {
   std::uint64_t pages = 0;
   std::uint64_t moved = 0;
-  /// The next transaction overwrites the log from its beginning.
+  /// If true, the next transaction overwrites the log from its beginning.
   bool is_complete() const { return moved == pages; }
 };
 
 class Database {
  public:
-  /// Opens or creates, mode 0600.
+  /// Opens the file or creates it with mode 0600.
   static Result<Database> open(const std::string& path);
 
   /// Runs any number of statements, for schemas and pragmas.
   Result<void> execute(const std::string& sql);
   Result<Statement> prepare(std::string_view sql);
-  /// Moves as much of the log into the database as possible. A failure loses nothing; the log then
+  /// Moves as much of the log into the database as possible. A failure loses no data; the log then
   /// grows.
   Result<LogMove> checkpoint(CheckpointMode mode);
   /// Length of the log in pages after the last commit of this connection.
   std::uint64_t log_pages() const { return *log_pages_; }
 
-  /// Of its file.
+  /// Path of the database file.
   std::string path() const;
 
   /// The number that a query returns; 0 if it returns no row.

@@ -18,7 +18,7 @@ namespace {
 
 /// The lease word has 48 bits for the generation.
 constexpr std::uint64_t kLargestGeneration = 1ull << 48;
-constexpr std::size_t kMaxFileBytes = 6 * 21;  // 20 digits and a separator each
+constexpr std::size_t kMaxFileBytes = 6 * 21;  // six numbers, each with 20 digits and a separator
 constexpr std::int64_t kStartOf2026UnixS = 1'767'225'600;
 constexpr int kIdsPerSecondBits = 16;
 constexpr int kExtentsPerSecondBits = 24;
@@ -34,10 +34,11 @@ std::string text_of(const Reserved& marks, const FileIdentity& file) {
 
 struct Line {
   Reserved marks;
-  std::optional<FileIdentity> file;  ///< Nothing in a file of four numbers.
+  std::optional<FileIdentity> file;  ///< Empty for a file of four numbers.
 };
 
-/// Rejects a line that differs from what a broker writes: the file is torn or foreign.
+/// Rejects a line that differs from what a broker writes, because the file is then incomplete or
+/// was not written by a broker.
 Result<Line> parse(const std::string& text, const std::string& path) {
   Reserved marks;
   FileIdentity file;

@@ -1,14 +1,14 @@
-/// A second copy of the marks of `Reserved`, outside the journal. If an operator moves the journal
-/// away or restores an older copy, no generation or attachment, and so no token, is reused.
+/// A second copy of the high-water marks (`Reserved`), outside the journal. Because of it, no
+/// generation or attachment, and so no token, is reused if an operator moves the journal away or
+/// restores an older copy.
 ///
-/// A backup holds the marks of its day, and ids were issued since. The file therefore names itself
-/// by inode and time of birth: a copy of it names another file and is not
-/// original. The journal then continues above every id that can have been issued
-/// (ids_issued_before).
+/// A backup holds old marks, and ids were issued after it was made. The file therefore contains its
+/// own inode and time of birth. A copy contains those of another file and so is not original. The
+/// journal then continues above every id that can have been issued (ids_issued_before).
 ///
 /// Format: one line of six decimal numbers: generations, attachments, extents, regions, inode, time
-/// of birth in Unix ns (0 on a file system without it). A file of four numbers, from a broker
-/// before this rule, counts as original. Threads: one. Source: statx(2).
+/// of birth in Unix ns (0 on a file system without it). A file of four numbers, written by a broker
+/// before this rule, is not original. Threads: one. Source: statx(2).
 #pragma once
 
 #include <string>
@@ -19,17 +19,17 @@
 
 namespace leasehold::journal {
 
-/// Renames the marks file of a broker before schema 8, unless the new one exists. The caller holds
-/// the lock of the state directory. Errors: those of state_file_error.
+/// Renames the marks file of a broker before schema 8, unless a file with the new name exists. The
+/// caller holds the lock of the state directory. Errors: those of state_file_error.
 Result<void> rename_old_marks_file(const std::string& old_path, const std::string& path);
 
 /// The higher mark of each kind.
 Reserved higher(const Reserved& a, const Reserved& b);
 
-/// Marks above all ids that a broker with a correct clock issued before `now_unix_s`: by then it
-/// has issued fewer than 2^16 generations, attachments and regions, and 2^24 extents, for each
-/// second since 2026. A start takes at most 1024 and 65 536 of them, a grant 1 and 1024.
-/// Generations suffice until 2162. Pure.
+/// Marks above all ids that a broker with a correct clock can have issued before `now_unix_s`. The
+/// bound assumes fewer than 2^16 generations, attachments and regions, and fewer than 2^24 extents,
+/// for each second since 2026. A start uses at most 1024 ids of each kind and 65 536 extents; a
+/// grant uses 1 generation and at most 1024 extents. Generations suffice until 2162. Pure.
 Reserved ids_issued_before(std::int64_t now_unix_s);
 
 class HighWaterMarksFile {
@@ -38,11 +38,11 @@ class HighWaterMarksFile {
   static Result<HighWaterMarksFile> open(const std::string& path);
 
   const Reserved& marks() const { return marks_; }
-  /// False if there is no file, or one that was copied here.
+  /// False if there is no file, or if the file is a copy or of an earlier format.
   bool is_original() const { return is_original_; }
 
-  /// Durable when it returns; the file is then original. Errors: those of write_state_file; the
-  /// marks are then unchanged.
+  /// Writes higher marks. The file is durable when this returns, and original. Errors: those of
+  /// write_state_file; the marks are then unchanged.
   Result<void> raise(const Reserved& marks);
 
  private:

@@ -1,7 +1,7 @@
 /// Writes decisions to disk, so that the broker can restore its state after a restart.
 ///
-/// The performer of effects calls it; deciders only produce the rows (effect::Journal). Threads:
-/// one.
+/// The performer of effects calls the journal; deciders only produce the rows (effect::Journal).
+/// Threads: one.
 #pragma once
 
 #include <vector>
@@ -16,10 +16,10 @@ class Journal {
  public:
   virtual ~Journal() = default;
 
-  /// Writes the batch. After an error the rows wait in memory and go with the next write. The
-  /// caller may continue where that is safe (a fence), and must undo where it is not (a grant).
-  /// Errors: DiskFull, SystemError. While the reserve lasts, batches that revoke or fence leases
-  /// do not fail with DiskFull.
+  /// Writes the batch. After an error the rows wait in memory and are written with the next batch.
+  /// The caller may continue if that is safe (a fence) and must otherwise undo its change (a
+  /// grant). Errors: DiskFull, SystemError. While the reserve lasts, batches that revoke or fence
+  /// leases do not fail with DiskFull.
   virtual Result<void> write(const Batch& batch) = 0;
 
   /// Operator actions, newest first. Errors: BadRequest without a state directory; those of
@@ -31,7 +31,7 @@ class Journal {
   virtual Result<wire::AuditPage> audit_page(const wire::AuditList& request) = 0;
 };
 
-/// For a broker without a state directory: keeps nothing.
+/// The journal of a broker without a state directory. It keeps nothing.
 class NullJournal final : public Journal {
  public:
   Result<void> write(const Batch&) override { return {}; }

@@ -1,4 +1,4 @@
-/// Reads a journal. The file is input: every value is checked.
+/// Reads a journal. The file is untrusted input, so every value is checked.
 #pragma once
 
 #include "broker/books/rows.hpp"

@@ -14,7 +14,7 @@ namespace leasehold::journal {
 namespace {
 
 constexpr std::uint64_t kStepBytes = 1u << 20;
-constexpr std::int64_t kBytesPerBlock = 512;  // of st_blocks, see stat(3type)
+constexpr std::int64_t kBytesPerBlock = 512;  // unit of st_blocks, see stat(3type)
 
 std::uint64_t whole_steps(std::uint64_t size_bytes) {
   return (size_bytes + kStepBytes - 1) / kStepBytes * kStepBytes;

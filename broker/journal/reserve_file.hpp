@@ -1,4 +1,4 @@
-/// Reserved disk space, released when the disk is full and a fence must be written.
+/// Holds disk space in reserve and releases it when the disk is full and a fence must be written.
 ///
 /// Threads: one. Source: posix_fallocate(3), statvfs(3).
 #pragma once
@@ -13,25 +13,26 @@ namespace leasehold::journal {
 
 class ReserveFile {
  public:
-  /// Keeps the space that an earlier broker reserved. Errors: those of state_file_error.
+  /// Opens or creates the file. Space that an earlier broker reserved stays reserved. Errors: those
+  /// of state_file_error.
   static Result<ReserveFile> open(const std::string& path);
 
   /// Grows the file to at least this size, in steps of 1 MiB, so that most calls do nothing.
   /// Errors: those of state_file_error; the file keeps its size.
   Result<void> hold(std::uint64_t size_bytes);
 
-  /// How much `hold` would add to the file.
+  /// The bytes that `hold` would add to the file.
   std::uint64_t missing_bytes(std::uint64_t size_bytes) const;
 
-  /// Why the file system has no space for this many more bytes, or nothing if it has. Reserves
-  /// none. Can take 0.1 s on a full file system, which searches it for space.
+  /// The error with which the file cannot grow by this many bytes; no error if it can. Does not
+  /// keep the space. Can take 0.1 s on a full file system, because the kernel searches for space.
   std::error_code growth_error(std::uint64_t size_bytes) const;
 
-  /// Free bytes of the file system; quotas and limits of file sizes are not known to it. Takes
-  /// microseconds. 0 if it cannot be asked.
+  /// Free bytes of the file system, without regard to quotas and file size limits. Takes
+  /// microseconds. 0 if the file system cannot be queried.
   std::uint64_t file_system_free_bytes() const;
 
-  /// Releases this much of it to the file system, or all of it if it holds less.
+  /// Releases this much of the space to the file system, or all of it if it is less.
   void give_up(std::uint64_t size_bytes);
 
   std::uint64_t size_bytes() const { return size_bytes_; }

@@ -7,7 +7,7 @@
 
 namespace leasehold::journal {
 
-/// Lifetime: database and audit log outlive it. Threads: one.
+/// Lifetime: the database and the audit log outlive this object. Threads: one.
 class RowWriter {
  public:
   /// Errors: those of Database, for a table with the wrong columns.

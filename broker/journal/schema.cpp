@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kApplicationId = 0x4c53'484a;  // "LSHJ"
 
-/// Step n migrates a file of version n to version n + 1. Steps are never edited: files of every
-/// version exist.
+/// Step n migrates a file of version n to version n + 1. Never edit a step: files of every version
+/// exist.
 constexpr std::array<const char*, kSchemaVersion> kSteps{
     R"sql(
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -47,7 +47,7 @@ ALTER TABLE lease ADD COLUMN replaced_by_generation INTEGER NOT NULL DEFAULT 0;
 )sql",
     // Renewals end here; 0: no limit.
     "ALTER TABLE lease ADD COLUMN last_deadline_ns INTEGER NOT NULL DEFAULT 0;",
-    // What an engine lease covers.
+    // The model and the part of the weights that an engine lease covers.
     R"sql(
 ALTER TABLE lease ADD COLUMN model TEXT NOT NULL DEFAULT '';
 ALTER TABLE lease ADD COLUMN part TEXT NOT NULL DEFAULT '';
@@ -69,11 +69,11 @@ ALTER TABLE region ADD COLUMN touched_by_name TEXT NOT NULL DEFAULT '';
 ALTER TABLE region ADD COLUMN quarantined_ns INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE region ADD COLUMN allocated_bytes INTEGER NOT NULL DEFAULT 0;
 )sql",
-    // The worker wrote to memory after its fence.
+    // True if the worker wrote to memory after its fence.
     "ALTER TABLE worker ADD COLUMN untrusted INTEGER NOT NULL DEFAULT 0;",
-    // Held extents (touched_by: their worker), and extents that a device did not report free.
+    // Why an extent is quarantined. Held extents have their worker in touched_by.
     "ALTER TABLE extent ADD COLUMN quarantine_why INTEGER NOT NULL DEFAULT 0;",
-    // Names as in the code.
+    // Rename tables and columns to the names in the code.
     R"sql(
 ALTER TABLE audit RENAME TO operator_action;
 ALTER TABLE operator_action RENAME COLUMN audit TO operator_action;
@@ -96,7 +96,8 @@ UPDATE tenant
   SET policy = json_set(policy, '$.rebinds_per_minute', 600, '$.rebind_burst', 256)
   WHERE json_valid(policy);
 )sql",
-    // The user whose workers share a region; 2^32 - 1, no user, for regions from before.
+    // The user whose workers share a region; 2^32 - 1 (no user) for regions from before this
+    // version.
     "ALTER TABLE region ADD COLUMN worker_uid INTEGER NOT NULL DEFAULT 4294967295;",
     // Reserves of guaranteed tenants; the reason (drain_deadline) of a revocation at the deadline.
     R"sql(
@@ -108,7 +109,7 @@ ALTER TABLE lease ADD COLUMN drain_reason INTEGER NOT NULL DEFAULT 8;
     "json_valid(policy);",
     // The pool of an extent; 0: KV.
     "ALTER TABLE extent ADD COLUMN pool INTEGER NOT NULL DEFAULT 0;",
-    // The size of a reserve; 0: the next worker that is ready fixes it.
+    // The size of a reserve; 0: it is fixed when the next worker is ready.
     "ALTER TABLE tenant ADD COLUMN reserved_bytes INTEGER NOT NULL DEFAULT 0;",
     // Hashes of API keys, and the key that a lease was acquired with.
     R"sql(

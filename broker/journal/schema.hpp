@@ -5,7 +5,7 @@
 
 namespace leasehold::journal {
 
-/// `PRAGMA user_version`. Opening a file of an older version migrates it to this one.
+/// Value of `PRAGMA user_version`. A file of an older version is migrated when it is opened.
 inline constexpr std::int64_t kSchemaVersion = 17;
 
 /// Creates or migrates the tables in one transaction.

@@ -16,7 +16,7 @@ Result<void> SpaceShortage::check(const ReserveFile& reserve, std::uint64_t size
   if (!error_ || log_moves != log_moves_) return {};
   const std::uint64_t free_bytes = reserve.file_system_free_bytes();
   if (free_bytes_ && free_bytes <= *free_bytes_) {
-    free_bytes_ = free_bytes;  // what others take now and give back later is more
+    free_bytes_ = free_bytes;  // space that is used now and freed later counts as more free space
     return std::unexpected(*error_);
   }
   ++looks_;

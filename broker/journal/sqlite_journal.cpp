@@ -19,12 +19,12 @@ constexpr std::uint64_t kCheckpointPages = 512;
 /// moves the whole log, which would then grow until the disk is full.
 constexpr std::uint64_t kLongLogPages = 3 * kCheckpointPages;
 constexpr auto kMoveTimeout = std::chrono::milliseconds(100);
-/// Moving a shorter log does not help a full disk.
+/// If the log is shorter, moving it does not free enough space on a full disk.
 constexpr std::uint64_t kLeastMovedPages = kCheckpointPages / 4;
-/// A revocation or a fence rewrites one page of leases, and a revocation the last of the audit
-/// chain; with headers and a split page its log entry has at most three pages.
+/// A revocation or a fence rewrites one page of leases, and a revocation also the last page of the
+/// audit chain. With headers and a split page this adds at most three pages to the log.
 constexpr std::uint64_t kBytesPerFence = 3 * kPageBytes;
-/// For inner pages, and rows of workers and extents.
+/// Additional space for inner pages, and for rows of workers and extents.
 constexpr std::uint64_t kSpareBytes = 16 * kPageBytes;
 
 constexpr const char* kPragmas =
@@ -38,7 +38,7 @@ Result<void> check_integrity(Database& database) {
   return fail(Errc::FileCorrupt, "the journal is damaged (" + verdict + ")");
 }
 
-/// Adds to a FileCorrupt which files the broker can start without.
+/// Adds to a FileCorrupt error which files the operator can move away to start without them.
 template <class T>
 Result<T> naming_files(const std::string& path, Result<T> result) {
   if (result || result.error().code != Errc::FileCorrupt) return result;
@@ -62,9 +62,9 @@ bool is_disk_full(const Result<T>& result) {
   return !result && result.error().code == Errc::DiskFull;
 }
 
-/// Moves the log of an earlier broker, however long it is, so that it does not keep this one from
-/// writing. What a full disk lacks for that comes from the reserve, which `load` fills again. A log
-/// that cannot be moved stays, and grants are refused.
+/// Opens the database and moves the whole log of an earlier broker into it, so that a long log does
+/// not delay writes. On a full disk the space for this comes from the reserve, which `load` fills
+/// again. If the log cannot be moved, it stays, and grants are refused.
 Result<Database> open_database(const std::string& path, ReserveFile& reserve) {
   Result<Database> opened = open_checked(path);
   if (is_disk_full(opened)) {
@@ -80,7 +80,7 @@ Result<Database> open_database(const std::string& path, ReserveFile& reserve) {
   return database;
 }
 
-/// Rejects an empty or missing database file that has a log: SQLite would delete the log.
+/// Rejects a log whose database file is empty or missing, because SQLite would delete the log.
 Result<void> check_log_has_database(const std::string& path) {
   std::error_code missing;
   const auto size_bytes = std::filesystem::file_size(path, missing);
@@ -102,7 +102,7 @@ Result<KnownHead> known_head(const std::string& path) {
   return KnownHead{.link = TRY(read_audit_head(path)), .is_missing = !exists};
 }
 
-/// Leases, extents and regions come and go with what tenants do.
+/// True for the rows of objects that end when they are no longer used.
 bool may_end(const Row& row) {
   return std::holds_alternative<LeaseRow>(row) || std::holds_alternative<ExtentRow>(row) ||
          std::holds_alternative<RegionRow>(row);
@@ -135,7 +135,7 @@ struct SqliteJournal::KeyOf {
   RowKey operator()(const RevocationRow& row) const {
     return {11, "", row.lease.slot, row.lease.generation};
   }
-  RowKey operator()(const OperatorActionRow& row) const {  // never replaced
+  RowKey operator()(const OperatorActionRow& row) const {  // not replaced by a later row
     return {7, row.action + ' ' + row.object, static_cast<std::uint64_t>(row.at_boottime_ns), 0};
   }
 };
@@ -154,7 +154,8 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
   const std::string head_path = state_dir + "/audit_head";
   const KnownHead head = TRY(known_head(head_path));
   auto audit = std::make_unique<AuditLog>(TRY(AuditLog::create(database, head, limits)));
-  // Written before the first record, so that a missing file always means that it was removed.
+  // Write the head file before the first record, so that a missing file always means that it was
+  // removed.
   if (head.is_missing) (void)write_audit_head(head_path, audit->head());
   RowWriter writer = TRY(RowWriter::create(database, *audit));
   const std::string marks_path = state_dir + "/high_water_marks";
@@ -254,8 +255,8 @@ Result<wire::AuditPage> SqliteJournal::audit_page(const wire::AuditList& request
   return components_.audit->page(request);
 }
 
-/// A failure refuses only grants: without a grant no token is signed, and a fence must not
-/// wait.
+/// A failure refuses only grants: without a grant no token is signed, and a fence must not be
+/// delayed.
 Result<void> SqliteJournal::raise_marks(const Batch& batch) {
   for (const Row& row : batch.rows) {
     if (const auto* reserved = std::get_if<Reserved>(&row)) marks_ = *reserved;
@@ -265,7 +266,7 @@ Result<void> SqliteJournal::raise_marks(const Batch& batch) {
   return batch.grants ? raised : Result<void>{};
 }
 
-/// Releases the share of these rows first, then the whole reserve.
+/// Releases the space that these rows need; if that is not enough, the whole reserve.
 Result<void> SqliteJournal::commit_on_reserve(const Batch& batch) {
   components_.reserve.give_up(log_bytes(batch));
   Result<void> written = commit(batch);
@@ -274,12 +275,13 @@ Result<void> SqliteJournal::commit_on_reserve(const Batch& batch) {
   return commit(batch);
 }
 
-/// The most that the log grows by for the waiting rows and these.
+/// Upper bound on the growth of the log for the waiting rows and this batch.
 std::uint64_t SqliteJournal::log_bytes(const Batch& batch) const {
   return (waiting_.size() + batch.rows.size()) * kBytesPerFence + kSpareBytes;
 }
 
-/// A lease whose grant was refused is not on disk, so its end does not spend the reserve.
+/// Only revocations and fences may use the reserve. The end of a lease that is not on disk, because
+/// its grant was refused, does not count.
 bool SqliteJournal::may_use_reserve(const Batch& batch) const {
   return !batch.grants && components_.reserve.size_bytes() != 0 && has_revocations(batch);
 }
@@ -301,9 +303,10 @@ Result<void> SqliteJournal::commit(const Batch& batch) {
   if (written) written = write_rows(batch);
   if (written) written = components_.audit->remove_excess();
   if (written) written = components_.statements.commit.run();
-  // After some errors SQLite has already rolled back, and this fails.
+  // This fails after errors for which SQLite has already rolled back.
   if (!written) (void)components_.statements.rollback.run();
-  // Staying at FULL is safe, only slower; the outcome above is booked in any case.
+  // If this fails, the connection stays at FULL, which is safe but slower. The result of the
+  // transaction counts in any case.
   if (durable) (void)components_.statements.sync_normal.run();
   if (!written) {
     components_.audit->rolled_back();
@@ -319,7 +322,7 @@ Result<void> SqliteJournal::commit(const Batch& batch) {
   return {};
 }
 
-/// The table may not be synced yet; the checkpointer syncs it before it writes the head's file.
+/// The record may not be synced yet; the checkpointer syncs the log before it writes the head file.
 void SqliteJournal::publish_audit_head() {
   const std::uint64_t before = components_.audit->head().sequence;
   components_.audit->committed();
@@ -351,7 +354,8 @@ void SqliteJournal::note_recorded(const Row& row) {
   }
 }
 
-/// An object that ended before it was on disk leaves no row, so repeated refused grants leave none.
+/// Rows of an object that ended before it was on disk are dropped, so that repeated refused grants
+/// do not accumulate rows.
 void SqliteJournal::queue_rows(const Batch& batch) {
   waiting_is_durable_ = waiting_is_durable_ || batch.durable || batch.synced_later;
   for (const Row& row : batch.rows) {

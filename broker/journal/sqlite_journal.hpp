@@ -1,14 +1,15 @@
 /// The journal as a SQLite file in write-ahead mode: `<state_dir>/journal.db`, mode 0600.
 ///
-/// One transaction per batch: synchronous=NORMAL, which survives the end of the broker but not a
-/// power cut, and FULL for durable batches. A thread syncs the log for those that are synced later.
-/// A reserve file holds space for the fence of every open lease, so revocations and fences are
-/// written on a full disk, too. Lifetime: the caller holds the lock of the state directory. After a
-/// write that found no space, the next one is tried when the disk has space for all waiting rows,
-/// so a decision on a full disk does not rewrite them. The log is moved into the database when it
-/// has grown by 2 MiB, by a thread of its own, and at every start; from 6 MiB on, writes that
-/// revoke nothing wait for that thread, 0.1 s at most each time. Threads: one. Source:
-/// https://sqlite.org/wal.html, https://sqlite.org/pragma.html#pragma_synchronous
+/// Each batch is one transaction, with synchronous=NORMAL, which survives the end of the broker but
+/// not a power cut, or FULL for durable batches. The checkpointer's thread syncs the log for
+/// batches that are synced later. A reserve file holds space for the fence of every open lease, so
+/// revocations and fences can be written even on a full disk. After a write that found no space, no
+/// other is tried until the disk has space for all waiting rows, so a decision on a full disk costs
+/// no further disk work. The checkpointer moves the log into the database each time it has grown by
+/// 2 MiB, and every start moves it too; from 6 MiB on, writes that revoke nothing wait for the
+/// checkpointer, at most 0.1 s each time. Lifetime: the caller holds the lock of the state
+/// directory. Threads: one. Source: https://sqlite.org/wal.html,
+/// https://sqlite.org/pragma.html#pragma_synchronous
 #pragma once
 
 #include <map>
@@ -29,16 +30,18 @@ namespace leasehold::journal {
 
 class SqliteJournal final : public Journal {
  public:
-  /// Opens or creates the journal, checks and migrates it.
+  /// Opens or creates the journal, then checks and migrates it.
   /// Errors: FileCorrupt, DiskFull, SystemError; those of state_file_error.
   static Result<std::unique_ptr<SqliteJournal>> open(const std::string& state_dir,
                                                      AuditLimits limits = {});
 
-  /// Reads the journal; ids reserved under a lost journal count too, and where the marks file is a
-  /// copy, all that can have been issued before `now_unix_s`. Afterwards the reserve has space for
-  /// the fences of its leases, unless the disk is full.
+  /// Reads the journal. The marks in the image are the higher ones of the journal and the marks
+  /// file; if that file is not original, they are above all ids that can have been issued before
+  /// `now_unix_s`. Afterwards the reserve has space for the fences of the leases, unless the disk
+  /// is full.
   Result<Image> load(std::int64_t now_unix_s);
-  /// The state directory, or a part of it, was restored from a copy.
+  /// True if ids were issued but the marks file is missing or not original, as after a restore from
+  /// a backup.
   bool was_restored() const { return was_restored_; }
   const AuditLog& audit() const { return *components_.audit; }
 
@@ -47,12 +50,12 @@ class SqliteJournal final : public Journal {
       std::size_t at_most) override;
   Result<wire::AuditPage> audit_page(const wire::AuditList& request) override;
 
-  /// Rows that wait for disk space.
+  /// Number of rows that wait for disk space.
   std::size_t waiting() const { return waiting_.size(); }
   std::uint64_t reserve_bytes() const { return components_.reserve.size_bytes(); }
   /// How often the log was synced for batches that are synced later.
   std::uint64_t log_syncs() const { return components_.checkpointer->log_syncs(); }
-  /// How often the file system was asked for space after a write that found none.
+  /// How often the file system was queried for space after a write that found none.
   std::uint64_t space_looks() const { return no_space_.looks() + no_space_for_grants_.looks(); }
 
  private:
@@ -64,7 +67,7 @@ class SqliteJournal final : public Journal {
     Statement sync_normal;
   };
   struct Components {
-    Database database;  // first, so that the statements end before it
+    Database database;  // first, so that it is destroyed after the statements
     std::unique_ptr<AuditLog> audit;
     RowWriter writer;
     Statements statements;
@@ -91,7 +94,8 @@ class SqliteJournal final : public Journal {
   void count_leases(const Batch& batch);
   std::uint64_t reserve_wanted() const;
 
-  /// One per object, so that a newer row replaces the older: kind, then a name or two numbers.
+  /// Identifies the object of a row (kind, then a name or two numbers), so that a newer row
+  /// replaces an older one.
   using RowKey = std::tuple<int, std::string, std::uint64_t, std::uint64_t>;
   struct KeyOf;
 
@@ -101,9 +105,9 @@ class SqliteJournal final : public Journal {
   std::map<RowKey, Row> waiting_;
   bool waiting_is_durable_ = false;
   SpaceShortage no_space_;
-  SpaceShortage no_space_for_grants_;  ///< These also hold the reserve.
+  SpaceShortage no_space_for_grants_;  ///< Grants also need space for the reserve.
   bool was_restored_ = false;
-  Reserved marks_;                        ///< Of the newest row; the file may be behind.
+  Reserved marks_;  ///< Marks of the newest row; the marks file may have older ones.
   std::uint64_t checkpointed_pages_ = 0;  ///< Length of the log at the last checkpoint.
   std::uint64_t awaited_pages_ = 0;       ///< Length of the log at the last wait for one.
 };

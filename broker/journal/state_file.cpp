@@ -53,10 +53,11 @@ std::unexpected<Error> state_file_error(const std::string& path, int error_numbe
 
 namespace {
 
-/// A user who may write there can replace the journal and the key that signs tokens.
+/// Only the broker's user may write to the directory: another user could replace the journal and
+/// the key that signs tokens.
 Result<void> check_private(const std::string& directory) {
   struct stat status{};
-  if (::stat(directory.c_str(), &status) != 0) return {};  // opening a file there reports why
+  if (::stat(directory.c_str(), &status) != 0) return {};  // the later open reports it
   return check_private_directory(status, "state", directory);
 }
 

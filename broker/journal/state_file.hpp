@@ -1,4 +1,4 @@
-/// Small files of the state directory, its lock, and errors that name what is wrong with it.
+/// Small files in the state directory, the lock of the directory, and its errors.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,12 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
-/// Of the open file; `path` is for the error. Errors: SystemError.
+/// The identity of the open file; `path` is only for the error. Errors: SystemError.
 Result<FileIdentity> identity_of(const UniqueFd& file, const std::string& path);
 
-/// Replaces the file durably, mode 0600: writes a new file and renames it, so that a crash leaves
-/// the old or the new text. `text_of` gets the identity that the file will have. Errors: those of
-/// state_file_error.
+/// Replaces the file durably: writes a new file with mode 0600 and renames it, so that a crash
+/// leaves either the old or the new text. `text_of` receives the identity that the file will have.
+/// Errors: those of state_file_error.
 Result<void> write_state_file(const std::string& path,
                               const std::function<std::string(const FileIdentity&)>& text_of);
 

@@ -21,7 +21,8 @@ std::optional<Error> error_of(const Result<control::Payload>& reply) {
 
 }  // namespace
 
-/// Collects the results of one `lend`: each extent completes separately, the caller gets one reply.
+/// Collects the results of one `lend`: each extent completes separately, and the caller gets one
+/// reply.
 struct AgentMemory::Lending {
   std::vector<ExtentId> extents;
   std::size_t size_bytes = 0;
@@ -53,7 +54,8 @@ struct AgentMemory::Clearing {
   }
 };
 
-/// Extents that are released together. Their memory is then polled for, at most `kMaxPolls` times.
+/// Extents that are released together. The driver's counters are then polled, at most `kMaxPolls`
+/// times, until they show the memory as free.
 struct AgentMemory::ReleaseBatch {
   std::vector<ExtentId> released;
   std::vector<std::uint64_t> objects;
@@ -72,8 +74,8 @@ struct AgentMemory::ReleaseBatch {
   }
 };
 
-/// Batches that wait for release drop their object ids too: the next agent numbers its objects from
-/// 1, so an old id would name another object.
+/// Batches that wait for release drop their object ids, too: the next agent numbers its objects
+/// from 1, so an old id would name another object.
 void AgentMemory::forget_all() {
   for (const ReleaseBatchPtr& batch : release_batches_) {
     batch->objects.clear();
@@ -108,7 +110,7 @@ void AgentMemory::clear_object(std::uint64_t object, OnDone on_done) {
               });
 }
 
-/// An agent that has ended has released everything; any other failure is logged.
+/// Logs a failure, unless the agent has ended: then all its memory is released.
 void AgentMemory::release_object(std::uint64_t object) {
   agent_.call(wire::AgentObject::kRelease, wire::AgentObject{.object = object}.to_json(),
               [object](const Result<control::Payload>& reply) {
@@ -129,7 +131,8 @@ void AgentMemory::lend(std::vector<ExtentId> extents, std::size_t size_bytes, On
   for (std::size_t i = 0; i < lending->extents.size(); ++i) lend_one(lending, i);
 }
 
-/// An extent that its worker still maps keeps its contents; only unmapped ones are cleared.
+/// Clears the extent first if a worker has unmapped it. An extent that its worker still maps keeps
+/// its contents.
 void AgentMemory::lend_one(const std::shared_ptr<Lending>& lending, std::size_t index) {
   const ExtentId id = lending->extents[index];
   const auto found = extents_.find(id);
@@ -179,9 +182,9 @@ void AgentMemory::clear(std::vector<ExtentId> extents, OnCleared on_cleared) {
   for (std::size_t i = 0; i < extents.size(); ++i) clear_one(clearing, i);
 }
 
-/// No worker has an extent that is still being allocated, because a grant is sent with all of its
-/// extents or not at all. Such an extent counts as free once its release is sent: the agent works
-/// in order, so a later allocation comes after the release.
+/// An extent that is still being allocated has not reached a worker, because a grant is sent with
+/// all of its extents or not at all. It counts as free once its release is sent: the agent handles
+/// calls in order, so a later allocation comes after the release.
 void AgentMemory::clear_one(const std::shared_ptr<Clearing>& clearing, std::size_t index) {
   ExtentsCleared::Entry& entry = clearing->cleared.entries[index];
   const auto complete = [clearing] { clearing->complete(); };
@@ -260,8 +263,8 @@ void AgentMemory::poll_memory(const ReleaseBatchPtr& batch) {
       [this, batch](const Result<control::Payload>& reply) { on_memory_polled(batch, reply); });
 }
 
-/// Without an agent nothing can be compared, so nothing counts as missing. Less than one extent is
-/// attributed to other programs.
+/// If the agent does not reply, nothing can be compared, so nothing counts as missing. A drop of
+/// less than one extent is attributed to other programs.
 void AgentMemory::on_memory_polled(const ReleaseBatchPtr& batch,
                                    const Result<control::Payload>& reply) {
   const auto counted = reply ? wire::AgentMemory::from_json(reply->body)
@@ -278,7 +281,7 @@ void AgentMemory::on_memory_polled(const ReleaseBatchPtr& batch,
 }
 
 void AgentMemory::finish_batch(const ReleaseBatchPtr& batch, std::size_t missing) {
-  release_batches_.pop_front();  // before the callback, which may verify the same extents again
+  release_batches_.pop_front();  // first, because the callback may verify the same extents again
   batch->end(missing);
   release_next();
 }

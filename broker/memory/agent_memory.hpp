@@ -1,15 +1,15 @@
 /// Device memory, allocated by the device agent.
 ///
-/// Lifetime: an object ends with the agent process. A worker's imported mapping lives until that
-/// worker unmaps it or exits.
+/// Lifetime: an object ends with the agent process. A mapping that a worker has imported lives
+/// until that worker unmaps it or exits.
 ///
-/// Sealing is a no-op: CUDA cannot forbid an importer to write, so each worker is trusted to only
-/// read weights.
+/// Sealing is a no-op: CUDA cannot prevent an importer from writing, so each worker is trusted to
+/// only read weights.
 ///
-/// Verification compares the driver's counters: free bytes plus the agent's allocated bytes must
-/// not drop by an extent or more across a release. These counters cover the whole card, so another
-/// program's allocation looks like memory that was not returned. Small release batches limit how
-/// many extents such an allocation can put in doubt.
+/// Verification compares the driver's counters before and after a release: free bytes plus the
+/// agent's allocated bytes must not drop by an extent or more. These counters cover the whole card,
+/// so another program's allocation looks like memory that was not returned. Extents are therefore
+/// released in small batches, which limits how many of them such an allocation can put in doubt.
 #pragma once
 
 #include <deque>
@@ -29,7 +29,7 @@ class AgentMemory final : public LentMemory {
  public:
   explicit AgentMemory(AgentCalls& agent) : agent_(agent) {}
 
-  /// Drops all objects. Called when the agent process has ended.
+  /// Drops all objects. Call it when the agent process has ended.
   void forget_all();
 
   Result<MemoryIdentity> name_extent(ExtentId, std::size_t) override { return MemoryIdentity{}; }

@@ -32,7 +32,7 @@ std::string default_program() {
   return self.parent_path() / "leasehold-device-agent";
 }
 
-/// The agent writes to the broker's stderr if that can be opened again.
+/// Where the agent logs: the broker's stderr, if that can be opened again.
 std::string log_path() {
   const UniqueFd probe(::open("/dev/stderr", O_WRONLY | O_APPEND | O_CLOEXEC));
   return probe ? "/dev/stderr" : "/dev/null";
@@ -158,7 +158,7 @@ void DeviceAgentLink::after(Duration pause, Then then) {
   });
 }
 
-/// Ignores a reply that arrives after its call has failed with TimedOut.
+/// Ignores a reply to a call that has already failed with TimedOut.
 void DeviceAgentLink::answered(std::uint64_t number, Result<control::Payload> reply) {
   auto call = calls_->extract(number);
   if (!call) return;
@@ -189,7 +189,8 @@ void DeviceAgentLink::fail_pending_calls() {
   }
 }
 
-/// An agent that never served is reported by its failed start, which has the better message.
+/// Does nothing for an agent that never served: the failure of its start is reported with a better
+/// message.
 void DeviceAgentLink::lost(const Error& why) {
   if (!std::exchange(ready_, false)) return;
   if (SystemClock().now() - ready_since_ > kStableUptime) failures_ = 0;

@@ -75,7 +75,7 @@ class DeviceAgentLink final : public AgentCalls {
   boost::asio::steady_timer call_timer_;  // restarted by every reply
   std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
   std::uint64_t last_call_ = 0;
-  int process_ = 0;     // number of the current process; its predecessor may report its end late
+  int process_ = 0;     // number of the current process, to ignore late reports of an earlier one
   bool ready_ = false;  // the current process has reported its card
   int failures_ = 0;    // consecutive starts that failed or ended soon
   TimePoint ready_since_;

@@ -8,7 +8,7 @@
 namespace leasehold {
 
 struct DiskThread::Shared {
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // guards the members below
   std::condition_variable changed;
   std::deque<Work> posted;
   bool is_stopping = false;
@@ -45,7 +45,7 @@ void DiskThread::run(Shared& shared) {
     shared.posted.pop_front();
     lock.unlock();
     work();
-    work = nullptr;  // closes descriptors, which may wait for the disk
+    work = nullptr;  // destroys captured descriptors here, because a close may wait for the disk
     lock.lock();
   }
   shared.has_ended = true;

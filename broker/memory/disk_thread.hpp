@@ -1,8 +1,8 @@
-/// Runs disk calls in order on a thread of its own, so that a disk that hangs delays no caller.
+/// Runs disk calls in order on its own thread, so that a disk that hangs does not delay the caller.
 ///
-/// Lifetime: the destructor waits `stop_timeout` for the work that was posted. A thread that hangs
-/// longer goes on without its owner, so work must not refer to anything that the owner destroys.
-/// Threads: the owner's.
+/// Lifetime: the destructor waits at most `stop_timeout` for the posted work. If the work takes
+/// longer, the thread continues after the destructor, so work must not refer to anything that the
+/// owner destroys. Threads: the owner's thread.
 #pragma once
 
 #include <chrono>

@@ -10,7 +10,7 @@
 namespace leasehold {
 namespace {
 
-/// Punched pages read as zero, so punching is all it takes.
+/// Clears extents by punching them: punched pages read as zero.
 ExtentsCleared punched_entries(const HeldExtents& extents) {
   ExtentsCleared cleared;
   for (const HeldExtent& extent : extents) {
@@ -36,7 +36,7 @@ void HostMemory::clear_ahead(std::uint32_t count, std::size_t size_bytes) {
   clear_next();
 }
 
-/// One at a time, so that a grant finds those that are ready.
+/// Clears one object at a time, so that each is available to grants as soon as it is ready.
 void HostMemory::clear_next() {
   if (is_clearing_ || store_.cleared_objects() >= clear_count_) return;
   is_clearing_ = true;

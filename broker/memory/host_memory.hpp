@@ -1,11 +1,11 @@
 /// Host memory, lent as memfds of the MemoryStore.
 ///
 /// A scrubber thread punches and verifies returned memory in the order of the calls. The kernel
-/// needs about 0.25 ms to free 2 MiB that a worker still maps, and much longer for weights, so this
-/// work must not delay a revocation on the loop.
+/// needs about 0.25 ms to free 2 MiB that a worker still maps, and much longer for weights. On the
+/// event loop, this work would delay revocations.
 ///
-/// A second thread clears memory ahead of grants: for new memory the kernel needs 0.1 ms per 2 MiB,
-/// and several ms on a virtual machine whose host has to find it first.
+/// A second thread clears memory ahead of grants: the kernel needs 0.1 ms for 2 MiB of new memory,
+/// and several ms on a virtual machine whose host must allocate the memory first.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +29,11 @@ class HostMemory final : public LentMemory {
   Result<MemoryIdentity> name_extent(ExtentId extent, std::size_t size_bytes) override {
     return store_.make_extent(extent, size_bytes);
   }
-  /// Keeps this many objects cleared for extents created later, and closes others. Returns at once;
-  /// a later call replaces an earlier one. Errors are logged, and end the work until the next call.
+  /// Keeps `count` cleared objects ready for extents created later, and closes surplus ones.
+  /// Returns at once; a later call replaces an earlier one. An error is logged and stops the
+  /// clearing until the next call.
   void clear_ahead(std::uint32_t count, std::size_t size_bytes);
-  /// Lowers that number to at most `count`, until the next call of clear_ahead.
+  /// Lowers the number of objects to keep to at most `count`, until the next call of clear_ahead.
   void clear_at_most(std::uint32_t count) { clear_count_ = std::min(clear_count_, count); }
   void lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) override;
   void punch(std::span<const ExtentId> extents) override;

@@ -1,11 +1,11 @@
 /// The memory behind extents and weights regions: host memory or device memory.
 ///
-/// Slow operations reply later, on the loop; replies about one object keep the order of the calls.
-/// Memory that `lend` delivers is zero and belongs to one lease.
+/// Slow operations reply later, on the event loop; replies about one object keep the order of the
+/// calls. Memory that `lend` delivers is zero and belongs to one lease.
 ///
-/// Ownership: holds every object from its first grant until it is proven to be back. Threads: the
-/// io_context's thread. Errors: OutOfMemory, SystemError; for a device also ConnectionLost (its
-/// agent has ended) and errors of its driver.
+/// Ownership: holds every object from its first grant until its return is proven. Threads: the
+/// io_context's thread. Errors: OutOfMemory, SystemError; for a device also ConnectionLost (the
+/// agent has ended) and errors of the driver.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class LentMemory {
   using OnFds = std::move_only_function<void(Result<std::vector<UniqueFd>>)>;
   using OnDone = std::move_only_function<void(std::optional<Error>)>;
   using OnCleared = std::move_only_function<void(ExtentsCleared)>;
-  /// Called one or more times; reports each extent once.
+  /// Called one or more times; each extent is reported once.
   using OnVerified = std::move_only_function<void(ExtentsVerified)>;
   using OnScrubbed = std::move_only_function<void(std::uint64_t allocated_bytes)>;
 
@@ -36,7 +36,7 @@ class LentMemory {
 
   virtual ~LentMemory() = default;
 
-  /// The identity the journal records for the extent's object; all zero for device memory.
+  /// The identity of the extent's object for the journal; all zero for device memory.
   virtual Result<MemoryIdentity> name_extent(ExtentId extent, std::size_t size_bytes) = 0;
 
   /// Delivers one descriptor per extent. Creates missing objects and clears objects that a worker
@@ -45,7 +45,7 @@ class LentMemory {
 
   /// Frees the pages while they may still be mapped. A no-op for device memory.
   virtual void punch(std::span<const ExtentId> extents) = 0;
-  /// Zeros extents that their worker has unmapped; drops extents that no worker ever received.
+  /// Zeros extents that their worker has unmapped. Drops extents that no worker ever received.
   virtual void clear(std::vector<ExtentId> extents, OnCleared on_cleared) = 0;
   /// Reports the bytes still allocated in each extent and closes the objects that are empty.
   virtual void verify(Verification request, OnVerified on_verified) = 0;
@@ -53,7 +53,8 @@ class LentMemory {
   virtual void create_region(RegionId region, std::size_t size_bytes, OnDone on_done) = 0;
   /// Makes the region read-only for all processes. A no-op for device memory.
   virtual Result<void> seal_region(RegionId region) = 0;
-  /// Frees a region that was never published, and closes it if it is empty then.
+  /// Frees the pages of a region that was never published, and closes the region if it is then
+  /// empty.
   virtual void scrub_region(RegionId region, OnScrubbed on_scrubbed) = 0;
   virtual void close_region(RegionId region) = 0;
   virtual Result<UniqueFd> region_fd(RegionId region, bool writable) const = 0;

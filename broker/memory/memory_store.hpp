@@ -1,7 +1,8 @@
 /// The memfds behind extents and weights regions.
 ///
-/// Ownership: holds every object from its first grant until it is proven empty. Holds are shared: a
-/// held object stays open. Threads: the io_context's thread; the free functions run on any thread.
+/// Ownership: owns every object from its first grant until it is proven empty. `hold` returns
+/// shared ownership, which keeps an object open. Threads: the io_context's thread; the free
+/// functions run on any thread.
 #pragma once
 
 #include <map>
@@ -22,20 +23,20 @@ struct HeldExtent {
 };
 using HeldExtents = std::vector<HeldExtent>;
 
-/// Frees the pages of every extent; returns the last error.
+/// Frees the pages of every extent. If some fail, returns the last error.
 Result<void> punch(const HeldExtents& extents);
 /// Bytes allocated in each extent. An extent that cannot be read counts as not empty.
 ExtentsVerified verify(const HeldExtents& extents);
 /// A new object whose pages are all present and zero, as huge pages where the kernel has them. It
 /// takes as long as clearing the memory. Errors: OutOfMemory, SystemError.
 Result<MemoryObject> cleared_object(std::size_t size_bytes);
-/// Punches the region and returns the bytes that are still allocated; 0 without an object.
+/// Punches the region and returns the bytes that are still allocated; 0 if `region` is null.
 std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region);
 
 class MemoryStore {
  public:
-  /// One descriptor per extent. Creates missing objects; if one cannot be created, none of the new
-  /// ones is kept. Errors: OutOfMemory, SystemError.
+  /// Returns one descriptor per extent. Creates missing objects; if one cannot be created, none of
+  /// the new ones is kept. Errors: OutOfMemory, SystemError.
   Result<std::vector<UniqueFd>> extents_for_worker(std::span<const ExtentId> extents,
                                                    std::size_t size_bytes);
 
@@ -47,37 +48,42 @@ class MemoryStore {
   /// no other process has had its descriptor.
   void add_cleared(MemoryObject object) { cleared_.push_back(std::move(object)); }
   std::uint32_t cleared_objects() const { return static_cast<std::uint32_t>(cleared_.size()); }
-  /// Removes and returns cleared objects: all of another size, and those beyond `count`.
+  /// Removes and returns the surplus cleared objects: those of another size, and those beyond
+  /// `count`.
   std::vector<MemoryObject> take_surplus(std::uint32_t count, std::size_t size_bytes);
 
   HeldExtents hold(std::span<const ExtentId> extents) const;
-  /// As `hold`; from now on `adopt` refuses these extents.
+  /// As `hold`; in addition, `adopt` refuses these extents from now on.
   HeldExtents hold_and_refuse_redelivery(std::span<const ExtentId> extents);
-  /// Closes the extents found empty, or all with `close_anyway`, and marks them `closed`.
+  /// Closes the extents that were found empty, or all with `close_anyway`, and marks them as
+  /// `closed`.
   void close(ExtentsVerified& verified, bool close_anyway);
 
   /// A read-only descriptor. Errors: UnknownLease when the extent has no object.
   Result<UniqueFd> open_extent(ExtentId extent) const;
 
-  /// Inode of the extent's object, 0 when it has none.
+  /// Inode of the extent's object; 0 if it has none.
   std::uint64_t inode(ExtentId extent) const;
 
-  /// After a restart: the extent's worker holds the only descriptor of its object.
+  /// Expects that the worker redelivers the object of this extent: after a restart the worker has
+  /// the only descriptor.
   void expect(ExtentId extent, const MemoryIdentity& identity) { expected_[extent] = identity; }
-  /// Takes an expected extent from its worker after comparing the object with the journal's record.
-  /// Idempotent. Errors: UntrustedSegment for any other object, or for a read-only descriptor.
+  /// Takes the redelivered descriptor of an expected extent, if its object is the one in the
+  /// journal. Idempotent. Errors: UntrustedSegment for any other object, or for a read-only
+  /// descriptor.
   Result<void> adopt(ExtentId extent, UniqueFd fd);
 
   Result<void> create_region(RegionId region, std::size_t size_bytes);
   Result<void> seal_region(RegionId region);
-  /// Takes a published region that the previous broker kept. Errors: UntrustedSegment.
+  /// Takes the descriptor of a published region that the previous broker kept. Errors:
+  /// UntrustedSegment.
   Result<void> adopt_region(RegionId region, UniqueFd fd, std::size_t size_bytes);
   std::shared_ptr<MemoryObject> hold_region(RegionId region) const;  ///< Null when there is none.
   void close_region(RegionId region) { regions_.erase(region); }
   Result<UniqueFd> region_fd(RegionId region, bool writable) const;
 
  private:
-  /// A cleared object of this size, or a new one.
+  /// Returns a cleared object of this size, or creates a new one.
   Result<std::shared_ptr<MemoryObject>> new_extent(ExtentId id, std::size_t size_bytes);
 
   std::map<ExtentId, std::shared_ptr<MemoryObject>> extents_;

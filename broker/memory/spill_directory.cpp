@@ -38,7 +38,7 @@ std::unexpected<Error> open_error(const std::string& path, int error_number) {
 
 }  // namespace
 
-/// A slash at the end would make the kernel follow a symbolic link.
+/// Removes slashes at the end, which would make the kernel follow a symbolic link.
 Result<SpillDirectory> SpillDirectory::open(const std::string& path) {
   std::string name = path;
   while (name.size() > 1 && name.back() == '/') name.pop_back();
@@ -50,8 +50,8 @@ Result<SpillDirectory> SpillDirectory::open(const std::string& path) {
   return SpillDirectory(std::move(fd), std::move(name));
 }
 
-/// fallocate(2), because posix_fallocate writes the whole file where the file system cannot
-/// allocate.
+/// Uses fallocate(2), because posix_fallocate writes the whole file if the file system cannot
+/// allocate space.
 Result<UniqueFd> SpillDirectory::create_file(std::uint64_t size_bytes) const {
   UniqueFd file(::openat(fd_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (!file) return file_error(size_bytes, errno);

@@ -1,8 +1,8 @@
 /// The directory of the spill files (`--spill-dir`), opened once at start.
 ///
-/// A spill file has no name, and all its space is allocated before a worker gets it, so a disk that
-/// fills up later takes nothing from it. Its bytes are sealed by the worker, which trusts the file
-/// for nothing. Threads: any; each call waits for the disk.
+/// A spill file has no name. All its space is allocated before a worker gets it, so a disk that
+/// fills up later does not affect it. The worker encrypts and authenticates what it stores in the
+/// file. Threads: any; each call waits for the disk.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@ namespace leasehold {
 
 class SpillDirectory {
  public:
-  /// Errors: BadRequest when it is missing, no directory or a symbolic link; PermissionDenied when
-  /// it is another user's, or others may write to it; SystemError.
+  /// Errors: BadRequest if the path is missing, not a directory or a symbolic link;
+  /// PermissionDenied if the directory belongs to another user or other users may write to it;
+  /// SystemError.
   static Result<SpillDirectory> open(const std::string& path);
 
-  /// An empty file with this much space. Errors: DiskFull; BadRequest on a read-only file system,
-  /// or one without nameless files or allocation; SystemError.
+  /// Creates an empty file with this much space allocated. Errors: DiskFull; BadRequest on a file
+  /// system that is read-only or does not support O_TMPFILE or allocation; SystemError.
   Result<UniqueFd> create_file(std::uint64_t size_bytes) const;
 
  private:

@@ -80,7 +80,7 @@ Result<std::uint64_t> SpillSpace::size_of(const UniqueFd& fd) {
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))
     return fail(Errc::UntrustedSegment, "a kept spill file is not a regular file; it is not used");
-  constexpr std::int64_t kBlockBytes = 512;  // of st_blocks
+  constexpr std::int64_t kBlockBytes = 512;  // unit of st_blocks
   return static_cast<std::uint64_t>(
       std::min<std::int64_t>(status.st_size, status.st_blocks * kBlockBytes));
 }
@@ -91,7 +91,7 @@ Result<void> SpillSpace::restore(AttachmentId worker, uid_t uid, UniqueFd fd) {
   return {};
 }
 
-/// The space of a file that is being created is taken until it is closed.
+/// A file that is still being created counts until it has been created and closed.
 void SpillSpace::forget(AttachmentId worker) {
   const auto found = lent_.find(worker);
   if (found == lent_.end()) return;

@@ -1,11 +1,12 @@
-/// The spill files that workers have, and the space that is left for others.
+/// The spill files that are lent to workers, and the space that is left.
 ///
-/// Each user that may run workers has an equal share of the capacity, and a worker gets half of
-/// what is left of it, so a later worker still gets a file. The space returns when the process has
-/// exited: the file is cut to nothing then, so a copy of its descriptor keeps none.
+/// Each user that may run workers has an equal share of the capacity. A worker gets half of what is
+/// left of its user's share, so that a later worker still gets a file. The space is freed when the
+/// worker's process has exited. The file is then truncated to zero bytes, so that a copy of the
+/// descriptor does not keep the space.
 ///
-/// A thread of its own creates, cuts and closes files, so a disk that hangs delays neither a
-/// revocation nor, for longer than a second, the end of the broker.
+/// A separate thread creates, truncates and closes the files. So a disk that hangs does not delay
+/// revocations, and delays the end of the broker by at most a second.
 /// Threads: the io_context's thread.
 #pragma once
 
@@ -23,11 +24,11 @@
 
 namespace leasehold {
 
-/// What a broker may lend in spill files.
+/// Configuration of the spill files.
 struct SpillConfig {
   std::shared_ptr<const SpillDirectory> directory;  ///< Null: nothing is lent.
   std::uint64_t capacity_bytes = 0;
-  std::uint32_t users = 1;  ///< That may run workers.
+  std::uint32_t users = 1;  ///< Number of users that may run workers.
 };
 
 class SpillSpace {
@@ -48,16 +49,16 @@ class SpillSpace {
   SpillSpace(const SpillSpace&) = delete;
   SpillSpace& operator=(const SpillSpace&) = delete;
 
-  /// Calls back with a duplicate of the worker's file, which it creates at the first call.
-  /// Errors: PoolExhausted when less than kLeastFileBytes is left, BadRequest for a second call
-  /// before the first is answered, those of SpillDirectory::create_file.
+  /// Calls back with a duplicate of the descriptor of the worker's file. The first call creates the
+  /// file. Errors: PoolExhausted if less than kLeastFileBytes is left; BadRequest for a second call
+  /// before the first is answered; those of SpillDirectory::create_file.
   void lend(AttachmentId worker, uid_t uid, OnFile on_file);
-  /// What is allocated of the file, since its worker can set any length. Errors: UntrustedSegment
-  /// unless it is a regular file.
+  /// The size of a spill file: its allocated bytes, because a worker can set any length. Errors:
+  /// UntrustedSegment unless it is a regular file.
   static Result<std::uint64_t> size_of(const UniqueFd& fd);
-  /// A file that an earlier broker lent. Errors: those of size_of.
+  /// Restores a file that an earlier broker lent. Errors: those of size_of.
   Result<void> restore(AttachmentId worker, uid_t uid, UniqueFd fd);
-  /// The worker's process has exited.
+  /// Frees the worker's file. Call it when the worker's process has exited.
   void forget(AttachmentId worker);
 
   /// The worker's file, or null.
@@ -69,11 +70,11 @@ class SpillSpace {
   struct Lent {
     uid_t uid = 0;
     std::uint64_t size_bytes = 0;
-    UniqueFd fd;     // empty until it is created
-    OnFile on_file;  // until it is created
+    UniqueFd fd;     // empty until the file is created
+    OnFile on_file;  // set until the file is created
     bool is_forgotten = false;
   };
-  /// The disk thread may outlive this object.
+  /// Shared with the disk thread, which may outlive this object.
   struct Answers {
     std::mutex mutex;
     boost::asio::io_context* io = nullptr;  // null after the destructor

@@ -19,7 +19,7 @@ void revoke_where(Decision& decision, RevokeReason reason, Predicate matches) {
   revoke_leases(decision, open_leases_where(decision.state, matches), reason);
 }
 
-/// After a reboot no earlier process, memory or mapping exists: fences every lease.
+/// Fences every lease: after a reboot no earlier process, memory or mapping exists.
 void fence_after_reboot(Decision& decision, MachineRestart proof) {
   const std::vector<LeaseId> leases = decision.state.leases.open_leases();
   for (const auto& [id, worker] : decision.state.workers.all()) {
@@ -49,7 +49,7 @@ void store_behind_words(Decision& decision, std::span<const LeaseId> behind) {
   }
 }
 
-/// Sets until when each worker may resume, and from when its timeouts run.
+/// Sets the time until which each worker may resume, and the earliest start of its timeouts.
 void set_worker_deadlines(Decision& decision, const Facts& facts) {
   for (const auto& [id, restored] : decision.state.workers.all()) {
     Worker& worker = *decision.state.workers.find(id);
@@ -57,7 +57,8 @@ void set_worker_deadlines(Decision& decision, const Facts& facts) {
     const bool may_return = !worker.segment_lost && !worker.untrusted;
     if (may_return) worker.reattach_until = facts.now + facts.reattach_grace;
     if (facts.table) continue;
-    // The worker still reads the old table, which no broker writes, and stops at its deadlines.
+    // The worker still reads the old table, which no broker writes any more, and stops at the
+    // deadlines in it.
     decision.state.leases.for_each_open([&worker](const LeaseRecord& record) {
       if (record.worker() != worker.id || !record.is(LeaseState::Live)) return;
       worker.timeouts_from = std::max(worker.timeouts_from, record.deadline);
@@ -128,7 +129,8 @@ Result<Recovered> recover(const journal::Image& image, const Facts& facts, Broke
     resume_pending_work(decision, facts, restored);
   }
   journal_decision(decision);
-  if (image.boot_id != facts.boot_id) {  // last: all earlier rows are of this boot then
+  // This row is the last, so that all other rows are written before they count for this boot.
+  if (image.boot_id != facts.boot_id) {
     decision.add(
         effect::Journal{.batch = {.rows = {journal::BootRow{facts.boot_id}}, .durable = true}});
   }

@@ -3,7 +3,7 @@
 ///
 /// With the lease table kept by a service manager:
 ///
-///   each lease                the later of journal and table, by generation and state
+///   each lease                the later of row and word, by generation and state
 ///   row newer than its word   the grant never left: Revoked(released), NeverMapped
 ///   row Fenced                its word becomes Fenced
 ///   word without a row        the grant was never answered: Fenced(released)
@@ -22,7 +22,7 @@
 ///
 /// With another boot id: every lease is Fenced by MachineRestart and all bytes are free.
 ///
-/// Tenants, reserved ids and the answers of acquires always survive.
+/// Tenants, reserved ids and the answers to acquires always survive.
 #pragma once
 
 #include <optional>
@@ -46,8 +46,9 @@ struct KeptSlot {
 struct Facts {
   TimePoint now;
   std::string boot_id;
-  std::optional<std::vector<KeptSlot>> table;  ///< Empty: a new table is created.
-  std::set<AttachmentId> kept_workers;         ///< With segment, wakeup_fd and pidfd.
+  /// Slots of the kept table. Empty: a new table is created.
+  std::optional<std::vector<KeptSlot>> table;
+  std::set<AttachmentId> kept_workers;  ///< Workers whose segment, wakeup_fd and pidfd were kept.
   std::set<RegionId> kept_regions;
   std::vector<ProcessExit> exited_workers;
   std::set<ProcessIdentity> exited_holders;
@@ -56,15 +57,15 @@ struct Facts {
 
 struct Recovered {
   State state;
-  /// Words to put into the table first; their generations are above those in it.
+  /// Words to store in the table first. Their generations are higher than those in the table.
   using Word = effect::StoreWords::Flip;
   std::vector<Word> words;
-  /// To be performed once the server is ready; includes the journal batches.
+  /// Effects to perform once the server is ready, including journal batches.
   std::vector<Effect> effects;
 };
 
-/// Errors: BadRequest if the capacity of a pool is smaller than what is still held, naming the
-/// option.
+/// Errors: BadRequest naming the option, if the capacity of a pool is smaller than the memory that
+/// leases still hold.
 Result<Recovered> recover(const journal::Image& image, const Facts& facts, BrokerConfig config);
 
 /// The processes to watch: workers, and holders of live leases.

@@ -14,9 +14,9 @@ class RecoveryObserver {
   static std::optional<MachineRestart> observe(std::string_view journaled_boot_id,
                                                std::string_view running_boot_id);
 
-  /// The proof of a journaled fence, by its name. An unknown or empty name (only the table shows
-  /// Fenced) counts as LaunchQuiet: a word becomes Fenced only with a proof, and its kind no longer
-  /// matters.
+  /// Recreates the proof of a journaled fence from its name. An unknown name counts as LaunchQuiet,
+  /// and so does an empty name, which means that only the table shows Fenced: a word becomes Fenced
+  /// only with a proof, and the kind of the proof no longer matters.
   static FenceProof recorded(std::string_view proof_name, LeaseId lease, AttachmentId worker);
 };
 

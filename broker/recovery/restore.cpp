@@ -32,7 +32,7 @@ AnyLease lease_of(const LeaseRow& row) {
                {row.fenced_ns});
 }
 
-/// The later state of the row and the word of the same generation.
+/// Merges a row with the word of the same generation: the later state applies.
 LeaseRow merged(LeaseRow row, const KeptSlot& slot) {
   row.deadline_ns = slot.deadline.boottime_ns;
   row.drain_deadline_ns = slot.drain_deadline.boottime_ns;
@@ -45,7 +45,7 @@ LeaseRow merged(LeaseRow row, const KeptSlot& slot) {
   return row;
 }
 
-/// False for a word that no broker stores: other processes could write to the table.
+/// False for a word that no broker stores, because other processes could have written to the table.
 bool is_sane(LeaseWord word) {
   const bool live = word.state() == LeaseState::Live;
   return word.state() <= LeaseState::Fenced && live == (word.reason() == RevokeReason::None) &&
@@ -57,7 +57,8 @@ ExtentState state_of(const ExtentRow& row, LeaseState lease) {
   return lease == LeaseState::Revoked ? ExtentState::Draining : ExtentState::Scrubbing;
 }
 
-/// Nothing for memory that is not quarantined, or whose quarantine was journaled without details.
+/// Returns nothing if the memory is not quarantined, or if its quarantine was journaled without
+/// details.
 std::optional<Quarantine> quarantine_of(const journal::QuarantineColumns& columns) {
   if (columns == journal::QuarantineColumns{}) return std::nullopt;
   return Quarantine{.worker = columns.worker,
@@ -123,8 +124,8 @@ class Restorer {
       state.leases.start_above(slot, used_generation(slot));
   }
 
-  /// A word of zero says only that the slot is unused since this table was made: an earlier table
-  /// had other generations there.
+  /// Generations of the slot up to this one may have been used. A zero word says only that the slot
+  /// was not used since this table was created; an earlier table may have used other generations.
   std::uint64_t used_generation(std::uint32_t slot) const {
     const std::uint64_t stored = facts_.table ? (*facts_.table)[slot].word.generation() : 0;
     return stored == 0 ? image_.reserved.generations : stored;
@@ -222,7 +223,8 @@ class Restorer {
     }
   }
 
-  /// Held memory stays counted until its worker exits, and is granted to no other worker.
+  /// Restores device memory that is held for a worker. It counts until that worker exits, and no
+  /// other worker gets it.
   void restore_held(const ExtentRow& row) {
     if (out_.state.workers.find(row.quarantine.worker) == nullptr) {
       return out_.dropped_extents.push_back(row.id);
@@ -267,7 +269,7 @@ class Restorer {
     });
   }
 
-  /// Fences words whose grant was published but never journaled or answered.
+  /// Fences table words whose grant was published but neither journaled nor answered.
   void fence_unjournaled_words() {
     if (!facts_.table) return;
     for (std::uint32_t slot = 0; slot < facts_.table->size(); ++slot) {

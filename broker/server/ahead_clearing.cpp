@@ -7,7 +7,7 @@
 namespace leasehold {
 namespace {
 
-/// Longer than a grant and a fence, shorter than a lifetime of a lease.
+/// Longer than a grant and a fence take, and shorter than the lifetime of a lease.
 constexpr auto kDelay = std::chrono::milliseconds(100);
 
 }  // namespace

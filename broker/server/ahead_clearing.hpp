@@ -1,7 +1,8 @@
-/// Has memory cleared ahead of grants, as extents_to_clear decides, a while after extents were
-/// taken or freed. It waits so that it takes no core from the grant that took them.
+/// Starts the clearing of memory ahead of grants, as extents_to_clear decides. It starts a short
+/// time after extents were taken or freed, so that the clearing does not compete with a grant for a
+/// core.
 ///
-/// Threads: the io_context's thread. Lifetime: the arguments outlive it.
+/// Threads: the io_context's thread. Lifetime: the arguments outlive this object.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,7 +20,7 @@ class AheadClearing {
                 std::uint64_t limit_bytes)
       : state_(state), host_(host), limit_bytes_(limit_bytes), timer_(io) {}
 
-  /// Call it after every event: it costs two comparisons while no extent was taken or freed.
+  /// Call it after every event. If no extent was taken or freed, it only makes two comparisons.
   void poll();
 
  private:

@@ -18,10 +18,10 @@ class BrokerLoop {
   BrokerLoop(State& state, const Clock& clock, ServerEffects& performer)
       : state_(state), clock_(clock), performer_(performer), pulse_(clock.now()) {}
 
-  /// Performs the effects of recovery. No event is decided before all of them are done.
+  /// Performs the effects of recovery. No event is decided before all of these effects are done.
   void begin(const std::vector<Effect>& effects);
 
-  /// Decides the event and all events it leads to, then calls `on_idle`.
+  /// Decides the event and all events that follow from it, then calls `on_idle`.
   void post(Event event);
 
   /// Call at least every Pulse::kPollInterval, so that an idle loop does not look stalled.

@@ -38,8 +38,9 @@ bool ConnectionAdmission::has_room_for(uid_t uid) const {
       {.held = places_.held_by(uid), .taken = places_.taken(), .capacity = places});
 }
 
-/// The user with the most connections gives a place unless it holds as many as the newcomer will.
-/// An operator gets one while any connection may be displaced.
+/// Displaces the oldest connection of the user with the most connections, if that user will then
+/// still have at least as many as `uid` with the new one; otherwise the oldest of `uid` itself. An
+/// operator can displace any connection that may be displaced.
 std::optional<ConnectionId> ConnectionAdmission::displace_for(uid_t uid) {
   std::map<uid_t, ConnectionId> oldest_of;
   for (const auto& [id, connection] : connections_) {

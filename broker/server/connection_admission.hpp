@@ -1,13 +1,13 @@
-/// Decides which connections the broker keeps, so that no user locks the others out.
+/// Decides which connections the broker keeps, so that no user can lock out the others.
 ///
-/// A new connection is charged to its user's rate before it may cost another user a place. Users
-/// share the places (common/fair_shares.hpp); beyond its share, a user gets the place of the oldest
-/// connection of the user that has the most, or else of its own oldest one. The last places are
-/// reserved for operators and workers; operators have no share. A connection that holds a lease
-/// keeps its place, and so does one of an operator or a worker. Any connection that makes no call
-/// in time is closed.
+/// A new connection is charged to its user's rate limit before it may displace another one. Users
+/// share the places (common/fair_shares.hpp). When a user's share is used up, its new connection
+/// displaces the oldest connection of the user that has the most connections, or else the user's
+/// own oldest connection. The last places are reserved for operators and workers; the shares do not
+/// limit operators. A connection that holds a lease is not displaced, and neither is a connection
+/// of an operator or a worker. Any connection that makes no call in time is closed.
 ///
-/// Pure: time is an argument. Threads: one. Lifetime: `rates` outlives it.
+/// Pure: time is an argument. Threads: one. Lifetime: `rates` outlives this object.
 #pragma once
 
 #include <sys/types.h>
@@ -27,7 +27,7 @@ namespace leasehold {
 
 struct AdmissionLimits {
   std::size_t places = 1024;
-  std::size_t reserved = 64;  ///< Of the places, for operators and workers.
+  std::size_t reserved = 64;  ///< Places reserved for operators and workers.
   Duration first_call_timeout = std::chrono::seconds(10);
   Duration log_interval = std::chrono::seconds(10);
 };
@@ -43,18 +43,20 @@ class ConnectionAdmission {
 
   /// What the limits did since the last report.
   struct Report {
-    std::uint64_t refused = 0;  ///< New connections above the rate of their user, or without room.
-    std::uint64_t displaced = 0;  ///< Lost their place to a new one.
-    std::uint64_t silent = 0;     ///< Made no call in time.
-    std::uint64_t bytes = 0;      ///< Left too much unread or unfinished.
+    /// New connections that exceeded their user's rate or found no place.
+    std::uint64_t refused = 0;
+    std::uint64_t displaced = 0;  ///< Connections that lost their place to a new one.
+    std::uint64_t silent = 0;     ///< Connections that made no call in time.
+    std::uint64_t bytes = 0;      ///< Connections with too much unread output or unfinished input.
     bool operator==(const Report&) const = default;
   };
 
   struct Admission {
     bool is_admitted = false;
-    std::optional<ConnectionId> displaced;  ///< Loses its place to the new connection.
+    std::optional<ConnectionId> displaced;  ///< The connection that loses its place to the new one.
   };
-  /// Ids grow, so the lowest of a user is its oldest.
+  /// Admits or refuses a new connection. Precondition: ids increase, so that a user's lowest id is
+  /// its oldest connection.
   Admission connected(ConnectionId id, uid_t uid, TimePoint now);
 
   void called(ConnectionId id) {
@@ -64,11 +66,12 @@ class ConnectionAdmission {
   /// Does nothing for an unknown connection.
   void closed(ConnectionId id);
 
-  /// For the report: a connection was closed that left too much unread or unfinished.
+  /// Counts, for the report, a connection that was closed because of too much unread output or
+  /// unfinished input.
   void count_excess() { ++report_.bytes; }
-  /// For the report: a connection was refused that this class did not see.
+  /// Counts, for the report, a connection that was refused without a call of `connected`.
   void count_refused() { ++report_.refused; }
-  /// Nothing when no limit did anything, or less than `log_interval` after the last report.
+  /// Returns nothing if no limit took effect, or less than `log_interval` after the last report.
   std::optional<Report> take_report(TimePoint now);
 
   /// True for operators and workers.
@@ -77,7 +80,7 @@ class ConnectionAdmission {
   /// True while `take_silent` or `take_report` may have something later.
   bool has_pending_checks() const { return silent_ > 0 || report_ != Report{}; }
 
-  /// Takes the connections that made no call within `first_call_timeout`.
+  /// Removes and returns the connections that made no call within `first_call_timeout`.
   std::vector<ConnectionId> take_silent(TimePoint now);
 
  private:

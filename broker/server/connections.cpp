@@ -15,7 +15,7 @@ namespace {
 
 using Watch = boost::asio::posix::stream_descriptor;
 
-/// Wait before accepting again after an error, typically because descriptors ran out.
+/// Pause before the next accept after an error; usually the process has run out of descriptors.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 bool lacks_descriptors(const boost::system::error_code& error) {
@@ -27,9 +27,10 @@ bool lacks_descriptors(const boost::system::error_code& error) {
 /// A connection that sends one is closed.
 constexpr control::Limits kOperatorLimits{
     .max_fds = 0, .max_queued_bytes = Connections::kMaxUnsentBytesPerConnection};
-/// Lines are parsed on the thread that stores lease words and answers workers, and each user adds
-/// its own rate. A tenant's longest call has less than 2 KiB and 20 values, and so has the one that
-/// attaches a worker, which raises its limits (WorkerLinks).
+/// Limits for tenants, and for workers until they attach (WorkerLinks then raises them). Lines are
+/// parsed on the thread that stores lease words and answers workers, and each user can send at its
+/// full rate. The longest call of a tenant has less than 2 KiB and 20 values, and so does the call
+/// that attaches a worker.
 constexpr control::Limits kCallerLimits{
     .max_line_bytes = control::kShortLineBytes,
     .line_hint = "only operators and attached workers send longer ones",
@@ -68,7 +69,8 @@ void Connections::accept_next() {
   });
 }
 
-/// Takes a waiting connection on a spare descriptor and closes it unless it is an operator's.
+/// Accepts a waiting connection with a spare descriptor and closes it unless the peer is an
+/// operator.
 bool Connections::accept_on_spare() {
   if (!spares_.release_one()) return false;
   boost::system::error_code error;
@@ -87,7 +89,7 @@ void Connections::accept_later() {
   });
 }
 
-/// Frees its place at once; its handler runs later.
+/// Frees the connection's place at once; its `on_closed` handler runs later.
 void Connections::close(ConnectionId id) {
   const auto closed = connections_.extract(id);
   admission_.closed(id);
@@ -160,8 +162,8 @@ std::map<ConnectionId, Connections::Connection>::iterator Connections::largest_u
   });
 }
 
-/// Output of a connection that is being closed counts until it has been sent or has timed out, and
-/// costs no other connection its place.
+/// The output of a connection that is being closed counts until it has been sent or has timed out,
+/// but no other connection is closed because of it.
 void Connections::bound_output() {
   for (const Shares* shares : {&tenants_, &reserved_}) {
     while (const auto uid = shares->unsent.largest_beyond()) {

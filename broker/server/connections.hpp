@@ -20,14 +20,17 @@ namespace leasehold {
 
 class Connections {
  public:
-  /// Kept open for operators' connections when the process has reached its limit.
+  /// Spare descriptors for connections of operators when the process has reached its descriptor
+  /// limit.
   static constexpr std::size_t kSpareDescriptors = 8;
 
-  /// Unsent output of one connection; beyond it the connection ends. Twice the longest message.
+  /// Limit on the unsent output of one connection, which is closed beyond it. Twice the longest
+  /// message.
   static constexpr std::size_t kMaxUnsentBytesPerConnection = 2 << 20;
-  /// Of all tenants, who share it by uid, and as much again for operators and workers.
+  /// Limit on the unsent output of all tenants, shared by uid. Operators and workers share a second
+  /// budget of the same size.
   static constexpr std::size_t kMaxUnsentBytes = 32 << 20;
-  /// The same for input that has to wait: unfinished lines, and lines that are paced.
+  /// The same limit for input that waits: unfinished lines, and lines that the rate limit delays.
   static constexpr std::size_t kMaxWaitingInputBytes = 32 << 20;
 
   struct Handlers {
@@ -38,11 +41,11 @@ class Connections {
     std::function<void(ConnectionId)> on_closed;
     std::function<void(ConnectionId)> on_holder_exit;
     std::function<Duration(uid_t, std::size_t weight)> throttle;  ///< As in Peer::Handlers.
-    /// `has_pending_checks` may have become true.
+    /// Called when `has_pending_checks` may have become true.
     std::function<void()> on_change = [] {};
   };
 
-  /// The clock outlives it.
+  /// Lifetime: the clock outlives this object.
   Connections(boost::asio::io_context& io, boost::asio::local::stream_protocol::acceptor acceptor,
               Handlers handlers, const Clock& clock, ConnectionAdmission admission);
 
@@ -54,15 +57,15 @@ class Connections {
     return admission_.take_report(clock_->now());
   }
 
-  /// True while connections have to be closed or reported later: call the two functions around this
-  /// one from time to time.
+  /// True while connections may have to be closed or reported later. Then call `close_silent` and
+  /// `take_report` from time to time.
   bool has_pending_checks() const { return admission_.has_pending_checks(); }
 
   /// Closes connections that have made no call in time.
   void close_silent();
 
-  /// Closes connections that do not read, until every user's unsent output fits its share. Call it
-  /// after anything that may have sent much.
+  /// Closes the connections with the most unsent output, until every user's output fits its share.
+  /// Call it after anything that may have sent much.
   void bound_output();
 
   std::shared_ptr<control::Peer> find(ConnectionId connection) const;

@@ -19,7 +19,8 @@ constexpr std::size_t kMaxReportedEvents = 1024;
 Dispatch::Dispatch(DispatchHooks hooks, RoleUsers users)
     : hooks_(std::move(hooks)), users_(std::move(users)) {}
 
-/// A user with a second role has that one's rights, too.
+/// True for users that are only observers. A user that is also a worker or an operator has the
+/// rights of that role.
 bool Dispatch::is_observer(uid_t uid) const {
   return users_.observers.contains(uid) && !users_.workers.contains(uid) && !is_operator(uid);
 }
@@ -67,7 +68,7 @@ Result<void> Dispatch::post_call(const std::string& method, Incoming& incoming) 
                 .pid = incoming.credentials.pid,
                 .uid = incoming.credentials.uid,
                 .is_operator = check_role(Role::Operator, incoming.credentials).has_value()};
-  // A restarted broker identifies these processes by pid and start time.
+  // After a restart the broker identifies these processes by pid and start time.
   if constexpr (kHolds || std::is_same_v<Message, wire::WorkerAttach>) {
     caller.start_ticks = hooks_.start_ticks(incoming.connection);
   }

@@ -1,9 +1,9 @@
 /// Maps a method name to its role check, its parameters and the event it posts.
 ///
 /// Roles: root and the broker's user may call operator methods; the users in `--worker-uid` may
-/// call worker methods; those in `--observer-uid` may query state, without keys and memory, and
-/// call nothing else. Tenant policy and lease ownership decide about all other methods. Threads:
-/// the io_context's thread.
+/// call worker methods; the users in `--observer-uid` may only query state, except keys and memory.
+/// Tenant policy and lease ownership decide about all other methods. Threads: the io_context's
+/// thread.
 #pragma once
 
 #include <functional>
@@ -21,13 +21,13 @@ struct Query;  // broker/server/lists.hpp
 
 enum class Role : std::uint8_t { Anyone, Operator, Worker, Observer };
 
-/// The users with a role of their own.
+/// The users with the role Worker or Observer.
 struct RoleUsers {
   std::set<uid_t> workers;
   std::set<uid_t> observers;
 };
 
-/// Server functions a call needs before it becomes an event.
+/// Functions of the server that a call needs before it becomes an event.
 struct DispatchHooks {
   std::function<CallId(control::Responder)> wait_for_answer;
   std::function<Result<void>(ConnectionId)> watch_holder;
@@ -36,7 +36,7 @@ struct DispatchHooks {
   /// Takes the memory descriptors of the message.
   std::function<Result<void>(ConnectionId, const wire::LeaseRedeliver&, std::vector<UniqueFd>)>
       take_memory;
-  /// Answers `spill.open`, once the disk has.
+  /// Answers `spill.open` after the disk thread has created the file.
   std::function<void(ConnectionId, control::Responder)> open_spill;
   std::function<Result<control::Payload>(const Query&, const control::Json& params)> query;
   std::function<void(Event)> post;
@@ -60,7 +60,8 @@ class Dispatch {
   /// Answers the call, or posts the event that leads to its answer.
   void call(const std::string& method, Incoming incoming);
 
-  /// Accepts `event.report` from a worker that expects no reply; ignores every other notification.
+  /// Accepts a worker's reports about events, usage, served requests, its drain and its weights.
+  /// Ignores every other notification.
   void notification(const std::string& method, ConnectionId connection,
                     const control::Credentials& credentials, const control::Payload& params);
 
@@ -79,7 +80,8 @@ class Dispatch {
   struct Row {
     Role role;
     Handler handler;
-    const Query* query = nullptr;  ///< Answered without an event, instead of by the handler.
+    /// If set, answers the call without an event and without the handler.
+    const Query* query = nullptr;
   };
   using Rows = std::map<std::string, Row, std::less<>>;
   static Rows with_queries(Rows rows);

@@ -15,7 +15,8 @@
 namespace leasehold {
 namespace {
 
-/// Longer than a unit on a CPU when the broker has a core; short compared to a journal write.
+/// Longer than a unit on a CPU takes while the broker has a core; short compared to a journal
+/// write.
 constexpr auto kQuietSpin = std::chrono::microseconds(100);
 
 template <class T>
@@ -30,7 +31,8 @@ LentMemory& ServerEffects::memory_of(MemoryPool pool) {
   return dependencies_.memory;
 }
 
-/// The rows record the objects' identities. If creation fails here, SendGrant fails later.
+/// Creates the memory of the batch's extents, because the rows record the identities of the
+/// objects. If a creation fails here, SendGrant fails later.
 void ServerEffects::make_memory(journal::Batch& batch) {
   for (journal::Row& row : batch.rows) {
     auto* extent = std::get_if<journal::ExtentRow>(&row);
@@ -58,8 +60,8 @@ std::optional<Error> ServerEffects::take_refusal(std::map<Id, Error>& refused, I
   return node.empty() ? std::nullopt : std::optional(node.mapped());
 }
 
-/// A revocation's words, proofs and punches do not wait for the disk: with `when_idle` the batch is
-/// written from the event loop, after the current effects.
+/// With `when_idle` the batch is written from the event loop, after the current effects: the words,
+/// proofs and punches of a revocation do not wait for the disk.
 void ServerEffects::perform(const effect::Journal& effect) {
   if (!effect.when_idle) return write(effect.batch);
   boost::asio::post(dependencies_.io, [this, batch = effect.batch] { write(batch); });
@@ -76,7 +78,7 @@ void ServerEffects::write(journal::Batch batch) {
     return;
   }
   ++journal_faults_;
-  if (was_written) {  // on a full disk a tenant decides how many decisions fail
+  if (was_written) {  // log only the first failure: on a full disk, tenants could cause any number
     spdlog::error("could not journal a decision rows={} grants={} error={} detail=\"{}\"",
                   batch.rows.size(), batch.grants, name(written.error().code),
                   written.error().detail);
@@ -152,7 +154,7 @@ void ServerEffects::perform(const effect::SendGrant& effect) {
   });
 }
 
-/// Allocating device memory takes time. A lease revoked in the meantime gets no memory: its worker
+/// Sends the grant, unless the lease was revoked while its device memory was allocated: the worker
 /// may already have unmapped the lease and would then map this memory.
 void ServerEffects::send_grant(const effect::SendGrant& effect, Result<std::vector<UniqueFd>> fds) {
   const wire::LeaseGrant& grant = effect.grant;
@@ -198,7 +200,8 @@ void ServerEffects::perform(const effect::SendSettle& effect) {
               });
 }
 
-/// Sent after the punches, so that later writes of the worker stay visible to verification.
+/// The message is sent after the punches are done, so that verification finds any later write of
+/// the worker.
 void ServerEffects::perform(const effect::SendUnmap& effect) {
   dependencies_.host.after_punches([this, effect] { send_unmap(effect); });
 }
@@ -210,7 +213,7 @@ void ServerEffects::send_unmap(const effect::SendUnmap& effect) {
       [this, lease = effect.lease](auto reply) { post_(UnmapAnswered{lease, error_of(reply)}); });
 }
 
-/// An error reply is also an answer, except ConnectionLost, which the worker did not send.
+/// An error reply counts as an answer, except ConnectionLost, which the worker did not send.
 void ServerEffects::perform(const effect::SendPing& effect) {
   const wire::WorkerPing ping;
   call_worker(effect.worker, ping.kMethod, {ping.to_json(), {}},
@@ -247,10 +250,10 @@ void ServerEffects::perform(const effect::SendFill& effect) {
 
 void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
   const WorkerLink* link = dependencies_.links.find(effect.worker);
-  if (link == nullptr) return;  // its exit event is already queued
+  if (link == nullptr) return;  // the worker's exit event is already queued
   dependencies_.quiet.watch(link->segment, {effect.worker, effect.scope, effect.leases});
-  // Poll before the journal is written: leases that are quiet by now need neither the wakeup_fd
-  // nor a timer.
+  // Poll briefly before the journal is written: leases that become quiet now need neither the
+  // wakeup_fd nor a timer.
   std::vector<LaunchQuiet> proofs = dependencies_.quiet.observe_for(kQuietSpin, clock_);
   if (!proofs.empty()) post_(QuietObserved{std::move(proofs), clock_.now()});
 }
@@ -357,7 +360,7 @@ void ServerEffects::keep(const std::string& name, const UniqueFd& fd) {
 
 /// After `call_timeout`, `on_reply` receives TimedOut. It runs again if the worker replies later,
 /// because that reply may report a change of state. Settle, unmap and ping have no timeout here:
-/// broker/decide has timeouts for them and kills the worker.
+/// broker/decide kills the worker if it does not answer them in time. A fill has none either.
 void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
                                 control::Payload payload, OnReply on_reply) {
   WorkerLink* link = dependencies_.links.find(worker);

@@ -23,12 +23,12 @@
 
 namespace leasehold {
 
-/// What effects act on. All of it outlives ServerEffects.
+/// The components on which effects act. All of them outlive ServerEffects.
 struct EffectDependencies {
   boost::asio::io_context& io;
   LeaseTable& table;
-  LentMemory& memory;  ///< Of the KV pool and the weights.
-  HostMemory& host;    ///< Of the swap pool; where no device is lent, the same as `memory`.
+  LentMemory& memory;  ///< Memory of the KV pool and the weights.
+  HostMemory& host;  ///< Memory of the swap pool; the same object as `memory` if no device is lent.
   SpillSpace& spill;
   WorkerLinks& links;
   QuietObserver& quiet;
@@ -36,8 +36,8 @@ struct EffectDependencies {
   EventLog& log;
   journal::Journal& journal;
   FdKeeper& fd_store;
-  Duration call_timeout;  ///< For a worker's reply that a caller waits for.
-  /// Null for a connection that has closed.
+  Duration call_timeout;  ///< Timeout for a reply of a worker for which a caller waits.
+  /// Returns null for a connection that has closed.
   std::function<std::shared_ptr<control::Peer>(ConnectionId)> find_peer;
 };
 
@@ -81,7 +81,7 @@ class ServerEffects {
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn& effect);
 
-  /// Decisions that could not be written to the journal at once.
+  /// Number of decisions that could not be written to the journal at once.
   std::uint64_t journal_faults() const { return journal_faults_; }
 
   /// Keeps a descriptor for a restarted broker.
@@ -105,9 +105,10 @@ class ServerEffects {
   std::function<void(Event)> post_;
   EventLogger logger_;
   std::uint64_t journal_faults_ = 0;
-  std::optional<Error> unwritten_;               ///< Why the last batch is not on disk.
-  std::map<ExtentId, Error> unwritten_extents_;  ///< Granted by a decision that is not on disk.
-  std::map<LeaseId, Error> unwritten_weights_;   ///< Engine leases granted by such a decision.
+  std::optional<Error> unwritten_;  ///< The error, if the last batch is not on disk.
+  /// Extents granted by a decision that is not on disk.
+  std::map<ExtentId, Error> unwritten_extents_;
+  std::map<LeaseId, Error> unwritten_weights_;  ///< Engine leases granted by such a decision.
   SystemClock clock_;
 };
 

@@ -3,7 +3,7 @@
 namespace leasehold {
 namespace {
 
-constexpr const char* kStepsOwner = "(steps)";  // no tenant's name has a bracket
+constexpr const char* kStepsOwner = "(steps)";  // not a tenant: names of tenants have no brackets
 
 std::string text_of(const std::string& text) {
   return text;

@@ -1,8 +1,8 @@
-/// The newest events, numbered. Bounded: beyond the capacity the tenant with the most events loses
-/// its oldest, so that a busy tenant costs no other tenant its events. Threads: one.
+/// The newest events, numbered. Beyond the capacity, the owner with the most events loses its
+/// oldest one, so that a busy tenant does not displace the events of others. Threads: one.
 ///
-/// The owner of an event is its tenant, or the tenant last named with its lease, or the broker.
-/// Sampled steps, which workers report, count together as one more owner.
+/// The owner of an event is the tenant that it names, or the tenant last named together with its
+/// lease, or else the broker. The sampled steps of all workers have one common owner.
 #pragma once
 
 #include <array>
@@ -32,15 +32,15 @@ class EventLog {
 
   explicit EventLog(std::size_t capacity = kCapacity) : capacity_(capacity) {}
 
-  /// Also writes every later event to this file.
+  /// Writes every later event to this file, too.
   void append_to_file(events::EventFile file) { file_.emplace(std::move(file)); }
 
-  /// The result is the file's (events::EventFile::append), 0 without one. The event is in the log
-  /// in any case.
+  /// Adds an event to the log and the file. The result is that of events::EventFile::append; 0
+  /// without a file. After an error the event is still in the log.
   Result<std::uint64_t> append(events::Event event, TimePoint at);
 
-  /// Up to `limit` events with a sequence above `after`, oldest first. Sequences of lost events are
-  /// left out.
+  /// Up to `limit` events with a sequence above `after`, oldest first. Evicted events are missing
+  /// from the sequence.
   std::vector<NumberedEvent> after(std::uint64_t after, std::size_t limit) const;
 
   /// The sequence of the last event; 0 before the first.
@@ -52,12 +52,12 @@ class EventLog {
  private:
   struct KnownLease {
     std::string tenant;
-    std::size_t events = 0;  // of this lease in the log
+    std::size_t events = 0;  // number of events in the log that name this lease
   };
   using Leases = std::unordered_map<std::string, KnownLease>;
   struct Entry {
     events::StampedEvent stamped;
-    Leases::value_type* lease = nullptr;  // null: it names none
+    Leases::value_type* lease = nullptr;  // null: the event names no lease
   };
 
   Leases::value_type* lease_of(const events::Event& event);
@@ -68,10 +68,10 @@ class EventLog {
   std::size_t capacity_;
   std::uint64_t newest_ = 0;
   std::array<std::uint64_t, kRevokeReasonCount> revocations_{};
-  std::map<std::uint64_t, Entry> events_;                      // by sequence
+  std::map<std::uint64_t, Entry> events_;                      // keyed by sequence
   std::map<std::string, std::deque<std::uint64_t>> of_owner_;  // sequences; no deque is empty
   std::set<std::pair<std::size_t, std::string_view>> owners_by_count_;  // keys of of_owner_
-  Leases leases_;                                                       // those named in the log
+  Leases leases_;  // leases that events in the log name
   std::optional<events::EventFile> file_;
 };
 

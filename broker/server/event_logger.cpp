@@ -38,7 +38,7 @@ struct LogVisitor {
                 "worker service changed worker={} state={} reason=\"{}\"", e.worker, e.state,
                 e.reason);
   }
-  // The decision also emits a warning for these two.
+  // Nothing is logged for these two events, because the decision also emits a warning.
   void operator()(const events::WorkerUntrusted&) const {}
   void operator()(const events::WorkerUnresponsive&) const {}
   void operator()(const auto& e) const {

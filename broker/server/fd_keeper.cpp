@@ -65,7 +65,7 @@ std::optional<std::string> shortage(const char* fdstore, std::uint32_t needed) {
 }  // namespace kept
 
 Result<void> FdKeeper::keep(std::string_view name, const UniqueFd& fd) {
-  // FDPOLL=0: a readable pidfd or eventfd must stay in the store.
+  // FDPOLL=0, because a readable pidfd or eventfd must stay in the store.
   const std::string message = fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0", name);
   TRY(send_to_service_manager(message, fd));
   names_.emplace(name);

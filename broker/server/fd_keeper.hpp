@@ -22,7 +22,8 @@ namespace leasehold {
 namespace kept {
 inline constexpr std::string_view kTable = "table";
 inline constexpr std::string_view kSocket = "socket";
-/// Not in the store: the socket of leasehold-broker.socket, which belongs to the service manager.
+/// The socket of leasehold-broker.socket. It belongs to the service manager and is not in the
+/// store.
 inline constexpr std::string_view kActivation = "listen";
 std::string segment(std::uint64_t attachment);
 std::string wakeup_fd(std::uint64_t attachment);
@@ -36,18 +37,18 @@ constexpr std::uint32_t most(std::uint32_t max_weights_regions) {
   return 2 + 4 * kMaxWorkers + max_weights_regions;
 }
 
-/// Says what to set when the service manager stores fewer descriptors than `needed`: the others
-/// would be lost in a restart. `fdstore` is $FDSTORE, which systemd sets since version 254; null or
-/// malformed text is not judged.
+/// A message that says what to set, if the service manager stores fewer descriptors than `needed`,
+/// so that some would be lost in a restart. `fdstore` is $FDSTORE, which systemd sets since version
+/// 254. Returns nothing if `fdstore` is null or malformed.
 std::optional<std::string> shortage(const char* fdstore, std::uint32_t needed);
 }  // namespace kept
 
-/// The store of the service manager behind $NOTIFY_SOCKET; without one, every call succeeds and
-/// does nothing. A manager with FileDescriptorStoreMax=0 silently drops descriptors, so success
-/// here does not mean that a descriptor comes back.
+/// The store of the service manager behind $NOTIFY_SOCKET. Without a service manager, every call
+/// succeeds and does nothing. A manager with FileDescriptorStoreMax=0 silently drops descriptors,
+/// so success does not mean that a descriptor will be returned.
 ///
-/// Table and socket are kept at start, a worker's descriptors from attach to exit, weights from
-/// publication to eviction. Ownership: the store holds a duplicate. Threads: one.
+/// Table and socket are stored at start, a worker's descriptors from attach to exit, and weights
+/// from publication to eviction. Ownership: the store holds a duplicate. Threads: one.
 class FdKeeper {
  public:
   using Names = std::set<std::string, std::less<>>;
@@ -59,7 +60,7 @@ class FdKeeper {
   /// Errors: those of send_to_service_manager; the broker then serves without the store.
   Result<void> keep(std::string_view name, const UniqueFd& fd);
   void remove(std::string_view name);
-  /// Called when the broker stops for good.
+  /// Call it when the broker stops and is not restarted.
   void remove_all();
 
  private:

@@ -1,4 +1,4 @@
-/// Watches processes that held leases when the previous broker ended.
+/// Watches the processes that held leases when the previous broker ended.
 ///
 /// Until such a process calls `lease.hold` it has no connection, so it is found by the pid and
 /// start time in the journal. Threads: the io_context's thread.
@@ -18,8 +18,9 @@ class HolderWatches {
   HolderWatches(boost::asio::io_context& io, OnExit on_exit)
       : io_(io), on_exit_(std::move(on_exit)) {}
 
-  /// Calls `on_exit` once when the process ends, or soon if it has already ended. Never calls it
-  /// for a process that cannot be watched; its leases run to their deadline. Idempotent.
+  /// Calls `on_exit` once when the process ends, or soon if it has already ended. Does not call it
+  /// for a process that cannot be watched; the leases of that process end at their deadlines.
+  /// Idempotent.
   void watch(const ProcessIdentity& process);
 
  private:

@@ -13,9 +13,10 @@ std::string card_of(const BrokerOptions& options) {
   return options.device == "auto" ? "cuda:0" : options.device;
 }
 
-/// A worker that touches memory that the machine, or its control group, does not have is killed.
-/// Swap is memory of the machine also where a card's memory is lent. Weights may never fill their
-/// capacity, so together with the rest they are only named.
+/// Checks the capacities against the memory of the machine or its control group: a worker that
+/// touches memory beyond it would be killed. Swap uses memory of the machine even if a card's
+/// memory is lent. Weights need not fill their capacity, so if only the sum with weights is too
+/// large, that is just a warning.
 Result<void> check_host_memory(const BrokerOptions& options, bool lends_card) {
   const MachineMemory memory = TRY(machine_memory());
   TRY(check_fits_machine("--swap-capacity", options.swap_capacity_bytes, memory));

@@ -15,13 +15,14 @@ struct LentDevice {
   std::string uuid;
 };
 
-/// Null for host memory. With "auto", a card that cannot be used is logged and host memory is lent.
-/// Errors: those of DeviceAgentLink::start.
+/// Starts the device agent; returns null for host memory. With "auto", if no card can be used, logs
+/// why and returns null. Errors: those of DeviceAgentLink::start.
 Result<std::unique_ptr<DeviceAgentLink>> start_agent(boost::asio::io_context& io,
                                                      const BrokerOptions& options);
 
-/// The device that `start_agent` chose. Errors: BadRequest when --capacity exceeds the memory of
-/// the card or of the machine; of the machine, also --weights-capacity and --swap-capacity.
+/// The device that `start_agent` chose. Errors: BadRequest if --capacity exceeds the memory of the
+/// card, or if a capacity or the sum of --capacity and --swap-capacity exceeds the memory of the
+/// machine.
 Result<LentDevice> lent_device(const BrokerOptions& options, const DeviceAgentLink* agent);
 
 }  // namespace leasehold

@@ -15,8 +15,8 @@ namespace {
 using control::Json;
 
 constexpr std::uint64_t kMaxItems = Page::kMaxItems;
-constexpr std::uint64_t kFirstPower = 10;  // a microsecond
-constexpr std::uint64_t kLastPower = 36;   // 69 s
+constexpr std::uint64_t kFirstPower = 10;  // 2^10 ns: a microsecond
+constexpr std::uint64_t kLastPower = 36;   // 2^36 ns: 69 s
 
 template <class View>
 Json items(const std::vector<View>& views) {
@@ -25,7 +25,7 @@ Json items(const std::vector<View>& views) {
   return Json{{"items", std::move(list)}};
 }
 
-/// Fills a page; `views` may hold more items than the page takes.
+/// Fills one page with items. `views` may have more items than fit.
 template <class View>
 Json page_of(const std::vector<View>& views, std::uint64_t limit) {
   Page page(limit);
@@ -36,7 +36,8 @@ Json page_of(const std::vector<View>& views, std::uint64_t limit) {
   return Json{{"items", std::move(page).take()}, {"more", more}};
 }
 
-/// A worker that runs as the broker's user or as root can open the lease table for writing.
+/// Says if workers are isolated: a worker that runs as the broker's user or as root can open the
+/// lease table for writing.
 std::string isolation(const State& state) {
   bool any = false;
   for (const auto& [id, worker] : state.workers.all()) {
@@ -58,7 +59,7 @@ Result<Json> query_status(const ListSources& sources, const Json&) {
   return view.to_json();
 }
 
-// Each list requests one view beyond the limit; its presence means that another page follows.
+// Each list requests one view beyond the limit, whose presence means that another page follows.
 
 Result<Json> query_tenants(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::TenantList::from_json(params));
@@ -141,7 +142,7 @@ Result<Json> query_leases(const ListSources& sources, const Json& params) {
   return reply;
 }
 
-/// Counts below 2^power ns, which are exact, for each of the powers.
+/// The exact numbers of values below 2^power ns, for each power from kFirstPower to kLastPower.
 Json histogram_of(const LatencyHistogram& histogram) {
   Json counts = Json::array();
   for (std::uint64_t power = kFirstPower; power <= kLastPower; ++power)
@@ -199,7 +200,7 @@ Result<control::Payload> open_extent(const ListSources& sources, const Json& par
   return payload;
 }
 
-/// A query whose reply has no descriptor.
+/// Answers a query whose reply has no descriptor.
 template <Result<Json> (*Read)(const ListSources&, const Json&)>
 Result<control::Payload> answer(const ListSources& sources, const Json& params) {
   return control::Payload{.body = TRY(Read(sources, params))};

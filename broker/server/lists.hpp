@@ -1,4 +1,4 @@
-/// The queries: status, lists, and the memory of one extent.
+/// The queries: the status, lists, and the memory of one extent.
 #pragma once
 
 #include <span>

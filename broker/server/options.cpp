@@ -48,8 +48,8 @@ void add_socket_options(CLI::App& app, BrokerOptions& options) {
       ->default_str("0660");
 }
 
-/// Both pools have the same extents, whose size grows with the swap capacity. An extent must fit
-/// into the KV memory.
+/// Checks that an extent fits into the KV memory: both pools have the same extent size, which grows
+/// with the swap capacity.
 std::string check_swap(const BrokerOptions& options) {
   const std::uint64_t most = options.capacity_bytes / 2 * options.max_extents;
   if (options.swap_capacity_bytes <= most) return {};
@@ -57,7 +57,7 @@ std::string check_swap(const BrokerOptions& options) {
          " for this --capacity and --max-extents";
 }
 
-/// A swapped sequence goes on to the file, so there is none without swap.
+/// Checks the spill options. Only swapped sequences are spilled, so spill files need swap.
 std::string check_spill(const BrokerOptions& options) {
   if (options.spill_dir.empty() != (options.spill_capacity_bytes == 0))
     return "--spill-dir and --spill-capacity are given together, or neither is";

@@ -1,8 +1,8 @@
 /// One page of a list: as many items as fit into one message, and at least one item, because an
 /// empty page means the end of the list.
 ///
-/// Errors: none. A single item longer than a message makes a reply that cannot be sent, so the size
-/// of an item is limited where it enters the broker. Threads: one.
+/// Errors: none. A single item longer than a message would make a reply that cannot be sent, so the
+/// size of items is limited where they enter the broker. Threads: one.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-/// Detects that the broker itself did not run: stopped, starved of CPU, or suspended.
+/// Detects that the broker itself did not run, because it was stopped, starved of CPU, or
+/// suspended.
 ///
 /// The loop calls `poll` on every event and, unless it rests, at least every `kPollInterval`.
 /// Threads: one.
@@ -27,7 +28,7 @@ class Pulse {
     return gap > kStallThreshold ? std::optional(gap) : std::nullopt;
   }
 
-  /// Nothing is timed: the time until the next poll does not count as a stall.
+  /// Call it when no timeout runs: the time until the next poll then does not count as a stall.
   void rest() { rests_ = true; }
 
  private:

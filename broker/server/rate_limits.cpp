@@ -4,7 +4,7 @@
 
 namespace leasehold {
 
-/// Null for operators.
+/// Null for operators, which have no limit.
 TokenBucket* RateLimits::bucket_of(uid_t uid, TimePoint now) {
   if (is_operator(uid)) return nullptr;
   const Rate& rate = worker_uids_.contains(uid) ? config_.worker_lines : config_.lines;

@@ -1,9 +1,8 @@
-/// Rate limits per user, so that one user cannot starve the others.
+/// Limits the message rate of each user, so that one user cannot starve the others.
 ///
-/// All connections of a user share one budget, and every message counts, refused ones too. Beyond
-/// the budget the broker stops reading from that user; further messages wait in the sender's
-/// socket. Operators are exempt, so that they can end such traffic. Threads: the io_context's
-/// thread.
+/// All connections of a user share one budget, and every message counts, even if it is refused.
+/// Beyond the budget the broker stops reading from that user; further messages wait in the sender's
+/// socket. Operators are exempt, so that they can always act. Threads: the io_context's thread.
 #pragma once
 
 #include <map>
@@ -16,11 +15,13 @@
 namespace leasehold {
 
 struct RateConfig {
-  Rate lines{.per_second = 2'000, .burst = 1'000};           ///< Message weight of one user.
-  Rate worker_lines{.per_second = 20'000, .burst = 40'000};  ///< A worker calls for its tenants.
-  Rate events{.per_second = 20'000, .burst = 40'000};        ///< Events reported by one worker.
-  std::size_t connection_weight = 16;                        ///< Cost of a new connection.
-  Duration max_wait = std::chrono::seconds(2);  ///< Refuse new connections beyond this backlog.
+  Rate lines{.per_second = 2'000, .burst = 1'000};  ///< Rate of message weight per user.
+  /// Higher, because a worker calls for its tenants.
+  Rate worker_lines{.per_second = 20'000, .burst = 40'000};
+  Rate events{.per_second = 20'000, .burst = 40'000};  ///< Events reported by one worker.
+  std::size_t connection_weight = 16;                  ///< Cost of a new connection.
+  /// Backlog beyond which new connections are refused.
+  Duration max_wait = std::chrono::seconds(2);
 };
 
 class RateLimits {
@@ -48,7 +49,7 @@ class RateLimits {
 
   RateConfig config_;
   std::set<uid_t> worker_uids_;
-  std::map<uid_t, TokenBucket> lines_;  ///< Never shrinks: a machine has few users.
+  std::map<uid_t, TokenBucket> lines_;  ///< Entries are never removed: a machine has few users.
   std::map<ConnectionId, TokenBucket> events_;
   std::uint64_t dropped_ = 0;
 };

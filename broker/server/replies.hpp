@@ -19,7 +19,8 @@ class Replies {
 
   CallId add(control::Responder responder);
 
-  /// Sends the reply with the descriptors it names. Does nothing if the caller has disconnected.
+  /// Sends the reply with the descriptors that it names. Does nothing if the caller has
+  /// disconnected.
   void answer(CallId call, const Result<Answer>& answer);
 
  private:

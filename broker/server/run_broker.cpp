@@ -20,7 +20,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-/// Creates the folder of the default path, `leasehold`; any other folder must exist.
+/// Creates the folder of the socket if its name is `leasehold`, as in the default path. Any other
+/// folder must exist.
 void make_socket_folder(const BrokerOptions& options) {
   const auto folder = std::filesystem::path(options.socket).parent_path();
   std::error_code ignored;  // listen_on reports the error with the path
@@ -39,7 +40,7 @@ void check_fd_store(const StartupState& startup) {
   if (shortage) spdlog::warn("the descriptor store is too small reason=\"{}\"", *shortage);
 }
 
-/// The socket of leasehold-broker.socket.
+/// Takes over the socket of leasehold-broker.socket.
 Result<asio::local::stream_protocol::acceptor> activate(asio::io_context& io,
                                                         const BrokerOptions& options,
                                                         UniqueFd socket) {
@@ -51,7 +52,8 @@ Result<asio::local::stream_protocol::acceptor> activate(asio::io_context& io,
                           options.socket));
 }
 
-/// Prefers the kept socket: connections made while no broker ran wait in its backlog.
+/// Listens on the kept socket if there is one, because connections made while no broker ran wait in
+/// its backlog.
 Result<asio::local::stream_protocol::acceptor> listen(asio::io_context& io,
                                                       const BrokerOptions& options,
                                                       UniqueFd kept_socket, FdKeeper& fd_store) {
@@ -68,8 +70,9 @@ Result<asio::local::stream_protocol::acceptor> listen(asio::io_context& io,
   return acceptor;
 }
 
-/// What its predecessor lent is on the disk already. The rest is allocated once and given back, so
-/// a disk without the room is found here.
+/// Opens the spill directory and checks that the disk has room for the capacity. The files that the
+/// previous broker lent are on the disk already; space for the rest is allocated and then freed
+/// again.
 Result<SpillConfig> open_spill(const BrokerOptions& options, const LentDevice& device,
                                const StartupState& startup) {
   SpillConfig config{.users = static_cast<std::uint32_t>(options.worker_uids.size())};
@@ -91,8 +94,8 @@ Result<SpillConfig> open_spill(const BrokerOptions& options, const LentDevice& d
   return config;
 }
 
-/// The broker reads in /proc which user a caller's process has, by the pid that the kernel reports
-/// for the broker's own pid namespace.
+/// Checks that /proc belongs to the broker's pid namespace: the broker looks up the user of a
+/// caller's process there, by the pid that the kernel reports in that namespace.
 Result<void> check_proc() {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self", error);
@@ -122,7 +125,8 @@ Result<void> run_broker(const BrokerOptions& options, ReloadOptions reload) {
   }
   const bool keep_table = !startup.table_kept && !options.state_dir.empty() && !agent;
   if (keep_table) keep_for_restart(fd_store, kept::kTable, startup.table.writable_fd());
-  std::optional<events::EventFile> event_file;  // opened first: a failure leaves no socket behind
+  // The event file is opened before the socket, so that a failure leaves no socket file.
+  std::optional<events::EventFile> event_file;
   if (!options.event_log.empty())
     event_file = TRY(events::EventFile::open(options.event_log, options.event_log_bytes));
   UniqueFd activation = kept.take(kept::kActivation);

@@ -80,7 +80,8 @@ LentMemory& BrokerServer::lent_memory() {
   return host_;
 }
 
-/// When the agent ends, its objects are dropped before the decision about the loss.
+/// Creates the memory of the device, if there is one. When the agent ends, the objects are dropped
+/// before DeviceLost is decided.
 std::unique_ptr<LentMemory> BrokerServer::make_device_memory(DeviceAgentLink* agent) {
   if (agent == nullptr) return nullptr;
   auto memory = std::make_unique<AgentMemory>(*agent);
@@ -93,7 +94,8 @@ std::unique_ptr<LentMemory> BrokerServer::make_device_memory(DeviceAgentLink* ag
   return memory;
 }
 
-/// Order: worker segments, lease words, recovery's effects, then new connections.
+/// Order: first worker segments, then lease words, then the effects of recovery, then new
+/// connections.
 Result<void> BrokerServer::start(KeptDescriptors kept) {
   deadline_timer_ = TRY(AsyncBoottimeTimer::create(io_, [this] { loop_.post(Tick{}); }));
   wakeup_timer_ = TRY(AsyncBoottimeTimer::create(io_, [this] { wake_up(); }));
@@ -116,7 +118,7 @@ void BrokerServer::restore_workers(KeptDescriptors& kept) {
       watch_orphan(worker);
       continue;
     }
-    restore_spill(worker);  // before the link, which may find that the worker has exited
+    restore_spill(worker);  // before the link, because that may find that the worker has exited
     const auto restored = links_.restore(id, {.segment = kept.take(kept::segment(id.value)),
                                               .wakeup_fd = kept.take(kept::wakeup_fd(id.value)),
                                               .pidfd = kept.take(kept::pidfd(id.value))});
@@ -136,7 +138,8 @@ void BrokerServer::restore_spill(const Worker& worker) {
                restored.error().detail);
 }
 
-/// A worker that exited before recovery was handled there; a later exit is found here.
+/// Watches a worker whose descriptors were not kept. Recovery has handled a worker that exited
+/// before; if it exited since, this finds it.
 void BrokerServer::watch_orphan(const Worker& worker) {
   const ProcessIdentity process{worker.pid, worker.start_ticks};
   if (auto pidfd = open_pidfd(process)) return links_.watch_orphan(worker.id, *std::move(pidfd));
@@ -223,8 +226,8 @@ DispatchHooks BrokerServer::dispatch_hooks() {
           }};
 }
 
-/// Passes the file to the descriptor store before the worker. A worker also serves without a
-/// file.
+/// Lends the worker a spill file. The file is stored for a restart before the worker gets it. If
+/// the call fails, the worker serves without a file.
 void BrokerServer::open_spill(ConnectionId id, control::Responder respond) {
   const Worker* worker = state_.workers.find_by_connection(id);
   if (worker == nullptr || worker->state > WorkerState::Ready)
@@ -256,8 +259,8 @@ Result<void> BrokerServer::prepare_worker(ConnectionId id, const wire::WorkerAtt
   return {};
 }
 
-/// Accepts only extents that the state lists for this worker, and only the objects that were
-/// granted.
+/// Takes redelivered memory. Accepts only extents that the state lists for this worker, and only
+/// the objects that were granted.
 Result<void> BrokerServer::take_memory(ConnectionId id, const wire::LeaseRedeliver& redeliver,
                                        std::vector<UniqueFd> fds) {
   TRY(check_redelivery(state_, id, redeliver));
@@ -272,7 +275,8 @@ Result<void> BrokerServer::take_memory(ConnectionId id, const wire::LeaseRedeliv
   return {};
 }
 
-/// Runs after an event and all events it led to: arms the timers for what is still pending.
+/// Runs after an event and all events that followed from it: arms the timers for what is still
+/// pending.
 void BrokerServer::after_events() {
   deadline_timer_->arm(next_deadline(state_));
   observe_quiet();
@@ -300,7 +304,7 @@ void BrokerServer::recheck_soon() {
   });
 }
 
-/// Repairs the table from the broker's copy before deciding about the tampering.
+/// Repairs the table from the broker's copy, and then posts what was changed.
 void BrokerServer::guard_table() {
   auto tampered = table_.repair();
   if (!tampered.empty()) loop_.post(TableTampered{std::move(tampered)});
@@ -317,7 +321,8 @@ void BrokerServer::check_connections() {
   }
 }
 
-/// A loop that waits for no timeout may sleep for any time, and has not stalled then.
+/// Arms the timer for the next wakeup. While no timeout runs, a long sleep of the loop is not a
+/// stall.
 void BrokerServer::arm_wakeup() {
   for (const auto& [id, worker] : state_.workers.all())
     table_is_writable_ = table_is_writable_ || is_operator(worker.uid);
@@ -341,7 +346,8 @@ void BrokerServer::wake_up() {
   arm_wakeup();
 }
 
-/// A broker whose loop hangs sends nothing, and the service manager restarts it.
+/// Sends the status, which also feeds the watchdog. If the loop hangs, the service manager gets
+/// nothing and restarts the broker.
 void BrokerServer::report_status() {
   if (!wakeups_.take_status_due(clock_.now())) return;
   notify_service_manager(fmt::format("WATCHDOG=1\nSTATUS=Serving {} workers, {} tenants, {} leases",
@@ -358,7 +364,8 @@ void BrokerServer::watch_signals() {
   });
 }
 
-/// A file with an error changes nothing. Leases and workers go on.
+/// Reads the configuration again. If the file has an error, nothing changes. Leases and workers are
+/// not affected.
 void BrokerServer::reload_configuration() {
   const auto read = reload_();
   const auto* wanted = std::get_if<BrokerOptions>(&read);

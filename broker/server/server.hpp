@@ -21,7 +21,7 @@
 
 namespace leasehold {
 
-/// What the server is given. All of it outlives the server.
+/// The objects that the server needs. Those passed by reference or pointer outlive the server.
 struct ServerDependencies {
   boost::asio::local::stream_protocol::acceptor acceptor;
   FdKeeper& fd_store;
@@ -36,7 +36,7 @@ class BrokerServer {
  public:
   BrokerServer(boost::asio::io_context& io, StartupState startup, ServerDependencies dependencies,
                const BrokerOptions& options);
-  /// Restores workers and lease words, performs recovery's effects, then accepts connections.
+  /// Restores workers and lease words, performs the effects of recovery, then accepts connections.
   /// Errors: SystemError.
   Result<void> start(KeptDescriptors kept);
   void write_events_to(events::EventFile file) { log_.append_to_file(std::move(file)); }
@@ -93,9 +93,9 @@ class BrokerServer {
   boost::asio::steady_timer quiet_timer_;
   Wakeups wakeups_{service_manager_of_this_process()};
   std::unique_ptr<AsyncBoottimeTimer> wakeup_timer_;
-  std::optional<TimePoint> wakeup_at_;  ///< Nothing: the timer is not armed.
-  /// A worker that runs as an operator has had the table: it, or a process that it left behind, can
-  /// write to it.
+  std::optional<TimePoint> wakeup_at_;  ///< When the timer fires. Nothing: it is not armed.
+  /// True once a worker that runs as an operator has attached: that worker, or a process that it
+  /// started, can write to the table.
   bool table_is_writable_;
   boost::asio::steady_timer stop_timer_;
   boost::asio::signal_set signals_;

@@ -1,5 +1,5 @@
-/// Open descriptors that are closed when the process has reached its limit, so that it can still
-/// accept an operator. Threads: one.
+/// Holds open descriptors in reserve. When the process has reached its descriptor limit, one is
+/// closed, so that an operator's connection can still be accepted. Threads: one.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@ class SpareDescriptors {
  public:
   explicit SpareDescriptors(std::size_t count) : wanted_(count) { refill(); }
 
-  /// Closes one; false if none is left.
+  /// Closes one descriptor; false if none is left.
   bool release_one();
 
-  /// Opens as many as are missing, while the limit allows.
+  /// Opens the missing descriptors, as far as the limit allows.
   void refill();
 
  private:

@@ -32,7 +32,7 @@ BrokerConfig config_of(const BrokerOptions& options, const LentDevice& device,
           .device_uuid = device.uuid};
 }
 
-/// Starts empty: without a state directory nothing of an earlier broker is known.
+/// Starts with an empty state: without a state directory nothing is known about an earlier broker.
 Result<StartupState> start_without_state_dir(const BrokerOptions& options,
                                              const LentDevice& device) {
   const BrokerConfig config = config_of(options, device, random_token_key());
@@ -46,7 +46,7 @@ Result<StartupState> start_without_state_dir(const BrokerOptions& options,
                       .kept_spills = {}};
 }
 
-/// The previous broker's table, if it belongs to this boot and is valid.
+/// Takes the previous broker's table, if it belongs to this boot and is valid.
 std::optional<LeaseTable> take_table(const journal::Image& image, const std::string& boot,
                                      KeptDescriptors& kept) {
   UniqueFd fd = kept.take(kept::kTable);

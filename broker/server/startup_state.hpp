@@ -1,5 +1,5 @@
-/// The state a broker starts with, from its state directory, the kept descriptors and the processes
-/// that are still alive.
+/// The state with which a broker starts. It comes from the state directory, the kept descriptors
+/// and the processes that are still alive.
 #pragma once
 
 #include <map>
@@ -18,26 +18,25 @@
 namespace leasehold {
 
 struct StartupState {
-  UniqueFd lock;  ///< Locks the state directory while the broker runs.
+  UniqueFd lock;  ///< Lock on the state directory, held while the broker runs.
   std::unique_ptr<journal::Journal> journal;
   Recovered recovered;
   LeaseTable table;
   bool table_kept = false;
   MemoryStore memory;
   std::set<AttachmentId> kept_workers;
-  std::map<AttachmentId, UniqueFd> kept_spills;  ///< Files of kept workers.
+  std::map<AttachmentId, UniqueFd> kept_spills;  ///< Spill files of kept workers.
 };
 
-/// Loads the journal and recovers the state. Changes nothing but the broker's own files. Takes the
-/// table, the weights and the spill files out of `kept`; the socket and the workers' descriptors
-/// stay there. Device memory does not outlive its broker, so a broker that lends a device takes
-/// nothing. Errors: SocketInUse (another broker uses this directory), FileCorrupt,
-/// PermissionDenied, DiskFull, BadRequest (capacity too small, no such directory), OutOfMemory,
-/// SystemError.
+/// Loads the journal and recovers the state. Changes only the broker's own files. Takes the table,
+/// the weights and the spill files out of `kept`; the socket and the workers' descriptors stay
+/// there. A broker that lends a device takes nothing, because device memory does not outlive its
+/// broker. Errors: SocketInUse (another broker uses this directory), FileCorrupt, PermissionDenied,
+/// DiskFull, BadRequest (capacity too small, no such directory), OutOfMemory, SystemError.
 Result<StartupState> load_startup_state(const BrokerOptions& options, const LentDevice& device,
                                         KeptDescriptors& kept, TimePoint now);
 
-/// Names in the service manager's store that this broker uses.
+/// The names in the service manager's store that this broker uses.
 std::set<std::string> names_in_use(const StartupState& startup);
 
 }  // namespace leasehold

@@ -74,7 +74,8 @@ std::string_view state_name(const Worker& worker) {
   return "gone";
 }
 
-/// Those that are not fenced. Leases on weights stay: the worker keeps its model.
+/// Number of tenant leases on the worker that are not fenced. Engine leases do not count: the
+/// worker keeps its model.
 std::uint32_t tenant_leases_on(const State& state, AttachmentId worker) {
   std::uint32_t count = 0;
   state.leases.for_each_open([&](const LeaseRecord& record) {
@@ -199,7 +200,7 @@ struct Held {
   std::uint64_t swap_blocks = 0;
 };
 
-/// One pass over the leases for all tenants.
+/// Computes the holdings of all tenants in one pass over the leases.
 std::map<TenantId, Held> held_by_tenant(const State& state) {
   std::map<TenantId, Held> all;
   state.leases.for_each_open([&](const LeaseRecord& record) {
@@ -279,7 +280,7 @@ void count_revoked(wire::StatusView& view, Duration age, Duration timeout) {
       std::max<std::int64_t>(view.oldest_revoked_ms, age / std::chrono::milliseconds(1));
 }
 
-/// Memory of Lost workers: they no longer serve, but may still access it.
+/// Bytes that Lost workers have mapped: they no longer serve, but may still access the memory.
 std::uint64_t unproven_bytes(const State& state, MemoryPool pool) {
   std::uint64_t bytes = 0;
   state.leases.for_each_open([&](const LeaseRecord& record) {
@@ -290,7 +291,7 @@ std::uint64_t unproven_bytes(const State& state, MemoryPool pool) {
   return bytes;
 }
 
-/// In the order of RevokeClock.
+/// Summaries of the clocks, in the order of RevokeClock.
 std::vector<wire::ClockSummary> clock_summaries(const State& state, TimePoint now) {
   std::vector<wire::ClockSummary> summaries;
   for (std::size_t i = 0; i < kRevokeClockCount; ++i) {
@@ -311,7 +312,8 @@ std::vector<wire::ModeSummary> mode_summaries(const State& state, TimePoint now)
   return summaries;
 }
 
-/// A tenant between two leases is live: its holder is about to replace the first one.
+/// Counts tenants with a live lease, and tenants between two leases: the holder is about to replace
+/// the lease that was revoked.
 std::uint32_t count_live_tenants(const State& state, TimePoint now) {
   std::set<TenantId> live;
   state.leases.for_each_open([&](const LeaseRecord& record) {

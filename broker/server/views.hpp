@@ -1,5 +1,5 @@
-/// Operators' views of the state. Pure. The server fills in what only it knows: counters, inodes,
-/// uptime and isolation.
+/// The views of the state for operators. Pure. The server adds what the state does not have:
+/// counters, inodes, uptime and isolation.
 #pragma once
 
 #include <array>
@@ -10,14 +10,14 @@
 
 namespace leasehold {
 
-/// In the order of RevokeClock.
+/// Names of the clocks, in the order of RevokeClock.
 inline constexpr std::array<std::string_view, kRevokeClockCount> kRevokeClockNames{
     "t_refuse", "t_error", "t_quiet", "t_reuse"};
 
 struct LeasePage {
   std::vector<wire::LeaseView> items;  ///< Ordered by slot.
-  bool more = false;                   ///< Later slots hold further leases.
-  std::uint64_t total = 0;             ///< Leases in all slots.
+  bool more = false;                   ///< There are further leases in later slots.
+  std::uint64_t total = 0;             ///< Number of leases in all slots.
 };
 /// At most `limit` leases, starting at slot `first`.
 LeasePage lease_page(const State& state, std::uint64_t first, std::size_t limit);
@@ -33,7 +33,7 @@ std::vector<wire::TenantView> tenant_views(const State& state, const std::option
 std::vector<wire::KeyView> key_views(const State& state, const std::optional<ApiKeyId>& after,
                                      std::size_t limit);
 std::vector<wire::StepView> step_views(const State& state);  ///< The newest sample of each worker.
-/// Without `isolation` and `uptime_ms`.
+/// The status, without `isolation` and `uptime_ms`.
 wire::StatusView status_view(const State& state, TimePoint now);
 
 /// Leases that are Live or Revoked; a stopping broker waits until there are none.

@@ -8,7 +8,7 @@
 namespace leasehold {
 namespace {
 
-/// Two reports may be late.
+/// Reports per watchdog interval, so that two may be late.
 constexpr int kReportsPerWatchdog = 3;
 
 std::optional<TimePoint> earlier(std::optional<TimePoint> a, std::optional<TimePoint> b) {

@@ -1,4 +1,5 @@
-/// When the broker's loop runs although no event arrives. Without a reason it sleeps.
+/// Decides when the broker's loop wakes up although no event arrives. Without a reason the loop
+/// sleeps.
 ///
 ///   reason                          every
 ///   a process may write the table   50 ms   compare the table with the broker's copy
@@ -21,9 +22,10 @@ class Wakeups {
   static constexpr Duration kStatusInterval = std::chrono::seconds(1);
 
   struct ServiceManager {
-    std::optional<Duration> watchdog;  ///< It restarts the broker after this much silence.
+    /// The manager restarts a broker that is silent for this long.
+    std::optional<Duration> watchdog;
   };
-  /// Nothing: no service manager.
+  /// `manager`: nothing if there is no service manager.
   explicit Wakeups(std::optional<ServiceManager> manager) : manager_(manager) {}
 
   struct Reasons {
@@ -34,12 +36,12 @@ class Wakeups {
       return table_is_writable || awaits_timeout || connections_need_checks;
     }
   };
-  /// The next time; nothing: the loop may sleep until an event arrives.
+  /// The time of the next wakeup. Nothing: the loop may sleep until an event arrives.
   std::optional<TimePoint> next(const Reasons& reasons, TimePoint now) const;
 
-  /// Something happened that the status may show.
+  /// Notes that the status may have changed.
   void status_changed() { is_stale_ = true; }
-  /// True when a status is to be sent now, which also feeds the watchdog.
+  /// True if the status must be sent now, which also feeds the watchdog.
   bool take_status_due(TimePoint now);
 
  private:
@@ -50,7 +52,7 @@ class Wakeups {
   bool is_stale_ = true;
 };
 
-/// From $NOTIFY_SOCKET and $WATCHDOG_USEC. Source: sd_watchdog_enabled(3).
+/// Reads $NOTIFY_SOCKET and $WATCHDOG_USEC. Source: sd_watchdog_enabled(3).
 std::optional<Wakeups::ServiceManager> service_manager_of_this_process();
 
 }  // namespace leasehold

@@ -18,12 +18,12 @@ namespace {
 namespace asio = boost::asio;
 using Watch = asio::posix::stream_descriptor;
 
-/// Only a resumed worker sends descriptors: those of the memory that it still maps.
+/// Only a resumed worker may send descriptors, those of the memory that it still maps.
 constexpr control::Limits kWorkerLimits{.max_fds = 0};
 constexpr control::Limits kResumedLimits{};
 
-/// A worker owns its connection: it counts in no user's share, so that other connections of the
-/// user cannot cost the worker its leases.
+/// The connection of a worker does not count in its user's share, so that other connections of the
+/// user cannot cause the worker to lose its leases.
 void set_worker_limits(control::Peer& peer, const control::Limits& limits) {
   peer.set_queue_meter(nullptr);
   peer.set_input_meter(nullptr);
@@ -47,7 +47,7 @@ Result<UniqueFd> make_wakeup_fd() {
   return wakeup_fd;
 }
 
-/// Asio closes the descriptor it watches, so it gets a duplicate.
+/// Asio closes the descriptor that it watches, so it gets a duplicate.
 Result<Watch> watch_of(asio::io_context& io, const UniqueFd& fd) {
   return Watch(io, TRY(fd.duplicate()).release());
 }
@@ -128,7 +128,7 @@ WorkerLink* WorkerLinks::find(AttachmentId worker) {
 
 void WorkerLinks::watch_orphan(AttachmentId worker, UniqueFd pidfd) {
   auto watch = watch_of(io_, pidfd);
-  if (!watch) return;  // without a watch the worker's memory stays counted as held
+  if (!watch) return;  // without a watch the worker's memory stays counted
   orphans_.emplace(worker, Orphan{std::move(pidfd), *std::move(watch)});
   watch_exit(worker);
 }

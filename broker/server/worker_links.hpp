@@ -1,8 +1,8 @@
 /// The broker's link to each worker process: connection, pidfd, worker segment, eventfd.
 ///
-/// A link is prepared when the worker calls `worker.attach` and bound when the worker is admitted.
-/// Ownership: a link owns its descriptors and lives until its process has exited, even if the
-/// connection closes earlier. Threads: the io_context's thread.
+/// A link is prepared when the worker calls `worker.attach`, and bound when the worker is admitted.
+/// Ownership: a link owns its descriptors and lives until the worker process has exited, even if
+/// the connection closes earlier. Threads: the io_context's thread.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -20,14 +20,14 @@ struct WorkerLink {
   std::shared_ptr<control::Peer> peer;  ///< Null after a broker restart until the worker resumes.
   UniqueFd pidfd;
   WorkerSegmentReader segment;
-  UniqueFd wakeup_fd;  ///< The worker signals it after a unit that refused a launch.
+  UniqueFd wakeup_fd;  ///< The worker signals this after a unit that refused a launch.
   boost::asio::posix::stream_descriptor exit_watch;
   boost::asio::posix::stream_descriptor wakeup_watch;
 };
 
 /// A pidfd for the peer's process. The pid may have been reused since the connect, so the user is
 /// checked again after the pidfd is open.
-/// Errors: ConnectionLost when the process is gone, PermissionDenied when its pid is not visible.
+/// Errors: ConnectionLost if the process is gone, PermissionDenied if its pid is not visible.
 Result<UniqueFd> open_peer_pidfd(const control::Credentials& credentials);
 
 class WorkerLinks {
@@ -43,7 +43,7 @@ class WorkerLinks {
   Result<void> prepare(ConnectionId connection, std::shared_ptr<control::Peer> peer);
   void bind(ConnectionId connection, AttachmentId worker);
 
-  /// Restores a link without a connection from kept descriptors.
+  /// Restores a link from kept descriptors, without a connection.
   /// Errors: UntrustedSegment, SystemError.
   struct Kept {
     UniqueFd segment;
@@ -58,7 +58,7 @@ class WorkerLinks {
   }
   void resume(ConnectionId connection, AttachmentId worker);
 
-  /// Watches for the exit of a worker of an earlier broker whose descriptors were not kept.
+  /// Watches for the exit of an earlier broker's worker whose descriptors were not kept.
   void watch_orphan(AttachmentId worker, UniqueFd pidfd);
 
   void drop_prepared(ConnectionId connection) {
@@ -69,7 +69,7 @@ class WorkerLinks {
     links_.erase(worker);
     orphans_.erase(worker);
   }
-  /// Null when the worker is not watched.
+  /// Null if the worker is not watched.
   const UniqueFd* pidfd(AttachmentId worker) const;
 
   WorkerLink* find(AttachmentId worker);

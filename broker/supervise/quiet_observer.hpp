@@ -1,7 +1,8 @@
 /// Creates LaunchQuiet proofs: after lease words are stored, reads the worker segment until every
-/// unit announced before the store has ended. No other code creates these proofs.
+/// unit that was announced before the store has ended. No other code creates these proofs.
 ///
-/// Lifetime: a watched segment outlives its watch, until `forget`. Threads: one.
+/// Lifetime: a watched segment outlives its watch, which ends with the proof or with `forget`.
+/// Threads: one.
 #pragma once
 
 #include <vector>
@@ -14,8 +15,9 @@ namespace leasehold {
 
 class QuietObserver {
  public:
-  /// Takes the snapshot now. Precondition: the words of these leases say Revoked and the worker's
-  /// counter was incremented, in program order before this call (pairs with GateCore::begin_unit).
+  /// Takes the snapshot and starts a watch. Precondition: before this call, in program order, the
+  /// words of these leases became Revoked and the worker's counter was incremented (pairs with
+  /// GateCore::begin_unit).
   struct Request {
     AttachmentId worker;
     Touches scope = Touches::TenantMemory;
@@ -23,12 +25,12 @@ class QuietObserver {
   };
   void watch(const WorkerSegmentReader& segment, Request request);
 
-  /// Proofs for all leases whose units have ended. Never blocks.
+  /// Returns proofs for all watched leases whose units have ended. Never blocks.
   std::vector<LaunchQuiet> observe();
 
   /// Polls until all watched leases are quiet or `at_most` has passed, and returns the proofs
-  /// found. Used right after a revocation: a unit on a CPU takes about 15 µs, less than a timer
-  /// needs.
+  /// found. Used directly after a revocation, because a unit on a CPU takes about 15 µs, which is
+  /// shorter than a timer's delay.
   std::vector<LaunchQuiet> observe_for(Duration at_most, const Clock& clock);
 
   /// Drops the watches of a worker that has exited; its ProcessExit covers its leases.

@@ -6,11 +6,12 @@
 ///   widen_codes(q, scales, n, to)     n elements of Q8_0, with widened scales
 ///   score_block(tile, keys, query, at)     16 scores from position `at` on, of some queries from
 ///                             `query` on; returns the number of queries scored
-///   softmax(scores, n, partial)     scores become weights; those from n on are undefined before
+///   softmax(scores, n, partial)     turns scores into weights; the scores from n on are undefined
 ///   weigh<Kv>(tile, run)      adds weighted values to the accumulators of `run`
 ///   kRunQueries               the most queries of a run
 ///
-/// Not inline in callers with another instruction set: Ops has the target attributes.
+/// These functions are not inlined into callers with another instruction set: Ops has the target
+/// attributes.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,7 @@
 
 namespace leasehold {
 
-/// Some queries of a tile, and the positions whose values all of them weigh.
+/// A run of queries in a tile, and the positions whose values all these queries weigh.
 struct WeighRun {
   std::uint32_t first_query;
   std::uint32_t n_queries;
@@ -37,7 +38,7 @@ const Kv* value_at(const AttentionTile& tile, std::uint32_t i) {
          std::size_t{i % KvLayout::kBlockTokens} * tile.head_dim;
 }
 
-/// Codes of Q8_0, whose scales lie apart.
+/// True for codes of Q8_0, whose scales are stored separately.
 template <class Kv>
 inline constexpr bool kHasScales = std::is_same_v<Kv, std::int8_t>;
 
@@ -63,7 +64,7 @@ void widen_scales(const std::byte* head, std::uint32_t head_dim, float* to) {
              KvLayout::kBlockTokens * head_dim / kKvScaleBlock, to);
 }
 
-/// The keys or values of a block as floats.
+/// Returns the keys or values of a block as floats, in `to` unless they are stored as floats.
 template <class Ops, class Kv>
 const float* widen_block(const AttentionTile& tile, const std::byte* head, float* to) {
   const auto* stored = reinterpret_cast<const Kv*>(head);
@@ -93,8 +94,9 @@ void score_keys(const AttentionTile& tile) {
   }
 }
 
-/// Positions [begin, end) of the values. Queries weigh their common ones together, then each weighs
-/// the rest of its own: no query reads the value of a later position, which may be a NaN.
+/// Weighs the values at positions [begin, end). Queries weigh their common positions together, then
+/// each query weighs its remaining positions alone: no query reads the value of a later position,
+/// which may be a NaN.
 template <class Ops, class Kv>
 void weigh_span(const AttentionTile& tile, std::uint32_t begin, std::uint32_t end) {
   const std::uint32_t common = std::clamp(tile.n_positions[0], begin, end);

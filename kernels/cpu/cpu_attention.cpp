@@ -1,6 +1,6 @@
 /// Attention of the CPU backend. A step is processed in *waves* of rows whose partials fit the
 /// scratch. The unit that computes the last partial of a row and head merges them, in the written
-/// order. Rows of long contexts have a launch that merges.
+/// order. A wave with long contexts merges in a separate launch.
 #include <algorithm>
 #include <memory>
 
@@ -15,9 +15,9 @@ struct CpuBackend::AttentionWave {
   std::uint32_t first_row;
   std::uint32_t n_rows;
   std::uint32_t n_partials;
-  std::uint32_t most_partitions;  ///< Of a row.
+  std::uint32_t most_partitions;  ///< The most partitions of any row.
 
-  /// Merging the queries of a unit takes at most a quarter of its time.
+  /// True if merging the queries of a unit takes at most a quarter of the unit's time.
   bool merges_in_units(std::uint32_t head_dim) const {
     return std::uint64_t{kMaxTileQueries} * most_partitions * (head_dim + kMacsPerExp) <=
            kTileMacs / 4;
@@ -45,8 +45,8 @@ CpuBackend::AttentionWave CpuBackend::next_wave(const LaunchContext& context,
   return wave;
 }
 
-/// Cuts one partition of rows [first, end) of a sequence into tiles. Neighbours in a list of tiles
-/// read the same keys and values: memory supplies them once, then the cache does.
+/// Cuts one partition of rows [first, end) of a sequence into tiles. Neighbouring tiles read the
+/// same keys and values, so memory supplies these once and the cache afterwards.
 void CpuBackend::add_tiles(const LaunchContext& context, const AttentionArgs& args,
                            std::uint32_t first, std::uint32_t end, std::uint32_t partition) {
   const std::uint32_t group = args.n_heads / args.layout.n_kv_heads;
@@ -83,7 +83,7 @@ void CpuBackend::plan_tiles(const LaunchContext& context, const AttentionArgs& a
   }
 }
 
-/// The queries of a tile: rows of one sequence, and the heads of one kv head of each.
+/// Fills in the queries of a tile: rows of one sequence, and for each row the heads of one kv head.
 void CpuBackend::place_queries(const LaunchContext& context, const AttentionArgs& args,
                                const AttentionWave& wave, const AttentionTilePlan& plan,
                                AttentionTile& tile) {
@@ -148,7 +148,7 @@ void CpuBackend::merge_head(const LaunchContext& context, const AttentionArgs& a
                  args.out + (std::size_t{r} * args.n_heads + head) * head_dim);
 }
 
-/// Merges the tile's queries whose other partitions are computed.
+/// Merges those queries of the tile whose other partitions are computed.
 void CpuBackend::merge_complete(const LaunchContext& context, const AttentionArgs& args,
                                 const AttentionWave& wave, const AttentionTilePlan& plan) {
   const std::uint32_t group = args.n_heads / args.layout.n_kv_heads;

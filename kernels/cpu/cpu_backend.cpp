@@ -10,7 +10,8 @@
 namespace leasehold {
 namespace {
 
-/// The partials of the largest step, limited by the budget; at least those of one row.
+/// The number of partials of the largest step, limited by the scratch budget, but at least that of
+/// one row.
 std::size_t partials_per_wave(const BackendLimits& limits) {
   const std::size_t per_row = std::size_t{limits.n_heads} * partition_count(limits.max_context);
   const std::size_t affordable =
@@ -18,7 +19,7 @@ std::size_t partials_per_wave(const BackendLimits& limits) {
   return std::max(per_row, std::min(per_row * limits.max_rows, affordable));
 }
 
-/// One position of one head, whose elements and scales begin at `head`.
+/// Stores one position of one head; the head's elements and scales begin at `head`.
 void store_entry(const RowKernels& kernels, const KvLayout& layout, const float* values,
                  std::byte* head, std::uint32_t slot) {
   std::byte* to = head + layout.entry_offset_bytes(slot);
@@ -28,7 +29,7 @@ void store_entry(const RowKernels& kernels, const KvLayout& layout, const float*
                    reinterpret_cast<Half*>(head + layout.scales_offset_bytes(slot)));
 }
 
-/// Whole cache lines, so that the aligned parts of two threads do not overlap.
+/// Whole cache lines, so that the aligned scratch of two threads does not overlap.
 std::size_t tile_scratch_floats(std::uint32_t head_dim) {
   constexpr std::size_t kLine = kCacheLineBytes / sizeof(float);
   const std::size_t floats = kMaxTileQueries * kPartitionPositions +
@@ -80,7 +81,7 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       widened_rows_(widened_stride_ * kDotOutputs * launcher_.threads()),
       rounded_(most_inputs(limits), limits.max_width),
       own_rounded_(kOwnRows * launcher_.threads(), limits.max_width),
-      halves_left_(std::size_t{row_groups(limits.max_width)} * 4),  // fewer than 16 rows in fours
+      halves_left_(std::size_t{row_groups(limits.max_width)} * 4),  // at most 4 tiles of batch rows
       max_partials_(partials_per_wave(limits)),
       partials_(max_partials_ * partial_floats(limits.head_dim)),
       first_partial_(limits.max_rows + 1),
@@ -139,13 +140,13 @@ LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArg
 MatmulTiles CpuBackend::dot_tiles(const WeightMatrix& weight, std::uint32_t n_out,
                                   std::uint32_t n_batch) const {
   const std::uint64_t tile_macs = kernels_.dot_tile_macs;
-  // A row that is widened takes as long as kTileMacs allows, whatever the rate of dots is.
+  // Widening a row takes n_in / kTileMacs of a unit, whatever the rate of dots is.
   const std::uint64_t macs_per_output =
       is_dot_type(weight.type)
           ? tile_macs * row_size_bytes(weight.type, weight.n_in) / kTileWeightBytes
           : tile_macs * weight.n_in / kTileMacs;
-  // Few inputs wait for memory: the next rows arrive while these pass, and both fit the first
-  // cache.
+  // With few inputs, memory is the limit. Then fewer rows are multiplied at once, so that they and
+  // the next rows, which arrive meanwhile, fit the first cache.
   const TensorType multiplied = is_dot_type(weight.type) ? weight.type : TensorType::F32;
   const bool fit =
       kernels_.dot_tile_outputs * row_size_bytes(multiplied, weight.n_in) <= kCachedRowBytes;
@@ -174,9 +175,9 @@ DotTile CpuBackend::open_rows(const LaunchPermit& permit, const WeightMatrix& we
   return tile;
 }
 
-/// The first row that a thread multiplies after a tile; perhaps the same rows, with other inputs.
-/// Threads take tiles in turn, so that a thread's next tile is as many further as there are threads
-/// on its node.
+/// The first row that a thread multiplies after a tile; perhaps the same row, with other inputs.
+/// Threads take tiles in turn, so a thread's next tile is as many tiles further as its node has
+/// threads.
 std::uint32_t CpuBackend::row_after(const MatmulTiles& tiles, std::uint32_t tile,
                                     std::uint32_t thread) const {
   const std::uint32_t next = tile + launcher_.threads_on_node_of(thread);
@@ -204,7 +205,7 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
         return args.out + std::size_t{i} * args.weight.n_out + first;
       };
       const auto row_of = [&](std::uint32_t i) {
-        __builtin_prefetch(out_of(i), 1);  // dots behind the products would wait for it
+        __builtin_prefetch(out_of(i), 1);  // otherwise later dots would wait for it
         __builtin_prefetch(out_of(i) + (rows.end - first - 1), 1);
         return selected_row(args, i);
       };
@@ -229,7 +230,7 @@ LaunchStatus CpuBackend::rope(const LaunchContext& context, const RopeArgs& args
                   });
 }
 
-/// Keys and values of row r, unless its sequence is dead.
+/// Appends the keys and values of row r, unless its sequence is dead.
 void CpuBackend::append_row(const LaunchPermit& permit, const LaunchContext& context,
                             const KvAppendArgs& args, std::size_t r) {
   const RowRef row = context.rows[r];
@@ -256,7 +257,7 @@ LaunchStatus CpuBackend::kv_append(const LaunchContext& context, const KvAppendA
                   });
 }
 
-/// Everything of a row in one unit, which the append labels.
+/// A unit runs all operators of its rows under the label of the append.
 LaunchStatus CpuBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
   const std::uint32_t head_dim = args.layout.head_dim;
   const std::uint32_t n_kv_heads = args.layout.n_kv_heads;

@@ -25,14 +25,14 @@ class CpuBackend final : public HostBackend {
  public:
   /// One thread per gate; the first gate belongs to the caller. The worker segment, table and stop
   /// flags outlive the backend. Scratch lies where the calling thread runs. Errors: BadRequest if
-  /// the CPU lacks the path; SystemError if it computes other bits with it, or the system has no
+  /// the CPU lacks the path; SystemError if the path fails its self-check, or the system has no
   /// more threads.
   static Result<std::unique_ptr<CpuBackend>> create(const BackendLimits& limits,
                                                     std::vector<ThreadGate> gates,
                                                     SimdPath path = best_simd_path(),
                                                     const PoolNodes& nodes = {});
-  /// With a path's kernels, or those of a test, which outlive the backend. Errors: SystemError if
-  /// the system has no more threads.
+  /// Creates a backend with a path's kernels, or with a test's, which outlive the backend. Errors:
+  /// SystemError if the system has no more threads.
   static Result<std::unique_ptr<CpuBackend>> create(const BackendLimits& limits,
                                                     std::vector<ThreadGate> gates,
                                                     const RowKernels& kernels, std::string name,
@@ -57,7 +57,7 @@ class CpuBackend final : public HostBackend {
   LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) override;
   void clear_workspace() override;
   std::vector<std::uint64_t> units_run() const override { return launcher_.units_run(); }
-  /// Launches since creation. Tests count those of a layer.
+  /// Launches since creation. Tests count the launches of a layer.
   std::uint64_t launches_run() const { return launcher_.launches_run(); }
 
  private:
@@ -152,13 +152,13 @@ class CpuBackend final : public HostBackend {
   /// [threads, kDotOutputs, widened_stride_]: weight rows, or a row of x before it is rounded
   std::vector<float> widened_rows_;
   RoundedRows rounded_;             // of the running matmul
-  RoundedRows own_rounded_;         // likewise, [threads, kOwnRows]
+  RoundedRows own_rounded_;         // of the running matmul, [threads, kOwnRows]
   std::uint32_t used_rounded_ = 0;  // rows written since the last clear_workspace
-  /// Tiles of the gate and up of the running feed-forward that no unit has computed yet.
+  /// Per tile of the running feed-forward: its halves (gate and up) that no unit has computed yet.
   std::vector<std::atomic<std::uint32_t>> halves_left_;
-  std::size_t max_partials_;                  // partials of one wave
+  std::size_t max_partials_;                  // the most partials of a wave
   ZeroedArray<float> partials_;               // [max_partials_, partial_floats(head_dim)]
-  std::size_t used_partials_ = 0;             // written since the last clear_workspace
+  std::size_t used_partials_ = 0;             // partials written since the last clear_workspace
   std::vector<std::uint32_t> first_partial_;  // [max_rows + 1], of the running wave
   /// [max_rows, n_heads]: partitions of the running wave that no unit has computed yet
   std::vector<std::atomic<std::uint32_t>> partitions_left_;
@@ -166,7 +166,7 @@ class CpuBackend final : public HostBackend {
   std::size_t tile_scratch_stride_;
   ZeroedArray<float> tile_scratch_;  // [1 + threads, tile_scratch_stride_], see tile_scratch()
   std::vector<std::uint32_t> first_tile_;  // [n_experts + 1], of the running expert matmul
-  ExpertGroups groups_;                    // of the running expert matmul
+  ExpertGroups groups_;                    // items of the running expert matmul
 };
 
 }  // namespace leasehold

@@ -28,7 +28,8 @@ std::uint32_t CpuBackend::expert_of_tile(std::uint32_t n_experts, std::uint32_t 
                                     first_tile_.begin() - 1);
 }
 
-/// The tiles of one matmul per expert over its own items. An expert without items has no tiles.
+/// The tiles are those of one matmul per expert over the expert's items. An expert without items
+/// has no tiles.
 LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) {
   expect_within_limits(limits_, context, args);
   const std::uint32_t n_experts = args.n_experts;

@@ -1,5 +1,5 @@
-// Matmuls in int8 arithmetic: rows are computed and rounded, in a prologue or a launch of their
-// own, then groups are multiplied with them.
+// Matmuls in int8 arithmetic. Rows are computed and rounded in a prologue or in a separate launch,
+// then groups are multiplied with them.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -10,15 +10,15 @@
 namespace leasehold {
 namespace {
 
-/// Columns of a gated row that are rounded at once: whole blocks of any size.
+/// Columns of a gated row that are rounded at once: a whole number of blocks of 32 or 256.
 constexpr std::uint32_t kGateColumns = 1024;
-/// What threads lose when they meet once more, with the cache lines that they exchange. An
-/// assumption: 2 µs.
+/// The cost of one more barrier between threads, including the cache lines that they exchange.
+/// Assumed to be 2 µs.
 constexpr std::uint64_t kBarrierMacs = 16'000;
 
 using TileInputRows = std::array<RoundedRow, kInt8TileRows>;
 
-/// Requests the lines that the products of groups with some rows are stored to.
+/// Requests the lines to which the products of groups with some rows are stored.
 void request_products(const MatmulArgs& args, Span32 groups, Span32 batch) {
   for (std::uint32_t i = batch.begin; i < batch.end; ++i)
     for (std::uint32_t g = groups.begin; g < groups.end; ++g)
@@ -66,7 +66,7 @@ struct CpuBackend::RoundingPlan {
     }
   }
   const MatmulArgs& first() const { return args.matmuls.front(); }
-  /// True if a product begins in what the rows are computed from.
+  /// True if a product's output begins in memory from which the rows are computed.
   bool is_overwritten() const {
     const std::size_t source_rows = first().select.empty() ? n_rows : first().select.back() + 1;
     const auto is_part_of = [&](const float* source, const float* out) {
@@ -84,7 +84,7 @@ struct CpuBackend::RoundingPlan {
   std::uint64_t macs() const { return std::uint64_t{n_rows} * n_in * macs_per_element; }
 };
 
-/// Rounded rows: those of all threads, or a thread's own.
+/// Rounded rows from `first` on: rows that all threads share, or a thread's own.
 struct CpuBackend::InputRows {
   RoundedRows& rows;
   std::size_t first;
@@ -95,7 +95,7 @@ struct CpuBackend::InputRows {
 /// The rounded rows of a tile.
 struct CpuBackend::TileInputs {
   std::uint32_t n_rows;
-  TileInputRows x;  // of these the first n_rows
+  TileInputRows x;  // the first n_rows are used
 
   TileInputs(InputRows rows, Span32 batch) : n_rows(batch.end - batch.begin) {
     for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rows.row(batch.begin + i);
@@ -103,7 +103,7 @@ struct CpuBackend::TileInputs {
   std::span<const RoundedRow> all() const { return std::span(x).first(n_rows); }
 };
 
-/// Computes columns of row i of x, in the thread's row unless they are in memory.
+/// Returns columns of row i of x. A norm or SwiGLU computes them into the thread's own row.
 const float* CpuBackend::input_part(const LaunchPermit& permit, std::uint32_t thread,
                                     const RoundingPlan& plan, std::uint32_t i, Span32 columns) {
   const std::size_t at = selected_index(plan.first(), i) * std::size_t{plan.n_in} + columns.begin;
@@ -145,7 +145,7 @@ bool CpuBackend::should_each_thread_round(const RoundingPlan& plan) const {
 }
 
 /// Computes and rounds the rows of x, then calls `tile(permit, rows, index)` for each tile. Few
-/// rows are a prologue of each thread, many are a launch of their own.
+/// rows are rounded by each thread in a prologue, many in a separate launch.
 template <class Tile>
 LaunchStatus CpuBackend::run_rounded(const LaunchContext& context, const RoundingPlan& plan,
                                      const TilePasses& tiles, Tile&& tile) {
@@ -207,14 +207,14 @@ GroupTiles CpuBackend::group_tiles(const WeightMatrix& weight, std::uint32_t n_g
       {.units = int8_units(n_batch), .matrices = matrices, .threads = launcher_.threads()});
 }
 
-/// All matmuls in one launch, under the first one's site.
+/// Runs all matmuls in one launch, under the first one's site.
 LaunchStatus CpuBackend::project_int8(const LaunchContext& context, const ProjectionArgs& args) {
   expect_within_limits(limits_, context, args);
   const std::uint32_t n_batch = selected_rows(context, args.matmuls.front());
   if (n_batch == 0) return {context.gates->all()};
   std::array<GroupTiles, ProjectionArgs::kMaxMatmuls> plans{};
   static_assert(ProjectionArgs::kMaxMatmuls <= TilePasses::kMaxAdded);
-  TilePasses tiles;  // one of each matrix
+  TilePasses tiles;  // one pass per matrix
   for (std::size_t m = 0; m < args.matmuls.size(); ++m) {
     const WeightMatrix& weight = args.matmuls[m].weight;
     plans[m] = group_tiles(weight, row_groups(weight.n_out), n_batch);
@@ -229,7 +229,7 @@ LaunchStatus CpuBackend::project_int8(const LaunchContext& context, const Projec
                      });
 }
 
-/// The products of up to kInt8TileGroups groups with rows of x.
+/// Computes the products of up to kInt8TileGroups groups with rows of x.
 void CpuBackend::multiply_groups(const LaunchPermit& permit, const WeightMatrix& weight,
                                  Span32 groups, std::span<const RoundedRow> x, GroupDots* dots) {
   kernels_.dot_groups_int8({.type = weight.type,
@@ -241,7 +241,7 @@ void CpuBackend::multiply_groups(const LaunchPermit& permit, const WeightMatrix&
                             .out = dots});
 }
 
-/// The last group may have fewer outputs than rows.
+/// Stores the products of a group. The last group of a matrix may have fewer outputs than rows.
 void CpuBackend::store_dots(const MatmulArgs& args, const LaunchPermit& permit, std::uint32_t group,
                             Span32 batch, const GroupDots& dots) {
   const std::size_t n_out = args.weight.n_out;
@@ -271,12 +271,13 @@ void CpuBackend::multiply_tile(const LaunchPermit& permit, const MatmulArgs& arg
   });
 }
 
-/// silu(gate) * up for a tile. Products wait in the first cache; those of up are not stored.
+/// Computes silu(gate) * up for a tile. Products stay in the first cache; those of up are not
+/// stored.
 void CpuBackend::multiply_gated(const LaunchPermit& permit, const FeedForwardArgs& args,
                                 GroupSpan groups, Span32 batch, InputRows rows) {
   const TileInputs x(rows, batch);
   MatmulArgs gated = args.gate;
-  gated.bias = {};  // added before the gate
+  gated.bias = {};  // added before SwiGLU
   groups.each_set([&](Span32 set) {
     alignas(64) GroupDots gate[kInt8TileGroups];
     alignas(64) GroupDots up[kInt8TileGroups];
@@ -302,8 +303,9 @@ void CpuBackend::gate_block(const FeedForwardArgs& args, GroupSpan groups, Span3
     kernels_.swiglu(args.gate.out + i * n_out + first, args.up.out + i * n_out + first, n);
 }
 
-/// One launch. With few rows all tiles of the gate come first, because memory is faster with one
-/// matrix at a time; of a tile of each, the later one gates the products.
+/// Runs gate and up in one launch. With few rows all tiles of the gate come first, because memory
+/// is faster with one matrix at a time. The unit that completes a pair of tiles applies SwiGLU to
+/// it.
 LaunchStatus CpuBackend::gate_and_up(const LaunchContext& context, const FeedForwardArgs& args,
                                      const RoundingPlan& plan) {
   const bool are_together = plan.n_rows >= kInt8TileRows;
@@ -331,7 +333,8 @@ LaunchStatus CpuBackend::gate_and_up(const LaunchContext& context, const FeedFor
                      });
 }
 
-/// Gate and up of the same type are fused, unless the smallest tile of both is longer than a unit.
+/// Fuses gate and up of the same type, unless the smallest tile of both takes longer than a unit
+/// may.
 LaunchStatus CpuBackend::feed_forward(const LaunchContext& context, const FeedForwardArgs& args) {
   const auto is_plain = [](const MatmulArgs& matmul_args) {
     return matmul_args.weight.layout == MatrixLayout::RowGroups && !matmul_args.accumulate;
@@ -353,7 +356,7 @@ LaunchStatus CpuBackend::feed_forward(const LaunchContext& context, const FeedFo
   return {gated.live & matmul(context, args.down).live};
 }
 
-/// As with floats, one matmul per expert over its own items.
+/// Runs one matmul per expert over the expert's items, as expert_matmul does with floats.
 LaunchStatus CpuBackend::expert_matmul_int8(const LaunchContext& context,
                                             const ExpertMatmulArgs& args,
                                             const ExpertItems& batch) {

@@ -10,7 +10,7 @@
 namespace leasehold {
 namespace {
 
-/// Each has a gate, and so has the engine.
+/// Each thread has a gate, and the engine has one more.
 constexpr std::uint32_t kMaxThreads = kMaxGateThreads - 1;
 
 }  // namespace

@@ -8,19 +8,19 @@
 
 namespace leasehold {
 
-/// What a process may compute with.
+/// The CPUs that a process may use.
 struct UsableCpu {
-  std::uint32_t cores = 1;      ///< On which it may run.
-  std::optional<double> quota;  ///< Cores whose time its control groups allow; nothing: all.
+  std::uint32_t cores = 1;      ///< Cores on which the process may run.
+  std::optional<double> quota;  ///< Limit of the process's control groups, in cores; nullopt: none.
 };
 
-/// With these cores and this process's control groups. An empty set means that the kernel did not
-/// say: then all cores count that are online.
+/// Returns the size of `cores` and the quota of this process's control groups. An empty set means
+/// that the kernel reported none; then all online cores count.
 UsableCpu usable_cpu(const CpuSet& cores = CpuSet::of_this_thread());
 
-/// One thread per core. With a quota below the cores: ceil(quota) - 1 threads, at least one, so
-/// that they cannot use the quota up: the kernel then stops all threads of the process, even those
-/// that poll. Pure.
+/// One thread per core. If the quota is below the cores: ceil(quota) - 1 threads, at least one.
+/// These threads cannot use up the quota, at which the kernel would stop all threads of the
+/// process, even those that poll. Pure.
 std::uint32_t default_threads(const UsableCpu& usable);
 
 }  // namespace leasehold

@@ -11,7 +11,7 @@ namespace leasehold {
 
 /// Calls `store(i, first, n, dots)` for each i of the batch and each group of outputs from `first`
 /// on, where dots[o] is weights[first + o] · row_of(i) for o < n. The tile's inputs are
-/// overwritten. The first inputs request its next rows.
+/// overwritten. Only the dots of the first inputs request the tile's next rows.
 template <class RowOf, class Store>
 void dot_batch(const RowKernels& kernels, DotTile& tile, Span32 batch, RowOf&& row_of,
                Store&& store) {

@@ -15,7 +15,8 @@ constexpr std::uint32_t least_rows_for_two_groups(TensorType type) {
   return format.has_sub_blocks() || format.low_bits == 8 ? 9 : 4;
 }
 
-/// Neighbouring groups; sets of `at_once` are multiplied together, the last may have fewer.
+/// Neighbouring groups. Sets of `at_once` groups are multiplied together; the last set may have
+/// fewer.
 struct GroupSpan {
   std::uint32_t begin;
   std::uint32_t end;
@@ -29,9 +30,9 @@ struct GroupSpan {
   }
 };
 
-/// Cuts a matmul into tiles of groups and rows, as many for each thread if they are few. Tiles of
-/// the same groups are neighbours, so that memory supplies these once, then the cache does. A set
-/// of groups that are multiplied together is in one tile.
+/// Cuts a matmul into tiles of groups and batch rows. If there are few tiles, each thread gets
+/// equally many. Tiles of the same groups are neighbours, so memory supplies the groups once and
+/// the cache afterwards. All groups of a set are in one tile.
 struct GroupTiles {
   std::uint32_t n_groups;
   std::uint32_t n_batch;
@@ -41,7 +42,7 @@ struct GroupTiles {
 
   struct Costs {
     Int8Units units;
-    std::uint32_t matrices;  ///< Of the same shape, in each unit.
+    std::uint32_t matrices;  ///< Matrices of the same shape in each unit.
     std::uint32_t threads;
   };
   /// Tiles of `n_groups` groups of each matrix.
@@ -72,7 +73,7 @@ struct GroupTiles {
   }
   std::uint32_t batch_tiles() const { return tiles_for(n_batch, batch_per_tile); }
   std::uint32_t count() const { return group_tiles * batch_tiles(); }
-  /// Parts of nearly the same size.
+  /// The groups of a tile. Tiles have nearly the same number of sets.
   GroupSpan groups(std::uint32_t tile) const {
     const std::uint64_t part = tile / batch_tiles();
     const std::uint64_t n_sets = tiles_for(n_groups, at_once);

@@ -13,9 +13,9 @@
 
 namespace leasehold {
 
-/// What each thread computes for itself before its first tile of a launch, in a unit of its own:
-/// `compute(permit, thread)`. Only a thread that takes a tile runs its prologue, just before that
-/// tile, perhaps while other threads already multiply.
+/// A computation that each thread runs for itself before its first tile of a launch, in a separate
+/// unit: `compute(permit, thread)`. A thread that takes no tile runs no prologue. Other threads may
+/// already multiply while a prologue runs.
 template <class Compute>
 struct Prologue {
   UnitLabel label;
@@ -30,7 +30,7 @@ class Launcher {
         pool_(static_cast<std::uint32_t>(gates.size()), nodes) {}
 
   std::uint32_t threads() const { return pool_.threads(); }
-  /// The number of threads on that thread's node, including it.
+  /// The number of threads on that thread's node, including that thread.
   std::uint32_t threads_on_node_of(std::uint32_t thread) const {
     return pool_.threads_on_node_of(thread);
   }
@@ -43,7 +43,8 @@ class Launcher {
     return launch(*context.gates, label, tiles, tile, [](ThreadState&, std::uint32_t) {});
   }
 
-  /// Likewise, after a prologue of each thread. What prologues read, tiles must not write.
+  /// Like `run`, but each thread runs the prologue before its first tile. Tiles must not write what
+  /// prologues read.
   template <class Compute, class Tile>
   LaunchStatus run_after(const Prologue<Compute>& prologue, const LaunchContext& context,
                          UnitLabel label, const TilePasses& tiles, Tile&& tile) {
@@ -68,8 +69,8 @@ class Launcher {
   struct alignas(kCacheLineBytes) ThreadState {
     explicit ThreadState(const ThreadGate& g) : gate(g) {}
     ThreadGate gate;
-    std::uint64_t launch = 0;  // the last one in which this thread took a tile
-    SequenceMask live = 0;     // live in every unit that this thread ran in that launch
+    std::uint64_t launch = 0;  // number of the last launch in which this thread took a tile
+    SequenceMask live = 0;     // sequences live in every unit that this thread ran in that launch
   };
 
   /// `begin(state, thread)` precedes a thread's first tile.
@@ -97,7 +98,7 @@ class Launcher {
 
   std::vector<ThreadState> thread_states_;
   ThreadPool pool_;
-  std::uint64_t launch_ = 0;  // the running one; written while no worker is busy
+  std::uint64_t launch_ = 0;  // number of the running launch; written while no worker is busy
 };
 
 }  // namespace leasehold

@@ -15,7 +15,7 @@ void NodeTiles::begin(const TilePasses& passes) {
           .times = times};
       first += n * times;
     }
-    // Relaxed: the launch publishes it with the job.
+    // Relaxed: the launch publishes the counter with the job.
     node.taken.store(0, std::memory_order_relaxed);
   }
 }

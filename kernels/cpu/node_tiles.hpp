@@ -1,10 +1,11 @@
 /// Which tiles of a launch the threads of each node of memory take first.
 ///
 /// Each pass of a launch is cut into one part per node, in proportion to its threads. A node's
-/// tiles are its parts of all passes. A thread takes tiles of its own node, then those of others,
-/// so that none is idle while tiles are left. Each node's counter has its own cache line.
+/// tiles are its parts of all passes. A thread takes the tiles of its own node, then those of other
+/// nodes, so that no thread is idle while tiles are left. Each node's counter has its own cache
+/// line.
 ///
-/// Threads: `begin` from the caller while no thread takes tiles; the rest from any.
+/// Threads: `begin` from the caller while no thread takes tiles; the other functions from any.
 #pragma once
 
 #include <array>
@@ -25,13 +26,14 @@ class NodeTiles {
   explicit NodeTiles(NodeShares shares) : shares_(std::move(shares)), nodes_(shares_.nodes()) {}
 
   const NodeShares& shares() const { return shares_; }
-  /// The tiles of a new launch.
+  /// Starts a new launch with these tiles.
   void begin(const TilePasses& passes);
-  /// A tile of this node that no thread has taken, or nothing.
+  /// Takes a tile of this node; nullopt if threads have taken all.
   std::optional<std::uint32_t> take(std::uint32_t node);
 
  private:
-  /// A node's tiles of equal passes: [begin, end) of the first, and as many of each later one.
+  /// A node's tiles of equal passes: [begin, end) of the first pass, and equally many of each later
+  /// pass.
   struct Part {
     std::uint32_t begin = 0;
     std::uint32_t end = 0;

@@ -11,16 +11,18 @@
 
 namespace leasehold {
 
-/// Measured: blocks of 256 are as large as what a processor sees ahead by itself, and without
-/// prefetching they arrive at a third of the memory's bandwidth.
+/// How far ahead of a block weights are requested. Measured: a block of 256 is as large as what a
+/// processor prefetches by itself; without these requests blocks arrive at a third of the memory's
+/// bandwidth.
 inline constexpr std::size_t kPrefetchBytes = 12288;
 
 /// Requests a tile's next rows while the tile is multiplied: some lines with each 32 elements, in
 /// the order of their addresses. Memory is twice as fast in this order as row by row.
 class NextRows {
  public:
-  /// `passes` is how often dots go through the elements of the tile's rows. Rows that pass in the
-  /// order of their addresses need not be requested further ahead than kPrefetchBytes.
+  /// `passes` is how often dots go through the elements of the tile's rows. If `are_in_order`, rows
+  /// are read in the order of their addresses and need not be requested further ahead than
+  /// kPrefetchBytes.
   NextRows(const DotTile& tile, std::uint32_t passes, bool are_in_order)
       : line_(are_in_order ? std::min(tile.next, tile.weights[0] + kPrefetchBytes) : tile.next) {
     if (tile.next_bytes == 0) return;
@@ -39,7 +41,8 @@ class NextRows {
   std::uint32_t per_step_ = 0;
 };
 
-/// Requests a strip's share of a block that far ahead. Addresses past the matrix do no harm.
+/// Requests a strip's share of the data kPrefetchBytes after the block. Addresses past the matrix
+/// do no harm.
 template <TensorType kType>
 [[gnu::always_inline]] inline void prefetch_strip(const std::byte* block, std::uint32_t strip) {
   constexpr GroupFormat kFormat = group_format(kType);

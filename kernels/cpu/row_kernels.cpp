@@ -68,7 +68,7 @@ constexpr RowKernels kAvxVnni = [] {
   return kernels;
 }();
 
-/// What takes most of a step's time. The other functions are the AVX2 ones.
+/// Replaces the functions that take most of a step's time. The others are those of AVX2.
 constexpr RowKernels kAvx512 = [] {
   RowKernels kernels = kAvx2;
   kernels.round_row = avx512::round_row;
@@ -91,8 +91,8 @@ constexpr RowKernels kAvx512Vnni = [] {
   return kernels;
 }();
 
-/// With fewer rows than a tile is worth, AMX has the dots and units of AVX-512. The speed of AMX is
-/// not measured; it is assumed to be twice that of AVX-512.
+/// Below kLeastTileRows rows, AMX uses the dots and units of AVX-512. The speed of AMX is not
+/// measured; it is assumed to be twice that of AVX-512.
 constexpr RowKernels kAmx = [] {
   RowKernels kernels = kAvx512Vnni;
   kernels.dot_groups_int8 = amx::dot_groups_int8;

@@ -25,8 +25,8 @@ inline constexpr SimdPath kSimdPaths[] = {SimdPath::Scalar, SimdPath::Avx2, Simd
 std::string_view name(SimdPath path);
 std::optional<SimdPath> simd_path_from_name(std::string_view text);
 
-/// What this machine lacks for a path, for the text of an error; empty if it has the path. For AMX
-/// the first call asks the kernel for a permission.
+/// What this machine lacks for a path, for the text of an error; empty if it has the path. For AMX,
+/// the first call asks the kernel for the permission to use tiles.
 std::string_view missing_for(SimdPath path);
 bool cpu_has(SimdPath path);
 /// True unless the path is AMX and its int8 dots differ from the plain ones. The first call runs
@@ -44,7 +44,7 @@ inline constexpr std::uint32_t kDotInputs = 12;
 inline constexpr std::uint32_t kDotOutputGroup = 6;
 inline constexpr std::uint32_t kDotInputGroup = 4;
 
-/// Weight rows against inputs of a batch.
+/// Weight rows to multiply with inputs of a batch.
 struct DotTile {
   TensorType type;                        // of the weights: F32, F16 or BF16
   const std::byte* weights[kDotOutputs];  // each [n] of `type`
@@ -52,7 +52,7 @@ struct DotTile {
   const float* x[kDotInputs];             // each [n]
   std::uint32_t n_inputs;                 // 1 … kDotInputs
   std::size_t n;
-  /// What the next tile reads, to be requested from memory meanwhile; any address does no harm.
+  /// What the next tile reads. Dots request it from memory; an invalid address does no harm.
   const std::byte* next = nullptr;
   std::size_t next_bytes = 0;
 };
@@ -66,7 +66,7 @@ inline constexpr std::uint32_t kInt8TileGroups = 2;
 /// The dots of a group with the rows of a tile.
 using GroupDots = float[kInt8TileRows][kGroupRows];
 
-/// Neighbouring groups of weight rows against rounded rows of a batch.
+/// Neighbouring groups of weight rows to multiply with rounded rows of a batch.
 struct Int8Tile {
   TensorType type;
   const std::byte* groups;  // [n_groups, row_group_bytes(type, n_in)]
@@ -77,7 +77,7 @@ struct Int8Tile {
   GroupDots* out;        // [n_groups]; rows from n_rows on are not written
 };
 
-/// Where the dots of a whole group go: row i of them to out + i · stride.
+/// The arguments of store_dots: row i of a whole group's dots goes to out + i · stride.
 struct DotStore {
   const GroupDots* dots;
   std::uint32_t n_rows;
@@ -103,8 +103,9 @@ inline constexpr std::uint32_t kMaxTileQueries = 16;
 /// Positions whose values in Q8_0 are widened at a time.
 inline constexpr std::uint32_t kWidenedPositions = 4 * KvLayout::kBlockTokens;
 
-/// One partition of a sequence against queries of one kv head: each key and value is loaded once
-/// for all of them. A query is one head of one row; queries are in the order of their rows.
+/// Attention of queries of one kv head over one partition of a sequence: each key and value is
+/// loaded once for all queries. A query is one head of one row; queries are in the order of their
+/// rows.
 struct AttentionTile {
   const float* q[kMaxTileQueries];             // each [head_dim]
   float* partial[kMaxTileQueries];             // each [partial_floats(head_dim)]
@@ -114,7 +115,7 @@ struct AttentionTile {
   float scale;
   KvType type;
   const std::byte* keys[kPartitionBlocks];    // each a head of KvLayout
-  const std::byte* values[kPartitionBlocks];  // likewise
+  const std::byte* values[kPartitionBlocks];  // each a head of KvLayout
   float* scores;                              // [kMaxTileQueries, kPartitionPositions], scratch
   float* block;                               // [kWidenedPositions, head_dim], scratch
   float* scales;  // [kBlockTokens, head_dim / kKvScaleBlock], scratch for Q8_0
@@ -123,16 +124,17 @@ struct AttentionTile {
 /// Sizes of the units of dot_groups_int8.
 struct Int8Units {
   std::uint64_t tile_macs;
-  /// Groups of a tile that share what is loaded of its rows: 1 … kInt8TileGroups.
+  /// Groups of a tile that are multiplied together and share each load of a row: 1 …
+  /// kInt8TileGroups.
   std::uint32_t groups_at_once = 1;
-  /// Rows of the batch in a tile of wide rows, if there are as many: a power of two.
+  /// The fewest batch rows in a tile, if the batch has as many: a power of two.
   std::uint32_t least_rows = kInt8TileRows / 4;
 
   bool operator==(const Int8Units&) const = default;
 };
 
 struct RowKernels {
-  /// As in kernels/quant.
+  /// Same as dequantize_row in kernels/quant/dequantize.hpp.
   void (*dequantize_row)(TensorType type, const std::byte* source, float* out, std::size_t n);
   /// weights[o]·x[i]
   void (*dot_tile)(const DotTile& tile, DotProducts& out);
@@ -140,15 +142,15 @@ struct RowKernels {
   std::uint32_t dot_tile_outputs;
   /// Multiply-adds of `dot_tile` in a unit.
   std::uint64_t dot_tile_macs;
-  /// As round_row in kernels/numerics/int8_order.hpp.
+  /// Same as round_row in kernels/numerics/int8_order.hpp.
   void (*round_row)(const float* x, std::size_t n, std::uint32_t block,
                     const RoundedRowBuffer& out);
-  /// Each group as dot_group_int8 in kernels/quant/row_group.hpp.
+  /// Multiplies each group as dot_group_int8 in kernels/quant/row_group.hpp does.
   void (*dot_groups_int8)(const Int8Tile& tile);
   /// out (+)= dot + bias
   void (*store_dots)(const DotStore& store);
   Int8Units int8_units;
-  /// With fewer rows of the batch than `int8_few_rows`.
+  /// The units of batches with fewer rows than `int8_few_rows`.
   Int8Units int8_units_of_few = int8_units;
   std::uint32_t int8_few_rows = 0;
   /// Called by a thread at the end of a unit in which it called dot_groups_int8: releases registers
@@ -163,7 +165,7 @@ struct RowKernels {
   void (*rope_head)(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style);
   /// Narrows keys or values to F16, or keeps F32, and stores them.
   void (*store_kv)(KvType type, const float* values, std::byte* to, std::size_t n);
-  /// As round_kv in kernels/numerics/kv_q8.hpp.
+  /// Same as round_kv in kernels/numerics/kv_q8.hpp.
   void (*round_kv)(const float* values, std::size_t n, std::int8_t* q, Half* scales);
   /// Fills the tile's partials.
   void (*attend)(const AttentionTile& tile);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 1;
 
-/// Chunks of two and of four blocks; the last one is shorter.
+/// The number of blocks that makes chunks of two or four blocks, with a shorter last chunk.
 constexpr std::uint32_t n_blocks(const GroupFormat& format) {
   return format.has_sub_blocks() ? 15 : 30;
 }
@@ -39,7 +39,8 @@ void fill_rows(SeededRandom& random, std::uint32_t n_in, std::uint32_t block, Ro
   }
 }
 
-/// The first rows of x, or rows whose addresses have no constant distance.
+/// Which rows of x a tile has: the first `n`, or `n` rows whose addresses have no constant
+/// distance.
 struct Rows {
   std::uint32_t n;
   bool are_in_order;
@@ -47,7 +48,7 @@ struct Rows {
 constexpr Rows kRows[] = {
     {kInt8TileRows, true}, {kInt8TileRows / 2 + 1, true}, {kInt8TileRows, false}};
 
-/// The plain dots of all rows are computed once, and those of the tile compared with them.
+/// Computes the plain dots of all rows once, and compares the dots of each tile with them.
 bool has_plain_products_of(TensorType type, const RowKernels& kernels) {
   SeededRandom random(kSeed);
   const GroupFormat format = group_format(type);

@@ -25,7 +25,7 @@ constexpr std::uint32_t launch_of(std::uint32_t word) {
 /// Spins until `done()` or until the spin budget is spent. Returns whether it is done.
 template <class Done>
 bool spin_until(Done&& done) {
-  std::chrono::steady_clock::time_point deadline{};  // of a wait that outlasts the first pauses
+  std::chrono::steady_clock::time_point deadline{};  // set when a wait outlasts the first pauses
   for (;;) {
     for (int i = 0; i < kPausesPerClockRead; ++i) {
       if (done()) return true;
@@ -94,15 +94,15 @@ void ThreadPool::run_job(const Job& job, const TilePasses& passes) {
   if (!spin_until(all_idle)) sleep_until_idle();
 }
 
-/// A worker lost its core during a tile. While the caller sleeps, the kernel can run the worker on
-/// the caller's core.
+/// A worker that is busy after the spin has lost its core during a tile. While the caller sleeps,
+/// the kernel can run the worker on the caller's core.
 void ThreadPool::sleep_until_idle() const {
   std::uint32_t word = state_word_.load(std::memory_order_acquire);
   for (; (word & kBusyMask) != 0; word = state_word_.load(std::memory_order_acquire))
     state_word_.wait(word);
 }
 
-/// With several nodes: tiles of the thread's own node, then of the nodes after it.
+/// With several nodes, a thread takes tiles of its own node, then of the nodes after it.
 void ThreadPool::take_tiles(std::uint32_t thread) {
   if (node_tiles_ == nullptr) {
     for (;;) {
@@ -149,7 +149,7 @@ void ThreadPool::worker_loop(std::uint32_t thread) {
     if (stopping_.load(std::memory_order_relaxed)) return;
     if (!join(seen)) continue;
     take_tiles(thread);
-    // Only the last one to leave ends the caller's wait.
+    // Only the last worker to leave ends the caller's wait.
     const std::uint32_t word = state_word_.fetch_sub(1, std::memory_order_release);
     if ((word & kClosed) != 0 && (word & kBusyMask) == 1) state_word_.notify_all();
   }

@@ -35,7 +35,8 @@ struct PoolNodes {
   /// bound and passes are not divided.
   std::vector<std::uint32_t> threads;
   /// Called once for each thread that the pool starts, from the pool's constructor; `node` is an
-  /// index of `threads`. The caller of `run` is on node 0, and its owner binds it.
+  /// index of `threads`. The caller of `run` belongs to node 0, and the owner of that thread binds
+  /// it.
   std::function<void(std::thread::native_handle_type thread, std::uint32_t node)> bind;
 };
 
@@ -49,7 +50,7 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   std::uint32_t threads() const { return static_cast<std::uint32_t>(workers_.size()) + 1; }
-  /// The number of threads on that thread's node, including it.
+  /// The number of threads on that thread's node, including that thread.
   std::uint32_t threads_on_node_of(std::uint32_t thread) const {
     return node_tiles_ == nullptr ? threads() : threads_of_node(thread);
   }
@@ -84,8 +85,8 @@ class ThreadPool {
   std::unique_ptr<NodeTiles> node_tiles_;  // null with one node
   std::vector<std::thread> workers_;
   std::atomic<bool> stopping_{false};
-  // A worker that sees a new launch has its job with the same cache line. Threads take tiles on
-  // another line, so they do not disturb those that wait.
+  // The state word and the job share a cache line, so a worker that sees a new launch has its job
+  // at once. Threads take tiles on another line, so they do not disturb threads that wait.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> state_word_;
   Job job_;  // written by the caller while the launch is closed and no worker is busy
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> next_tile_{0};

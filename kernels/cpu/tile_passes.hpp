@@ -10,17 +10,18 @@
 namespace leasehold {
 
 /// Consecutive tiles in passes. The tiles of a pass go through one matrix from its first row to its
-/// last. With several nodes of memory each pass is cut among these (node_tiles.hpp).
+/// last. With several nodes of memory each pass is divided among the nodes (node_tiles.hpp).
 class TilePasses {
  public:
-  /// Passes that follow each other, each of `n_tiles`.
+  /// `times` consecutive passes of `n_tiles` tiles each.
   struct EqualPasses {
     std::uint32_t n_tiles = 0;
     std::uint32_t times = 0;
 
     bool operator==(const EqualPasses&) const = default;
   };
-  static constexpr std::uint32_t kMaxAdded = 3;  ///< Three matrices, or two sizes of one.
+  static constexpr std::uint32_t kMaxAdded =
+      3;  ///< Enough for three matrices, or for two sizes of passes over one.
 
   TilePasses() = default;
   /// One pass.

@@ -1,8 +1,8 @@
 /// The size of a unit: small enough that a revocation waits at most about 15 µs for it.
 ///
 /// Costs are counted in multiply-adds ("MACs"). kTileMacs is the tile of row operators and of plain
-/// C++, which exceeds 15 µs without AVX2. RowKernels has the tiles of the dots of each SIMD path.
-/// Tiling never changes the bits of a result.
+/// C++, which exceeds 15 µs without AVX2. RowKernels has the tile sizes for the dots of each SIMD
+/// path. Tiling never changes the bits of a result.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kTileMacs = 96'000;
 /// Costs per element other than plain dots, in MACs.
 inline constexpr std::uint64_t kMacsPerElement = 4;  ///< norm, rope, f16 stores, copies of rows
 inline constexpr std::uint64_t kMacsPerExp = 16;     ///< silu
-/// Memory supplies that many bytes of weights to one thread in about 12 µs.
+/// Bytes of weights that memory supplies to one thread in about 12 µs.
 inline constexpr std::uint64_t kTileWeightBytes = 256 * 1024;
 
 /// The number of items of `macs_each` that make a tile; at least one.
@@ -44,19 +44,19 @@ constexpr Span32 tile_span(std::uint32_t tile, std::uint32_t per_tile, std::uint
           static_cast<std::uint32_t>(std::min<std::uint64_t>(begin + per_tile, items))};
 }
 
-/// Bytes of matrix rows that stay in the first cache while inputs pass.
+/// Bytes of matrix rows that stay in the first cache while inputs are read.
 inline constexpr std::uint64_t kCachedRowBytes = 24 * 1024;
-/// Bytes of inputs that stay in a core's second cache while all matrix rows pass.
+/// Bytes of inputs that stay in a core's second cache while all matrix rows are read.
 inline constexpr std::uint64_t kCachedInputBytes = 512 * 1024;
 
-/// Cuts a matmul in f32 arithmetic into tiles of matrix rows, and of batch rows if these exceed the
-/// cache or a few matrix rows times all of them exceed a tile. The matrix passes once for each
-/// group of batch rows that the cache holds. The tiles of one group of outputs and all batch rows
-/// of the cached group are neighbours.
+/// Cuts a matmul in f32 arithmetic into tiles of matrix rows. Batch rows are cut too if they exceed
+/// the cache, or if a few matrix rows times all batch rows exceed a tile. The matrix is read once
+/// for each group of batch rows that fits the cache. Tiles with the same outputs and batch rows of
+/// the same group are neighbours.
 struct MatmulTiles {
   std::uint32_t n_out;
   std::uint32_t n_batch;
-  std::uint32_t outputs_at_once;  ///< at most, of those of a tile
+  std::uint32_t outputs_at_once;  ///< The most matrix rows of a tile that are multiplied at once.
   std::uint32_t outputs_per_tile;
   std::uint32_t batch_per_tile;
   std::uint32_t batch_tiles_per_group;
@@ -70,7 +70,8 @@ struct MatmulTiles {
                                     Costs costs) {
     const std::uint64_t width = std::max(n_in, 1u);
     const std::uint64_t cached = kCachedInputBytes / (width * sizeof(float));
-    // What a register tile reuses on both sides: whole groups of outputs by groups of inputs.
+    // A register tile reuses whole groups of outputs and inputs, so reduce the outputs until a tile
+    // holds a group of inputs.
     std::uint64_t group = std::min(costs.outputs_at_once, std::max(n_out, 1u));
     while (group > 1 && inputs_for(group, width, costs) < std::min(n_batch, kDotInputGroup))
       group /= 2;
@@ -92,7 +93,7 @@ struct MatmulTiles {
   constexpr std::uint32_t output_tiles() const { return tiles_for(n_out, outputs_per_tile); }
   constexpr std::uint32_t batch_tiles() const { return tiles_for(n_batch, batch_per_tile); }
   constexpr std::uint32_t count() const { return output_tiles() * batch_tiles(); }
-  /// One for each group of batch rows.
+  /// One pass per group of batch rows.
   TilePasses passes() const {
     TilePasses all;
     all.add(output_tiles() * batch_tiles_per_group, batch_tiles() / batch_tiles_per_group);
@@ -109,7 +110,7 @@ struct MatmulTiles {
  private:
   struct Place {
     std::uint32_t outputs;  // index among the output tiles
-    std::uint32_t batch;    // likewise
+    std::uint32_t batch;    // index among the batch tiles
   };
   constexpr Place place_of(std::uint32_t tile) const {
     const std::uint32_t whole_group = output_tiles() * batch_tiles_per_group;
@@ -118,13 +119,14 @@ struct MatmulTiles {
     const std::uint32_t in_turn = std::min(batch_tiles_per_group, batch_tiles() - first);
     return {in_group / in_turn, first + in_group % in_turn};
   }
-  /// Inputs that `outputs` matrix rows meet in a tile.
+  /// The number of inputs that a tile can multiply with `outputs` matrix rows.
   static constexpr std::uint64_t inputs_for(std::uint64_t outputs, std::uint64_t width,
                                             Costs costs) {
     const std::uint64_t for_rows = outputs * costs.macs_per_output;
     return costs.tile_macs > for_rows ? (costs.tile_macs - for_rows) / (outputs * width) : 0;
   }
-  /// At most `most` of `all`, at least one, in whole groups if it is more than one.
+  /// At most `most` of `all`, and at least one. The result is whole groups if `most` is at least a
+  /// group.
   static constexpr std::uint64_t part_of(std::uint32_t all, std::uint64_t most,
                                          std::uint64_t group) {
     const std::uint64_t whole = most < group ? most : most - most % group;

@@ -189,7 +189,8 @@ std::size_t CudaBackend::prepare_steps(const GateSet& gates, const std::function
     return !graph.second.check_bound(gates.engine_leases());
   };
   if (std::ranges::any_of(graphs_, is_stale)) graphs_.clear();
-  // Tenants that wait for a restore want the next step, so only what steps have used is made again.
+  // Tenants that wait for a restore need the next step soon, so only shapes that steps have used
+  // are prepared again.
   const std::vector<GraphShape> shapes =
       used_shapes_.empty() ? usual_shapes()
                            : std::vector<GraphShape>(used_shapes_.begin(), used_shapes_.end());
@@ -214,7 +215,7 @@ LaunchStatus CudaBackend::finish_step(const GateSet& gates) {
   if (mode_ == Mode::Record && is_fully_recorded_) launch_recorded(gates);
   if (std::exchange(mode_, Mode::Launch) == Mode::Replay) {
     has_top_ = true;
-    // The end of the graph's launch is the end of the stream.
+    // The graph is the last launch in the stream, so it is over when the stream is empty.
     if (!enqueue_graph(gates, graphs_.at(shape_)).none_live())
       return launcher_->wait_until_queued_at_most(0, gates, kWholeStep);
   } else if (has_top_) {
@@ -278,7 +279,7 @@ Result<const StepGraph*> CudaBackend::make_graph(const GateSet& gates) {
                                 .condition = condition,
                                 .segment = segment});
     };
-  // This thread calls no driver from here on, and nothing waits for the card.
+  // From here on this thread does not call the driver, and nothing waits for the card.
   launcher_->wait_until_queued_at_most(0, gates, kWholeStep);
   std::optional<Result<StepGraph>> built;
   std::atomic<bool> is_done{false};

@@ -3,12 +3,12 @@
 /// An operator is planned (plan/: pure functions that choose kernels and parameters) and launched
 /// (Launcher: announce, poll, enqueue). Steps in which every sequence has one row are recorded once
 /// per shape and then replayed as a graph (StepGraph). `prepare_steps` records the usual shapes; a
-/// step of another shape records its own. A thread of its own builds a graph, and the engine's
-/// polls meanwhile: the driver may take milliseconds.
+/// step of another shape records its own. A separate thread builds a graph while the engine thread
+/// polls: the driver may take milliseconds.
 ///
 /// Prepared rows: the operators that compute a matmul's input also store it in the form that the
-/// matmul reads, as tiles of halves or rounded to int8. The backend remembers which array and form
-/// the prepared rows have, and prepares only others.
+/// matmul reads, as tiles of halves or rounded to int8. The backend remembers the array and the
+/// form of the prepared rows, and prepares rows only if a matmul needs others.
 ///
 /// Lifetime: the context and the gate's worker segment, table and stop flags outlive the backend.
 /// Threads: the engine's; any thread may call `when_settled`. Errors: create() reports missing
@@ -33,7 +33,7 @@
 namespace leasehold::cuda {
 
 enum class GraphUse : std::uint8_t {
-  None,   ///< Every kernel is a launch of its own.
+  None,   ///< Every kernel is a separate launch.
   Plain,  ///< Graphs without gates inside, to measure the cost of the gates.
   Gated,
 };
@@ -41,16 +41,16 @@ enum class GraphUse : std::uint8_t {
 /// How matrices of rows are multiplied. Matrices of row groups are always multiplied as int8, and
 /// F32 rows as floats, both with the CPU's bits.
 enum class RowArithmetic : std::uint8_t {
-  Halves,  ///< On tensor cores, with bits of their own.
-  Floats,  ///< With the CPU's bits, slowly.
+  Halves,  ///< On tensor cores; the bits differ from the CPU's.
+  Floats,  ///< With the CPU's bits; slow.
 };
 
 struct CudaOptions {
   RowArithmetic rows = RowArithmetic::Halves;
   GraphUse graphs = GraphUse::Gated;
   std::uint32_t segment_layers = 4;
-  /// Launches in the stream at once. A lower number drains the card sooner, but the host must stay
-  /// ahead of the shortest kernels.
+  /// The most launches in the stream at once. A lower number drains the card sooner, but the host
+  /// must stay ahead of the shortest kernels.
   std::uint32_t max_in_flight = 8;
   /// Called once, on the engine's thread, with the driver's error, if no graph can be made and the
   /// backend launches kernels one by one.
@@ -108,7 +108,7 @@ class CudaBackend final : public Backend {
   enum class Mode : std::uint8_t { Launch, Record, Replay };
   /// The form in which a matmul reads its rows; numbers are the elements of a rounded block.
   enum class RowForm : std::uint16_t { Floats = 0, Halves = 1, Int8By32 = 32, Int8By256 = 256 };
-  /// Intermediate results that kernels pass to each other outside scratch.
+  /// Intermediate results that kernels pass to each other, other than scratch.
   struct Workspace;
 
   CudaBackend(const Context& context, const BackendLimits& limits, CudaOptions options,
@@ -133,17 +133,17 @@ class CudaBackend final : public Backend {
     Leased<const float> bias;
     RowForm form;
   };
-  /// One launch, and one before it if x is not prepared.
+  /// Runs the group as one launch, after a launch that prepares x if necessary.
   LaunchStatus run_matmuls(const LaunchContext& context, LaunchSite site,
                            std::span<const PlannedMatmul> group);
   LaunchStatus find_top(const LaunchContext& context, const MatmulArgs& args);
 
   RowForm form_for(const WeightMatrix& weight) const;
-  /// The form of what the next matmul is likely to read.
+  /// The form that the next matmul is likely to read.
   RowForm usual_form(std::uint32_t n_in) const;
-  /// Where to store rows of n_in elements in that form.
+  /// Where to store rows of n_in elements in this form.
   PreparedRows room_for(std::uint32_t n_in, RowForm form) const;
-  /// Marks the rows of `array` as those that are prepared. Null: none are.
+  /// Records that the prepared rows are those of `array`. Null: no rows are prepared.
   void set_prepared(const float* array, std::uint32_t n_in, RowForm form);
   bool are_prepared(const float* array, std::uint32_t n_in, RowForm form) const;
   /// Marks all rows prepared from this array as stale.
@@ -158,22 +158,23 @@ class CudaBackend final : public Backend {
   LaunchStatus enqueue_graph(const GateSet& gates, const StepGraph& graph);
   CUresult copy_top();
   LaunchStatus launch_recorded(const GateSet& gates);
-  /// Launches before the first layer or after the last one join the nearest segment.
+  /// Adds a launch to the segment of its layer. Launches before the first layer or after the last
+  /// layer belong to the nearest segment.
   void record(const KernelLaunch& launch, std::uint16_t layer);
-  /// On a thread of its own, while this one polls.
+  /// Builds the graph on a separate thread while this thread polls.
   Result<const StepGraph*> make_graph(const GateSet& gates);
   Result<StepGraph> build_graph(const StepGraph::Plan& plan);
-  /// Ends the process's use of graphs; a fault of the device ends that of the card.
+  /// Stops the use of graphs; a device fault becomes the backend's fault.
   void handle_graph_failure(const Error& why);
   Result<void> ensure_staging(std::size_t size_bytes);
   /// Pieces for `write`, in the staging buffer: the counter of blocks, the list, the bytes.
   struct StagedPieces {
     std::size_t size_bytes = 0;
-    std::uint32_t n_first = 0;  ///< Pieces before those that are last.
+    std::uint32_t n_first = 0;  ///< Pieces without is_last.
     std::uint32_t largest_first_bytes = 0;
   };
   StagedPieces stage(std::span<const LeasedPiece* const> pieces, const LaunchPermit& permit) const;
-  /// At most kMaxScatterPieces, first ones before last ones.
+  /// Writes at most kMaxScatterPieces pieces; those with is_last come at the end.
   void write_ordered(const LaunchPermit& permit, std::span<const LeasedPiece* const> pieces);
 
   const Context* context_;
@@ -194,8 +195,8 @@ class CudaBackend final : public Backend {
   std::vector<GraphSegment> segments_;  // of the step that is being recorded
   bool is_fully_recorded_ = false;      // no launch was skipped for lack of live sequences
   std::map<GraphShape, StepGraph> graphs_;
-  std::set<GraphShape> used_shapes_;  // of graphs that ran, under any lease
-  std::uint32_t n_logit_rows_ = 0;    // of the current or last step
+  std::set<GraphShape> used_shapes_;  // shapes of graphs that ran, under any lease
+  std::uint32_t n_logit_rows_ = 0;    // logit rows of the current or last step
   bool has_top_ = false;
 };
 

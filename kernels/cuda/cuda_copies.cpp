@@ -10,14 +10,15 @@
 namespace leasehold::cuda {
 namespace {
 
-/// A queued copy does not read the mirror, so what is queued bounds how long a revoked lease is
-/// still copied: max_in_flight of these. Smaller pieces would be bound by the driver's calls.
+/// The size of a copy. A queued copy does not read the mirror, so the max_in_flight queued copies
+/// bound how long a revoked lease is still copied. Smaller copies would be limited by the driver's
+/// calls.
 constexpr std::uint64_t kPieceBytes = 256 * 1024;
 
 /// Room for the counter of blocks before the list of staged pieces.
 constexpr std::size_t kCounterBytes = 16;
 
-/// Bytes of staged pieces before those that they write.
+/// Bytes in the staging buffer before the contents of the pieces.
 std::size_t list_bytes(std::size_t n_pieces) {
   return kCounterBytes + n_pieces * sizeof(device::ScatterPiece);
 }
@@ -50,8 +51,8 @@ LaunchStatus CudaBackend::copy_in(const LaunchContext& context, const CopyInArgs
   return status;
 }
 
-/// Waits for the end: the caller frees the source, and nothing else in the stream may follow a copy
-/// that no mirror stops.
+/// Waits for the end of the copies: the caller then frees the source, and no other work in the
+/// stream may follow a copy that the mirror cannot stop.
 LaunchStatus CudaBackend::copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) {
   const UnitLabel where = label(context, LaunchSite::BlockCopy, Touches::TenantMemory);
   const std::uint32_t pieces = copy_piece_count(args, kPieceBytes);
@@ -83,7 +84,7 @@ Result<void> CudaBackend::ensure_staging(std::size_t size_bytes) {
   return {};
 }
 
-/// `staging` has room for all of them.
+/// Precondition: `staging` has room for all pieces.
 CudaBackend::StagedPieces CudaBackend::stage(std::span<const LeasedPiece* const> pieces,
                                              const LaunchPermit& permit) const {
   std::byte* const host = workspace_->host_staging.data();
@@ -105,8 +106,8 @@ CudaBackend::StagedPieces CudaBackend::stage(std::span<const LeasedPiece* const>
   return staged;
 }
 
-/// Writes whole pieces first, then the words that mark them complete. As many pieces as a launch
-/// can count take one copy, one launch and one wait.
+/// Writes whole pieces first, then the words that mark them complete. Each kMaxScatterPieces pieces
+/// take one copy, one launch and one wait.
 void CudaBackend::write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) {
   std::vector<const LeasedPiece*> ordered;
   for (const bool is_last : {false, true}) {

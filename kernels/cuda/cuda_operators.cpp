@@ -1,4 +1,4 @@
-/// The operators of CudaBackend: selects the plan, the label and the addresses.
+/// The operators of CudaBackend. Each selects the plan, the label and the addresses.
 #include "kernels/cuda/device/attention_params.hpp"
 #include "kernels/cuda/launch_plans.hpp"
 #include "kernels/cuda/workspace.hpp"
@@ -136,7 +136,7 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
   });
 }
 
-/// Attention blocks of one query that an SM holds at once; shared memory limits them.
+/// The number of attention blocks of one query that an SM holds at once; shared memory limits it.
 constexpr std::uint32_t kAttentionBlocksPerSm = 4;
 
 /// Pairs of launches: score launches reach tenant memory, merges do not.
@@ -161,7 +161,8 @@ LaunchStatus CudaBackend::attention(const LaunchContext& context, const Attentio
                     });
 }
 
-/// With experts, a row of the step has several rows here, and no operator reads them as prepared.
+/// With experts, one row here is the rows of all items of a step's row, and no operator reads it as
+/// prepared.
 LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
   return swiglu(context, args, usual_form(args.width));
 }
@@ -236,7 +237,7 @@ LaunchStatus CudaBackend::matmul(const LaunchContext& context, const MatmulArgs&
 LaunchStatus CudaBackend::project(const LaunchContext& context, const ProjectionArgs& args) {
   expect_within_limits(limits_, context, args);
   LaunchStatus status{context.gates->all()};
-  RowForm next = RowForm::Floats;  // what the first matmul reads that needs a form at all
+  RowForm next = RowForm::Floats;  // the form of the first matmul that needs a form at all
   for (std::size_t i = 0; i < args.matmuls.size() && next == RowForm::Floats; ++i)
     next = form_for(args.matmuls[i].weight);
   if (args.norm != nullptr) status.live &= rms_norm(context, *args.norm, next).live;

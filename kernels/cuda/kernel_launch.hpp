@@ -40,10 +40,10 @@ class KernelParams {
 };
 
 struct KernelLaunch {
-  const char* kernel;  ///< Its name in the image; lives as long as the program.
+  const char* kernel;  ///< The kernel's name in the image; lives as long as the program.
   GridSize grid;
   std::uint32_t block_threads;
-  std::uint32_t shared_bytes = 0;  ///< Dynamic.
+  std::uint32_t shared_bytes = 0;  ///< Dynamic shared memory.
   KernelParams params;
 };
 

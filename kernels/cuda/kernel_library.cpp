@@ -9,7 +9,8 @@
 namespace leasehold::cuda {
 namespace {
 
-/// For messages: a driver runs code of its own toolkit's generation and of older ones.
+/// The versions for error messages. A driver runs code of its own toolkit's generation and of older
+/// ones.
 std::string versions(const Driver& driver) {
   const auto text = [](int version) {
     return fmt::format("{}.{}", version / 1000, version % 1000 / 10);

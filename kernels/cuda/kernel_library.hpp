@@ -1,7 +1,7 @@
 /// Finds our kernels by name, as functions of one context.
 ///
-/// Lifetime: the context outlives it. Threads: one at a time, with the context current: the
-/// engine's, or the one that builds a graph while the engine's only polls.
+/// Lifetime: the context outlives it. Threads: one at a time, with the context current: the engine
+/// thread, or the thread that builds a graph while the engine thread only polls.
 #pragma once
 
 #include <string_view>
@@ -14,8 +14,8 @@ namespace leasehold::cuda {
 
 class KernelLibrary {
  public:
-  /// Loads every image. Errors: DeviceUnsupported if one that is not optional has no code for this
-  /// card; the driver's if it fails otherwise.
+  /// Loads every image. Errors: DeviceUnsupported if an image that is not optional has no code for
+  /// this card; the driver's if it fails otherwise.
   static Result<KernelLibrary> load(const Context& context);
 
   /// Returns the function `name`, configured for `shared_bytes` of dynamic shared memory. Errors:

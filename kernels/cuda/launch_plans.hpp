@@ -1,4 +1,4 @@
-/// Runs plans as units. Only the operator files of CudaBackend include this.
+/// Runs plans as units. Only the operator files of CudaBackend include this header.
 #pragma once
 
 #include "kernels/cuda/cuda_backend.hpp"

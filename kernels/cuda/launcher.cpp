@@ -72,7 +72,8 @@ void Launcher::begin(const GateSet& set) {
   constexpr UnitLabel kBegin{
       .site = LaunchSite::Embedding, .layer = 0, .touches = Touches::Nothing};
   live_ = gate_.poll(set, kBegin);
-  // Most steps have as many sequences as the one before, and the mirror names them by number.
+  // Most steps have as many sequences as the previous step, and the mirror identifies sequences by
+  // index, so it stays valid.
   if (live_ == mirrored_live_) return;
   const DriverTurn::Short turn = take_turn(set, kBegin);
   // The card is idle, so no waiter depends on an earlier epoch.
@@ -152,8 +153,8 @@ bool Launcher::collect_finished() {
         context_->driver().cuEventQuery(events_[finished % events_.size()].get());
     if (result == CUDA_ERROR_NOT_READY) break;
     record_failure(result, "waiting for a launch");
-    // It is unknown what a failed card still runs, so no launch counts as finished. The broker
-    // learns of it from the end of this process.
+    // A failed card may still run launches, so no launch counts as finished. The broker learns of
+    // the failure from the end of this process.
     if (fault_) return false;
     ++finished;
   }
@@ -184,7 +185,7 @@ void Launcher::poll(const GateSet& set, UnitLabel label) {
 bool Launcher::collect_and_poll(const GateSet& set, UnitLabel label) {
   const DriverTurn::Short turn = context_->turn().try_take();
   if (!turn) {
-    live_ = gate_.poll(set, label);  // the mirror follows with the next turn
+    live_ = gate_.poll(set, label);  // the next turn updates the mirror
     return false;
   }
   const bool has_room = collect_finished();

@@ -4,19 +4,19 @@
 /// mechanisms cover work that is already queued:
 ///   - at most `max_in_flight` launches are queued, each followed by an event;
 ///   - a thread that waits for them polls and writes the result into the mirror, which every kernel
-///     reads when it begins. The write uses a stream of its own, so it reaches queued kernels; the
+///     reads when it begins. The write uses a separate stream, so it reaches queued kernels; the
 ///     next launch of the main stream waits for it;
 ///   - SettleWatch reports when all launches that could touch a lease are over.
 ///
-/// While another thread maps memory, which keeps the driver's locks, launches call no driver: this
-/// thread polls until it gets the turn (ipc/cuda/driver_turn.hpp), before it announces a unit. The
-/// write of a commit takes no turn: it may wait for the driver in its announced unit.
+/// While another thread maps memory, which keeps the driver's locks, launches do not call the
+/// driver: the launching thread polls until it gets the turn (ipc/cuda/driver_turn.hpp), before it
+/// announces a unit. The write of a commit takes no turn: it may wait for the driver in its
+/// announced unit.
 ///
 /// Threads: one at a time, with the context current. While the engine thread only polls
 /// (`poll_until`), the thread that builds a graph may call `library` and `upload`. Any thread may
-/// call `when_settled`.
-/// Errors: the first failure of the driver is kept as the fault. After a fault nothing is launched
-/// and no sequence is live.
+/// call `when_settled`. Errors: the first failure of the driver is kept as the fault. After a fault
+/// nothing is launched and no sequence is live.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@
 namespace leasehold::cuda {
 
 /// The progress of a running graph, written by the card: the segment in the low half, the epoch of
-/// the mirror that its gate has seen in the high half (device/step_params.hpp).
+/// the mirror that the segment's gate has seen in the high half (device/step_params.hpp).
 using GraphProgress = std::uint64_t;
 
 class Launcher {
@@ -82,7 +82,7 @@ class Launcher {
   // The operations that units and `enqueue_internal` put into the stream. Host memory is pinned, or
   // the caller waits for the copy.
   CUresult enqueue(KernelLaunch& launch);
-  CUresult copy(void* to, const void* from, std::size_t size_bytes);  ///< Between any two kinds.
+  CUresult copy(void* to, const void* from, std::size_t size_bytes);  ///< Any kinds of memory.
   CUresult copy_to_device(const void* to, const void* from, std::size_t size_bytes);
   CUresult copy_to_host(void* to, const void* from, std::size_t size_bytes);
   CUresult clear(const void* at, std::size_t size_bytes);
@@ -91,7 +91,7 @@ class Launcher {
 
   /// Polls until this thread may call the driver.
   DriverTurn::Short take_turn(const GateSet& set, UnitLabel label);
-  /// Polls until `is_done`, without a call of the driver. The mirror follows with the next unit.
+  /// Polls until `is_done`, without a call of the driver. The next unit updates the mirror.
   /// Precondition: no launch is in the stream.
   void poll_until(const std::atomic<bool>& is_done, const GateSet& set, UnitLabel label);
 
@@ -139,9 +139,9 @@ class Launcher {
   DeviceBuffer mirror_;
   PinnedBuffer values_;  // [kValues] mirror values; the copies read them later
   PinnedBuffer graph_progress_;
-  std::vector<Event> events_;  // [max_in_flight], of launch n at n mod that
-  Event mirror_written_;       // the mirror holds the newest value
-  Event end_;                  // of the stream's current content
+  std::vector<Event> events_;  // [max_in_flight]; launch n has event n mod max_in_flight
+  Event mirror_written_;       // recorded after the newest write of the mirror
+  Event end_;                  // recorded after everything in the stream
   SettleWatch watch_;
   std::uint32_t epoch_ = 0;
   std::uint32_t next_value_ = 0;

@@ -1,5 +1,5 @@
-/// Calls back when all launches begun before a given moment are over, or all of them that touch
-/// tenant memory.
+/// Calls back when all launches that began before a given moment are over, or all such launches
+/// that touch tenant memory.
 ///
 /// The launching thread counts launches when it enqueues them and when they end. A graph counts as
 /// one launch, however long it is. A waiter is therefore also called once a gate inside the graph
@@ -25,13 +25,13 @@ class SettleWatch {
  public:
   using Callback = std::move_only_function<void()>;
 
-  /// Calls `callback` when everything of the scope that began before this call is over; at once if
-  /// it already is. After a fault the callback is destroyed without being called.
+  /// Calls `callback` when all launches of the scope that began before this call are over; at once
+  /// if they already are. After a fault the callback is destroyed without being called.
   void when_settled(Callback callback, SettleScope scope = SettleScope::Everything);
 
   void issued(bool touches_tenants = true) {
     const std::uint64_t count = issued_.load(std::memory_order_relaxed) + 1;
-    // First, so that no waiter counts this launch as one that touches no tenant.
+    // Stored first, so that no waiter counts this launch as one that touches no tenant.
     if (touches_tenants) tenant_issued_.store(count, std::memory_order_seq_cst);
     issued_.store(count, std::memory_order_seq_cst);
   }
@@ -66,7 +66,7 @@ class SettleWatch {
   }
 
   std::atomic<std::uint64_t> issued_{0};
-  std::atomic<std::uint64_t> tenant_issued_{0};  // the number of the last one that touches tenants
+  std::atomic<std::uint64_t> tenant_issued_{0};  // number of the last launch that touches tenants
   std::atomic<std::uint64_t> finished_{0};
   std::atomic<std::uint64_t> unstamped_{0};
   std::atomic<bool> lost_{false};

@@ -11,7 +11,7 @@ namespace {
 // Attention's grid grows with the positions; blocks beyond a row's end return at once.
 constexpr std::uint32_t kMinPositions = 256;
 
-/// Describes a launch as any kind of node's parameters do.
+/// Describes a launch in the type of any kind of node's parameters.
 template <class NodeParams>
 NodeParams node_of(const KernelLaunch& launch, CUfunction function, void** params) {
   NodeParams node{};
@@ -30,7 +30,7 @@ NodeParams node_of(const KernelLaunch& launch, CUfunction function, void** param
 /// Adds nodes to a graph; each depends on the previous one.
 class Chain {
  public:
-  /// `programmatic`: so are the edges between the kernels of add_all().
+  /// `programmatic`: the edges between the kernels of add_all() are programmatic.
   Chain(const Context& context, KernelLibrary& library, CUgraph graph, bool programmatic)
       : context_(&context), library_(&library), graph_(graph), programmatic_(programmatic) {}
 
@@ -125,8 +125,8 @@ class Chain {
   CUgraphNode last_ = nullptr;
 };
 
-/// Whether a graph's kernels may have programmatic edges on this card: code for older ones, which a
-/// build may hold, does not wait.
+/// Whether a graph's kernels may have programmatic edges on this card. A build may also have code
+/// for older cards, which does not wait.
 bool can_start_early([[maybe_unused]] const Context& context,
                      [[maybe_unused]] KernelLibrary& library) {
 #if LEASEHOLD_CUDA_EDGE_DATA

@@ -1,4 +1,4 @@
-/// A decode step as one graph of the driver that can stop inside.
+/// A decode step as one graph of the driver that can stop between segments.
 ///
 ///   gate 0 → launches of segment 0 → gate 1 → if (1) { launches of segment 1 } → gate 2 → if (2) …
 ///
@@ -9,14 +9,14 @@
 /// has no conditional nodes, segments are plain nodes and their kernels return at once.
 ///
 /// Where card, driver and toolkit can (sm_90, CUDA 13), a kernel of a segment depends on the one
-/// before it by a programmatic edge: its blocks are placed while the other one ends, and wait. No
-/// programmatic edge enters or leaves a gate.
+/// before it by a programmatic edge: its blocks are placed while the previous kernel ends, and wait
+/// for that end. No programmatic edge enters or leaves a gate.
 ///
 /// A graph contains the addresses of weights, so it is bound to the lease words that granted them.
 ///
-/// Lifetime: the context outlives it. Threads: one at a time; `make` runs on a thread of its own
-/// while the engine's only polls. Source: CUDA Driver API reference, conditional graph nodes and
-/// CUgraphEdgeData.
+/// Lifetime: the context outlives it. Threads: one at a time; `make` runs on a separate thread
+/// while the engine thread only polls. Source: CUDA Driver API reference, conditional graph nodes
+/// and CUgraphEdgeData.
 #pragma once
 
 #include <compare>
@@ -31,13 +31,14 @@
 
 namespace leasehold::cuda {
 
-/// Steps of one shape share a graph: rows and positions, each rounded up to a power of two.
+/// The number of rows and the positions of the longest sequence, each rounded up to a power of two.
+/// Steps of one shape share a graph.
 struct GraphShape {
   std::uint32_t n_rows = 0;
   std::uint32_t longest = 0;
   auto operator<=>(const GraphShape&) const = default;
 
-  /// The smallest shape that holds such a step.
+  /// The smallest shape that holds a step of this size.
   static GraphShape bucket_for(std::uint32_t n_rows, std::uint32_t longest);
 };
 
@@ -57,10 +58,11 @@ class StepGraph {
   /// Errors: the driver's.
   static Result<StepGraph> make(const Context& context, KernelLibrary& library, const Plan& plan);
 
-  /// Errors: StaleGraph if any lease (slot and word) differs from those the graph was made under.
+  /// Errors: StaleGraph if any lease (slot and word) differs from the leases under which the graph
+  /// was made.
   Result<void> check_bound(std::span<const LeaseDependency> leases) const;
 
-  CUgraphExec exec() const { return exec_.get(); }  ///< For the launcher.
+  CUgraphExec exec() const { return exec_.get(); }  ///< Used by the launcher.
   /// The number of programmatic edges.
   std::uint32_t n_programmatic() const { return n_programmatic_; }
 

@@ -19,8 +19,8 @@ class StepMemory {
  public:
   static Result<StepMemory> create(const Context& context, const BackendLimits& limits);
 
-  /// Uploads the step in the launcher's stream, the block tables only if they changed. It does not
-  /// follow block addresses; only kernels behind the gate do.
+  /// Uploads the step in the launcher's stream, the block tables only if they changed. This
+  /// function does not follow block addresses; only kernels behind the gate do.
   void upload(const StepInput& input, Launcher& launcher);
 
   device::KernelGate gate(const device::GateMirror* mirror) const;
@@ -54,8 +54,8 @@ class StepMemory {
   template <class T>
   void put(std::size_t offset, std::span<const T> values);
   struct PutTables {
-    std::size_t count = 0;    ///< Addresses.
-    bool is_uploaded = true;  ///< The card has all of them.
+    std::size_t count = 0;    ///< Number of addresses.
+    bool is_uploaded = true;  ///< The card has all addresses.
   };
   PutTables put_tables(std::span<const BlockTableView> tables, const LaunchPermit& permit);
 
@@ -65,7 +65,7 @@ class StepMemory {
   DeviceBuffer tables_;
   PinnedBuffer host_head_;
   PinnedBuffer host_tables_;
-  std::size_t n_uploaded_ = 0;  // of host_tables_, addresses that the card has
+  std::size_t n_uploaded_ = 0;  // addresses in host_tables_ that the card has
   std::uint32_t longest_ = 0;
   bool has_multi_row_ = false;
 };

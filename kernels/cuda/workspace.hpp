@@ -11,11 +11,11 @@ struct CandidateRows {
   std::uint32_t* has_nonfinite;  ///< [n_rows]
   std::uint32_t k;               ///< kMaxCandidates
 };
-/// The size of a buffer for the largest logits of `n_rows` rows, and the layout within it.
+/// The size of a buffer for the largest logits of `n_rows` rows, in the layout of candidate_rows().
 constexpr std::size_t top_logits_bytes(std::uint32_t n_rows) {
   return n_rows * (device::kMaxCandidates * sizeof(device::Candidate) + sizeof(std::uint32_t));
 }
-/// Keys of the parts in which n_rows rows are searched.
+/// The number of keys for all parts in which `n_rows` rows are searched.
 constexpr std::size_t top_logit_keys(std::uint32_t n_rows) {
   return std::size_t{n_rows} * device::kMaxLogitParts * device::kMaxCandidates;
 }
@@ -31,8 +31,8 @@ inline CandidateRows candidate_rows(std::byte* at, std::uint32_t n_rows) {
 struct CudaBackend::Workspace {
   DeviceBuffer scratch;   ///< Handed out by allocate_scratch.
   DeviceBuffer prepared;  ///< Tiles of halves, or rounded rows.
-  DeviceBuffer scales;    ///< Of tiles.
-  DeviceBuffer partials;  ///< Sums of split matmuls, or what a row's blocks share.
+  DeviceBuffer scales;    ///< Scales of tiles.
+  DeviceBuffer partials;  ///< Sums of split matmuls, or data that the blocks of a row share.
   DeviceBuffer counters;  ///< counter_count for matmuls, then one per logit row.
   DeviceBuffer attention;
   DeviceBuffer top;        ///< Per logit row, in the layout of candidate_rows.

@@ -36,7 +36,7 @@ constexpr std::uint32_t partial_floats(std::uint32_t head_dim) {
   return kPartialAcc + head_dim;
 }
 
-/// The largest score. It skips NaN, which the exponentials then propagate.
+/// The largest score. NaN scores are skipped; the exponentials then propagate them.
 inline float max_score(const float* scores, std::uint32_t n) {
   float max = -std::numeric_limits<float>::infinity();
   for (std::uint32_t i = 0; i < n; ++i) max = scores[i] > max ? scores[i] : max;

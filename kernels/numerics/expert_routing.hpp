@@ -1,4 +1,5 @@
-/// Which experts process a row: softmax of its router scores, relative to the highest score.
+/// The choice of the experts that process a row, and their weights: a softmax of the row's router
+/// scores.
 ///
 /// Source: Shazeer et al. 2017 (top-k gating); Jiang et al. 2024 (Mixtral): the weights of the
 /// chosen experts are their shares among the chosen, which is the softmax over these alone. Models
@@ -26,8 +27,8 @@ LEASEHOLD_HD inline bool ranks_before(const float* scores, std::uint32_t a, std:
   return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
 }
 
-/// The n_used highest-ranked experts, in order: each search looks for the next after the previous
-/// one.
+/// Writes the n_used highest-ranked experts in order. Each search finds the best expert that ranks
+/// after the previous choice.
 inline void select_top_k(const float* scores, std::uint32_t n_experts, std::uint32_t n_used,
                          std::uint32_t* chosen) {
   for (std::uint32_t k = 0; k < n_used; ++k) {

@@ -1,5 +1,5 @@
-/// LEASEHOLD_HD marks a function that host code and kernels share: C++20, and the same operations
-/// in the same order.
+/// LEASEHOLD_HD marks a function that host code and kernels share. Such a function is C++20 and
+/// performs the same operations in the same order on both.
 #pragma once
 
 #if defined(__CUDACC__)

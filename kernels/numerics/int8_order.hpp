@@ -5,9 +5,9 @@
 ///   d    = largest |x| / 127; 0 if largest |x| < 2^-119, NaN if an element is not finite
 ///   q[i] = x[i] / d, rounded half to even; 0 where d is 0 or NaN
 ///
-/// Block b of a weight row has a scale d_w, and may have a minimum or a scale of minima m_w. With w
-/// the integers that d_w multiplies, and for blocks of 256 the integer scale and minimum of each
-/// sub-block:
+/// Block b of a weight row has a scale d_w, and may have a minimum or a scale of minima m_w. Let w
+/// be the integers that d_w multiplies, and in blocks of 256 let `scale` and `min` be the integer
+/// scale and minimum of a sub-block:
 ///   32 elements    s(b) = Σ w[i] · q[i]                      t(b) = Σ q[i]
 ///   256 elements   s(b) = Σ scale · (Σ w[i] · q[i])          t(b) = -Σ min · (Σ q[i])
 /// s and t are exact in 32 bits. float(s) is exact below 2^24, which blocks of 256 may exceed; it
@@ -20,7 +20,8 @@
 ///          fma(m_w(b) · d(b), float(t(b)), c(k))
 ///   dot  = c(0) + c(1) + …, from the left, without empty chunks
 ///
-/// Every tiling, batch and instruction set, and a card, therefore give the same bits. C++20-clean.
+/// Therefore every tiling, batch and instruction set gives the same bits, and so does a card.
+/// C++20-clean.
 #pragma once
 
 #include <algorithm>
@@ -33,10 +34,10 @@
 
 namespace leasehold {
 
-/// The least number of elements that are rounded together, and of elements of a row.
+/// The smallest number of elements in a block, and in a row.
 inline constexpr std::uint32_t kInt8Block = 32;
 inline constexpr std::uint32_t kInt8Chunks = 8;
-/// Elements whose q are summed.
+/// Elements whose q are added up in one entry of RoundedRow::sums.
 inline constexpr std::uint32_t kInt8Strip = 16;
 
 /// Blocks per chunk.
@@ -51,15 +52,15 @@ struct RoundedRow {
   const std::int16_t* sums;  // [n / 16]: the sum of q of each strip
 };
 
-/// Room for a rounded row.
+/// Memory for a rounded row, with the sizes given in RoundedRow.
 struct RoundedRowBuffer {
   std::int8_t* q;
   float* scale;
   std::int16_t* sums;
 };
 
-/// The scale of a block from the bits of its largest |x|, which order like the numbers; those of
-/// infinity and NaN are above all others.
+/// The scale of a block. `largest_bits` are the bits of its largest |x|. The bits of non-negative
+/// floats order like their values, and those of infinity and NaN are above all finite ones.
 LEASEHOLD_HD inline float int8_scale(std::uint32_t largest_bits) {
   constexpr std::uint32_t kEndOfFinite = 0x7F800000;
   constexpr std::uint32_t kQuietNan = 0x7FC00000;

@@ -1,4 +1,4 @@
-/// How keys and values are rounded to Q8_0, once, when a position is appended; and read.
+/// How keys and values are rounded to Q8_0 when a position is appended, and how they are read.
 ///
 /// Each 32 elements of a head have a scale, which is stored as f16:
 ///   d     = f16(largest |x| / 127); NaN if an element is not finite
@@ -7,7 +7,7 @@
 ///
 /// Elements are divided by the stored scale. For a scale that is a normal f16, a value is at most
 /// d/2 from x. A smaller scale may be up to half a subnormal step too small, so codes are limited
-/// to ±127; a scale that rounds to 0 stores zeros. Attention of the values is that of floats
+/// to ±127; a scale that rounds to 0 stores zeros. Attention uses the values as floats
 /// (kernels/numerics/attention_order.hpp). A scale beyond f16 is infinity, and its values are NaN.
 /// C++20-clean.
 #pragma once
@@ -42,7 +42,7 @@ LEASEHOLD_HD inline float kv_value(std::int8_t q, float d) {
   return static_cast<float>(q) * d;
 }
 
-/// Rounds a position of one head: n elements, a multiple of kInt8Block.
+/// Rounds one position of a head. Its n elements are a multiple of kInt8Block.
 inline void round_kv(const float* x, std::size_t n, std::int8_t* q, Half* scales) {
   for (std::size_t b = 0; b < n / kInt8Block; ++b) {
     std::uint32_t largest = 0;

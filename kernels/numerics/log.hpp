@@ -4,8 +4,8 @@
 ///   ln x = e·ln2 + 2·(t + t³/3 + t⁵/5 + … + t²¹/21)
 ///
 /// |t| ≤ 0.1716, so the rest of the series is below 2e-19. Error: below 3e-16 absolute plus 2e-16
-/// of the result. Domain: positive normal numbers. Only additions, multiplications and divisions,
-/// in the order written here.
+/// of the result. Domain: positive normal numbers. The code only adds, multiplies and divides, in
+/// the order written here.
 #pragma once
 
 #include <bit>

@@ -1,9 +1,9 @@
-/// The one written order of float additions. Every path gives the bits of these loops.
+/// The order of float additions. Every path gives the bits of these loops.
 ///
-/// Element i goes to *lane* i mod 32, in ascending order; then the lanes fold in halves: j with j +
-/// 16, then + 8, + 4, + 2, + 1. The elements of a short tail go to their own lanes; the other lanes
-/// keep their bits. 32 lanes are four AVX2 registers, two AVX-512 registers, or a warp.
-/// C++20-clean.
+/// Element i goes to *lane* i mod 32, in ascending order; then the lanes fold in halves: lane j
+/// adds lane j + 16, then j + 8, j + 4, j + 2 and j + 1. The elements of a short tail go to their
+/// own lanes; the other lanes keep their bits. 32 lanes are four AVX2 registers, two AVX-512
+/// registers, or a warp. C++20-clean.
 #pragma once
 
 #include <cmath>

@@ -23,7 +23,7 @@ struct SinCos {
   float cos;
 };
 
-/// |angle| ≤ 2³⁰.
+/// Precondition: |angle| ≤ 2³⁰.
 SinCos sin_cos(double angle);
 
 /// base^(-2i/rope_dim) for i in [0, rope_dim/2). base > 0; rope_dim is even. A model with frequency
@@ -38,8 +38,9 @@ struct RopeAngles {
 };
 
 /// Extends a context of `original_context` positions by `factor`. Pairs with more than 32 turns
-/// over the original context keep their frequency, pairs with less than one have it divided by
-/// `factor`, and pairs in between are interpolated. The magnitude is 0.1 · ln factor + 1.
+/// over the original context keep their frequency, the frequency of pairs with less than one turn
+/// is divided by `factor`, and pairs in between are interpolated. The magnitude is 0.1 · ln factor
+/// + 1.
 ///
 /// Source: Peng et al. 2023, YaRN (sections 3.2 to 3.4, α = 1, β = 32). The limits of the
 /// interpolated range are rounded outwards, as in published implementations.

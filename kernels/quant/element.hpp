@@ -1,5 +1,5 @@
-/// Element e of a block, by the formulas of kernels/quant/dequantize.hpp and super_blocks.hpp: a
-/// function per quantised type. For the scalar dequantiser and for kernels that read a few rows.
+/// Element e of a block, by the formulas of kernels/quant/dequantize.hpp and super_blocks.hpp: one
+/// function per quantised type. The scalar dequantiser uses them, and kernels that read a few rows.
 /// C++20-clean.
 #pragma once
 
@@ -31,11 +31,11 @@ LEASEHOLD_HD inline Halves halves_of(TensorType type, const std::byte* block) {
   }
 }
 
-/// In blocks of 32: two elements per byte, half a block apart.
+/// Blocks of 32 hold two elements per byte, half a block apart.
 LEASEHOLD_HD inline int four_of_small(const std::byte* quants, std::uint32_t e) {
   return read_byte(quants + e % 16) >> (e < 16 ? 0 : 4) & 15;
 }
-/// The fifth bits precede the four low bits.
+/// The four bytes of fifth bits precede the low four bits of the elements.
 LEASEHOLD_HD inline int five_of_small(const std::byte* high, std::uint32_t e) {
   const int fifth = read_byte(high + e / 8) >> (e % 8) & 1;
   return four_of_small(high + 4, e) | fifth << 4;
@@ -61,7 +61,7 @@ LEASEHOLD_HD inline float q5_1(const std::byte* block, Halves halves, std::uint3
   return times(halves.d, five_of_small(block + 2 * kHalfBytes, e)) + halves.m;
 }
 
-/// In blocks of 256.
+/// The next three functions read bits of element e in blocks of 256.
 LEASEHOLD_HD inline int two_of_super(const std::byte* quants, std::uint32_t e) {
   return read_byte(quants + e / 128 * 32 + e % 32) >> (2 * (e / 32 % 4)) & 3;
 }

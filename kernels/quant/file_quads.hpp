@@ -1,5 +1,5 @@
-/// Four consecutive codes of a block in a file at once, one per byte, and the numbers of its
-/// sub-blocks, as row groups store them (group_format.hpp).
+/// Reads a block of a file in the form that row groups store (group_format.hpp): four consecutive
+/// codes at once, one per byte, and the numbers of its sub-blocks.
 ///
 /// Four elements whose first index is a multiple of four lie in four consecutive bytes, in the same
 /// bits of each (kernels/quant/dequantize.hpp, super_blocks.hpp).
@@ -16,17 +16,17 @@ inline std::uint32_t load_quad(const std::byte* at) {
   return quad;
 }
 
-/// The lowest `kBits` of each byte after a shift to the right.
+/// Loads four bytes as a word, shifts it to the right, and keeps the lowest `kBits` of each byte.
 template <std::uint32_t kBits>
 std::uint32_t bits_of(const std::byte* at, std::uint32_t shift) {
   return load_quad(at) >> shift & ((1u << kBits) - 1) * 0x01010101u;
 }
 
-/// Blocks of 32: bytes hold two elements, half a block apart.
+/// Blocks of 32 hold two elements per byte, half a block apart.
 inline std::uint32_t four_of_small(const std::byte* quants, std::uint32_t e) {
   return bits_of<4>(quants + e % 16, e < 16 ? 0 : 4);
 }
-/// Bits e … e + 3 of a word become bit 4 of the four bytes.
+/// Moves bits e … e + 3 of the word at `high` to bit 4 of the four bytes.
 inline std::uint32_t fifth_of_small(const std::byte* high, std::uint32_t e) {
   const std::uint32_t four = load_quad(high) >> e & 15;
   return (four * 0x00204081u & 0x01010101u) << 4;
@@ -46,7 +46,7 @@ inline std::uint32_t high_of_super(const std::byte* high, std::uint32_t e) {
 template <TensorType kType>
 std::uint32_t codes(const std::byte* block, std::uint32_t e) {
   switch (kType) {
-    case TensorType::Q8_0:  // int8 in the file; offset numbers in a group
+    case TensorType::Q8_0:  // int8 in the file; a group stores q + 128
       return load_quad(block + kHalfBytes + e) ^ 0x80808080u;
     case TensorType::Q4_0:
       return four_of_small(block + kHalfBytes, e);
@@ -75,7 +75,7 @@ std::uint32_t codes(const std::byte* block, std::uint32_t e) {
   }
 }
 
-/// Number n of the sixteen of a block of 256.
+/// Entry n of the sixteen numbers of a block of 256.
 template <TensorType kType>
 std::uint32_t number(const std::byte* block, std::uint32_t n) {
   if constexpr (kType == TensorType::Q2_K)

@@ -1,17 +1,17 @@
 /// The bytes of sixteen interleaved rows (row_group.hpp), by type.
 ///
-/// A block of a group has one block of each row, in as many bytes as they have in the file:
+/// A block of a group has one block of each row, in as many bytes as these blocks have in the file:
 ///
 ///   half d[16] | half m[16] | numbers | low bits | high bits
 ///
 /// m is the minimum, or the scale of the minima, if the type has one. The other parts are *planes*
-/// of 64 bytes, four per row: byte 4r + i is about elements of row r whose index is i modulo 4.
-/// With p bits per element, plane n has elements 32n/p … 32(n+1)/p - 1 of each row, the first four
-/// in the lowest bits. The bits make a code: low + high · 2^(low bits). The element is the code
-/// minus the type's offset.
+/// of 64 bytes, four per row: byte 4r + i has bits of the elements of row r whose index is i modulo
+/// 4. With p bits per element, plane n has elements 32n/p … 32(n+1)/p - 1 of each row, the first
+/// four in the lowest bits. The bits of an element form a code: low + high · 2^(low bits). The
+/// element is the code minus the type's offset.
 ///
 /// Blocks of 256 have sixteen numbers per row, stored in planes like sixteen elements of 8 bits, or
-/// of 4 low and 2 high ones:
+/// of 4 low and 2 high bits:
 ///   Q2_K         8 bits: the scale of each sub-block + 16 · its minimum
 ///   Q3_K         6 bits: the scale of each sub-block + 32
 ///   Q4_K, Q5_K   6 bits: the scales of the eight sub-blocks, then their minima
@@ -31,7 +31,7 @@ inline constexpr std::uint32_t kGroupRows = 16;
 inline constexpr std::uint32_t kPlaneBytes = 64;
 
 struct GroupFormat {
-  std::uint32_t elements;  ///< Of a block.
+  std::uint32_t elements;  ///< Elements of a block.
   std::uint32_t low_bits;
   std::uint32_t high_bits;
   std::int32_t offset;
@@ -49,7 +49,8 @@ struct GroupFormat {
   constexpr std::uint32_t size_bytes() const {
     return high_at() + kGroupRows * elements / 8 * high_bits;
   }
-  /// Bounds of the integers of one block, with the offset subtracted before or after the sum.
+  /// Bounds of a code, and of the integer sums of a block, whether the offset is subtracted before
+  /// or after the sum.
   constexpr std::int64_t largest_code() const { return (1 << (low_bits + high_bits)) - 1; }
   constexpr std::int64_t largest_sum() const {
     return std::int64_t{elements} * 127 * largest_scale * (largest_code() + offset);
@@ -124,7 +125,7 @@ constexpr void visit_group_type(TensorType type, Visit&& visit) {
   __builtin_unreachable();
 }
 
-// Every format fills as many bytes as in the file, and its sums fit 32 bits.
+// A block of a group has as many bytes as its sixteen blocks in the file, and its sums fit 32 bits.
 static_assert([] {
   for (const TensorTypeRow& row : kTensorTypeRows) {
     const auto type = static_cast<TensorType>(&row - kTensorTypeRows);

@@ -14,7 +14,7 @@ constexpr std::uint32_t kQuad = 4;
 constexpr std::uint32_t kNumbers = 16;
 constexpr std::uint32_t kMaxElements = 256;
 
-/// The bits of four elements of a row in planes of `bits` per element.
+/// Where the bits of four elements of a row are in planes of `bits` per element.
 struct PlanePlace {
   std::size_t at;
   std::uint32_t shift;
@@ -28,7 +28,7 @@ constexpr PlanePlace plane_place(std::uint32_t bits, std::uint32_t row, std::uin
           .mask = ((1u << bits) - 1) * 0x01010101u};
 }
 
-/// Precondition: the place is zero.
+/// Precondition: the bits at this place are zero.
 void put_quad(std::byte* planes, std::uint32_t bits, std::uint32_t row, std::uint32_t quad,
               std::uint32_t codes) {
   const PlanePlace place = plane_place(bits, row, quad);
@@ -43,7 +43,7 @@ std::uint32_t get_quad(const std::byte* planes, std::uint32_t bits, std::uint32_
   return file::load_quad(planes + place.at) >> place.shift & place.mask;
 }
 
-/// Numbers of 6 bits have the planes of 4 low bits first.
+/// Numbers of 6 bits have planes for the low 4 bits, then planes for the high 2 bits.
 template <std::uint32_t kBits>
 void put_numbers(std::byte* planes, std::uint32_t row, std::uint32_t quad, std::uint32_t numbers) {
   if constexpr (kBits == 8) return put_quad(planes, 8, row, quad, numbers);
@@ -58,7 +58,7 @@ std::uint32_t get_numbers(std::uint32_t bits, const std::byte* planes, std::uint
          get_quad(planes + 2 * std::size_t{kPlaneBytes}, 2, row, quad) << 4;
 }
 
-/// Where the halves of a block are in the file.
+/// The offset of d, which m follows if there is one, in a block of the file.
 template <TensorType kType>
 constexpr std::size_t kHalvesAt = kType == TensorType::Q2_K   ? Q2KFields::kD
                                   : kType == TensorType::Q3_K ? Q3KFields::kD
@@ -96,8 +96,8 @@ void interleave(const std::byte* rows, std::uint32_t n_rows, std::uint32_t n_in,
       interleave_block<kType>(rows, row, group + b * kFormat.size_bytes());
 }
 
-/// One row of a block of a group. Blocks of 32 are their only sub-block, with a scale of 1 and a
-/// minimum of -1, because their m is added.
+/// One row of a block of a group. A block of 32 is one sub-block with a scale of 1 and a minimum of
+/// -1, because m is added.
 struct RowBlock {
   float d;
   float m = 0;
@@ -150,7 +150,7 @@ std::uint32_t sub_block_of(const GroupFormat& format) {
   return format.has_sub_blocks() ? format.sub_block : format.elements;
 }
 
-/// Adds block b of the dot to its chunk.
+/// Adds block b of the dot product to `chunk`, the sum of its chunk.
 float add_block(const GroupFormat& format, const RowBlock& w, const RoundedRow& x, std::size_t b,
                 float chunk) {
   const std::uint32_t size = sub_block_of(format);

@@ -1,8 +1,8 @@
 /// Sixteen rows of a quantised matrix, interleaved so that one register holds the same elements of
-/// all of them. The layout of matrices that are multiplied in int8 arithmetic.
+/// all of them. Matrices that are multiplied in int8 arithmetic have this layout.
 ///
-/// A matrix of n rows has ceil(n / 16) groups; the rows that the last one lacks are zero. A group
-/// has as many bytes as sixteen rows of the file; group_format.hpp describes its blocks.
+/// A matrix of n rows has ceil(n / 16) groups; rows that are missing in the last group are zero. A
+/// group has as many bytes as sixteen rows of the file; group_format.hpp describes its blocks.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ constexpr std::uint64_t row_group_bytes(TensorType type, std::uint64_t n_in) {
 void interleave_rows(TensorType type, const std::byte* rows, std::uint32_t n_rows,
                      std::uint32_t n_in, std::byte* group);
 
-/// The floats of one row of a group, as dequantize_row gives them for the row in the file.
+/// Writes one row of a group as floats, equal to those that dequantize_row gives for the row in the
+/// file.
 void dequantize_group_row(TensorType type, const std::byte* group, std::uint32_t row, float* out,
                           std::uint32_t n_in);
 

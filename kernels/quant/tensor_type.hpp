@@ -30,7 +30,7 @@ enum class TensorType : std::uint32_t {
 };
 // NOLINTEND(readability-identifier-naming)
 
-/// A row is a whole number of blocks: `elements` numbers in `size_bytes`.
+/// A block has `elements` numbers in `size_bytes` bytes. A row is a whole number of blocks.
 struct BlockShape {
   std::uint32_t elements;
   std::uint32_t size_bytes;

@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t kBlockTokens = KvLayout::kBlockTokens;
 constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / kBlockTokens;
 
-/// One position of one head, whose elements and scales begin at `head`.
+/// Stores one position of one head; the head's elements and scales begin at `head`.
 void store_entry(const KvLayout& layout, const float* values, std::byte* head, std::uint32_t slot) {
   std::byte* to = head + layout.entry_offset_bytes(slot);
   if (layout.type == KvType::Q8_0)
@@ -101,7 +101,7 @@ LaunchStatus ReferenceBackend::matmul(const LaunchContext& context, const Matmul
   return each_unit(context, label(context, args.site), units, weight_row);
 }
 
-/// A unit is a group; it rounds each row again.
+/// A unit is one row group. Each unit rounds the rows of x again.
 LaunchStatus ReferenceBackend::matmul_int8(const LaunchContext& context, const MatmulArgs& args) {
   const std::uint32_t n_selected = selected_rows(context, args);
   const auto multiply_group = [&](const LaunchPermit& permit, std::size_t unit) {

@@ -1,7 +1,7 @@
 /// The backend that is easy to verify: plain loops in the written order, one thread.
 ///
 /// A unit is a row, a vector or head of a row, a weight row or group, a partition of one row and
-/// head, or 64 KiB of a copy. Every other backend is compared with its bits.
+/// head, or 64 KiB of a copy. Every other backend is compared with the bits of this one.
 #pragma once
 
 #include "ipc/segment/thread_gate.hpp"

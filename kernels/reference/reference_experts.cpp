@@ -37,7 +37,7 @@ LaunchStatus ReferenceBackend::expert_matmul(const LaunchContext& context,
   return {live};
 }
 
-/// A unit is a group of one item's expert; it rounds the item's row again.
+/// A unit is one row group of the expert of one item. Each unit rounds the item's row again.
 LaunchStatus ReferenceBackend::expert_matmul_int8(const LaunchContext& context,
                                                   const ExpertMatmulArgs& args) {
   const std::uint32_t n_in = args.weight.n_in;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kPieceBytes = 1 << 20;
 
-/// SHA-256 of OpenSSL, which uses the CPU's SHA instructions. Each call can fail only for lack of
+/// OpenSSL's SHA-256, which uses the CPU's SHA instructions. Each call can fail only for lack of
 /// memory, or where the machine's OpenSSL configuration forbids SHA-256.
 class Sha256 {
  public:
@@ -90,7 +90,7 @@ Result<ContentDigest> content_digest(const GgufFile& file, const std::stop_token
   Sha256 hash = TRY(Sha256::start());
   for (std::uint32_t part = 0; part < file.part_count(); ++part)
     TRY(add_part(hash, file, part, stop));
-  // A file that was written meanwhile may have parts of two contents.
+  // If the file was written meanwhile, the bytes read may mix two contents.
   TRY(file.check_unchanged());
   return hash.finish();
 }

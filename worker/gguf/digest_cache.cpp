@@ -22,7 +22,7 @@ std::uint64_t checksum_of(const std::string& text) {
   return Checksum::of(text.data(), text.size());
 }
 
-/// What must be equal for a digest to be used again.
+/// Everything that must be equal for a cached digest to be used.
 std::string key_of(const GgufFile& file) {
   const FileIdentity& id = file.identity();
   return fmt::format(
@@ -40,7 +40,8 @@ bool is_settled(const GgufFile& file) {
   return std::chrono::system_clock::now().time_since_epoch() - written > kSettled;
 }
 
-/// Writes the text to a file of its own and renames it: a reader sees the old one or all of it.
+/// Writes the text to a new file and renames it, so that a reader sees either the old file or the
+/// complete new one.
 Result<void> replace_file(const std::string& path, const std::string& text) {
   const std::string fresh = fmt::format("{}.{}", path, ::getpid());
   ::unlink(fresh.c_str());
@@ -67,7 +68,7 @@ std::optional<ContentDigest> DigestCache::find(const GgufFile& file) const {
   if (text->size() < begin) return std::nullopt;
   const auto digest = ContentDigest::from_hex(
       std::string_view(*text).substr(begin, 2 * sizeof(ContentDigest::bytes)));
-  // The entry is written again, so that every byte is compared.
+  // Build the entry again, so that every byte is compared.
   if (!digest || *text != entry_of(file, *digest)) return std::nullopt;
   return digest;
 }

@@ -1,9 +1,9 @@
 /// Digests of model files, kept between starts of workers: a large file takes seconds to read.
 ///
-/// One small file per model, which names path, device, inode, size and modification time of the
-/// model's file. A cached digest is used only while all of them are equal. Any worker may write the
-/// directory; files of another user than root or this process's are ignored, and so are damaged
-/// ones. Threads: any.
+/// The cache has one small file per model, which records the path, number of parts, device, inode,
+/// size and times of the model's file. A cached digest is used only while all of these are equal.
+/// Any worker may write to the directory. Files of a user other than root or this process's user
+/// are ignored, and so are damaged files. Threads: any.
 #pragma once
 
 #include <optional>
@@ -17,12 +17,13 @@ class DigestCache {
  public:
   explicit DigestCache(std::string directory) : directory_(std::move(directory)) {}
 
-  /// Nothing for a file that is not cached, or that was written since.
+  /// Returns nothing for a file that is not cached or was written since.
   std::optional<ContentDigest> find(const GgufFile& file) const;
 
-  /// Replaces what is cached for this path, atomically. Does nothing for a file that was written in
-  /// the last two seconds: another write could leave its time as it is. Errors: FileNotFound,
-  /// PermissionDenied, DiskFull, SystemError; the digest is then computed again the next time.
+  /// Replaces the digest that is cached for this path, atomically. Does nothing for a file that was
+  /// written in the last two seconds, because another write might not change its time. Errors:
+  /// FileNotFound, PermissionDenied, DiskFull, SystemError; the next start then computes the digest
+  /// again.
   Result<void> store(const GgufFile& file, const ContentDigest& digest) const;
 
  private:

@@ -31,21 +31,22 @@
 
 namespace leasehold {
 
-/// Equal values mean equal bytes. Other values may also mean equal bytes: a copy, or a file that
-/// was renamed, linked or given other permissions. For a split model: the device, the total size,
-/// and a hash of all files' inodes, sizes and times in place of inode and times.
+/// Equal values mean equal bytes. Different values may also mean equal bytes: of a copy, or of a
+/// file that was renamed, linked or given other permissions. The identity of a split model has the
+/// device, the total size, and, in place of inode and times, a hash of all files' inodes, sizes and
+/// times.
 struct FileIdentity {
   std::uint64_t device;
   std::uint64_t inode;
   std::uint64_t size_bytes;
   std::int64_t mtime_ns;
-  std::int64_t ctime_ns = 0;  ///< Of the last change of bytes or attributes; cannot be set back.
+  std::int64_t ctime_ns = 0;  ///< Last change of bytes or attributes; cannot be set back.
 
-  /// When the file changed last, for those that compare one time.
+  /// The time of the file's last change, for callers that compare only one time.
   std::int64_t changed_ns() const { return std::max(mtime_ns, ctime_ns); }
 
-  /// The identity of the file at this path now. Errors: FileNotFound, SystemError; BadRequest if
-  /// it is a directory; FileCorrupt if it is another file that is not regular.
+  /// The identity of the file at this path now. Errors: FileNotFound, SystemError; BadRequest if it
+  /// is a directory; FileCorrupt if it is anything else than a regular file.
   static Result<FileIdentity> of_path(const std::string& path);
 
   bool operator==(const FileIdentity&) const = default;
@@ -58,10 +59,9 @@ class GgufFile {
   /// For a split model, the first file.
   const std::string& path() const { return path_; }
   const FileIdentity& identity() const { return identity_; }
-  /// The identity of the files at the same paths now.
+  /// The current identity of the files at the same paths.
   Result<FileIdentity> identity_now() const;
-  /// The identity now of the files that were opened, also when they were deleted since.
-  /// Errors: SystemError.
+  /// The current identity of the opened files, even if they have been deleted. Errors: SystemError.
   Result<FileIdentity> opened_identity_now() const;
 
   /// In file order.
@@ -80,7 +80,7 @@ class GgufFile {
 
   /// The files of the model: 1, or the parts of a split model.
   std::uint32_t part_count() const { return static_cast<std::uint32_t>(other_parts_.size() + 1); }
-  /// As it was when the file was opened.
+  /// The size when the file was opened.
   std::uint64_t part_size_bytes(std::uint32_t number) const {
     return part(number).mapped_.size_bytes;
   }
@@ -90,7 +90,7 @@ class GgufFile {
                          std::span<std::byte> destination) const;
 
   /// Errors: FileCorrupt if the file was written since `open`; data read since then is invalid. A
-  /// file that was deleted or renamed is unchanged.
+  /// deleted or renamed file counts as unchanged.
   Result<void> check_unchanged() const;
 
   bool has(std::string_view key) const;

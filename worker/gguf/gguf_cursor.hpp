@@ -38,7 +38,8 @@ class GgufCursor {
     return value;
   }
 
-  /// A length (uint64) and that many bytes. The view points into the bytes given at construction.
+  /// Reads a length (uint64) and that many bytes. The view points into the bytes given at
+  /// construction.
   Result<std::string_view> take_string(std::string_view what) {
     const std::uint64_t size = TRY(take<std::uint64_t>(what));
     if (size > remaining()) return truncated(size, what);

@@ -26,7 +26,7 @@ constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 48;
 constexpr std::uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
-// By GgufType. Bytes of a value; 0 for types without a fixed size.
+// Indexed by GgufType: the bytes of a value, or 0 for a type without a fixed size.
 constexpr std::uint8_t kFixedSizeBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 constexpr std::string_view kTypeNames[] = {"uint8",  "int8",    "uint16", "int16",  "uint32",
                                            "int32",  "float32", "bool",   "string", "array",

@@ -41,8 +41,8 @@ std::string_view name(GgufType type);
 /// directory is proportional to its number of keys, whatever a corrupt count claims.
 struct GgufValue {
   GgufType type;
-  GgufType element_type;  ///< Of an array; otherwise the same as `type`.
-  std::uint64_t count;    ///< Elements of an array; otherwise 1.
+  GgufType element_type;  ///< Type of an array's elements; otherwise equal to `type`.
+  std::uint64_t count;    ///< Number of an array's elements; otherwise 1.
   std::uint64_t offset;   ///< Byte in the file where the value (or the first element) starts.
 };
 
@@ -53,7 +53,7 @@ struct GgufTensor {
   std::vector<std::uint64_t> shape;  ///< [columns, …], one to four dimensions, none of them 0.
   std::uint64_t offset;              ///< Byte in the file where the data starts.
   std::uint64_t size_bytes;
-  std::uint32_t part = 0;  ///< Of a split model: the file with the data.
+  std::uint32_t part = 0;  ///< Which file of a split model has the data.
 
   std::uint64_t columns() const { return shape.front(); }
   std::uint64_t rows() const;

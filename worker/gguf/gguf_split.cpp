@@ -1,4 +1,4 @@
-/// A model in several files: finds them, checks that they belong together, reads them as one.
+/// Finds the files of a split model, checks that they belong together, and reads them as one.
 ///
 /// Source: the GGUF naming convention ("NAME-00001-of-00003.gguf") and the split.* metadata that
 /// gguf-split writes: split.count, split.no from 0, split.tensors.count over all files.

@@ -19,7 +19,7 @@ std::unexpected<Error> wrong_type(std::string_view path, std::string_view key,
                           is_array ? "an array of " : "", name(value.element_type), wanted));
 }
 
-// Any value of 64 bits, with or without a sign.
+// Holds any 64-bit integer, with or without a sign.
 __extension__ using Wide = __int128;
 
 Result<Wide> take_integer(GgufCursor& in, std::string_view path, std::string_view key,

@@ -39,7 +39,7 @@ Result<void> VerifiedModel::verify(const FileIdentity& now, bool is_at_path) {
                            fmt::format("{} bytes, was {}", now.size_bytes, verified_.size_bytes));
   }
   if (!is_at_path) {
-    TRY(file().check_unchanged());  // before all of it is read
+    TRY(file().check_unchanged());  // before the whole file is read
     TRY(check_content(file()));
     verified_ = now;
     return {};
@@ -59,7 +59,8 @@ Result<void> VerifiedModel::check_content(const GgufFile& file) const {
                          fmt::format("SHA-256 {}, was {}", shown(digest), shown(*content_)));
 }
 
-/// A file that was deleted or renamed meanwhile has another identity and the same bytes.
+/// Compares the content if the identity changed: a file that was deleted or renamed meanwhile has
+/// another identity but the same bytes.
 Result<void> VerifiedModel::confirm() const {
   if (!content_ || TRY(file().opened_identity_now()) == verified_) return {};
   return check_content(file());

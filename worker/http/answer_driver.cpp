@@ -18,17 +18,17 @@ namespace {
 
 using boost::asio::awaitable;
 
-/// The driver takes at most this many events, sends what they make, and lets other connections run.
+/// The most events that the driver handles before it writes and lets other connections run.
 constexpr int kMaxEventsPerWrite = 64;
 
-/// The field that a refusal by the worker concerns; empty where the code does not say it.
+/// The request field that a worker's refusal concerns, or empty if the error code does not show it.
 std::string param_of(const Error& error, Api api) {
   if (error.code != Errc::PromptTooLong) return {};
   if (api == Api::Responses) return "input";
   return api == Api::Chat ? "messages" : "prompt";
 }
 
-/// While it exists, an answer counts as one that waits for a lease.
+/// Counts an answer as waiting for a lease while this object exists.
 class AwaitingLease {
  public:
   AwaitingLease(Shared& shared, bool waits) : shared_(waits ? &shared : nullptr) {
@@ -44,7 +44,7 @@ class AwaitingLease {
   Shared* shared_;
 };
 
-/// What the tokens of a text depend on, and where the context cuts it off.
+/// Names what the tokens of a text depend on, and the context length that ends it.
 std::string how_computed(const ApiModel& model) {
   return fmt::format("{} with {} tokens of context", model.text_identity, model.max_context);
 }
@@ -80,20 +80,20 @@ class AnswerDriver {
   ApiRequest request_;
   std::unique_ptr<AnswerWriter> writer_;
   bool is_stream_;
-  std::uint32_t n_;              // choices of a prompt
-  std::optional<EventIds> ids_;  // of a stream that the client can come back to
+  std::uint32_t n_;              // choices per prompt
+  std::optional<EventIds> ids_;  // set for a stream that the client can resume
   std::shared_ptr<Generations> generations_;
   std::vector<ChoiceText> texts_;
-  // By choice. No vector<bool>: std::exchange needs references to its elements.
-  std::vector<char> runs_;         // a worker has the request
-  std::vector<char> is_counted_;   // its prompt
-  std::vector<char> lacks_lease_;  // it generates nothing before it has another one
+  // One entry per choice. Not vector<bool>, because std::exchange needs references to the elements.
+  std::vector<char> runs_;         // a worker has the request of the choice
+  std::vector<char> is_counted_;   // its prompt counts in `usage_`
+  std::vector<char> lacks_lease_;  // it generates nothing until it has a lease
   std::size_t ended_ = 0;
   ServerEvents unsent_;
-  std::optional<Answer> answer_;  // in place of a stream; not sent yet
-  bool has_events_ = false;       // some were sent, or a comment
+  std::optional<Answer> answer_;  // sent in place of a stream
+  bool has_events_ = false;       // events or a comment were sent
   std::chrono::steady_clock::time_point written_at_ = std::chrono::steady_clock::now();
-  bool is_answered_ = false;  // nothing follows what is not sent yet
+  bool is_answered_ = false;  // the answer ends with what is unsent
   bool is_whole_ = false;     // all choices have ended without an error
   UsageCount usage_;
 };
@@ -114,7 +114,7 @@ client::SessionConfig AnswerDriver::config_of(wire::RequestSubmit submit) const 
   config.worker = shared_.deps.worker;
   config.api_key = caller_.key;
   config.rebind = true;
-  config.retry.rebind_timeout = Duration::max();  // its client ends the wait by leaving
+  config.retry.rebind_timeout = Duration::max();  // the client ends the wait by leaving
   config.lease = shared_.leases->share(caller_.key_id, submit.request_id);
   config.request = std::move(submit);
   return config;
@@ -155,7 +155,7 @@ awaitable<void> AnswerDriver::run() {
   stop_generating();
 }
 
-/// Lets other connections have their turn when events wait already.
+/// Waits for events. If some are queued already, it only lets other connections run.
 awaitable<void> AnswerDriver::await_events() {
   if (generations_->has_waiting()) {
     co_await boost::asio::post(*shared_.deps.io, boost::asio::use_awaitable);
@@ -166,9 +166,9 @@ awaitable<void> AnswerDriver::await_events() {
   co_await generations_->changed(until_beat());
 }
 
-/// How long until a stream that sends nothing shows that it lives: while a prompt is read, a lease
-/// is replaced, or the tokens make no whole event. Before a worker has accepted a choice the status
-/// may still be a refusal.
+/// How long until the stream sends a heartbeat; nothing if it sends none. A stream may be silent
+/// while a prompt is read, a lease is replaced, or the tokens do not make a whole event. Before a
+/// worker has accepted a choice, no heartbeat is sent, because the status may still be a refusal.
 std::optional<Duration> AnswerDriver::until_beat() const {
   const bool is_begun = has_events_ || std::ranges::count(runs_, true) > 0;
   if (!is_stream_ || !is_begun || shared_.deps.heartbeat == Duration::zero()) return std::nullopt;
@@ -191,14 +191,14 @@ void AnswerDriver::take_waiting() {
   }
 }
 
-/// A resumable request goes on without its client, and its key's lease with it.
+/// A resumable request continues without its client, so its key's lease must be kept.
 std::function<void()> AnswerDriver::keep_lease() const {
   return [leases = shared_.leases, key = caller_.key_id, request = request_.submit.request_id,
           grace = shared_.deps.result_grace] { leases->keep(key, request, grace); };
 }
 
 void AnswerDriver::stop_generating() {
-  if (generations_->was_unread()) return;  // it has stopped
+  if (generations_->was_unread()) return;  // generation has stopped already
   const bool goes_on = request_.submit.resumable && !is_answered_ && !shared_.closing;
   goes_on ? generations_->leave() : generations_->cancel();
 }
@@ -214,12 +214,12 @@ std::optional<Error> AnswerDriver::error_of(const client::Ended& ended) const {
   return shared_.deps.stopping;
 }
 
-/// Counts. Returns the error that a quota holds all choices back with before the first token; while
-/// one of them runs, the others wait for it.
+/// Counts the event. Returns the error if a quota or a full queue holds all choices back before the
+/// first token; while one choice runs, the others wait for it.
 std::optional<Error> AnswerDriver::note(const Generations::Event& event) {
   if (const auto* submitted = std::get_if<client::Submitted>(&event.event)) {
     runs_[event.index] = true;
-    // The choices of a prompt have it in common, and a rebind reads it again.
+    // Count each prompt once: its choices share it, and a rebind reads it again.
     const bool is_new = event.index % n_ == 0 && !std::exchange(is_counted_[event.index], true);
     if (is_new) usage_.prompt_tokens += submitted->prompt_tokens;
   }
@@ -261,8 +261,8 @@ void AnswerDriver::take(const Generations::Event& event) {
   if (++ended_ == texts_.size()) end(ended->delivered_tokens);
 }
 
-/// The text of a client that returns is generated or read from its beginning, and the events that
-/// it has are not sent.
+/// For a returning client, the text is generated or replayed from its beginning, but the events
+/// that the client already has are not sent.
 void AnswerDriver::add(ChoicePart part, std::uint32_t position) {
   ServerEvents events = writer_->add(std::move(part), usage_);
   if (ids_) ids_->number(position, events);
@@ -280,7 +280,7 @@ void AnswerDriver::end(std::uint32_t position) {
   std::ranges::move(events, std::back_inserter(unsent_));
 }
 
-/// Ends the answer; the other choices end with it.
+/// Ends the answer, including its other choices.
 void AnswerDriver::fail_with(const Error& error) {
   is_answered_ = true;
   if (!has_events_ && unsent_.empty()) {
@@ -300,7 +300,7 @@ awaitable<void> AnswerDriver::flush() {
     ServerEvents events = std::exchange(unsent_, {});
     co_await stream_.write_events(std::move(events), follows);
   }
-  // A client that left before the end was written may come back for it.
+  // A client that left before the end was written may come back for the end.
   if (is_whole_ && request_.submit.resumable && !stream_.is_gone())
     shared_.leases->finished(caller_.tenant, request_.submit.request_id);
 }

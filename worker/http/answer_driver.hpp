@@ -1,6 +1,7 @@
-/// Runs the generation of a completion or chat and sends what it makes: one answer, or a stream.
+/// Runs the generations of one request and sends the answer, as one body or as a stream of events.
 ///
-/// The status waits for the first token or the end, so that a refusal has its own.
+/// The HTTP status is sent with the first token, the first heartbeat or the end. An error before
+/// that has a status of its own.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -10,7 +11,7 @@
 
 namespace leasehold::http {
 
-/// Returns when the answer has been sent, or the client has left.
+/// Returns when the answer has been sent or the client has left.
 boost::asio::awaitable<void> answer_request(Shared& shared, const Caller& caller,
                                             ApiRequest request, HttpStream& stream);
 

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// People read answers with curl.
+/// Escapes control characters, because users read answers in terminals.
 std::string json_string(std::string_view text) {
   return escape_controls(control::json_string(text));
 }
@@ -22,7 +22,7 @@ std::string json_string(std::string_view text) {
 constexpr std::string_view kChunk = "chat.completion.chunk";
 constexpr std::string_view kBeforeChoices = R"({"choices":[)";
 
-/// No end, no calls, no logprobs.
+/// True if the part has no finish reason, no calls and no logprobs.
 bool has_no_extras(const ChoicePart& part) {
   return part.finish_reason.empty() && part.calls.empty() && part.logprobs.empty();
 }
@@ -39,7 +39,8 @@ Json chat_logprob(const TextLogprob& token) {
   return {{"token", token.text}, {"logprob", token.logprob}, {"bytes", std::move(bytes)}};
 }
 
-/// Tokens that are not UTF-8 would be equal keys once they are replaced.
+/// Replaces invalid UTF-8 before the text becomes a key. If it were replaced in the output, two
+/// keys of an object could become equal.
 std::string key_of(const std::string& text) {
   return Json::parse(line_of(text)).get<std::string>();
 }
@@ -89,7 +90,7 @@ Json delta_of(const ChoicePart& part) {
   return delta;
 }
 
-/// `delta_of` as a line. Precondition: the part has no calls.
+/// `delta_of` as serialized JSON. Precondition: the part has no calls.
 std::string delta_text(const ChoicePart& part) {
   std::string line = "{";
   if (!part.text.empty()) line.append(R"("content":)").append(json_string(part.text));
@@ -99,14 +100,14 @@ std::string delta_text(const ChoicePart& part) {
   return line += '}';
 }
 
-/// What a whole choice and a chunk have in common.
+/// The members that a whole choice and a chunk share.
 Json choice_of(const ChoicePart& part) {
   Json choice{{"index", part.index}, {"finish_reason", nullptr}, {"logprobs", nullptr}};
   if (!part.finish_reason.empty()) choice["finish_reason"] = part.finish_reason;
   return choice;
 }
 
-/// Of completions and chats.
+/// Writes the answers of completions and chats.
 class ChoicesWriter final : public AnswerWriter {
  public:
   ChoicesWriter(const ApiRequest& request, std::string model, std::int64_t created_unix_s)
@@ -120,7 +121,7 @@ class ChoicesWriter final : public AnswerWriter {
         created_(created_unix_s),
         after_choices_(line_of(object(kChunk, Json::array())).substr(kBeforeChoices.size())),
         choices_(choices_of(request)) {
-    after_choices_.pop_back();  // the end of the object
+    after_choices_.pop_back();  // the closing brace of the object
     if (include_usage_ && !continuous_usage_) after_choices_ += R"(,"usage":null)";
   }
 
@@ -134,7 +135,7 @@ class ChoicesWriter final : public AnswerWriter {
  private:
   struct Choice {
     bool began = false;  ///< Its first chunk was sent.
-    ChoicePart whole;    ///< Unless the answer streams.
+    ChoicePart whole;    ///< Unused if the answer streams.
   };
 
   Json logprobs(const ChoicePart& part) const;
@@ -223,7 +224,7 @@ std::string ChoicesWriter::chunk(const ChoicePart& part, UsageCount so_far) cons
   return line_of(json);
 }
 
-/// With the usage at the end every other chunk has the field, as OpenAI's have.
+/// If only the last chunk has the usage, the other chunks have a null field, as OpenAI's have.
 void ChoicesWriter::add_usage(Json& chunk, UsageCount so_far) const {
   if (continuous_usage_) {
     chunk["usage"] = json_of(so_far);
@@ -232,7 +233,8 @@ void ChoicesWriter::add_usage(Json& chunk, UsageCount so_far) const {
   }
 }
 
-/// The bytes that the library would write, without a tree of objects for each token.
+/// Writes the bytes that the JSON library would write, without building a tree of objects for each
+/// token.
 std::string ChoicesWriter::text_chunk(const ChoicePart& part, UsageCount so_far) const {
   std::string line(kBeforeChoices);
   line += '{';
@@ -245,13 +247,13 @@ std::string ChoicesWriter::text_chunk(const ChoicePart& part, UsageCount so_far)
   return line += '}';
 }
 
-/// A chunk of it would tell the client nothing.
+/// True if a chunk of the part would contain nothing new.
 bool ChoicesWriter::is_nothing(const ChoicePart& part) const {
   return is_chat_ && !continuous_usage_ && has_no_extras(part) && part.text.empty() &&
          part.reasoning.empty();
 }
 
-/// The role, before the first text of a choice of a chat.
+/// The first chunk of a chat's choice, which has the role.
 std::string ChoicesWriter::opening(std::uint32_t index, UsageCount so_far) const {
   const Json delta{{"role", "assistant"}, {"content", ""}};
   const Json choice{{"index", index}, {"delta", delta}, {"finish_reason", nullptr}};

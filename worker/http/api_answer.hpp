@@ -22,24 +22,24 @@ struct UsageCount {
 };
 
 struct TextLogprob {
-  std::string text;  ///< Of the token; may end within a character.
+  std::string text;  ///< The token's text, which may end within a character.
   float logprob = 0;
 };
 
-/// A token of an answer with logprobs.
+/// One token of an answer, with its logprobs.
 struct TokenLogprobs {
   TextLogprob token;
   std::vector<TextLogprob> top;  ///< Most likely first.
-  std::size_t text_offset = 0;   ///< In characters of the choice's text.
+  std::size_t text_offset = 0;   ///< Position in the choice's text, in characters.
 };
 
 struct ApiToolCall {
-  std::size_t index = 0;  ///< Of the calls of its choice.
+  std::size_t index = 0;  ///< Among the calls of its choice.
   std::string id;
   ToolCall call;
 };
 
-/// What a choice has: all of it, or what is new.
+/// The contents of one choice: all of them, or only those since the last part.
 struct ChoicePart {
   std::uint32_t index = 0;
   std::string text;
@@ -49,32 +49,32 @@ struct ChoicePart {
   std::string_view finish_reason;       ///< Empty: the choice goes on.
 };
 
-/// Adds what is new to what a choice has.
+/// Adds the new `part` of a choice to `whole`.
 void append(ChoicePart& whole, ChoicePart part);
 
-/// Takes the parts of an answer as they come. For a request that streams each call returns what to
-/// send; for another one only `whole` returns something.
+/// Builds an answer from its parts. If the request streams, each call returns the events to send.
+/// Otherwise only `whole` returns anything.
 class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
 
   virtual ServerEvents add(ChoicePart part, UsageCount so_far) = 0;
-  /// All choices have ended.
+  /// Call when all choices have ended.
   virtual ServerEvents end(UsageCount usage) = 0;
-  /// The stream ends with an error.
+  /// Ends the stream with an error.
   virtual ServerEvents failed(const Error& error) = 0;
-  /// The answer to a request that does not stream, once all choices have ended.
+  /// The answer to a request that does not stream. Call when all choices have ended.
   virtual std::string whole(UsageCount usage) = 0;
 };
 
-/// The writer of the request's API.
+/// Makes the writer for the API of the request.
 std::unique_ptr<AnswerWriter> answer_writer(const ApiRequest& request, std::string model,
                                             std::int64_t created_unix_s);
 
-/// JSON: the tokens as chats and responses show them.
+/// The JSON form of logprobs in chats and responses.
 nlohmann::json logprobs_json(std::span<const TokenLogprobs> tokens);
 
-/// In one line. Bytes that are not UTF-8 are replaced.
+/// The JSON on one line, with invalid UTF-8 replaced.
 std::string line_of(const nlohmann::json& json);
 
 /// "stop" or "length" for a CompletionReason.

@@ -49,7 +49,8 @@ class Reader {
                         Errc::UnknownRequest);
   }
 
-  /// The template of a chat writes the special tokens, and a completion has those of the model.
+  /// Refuses fields that are not implemented. A chat's template writes the special tokens, and a
+  /// completion always gets those of the model.
   Read<void> check_built() {
     TRY(check_unsupported(body_));
     const bool is_chat = api_ == Api::Chat;
@@ -81,13 +82,14 @@ class Reader {
     return body_["resumable"].refuse("a resumable answer has one choice; send several requests");
   }
 
-  /// A completion has `logprobs`: COUNT, a chat `logprobs`: true and `top_logprobs`: COUNT.
+  /// In a completion, `logprobs` is a count. In a chat, it is true, and `top_logprobs` is the
+  /// count.
   Read<void> read_logprobs() {
     wire::Sampling& sampling = out_.submit.sampling;
     const bool is_chat = api_ == Api::Chat;
     const Field count = body_[is_chat ? "top_logprobs" : "logprobs"];
     if (is_chat) sampling.logprobs = TRY(flag_of(body_["logprobs"], false));
-    // Some clients send false for none.
+    // Some clients send false to ask for none.
     if (!count || (count.json().is_boolean() && !count.json().get<bool>())) return {};
     sampling.top_logprobs = TRY(count_of(count, {0, SamplingParams::kMaxTopLogprobs}, 0));
     if (!is_chat) sampling.logprobs = true;
@@ -151,7 +153,7 @@ class Reader {
     constexpr const char* kNames[] = {"max_completion_tokens", "max_tokens", "n_predict"};
     const std::uint32_t otherwise = is_chat ? model_->max_context : kDefaultCompletionTokens;
     const Field length = TRY(one_of(body_, std::span(kNames).subspan(is_chat ? 0 : 1)));
-    // In llama.cpp -1 is as long as the context is.
+    // In llama.cpp, -1 means up to the end of the context.
     const bool is_endless = length.path() == kNames[2] && length && length.json() == -1;
     out_.submit.may_shorten = is_endless || !length;
     out_.submit.max_emitted_tokens =
@@ -159,7 +161,8 @@ class Reader {
     return {};
   }
 
-  /// The seed of a request that is sent again is the same.
+  /// The default seed follows from the request id, so a request that is sent again has the same
+  /// seed.
   Read<void> read_sampling() {
     wire::Sampling& sampling = out_.submit.sampling;
     sampling.temperature = 1.0f;
@@ -174,7 +177,7 @@ class Reader {
     return {};
   }
 
-  /// What decides where the text ends.
+  /// Checks the fields that decide where the text ends.
   Read<void> read_ends() {
     const Field least = body_["min_tokens"];
     const std::uint32_t min_tokens = out_.submit.sampling.min_tokens;

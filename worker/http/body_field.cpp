@@ -9,10 +9,10 @@
 namespace leasehold::http {
 namespace {
 
-/// The numbers that a double counts exactly.
+/// A double represents every integer up to 2^53 exactly.
 constexpr double kMostExact = 9007199254740992.0;
 
-/// RFC 6901.
+/// Escapes a key for a JSON pointer (RFC 6901).
 std::string escaped(std::string_view key) {
   std::string token;
   for (const char c : key) {
@@ -69,7 +69,7 @@ Read<std::uint32_t> count_of(const Field& field, CountRange range, std::uint32_t
 Read<float> number_of(const Field& field, NumberRange range, float otherwise) {
   if (!field) return otherwise;
   const double number = field.json().is_number() ? field.json().get<double>() : std::nan("");
-  // Compared as floats: 0.01 is within a range that begins at 0.01f.
+  // Compare as floats, so that 0.01 is within a range that begins at 0.01f.
   if (std::abs(number) <= 1e9) {
     const auto value = static_cast<float>(number);
     if (value >= range.low && value <= range.high) return value;

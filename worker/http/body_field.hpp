@@ -1,4 +1,5 @@
-/// A value of a parsed body, and the readers of values that say which one is wrong. Pure.
+/// A value of a parsed body, and functions that read values and report the path of a wrong one.
+/// Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +13,21 @@
 
 namespace leasehold::http {
 
-using OrderedJson = nlohmann::ordered_json;  ///< A schema's members keep their order.
+using OrderedJson = nlohmann::ordered_json;  ///< Keeps the order of a schema's members.
 
-/// A value, or the refusal of the field that has another one.
+/// A value, or the error of the field that has a wrong one.
 template <class T>
 using Read = std::expected<T, ApiError>;
 
-/// Null for a field that is missing or null, and unless `in` is an object.
+/// Null if the field is missing or null, or if `in` is not an object.
 inline const OrderedJson* field_of(const OrderedJson& in, std::string_view key) {
   if (!in.is_object()) return nullptr;
   const auto found = in.find(key);
   return found == in.end() || found->is_null() ? nullptr : &*found;
 }
 
-/// A value of a body and its path: its JSON pointer without the first slash, such as
-/// "tools/0/function/name". A field that is missing or null is not sent.
+/// A value of a body with its path, which is its JSON pointer without the first slash, such as
+/// "tools/0/function/name". A field that is missing or null counts as not sent.
 ///
 /// Lifetime: the body outlives it.
 class Field {
@@ -36,15 +37,15 @@ class Field {
   bool is_sent() const { return value_ != nullptr; }
   explicit operator bool() const { return is_sent(); }
   const std::string& path() const { return path_; }
-  /// Precondition: sent.
+  /// Precondition: the field is sent.
   const OrderedJson& json() const { return *value_; }
 
-  /// A member; not sent unless this is an object that has it.
+  /// The member with this key. It is not sent unless this is an object that has it.
   Field operator[](std::string_view key) const;
-  /// An element. Precondition: this is an array that has it.
+  /// The element at `index`. Precondition: this is an array that has it.
   Field at(std::size_t index) const;
 
-  /// The refusal of this field; `detail` says what to send.
+  /// The error that refuses this field; `detail` says what to send.
   std::unexpected<ApiError> refuse(std::string detail, Errc code = Errc::BadRequest) const {
     return std::unexpected(ApiError{{code, std::move(detail)}, path_});
   }
@@ -54,12 +55,12 @@ class Field {
   std::string path_;
 };
 
-/// The members of a body, found in constant time each.
+/// The members of a body, with lookup in constant time.
 ///
 /// Lifetime: the JSON outlives it.
 class BodyFields {
  public:
-  /// Precondition: an object.
+  /// Precondition: `json` is an object.
   explicit BodyFields(const OrderedJson& json);
   Field operator[](std::string_view key) const;
 
@@ -67,7 +68,7 @@ class BodyFields {
   std::unordered_map<std::string_view, const OrderedJson*> members_;
 };
 
-/// Inclusive.
+/// Both bounds are inclusive.
 struct CountRange {
   std::uint32_t least = 0;
   std::uint32_t most = UINT32_MAX;
@@ -76,19 +77,20 @@ struct CountRange {
 // Each returns `otherwise` for a field that is not sent.
 
 Read<bool> flag_of(const Field& field, bool otherwise);
-/// A whole number, also one that is written as 16.0.
+/// Accepts a whole number, also one written as 16.0.
 Read<std::uint32_t> count_of(const Field& field, CountRange range, std::uint32_t otherwise);
 Read<float> number_of(const Field& field, NumberRange range, float otherwise);
 Read<std::string> text_of(const Field& field, std::string otherwise);
 
-/// Refuses a field that is sent and is not an object, or not an array of at most `most` elements.
+/// These accept a field that is not sent. They refuse any other field that is not an object, or not
+/// an array of at most `most` elements.
 Read<void> check_object(const Field& field);
 Read<void> check_array(const Field& field, std::size_t most);
 
-/// The number if it is whole and an int64, also when it is written as 16.0.
+/// The number if it is whole and fits an int64, even if it is written as 16.0.
 std::optional<std::int64_t> whole_number(const OrderedJson& json);
 
-/// What was sent, for a message.
+/// The value as an error message shows it.
 std::string shown(const OrderedJson& value);
 
 }  // namespace leasehold::http

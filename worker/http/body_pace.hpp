@@ -1,7 +1,8 @@
 /// How long a tenant's bodies wait before they are parsed.
 ///
-/// As much per tenant as lines on the tenants' own socket (worker/serve/connection_limiter.hpp),
-/// because one thread parses the long bodies of all tenants. Threads: the one that runs `io`.
+/// Each tenant has the same rate as for lines on the tenant socket
+/// (worker/serve/connection_limiter.hpp), because all tenants share the threads that parse long
+/// bodies. Threads: the one that runs `io`.
 #pragma once
 
 #include <boost/asio/as_tuple.hpp>
@@ -19,19 +20,21 @@ namespace leasehold::http {
 
 class BodyPace {
  public:
-  static constexpr Rate kRate{.per_second = 2'048, .burst = 2'048};  ///< Weight: KiB.
+  static constexpr Rate kRate{.per_second = 2'048, .burst = 2'048};  ///< In KiB.
 
-  /// Charges a body to its tenant. Later ones wait behind it.
+  /// Charges a body to its tenant and returns how long it must wait. The tenant's later bodies wait
+  /// behind it.
   Duration reserve(const TenantId& tenant, std::size_t size_bytes, TimePoint now) {
     TokenBucket& left = left_.try_emplace(tenant, kRate, now).first->second;
     return left.reserve(control::weight_of_line(size_bytes), now);
   }
 
  private:
-  std::map<TenantId, TokenBucket> left_;  ///< Never shrinks: the broker admits tenants.
+  std::map<TenantId, TokenBucket>
+      left_;  ///< Never shrinks: only tenants with a valid key get an entry.
 };
 
-/// The bodies of other tenants, and all streams, go on meanwhile.
+/// Waits without delaying the bodies of other tenants or any stream.
 inline boost::asio::awaitable<void> await_turn(boost::asio::io_context& io, Duration wait) {
   boost::asio::steady_timer turn(io, wait);
   co_await turn.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));

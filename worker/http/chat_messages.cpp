@@ -39,8 +39,8 @@ std::expected<std::string, ApiError> read_part(const OrderedJson& part, const st
 
 using Content = std::expected<std::optional<std::string>, ApiError>;
 
-/// A missing content is nothing for an assistant, who may only call tools, and the empty text for a
-/// tool.
+/// A missing content is nothing for an assistant, which may only call tools, and an empty text for
+/// a tool.
 Content read_content(const OrderedJson& message, const std::string& role, const std::string& path) {
   if (const OrderedJson* content = field_of(message, "content"))
     return TRY(read_content_text(*content, path + "/content"));
@@ -63,7 +63,7 @@ std::expected<void, ApiError> check_function(const OrderedJson& function, const 
                "the arguments of a call are a JSON object, or the text of one");
 }
 
-/// JSON; empty without calls.
+/// The calls as JSON, or an empty text if there are none.
 std::expected<std::string, ApiError> read_calls(const OrderedJson& message,
                                                 const std::string& path) {
   const OrderedJson* calls = field_of(message, "tool_calls");
@@ -85,7 +85,7 @@ std::expected<std::string, ApiError> read_calls(const OrderedJson& message,
   return calls->dump();
 }
 
-/// What messages of assistants and tools have beside their content.
+/// Reads the fields that messages of assistants and tools have besides their content.
 std::expected<void, ApiError> read_texts(const OrderedJson& message, const std::string& path,
                                          wire::ChatMessage& out) {
   const std::pair<const char*, std::string*> texts[] = {

@@ -13,18 +13,19 @@
 
 namespace leasehold::http {
 
-/// `messages` may be null: it is missing then. The role is one of OpenAI's. A content may be a text
-/// or parts of text; that of an assistant or a tool may be missing or null. The old `function_call`
-/// becomes a call of `tool_calls`.
+/// A null `messages` means that the field is missing. Each role is one of OpenAI's. A content is a
+/// text or an array of text parts; the content of an assistant or a tool may be missing or null.
+/// The old field `function_call` becomes an entry of `tool_calls`.
 std::expected<std::vector<wire::ChatMessage>, ApiError> read_chat_messages(
     const OrderedJson* messages);
 
-/// A text, or the texts of parts of type text, input_text, output_text, reasoning_text,
-/// summary_text or refusal, as one. `path` is that of `content`.
+/// Returns `content` if it is a text, and otherwise the joined texts of its parts, which have the
+/// type text, input_text, output_text, reasoning_text, summary_text or refusal. `path` is the path
+/// of `content`.
 std::expected<std::string, ApiError> read_content_text(const OrderedJson& content,
                                                        const std::string& path);
 
-/// The role of a message. `path` is that of the message.
+/// The role of a message. `path` is the path of the message.
 std::expected<std::string, ApiError> read_role(const OrderedJson& message, const std::string& path);
 
 }  // namespace leasehold::http

@@ -10,7 +10,7 @@
 namespace leasehold::http {
 namespace {
 
-/// Bytes that begin a character of UTF-8.
+/// The number of characters: counts the bytes that begin a UTF-8 character.
 std::size_t characters(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -20,7 +20,8 @@ std::string echo_of(const wire::RequestSubmit& submit, const Tokenizer& tokenize
   if (submit.prompt) return *submit.prompt;
   std::string text;
   for (const std::int32_t token : submit.prompt_tokens.value_or(std::vector<std::int32_t>{}))
-    if (tokenizer.contains(token)) text += tokenizer.piece(token);  // the worker refuses others
+    if (tokenizer.contains(token))
+      text += tokenizer.piece(token);  // the worker refuses other tokens
   return text;
 }
 
@@ -67,7 +68,7 @@ void ChoiceText::add_text(std::string_view text, ChoicePart& part) {
   add_calls(std::move(said.calls), part);
 }
 
-/// Without parallel calls those after the first are dropped, as vLLM does.
+/// Without parallel calls, drops every call after the first, as vLLM does.
 void ChoiceText::add_calls(std::vector<ToolCall> calls, ChoicePart& part) {
   for (ToolCall& call : calls) {
     if (calls_ > 0 && !parallel_calls_) return;
@@ -78,7 +79,7 @@ void ChoiceText::add_calls(std::vector<ToolCall> calls, ChoicePart& part) {
   }
 }
 
-/// A call that was cut off stays text.
+/// Adds the rest of the text. A call that was cut off stays text.
 void ChoiceText::end_text(ChoicePart& part) {
   if (tool_form_ == ToolForm::Call || tool_form_ == ToolForm::Arguments) {
     const bool is_call = tool_form_ == ToolForm::Call;
@@ -102,7 +103,8 @@ void ChoiceText::end_text(ChoicePart& part) {
   }
 }
 
-/// The markers of some models are control tokens, which have no text.
+/// Adds the names of markers to the token's text: some models' markers are control tokens, which
+/// have no text.
 std::string ChoiceText::with_markers(const wire::TokenEmitted& token) {
   constexpr std::string_view kMarkers[] = {"<think>",      "</think>",     "<tool_call>",
                                            "</tool_call>", "[TOOL_CALLS]", "<|python_tag|>"};
@@ -115,7 +117,8 @@ std::string ChoiceText::with_markers(const wire::TokenEmitted& token) {
   return place_markers(token.text);
 }
 
-/// The worker holds text back that may become a stop string; a marker waits for the text before it.
+/// Inserts each marker once the text before it has arrived. The worker holds back text that may
+/// become a stop string.
 std::string ChoiceText::place_markers(std::string_view text) {
   std::string placed;
   while (!markers_.empty() && markers_.front().at <= received_bytes_ + text.size()) {
@@ -130,7 +133,7 @@ std::string ChoiceText::place_markers(std::string_view text) {
   return placed.append(text);
 }
 
-/// Tokens without a text, such as the end of a turn, have a name.
+/// A token without a text, such as the end of a turn, is shown by its name.
 TextLogprob ChoiceText::text_logprob(std::int32_t token, float logprob) const {
   if (!tokenizer_->contains(token)) return {.logprob = logprob};
   const std::string_view piece = tokenizer_->piece(token);

@@ -1,5 +1,5 @@
-/// Turns the tokens of one choice into the parts of its answer: in a chat the thoughts, the calls
-/// of tools and the rest of the text. A text that is replayed has the same ids of calls. Pure.
+/// Turns the tokens of one choice into the parts of its answer. In a chat these are the reasoning,
+/// the tool calls and the rest of the text. A replayed text gets the same call ids. Pure.
 ///
 /// Lifetime: the tokenizer outlives it. Threads: one.
 #pragma once
@@ -37,7 +37,7 @@ class ChoiceText {
   std::uint32_t index_;
   std::string request_id_;
   const Tokenizer* tokenizer_;
-  std::string echo_;  // not sent yet
+  std::string echo_;  // empty once it is sent
   bool is_chat_;
   ToolForm tool_form_;
   bool parallel_calls_;
@@ -47,15 +47,15 @@ class ChoiceText {
   /// A control token that has no text of its own.
   struct Marker {
     std::string name;
-    std::size_t at = 0;  // in bytes of the text without markers
+    std::size_t at = 0;  // byte offset in the text without markers
   };
-  StreamDecoder decoder_;  // counts what the worker holds back, too
+  StreamDecoder decoder_;  // also counts text that the worker holds back
   std::size_t decoded_bytes_ = 0;
   std::size_t received_bytes_ = 0;
-  std::deque<Marker> markers_;   // whose place in the text has not arrived
-  std::string forced_;           // the text so far of a call that a schema forces
-  std::size_t calls_ = 0;        // so far
-  std::size_t text_offset_ = 0;  // in characters, of the next token
+  std::deque<Marker> markers_;   // beyond the text received so far
+  std::string forced_;           // text so far of a call that a schema forces
+  std::size_t calls_ = 0;        // number of calls so far
+  std::size_t text_offset_ = 0;  // of the next token, in characters
 };
 
 }  // namespace leasehold::http

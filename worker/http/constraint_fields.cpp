@@ -13,7 +13,7 @@
 namespace leasehold::http {
 namespace {
 
-/// One constraint at most.
+/// At most one of the members is set.
 struct Constraint {
   wire::ResponseFormat format;
   std::string grammar;
@@ -22,7 +22,7 @@ struct Constraint {
   bool is_none() const { return format.type == "text" && grammar.empty() && regex.empty(); }
 };
 
-/// The reader of the value of one field. A field that asks for nothing gives no constraint.
+/// Reads the value of one field. A field that asks for nothing gives no constraint.
 using ReadValue = Read<Constraint> (*)(const Field&);
 struct Spelling {
   const char* key;
@@ -35,14 +35,14 @@ Read<void> check_size(const Field& field, const std::string& text) {
                                   text.size(), SamplingParams::kMaxGrammarBytes));
 }
 
-/// A text that is not empty; llama.cpp's clients send an empty one for none.
+/// Reads a text of limited size. llama.cpp's clients send an empty text for no constraint.
 Read<std::string> checked_text(const Field& field) {
   std::string text = TRY(text_of(field, {}));
   TRY(check_size(field, text));
   return text;
 }
 
-/// The worker compiles what is well-formed here.
+/// Checks that the grammar is well-formed; the worker compiles it.
 Read<Constraint> grammar_constraint(const Field& field) {
   std::string grammar = TRY(checked_text(field));
   GrammarBuilder builder;
@@ -65,7 +65,7 @@ Read<Constraint> schema_constraint(const Field& field, bool strict) {
       .format = {.type = "json_schema", .schema = std::move(schema), .strict = strict}};
 }
 
-/// A schema, also as the text of one.
+/// Reads a schema, sent as JSON or as a text that contains JSON.
 Read<Constraint> json_constraint(const Field& field) {
   if (field.json().is_object() || field.json().is_boolean()) return schema_constraint(field, true);
   if (!field.json().is_string()) {
@@ -83,7 +83,7 @@ Read<Constraint> object_constraint(const Field& field) {
   return Constraint{.format = {.type = TRY(flag_of(field, false)) ? "json_object" : "text"}};
 }
 
-/// The whole text is one of the choices.
+/// Makes the whole text one of the choices.
 Read<Constraint> choice_constraint(const Field& field) {
   TRY(check_array(field, SamplingParams::kMaxGrammarBytes));
   if (field.json().empty())
@@ -108,13 +108,14 @@ Read<Constraint> unsupported_flag(const Field& field) {
   return unsupported_constraint(field);
 }
 
-/// The only one of the fields that has a constraint, and its path.
+/// The constraint of the only field that has one, and the path of that field.
 struct Found {
   Constraint constraint;
   std::string path;
 };
 
-/// Fields in the order of their JSON, so that the second is the one that the client wrote later.
+/// Reads the fields in the order of the body, so that an error names the constraint that the client
+/// wrote later.
 Read<Found> read_one(std::vector<std::pair<Field, ReadValue>> fields) {
   std::erase_if(fields, [](const auto& each) { return !each.first; });
   std::ranges::sort(fields, std::less<>(), [](const auto& each) { return &each.first.json(); });
@@ -160,7 +161,7 @@ Read<Constraint> structured_constraint(const Field& field) {
 // ----------------------------------------------------------------------------------
 // response_format
 
-/// The schema of json_schema in OpenAI's form, {"name", "schema", "strict"}.
+/// Reads the schema of json_schema in OpenAI's form, {"name", "schema", "strict"}.
 Read<Constraint> named_schema(const Field& named) {
   TRY(check_object(named));
   const Field schema = named["schema"];
@@ -169,8 +170,8 @@ Read<Constraint> named_schema(const Field& named) {
   return schema_constraint(schema, TRY(flag_of(named["strict"], false)));
 }
 
-/// OpenAI nests the schema in `json_schema`, Hugging Face in `value`. llama.cpp has it beside the
-/// type, as /v1/responses has.
+/// OpenAI nests the schema in `json_schema`, and Hugging Face in `value`. llama.cpp and
+/// /v1/responses have the schema beside the type.
 Read<Constraint> schema_format(const Field& format) {
   const Field value = format["value"];
   if (value && value["schema"]) return named_schema(value);
@@ -183,13 +184,13 @@ Read<Constraint> schema_format(const Field& format) {
 
 constexpr Spelling kObjectSchemas[] = {{"schema", json_constraint}, {"value", json_constraint}};
 
-/// Any JSON object, or one of a schema.
+/// Any JSON object, or an object that a schema accepts.
 Read<Constraint> object_format(const Field& format) {
   const Found found = TRY(read_members(format, kObjectSchemas));
   return found.path.empty() ? Constraint{.format = {.type = "json_object"}} : found.constraint;
 }
 
-/// The member with the text of the format.
+/// Reads the format's text from its member `value` or `key`.
 Read<Constraint> text_format(const Field& format, const char* key, ReadValue read) {
   const Field value = format[format["value"] ? "value" : key];
   if (!value) return value.refuse(fmt::format("{} is missing; send a text", value.path()));

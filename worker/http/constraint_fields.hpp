@@ -1,5 +1,5 @@
-/// Reads what constrains a text: a format, a schema, a grammar, a regular expression or a list of
-/// choices, in the words of each server that clients were written for. Pure.
+/// Reads the fields that constrain a text to a format, a schema, a grammar, a regular expression or
+/// a list of choices. Accepts the field names of several servers. Pure.
 ///
 ///   OpenAI         response_format {type: text | json_object | json_schema}
 ///   vLLM           guided_json guided_regex guided_choice guided_grammar guided_json_object, and
@@ -8,8 +8,8 @@
 ///   llama.cpp      grammar json_schema response_format {type: json_object | json_schema, schema}
 ///   Hugging Face   response_format {type: json | json_object | json_schema | regex, value}
 ///
-/// Grammars are GBNF. A schema is strict, except that of OpenAI's json_schema without
-/// `strict: true`.
+/// Grammars are GBNF. Every schema is strict, except one in OpenAI's json_schema whose `strict` is
+/// not true.
 #pragma once
 
 #include "ipc/control/messages_tenant.hpp"
@@ -17,11 +17,11 @@
 
 namespace leasehold::http {
 
-/// The names of the fields above, each of the body itself.
+/// The names of the fields above that are members of the body itself.
 std::span<const char* const> constraint_fields();
 
-/// Sets the constraint of `out`, and returns the path of the field that has it; empty: none.
-/// Errors: BadRequest for a value of another form, and for the second of two constraints.
+/// Sets the constraint in `out` and returns the path of its field, or an empty path if there is no
+/// constraint. Errors: BadRequest for a malformed value, and for the second of two constraints.
 Read<std::string> read_constraint(const BodyFields& body, wire::Sampling& out);
 
 }  // namespace leasehold::http

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kMaxAskedBytes = 1024;
 
-/// "https://chat.example" or "http://localhost:3000": a scheme, a host, and perhaps a port.
+/// True for a scheme, a host and an optional port, such as "https://chat.example" or
+/// "http://localhost:3000".
 bool is_origin(std::string_view text) {
   const auto scheme = text.find("://");
   if (scheme == std::string_view::npos || scheme == 0) return false;
@@ -21,7 +22,7 @@ bool is_origin(std::string_view text) {
          host.find_first_of(kOther) == std::string_view::npos;
 }
 
-/// Names of fields, separated by commas.
+/// True for header names, separated by commas.
 bool are_field_names(std::string_view text) {
   return text.size() <= kMaxAskedBytes && std::ranges::all_of(text, [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -62,8 +63,8 @@ std::string AllowedOrigins::fields_for(const Head& head) const {
       *origin);
 }
 
-/// The names that were asked for are repeated: SDKs send fields of their own, and "*" would not
-/// cover Authorization.
+/// Repeats the header names that were asked for, because SDKs send headers of their own, and "*"
+/// would not cover Authorization.
 std::string preflight_fields(const Head& head) {
   const auto asked = head.only("Access-Control-Request-Headers");
   const std::string_view names =

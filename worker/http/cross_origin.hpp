@@ -1,8 +1,8 @@
-/// What a browser's page of another origin is allowed to do (CORS). Pure.
+/// Decides for which origins' pages browsers may send requests (CORS). Pure.
 ///
-/// A browser asks with OPTIONS, without a key, before it sends a request of a page, and gives the
-/// page an answer only if that names the page's origin. The key, which the page must have, protects
-/// the requests; this decides for whose pages browsers send them.
+/// Before a browser sends a page's request, it asks with OPTIONS, without a key. It shows the page
+/// only an answer that names the page's origin. The API key, which the page must have, protects the
+/// requests; this class only decides which pages may send them at all.
 /// Source: WHATWG Fetch, "CORS protocol".
 #pragma once
 
@@ -20,8 +20,8 @@ class AllowedOrigins {
   /// "*", or origins such as "https://chat.example:8443". Errors: BadRequest.
   static Result<AllowedOrigins> parse(const std::vector<std::string>& origins);
 
-  /// Whole lines of the head of every answer to this request; empty for an origin that is not
-  /// allowed, and for a request without one.
+  /// The complete header lines that every answer to this request gets. Empty if the request has no
+  /// origin or its origin is not allowed.
   std::string fields_for(const Head& head) const;
 
  private:
@@ -29,7 +29,8 @@ class AllowedOrigins {
   std::vector<std::string> origins_;
 };
 
-/// Of the answer to OPTIONS, beside fields_for, which is not empty: what the page may send.
+/// The further header lines of the answer to OPTIONS, which say what the page may send.
+/// Precondition: fields_for is not empty.
 std::string preflight_fields(const Head& head);
 
 }  // namespace leasehold::http

@@ -22,7 +22,7 @@ std::optional<std::uint32_t> number_of(std::string_view text) {
 
 constexpr std::size_t kChecksumDigits = 8;
 
-/// Enough for the few workers that one client meets.
+/// 32 bits are enough to tell apart the few workers that one client meets.
 std::string checksum_of(std::string_view text) {
   const std::uint64_t sum = Checksum::of(text.data(), text.size());
   return fmt::format("{:08x}", static_cast<std::uint32_t>(sum ^ (sum >> 32)));

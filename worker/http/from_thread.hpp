@@ -21,7 +21,8 @@ class FromThread {
     waiting_->timer.expires_at(boost::asio::steady_timer::time_point::max());
   }
 
-  /// Gives the value, once and on any thread. It may be called after the coroutine has ended.
+  /// Returns the function that gives the value. Call that function once, on any thread. The
+  /// coroutine may have ended by then.
   auto giver() const {
     return [weak = std::weak_ptr(waiting_), io = io_](T value) {
       boost::asio::post(*io, [weak, value = std::move(value)]() mutable {
@@ -33,7 +34,7 @@ class FromThread {
     };
   }
 
-  /// Call once. Nothing when `io` ends the wait.
+  /// Waits for the value. Returns nothing if `io` ends the wait. Call once.
   boost::asio::awaitable<std::optional<T>> take() {
     if (!waiting_->value) co_await waiting_->timer.async_wait(kAwait);
     co_return std::move(waiting_->value);

@@ -10,7 +10,8 @@ namespace leasehold::http {
 
 namespace asio = boost::asio;
 
-/// The cycle of session and observer ends with the session.
+/// The observer holds `self`, which holds the session. `take` breaks this cycle when the session
+/// ends.
 std::shared_ptr<Generations> Generations::start(asio::io_context& io, client::Timers& timers,
                                                 std::vector<client::SessionConfig> configs,
                                                 std::function<void()> on_leave) {
@@ -33,7 +34,7 @@ void Generations::take(std::size_t index, client::SessionEvent event) {
   const bool is_end = std::holds_alternative<client::Ended>(event);
   if (!unread_ || is_end) events_.push_back({index, std::move(event)});
   if (is_end) {
-    // The session is in the middle of this call.
+    // Destroy the session later, because it is the caller of this function.
     asio::post(*io_, [ended = std::move(sessions_[index])] {});
   } else if (!unread_ && events_.size() >= kMaxWaiting * sessions_.size()) {
     unread_ = true;
@@ -61,7 +62,7 @@ asio::awaitable<void> Generations::changed(std::optional<Duration> longest) {
   co_await changed_.async_wait(asio::as_tuple(asio::use_awaitable));
 }
 
-/// A client can come back for what it has not read of a resumable request.
+/// Leaves resumable requests running, because the client can come back for what it has not read.
 void Generations::end_unread() {
   are_resumable_ ? leave() : cancel();
 }

@@ -1,8 +1,9 @@
-/// The requests that run for one answer, each under a lease of its own that this process holds.
+/// The requests that run for one answer, each in a session whose lease this process holds.
 ///
-/// A session (ipc/client/session.hpp) acquires the lease with the client's API key, replaces it
-/// when it ends, and continues the text there. Its events wait here until the answer takes them;
-/// with kMaxWaiting of them for each request all end.
+/// A session (ipc/client/session.hpp) acquires the lease with the client's API key, replaces the
+/// lease when it ends, and continues the text under the new one. Session events are queued here
+/// until the answer takes them. When the queue has kMaxWaiting events per request, all requests are
+/// cancelled, or left running at the worker if they are resumable.
 ///
 /// Lifetime: shared; `io` and `timers` outlive it. Threads: the one that runs `io`.
 #pragma once
@@ -26,29 +27,29 @@ class Generations : public std::enable_shared_from_this<Generations> {
   static constexpr std::size_t kMaxWaiting = 1024;
 
   struct Event {
-    std::size_t index = 0;  ///< Of the request, from 0.
+    std::size_t index = 0;  ///< Index of the request, from 0.
     client::SessionEvent event;
   };
 
-  /// Resumable requests are left at the worker when their events are not taken; `on_leave` is
-  /// called just before, and may be null.
+  /// `on_leave`, which may be null, is called just before resumable requests are left running at
+  /// the worker.
   static std::shared_ptr<Generations> start(boost::asio::io_context& io, client::Timers& timers,
                                             std::vector<client::SessionConfig> configs,
                                             std::function<void()> on_leave = nullptr);
 
-  /// The next event that waits; the last one of a request is `Ended`.
+  /// The next queued event. The last event of each request is `Ended`.
   std::optional<Event> next();
   bool has_waiting() const { return !events_.empty(); }
-  /// Waits until an event waits or `wake` was called, or `longest` has passed.
+  /// Waits until an event is queued, `wake` is called, or `longest` has passed.
   boost::asio::awaitable<void> changed(std::optional<Duration> longest = std::nullopt);
   void wake();
   /// True once after `wake`.
   bool take_wake() { return std::exchange(is_woken_, false); }
-  /// True when the requests were ended or left because the events were not taken.
+  /// True if the requests were cancelled or left because the queue was full.
   bool was_unread() const { return unread_; }
-  /// Ends the requests within one unit. No further event need be taken.
+  /// Cancels the requests, which end within one unit. The remaining events need not be taken.
   void cancel();
-  /// Leaves resumable requests that run at the worker. No further event need be taken.
+  /// Leaves resumable requests running at the worker. The remaining events need not be taken.
   void leave();
 
  private:
@@ -63,7 +64,7 @@ class Generations : public std::enable_shared_from_this<Generations> {
   bool are_resumable_ = false;
   std::function<void()> on_leave_;
   bool is_woken_ = false;
-  bool unread_ = false;  // too many events; only the ends follow
+  bool unread_ = false;  // the queue was full; only `Ended` is queued now
 };
 
 }  // namespace leasehold::http

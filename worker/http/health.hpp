@@ -1,4 +1,4 @@
-/// Whether a worker can serve requests, for `/health`. The program says what holds.
+/// Whether a worker can serve requests, as `/health` reports it. The program sets the state.
 ///
 /// Threads: any.
 #pragma once
@@ -13,20 +13,20 @@ namespace leasehold::http {
 
 class Health {
  public:
-  /// True in `broker_disconnected`, which outlives this, means that no new lease can be had.
+  /// While `broker_disconnected` is true, no new lease can be acquired. It outlives this object.
   explicit Health(const std::atomic<bool>& broker_disconnected)
       : broker_disconnected_(&broker_disconnected) {}
 
-  /// True until the worker is announced to the broker.
+  /// `is_loading` is true until the worker is announced to the broker.
   void set_loading(bool is_loading) { loading_.store(is_loading); }
 
-  /// Why a part of the weights cannot be restored; nothing once all are there.
+  /// `why` says why a part of the weights cannot be restored. It is empty once all are present.
   void set_weights_missing(const std::optional<Error>& why) {
     const std::scoped_lock lock(mutex_);
     weights_missing_ = why;
   }
 
-  /// Nothing while the worker can serve. Of several reasons, the first.
+  /// The first reason why the worker cannot serve, or nothing if it can.
   std::optional<Error> why_not() const {
     if (loading_.load())
       return Error{Errc::NoModelLoaded, "this worker does not serve yet; try again in a moment"};

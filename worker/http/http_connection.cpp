@@ -19,15 +19,16 @@ using asio::awaitable;
 constexpr auto kHeadTimeout = std::chrono::seconds(10);
 constexpr auto kIdleTimeout = std::chrono::seconds(60);  // between the requests of a tenant
 constexpr auto kBodyTimeout = std::chrono::seconds(30);
-constexpr auto kWriteTimeout = std::chrono::seconds(30);  // in which a client reads nothing
+constexpr auto kWriteTimeout = std::chrono::seconds(30);  // while a client reads nothing
 
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-constexpr std::string_view kComment = ":\n\n";  // of a stream of events
+constexpr std::string_view kComment = ":\n\n";  // in a stream of events
 constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
-// GCC 12 destroys braced temporaries of a co_await expression twice, so answers are made by calls.
+// GCC 12 destroys braced temporaries of a co_await expression twice, so answers are built by
+// function calls.
 
-/// A client that comes back to a text: the worker refuses it unless the text is there.
+/// True for a client that resumes a text. The worker refuses the client if the text is not there.
 bool comes_back(const Route& route, const Head& head) {
   return route.is_resumable && head.only("Last-Event-ID").has_value();
 }
@@ -48,7 +49,7 @@ void append_lines(const ServerEvent& event, std::string& out) {
   out.append("data: ").append(event.data).append("\n\n");
 }
 
-/// A request of a route while it is served.
+/// Counts a request as being served while this object exists.
 class Answering {
  public:
   explicit Answering(Shared& shared) : shared_(shared) { ++shared_.answering; }
@@ -103,17 +104,17 @@ class BeastConnection final : public Connection, public HttpStream {
   Stream stream_;
   ReadBuffer buffer_;
   PeerAddress peer_;
-  PeerAddress client_;  // of the request that is served: the peer, or named by a trusted proxy
+  PeerAddress client_;  // of the current request: the peer, or a trusted proxy's client
   Places::ConnectionId id_;
   std::shared_ptr<Shared> shared_;
-  std::function<void()> on_change_;  // while the client is watched
-  int watch_ = 0;                    // numbers them, to ignore a late handler of an earlier one
-  std::optional<TenantId> tenant_;   // of the newest valid key
-  control::QueueCharge unread_;      // what of its answer waits
+  std::function<void()> on_change_;  // set while the client is watched
+  int watch_ = 0;  // number of the watch; late handlers of earlier ones are ignored
+  std::optional<TenantId> tenant_;  // of the newest valid key
+  control::QueueCharge unread_;     // bytes of the answer that wait to be read
   Body body_sent_ = Body::Sent;
-  std::string origin_fields_;  // of every answer to the request that is served
-  bool keep_alive_ = false;    // another request may follow the one that is served
-  bool chunked_ = true;        // HTTP/1.1
+  std::string origin_fields_;  // header lines of every answer to the current request
+  bool keep_alive_ = false;    // another request may follow the current one
+  bool chunked_ = true;        // the client speaks HTTP/1.1
   bool has_events_ = false;    // the head of a stream was sent
   bool at_end_ = false;        // the client has shut down its sending side
   bool is_probed_ = false;
@@ -173,7 +174,7 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   co_await (*route)->serve(*shared_, *caller, std::move(body), *this);
 }
 
-/// Health and the questions of browsers need no key, and have no body.
+/// Serves health checks and CORS preflights, which need no key and have no body.
 awaitable<void> BeastConnection::serve_anyone(const Parser& parser, const Head& head) {
   const bool is_question = head.method == "OPTIONS";
   const bool reads = is_question || head.method == "GET" || head.method == "HEAD";
@@ -188,7 +189,7 @@ awaitable<void> BeastConnection::serve_anyone(const Parser& parser, const Head& 
   return send(std::move(answer));
 }
 
-/// What the request consumes before its key is known valid belongs to its client.
+/// Charges the connection to the client's source until its key is accepted.
 Result<void> BeastConnection::note_client(const Head& head) {
   client_ = shared_->deps.trusted_proxies.client_of(peer_, head);
   const auto place = shared_->places.came_from(id_, source_of(client_));
@@ -197,7 +198,7 @@ Result<void> BeastConnection::note_client(const Head& head) {
   return fail(Errc::QueueFull, "a newer connection of this source took the place; connect again");
 }
 
-/// Answers a body that is too long or malformed; false then, and when the client is gone.
+/// Refuses a body that is too long or malformed. Returns false then, and if the client is gone.
 awaitable<bool> BeastConnection::read_body(Parser& parser, const Head& head) {
   if (parser.is_done()) co_return true;
   if (head.only("Expect") && !co_await write(std::string(kContinue))) co_return false;
@@ -239,7 +240,7 @@ void BeastConnection::take_input() {
   on_change_();
 }
 
-/// A reset, or a Unix socket that the client has closed.
+/// Notices a reset, and a client that has closed its Unix socket.
 void BeastConnection::await_hangup() {
   stream_.socket().async_wait(Socket::wait_error, [weak = weak_from_this(),
                                                    watch = watch_](const beast::error_code& error) {
@@ -250,7 +251,7 @@ void BeastConnection::await_hangup() {
 
 awaitable<void> BeastConnection::probe() {
   if (!at_end_ || std::exchange(is_probed_, true)) co_return;
-  if (!chunked_ && !has_events_) co_return leave();  // HTTP/1.0 has nothing before the answer
+  if (!chunked_ && !has_events_) co_return leave();  // HTTP/1.0 has no interim answer
   std::string text(has_events_ ? "" : kContinue);
   if (has_events_) append_framed(kComment, text);
   co_await write(std::move(text));
@@ -278,7 +279,8 @@ std::size_t BeastConnection::send_now(std::string_view text) {
   return sent;
 }
 
-/// A client that reads leaves room for the whole text, which then needs no timer and no wait.
+/// If the client keeps reading, the socket has room for the whole text, which then needs no timer
+/// and no wait.
 awaitable<bool> BeastConnection::write(std::string text) {
   std::string_view rest = text;
   rest.remove_prefix(send_now(rest));
@@ -295,17 +297,18 @@ awaitable<bool> BeastConnection::write(std::string text) {
   co_return !is_gone_;
 }
 
-/// Charges a text that the client has not read to its tenant; false beyond the tenant's share.
+/// Charges unread text to the client's tenant. Returns false beyond the tenant's share.
 bool BeastConnection::take_unread(std::size_t bytes) {
-  if (!tenant_) return true;  // a short refusal
+  if (!tenant_) return true;  // the text is a short refusal
   const ResourceShare share = shared_->unread.owner_share(*tenant_);
-  const bool fits = share.taken + share.held + 2 * bytes <= share.capacity;  // as may_take_more
+  const bool fits =
+      share.taken + share.held + 2 * bytes <= share.capacity;  // the rule of may_take_more
   if (fits) unread_.set(bytes);
   if (!fits) spdlog::debug("HTTP connection closed: unread answers tenant={}", tenant_->value);
   return fits;
 }
 
-/// Ends the connection, because what follows on it may not be a request.
+/// Sends a refusal and ends the connection, because what follows may not be a request.
 awaitable<void> BeastConnection::refuse(Answer answer) {
   keep_alive_ = false;
   return send(std::move(answer));

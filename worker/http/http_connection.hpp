@@ -1,10 +1,11 @@
-/// One connection of the HTTP server. Internal to worker/http; all of Beast is in its source.
+/// One connection of the HTTP server. Internal to worker/http; only its source file here uses
+/// Beast.
 ///
-/// The next request may come before the answer: it waits, 16 KiB of it in the connection's buffer.
-/// A client that shuts down its sending side still gets its answer. On TCP this looks like a client
-/// that has closed, so the connection sends one `100 Continue`, or one comment within a stream. A
-/// closed client answers with a reset, and counts as gone. Before the first byte of an answer to
-/// HTTP/1.0 nothing can be sent: such a client counts as gone, too.
+/// A client may send its next request before it has the answer: up to 16 KiB of it wait in the
+/// connection's buffer. A client that shuts down its sending side still gets its answer. On TCP it
+/// looks like a client that has closed, so the connection probes it with one `100 Continue`, or
+/// with one comment within a stream. A closed client answers with a reset and counts as gone. An
+/// HTTP/1.0 client cannot be probed before the first byte of its answer, so it counts as gone, too.
 ///
 /// Threads: the one that runs `io`.
 #pragma once

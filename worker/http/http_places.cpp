@@ -21,7 +21,7 @@ Places::Admission Places::came_from(ConnectionId id, const Source& source) {
     place.source = source;
     return {.accepted = true};
   }
-  give_back(place);  // so that there is a place
+  give_back(place);  // frees a place before taking one
   place.source = source;
   return take_place(source);
 }
@@ -45,8 +45,8 @@ Result<void> Places::authenticated(ConnectionId id, const TenantId& tenant) {
   if (found == places_.end())
     return fail(Errc::QueueFull, "a newer connection of this source took the place; connect again");
   Place& place = found->second;
-  // The pace is for guessed keys, and this one was valid. The source may have been forgotten
-  // meanwhile.
+  // The rate limit is for guessed keys, so a valid key gets its charge back. The source may have
+  // been forgotten meanwhile.
   const auto bucket = checks_.find(place.source);
   if (std::exchange(place.has_paid, false) && bucket != checks_.end()) bucket->second.give_back(1);
   if (place.tenant == tenant) return {};
@@ -71,7 +71,8 @@ Result<void> Places::take_body(ConnectionId id, std::size_t bytes) {
     return fail(Errc::QueueFull, "the connection has lost its place; connect again");
   const TenantId& tenant = *found->second.tenant;
   const std::size_t held = bodies_.held_by(tenant);
-  if (held + 2 * bytes > bodies_.capacity() - bodies_.taken()) {  // as may_take_more, afterwards
+  // The rule of may_take_more, applied to the shares after the charge.
+  if (held + 2 * bytes > bodies_.capacity() - bodies_.taken()) {
     return fail(
         Errc::QueueFull,
         fmt::format("requests in progress of tenant {} have {} bytes of bodies, its share; retry "
@@ -101,7 +102,7 @@ Duration Places::pace_key(ConnectionId id, TimePoint now) {
   const auto found = places_.find(id);
   if (found == places_.end()) return Duration::zero();
   if (checks_.size() >= limits_.max_sources && !checks_.contains(found->second.source))
-    checks_.clear();  // forgetting is cheaper than growing, and gives each one burst at most
+    checks_.clear();  // bounds the memory, and gives each source at most one burst more
   auto& bucket = checks_.try_emplace(found->second.source, limits_.key_checks, now).first->second;
   if (bucket.take(1, now) == 0) return bucket.wait_for(1, now);
   found->second.has_paid = true;

@@ -1,13 +1,14 @@
 /// Decides which connections the HTTP server keeps.
 ///
-/// A connection belongs to its source until a key was accepted on it, then to the tenant of the key
-/// that it showed last: a proxy sends requests of several tenants on one connection. Sources and
-/// tenants have places of their own, each shared by owner (common/fair_shares.hpp). A source beyond
-/// its share loses its oldest connection to the new one; a tenant beyond its share gets QueueFull.
-/// Tenants also share the bytes of the bodies that are read or served.
+/// Each connection occupies a place. The place belongs to the connection's source until a key is
+/// accepted, then to the tenant of the latest key, because a proxy sends requests of several
+/// tenants on one connection. Sources and tenants have separate pools of places, each shared fairly
+/// by its owners (common/fair_shares.hpp). A new connection beyond its source's share displaces the
+/// oldest one of that source; a tenant beyond its share gets QueueFull. Tenants also share the
+/// bytes of the bodies that are being read or served.
 ///
-/// Memory: 40 KiB for each of 3 584 connections, and a few times the 64 MiB of bodies: a request is
-/// kept until its text is complete, so that it can be submitted again.
+/// Memory: 40 KiB for each of 3 584 connections, and a few times 64 MiB for bodies, because a
+/// request is kept until its text is complete, so that it can be submitted again.
 ///
 /// Pure: time is an argument. Threads: one.
 #pragma once
@@ -25,12 +26,12 @@
 namespace leasehold::http {
 
 struct PlaceLimits {
-  std::size_t unauthenticated_places = 1024;  ///< 512 for one source alone.
-  std::size_t tenant_places = 2560;           ///< 1 280 for one tenant alone.
+  std::size_t unauthenticated_places = 1024;  ///< A single source gets at most 512.
+  std::size_t tenant_places = 2560;           ///< A single tenant gets at most 1 280.
   std::size_t body_bytes = 64 << 20;
-  /// Keys that are not known, and that a source may show at once; more wait for their turn.
+  /// Rate at which each source may present unknown keys; further ones wait.
   Rate key_checks{.per_second = 50, .burst = 100};
-  std::size_t max_sources = 4096;  ///< With a remembered rate.
+  std::size_t max_sources = 4096;  ///< Sources whose rate is remembered.
 };
 
 class Places {
@@ -43,26 +44,28 @@ class Places {
         tenants_(limits.tenant_places),
         bodies_(limits.body_bytes) {}
 
-  /// What becomes of a new connection.
+  /// The decision on a connection.
   struct Admission {
     bool accepted = false;
-    std::optional<ConnectionId> displaced{};  ///< Loses its place.
+    std::optional<ConnectionId> displaced{};  ///< The connection that loses its place.
   };
   Admission connected(ConnectionId id, const Source& source);
-  /// The next request on the connection comes from this source: a trusted proxy says so. Without a
-  /// tenant the connection belongs to the source from now on. Not accepted: it lost its place.
+  /// Notes that the next request on the connection comes from this source, which may be one that a
+  /// trusted proxy names. If the connection has no tenant yet, its place moves to this source. Not
+  /// accepted: the connection has lost its place.
   Admission came_from(ConnectionId id, const Source& source);
-  /// The connection belongs to this tenant from now on. Precondition: it holds no body. Errors:
-  /// QueueFull beyond the tenant's share.
+  /// Moves the connection's place to this tenant. Precondition: the connection holds no body.
+  /// Errors: QueueFull beyond the tenant's share, or if the connection has lost its place.
   Result<void> authenticated(ConnectionId id, const TenantId& tenant);
-  /// Charges a body to the tenant of the connection. Errors: QueueFull beyond the tenant's share.
+  /// Charges a body to the tenant of the connection. Errors: QueueFull beyond the tenant's share,
+  /// or if the connection has lost its place.
   Result<void> take_body(ConnectionId id, std::size_t bytes);
-  /// The request of the connection is over.
+  /// Returns the bytes of the connection's bodies, because its request is over.
   void give_back_bodies(ConnectionId id);
   void closed(ConnectionId id);
 
-  /// Zero: the key that this connection shows, which is not known (known_keys.hpp), may be checked
-  /// now. Otherwise ask again so much later.
+  /// How long the check of the connection's unknown key (known_keys.hpp) must wait. Zero: the key
+  /// may be checked now. Otherwise call again after the wait.
   Duration pace_key(ConnectionId id, TimePoint now);
 
  private:
@@ -70,7 +73,7 @@ class Places {
     Source source;
     std::optional<TenantId> tenant{};
     std::size_t body_bytes = 0;
-    bool has_paid = false;  ///< For the check of the key that it shows.
+    bool has_paid = false;  ///< Its source's rate was charged for its key.
   };
   void give_back(const Place& place);
   Admission take_place(const Source& source);
@@ -78,7 +81,7 @@ class Places {
   PlaceLimits limits_;
   FairShares<Source> unauthenticated_;
   FairShares<TenantId> tenants_;
-  FairShares<TenantId> bodies_;  // in bytes
+  FairShares<TenantId> bodies_;  // amounts in bytes
   std::map<ConnectionId, Place> places_;
   std::map<Source, TokenBucket> checks_;
 };

@@ -14,7 +14,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr mode_t kSocketMode = 0666;  // each request needs a key
+constexpr mode_t kSocketMode = 0666;  // open to all users: each request needs a key
 
 }  // namespace
 
@@ -34,7 +34,7 @@ struct Server::State : std::enable_shared_from_this<State> {
   Places::ConnectionId last_id = 0;
 };
 
-/// A connection of the server while it exists.
+/// Removes a connection from the server when this object is destroyed.
 class Server::KeptConnection {
  public:
   KeptConnection(std::shared_ptr<State> state, Places::ConnectionId id)
@@ -69,7 +69,8 @@ void Server::State::add(Listener::Socket socket, const PeerAddress& peer) {
   });
 }
 
-/// However it ends: finished, thrown out of for lack of memory, or dropped with a handler that was.
+/// `kept` removes the connection however this coroutine ends: normally, with an exception, or
+/// destroyed while it is suspended.
 asio::awaitable<void> Server::State::serve(std::shared_ptr<Connection> connection,
                                            Places::ConnectionId id) {
   const KeptConnection kept(shared_from_this(), id);
@@ -85,8 +86,8 @@ Result<std::unique_ptr<Server>> Server::create(const Address& address, Dependenc
 
 Server::~Server() {
   state_->shared->cpu.stop();
-  state_->shared->cpu.join();  // its work gives values to `io`
-  state_->listener.reset();    // handlers that never ran may keep the state
+  state_->shared->cpu.join();  // its work posts values to `io`
+  state_->listener.reset();    // handlers that never ran may hold the state
 }
 
 std::string Server::listens_on() const {
@@ -103,7 +104,8 @@ void Server::drain() {
   state_->shared->draining = true;
 }
 
-/// A request counts before it reads `draining`, so none that this misses is admitted.
+/// A request is counted before it reads `draining`, so after `drain` a request that this misses is
+/// not admitted.
 bool Server::is_answering() const {
   return state_->shared->answering > 0;
 }

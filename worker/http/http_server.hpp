@@ -1,9 +1,10 @@
 /// The HTTP server of a worker: `/health`, and the paths of routes.cpp for clients with an API key.
 ///
-/// A request without a valid key costs a place of its source and up to 16 KiB of head; only a key
-/// of at most 128 bytes also costs one call to the broker. Its body is not read. With a valid key
-/// it costs what the tenant may have (http_places.hpp). When the client leaves, its request is
-/// cancelled within one unit, unless it is resumable. TLS is a proxy's business.
+/// A request without a valid key uses one of its source's places and up to 16 KiB for its head; its
+/// body is not read. A key of at most 128 bytes also costs one call to the broker, and a longer one
+/// is refused without a call. A request with a valid key uses its tenant's share (http_places.hpp).
+/// When the client leaves, its request is cancelled within one unit, unless the request is
+/// resumable. TLS is left to a proxy.
 ///
 /// Lifetime: everything in Dependencies outlives it, and `io` has stopped before it ends. Threads:
 /// the one that runs `io`, except `create`.
@@ -30,7 +31,7 @@ class Server {
   struct Dependencies {
     boost::asio::io_context* io = nullptr;
     const Clock* clock = nullptr;
-    /// Asks the broker; calls back on any thread.
+    /// Asks the broker to check a key. Calls back on any thread.
     std::function<void(std::string api_key, OnChecked)> check_key;
     std::string broker_socket;
     std::string worker;  ///< The name of this worker, whose leases the requests get.
@@ -38,18 +39,18 @@ class Server {
     ApiModel model;
     const Tokenizer* tokenizer = nullptr;
     EncodeChat encode_chat;
-    Error stopping;  ///< The refusal of a worker that stops.
+    Error stopping;  ///< The error for new requests while the worker stops.
     /// How long the lease of a key is kept after its last request.
     Duration idle_ttl = std::chrono::seconds(30);
     /// How long a resumable request goes on, or its text is kept, without a client.
     Duration result_grace = std::chrono::seconds(60);
     std::size_t max_body_bytes = 512 << 10;
-    /// Of the answers of all tenants, which share them; beyond its share a tenant's connection that
-    /// does not read is closed.
+    /// Limit for unread answers, shared by all tenants. A connection whose unread answer exceeds
+    /// its tenant's share is closed.
     std::size_t max_unread_bytes = 64 << 20;
-    const Health* health = nullptr;  ///< Null: it serves.
+    const Health* health = nullptr;  ///< Null: the worker is always healthy.
     AllowedOrigins allowed_origins{};
-    /// A stream that has sent nothing for so long sends a comment; zero: none.
+    /// A stream that has sent nothing for this long sends a comment. Zero: never.
     Duration heartbeat = Duration::zero();
   };
 
@@ -58,16 +59,17 @@ class Server {
   static Result<std::unique_ptr<Server>> create(const Address& address, Dependencies dependencies);
   ~Server();
 
-  /// Where it listens, with the port that the system chose for port 0.
+  /// The address that it listens on, with the port that the system chose for port 0.
   std::string listens_on() const;
   void serve();
-  /// Refuses new requests with Draining and 503, also `/health`; what runs goes on, and clients can
-  /// come back to it with Last-Event-ID. Any thread.
+  /// Refuses new requests and `/health` with Draining and status 503. Running requests continue,
+  /// and clients can resume them with Last-Event-ID. Any thread.
   void drain();
-  bool is_answering() const;  ///< A request that was admitted is not answered. Any thread.
-  /// One of them does not wait for a lease: it is generated, read or written. Any thread.
+  bool is_answering() const;  ///< True while an admitted request is unanswered. Any thread.
+  /// True while at least one such request is being read, generated or written, and does not wait
+  /// for a lease. Any thread.
   bool is_writing() const;
-  /// Accepts no more and cancels what runs.
+  /// Accepts no more connections and cancels running requests.
   void close();
   bool is_closed() const;  ///< No connection is left.
 

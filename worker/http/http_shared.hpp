@@ -27,14 +27,14 @@ struct Shared {
   BodyPace body_pace;
   control::QueueShares<TenantId> unread;  ///< Bytes of answers that clients leave unread.
   Turns<TenantId> turns;
-  /// For work that would hold up the other connections. Two threads, so that one tenant alone
-  /// delays no other.
+  /// Runs work that would delay other connections. It has two threads, so that one tenant alone
+  /// cannot block the others.
   boost::asio::thread_pool cpu{2};
   std::function<void(Places::ConnectionId)> close_connection;
   bool closing = false;
   std::atomic<bool> draining = false;        ///< Set by another thread.
-  std::atomic<std::uint32_t> answering = 0;  ///< Requests of routes.
-  /// Of these, the ones whose text is written as far as it goes without another lease.
+  std::atomic<std::uint32_t> answering = 0;  ///< Requests that a route serves.
+  /// The number of these that have written all the text that they can without another lease.
   std::atomic<std::uint32_t> awaiting_lease = 0;
 
   explicit Shared(Server::Dependencies dependencies)
@@ -43,7 +43,7 @@ struct Shared {
         leases(KeyLeaseHolder::create(*deps.io, timers, deps.broker_socket, deps.idle_ttl)),
         unread(deps.max_unread_bytes) {}
 
-  /// Does work of a tenant on another thread; tenants take turns there.
+  /// Runs work of a tenant on another thread, where tenants take turns.
   void do_elsewhere(const TenantId& tenant, Turns<TenantId>::Work work) {
     turns.add(tenant, std::move(work));
     boost::asio::post(cpu, [this] {

@@ -1,4 +1,4 @@
-/// What the routes see of a connection: answers go out, and the client may leave.
+/// The part of a connection that routes use: it sends answers and notices that the client has left.
 ///
 /// Lifetime: the connection's. Threads: the one that runs `io`.
 #pragma once
@@ -14,20 +14,20 @@ class HttpStream {
  public:
   virtual ~HttpStream() = default;
 
-  /// Sends a whole answer; once, and not together with events.
+  /// Sends a whole answer. Call once, and not together with write_events.
   virtual boost::asio::awaitable<void> send(Answer answer) = 0;
 
   enum class Follows { More, Nothing };
-  /// Sends events of a stream in one write; the head goes before the first ones. After Nothing the
-  /// stream has ended. Without events it sends a comment, which clients skip.
+  /// Sends events of a stream in one write, with the response head before the first ones.
+  /// Follows::Nothing ends the stream. Without events it sends a comment, which clients skip.
   virtual boost::asio::awaitable<void> write_events(ServerEvents events, Follows follows) = 0;
 
   /// Calls `on_change` when the client leaves or shuts down its sending side, until the last write
-  /// of the answer begins. What it sends meanwhile waits: it is the next request.
+  /// of the answer begins. Input that arrives meanwhile is kept as the client's next request.
   virtual void watch(std::function<void()> on_change) = 0;
-  /// Call after `on_change`. A client that has shut down its sending side may still read, or may
-  /// have closed, which looks the same: this sends it a few bytes, which a closed one answers with
-  /// a reset. Sends nothing to others.
+  /// Call after `on_change`. Sends a few bytes to a client that has shut down its sending side.
+  /// Such a client may still read or may have closed, and only a closed one answers with a reset.
+  /// Sends nothing to other clients.
   virtual boost::asio::awaitable<void> probe() = 0;
   /// The client has left, or the server closes. Nothing more need be sent.
   virtual bool is_gone() const = 0;

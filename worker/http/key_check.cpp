@@ -14,7 +14,7 @@ constexpr std::size_t kMaxKeyBytes = 128;
 
 awaitable<Result<wire::KeyView>> check_key(Shared& shared, std::string key) {
   FromThread<Result<wire::KeyView>> checked(*shared.deps.io);
-  // The broker's link may keep this call longer than the thread of `io` lives.
+  // The link to the broker may hold this call longer than the thread of `io` lives.
   shared.deps.check_key(std::move(key), checked.giver());
   auto answer = co_await checked.take();
   if (answer) co_return *std::move(answer);

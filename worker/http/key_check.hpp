@@ -1,5 +1,5 @@
-/// Asks the broker for the tenant of a request's key: at once for a known one, otherwise at the
-/// rate of its source.
+/// Asks the broker for the tenant of a request's key: at once for a known key (known_keys.hpp), and
+/// otherwise at the rate limit of the request's source.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -15,16 +15,17 @@ struct Caller {
   TenantId tenant;
   std::string key;
   ApiKeyId key_id;
-  std::optional<std::string> last_event_id;  ///< As it was sent.
+  std::optional<std::string> last_event_id;  ///< As the client sent it.
 };
 
 /// What a client gets when the broker did not check its key: BrokerLost for a call that the
 /// broker did not receive or did not answer in time, otherwise `why`. Pure.
 Error key_check_failure(Error why);
 
-/// The tenant and key that send this head; the connection belongs to that tenant from then on.
-/// After an error the connection is closed, so that each guess costs one. Errors: BadToken without
-/// a key; BrokerLost; those of the broker's `key.check`; those of Places::authenticated.
+/// Finds the caller that sent this head, and moves the connection to the caller's tenant. The
+/// server closes the connection after an error, so each guessed key costs a connection. Errors:
+/// BadToken without a key; BrokerLost; those of the broker's `key.check`; those of
+/// Places::authenticated.
 boost::asio::awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id,
                                                     const Head& head);
 

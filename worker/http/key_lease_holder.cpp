@@ -13,7 +13,7 @@ namespace {
 using client::SessionLease;
 
 constexpr Duration kReleaseTimeout = std::chrono::seconds(2);
-/// Released memory is scrubbed before it is lent again.
+/// Released memory is scrubbed before it is lent again, so a refused acquisition is tried again.
 constexpr Duration kAskInterval = std::chrono::milliseconds(20);
 constexpr Duration kMaxAskTime = std::chrono::seconds(1);
 
@@ -27,13 +27,13 @@ Error replaced_otherwise() {
 
 }  // namespace
 
-/// What one session has of its key's lease.
+/// One session's share of its key's lease.
 class KeyLeaseHolder::Share final : public SessionLease,
                                     public std::enable_shared_from_this<Share> {
  public:
   Share(std::shared_ptr<KeyLeaseHolder> leases, ApiKeyId key, RequestId request)
       : leases_(std::move(leases)), key_(std::move(key)), request_(std::move(request)) {}
-  /// Of a session that was dropped: calls nothing of `io`, which may end.
+  /// Runs when the session is dropped. Uses nothing of `io`, which may have ended.
   ~Share() override {
     for (const auto& number : {previous_, number_})
       if (number) leases_->leave(*this, *number);
@@ -71,7 +71,7 @@ class KeyLeaseHolder::Share final : public SessionLease,
   }
   bool is_replacing() const override { return on_replaced_ != nullptr; }
 
-  /// A lease that drains takes no more requests, and those that it has go on.
+  /// A draining lease takes no more requests, but its running requests continue.
   void note_refused(Errc code) override {
     Held* held = find();
     const bool is_present =
@@ -119,12 +119,12 @@ class KeyLeaseHolder::Share final : public SessionLease,
   RequestId request_;
   Handlers handlers_;
   std::optional<Number> number_;
-  std::optional<Number> previous_;  // not left yet
-  bool is_on_previous_ = false;     // the holder's lease was replaced, and not left yet
+  std::optional<Number> previous_;  // a lease that this share has not left yet
+  bool is_on_previous_ = false;     // the replaced lease is not left yet
   std::optional<wire::LeaseAcquired> lease_;
   wire::LeaseAcquire wanted_;
-  AcquireHandler on_acquired_;  // while it waits
-  AcquireHandler on_replaced_;  // while it waits
+  AcquireHandler on_acquired_;  // set while an acquisition is pending
+  AcquireHandler on_replaced_;  // set while a replacement is pending
 };
 
 std::shared_ptr<KeyLeaseHolder> KeyLeaseHolder::create(boost::asio::io_context& io,
@@ -138,7 +138,8 @@ std::shared_ptr<SessionLease> KeyLeaseHolder::share(ApiKeyId key, RequestId requ
   return std::make_shared<Share>(shared_from_this(), std::move(key), std::move(request));
 }
 
-/// While a request moves it may run under either lease. The key may have another one by now.
+/// A request that moves between leases may run under either of them, and the key may have a third
+/// lease by now. So every lease of the request is kept.
 void KeyLeaseHolder::keep(const ApiKeyId& key, const RequestId& request, Duration time) {
   for (const auto& [number, held] : held_)
     for (const auto& share : shares_of(number))
@@ -156,7 +157,7 @@ KeyLeaseHolder::Held* KeyLeaseHolder::find(Number number) {
   return found == held_.end() ? nullptr : &found->second;
 }
 
-/// A copy: what is called for each may join and leave.
+/// Returns a copy, because the callbacks of shares may add and remove shares.
 std::vector<std::shared_ptr<KeyLeaseHolder::Share>> KeyLeaseHolder::shares_of(Number number) {
   std::vector<std::shared_ptr<Share>> shares;
   if (const Held* held = find(number))
@@ -236,11 +237,11 @@ void KeyLeaseHolder::answered(Number number, const Result<wire::LeaseAcquired>& 
   release_unused();
 }
 
-/// What others hold without a request gives way.
+/// Releases idle leases if the error is a lack of what they hold, and then asks again.
 void KeyLeaseHolder::refused(Number number, const Error& error) {
   Held& held = held_.at(number);
   const TimePoint now = timers_.now();
-  // A broker that restarted may not know the lease.
+  // A restarted broker may not know the lease that this one replaces.
   if (error.code == Errc::UnknownLease && std::exchange(held.wanted.replaces, std::nullopt))
     return ask(number);
   const auto idle = book_.take_idle_for(number, error, now);
@@ -263,7 +264,8 @@ void KeyLeaseHolder::refused(Number number, const Error& error) {
 
 // ---------------------------------------------------------------- replace
 
-/// A request that does not know its key's present lease moves to that one.
+/// A request that is not under its key's current lease moves to that lease. Otherwise the current
+/// lease is replaced.
 void KeyLeaseHolder::replace(const std::shared_ptr<Share>& share,
                              const wire::LeaseReplace& wanted) {
   const auto current = book_.lease_of(share->key_);
@@ -287,7 +289,7 @@ void KeyLeaseHolder::replace_in_place(Number number, const std::shared_ptr<Share
     if (held.replaced_as != wanted.mode) share->replaced(std::unexpected(replaced_otherwise()));
     return;
   }
-  for (const auto& each : shares_of(number))  // the holder knows one previous lease
+  for (const auto& each : shares_of(number))  // the holder can have only one previous lease
     if (each->number_ == number && each->is_on_previous_)
       return share->replaced(std::unexpected(replaced_otherwise()));
   held.replaced_as = wanted.mode;
@@ -330,8 +332,8 @@ void KeyLeaseHolder::not_replaced(Number number, const Error& error) {
   }
 }
 
-/// The holder of a lease alone can replace it in time. Without a request there is nothing to move.
-/// A client that comes back to a kept request finds the lease.
+/// Only the sessions can replace the lease before its deadline. A lease without requests has
+/// nothing to move, so it is closed, unless a client may come back to a kept request under it.
 void KeyLeaseHolder::draining(Number number, const wire::LeaseDraining& notice) {
   const auto shares = shares_of(number);
   if (shares.empty() && !book_.is_kept(number, timers_.now())) close(number, Why::Draining);
@@ -341,7 +343,8 @@ void KeyLeaseHolder::draining(Number number, const wire::LeaseDraining& notice) 
 
 // ---------------------------------------------------------------- the end
 
-/// A replacement in flight keeps the lease's place, also when the lease has ended.
+/// Does nothing while a replacement is in flight, even if the lease has ended, because the new
+/// lease will take its place.
 void KeyLeaseHolder::close(Number number, Why why) {
   const Held* held = find(number);
   if (held == nullptr || !held->holder->lease() || held->holder->is_replacing()) return;
@@ -350,7 +353,8 @@ void KeyLeaseHolder::close(Number number, Why why) {
   release_unused();
 }
 
-/// A lease may end without a notice, as when the broker is away until its deadline.
+/// A lease may end without a notice, for example if the broker is disconnected until the lease's
+/// deadline.
 void KeyLeaseHolder::close_if_over(const ApiKeyId& key) {
   const auto number = book_.lease_of(key);
   const Held* held = number ? find(*number) : nullptr;
@@ -377,7 +381,7 @@ void KeyLeaseHolder::left_previous(Number number) {
     held->holder->release_previous();
 }
 
-/// The memory is scrubbed meanwhile.
+/// The callback keeps the holder alive until the release is over.
 void KeyLeaseHolder::release(Number number) {
   const auto held = held_.extract(number);
   if (!held) return;

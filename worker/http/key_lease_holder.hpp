@@ -1,12 +1,12 @@
 /// Holds the leases of API keys at the broker: one for all requests of a key (key_leases.hpp).
 ///
 /// Each session (ipc/client/session.hpp) has a share of its key's lease. When the lease ends, the
-/// first session that learns of it asks for another one, and the others wait for the answer. When
-/// it is to be replaced while it lives, one call replaces it for all; the old one is released once
-/// every request has left it.
+/// first session that learns of it asks for another lease, and the other sessions wait for the
+/// answer. When a live lease must be replaced, one call replaces it for all sessions; the old lease
+/// is released once every request has left it.
 ///
-/// Lifetime: shared; a share keeps it. `io` and `timers` outlive it. Threads: the one that runs
-/// `io`.
+/// Lifetime: shared; each share keeps the holder alive. `io` and `timers` outlive it. Threads: the
+/// one that runs `io`.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -26,12 +26,12 @@ class KeyLeaseHolder : public std::enable_shared_from_this<KeyLeaseHolder> {
   static std::shared_ptr<KeyLeaseHolder> create(boost::asio::io_context& io, client::Timers& timers,
                                                 std::string broker_path, Duration idle_ttl);
 
-  /// The key's lease as the session of one request has it.
+  /// Makes the share of the key's lease for the session of one request.
   std::shared_ptr<client::SessionLease> share(ApiKeyId key, RequestId request);
-  /// Keeps the lease that a request of the key runs under, also while it drains. Call it before the
-  /// session leaves the request, which goes on.
+  /// Keeps the lease that a request of the key runs under, even while the lease drains. Call it
+  /// before the session leaves the request running.
   void keep(const ApiKeyId& key, const RequestId& request, Duration time);
-  /// A client has the end of the tenant's request: no lease is kept for it.
+  /// A client has received the end of the tenant's request, so no lease is kept for it.
   void finished(const TenantId& tenant, const RequestId& request);
 
  private:
@@ -41,9 +41,10 @@ class KeyLeaseHolder : public std::enable_shared_from_this<KeyLeaseHolder> {
     ApiKeyId key;
     std::shared_ptr<client::LeaseHolder> holder;
     wire::LeaseAcquire wanted;
-    std::vector<std::weak_ptr<Share>> shares{};  // wait for it, use it, or have not left it
-    wire::RebindMode replaced_as{};              // of the replacement in flight
-    TimePoint asks_until{};                      // for memory that other leases give up
+    std::vector<std::weak_ptr<Share>>
+        shares{};                    // that wait for the lease, use it, or have not left it
+    wire::RebindMode replaced_as{};  // mode of the replacement in flight
+    TimePoint asks_until{};          // deadline for retries while other leases free memory
     client::Timer ask_timer{};
   };
 
@@ -77,7 +78,7 @@ class KeyLeaseHolder : public std::enable_shared_from_this<KeyLeaseHolder> {
   std::string broker_path_;
   KeyLeases book_;
   std::map<Number, Held> held_;
-  std::map<ApiKeyId, LeaseId> ended_;  // of a key whose requests need another lease
+  std::map<ApiKeyId, LeaseId> ended_;  // the ended lease of a key that needs another
   client::Timer expiry_timer_;
 };
 

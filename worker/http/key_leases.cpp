@@ -74,7 +74,7 @@ void KeyLeases::reopen(Number lease) {
 
 void KeyLeases::left(Number lease) {
   const auto found = leases_.find(lease);
-  if (found == leases_.end()) return;  // it was refused
+  if (found == leases_.end()) return;  // the lease was refused
   expects(found->second.requests > 0, "a request leaves a lease once");
   --found->second.requests;
 }

@@ -5,13 +5,13 @@
 ///       ▼                                                                              released
 ///   its requests get the refusal
 ///
-/// A request that its client left is kept: until it is finished, or its time is over, its lease is
-/// not released, unless that has ended.
+/// A request that its client left running is kept: its lease is not released before the request is
+/// finished or its time is over, unless the lease ends.
 ///
-/// The requests of a key share one lease, so they share its cached prefixes, and its end is
-/// followed by one acquisition. A refusal that passes is given to all requests of the key for
-/// kRefusalTime, so that none of them asks at once again. A lease belongs to a key and not to a
-/// tenant, because it ends with the key.
+/// The requests of a key share one lease, so they share its cached prefixes, and one acquisition
+/// replaces it for all of them when it ends. A retryable refusal is given to all requests of the
+/// key for kRefusalTime, so that none of them asks again at once. A lease belongs to a key and not
+/// to a tenant, because it ends with the key.
 ///
 /// Pure: time is an argument. Threads: one.
 #pragma once
@@ -28,23 +28,24 @@
 
 namespace leasehold::http {
 
-/// The refusal of a lease on this worker, as its requests see it: a broker that restarted does not
-/// know the worker until it has attached again, so UnknownWorker becomes BrokerLost, which passes.
+/// The error that requests get when the broker refuses a lease on this worker. A restarted broker
+/// does not know the worker until the worker has attached again, so UnknownWorker becomes
+/// BrokerLost, which is temporary.
 Error seen_by_own_worker(const Error& error);
 
 class KeyLeases {
  public:
-  /// A lease from its acquisition on; never reused.
+  /// Identifies a lease from its acquisition on. Never reused.
   using Number = std::uint64_t;
-  /// How long a refusal is given to later requests. As long as the first delay of a session
-  /// (ipc/client/retry_decision.hpp).
+  /// How long later requests of the key get the same refusal. Equal to the first retry delay of a
+  /// session (ipc/client/retry_decision.hpp).
   static constexpr Duration kRefusalTime = std::chrono::milliseconds(50);
 
   struct Acquire {
-    Number lease = 0;  ///< The caller asks the broker for it.
+    Number lease = 0;  ///< The caller must ask the broker for this lease.
   };
   struct Wait {
-    Number lease = 0;  ///< An earlier caller has asked for it.
+    Number lease = 0;  ///< An earlier caller has asked the broker for this lease.
   };
   struct Use {
     Number lease = 0;
@@ -54,37 +55,37 @@ class KeyLeases {
 
   explicit KeyLeases(Duration idle_ttl) : idle_ttl_(idle_ttl) {}
 
-  /// A request needs a lease. It counts as one of that lease until `left`, unless it gets an error.
+  /// Finds the lease for a request. The request counts towards that lease until `left`, unless the
+  /// result is an error.
   Joined join(const ApiKeyId& key, const TenantId& tenant, TimePoint now);
   void granted(Number lease);
-  /// The lease is forgotten, with its requests.
+  /// Forgets the lease and its requests.
   void refused(Number lease, const Error& error, TimePoint now);
-  /// The lease has ended, or takes no more requests. Does nothing for one that is not open.
+  /// The lease has ended or takes no more requests. Does nothing if the lease is not open.
   void close(Number lease);
-  /// As close, and nothing is kept any more.
+  /// Closes the lease and drops its kept requests.
   void ended(Number lease);
-  /// A closed lease was replaced in place. Precondition: its key has no other.
+  /// A closed lease was replaced in place. Precondition: its key has no other open lease.
   void reopen(Number lease);
   void left(Number lease);
-  /// The request leaves the lease, which may be closed, and runs on until `until` at the latest.
-  /// Does nothing for a lease that has ended.
+  /// The request runs on without its client, until `until` at the latest. The lease may be closed.
+  /// Does nothing if the lease has ended.
   void keep(Number lease, const RequestId& request, TimePoint until);
-  /// A client has the end of the tenant's request, also one with another key.
+  /// A client has received the end of the request, perhaps with another key of the tenant.
   void finished(const TenantId& tenant, const RequestId& request);
   bool is_kept(Number lease, TimePoint now) const;
 
-  /// The open or acquired lease of a key.
+  /// The key's lease that is open or being acquired.
   std::optional<Number> lease_of(const ApiKeyId& key) const;
 
-  /// Takes the leases without requests, present or kept, that are closed or whose time is over:
-  /// they are released.
-  /// Call it after `left`: the time begins there.
+  /// Removes and returns the leases to release: those without present or kept requests that are
+  /// closed or whose idle time is over. Call it after `left`, because it starts the idle time.
   std::vector<Number> take_unused(TimePoint now);
-  /// Takes open leases without requests, so that a key which was refused for lack of blocks or
-  /// memory finds some: with QuotaBlocks those of its tenant, with PoolExhausted all. Empty for any
-  /// other error.
+  /// Removes and returns leases without requests whose release frees blocks or memory for a refused
+  /// key: with QuotaBlocks those of its tenant, with PoolExhausted all of them, with any other
+  /// error none.
   std::vector<Number> take_idle_for(Number refused, const Error& error, TimePoint now);
-  /// When take_unused() is due next, once it was called.
+  /// When take_unused() is due next, by the idle times that its last call set.
   std::optional<TimePoint> next_expiry() const;
 
  private:
@@ -95,11 +96,11 @@ class KeyLeases {
     bool is_closed = false;
     bool has_ended = false;
     std::uint32_t requests = 0;
-    std::optional<TimePoint> idle_until{};  ///< While it has no requests; set by take_unused.
-    std::map<RequestId, TimePoint> kept{};  ///< Requests without their client, until when.
+    std::optional<TimePoint> idle_until{};  ///< Set by take_unused while it has no requests.
+    std::map<RequestId, TimePoint> kept{};  ///< Requests that run without a client, and until when.
 
     TimePoint kept_until() const;
-    /// When it is released if no request comes. Precondition: idle_until.
+    /// When the lease is released if no request comes. Precondition: idle_until is set.
     TimePoint due() const;
   };
   struct Refusal {
@@ -112,7 +113,7 @@ class KeyLeases {
   Duration idle_ttl_;
   Number last_ = 0;
   std::map<Number, Lease> leases_;
-  std::map<ApiKeyId, Number> current_;  ///< Of each key that has a lease which is not closed.
+  std::map<ApiKeyId, Number> current_;  ///< The lease that is not closed, if the key has one.
   std::map<ApiKeyId, Refusal> refusals_;
 };
 

@@ -1,9 +1,9 @@
-/// The API keys that the broker accepted lately. A request with one of them is checked at once,
-/// while keys that are not known wait for the rate of their source: they may be guesses.
+/// The API keys that the broker accepted recently. A request with such a key is checked at once.
+/// Other keys may be guesses, so they wait for the rate limit of their source.
 ///
-/// A known key is still checked by the broker, which alone says whether it is valid. So the end of
-/// a key needs no message, and a key that is forgotten costs a wait. The hash is compared, so the
-/// time of a lookup says nothing about a key.
+/// The broker still checks every known key, because it alone decides whether a key is valid. So a
+/// revoked key needs no message, and a forgotten key only costs a wait. Lookups compare hashes, so
+/// their duration reveals nothing about a key.
 ///
 /// Pure. Threads: one.
 #pragma once
@@ -19,7 +19,7 @@ namespace leasehold::http {
 
 class KnownKeys {
  public:
-  /// Beyond it the tenant with the most loses its oldest.
+  /// Beyond this number, the tenant with the most keys loses its oldest one.
   static constexpr std::size_t kMaxKeys = 4096;
 
   bool contains(std::string_view key) const { return keys_.contains(hash_of_api_key(key)); }

@@ -33,7 +33,7 @@ ServerEvents ResponseWriter::add(ChoicePart part, UsageCount so_far) {
   for (const ApiToolCall& call : part.calls) add_call(call);
   if (!part.finish_reason.empty()) {
     is_cut_off_ = part.finish_reason == "length";
-    if (output_.empty() && kind_ == Kind::None) open(Kind::Message);  // the model said nothing
+    if (output_.empty() && kind_ == Kind::None) open(Kind::Message);  // an answer has an item
     close(is_cut_off_ ? "incomplete" : "completed");
   }
   return std::exchange(events_, {});
@@ -92,7 +92,7 @@ void ResponseWriter::open(Kind kind) {
   emit("response.content_part.added", std::move(fields));
 }
 
-/// `status` is that of a message; nothing is open afterwards.
+/// Ends the open item, if there is one, with this status.
 void ResponseWriter::close(std::string_view status) {
   if (kind_ == Kind::None) return;
   const bool is_message = kind_ == Kind::Message;
@@ -112,7 +112,7 @@ void ResponseWriter::close(std::string_view status) {
   logprobs_.clear();
 }
 
-/// A call is known when it is complete.
+/// A call is only known when it is complete, so all its events are sent together.
 void ResponseWriter::add_call(const ApiToolCall& call) {
   close("completed");
   new_logprobs_.clear();
@@ -140,7 +140,7 @@ void ResponseWriter::emit(std::string_view type, Json fields) {
   events_.push_back({.data = line_of(fields), .name = std::string(type)});
 }
 
-/// The open item.
+/// The open item as JSON.
 nlohmann::json ResponseWriter::item(std::string_view status) const {
   Json json{{"id", id_}, {"status", status}, {"content", Json::array({part()})}};
   if (kind_ == Kind::Message) {
@@ -153,7 +153,7 @@ nlohmann::json ResponseWriter::item(std::string_view status) const {
   return json;
 }
 
-/// The only part of the open item.
+/// The only part of the open item as JSON.
 nlohmann::json ResponseWriter::part() const {
   if (kind_ == Kind::Thoughts) return {{"type", "reasoning_text"}, {"text", text_}};
   return {{"type", "output_text"},
@@ -162,7 +162,7 @@ nlohmann::json ResponseWriter::part() const {
           {"logprobs", logprobs_json(logprobs_)}};
 }
 
-/// Where the part of the open item is.
+/// The members of an event that identify the part of the open item.
 nlohmann::json ResponseWriter::place() const {
   return {{"item_id", id_}, {"output_index", output_.size()}, {"content_index", 0}};
 }
@@ -174,7 +174,7 @@ nlohmann::json ResponseWriter::response(std::string_view status) const {
   return json;
 }
 
-/// The response once all was said.
+/// The response after its last item.
 nlohmann::json ResponseWriter::ended(UsageCount usage) const {
   Json json = response(is_cut_off_ ? "incomplete" : "completed");
   if (is_cut_off_) json["incomplete_details"] = {{"reason", "max_output_tokens"}};
@@ -186,7 +186,7 @@ nlohmann::json ResponseWriter::ended(UsageCount usage) const {
   return json;
 }
 
-/// Of the next item.
+/// The id of the next item.
 std::string ResponseWriter::new_id(std::string_view prefix) const {
   return fmt::format("{}_{}_{}", prefix, request_id_, output_.size());
 }

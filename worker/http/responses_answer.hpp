@@ -1,10 +1,10 @@
-/// Writes the answers of `/v1/responses`: the items that a model says, as one object or as typed
-/// events with sequence numbers. Pure.
+/// Writes the answers of `/v1/responses`: the output items, as one object or as typed events with
+/// sequence numbers. Pure.
 ///
-/// Items are thoughts, messages and calls, in the order in which they come; one of them is open at
-/// a time. A stream ends with response.completed, response.incomplete or response.failed, and has
-/// no "[DONE]". `cached_tokens` is always 0: they are not counted,
-/// and clients read the field.
+/// The items are reasoning, messages and calls, in the order in which the model generates them. At
+/// most one item is open at a time. A stream ends with response.completed, response.incomplete or
+/// response.failed, and has no "[DONE]". `cached_tokens` is always 0: cached tokens are not
+/// counted, but clients read the field.
 ///
 /// Source: the reference of OpenAI's Responses API.
 #pragma once
@@ -43,19 +43,19 @@ class ResponseWriter final : public AnswerWriter {
 
   bool is_stream_;
   std::string request_id_;
-  Json base_;  // what the response has in each state
+  Json base_;  // members that the response has in every state
   ServerEvents events_;
   std::uint64_t sequence_ = 0;
   bool began_ = false;
-  bool is_cut_off_ = false;  // at the limit of tokens
+  bool is_cut_off_ = false;  // the text ended at the token limit
   Json output_ = Json::array();
-  // Of the open item:
+  // State of the open item:
   Kind kind_ = Kind::None;
   std::string id_;
   std::string text_;
   std::vector<TokenLogprobs> logprobs_;
-  std::vector<TokenLogprobs> new_logprobs_;  // whose text has not come
-  std::uint32_t thought_tokens_ = 0;         // up to the last that is thought
+  std::vector<TokenLogprobs> new_logprobs_;  // of tokens whose text has not arrived
+  std::uint32_t thought_tokens_ = 0;         // tokens up to the end of the reasoning
 };
 
 }  // namespace leasehold::http

@@ -14,7 +14,7 @@
 namespace leasehold::http {
 namespace {
 
-/// Fields beside kSamplingFields with the name and meaning that they have in a chat.
+/// Fields, besides kSamplingFields, that have the same name and meaning in a chat.
 constexpr std::array kSameFields{"model",
                                  "ignore_eos",
                                  "rid",
@@ -26,11 +26,11 @@ constexpr std::array kSameFields{"model",
                                  "continue_final_message",
                                  "add_generation_prompt"};
 
-/// The paths of a chat, and those of a response.
+/// Paths in a chat, each with its path in a response.
 constexpr std::pair<std::string_view, std::string_view> kPaths[] = {
     {"messages", "input"}, {"max_tokens", "max_output_tokens"}, {"response_format", "text/format"}};
 
-/// Empty for what is not a text.
+/// The text under this key, or an empty one if there is none.
 std::string text_of(const OrderedJson& in, const char* key) {
   const OrderedJson* found = field_of(in, key);
   return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
@@ -72,7 +72,7 @@ class Translator {
     return found != nullptr && *found != harmless;
   }
 
-  /// Promises that need stored responses.
+  /// Refuses fields that need stored responses, and fields that a response has in another form.
   void check_kept() {
     if (asks_for("store", false))
       return refuse("store", "no response is stored; send store: false, or leave it out");
@@ -95,7 +95,7 @@ class Translator {
       refuse("metadata", "metadata is an object of texts");
   }
 
-  /// A hint that the template of the model may read.
+  /// Passes on the effort as a hint that the template of the model may read.
   void read_effort() {
     const OrderedJson* reasoning = field_of(*body_, "reasoning");
     if (reasoning == nullptr) return;
@@ -104,7 +104,7 @@ class Translator {
       out_["reasoning_effort"] = *effort;
   }
 
-  /// Other values of `include` name what hosted tools find.
+  /// Ignores other values of `include`, which ask for results of hosted tools.
   void read_logprobs() {
     bool wants = field_of(*body_, "top_logprobs") != nullptr;
     if (const OrderedJson* include = field_of(*body_, "include")) {
@@ -126,7 +126,7 @@ class Translator {
       refuse("text/format/schema", "a format of type json_schema has the object 'schema'");
   }
 
-  /// `strict` stays out of the prompt.
+  /// Leaves `strict` out of the prompt.
   void read_tools() {
     const OrderedJson* tools = field_of(*body_, "tools");
     if (tools == nullptr) return;
@@ -166,7 +166,7 @@ class Translator {
     if (is_text) messages_.push_back({{"role", "user"}, {"content", *input}});
     for (std::size_t i = 0; !is_text && i < input->size(); ++i)
       add_item((*input)[i], fmt::format("input/{}", i));
-    // A turn that was cut off after its thoughts.
+    // A turn that was cut off after its reasoning has no content.
     for (OrderedJson& message : messages_)
       if (message["role"] == "assistant" && !has(message, "content") && !has(message, "tool_calls"))
         message["content"] = "";
@@ -191,7 +191,8 @@ class Translator {
     return field_of(message, key) != nullptr;
   }
 
-  /// The assistant's turn that the next part belongs to: the last message, unless it has `ends`.
+  /// The assistant's message that the next part belongs to: the last message, or a new one if the
+  /// last has one of the fields `ends`.
   OrderedJson& turn(std::initializer_list<const char*> ends) {
     const bool is_turn = !messages_.empty() && messages_.back()["role"] == "assistant";
     bool has_ended = !is_turn;
@@ -244,7 +245,8 @@ class Translator {
     }
   }
 
-  /// A text, or parts that are texts, as one; nothing and a refusal for anything else.
+  /// The content as one text. Refuses content that is neither a text nor text parts, and returns
+  /// nothing.
   std::optional<std::string> joined(const OrderedJson& content, const std::string& path) {
     auto text = read_content_text(content, path);
     if (text) return *std::move(text);
@@ -264,7 +266,7 @@ std::expected<OrderedJson, ApiError> chat_of_response(const OrderedJson& body) {
   return Translator(body).chat();
 }
 
-/// A tool of a response has the members of a chat's function itself.
+/// In a response, a tool itself has the members that a chat nests in the tool's `function`.
 ApiError refusal_of_response(ApiError refused) {
   std::string& path = refused.param;
   std::string& detail = refused.error.detail;

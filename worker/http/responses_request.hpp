@@ -1,10 +1,10 @@
-/// Reads the body of `/v1/responses` as the body of a chat that asks for the same. Pure.
+/// Translates the body of `/v1/responses` into the body of an equivalent chat request. Pure.
 ///
-/// `instructions` becomes a system message before those of `input`, whose role `developer` is
-/// `system`. An assistant's thoughts, text and calls that follow each other become one message.
-/// The fields of a chat that choose or constrain tokens and `chat_template_kwargs` are read, too.
-/// Ignored are `reasoning.summary`, `text.verbosity`, `strict` of a tool, and `include` but for
-/// `message.output_text.logprobs`.
+/// `instructions` becomes a system message before the messages of `input`. Consecutive reasoning,
+/// text and calls of an assistant become one message. The chat fields that choose or constrain
+/// tokens, and `chat_template_kwargs`, are accepted, too. `reasoning.summary`, `text.verbosity`,
+/// the `strict` of a tool, and all values of `include` except `message.output_text.logprobs` are
+/// ignored.
 ///
 /// Source: the reference of OpenAI's Responses API.
 #pragma once
@@ -15,16 +15,16 @@
 
 namespace leasehold::http {
 
-/// Errors: BadRequest with the field, for what needs stored responses (`store`,
-/// `previous_response_id`, `conversation`, `prompt`, `background`), for `truncation`, tools that
-/// are not functions, and items or parts that are not text or calls.
+/// Errors: BadRequest naming the field, for fields that need stored responses (`store`,
+/// `previous_response_id`, `conversation`, `prompt`, `background`), for `truncation`, for tools
+/// that are not functions, and for items or parts that are neither text nor calls.
 std::expected<nlohmann::ordered_json, ApiError> chat_of_response(
     const nlohmann::ordered_json& body);
 
-/// The refusal of a chat with the paths of a response: "text/format/schema".
+/// Replaces the chat paths in an error by those of a response, such as "text/format/schema".
 ApiError refusal_of_response(ApiError refused);
 
-/// JSON: the members of a response that repeat its request.
+/// The members of a response that repeat its request, as JSON.
 std::string repeated_fields(const nlohmann::ordered_json& body);
 
 }  // namespace leasehold::http

@@ -34,7 +34,7 @@ awaitable<void> serve_models(Shared& shared, const Caller&, std::string, HttpStr
 
 using ParsedRequest = std::expected<ApiRequest, ApiError>;
 
-/// What reading a body throws refuses that body: on the pool it would end the worker.
+/// An exception refuses the body. If it left a thread of the pool, it would end the worker.
 ParsedRequest parse_confined(Api api, const std::string& body, const ApiModel& model) {
   auto parsed =
       run_confined([&]() -> Result<ParsedRequest> { return parse_api_request(api, body, model); },
@@ -42,13 +42,13 @@ ParsedRequest parse_confined(Api api, const std::string& body, const ApiModel& m
   return parsed ? *std::move(parsed) : std::unexpected(ApiError{parsed.error()});
 }
 
-/// As parse_confined.
+/// Handles exceptions as parse_confined does.
 Answer answer_confined(const std::function<Answer()>& work) {
   auto answer = run_confined([&]() -> Result<Answer> { return work(); }, Errc::BadRequest);
   return answer ? *std::move(answer) : error_answer({answer.error()});
 }
 
-/// Long bodies are parsed off the thread that sends all streams.
+/// Parses long bodies on the pool, not on the thread that sends all streams.
 void parse(Shared& shared, const TenantId& tenant, Api api, std::string body,
            std::function<void(ParsedRequest)> give) {
   const bool is_short = body.size() <= control::kShortLineBytes;
@@ -65,7 +65,7 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::stri
   FromThread<ParsedRequest> parsed(*shared.deps.io);
   parse(shared, caller.tenant, api, std::move(body), parsed.giver());
   auto request = co_await parsed.take();
-  if (!request) co_return;  // the server ends
+  if (!request) co_return;  // the server is stopping
   if (!*request) co_return co_await stream.send(error_answer(request->error()));
   // Each further choice keeps a copy of its prompt, and sends it to the worker.
   const std::size_t copies = (*request)->n - 1;

@@ -20,7 +20,8 @@ struct Route {
 
 inline constexpr std::string_view kAllowGet = "Allow: GET, HEAD, OPTIONS\r\n";
 
-/// HEAD is answered where GET is; the connection leaves the body out. The refusal is a 404 or 405.
+/// Finds the route of a request, or returns an answer with status 404 or 405. HEAD gets the route
+/// of GET; the connection leaves the body out.
 std::expected<const Route*, Answer> find_route(const Head& head);
 
 }  // namespace leasehold::http

@@ -36,7 +36,7 @@ bool is_minus_one(const Field& field) {
   return field && whole_number(field.json()) == -1;
 }
 
-/// A count whose 0 means all: vLLM and llama.cpp write -1.
+/// Reads a count for which 0 means all. vLLM and llama.cpp write -1 instead.
 Read<std::uint32_t> count_or_all(const Field& field, std::uint32_t otherwise) {
   if (is_minus_one(field)) return 0u;
   return count_of(field, {}, otherwise);
@@ -54,7 +54,7 @@ Read<void> read_seed(const Field& field, std::uint64_t& seed) {
   return {};
 }
 
-/// A text, or an array of texts.
+/// Reads a text or an array of texts.
 Read<void> read_stop(const Field& field, std::vector<std::string>& stops) {
   if (!field) return {};
   const bool is_one = field.json().is_string();
@@ -88,7 +88,7 @@ Read<float> bias_of(const Field& field) {
   return number_of(field, SamplingParams::kBiases, 0.0f);
 }
 
-/// A member: {"15043": -1.5}.
+/// Reads one member of an object such as {"15043": -1.5}.
 Read<void> add_bias(const Field& field, const std::string& key, std::uint32_t n_vocab,
                     wire::TokenBiases& biases) {
   const Field bias = field[key];
@@ -104,7 +104,7 @@ Read<void> add_bias(const Field& field, const std::string& key, std::uint32_t n_
   return {};
 }
 
-/// An object, or as llama.cpp has it an array of pairs: [[15043, -1.5]].
+/// Reads an object, or llama.cpp's array of pairs such as [[15043, -1.5]].
 Read<void> read_biases(const Field& field, std::uint32_t n_vocab, wire::TokenBiases& biases) {
   if (!field) return {};
   if (field.json().is_object()) {
@@ -123,7 +123,7 @@ Read<void> read_biases(const Field& field, std::uint32_t n_vocab, wire::TokenBia
                                   biases.by_token.size(), SamplingParams::kMaxLogitBiases));
 }
 
-/// In llama.cpp a window of 0 tokens switches the penalties off.
+/// In llama.cpp, a window of 0 tokens switches the penalties off.
 Read<void> read_window(const BodyFields& body, wire::Sampling& out) {
   constexpr const char* kNames[] = {"penalty_window", "repeat_last_n"};
   const Field window = TRY(one_of(body, kNames));

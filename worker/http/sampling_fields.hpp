@@ -1,4 +1,4 @@
-/// Reads the fields of a body that choose the tokens of a text. Pure.
+/// Reads the body fields that control sampling. Pure.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace leasehold::http {
 
-/// With names and meanings of wire::Sampling, and the other names that llama.cpp has for them.
+/// The fields have the names and meanings of wire::Sampling; llama.cpp's other names are included.
 inline constexpr std::array kSamplingFields{"temperature",
                                             "top_p",
                                             "top_k",
@@ -27,15 +27,15 @@ inline constexpr std::array kSamplingFields{"temperature",
                                             "min_tokens",
                                             "seed"};
 
-/// Fields of `out` whose field is not sent keep their value. `n_vocab` 0: token ids are checked
-/// later. Errors: BadRequest for a value of another type or out of its range.
+/// A member of `out` keeps its value if its field is not sent. `n_vocab` 0: token ids are checked
+/// later. Errors: BadRequest for a value of the wrong type or out of range.
 Read<void> read_sampling(const BodyFields& body, std::uint32_t n_vocab, wire::Sampling& out);
 
-/// A token id of the vocabulary. Errors: BadRequest, also for null.
+/// Reads a token id of the vocabulary. Errors: BadRequest, also for null.
 Read<std::int32_t> token_id(const Field& field, std::uint32_t n_vocab);
 
-/// The first of the fields that is sent, for a value with several names. Errors: BadRequest for
-/// another one with another value.
+/// The first sent field of several names for one value. Errors: BadRequest if two of them are sent
+/// with different values.
 Read<Field> one_of(const BodyFields& body, std::span<const char* const> names);
 
 }  // namespace leasehold::http

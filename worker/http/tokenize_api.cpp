@@ -20,7 +20,7 @@ Answer refuse_field(const char* param, std::string detail) {
   return error_answer({{Errc::BadRequest, std::move(detail)}, param});
 }
 
-/// Pieces may end within a character.
+/// Replaces invalid UTF-8, because the text of a token may end within a character.
 Answer answer_of(const Json& json) {
   return {.body = escape_controls(json.dump(-1, ' ', false, Json::error_handler_t::replace))};
 }
@@ -103,7 +103,7 @@ Answer detokenize(std::string_view text, const Tokenizer& tokenizer) {
     if (!token) return error_answer(token.error());
     prompt += tokenizer.piece(*token);
   }
-  // The space that `tokenize` adds before a text.
+  // Remove the space that `tokenize` adds before a text.
   if (tokenizer.adds_space_prefix() && prompt.starts_with(' ')) prompt.erase(0, 1);
   return answer_of({{"prompt", prompt}});
 }

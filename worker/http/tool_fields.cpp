@@ -39,14 +39,15 @@ Read<std::vector<Tool>> read_all(const Field& tools) {
   return all;
 }
 
-/// The schema as a resource of its own: "#" in its references is the schema, wherever it is nested.
+/// Gives the schema its own `$id`, so that "#" in its references means this schema, wherever it is
+/// nested.
 OrderedJson as_resource(OrderedJson schema, const std::string& id) {
   const OrderedJson* own = field_of(schema, "$id");
   if (own == nullptr || !own->is_string() || *own == "") schema["$id"] = id;
   return schema;
 }
 
-/// Accepts the objects that the tool's `parameters` accept.
+/// A schema that accepts the objects that the tool's `parameters` accept.
 OrderedJson arguments_schema(const Tool& tool) {
   const Field parameters = tool.function["parameters"];
   OrderedJson any_object{{"type", "object"}};
@@ -76,13 +77,13 @@ bool is_strict(const Tool& tool) {
   return strict && strict.json() == true;
 }
 
-/// Empty unless the choice names a tool.
+/// The name of the chosen tool, or an empty text if the choice names none.
 std::string named_tool(const Field& choice) {
   const Field name = choice["function"]["name"];
   return name && name.json().is_string() ? name.json().get<std::string>() : std::string();
 }
 
-/// A schema makes the text a call: of the tool that is named, or of any.
+/// Sets a schema that makes the text a call of the named tool, or of any tool.
 Read<void> force_call(const Field& choice, std::span<const Tool> tools, ApiRequest& out) {
   const std::string name = named_tool(choice);
   const auto named = std::ranges::find(tools, name, &Tool::name);
@@ -118,7 +119,7 @@ Read<void> read_tools(const BodyFields& body, const ApiModel& model, const std::
     if (!model.has_tools)
       return sent.refuse("this model's chat template has no tools; leave them out");
     out.submit.tools = sent.json().dump();
-    // A text that a format binds has no place for calls, and may quote one.
+    // A text with a constrained format cannot contain calls, but it may quote one.
     if (constraint.empty()) out.tool_form = ToolForm::Marked;
     for (const Tool& tool : tools) out.tool_names.push_back(tool.name);
   }

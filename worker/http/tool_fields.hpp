@@ -1,4 +1,4 @@
-/// Reads the tools of a chat, and what its text must be for `tool_choice`. Pure.
+/// Reads the tools of a chat, and the constraint that `tool_choice` puts on its text. Pure.
 #pragma once
 
 #include "worker/http/api_request.hpp"
@@ -6,9 +6,9 @@
 
 namespace leasehold::http {
 
-/// Sets the tools of `out`, the form of its text, and for a forced call the schema of the text:
-/// the arguments are an object that the tool's `parameters` accept. `constraint` is the path of the
-/// field that constrains the text otherwise; empty: none. Errors: BadRequest naming the field.
+/// Sets the tools of `out` and the form of its text. For a forced call it also sets the schema of
+/// the text, whose arguments are an object that the tool's `parameters` accept. `constraint` is the
+/// path of a field that already constrains the text, or empty. Errors: BadRequest naming the field.
 Read<void> read_tools(const BodyFields& body, const ApiModel& model, const std::string& constraint,
                       ApiRequest& out);
 

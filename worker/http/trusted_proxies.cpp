@@ -15,7 +15,7 @@ namespace ip = boost::asio::ip;
 namespace {
 
 constexpr std::size_t kMaxAddressBytes = 64;  // with brackets and a port
-constexpr unsigned kMappedBits = 96;          // before an IPv4 address within IPv6
+constexpr unsigned kMappedBits = 96;          // prefix of an IPv4 address mapped into IPv6
 constexpr std::size_t kMaxPortDigits = 5;
 
 using Bytes = std::array<std::uint8_t, 16>;
@@ -40,7 +40,7 @@ bool has_prefix(const Bytes& bytes, const Bytes& prefix, unsigned bits) {
   return rest == 0 || (bytes[whole] ^ prefix[whole]) >> (8 - rest) == 0;
 }
 
-/// True for the number of a user or of bits; false leaves `out` as it is.
+/// Parses a user id or a number of bits. Leaves `out` unchanged if it returns false.
 bool parse_number(std::string_view text, unsigned most, unsigned& out) {
   unsigned number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -62,7 +62,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
-/// An entry of X-Forwarded-For: an address, which some proxies write with a port.
+/// Parses an entry of X-Forwarded-For: an address, which some proxies write with a port.
 std::optional<PeerAddress> entry_of(std::string_view text) {
   text = trimmed(text);
   std::optional<ip::address> address;
@@ -100,7 +100,7 @@ Result<TrustedProxies::Network> TrustedProxies::parse_network(const std::string&
                             text));
   }
   network = {.bytes = bytes_of(*address), .bits = before + bits};
-  Bytes beyond = network.bytes;  // what the prefix leaves out
+  Bytes beyond = network.bytes;  // the bits after the prefix
   for (unsigned bit = 0; bit < network.bits; ++bit)
     beyond[bit / 8] &= static_cast<std::uint8_t>(~(0x80u >> bit % 8));
   if (std::ranges::all_of(beyond, [](std::uint8_t byte) { return byte == 0; })) return network;

@@ -1,7 +1,7 @@
-/// Which proxies are believed about the address of their client. Pure.
+/// Decides which proxies are trusted to name the address of their client. Pure.
 ///
-/// Only X-Forwarded-For is read: a proxy that sets it passes a client's own `Forwarded` (RFC 7239)
-/// on, and believing that would let clients choose who they are.
+/// Only X-Forwarded-For is read. A proxy that sets it passes on the client's own `Forwarded` (RFC
+/// 7239), so trusting that header would let clients choose their address.
 #pragma once
 
 #include <array>
@@ -25,15 +25,15 @@ class TrustedProxies {
   bool trusts(const PeerAddress& peer) const;
 
   /// The client whose request `peer` sent: the last address of X-Forwarded-For that is not a
-  /// trusted proxy's, or the first when all are. `peer` itself when it is not trusted, when there
-  /// is no such header, and when an entry up to that address is malformed. Entries before that
-  /// address are not read: the client may have written them.
+  /// trusted proxy's, or the first if all are. Returns `peer` if it is not trusted, if the header
+  /// is missing, or if an entry from the last one to that address is malformed. Entries before that
+  /// address are not read, because the client may have written them.
   PeerAddress client_of(const PeerAddress& peer, const Head& head) const;
 
  private:
   struct Network {
-    std::array<std::uint8_t, 16> bytes{};  ///< IPv4 as IPv4 within IPv6.
-    unsigned bits = 128;                   ///< Of the prefix.
+    std::array<std::uint8_t, 16> bytes{};  ///< IPv4 addresses are mapped into IPv6.
+    unsigned bits = 128;                   ///< Length of the prefix.
   };
   static Result<Network> parse_network(const std::string& text);
 

@@ -1,5 +1,5 @@
-/// Fields that vLLM, SGLang, llama.cpp or OpenAI document, that change an answer, and that are not
-/// built. Pure.
+/// The fields that vLLM, SGLang, llama.cpp or OpenAI document, that change an answer, and that this
+/// server does not implement. Pure.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@ namespace leasehold::http {
 
 struct UnsupportedField {
   const char* name;
-  /// JSON: an array of the values that ask for nothing. Clients send them, as they are the
-  /// defaults of a server.
+  /// A JSON array of the values that ask for nothing. Clients send them because they are defaults
+  /// of some server.
   const char* neutral = "[]";
 };
 

@@ -1,7 +1,8 @@
-/// The state of the engine as the metrics see it: copied on the engine's thread about once a
-/// second, handed over without waiting.
+/// The engine's state for the metrics. The engine's thread copies it about once a second, and
+/// neither thread waits for the other.
 ///
-/// Threads: `add_served` and `publish` on the engine's, `read` on that of the scrapes.
+/// Threads: `add_served` and `publish` on the engine's thread, `read` on the thread that answers
+/// scrapes.
 #pragma once
 
 #include "common/metrics/latest.hpp"
@@ -14,8 +15,8 @@ struct EngineSnapshot {
   std::uint64_t running = 0;
   std::uint64_t waiting = 0;
   // KV blocks of all leases.
-  std::uint64_t held_blocks = 0;    ///< Of running requests and their records.
-  std::uint64_t cached_blocks = 0;  ///< That the prefix cache alone holds.
+  std::uint64_t held_blocks = 0;    ///< Held by running requests and their records.
+  std::uint64_t cached_blocks = 0;  ///< Held by the prefix cache alone.
   std::uint64_t free_blocks = 0;
   std::uint64_t swapped_blocks = 0;
   PrefixCounters prefixes;

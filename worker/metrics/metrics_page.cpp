@@ -32,7 +32,8 @@ void add_requests(Exposition& page, const RequestMetrics& requests) {
                                    "Requests that were refused before they ran, by error code"};
   for (int i = 0; i < kErrcCount; ++i) {
     const auto code = static_cast<Errc>(i);
-    // Most codes are not for requests; one is always there, so that the name is.
+    // Most codes never refuse a request, so zeros are left out. QueueFull is always written, so
+    // that the metric exists.
     if (const auto count = requests.refused_count(code); count > 0 || code == Errc::QueueFull)
       page.counter(kRefused, number(count), {{"code", std::string(name(code))}});
   }

@@ -1,5 +1,5 @@
-/// The metrics of a worker as text. The page has vLLM's names, too, so that boards for vLLM
-/// work; source of the names: https://docs.vllm.ai/en/stable/usage/metrics/.
+/// The metrics of a worker as text. The page also has vLLM's metric names, so that dashboards for
+/// vLLM work; source of the names: https://docs.vllm.ai/en/stable/usage/metrics/.
 #pragma once
 
 #include <string>

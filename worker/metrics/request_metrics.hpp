@@ -1,7 +1,7 @@
-/// What happens to requests, counted where it happens.
+/// Counters and histograms of requests, updated where the events happen.
 ///
-/// No call waits (common/metrics/counters.hpp). Threads: `refused_poll` from any gate thread, the
-/// getters from any, the rest on that of the tenants' sockets.
+/// No call waits (common/metrics/counters.hpp). Threads: `refused_poll` on any gate thread, the
+/// getters on any thread, the rest on the thread of the tenants' sockets.
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@ class RequestMetrics {
   static constexpr std::size_t kReasonCount =
       static_cast<std::size_t>(CompletionReason::EngineError) + 1;
 
-  /// Only position 0 counts the prompt and the time to the first token: a request that continues
-  /// under another lease has neither again.
+  /// Only position 0 counts the prompt and the time to the first token, so that a request that
+  /// continues under another lease does not count them twice.
   void token(RequestTiming& timing, std::uint32_t position, TimePoint now) {
     generated_tokens_.add();
     if (position == 0) {
@@ -44,12 +44,12 @@ class RequestMetrics {
   void refused(Errc code) { refused_.at(static_cast<std::size_t>(code)).add(); }
   void preempted() { preemptions_.add(); }
   void rebound() { rebinds_.add(); }
-  /// A poll refused a sequence so long after the broker stored the word. Zero is not counted: no
-  /// word refused it (ForwardRevoked).
+  /// A poll refused a sequence this long after the broker stored the lease word. Zero is not
+  /// counted, because no word caused that refusal (ForwardRevoked).
   void refused_poll(Duration since_flip) {
     if (since_flip > Duration::zero()) clock_refuse_.observe(since_flip);
   }
-  /// The typed end of a revoked request was written so long after that.
+  /// The typed error of a revoked request was written this long after the broker stored the word.
   void error_written(Duration since_flip) { clock_error_.observe(since_flip); }
 
   std::uint64_t prompt_tokens() const { return prompt_tokens_.value(); }

@@ -9,7 +9,7 @@ MarkedText::MarkedText(std::string bytes, TextOrigin origin) : bytes_(std::move(
   if (origin == TextOrigin::Template) mark(0, bytes_.size());
 }
 
-/// The ranges that have bytes from `begin` up to `end`.
+/// The ranges that contain any byte from `begin` up to `end`.
 std::span<const MarkedText::Range> MarkedText::ranges_over(std::size_t begin,
                                                            std::size_t end) const {
   const auto first = std::ranges::upper_bound(from_template_, begin, {}, &Range::end);

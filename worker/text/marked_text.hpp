@@ -1,6 +1,6 @@
-/// A text that knows the origin of its bytes. The name of a control token is that token only where
-/// the chat template wrote all of it; in bytes of a client it is text, wherever the template puts
-/// them.
+/// A text that records the origin of its bytes. The name of a control token means the token only
+/// where the chat template wrote the whole name. In the bytes of a client the name is plain text,
+/// wherever the template puts those bytes.
 ///
 /// Cheap: a text of one origin has at most one range. Lifetime: a value. Threads: as std::string.
 #pragma once
@@ -32,10 +32,11 @@ class MarkedText {
   std::string take_bytes() && { return std::move(bytes_); }
   std::size_t size() const { return bytes_.size(); }
 
-  /// What the template wrote: ranges in order that neither touch nor overlap; none is empty.
+  /// The ranges that the template wrote, in order. None is empty, and they neither touch nor
+  /// overlap.
   std::span<const Range> from_template() const { return from_template_; }
 
-  /// Template if the template wrote all of `part`, a view into bytes().
+  /// Returns Template if the template wrote all of `part`, which is a view into bytes().
   TextOrigin origin_of(std::string_view part) const;
 
   void append(std::string_view bytes, TextOrigin origin);
@@ -43,7 +44,7 @@ class MarkedText {
   /// `part` is a view into the bytes of `other`.
   void append_part(const MarkedText& other, std::string_view part);
 
-  /// A copy of `part`, a view into bytes().
+  /// Returns a copy of `part`, which is a view into bytes().
   MarkedText part(std::string_view part) const;
 
   bool operator==(const MarkedText&) const = default;

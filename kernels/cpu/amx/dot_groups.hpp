@@ -1,7 +1,7 @@
 /// Int8 dots with tiles: each product covers a piece (steps.hpp) of a group and all rows of x.
 ///
-/// While the products of a step are computed, the codes of the next one are unpacked, and the sums
-/// of the one before are folded. Neither waits for what it needs from a tile.
+/// While the products of a step are computed, the codes of the next step are unpacked, and the sums
+/// of the previous step are folded. Neither waits for the result of a tile instruction.
 #pragma once
 
 #include <immintrin.h>
@@ -32,7 +32,7 @@ struct RowsOfX {
   std::size_t stride;
 };
 
-/// The distance between the tile's rows; 0 if it is not one distance.
+/// The distance between the tile's rows; 0 if there is one row, or if the distances differ.
 inline std::size_t stride_of(const Int8Tile& tile) {
   const auto address = [&](std::uint32_t r) {
     return reinterpret_cast<std::uintptr_t>(tile.x[r].q);
@@ -44,8 +44,8 @@ inline std::size_t stride_of(const Int8Tile& tile) {
   return stride;
 }
 
-/// `n` elements of each row from `first` on. Rows of experts are copied, because they may be any of
-/// the batch.
+/// `n` elements of each row from `first` on. Rows without a constant distance are copied: the rows
+/// of an expert may be any rows of the batch.
 inline RowsOfX rows_of(const Int8Tile& tile, std::size_t stride, std::size_t first, std::size_t n,
                        Scratch& scratch) {
   if (stride != 0) return {tile.x[0].q + first, stride};
@@ -54,7 +54,7 @@ inline RowsOfX rows_of(const Int8Tile& tile, std::size_t stride, std::size_t fir
   return {scratch.gathered[0], kStepElements};
 }
 
-/// Unpacks the elements of a step into factors B, a piece after the other.
+/// Unpacks the elements of a step into factors B, one piece after the other.
 template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 unpack_step(const std::byte* group, const Step& step, std::byte* to) {
@@ -132,8 +132,8 @@ template <class Tiles, TensorType kType>
   }
 }
 
-/// Groups times at least kLeastTileRows rows of x. The calling thread's tiles stay configured until
-/// release_tiles.
+/// Multiplies groups with at least kLeastTileRows rows of x. The calling thread's tiles stay
+/// configured until release_tiles.
 template <class Tiles>
 void dot_groups(const Int8Tile& tile) {
   const std::uint64_t group_bytes = row_group_bytes(tile.type, tile.n_in);

@@ -8,14 +8,14 @@
 
 namespace leasehold::amx {
 
-/// The sums of a piece: of each row of x with each row of the group.
+/// The sums of a piece, one for each pair of a row of x and a row of the group.
 using ProductTile = std::int32_t[kInt8TileRows][kGroupRows];
 
-/// What a group's fold keeps from one step to the next.
+/// The state of a group's fold between steps.
 struct alignas(64) FoldScratch {
   GroupDots chunk;
-  ProductTile sums;                 ///< Of the sub-blocks of a block so far, times their scales.
-  avx512::SubBlockFactors factors;  ///< Of that block.
+  ProductTile sums;                 ///< Sums of a block's sub-blocks so far, times their scales.
+  avx512::SubBlockFactors factors;  ///< Factors of the same block.
 };
 
 /// A group times the rows of a tile.
@@ -36,20 +36,20 @@ constexpr std::int64_t largest_product() {
   return kFormat.sub_block * 127 * kFormat.largest_scale * element;
 }
 
-/// The products of sub-blocks and scales that can be added as floats without rounding, because all
-/// sums are at most 2^24; half a step or a whole one.
+/// How many products of sub-blocks and scales can be added as floats without rounding, because all
+/// sums are at most 2^24: those of a whole step or of half a step.
 template <TensorType kType>
 constexpr std::uint32_t exact_sub_blocks() {
   return largest_product<kType>() * kStepPieces <= 1 << 24 ? kStepPieces : kStepPieces / 2;
 }
 
-/// The chunk of row r, up to the step.
+/// The sums of row r's chunk before the step.
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512
 begin_row(const Fold& fold, const Step& step, std::uint32_t r) {
   return step.begins_chunk() ? _mm512_setzero_ps() : _mm512_load_ps(fold.scratch->chunk[r]);
 }
 
-/// Keeps the chunk of row r, or adds it to the dots if the step ends it.
+/// Keeps the chunk of row r, or adds it to the dots if the step ends the chunk.
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 end_row(const Fold& fold, const Step& step, std::uint32_t r, __m512 chunk) {
   if (!step.ends_chunk()) return _mm512_store_ps(fold.scratch->chunk[r], chunk);
@@ -58,7 +58,7 @@ end_row(const Fold& fold, const Step& step, std::uint32_t r, __m512 chunk) {
                    step.is_in_first_chunk() ? chunk : _mm512_add_ps(_mm512_loadu_ps(out), chunk));
 }
 
-/// kPieces blocks of 32.
+/// Folds kPieces blocks of 32.
 template <TensorType kType, std::uint32_t kPieces>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 fold_blocks(const Fold& fold, const Step& step, const ProductTile* products) {
@@ -105,7 +105,7 @@ minima_of(const avx512::SubBlockFactors& factors, const RoundedRow& x, std::size
   return sum;
 }
 
-/// A block of 256 whose sums are complete. `block` has its pieces.
+/// Folds a block of 256 whose sums are complete. `block` has the block's pieces, `bytes` its data.
 template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 fold_super_block(const Fold& fold, const Step& block, const std::byte* bytes) {
@@ -144,7 +144,7 @@ add_scaled(__m512i sum, const __m512 (&scales)[kStepPieces], const ProductTile* 
   return sum;
 }
 
-/// Four sub-blocks of a block of 256, which ends with its last ones.
+/// Folds four sub-blocks of a block of 256, and after the last four the block itself.
 template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 fold_sub_blocks(const Fold& fold, const Step& step, const ProductTile* products) {
@@ -168,7 +168,7 @@ fold_sub_blocks(const Fold& fold, const Step& step, const ProductTile* products)
                             block);
 }
 
-/// Adds a step, which follows the one before.
+/// Folds a step. Steps come in order.
 template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 fold_step(const Fold& fold, const Step& step, const ProductTile* products) {

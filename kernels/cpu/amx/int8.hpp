@@ -5,7 +5,7 @@
 
 namespace leasehold::amx {
 
-/// With fewer rows, AVX-512 is used: it multiplies up to eight in one pass, and memory limits both.
+/// Fewer rows use AVX-512, which multiplies up to eight rows in one pass; memory limits both.
 inline constexpr std::uint32_t kLeastTileRows = 9;
 
 /// RowKernels::dot_groups_int8. Precondition: missing(support()) is empty.

@@ -1,8 +1,8 @@
 /// The steps in which a row of blocks is multiplied: pure counting.
 ///
 /// A *piece* is what one product of tiles covers: a block of 32, or a sub-block of a block of 256.
-/// A step is up to four consecutive pieces of one chunk (kernels/numerics/int8_order.hpp), and has
-/// a tile of sums for each.
+/// A step is up to four consecutive pieces of one chunk (kernels/numerics/int8_order.hpp), with one
+/// tile of sums per piece.
 #pragma once
 
 #include <algorithm>
@@ -20,12 +20,12 @@ constexpr std::uint32_t piece_elements(TensorType type) {
   const GroupFormat format = group_format(type);
   return format.has_sub_blocks() ? format.sub_block : format.elements;
 }
-/// 1, or the sub-blocks of a block: whole steps.
+/// Pieces of a block: one, or all its sub-blocks, which fill whole steps.
 constexpr std::uint32_t block_pieces(TensorType type) {
   return group_format(type).elements / piece_elements(type);
 }
 
-/// Pieces are counted from the row's first.
+/// A range of pieces. Pieces are numbered from the start of the row.
 struct Step {
   Span32 pieces = {};
   Span32 chunk = {};  ///< The pieces of the step's chunk.
@@ -43,7 +43,7 @@ class Steps {
       : n_pieces_(n_in / piece_elements(type)),
         per_chunk_(int8_chunk_blocks(n_in / group_format(type).elements) * block_pieces(type)) {}
   constexpr Step first() const { return step(0, {0, std::min(per_chunk_, n_pieces_)}); }
-  /// Empty after the last one.
+  /// The step after `last`; empty after the final step.
   constexpr Step after(const Step& last) const {
     const std::uint32_t begin = last.pieces.end;
     if (begin != last.chunk.end) return step(begin, last.chunk);

@@ -10,7 +10,7 @@ struct Support {
   bool has_tiles;     ///< CPUID: AMX-TILE.
   bool has_int8;      ///< CPUID: AMX-INT8.
   bool is_enabled;    ///< XCR0: the kernel saves tiles and their configuration.
-  bool is_permitted;  ///< The kernel permits this process to use them.
+  bool is_permitted;  ///< The kernel permits this process to use tiles.
 };
 
 /// What this machine lacks; empty if nothing.

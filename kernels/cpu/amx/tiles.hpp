@@ -1,9 +1,10 @@
 /// The tile instructions of AMX that the int8 kernel needs, and the shapes of its tiles.
 ///
-/// A tile is a register of up to 16 rows of 64 bytes. The product C += A·B of bytes has, per row of
-/// A, groups of four consecutive bytes; row k of B holds bytes 4k … 4k + 3 of each of 16 columns.
-/// That is a line of a strip (kernels/quant/group_format.hpp), so B is unpacked codes as they lie.
-/// Source: Intel SDM, volume 1, chapter 18, and volume 2, the instructions of each function.
+/// A tile is a register of up to 16 rows of 64 bytes. In the product C += A·B of bytes, a row of A
+/// is groups of four consecutive bytes; row k of B holds bytes 4k … 4k + 3 of each of 16 columns.
+/// The unpacked codes of a strip have this layout (kernels/quant/group_format.hpp), so B is loaded
+/// from them directly. Source: Intel SDM, volume 1, chapter 18, and volume 2, the instructions of
+/// each function.
 ///
 /// `Tiles` in kernels is HardwareTiles, or what tests use instead on CPUs without AMX.
 #pragma once
@@ -20,17 +21,17 @@ struct alignas(64) TileConfig {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
   std::uint8_t reserved[14] = {};
-  std::uint16_t row_bytes[16] = {};  ///< Of tiles 0 … 7; the others are reserved.
-  std::uint8_t rows[16] = {};        ///< Likewise.
+  std::uint16_t row_bytes[16] = {};  ///< Bytes per row of tiles 0 … 7; the others are reserved.
+  std::uint8_t rows[16] = {};        ///< Rows of tiles 0 … 7; the others are reserved.
 };
 static_assert(sizeof(TileConfig) == 64);
 
-/// Tiles 0 … 3 are sums C, and 4, 5 and 6, 7 are factors A and B in turn.
+/// Tiles 0 … 3 are sums C, tiles 4 and 5 are factors A, and tiles 6 and 7 are factors B.
 inline constexpr int kSumTiles = 4;
 inline constexpr int kFirstA = 4;
 inline constexpr int kFirstB = 6;
 
-/// For `n_rows` rows of x, whose elements are multiplied `depth` at a time.
+/// The configuration for `n_rows` rows of x, whose elements are multiplied `depth` at a time.
 constexpr TileConfig tile_config(std::uint32_t n_rows, std::uint32_t depth) {
   TileConfig config;
   for (int tile = 0; tile < 8; ++tile) {
@@ -41,15 +42,15 @@ constexpr TileConfig tile_config(std::uint32_t n_rows, std::uint32_t depth) {
   return config;
 }
 
-/// Assembly, because GCC 12's own functions that load name no memory: the compiler may move a store
-/// to a buffer past them. `volatile` keeps the order of the instructions.
+/// Written in assembly: GCC 12's intrinsics that load do not name the memory they read, so the
+/// compiler may move a store to a buffer past them. `volatile` keeps the order of the instructions.
 struct HardwareTiles {
   /// Zeroes all tiles.
   [[gnu::always_inline, gnu::target("amx-tile,amx-int8")]] static inline void configure(
       const TileConfig& config) {
     asm volatile("ldtilecfg %0" : : "m"(config) : "memory");
   }
-  /// Tiles then cost nothing when a thread is switched.
+  /// Afterwards tiles cost nothing when a thread is switched.
   [[gnu::always_inline, gnu::target("amx-tile,amx-int8")]] static inline void release() {
     asm volatile("tilerelease" : : : "memory");
   }
@@ -80,11 +81,11 @@ struct HardwareTiles {
   }
 };
 
-/// The shape of the calling thread's tiles, as shape_of gives it; 0: not configured.
+/// The shape of the calling thread's tiles, n_rows << 16 | depth; 0: not configured.
 template <class Tiles>
 inline constinit thread_local std::uint32_t configured_shape = 0;
 
-/// Configures the calling thread's tiles, unless they have that shape.
+/// Configures the calling thread's tiles, unless they have this shape already.
 template <class Tiles>
 [[gnu::always_inline, gnu::target("amx-tile,amx-int8")]] inline void configure_tiles(
     std::uint32_t n_rows, std::uint32_t depth) {

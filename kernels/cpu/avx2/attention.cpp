@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
-/// The products of a key and a query, added up to 8 lanes: the first steps of the fold.
+/// The products of a key and a query, reduced to 8 lanes: the first steps of the fold.
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 eight_lanes(const float* key,
                                                                                const float* q,
                                                                                std::uint32_t n) {
@@ -34,7 +34,7 @@ template <int kLow, int kHigh>
   return _mm256_add_ps(_mm256_shuffle_ps(a, b, kLow), _mm256_shuffle_ps(a, b, kHigh));
 }
 
-/// Four lanes of key `u` in the lower half, of key `u` + 4 in the upper.
+/// Four lanes of key `u` in the lower half, and four of key `u` + 4 in the upper half.
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 four_lanes(const float* keys,
                                                                               const float* q,
                                                                               std::uint32_t n,
@@ -56,7 +56,8 @@ template <int kLow, int kHigh>
   return fold_elements<0x88, 0xDD>(low, high);
 }
 
-/// The highest of whole lanes, and never a NaN. The sign of a zero may differ: exp(±0) is 1.
+/// The highest of whole lanes of scores, without NaN. Unlike in max_score the sign of a zero may
+/// differ, which has no effect: exp(±0) is 1.
 [[gnu::target("avx2,fma,f16c")]] float highest_of(const float* scores, std::uint32_t n) {
   __m256 max = _mm256_set1_ps(kNoScore);
   for (std::uint32_t i = 0; i < n; i += kWidth) max = _mm256_max_ps(load8(scores + i), max);
@@ -81,7 +82,8 @@ template <int kLow, int kHigh>
   return fold(sums);
 }
 
-/// The accumulators of a run for kParts·8 elements from d on: sums stay in registers.
+/// Adds weighted values to kParts·8 elements of a run's accumulators, from element d on. The sums
+/// stay in registers.
 template <int kQueries, int kParts, class Kv>
 [[gnu::target("avx2,fma,f16c")]] void weigh_part(const AttentionTile& tile, const WeighRun& run,
                                                  std::uint32_t d) {
@@ -116,7 +118,7 @@ template <int kQueries, int kParts, class Kv>
                        sums[query][g]);
 }
 
-/// Element d of the accumulators, for the last elements of a head.
+/// Adds weighted values to element d of a run's accumulators, for the last elements of a head.
 template <class Kv>
 [[gnu::target("avx2,fma,f16c")]] void weigh_element(const AttentionTile& tile, const WeighRun& run,
                                                     std::uint32_t d) {

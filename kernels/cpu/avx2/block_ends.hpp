@@ -1,5 +1,5 @@
-/// The end of a block: its integers become floats and join a chunk of half a group and one row of
-/// x. With AVX-VNNI, too.
+/// The end of a block: its integers become floats and are added to a chunk of half a group and one
+/// row of x. AVX2 and AVX-VNNI use these functions.
 #pragma once
 
 #include <immintrin.h>
@@ -15,7 +15,7 @@ namespace leasehold::avx2 {
 /// The factors of half a block, one per matrix row.
 struct HalfFactors {
   __m256 scales;
-  __m256 minima;  ///< With a minimum.
+  __m256 minima;  ///< Zero for types without a minimum.
 };
 
 template <TensorType kType>
@@ -27,7 +27,7 @@ template <TensorType kType>
   return factors;
 }
 
-/// Ends block b of 32 with the sums of its products.
+/// Adds the products of block b of 32 to the chunk.
 template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void end_block(
     const HalfFactors& factors, const RoundedRow& x, std::uint32_t b, __m256i products,
@@ -40,8 +40,8 @@ template <TensorType kType>
   }
 }
 
-/// Ends a block of 256, where x has the scale `x_scale`. `sums` are those of the activations times
-/// SubBlocks::factors.
+/// Adds a block of 256 to the chunk. `x_scale` is the scale of x in this block. `sums` are the sums
+/// of activations times SubBlocks::factors.
 template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void end_super_block(
     const HalfFactors& factors, float x_scale, __m256i products, __m256i sums, __m256& chunk) {

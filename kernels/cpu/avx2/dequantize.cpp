@@ -155,7 +155,8 @@ template <class Common>
   }
 }
 
-/// Bytes from 32·(g/2): the low halves for even groups, the high halves for odd ones.
+/// The codes of group g: of the bytes from 32·(g/2) on, the low halves for even groups and the high
+/// halves for odd ones.
 [[gnu::target("avx2,fma,f16c")]] __m256i four_bits_of_group(const std::byte* quants,
                                                             std::size_t group) {
   return bits_of(load32(quants + group / 2 * 32), group % 2 == 0 ? 0 : 4, 15);

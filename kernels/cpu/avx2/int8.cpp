@@ -12,12 +12,12 @@
 namespace leasehold::avx2 {
 namespace {
 
-/// Products of a strip's codes with the strip's elements of each row; pairs of them, times
-/// `factors`, are added to the sums.
+/// Multiplies a strip's codes with the strip's elements of each row, and adds pairs of products,
+/// times `factors`, to the sums.
 ///
-/// The first factor of maddubs is unsigned. Its sums of pairs have 16 bits, and `kAtOnce` of them
-/// are added before they are widened. Codes of 8 bits would saturate, so the sign moves from the
-/// element to x.
+/// The first factor of maddubs is unsigned. The instruction adds pairs of products in 16 bits, and
+/// `kAtOnce` of its results are added before they are widened. Codes of 8 bits would saturate, so
+/// the sign moves from the element to x.
 template <TensorType kType, int kRows>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void add_strip(
     const std::byte* half_block, std::uint32_t strip, const RoundedRow* x, std::size_t first,
@@ -59,7 +59,7 @@ template <TensorType kType, int kRows>
                                                                            const RoundedRow* x,
                                                                            __m256 (&chunk)[kRows]) {
   constexpr GroupFormat kFormat = group_format(kType);
-  // Elements of 8 bits lose their offset before they are multiplied.
+  // add_strip subtracts the offset of codes of 8 bits before it multiplies.
   constexpr std::int32_t kOffset = kFormat.low_bits == 8 ? 0 : kFormat.offset;
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i sums[kRows];
@@ -88,7 +88,7 @@ template <TensorType kType, int kRows>
   const std::byte* half_block = block + half * kHalfPlane;
   const SubBlocks sub = load_sub_blocks<kType>(half_block + kFormat.numbers_at());
   __m256i products[kRows];
-  __m256i sums[kRows];  // of the activations, times the factors
+  __m256i sums[kRows];  // sums of activations, times the factors
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) products[r] = sums[r] = _mm256_setzero_si256();
   for (std::uint32_t strip = 0; strip < kFormat.elements / kInt8Strip; ++strip) {
@@ -111,7 +111,7 @@ template <TensorType kType, int kRows>
     end_super_block<kType>(factors, x[r].scale[b], products[r], sums[r], chunk[r]);
 }
 
-/// A chunk of half a group times kRows rows, whose sums stay in registers.
+/// Multiplies a chunk of half a group with kRows rows; the sums stay in registers.
 template <TensorType kType, int kRows>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void dot_chunk_rows(
     const std::byte* group, Span32 blocks, std::uint32_t half, const RoundedRow* x, float* out) {
@@ -134,7 +134,7 @@ template <TensorType kType, int kRows>
   }
 }
 
-/// Memory supplies each chunk once for all rows.
+/// Multiplies chunk by chunk, so that memory supplies each chunk once for all rows.
 template <TensorType kType>
 [[gnu::target("avx2,fma,f16c")]] void dot_group(const std::byte* group, std::uint32_t n_in,
                                                 const RoundedRow* x, std::uint32_t n_rows,

@@ -71,7 +71,7 @@ template <class W>
   lanes.part[g] = load8(single);
 }
 
-/// out[r] = w·x[r] for kRows rows, which load each weight once.
+/// out[r] = w·x[r] for kRows rows. Each weight is loaded once.
 template <int kRows, class W>
 [[gnu::target("avx2,fma,f16c")]] inline void dot_rows(const W* w, const float* const (&x)[kRows],
                                                       std::size_t n, float (&out)[kRows]) {

@@ -36,7 +36,7 @@ namespace {
   return static_cast<std::int16_t>(_mm_cvtsi128_si32(four));
 }
 
-/// Packing works in halves of a register; the last permutation restores the order.
+/// Packing works in halves of a register, so the last permutation restores the order.
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void store_bytes(
     const __m256i (&part)[4], std::int8_t* to) {
   const __m256i low = _mm256_packs_epi32(part[0], part[1]);
@@ -63,7 +63,7 @@ namespace {
   store_bytes(part, q);
 }
 
-/// Likewise, with limited codes.
+/// Like round_two_strips, with limited codes and without sums.
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void round_kv_block(const float* x,
                                                                                 float scale,
                                                                                 std::int8_t* q) {

@@ -15,14 +15,14 @@ namespace {
 constexpr std::uint32_t kOutputsAtOnce = 3;
 constexpr std::uint32_t kInputsAtOnce = 4;
 
-/// Registers of lanes that are summed at once: the 32 lanes of a dot are four. One of each of
-/// twelve dots fills the registers beside three weights and an input.
+/// How many of the four registers with the 32 lanes of a dot are summed at once. With twelve dots,
+/// one register of each fills the register file, beside three weights and an input.
 constexpr int parts_at_once(int dots) {
   return dots <= 3 ? 4 : dots <= 6 ? 2 : 1;
 }
 
-/// Elements of a row that are multiplied with the inputs before the next ones: both sides stay in
-/// the first cache while their parts pass.
+/// Elements of a row that are multiplied with the inputs before the next elements: both sides stay
+/// in the first cache meanwhile.
 constexpr std::size_t kChunk = 1024;
 
 /// Weight rows, inputs, and the lanes of their dots.
@@ -73,14 +73,14 @@ template <int kParts, class Element, int kOutputs, int kInputs>
       for (int i = 0; i < kInputs; ++i) to.lanes[o][i].part[part + p] = sums[p][o][i];
 }
 
-/// + 16, then + 8.
+/// The steps + 16 and + 8 of the fold.
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 fold_to_eight(
     const Lanes& lanes) {
   return _mm256_add_ps(_mm256_add_ps(lanes.part[0], lanes.part[2]),
                        _mm256_add_ps(lanes.part[1], lanes.part[3]));
 }
 
-/// + 4: a dot per half.
+/// The step + 4 of the fold, which leaves one dot per half.
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 fold_halves(__m256 a, __m256 b) {
   return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
 }
@@ -90,7 +90,7 @@ template <int kParts, class Element, int kOutputs, int kInputs>
     const Lanes (&lanes)[4]) {
   const __m256 even = fold_halves(fold_to_eight(lanes[0]), fold_to_eight(lanes[2]));
   const __m256 odd = fold_halves(fold_to_eight(lanes[1]), fold_to_eight(lanes[3]));
-  // + 2 and + 1, within halves.
+  // The steps + 2 and + 1, within halves.
   const __m256 pairs =
       _mm256_add_ps(_mm256_shuffle_ps(even, odd, 0x44), _mm256_shuffle_ps(even, odd, 0xEE));
   const __m256 dots =
@@ -98,7 +98,7 @@ template <int kParts, class Element, int kOutputs, int kInputs>
   return _mm_movelh_ps(_mm256_castps256_ps128(dots), _mm256_extractf128_ps(dots, 1));
 }
 
-/// The dots of a weight row.
+/// Folds the dots of a weight row.
 template <int kInputs>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void fold_dots(
     const Lanes (&lanes)[kInputs], std::uint32_t output, float (*out)[kDotOutputGroup]) {
@@ -111,8 +111,8 @@ template <int kInputs>
   }
 }
 
-/// The dots of kOutputs weight rows from `first_output` on with kInputs inputs from `first_input`
-/// on.
+/// Computes the dots of kOutputs weight rows from `first_output` on with kInputs inputs from
+/// `first_input` on.
 template <class Element, int kOutputs, int kInputs>
 [[gnu::target("avx2,fma,f16c")]] void dot_some(const DotTile& tile, std::uint32_t first_output,
                                                std::uint32_t first_input, NextRows& next,
@@ -149,13 +149,13 @@ template <class Element, int kOutputs>
   }
 }
 
-/// How often the weights of a tile pass.
+/// How often dots go through the weights of a tile.
 std::uint32_t passes_of(const DotTile& tile) {
   constexpr std::uint32_t kPassesOfLeft[] = {0, 1, 2, 4};
   return tile.n_inputs / kInputsAtOnce * 4 + kPassesOfLeft[tile.n_inputs % kInputsAtOnce];
 }
 
-/// Shuffles of two registers work in halves of each: puts pairs 0 2 1 3 in order.
+/// Puts pairs 0 2 1 3 in order: shuffles of two registers work in halves of each.
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 in_order(__m256 pairs) {
   return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xD8));
 }
@@ -163,7 +163,8 @@ std::uint32_t passes_of(const DotTile& tile) {
 }  // namespace
 
 void dot_tile(const DotTile& tile, DotProducts& out) {
-  // One input waits for memory, which is fastest when one row after the other passes.
+  // With one input, memory is the limit, and memory is fastest when rows are read one after the
+  // other.
   const std::uint32_t outputs = tile.n_inputs == 1 ? 1 : kOutputsAtOnce;
   const std::uint32_t repeats = (tile.n_outputs + outputs - 1) / outputs;
   NextRows next(tile, passes_of(tile) * repeats, tile.n_inputs == 1);

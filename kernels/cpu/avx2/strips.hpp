@@ -1,5 +1,5 @@
-/// What int8 dots load, for half a group. The codes of sixteen elements of eight rows, half a
-/// *strip*, are four registers (kernels/quant/group_format.hpp). Pointers to codes are to the
+/// The loads of int8 dots for half a group. The codes of sixteen elements of eight rows are half a
+/// *strip* and fill four registers (kernels/quant/group_format.hpp). Pointers to codes point to the
 /// half's first byte of a plane.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace leasehold::avx2 {
 inline constexpr std::size_t kHalfPlane = kPlaneBytes / 2;
 inline constexpr std::uint32_t kHalfGroup = kGroupRows / 2;
 
-/// Two or four elements of a rounded row, for all rows of a group.
+/// Broadcasts two or four elements of a rounded row to all rows of a group.
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i broadcast_word(
     const void* from) {
   std::int32_t word;
@@ -42,8 +42,8 @@ template <int kShift>
   return plane;
 }
 
-/// Four elements per row of a strip: its bits in `low`, the strip's planes of kLow bits, and in
-/// `high`, with the strip's bits of kHigh in the lowest places of each byte.
+/// The codes of four elements per row of a strip. `low` points to the strip's planes of kLow bits.
+/// `high` has the strip's upper kHigh bits in the lowest places of each byte.
 template <int kLow, int kHigh, int kQuad>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i codes_of(const std::byte* low,
                                                                              __m256i high) {
@@ -57,18 +57,18 @@ template <int kLow, int kHigh, int kQuad>
   return _mm256_or_si256(codes, _mm256_and_si256(shift_right<kQuad * kHigh - kLow>(high), mask));
 }
 
-/// `high` of codes_of: the upper bits of a strip, zero if kHigh is 0.
+/// Loads the argument `high` of codes_of: the upper bits of a strip, or zero if kHigh is 0.
 template <int kHigh>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i load_upper(
     const std::byte* high, std::uint32_t strip) {
   if constexpr (kHigh == 2) return load_integers(high + strip * kPlaneBytes);
-  if constexpr (kHigh == 1)  // a plane is two strips
+  if constexpr (kHigh == 1)  // a plane has two strips
     return _mm256_srl_epi16(load_integers(high + strip / 2 * kPlaneBytes),
                             _mm_cvtsi32_si128(static_cast<int>(strip % 2 * 4)));
   return _mm256_setzero_si256();
 }
 
-/// Strip `strip` of planes of kLow and kHigh bits per element.
+/// Loads strip `strip` of planes with kLow and kHigh bits per element.
 template <int kLow, int kHigh>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void load_strip(const std::byte* low,
                                                                             const std::byte* high,

@@ -8,8 +8,8 @@ namespace leasehold::avx2 {
 /// Byte 4·row + i of register j is number 4j + i.
 struct SubBlocks {
   __m256i scales[4];
-  /// What the sums of activations are multiplied with: the minima, or else the scales, from which
-  /// the code's offset is subtracted once per sub-block.
+  /// The factors of the sums of activations: the minima, or the scales for types with an offset,
+  /// which is subtracted once per sub-block.
   __m256i factors[4];
 };
 
@@ -40,10 +40,11 @@ template <TensorType kType>
   return sub;
 }
 
-/// Numbers n and m of each row, of the same four, as 16 bits each.
+/// Numbers n and m of each row as 16 bits each. Precondition: n / 4 == m / 4.
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i two_numbers_of(
     const __m256i (&numbers)[4], std::uint32_t n, std::uint32_t m) {
-  // A control byte above 127 gives zero; the numbers go to the upper bytes, then down.
+  // A control byte above 127 gives zero. The shuffle moves the numbers to upper bytes, and the
+  // shift moves them down with their sign.
   const __m256i control =
       _mm256_set1_epi32(static_cast<int>(0x00800080u | (n % 4) << 8 | (m % 4) << 24));
   const __m256i base = _mm256_setr_epi32(0, 0x04000400, 0x08000800, 0x0C000C00, 0, 0x04000400,

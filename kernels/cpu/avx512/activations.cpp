@@ -11,10 +11,10 @@ namespace {
 /// Elements that are rounded at once: eight strips, whose sums fold together.
 constexpr std::uint32_t kStripsAtOnce = 8;
 constexpr std::uint32_t kElementsAtOnce = kStripsAtOnce * kInt8Strip;
-/// Blocks of 32 among them: one per quarter of a register.
+/// Blocks of 32 that are rounded at once: one per quarter of a register.
 constexpr std::uint32_t kBlocksAtOnce = kElementsAtOnce / kInt8Block;
 
-/// The bits of the larger |x| of each lane, in a strip and the next one. Bits order like numbers.
+/// Per lane, the bits of the larger |x| of a strip and the next strip. Bits order like numbers.
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline __m512i larger_magnitudes(
     const float* x) {
   const __m512i magnitude = _mm512_set1_epi32(0x7FFFFFFF);
@@ -22,7 +22,8 @@ constexpr std::uint32_t kBlocksAtOnce = kElementsAtOnce / kInt8Block;
                                 _mm512_and_si512(_mm512_loadu_si512(x + kInt8Strip), magnitude));
 }
 
-/// The largest of each half of a and b: [a, a, b, b] by quarters.
+/// Reduces pairs of quarters of a, and of b, to their larger lanes. The result has two quarters of
+/// a, then two of b.
 template <int kLow, int kHigh>
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline __m512i largest_quarters(
     __m512i a, __m512i b) {
@@ -50,8 +51,8 @@ template <int kLow, int kHigh>
   return _mm512_mask_mov_ps(_mm512_castsi512_ps(_mm512_set1_epi32(0x7FC00000)), is_finite, scales);
 }
 
-/// Rounds a strip with its scale in every lane: the codes as floats, 0 unless the scale is a
-/// positive number.
+/// Returns the codes of a strip as floats, 0 unless the scale is a positive number. `scale` has the
+/// strip's scale in every lane.
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline __m512 round_strip(
     const float* x, __m512 scale) {
   const __mmask16 is_positive = _mm512_cmp_ps_mask(scale, _mm512_setzero_ps(), _CMP_GT_OQ);
@@ -73,7 +74,7 @@ template <int kLow, int kHigh>
       _mm_packs_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1)));
 }
 
-/// Four blocks of 32.
+/// Rounds four blocks of 32.
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void round_four_blocks(
     const float* x, std::int8_t* q, float* scales, std::int16_t* sums) {
   const __m512i low =
@@ -96,7 +97,7 @@ template <int kLow, int kHigh>
   store_strips(codes, q, sums);
 }
 
-/// A block of a multiple of kElementsAtOnce. Returns its scale.
+/// Rounds a block of a multiple of kElementsAtOnce. Returns its scale.
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline float round_large_block(
     const float* x, std::uint32_t block, std::int8_t* q, std::int16_t* sums) {
   __m512i lanes = _mm512_setzero_si512();
@@ -114,8 +115,8 @@ template <int kLow, int kHigh>
   return _mm512_cvtss_f32(scale);
 }
 
-/// round_row of whole blocks of kElementsAtOnce, or of four blocks of 32 at a time. Returns how
-/// many elements are rounded.
+/// Like round_row, for blocks of a multiple of kElementsAtOnce, or for four blocks of 32 at a time.
+/// Returns how many elements are rounded.
 [[gnu::target("avx512f,avx512dq,avx2,fma")]] std::size_t round_most(const float* x, std::size_t n,
                                                                     std::uint32_t block,
                                                                     const RoundedRowBuffer& out) {

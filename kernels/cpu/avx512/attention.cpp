@@ -27,7 +27,7 @@ template <int kQueries>
   }
 }
 
-/// The products of a key and some queries, added up to 16 lanes: the first step of the fold.
+/// The products of a key and some queries, reduced to 16 lanes: the first step of the fold.
 template <int kQueries>
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void sixteen_lanes(
     const float* key, const float* const (&q)[kQueries], std::uint32_t n,
@@ -84,7 +84,7 @@ template <int kQueries>
                                   fold_elements<0x44, 0xEE>(four[2][query], four[3][query]));
 }
 
-/// Scores of a block for kQueries queries from `first` on, which load each key once.
+/// Scores a block for kQueries queries from `first` on. Each key is loaded once.
 template <int kQueries>
 [[gnu::target("avx512f,avx512dq,avx2,fma")]] void score_queries(const AttentionTile& tile,
                                                                 const float* keys,
@@ -116,7 +116,8 @@ template <int kQueries>
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
-/// The accumulators of a run for kParts·16 elements from d on: sums stay in registers.
+/// Adds weighted values to kParts·16 elements of a run's accumulators, from element d on. The sums
+/// stay in registers.
 template <int kQueries, int kParts, class Kv>
 [[gnu::target("avx512f,avx512dq,avx2,fma")]] void weigh_part(const AttentionTile& tile,
                                                              const WeighRun& run, std::uint32_t d) {
@@ -151,7 +152,7 @@ template <int kQueries, int kParts, class Kv>
                        sums[query][g]);
 }
 
-/// Element d of the accumulators, for the last elements of a head.
+/// Adds weighted values to element d of a run's accumulators, for the last elements of a head.
 template <class Kv>
 [[gnu::target("avx512f,avx512dq,avx2,fma")]] void weigh_element(const AttentionTile& tile,
                                                                 const WeighRun& run,

@@ -9,7 +9,8 @@
 namespace leasehold::avx512 {
 namespace {
 
-/// A pass over rows from `first` on, after passes that requested `share_bytes` of what comes next.
+/// A pass over rows from `first` on. Earlier passes have requested `share_bytes` of what comes
+/// next.
 using RunPass = void (*)(const Part& part, std::uint32_t first, std::size_t share_bytes);
 
 template <int kGroups, int kRows>
@@ -50,11 +51,11 @@ template <TensorType kType, int kRows>
   return x;
 }
 
-/// The part times rows from `first` on.
+/// Multiplies the part with rows from `first` on.
 template <TensorType kType, Pass kPass, int kGroups, int kRows>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] void run_pass(
     const Part& shared, std::uint32_t first, std::size_t share_bytes) {
-  Part part = shared;  // stores of codes do not alias it
+  Part part = shared;  // a copy, so that stores of codes do not alias it
   part.ahead_bytes += share_bytes;
   const PassRows<kRows> x = pass_rows<kType, kRows>(part, first);
   FloatTile<kGroups, kRows> chunk;
@@ -63,10 +64,11 @@ template <TensorType kType, Pass kPass, int kGroups, int kRows>
   end_chunk<kGroups, kRows>(part, first, chunk);
 }
 
-/// Rows of a pass: their sums of a block and of a chunk fit the registers.
+/// The most rows of a pass, so that their sums of a block and of a chunk fit the registers.
 template <int kGroups>
 constexpr std::uint32_t kMostRows = kGroups == 1 ? 8 : 4;
-/// Two groups are multiplied together if their rows make passes of at least three.
+/// The fewest rows of a pass. Two groups are multiplied together if each pass has at least three
+/// rows.
 template <int kGroups>
 constexpr std::uint32_t kLeastRows = kGroups == 1 ? 1 : 3;
 constexpr std::uint32_t kRowsOfPairs = 6;
@@ -77,7 +79,7 @@ constexpr auto kRunPass = []<int... kMore>(std::integer_sequence<int, kMore...>)
       run_pass<kType, kPass, kGroups, kLeastRows<kGroups> + kMore>...};
 }(std::make_integer_sequence<int, kMostRows<kGroups> - kLeastRows<kGroups> + 1>());
 
-/// Passes over all rows of a tile, of nearly the same number of rows.
+/// Passes over all rows of a tile, with nearly the same number of rows each.
 class Passes {
  public:
   template <TensorType kType, int kGroups>
@@ -96,8 +98,8 @@ class Passes {
     return passes;
   }
   std::uint32_t count() const { return n_; }
-  /// Each pass requests a share of what comes next. Part is not copied here: members that were just
-  /// stored would be loaded several at once, which waits for the stores.
+  /// Each pass requests a share of what comes next. Part is not copied here: the copy would load
+  /// several members at once that were just stored one by one, and wait for these stores.
   void run(const Part& part, std::size_t share_bytes) const {
     for (std::uint32_t i = 0; i < n_; ++i) run_[i](part, first_[i], i * share_bytes);
   }
@@ -109,7 +111,7 @@ class Passes {
   RunPass run_[kMost];
 };
 
-/// Places the part's block in each group, and prepares it.
+/// Finds the part's block in each group, and prepares the factors and terms of these blocks.
 template <TensorType kType, int kGroups>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] void prepare(const std::byte* groups,
                                                                           std::size_t group_bytes,
@@ -124,8 +126,8 @@ template <TensorType kType, int kGroups>
     prepare_row<kType>(part.x[r], part.block, part.scratch->terms[r]);
 }
 
-/// Memory supplies each part once for all rows: it stays in the first cache for the later ones,
-/// and what is requested from memory meanwhile arrives.
+/// Multiplies part by part. Memory supplies each part once: it stays in the first cache for later
+/// passes, while lines requested from memory arrive.
 template <TensorType kType, int kGroups>
 void dot_groups(const std::byte* groups, const Int8Tile& tile, GroupDots* out) {
   static_assert(group_format(kType).elements == kPartElements);

@@ -1,4 +1,4 @@
-/// Blocks of some groups times some rows of a part, whose sums stay in registers.
+/// Multiplies the blocks of a part with some of the tile's rows; the sums stay in registers.
 #pragma once
 
 #include <cstring>
@@ -21,7 +21,7 @@ using IntTile = __m512i[kGroups][kRows];
 template <int kGroups, int kRows>
 using FloatTile = __m512[kGroups][kRows];
 
-/// The rows of a pass, from the part's block on.
+/// The rows of a pass, as pointers to their elements in the part's block.
 template <int kRows>
 struct PassRows {
   const std::int8_t* q[kRows];
@@ -30,7 +30,7 @@ struct PassRows {
   const RowTerms* terms;  ///< [kRows]
 };
 
-/// Two or four elements of a rounded row, for all rows of a group.
+/// Broadcasts two or four elements of a rounded row to all rows of a group.
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512i
 broadcast_word(const void* from) {
   std::int32_t word;
@@ -43,14 +43,14 @@ load_halves(const std::byte* from) {
   return _mm512_maskz_cvtph_ps(0xFFFF, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 }
 
-/// With a mask, because GCC 12 reports uninitialised values in its own function without one.
+/// Uses a mask, because GCC 12 reports uninitialised values inside the intrinsic without a mask.
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512
 to_floats(__m512i integers) {
   return _mm512_maskz_cvtepi32_ps(0xFFFF, integers);
 }
 
-/// Requests a share of the next blocks of group g from memory: as many lines in every pass, because
-/// a processor waits for few lines at once.
+/// Requests a share of the next blocks of group g from memory. Every pass requests equally many
+/// lines, because a processor waits for only a few lines at once.
 template <TensorType kType>
 [[gnu::always_inline]] inline void prefetch_share(const Part& part, int g, std::size_t strip) {
   constexpr std::uint32_t kShareBytes = strip_bytes(kType) / kLeastPasses;
@@ -61,8 +61,7 @@ template <TensorType kType>
   if constexpr (kShareBytes > 2 * kCacheLineBytes) __builtin_prefetch(from + 2 * kCacheLineBytes);
 }
 
-/// Strip `strip` of group g's block. Codes of whole bytes are loaded from the block in every
-/// pass.
+/// Loads strip `strip` of group g's block. Codes of 8 bits are loaded from the block in every pass.
 template <TensorType kType, Pass kPass>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 load_codes(const Part& part, int g, std::uint32_t strip, __m512i (&codes)[4]) {
@@ -102,7 +101,7 @@ add_strip(const Part& part, const PassRows<kRows>& x, std::uint32_t strip,
   }
 }
 
-/// Sets the sums of row r to what they start from.
+/// Sets the sums of row r to `start`.
 template <int kGroups, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 start_sums(__m512i start, int r, IntTile<kGroups, kRows>& sums) {
@@ -110,7 +109,7 @@ start_sums(__m512i start, int r, IntTile<kGroups, kRows>& sums) {
   for (int g = 0; g < kGroups; ++g) sums[g][r] = start;
 }
 
-/// The products of a block of 256, times the scales of its sub-blocks.
+/// Computes the products of a block of 256, times the scales of its sub-blocks.
 template <TensorType kType, Pass kPass, int kGroups, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 multiply_sub_blocks(const Part& part, const PassRows<kRows>& x, IntTile<kGroups, kRows>& products) {
@@ -138,7 +137,7 @@ multiply_sub_blocks(const Part& part, const PassRows<kRows>& x, IntTile<kGroups,
   }
 }
 
-/// The sums of q of a block of 256, times the minima of its sub-blocks.
+/// Computes the sums of q of a block of 256, times the minima of its sub-blocks.
 template <TensorType kType, int kGroups, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 multiply_minima(const Part& part, const PassRows<kRows>& x, IntTile<kGroups, kRows>& minima) {

@@ -13,22 +13,22 @@ namespace leasehold::avx512 {
 struct ChunkWork {
   const RoundedRow* x;      ///< The tile's rows.
   GroupDots* out;           ///< [groups]
-  GroupDots* chunk;         ///< Likewise, of the running chunk.
-  const std::byte* groups;  ///< The first one, and the others after it.
+  GroupDots* chunk;         ///< [groups]: the sums of the running chunk.
+  const std::byte* groups;  ///< The first group; the others follow it.
   std::size_t group_bytes;
   std::uint32_t per_chunk;  ///< Blocks of a chunk; the last may have fewer.
-  Span32 blocks = {};       ///< Of each row: whole chunks.
+  Span32 blocks = {};       ///< The blocks of each row to multiply: whole chunks.
 };
 
-/// What a pass requests from memory with a block: the share of one strip, or of both.
+/// The memory requests of a pass with each block: the share of one strip, or of both strips.
 struct Requests {
-  std::size_t ahead;  ///< The first share, after the block.
+  std::size_t ahead;  ///< Distance from the block to the first share.
   bool both;
 };
 
 /// Block b of the groups of a pass.
 struct ChunkBlock {
-  const std::byte* at;  ///< Of the first group.
+  const std::byte* at;  ///< Block b of the first group.
   std::size_t group_bytes;
   std::size_t b;
   Requests requests;
@@ -67,7 +67,7 @@ add_chunk_strip(const ChunkBlock& block, std::uint32_t strip, const PassRows<kRo
   }
 }
 
-/// The products of block b, an integer for each group and row.
+/// Computes the products of block b, an integer for each group and row.
 template <TensorType kType, int kGroups, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 multiply_block(const ChunkBlock& block, const PassRows<kRows>& x, IntTile<kGroups, kRows>& sums) {
@@ -86,21 +86,21 @@ multiply_block(const ChunkBlock& block, const PassRows<kRows>& x, IntTile<kGroup
 }
 
 /// How many sums of a chunk stay in registers, beside the sums of a block and its factors. The
-/// others wait in memory.
+/// other sums are kept in memory.
 template <int kSums>
 inline constexpr int kKeptSums = std::min(kSums, 27 - kSums);
 
-/// The place of dot i of a pass, after that of its first one.
+/// The offset of dot i of a pass from the pass's first dot.
 template <int kRows>
 constexpr std::size_t dot_at(int i) {
   return (i / kRows * kInt8TileRows + i % kRows) * kGroupRows;
 }
 
-/// The running chunk of some groups and rows.
+/// The sums of the running chunk for some groups and rows.
 template <int kGroups, int kRows>
 struct ChunkSums {
   __m512 kept[kKeptSums<kGroups * kRows>];
-  float* others;  ///< Like the dots, from the first row on.
+  float* others;  ///< Laid out like the dots, from the first row of the pass on.
 };
 
 template <int kGroups, int kRows>
@@ -163,7 +163,7 @@ begin_chunk(ChunkSums<kGroups, kRows>& chunk) {
   }
 }
 
-/// Sets the dots to the sums of the first chunk, or adds those of a later one.
+/// Sets the dots to the sums of the first chunk, or adds the sums of a later chunk.
 template <int kGroups, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 add_to_dots(bool is_first_chunk, ChunkSums<kGroups, kRows>& chunk, float* out) {
@@ -190,12 +190,12 @@ template <int kRows>
   return x;
 }
 
-/// The chunks times rows from `first` on.
+/// Multiplies the chunks with rows from `first` on.
 template <TensorType kType, int kGroups, int kRows>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] void run_chunks(
     const ChunkWork& shared, std::uint32_t first, Requests requests) {
   constexpr std::size_t kBlockBytes = group_format(kType).size_bytes();
-  const ChunkWork work = shared;  // stores of dots do not alias it
+  const ChunkWork work = shared;  // a copy, so that stores of dots do not alias it
   const PassRows<kRows> x = chunk_rows<kRows>(work.x + first);
   ChunkSums<kGroups, kRows> chunk;
   chunk.others = work.chunk[0][first];
@@ -216,12 +216,13 @@ template <TensorType kType, int kGroups, int kRows>
   }
 }
 
-/// Rows of a pass.
+/// The most rows of a pass.
 inline constexpr std::uint32_t kMostChunkRows = 8;
-/// Two groups are multiplied together from that many rows on.
+/// The fewest rows of a pass. Two groups are multiplied together from this many rows on.
 template <int kGroups>
 inline constexpr std::uint32_t kLeastChunkRows = kGroups == 1 ? 1 : 4;
-/// Blocks that all rows pass stay in the first cache, beside the rows and what is requested.
+/// Bytes of blocks that stay in the first cache while all rows are multiplied, beside the rows and
+/// the requested lines.
 inline constexpr std::uint32_t kPassedBytes = 12288;
 
 template <TensorType kType, int kGroups>
@@ -230,8 +231,8 @@ constexpr auto kRunChunks = []<int... kMore>(std::integer_sequence<int, kMore...
       run_chunks<kType, kGroups, kLeastChunkRows<kGroups> + kMore>...};
 }(std::make_integer_sequence<int, kMostChunkRows - kLeastChunkRows<kGroups> + 1>());
 
-/// Memory supplies some chunks once for all rows: they stay in the first cache for the later ones,
-/// and what is requested from memory meanwhile arrives.
+/// Multiplies a few chunks with all rows before the next ones. Memory supplies these chunks once:
+/// they stay in the first cache for later passes, while lines requested from memory arrive.
 template <TensorType kType, int kGroups>
 void dot_chunks(const std::byte* groups, const Int8Tile& tile, GroupDots* out) {
   const std::uint32_t n_blocks = tile.n_in / group_format(kType).elements;

@@ -16,22 +16,22 @@ namespace leasehold::avx512 {
 
 inline constexpr std::uint32_t kPartElements = 256;
 inline constexpr std::uint32_t kPartStrips = kPartElements / kInt8Strip;
-inline constexpr std::uint32_t kStripBytes = 4 * kPlaneBytes;  ///< Unpacked.
-/// A strip's share of a block.
+inline constexpr std::uint32_t kStripBytes = 4 * kPlaneBytes;  ///< Unpacked codes of a strip.
+/// A strip's share of a block, in bytes.
 constexpr std::uint32_t strip_bytes(TensorType type) {
   return group_format(type).size_bytes() / (group_format(type).elements / kInt8Strip);
 }
-/// The distance from a group's block to what is requested from memory while it is multiplied with
-/// another group's: within the group, or else in the one after the other.
+/// The distance from a group's block at offset `at` to what is requested from memory, while two
+/// groups are multiplied together. Past the end of the group the distance skips the other group.
 inline std::size_t ahead_bytes(std::size_t at, std::size_t group_bytes) {
   return at + kPrefetchBytes < group_bytes ? kPrefetchBytes : kPrefetchBytes + group_bytes;
 }
-/// Passes over a part of two groups: at least this many.
+/// The fewest passes over a part of two groups.
 inline constexpr std::uint32_t kLeastPasses = 2;
 
-/// What a row contributes to a block of 256 besides its elements, by type.
+/// The terms that a row adds to a block of 256 besides its elements, by type.
 union alignas(64) RowTerms {
-  /// With an offset: what the sums of sub-blocks start from, minus offset · Σq.
+  /// With an offset: minus offset · Σq, from which the sums of sub-blocks start.
   std::int32_t starts[kPartStrips];
   std::int16_t sub_sums[kPartStrips];  ///< With minima: Σq per sub-block.
 };
@@ -39,10 +39,10 @@ union alignas(64) RowTerms {
 /// The integers of a group's block of 256, in the form in which products are multiplied.
 struct SubBlockFactors {
   __m512i scales[kPartStrips];      ///< 32 bits per row of the group.
-  __m512i minima[kPartStrips / 2];  ///< Two of 16 bits.
+  __m512i minima[kPartStrips / 2];  ///< Two minima of 16 bits per row of the group.
 };
 
-/// What a thread keeps of a part, and the sums of a chunk that goes on in the next part.
+/// The data that a thread keeps of a part, and the sums of a chunk that continues in the next part.
 struct alignas(64) PartScratch {
   std::byte codes[kInt8TileGroups][kPartStrips * kStripBytes];
   SubBlockFactors factors[kInt8TileGroups];
@@ -54,10 +54,10 @@ struct Part {
   const RoundedRow* x;  ///< The tile's rows.
   PartScratch* scratch;
   GroupDots* out;                                 ///< [groups]
-  const std::byte* groups[kInt8TileGroups] = {};  ///< The part's block of each.
-  std::uint32_t block = 0;                        ///< Of each row.
-  /// What a pass requests from memory: with strip s of the part, lines from ahead_bytes +
-  /// s · strip_bytes after the part's block of a group.
+  const std::byte* groups[kInt8TileGroups] = {};  ///< The part's block of each group.
+  std::uint32_t block = 0;                        ///< Index of the part's block in each row.
+  /// With strip s of the part, a pass requests lines from memory that begin ahead_bytes + s ·
+  /// strip_bytes after the part's block of a group.
   std::size_t ahead_bytes = 0;
   std::size_t strip_bytes = 0;
   bool begins_chunk = false;

@@ -11,12 +11,12 @@
 namespace leasehold::avx512 {
 namespace {
 
-/// Inputs that six weight rows meet at once.
+/// Inputs that are multiplied with six weight rows at once.
 constexpr std::uint32_t kInputsAtOnce = 4;
 
-/// Registers of lanes that are summed at once: the 32 lanes of a dot are two. Six rows by four
-/// inputs take one after the other, because one of each of their 24 dots fills the registers beside
-/// a weight and the inputs. Fewer dots take both, so that weights pass once.
+/// How many of the two registers with the 32 lanes of a dot are summed at once. Six rows by four
+/// inputs sum one after the other, because one register of each of their 24 dots fills the register
+/// file beside a weight and the inputs. Fewer dots sum both, so that weights are read once.
 constexpr int parts_at_once(int dots) {
   return dots <= 12 ? 2 : 1;
 }
@@ -30,13 +30,13 @@ template <class Element>
   return _mm512_loadu_ps(tail);
 }
 
-/// Elements of a row that are multiplied with all inputs of a tile before the next ones, at most:
-/// weights stay in the first cache while inputs pass, and fewer chunks move fewer lanes to memory
-/// and back. Chunks of a row are alike, because a short one moves as many.
+/// The length of the chunks in which rows are multiplied with all inputs of a tile. Weights stay in
+/// the first cache while inputs are read, and fewer chunks move fewer lanes to memory and back.
+/// Chunks of a row are equally long, because a short one moves as many lanes.
 std::size_t chunk_of(const DotTile& tile) {
   const bool is_short = tile.type == TensorType::F32 || tile.n_inputs <= 8;
   const std::size_t most = is_short ? 1024 : 1632;
-  if (tile.n <= most || tile.n_inputs <= 2) return tile.n;  // few inputs: in order
+  if (tile.n <= most || tile.n_inputs <= 2) return tile.n;  // few inputs: rows in order
   const std::size_t chunks = (tile.n + most - 1) / most;
   return ((tile.n + chunks - 1) / chunks + kSumLanes - 1) / kSumLanes * kSumLanes;
 }
@@ -49,7 +49,7 @@ struct Piece {
   std::uint32_t first_input;
 };
 
-/// The weight rows and inputs of a piece, from lane 16·part on. Dot o·kInputs + i is that of row o
+/// The weight rows and inputs of a piece, from lane 16·part on. Dot o·kInputs + i belongs to row o
 /// and input i.
 template <class Element, int kOutputs, int kInputs>
 struct Operands {
@@ -107,7 +107,8 @@ template <class Element, int kOutputs, int kInputs, int kSums>
   next = requests;
 }
 
-/// Adds the elements after the last whole step, if any. A lane without one keeps its bits.
+/// Adds the elements after the last whole step, if any. A lane without such an element keeps its
+/// bits.
 template <class Element, int kOutputs, int kInputs, int kSums>
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void add_tail(
     const Operands<Element, kOutputs, kInputs>& from, const Piece& piece, std::uint32_t part,
@@ -153,12 +154,12 @@ template <int kSums>
   for (int s = 0; s < kSums; ++s) to[s] = sums[s];
 }
 
-/// The rest of the fold, for dots whose lanes are added up to sixteen, with outputs from `first` of
-/// a group on.
+/// Folds dots that are reduced to sixteen lanes, and stores them as the outputs of a group from
+/// `first` on.
 template <int kOutputs, int kInputs>
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void fold_dots(
     const __m512 (&dots)[kOutputs * kInputs], std::uint32_t first, float (*out)[kDotOutputGroup]) {
-  if constexpr (kOutputs == kDotOutputGroup && kInputs == 4) {  // neighbours in `out`
+  if constexpr (kOutputs == kDotOutputGroup && kInputs == 4) {  // contiguous in `out`
     __m512 in_order[kOutputs * kInputs];
 #pragma GCC unroll 24
     for (int d = 0; d < kOutputs * kInputs; ++d)
@@ -174,8 +175,8 @@ template <int kOutputs, int kInputs>
     out[d % kInputs][first + d / kInputs] = fold_sixteen(dots[d]);
 }
 
-/// Adds a piece to kParts registers of each dot's lanes, which waited in `lanes` if it is not the
-/// first of its rows.
+/// Adds a piece to kParts registers of each dot's lanes. `lanes` holds the lanes of the rows'
+/// earlier pieces.
 template <class Element, int kOutputs, int kInputs, int kSums>
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void add_part(
     const DotTile& tile, const Piece& piece, std::uint32_t part, const __m512* lanes,
@@ -186,8 +187,8 @@ template <class Element, int kOutputs, int kInputs, int kSums>
   add_tail(from, piece, part, sums);
 }
 
-/// Adds a piece to the lanes of its dots, which wait in `lanes` [2, dots] between pieces, or folds
-/// them after the last piece. Lanes of the last registers go from there into the fold.
+/// Adds a piece to the lanes of its dots. Between pieces the lanes are in `lanes` [2, dots]; after
+/// the last piece they are folded, and the last registers are not stored before.
 template <class Element, int kOutputs, int kInputs>
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void dot_piece(
     const DotTile& tile, const Piece& piece, __m512* lanes, NextRows& next, DotProducts& out) {
@@ -218,9 +219,9 @@ struct DotSpan {
   std::uint32_t end_input;
 };
 
-/// Adds a chunk to the dots of whole multiples of kOutputs and kInputs. Inputs stay in the first
-/// cache while weight rows pass. Not inline: a function of one shape keeps its pointers in
-/// registers.
+/// Adds a chunk to the dots of a span, whose numbers of rows and inputs are multiples of kOutputs
+/// and kInputs. Inputs stay in the first cache while weight rows are read. The function is not
+/// inline, because a function of one shape keeps its pointers in registers.
 template <class Element, int kOutputs, int kInputs>
 [[gnu::noinline, gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_pieces(
     const DotTile& tile, const DotSpan& span, Piece piece, __m512* lanes, NextRows& next,
@@ -236,7 +237,8 @@ template <class Element, int kOutputs, int kInputs>
   }
 }
 
-/// Dots of whole multiples of kOutputs weight rows; of kOutputs only if rows pass in chunks.
+/// Computes the dots of a multiple of kOutputs weight rows, or of just kOutputs rows if these have
+/// several chunks.
 template <class Element, int kOutputs>
 [[gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_outputs(const DotTile& tile,
                                                               const DotSpan& span, NextRows& next,
@@ -260,7 +262,7 @@ template <class Element, int kOutputs>
   } while (begin < tile.n);
 }
 
-/// The dots of six weight rows and four inputs, whose rows are whole steps and one chunk.
+/// Computes the dots of six weight rows and four inputs in one chunk without a tail.
 template <class Element>
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void dot_whole_piece(
     const DotTile& tile, const Piece& piece, __m512 (&lanes)[24], NextRows& next,
@@ -277,8 +279,8 @@ template <class Element>
   fold_dots<6, 4>(dots, 0, out[piece.first_output / kDotOutputGroup] + piece.first_input);
 }
 
-/// Same as dot_outputs for whole multiples of six weight rows and four inputs, without tails and
-/// chunks.
+/// Same as dot_outputs for multiples of six weight rows and four inputs, without tails and with one
+/// chunk.
 template <class Element>
 [[gnu::noinline, gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_whole(const DotTile& tile,
                                                                            const DotSpan& span,
@@ -290,8 +292,8 @@ template <class Element>
       dot_whole_piece<Element>(tile, {0, tile.n, o, i}, lanes, next, out);
 }
 
-/// Dots of as many weight rows from `first` on as are whole multiples of kOutputs. Returns the
-/// first other row.
+/// Computes the dots of the largest multiple of kOutputs weight rows from `first` on. Returns the
+/// first row that is left.
 template <int kOutputs, class Element>
 std::uint32_t dot_most(const DotTile& tile, std::uint32_t first, NextRows& next, DotProducts& out) {
   const std::uint32_t end = first + (tile.n_outputs - first) / kOutputs * kOutputs;
@@ -310,14 +312,14 @@ std::uint32_t dot_most(const DotTile& tile, std::uint32_t first, NextRows& next,
   return end;
 }
 
-/// Weight rows at once. One input waits for memory, which is fastest when one row after the other
-/// passes.
+/// Weight rows that are multiplied at once. With one input, memory is the limit, and memory is
+/// fastest when rows are read one after the other.
 std::uint32_t outputs_at_once(const DotTile& tile) {
   if (tile.n_inputs == 1) return 1;
   return tile.n_outputs >= kDotOutputGroup && tile.n_inputs > 2 ? kDotOutputGroup : 3;
 }
 
-/// How often the weights of a tile pass.
+/// How often dots go through the weights of a tile.
 std::uint32_t passes_of(const DotTile& tile) {
   const std::uint32_t left = tile.n_inputs % kInputsAtOnce;
   return tile.n_inputs / kInputsAtOnce * 2 + (left == 3 ? 2u : left > 0 ? 1u : 0u);

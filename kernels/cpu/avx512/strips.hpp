@@ -1,5 +1,5 @@
-/// The codes of a group's elements in registers: sixteen elements of sixteen rows, a *strip*, are
-/// four registers (kernels/quant/group_format.hpp).
+/// The codes of a group's elements in registers. The codes of sixteen elements of sixteen rows are
+/// a *strip* and fill four registers (kernels/quant/group_format.hpp).
 #pragma once
 
 #include <immintrin.h>
@@ -18,8 +18,8 @@ shift_right(__m512i plane) {
   return plane;
 }
 
-/// Four elements per row of a strip: its bits in `low`, the strip's planes of kLow bits, and in
-/// `high`, with the strip's bits of kHigh in the lowest places of each byte.
+/// The codes of four elements per row of a strip. `low` points to the strip's planes of kLow bits.
+/// `high` has the strip's upper kHigh bits in the lowest places of each byte.
 template <int kLow, int kHigh, int kQuad>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512i
 codes_of(const std::byte* low, __m512i high) {
@@ -33,14 +33,14 @@ codes_of(const std::byte* low, __m512i high) {
   return _mm512_or_si512(codes, _mm512_and_si512(shift_right<kQuad * kHigh - kLow>(high), mask));
 }
 
-/// Strip `strip` of planes of kLow and kHigh bits per element.
+/// Loads strip `strip` of planes with kLow and kHigh bits per element.
 template <int kLow, int kHigh>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 load_strip(const std::byte* low, const std::byte* high, std::uint32_t strip, __m512i (&codes)[4]) {
   low += strip * (kLow / 2) * kPlaneBytes;
   __m512i upper = _mm512_setzero_si512();
   if constexpr (kHigh == 2) upper = _mm512_loadu_si512(high + strip * kPlaneBytes);
-  if constexpr (kHigh == 1)  // a plane is two strips
+  if constexpr (kHigh == 1)  // a plane has two strips
     upper = _mm512_srl_epi16(_mm512_loadu_si512(high + strip / 2 * kPlaneBytes),
                              _mm_cvtsi32_si128(static_cast<int>(strip % 2 * 4)));
   codes[0] = codes_of<kLow, kHigh, 0>(low, upper);

@@ -9,7 +9,7 @@ namespace leasehold::avx512 {
 /// 4·row + i of register j is number 4j + i.
 struct SubBlocks {
   __m512i scales[4];
-  __m512i minima[4];  ///< Of types with minima.
+  __m512i minima[4];  ///< Only for types with minima.
 };
 
 template <TensorType kType>
@@ -39,8 +39,8 @@ load_sub_blocks(const std::byte* block) {
   return sub;
 }
 
-/// Number n of each row, as 32 bits. Here and below masks that select all lanes: GCC 12 reports
-/// uninitialised values in its own functions without one.
+/// Number n of each row, as 32 bits. The masks here and below select all lanes: GCC 12 reports
+/// uninitialised values inside its intrinsics without a mask.
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512i
 number_of(const __m512i (&numbers)[4], std::uint32_t n) {
   const __m128i places = _mm_cvtsi32_si128(static_cast<int>(24 - n % 4 * 8));
@@ -48,10 +48,11 @@ number_of(const __m512i (&numbers)[4], std::uint32_t n) {
   return _mm512_maskz_srai_epi32(0xFFFF, upper, 24);
 }
 
-/// Numbers n and m of each row, of the same four, as 16 bits each.
+/// Numbers n and m of each row as 16 bits each. Precondition: n / 4 == m / 4.
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512i
 two_numbers_of(const __m512i (&numbers)[4], std::uint32_t n, std::uint32_t m) {
-  // A control byte above 127 gives zero; the numbers go to the upper bytes, then down.
+  // A control byte above 127 gives zero. The shuffle moves the numbers to upper bytes, and the
+  // shift moves them down with their sign.
   const __m512i control =
       _mm512_set1_epi32(static_cast<int>(0x00800080u | (n % 4) << 8 | (m % 4) << 24));
   const __m512i base =

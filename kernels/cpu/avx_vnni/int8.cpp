@@ -16,10 +16,11 @@ using avx2::broadcast_word;
 using avx2::kHalfGroup;
 using avx2::kHalfPlane;
 
-/// Rows whose sums of a block fit the registers beside the codes of both halves of a group.
+/// The most rows whose sums of a block fit the registers beside the codes of both halves of a
+/// group.
 constexpr std::uint32_t kRegisterRows = 4;
 
-/// Both halves of a group.
+/// One register for each half of a group.
 using Integers = __m256i[2];
 using Floats = __m256[2];
 
@@ -94,7 +95,7 @@ template <TensorType kType, int kRows>
   return _mm256_srai_epi32(_mm256_sll_epi32(numbers[n / 4], places), 24);
 }
 
-/// Products of a block of 256 with each row, times the scales of its sub-blocks.
+/// Computes the products of a block of 256 with each row, times the scales of its sub-blocks.
 template <TensorType kType, int kRows>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c,avxvnni")]] inline void multiply_sub_blocks(
     const std::byte* block, const avx2::SubBlocks (&sub)[2], const RoundedRow* x, std::size_t first,
@@ -121,7 +122,7 @@ template <TensorType kType, int kRows>
   }
 }
 
-/// The sums of the activations of block b of 256, times the factors of its sub-blocks.
+/// Computes the sums of the activations of block b of 256, times the factors of its sub-blocks.
 template <TensorType kType, int kRows>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c,avxvnni")]] inline void multiply_sums(
     const avx2::SubBlocks& sub, const RoundedRow* x, std::uint32_t b, __m256i (&sums)[kRows]) {
@@ -161,7 +162,7 @@ template <TensorType kType, int kRows>
   }
 }
 
-/// A chunk of a group times kRows rows.
+/// Multiplies a chunk of a group with kRows rows.
 template <TensorType kType, int kRows>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c,avxvnni")]] inline void dot_chunk_rows(
     const std::byte* group, Span32 blocks, const RoundedRow* x, float* out) {
@@ -187,7 +188,7 @@ template <TensorType kType, int kRows>
   }
 }
 
-/// 1 … kRegisterRows rows.
+/// Multiplies a chunk of a group with 1 … kRegisterRows rows.
 template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c,avxvnni")]] inline void dot_chunk(
     const std::byte* group, Span32 blocks, const RoundedRow* x, std::uint32_t n_rows, float* out) {
@@ -203,7 +204,7 @@ template <TensorType kType>
   }
 }
 
-/// Memory supplies each chunk once for all rows.
+/// Multiplies chunk by chunk, so that memory supplies each chunk once for all rows.
 template <TensorType kType>
 [[gnu::target("avx2,fma,f16c,avxvnni")]] void dot_group(const std::byte* group, std::uint32_t n_in,
                                                         const RoundedRow* x, std::uint32_t n_rows,

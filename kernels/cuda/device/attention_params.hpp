@@ -14,7 +14,7 @@ namespace leasehold::device {
 inline constexpr std::uint32_t kThreadsPerQuery = 64;
 inline constexpr std::uint32_t kMaxTileQueries = 8;
 inline constexpr std::uint32_t kMaxMergeThreads = 1024;
-inline constexpr std::uint32_t kMaxMergedHeads = 128;  ///< Per block.
+inline constexpr std::uint32_t kMaxMergedHeads = 128;  ///< Heads per block.
 
 /// The length of a head's row in shared memory, in groups of eight; zeros pad the last group.
 LEASEHOLD_HD constexpr std::uint32_t octets(std::uint32_t head_dim) {
@@ -28,11 +28,12 @@ LEASEHOLD_HD constexpr std::uint32_t kv_row_stride_bytes(std::uint32_t head_dim,
                                                     : octets(head_dim);
   return (words | 1u) * 16u;
 }
-/// The scales of a position.
+/// Bytes of a position's scales.
 LEASEHOLD_HD constexpr std::uint32_t kv_scales_bytes(std::uint32_t head_dim, KvType type) {
   return type == KvType::Q8_0 ? head_dim / kKvScaleBlock * 2u : 0u;
 }
-/// What a position takes of a buffer: its row and its scales. Eight positions take whole words.
+/// Bytes of a position in a buffer: its row and its scales. Eight positions take whole 16-byte
+/// words.
 LEASEHOLD_HD constexpr std::uint32_t kv_position_bytes(std::uint32_t head_dim, KvType type) {
   return kv_row_stride_bytes(head_dim, type) + kv_scales_bytes(head_dim, type);
 }
@@ -41,7 +42,7 @@ struct AttentionPartials {
   float* max_sum;
   float* acc;
   std::uint32_t n_partitions;  ///< Capacity per row and head.
-  std::uint32_t first_row;     ///< Of the step; the grid counts rows from here.
+  std::uint32_t first_row;     ///< The row of the step from which the grid counts.
 };
 
 struct AttentionParams {

@@ -1,16 +1,16 @@
 /// Scores of a partition's keys and their exponentials, with the reference's bits.
 ///
-/// One thread computes the product of a key and a query, or four neighbouring lanes do. It keeps
-/// the 32 lanes of ordered_dot as eight sums at a time: lane l takes octets l/8, l/8 + 4, ... of
-/// the row, and octets 4 apart add to the same eight sums.
+/// One thread, or four neighbouring lanes of a warp, computes the product of a key and a query. The
+/// 32 lanes of ordered_dot are kept as eight sums at a time: lane l takes octets l/8, l/8 + 4, ...
+/// of the row, and octets 4 apart add to the same eight sums.
 #pragma once
 
 #include "kernels/cuda/device/kv_rows.cuh"
 
 namespace leasehold::device {
 
-/// Multiplies octets first, first + 4, ... of a key with those of several queries; each adds to
-/// eight lanes.
+/// Multiplies octets first, first + 4, ... of a key with those of several queries, and adds the
+/// products to eight lanes per query.
 template <class Stored, int kQueries>
 __device__ __forceinline__ void add_octets(const KvRows<Stored>& key, const float* queries,
                                            std::uint32_t n_octets, std::uint32_t first,
@@ -81,7 +81,7 @@ __device__ __forceinline__ float dot_of_four(const KvRows<Stored>& key, const fl
 struct AttentionShared {
   float* queries;
   float* scores;
-  std::byte* rows;  ///< Two buffers of tile_positions.
+  std::byte* rows;  ///< Two buffers of tile_positions rows.
 };
 
 template <int kTile>
@@ -114,8 +114,8 @@ __device__ __forceinline__ void score_keys(const AttentionParams& p, const Atten
   }
 }
 
-/// Four threads compute one key of the only query. A warp's keys are eight of tile_positions, which
-/// is a multiple of eight, so all its lanes take part.
+/// Four threads compute one key of the only query. A warp computes eight keys at a time, and
+/// tile_positions is a multiple of eight, so all lanes of a warp take part.
 template <class Stored>
 __device__ __forceinline__ void score_keys_by_four(const AttentionParams& p,
                                                    const AttentionShared& shared,
@@ -128,7 +128,7 @@ __device__ __forceinline__ void score_keys_by_four(const AttentionParams& p,
   }
 }
 
-/// Skips NaN, as max_score does.
+/// The largest `own` of the warp. Skips NaN, as max_score does.
 __device__ __forceinline__ float warp_max(float own) {
   for (std::uint32_t distance = kWarp / 2; distance > 0; distance /= 2) {
     const float other = __shfl_xor_sync(kAllLanes, own, distance);

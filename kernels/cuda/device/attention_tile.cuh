@@ -1,7 +1,7 @@
 /// One partition of attention for a few queries that share their keys: the work of a block.
 ///
-/// The queries of a tile are heads of one kv head, for neighbouring rows of one sequence. The rows
-/// that share a tile depend on positions alone and do not affect the results.
+/// The queries of a tile are heads of one kv head, for neighbouring rows of one sequence. The
+/// positions of rows decide which rows share a tile; the choice does not affect the results.
 #pragma once
 
 #include "kernels/cuda/device/attention_params.hpp"
@@ -15,13 +15,12 @@ inline constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / KvLayout
 struct AttentionTile {
   std::uint32_t row;  ///< The first row; the others follow.
   std::uint32_t n_rows;
-  std::uint32_t head;  ///< The first head, of all heads.
+  std::uint32_t head;  ///< Index of the first head among all heads.
   std::uint32_t n_heads;
   std::uint32_t kv_head;
   std::uint32_t partition;
-  std::uint32_t
-      first_reads;           ///< Positions of the partition that the first row reads, at most 256 …
-  std::uint32_t last_reads;  ///< … and the last row.
+  std::uint32_t first_reads;  ///< Positions of the partition that the first row reads; at most 256.
+  std::uint32_t last_reads;   ///< Positions that the last row reads.
 
   __device__ std::uint32_t n_queries() const { return n_rows * n_heads; }
 };
@@ -49,7 +48,8 @@ __device__ __forceinline__ std::uint32_t rows_of_tile(const AttentionParams& p, 
   return n;
 }
 
-/// Query i of the tile: row i / n_heads, head i % n_heads.
+/// The number of positions that query i of the tile reads. Query i is head i % n_heads of row i /
+/// n_heads.
 __device__ __forceinline__ std::uint32_t query_reads(const AttentionParams& p,
                                                      const AttentionTile& tile, std::uint32_t i) {
   if (i >= tile.n_queries()) return 0;
@@ -107,7 +107,7 @@ __device__ __forceinline__ void find_blocks(const AttentionParams& p, const Atte
                       : 0;
 }
 
-/// Loads the tile's queries in whole octets: [kMaxColumns, 8 · octets]; missing queries are zero.
+/// Loads the tile's queries in whole octets: [most, 8 · octets]; missing queries are zero.
 __device__ __forceinline__ void load_queries(const AttentionParams& p, const AttentionTile& tile,
                                              std::uint32_t most, float* queries) {
   const std::uint32_t width = 8 * octets(p.head_dim);

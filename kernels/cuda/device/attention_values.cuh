@@ -18,7 +18,7 @@ struct ValueSums {
   float2 acc[kPairSpans][kPer];
 };
 
-/// The part of the tile that this thread sums.
+/// The sums of this thread, with zero accumulators.
 template <int kPer>
 __device__ __forceinline__ ValueSums<kPer> value_sums(const AttentionParams& p,
                                                       const AttentionTile& tile) {

@@ -22,8 +22,8 @@ struct PokeParams {
   std::uint32_t value;
 };
 
-/// Each block writes rising numbers into a word of its own, for seconds: long enough to be killed
-/// meanwhile.
+/// Each block writes rising numbers into a separate word for some seconds, so that the process can
+/// be killed meanwhile.
 struct KeepWritingParams {
   KernelGate gate;
   std::uint32_t* at;  ///< [blocks, words_apart]

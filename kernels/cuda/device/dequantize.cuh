@@ -73,8 +73,8 @@ struct Format;
 
 // Blocks of 32.
 
-/// The nibbles of thread t in q[16]. Elements half a block apart share a byte; the low nibble is
-/// the first.
+/// The nibbles of thread t in q[16]. Elements half a block apart share a byte; the low nibble holds
+/// the first of them.
 template <std::uint32_t kAlignment>
 __device__ __forceinline__ EightBytes small_nibbles(const std::byte* q, std::uint32_t t) {
   std::uint32_t words[2];
@@ -162,7 +162,8 @@ __device__ __forceinline__ EightBytes one_bit(const std::byte* high, std::uint32
   load_words<kAlignment>(words, high + 8 * t);
   return bits_of_each<0x01010101>(words, j);
 }
-/// The 32 bytes that hold group 2i in their low nibbles and group 2i+1 in their high nibbles.
+/// The bytes of thread t for group j. Groups 2i and 2i + 1 share 32 bytes: the low nibbles hold
+/// group 2i, the high nibbles group 2i + 1.
 __device__ __forceinline__ EightBytes paired_bytes(const std::byte* q, std::uint32_t j,
                                                    std::uint32_t t) {
   std::uint32_t words[2];

@@ -14,8 +14,8 @@ struct SwiGluParams {
   /// Second outputs for the next matmul; none if `halves` or `q` is null.
   TileRows tiles;
   Int8Rows rounded;
-  /// For tiles of a row that several blocks compute: their largest magnitudes as bits, and the
-  /// number of blocks that finished, zero between launches.
+  /// For tiles of a row that several blocks compute: the largest magnitude of each block as bits,
+  /// and the number of blocks that have finished, which is zero between launches.
   std::uint32_t* part_largest;  ///< [n_rows, blocks per row]
   std::uint32_t* counters;      ///< [n_rows]
   std::uint32_t width;

@@ -1,7 +1,7 @@
 /// How a kernel reads the gate. Every kernel begins with `engine_is_stopped`. A kernel that reaches
 /// tenant memory calls `row_is_live` before it touches memory of a row. A kernel may load the
-/// step's own words before it checks the gate, so that the loads overlap: they are not tenant
-/// memory.
+/// step's own words before it checks the gate, so that the loads overlap: these words are not
+/// tenant memory.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"

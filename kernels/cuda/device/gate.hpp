@@ -12,7 +12,7 @@
 
 namespace leasehold::device {
 
-/// In device memory; only copies of the host write it.
+/// In device memory; only the host's copies write it.
 struct GateMirror {
   std::uint64_t live;            ///< Bit i: sequence i of the step is live.
   std::uint32_t engine_stopped;  ///< If not 0, kernels return at once.

@@ -1,5 +1,5 @@
-/// Copies the blocks of a warp's chunk, and what they multiply of x, through a ring of the warp's
-/// own in shared memory. So bytes in flight use no registers.
+/// Copies the blocks of a warp's chunk, and the part of x that they multiply, through the warp's
+/// own ring in shared memory. So bytes in flight use no registers.
 ///
 /// Threads: one warp.
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace leasehold::device {
 
-/// The blocks of a chunk.
+/// The range of blocks of a chunk.
 struct StagedBlocks {
   std::uint32_t begin, end;
 
@@ -36,9 +36,9 @@ struct ChunkRing {
 
   std::byte* ring;
   StagedBlocks blocks;
-  const std::byte* weights_from;        ///< The lane's first copy of the chunk.
+  const std::byte* weights_from;        ///< The source of the lane's first copy of the chunk.
   const std::int8_t* x_from[kXCopies];  ///< Null: nothing to copy.
-  const float* scale_from;              ///< Likewise.
+  const float* scale_from;              ///< Null: nothing to copy.
 
   __device__ __forceinline__ ChunkRing(const Int8Rows& x, const ColumnList& list,
                                        const std::byte* group, std::uint32_t chunk)
@@ -61,7 +61,7 @@ struct ChunkRing {
                            : nullptr;
   }
 
-  /// Starts to copy the unit that is `first` blocks from the chunk's begin, of n blocks.
+  /// Starts to copy a unit of n blocks that is `first` blocks after the start of the chunk.
   __device__ __forceinline__ void copy(std::uint32_t first, std::uint32_t n, std::byte* to) const {
     const std::uint32_t lane = lane_of_warp();
     const std::uint32_t at = lane * kCopyBytes;
@@ -82,7 +82,8 @@ struct ChunkRing {
       copy_async_4(to + kScalesAt + lane * sizeof(float), scale_from + first);
   }
 
-  /// Starts the unit, if there is one. The size of whole units is a constant.
+  /// Starts to copy the unit from block `first` on, if there is one. Whole units are copied with a
+  /// constant size.
   __device__ __forceinline__ void start(std::uint32_t first, std::byte* to) const {
     const std::uint32_t count = blocks.end - blocks.begin;
     if (first + kUnit.blocks <= count) {
@@ -104,7 +105,7 @@ struct ChunkRing {
 #pragma unroll 1
     for (std::uint32_t first = 0; first < count; first += kUnit.blocks) {
       copy_async_wait<static_cast<int>(kStages) - 2>();
-      __syncwarp();  // the unit has arrived, and all lanes are done with the one before it
+      __syncwarp();  // the unit has arrived, and all lanes are done with the previous one
       const std::uint32_t before = stage == 0 ? kAhead : stage - 1;
       start(first + kAhead * kUnit.blocks, ring + before * kStageBytes);
       const std::byte* const unit = ring + stage * kStageBytes;

@@ -1,4 +1,4 @@
-/// What the int8 kernels read of x, and how they add the results of blocks.
+/// How the int8 kernels read x, and how they add the results of blocks.
 #pragma once
 
 #include "kernels/cuda/device/int8_units.hpp"
@@ -8,14 +8,14 @@
 
 namespace leasehold::device {
 
-/// The blocks of a row of x.
+/// The number of blocks in a row of x.
 template <TensorType kType>
 __device__ __forceinline__ std::uint32_t blocks_of_row(const Int8Rows& x) {
   return x.n_in / GroupShape<kType>::kElements;
 }
 
 /// The index of the first block of a column's row, among the blocks of all rows. Columns beyond the
-/// list repeat its first one.
+/// list repeat the list's first column.
 template <TensorType kType>
 __device__ __forceinline__ std::uint32_t first_block_of_column(const Int8Rows& x,
                                                                const ColumnList& list,
@@ -23,12 +23,12 @@ __device__ __forceinline__ std::uint32_t first_block_of_column(const Int8Rows& x
   return list.source[column < list.count ? column : 0] * blocks_of_row<kType>(x);
 }
 
-/// A block of a group and what it multiplies, in shared memory.
+/// A block of a group and the columns of x that it multiplies, in shared memory.
 struct StagedBlock {
   const std::byte* weights;
-  const std::byte* x;   ///< Of the first column.
-  const float* scales;  ///< Of x, by column.
-  std::uint32_t index;  ///< In its row.
+  const std::byte* x;   ///< Elements of x in the first column.
+  const float* scales;  ///< Scales of x, by column.
+  std::uint32_t index;  ///< Index of the block in its row.
 };
 
 /// The sum of q of block b, a block of 32; b counts the blocks of all rows.
@@ -76,7 +76,7 @@ __device__ __forceinline__ SplitSums split_sums(const Int8Rows& x, std::uint32_t
   return {low_bytes(high), low_bytes(low)};
 }
 
-/// 1.5 · 2^23 as a float. The bits of this float plus a short sum are the float plus the sum,
+/// The bits of the float 1.5 · 2^23. Adding a small integer to the bits adds it to the float,
 /// exactly, which is faster than a conversion.
 inline constexpr std::int32_t kSumBias = 0x4B400000;
 __device__ __forceinline__ float float_of_biased(std::int32_t biased) {

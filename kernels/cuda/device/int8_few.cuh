@@ -12,7 +12,7 @@ struct Int8Few {
   using Ring = ChunkRing<kType, kNumber>;
   static constexpr std::uint32_t kColumns = kNumber;
   static constexpr std::uint32_t kWords = Shape::kSubBlock / kQuad;
-  static constexpr std::uint32_t kOwnWords = kWords / 2;  ///< Of a lane: 2 or 4.
+  static constexpr std::uint32_t kOwnWords = kWords / 2;  ///< Words of a lane: 2 or 4.
 
   struct BlockSums {
     std::int32_t s[kColumns];
@@ -20,8 +20,8 @@ struct Int8Few {
   };
 
   const Int8MatmulParams& p;
-  std::uint32_t first_blocks[kColumns];  ///< Of the columns' rows.
-  std::uint32_t row;                     ///< Of the group.
+  std::uint32_t first_blocks[kColumns];  ///< The first blocks of the columns' rows.
+  std::uint32_t row;                     ///< Row of the group.
   std::uint32_t half;
 
   __device__ __forceinline__ Int8Few(const Int8MatmulParams& p_, const ColumnList& list)
@@ -60,7 +60,7 @@ struct Int8Few {
       sums.s[c] += scale * product(words, block.x + c * Ring::kUnit.column_stride + own);
   }
 
-  /// Adds the minima, times the sums of x: of half of the sub-blocks, or of the only one.
+  /// Adds the minima times the sums of x, for half of the sub-blocks or for the only one.
   __device__ __forceinline__ void add_minima(BlockSums& sums, const GroupRow<kType>& w,
                                              const StagedBlock& block) const {
 #pragma unroll
@@ -115,7 +115,7 @@ struct Int8Few {
           chunks[c] = fmaf(m * scale, float_of_sum<kType>(sums.t[c]), chunks[c]);
       }
     });
-    __syncthreads();  // `parts` takes the place of the rings
+    __syncthreads();  // `parts` uses the memory of the rings
     if (half != 0) return;
     for (std::uint32_t c = 0; c < kColumns; ++c) parts[c * kGroupRows + row] = chunks[c];
   }

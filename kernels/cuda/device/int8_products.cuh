@@ -1,9 +1,9 @@
-/// A block of sixteen rows times tiles of eight columns, with mma.
+/// Multiplies a block of sixteen rows with tiles of eight columns, with mma.
 ///
 /// Lane 4g + t has rows g and g + 8 of the group, and of each tile the sums of columns 2t and 2t +
-/// 1 (the fragments of mma: simt.cuh). It multiplies quads 2t and 2t + 1 of each 32 elements,
-/// or quad t of each sub-block of 16: which
-/// elements share a step of mma does not matter to integer sums.
+/// 1 (the fragments of mma: simt.cuh). The lane multiplies quads 2t and 2t + 1 of each 32 elements,
+/// or quad t of each sub-block of 16: integer sums do not depend on which elements share a step of
+/// mma.
 #pragma once
 
 #include "kernels/cuda/device/int8_chunk_ring.cuh"
@@ -14,7 +14,8 @@ template <TensorType kType, std::uint32_t kTiles, std::uint32_t kColumnStride>
 struct Int8Products {
   using Shape = GroupShape<kType>;
   using Sums = float[kTiles][4];
-  static constexpr std::uint32_t kWords = Shape::kSubBlock / 8;  ///< Of both rows, of a sub-block.
+  static constexpr std::uint32_t kWords =
+      Shape::kSubBlock / 8;  ///< Words of a sub-block in 2 rows.
   static constexpr std::uint32_t kQuadsOfLane = kWords / 2;
 
   struct Rows {
@@ -22,11 +23,11 @@ struct Int8Products {
   };
 
   const Int8Rows& x;
-  /// Of the rows of x, of columns 2t and 2t + 1 of each tile …
+  /// The first blocks of the rows of x for columns 2t and 2t + 1 of each tile.
   std::uint32_t first_blocks[kTiles][2];
-  std::uint32_t own_blocks[kTiles];  ///< … and of column g.
+  std::uint32_t own_blocks[kTiles];  ///< The first block for column g of each tile.
 
-  /// `first_column`: of tile 0, in the list.
+  /// `first_column` is the column of tile 0 in the list.
   __device__ __forceinline__ Int8Products(const Int8Rows& x_, const ColumnList& list,
                                           std::uint32_t first_column)
       : x(x_) {
@@ -52,7 +53,7 @@ struct Int8Products {
     }
   }
 
-  /// `own`: the lane's quads of x, in shared memory.
+  /// `own` points to the lane's quads of x in shared memory.
   __device__ __forceinline__ static void multiply_words(std::int32_t (&products)[4],
                                                         std::int32_t start,
                                                         const std::uint32_t (&a)[kWords],
@@ -128,10 +129,10 @@ struct Int8Products {
     }
   }
 
-  /// The minima of the rows times the sums of x: a product of bytes, since the sums are split.
+  /// Multiplies the minima of the rows with the sums of x, which are split into signed bytes.
   __device__ __forceinline__ void multiply_minima(BlockSums& sums, const Rows& w,
                                                   const StagedBlock& block) const {
-    constexpr std::uint32_t kWordsOfRow = Shape::kSubBlocks / kQuad;  // 2 or 4, of four lanes
+    constexpr std::uint32_t kWordsOfRow = Shape::kSubBlocks / kQuad;  // 2 or 4; one per lane
     const std::uint32_t n = lane_of_warp() % 4;
     const bool has_word = n < kWordsOfRow;
     const std::uint32_t a[2] = {has_word ? w.upper.minima(n) : 0, has_word ? w.lower.minima(n) : 0};
@@ -175,7 +176,7 @@ struct Int8Products {
     }
   }
 
-  /// Adds a block of the row to its chunk.
+  /// Adds a block to the sums of its chunk.
   __device__ __forceinline__ void add(Sums& chunk, const StagedBlock& block) const {
     const std::uint32_t g = lane_of_warp() / 4;
     const Rows w{{block.weights, g}, {block.weights, g + 8}};

@@ -1,10 +1,10 @@
-/// Many rows of x: a block multiplies whole rows of four groups. Its eight warps are two for each
-/// group, and each has half of the columns. All weights and elements of x pass through one ring in
-/// shared memory, so a block reads each of them once.
+/// Many rows of x: a block multiplies whole rows of four groups. Each group has two of the block's
+/// eight warps, and each of these has half of the columns. All weights and elements of x pass
+/// through one ring in shared memory, so a block reads each of them once.
 ///
-/// The chunks of a row follow one another in a warp, which adds each in its written order.
+/// A warp computes the chunks of a row one after another and adds them in the written order.
 ///
-/// Bound by: instructions. A card executes 29 (Q4_K) to 35 (Q8_0) for each mma
+/// Bound by: instructions. A card executes 29 (Q4_K) to 35 (Q8_0) instructions for each mma
 /// (kernels/MEASUREMENTS.md).
 #pragma once
 
@@ -23,7 +23,7 @@ struct Int8Tile {
   static constexpr std::uint32_t kScalesAt = kRing.scales_at();
   static constexpr std::uint32_t kGroups = kInt8TileGroups;
   static constexpr std::uint32_t kThreads = 256;
-  static constexpr std::uint32_t kTiles = kColumns / 8 / 2;  ///< Of a warp.
+  static constexpr std::uint32_t kTiles = kColumns / 8 / 2;  ///< Tiles of a warp.
   using Products = Int8Products<kType, kTiles, kUnit.column_stride>;
   using Sums = typename Products::Sums;
 
@@ -38,9 +38,9 @@ struct Int8Tile {
   const std::byte* weights;  ///< The matrix.
   std::uint32_t first_group;
   std::uint32_t n_groups;
-  std::uint32_t n_blocks;  ///< Of a row.
+  std::uint32_t n_blocks;  ///< Blocks of a row.
 
-  /// What the thread copies of the first unit; null: nothing.
+  /// The sources of the thread's copies for the first unit; null: nothing to copy.
   struct Copies {
     const std::byte* weights[kWeightCopies];
     const std::int8_t* x[kXCopies];
@@ -97,7 +97,8 @@ struct Int8Tile {
       copy_async_4(to + kScalesAt + threadIdx.x * sizeof(float), from.scale + first);
   }
 
-  /// Starts the unit, if there is one. The size of whole units is a constant.
+  /// Starts to copy the unit from block `first` on, if there is one. Whole units are copied with a
+  /// constant size.
   __device__ __forceinline__ void start(const Copies& from, std::uint32_t first,
                                         std::byte* to) const {
     if (first + kUnit.blocks <= n_blocks) {
@@ -108,7 +109,7 @@ struct Int8Tile {
     copy_async_commit();
   }
 
-  /// Adds a chunk to the row; the first one begins it.
+  /// Adds a chunk to the total of the row; the first chunk starts the total.
   __device__ __forceinline__ static void fold(Sums& total, Sums& chunk, bool is_first) {
 #pragma unroll
     for (std::uint32_t tile = 0; tile < kTiles; ++tile)
@@ -139,7 +140,7 @@ struct Int8Tile {
     bool is_first = true;
     for (std::uint32_t first = 0; first < n_blocks; first += kUnit.blocks) {
       copy_async_wait<static_cast<int>(kStages) - 2>();
-      __syncthreads();  // the unit has arrived, and all warps are done with the one before it
+      __syncthreads();  // the unit has arrived, and all warps are done with the previous one
       const std::uint32_t before = stage == 0 ? kAhead : stage - 1;
       start(from, first + kAhead * kUnit.blocks, ring + before * kStageBytes);
       const std::byte* const unit = ring + stage * kStageBytes;

@@ -1,5 +1,5 @@
-/// How the int8 kernels cut rows into units for shared memory, per type, and how much of it they
-/// take. Pure; for both compilers. C++20-clean.
+/// How the int8 kernels cut rows into units for shared memory, per type, and how much shared memory
+/// they take. Pure; for both compilers. C++20-clean.
 ///
 /// A *unit* is one or several blocks of a group of weights and the elements of x that they
 /// multiply.
@@ -15,9 +15,9 @@ namespace leasehold::device {
 struct Int8Unit {
   std::uint32_t blocks;
   std::uint32_t weight_bytes;
-  std::uint32_t x_bytes;  ///< Of one column.
-  /// From column to column in shared memory. An odd multiple of 32 bytes: four neighbouring columns
-  /// are in different banks.
+  std::uint32_t x_bytes;  ///< Bytes of one column of x.
+  /// The distance between columns in shared memory: an odd multiple of 32 bytes, so that four
+  /// neighbouring columns are in different banks.
   std::uint32_t column_stride;
 };
 
@@ -71,8 +71,8 @@ constexpr Int8Ring int8_tile_ring(TensorType type, std::uint32_t columns) {
 
 /// The columns for which there are kernels.
 inline constexpr std::uint32_t kInt8Columns[] = {1, 2, 8, 32, 64};
-/// Columns from which on a block multiplies whole rows of several groups, instead of a warp one
-/// chunk of one group.
+/// From this number of columns on, a block multiplies whole rows of several groups. Below it, a
+/// warp multiplies one chunk of one group.
 inline constexpr std::uint32_t kInt8TileColumns = 32;
 
 /// The dynamic shared memory of the kernel for one of kInt8Columns.

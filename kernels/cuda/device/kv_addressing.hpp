@@ -1,4 +1,5 @@
-/// Device addresses of the step's keys and values. Plain data, the same on both sides. C++20-clean.
+/// Device addresses of the step's keys and values. Plain data, the same for the host compiler and
+/// nvcc. C++20-clean.
 ///
 /// Block tables are consecutive in device memory: block i of sequence s is at `addresses[first[s] +
 /// i]`. KvLayout defines the layout of a block.
@@ -17,7 +18,7 @@ struct BlockTables {
 /// The keys and values of one layer.
 struct KvAddressing {
   BlockTables tables;
-  std::uint64_t keys_offset_bytes;  ///< From the start of a block to the keys of the layer.
+  std::uint64_t keys_offset_bytes;  ///< From a block's start to the keys of the layer.
   std::uint64_t plane_bytes;        ///< From the keys to the values.
   std::uint32_t head_bytes;         ///< From one kv head to the next.
   KvType type;

@@ -11,7 +11,8 @@
 
 namespace leasehold::device {
 
-/// Codes of Q8_0, whose scales lie apart. Their heads have a multiple of 32 elements.
+/// True for codes of Q8_0, whose scales are stored separately. Their heads have a multiple of 32
+/// elements.
 template <class Stored>
 inline constexpr bool kHasScales = std::is_same_v<Stored, std::int8_t>;
 
@@ -52,9 +53,9 @@ __device__ __forceinline__ KvRows<Stored> kv_rows(const AttentionParams& p, cons
   }
 }
 
-/// A scale, and how codes are multiplied by it. The result has the bits of kv_value: byte c + 128
-/// of a code c becomes the float 2^15 + 128 + c, and its offset times d (9 bits times 11) is exact,
-/// so that the fma rounds nothing. An infinite d gives NaN, because its codes are 0.
+/// Multiplies codes by a scale d. The result has the bits of kv_value: byte c + 128 of a code c
+/// becomes the float 2^15 + 128 + c, and its offset times d (9 bits times 11) is exact, so that the
+/// fma rounds nothing. An infinite d gives NaN, because its codes are 0.
 struct CodeScale {
   float d;
   float offset;
@@ -168,8 +169,9 @@ __device__ __forceinline__ void load_kv_elements(const AttentionParams& p,
   }
 }
 
-/// Copies the scales of all rows of the span, and of later rows up to a multiple of eight: those of
-/// eight rows are whole words, in a block and here, and such a group is in one block.
+/// Copies the scales of all rows of the span, and of later rows up to a multiple of eight: the
+/// scales of eight rows are whole 16-byte words in a block and in the buffer, and eight such rows
+/// are in one block.
 __device__ __forceinline__ void load_kv_scales(const AttentionParams& p,
                                                const std::uint64_t* blocks, const KvSpan& span,
                                                std::byte* to) {
@@ -184,7 +186,7 @@ __device__ __forceinline__ void load_kv_scales(const AttentionParams& p,
   }
 }
 
-/// Fills a buffer.
+/// Fills a buffer with the rows of a span.
 template <class Stored>
 __device__ __forceinline__ void load_kv_tile(const AttentionParams& p, const std::uint64_t* blocks,
                                              const KvSpan& span, std::byte* to) {

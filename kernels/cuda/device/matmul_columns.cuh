@@ -15,7 +15,7 @@ __device__ __forceinline__ std::uint32_t result_count(const KernelGate& gate,
   return rows * count.per_row;
 }
 
-/// The matrix of the block.
+/// The expert whose matrix the block multiplies; 0 without experts.
 __device__ __forceinline__ std::uint32_t expert_of_block(const ExpertAssignment& experts) {
   return experts.chosen != nullptr ? blockIdx.y : 0;
 }
@@ -74,7 +74,7 @@ __device__ __forceinline__ bool gather_columns(ColumnList& list, const Params& p
   return list.count > 0;
 }
 
-/// The segment of the block.
+/// The segment that the block computes.
 template <class Params>
 __device__ __forceinline__ const MatmulSegment& segment_of_block(const Params& p) {
   std::uint32_t i = 0;
@@ -82,8 +82,8 @@ __device__ __forceinline__ const MatmulSegment& segment_of_block(const Params& p
   return p.segments[i];
 }
 
-/// Product, + bias, + previous value, in this order. `output` is a row of the segment. Results that
-/// do not exist are dropped.
+/// Stores the product + bias + previous value, added in this order. `output` is a row of the
+/// segment. Results that do not exist are dropped.
 __device__ __forceinline__ void store_product(const MatmulSegment& to, const ColumnList& list,
                                               std::uint32_t column, std::uint32_t output,
                                               float product, bool accumulates) {

@@ -7,11 +7,11 @@
 
 namespace leasehold::device {
 
-/// As MatmulParams, with groups of rows and rounded rows of x. Launches are never split.
+/// The same as MatmulParams for groups of rows and rounded rows of x. Launches are never split.
 struct Int8MatmulParams {
   KernelGate gate;
   MatmulSegment
-      segments[kMaxSegments];  ///< By first_tile, ascending from 0; a tile is a group, or four.
+      segments[kMaxSegments];  ///< By first_tile, ascending from 0; a tile is one group or four.
   std::uint64_t group_bytes;
   Int8Rows x;
   const std::uint32_t* select;  ///< [n_results] rows of x, or null: row i itself

@@ -45,7 +45,7 @@ struct ManyRows {
     return stage + kXBytes + warp_of_block() * kWarpBytes;
   }
 
-  /// A chunk and its stage, one of two. There is no chunk after the last one.
+  /// A chunk and its stage (0 or 1). `exists` is false after the last chunk.
   struct PipelineChunk {
     std::uint32_t chunk;
     std::uint32_t stage;

@@ -57,7 +57,7 @@ struct MatmulParams {
   ResultCount count;
 };
 
-/// Weights that are multiplied as floats: no tiles, plain fma.
+/// Parameters of matmuls of floats: no tiles, plain fma.
 struct FloatMatmulParams {
   KernelGate gate;
   const std::byte* weights;  ///< [n_out] rows of row_bytes per expert

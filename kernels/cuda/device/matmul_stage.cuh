@@ -1,8 +1,8 @@
 /// Copies weights and x through shared memory, a chunk of columns at a time.
 ///
 /// A stage holds x first, [tiles][columns / 8] cores, then the slots of the weights, one per row.
-/// Copies are asynchronous and 16 bytes wide. For weights they are the aligned units that hold a
-/// wanted byte, row by row; for x one row of a core. So bytes in flight use no registers, rows of x
+/// Copies are asynchronous and 16 bytes wide. A copy of weights is an aligned unit that holds a
+/// wanted byte; a copy of x is one row of a core. So bytes in flight use no registers, rows of x
 /// may be gathered, and unused rows cost nothing: their columns hold garbage, which does not reach
 /// other columns.
 #pragma once
@@ -127,7 +127,8 @@ struct GroupFragments {
   std::uint32_t a[2][4];
 };
 
-/// The start of rows g and g + 8 of a chunk in shared memory, and the rest of the row from there.
+/// The start of rows g and g + 8 of a chunk in shared memory, and the number of elements from there
+/// to the end of the row.
 struct StagedRows {
   const std::byte* upper;
   const std::byte* lower;

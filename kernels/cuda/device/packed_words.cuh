@@ -34,7 +34,8 @@ __device__ __forceinline__ float high_half(std::uint32_t both) {
 template <std::uint32_t kAlignment, std::uint32_t kWords>
 __device__ __forceinline__ void load_words(std::uint32_t (&words)[kWords], const std::byte* at) {
   if constexpr (kAlignment == 2) {
-    // Not through an integer, so that the compiler still knows the memory space.
+    // Computed from the pointer, not from an integer, so that the compiler still knows the memory
+    // space.
     const std::uint32_t behind =
         static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at)) & 3;
     const auto* first = reinterpret_cast<const std::uint32_t*>(at - behind);
@@ -64,8 +65,8 @@ __device__ __forceinline__ float byte_and_128(std::uint32_t word, std::uint32_t 
 __device__ __forceinline__ float byte_and_32768(std::uint32_t word, std::uint32_t i) {
   return __uint_as_float(__byte_perm(word, 0x47000000u, 0x7404u | i << 4));
 }
-/// (bits & mask) | under in one instruction. By itself the compiler emits two, each with a
-/// constant.
+/// (bits & mask) | under in one instruction. Without the assembly the compiler emits two
+/// instructions, each with a constant.
 __device__ __forceinline__ std::uint32_t masked_over(std::uint32_t bits, std::uint32_t mask,
                                                      std::uint32_t under) {
 #if defined(__CUDA_ARCH__)
@@ -76,7 +77,8 @@ __device__ __forceinline__ std::uint32_t masked_over(std::uint32_t bits, std::ui
   return (bits & mask) | under;
 #endif
 }
-/// A bit field as a float: the fraction of a power of two, which the caller subtracts.
+/// A bit field in the fraction of a float: `both` is `power` plus the field, and the caller
+/// subtracts `power`.
 struct FieldOverPower {
   float both;
   float power;

@@ -33,7 +33,7 @@ struct RopeKvAppendParams {
   std::uint32_t n_kv_heads;
   std::uint32_t head_dim;
   std::uint32_t rope_dim = 0;  ///< 0: no rotation.
-  float epsilon = 0.0F;        ///< Of the norms.
+  float epsilon = 0.0F;        ///< The epsilon of the norms.
   RopeStyle style = RopeStyle::Interleaved;
 };
 

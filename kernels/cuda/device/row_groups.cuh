@@ -85,8 +85,7 @@ struct GroupRow {
     }
   }
 
-  /// The integers of sub-blocks 4n … 4n + 3 that multiply their sums, from which scale_of takes
-  /// one.
+  /// The integer scales of sub-blocks 4n … 4n + 3, one per byte; scale_of extracts one of them.
   __device__ __forceinline__ std::uint32_t scales(std::uint32_t n) const {
     if constexpr (!Shape::kHasSubBlocks) return 1;
     if constexpr (kType == TensorType::Q2_K) return numbers(n) & 0x0F0F0F0Fu;
@@ -104,7 +103,8 @@ struct GroupRow {
     return numbers(n + 2);
   }
 
-  /// One of them. A block of 32 is its only sub-block; its minimum is added.
+  /// The scale of sub-block s. A block of 32 is its only sub-block, with a scale of 1 and a minimum
+  /// of -1, because m is added.
   __device__ __forceinline__ std::int32_t scale(std::uint32_t s) const {
     if constexpr (!Shape::kHasSubBlocks) return 1;
     return scale_of(scales(s / kQuad), s % kQuad);

@@ -1,8 +1,8 @@
 /// Parameters of the search for the largest logits on the device, so that the host need not fetch
 /// whole rows. C++20-clean.
 ///
-/// Several blocks search a row, each one *part* of it: consecutive logits. The last block of a row
-/// to finish merges the parts.
+/// Several blocks search a row. Each of them searches a *part* of consecutive logits. The last
+/// block of a row to finish merges the parts.
 ///
 /// Rows are those of the logits, counted by DeviceStep::n_logit_rows. A logit that is not finite is
 /// a numeric fault of its row (worker/text/sampling/sampler.hpp); the other results of that row are

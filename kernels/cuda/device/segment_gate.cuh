@@ -6,7 +6,7 @@
 
 namespace leasehold::device {
 
-/// For one thread. It reports even if the engine is stopped, because the host waits for `seen`.
+/// Called by one thread. Reports even if the engine is stopped, because the host waits for `seen`.
 /// Returns whether the next segment may run.
 __device__ __forceinline__ bool report_segment(const SegmentGateParams& p) {
   const bool is_stopped = engine_is_stopped(p.gate);

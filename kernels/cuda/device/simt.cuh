@@ -14,8 +14,8 @@
 /// `LEASEHOLD_KERNEL_RESIDENT(name, Params, threads, blocks)` also limits its registers, so that an
 /// SM holds that many blocks.
 ///
-/// On cards with programmatic dependent launch (sm_90) a kernel of a graph may start before the one
-/// before it has ended. Each kernel begins with the wait for that end, so nothing in a kernel's
+/// On cards with programmatic dependent launch (sm_90) a kernel of a graph may start before the
+/// previous kernel has ended. Each kernel begins by waiting for that end, so nothing in a kernel's
 /// body runs early. Source: PTX ISA, griddepcontrol.
 #pragma once
 
@@ -75,7 +75,7 @@ __device__ __forceinline__ std::uint32_t load_acquire(const std::uint32_t* at) {
 __device__ __forceinline__ std::uint64_t load_acquire(const std::uint64_t* at) {
   return *reinterpret_cast<const volatile unsigned long long*>(at);
 }
-/// Visible to the host after everything this thread wrote before.
+/// Stores a value that the host sees only after everything that this thread wrote before.
 __device__ __forceinline__ void store_to_host(std::uint64_t* at, std::uint64_t value) {
   __threadfence_system();
   *reinterpret_cast<volatile unsigned long long*>(at) = value;
@@ -91,7 +91,7 @@ __device__ __forceinline__ void copy_async_16(void* to_shared, const void* from)
   *reinterpret_cast<uint4*>(to_shared) = *reinterpret_cast<const uint4*>(from);
 #endif
 }
-/// Likewise 4 bytes, aligned to 4.
+/// Copies 4 bytes in the same way. Both addresses are aligned to 4.
 __device__ __forceinline__ void copy_async_4(void* to_shared, const void* from) {
 #if __CUDA_ARCH__ >= 800
   const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(to_shared));
@@ -106,8 +106,8 @@ __device__ __forceinline__ void copy_async_commit() {
 #endif
 }
 /// Waits until all but the newest `kPending` copy groups of this thread are complete. A
-/// __syncthreads must follow before other threads read them, or a __syncwarp before the same warp
-/// does.
+/// __syncthreads must follow before other threads read the copies, or a __syncwarp before other
+/// lanes of the warp do.
 template <int kPending>
 __device__ __forceinline__ void copy_async_wait() {
 #if __CUDA_ARCH__ >= 800
@@ -161,7 +161,7 @@ __device__ __forceinline__ void mma_int8_16x8x16(std::int32_t (&d)[4], std::int3
 #endif
 }
 
-/// Likewise [16 × 32] times [32 × 8]: a[2], a[3] and b[1] are columns and rows 16 further on.
+/// The same for [16 × 32] times [32 × 8]: a[2], a[3] and b[1] are columns and rows 16 further on.
 __device__ __forceinline__ void mma_int8_16x8x32(std::int32_t (&d)[4], std::int32_t start,
                                                  const std::uint32_t (&a)[4],
                                                  const std::uint32_t (&b)[2]) {

@@ -24,7 +24,7 @@ struct ScatterParams {
 struct SegmentGateParams {
   KernelGate gate;
   std::uint64_t* seen;      ///< For the host: segment in the low half, epoch in the high half.
-  std::uint64_t condition;  ///< Of the next segment, or 0.
+  std::uint64_t condition;  ///< The condition of the next segment, or 0.
   std::uint32_t segment;
 };
 

@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kTileRows = 8;
 inline constexpr std::uint32_t kTileColumns = 8;
 inline constexpr std::uint32_t kCoreHalves = kTileRows * kTileColumns;
 inline constexpr std::uint32_t kGroup = 32;        ///< Elements are permuted within a group.
-inline constexpr std::uint32_t kSliceGrain = 256;  ///< Unit of row padding and of slices.
+inline constexpr std::uint32_t kSliceGrain = 256;  ///< Row padding and slices are multiples of it.
 inline constexpr std::uint32_t kMaxSlices = 8;
 
 /// The length of a padded row.

@@ -18,7 +18,7 @@ __device__ __forceinline__ std::uint32_t warp_of_block() {
   return threadIdx.x / kWarp;
 }
 
-/// The whole warp must call it.
+/// The whole warp must call this function.
 __device__ __forceinline__ bool warp_engine_is_stopped(const KernelGate& gate) {
   std::uint32_t stopped = 0;
   if (lane_of_warp() == 0) stopped = engine_is_stopped(gate) ? 1 : 0;
@@ -30,7 +30,7 @@ __device__ __forceinline__ bool warp_row_is_live(const KernelGate& gate, std::ui
   return __shfl_sync(kAllLanes, live, 0) != 0;
 }
 
-/// The whole block must call it, once: it is a barrier.
+/// The whole block must call this function, once: it is a barrier.
 __device__ __forceinline__ bool block_engine_is_stopped(const KernelGate& gate) {
   __shared__ std::uint32_t stopped;
   if (threadIdx.x == 0) stopped = engine_is_stopped(gate) ? 1 : 0;
@@ -49,15 +49,15 @@ __device__ __forceinline__ bool block_row_is_live(const KernelGate& gate, std::u
   return live != 0;
 }
 
-/// What a block learns when it has stored its part of a result.
+/// The result of a block's arrival, after the block has stored its part of a result.
 struct Arrival {
   bool is_last;   ///< All blocks have arrived, and this block may read what they stored.
   bool has_flag;  ///< A block that arrived so far had its flag set.
 };
 
-/// Counts the block in, one of `n_blocks` below 2^16; the whole block must call it, with thread 0's
-/// `flag`. The last block resets the counter to zero. Blocks that a stop skips do not arrive, so
-/// the host clears the counters after a stop.
+/// Counts this block as arrived; `n_blocks` is below 2^16. The whole block must call this function;
+/// thread 0's `flag` counts. The last block resets the counter to zero. Blocks that a stop skips do
+/// not arrive, so the host clears the counters after a stop.
 __device__ __forceinline__ Arrival arrive(std::uint32_t* counter, std::uint32_t n_blocks,
                                           bool flag = false) {
   constexpr std::uint32_t kFlag = 1u << 16;  // the upper half counts flags

@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kCopyBytes = 16;
 struct WeightChunk {
   std::uint32_t block_elements;
   std::uint32_t block_bytes;
-  std::uint32_t alignment;   ///< Of a block: largest power of two that divides its size, up to 16.
+  std::uint32_t alignment;   ///< Largest power of two ≤ 16 that divides the block's size.
   std::uint32_t columns;     ///< Per chunk.
   std::uint32_t bytes;       ///< Per chunk of one row.
   std::uint32_t units;       ///< 16-byte copies that hold a chunk at any start.
@@ -48,7 +48,7 @@ constexpr WeightChunk weight_chunk(TensorType type) {
           .slot_bytes = slot_bytes(units, block.elements == 1)};
 }
 
-/// The same as a constant, for device code.
+/// weight_chunk() as a constant, for device code.
 template <TensorType kType>
 inline constexpr WeightChunk kWeightChunk = weight_chunk(kType);
 

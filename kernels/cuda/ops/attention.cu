@@ -10,7 +10,7 @@ template <class Stored>
 struct Spans {
   const AttentionParams& p;
   const std::uint64_t* blocks;  ///< [kPartitionBlocks]
-  std::byte* buffers;           ///< Two of buffer_bytes each.
+  std::byte* buffers;           ///< Two buffers of buffer_bytes each.
   std::uint32_t buffer_bytes;
   std::uint32_t n_positions;
 
@@ -27,8 +27,8 @@ struct Spans {
     if (i < 2 * per_plane()) load_kv_tile<Stored>(p, blocks, at(i), buffer(i));
     copy_async_commit();
   }
-  /// Waits for span i and starts the copy of the next one. All threads are done with the buffer
-  /// that the next one overwrites.
+  /// Waits for span i and starts the copy of the next one, once all threads are done with the
+  /// buffer that this copy overwrites.
   __device__ void wait_for(std::uint32_t i) const {
     __syncthreads();
     start(i + 1);
@@ -38,7 +38,8 @@ struct Spans {
 };
 
 /// One block per tile: all keys of the partition, their weights, then all values. Copies overlap
-/// with computing. kTile queries, kPer per thread; or four threads for one query's key.
+/// with computing. A block has kTile queries, a thread kPer of them. With kByFour, four threads
+/// compute one key of the only query.
 template <class Stored, int kTile, int kPer, bool kByFour = false>
 __device__ __forceinline__ void attend(const AttentionParams& p) {
   __shared__ std::uint64_t blocks[kPartitionBlocks];
@@ -158,9 +159,9 @@ __device__ __forceinline__ void merge_chunk(const float* acc, const float2* weig
 }
 
 /// The heads of a row that a block merges, 32 partitions at a time: each lane computes the weight
-/// of one.
+/// of one partition.
 struct MergedHeads {
-  std::size_t first;  ///< Row and head in the partial results.
+  std::size_t first;  ///< Index of the row and first head in the partial results.
   std::uint32_t n_heads;
   std::uint32_t n_partitions;
 };

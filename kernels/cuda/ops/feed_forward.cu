@@ -7,8 +7,8 @@
 
 namespace leasehold::device {
 
-/// Whether this block is the row's last one, which stores the tiles; `largest` then becomes the
-/// largest of all blocks. `scratch` is shared, [32].
+/// Returns whether this block is the row's last one to arrive. The last block stores the tiles, and
+/// its `largest` becomes the largest of all blocks. `scratch` is shared, [32].
 __device__ __forceinline__ bool gather_largest(const SwiGluParams& p, std::uint32_t row,
                                                std::uint32_t& largest, std::uint32_t* scratch) {
   std::uint32_t* parts = p.part_largest + std::size_t{row} * gridDim.x;
@@ -18,7 +18,7 @@ __device__ __forceinline__ bool gather_largest(const SwiGluParams& p, std::uint3
   return true;
 }
 
-/// Rounds the elements that this block computed, in parts of as many as it has threads.
+/// Rounds the elements that this block computed, in parts of blockDim.x elements.
 __device__ __forceinline__ void round_own_parts(const SwiGluParams& p, std::uint32_t row,
                                                 const float* values) {
   const std::uint32_t per_part = blockDim.x / p.rounded.block;
@@ -31,7 +31,7 @@ __device__ __forceinline__ void round_own_parts(const SwiGluParams& p, std::uint
 }
 
 /// Grid: blocks per row, at most as many as threads; rows of the arrays. If tiles are wanted, a
-/// row's last block stores them. Rounded rows need 512 threads, whole blocks of any size.
+/// row's last block stores them. Rounding needs 512 threads, a multiple of every block size.
 LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
   __shared__ std::uint32_t scratch[32];
   const std::uint32_t row = blockIdx.y;

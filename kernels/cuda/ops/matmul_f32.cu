@@ -14,8 +14,8 @@ struct FloatRow {
   __device__ __forceinline__ float at(std::uint32_t i) const { return elements[i]; }
 };
 
-/// Rows of any type, widened element by element: about ten instructions each. For the few matrices
-/// that int8 arithmetic leaves to floats, and as the judge of the fast kernels.
+/// Rows of any type, widened element by element with about ten instructions each. They serve the
+/// few matrices that int8 arithmetic leaves to floats, and as the reference for the fast kernels.
 struct WidenedRow {
   const std::byte* row;
   TensorType type;

@@ -69,7 +69,7 @@ __device__ __forceinline__ float row_factor(const RmsNormParams& p, const float*
   return factor;
 }
 
-/// A row that does not fit shared memory, or whose quads are not aligned.
+/// Normalises a row that does not fit shared memory, or whose quads are not aligned.
 __device__ __forceinline__ std::uint32_t norm_singly(const RmsNormParams& p, const float* x,
                                                      float* out) {
   const float factor = row_factor(p, x);

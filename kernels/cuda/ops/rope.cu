@@ -40,7 +40,7 @@ __device__ __forceinline__ void prepare_head(const RopeKvAppendParams& p, const 
   __syncwarp();
 }
 
-/// As round_kv: each lane rounds an element of every block of 32.
+/// Same as round_kv. Each lane rounds an element of every block of 32.
 __device__ __forceinline__ void store_codes(const float* head, std::uint32_t head_dim,
                                             std::int8_t* codes, Half* scales) {
   static_assert(kKvScaleBlock == kWarp);

@@ -28,7 +28,7 @@ __device__ __forceinline__ bool is_finite(float x) {
 
 /// The logits that a block searches.
 struct LogitPart {
-  const float* logits;  ///< Of the whole row.
+  const float* logits;  ///< Logits of the whole row.
   std::uint32_t begin, end;
   std::uint64_t* keys;  ///< [k] the result: descending, then kNoKey
 };
@@ -47,7 +47,7 @@ struct ScanResult {
   std::uint32_t has_nonfinite;
 };
 
-/// The largest key below `bound` of every 256th element.
+/// The largest key below `bound` among every 256th element of the part.
 __device__ __forceinline__ ScanResult scan_logits(const LogitPart& part, std::uint64_t bound) {
   ScanResult result{kNoKey, 0};
   for (std::uint32_t i = part.begin + threadIdx.x; i < part.end; i += kSamplingThreads) {
@@ -79,7 +79,7 @@ __device__ __forceinline__ std::uint32_t rank_of(std::uint64_t key, const std::u
   for (std::uint32_t i = 0; i < n; ++i) rank += keys[i] > key ? 1 : 0;
   return rank;
 }
-/// The same for descending keys.
+/// rank_of for descending keys.
 __device__ __forceinline__ std::uint32_t rank_in_sorted(std::uint64_t key,
                                                         const std::uint64_t* keys,
                                                         std::uint32_t n) {
@@ -106,7 +106,7 @@ __device__ __forceinline__ void select_one_by_one(const LogitPart& part, std::ui
 
 /// Stores the first k keys of the part; returns whether it has a logit that is not finite, for
 /// every thread. Each thread finds its best logit. The first k logits are all at or above the k-th
-/// best of these, and few other logits are. `keys` is shared, [kMaxKept].
+/// best of these 256, and few other logits are. `keys` is shared, [kMaxKept].
 __device__ __forceinline__ bool search_part(const LogitPart& part, std::uint32_t k,
                                             std::uint64_t* keys) {
   __shared__ std::uint64_t bound;
@@ -142,7 +142,7 @@ __device__ __forceinline__ bool search_part(const LogitPart& part, std::uint32_t
   return fault != 0;
 }
 
-/// Stores the first k of the row from the keys of its parts. `keys` is shared, [kMaxKept].
+/// Stores the first k logits of the row from the keys of its parts. `keys` is shared, [kMaxKept].
 __device__ __forceinline__ void merge_parts(const TopCandidatesParams& p, std::uint64_t* keys) {
   const std::uint32_t n = gridDim.y * p.k;
   const std::uint64_t* parts = p.part_keys + std::size_t{blockIdx.x} * n;

@@ -23,14 +23,14 @@ struct AttentionPlanInput {
   std::uint32_t longest = 0;
   /// Some sequence has several rows, which share the keys and values they read.
   bool has_multi_row = false;
-  /// Blocks that the card runs at once. If a block for each head stays within this number, it gets
-  /// more threads.
+  /// Blocks that the card runs at once. If a block for each head stays within this number, each
+  /// block gets more threads.
   std::uint32_t blocks_at_once = 0;
   device::TileRows tiles = {};  ///< A second output for the next matmul; empty means none.
 };
 
-/// Pairs of launches, each for as many rows as fit the scratch. args.block_tables are host data and
-/// are not read.
+/// Plans pairs of launches, each for as many rows as fit the scratch. args.block_tables are host
+/// data and are not read.
 std::vector<KernelLaunch> plan_attention(const PlanContext& context, const AttentionArgs& args,
                                          const AttentionPlanInput& input);
 

@@ -16,10 +16,11 @@ constexpr std::uint32_t kRoundingThreads = 256;
 
 constexpr std::uint32_t kInt8Threads = 256;
 
-/// The fewest columns that hold the results, limited by the card's shared memory: dp4a for one or
-/// two, mma for more. With three rows a tile of 8 takes fewer instructions than dp4a.
+/// The smallest number of columns that holds the results, limited by the card's shared memory. One
+/// or two columns use dp4a, more use mma. With three rows a tile of 8 takes fewer instructions than
+/// dp4a.
 std::uint32_t columns_for(const MatmulOperands& operands, const DeviceProperties& card) {
-  constexpr std::uint32_t kStaticBytes = 2048;  // of the kernel: its list of columns
+  constexpr std::uint32_t kStaticBytes = 2048;  // the kernel's list of columns
   const std::uint32_t together = results_together(operands);
   std::uint32_t best = 1;
   for (const std::uint32_t columns : device::kInt8Columns) {

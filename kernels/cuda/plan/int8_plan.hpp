@@ -7,11 +7,12 @@
 
 namespace leasehold::cuda {
 
-/// Rounds x unless it is rounded, then multiplies the group, which joined_matmuls() allows.
+/// Plans the rounding of x, unless x is rounded, and the matmuls of a group that joined_matmuls()
+/// allows.
 std::vector<KernelLaunch> plan_int8_matmul(MatmulGroup group, const MatmulScratch& scratch,
                                            const DeviceProperties& card);
 
-/// Plans a launch that rounds the selected rows of x. With experts: rows of x, not items.
+/// Plans a launch that rounds the selected rows of x. With experts it rounds rows of x, not items.
 KernelLaunch plan_round_rows(const MatmulOperands& operands, const device::Int8Rows& rounded);
 
 }  // namespace leasehold::cuda

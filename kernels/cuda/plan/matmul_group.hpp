@@ -1,5 +1,6 @@
 /// The parts of a launch that multiplies several matrices by the same x: the row tiles of the
-/// matrices, one after the other in x, and the results in y. For halves and int8 alike.
+/// matrices, one after the other in x, and the results in y. Plans of halves and of int8 use these
+/// functions.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,10 @@ bool is_experts(const MatmulOperands& operands);
 /// The approximate number of results per matrix.
 std::uint32_t results_together(const MatmulOperands& operands);
 
-/// The blocks in x of a launch: every matrix begins with a tile of its own.
+/// The number of blocks in x of a launch. Every matrix begins with a new tile.
 std::uint32_t row_tiles(MatmulGroup group, std::uint32_t rows_per_tile);
 
-/// The blocks in y of a launch.
+/// The number of blocks in y of a launch.
 std::uint32_t result_tiles(const MatmulOperands& operands, std::uint32_t columns);
 
 /// Fills the first segments, one for each matrix. Precondition: there is room for them.

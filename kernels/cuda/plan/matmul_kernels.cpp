@@ -16,7 +16,7 @@ using device::kInt8Columns;
 struct KernelNames {
   std::string few[4];                         ///< Indexed by tiles: 1, 2, 4, 8.
   std::string many[2];                        ///< Indexed by columns: 64, 128.
-  std::string int8[std::size(kInt8Columns)];  ///< By the same index as kInt8Columns.
+  std::string int8[std::size(kInt8Columns)];  ///< Indexed as kInt8Columns.
 };
 
 KernelNames make_names(std::string type) {

@@ -15,8 +15,8 @@ namespace {
 using device::kTileRows;
 
 constexpr std::uint32_t kFewRows = 64;  ///< Results up to which the plan uses the few-rows kernels.
-constexpr std::uint32_t kFewWeightRows = 64;  ///< Per block.
-constexpr std::uint32_t kBlocksPerSm = 4;  ///< Of few rows, enough to hide the latency of memory.
+constexpr std::uint32_t kFewWeightRows = 64;  ///< Weight rows per block of a few-rows kernel.
+constexpr std::uint32_t kBlocksPerSm = 4;     ///< Few-rows blocks that hide the latency of memory.
 constexpr std::uint32_t kManyWeightRows = 128;
 constexpr std::uint32_t kFloatOutputs = 4;
 constexpr std::uint32_t kTileChoices[] = {1, 2, 4, 8};
@@ -143,7 +143,7 @@ KernelLaunch float_launch(const MatmulOperands& operands) {
           .params = KernelParams(params)};
 }
 
-/// Multiplied as floats, one matrix per launch.
+/// True if the matrix is multiplied as floats, in a launch of its own.
 bool is_float(const MatmulOperands& operands) {
   return operands.layout == MatrixLayout::Rows &&
          (operands.type == TensorType::F32 || operands.is_exact);

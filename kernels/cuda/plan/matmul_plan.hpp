@@ -29,11 +29,11 @@
 
 namespace leasehold::cuda {
 
-/// What a plan depends on besides the shapes.
+/// The properties of the card on which a plan depends.
 struct DeviceProperties {
   std::uint32_t n_sms = 1;
   std::uint32_t max_shared_bytes = 64 * 1024;  ///< Per block that requests it.
-  bool has_wgmma = false;  ///< And its sums equal those of mma.sync (lh_mma_probe).
+  bool has_wgmma = false;  ///< wgmma exists and has the sums of mma.sync (lh_mma_probe).
 };
 
 struct MatmulOperands {
@@ -41,7 +41,7 @@ struct MatmulOperands {
   TensorType type = TensorType::F32;
   MatrixLayout layout = MatrixLayout::Rows;
   bool is_exact = false;    ///< Rows are multiplied as floats in the CPU's order, not as halves.
-  std::uint32_t n_out = 0;  ///< Per matrix.
+  std::uint32_t n_out = 0;  ///< Outputs per matrix.
   std::uint32_t n_in = 0;
   const std::byte* weights = nullptr;
   const float* x = nullptr;               ///< [n_rows, n_in]
@@ -58,20 +58,19 @@ struct MatmulOperands {
 /// Device memory that the launches may use until the next matmul.
 struct MatmulScratch {
   device::TileRows tiles;             ///< Prepared tiles, or room for them; n_in is the matmul's.
-  device::Int8Rows rounded = {};      ///< Likewise, for matrices of row groups.
+  device::Int8Rows rounded = {};      ///< The same for matrices of row groups.
   bool rows_are_prepared = false;     ///< True if all rows of x have tiles, or are rounded.
   float* partials = nullptr;          ///< split_bytes; null: one block computes all slices in turn.
   std::uint32_t* counters = nullptr;  ///< [counter_count], zero before and after.
 };
 
-/// Matmuls of the same x, select, experts and count: one launch for all, after the preparation of
-/// the tiles. More than one only as joined_matmuls() allows.
+/// Matmuls of the same x, select, experts and count. One launch computes all of them after x is
+/// prepared. joined_matmuls() limits the size of a group.
 using MatmulGroup = std::span<const MatmulOperands>;
 
 /// The number of leading matmuls that one launch can compute: up to three neighbours of one type
-/// and layout that all add to `out` or all store there. Neither F32 weights, exact rows nor experts
-/// are joined. The bits
-/// are those of one launch each.
+/// and layout that all add to `out` or all store there. Matmuls with F32 weights, exact rows or
+/// experts are not joined. The bits are the same as with one launch each.
 std::size_t joined_matmuls(MatmulGroup neighbours);
 
 std::vector<KernelLaunch> plan_matmul(MatmulGroup group, const MatmulScratch& scratch,
@@ -82,7 +81,7 @@ inline std::vector<KernelLaunch> plan_matmul(const MatmulOperands& one,
   return plan_matmul(MatmulGroup(&one, 1), scratch, card);
 }
 
-/// Plans a launch that stores rows of floats as tiles. With experts: rows of x, not items.
+/// Plans a launch that stores rows of floats as tiles. With experts it stores rows of x, not items.
 KernelLaunch plan_prepare_tiles(const MatmulOperands& operands, const device::TileRows& tiles);
 
 /// The size of `partials` for these matmuls; 0 if their launch is not split.
@@ -90,9 +89,9 @@ std::uint64_t split_bytes(MatmulGroup group, const DeviceProperties& card);
 inline std::uint64_t split_bytes(const MatmulOperands& one, const DeviceProperties& card) {
   return split_bytes(MatmulGroup(&one, 1), card);
 }
-/// The maximum over all matmuls.
+/// The maximum of split_bytes over all matmuls.
 std::uint64_t max_split_bytes(const DeviceProperties& card);
-/// The maximum over all matmuls.
+/// The maximum number of counters over all matmuls.
 std::uint32_t counter_count(const DeviceProperties& card);
 
 }  // namespace leasehold::cuda

@@ -2,7 +2,7 @@
 /// probe, its launch, and the evaluation of the result. Pure.
 ///
 /// Factors have the magnitudes of real matmuls: weights around 2^-6, x up to 2^15. Both spread
-/// their exponents so widely that every addition rounds. If no launch compared anything, the result
+/// their exponents so widely that every addition rounds. If the launch compared nothing, the result
 /// is false.
 #pragma once
 

@@ -16,7 +16,7 @@ constexpr std::uint32_t kPlainSharedBytes = 47 * 1024;  // minus the static part
 
 constexpr std::uint32_t kHeadsPerBlock = 4;
 
-/// A quad per thread, if a block has that many.
+/// One quad per thread, if a block can have as many threads.
 std::uint32_t norm_threads(std::uint32_t width) {
   const std::uint32_t warps = blocks_for(width / 4, kWarpThreads);
   return std::min(warps * kWarpThreads, device::kMaxNormThreads);
@@ -112,9 +112,9 @@ KernelLaunch plan_kv_append(const PlanContext& context, const KvAppendArgs& args
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
                          std::uint32_t items_per_row, const PreparedRows& prepared,
                          RowParts parts) {
-  constexpr std::uint32_t kThreads = 512;  // a multiple of the elements of every block
+  constexpr std::uint32_t kThreads = 512;  // a multiple of every block size
   const std::uint32_t n_rows = context.n_rows * items_per_row;
-  // The last block gathers one value per thread.
+  // The last block gathers the largest of each block, one per thread.
   std::uint32_t blocks = std::min(blocks_for(args.width, kThreads), kThreads);
   if (prepared.tiles.halves != nullptr)
     blocks = std::clamp(parts.max_blocks / std::max(n_rows, 1u), 1u, std::max(blocks, 1u));

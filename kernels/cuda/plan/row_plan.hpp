@@ -21,7 +21,8 @@ struct PreparedRows {
   device::Int8Rows rounded = {};
 };
 
-/// Also stores the prepared form of the output (whole rows, n_vectors = 1).
+/// Plans the norm. The kernel also stores the prepared form of the output (whole rows, n_vectors =
+/// 1).
 KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, const float* weight,
                            const PreparedRows& prepared = {});
 
@@ -40,9 +41,9 @@ struct RowParts {
   std::uint32_t max_blocks = 0;       ///< Below two per row, a row has one block.
 };
 
-/// Also stores the prepared form of each row of the array; tiles need `parts`. With experts,
-/// `items_per_row` is n_used, the rows of the array per row of the step, and args.width is the
-/// width of one.
+/// Plans SwiGLU. The kernel also stores the prepared form of each row of the array; tiles need
+/// `parts`. With experts, `items_per_row` is n_used, the rows of the array per row of the step, and
+/// args.width is the width of one of these rows.
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
                          std::uint32_t items_per_row = 1, const PreparedRows& prepared = {},
                          RowParts parts = {});

@@ -31,7 +31,7 @@ KernelLaunch plan_top_candidates(const device::TopCandidatesParams& params, std:
 
 KernelLaunch plan_scatter(const device::ScatterParams& params, std::uint32_t largest_bytes) {
   constexpr std::uint32_t kThreads = 256;
-  constexpr std::uint32_t kBytesPerThread = 64;  // four words of 16 each
+  constexpr std::uint32_t kBytesPerThread = 64;  // four words of 16 bytes
   expects(params.n_first <= kMaxScatterPieces, "the blocks of a scatter can be counted");
   const std::uint32_t pieces = std::max(1u, params.n_first);
   const std::uint32_t parts =

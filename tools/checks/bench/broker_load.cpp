@@ -26,7 +26,7 @@ double ms(Duration duration) {
   return static_cast<double>(duration.count()) / 1e6;
 }
 
-/// Polls the lease words in a thread of its own, as a worker does.
+/// Polls the lease words on a separate thread, as a worker does.
 class WordWatch {
  public:
   WordWatch(const TableReader& table, std::vector<LeaseId> leases)
@@ -67,7 +67,7 @@ Result<void> await_all_free(System& system) {
 }
 
 SystemConfig broker_only(const std::string& bin_dir, std::uint32_t extents) {
-  // More slots than extents: the extents must be the limit.
+  // More slots than extents, so that the extents are the limit.
   std::vector<std::string> options = {"--slots", std::to_string(extents + 64), "--log-level",
                                       "warn"};
   if (extents > kMaxExtentsByDefault) {

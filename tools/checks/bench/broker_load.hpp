@@ -8,7 +8,7 @@
 
 namespace leasehold::bench {
 
-/// Observed by a thread that polls the words in the lease table.
+/// Times of one mass revocation, taken by a thread that polls the words in the lease table.
 struct MassRound {
   double flips_us = 0;   ///< First word Revoked → last word Revoked.
   double fenced_ms = 0;  ///< First word Revoked → last word Fenced.
@@ -23,8 +23,8 @@ struct CycleRate {
   double broker_cpu_us = 0;  ///< CPU time of the broker's threads per cycle.
 };
 
-/// acquire → release → fence → scrub → free, one extent of 2 MiB per lease. The time ends when all
-/// memory is free.
+/// Runs cycles of acquire → release → fence → scrub → free, with one extent of 2 MiB per lease. The
+/// time ends when all memory is free.
 Result<CycleRate> measure_cycle_rate(const std::string& bin_dir, std::uint32_t cycles);
 
 }  // namespace leasehold::bench

@@ -27,13 +27,14 @@ double us(std::integral auto ns) {
   return std::cmp_less(ns, 0) ? -1 : static_cast<double>(ns) / 1e3;
 }
 
-/// Enough for a batch of about the nominal size while revoked tenants acquire again.
+/// Enough running tenants for a batch of about the nominal size while revoked tenants acquire
+/// again.
 std::size_t min_running(std::uint32_t tenants) {
   return std::max<std::size_t>(1, tenants * 3 / 4);
 }
 
-/// The threads that run between the flip and the end of a clock. The path of t_reuse is long; its
-/// engine thread is left out because the engine's part ends with t_quiet.
+/// The threads that run between the flip and the end of a clock. For t_reuse the engine thread is
+/// left out, because the engine's part ends with t_quiet.
 constexpr const char* kEngineThreads[] = {"main", "compute"};
 constexpr const char* kDeliveryThreads[] = {"main", "compute", "io"};
 constexpr const char* kUnmapThreads[] = {"io", "unmapper"};
@@ -51,7 +52,7 @@ Snapshot take_snapshot(const System& system) {
           .bench = run_queues_of(::getpid())};
 }
 
-/// All but t_reuse, which ends later.
+/// The delays of all clocks except t_reuse, which ends later.
 ClockTimes delays_until_error(const Snapshot& early, const Snapshot& late) {
   const auto engine = waited_ns(early.worker, late.worker, kEngineThreads);
   const auto delivery = waited_ns(early.worker, late.worker, kDeliveryThreads);
@@ -89,7 +90,7 @@ Result<ClockSample> flip_one(System& system, const TenantPool& tenant_pool, Seed
 
 using BySample = std::map<LeaseId, ClockSample*>;
 
-/// t_refuse, stamped by the worker thread that refused.
+/// Reads t_refuse, which the worker thread that refused has stamped.
 void read_events(const std::vector<events::StampedEvent>& seen, const BySample& samples) {
   for (const auto& [event, at] : seen) {
     const auto* refused = std::get_if<events::ForwardRevoked>(&event);
@@ -103,7 +104,7 @@ void read_events(const std::vector<events::StampedEvent>& seen, const BySample& 
   }
 }
 
-/// The broker's clocks, and the holder's clock from the broker's flip.
+/// Reads the broker's clocks, and the holder's clock relative to the broker's flip.
 void read_lease(const wire::LeaseView& view, ClockSample& sample) {
   sample.times.handed_us = us(view.clocks.error_ns);
   sample.times.quiet_us = us(view.clocks.quiet_ns);

@@ -29,11 +29,11 @@ struct ClockSetup {
   std::vector<std::string> worker_options = {};
 };
 
-/// In µs from the flip. -1: did not happen, such as t_refuse of a tenant between two requests.
+/// In µs from the flip. -1: did not happen; for example, t_refuse of a tenant between two requests.
 struct ClockTimes {
   double refuse_us = -1;
-  /// `refuse_us` of a flip that a unit before the commit met. Other flips fall between two steps,
-  /// where no unit can run, or into the commit.
+  /// `refuse_us` if a unit before the commit was refused. Other flips happen during the commit, or
+  /// between two steps, where no unit can run.
   double refuse_in_step_us = -1;
   double handed_us = -1;
   double error_us = -1;
@@ -43,9 +43,9 @@ struct ClockTimes {
 
 struct ClockSample {
   LeaseId lease;
-  TimePoint ended;  ///< The holder read the typed end. Zero: no request was running.
+  TimePoint ended;  ///< When the holder read the typed end. Zero: no request was running.
   ClockTimes times;
-  /// How long the threads that a clock passes through were ready but had no core, during the flip.
+  /// For each clock, how long the threads on its path were ready but had no core, during the flip.
   ClockTimes run_queue_delay;
   std::string site;  ///< Launch site of the refused unit, e.g. "lm_head".
 };
@@ -63,7 +63,7 @@ struct ClockRun {
 Result<ClockRun> measure_clocks(const ClockSetup& setup);
 
 /// Values of one clock over all samples that have it, with or without the sample's run-queue delay.
-/// Without it, what is left is the system's own work and the kernel's wake-ups; at least 0.
+/// Without the delay, the values are the system's own work and the kernel's wake-ups; at least 0.
 std::vector<double> values_of(const ClockRun& run, double ClockTimes::* clock,
                               bool with_run_queue_delay);
 

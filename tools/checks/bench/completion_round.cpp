@@ -33,7 +33,7 @@ std::optional<std::uint32_t> tokens_in(std::string_view event) {
   return tokens->get<std::uint32_t>();
 }
 
-/// One request. Its connection ends with it, or before.
+/// One request. The connection ends with the request or before.
 class RoundStream {
  public:
   RoundStream() = default;

@@ -10,7 +10,7 @@
 namespace leasehold::bench {
 namespace {
 
-/// The best path asks for AMX, and is looked for only if none is given.
+/// best_simd_path() asks the kernel for AMX, so it is called only if no path is given.
 SimdPath path_of(const ContextBenchConfig& config) {
   const auto given = simd_path_from_name(config.simd);
   return given ? *given : best_simd_path();

@@ -18,7 +18,7 @@ constexpr auto kMemoryPollInterval = std::chrono::milliseconds(1);
 constexpr std::uint32_t kTenants = 8;
 constexpr std::uint32_t kRebinds = 20;
 constexpr auto kCalm = std::chrono::milliseconds(500);
-/// Per tenant; longer than one request, so that each tenant sees a request end.
+/// Tokens per tenant: more than one request has, so that each tenant sees a request end.
 constexpr std::uint64_t kTokensAfter = 150;
 
 double ms_since(TimePoint begin) {

@@ -10,16 +10,16 @@ namespace leasehold::bench {
 
 /// In ms from the SIGKILL. -1: not measured.
 struct DeathTimes {
-  double first_token_ms = -1;   ///< The first tenant reads a token.
+  double first_token_ms = -1;   ///< The first tenant has read a token.
   double all_tenants_ms = -1;   ///< Every tenant has read a token.
   double first_revoke_ms = -1;  ///< A revoke was called and its holder read the typed end.
 };
 
 /// Cost of a broker's death when a service manager keeps its descriptors. In ms from the SIGKILL.
 struct BrokerDeath {
-  double answers_ms = -1;       ///< The next broker answers.
+  double answers_ms = -1;       ///< The next broker has answered.
   double first_revoke_ms = -1;  ///< A revoke was called and its holder read the typed end.
-  double first_grant_ms = -1;   ///< That tenant reads a token under a new lease.
+  double first_grant_ms = -1;   ///< That tenant has read a token under a new lease.
   double calm_gap_ms = -1;      ///< Longest gap between tokens before the SIGKILL.
   double longest_gap_ms = -1;   ///< Longest gap from the SIGKILL to the first grant.
   std::uint64_t tokens_lost = 0;

@@ -22,7 +22,7 @@ std::int64_t now_us() {
   return SystemClock().now().boottime_ns / 1'000;
 }
 
-/// What to add to a boot time to get the time of a log line.
+/// Added to a boot time, this gives the time of a log line.
 std::int64_t log_offset_us() {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count() - now_us();
@@ -62,12 +62,12 @@ std::vector<std::size_t> grants_so_far(const Scene& scene) {
   return grants;
 }
 
-/// Boot times in µs.
+/// Boot times in µs: the grant of the new lease, and the first token under it.
 struct TextRecovery {
   std::int64_t granted = 0, token = 0;
 };
 
-/// In the order of their tokens.
+/// Returns the recoveries in the order of their tokens.
 Result<std::vector<TextRecovery>> await_recoveries(const Scene& scene,
                                                    const std::vector<std::size_t>& grants) {
   std::vector<TextRecovery> recoveries;
@@ -80,7 +80,7 @@ Result<std::vector<TextRecovery>> await_recoveries(const Scene& scene,
   return recoveries;
 }
 
-/// The moments of one death, as boot times in µs.
+/// The times of one death, as boot times in µs.
 struct Death {
   std::int64_t killed = 0, seen = 0, ready = 0;
   std::vector<TextRecovery> texts;
@@ -136,7 +136,7 @@ SystemConfig system_config(const DeathsConfig& config) {
           .capacity = "1GiB",
           .worker_options = {"--arithmetic", config.arithmetic, "--slow-motion-us",
                              std::to_string(config.slow_motion_us)},
-          .journal = true};  // a broker that starts cold knows the tenants
+          .journal = true};  // keeps the tenants for a broker that starts cold
 }
 
 Result<AdoptedDeaths> measure_adopted_deaths(const DeathsConfig& config) {

@@ -1,5 +1,5 @@
-/// Time from the SIGKILL of a worker to the next token of each of its texts: with a successor that
-/// adopts their memory, and after a cold start.
+/// Time from the SIGKILL of a worker to the next token of each of its texts, either with a
+/// successor that adopts their memory or after a cold start.
 #pragma once
 
 #include <map>
@@ -15,17 +15,17 @@ struct DeathsConfig {
   std::string model_path;
   std::string arithmetic = "int8";
   std::uint32_t threads = 1;
-  std::uint32_t texts = 8;  ///< Each of a tenant of its own.
+  std::uint32_t texts = 8;  ///< Each text belongs to another tenant.
   std::uint32_t prompt_tokens = 512;
   std::uint32_t rounds = 5;
   std::uint32_t slow_motion_us = 0;
 };
 
-/// The system that measures deaths and rebinds.
+/// The system in which deaths and rebinds are measured.
 SystemConfig system_config(const DeathsConfig& config);
 
 struct AdoptedDeaths {
-  std::vector<double> kill_to_token_ms;  ///< Of each text in each death.
+  std::vector<double> kill_to_token_ms;  ///< One value per text and death.
   std::vector<double> first_text_ms, last_text_ms;
   /// "1 death seen" … in order; the stages of one death add up to the time of its first text.
   std::map<std::string, std::vector<double>> stages_ms;
@@ -33,14 +33,14 @@ struct AdoptedDeaths {
 /// Errors: SystemError unless each text was adopted; those of RebindingText and System.
 Result<AdoptedDeaths> measure_adopted_deaths(const DeathsConfig& config);
 
-/// The same with a client that waits as long as clients do by default.
+/// kill_to_token_ms with a client that has the default delays between retries.
 Result<std::vector<double>> measure_default_client_ms(const DeathsConfig& config);
 
 struct ColdDeaths {
   std::vector<double> kill_to_ready_ms;  ///< The broker lists the worker as ready.
-  std::vector<double> kill_to_token_ms;  ///< Prompt and tokens were computed again.
+  std::vector<double> kill_to_token_ms;  ///< Prompt and tokens are computed again.
 };
-/// Kills broker and worker.
+/// Kills broker and worker in each round.
 Result<ColdDeaths> measure_cold_deaths(const DeathsConfig& config);
 
 }  // namespace leasehold::bench

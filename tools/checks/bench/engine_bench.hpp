@@ -14,14 +14,14 @@ struct EngineBenchConfig {
   std::string model_path;
   std::uint32_t threads = 1;
   std::uint32_t prompt_tokens = 128;
-  std::uint32_t rounds = 5;  ///< Each measures everything once, so that all have the same noise.
+  std::uint32_t rounds = 5;  ///< Each measures every figure once, so that all have the same noise.
 };
 
-/// {"engine": {"model", "threads", "f32": …, "int8": …, "int8_to_f32": …}}, where … is
-/// {"decode", "batch_8", "batch_32", "prefill"}: medians over the rounds of tokens per second, and
-/// of their ratios. "f32" and "int8" also have "batch_gain", batch_8 to decode. With one thread,
-/// times are its CPU time, so that other programs do not count; with several, they are wall-clock
-/// times. Errors: those of loading.
+/// {"engine": {"model", "threads", "f32": …, "int8": …, "int8_to_f32": …}}, where … is {"decode",
+/// "batch_8", "batch_32", "prefill"}: medians over the rounds of tokens per second, and of their
+/// ratios. "f32" and "int8" also have "batch_gain", the ratio of batch_8 to decode. With one
+/// thread, times are its CPU time, so that other programs do not count; with several, they are
+/// wall-clock times. Errors: those of loading.
 Result<nlohmann::json> measure_engine(const EngineBenchConfig& config);
 
 }  // namespace leasehold::bench

@@ -7,7 +7,7 @@
 namespace leasehold::bench {
 namespace {
 
-/// `n_rows` rows for each of `sequences` sequences; one of each has logits.
+/// `n_rows` rows for each of `sequences` sequences; one row of each sequence has logits.
 std::vector<LocalRow> rows_of(std::uint32_t sequences, std::uint32_t n_rows) {
   std::vector<LocalRow> rows;
   for (std::uint32_t s = 0; s < sequences; ++s)
@@ -18,7 +18,7 @@ std::vector<LocalRow> rows_of(std::uint32_t sequences, std::uint32_t n_rows) {
   return rows;
 }
 
-/// `n_steps` steps of the same rows.
+/// Runs `n_steps` steps of the same rows.
 Result<double> tokens_per_second(LocalModel& model, const FigureSteps& steps,
                                  const std::vector<LocalRow>& rows, std::uint32_t n_steps) {
   const double begin_ns = steps.now_ns();

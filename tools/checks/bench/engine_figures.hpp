@@ -13,25 +13,25 @@ namespace leasehold::bench {
 
 inline constexpr std::uint32_t kSmallBatch = 8;
 inline constexpr std::uint32_t kLargeBatch = 32;
-inline constexpr std::uint32_t kTextTokens = 2;  ///< Of each sequence, before the decoded ones.
+inline constexpr std::uint32_t kTextTokens = 2;  ///< Per sequence, before decoding.
 
-/// "decode", "batch_8", "batch_32", "prefill"; each in tokens per second, or a ratio of two.
+/// "decode", "batch_8", "batch_32", "prefill": tokens per second, or ratios of two such figures.
 using Figures = std::map<std::string, double>;
 
 struct FigureSteps {
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t decoded_tokens = 0;  ///< Of each sequence.
+  std::uint32_t decoded_tokens = 0;  ///< Per sequence.
   double (*now_ns)() = nullptr;      ///< The clock.
 };
 
-/// What a model needs to be measured with these steps; `model_path`, threads and arithmetic are the
-/// caller's.
+/// The options that a model needs to be measured with these steps. The caller sets `model_path`,
+/// threads and arithmetic.
 LocalOptions options_for(const FigureSteps& steps);
 
-/// Precondition: loaded with `options_for(steps)`. Errors: those of a step.
+/// Precondition: `model` was loaded with `options_for(steps)`. Errors: those of a step.
 Result<Figures> measure_figures(LocalModel& model, const FigureSteps& steps);
 
-/// Of each figure. Precondition: not empty; all have the same figures.
+/// The median of each figure. Precondition: not empty; all rounds have the same figures.
 Figures medians_of(const std::vector<Figures>& rounds);
 
 Figures ratios_of(const Figures& to, const Figures& from);

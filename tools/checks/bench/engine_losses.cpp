@@ -37,7 +37,7 @@ class EngineLossesRun {
   std::vector<std::unique_ptr<RebindingText>> texts_;
 };
 
-/// The worker opens a link, behind which the file can change.
+/// The worker opens a link, so that the file behind it can change.
 Result<void> EngineLossesRun::start() {
   SystemConfig system = system_config(config_);
   system.model_path = directory_.file("model.gguf");
@@ -58,7 +58,8 @@ Result<void> EngineLossesRun::start() {
   return {};
 }
 
-/// The same weights under another identity. The rename is atomic: the worker may open the path.
+/// Replaces the file by one with the same weights and another identity. The rename is atomic,
+/// because the worker may open the path at any time.
 Result<void> EngineLossesRun::replace_file() {
   const std::string path = directory_.file("model.gguf"), next = directory_.file("next.gguf");
   std::error_code failed;

@@ -10,7 +10,7 @@
 namespace leasehold::bench {
 namespace {
 
-/// Runs on the caller's thread, inside `run`.
+/// Runs on the caller's thread, inside `run`. Implements hold_leases and cycle_leases.
 class Holder {
  public:
   explicit Holder(const HolderConfig& config) : config_(config) {}
@@ -25,7 +25,7 @@ class Holder {
     return holder;
   }
 
-  /// `release`: release each lease before the next one is acquired.
+  /// `release`: releases each lease before it acquires the next one.
   Result<void> run(bool release) {
     to_start_ = config_.count;
     to_finish_ = config_.count;

@@ -17,10 +17,10 @@ struct HolderConfig {
   std::string broker_socket;
   std::string tenant;
   std::uint32_t count = 1;      ///< Number of leases, one extent each.
-  std::uint32_t in_flight = 1;  ///< Concurrent calls.
+  std::uint32_t in_flight = 1;  ///< Concurrent calls; each call is one lease.
 };
 
-/// Acquires all leases and calls `on_held`. Closing the connection releases them.
+/// Acquires all leases and calls `on_held`. Closing the connection releases the leases.
 /// Errors: the broker's first refusal, ConnectionLost, those of `on_held`.
 Result<void> hold_leases(const HolderConfig& config, const OnLeasesHeld& on_held);
 

@@ -30,10 +30,10 @@ constexpr Duration kTimeout = std::chrono::minutes(2);
 constexpr Duration kPollTime = std::chrono::milliseconds(100);
 constexpr std::uint32_t kWarmUp = 20;
 constexpr std::uint32_t kStreamTokens = 200;
-constexpr std::uint32_t kEndlessTokens = 1'000;  // more than come before a revocation
+constexpr std::uint32_t kEndlessTokens = 1'000;  // more than are generated before a revocation
 constexpr std::uint64_t kTokensBeforeRevocation = 3;
 constexpr std::size_t kPromptTokens = 4;
-constexpr const char* kComputes[] = {"main"};  // of the worker's threads
+constexpr const char* kComputes[] = {"main"};  // the worker's threads that compute
 const TenantId kTenant{"http"};
 
 double us_between(TimePoint from, TimePoint to) {
@@ -42,12 +42,12 @@ double us_between(TimePoint from, TimePoint to) {
 
 struct Rate {
   double tokens_per_s = 0;
-  /// Without the time in which the worker's main thread, which computes, waited for a core.
+  /// Excludes the time in which the worker's main thread, which computes, waited for a core.
   double undisturbed_per_s = 0;
-  double cpu_us_per_token = 0;  ///< Of the worker.
+  double cpu_us_per_token = 0;  ///< CPU time of the worker.
 };
 
-/// What the streams of a measurement have read.
+/// The results that the streams of a measurement have read.
 struct Seen {
   std::uint64_t tokens = 0;
   std::uint32_t ended = 0;
@@ -89,7 +89,7 @@ class HttpBench {
     return acquire();
   }
 
-  /// A lease of the socket's path. Releases the one before.
+  /// Acquires a lease for the socket's path. Releases the previous lease.
   Result<void> acquire() {
     if (!holder_) {
       holder_ = client::LeaseHolder::create(
@@ -242,7 +242,7 @@ class HttpBench {
     return rate;
   }
 
-  /// Begins once each stream has had as many tokens as a request on average.
+  /// Measures once each stream has read as many tokens on average as one request has.
   Result<Rate> rate_of(const Seen& seen) {
     const std::uint64_t warm = std::uint64_t{kStreamTokens} * config_.streams;
     TRY(run_until([&] { return seen.tokens >= warm || seen.error; }));
@@ -298,7 +298,7 @@ class HttpBench {
   Result<double> revoke_us(Seen& seen, const Message& message) {
     TRY(run_until([&] { return seen.tokens >= kTokensBeforeRevocation || seen.ended > 0; }));
     TRY(expect_whole(seen));
-    // The broker closes connections without a call after a while.
+    // A new connection, because the broker closes connections that make no calls for a while.
     const auto caller =
         control::Peer::create(TRY(control::connect_to(io_, system_->broker_socket())), {});
     caller->start();

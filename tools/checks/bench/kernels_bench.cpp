@@ -23,12 +23,12 @@
 namespace leasehold::bench {
 namespace {
 
-/// Below this share of its limit, a matmul waits for something else.
+/// Below this share of its limit, a matmul is limited by other instructions.
 constexpr double kShareOfLimited = 0.6;
 constexpr double kGiga = 1e9;
 
 struct Timing {
-  double seconds = 0;  ///< Of a launch.
+  double seconds = 0;  ///< Of one launch.
   double unit_seconds = 0;
 };
 using Case = std::pair<TensorType, std::uint32_t>;  // the format, and rows of the batch
@@ -55,7 +55,7 @@ Result<std::vector<TensorType>> types_of(const KernelsBenchConfig& config) {
   return types;
 }
 
-/// Bytes whose halves are small numbers, and also those of floats.
+/// Fills memory with bytes that are small numbers when read as halves or as floats.
 void fill_small(std::byte* to, std::size_t size_bytes) {
   SeededRandom random(7);
   std::vector<std::uint64_t> pattern(4096);
@@ -116,12 +116,12 @@ class MatmulRig {
 
   std::span<const std::byte> memory() const { return memory_; }
 
-  /// The mean of as many launches as there are copies of the matrix.
+  /// The mean over as many launches as there are copies of the matrix.
   Result<Timing> time(TensorType type, std::uint32_t rows) {
     const std::uint64_t copies = memory_.size() / matrix_bytes(type);
     if (copies == 0)
       return fail(Errc::BadRequest, "the matrix is larger than the memory; use a smaller one");
-    // Many rows are bound by arithmetic: one copy is enough.
+    // With many rows arithmetic is the limit, so one copy is enough.
     const std::uint64_t launches = rows > 64 ? 1 : copies;
     const std::uint64_t units = units_run();
     const double begin_ns = work_time_ns(config_.threads);
@@ -190,15 +190,15 @@ class MatmulRig {
   StopFlags stops_ = {};
   NullRefusalListener listener_;
   std::optional<LeasedMapping> weights_;
-  std::span<const std::byte> memory_;  // of weights_
+  std::span<const std::byte> memory_;  // the memory of weights_
   std::vector<RowRef> rows_;
   std::unique_ptr<CpuBackend> backend_;
   float* x_ = nullptr;    // [rows, n_in], scratch
-  float* out_ = nullptr;  // [rows, n_out], likewise
+  float* out_ = nullptr;  // [rows, n_out], scratch
   std::uint64_t step_ = 0;
 };
 
-/// What a matmul must do, and the rate at which registers can.
+/// The work of a matmul, and the rate at which registers can do it.
 struct Work {
   double bytes;
   double macs;
@@ -219,7 +219,7 @@ nlohmann::json figures_of(const Timing& timing, const Work& work, double bytes_p
           {"unit_us", timing.unit_seconds * 1e6}};
 }
 
-/// The best of the rounds of each case, and the best limits.
+/// The best timing of each case, and the best limits, over the rounds.
 struct Measured {
   MachineLimits limits;
   std::map<Case, Timing> timings;

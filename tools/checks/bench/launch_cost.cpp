@@ -10,7 +10,7 @@
 namespace leasehold::bench {
 namespace {
 
-constexpr double kWorkNs = 5'000;  // about the mean part of a launch that a thread computes
+constexpr double kWorkNs = 5'000;  // about a thread's mean work in a launch
 
 void work() {
   const double end = wall_time_ns() + kWorkNs;

@@ -1,4 +1,4 @@
-/// What a launch of the CPU backend's thread pool costs besides its work.
+/// The cost of a launch of the CPU backend's thread pool besides its work.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace leasehold::bench {
 
 struct LaunchCost {
   Distribution empty_us;  ///< A launch of one empty tile per thread.
-  /// A launch of one tile of equal work per thread, less the work: the threads meet at its end.
+  /// A launch of one tile of equal work per thread, minus the work: the cost of meeting at its end.
   Distribution meeting_us;
 };
 

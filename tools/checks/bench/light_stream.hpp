@@ -1,8 +1,8 @@
 /// One request on one connection, read at little cost.
 ///
 /// A small model generates tens of thousands of tokens per second. A client that parses each of
-/// them falls behind and measures its own backlog. This one recognises a token by its method name
-/// and parses only the reply and the end.
+/// them falls behind and measures its own backlog. This client recognises a token by its method
+/// name and parses only the reply and the end.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -23,7 +23,7 @@ LineKind kind_of(std::string_view line);
 
 class LightStream : public ReadStream {
  public:
-  /// `on_end` is called once, last: how the request ended, or why it failed.
+  /// `on_end` is called once, last, with the end of the request or the reason for its failure.
   struct Handlers {
     std::function<void()> on_token;
     std::function<void(Result<wire::RequestCompleted>)> on_end;

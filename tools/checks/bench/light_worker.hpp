@@ -1,7 +1,8 @@
 /// A worker without a model, inside this process: accepts every grant, maps nothing, and is always
 /// quiet.
 ///
-/// It measures the broker alone; a real worker prefaults 2 MiB per extent, which takes longer.
+/// It serves to measure the broker alone; a real worker prefaults 2 MiB per extent, which takes
+/// longer.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -1,8 +1,8 @@
 /// Checks a report against limits. Pure.
 ///
 /// A limits file is one JSON object: {"limits": [{"name": "t_refuse_us.p99", "max": 25}, …]}. A
-/// name is a path of keys in the report, joined by dots. An entry has "max", "min" or both. With
-/// "per", also a path, the value is divided by that value of the same report, so that the limit
+/// name is a path of keys in the report, joined by dots. An entry has "max", "min" or both. "per"
+/// is also a path: the value is divided by the value there in the same report, so that the limit
 /// holds on slower and faster machines.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace leasehold::bench {
 
 struct Limit {
   std::string name;
-  std::string per;  ///< Empty: the value itself.
+  std::string per;  ///< Empty: the value is not divided.
   std::optional<double> max;
   std::optional<double> min;
 };
@@ -27,7 +27,7 @@ Result<std::vector<Limit>> parse_limits(const std::string& text);
 
 struct LimitCheck {
   Limit limit;
-  /// Nothing if the report lacks it or what it is divided by; then `ok` is false.
+  /// nullopt if the report lacks the value or the divisor; then `ok` is false.
   std::optional<double> value;
   bool ok = false;
 };

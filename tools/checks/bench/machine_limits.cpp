@@ -11,12 +11,13 @@ namespace leasehold::bench {
 namespace {
 
 constexpr std::uint32_t kTimes = 200'000;  // a millisecond or two
-constexpr int kSums = 12;                  // hide the latency of every instruction
-constexpr int kRepeats = 4;                // hide what a loop costs
+constexpr int kSums = 12;                  // enough to hide the latency of every instruction
+constexpr int kRepeats = 4;                // enough to hide the cost of a loop
 constexpr std::size_t kTileBytes = 256 * 1024;
 constexpr std::size_t kStepBytes = 256;
 
-// Assembly, because a compiler merges equal sums, or copies registers. The values do not matter.
+// The functions are written in assembly, because a compiler merges equal sums, or copies registers.
+// The values do not matter.
 
 [[gnu::target("avx512f")]] void multiply_floats_avx512() {
   const __m512 factor = _mm512_set1_ps(1.0F);
@@ -54,7 +55,7 @@ constexpr std::size_t kStepBytes = 256;
       for (__m512i& sum : sums) asm volatile("vpdpbusd %1, %1, %0" : "+v"(sum) : "v"(factor));
 }
 
-/// The encoding of AVX-VNNI, which needs no AVX-512.
+/// Uses the encoding of AVX-VNNI, which does not need AVX-512.
 [[gnu::target("avx2")]] void multiply_bytes_avx_vnni() {
   const __m256i factor = _mm256_set1_epi8(1);
   __m256i sums[kSums];
@@ -68,7 +69,7 @@ constexpr std::size_t kStepBytes = 256;
         asm volatile("%{vex%} vpdpbusd %1, %1, %0" : "+x"(sum) : "x"(factor));
 }
 
-/// Bytes to pairs, pairs to fours, then the sum: three instructions.
+/// Three instructions: add products of bytes to pairs, pairs to fours, and fours to the sum.
 [[gnu::target("avx2")]] void multiply_bytes_avx2() {
   const __m256i factor = _mm256_set1_epi8(1);
   const __m256i ones = _mm256_set1_epi16(1);
@@ -103,7 +104,8 @@ constexpr std::size_t kStepBytes = 256;
   amx::release_tiles<Tiles>();
 }
 
-/// Reads a tile in whole registers; `ahead` bytes are requested before, unless that is 0.
+/// Reads a tile in whole registers. Memory is requested `ahead` bytes before it is read, unless
+/// `ahead` is 0.
 [[gnu::target("avx2")]] void read_tile(std::span<const std::byte> tile, std::size_t ahead) {
   __m256i sums[kStepBytes / sizeof(__m256i)] = {};
   for (std::size_t at = 0; at + kStepBytes <= tile.size(); at += kStepBytes) {
@@ -118,7 +120,8 @@ constexpr std::size_t kStepBytes = 256;
   for (__m256i& sum : sums) asm volatile("" : "+x"(sum));
 }
 
-/// Work per second, if `work(index)` for every index below `n` is `total` of it.
+/// Returns the work per second. The calls `work(index)` for every index below `n` do `total` work
+/// together.
 template <class Work>
 double rate(ThreadPool& pool, std::uint32_t n, double total, Work&& work) {
   const double begin_ns = work_time_ns(pool.threads());

@@ -1,5 +1,5 @@
-/// What a processor can do at most: read memory, multiply floats, multiply bytes. The speed of a
-/// matmul is a share of these.
+/// The highest rates of a processor: reading memory, multiplying floats, multiplying bytes. The
+/// speed of a matmul is reported as a share of these.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ enum class ByteProducts : std::uint8_t { None, Vpmaddubsw, Vpdpbusd, Tdpbssd };
 
 std::string_view name(ByteProducts products);
 
-/// What a SIMD path multiplies bytes with on this CPU.
+/// The instruction with which a SIMD path multiplies bytes on this CPU.
 ByteProducts byte_products(SimdPath path);
 
 /// Rates of all threads together. 0 for instructions that the path lacks.
@@ -25,12 +25,12 @@ struct MachineLimits {
   double fma_per_s = 0;        ///< Multiply-adds of floats in registers.
   double byte_macs_per_s = 0;  ///< Multiply-adds of bytes in registers.
 
-  /// The larger of both, rate by rate.
+  /// The larger value of each rate.
   MachineLimits max(const MachineLimits& other) const;
 };
 
-/// Takes some milliseconds. `memory` is larger than every cache. Times are those of
-/// thread_time.hpp.
+/// Measures the rates within some milliseconds. `memory` is larger than every cache. Times are
+/// those of thread_time.hpp.
 MachineLimits measure_limits(ThreadPool& pool, SimdPath path, std::span<const std::byte> memory);
 
 }  // namespace leasehold::bench

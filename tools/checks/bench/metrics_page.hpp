@@ -12,7 +12,7 @@ namespace leasehold::bench {
 /// Errors: ConnectionLost.
 Result<std::string> fetch_metrics(const std::string& socket_path);
 
-/// The value of a metric without labels. Errors: BadRequest, when the page has none of that name.
+/// The value of a metric without labels. Errors: BadRequest if the page has no metric of that name.
 Result<double> metric_of(std::string_view page, std::string_view name);
 
 }  // namespace leasehold::bench

@@ -10,13 +10,13 @@
 namespace leasehold::bench {
 
 struct MissedSteps {
-  std::uint64_t longest_gap = 0;  ///< From one of its steps to the next: 1 if none is missed.
+  std::uint64_t longest_gap = 0;  ///< From one of the text's steps to the next; 1: none missed.
   std::uint64_t missed = 0;
   std::uint64_t taken = 0;  ///< Steps with a row of the text.
 };
 
-/// Over the steps from the first to the last one that has a row of one of these leases. Only steps
-/// that ran for others count, so another text must run meanwhile.
+/// Counts from the first to the last step that has a row of one of these leases. A step is missed
+/// only if it ran for other texts, so another text must run meanwhile.
 MissedSteps missed_steps(std::span<const events::StampedEvent> steps,
                          const std::vector<LeaseId>& leases);
 

@@ -23,7 +23,7 @@ std::unexpected<Error> malformed(const char* program, const std::string& what,
                           what, text.substr(0, kShownBytes)));
 }
 
-/// The lines that begin as an object does; the programs also print empty lines and banners.
+/// The lines that begin like an object. The programs also print empty lines and banners.
 Result<std::vector<Json>> objects_in(std::string_view output, const char* program) {
   std::vector<Json> objects;
   while (!output.empty()) {
@@ -43,7 +43,7 @@ std::optional<double> number(const Json& object, const char* field) {
   return found->get<double>();
 }
 
-/// A text, or an integer as text.
+/// A text field, or an integer field as text.
 std::optional<std::string> word(const Json& object, const char* field) {
   const auto found = object.find(field);
   if (found == object.end()) return std::nullopt;
@@ -51,7 +51,7 @@ std::optional<std::string> word(const Json& object, const char* field) {
   return found->is_string() ? std::optional(found->get<std::string>()) : std::nullopt;
 }
 
-/// The value of `speed` in the object, or nothing if it, or the number of threads, is not usable.
+/// The value of `speed` in the object; nullopt if the value or the number of threads is not usable.
 std::optional<double> usable_speed(const Json& object, const char* speed, std::uint32_t threads) {
   const std::optional<double> value = number(object, speed);
   if (number(object, "n_threads") != threads || !value || !std::isfinite(*value) || *value <= 0)

@@ -23,7 +23,7 @@ std::string key_of(const std::string& path) {
   return key;
 }
 
-/// One file with one number of threads.
+/// The measurement of one file with one number of threads.
 struct Run {
   const PeerRatiosConfig& config;
   const PeerPrograms& programs;
@@ -55,7 +55,7 @@ Result<PeerRound> measure_peer(const Run& run) {
   return round;
 }
 
-/// Adds what was measured to the report.
+/// Adds the figures of both programs to the report.
 Result<void> measure(const Run& run, nlohmann::json& report) {
   const FigureSteps steps{.prompt_tokens = run.config.prompt_tokens,
                           .decoded_tokens = run.config.decoded_tokens,

@@ -39,7 +39,7 @@ struct OurServer {
       ours.options.insert(ours.options.end(), {"--threads", std::to_string(config.threads)});
     ours.system = TRY(System::start({.bin_dir = config.bin_dir,
                                      .model_path = config.model_path,
-                                     .threads = 0,  // no cores of their own, as for the peer
+                                     .threads = 0,  // cores are not partitioned, as for the peer
                                      .broker_options = {},
                                      .worker_options = ours.options}));
     TRY(ours.system->admit(kServedTenant, 1, streams));
@@ -55,7 +55,7 @@ double cpu_time_ns(const CompletionServer& server) {
   return sum;
 }
 
-/// Makes prompts that no server has seen.
+/// Measures rounds with prompts that no server has seen.
 class Rounds {
  public:
   Rounds(boost::asio::io_context& io, const PeerServeConfig& config) : io_(io), config_(config) {}

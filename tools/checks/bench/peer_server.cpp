@@ -30,7 +30,7 @@ class StatusCheck : public ReadStream {
       check->is_healthy_ = false;
     return check;
   }
-  /// Nothing while the answer is awaited.
+  /// nullopt until the answer has arrived.
   std::optional<bool> is_healthy() const { return is_healthy_; }
 
  private:

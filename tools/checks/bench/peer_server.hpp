@@ -14,27 +14,28 @@ namespace leasehold::bench {
 
 inline constexpr const char* kPeerServer = "llama-server";
 
-/// A port of 127.0.0.1 that was free a moment ago. Errors: SystemError.
+/// Returns a port of 127.0.0.1 that was free a moment ago. Errors: SystemError.
 Result<std::uint16_t> free_port(boost::asio::io_context& io);
 
 struct PeerServerConfig {
   std::string model_path;
-  std::uint32_t slots = 1;         ///< Streams that it serves at the same time.
-  std::uint32_t slot_context = 1;  ///< Tokens of each, prompt and answer.
-  std::uint32_t threads = 0;       ///< 0: its default.
+  std::uint32_t slots = 1;         ///< Streams that the server serves at the same time.
+  std::uint32_t slot_context = 1;  ///< Tokens per slot, prompt and answer.
+  std::uint32_t threads = 0;       ///< 0: the server's default.
 };
 
-/// Lifetime: the process ends with it. Threads: one.
+/// Lifetime: the destructor ends the process. Threads: one.
 class PeerServer {
  public:
-  /// Starts it, and waits until its health endpoint answers with 200, at most two minutes. Errors:
-  /// ConnectionLost, with the end of its log, if it ends; TimedOut; those of Child::start.
+  /// Starts the server and waits at most two minutes until its health endpoint answers with 200.
+  /// Errors: ConnectionLost, with the end of its log, if the process ends; TimedOut; those of
+  /// Child::start.
   static Result<PeerServer> start(boost::asio::io_context& io, const PeerPrograms& programs,
                                   const PeerServerConfig& config);
 
   std::uint16_t port() const { return port_; }
   pid_t pid() const { return child_.pid(); }
-  /// Its program and arguments.
+  /// The server's program and arguments.
   const std::string& command() const { return command_; }
 
  private:

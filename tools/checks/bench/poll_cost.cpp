@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kSequences = 8;
 constexpr int kRounds = 9;
 
-/// The compiler must not remove or merge units.
+/// The asm statement keeps the compiler from removing or merging units.
 void empty_unit() {
   asm volatile("" ::: "memory");
 }
@@ -55,7 +55,7 @@ Result<double> measure_gate_ns(std::uint64_t units) {
   const auto gated_unit = [&] { gates.front().run(set, label, [](const auto&) { empty_unit(); }); };
   std::vector<double> gated;
   std::vector<double> bare;
-  for (int round = 0; round < kRounds; ++round) {  // interleaved: both have the same noise
+  for (int round = 0; round < kRounds; ++round) {  // interleaved, so that both have the same noise
     bare.push_back(mean_ns(units, empty_unit));
     gated.push_back(mean_ns(units, gated_unit));
   }

@@ -1,4 +1,5 @@
-/// Cost of the gate: nanoseconds of one announce + poll + clear, and their number per step.
+/// The cost of the gate: nanoseconds of one announce + poll + clear, and the number of these per
+/// step.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ Result<double> measure_gate_ns(std::uint64_t units);
 
 struct StepCost {
   double units = 0;    ///< Polls per step.
-  double step_us = 0;  ///< Median CPU time of the thread.
+  double step_us = 0;  ///< Median CPU time of the thread per step.
 };
 
 inline constexpr std::uint32_t kDecodeSteps = 10;

@@ -15,7 +15,8 @@ constexpr Duration kPrefixTimeout = std::chrono::minutes(10);
 constexpr const char* kPrefixTenant = "prefix";
 constexpr std::uint32_t kPrefixBlockTokens = 16;
 
-/// A hit leaves at least one row, and the beginning is cached in whole blocks.
+/// The part is cut to whole blocks, because only these are cached. A hit leaves at least one row to
+/// compute.
 std::uint32_t shared_tokens(std::uint32_t prompt_tokens) {
   return prompt_tokens * 3 / 4 / kPrefixBlockTokens * kPrefixBlockTokens;
 }

@@ -1,4 +1,4 @@
-/// The reading side of a connection to a server: what arrived, until it is closed or lost.
+/// The reading side of a connection to a server. It reads until the connection is closed or lost.
 ///
 /// Lifetime: shared, alive while it reads; the io_context outlives it. Threads: the one that runs
 /// the io_context.
@@ -19,7 +19,7 @@ namespace leasehold::bench {
 /// A connected socket of any kind.
 using StreamSocket = boost::asio::generic::stream_protocol::socket;
 
-/// A connection to a port of 127.0.0.1. Errors: ConnectionRefused.
+/// Connects to a port of 127.0.0.1. Errors: ConnectionRefused.
 Result<StreamSocket> connect_to_port(boost::asio::io_context& io, std::uint16_t port);
 
 class ReadStream : public std::enable_shared_from_this<ReadStream> {
@@ -28,7 +28,7 @@ class ReadStream : public std::enable_shared_from_this<ReadStream> {
   ReadStream(const ReadStream&) = delete;
   ReadStream& operator=(const ReadStream&) = delete;
 
-  /// Nothing is reported afterwards.
+  /// Closes the connection. Neither use() nor lost() is called afterwards.
   void close();
 
  protected:
@@ -41,9 +41,9 @@ class ReadStream : public std::enable_shared_from_this<ReadStream> {
   bool is_closed() const { return closed_; }
 
  private:
-  /// More has arrived. Removes from `unread` what it uses.
+  /// Called when more data has arrived. Removes from `unread` what it uses.
   virtual void use(std::string& unread) = 0;
-  /// Nothing more arrives. Called once, and not after close().
+  /// Called once when nothing more arrives, but not after close().
   virtual void lost(Error why) = 0;
 
   StreamSocket socket_;

@@ -21,9 +21,9 @@ constexpr std::uint32_t kShortestPrompt = 64;
 constexpr std::uint32_t kLengthFactor = 4;
 constexpr std::size_t kTokensBetween = 4;
 constexpr std::uint32_t kPreemptiveMoves = 2;
-/// Left of the context for the tokens of a text.
+/// Positions of the context that are left for the tokens of a text.
 constexpr std::uint32_t kRoomForTokens = 160;
-/// A lifetime of this many steps moves at half of it.
+/// A lifetime has this many steps; the text moves at half of it.
 constexpr double kStepsPerLifetime = 30;
 constexpr double kShortestLifetime_ms = 100;
 constexpr double kLongestLifetime_ms = 2'000;
@@ -71,7 +71,7 @@ class RebindModesRun {
   TemporaryDirectory directory_;
   std::unique_ptr<System> system_;
   std::uint32_t texts_ = 0;
-  std::string tenant_;  ///< Of the text started last.
+  std::string tenant_;  ///< Tenant of the text that was started last.
   RebindModes result_;
 };
 
@@ -135,7 +135,7 @@ double lifetime_ms(const RebindingText& text) {
                     kLongestLifetime_ms);
 }
 
-/// Only leases granted from now on have the short lifetime, so that the prompt needs none.
+/// Only leases granted from now on have the short lifetime, so that it need not cover the prompt.
 Result<void> RebindModesRun::preempt(RebindingText& text, RebindTimes& times) {
   TRY(admit(tenant_, lifetime_ms(text)));
   TRY(drain(text));
@@ -147,7 +147,7 @@ Result<void> RebindModesRun::preempt(RebindingText& text, RebindTimes& times) {
   return note_workers_times(text, times);
 }
 
-/// Those whose latency the broker knows.
+/// Returns the text's rebinds whose latency the broker knows.
 Result<std::vector<events::Rebind>> RebindModesRun::rebinds_of(const RebindingText& text) {
   const std::vector<LeaseId> leases = text.leases();
   std::vector<events::Rebind> rebinds;
@@ -159,7 +159,7 @@ Result<std::vector<events::Rebind>> RebindModesRun::rebinds_of(const RebindingTe
   return rebinds;
 }
 
-/// Of the text's moves, as the worker measured them, and of a copy of as many bytes.
+/// Adds the worker's times of the text's moves, and the time of copying as many bytes.
 Result<void> RebindModesRun::note_workers_times(const RebindingText& text, RebindTimes& times) {
   for (const events::Rebind& rebind : TRY(rebinds_of(text))) {
     if (rebind.mode != RebindMode::Checkpoint && rebind.mode != RebindMode::Preemptive) continue;
@@ -181,7 +181,7 @@ Result<void> RebindModesRun::adopt(RebindingText& text, RebindTimes& times) {
   return {};
 }
 
-/// The text runs alone, so both workers' steps are its own.
+/// The text runs alone, so each step of both workers has a row of it.
 Result<void> RebindModesRun::failover(RebindingText& text, RebindTimes& times) {
   TRY(text.await_tokens(text.tokens() + kTokensBetween));
   const std::size_t tokens = text.tokens();
@@ -225,7 +225,7 @@ Result<void> RebindModesRun::measure_length(std::uint32_t length, RebindTimes& t
   return failover(*text, times);
 }
 
-/// A text may end before all lifetimes: then another one follows.
+/// A text may end before all lifetimes; then another text follows.
 Result<void> RebindModesRun::measure_lifetimes() {
   while (result_.lifetimes < config_.lifetimes) {
     const auto survivor = TRY(start_text(kTokensBetween));

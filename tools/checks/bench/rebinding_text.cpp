@@ -41,7 +41,7 @@ struct RebindingText::State {
     TimePoint at;
   };
   struct TextToken {
-    std::size_t grants = 0;  ///< When it arrived.
+    std::size_t grants = 0;  ///< Number of grants when the token arrived.
     TimePoint at;
   };
 

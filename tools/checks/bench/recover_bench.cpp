@@ -52,7 +52,8 @@ nlohmann::json length_json(const RebindTimes& times) {
           {"handover_ms", summary(times.handover_ms)}};
 }
 
-/// Of two steps and the handover, by medians, where it is most.
+/// The largest ratio, over all lengths, of the median gap to the bound: two median steps and the
+/// median handover.
 double failover_gap_of_bound(const RebindTimesByLength& by_length) {
   double most = 0;
   for (const auto& [length, times] : by_length) {
@@ -62,7 +63,8 @@ double failover_gap_of_bound(const RebindTimesByLength& by_length) {
   return most;
 }
 
-/// In steps of the text, so that the attention of a longer text does not count as latency.
+/// Compares latencies in steps of the text, so that the attention of a longer text does not count
+/// as latency.
 double growth(const RebindTimesByLength& by_length, std::vector<double> RebindTimes::* mode) {
   const auto steps = [mode](const RebindTimes& times) {
     return median_of(times.*mode) / median_of(times.step_ms);

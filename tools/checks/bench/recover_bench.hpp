@@ -1,7 +1,7 @@
-/// What a text loses to the death of its worker, and to each mode of a rebind, on real processes.
+/// What a text loses by the death of its worker, and by each mode of a rebind, on real processes.
 ///
-/// The bench starts a worker at once when the one before has died, as a service manager does with
-/// RestartSec=0.
+/// The bench starts a worker as soon as the previous worker has died, as a service manager does
+/// with RestartSec=0.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,14 @@ struct RecoverConfig {
   std::string model_path;
   std::string arithmetic = "int8";
   std::uint32_t threads = 1;
-  std::uint32_t texts = 8;            ///< Whose worker dies.
-  std::uint32_t prompt_tokens = 512;  ///< Of each of them.
-  std::uint32_t longest = 4096;       ///< Of the texts that are rebound; the shortest has 64.
+  std::uint32_t texts = 8;            ///< Texts whose worker dies.
+  std::uint32_t prompt_tokens = 512;  ///< Per text whose worker dies.
+  std::uint32_t longest = 4096;       ///< Longest prompt of the rebound texts; the shortest is 64.
   std::uint32_t rounds = 5;
-  /// The texts of a small model would end before their worker is killed or they are rebound.
+  /// Slows steps down: texts of a small model would end before their worker is killed or they are
+  /// rebound.
   std::uint32_t slow_motion_us = 0;
-  std::uint32_t lifetimes = 20;  ///< Over which the longest gap of a preemptive text is counted.
+  std::uint32_t lifetimes = 20;  ///< Lifetimes in which the gap of a preemptive text is counted.
 };
 
 /// {"recover": {"model", "arithmetic", "texts", "prompt_tokens",
@@ -38,12 +39,12 @@ struct RecoverConfig {
 ///              "failover_gap_of_bound"},
 ///   "engine": {"retained_ms", "reloaded_ms"},
 ///   "preemptive": {"lifetimes", "longest_gap_steps"}, "survivor": {"missed_steps", "steps"}}}.
-/// Times are distributions (report.hpp); ratios are those of medians. kill_to_token_ms is that of
-/// each text. "cold" kills broker and worker: the texts are computed again from their prompts and
-/// tokens. Both read the model from the page cache. All clients but "default_client" retry at once.
-/// Growth: from the shortest to the longest text, of the latency in the text's own steps. A gap of
-/// 1 step misses none. The bound of a failover's gap: two steps and its handover.
-/// Errors: those of starts; TimedOut.
+/// Times are distributions (report.hpp); ratios are ratios of medians. kill_to_token_ms has a value
+/// for each text. "cold" kills broker and worker: the texts are computed again from their prompts
+/// and tokens. Both read the model from the page cache. All clients but "default_client" retry at
+/// once. A growth is the latency of the longest text divided by that of the shortest text, both in
+/// the text's own steps. A gap of 1 step means that no step is missed. The bound of a failover's
+/// gap is two steps and the handover. Errors: those of starts; TimedOut.
 Result<nlohmann::json> measure_recover(const RecoverConfig& config);
 
 }  // namespace leasehold::bench

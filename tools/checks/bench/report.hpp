@@ -17,7 +17,7 @@ namespace leasehold::bench {
 
 nlohmann::json to_json(const Distribution& distribution);
 
-/// "t_refuse_us" … over all runs with `headline_threads` compute threads, the same in
+/// "t_refuse_us" … over all runs with `headline_threads` compute threads, the same keys in
 /// "without_run_queue_delay", and every run in "runs".
 nlohmann::json clocks_json(const std::vector<ClockRun>& runs, std::uint32_t headline_threads);
 nlohmann::json storm_json(const StormResult& storm);
@@ -25,7 +25,7 @@ nlohmann::json mass_json(const std::vector<MassRound>& rounds, std::uint32_t lea
 nlohmann::json death_json(const DeathTimes& times);
 nlohmann::json death_json(const BrokerDeath& death);
 
-/// For people.
+/// A report as text for people.
 std::string report_text(const nlohmann::json& report);
 std::string limit_checks_text(const std::vector<LimitCheck>& checks);
 

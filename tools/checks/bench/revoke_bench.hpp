@@ -1,4 +1,4 @@
-/// `leasehold-bench revoke`: runs the measurements in order and collects their report.
+/// `leasehold-bench revoke`: runs the measurements in order and collects their results in a report.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ struct RevokeConfig {
   std::string large_model;  ///< The 0.5B shape; empty: not measured.
   std::set<std::string> measurements{std::begin(kMeasurements), std::end(kMeasurements)};
   bool quick = false;
-  std::vector<std::uint32_t> tenants;  ///< Runs of `clocks`; empty: 1, 8, 64, or 8 if quick.
+  std::vector<std::uint32_t> tenants;  ///< Per `clocks` run; empty: 1, 8, 64, or 8 if quick.
   std::uint32_t flips = 0;             ///< Per run; 0: depends on the model.
   std::uint32_t mass_leases = 10'000;
   std::uint64_t seed = 1;
@@ -35,7 +35,7 @@ struct RevokeReport {
 /// Called before each measurement with its description.
 using Progress = std::function<void(const std::string& what)>;
 
-/// Errors: that of the first measurement that fails, with its name.
+/// Errors: the error of the first measurement that fails, with its name.
 Result<RevokeReport> run_revoke_bench(const RevokeConfig& config, const Progress& progress);
 
 }  // namespace leasehold::bench

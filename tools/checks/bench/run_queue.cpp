@@ -52,7 +52,7 @@ ThreadRunQueues run_queues_between(const ThreadRunQueues& early, const ThreadRun
   for (const auto& [name, after] : late) {
     const auto found = early.find(name);
     const RunQueue before = found == early.end() ? RunQueue{} : found->second;
-    // Less than before: a thread of this name has ended.
+    // A smaller value than before means that a thread of this name has ended.
     between[name] = {.ran_ns = after.ran_ns - std::min(before.ran_ns, after.ran_ns),
                      .waited_ns = after.waited_ns - std::min(before.waited_ns, after.waited_ns)};
   }

@@ -20,18 +20,18 @@ struct RunQueue {
   std::uint64_t waited_ns = 0;  ///< Ready to run, without a core.
 };
 
-/// "ran waited slices" as the kernel writes it. Errors: MalformedMessage.
+/// Parses "ran waited slices" as the kernel writes it. Errors: MalformedMessage.
 Result<RunQueue> parse_schedstat(std::string_view text);
 
-/// By thread name; the first thread is "main". Threads of one name are added up. Empty once the
-/// process has ended.
+/// Indexed by thread name; the first thread is "main". Values of threads with the same name are
+/// added up. Empty once the process has ended.
 using ThreadRunQueues = std::map<std::string, RunQueue>;
 ThreadRunQueues run_queues_of(pid_t process);
 
-/// What the threads of one process ran and waited between two snapshots of it.
+/// How long the threads of a process ran and waited between two snapshots.
 ThreadRunQueues run_queues_between(const ThreadRunQueues& early, const ThreadRunQueues& late);
 
-/// Adds what each thread ran and waited.
+/// Adds the times of each thread.
 void add(ThreadRunQueues& sum, const ThreadRunQueues& more);
 
 RunQueue sum_of(const ThreadRunQueues& threads);

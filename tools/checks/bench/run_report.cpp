@@ -40,7 +40,7 @@ std::string subcommand_key(std::string name) {
   return name;
 }
 
-/// Returns the key of the subcommand that measures what is limited.
+/// Returns the key of the subcommand that measures the limited value.
 Result<std::string> key_of(const Limit& limit) {
   std::string first = limit.name.substr(0, limit.name.find('.'));
   if (std::ranges::count(kKeysOfRevoke, first) > 0) return "revoke";

@@ -1,4 +1,4 @@
-/// Measures, writes the report and checks it: what every subcommand does.
+/// The common part of all subcommands: measures, writes the report and checks it.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ class App;
 
 namespace leasehold::bench {
 
-/// What a subcommand measured.
+/// The results of a subcommand.
 struct Report {
   nlohmann::json json;
   std::string text;
@@ -21,7 +21,7 @@ struct Report {
 };
 
 struct ReportOptions {
-  std::string name;  ///< Of the subcommand and of its files; selects its limits.
+  std::string name;  ///< Name of the subcommand and of its files; selects its limits.
   bool has_plot = false;
   std::string out_dir = {};      ///< Empty: no files.
   std::string limits_path = {};  ///< Empty: no limits.
@@ -30,9 +30,9 @@ struct ReportOptions {
 /// Describes --out and --check.
 void describe_report(CLI::App& app, ReportOptions& options);
 
-/// Returns the exit code: 0, or 1 when a limit is exceeded or was not measured. Opens limits and
+/// Returns the exit code: 0, or 1 if a limit is exceeded or was not measured. Opens limits and
 /// files before it measures, so that a wrong path fails at once.
-/// Errors: those of `measure`; of reading limits and writing files.
+/// Errors: those of `measure`, of reading limits and of writing files.
 Result<int> run_report(const ReportOptions& options,
                        const std::function<Result<Report>()>& measure);
 

@@ -28,7 +28,7 @@ constexpr Duration kErrorInterval = std::chrono::milliseconds(200);
 constexpr std::uint32_t kStreamTokens = 512;
 constexpr const char* kArriving = "arriving";
 
-/// Streams beside which a long prompt arrives.
+/// Measures streams while a long prompt arrives.
 class StreamsBench {
  public:
   StreamsBench(const ServeConfig& config, System& system) : config_(config), system_(system) {}
@@ -60,7 +60,7 @@ class StreamsBench {
   }
 
  private:
-  /// The lease is part of the time: a few milliseconds.
+  /// The time includes acquiring the lease, which takes a few milliseconds.
   Result<double> first_token_s() {
     const SystemClock clock;
     const TimePoint begin = clock.now();
@@ -108,7 +108,7 @@ SystemConfig system_config(const ServeConfig& config) {
           .worker_options = {"--arithmetic", config.arithmetic}};
 }
 
-/// What runs on one broker and one worker.
+/// Runs the measurements that share one broker and one worker.
 Result<void> measure_on_system(const ServeConfig& config, Json& json) {
   const auto system = TRY(System::start(system_config(config)));
   const auto workers = TRY(system->broker().workers());

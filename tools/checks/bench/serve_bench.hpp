@@ -1,5 +1,5 @@
-/// What a long prompt costs running streams, and what they cost it; what a prefix hit saves; how
-/// time is shared.
+/// Measures how a long prompt and running streams slow each other down, what a prefix hit saves,
+/// and how time is shared.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 
 namespace leasehold::bench {
 
-/// Measurements by name; a report lacks what was not measured.
+/// Names of measurements. A report has only what was measured.
 inline constexpr const char* kServeMeasurements[] = {"streams", "prefix", "stalled_index", "shares",
                                                      "tick"};
 
 struct ServeConfig {
   std::string bin_dir;  ///< Directory of leasehold-broker and leasehold-worker.
   std::string model_path;
-  std::string shares_model_path;          ///< For "shares", whatever the model; empty: model_path.
-  std::string arithmetic = "auto";        ///< The worker's --arithmetic, which has the rule.
-  std::vector<std::string> measurements;  ///< Of kServeMeasurements; empty: all.
+  std::string shares_model_path;          ///< Always used by "shares"; empty: model_path.
+  std::string arithmetic = "auto";        ///< The worker's --arithmetic.
+  std::vector<std::string> measurements;  ///< Names from kServeMeasurements; empty: all.
   std::uint32_t streams = 8;              ///< Tenants that generate all the time.
-  std::uint32_t prompt_tokens = 4096;     ///< Of the tenant that arrives.
-  std::uint32_t rounds = 3;               ///< Each with the prompt alone, calm streams, and both.
+  std::uint32_t prompt_tokens = 4096;     ///< Prompt of the tenant that arrives.
+  std::uint32_t rounds = 3;  ///< Each round has the prompt alone, calm streams, and both.
   Duration calm = std::chrono::seconds(10);
 };
 

@@ -22,13 +22,13 @@ constexpr const char* kSharesTenant = "shares";
 constexpr std::array<std::uint32_t, 4> kShareWeights = {1, 1, 2, 4};
 constexpr std::array<std::uint32_t, 4> kSharesPromptTokens = {4, 40, 20, 10};
 constexpr std::uint32_t kSharesTextTokens = 16;
-// Requests of a tenant at a time, so that some always wait.
+// Concurrent requests of a tenant, so that some always wait.
 constexpr std::uint32_t kSharesPools = 12;
 constexpr const char* kSharesBatchSize = "4";
 
 using Served = std::vector<double>;
 
-/// Tokens by weight.
+/// Returns each tenant's tokens divided by its weight.
 Result<Served> read_served(System& system) {
   Served served;
   for (const wire::TenantView& view : TRY(system.broker().tenants()))
@@ -51,7 +51,7 @@ Result<Served> await_served(System& system, double tokens) {
   return fail(Errc::TimedOut, fmt::format("fewer than {} tokens were computed", tokens));
 }
 
-/// 1 when all are equal, 1/n when one has everything.
+/// The index is 1 when all are equal, and 1/n when one of n has everything.
 double jain_index(const Served& served) {
   const double sum = std::accumulate(served.begin(), served.end(), 0.0);
   const double squares = std::inner_product(served.begin(), served.end(), served.begin(), 0.0);

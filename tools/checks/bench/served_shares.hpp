@@ -12,7 +12,7 @@ namespace leasehold::bench {
 struct SharesLoad {
   std::string bin_dir;
   std::string model_path;
-  std::uint64_t tokens = 20'000;  ///< Computed in the measured time, at least.
+  std::uint64_t tokens = 20'000;  ///< The fewest tokens that are computed in the measured time.
 };
 
 /// {"served": […], "jain_index", "widest_ratio"}: the tokens that `tenant.list` counts, divided by

@@ -25,7 +25,7 @@ constexpr std::uint64_t kSpeculatePromptTokens = 8;
 
 constexpr const char* kTextKinds[] = {"repetitive", "greedy", "other"};
 
-/// A model that may choose between a few words only soon repeats itself.
+/// A model that may choose only between a few words soon repeats itself.
 wire::Sampling sampling_of(std::string_view kind) {
   wire::Sampling sampling;
   if (kind == "other") sampling.temperature = 1.0f;
@@ -34,7 +34,7 @@ wire::Sampling sampling_of(std::string_view kind) {
   return sampling;
 }
 
-/// What the worker counted since its start.
+/// The worker's counters since its start.
 struct ProposedTokens {
   double proposed = 0, accepted = 0;
 };
@@ -47,7 +47,7 @@ Result<ProposedTokens> read_proposed(const std::string& metrics_path) {
   return counted;
 }
 
-/// Of one kind of text, an entry per round.
+/// Results of one kind of text: an entry per round.
 struct Rounds {
   std::vector<double> without, with, ratio;
   ProposedTokens counted;  // over all rounds with proposals

@@ -1,4 +1,5 @@
-/// What proposed tokens gain on a text that repeats itself, and cost on one that does not.
+/// The gain of proposed tokens on a text that repeats itself, and their cost on a text that does
+/// not.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +16,17 @@ struct SpeculateBenchConfig {
   std::uint32_t threads = 1;
   std::uint32_t proposals = 8;   ///< The worker's --speculate.
   std::string draft_model;       ///< The worker's --draft-model; empty: n-grams.
-  std::uint32_t tokens = 4'000;  ///< Of each text in each round.
-  std::uint32_t rounds = 5;      ///< Each with and without proposals, in turn.
+  std::uint32_t tokens = 4'000;  ///< Tokens of each text in each round.
+  std::uint32_t rounds = 5;      ///< Each round runs once with and once without proposals.
 };
 
 /// {"speculate": {"proposals", "threads", "draft_model", "repetitive": {"without_tokens_s",
-/// "with_tokens_s", "ratio", "proposed", "acceptance"}, "greedy": {…}, "other": {…}}}: medians over
-/// the rounds, of the ratio too; proposed tokens and the share of them that were accepted, over all
-/// rounds. One tenant's requests of 200 tokens run one after the other: "repetitive" are greedy
-/// texts of three words, "greedy" of all words, "other" are drawn with temperature 1.
-/// Errors: those of System::start, TenantPool and fetch_metrics.
+/// "with_tokens_s", "ratio", "proposed", "acceptance"}, "greedy": {…}, "other": {…}}}: speeds and
+/// ratios are medians over the rounds; "proposed" is the number of proposed tokens and "acceptance"
+/// the accepted share, both over all rounds. One tenant's requests of 200 tokens run one after the
+/// other: "repetitive" texts are greedy with a vocabulary of three words, "greedy" texts are greedy
+/// with all words, and "other" texts are drawn with temperature 1. Errors: those of System::start,
+/// TenantPool and fetch_metrics.
 Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config);
 
 }  // namespace leasehold::bench

@@ -23,7 +23,7 @@ constexpr std::size_t kPromptTokens = 4;
 SseKind sse_kind_of(std::string_view data) {
   if (data.starts_with(R"({"choices":[{"finish_reason":null)")) return SseKind::Token;
   if (data.starts_with(R"({"error")")) return SseKind::Error;
-  // Other servers write the text first.
+  // Other servers begin the event with the text.
   if (data.starts_with(R"({"choices":[{)") && data.find(kUnfinished) != std::string_view::npos)
     return SseKind::Token;
   return data.starts_with("[DONE]") ? SseKind::Done : SseKind::Other;
@@ -71,7 +71,7 @@ void SseStream::use(std::string& unread) {
     if (size > 0) read_chunk(chunk);
     rest.remove_prefix(whole);
     if (size > 0) continue;
-    unread.assign(rest);  // the next answer
+    unread.assign(rest);  // the rest belongs to the next answer
     return end({});
   }
   unread.erase(0, unread.size() - rest.size());

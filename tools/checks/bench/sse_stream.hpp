@@ -1,5 +1,5 @@
-/// A client of an HTTP server with OpenAI's API: one connection, on which completions are streamed
-/// one after another, read at little cost (light_stream.hpp says why).
+/// A client of an HTTP server with OpenAI's API. It streams completions one after another on one
+/// connection, and reads them at little cost (light_stream.hpp has the reason).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,28 +16,28 @@ namespace leasehold::bench {
 
 enum class SseKind { Token, Error, Done, Other };
 
-/// Of the data of one event. Of the server's events it reads only the start, since the server
-/// writes keys in a fixed order.
+/// The kind of one event, from its data. Reads only the start of our server's events, since the
+/// server writes keys in a fixed order.
 SseKind sse_kind_of(std::string_view data);
 
 class SseStream : public ReadStream {
  public:
-  /// `on_token` for each event with a token; `on_end` once for each request: its error, if it has
-  /// one, as soon as that was read. A refused request has an error, too. After ConnectionLost
-  /// nothing more is sent.
+  /// `on_token` is called for each event with a token. `on_end` is called once for each request,
+  /// with its error, if there is one, as soon as the error was read. A refused request has an
+  /// error, too. After ConnectionLost nothing more is sent.
   struct Handlers {
     std::function<void()> on_token;
     std::function<void(Result<void>)> on_end;
-    /// For the data of each other event, such as that with the usage. May be empty.
+    /// Called with the data of each other event, for example the usage. May be empty.
     std::function<void(std::string_view)> on_other = {};
   };
 
   /// Connects to the path of a Unix socket. Errors: those of connect_to.
   static Result<std::shared_ptr<SseStream>> connect(boost::asio::io_context& io,
                                                     const std::string& path, Handlers handlers);
-  /// The same on a connected socket.
+  /// Uses a connected socket.
   static std::shared_ptr<SseStream> over(StreamSocket socket, Handlers handlers);
-  /// Sends a request. Precondition: the one before has ended.
+  /// Sends a request. Precondition: the previous request has ended.
   void send(const std::string& request);
 
  private:
@@ -58,12 +58,12 @@ struct CompletionRequest {
   std::string model;
   std::vector<TokenId> prompt;
   std::uint32_t max_tokens = 1;
-  bool include_usage = false;  ///< In an event at the end.
+  bool include_usage = false;  ///< Requests an event with the usage at the end.
 };
 
-/// The text of a request that streams the completion. Greedy; an end token does not end it.
+/// The HTTP request for a streamed completion. It is greedy; an end token does not end it.
 std::string sse_request(const CompletionRequest& request);
-/// The same with a prompt of words.
+/// The same for a prompt of words.
 std::string sse_request(const std::string& key, const std::string& model, std::uint32_t max_tokens);
 
 }  // namespace leasehold::bench

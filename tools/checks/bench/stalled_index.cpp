@@ -20,7 +20,8 @@ namespace {
 using boost::asio::ip::tcp;
 
 constexpr Duration kStreamsTimeout = std::chrono::minutes(2);
-/// With a prompt of 4 tokens less than a block: nothing is cached, so each id leaves at once.
+/// Together with a prompt of 4 tokens this is less than a block: nothing is cached, so each id
+/// leaves at once.
 constexpr std::uint32_t kTokensPerRequest = 10;
 
 /// A listening socket on the loopback device that keeps connections and never answers.
@@ -52,7 +53,7 @@ class StalledIndex {
 
   boost::asio::io_context io_;
   tcp::acceptor acceptor_{io_, tcp::endpoint(boost::asio::ip::make_address("127.0.0.1"), 0)};
-  std::vector<tcp::socket> connections_;  // on the thread
+  std::vector<tcp::socket> connections_;  // used only on the thread
   std::thread thread_;
 };
 

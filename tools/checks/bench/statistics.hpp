@@ -6,10 +6,9 @@
 
 namespace leasehold::bench {
 
-/// Nearest-rank quantiles: always a measured value. With fewer than 1000 values p99.9 is the
-/// maximum.
+/// Nearest-rank quantiles, each a measured value. With fewer than 1000 values p99.9 is the maximum.
 struct Distribution {
-  std::size_t count = 0;  ///< 0: all others are 0.
+  std::size_t count = 0;  ///< 0: all other fields are 0.
   double p50 = 0;
   double p90 = 0;
   double p99 = 0;

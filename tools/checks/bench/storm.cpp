@@ -16,7 +16,7 @@ constexpr Duration kWindow = std::chrono::seconds(1);
 constexpr Duration kSettle = std::chrono::milliseconds(200);
 constexpr Duration kRunTimeout = std::chrono::seconds(60);
 constexpr std::uint32_t kSurvivors = 8;
-constexpr std::uint32_t kRevocations = 50;  ///< Per window.
+constexpr std::uint32_t kRevocations = 50;  ///< Revocations per window.
 constexpr const char* kVictim = "victim";
 
 void add_gaps(TenantPool& tenant_pool, std::vector<double>& gaps_us) {
@@ -29,7 +29,7 @@ void sleep_until(TimePoint moment) {
   if (left > Duration::zero()) std::this_thread::sleep_for(left);
 }
 
-/// Spreads the revocations over one window. Returns the time it took.
+/// Spreads the revocations over one window. Returns the time that they took.
 Result<Duration> revoke_steadily(System& system, const std::vector<LeaseId>& leases) {
   const TimePoint begin = SystemClock().now();
   const Duration pace = kWindow / static_cast<int>(leases.size());

@@ -30,7 +30,7 @@ std::vector<LocalRow> text_rows(std::uint32_t begin, std::uint32_t end) {
   return rows;
 }
 
-/// Computes the longest text once; the time of each length is that of its rows.
+/// Computes the longest text once. The time of each length is the time until its rows are computed.
 Result<void> measure_prefill(LocalModel& model, TimesByLength& by_length) {
   model.restart(0);
   std::uint32_t computed = 0;

@@ -1,4 +1,4 @@
-/// What it costs to swap a text out and in, and what to compute it again.
+/// The cost of swapping a text out and in, compared with the cost of computing it again.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct SwapBenchConfig {
 /// {"swap": {"model", "f32": …, "int8": …}}, where … is {"lengths": {"64": {"swap_us",
 /// "prefill_us", "share"}, …}, "largest_share", "wins_from"}: medians over the rounds of the CPU
 /// time of one thread, and of their ratio. Swap copies all blocks of the text to swap memory that
-/// holds no pages yet, as after a scrub, and back. The prefill computes the text without a
-/// prefix hit, in steps of at most 256 rows that end at each length. "wins_from" is the shortest
-/// length from which on swapping is cheaper at every length; null if it is not. Errors: those of
+/// holds no pages yet, as after a scrub, and back. The prefill computes the text without a prefix
+/// hit, in steps of at most 256 rows that end at each length. "wins_from" is the shortest length
+/// from which on swapping is cheaper at every length; null if there is none. Errors: those of
 /// loading.
 Result<nlohmann::json> measure_swap(const SwapBenchConfig& config);
 

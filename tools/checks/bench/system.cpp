@@ -34,7 +34,8 @@ Result<void> System::start_processes() {
   return start_worker();
 }
 
-/// Only if this thread may use all cores; otherwise the caller has partitioned them already.
+/// Partitions the cores only if this thread may use all of them; otherwise the caller has
+/// partitioned them already.
 void System::partition_cores() {
   const std::uint32_t cores = std::thread::hardware_concurrency();
   if (config_.threads == 0 || config_.threads >= cores) return;

@@ -1,4 +1,4 @@
-/// The benchmark's broker and worker, with cores of their own.
+/// The benchmark's broker and worker, with separate cores.
 #pragma once
 
 #include <memory>
@@ -15,9 +15,9 @@ namespace leasehold::bench {
 struct SystemConfig {
   std::string bin_dir;     ///< Directory of leasehold-broker and leasehold-worker.
   std::string model_path;  ///< Empty: no worker is started.
-  /// Compute threads. If fewer than cores, they get the last cores to themselves, and the broker,
-  /// the worker's other threads and this thread share the rest. Otherwise the kernel decides. 0:
-  /// the worker's default, and cores are not partitioned.
+  /// Compute threads. If they are fewer than the cores, they run alone on the last cores, and the
+  /// broker, the worker's other threads and this thread share the rest. Otherwise the kernel
+  /// decides. 0: the worker's default, and cores are not partitioned.
   std::uint32_t threads = 1;
   std::string capacity = "512MiB";
   std::vector<std::string> broker_options;
@@ -26,10 +26,10 @@ struct SystemConfig {
   bool keep_descriptors = false;  ///< Keep the broker's descriptors across its death.
 };
 
-/// Lifetime: as LocalSystem. Threads: one.
+/// Lifetime: that of LocalSystem. Threads: one.
 class System {
  public:
-  /// Starts both and waits until the worker is ready.
+  /// Starts broker and worker and waits until the worker is ready.
   /// Errors: those of LocalSystem, with the directory of the logs.
   static Result<std::unique_ptr<System>> start(const SystemConfig& config);
 
@@ -41,21 +41,22 @@ class System {
   BrokerView& broker() { return local_->view(); }
   Result<void> admit(const std::string& tenant, std::uint32_t weight = 1,
                      std::uint32_t max_concurrent = 4);
-  /// A new API key of a tenant that was admitted.
+  /// Creates an API key for a tenant that was admitted.
   Result<std::string> create_key(const std::string& tenant);
   /// Admits the tenants of a TenantPool with this many clients.
   Result<void> admit_pool(std::uint32_t clients);
   Result<void> revoke(LeaseId lease) { return broker().command(wire::LeaseRevoke{.lease = lease}); }
 
-  /// SIGKILL, and waits until the process is gone.
+  /// Sends SIGKILL and waits until the process is gone.
   void kill_broker() { local_->kill_broker(); }
   void kill_worker() { local_->kill_worker(worker_); }
   Result<void> start_broker();
   Result<void> start_worker();
   /// Starts another worker like the first one, waits until it is ready, and lets it replace the
-  /// first, which is not killed. From now on it is the worker that the calls above are about.
+  /// first, which is not killed. From then on worker_pid() and the other functions of this class
+  /// refer to the new worker.
   Result<void> replace_worker();
-  /// SIGKILL to the worker that was replaced last.
+  /// Sends SIGKILL to the worker that was replaced last.
   void kill_replaced_worker() { local_->kill_worker(replaced_); }
 
  private:

@@ -42,7 +42,7 @@ struct PoolResults {
   std::optional<Error> final_error;
 };
 
-/// One tenant. Threads: the pool's.
+/// The client of one tenant. Threads: the pool's.
 class TenantClient : public std::enable_shared_from_this<TenantClient> {
  public:
   TenantClient(boost::asio::io_context& io, client::Timers& timers, const TenantPoolConfig& config,
@@ -74,7 +74,7 @@ class TenantClient : public std::enable_shared_from_this<TenantClient> {
   std::uint64_t requests_ = 0;
   TimePoint submitted_at_;
   std::optional<TimePoint> last_token_;
-  std::uint64_t tokens_read_ = 0;  ///< In this request.
+  std::uint64_t tokens_read_ = 0;  ///< Tokens of the current request.
   client::Timer retry_;
 };
 

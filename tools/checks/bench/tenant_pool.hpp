@@ -1,4 +1,4 @@
-/// Many tenants in one process, each with its own sockets to broker and worker, on one thread.
+/// Many tenants in one process, each with separate sockets to broker and worker, on one thread.
 ///
 /// A client acquires a lease and submits requests one after another until it is destroyed. After a
 /// revocation it acquires a new lease. Threads: any; each call takes a lock.
@@ -23,9 +23,9 @@ struct TenantPoolConfig {
   std::uint32_t prompt_tokens = 4;  ///< Per request.
   std::uint32_t max_tokens = 100;   ///< Per request.
   std::string name = "bench";
-  wire::Sampling sampling = {};  ///< Each request has a seed of its own.
-  /// The prompt of a client's request, both counted from 0. Empty: `prompt_tokens` words, the same
-  /// each time.
+  wire::Sampling sampling = {};  ///< Each request has a different seed.
+  /// The prompt of a request of a client; both are counted from 0. Empty: `prompt_tokens` words,
+  /// the same each time.
   std::function<std::vector<std::int32_t>(std::uint32_t client, std::uint64_t request)> prompt = {};
 };
 
@@ -38,7 +38,8 @@ struct LeaseEnd {
 class TenantPool {
  public:
   static constexpr const char* kThreadName = "bench-tenants";
-  /// A word in the vocabulary of every bundled model; the next kPromptWords - 1 are words, too.
+  /// A word in the vocabulary of every bundled model. The next kPromptWords - 1 tokens are words,
+  /// too.
   static constexpr std::int32_t kFirstPromptToken = 300;
   static constexpr std::int32_t kPromptWords = 100;
 
@@ -54,32 +55,33 @@ class TenantPool {
   };
   std::vector<Running> running() const;
 
-  /// Waits until that many clients run. Errors: TimedOut with the last error of a client.
+  /// Waits until this many clients run. Errors: TimedOut with the last error of a client.
   Result<void> await_running(std::size_t clients, Duration at_most) const;
 
   /// No client counts as running until its next token.
   void clear_running();
 
-  /// Waits for the typed end of a lease. Nothing on timeout.
+  /// Waits for the typed end of a lease. Returns nullopt on timeout.
   std::optional<LeaseEnd> await_end(LeaseId lease, Duration at_most) const;
 
   /// Waits for a token of this client later than `after`; returns its time.
   std::optional<TimePoint> await_token(std::uint32_t client, TimePoint after,
                                        Duration at_most) const;
 
-  /// The last error of a client that another try cannot mend.
+  /// The last error of a client that a retry cannot resolve.
   std::optional<Error> final_error() const;
 
-  /// Returns the times in µs between two tokens of one request since the last call, of all clients.
+  /// Returns the times in µs between two tokens of one request, of all clients, since the last
+  /// call.
   std::vector<double> take_gaps_us();
-  /// Returns the times in s from a submission to its first token since the last call, of all
-  /// clients.
+  /// Returns the times in s from a submission to its first token, of all clients, since the last
+  /// call.
   std::vector<double> take_first_tokens_s();
   std::uint64_t tokens() const;
   /// Losses since the start; both should be 0.
   struct Losses {
     std::uint64_t tokens = 0;   ///< Emitted according to the end of the request, but never read.
-    std::uint64_t streams = 0;  ///< Closed without a typed end.
+    std::uint64_t streams = 0;  ///< Requests closed without a typed end.
   };
   Losses losses() const;
   /// Waits until `tokens()` reaches this number. Errors: TimedOut.

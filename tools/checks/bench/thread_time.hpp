@@ -1,5 +1,5 @@
-/// Clocks for work: CPU time of the calling thread, so that other threads on its core do not count,
-/// CPU time of a process, and wall-clock time.
+/// Clocks for measuring work: CPU time of the calling thread, which excludes other threads on its
+/// core, CPU time of a process, and wall-clock time.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ inline double thread_time_ns() {
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
-/// The sum over all threads of the process, also those that have ended. 0 if the process is
+/// The CPU time of all threads of the process, including those that have ended. 0 if the process is
 /// unknown.
 inline double process_time_ns(pid_t pid) {
   clockid_t clock{};
@@ -30,7 +30,7 @@ inline double wall_time_ns() {
   return std::chrono::duration<double, std::nano>(now).count();
 }
 
-/// For work on `threads` threads: CPU time if there is one, otherwise wall-clock time.
+/// The clock for work on `threads` threads: CPU time for one thread, otherwise wall-clock time.
 inline double work_time_ns(std::uint32_t threads) {
   return threads == 1 ? thread_time_ns() : wall_time_ns();
 }

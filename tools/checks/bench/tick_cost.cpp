@@ -34,7 +34,7 @@ class LoadedScheduler {
     refill();
   }
 
-  /// Keeps the number of waiting requests.
+  /// Submits requests until the number of waiting requests is restored.
   void refill() {
     while (scheduler_.waiting_count() < load_.waiting) {
       const std::uint32_t i = static_cast<std::uint32_t>(next_++ % load_.tenants);

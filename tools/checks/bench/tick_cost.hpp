@@ -1,4 +1,4 @@
-/// What one tick of the scheduler costs, without an engine.
+/// The cost of one tick of the scheduler, without an engine.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct TickTimes {
   Distribution commit;    ///< The commits, which hash full blocks, and the events.
 };
 
-/// Each tick ends some texts, of 1 to 128 tokens, which waiting requests replace; as many new ones
-/// arrive outside the measured time. No two texts are equal.
+/// Each tick ends some texts of 1 to 128 tokens, which waiting requests replace. As many new
+/// requests arrive outside the measured time. No two texts are equal.
 TickTimes measure_tick_us(const TickLoad& load);
 
 }  // namespace leasehold::bench

@@ -9,7 +9,7 @@
 namespace leasehold::bench {
 namespace {
 
-/// "2026-11-24T02:45:01.123456" at the start of the line.
+/// Parses a time like "2026-11-24T02:45:01.123456" at the start of the line.
 Result<std::int64_t> time_us_of(std::string_view line) {
   constexpr std::size_t kSeconds = 19;
   constexpr std::size_t kDigits = 6;

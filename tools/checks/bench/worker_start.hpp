@@ -9,7 +9,7 @@
 
 namespace leasehold::bench {
 
-/// Stages in order; each ends with the log line that has these words.
+/// Stages in order. The log line that has these words ends the stage.
 struct StartStage {
   const char* name;
   std::string_view words;
@@ -23,7 +23,7 @@ inline constexpr std::array<StartStage, 5> kStartStages{{{"exec", " starting mod
 /// The ends of the stages, in µs since 1970.
 using StartTimes = std::array<std::int64_t, kStartStages.size()>;
 
-/// Of the last start in the log, whose times are local ones.
+/// Finds the last start in the log, whose times are local times.
 /// Errors: BadRequest if the log lacks a stage, or a time cannot be read.
 Result<StartTimes> last_start(std::string_view log);
 

@@ -7,13 +7,13 @@
 
 namespace leasehold::gpu_check {
 
-/// `stages`: the report's array. Returns an array with one object per question: `question`,
-/// `stage`, `state` ("not run" without the stage), `verdict`, `missing` (numbers, as JSON
-/// pointers, that the stage did not write) and `numbers`. The verdict is the worst of the stage's
-/// lines, and unknown when a number is missing.
+/// `stages` is the report's array. Returns an array with one object per question: `question`,
+/// `stage`, `state` ("not run" without the stage), `verdict`, `missing` (JSON pointers to numbers
+/// that the stage did not write) and `numbers`. The verdict is the worst of the stage's lines, and
+/// unknown when a number is missing.
 Json answers_from(const Json& stages);
 
-/// One line per question.
+/// Formats one line per question.
 std::string text_of_answers(const Json& answers);
 
 }  // namespace leasehold::gpu_check

@@ -29,7 +29,7 @@ struct BenchCase {
   bool has_targets = false;  ///< True for the 7B shapes.
   Repeats repeats;
 
-  /// Of a model that decodes `batch` sequences.
+  /// The options of a model that decodes `batch` sequences.
   LocalOptions options(std::uint32_t batch) const {
     return {
         .model_path = file.path, .max_rows = batch, .sequences = batch, .positions = context + 16};
@@ -58,16 +58,16 @@ constexpr Verdict against_target(bool has_target, bool holds) {
   return !has_target ? Verdict::Measured : holds ? Verdict::Reached : Verdict::Missed;
 }
 
-/// Tokens per second with and without graphs and gates, and the cost of gates.
+/// Measures tokens per second with and without graphs and gates, and the cost of gates.
 Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
                           const Rates& rates);
-/// The rate at which one matmul of each weight format and arithmetic reads its weights.
+/// Measures the rate at which one matmul of each weight format and arithmetic reads its weights.
 Result<void> bench_matmul(const Settings& settings, StageReport& report, Card& card,
                           const Rates& rates);
 Result<void> bench_prefill(const Settings& settings, StageReport& report, Card& card,
                            const BenchCase& one, const Rates& rates);
 
-/// Time from a flip to the refusal, and until no unit can touch the lease.
+/// Measures the time from a flip to the refusal, and until no unit can touch the lease.
 Result<void> bench_revoke(const Settings& settings, StageReport& report, Card& card,
                           const BenchCase& one);
 

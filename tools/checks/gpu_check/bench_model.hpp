@@ -12,7 +12,7 @@ namespace leasehold::gpu_check {
 
 class BenchModel {
  public:
-  /// `local` without a placement.
+  /// Precondition: `local` has no placement.
   static Result<std::unique_ptr<BenchModel>> load(Card& card, cuda::CudaOptions options,
                                                   LocalOptions local);
 
@@ -33,7 +33,7 @@ class BenchModel {
   std::unique_ptr<LocalModel> model_;
 };
 
-/// As a worker computes the rows of matrices that are not quantised.
+/// How a worker computes the rows of matrices that are not quantised.
 constexpr cuda::RowArithmetic rows_of(Arithmetic arithmetic) {
   return arithmetic == Arithmetic::F16 ? cuda::RowArithmetic::Halves : cuda::RowArithmetic::Floats;
 }

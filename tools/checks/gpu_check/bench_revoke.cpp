@@ -1,5 +1,6 @@
-// Time from a flip to the refusal and to quiet: another thread flips words at random times while
-// this thread decodes or prefills. A third thread may map, clear and unmap memory meanwhile.
+// Measures the time from a flip to the refusal and to quiet: another thread flips words at random
+// times while this thread decodes or prefills. A third thread may map, clear and unmap memory
+// meanwhile.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +28,7 @@ std::int64_t now_ns() {
   return SteadyClock::now().time_since_epoch().count();
 }
 
-/// Time of an event, stored once; 0 before.
+/// The time of an event, stored once; 0 before the event.
 using Moment = std::atomic<std::int64_t>;
 
 void note(Moment& moment) {
@@ -38,14 +39,14 @@ void note(Moment& moment) {
 struct FlipResult {
   std::vector<double> refuse_us;
   std::vector<double> quiet_us;
-  int dips = 0;  ///< Steps that did not complete another sequence.
+  int dips = 0;  ///< Steps in which a sequence other than the victim did not stay live.
   int steps = 0;
   double step_us = 0;
   int remapped = 0;  ///< Pieces of memory that were mapped, cleared and unmapped meanwhile.
 };
 
-/// Shared by both threads. The engine thread stores `victim_refused`, `quiet`, and of the result
-/// `dips` and `steps`; the flipping thread stores its times.
+/// State that both threads share. The engine thread stores `victim_refused` and `quiet`, and in the
+/// result `dips` and `steps`; the flipping thread stores its times.
 struct Flips final : RefusalListener {
   void refused(const GateRefusal& refusal) noexcept override {
     if (refusal.sequence == 0) note(victim_refused);
@@ -64,10 +65,10 @@ struct FlipPlan {
   std::chrono::milliseconds max_duration{15'000};
   std::uint32_t batch = 8;
   bool is_remapping = false;       ///< Memory is mapped, cleared and unmapped meanwhile.
-  std::uint32_t prefill_rows = 0;  ///< Of the second of two sequences; 0: all sequences decode.
+  std::uint32_t prefill_rows = 0;  ///< Rows of the second sequence; 0: all sequences decode.
 };
 
-/// Flips one word and waits for refusal and quiet. False when the steps ended before.
+/// Flips one word and waits for refusal and quiet. Returns false if the steps ended before.
 bool flip_once(Flips& flips, LocalModel& model) {
   flips.victim_refused = 0;
   flips.quiet = 0;
@@ -96,15 +97,15 @@ void flip_at_random(Flips& flips, LocalModel& model, const FlipPlan& plan, doubl
   flips.is_over = true;
 }
 
-/// Does to memory of the card what the worker's mapper and unmapper and the device agent do.
-/// Returns how often.
+/// Maps, clears and unmaps memory of the card, as the worker's mapper and unmapper and the device
+/// agent do. Returns how often it did.
 Result<int> keep_remapping(const Card& card, const std::atomic<bool>& is_over) {
   constexpr std::size_t kExtent = std::size_t{2} << 20;
   const cuda::MemoryCleaner cleaner = TRY(cuda::MemoryCleaner::create(card.context()));
   int count = 0;
   do {
     const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), kExtent));
-    TRY(cleaner.clear(memory));  // maps it, and unmaps it
+    TRY(cleaner.clear(memory));  // maps and unmaps it
     ++count;
   } while (!is_over);
   return count;
@@ -158,7 +159,7 @@ Result<FlipResult> measure_flips(Card& card, const BenchCase& one, const FlipPla
 }
 
 /// Stamps units as they pass the gate. With one launch at a time in the stream, the time between
-/// two stamps is the launch and run of the first.
+/// two stamps is that of launching and running the first unit.
 class UnitStamps final : public GateProbe {
  public:
   void unit_polled(std::uint32_t, LaunchSite, std::uint16_t layer, SequenceMask) override {
@@ -168,7 +169,7 @@ class UnitStamps final : public GateProbe {
     at_.clear();
     at_.reserve(1 << 14);
   }
-  /// Minimum over all steps, per unit.
+  /// Ends a step and keeps the minimum duration of each unit over all steps.
   void end() {
     at_.push_back({now_ns(), 0});
     std::vector<Unit> units;
@@ -235,7 +236,7 @@ void report_clock(StageReport& report, const std::string& what, const std::vecto
               .as_threads = true});
 }
 
-/// `max_quiet_us` 0: without a target.
+/// A `max_quiet_us` of 0 means that there is no target.
 void report_flips(StageReport& report, const BenchCase& one, const std::string& mode,
                   const FlipResult& result, double max_quiet_us) {
   report.numbers()["revoke"].push_back({{"model", one.title},
@@ -256,7 +257,7 @@ void report_flips(StageReport& report, const BenchCase& one, const std::string& 
                  fmt::format("{} of {} steps", result.dips, result.steps));
 }
 
-/// Flips while the driver maps and clears memory, and during long prefills.
+/// Measures flips while the driver maps and clears memory, and during long prefills.
 Result<void> bench_busy_flips(const Settings& settings, StageReport& report, Card& card,
                               const BenchCase& one) {
   FlipPlan remapping{.is_remapping = true};

@@ -1,10 +1,10 @@
 /// One GPU, used by the stages without a backend: kernels by name, copies and properties.
 ///
-/// Every call waits for the GPU, so the call that causes a fault returns it. The context is
-/// unusable after a fault, so a stage that provokes one does so in a process of its own.
+/// Every call waits for the GPU, so the call that causes a fault returns the error. The context is
+/// unusable after a fault, so a stage that provokes a fault does so in a separate process.
 ///
-/// Lifetime: outlives everything made with its context. Threads: the one that opened it.
-/// Errors: those of cuda::load_driver and cuda::check.
+/// Lifetime: outlives everything made with its context. Threads: the one that opened it. Errors:
+/// those of cuda::load_driver and cuda::check.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class Card {
   const cuda::Context& context() const { return *context_; }
   cuda::KernelLibrary& library() { return library_; }
 
-  /// A gate for launch parameters. `is_stopped`: the gate refuses every unit.
+  /// A gate for launch parameters. If `is_stopped`, the gate refuses every unit.
   device::KernelGate gate(bool is_stopped = false) const;
 
   Result<void> run(cuda::KernelLaunch launch);
@@ -40,7 +40,7 @@ class Card {
   Result<void> fetch(std::span<std::byte> to, CUdeviceptr from);
   Result<void> store(CUdeviceptr to, std::span<const std::byte> from);
 
-  /// Random words of 8 bytes, masked with `keep` and or-ed with `set`.
+  /// Random 8-byte words, masked with `keep`, then or-ed with `set`.
   struct Filling {
     std::uint64_t keep;
     std::uint64_t set;
@@ -65,7 +65,7 @@ class Card {
         mirrors_(std::move(mirrors)) {}
   Result<void> wait(CUresult begun, std::string_view doing);
 
-  std::unique_ptr<cuda::Context> context_;  // the others hold its address
+  std::unique_ptr<cuda::Context> context_;  // the other members hold its address
   cuda::KernelLibrary library_;
   cuda::Stream stream_;
   cuda::DeviceBuffer

@@ -21,10 +21,10 @@ class CardPlacement final : public LocalPlacement {
 
   Result<std::unique_ptr<Backend>> make_backend(const BackendLimits& limits,
                                                 const ThreadGate& gate) override;
-  /// Filled with small f16 values.
+  /// Allocates memory and fills it with small f16 values.
   Result<LeasedMapping> allocate(std::size_t size_bytes) override;
-  /// Random bytes with small scales in every format: products stay finite, and reads cost the same
-  /// as for real weights.
+  /// Makes random bytes with small scales in every format: products stay finite, and reads cost the
+  /// same as for real weights.
   Result<std::optional<LeasedMapping>> make_weights(const WeightsLayout& layout) override;
 
  private:

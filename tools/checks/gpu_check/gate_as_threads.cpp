@@ -1,5 +1,5 @@
 // The gate in one process: another thread revokes the lease of one of four sequences while they are
-// decoded together. The others must generate their undisturbed texts.
+// decoded together. The other sequences must generate the same texts as without the revocation.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 /// The second process of the probe: imports GPU memory from a descriptor and uses it once.
 ///
-/// The probe passes descriptors 3, a socket for the result, and 4, the memory. The process ends
-/// when it is killed or the socket is closed.
+/// The probe passes two descriptors: 3 is a socket for the result, 4 is the memory. The process
+/// ends when it is killed or the socket is closed.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-/// The importer (importer.hpp) as seen by the probe: starts it, waits for its result, kills it.
+/// The probe's side of the importer (importer.hpp): starts it, waits for its result, kills it.
 ///
 /// Lifetime: the destructor ends the process. Threads: one. Errors: SystemError; TimedOut.
 #pragma once
@@ -27,8 +27,8 @@ Result<Importer> start_importer(const Settings& settings, ImportMode what, const
 /// Waits for the result or the exit of the process.
 void await_result(Importer& importer);
 
-/// Kills the process and waits for the event of its pidfd: from then on the broker takes its
-/// memory.
+/// Kills the process and waits for the event of its pidfd. From then on the broker would reclaim
+/// its memory.
 Result<void> kill_importer(Importer& importer);
 
 /// Writes kMagicWord, which the importer expects, and clears the words after it.

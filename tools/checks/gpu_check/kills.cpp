@@ -1,5 +1,5 @@
-// The kills stage: the broker's proof by exit. After the pidfd event of a killed process, a kernel
-// that the process had begun writes nothing more.
+// The kills stage checks the broker's proof by exit: after the pidfd event of a killed process, a
+// kernel that the process had begun writes nothing more.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr std::chrono::seconds kStartTimeout{20};
 struct Kill {
   bool was_writing = false;     ///< The kernel wrote until the kill.
   std::size_t words_after = 0;  ///< Words that changed after the memory was cleared.
-  std::uint32_t reads = 0;      ///< How often the memory was read after that.
+  std::uint32_t reads = 0;      ///< How often the memory was read after it was cleared.
 };
 
 Result<std::vector<std::uint32_t>> words_at(Card& card, CUdeviceptr at) {
@@ -40,7 +40,7 @@ Result<bool> is_being_written(Card& card, CUdeviceptr at) {
   return false;
 }
 
-/// True when this process reads what another process wrote.
+/// Returns true if this process reads what another process wrote.
 Result<bool> share_once(const Settings& settings, StageReport& report, Card& card) {
   constexpr std::size_t kSize = 2 << 20;
   const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), kSize));
@@ -62,7 +62,7 @@ Result<bool> share_once(const Settings& settings, StageReport& report, Card& car
   return shared;
 }
 
-/// As the broker does: the process ends, then its memory is cleared and could be lent again.
+/// Does what the broker does: the process ends, then its memory is cleared and could be lent again.
 Result<Kill> kill_in_kernel(const Settings& settings, Card& card) {
   const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), kSharedBytes));
   const cuda::DeviceMapping mapping = TRY(cuda::DeviceMapping::map(memory, MapAccess::ReadWrite));
@@ -106,7 +106,7 @@ Result<void> check_kills(const Settings& settings, StageReport& report) {
       {"kills", kills}, {"in_kernel", in_kernel}, {"words_after", words_after}};
   const std::string seen = fmt::format("{} of {} kills during a kernel, {} words changed later",
                                        in_kernel, kills, words_after);
-  // A kernel that was over before the kill shows nothing.
+  // A kernel that had ended before the kill proves nothing.
   if (in_kernel == 0 && words_after == 0) {
     report.unknown(kWhat, seen);
   } else {

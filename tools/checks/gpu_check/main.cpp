@@ -60,7 +60,8 @@ int run(const Settings& settings, const InternalOptions& internal) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // As the worker does: figures with lazily loaded kernels would not be the worker's.
+  // Loads kernels eagerly, as the worker does; figures with lazily loaded kernels would differ from
+  // the worker's.
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   Settings settings;
   settings.out_dir = "gpu-check";

@@ -14,7 +14,7 @@ namespace leasehold::gpu_check {
 struct OracleCase {
   std::vector<TokenId> prompt;
   std::vector<TokenId> answers;
-  std::vector<double> margins;  ///< Per answer: difference to the second highest logit.
+  std::vector<double> margins;  ///< Per answer: its logit minus the second highest logit.
 
   /// The prompt and all answers but the last.
   std::vector<TokenId> tokens() const;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMib = 1 << 20;
 
-/// A memfd sealed against writes, as for weights on a CPU.
+/// Seals a memfd against writes, as for weights on a CPU.
 Result<void> seal_one() {
   MemoryObject object =
       TRY(MemoryObject::create({.name = "gpu-check", .size_bytes = 1 << 16, .final_seals = false}));

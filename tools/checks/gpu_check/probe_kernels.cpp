@@ -1,4 +1,4 @@
-// Probes that need kernels: whether graphs obey conditions, and whether wgmma rounds like mma.sync.
+// Probes with kernels: whether graphs obey conditions, and whether wgmma rounds like mma.sync.
 #include <array>
 #include <cstring>
 #include <vector>
@@ -11,8 +11,8 @@
 namespace leasehold::gpu_check {
 namespace {
 
-/// What the word holds after a graph of one gated segment. The segment's kernels have no gate of
-/// their own, so only the condition can prevent their stores.
+/// The content of the word after a graph of one gated segment. The segment's kernels are not gated
+/// themselves, so only the condition can prevent their stores.
 struct PokedWord {
   std::uint32_t value = 0;
   std::uint32_t n_programmatic = 0;  ///< Programmatic edges of the graph.

@@ -36,7 +36,7 @@ Result<void> ask_read_only(const Settings& settings, StageReport& report, Card& 
 }
 
 struct Death {
-  double free_us = 0;      ///< From the pidfd's event until the free memory is back.
+  double free_us = 0;      ///< From the pidfd's event until as much memory is free as before.
   double missing_mib = 0;  ///< Missing at the pidfd's event.
   bool came_back = false;
 };

@@ -34,7 +34,7 @@ std::string end_of(const std::string& path) {
 }
 
 /// memcheck must not report failed driver calls: the search for a kernel tries image after image,
-/// and every other call is checked by its caller.
+/// and callers check all other calls.
 std::vector<std::string> sanitizer_command(const std::string& sanitizer, const std::string& tool) {
   std::vector<std::string> argv{sanitizer, "--tool", tool, "--error-exitcode",
                                 std::to_string(kFoundSomething)};
@@ -49,7 +49,7 @@ Result<void> watch(const Settings& settings, StageReport& report, const std::str
     return {};
   }
   const std::string internal = settings.out_dir + "/" + tool + "-run";
-  std::error_code ignored;  // the stage reports a directory that it cannot write
+  std::error_code ignored;  // if it fails, the stage reports a directory that it cannot write
   fs::create_directories(internal, ignored);
   const std::string log = settings.out_dir + "/" + tool + "-output.log";
   std::vector<std::string> argv = sanitizer_command(*sanitizer, tool);

@@ -12,7 +12,7 @@ struct Settings {
   std::string out_dir;    ///< For the report and the logs of the stages.
   std::string only;       ///< Comma-separated stages; empty: all.
   double minutes = 9;
-  int ordinal = 0;    ///< Of the GPU.
+  int ordinal = 0;    ///< Index of the GPU.
   bool tiny = false;  ///< Shapes for a driver that computes on the CPU.
 };
 

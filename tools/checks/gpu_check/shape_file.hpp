@@ -9,8 +9,8 @@
 
 namespace leasehold::gpu_check {
 
-/// Formats of the matrices. Q4KM is llama.cpp's Q4_K_M: mostly Q4_K; the output and, in half of the
-/// layers, attn_v and ffn_down in Q6_K.
+/// Formats of the matrices. Q4KM is llama.cpp's Q4_K_M: mostly Q4_K, but Q6_K for the output and,
+/// in half of the layers, for attn_v and ffn_down.
 enum class Mix : std::uint8_t { Q4KM, F16, Q8 };
 
 std::string_view name(Mix mix);

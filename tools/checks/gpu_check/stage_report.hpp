@@ -17,7 +17,7 @@ namespace leasehold::gpu_check {
 using Json = nlohmann::json;
 
 /// Pass and Fail judge promises, Reached and Missed judge speed. Unknown: the machine does not
-/// allow the check, or it did not run.
+/// allow the check, or the check did not run.
 enum class Verdict : std::uint8_t { Pass, Fail, Reached, Missed, Measured, Unknown };
 
 std::string_view name(Verdict verdict);
@@ -27,14 +27,14 @@ struct ReportEntry {
   std::string measured;
   std::string target;  ///< Empty: none.
   Verdict verdict = Verdict::Measured;
-  bool as_threads = false;  ///< Ran as threads of one process instead of processes.
+  bool as_threads = false;  ///< The check ran as threads of one process instead of processes.
 };
 
 /// "  right   vmm: import by another process      yes            (as threads of one process)"
 std::string text_of(const ReportEntry& line);
 
 Json to_json(const ReportEntry& line);
-/// Nothing for JSON that is not an entry.
+/// nullopt for JSON that is not an entry.
 std::optional<ReportEntry> entry_from(const Json& json);
 
 class StageReport {
@@ -43,19 +43,19 @@ class StageReport {
       : stage_(std::move(stage)), path_(std::move(path)) {}
 
   void add(ReportEntry line);
-  /// A promise; fails unless `holds`.
+  /// Adds a promise, which fails unless `holds`.
   void require(std::string what, bool holds, std::string measured = {});
-  /// A value without a target.
+  /// Adds a value without a target.
   void measured(std::string what, std::string value);
-  /// A check that could not run, and why.
+  /// Adds a check that could not run, and the reason.
   void unknown(std::string what, std::string why);
-  /// A feature that the machine may lack; unknown if `tried` failed.
+  /// Adds a feature that the machine may lack; unknown if `tried` failed.
   template <class T>
   void supported(std::string what, const Result<T>& tried) {
     if (tried) return require(std::move(what), true);
     unknown(std::move(what), tried.error().detail);
   }
-  /// A check that ended with an error.
+  /// Adds a check that ended with an error.
   void failed(std::string what, const Error& error);
 
   Json& numbers() { return numbers_; }

@@ -1,6 +1,6 @@
-/// The stages; each runs in a process of its own and writes its results to its report.
+/// The stages. Each runs in a separate process and writes its results to its report.
 ///
-/// Errors: what prevents the rest of the stage, such as NoDevice or DeviceUnsupported.
+/// Errors: those that prevent the rest of the stage, such as NoDevice or DeviceUnsupported.
 #pragma once
 
 #include "common/child_process.hpp"
@@ -14,23 +14,24 @@ namespace leasehold::gpu_check {
 inline constexpr const char* kDemoModel = "leasehold-stories-q8_0";
 inline constexpr const char* kSmallestModel = "stories260K-q8_0";
 
-/// What the machine and the GPU are.
+/// Describes the machine and the GPU.
 Result<void> check_machine(const Settings& settings, StageReport& report);
 
 /// Compares the bits of an F32 model's logits with the CPU's.
 Result<void> check_bits(const Settings& settings, StageReport& report);
 
-/// Whether processes can share GPU memory; if so, kills some in the middle of a kernel that writes
-/// memory which this process holds, too.
+/// Checks whether processes can share GPU memory. If they can, kills some of them in the middle of
+/// a kernel that writes to memory which this process holds, too.
 Result<void> check_kills(const Settings& settings, StageReport& report);
 
-/// Time from a revocation to refusal, quiet, typed error and reuse.
+/// Measures the time from a revocation to refusal, quiet, typed error and reuse.
 Result<void> check_clocks(const Settings& settings, StageReport& report);
 
-/// Best rates of the GPU, and the rate at which a matmul of each format reads its weights.
+/// Measures the best rates of the GPU, and the rate at which a matmul of each format reads its
+/// weights.
 Result<void> check_bandwidth(const Settings& settings, StageReport& report);
 
-/// Decode, batches and prefill of real shapes.
+/// Measures decoding, batches and prefill of real shapes.
 Result<void> check_speed(const Settings& settings, StageReport& report);
 
 /// Finds out what the GPU supports.
@@ -42,8 +43,7 @@ Result<void> probe_conditional_nodes(StageReport& report, Card& card);
 Result<void> probe_programmatic_edges(StageReport& report, Card& card);
 Result<void> probe_wgmma(StageReport& report, Card& card);
 
-/// Records clocks, power, temperature and reasons for throttling, from nvidia-smi, if it
-/// answers.
+/// Records clocks, power, temperature and reasons for throttling, if nvidia-smi reports them.
 void record_card_state(const Settings& settings, StageReport& report, const Card& card,
                        const std::string& when);
 
@@ -54,7 +54,7 @@ Result<void> check_correctness(const Settings& settings, StageReport& report);
 Result<void> check_gate(const Settings& settings, StageReport& report);
 Result<void> check_gate_as_threads(const Settings& settings, StageReport& report);
 
-/// Moves blocks between the GPU and host memory, and revokes their lease meanwhile.
+/// Moves blocks between the GPU and host memory, and revokes their lease during a copy.
 Result<void> check_swap(const Settings& settings, StageReport& report);
 
 /// Runs a small model with single launches and with graphs, for the sanitizers.
@@ -68,10 +68,10 @@ Result<void> run_racecheck(const Settings& settings, StageReport& report);
 /// 128 + signal. Errors: those of Child.
 Result<int> run_to_end(const ChildConfig& config);
 
-/// Empty for a file that cannot be read.
+/// Returns an empty text for a file that cannot be read.
 std::string text_of_file(const std::string& path);
 
-/// True when the stage kills found that processes can share GPU memory, or did not run.
+/// True if the stage kills found that processes can share GPU memory, or if that stage did not run.
 bool processes_share_memory(const Settings& settings);
 
 }  // namespace leasehold::gpu_check

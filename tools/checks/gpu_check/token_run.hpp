@@ -18,18 +18,18 @@ enum class RowsPerStep : std::uint8_t {
 };
 
 struct TokenRun {
-  std::vector<Logits> logits;            ///< Of the last tokens, in order.
+  std::vector<Logits> logits;            ///< Logits of the last tokens, in order.
   std::uint64_t units_of_last_step = 0;  ///< Units that passed the gate: few in a graph.
 };
 
-/// For `n_tokens` of one sequence. `placement` null: the CPU.
+/// The options for `n_tokens` tokens of one sequence. A null `placement` means the CPU.
 LocalOptions options_for(const std::string& model, std::size_t n_tokens, LocalPlacement* placement);
 
 /// Returns the logits of the last `n_wanted` tokens.
 Result<TokenRun> run_tokens(const LocalOptions& options, std::span<const TokenId> tokens,
                             std::size_t n_wanted, RowsPerStep rows);
 
-/// Logits with at least one other bit.
+/// The number of logits whose bits differ.
 std::size_t count_differing(const std::vector<Logits>& a, const std::vector<Logits>& b);
 
 }  // namespace leasehold::gpu_check

@@ -46,7 +46,7 @@ Result<SpecialTexts> read_special_texts(const GgufFile& file) {
   return special;
 }
 
-/// A conversation whose assistant calls the function kProbe with the argument kProbe.
+/// The name and the argument of the function that the assistant calls in a test conversation.
 constexpr std::string_view kProbe = "leasehold_probe";
 
 Value dict_of(std::vector<std::pair<const char*, Value>> members) {
@@ -60,7 +60,7 @@ Value list_of(Value item) {
   return Value(std::make_shared<const List>(List{.items = {std::move(item)}, .depth = depth}));
 }
 
-/// How often the text has "None", which a template prints for a missing value.
+/// The number of times that the text has "None", which a template prints for a missing value.
 std::size_t count_none(const MarkedText& text) {
   constexpr std::string_view kNone = "None";
   std::size_t count = 0;
@@ -137,7 +137,8 @@ Result<MarkedText> ChatTemplate::render(const ChatRequest& request,
   return template_.render(variables, request.now_unix_s, limits);
 }
 
-/// The first style that prints the call; if none does, the first that fails on no missing content.
+/// Renders a test conversation in each style. Returns the first style that prints the call without
+/// a further "None", or else the first that at least renders without one.
 CallStyle ChatTemplate::find_call_style() const {
   constexpr CallStyle kStyles[] = {{},
                                    {.arguments_are_text = true},

@@ -5,8 +5,8 @@
 ///   MarkedText prompt = TRY(chat.render({.messages = value, .now_unix_s = t}));
 ///
 /// The prompt contains control tokens by name ("<|im_start|>"), including BOS if the template
-/// writes it, and knows which of its bytes the template wrote. Tokenizer::encode makes tokens of
-/// names in those bytes only, and adds no second BOS.
+/// writes it, and records which bytes the template wrote. Tokenizer::encode turns names into tokens
+/// only in those bytes, and adds no second BOS.
 ///
 /// Source: Hugging Face, "Templates for chat models"; metadata key `tokenizer.chat_template` of the
 /// GGUF specification.
@@ -27,13 +27,13 @@ namespace leasehold {
 
 struct ChatMessage {
   std::string role;
-  std::optional<std::string> content;  ///< Nothing: None.
+  std::optional<std::string> content;  ///< Missing content becomes None.
   /// Further members of the message, such as `tool_calls`.
   std::vector<std::pair<std::string, jinja::Value>> more = {};
 };
 
-/// True for the roles of OpenAI's API. Templates make names of control tokens of roles, as in
-/// "<|" + role + "|>", so that a role of this list counts as text of the template.
+/// True for the roles of OpenAI's API. Templates build the names of control tokens from roles, as
+/// in "<|" + role + "|>", so a role of this list counts as text that the template wrote.
 bool is_chat_role(std::string_view role);
 
 /// The messages as a template value.
@@ -55,11 +55,11 @@ struct ChatRequest {
   std::int64_t now_unix_s = 0;
 };
 
-/// What a template expects of a turn that only calls tools. Templates differ, and the one of
-/// another kind fails, leaves the call out, or prints "None".
+/// What a template expects in a turn that only calls tools. Templates differ: with another style, a
+/// template fails, leaves the call out, or prints "None".
 struct CallStyle {
-  bool content_is_text = false;     ///< The missing content is the empty text, not None.
-  bool arguments_are_text = false;  ///< The arguments are JSON, not an object.
+  bool content_is_text = false;     ///< A missing content is an empty text, not None.
+  bool arguments_are_text = false;  ///< The arguments are JSON text, not an object.
 };
 
 class ChatTemplate {
@@ -75,9 +75,10 @@ class ChatTemplate {
   /// UnsupportedModel for an unsupported construct; PromptTooLong beyond a limit.
   Result<MarkedText> render(const ChatRequest& request, const jinja::Limits& limits = {}) const;
 
-  /// The template mentions tools; another one would not tell the model of them.
+  /// True if the template mentions tools. Otherwise the model would not see them.
   bool uses_tools() const { return uses_tools_; }
-  /// The template mentions the role "developer"; another one knows such a message as "system".
+  /// True if the template mentions the role "developer". Otherwise such a message needs the role
+  /// "system".
   bool has_developer_role() const { return has_developer_role_; }
   const CallStyle& call_style() const { return call_style_; }
 

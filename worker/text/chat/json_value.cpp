@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 using jinja::Value;
 
 constexpr std::uint32_t kMaxDepth =
-    jinja::Limits{}.value_depth - 10;  // leaves room for values that wrap it
+    jinja::Limits{}.value_depth - 10;  // leaves room for enclosing values
 
 Result<Value> convert(const Json& json, std::uint32_t depth);
 

@@ -1,4 +1,4 @@
-/// JSON as template values.
+/// Converts JSON to template values.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

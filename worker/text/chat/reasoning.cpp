@@ -12,7 +12,7 @@ constexpr std::string_view kEnd = "</think>";
 
 }  // namespace
 
-/// True when the state changed, so that what is held may mean something else.
+/// Returns true if the state changed, so that the held text must be read again.
 bool ReasoningParser::step(Output& out) {
   const auto first = held_.find_first_not_of(kWhitespace);
   switch (state_) {

@@ -1,8 +1,8 @@
-/// Separates what a model thinks from what it says: "<think>…</think>" at the beginning of a text
-/// that arrives in pieces. Pure.
+/// Separates a model's reasoning, "<think>…</think>" at the beginning of a text, from the rest of
+/// the text, which arrives in pieces. Pure.
 ///
-/// Whitespace around the markers belongs to neither. A text without the end marker is all thought.
-/// Threads: one.
+/// Whitespace around the markers belongs to neither. Reasoning without the end marker lasts to the
+/// end of the text. Threads: one.
 #pragma once
 
 #include <string>
@@ -22,9 +22,9 @@ class ReasoningParser {
   explicit ReasoningParser(bool begins_inside = false)
       : state_(begins_inside ? State::Inside : State::Start) {}
 
-  /// What is certain after this piece.
+  /// Returns what is certain after this piece.
   Output push(std::string_view piece);
-  /// The rest, at the end of the text.
+  /// Returns the rest, at the end of the text.
   Output finish();
 
  private:

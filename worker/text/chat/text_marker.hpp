@@ -12,13 +12,13 @@ constexpr std::string_view kWhitespace = " \t\r\n";
 constexpr std::size_t kMaxHeldBytes = 4 << 10;  ///< More whitespace than this is settled.
 
 struct MarkerSearch {
-  /// The text before it cannot belong to a marker, nor to the whitespace before one.
+  /// The bytes before this offset belong neither to a marker nor to the whitespace before one.
   std::size_t settled = 0;
-  std::optional<std::size_t> marker;  ///< The first marker of the text, by its number.
+  std::optional<std::size_t> marker;  ///< The index of the first marker in the text.
   std::size_t marker_at = 0;
 };
 
-/// How many bytes at the end of the text may begin the marker.
+/// The number of bytes at the end of the text that may begin the marker.
 inline std::size_t begun_bytes(std::string_view text, std::string_view marker) {
   std::size_t size = std::min(text.size(), marker.size() - 1);
   while (size > 0 && !text.ends_with(marker.substr(0, size))) --size;

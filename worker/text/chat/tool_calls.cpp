@@ -27,7 +27,7 @@ std::optional<ToolCall> call_of(const Json& json) {
   auto arguments = json.find("arguments");
   if (arguments == json.end()) arguments = json.find("parameters");
   if (arguments == json.end()) return std::nullopt;
-  if (arguments->is_string()) {  // an object as text
+  if (arguments->is_string()) {  // the object is sent as text
     const Json read = Json::parse(arguments->get_ref<const std::string&>(), nullptr, false);
     if (!read.is_object()) return std::nullopt;
     return ToolCall{.name = *name, .arguments = *arguments};
@@ -64,7 +64,7 @@ std::optional<std::vector<ToolCall>> ToolCallParser::calls_of(std::string_view t
   return calls;
 }
 
-/// Those of the value that was scanned.
+/// The calls in the scanned value, or nothing unless all of it is calls of known tools.
 std::optional<std::vector<ToolCall>> ToolCallParser::held_calls() const {
   auto calls = calls_of(std::string_view(held_).substr(value_at_, scanned_ - value_at_));
   const auto is_known = [&](const ToolCall& call) {
@@ -81,7 +81,7 @@ void ToolCallParser::begin_value(std::size_t at, bool is_hermes) {
   in_string_ = is_escaped_ = false;
 }
 
-/// The first `bytes` of the held text cannot be read as a call, and become text.
+/// Turns the first `bytes` of the held text, which cannot be read as a call, into text.
 void ToolCallParser::give_up(Output& out, std::size_t bytes) {
   out.text += held_.substr(0, bytes);
   held_.erase(0, bytes);
@@ -107,8 +107,8 @@ bool ToolCallParser::step_text(Output& out) {
   return true;
 }
 
-/// Scans to the end of an object or array. Returns true at that end, at
-/// the size limit, or if there is no value.
+/// Scans up to the end of an object or array. Returns true at that end, at the size limit, or if
+/// there is no value.
 bool ToolCallParser::step_value() {
   for (; scanned_ < held_.size(); ++scanned_) {
     if (scanned_ - value_at_ > kMaxCallBytes) return true;
@@ -154,7 +154,7 @@ bool ToolCallParser::step_closing(Output& out) {
   return true;
 }
 
-/// After a call another one may follow without a marker.
+/// Handles the text after a call, where another call may follow without a marker.
 bool ToolCallParser::step_next() {
   const auto at = held_.find_first_not_of(kWhitespace);
   if (at == std::string::npos) return false;

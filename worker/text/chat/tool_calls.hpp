@@ -1,12 +1,12 @@
-/// Finds the calls of tools in what a model says, as the text arrives in pieces. Pure.
+/// Finds tool calls in a model's text, which arrives in pieces. Pure.
 ///
-/// Three forms, which the models of the families were trained on:
+/// A call has one of three forms, on which these model families were trained:
 ///   Hermes, Qwen   <tool_call>{"name": N, "arguments": {…}}</tool_call>, any number, anywhere
 ///   Mistral        [TOOL_CALLS][{"name": N, "arguments": {…}}, …]
 ///   Llama 3.1      {"name": N, "parameters": {…}} at the beginning, alone or after
 ///                  <|python_tag|>; further ones after ";"
-/// What cannot be read as a call stays text, with its markers. Whitespace before a call is dropped.
-/// How the text is cut into pieces changes nothing.
+/// Anything that cannot be read as a call stays text, with its markers. Whitespace before a call is
+/// dropped. The result does not depend on how the text is cut into pieces.
 ///
 /// Work is linear in the text. Threads: one.
 /// Source: the chat templates of Qwen 2.5, Mistral 7B v0.3 and Llama 3.1.
@@ -29,7 +29,7 @@ struct ToolCall {
 
 class ToolCallParser {
  public:
-  static constexpr std::size_t kMaxCallBytes = 256 << 10;  ///< A longer one stays text.
+  static constexpr std::size_t kMaxCallBytes = 256 << 10;  ///< A longer call stays text.
 
   struct Output {
     std::string text;
@@ -37,15 +37,16 @@ class ToolCallParser {
     bool operator==(const Output&) const = default;
   };
 
-  /// A call of another tool than these stays text. Empty: all names are tools.
+  /// A call of a tool that is not in `tools` stays text. If `tools` is empty, every name is a tool.
   explicit ToolCallParser(std::vector<std::string> tools = {}) : tools_(std::move(tools)) {}
 
-  /// What is certain after this piece.
+  /// Returns what is certain after this piece.
   Output push(std::string_view piece);
-  /// The rest, at the end of the text. A call without its end marker counts.
+  /// Returns the rest, at the end of the text. A call without its end marker counts.
   Output finish();
 
-  /// The calls of a JSON value: an object, or an array of objects. Nothing unless all are calls.
+  /// The calls in a JSON object or an array of objects. Returns nothing unless all of them are
+  /// calls.
   static std::optional<std::vector<ToolCall>> calls_of(std::string_view json);
 
  private:
@@ -63,7 +64,7 @@ class ToolCallParser {
   State state_ = State::Start;
   std::string held_;
   bool is_hermes_ = false;  // the call ends with a marker
-  // Of the value in held_: where it begins and ends, and how far it was scanned.
+  // State of the value in held_: where it begins, and how far it was scanned.
   std::size_t value_at_ = 0;
   std::size_t scanned_ = 0;
   std::uint32_t depth_ = 0;

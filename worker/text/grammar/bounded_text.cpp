@@ -10,14 +10,14 @@ namespace leasehold {
 namespace {
 
 constexpr std::uint64_t kAny = TextGrowth::kAny;
-/// More states than these are shared among the growing parts.
+/// Most states of an exact automaton. With more, the growing parts share the characters.
 constexpr std::size_t kMaxExactStates = 256;
 constexpr std::size_t kMaxSharedStates = 1536;
 /// States that a part of several states may use each time it is entered.
 constexpr std::uint64_t kMaxPartStates = 768;
-/// A part that repeats gets no less, unless the length is shorter.
+/// Least share of a part of several states, unless the length is shorter.
 constexpr std::uint64_t kLeastShare = 32;
-/// A longer bound is cut to it.
+/// A longer bound is cut to this length.
 constexpr std::uint64_t kMaxLength = 1 << 14;
 /// Counts that differ by less are rounded where texts are missing anyway, so that rules are shared.
 constexpr std::uint64_t kRound = 64;
@@ -25,9 +25,9 @@ constexpr std::uint64_t kRound = 64;
 /// A state of the set, and what the bounds allow after it.
 struct Place {
   std::uint32_t state;
-  std::uint64_t left;     ///< Characters; kAny: any rest fits.
-  std::uint64_t missing;  ///< Characters; 0: any rest is long enough.
-  std::uint64_t inner;    ///< Of the share of a growing part, beside `left`; kAny: has no share.
+  std::uint64_t left;     ///< Characters left; kAny: any rest fits.
+  std::uint64_t missing;  ///< Characters missing; 0: any rest is long enough.
+  std::uint64_t inner;    ///< Left of the part's share, besides `left`; kAny: no share.
   auto operator<=>(const Place&) const = default;
 };
 
@@ -79,7 +79,7 @@ class Cutter {
     return made;
   }
 
-  /// The place after a character that leads to `to`; nothing if there is none left.
+  /// The place after a character that leads to `to`; nothing if no character is left.
   std::optional<Place> after(const Place& place, std::uint32_t to) {
     const TextGrowth::Part& part = part_of(place.state);
     const bool stays = part.grows && growth_.states[to].part == growth_.states[place.state].part;
@@ -94,7 +94,7 @@ class Cutter {
     return entered(to, left, missing);
   }
 
-  /// Gives a growing part its share.
+  /// The place on entry into `state`. Gives a growing part its share.
   Place entered(std::uint32_t state, std::uint64_t left, std::uint64_t missing) {
     const TextGrowth::Part& part = part_of(state);
     Place place{state, left, missing, kAny};
@@ -116,8 +116,9 @@ class Cutter {
     return place;
   }
 
-  /// Nothing: no text goes through the place. Such a place may still be made, for example where
-  /// texts of even length are cut to 3 characters; its rule has no text.
+  /// The id of the place; nothing if the lengths alone show that no text goes through it. Other
+  /// places without a text may still be made, for example where texts of even length are cut to 3
+  /// characters. Their rules match nothing.
   std::optional<std::uint32_t> id_of(std::optional<Place> found) {
     if (!found) return std::nullopt;
     Place place = *found;
@@ -137,14 +138,14 @@ class Cutter {
 
   const TextAutomaton& set_;
   const TextGrowth& growth_;
-  bool shares_;  ///< Else each count of a character has a state, except in loops at the end.
+  bool shares_;  ///< False: each count has its own state, except in loops at the end.
   bool lacks_some_ = false;
   bool has_tiny_share_ = false;
   std::map<Place, std::uint32_t> ids_;
   std::vector<Place> places_;
 };
 
-/// True if a text leads from the start to the end.
+/// True if the automaton accepts at least one text.
 bool has_text(const BoundedText& text) {
   std::vector<bool> accepts(text.states.size());
   std::vector<std::vector<std::uint32_t>> callers(text.states.size());

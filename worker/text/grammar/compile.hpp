@@ -14,7 +14,7 @@ namespace leasehold {
 Result<std::shared_ptr<const Grammar>> compile_grammar(const GrammarSource& source,
                                                        WorkBudget& work);
 
-/// With a budget of its own.
+/// The same, with its own budget.
 Result<std::shared_ptr<const Grammar>> compile_grammar(const GrammarSource& source);
 
 }  // namespace leasehold

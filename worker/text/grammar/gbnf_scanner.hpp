@@ -12,7 +12,7 @@ namespace leasehold {
 /// Errors: BadRequest with the position of the first byte that is not UTF-8.
 Result<void> check_utf8(std::string_view text);
 
-/// The text is UTF-8. Lifetime: the text outlives the scanner.
+/// Precondition: the text is UTF-8. Lifetime: the text outlives the scanner.
 class GbnfScanner {
  public:
   explicit GbnfScanner(std::string_view text) : text_(text) {}
@@ -25,11 +25,11 @@ class GbnfScanner {
 
   /// Skips the text if it comes next; returns whether it did.
   bool take(std::string_view what);
-  /// Letters, digits, '-' and '_'; may be empty.
+  /// Takes letters, digits, '-' and '_'; there may be none.
   std::string_view take_name();
-  /// One character or one escape. The scanner is not at the end.
+  /// Takes one character or one escape. Precondition: the scanner is not at the end.
   Result<std::uint32_t> take_character();
-  /// The rest of a repetition after its '{', including the '}'.
+  /// Takes the rest of a repetition after its '{', including the '}'.
   Result<Repetition> take_repetition();
 
   void skip_blanks();

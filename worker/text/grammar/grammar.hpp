@@ -42,16 +42,16 @@ struct GrammarSymbol {
 };
 
 struct GrammarRule {
-  std::string name;  ///< From the grammar's text, or of the construct that made the rule.
-  std::vector<std::uint32_t> alternatives;  ///< Index of each one's first symbol in `symbols`.
+  std::string name;  ///< In the grammar's text, or of the construct that made the rule.
+  std::vector<std::uint32_t> alternatives;  ///< For each, the index of its first symbol.
 };
 
-/// What the source demands and the grammar does not check, each with its path:
+/// The demands of the source that the grammar does not check, each with its path:
 /// "#/properties/mail: 'format' \"idn\"". Bounded and printable, because clients read it.
 struct UncheckedParts {
   static constexpr std::size_t kMaxListed = 32;
   std::vector<std::string> listed;  ///< Each has at most 256 bytes on one line.
-  std::uint32_t omitted = 0;        ///< Number of further ones.
+  std::uint32_t omitted = 0;        ///< Number of demands that are not listed.
   bool operator==(const UncheckedParts&) const = default;
 };
 

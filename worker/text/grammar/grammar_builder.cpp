@@ -16,7 +16,7 @@ constexpr std::uint32_t kLastCodePoint = 0x10FFFF;
 constexpr std::uint32_t kMaxChain = 128;
 constexpr std::uint32_t kBlock = 64;
 
-/// Sorted and merged; no two ranges touch.
+/// Sorts and merges the ranges, so that no two of them touch.
 void normalise(CharacterClass& characters) {
   std::ranges::sort(characters);
   CharacterClass merged;
@@ -122,8 +122,8 @@ Symbols GrammarBuilder::choice(std::vector<Symbols> alternatives) {
 
 Symbols GrammarBuilder::repeat(const Symbols& what, Repetition times) {
   const auto [min, max] = times;
-  if (min == 1 && max == 1) return what;  // many of them would copy the symbols each time
-  // Repetitions of more than one symbol repeat a rule.
+  if (min == 1 && max == 1) return what;  // needs no rule
+  // A repetition of more than one symbol repeats a rule, so that each copy costs one symbol.
   const bool many = min > 1 || (max && *max > 1);
   const Symbols one = many && what.size() > 1 ? as_rule({}, what) : what;
   Symbols symbols;
@@ -151,7 +151,8 @@ Symbols GrammarBuilder::copies(const Symbols& one, std::uint32_t n) const {
 }
 
 /// x{0,3} becomes (x (x (x)?)?)?, built from the inside and shared by all repetitions of x. A long
-/// one becomes blocks: x{0,n} = x{64} x{0,n-64} | x{0,63}, which a text follows with two parses.
+/// repetition becomes blocks: x{0,n} = x{64} x{0,n-64} | x{0,63}, which a text follows with two
+/// parses.
 Symbols GrammarBuilder::at_most(const Symbols& one, std::uint32_t n) {
   if (n == 0) return {};
   std::vector<Symbols>& chain = chains_[one];

@@ -21,7 +21,7 @@ namespace leasehold {
 using RuleId = std::uint32_t;
 using Symbols = std::vector<GrammarSymbol>;
 
-/// How often a part may come. By default any number of times.
+/// How often a part may occur. By default any number of times.
 struct Repetition {
   std::uint32_t min = 0;
   std::optional<std::uint32_t> max;  ///< Empty: unlimited.
@@ -83,8 +83,8 @@ class GrammarBuilder {
   std::vector<ByteSet> byte_sets_;
   std::map<ByteSet, std::uint32_t> byte_set_index_;
   std::map<CharacterClass, Symbols> characters_;
-  std::map<Symbols, std::vector<Symbols>> chains_;  ///< [n]: at most n of the symbols.
-  std::map<Symbols, RuleId> loops_;                 ///< Any number of the symbols.
+  std::map<Symbols, std::vector<Symbols>> chains_;  ///< Element n: at most n times the key.
+  std::map<Symbols, RuleId> loops_;                 ///< Any number of times the key.
   std::map<std::vector<Symbols>, RuleId> made_;     ///< Rules without a name, each once.
   bool too_large_ = false;
 };

@@ -20,8 +20,8 @@ std::span<const GrammarSymbol> alternative_at(const Grammar& grammar, std::uint3
   return std::span(grammar.symbols).subspan(begin, end - begin);
 }
 
-/// The least set of rules with an alternative whose symbols all satisfy `holds` or are in the set.
-/// Cost: linear in the grammar.
+/// The smallest set that has each rule with an alternative whose symbols all satisfy `holds` or are
+/// rules of the set. Cost: linear in the grammar.
 Flags closure(const Grammar& grammar, const std::function<bool(const GrammarSymbol&)>& holds) {
   struct Open {
     std::uint32_t rule;
@@ -29,7 +29,8 @@ Flags closure(const Grammar& grammar, const std::function<bool(const GrammarSymb
   };
   Flags in(grammar.rules.size());
   std::vector<Open> alternatives;
-  std::vector<std::vector<std::uint32_t>> uses(grammar.rules.size());  // of a rule, by alternatives
+  std::vector<std::vector<std::uint32_t>> uses(
+      grammar.rules.size());  // alternatives that use each rule
   std::vector<std::uint32_t> todo;
   const auto add = [&](std::uint32_t rule) {
     if (!in[rule]) todo.push_back(rule);
@@ -59,7 +60,8 @@ Flags closure(const Grammar& grammar, const std::function<bool(const GrammarSymb
   return in;
 }
 
-/// The rules that `rule` may begin with, except harmless ones.
+/// The rules that `rule` may begin with, except a last symbol after parts that may be empty, which
+/// the matcher allows.
 std::vector<std::uint32_t> left_ends(const Grammar& grammar, const Flags& nullable,
                                      std::uint32_t rule) {
   std::vector<std::uint32_t> ends;
@@ -75,8 +77,8 @@ std::vector<std::uint32_t> left_ends(const Grammar& grammar, const Flags& nullab
   return ends;
 }
 
-/// A rule that reaches itself through left ends. Depth-first search with an explicit stack, because
-/// grammars may be deep.
+/// A rule that reaches itself through left ends. The depth-first search has an explicit stack,
+/// because grammars may be deep.
 std::optional<std::uint32_t> find_left_recursion(const Grammar& grammar, const Flags& nullable) {
   enum class State : std::uint8_t { New, Open, Done };
   struct Visit {
@@ -132,7 +134,8 @@ Result<void> check_left_recursion(const Grammar& grammar) {
 
 }  // namespace
 
-/// A breadth-first search from the named rules; linear, because chains of unnamed rules are long.
+/// Searches breadth-first from the named rules. This takes linear time, although chains of unnamed
+/// rules may be long.
 std::string rule_name(const Grammar& grammar, std::uint32_t rule) {
   std::vector<std::optional<std::uint32_t>> owners(grammar.rules.size());
   std::deque<std::uint32_t> todo;

@@ -15,7 +15,7 @@ Result<void> check_grammar(const Grammar& grammar);
 /// can complete, or a left-recursive rule.
 Result<void> drop_unproductive(Grammar& grammar);
 
-/// The rule's name in the source; of a generated rule, that of the named rule it is part of.
+/// The rule's name in the source. For a generated rule, the name of the rule that it is part of.
 std::string rule_name(const Grammar& grammar, std::uint32_t rule);
 
 }  // namespace leasehold

@@ -60,7 +60,7 @@ void GrammarMatcher::begin_expansion() {
   found_end_ = false;
 }
 
-/// Visits the alternatives of all entered rules. False when the budget is used up.
+/// Visits the alternatives of all entered rules. Returns false when the budget is used up.
 bool GrammarMatcher::expand(WorkBudget& budget) {
   while (!entered_.empty() && !overflowed_) {
     if (budget.left == 0) return false;
@@ -85,7 +85,8 @@ GrammarMatcher::State GrammarMatcher::finish_expansion(WorkBudget& budget) {
   return state_of(found_);
 }
 
-/// Adds what follows one stack of the state before, if its next symbol has the byte.
+/// Adds the stacks that follow one stack of the previous state, if its next symbol contains the
+/// byte.
 void GrammarMatcher::follow(std::uint32_t stack, std::uint8_t byte, WorkBudget& budget) {
   budget.spend(1);
   if (stack == kEnded) return;
@@ -96,14 +97,15 @@ void GrammarMatcher::follow(std::uint32_t stack, std::uint8_t byte, WorkBudget& 
   visit(top.symbol + 1, top.below);
 }
 
-/// Adds to found_ the stack whose next symbol is a byte or the end, or enters the rule there.
+/// Adds the stack to found_ if its next symbol is a set of bytes or the end of the text. Enters the
+/// rule if the next symbol is a rule.
 void GrammarMatcher::visit(std::uint32_t symbol, std::uint32_t below) {
   if (grammar_->symbols[symbol].kind == Kind::End) {
     if (below == kBottom) {
       if (!std::exchange(found_end_, true)) found_.push_back(kEnded);
       return;
     }
-    // The symbol after a rule: `enter_rule` keeps no position at an end.
+    // Continue with the symbol after the rule. `enter_rule` keeps no position at an end.
     symbol = entries_[below].symbol;
     below = entries_[below].below;
   }

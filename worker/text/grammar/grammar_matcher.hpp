@@ -6,9 +6,9 @@
 /// automaton.
 ///
 /// Work is counted and can be divided: a call that uses up its budget returns kUnfinished, and the
-/// same call continues it. One unit is about a node of a mask's walk (piece_trie.hpp); a visit of a
-/// stack's next symbol counts kVisitUnits. The work of a transition depends on its state and byte
-/// alone, not on what was computed before.
+/// same call continues it. One unit is about the cost of a node in a mask's walk (piece_trie.hpp);
+/// a visit to a stack's next symbol costs kVisitUnits. The work of a transition depends on its
+/// state and byte alone, not on what was computed before.
 ///
 /// Limits: a text nests at most kMaxDepth rules; deeper continuations are rejected. More than
 /// kMaxStacks parses, or more states or stack entries than fit, set `overflowed`; results since
@@ -48,7 +48,7 @@ class GrammarMatcher {
     return start(all);
   }
 
-  /// The next state if it was computed before, else kUnfinished.
+  /// The next state if it was computed before, otherwise kUnfinished.
   State known(State state, std::uint8_t byte) const { return (*rows_[state])[byte]; }
   State next(State state, std::uint8_t byte, WorkBudget& budget) {
     const State found = known(state, byte);
@@ -59,14 +59,14 @@ class GrammarMatcher {
     return next(state, byte, all);
   }
 
-  /// The text may end here.
+  /// True if the text may end here.
   bool may_end(State state) const;
-  /// The text may end here and nothing can follow.
+  /// True if the text may end here and nothing can follow.
   bool must_end(State state) const;
 
-  /// If memory runs low, drops all states but `state`, at once. Returns the new id of `state`, and
-  /// true if states were dropped; all other ids are then invalid. Does nothing while a call is
-  /// unfinished.
+  /// If memory runs low, drops all states but `state`, in one uninterrupted call. Returns the new
+  /// id of `state`, and true if states were dropped; all other ids are then invalid. Does nothing
+  /// while a call is unfinished.
   std::pair<State, bool> retain(State state, WorkBudget& budget);
   std::pair<State, bool> retain(State state) {
     WorkBudget all = WorkBudget::unlimited();
@@ -115,11 +115,11 @@ class GrammarMatcher {
   std::vector<const Stacks*> states_;
   std::map<Stacks, State> state_index_;
   std::vector<std::unique_ptr<Row>> rows_;
-  std::vector<std::uint64_t> rule_visits_;  // [rules]: visits of its alternatives
+  std::vector<std::uint64_t> rule_visits_;  // per rule: visits to its alternatives
   // The expansion that makes a state; it may be unfinished.
   bool is_expanding_ = false;
   std::uint32_t expansion_ = 0;
-  std::size_t followed_ = 0;  // stacks of the state before
+  std::size_t followed_ = 0;  // number of stacks of the previous state
   std::vector<EnteredRule> entered_;
   Stacks found_;
   bool found_end_ = false;

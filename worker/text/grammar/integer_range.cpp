@@ -40,7 +40,7 @@ Symbols between(GrammarBuilder& builder, Text low, Text high) {
   return builder.choice(std::move(alternatives));
 }
 
-/// 0 ≤ low ≤ high
+/// Adds the numbers from `low` to `high`. Precondition: 0 ≤ low.
 void add_positive(GrammarBuilder& builder, std::int64_t low, std::int64_t high, Text sign,
                   std::vector<Symbols>& alternatives) {
   while (low <= high) {

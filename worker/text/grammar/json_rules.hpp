@@ -1,9 +1,9 @@
 /// JSON as a grammar (RFC 8259), for JSON mode and for schemas.
 ///
-/// Narrower than JSON: blanks stand only where models write them, which is one space after ":" and
-/// ",", and a line end with at most 32 blanks after "," and inside brackets that are not empty.
-/// Numbers have at most 16 digits on each side of the point and an exponent below 100, so that
-/// every JSON parser can represent them; surrogates in \u escapes come in pairs.
+/// Narrower than JSON: blanks are allowed only where models write them, which is one space after
+/// ":" and ",", and a line end with at most 32 blanks after "," and inside brackets that are not
+/// empty. Numbers have at most 16 digits on each side of the point and an exponent below 100, so
+/// that every JSON parser can represent them; surrogates in \u escapes come in pairs.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@
 
 namespace leasehold {
 
-/// Rules: value object array string character number integer boolean null; colon and comma with
-/// their blanks; line, an optional line end inside a bracket.
+/// The rules are value, object, array, string, character, number, integer, boolean and null; colon
+/// and comma with their blanks; and line, an optional line end inside a bracket.
 class JsonRules {
  public:
   explicit JsonRules(GrammarBuilder& builder);

@@ -17,10 +17,10 @@
 ///                    be recursive
 ///   true false
 ///
-/// Refused by name, because no grammar can promise them: not, if, uniqueItems, contains,
-/// unevaluatedItems, unevaluatedProperties, multipleOf fractions, $dynamicRef. All other keywords
-/// are annotations, as the standard says. JSON is laid out as in json_rules.hpp. Characters of
-/// names, and of texts with a pattern, are escaped only if they must be.
+/// These keywords are refused by name, because no grammar can enforce them: not, if, uniqueItems,
+/// contains, unevaluatedItems, unevaluatedProperties, multipleOf with fractions, $dynamicRef. All
+/// other keywords are annotations, as the standard says. JSON is laid out as in json_rules.hpp.
+/// Characters of names, and of texts with a pattern, are escaped only if they must be.
 #pragma once
 
 #include <string_view>
@@ -32,16 +32,16 @@
 namespace leasehold {
 
 enum class SchemaMode : std::uint8_t {
-  Strict,   ///< Refuse what cannot be promised.
-  Lenient,  ///< Ignore it, and read oneOf as anyOf where branches may overlap.
+  Strict,   ///< Refuse keywords that no grammar can enforce.
+  Lenient,  ///< Ignore them, and read oneOf as anyOf where branches may overlap.
 };
 
-/// Errors: BadRequest naming the keyword and its path, for example "#/properties/age": malformed,
-/// not promised, or the part at which the bound of work or size was reached; or a schema that no
-/// finite text satisfies.
+/// Errors: BadRequest naming a keyword that is malformed or cannot be enforced and its path, for
+/// example "#/properties/age"; naming the part at which the limit of work or size was reached; or
+/// for a schema that no finite text satisfies.
 Result<Grammar> compile_json_schema(std::string_view text, SchemaMode mode, WorkBudget& work);
 
-/// Any JSON object.
+/// The grammar of any JSON object.
 Grammar json_object_grammar();
 
 }  // namespace leasehold

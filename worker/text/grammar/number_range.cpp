@@ -18,8 +18,8 @@ Symbols number_digit(GrammarBuilder& builder, char low, char high) {
   return builder.character({{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(high)}});
 }
 
-/// Digits after the point: those that keep the number within the bounds, which are the remaining
-/// digits of each bound; nothing: no bound.
+/// Bounds for the digits after the point. `low` and `high` are the remaining digits of a bound, or
+/// nothing if there is no bound any more.
 struct FractionBounds {
   std::optional<std::string_view> low;
   std::optional<std::string_view> high;
@@ -52,7 +52,7 @@ FractionBounds after_digit(const FractionBounds& bounds, char digit) {
   return rest;
 }
 
-/// At least one digit, at most `room`.
+/// Matches at least one digit and at most `room`.
 Symbols fraction_digits(GrammarBuilder& builder, const FractionBounds& bounds, int room) {
   if (room <= 0) return builder.character({});
   if (!bounds.low && !bounds.high)
@@ -93,13 +93,13 @@ Symbols fraction(GrammarBuilder& builder, const FractionBounds& bounds, int room
   return builder.choice(std::move(alternatives));
 }
 
-/// A whole part beyond what is generated counts as the first that is.
+/// A whole part beyond kMaxSafeInteger, the largest that is generated, counts as kMaxSafeInteger.
 std::int64_t whole_value(const std::string& whole) {
   return whole.size() > 16 ? kMaxSafeInteger
                            : std::min<std::int64_t>(std::stoll(whole), kMaxSafeInteger);
 }
 
-/// Magnitudes from `low` to `high`, both of at least 0.
+/// Adds the magnitudes from `low` to `high`, which are both at least 0.
 void add_magnitudes(GrammarBuilder& builder, std::string_view sign, const DecimalBound& low,
                     const std::optional<DecimalBound>& high, std::vector<Symbols>& alternatives) {
   const std::int64_t first = whole_value(low.value.whole);
@@ -204,12 +204,14 @@ Symbols number_range(GrammarBuilder& builder, const std::optional<DecimalBound>&
 
 namespace {
 
-/// Digits of multiples, one rule for each number of digits that follow and each remainder so far.
+/// Builds the digits of multiples. There is one rule for each number of digits that follow and each
+/// remainder of the digits so far.
 class MultiplesBuilder {
  public:
   MultiplesBuilder(GrammarBuilder& builder, std::uint64_t step) : builder_(builder), step_(step) {}
 
-  /// Numbers of as many digits as `low` and `high` have, whose digits so far left `remainder`.
+  /// Matches digits from `low` to `high`, which have the same length, that follow digits with this
+  /// remainder and complete a multiple.
   Symbols between(std::string_view low, std::string_view high, std::uint64_t remainder) {
     const bool is_free = low.find_first_not_of('0') == std::string_view::npos &&
                          high.find_first_not_of('9') == std::string_view::npos;
@@ -250,7 +252,7 @@ class MultiplesBuilder {
 };
 
 constexpr std::uint64_t kMaxListedMultiples = 256;
-constexpr std::uint64_t kMaxRemainders = 1000;  // of all lengths
+constexpr std::uint64_t kMaxRemainders = 1000;  // summed over all lengths
 
 }  // namespace
 

@@ -8,13 +8,15 @@
 
 namespace leasehold {
 
-/// No leading zeros in `whole`, which is "0" for none; no trailing zeros in `fraction`.
+/// A decimal number. `whole` has no leading zeros and is "0" if it has no other digits; `fraction`
+/// has no trailing zeros.
 struct Decimal {
   bool negative = false;
   std::string whole = "0";
   std::string fraction;
 
-  /// Of a number in JSON. Numbers beyond 10^40 become 10^40; digits beyond 10^-40 are dropped.
+  /// Reads a number in JSON. Puts at most 40 digits before the point, and inserts at most 40 zeros
+  /// after it, so extreme magnitudes change.
   static Decimal parse(std::string_view json);
   std::strong_ordering operator<=>(const Decimal& other) const;
   bool operator==(const Decimal& other) const = default;
@@ -25,15 +27,15 @@ struct DecimalBound {
   bool exclusive = false;
 };
 
-/// Texts without exponent and with at most 16 digits on each side of the point. Next to an
-/// exclusive bound there are fewer, so that also a parser that rounds to a double sees a number
-/// within it. Matches nothing if no number is within the bounds.
+/// Matches texts without exponent and with at most 16 digits on each side of the point. With an
+/// exclusive bound there are fewer digits, so that a parser that rounds to a double also reads a
+/// number within the bound. Matches nothing if no number is within the bounds.
 Symbols number_range(GrammarBuilder& builder, const std::optional<DecimalBound>& low,
                      const std::optional<DecimalBound>& high);
 
-/// Multiples of `step` from `low` to `high`; step > 0, low ≤ high, within ±kMaxSafeInteger. Nothing
-/// if the grammar would be too large. Without other bounds, pass few digits: a grammar has a rule
-/// for each remainder and digit.
+/// Multiples of `step` from `low` to `high`; step > 0, low ≤ high, within ±kMaxSafeInteger. Returns
+/// nothing if the grammar would be too large. Pass bounds of few digits if there are no others,
+/// because the grammar has a rule for each remainder and number of digits.
 std::optional<Symbols> multiples(GrammarBuilder& builder, std::uint64_t step, std::int64_t low,
                                  std::int64_t high);
 

@@ -21,7 +21,7 @@ struct FragmentBuilder {
   }
   void link(Node from, Node to) { fragment.nodes[from].empty_edges.push_back(to); }
 
-  /// Returns the node after the pattern.
+  /// Adds the pattern after `from`, and returns the node after the pattern.
   Node add(const Pattern& pattern, Node from) {
     if (!fits) return from;
     switch (pattern.kind) {

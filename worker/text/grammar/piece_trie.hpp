@@ -20,7 +20,8 @@ namespace leasehold {
 
 class PieceTrie {
  public:
-  /// Indexed by token. Empty pieces (control tokens) and those over kMaxPieceBytes are left out.
+  /// `pieces` is indexed by token. Empty pieces (control tokens) and those over kMaxPieceBytes are
+  /// left out.
   explicit PieceTrie(std::span<const std::string_view> pieces);
   static constexpr std::size_t kMaxPieceBytes = 1024;
 
@@ -45,7 +46,7 @@ class PieceTrie {
   bool advance(Walk<State>& walk, Matcher& matcher, TokenMask& found, WorkBudget& budget) const {
     const std::size_t end = node_count();
     std::size_t i = walk.node;
-    std::size_t nodes = 0;  // not charged yet; most nodes need nothing else of the budget
+    std::size_t nodes = 0;  // not charged yet; most nodes use no other part of the budget
     for (std::size_t left = budget.left; i < end && nodes < left;) {
       const Node& node = nodes_[i];
       State state = matcher.known(walk.path[node.depth - 1u], node.byte);
@@ -53,7 +54,7 @@ class PieceTrie {
         budget.spend(std::exchange(nodes, 0));
         state = matcher.next(walk.path[node.depth - 1u], node.byte, budget);
         if (state == Matcher::kUnfinished) break;
-        left = std::max<std::size_t>(budget.left, 1);  // for this node
+        left = std::max<std::size_t>(budget.left, 1);  // at least this node
       }
       ++nodes;
       if (state == Matcher::kDead) {
@@ -73,8 +74,8 @@ class PieceTrie {
  private:
   struct Node {
     std::uint32_t skip;         ///< Index of the first node after this subtree.
-    std::uint32_t first_token;  ///< Its tokens end where those of the next node begin.
-    std::uint16_t depth;        ///< From 1.
+    std::uint32_t first_token;  ///< In tokens_, up to the next node's first token.
+    std::uint16_t depth;        ///< 1 for a first byte.
     std::uint8_t byte;
   };
 

@@ -10,10 +10,11 @@
 namespace leasehold {
 namespace {
 
-/// Steps to build the automaton of an expression. Beyond them it keeps its structure.
+/// Most steps to build the automaton of an expression. An expression that needs more keeps its
+/// structure.
 constexpr std::size_t kMaxAutomatonSteps = 100'000;
 
-/// The text that is the pattern's only one, if the pattern is a row of characters.
+/// The only text of a pattern that is a sequence of single characters; nothing for another pattern.
 std::optional<std::string> word_of(const Pattern& pattern) {
   std::string word;
   for (const Pattern& part : pattern.parts) {
@@ -25,7 +26,7 @@ std::optional<std::string> word_of(const Pattern& pattern) {
   return pattern.kind == Pattern::Kind::Sequence ? std::optional(std::move(word)) : std::nullopt;
 }
 
-/// The alternatives of a list of words, which the general construction takes quadratic time for.
+/// The automaton of a list of words, for which the general construction takes quadratic time.
 std::optional<TextAutomaton> automaton_of_words(const Pattern& pattern) {
   if (pattern.kind != Pattern::Kind::Choice) return std::nullopt;
   std::vector<std::string> words;
@@ -37,8 +38,8 @@ std::optional<TextAutomaton> automaton_of_words(const Pattern& pattern) {
   return TextAutomaton::of_words(words);
 }
 
-/// A text has one run of an automaton, but may have a parse for each alternative of a structure. So
-/// an expression becomes an automaton where that takes little work.
+/// A text has only one run in an automaton, but may have a parse for each alternative of an
+/// expression. So an expression becomes an automaton if that takes little work.
 Symbols symbols_of(const Pattern& pattern, GrammarBuilder& builder, WorkBudget& work) {
   WorkBudget trial{.left = std::min(work.left, kMaxAutomatonSteps)};
   auto automaton = automaton_of_words(pattern);

@@ -10,15 +10,15 @@
 
 namespace leasehold {
 
-/// The texts that the expression matches as a whole; anchors at the ends change nothing. The subset
-/// is that of schema_pattern.hpp. Errors: BadRequest naming the position in the expression, or that
-/// it is too large, or that no text matches it.
+/// Matches the texts that the expression matches as a whole, so anchors at its ends change nothing.
+/// schema_pattern.hpp defines the supported subset. Errors: BadRequest naming the position in the
+/// expression, or that it is too large, or that no text matches it.
 Result<Grammar> compile_regex(std::string_view regex, WorkBudget& work);
 
-/// Takes time linear in the expression. Errors: those of its syntax.
+/// Checks only the syntax, in time linear in the expression. Errors: those of the syntax.
 Result<void> check_regex(std::string_view regex);
 
-/// An expression that matches this text alone.
+/// An expression that matches only this text.
 std::string regex_of_text(std::string_view text);
 
 }  // namespace leasehold

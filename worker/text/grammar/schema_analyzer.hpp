@@ -1,8 +1,8 @@
-/// What schemas mean: which schemas hold together for a value, and what they say about it. Internal
+/// Analyzes schemas: which of them apply together to a value, and what they require of it. Internal
 /// to worker/text/grammar.
 ///
 /// anyOf, oneOf, dependencies and references turn a set of schemas into *cases*: alternatives that
-/// are schemas without combinators. A case is read as facts per type of value.
+/// are schemas without combinators. The analyzer reads a case as facts about each type of value.
 #pragma once
 
 #include "worker/text/grammar/schema_context.hpp"
@@ -13,12 +13,12 @@ namespace leasehold {
 
 using Schemas = std::vector<const OrderedJson*>;
 
-/// Schemas that hold together, and what their combinators add.
+/// Schemas that apply together, and the requirements that their combinators add.
 struct SchemaCase {
   Schemas parts;  ///< Objects with keywords about the value itself; each once.
   std::set<std::string> required;
   std::set<std::string> forbidden;
-  std::optional<std::set<std::string>> only;  ///< No other members.
+  std::optional<std::set<std::string>> only;  ///< If set, no other members are allowed.
   bool operator==(const SchemaCase&) const = default;
   auto operator<=>(const SchemaCase&) const = default;
 };
@@ -41,49 +41,50 @@ struct NumericBound {
 };
 
 struct NumberFacts {
-  std::vector<NumericBound> low;  ///< All hold.
+  std::vector<NumericBound> low;  ///< All of them apply.
   std::vector<NumericBound> high;
   std::vector<std::uint64_t> multiples_of;
 };
 
 struct ObjectFacts {
   std::vector<std::string>
-      names;  ///< Declared: of `properties` in their order, then of `required`.
+      names;  ///< Declared names: of `properties` in order, then of `required`.
   std::set<std::string> required;
   Schemas property_names;
-  bool is_closed = false;  ///< Only declared names, and names that match a pattern.
+  bool is_closed = false;  ///< Allows only declared names and those that match a pattern.
 };
 
 /// Lifetime: the context outlives it. Threads: one. Errors of all functions: BadRequest naming a
-/// keyword that is malformed or cannot be promised and its path, or the part that took too much
+/// keyword that is malformed or cannot be enforced and its path, or the part that took too much
 /// work.
 class SchemaAnalyzer {
  public:
   explicit SchemaAnalyzer(SchemaContext& context) : context_(context) {}
 
-  /// A value satisfies all of `schemas` if it satisfies one of the cases; with oneOf some such
-  /// values may be left out, never added.
+  /// Returns the cases of values that satisfy all of `schemas`. With oneOf, they may leave out some
+  /// such values.
   Result<Cases> cases(const Schemas& schemas);
 
-  /// Formats that are not regular are added to `unchecked`.
+  /// The allowed types, as bits of SchemaType. Adds formats that are not regular to `unchecked`.
   Result<unsigned> types(const SchemaCase& one);
-  /// The values of `enum` and `const` that satisfy the case; nothing without these keywords.
+  /// The values of `enum` and `const` that satisfy the case; nothing if it has neither keyword.
   Result<std::optional<Schemas>> literals(const SchemaCase& one);
   Result<NumberFacts> numbers(const SchemaCase& one);
   Result<CountRange> counts(const SchemaCase& one, const char* min, const char* max);
-  /// Nothing: any text.
+  /// The texts that match all patterns and formats of the case; nothing: any text.
   Result<std::optional<TextAutomaton>> texts_of_patterns(const SchemaCase& one);
-  /// With its lengths.
+  /// The same, also within the lengths of the case.
   Result<std::optional<TextAutomaton>> texts(const SchemaCase& one);
   Result<std::optional<TextAutomaton>> texts(const Schemas& schemas);
   Result<ObjectFacts> object(const SchemaCase& one);
-  /// The schemas of a member; of an additional one without `name`.
+  /// The schemas that apply to the member with this name.
   Result<Schemas> member(const SchemaCase& one, const std::string& name);
   Result<std::size_t> tuple_size(const SchemaCase& one);
   Result<Schemas> element(const SchemaCase& one, std::size_t index);
-  /// A pattern at its place in the document; nothing if it is not supported and not strict.
+  /// Parses the pattern `text`, which is at `at` in the document. Returns nothing if lenient mode
+  /// ignores the pattern, because it is not supported.
   Result<std::optional<Pattern>> parsed(const OrderedJson& at, const std::string& text);
-  /// Its automaton; null likewise.
+  /// The automaton of the pattern; null in the same case.
   Result<const TextAutomaton*> pattern(const OrderedJson& at, const std::string& text);
 
   SchemaContext& context() { return context_; }

@@ -10,7 +10,7 @@ Symbols SchemaCompiler::with_leading_comma(const Symbols& what) {
   return GrammarBuilder::join(json_["comma"], what);
 }
 
-/// A maximum beyond what a grammar counts is cut.
+/// Cuts a maximum beyond what a grammar can count.
 Result<Repetition> SchemaCompiler::repetition(const SchemaCase& one, const char* min,
                                               const char* max) {
   const CountRange count = TRY(analyzer_.counts(one, min, max));

@@ -5,9 +5,10 @@
 namespace leasehold {
 namespace {
 
-constexpr std::size_t kMaxCases = 512;  ///< As many parses as a text may have.
+constexpr std::size_t kMaxCases = 512;  ///< The number of parses that a text may have.
 
-/// Keywords about the value itself. Combinators are read here; all others are annotations.
+/// True for keywords about the value itself. This file reads combinators; all other keywords are
+/// annotations.
 bool is_assertion(const std::string& keyword) {
   static const std::set<std::string> kAssertions{"type",
                                                  "enum",
@@ -48,13 +49,13 @@ void add_once(Schemas& schemas, const OrderedJson* schema) {
   if (std::ranges::find(schemas, schema) == schemas.end()) schemas.push_back(schema);
 }
 
-/// Steps for a copy.
+/// The steps that a copy takes.
 std::size_t work_of(const SchemaCase& one) {
   return one.parts.size() + one.required.size() + one.forbidden.size() +
          (one.only ? one.only->size() : 0);
 }
 
-/// What both say together.
+/// The case of the values that satisfy both cases.
 SchemaCase merged(const SchemaCase& a, const SchemaCase& b) {
   SchemaCase both = a;
   for (const OrderedJson* part : b.parts) add_once(both.parts, part);
@@ -153,7 +154,7 @@ Result<Cases> SchemaAnalyzer::any_of(const OrderedJson& list) {
   return all;
 }
 
-/// Without the member, or with it and what it needs: names, or a schema.
+/// One case without the member, and cases with the member and what it needs: names or a schema.
 Result<Cases> SchemaAnalyzer::dependency(const std::string& name, const OrderedJson& needed) {
   SchemaCase without;
   without.forbidden.insert(name);

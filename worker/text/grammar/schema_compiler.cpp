@@ -7,7 +7,8 @@
 namespace leasehold {
 namespace {
 
-/// Texts in a longer list share their beginnings, because each literal is a parse of its own.
+/// Each literal is a parse of its own, so the texts of a longer list become an automaton, where
+/// they share their beginnings.
 constexpr std::size_t kMaxLiterals = 128;
 
 }  // namespace
@@ -81,7 +82,7 @@ Result<Symbols> SchemaCompiler::compile_case(const SchemaCase& one) {
   return builder_.choice(std::move(all));
 }
 
-/// A value in any layout; its members in its order.
+/// Matches the value in any layout, with its members in their order.
 Symbols SchemaCompiler::literal(const OrderedJson& value) {
   if (!value.is_structured()) return builder_.text(value.dump());
   if (value.empty()) return builder_.text(value.dump());

@@ -1,8 +1,8 @@
 /// Compiles schemas to symbols; json_schema.hpp lists what is covered. Internal to
 /// worker/text/grammar.
 ///
-/// Each set of schemas that holds for some value becomes one rule, compiled once and later, so a
-/// schema may refer to itself.
+/// Each set of schemas that applies to some value becomes one rule. The rule is declared at its
+/// first use and compiled later, so a schema may refer to itself.
 #pragma once
 
 #include <deque>
@@ -25,7 +25,7 @@ class SchemaCompiler {
     Symbols text;
     bool required;
   };
-  /// Patterns and lengths that hold together for a text.
+  /// Patterns and lengths that apply together to a text.
   struct TextBounds {
     std::vector<std::string> patterns;
     std::uint64_t min;
@@ -34,9 +34,9 @@ class SchemaCompiler {
   };
   struct LimitedText {
     Symbols text;
-    bool has_length;  ///< Else the length is not checked.
+    bool has_length;  ///< False: the length is not checked.
   };
-  /// The members of one object; see member_list.
+  /// The members of one object; see after_members.
   struct MemberList {
     std::vector<Member> declared;
     std::optional<Symbols> extra;

@@ -22,13 +22,13 @@ bool nests_deeper_than(int levels, const OrderedJson& json) {
       json, [levels](const OrderedJson& part) { return nests_deeper_than(levels - 1, part); });
 }
 
-/// The text of a member that is a string, else nothing.
+/// The text of the member, or an empty text if the member is not a string.
 std::string text_member(const OrderedJson& schema, const char* key) {
   const auto found = schema.find(key);
   return found != schema.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-/// "%24defs" is "$defs".
+/// Resolves percent escapes: "%24defs" is "$defs".
 std::string without_percent_escapes(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -92,21 +92,21 @@ void SchemaContext::add_names(const OrderedJson& schema, const OrderedJson& reso
   if (!anchor.empty()) add_name(schema, resource, fmt::format("#{}", anchor));
 }
 
-/// The name is known in its resource and in all around it; the first of a name counts. So two
-/// resources may use the same names.
+/// Makes the name known in its resource and in all enclosing ones, except where the name is known
+/// already. So two resources may use the same names.
 void SchemaContext::add_name(const OrderedJson& schema, const OrderedJson& resource,
                              const std::string& name) {
   for (const OrderedJson* in = &resource; in != nullptr; in = outer_resource(*in))
     by_name_.emplace(ScopedName{in, name}, &schema);
 }
 
-/// Null for the root.
+/// The resource around `resource`; null for the root.
 const OrderedJson* SchemaContext::outer_resource(const OrderedJson& resource) const {
   const OrderedJson* parent = places_.at(&resource).parent;
   return parent == nullptr ? nullptr : places_.at(parent).resource;
 }
 
-/// What has the name for this schema: of several the nearest.
+/// The part that the name refers to in this schema; of several, the nearest.
 const OrderedJson* SchemaContext::named(const OrderedJson& schema, const std::string& name) const {
   for (const OrderedJson* in = places_.at(&schema).resource; in != nullptr;
        in = outer_resource(*in))
@@ -181,7 +181,8 @@ Result<const OrderedJson*> SchemaContext::target(const OrderedJson& schema) {
   return error(ref, fmt::format("there is no '{}' in this document", text));
 }
 
-/// Many documents write the pointers of a resource as those of the document around it.
+/// Also tries the enclosing resources, because many documents write pointers within a resource as
+/// pointers from the enclosing document.
 const OrderedJson* SchemaContext::part_of(const OrderedJson& resource,
                                           const std::string& pointer) const {
   for (const OrderedJson* in = &resource; in != nullptr; in = outer_resource(*in))

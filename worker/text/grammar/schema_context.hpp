@@ -1,5 +1,5 @@
-/// A JSON schema document: where each part lies, what references name, and how much work may still
-/// be done. Internal to worker/text/grammar, because it includes all of nlohmann/json.
+/// A JSON schema document: the path of each part, the targets of references, and the remaining
+/// budget of work. Internal to worker/text/grammar, because it includes all of nlohmann/json.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ namespace leasehold {
 /// Members keep their order.
 using OrderedJson = nlohmann::ordered_json;
 
-/// Lifetime: the parts given to it are its own. Threads: one.
+/// Precondition of all functions: the parts passed to them belong to this document. Threads: one.
 class SchemaContext {
  public:
   /// `work` outlives the context. Errors: BadRequest for text that is not JSON, or that nests
@@ -28,24 +28,25 @@ class SchemaContext {
   const OrderedJson& root() const { return *root_; }
   WorkBudget& work() { return *work_; }
 
-  /// BadRequest with the path of `part`, for example "#/properties/age"; of a long one the end.
+  /// BadRequest with the path of `part`, for example "#/properties/age". Of a long path, only the
+  /// end.
   std::unexpected<Error> error(const OrderedJson& part, const std::string& what) const;
-  /// The same for what a schema that is not strict ignores.
+  /// The same, for a keyword that lenient mode ignores.
   std::unexpected<Error> strict_error(const OrderedJson& part, const std::string& what) const {
     return error(part, what + "; remove it, or ignore it with \"strict\": false (--lenient)");
   }
   Result<void> spend(const OrderedJson& part, std::size_t steps);
   std::unexpected<Error> too_much_work(const OrderedJson& part) const;
 
-  /// The member of an object of this document; null if there is none. OrderedJson searches all of
-  /// them.
+  /// The member of an object of this document; null if there is none. Faster than OrderedJson,
+  /// which searches all members.
   const OrderedJson* find(const OrderedJson& object, const std::string& name);
 
-  /// The schema that the `$ref` of `schema` names. Null for another document, which is refused if
-  /// `strict`, else added to `unchecked`.
+  /// The schema that the `$ref` of `schema` names. Null if it names another document, which strict
+  /// mode refuses and lenient mode adds to `unchecked`.
   Result<const OrderedJson*> target(const OrderedJson& schema);
 
-  /// Refuses the keyword, or with `strict` false adds it to `unchecked`.
+  /// Refuses the keyword in strict mode. Adds it to `unchecked` in lenient mode.
   Result<void> cannot_promise(const OrderedJson& schema, const std::string& keyword);
   void add_unchecked(const OrderedJson& schema, const std::string& what);
   const UncheckedParts& unchecked() const { return unchecked_; }
@@ -57,7 +58,7 @@ class SchemaContext {
     const OrderedJson* resource;  ///< The nearest part around it that has an `$id`, or the root.
     std::string key;
   };
-  /// A name, and a resource that it is declared in.
+  /// A resource, and a name that is known in it.
   using ScopedName = std::pair<const OrderedJson*, std::string>;
 
   SchemaContext(OrderedJson root, bool strict, WorkBudget& work);
@@ -71,12 +72,12 @@ class SchemaContext {
 
   std::unique_ptr<OrderedJson> root_;
   std::unordered_map<const OrderedJson*, Place> places_;
-  std::map<ScopedName, const OrderedJson*> by_name_;  ///< By `$id`, and "#anchor".
+  std::map<ScopedName, const OrderedJson*> by_name_;  ///< Named by `$id` or "#anchor".
   using Members = std::unordered_map<std::string_view, const OrderedJson*>;
-  std::unordered_map<const OrderedJson*, Members> members_;  ///< Of the objects searched so far.
+  std::unordered_map<const OrderedJson*, Members> members_;  ///< By object, once it was searched.
   bool strict_;
   WorkBudget* work_;
-  std::set<std::pair<const OrderedJson*, std::string>> noted_;  ///< All that is not checked.
+  std::set<std::pair<const OrderedJson*, std::string>> noted_;  ///< All unchecked parts.
   UncheckedParts unchecked_;
 };
 

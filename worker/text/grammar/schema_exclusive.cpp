@@ -1,4 +1,5 @@
-// oneOf: exactly one branch fits. Each branch is kept where it is proved that no other fits too.
+// Implements oneOf, where exactly one branch fits. A branch is kept where it is proved that no
+// other branch fits, too.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@ constexpr int kMaxProofDepth = 3;
 Result<Cases> SchemaAnalyzer::one_of(const OrderedJson& schema, const OrderedJson& list) {
   if (!list.is_array() || list.empty()) return context_.error(list, "expected a list of schemas");
   if (proving_ > 0 || list.size() == 1) return any_of(list);
-  std::vector<Cases> fitting;  // of each branch, as other branches see it
+  std::vector<Cases> fitting;  // cases of each branch, as other branches see them
   for (const OrderedJson& branch : list) {
     ++proving_;
     Result<Cases> found = one(branch);
@@ -92,7 +93,7 @@ Result<Cases> SchemaAnalyzer::without(const OrderedJson& base, const SchemaCase&
 Result<bool> SchemaAnalyzer::are_empty(const Schemas& schemas) {
   if (schemas.empty() || proving_ >= kMaxProofDepth) return false;
   Schemas outer;
-  std::swap(outer, open_);  // another value: it may refer to what is open
+  std::swap(outer, open_);  // they are for another value, so they may refer to open schemas
   ++proving_;
   const auto result = [&]() -> Result<bool> {
     for (const SchemaCase& one : TRY(cases(schemas)))
@@ -104,7 +105,7 @@ Result<bool> SchemaAnalyzer::are_empty(const Schemas& schemas) {
   return result;
 }
 
-/// True only if it is sure that no value satisfies the case.
+/// True only if it is certain that no value satisfies the case.
 Result<bool> SchemaAnalyzer::is_empty(const SchemaCase& one) {
   ++proving_;
   const auto result = [&]() -> Result<bool> {

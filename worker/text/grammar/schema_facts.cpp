@@ -11,7 +11,7 @@
 namespace leasehold {
 namespace {
 
-/// Lengths beyond it are cut where a pattern or format must also hold.
+/// Longer lengths are cut to this one where a pattern or format applies, too.
 constexpr std::uint32_t kMaxAutomatonLength = 512;
 
 const std::map<std::string, unsigned>& types_by_name() {
@@ -44,7 +44,7 @@ const OrderedJson* member_of(const OrderedJson& schema, const char* keyword) {
   return found == schema.end() ? nullptr : &*found;
 }
 
-/// A tuple is in `prefixItems`, in older drafts in `items`.
+/// The tuple, which is in `prefixItems`, or in older drafts in `items`.
 const OrderedJson* tuple_of(const OrderedJson& part) {
   const OrderedJson* prefix = member_of(part, "prefixItems");
   const OrderedJson* items = member_of(part, "items");
@@ -64,7 +64,7 @@ bool closes_object(const OrderedJson& part) {
 
 }  // namespace
 
-/// Refuses keywords that no grammar can promise, where they can matter.
+/// Refuses keywords that no grammar can enforce, if they matter for these types.
 Result<void> SchemaAnalyzer::check_enforceable(const OrderedJson& part, unsigned types) {
   if (proving_ > 0) return {};
   const auto is_set = [&](const char* keyword) {
@@ -87,7 +87,7 @@ Result<void> SchemaAnalyzer::check_enforceable(const OrderedJson& part, unsigned
   return {};
 }
 
-/// Lists a format that is not regular: formats are annotations.
+/// Lists a format that is not regular as unchecked, because formats are only annotations.
 Result<void> SchemaAnalyzer::check_format(const OrderedJson& part) {
   const OrderedJson& format = part.at("format");
   if (!format.is_string()) return context_.error(format, "expected text");
@@ -190,7 +190,7 @@ Result<const TextAutomaton*> SchemaAnalyzer::pattern(const OrderedJson& at,
 
 Result<void> SchemaAnalyzer::add_texts(const OrderedJson& part, const TextAutomaton& more,
                                        std::optional<TextAutomaton>& all) {
-  if (!all) TRY(context_.spend(part, more.states().size()));  // a copy
+  if (!all) TRY(context_.spend(part, more.states().size()));  // the cost of the copy
   all = all ? TextAutomaton::both(*all, more, context_.work()) : more;
   if (!all) return context_.too_much_work(part);
   return {};
@@ -273,7 +273,7 @@ Result<ObjectFacts> SchemaAnalyzer::object(const SchemaCase& one) {
         const std::string& name = entry.key();
         const OrderedJson& schema = *entry;
         add_name(name);
-        // Draft 3: a property says itself that it is required.
+        // In draft 3, the schema of a property says whether the property is required.
         if (schema.is_object() && schema.value("required", OrderedJson()) == OrderedJson(true))
           facts.required.insert(name);
       }

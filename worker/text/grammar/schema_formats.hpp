@@ -1,4 +1,4 @@
-/// The formats of JSON schema that are regular, as patterns.
+/// Patterns for the formats of JSON schema that are regular.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,10 @@ namespace leasehold {
 
 /// The pattern of the whole text, or empty for a format that is not checked.
 ///
-/// date time date-time duration uuid email idn-email hostname idn-hostname ipv4 ipv6 uri
-/// uri-reference iri iri-reference json-pointer relative-json-pointer. Narrower than
-/// the standards: an e-mail address has no quoted part and a host of names, a URI has a host of
-/// names or no host, iri and idn-… are ASCII.
+/// Checked formats: date time date-time duration uuid email idn-email hostname idn-hostname ipv4
+/// ipv6 uri uri-reference iri iri-reference json-pointer relative-json-pointer. The patterns are
+/// narrower than the standards: an e-mail address has no quoted part and a host of names, a URI has
+/// a host of names or no host, iri and idn-… are ASCII.
 std::string_view pattern_of_format(std::string_view format);
 
 }  // namespace leasehold

@@ -8,7 +8,7 @@
 namespace leasehold {
 namespace {
 
-/// Each subset of the patterns may need a rule.
+/// Each subset of the patterns may need its own rule.
 constexpr std::size_t kMaxNamePatterns = 6;
 constexpr std::uint64_t kMaxCountedMembers = 64;
 
@@ -66,7 +66,8 @@ Result<Symbols> SchemaCompiler::object(const SchemaCase& one) {
   if (never_reached) list.count.max.reset();
   if (list.count.max) list.count.max = std::min(*list.count.max, kMaxCountedMembers);
   const auto counted = std::max<std::uint64_t>(list.count.max.value_or(list.count.min), 1);
-  TRY(context_.spend(place(one), 4 * (list.declared.size() + 1) * counted));  // rules
+  TRY(context_.spend(place(one),
+                     4 * (list.declared.size() + 1) * counted));  // the cost of the rules
   return GrammarBuilder::join(builder_.text("{"), after_members(list, 0, 0), builder_.text("}"));
 }
 
@@ -91,7 +92,8 @@ Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const Schema
   return all;
 }
 
-/// Members that are not declared: one alternative for each set of patterns that a name can match.
+/// Matches one member that is not declared. It has one alternative for each set of patterns that a
+/// name can match.
 Result<std::optional<Symbols>> SchemaCompiler::extra_members(const SchemaCase& one,
                                                              const ObjectFacts& facts) {
   const NamePatterns patterns = TRY(name_patterns(one));
@@ -124,7 +126,7 @@ Result<std::optional<Symbols>> SchemaCompiler::extra_members(const SchemaCase& o
           *TRY(analyzer_.pattern(*patterns[i].second, patterns[i].first));
       const bool matches = (subset >> i & 1) != 0;
       if (matches) matched.insert(patterns[i].first);
-      TRY(context_.spend(*patterns[i].second, pattern.states().size()));  // a copy
+      TRY(context_.spend(*patterns[i].second, pattern.states().size()));  // the cost of the copy
       TRY(restrict(names, matches ? pattern : pattern.complement()));
     }
     if (!names.is_empty()) TRY(add_extra(one, names, schemas_for(one, matched), all));
@@ -149,8 +151,8 @@ Symbols SchemaCompiler::with_separator(const Symbols& member, std::uint64_t n) {
   return n > 0 ? with_leading_comma(member) : GrammarBuilder::join(json_["line"], member);
 }
 
-/// The rest of an object after `n` members, from declared member `next` on. Counts as far as the
-/// bounds need.
+/// The rest of an object after `n` members, from declared member `next` on. Members are counted
+/// only as far as the bounds need.
 Symbols SchemaCompiler::after_members(MemberList& list, std::size_t next, std::uint64_t n) {
   const std::uint64_t enough = std::max<std::uint64_t>(list.count.max.value_or(list.count.min), 1);
   n = std::min(n, enough);

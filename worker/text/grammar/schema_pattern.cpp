@@ -22,7 +22,7 @@ const CharacterClass kLineEnds{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 constexpr std::string_view kControlLetters = "tnrfv";
 constexpr std::string_view kControlCharacters = "\t\n\r\f\v";
 
-/// Empty for other letters.
+/// The class of the escape with this letter; empty if the letter has none.
 CharacterClass class_of_letter(char letter) {
   if (letter == 'd' || letter == 'D') return letter == 'd' ? kDigits : complement_of(kDigits);
   if (letter == 'w' || letter == 'W') return letter == 'w' ? kWord : complement_of(kWord);
@@ -131,14 +131,14 @@ class PatternParser {
     return characters(inverted ? complement_of(all) : all);
   }
 
-  /// In a class \b is a backspace.
+  /// Inside a class, \b is a backspace.
   Result<CharacterClass> parse_class_member() {
     if (!rest_.starts_with("\\b")) return parse_member();
     rest_.remove_prefix(2);
     return CharacterClass{{'\b', '\b'}};
   }
 
-  /// A character, or an escape of a character or a class.
+  /// Parses a character, or an escape of a character or a class.
   Result<CharacterClass> parse_member() {
     if (!take('\\')) {
       const std::uint32_t c = take_code_point(rest_);
@@ -245,7 +245,7 @@ bool has_anchor(const Pattern& pattern) {
 }
 
 /// Removes anchors at the ends that are open. Returns false for an anchor elsewhere. With
-/// PatternMatch::Somewhere adds any text at the open ends that had none.
+/// PatternMatch::Somewhere, adds any text at the open ends without an anchor.
 bool close_ends(Pattern& pattern, PatternMatch match, bool open_front, bool open_back) {
   if (pattern.kind == Kind::Choice)
     return std::ranges::all_of(pattern.parts, [&](Pattern& part) {
@@ -299,7 +299,7 @@ Symbols json_character(GrammarBuilder& builder, const CharacterClass& characters
   for (const std::uint32_t c : escaped) escapes.push_back(builder.text(json_escape(c)));
   if (plain.empty() && escapes.empty()) return builder.character({});  // matches nothing
   if (escapes.empty()) return builder.character(plain);
-  // A rule of their own, which other classes share.
+  // The escapes have their own rule, which other classes share.
   const Symbols all_escapes = builder.choice(std::move(escapes));
   return plain.empty() ? all_escapes : builder.choice({builder.character(plain), all_escapes});
 }

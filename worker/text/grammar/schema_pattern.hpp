@@ -1,12 +1,11 @@
-/// Regular expressions, as JSON schema's `pattern` has them: parsed, then compiled to symbols or to
-/// an automaton.
+/// Parses the regular expressions of JSON schema's `pattern`, and compiles them to symbols or to an
+/// automaton.
 ///
-/// The subset: characters, `.`, classes `[a-z]` `[^…]`, groups `(…)` `(?:…)` `(?<name>…)`,
-/// alternatives `|`, `* + ? {m} {m,} {m,n}` (also lazy), the escapes \d \D \w \W \s \S
-/// \t \n \r \f \v \0 \xHH \uHHHH and of punctuation. `^` may be at the front and `$` at the end of
-/// the pattern, of its alternatives, and of groups at that end. Refused by name: lookaround,
-/// backreferences, \b,
-/// \p{…}, anchors elsewhere.
+/// The supported subset: characters, `.`, classes `[a-z]` `[^…]`, groups `(…)` `(?:…)`
+/// `(?<name>…)`, alternatives `|`, `* + ? {m} {m,} {m,n}` (also lazy), the escapes \d \D \w \W \s
+/// \S \t \n \r \f \v \0 \xHH \uHHHH and of punctuation. `^` may be at the front and `$` at the end
+/// of the pattern, of its alternatives, and of groups at that end. Refused by name: lookaround,
+/// backreferences, \b, \p{…}, anchors elsewhere.
 #pragma once
 
 #include <string_view>
@@ -28,24 +27,24 @@ struct CountRange {
 struct Pattern {
   enum class Kind : std::uint8_t { Character, Sequence, Choice, Repeat, Front, Back };
   Kind kind = Kind::Sequence;
-  CharacterClass characters;   ///< Of Character.
-  std::vector<Pattern> parts;  ///< One of Repeat; any number of Sequence and Choice.
-  Repetition times;            ///< Of Repeat.
+  CharacterClass characters;   ///< Only for Character.
+  std::vector<Pattern> parts;  ///< One for Repeat, any number for Sequence and Choice.
+  Repetition times;            ///< Only for Repeat.
 };
 
 /// What a pattern without anchors matches.
 enum class PatternMatch : std::uint8_t {
   Somewhere,  ///< Any text may come before and after, as JSON schema defines.
-  Whole,      ///< The text is all of it.
+  Whole,      ///< The match is the whole text.
 };
 
-/// The whole texts that the pattern matches: has no Front and no Back. Errors, with the position in
-/// the pattern: MalformedMessage for what every dialect refuses, BadRequest for what is not
-/// supported.
+/// Parses a pattern. The result describes whole texts, so it has no Front and no Back. Errors, with
+/// the position in the pattern: MalformedMessage for what every dialect refuses, BadRequest for
+/// what is not supported.
 Result<Pattern> parse_pattern(std::string_view pattern,
                               PatternMatch match = PatternMatch::Somewhere);
 
-/// How many characters the texts of a pattern have. Large numbers are cut at 10^12.
+/// The lengths of a pattern's texts, in characters. Lengths are cut at 10^12.
 CountRange lengths_of(const Pattern& pattern);
 
 /// How the characters of a text are written.
@@ -54,13 +53,13 @@ enum class TextForm : std::uint8_t {
   Plain,
 };
 
-/// One character of the class.
+/// Symbols that match one character of the class.
 Symbols character_symbols(GrammarBuilder& builder, const CharacterClass& characters, TextForm form);
 
 Symbols text_symbols(const Pattern& pattern, GrammarBuilder& builder,
                      TextForm form = TextForm::JsonString);
 
-/// Nothing when the budget is used up.
+/// Returns nothing when the budget is used up.
 std::optional<TextAutomaton> automaton_of(const Pattern& pattern, WorkBudget& work);
 
 }  // namespace leasehold

@@ -14,7 +14,7 @@
 namespace leasehold {
 namespace {
 
-/// The bound of integers where each remainder needs rules of its own.
+/// The default bound of multiples, for which each remainder needs its own rules.
 constexpr std::int64_t kMaxUnboundedMultiple = 999'999'999;
 
 /// The integer nearest to the bound on the allowed side.
@@ -27,7 +27,7 @@ std::int64_t nearest_integer(const NumericBound& bound, bool upper) {
   return is_hit ? nearest + (upper ? -1 : 1) : nearest;
 }
 
-/// The patterns, and the formats that have one.
+/// The patterns of the case, including those of its formats.
 std::vector<std::pair<const OrderedJson*, std::string>> patterns_of(const SchemaCase& one) {
   std::vector<std::pair<const OrderedJson*, std::string>> all;
   for (const OrderedJson* part : one.parts) {
@@ -43,7 +43,7 @@ std::vector<std::pair<const OrderedJson*, std::string>> patterns_of(const Schema
   return all;
 }
 
-/// Steps to build the automaton of one pattern and to cut it to its length.
+/// Most steps to build the automaton of one pattern and to cut it to its length.
 constexpr std::size_t kMaxTextSteps = 10'000;
 
 }  // namespace
@@ -53,8 +53,8 @@ Symbols SchemaCompiler::quoted(const Symbols& inside) {
   return GrammarBuilder::join(quote, inside, quote);
 }
 
-/// One pattern keeps its structure, which is smaller than an automaton, unless it needs to be cut
-/// to the length. So does a length.
+/// A single pattern keeps its structure, which is smaller than an automaton, unless it must be cut
+/// to the length. A length without a pattern becomes a repetition.
 Result<Symbols> SchemaCompiler::string(const SchemaCase& one) {
   const CountRange length = TRY(analyzer_.counts(one, "minLength", "maxLength"));
   std::vector<Pattern> patterns;
@@ -80,7 +80,8 @@ Result<Symbols> SchemaCompiler::string(const SchemaCase& one) {
   return quoted(builder_.repeat(json_["character"], times));
 }
 
-/// A length that needs too large an automaton is refused, or not checked.
+/// If the length needs too large an automaton, strict mode refuses it, and lenient mode does not
+/// check it.
 Result<SchemaCompiler::LimitedText> SchemaCompiler::bounded_text(
     const SchemaCase& one, const std::vector<Pattern>& patterns, const CountRange& length) {
   const bool is_one = patterns.size() == 1;

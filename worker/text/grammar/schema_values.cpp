@@ -1,4 +1,4 @@
-// Which values of `enum` and `const` satisfy the keywords beside them.
+// Finds the values of `enum` and `const` that satisfy the keywords beside them.
 #include <algorithm>
 #include <cmath>
 
@@ -29,7 +29,7 @@ unsigned type_of(const OrderedJson& value) {
   }
 }
 
-/// Equal as JSON values: members in any order.
+/// Compares JSON values. The order of members does not matter.
 bool is_equal(const OrderedJson& a, const OrderedJson& b) {
   if (!a.is_structured() || !b.is_structured()) return a == b;
   return nlohmann::json(a) == nlohmann::json(b);
@@ -77,7 +77,7 @@ Result<std::optional<Schemas>> SchemaAnalyzer::literals(const SchemaCase& one) {
 
 Result<bool> SchemaAnalyzer::admits(const Schemas& schemas, const OrderedJson& value) {
   Schemas outer;
-  std::swap(outer, open_);  // another value: it may refer to what is open
+  std::swap(outer, open_);  // they are for another value, so they may refer to open schemas
   const auto result = [&]() -> Result<bool> {
     for (const SchemaCase& one : TRY(cases(schemas)))
       if (TRY(admits(one, value))) return true;
@@ -95,7 +95,7 @@ Result<bool> SchemaAnalyzer::admits(const SchemaCase& one, const OrderedJson& va
   return fits(one, value);
 }
 
-/// Without the keywords that list values.
+/// As `admits`, but ignores the keywords that list values.
 Result<bool> SchemaAnalyzer::fits(const SchemaCase& one, const OrderedJson& value) {
   if ((TRY(types(one)) & type_of(value)) == 0) return false;
   if (value.is_object()) return admits_object(one, value);

@@ -10,12 +10,12 @@ namespace leasehold {
 namespace {
 
 constexpr CodePoints kAnyCharacter{0, 0x10FFFF};
-/// Rounds of the search for equal states.
+/// Most rounds of the search for equal states.
 constexpr int kMaxRounds = 64;
 
 using AutomatonState = TextAutomaton::State;
 
-/// Adds an edge; joins it with the last one where both lead to the same state.
+/// Adds an edge. Joins it with the last edge if that is adjacent and leads to the same state.
 void add_edge(AutomatonState& state, CodePoints on, std::uint32_t to) {
   if (!state.edges.empty() && state.edges.back().to == to &&
       state.edges.back().on.high + 1 == on.low) {
@@ -25,13 +25,14 @@ void add_edge(AutomatonState& state, CodePoints on, std::uint32_t to) {
   }
 }
 
-/// Finds the nodes that empty edges lead to. A search costs what it finds, not the fragment.
+/// Finds the nodes that empty edges lead to. A search costs time in proportion to the nodes that it
+/// finds, not to the fragment.
 class EmptyClosure {
  public:
   explicit EmptyClosure(const TextAutomaton::Fragment& fragment)
       : fragment_(fragment), seen_in_(fragment.nodes.size()) {}
 
-  /// All of them and `from`, sorted.
+  /// Returns these nodes and `from`, sorted.
   std::vector<std::uint32_t> of(std::vector<std::uint32_t> from) {
     ++search_;
     std::erase_if(from, [this](std::uint32_t node) { return !is_new(node); });
@@ -235,8 +236,8 @@ TextAutomaton TextAutomaton::complement() const {
   return TextAutomaton(std::move(states));
 }
 
-/// Moore's partition: states are apart if one accepts, or if a character leads to states apart.
-/// Classes are numbered by their first state, so the start is 0.
+/// Moore's partition: two states are distinct if only one accepts, or if a character leads to
+/// distinct states. Classes are numbered by their first state, so the start is 0.
 TextAutomaton TextAutomaton::minimal(WorkBudget& work) const {
   std::vector<std::uint32_t> classes(states_.size());
   for (std::size_t i = 0; i < states_.size(); ++i) classes[i] = states_[i].accepts ? 1 : 0;

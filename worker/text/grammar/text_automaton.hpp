@@ -1,5 +1,5 @@
-/// Sets of texts as deterministic automata over characters: what patterns, lengths and lists of
-/// names have in common, and what they leave.
+/// Sets of texts as deterministic automata over characters, with the intersections, unions and
+/// complements of patterns, lengths and lists of names.
 ///
 /// Source: Hopcroft, Motwani, Ullman, "Introduction to Automata Theory" (subset and product
 /// constructions).
@@ -25,7 +25,7 @@ class TextAutomaton {
     std::vector<Edge> edges;  ///< Ascending and disjoint.
     bool accepts = false;
   };
-  /// A nondeterministic automaton: 0 is the start. `Empty` edges consume nothing.
+  /// A nondeterministic automaton. Node 0 is the start. Empty edges consume nothing.
   struct Fragment {
     struct Node {
       std::vector<std::pair<CharacterClass, std::uint32_t>> edges;
@@ -44,8 +44,8 @@ class TextAutomaton {
   static std::optional<TextAutomaton> either(const TextAutomaton& a, const TextAutomaton& b,
                                              WorkBudget& work);
   TextAutomaton complement() const;
-  /// The same texts with the fewest states; unchanged where finding them takes many rounds or more
-  /// than the budget.
+  /// An automaton of the same texts with the fewest states. Returns a copy if finding them takes
+  /// too many rounds or more than the budget.
   TextAutomaton minimal(WorkBudget& work) const;
 
   bool accepts(std::string_view text) const;

@@ -61,7 +61,7 @@ class ComponentSearch {
   std::vector<bool> is_done_;
   std::uint32_t n_seen_ = 0;
   std::vector<Visit> visits_;
-  std::vector<std::uint32_t> waiting_;  ///< Seen, and in no group.
+  std::vector<std::uint32_t> waiting_;  ///< Seen, but not in a group yet.
   std::vector<Group> groups_;
 };
 
@@ -92,7 +92,7 @@ TextGrowth::TextGrowth(const TextAutomaton& set) : states(set.states().size()) {
       states[state].longest = part.grows ? kAny : part.longest_rest;
     parts.push_back(part);
   }
-  // Breadth first from the ends.
+  // Search breadth-first from the accepting states.
   std::vector<Group> callers(states.size());
   Group todo;
   for (std::uint32_t i = 0; i < states.size(); ++i) {

@@ -1,5 +1,5 @@
-/// Which parts of a set of texts can grow: the cycles of its automaton, and how much may follow
-/// them.
+/// Finds the parts of a set of texts that can grow, which are the cycles of its automaton, and how
+/// much text may follow each of them.
 ///
 /// Source: Tarjan, "Depth-First Search and Linear Graph Algorithms" (1972).
 #pragma once
@@ -12,17 +12,17 @@ namespace leasehold {
 struct TextGrowth {
   static constexpr std::uint64_t kAny = UINT64_MAX;
 
-  /// States that reach each other.
+  /// A set of states that all reach each other.
   struct Part {
     std::uint32_t n_states = 0;
     bool grows = false;              ///< Has a cycle.
-    std::uint32_t n_growing = 0;     ///< Parts that grow on one way to the end, with this one.
-    std::uint64_t longest_rest = 0;  ///< Characters after leaving, with that which leaves.
+    std::uint32_t n_growing = 0;     ///< Most growing parts on a path to the end, with this.
+    std::uint64_t longest_rest = 0;  ///< Most characters from the one that leaves the part.
   };
   struct State {
     std::uint32_t part = 0;
-    std::uint64_t shortest = kAny;  ///< Characters to the end.
-    std::uint64_t longest = 0;      ///< Likewise; kAny: unbounded.
+    std::uint64_t shortest = kAny;  ///< Fewest characters to the end.
+    std::uint64_t longest = 0;      ///< Most characters to the end; kAny: unbounded.
   };
 
   explicit TextGrowth(const TextAutomaton& set);

@@ -1,4 +1,4 @@
-/// Ranges of characters as ranges of their UTF-8 bytes.
+/// Converts ranges of characters to ranges of their UTF-8 bytes.
 #pragma once
 
 #include <compare>

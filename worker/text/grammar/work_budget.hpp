@@ -1,5 +1,5 @@
-/// Bounds work by counted steps, so that the bound is the same on every machine: the compiling of
-/// one grammar, one mask, or one slice of a mask.
+/// Limits the work for one grammar, one mask, or one slice of a mask. Work is counted in steps, so
+/// that the limit is the same on every machine.
 ///
 /// Threads: one.
 #pragma once
@@ -10,16 +10,18 @@
 namespace leasehold {
 
 struct WorkBudget {
-  /// Of compiling one grammar. A schema of 32 KiB needs less than a tenth of it.
+  /// The limit for compiling one grammar. A schema of 32 KiB needs less than a tenth of it.
   static constexpr std::size_t kMaxCompileSteps = 400'000;
 
   std::size_t left = kMaxCompileSteps;
-  std::size_t spent = 0;     ///< With `spend` it may exceed the budget by the last step.
-  std::size_t refusals = 0;  ///< More than one: a caller went on without the steps it asked for.
+  std::size_t spent = 0;  ///< May exceed the budget by the last `spend`.
+  std::size_t refusals =
+      0;  ///< Failed calls of `take`. More than one: a caller went on after the first.
 
   static WorkBudget unlimited() { return {std::numeric_limits<std::size_t>::max()}; }
 
-  /// Before the work: takes the steps, or returns false when fewer are left. The caller fails then.
+  /// Call before the work. Takes the steps, or returns false if fewer are left; the caller fails
+  /// then.
   bool take(std::size_t steps) {
     const bool fits = steps <= left;
     if (fits) spend(steps);
@@ -27,7 +29,7 @@ struct WorkBudget {
     return fits;
   }
 
-  /// After the work. When `left` is 0, the caller stops.
+  /// Call after the work. When `left` is 0, the caller stops.
   void spend(std::size_t steps) {
     spent += steps;
     left = steps < left ? left - steps : 0;

@@ -23,7 +23,7 @@ enum class GrammarKind : std::uint8_t {
   Gbnf,               ///< `text` is a grammar in GBNF.
   JsonObject,         ///< Any JSON object; `text` is empty.
   JsonSchema,         ///< `text` is a JSON schema.
-  LenientJsonSchema,  ///< The same; what no grammar can promise is ignored.
+  LenientJsonSchema,  ///< As JsonSchema, but ignores what no grammar can enforce.
   Regex,              ///< `text` is a regular expression that the whole text matches.
 };
 
@@ -43,9 +43,9 @@ struct NumberRange {
 /// worker/text/sampling/sampler.hpp defines the steps and their order.
 struct SamplingParams {
   static constexpr NumberRange kTemperatures{0.0f, 100.0f};
-  static constexpr NumberRange kShares{0.0f, 1.0f};  ///< Of top_p, min_p and typical_p.
+  static constexpr NumberRange kShares{0.0f, 1.0f};  ///< Range of top_p, min_p and typical_p.
   static constexpr NumberRange kRepetitionPenalties{0.01f, 100.0f};
-  static constexpr NumberRange kPenalties{-2.0f, 2.0f};  ///< Of presence and frequency.
+  static constexpr NumberRange kPenalties{-2.0f, 2.0f};  ///< Range of both penalties.
   static constexpr NumberRange kBiases{-100.0f, 100.0f};
   static constexpr std::uint32_t kMaxTopLogprobs = 20;
 
@@ -68,8 +68,8 @@ struct SamplingParams {
   /// Empty: report no log probabilities.
   std::optional<std::uint32_t> top_logprobs;
   std::vector<LogitBias> logit_bias;  ///< At most kMaxLogitBiases, ascending, each token once.
-  std::vector<TokenId> stop_tokens;   ///< They end the text and are not in it.
-  std::vector<std::string> stop;      ///< They end the text; see includes_stop.
+  std::vector<TokenId> stop_tokens;   ///< Each ends the text and is not part of it.
+  std::vector<std::string> stop;      ///< Each ends the text; see includes_stop.
   GrammarSource grammar;
   bool operator==(const SamplingParams&) const = default;
 

@@ -51,10 +51,10 @@ constexpr RowScans kPlain{all_finite, highest, find, above, mask_above};
 #ifdef __x86_64__
 
 constexpr std::size_t kWidth = 8;
-constexpr std::size_t kRegisters = 4;  // per iteration, so that one need not wait for another
+constexpr std::size_t kRegisters = 4;  // per iteration, so that none waits for another
 constexpr std::size_t kStride = kRegisters * kWidth;
 
-/// Values whose bits of the exponent are all set are infinite or NaN.
+/// A value whose exponent bits are all set is infinite or NaN.
 [[gnu::target("avx2")]] bool all_finite_avx2(std::span<const float> values) {
   const __m256i exponent = _mm256_set1_epi32(0x7F800000);
   __m256i bad = _mm256_setzero_si256();
@@ -100,7 +100,7 @@ constexpr std::size_t kStride = kRegisters * kWidth;
   if (threshold > 1u << 30) return {};
   const __m256i below = _mm256_set1_epi32(static_cast<int>(threshold - 1));
   const __m256i even = _mm256_set1_epi64x(0xFFFFFFFF);
-  __m256i count = _mm256_setzero_si256();  // of 32 bits per lane: a row has fewer tokens
+  __m256i count = _mm256_setzero_si256();  // 32 bits per lane suffice for a row
   __m256i mass = _mm256_setzero_si256();
   std::size_t i = 0;
   for (; i + kWidth <= weights.size(); i += kWidth) {

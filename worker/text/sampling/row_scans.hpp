@@ -1,7 +1,7 @@
 /// Passes over a whole row of logits or weights, which take most of a draw's time.
 ///
-/// A set has one function per pass. Every set gives the same results: comparisons, and sums of
-/// integers. Weights are at most 2^30 (token_weights.hpp).
+/// A set has one function per pass. All sets give the same results, because they only compare
+/// values and add integers. Weights are at most 2^30 (token_weights.hpp).
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct RowScans {
   bool (*all_finite)(std::span<const float> values);
   /// The largest value; -infinity for an empty row. Precondition: no NaN.
   float (*highest)(std::span<const float> values);
-  /// The first index of a value; the size if it does not occur.
+  /// The first index of `value`, or the size of the row if the value does not occur.
   std::size_t (*find)(std::span<const float> values, float value);
   /// The number and the total weight of tokens that weigh at least `threshold`, which is at
   /// least 1.
@@ -31,7 +31,7 @@ struct RowScans {
                               std::size_t from);
 };
 
-/// For any CPU; the others must match it.
+/// The set for any CPU. Every other set must give the same results.
 const RowScans& plain_row_scans();
 /// The fastest set for this CPU.
 const RowScans& row_scans();

@@ -93,7 +93,7 @@ std::uint64_t random_below(std::uint64_t bound, const SampleInput& input) {
 }
 
 /// Walks the ids in ascending order until the sum of weights exceeds the random number: block by
-/// block, then through the block that exceeds it.
+/// block, then token by token through the block in which it does.
 TokenId draw_from_all(std::span<const std::uint32_t> weights, const SampleInput& input,
                       std::vector<std::uint64_t>& block_masses) {
   constexpr std::size_t kBlock = 1024;
@@ -173,8 +173,9 @@ std::uint32_t top_logits_needed(const SamplingParams& params) {
   return params.temperature == 0.0f ? 1 : params.top_k;
 }
 
-/// Filters depend on weights and on the order of ids only, and tokens beyond top_k weigh nothing.
-/// So the largest logits, in order of their ids, give the same result as the whole row.
+/// Filters depend only on weights and on the order of ids, and tokens outside the top k are
+/// dropped. So the largest logits, in the order of their ids, give the same result as the whole
+/// row.
 Result<SampledToken> sample_from_top(std::span<const CandidateToken> largest,
                                      const SampleInput& input, SamplerScratch& scratch) {
   scratch.rated.assign(largest.begin(), largest.end());

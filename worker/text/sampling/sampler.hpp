@@ -55,7 +55,7 @@ struct SampleInput {
   const TokenMask* allowed = nullptr;  ///< Null: all tokens.
 };
 
-/// A token and the model's logit of it.
+/// A token and the model's logit for it.
 struct CandidateToken {
   TokenId token = 0;
   float logit = 0.0f;
@@ -74,7 +74,7 @@ struct SamplerScratch {
 };
 
 /// The number of largest logits that decide the draw if all tokens are allowed. 0: the draw needs
-/// all logits, or more than logits.
+/// all logits or further inputs.
 std::uint32_t top_logits_needed(const SamplingParams& params);
 
 /// Returns what `sample` returns for the whole row, from its largest logits alone: at least

@@ -22,11 +22,11 @@ class StopFinder {
   explicit StopFinder(std::vector<std::string> stops, bool are_included = false)
       : stops_(std::move(stops)), are_included_(are_included) {}
 
-  /// Returns the text that is certain now. Returns nothing after a stop string was found. Unless
-  /// `may_stop`, a stop string that `text` completes does not end the text.
+  /// Returns the text that is certain now. Returns nothing after a stop string was found. If
+  /// `may_stop` is false, a stop string that `text` completes does not end the text.
   std::string push(std::string_view text, bool may_stop = true);
 
-  /// Returns the text held back, for the end of the text; empty after a stop string was found.
+  /// Call at the end of the text. Returns the text held back; empty after a stop string was found.
   std::string finish();
 
   bool found() const { return found_; }
@@ -36,7 +36,7 @@ class StopFinder {
     std::size_t begin = 0;
     std::size_t end = 0;
   };
-  /// The first stop string that ends behind the first `known` bytes.
+  /// The first stop string that ends after the first `known` bytes.
   std::optional<Place> first_stop(std::size_t known) const;
   std::size_t partial_stop_length() const;
 

@@ -13,7 +13,7 @@
 namespace leasehold {
 namespace {
 
-constexpr std::size_t kBlock = 1024;  // floats that stay in the first cache
+constexpr std::size_t kBlock = 1024;  // floats that fit in the L1 cache
 
 struct Plain {
   /// out[i] = e^((logits[i] - highest) / temperature)
@@ -22,7 +22,7 @@ struct Plain {
     for (std::size_t i = 0; i < logits.size(); ++i)
       out[i] = exp_f32((logits[i] - highest) / temperature);
   }
-  /// Through int32: every instruction set has that conversion.
+  /// Converts through int32, because every instruction set has that conversion.
   static void weigh(std::span<const float> exps, std::uint32_t* weights) {
     for (std::size_t i = 0; i < exps.size(); ++i)
       weights[i] = static_cast<std::uint32_t>(static_cast<std::int32_t>(exps[i] * kTopWeight));

@@ -40,7 +40,8 @@ std::uint32_t threshold_for(std::span<const std::uint32_t> weights, Enough enoug
   return 1;
 }
 
-/// Tokens that weigh at least `threshold`, in ascending id; the key orders the most likely first.
+/// Collects the tokens that weigh at least `threshold`, in ascending order of ids. Their keys put
+/// the most likely token first.
 void collect_candidates(const TokenScores& scores, std::uint32_t threshold, Ranked& ranked) {
   ranked.clear();
   for (std::size_t from = 0; from < scores.weights.size(); from += 64) {
@@ -56,7 +57,7 @@ void collect_candidates(const TokenScores& scores, std::uint32_t threshold, Rank
 /// Keeps the shortest prefix in key order that weighs at least `enough`, or everything. Partitions
 /// around a median and continues in one half: linear time, no sort.
 void keep_mass(Ranked& ranked, std::uint64_t enough) {
-  std::size_t kept = 0;  // certain to be kept
+  std::size_t kept = 0;  // number of tokens certain to be kept
   std::size_t end = ranked.size();
   const auto at = [&](std::size_t i) { return ranked.begin() + static_cast<std::ptrdiff_t>(i); };
   while (end - kept > 1) {
@@ -110,8 +111,8 @@ void keep_min_p(Ranked& ranked, float min_p) {
   std::erase_if(ranked, [least](const RankedToken& token) { return token.weight < least; });
 }
 
-/// Lighter tokens cannot pass the first filter. `mass` is the weight of all tokens, if that is
-/// top-p.
+/// A threshold such that lighter tokens cannot pass the first active filter. `mass` is the weight
+/// of all tokens if that filter is top-p.
 std::uint32_t threshold_of_first(std::span<const std::uint32_t> weights,
                                  const SamplingParams& params, std::uint64_t mass) {
   if (params.top_k > 0)

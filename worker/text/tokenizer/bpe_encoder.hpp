@@ -1,8 +1,8 @@
 /// Byte-level BPE: neighbouring bytes of a word merge, lowest rank first.
 ///
-/// The pre-tokenizer splits the text into words. Each byte of a word begins as a token. The
-/// neighbouring pair that comes first in the model's list of merges becomes one token, until no
-/// pair is listed.
+/// The pre-tokenizer splits the text into words. Each byte of a word begins as a token. Then the
+/// neighbouring pair that comes first in the model's list of merges becomes one token, again and
+/// again until no pair is listed.
 /// Source: GPT-2's encoder (Radford et al. 2019); metadata keys `tokenizer.ggml.*` of the GGUF
 /// specification.
 #pragma once

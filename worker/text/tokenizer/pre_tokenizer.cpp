@@ -48,7 +48,7 @@ std::size_t utf8_run_size(std::string_view text, bool characters) {
   return end;
 }
 
-/// More steps than any expression in the table needs for a text of this length.
+/// Allows more steps than any expression in the table needs for a text of this length.
 std::uint32_t match_limit(std::size_t size_bytes) {
   return static_cast<std::uint32_t>(
       std::min<std::size_t>(1000 + 16 * size_bytes, std::uint32_t{UINT32_MAX}));

@@ -29,7 +29,7 @@ constexpr const char* kQwen2[] = {
 // Digits one by one, then GPT-2's words.
 constexpr const char* kDigitByDigit[] = {R"re(\p{N})re", kGpt2Words};
 
-// Written by converters before they knew the models' own expressions.
+// Converters wrote this name before they knew the models' own expressions.
 constexpr const char* kDefault[] = {R"re([\p{P}\$\+<=>\^~\|]+)re", kGpt2Words, R"re(\p{N}+)re",
                                     R"re([0-9][0-9][0-9])re"};
 

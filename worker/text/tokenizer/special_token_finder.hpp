@@ -31,7 +31,7 @@ class SpecialTokenFinder {
   /// `text` is not empty. Of two tokens with the same text the first one is kept.
   void add(std::string_view text, TokenId token, Found where = Found::Everywhere);
 
-  /// Returns the first match from the byte `from` on. `from_template`: as of MarkedText.
+  /// Returns the first match from the byte `from` on. `from_template` is that of a MarkedText.
   std::optional<Match> next(std::string_view text, std::size_t from = 0,
                             std::span<const MarkedText::Range> from_template = {}) const;
 
@@ -45,7 +45,7 @@ class SpecialTokenFinder {
     Found where = Found::Everywhere;
   };
 
-  /// The template wrote the bytes from `start` up to `template_end`, and not the next one.
+  /// The template wrote the bytes from `start` up to `template_end`, but not the byte after them.
   std::optional<Match> longest_match_at(std::string_view text, std::size_t start,
                                         std::size_t template_end) const;
   Node step(Node from, char byte) const;

@@ -103,7 +103,8 @@ TokenId SpmEncoder::token_of(std::string_view text) const {
   return found == by_text_.end() ? SymbolMerger::kNoToken : found->second;
 }
 
-/// If no merge can cross a word boundary, words are merged one by one: same result, smaller heap.
+/// If no merge can cross a word boundary, words are merged one by one, which gives the same result
+/// with a smaller heap.
 std::string_view SpmEncoder::next_word(std::string_view text) const {
   if (!merges_respect_words_) return text;
   return text.substr(0, text.find(kSpaceMark, skip_space_marks(text)));

@@ -44,7 +44,7 @@ class SpmEncoder : public TextEncoder {
       by_text_;  ///< Normal tokens; the keys are views of vocabulary_.
   std::array<std::optional<TokenId>, 256> by_byte_;
   bool removes_extra_spaces_ = false;
-  bool merges_respect_words_ = true;  ///< In no token does a space follow a non-space.
+  bool merges_respect_words_ = true;  ///< No token has a space after another character.
 };
 
 }  // namespace leasehold

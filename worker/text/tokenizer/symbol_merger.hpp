@@ -1,9 +1,8 @@
-/// The merge loop of both kinds of BPE: the best pair of neighbouring symbols becomes one, at ties
-/// the leftmost, until no pair has a union.
+/// The merge loop of both kinds of BPE. It joins the best pair of neighbouring symbols, at ties the
+/// leftmost one, until no pair can be joined.
 ///
-/// A doubly linked list of slices and a heap of candidate pairs. Each merge adds at most two pairs,
-/// so n symbols cost O(n log n). `clear` keeps the memory for reuse.
-/// Threads: one.
+/// It uses a doubly linked list of slices and a heap of candidate pairs. Each merge adds at most
+/// two pairs, so n symbols cost O(n log n). `clear` keeps the memory for reuse. Threads: one.
 #pragma once
 
 #include <algorithm>
@@ -75,7 +74,7 @@ class SymbolMerger {
     float score;
     std::int32_t left;
     std::int32_t right;
-    std::uint32_t size_bytes;  ///< Of both symbols.
+    std::uint32_t size_bytes;  ///< Of both symbols together.
     TokenId token;
 
     static bool lower_priority(const Pair& a, const Pair& b) {

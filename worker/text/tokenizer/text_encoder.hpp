@@ -18,8 +18,9 @@ class TextEncoder {
   TextEncoder& operator=(const TextEncoder&) = delete;
   virtual ~TextEncoder() = default;
 
-  /// Appends the tokens of `text`: a whole text, or the text between two special tokens. Not empty,
-  /// any bytes. Errors: BadRequest for text that the vocabulary cannot express.
+  /// Appends the tokens of `text`, which is a whole text or the text between two special tokens.
+  /// `text` is not empty and may contain any bytes. Errors: BadRequest for text that the vocabulary
+  /// cannot express.
   virtual Result<void> append(std::string_view text, std::vector<TokenId>& tokens) const = 0;
 };
 

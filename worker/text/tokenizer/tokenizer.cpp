@@ -70,7 +70,7 @@ Result<std::vector<TokenId>> Tokenizer::encode_with(
     tokens.push_back(found->token);
     at = found->start + found->size_bytes;
   }
-  // No plain text is BOS, so the second one is that of the template.
+  // Plain text never becomes BOS, so a second BOS is the template's.
   const bool twice = vocabulary_->adds_bos && tokens.size() > 1 && tokens[1] == *vocabulary_->bos;
   if (twice) tokens.erase(tokens.begin());
   return tokens;

@@ -1,4 +1,4 @@
-/// Text to tokens and back, as the model file defines. The entry point of this folder.
+/// Converts text to tokens and back, as the model file defines. The entry point of this folder.
 ///
 /// Lifetime: independent of the file; copies share their data.
 /// Threads: any number may use one.
@@ -36,14 +36,14 @@ class Tokenizer {
   /// cannot express.
   Result<std::vector<TokenId>> encode(std::string_view text,
                                       SpecialTokens special = SpecialTokens::AsText) const;
-  /// Encodes the prompt of a chat: as AsTokens, but the name of a control token, and that of a
-  /// user-defined token that the file's chat template writes, is text unless the template wrote all
-  /// of it. Errors: as above.
+  /// Encodes the prompt of a chat as with AsTokens, except that some names are plain text unless
+  /// the template wrote the whole name: those of control tokens, and those of user-defined tokens
+  /// that the file's chat template writes. Errors: as above.
   Result<std::vector<TokenId>> encode(const MarkedText& prompt) const;
   static constexpr std::size_t kMaxTextBytes = std::size_t{1} << 28;
 
   std::uint32_t n_vocab() const { return vocabulary_->size(); }
-  /// Checks ids from outside. The functions below require it.
+  /// Checks an id from outside. The functions below require an id that passes.
   bool contains(TokenId token) const { return token >= 0 && token < static_cast<int>(n_vocab()); }
 
   /// The bytes of the token in text, possibly part of a character; empty for control and unknown

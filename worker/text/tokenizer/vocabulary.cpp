@@ -14,14 +14,16 @@ constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
 constexpr std::size_t kMaxTokens = std::size_t{1} << 22;
 
-/// Many files name only the base model's EOS but end each turn with one of these, and other
-/// programs stop there.
+/// Many files name only the base model's EOS, but their models end each turn with one of these
+/// tokens. Other programs stop at these tokens, too.
 constexpr std::string_view kEndTokenTexts[] = {
     "<|eot_id|>",    "<|eom_id|>",    "<|end_of_text|>", "<|im_end|>", "<|end|>",
     "<|endoftext|>", "<end_of_turn>", "<|EOT|>",         "<EOT>",      "<｜end▁of▁sentence｜>"};
 
-/// A user-defined token steers turns, as a control token does, if the chat template writes it:
-/// "<start_of_turn>" of Gemma, "<think>" of Qwen. Spaces and words that it writes as well do not.
+/// True for a user-defined token that controls turns as a control token does: one with a name in
+/// brackets that the chat template writes, such as "<start_of_turn>" of Gemma or "<think>" of Qwen,
+/// and any one named "<|…|>". Other user-defined tokens, such as spaces and words, do not control
+/// turns.
 bool steers_turns(std::string_view text, std::string_view chat_template) {
   const bool is_bracketed = (text.starts_with('<') && text.ends_with('>')) ||
                             (text.starts_with('[') && text.ends_with(']'));
@@ -81,7 +83,7 @@ Result<void> Vocabulary::read_special_ids(const GgufFile& file, const Vocabulary
   const std::optional<TokenId> eos = TRY(special_token_id(file, "eos", size(), traits.eos));
   const std::optional<TokenId> eot = TRY(special_token_id(file, "eot", size()));
   const std::optional<TokenId> eom = TRY(special_token_id(file, "eom", size()));
-  TRY(special_token_id(file, "padding", size()));  // templates print it
+  TRY(special_token_id(file, "padding", size()));  // checked, because templates print it
   for (const auto& end : {eos, eot, eom})
     if (end) end_tokens.push_back(*end);
   // These tokens are not text, even if a converter marked them as normal.

@@ -15,7 +15,7 @@
 #include "tools/checks/soak/hostile/attackers.hpp"
 #include "tools/checks/soak/hostile/honest_tenants.hpp"
 #include "tools/checks/soak/hostile/http_neighbour.hpp"
-#include "tools/checks/soak/hostile/report.hpp"
+#include "tools/checks/soak/hostile/judge_hostile.hpp"
 #include "tools/checks/soak/hostile/state_disk.hpp"
 #include "tools/local_system/local_system.hpp"
 

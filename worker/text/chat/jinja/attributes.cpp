@@ -88,7 +88,7 @@ Result<Value> loop_attribute(Runtime& runtime, const LoopRef& loop, std::string_
   if (name == "length") return number(size);
   if (name == "revindex") return number(size - index0);
   if (name == "revindex0") return number(size - index0 - 1);
-  // Recursive loops are not supported.
+  // The depth is always 1, because recursive loops are not supported.
   if (name == "depth") return number(1);
   if (name == "depth0") return number(0);
   if (name == "previtem" && index0 > 0) return items[index0 - 1];

@@ -45,16 +45,17 @@ Result<Value> method_of(Runtime& runtime, const Value& value, std::string_view n
 using Method = Filter;
 Method find_text_method(std::string_view name);
 
-/// `value.name`: a method, else an entry of a dict, or an attribute of a namespace or of `loop`.
+/// Returns `value.name`: a method, otherwise an entry of a dict, or an attribute of a namespace or
+/// of `loop`.
 Result<Value> attribute_of(Runtime& runtime, const Value& value, std::string_view name);
-/// `value[index]`: an element or entry, else an attribute.
+/// Returns `value[index]`: an element or entry, otherwise an attribute.
 Result<Value> element_of(Runtime& runtime, const Value& value, const Value& index);
-/// The path `a.b.0` of filters such as map and sort. A `fallback` other than none replaces the
-/// result of each undefined step.
+/// Follows a path such as `a.b.0`, as the filters map and sort do. A `fallback` other than none
+/// replaces the result of each undefined step.
 Result<Value> element_by_path(Runtime& runtime, const Value& value, const Value& path,
                               const Value& fallback = Value(None{}));
 
-/// range, dict, namespace, raise_exception, strftime_now; undefined for other names.
+/// One of range, dict, namespace, raise_exception and strftime_now; undefined for other names.
 Result<Value> global_function(Runtime& runtime, std::string_view name);
 
 }  // namespace leasehold::jinja

@@ -9,7 +9,7 @@
 namespace leasehold::jinja {
 namespace {
 
-/// Exact, also for integers that a double cannot represent.
+/// Compares exactly, even integers that a double cannot represent.
 std::partial_ordering compare_numbers(const Value& left, const Value& right) {
   if (left.is_integer() && right.is_integer()) return left.integer() <=> right.integer();
   if (!left.is_integer() && !right.is_integer()) return left.number() <=> right.number();
@@ -118,7 +118,7 @@ Result<bool> compare(Runtime& runtime, std::string_view operation, const Value& 
   if (operation == "not in") return !TRY(contains(runtime, right, left));
   if (operation == "<") return is_less(runtime, left, right);
   if (operation == ">") return is_less(runtime, right, left);
-  // Not the negation of the opposite comparison, because of NaN.
+  // This is not the negation of the opposite comparison, because of NaN.
   const bool less =
       operation == "<=" ? TRY(is_less(runtime, left, right)) : TRY(is_less(runtime, right, left));
   return less || TRY(are_equal(runtime, left, right));

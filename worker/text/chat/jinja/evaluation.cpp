@@ -1,4 +1,4 @@
-// Expressions.
+// Evaluates expressions.
 #include "common/utf8.hpp"
 #include "worker/text/chat/jinja/builtins.hpp"
 #include "worker/text/chat/jinja/formatting.hpp"

@@ -1,4 +1,4 @@
-// Statements.
+// Executes statements.
 #include <algorithm>
 
 #include "worker/text/chat/jinja/builtins.hpp"

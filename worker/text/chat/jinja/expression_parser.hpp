@@ -46,11 +46,11 @@ class ExpressionParser {
   Result<ExpressionPtr> logical(bool is_and);
   Result<ExpressionPtr> negation();
 
-  /// Takes a comparison operator; empty if none comes next.
+  /// Takes a comparison operator. Returns an empty text if none comes next.
   std::string comparison_operator();
   Result<ExpressionPtr> comparison();
 
-  /// The operator of the level that comes next; empty if none does.
+  /// The next token if it is an operator of this level; otherwise empty.
   std::string_view operation_of(std::size_t level) const;
   Result<ExpressionPtr> arithmetic(std::size_t level);
   Result<ExpressionPtr> concatenation(ExpressionPtr first, std::size_t level);

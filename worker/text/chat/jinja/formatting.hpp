@@ -1,4 +1,4 @@
-/// Values as text, in Python's formats.
+/// Formats values as text, as Python does.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace leasehold::jinja {
 
-/// str(): the output of `{{ value }}`. Undefined is empty. What is not a text counts as the
-/// client's.
+/// str(): the output of `{{ value }}`. Undefined is empty. A value that is not a text counts as the
+/// client's text.
 Result<MarkedText> to_text(Runtime& runtime, const Value& value);
 
 /// float.__repr__: the shortest digits that parse to the same number, with ".0" for integers.

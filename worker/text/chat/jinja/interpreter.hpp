@@ -92,7 +92,7 @@ class Interpreter {
   Runtime runtime_;
   ScopeRef scope_;
   MarkedText output_;
-  std::uint32_t depth_ = 0;  // of evaluation
+  std::uint32_t depth_ = 0;  // nesting depth of the evaluation
 };
 
 /// Makes a scope within `parent` current for its lifetime.

@@ -17,7 +17,7 @@ struct Limits {
 };
 
 inline constexpr std::size_t kMaxTemplateBytes = std::size_t{1} << 20;
-inline constexpr std::uint32_t kMaxNesting = 200;  ///< In the template's text.
+inline constexpr std::uint32_t kMaxNesting = 200;  ///< Nesting in the template's text.
 
 /// Counts one level of nesting for its lifetime.
 class Nesting {

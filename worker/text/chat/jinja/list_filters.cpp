@@ -38,7 +38,7 @@ Result<std::vector<Keyed>> keyed(Runtime& runtime, const Value& subject, const K
   return out;
 }
 
-/// A merge sort of our own, because a comparison may fail, which std::sort cannot report.
+/// Sorts by merging, because a comparison may fail, which std::sort cannot report.
 Result<void> sort_keyed(Runtime& runtime, std::vector<Keyed>& items, bool reverse) {
   std::vector<Keyed> merged(items.size());
   for (std::size_t width = 1; width < items.size(); width *= 2) {
@@ -101,7 +101,8 @@ Result<Value> dictsort(Runtime& runtime, const Value& subject, const Arguments& 
   const Value by = parameters.next("by", Value::text("key"));
   const bool reverse = parameters.next("reverse", Value(false)).is_truthy();
   TRY(parameters.done(runtime));
-  if (subject.is_undefined()) return attribute_of(runtime, subject, "items");  // an error
+  if (subject.is_undefined())
+    return attribute_of(runtime, subject, "items");  // reports the undefined value
   const std::string what = TRY(require_text(runtime, "the argument `by` of dictsort", by));
   if (what != "key" && what != "value")
     return runtime.bad_request("dictsort sorts by 'key' or 'value'");
@@ -228,7 +229,7 @@ Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& given
   return runtime.list(std::move(out));
 }
 
-/// select, reject, selectattr, rejectattr. Without a test, truth decides.
+/// select, reject, selectattr, rejectattr. Without a test, the truth of an element decides.
 template <bool by_attribute, bool wanted>
 Result<Value> select_items(Runtime& runtime, const Value& subject, const Arguments& given) {
   constexpr std::size_t kTestIndex = by_attribute ? 1 : 0;

@@ -51,7 +51,8 @@ Result<Value> to_int(Runtime& runtime, const Value& subject, const Arguments& gi
   TRY(parameters.done(runtime));
   const std::int64_t base = TRY(require_integer(runtime, "the base of int", base_value));
   if (base < 2 || base > 36) return runtime.bad_request("the base of int is from 2 to 36");
-  if (subject.is_undefined()) return attribute_of(runtime, subject, "int");  // an error
+  if (subject.is_undefined())
+    return attribute_of(runtime, subject, "int");  // reports the undefined value
   if (subject.is_integer()) return Value(subject.integer());
   std::optional<double> number;
   if (const std::string* text = subject.as_text()) {
@@ -67,7 +68,8 @@ Result<Value> to_float(Runtime& runtime, const Value& subject, const Arguments& 
   Parameters parameters("float", given);
   const Value fallback = parameters.next("default", Value(0.0));
   TRY(parameters.done(runtime));
-  if (subject.is_undefined()) return attribute_of(runtime, subject, "float");  // an error
+  if (subject.is_undefined())
+    return attribute_of(runtime, subject, "float");  // reports the undefined value
   if (subject.is_number()) return Value(subject.number());
   const std::string* text = subject.as_text();
   const auto number = text != nullptr ? read_float(*text) : std::nullopt;

@@ -1,5 +1,5 @@
-/// The remaining limits of one rendering, its current line, and the creation of values within the
-/// limits. Passed to all filters, tests, methods and operators.
+/// Holds the remaining limits of one rendering and its current line, and makes values within the
+/// limits. All filters, tests, methods and operators receive it.
 ///
 /// Errors: BadRequest where Python raises an exception; UnsupportedModel for unsupported
 /// constructs; PromptTooLong for too many steps or bytes. All name the line. Threads: one.
@@ -39,7 +39,7 @@ class Runtime {
   Result<void> charge_for(const Value& value);
 
   Result<Value> text(MarkedText text);
-  /// A text of the client, as Value::text.
+  /// Makes a text of the client, as Value::text does.
   Result<Value> text(std::string text) {
     return this->text(MarkedText(std::move(text), TextOrigin::Client));
   }
@@ -78,7 +78,7 @@ class Parameters {
   const Value* given(std::string_view name);
   /// The same, with a default.
   Value next(std::string_view name, Value fallback = Value(None{}));
-  /// By name only.
+  /// The argument with this name; null if it is missing.
   const Value* named(std::string_view name);
 
   /// Errors: BadRequest for arguments that were not taken.

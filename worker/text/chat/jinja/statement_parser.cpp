@@ -16,8 +16,8 @@ class StatementParser {
   Result<Body> whole() { return body({}); }
 
  private:
-  /// Parses up to a tag with a name in `ends`, whose name is the next token; to the end of the
-  /// template if `ends` is empty.
+  /// Parses up to a tag whose name is in `ends`, and leaves that name as the next token. If `ends`
+  /// is empty, parses to the end of the template.
   Result<Body> body(Words ends) {
     const Nesting nesting = tokens_.nest();
     TRY(tokens_.check_nesting());
@@ -109,7 +109,7 @@ class StatementParser {
     return loop;
   }
 
-  /// `name`, `name, name`, `(name, name)` or `name.attribute`.
+  /// Parses `name`, `name, name`, `(name, name)` or `name.attribute`.
   Result<Target> target() {
     Target target;
     const bool in_brackets = tokens_.skip_operator("(");
@@ -150,7 +150,7 @@ class StatementParser {
     return list;
   }
 
-  /// A body in which `break` cannot reach a loop outside.
+  /// Parses a body in which `break` cannot reach a loop outside.
   Result<Body> parse_macro_body(std::string_view end) {
     const int loops_outside = std::exchange(loops_, 0);
     Body inner = TRY(body_until(end));
@@ -185,7 +185,7 @@ class StatementParser {
     return block;
   }
 
-  /// Training marks the text of the assistant with it; in rendering it is only a scope.
+  /// Training uses the block to mark the assistant's text. In rendering it is only a scope.
   Result<Statement::Kind> generation_block() {
     ScopeBlock block;
     block.body = TRY(parse_macro_body("endgeneration"));

@@ -113,7 +113,7 @@ struct Print {
 };
 struct If {
   struct Branch {
-    ExpressionPtr condition;  ///< Null: else.
+    ExpressionPtr condition;  ///< Null for `else`.
     Body body;
   };
   std::vector<Branch> branches;
@@ -121,7 +121,7 @@ struct If {
 struct For {
   Target target;
   ExpressionPtr iterable;
-  ExpressionPtr filter;  ///< Null: every element.
+  ExpressionPtr filter;  ///< Null: keeps every element.
   Body body;
   Body otherwise;
 };
@@ -129,9 +129,9 @@ struct Set {
   Target target;
   ExpressionPtr value;
 };
-/// `set` without a value, and `filter`: the text of the body after the filters.
+/// `set` without a value, or `filter`: captures the text of the body and applies the filters.
 struct CaptureBlock {
-  Target target;  ///< Without names: the text is written.
+  Target target;  ///< Without names, the text is written to the output.
   std::vector<FilterCall> filters;
   Body body;
 };

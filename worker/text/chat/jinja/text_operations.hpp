@@ -12,7 +12,8 @@ enum class Case : std::uint8_t { Upper, Lower, Title, Capital };
 /// special case mappings, and for the title case of letters beyond ASCII.
 Result<Value> convert_case(Runtime& runtime, const MarkedText& text, Case wanted);
 
-/// Replaces each character by the text that `map` returns for it, which gets its origin.
+/// Replaces each character by the text that `map` returns for it. The text gets the character's
+/// origin.
 template <class Map>
 MarkedText map_characters(const MarkedText& text, Map map) {
   MarkedText out;

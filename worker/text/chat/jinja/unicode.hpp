@@ -20,7 +20,7 @@ std::size_t space_at(std::string_view text);
 std::size_t leading_space(std::string_view text);
 std::size_t trailing_space(std::string_view text);
 
-/// Lines as from str.splitlines().
+/// The lines that str.splitlines() returns.
 std::vector<std::string_view> lines_of(std::string_view text);
 
 /// Finds `wanted` in linear time; npos if it does not occur.

@@ -22,8 +22,8 @@
 
 namespace leasehold::jinja {
 
-/// A missing name, attribute or element. Prints as nothing, is false, has no elements; computing
-/// with it is an error.
+/// A missing name, attribute or element. It prints as nothing, is false and has no elements;
+/// computing with it is an error.
 struct Undefined {
   std::shared_ptr<const std::string> what;  ///< "'x' is undefined"; may be null.
 };
@@ -117,7 +117,7 @@ class Dict {
  public:
   using Entry = std::pair<Value, Value>;
 
-  /// Of equal keys the first one is found.
+  /// If keys are equal, the first one is found.
   explicit Dict(std::vector<Entry> entries);
 
   const std::vector<Entry>& entries() const { return entries_; }

@@ -28,7 +28,7 @@ bool is_true(const Value& value) {
 bool is_false(const Value& value) {
   return value.is<bool>() && !value.is_truthy();
 }
-/// As in Jinja, undefined is iterable: it has no elements.
+/// As in Jinja, undefined is iterable and has no elements.
 bool is_iterable(const Value& value) {
   return value.is_text() || value.is<ListRef>() || value.is<DictRef>() || value.is_undefined();
 }

@@ -5,6 +5,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "tools/checks/soak/hostile/judge_hostile.hpp"
+
 using namespace leasehold;
 using namespace leasehold::soak;
 
