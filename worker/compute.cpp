@@ -12,7 +12,7 @@
 namespace leasehold {
 namespace {
 
-/// The path of --simd, or the best one.
+/// Returns the path of --simd, or the best path.
 SimdPath simd_path(const WorkerOptions& options) {
   if (options.simd) return *options.simd;
   const SimdPath best = best_simd_path();
@@ -26,12 +26,12 @@ SimdPath simd_path(const WorkerOptions& options) {
 
 struct HostCompute {
   std::unique_ptr<Backend> backend;
-  ComputeNodes nodes;  // that it uses
+  ComputeNodes nodes;  // nodes that the backend uses
 };
 
 Result<HostCompute> make_host_backend(const WorkerOptions& options, const BackendLimits& limits,
                                       const GateDependencies& dependencies, ComputeNodes nodes) {
-  const ScopedCpuAffinity here(options.compute_cpus);  // inherited by the threads it starts
+  const ScopedCpuAffinity here(options.compute_cpus);  // inherited by the backend's threads
   if (options.backend != BackendChoice::Reference) {
     auto cpu = CpuBackend::create(limits, make_gates(dependencies, 0, options.threads),
                                   simd_path(options), nodes.pool());
@@ -49,7 +49,7 @@ bool is_cuda_device(const std::string& device) {
   return device.starts_with("cuda:");
 }
 
-/// What needs a CPU. Errors: BadRequest.
+/// Refuses options that require a CPU. Errors: BadRequest.
 Result<void> check_lent_card(const WorkerOptions& options, const Attachment& lent) {
   if (options.backend != BackendChoice::Auto) {
     return fail(
@@ -101,7 +101,7 @@ Result<Compute> make_compute(const WorkerOptions& options, const Attachment& len
                                                 nodes_for(options, std::move(calls))));
   std::string description = fmt::format("{} threads={}", backend->name(), options.threads);
   if (nodes.count() > 1) description += fmt::format(" nodes={}", nodes.count());
-  // The pointers own nothing: the mappers live as long as the program.
+  // These shared pointers own nothing, because the mappers live as long as the program.
   const std::shared_ptr<void> nothing;
   std::shared_ptr<const RegionMapper> mapper(nothing, &host_mapper());
   std::shared_ptr<const RegionMapper> weights_mapper(

@@ -22,19 +22,20 @@ namespace leasehold {
 /// Lifetime: outlives every mapping of its mappers. Threads: constructed on the engine's thread;
 /// any thread may use the mappers.
 struct Compute {
-  std::shared_ptr<void> context;               ///< Of a GPU; the mappers and the backend use it.
-  std::shared_ptr<const RegionMapper> mapper;  ///< Of KV memory.
+  /// The CUDA context of a GPU, used by the mappers and the backend.
+  std::shared_ptr<void> context;
+  std::shared_ptr<const RegionMapper> mapper;  ///< Maps KV memory.
   std::shared_ptr<const RegionMapper> weights_mapper;
-  std::shared_ptr<const RegionMapper> swap_mapper;  ///< Of swap.
+  std::shared_ptr<const RegionMapper> swap_mapper;  ///< Maps swap memory.
   std::unique_ptr<Backend> backend;
-  CpuSet engine_cpus;           ///< Of the thread that runs the engine; empty: any.
-  PlaceWeights weights_placer;  ///< Empty: one node of memory.
+  CpuSet engine_cpus;           ///< Cores of the thread that runs the engine; empty: any.
+  PlaceWeights weights_placer;  ///< Empty with one NUMA node.
   /// For logs: `cpu-avx512 threads=3`, `cpu-avx512 threads=63 nodes=2`,
   /// `cuda-sm90 card="NVIDIA H200"`.
   std::string description;
 };
 
-/// What the model and the engine need of a backend.
+/// What the model and the engine require of a backend.
 struct ComputeRequirements {
   Arithmetic arithmetic = Arithmetic::F32;  ///< The model's.
   BackendLimits limits;

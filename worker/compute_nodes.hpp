@@ -1,10 +1,11 @@
-/// The nodes of memory that the CPU backend's threads and the weights are spread over.
+/// The NUMA nodes over which the CPU backend's threads and the weights are spread.
 ///
-/// With one node, which almost every machine has, nothing is bound or placed, and no call is made.
-/// What the system refuses is logged once and changes the speed only.
+/// With one node, as on most machines, nothing is bound or placed, and no system call is made. A
+/// refused system call is logged once and affects only the speed.
 ///
 /// Keys and values, scratch and activations are not placed. Keys and values lie on the node of the
-/// thread that maps them, or of the broker, which clears ahead; scratch where it is first written.
+/// thread that maps them, or of the broker if it has cleared the memory ahead; scratch lies on the
+/// node that first writes it.
 #pragma once
 
 #include <pthread.h>
@@ -20,7 +21,7 @@
 
 namespace leasehold {
 
-/// The system calls for nodes. Tests pass their own.
+/// The system calls for nodes. Tests replace them.
 struct NodeCalls {
   std::function<NumaNodes(const CpuSet& usable)> read = [](const CpuSet& usable) {
     return read_numa_nodes(usable);
@@ -30,21 +31,21 @@ struct NodeCalls {
   PreferNode prefer = prefer_node;
 };
 
-/// A plain value; what it returns outlives it. Threads: any.
+/// A copyable value. The returned functions may outlive the object. Threads: any.
 class ComputeNodes {
  public:
-  /// One node.
+  /// Represents a single node.
   ComputeNodes() = default;
-  /// Those of `read_numa_nodes`, for a pool of `threads`.
+  /// The nodes found by `read_numa_nodes`, for a pool of `threads` threads.
   ComputeNodes(const NumaNodes& found, std::uint32_t threads, NodeCalls calls = {});
 
-  /// 1 where nothing is to be done.
+  /// Number of nodes; 1 if nothing is bound or placed.
   std::size_t count() const;
-  /// For the thread pool.
+  /// The nodes for the thread pool.
   PoolNodes pool() const;
-  /// The cores of thread 0, which its owner binds; empty with one node.
+  /// The cores of thread 0, which the caller must bind itself; empty with one node.
   CpuSet engine_cpus() const;
-  /// Empty with one node.
+  /// The function that places weights; empty with one node.
   PlaceWeights weights_placer() const;
 
  private:
@@ -52,7 +53,8 @@ class ComputeNodes {
   std::shared_ptr<Shared> shared_;  // null with one node
 };
 
-/// What `options` let the CPU backend use. The reference backend has one thread.
+/// The nodes that the CPU backend may use under `options`. The reference backend has one thread, so
+/// it uses one node.
 ComputeNodes nodes_for(const WorkerOptions& options, NodeCalls calls = {});
 
 }  // namespace leasehold

@@ -17,8 +17,8 @@ using cuda::GraphUse;
 const std::map<std::string, GraphUse> kGraphs{
     {"none", GraphUse::None}, {"plain", GraphUse::Plain}, {"gated", GraphUse::Gated}};
 
-/// Finds the GPU whose memory is lent, by UUID. Creates no context on the others: a context takes
-/// memory, and a GPU may be closed to this process.
+/// Finds the GPU whose memory is lent, by UUID. Creates no context on other GPUs, because a context
+/// takes memory, and this process may have no access to them.
 Result<Context> find_cuda_device(const cuda::Driver& driver, const Attachment& lent) {
   int count = 0;
   TRY(cuda::check(driver, driver.cuDeviceGetCount(&count), "counting GPUs"));

@@ -15,9 +15,10 @@ namespace leasehold {
 namespace {
 
 constexpr const char* kWeightsPart = "draft";
-constexpr const char* kMemoryPart = "draft.kv";  // `revoke --part draft` means both
+constexpr const char* kMemoryPart = "draft.kv";  // `revoke --part draft` revokes both parts
 
-/// A layout that no other region has, so the broker lends this memory to one worker.
+/// Returns a layout digest that no other region has, so that the broker lends this memory to one
+/// worker only.
 std::string unique_layout() {
   std::array<std::uint8_t, 32> bytes;
   std::random_device random;
@@ -90,7 +91,8 @@ std::shared_ptr<Proposer> DraftModel::make_proposer(Backend& backend, ThreadGate
 }
 
 Result<void> DraftModel::load(WeightsSource::Dependencies dependencies) {
-  // The memory comes last: no call about its lease waits while the weights are read.
+  // The memory is acquired last, so that no call about its lease has to wait while the weights are
+  // read.
   Weights weights = TRY(WeightsSource(file_, config_.model, plan_, dependencies).acquire());
   proposer_->bind(std::move(weights), TRY(take_memory(dependencies)));
   spdlog::info("draft model bound model=\"{}\" size_bytes={} kv_size_bytes={} context={}",

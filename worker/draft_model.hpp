@@ -1,12 +1,12 @@
-/// The draft model of --draft-model: its file, its leases, and the proposer that runs it.
+/// The draft model of --draft-model: its file, its leases, and the proposer that runs the model.
 ///
-/// The worker has two engine leases for it, on its weights (part "draft") and on the memory of its
-/// keys and values (part "draft.kv"). The second is a weights region that is never published, so
-/// the broker clears it when its lease ends. A draft model whose weights another worker has loaded
-/// shares them; so does the model itself as its own draft, under one lease.
+/// The worker has two engine leases for the draft model: on its weights (part "draft") and on the
+/// memory of its keys and values (part "draft.kv"). The second is a weights region that is never
+/// published, so the broker clears it when its lease ends. Weights that another worker has already
+/// loaded are shared. When the model is its own draft, both share the weights under one lease.
 ///
-/// Lifetime: outlives the engine that uses the proposer. Threads: any for `is_live`, once it
-/// is loaded; the engine's for the rest.
+/// Lifetime: outlives the engine that uses the proposer. Threads: any for `is_live`, after
+/// `load`; the engine's for the rest.
 #pragma once
 
 #include <memory>
@@ -21,9 +21,9 @@ namespace leasehold {
 
 class DraftModel {
  public:
-  /// Opens and checks the file before the worker calls the broker. Null without --draft-model.
-  /// Errors: those of GgufFile::open, read_config, Tokenizer and kv_layout_of; UnsupportedModel
-  /// when its vocabulary is not that of `model`.
+  /// Opens and checks the file before the worker calls the broker. Returns null without
+  /// --draft-model. Errors: those of GgufFile::open, read_config, Tokenizer and kv_layout_of;
+  /// UnsupportedModel when the draft's vocabulary differs from that of `model`.
   static Result<std::unique_ptr<DraftModel>> open(const WorkerOptions& options,
                                                   const OpenedModel& model);
 
@@ -31,10 +31,10 @@ class DraftModel {
   DraftModel& operator=(const DraftModel&) = delete;
 
   const WeightsPlan& plan() const { return plan_; }
-  /// What a backend must support that computes both models. Errors: DeviceUnsupported for the
-  /// memory of a card.
+  /// The limits of a backend that computes both models. Errors: DeviceUnsupported for the memory of
+  /// a GPU.
   Result<BackendLimits> backend_limits(const BackendLimits& engine, const Attachment& lent) const;
-  /// Bytes of intermediate values in its largest pass; 0 without a draft model.
+  /// Bytes of intermediate values in the draft's largest pass; 0 without a draft model.
   static std::uint64_t step_memory_bytes(const DraftModel* draft) {
     return draft == nullptr ? 0 : DraftProposer::backend_limits({}, draft->config_).scratch_bytes;
   }
@@ -45,7 +45,7 @@ class DraftModel {
   /// `weights.open`.
   Result<void> load(WeightsSource::Dependencies dependencies);
 
-  /// True while it proposes: both leases are live. Nothing without a draft model.
+  /// True while both leases are live, so that the draft proposes. Nothing without a draft model.
   static std::optional<bool> is_live(const DraftModel* draft) {
     if (draft == nullptr) return std::nullopt;
     return draft->proposer_->is_live();
@@ -62,7 +62,7 @@ class DraftModel {
   std::shared_ptr<DraftProposer> proposer_;
 };
 
-/// Errors: UnsupportedModel, naming both, when the sizes or the tokens differ.
+/// Errors: UnsupportedModel, with both names, when the sizes or the tokens differ.
 Result<void> check_same_vocabulary(const Tokenizer& draft, const std::string& draft_name,
                                    const Tokenizer& model, const std::string& model_name);
 

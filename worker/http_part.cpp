@@ -20,7 +20,8 @@ Result<wire::KeyView> key_of(Result<control::Payload> reply) {
   return wire::KeyView::from_json(TRY(std::move(reply)).body);
 }
 
-/// The prompts of some models end with the marker that begins their thoughts.
+/// True if the template's prompts end with the marker that begins the model's thoughts, as for some
+/// models.
 bool begins_inside_thoughts(const ChatTemplate& chat) {
   const ChatMessage asked[] = {{.role = "user", .content = "Hi"}};
   const auto prompt = chat.render({.messages = messages_value(asked)});

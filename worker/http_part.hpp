@@ -1,6 +1,7 @@
 /// The HTTP server of the worker program, with its thread.
 ///
-/// Threads: `open` and `close` from the main thread. Lifetime: what `open` gets outlives it.
+/// Threads: `open` and `close` from the main thread. Lifetime: the arguments of `open` outlive the
+/// object.
 #pragma once
 
 #include <memory>
@@ -15,22 +16,22 @@ namespace leasehold {
 
 class HttpPart {
  public:
-  /// Listens, and answers for texts of `identity`. Null without `--http`. Until `health` says
-  /// otherwise the worker counts as loading. Errors: those of http::Server::create.
+  /// Listens, and serves texts of this identity. Returns null without `--http`. The worker counts
+  /// as loading until `health` is set. Errors: those of http::Server::create.
   static Result<std::unique_ptr<HttpPart>> open(const WorkerOptions& options,
                                                 const OpenedModel& model,
                                                 const TextIdentity& identity, BrokerSession& broker,
                                                 const Clock& clock);
   ~HttpPart() { io_.stop(); }
 
-  /// What `/health` says; any thread.
+  /// The state reported by `/health`. Threads: any.
   http::Health& health() { return health_; }
-  /// As the functions of Server; any thread.
+  /// Call the functions of Server. Threads: any.
   void drain() { server_->drain(); }
   bool is_answering() const { return server_->is_answering(); }
   bool is_writing() const { return server_->is_writing(); }
 
-  /// Cancels what runs, and waits at most a second until the clients are gone.
+  /// Cancels running requests, and waits at most a second until the clients are disconnected.
   void close();
 
  private:

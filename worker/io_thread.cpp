@@ -15,7 +15,7 @@ namespace leasehold {
 
 namespace {
 
-/// A handler that finds no memory ends with what it served, and the others go on.
+/// Runs the handlers. A handler whose allocation fails ends, and the others continue.
 void run_handlers(boost::asio::io_context& io) {
   for (bool is_stopped = false; !is_stopped;) {
     try {
@@ -43,7 +43,7 @@ Result<void> IoThread::run(const std::function<Result<void>()>& work) {
   boost::asio::post(io_, [&] {
     try {
       promise.set_value(work());
-    } catch (...) {  // for the caller's thread, which can end the program in order
+    } catch (...) {  // rethrown on the caller's thread, which can end the program in order
       promise.set_exception(std::current_exception());
     }
   });

@@ -1,4 +1,4 @@
-/// A thread of sockets: an io_context and the thread that runs it.
+/// A thread for sockets: an io_context and the thread that runs it.
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -10,9 +10,9 @@
 
 namespace leasehold {
 
-/// Memory that a handler lacks ends that handler only: what it was to serve is dropped.
+/// When an allocation fails in a handler, only that handler ends, and its work is dropped.
 ///
-/// Threads: `start`, `run` and `stop` from the thread that owns it.
+/// Threads: `start`, `run` and `stop` from the thread that owns the object.
 class IoThread {
  public:
   ~IoThread() { stop(); }
@@ -21,8 +21,8 @@ class IoThread {
 
   /// `name` appears in `ps -L`. Errors: those of start_thread.
   Result<void> start(const char* name);
-  /// Runs `work` on the thread and waits for its result, which may be an exception. Precondition:
-  /// started.
+  /// Runs `work` on the thread, waits, and returns its result or rethrows its exception.
+  /// Precondition: started.
   Result<void> run(const std::function<Result<void>()>& work);
   /// Ends the thread; handlers that have not run are dropped with the io_context.
   void stop();

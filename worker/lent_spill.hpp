@@ -1,7 +1,7 @@
-/// The spill file that the broker lends this worker, with the thread that writes and reads it.
+/// The spill file that the broker lends to this worker, and the thread that writes and reads it.
 ///
-/// Lifetime: `on_answer` is called until the destructor returns; outlives the engine's last step.
-/// Threads: `take` on the thread that starts the worker.
+/// Lifetime: outlives the engine's last step. `on_answer` may be called until the destructor
+/// returns. Threads: `take` on the thread that starts the worker.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,10 @@ namespace leasehold {
 
 class LentSpill {
  public:
-  /// Asks the broker and lends the file to the engine. Null when the broker lends none, or when the
-  /// file cannot be used, which is logged: a worker without one serves all the same. A broker of a
-  /// card lends none, since staging would have to be pinned.
+  /// Requests a file from the broker and passes it to the engine. Returns null when the broker
+  /// lends none, or when the file cannot be used, which is logged: the worker then serves without a
+  /// spill file. A broker that lends GPU memory lends no spill file, because staging would have to
+  /// be pinned.
   static std::unique_ptr<LentSpill> take(BrokerLink& broker, Engine& engine,
                                          std::function<void()> on_answer);
 

@@ -1,4 +1,4 @@
-/// What people see of a worker that starts and restores weights: a bar on the terminal, the log.
+/// Shows the progress of loading and restoring weights: a bar on the terminal, and log entries.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,26 @@
 
 namespace leasehold {
 
-/// Draws on stderr after one second of loading, if stderr is a terminal.
+/// Returns a function that draws a bar on stderr after one second of loading, if stderr is a
+/// terminal.
 LoadProgress load_progress_on_terminal();
 
-/// Logs that the worker serves, with its limits.
+/// Logs that the worker is ready, with its limits.
 void log_ready(const WorkerOptions& options, const ModelConfig& model,
                std::uint64_t kv_block_size_bytes, std::uint32_t blocks_per_extent);
 
-/// Warns of weights that the control group may have no memory for. Not an error: another worker may
-/// have filled them, and its group pays for them then.
+/// Warns when the weights exceed the memory that the control group has left. This is not an error,
+/// because another worker may have filled the weights, and its group is then charged for them.
 void warn_of_group_limit(const MachineMemory& memory, std::uint64_t weights_bytes);
 
-/// Logs why weights were not restored. Threads: the engine's.
+/// Logs the reason when weights are not restored. Threads: the engine's.
 class RestoreLog {
  public:
-  /// Logs a failure once until another one follows or the weights are restored.
+  /// Logs a failure unless the last attempt failed with the same error code.
   void note(const Result<void>& restored);
 
  private:
-  std::optional<Errc> failed_;  // the last attempt
+  std::optional<Errc> failed_;  // error of the last attempt
 };
 
 }  // namespace leasehold

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::string_view kProgram = "leasehold-worker";
 
-/// Of the engine and the backend's threads. With a long slice they run after the threads of sockets
-/// when both are ready, so that lines of tenants delay every unit.
+/// The kernel's time slice for the engine's and the backend's threads. With a longer slice, the
+/// socket threads would run first when both are ready, and tenants' input would delay every unit.
 constexpr std::chrono::microseconds kTimeSlice{500};
 
 /// A model may need more scratch than the machine has memory.
@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   set_not_dumpable();
   raise_descriptor_limit();
   request_short_time_slice(kTimeSlice);
-  // Before any other thread starts, which inherits it.
+  // This precedes the start of all other threads, which inherit the affinity.
   if (const auto excluded = exclude_compute_cpus(options->compute_cpus); !excluded)
     return print_error(kProgram, excluded.error());
   const ServerProgram program{

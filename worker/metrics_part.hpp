@@ -1,6 +1,6 @@
-/// The metrics of the worker program, and the address where they are read.
+/// The metrics of the worker program, and the server that publishes them.
 ///
-/// Threads: `open` from the main thread; `requests` and `engine` as their types say.
+/// Threads: `open` from the main thread; `requests` and `engine` as documented by their types.
 #pragma once
 
 #include <memory>
@@ -26,9 +26,9 @@ class MetricsPart {
   RequestMetrics& requests() { return requests_; }
   EngineMetrics& engine() { return engine_; }
 
-  /// Answers `/metrics` at the address of `--metrics`, if there is one. Errors: those of
-  /// http::PageServer::create. Anyone may scrape at any rate, so the page is made at most once a
-  /// second, on a thread that yields to the others.
+  /// Serves `/metrics` at the address of `--metrics`, if given. Errors: those of
+  /// http::PageServer::create. Clients may scrape at any rate, so the page is built at most once a
+  /// second, on a thread with a low priority.
   Result<void> open(const WorkerOptions& options, const OpenedModel& model);
 
  private:

@@ -33,7 +33,7 @@ Result<std::unique_ptr<ModelDigest>> ModelDigest::start(const GgufFile& file,
   auto body = [&file, cache_directory,
                promise = std::move(promise)](const std::stop_token& stop) mutable {
     set_thread_name("digest");
-    use_batch_scheduling();  // loading takes longer
+    use_batch_scheduling();  // loading takes longer and has priority
     promise.set_value(cached_digest(file, cache_directory, stop));
   };
   started->thread_ =

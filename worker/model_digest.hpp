@@ -1,6 +1,6 @@
-/// The digest of the model's content, computed beside loading on a thread of its own.
+/// Computes the digest of the model's content on its own thread while the model is loaded.
 ///
-/// Lifetime: `file` outlives it; the destructor stops the thread. Threads: one, but for its own.
+/// Lifetime: `file` outlives the object; the destructor stops the thread. Threads: one caller.
 #pragma once
 
 #include <future>
@@ -14,19 +14,19 @@ namespace leasehold {
 
 class ModelDigest {
  public:
-  /// With a directory, a digest that is cached there is used again, and a new one is stored.
-  /// Errors: SystemError when no thread can be started.
+  /// If `cache_directory` is not empty, a digest cached there is reused, and a new digest is
+  /// stored. Errors: SystemError when no thread can be started.
   static Result<std::unique_ptr<ModelDigest>> start(const GgufFile& file,
                                                     const std::string& cache_directory);
 
-  /// Waits for it. Errors: those of content_digest. Call once.
+  /// Waits for the digest. Errors: those of content_digest. Call once.
   Result<ContentDigest> take() { return digest_.get(); }
 
  private:
   ModelDigest() = default;
 
   std::future<Result<ContentDigest>> digest_;
-  std::jthread thread_;  // ends before the future does
+  std::jthread thread_;  // destroyed before the future
 };
 
 }  // namespace leasehold

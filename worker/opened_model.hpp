@@ -23,38 +23,39 @@ struct OpenedModel {
   GgufFile file;
   ModelConfig config;
   WeightsPlan plan;
-  Arithmetic arithmetic;  ///< Of its matmuls; the plan suits it.
+  Arithmetic arithmetic;  ///< Arithmetic of the matmuls; the plan's layout supports it.
   Tokenizer tokenizer;
-  Result<ChatTemplate> chat;  ///< After an error plain prompts are still served.
+  Result<ChatTemplate> chat;  ///< If this is an error, plain prompts are still served.
 
-  ContextBound context_bound = ContextBound::Model;  ///< What `config.n_context` comes from.
+  ContextBound context_bound = ContextBound::Model;  ///< The cause of the limit `config.n_context`.
 
-  /// Limits requests to the options' `max_context`; 0 keeps the model's context. Errors: those of
-  /// GgufFile::open, read_config, make_weights_layout, kv_layout_of and Tokenizer; BadRequest when
-  /// the model's context is shorter.
+  /// Opens and checks the model file, and limits requests to the options' `max_context`; 0 keeps
+  /// the model's context. Errors: those of GgufFile::open, read_config, make_weights_layout,
+  /// kv_layout_of and Tokenizer; BadRequest when `max_context` exceeds the model's context.
   static Result<OpenedModel> open(const WorkerOptions& options);
 
-  /// Chooses halves instead of floats if the broker lends the memory of a card and the options
-  /// leave the choice to the worker. The plan stays: rows lie alike for both.
+  /// Chooses F16 instead of F32 if the broker lends GPU memory and the options leave the choice to
+  /// the worker. The plan does not change, because both have the same layout.
   void choose_arithmetic(const WorkerOptions& options, const Attachment& lent);
 
-  /// What the worker's tokens depend on, for a model file of this content.
+  /// Everything that the worker's tokens depend on, for a model file of this content.
   TextIdentity text_identity(const WorkerOptions& options, const ContentDigest& content) const;
-  /// A part of it, as workers of every version announce it.
+  /// The arithmetic and KV type, in the form that workers of every version announce.
   std::string announced_arithmetic(const WorkerOptions& options) const {
     return leasehold::announced_arithmetic(arithmetic, options.kv_type);
   }
 
-  /// On a CPU: whether the steps find memory beside a draft model's; warns of weights that do not.
-  /// Errors: those of machine_memory and check_step_memory.
+  /// On a CPU, checks that the memory suffices for the steps and a draft model's passes, and warns
+  /// when it may not suffice for the weights. Errors: those of machine_memory and
+  /// check_step_memory.
   Result<void> check_memory(const WorkerOptions& options, const Attachment& lent,
                             std::uint64_t draft_bytes) const;
 
-  /// What the broker learns of the model once it is loaded; the rest is the engine's.
+  /// The model's part of `worker.ready`; the engine supplies the rest.
   wire::WorkerReady announcement(const WorkerOptions& options, const TextIdentity& identity,
                                  const Attachment& lent) const;
 
-  /// The model outlives it.
+  /// The model outlives the encoder.
   PromptEncoder prompt_encoder() const {
     return {.tokenizer = &tokenizer,
             .chat = &chat,
@@ -62,8 +63,8 @@ struct OpenedModel {
             .context_bound = context_bound};
   }
 
-  /// What decides the bytes of the KV cache and of sequence records, for texts of this identity.
-  /// Nothing for the memory of a device, which is not adopted.
+  /// Identifies everything that determines the bytes of the KV cache and of sequence records, for
+  /// texts of this identity. Nothing for GPU memory, which is not adopted.
   std::optional<std::string> kv_identity(const TextIdentity& identity,
                                          const Attachment& lent) const;
 };

@@ -23,9 +23,9 @@ namespace {
 
 // A GPU counts the rows of a step in 16 bits.
 constexpr std::uint32_t kMaxTokenBudget = 16'384;
-// Bounds the rows of a step that have logits.
+// Limits the rows with logits in a step.
 constexpr std::uint32_t kMaxSpeculate = 32;
-// The request pipeline holds no more, running requests included.
+// The request pipeline holds no more requests than this, including running ones.
 constexpr std::uint32_t kMaxWaiting = 4'000;
 
 // Options are checked as text, so that help and errors show the text.
@@ -119,7 +119,7 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
                "encryption");
 }
 
-/// Where compute threads run.
+/// Options that determine where compute threads run.
 void add_placement_options(CLI::App& app, RawOptions& raw) {
   app.add_option("--compute-cpus", raw.compute_cpus,
                  "Cores for compute threads only, such as 1 or 2-7");
@@ -272,7 +272,7 @@ Result<std::optional<http::Address>> address_of(const char* option, const std::s
   return *std::move(address);
 }
 
-/// Without --threads there is one thread for each of these cores.
+/// Resolves --compute-cpus. Without --threads there is one thread for each of these cores.
 Result<void> resolve_compute_cpus(const RawOptions& raw, WorkerOptions& options) {
   if (raw.compute_cpus.empty()) return {};
   const Result<CpuSet> cpus = CpuSet::parse(raw.compute_cpus);

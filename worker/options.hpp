@@ -28,18 +28,19 @@ struct WorkerOptions {
   std::string broker_socket;
   std::string name = "worker";
   std::string model_path;
-  std::string draft_model_path;         ///< Empty: none.
-  std::uint32_t draft_context = 2'048;  ///< Tokens of a text that the draft model reads.
-  std::string cache_dir;                ///< Keeps digests of model files; empty: none are kept.
+  std::string draft_model_path;  ///< Empty: no draft model.
+  /// Longest text, in tokens, that the draft model processes.
+  std::uint32_t draft_context = 2'048;
+  std::string cache_dir;        ///< Directory for digests of model files; empty: none are kept.
   std::string listen_path;      ///< Unix socket for tenants; parse_options makes it absolute.
   std::string device = "auto";  ///< "auto", "cpu", "cuda:N"
   BackendChoice backend = BackendChoice::Auto;
-  std::optional<SimdPath> simd;   ///< Nothing: the fastest path of the CPU.
-  std::uint32_t threads = 1;      ///< Of the backend: 1 to kMaxGateThreads - 1.
+  std::optional<SimdPath> simd;   ///< Not set: the fastest path of the CPU.
+  std::uint32_t threads = 1;      ///< Threads of the backend: 1 to kMaxGateThreads - 1.
   CpuSet compute_cpus;            ///< Empty: compute threads run anywhere.
-  bool spread_over_nodes = true;  ///< Compute threads and weights, over nodes of memory.
+  bool spread_over_nodes = true;  ///< Spread compute threads and weights over NUMA nodes.
   KvType kv_type = KvType::F16;
-  std::optional<Arithmetic> arithmetic;  ///< Nothing: what suits the model and the device.
+  std::optional<Arithmetic> arithmetic;  ///< Not set: chosen by the model and the device.
   WeightsScope weights_scope = WeightsScope::Model;
   bool mlock = false;            ///< Lock the weights in memory.
   std::string graphs = "gated";  ///< "none", "plain", "gated": for decoding steps on a GPU.
@@ -50,7 +51,7 @@ struct WorkerOptions {
   std::chrono::milliseconds broker_timeout{30'000};
   std::chrono::milliseconds drain_timeout{30'000};
   std::string log_level = "info";
-  std::string event_log;  ///< Empty: none.
+  std::string event_log;  ///< Empty: no event log.
   std::uint64_t event_log_bytes = events::EventFile::kDefaultMaxBytes;
   std::optional<IndexUrl> kv_index;
   std::optional<http::Address> http;
@@ -60,7 +61,7 @@ struct WorkerOptions {
   std::chrono::milliseconds http_heartbeat{15'000};  ///< 0: none.
   std::optional<http::Address> metrics;
   http::HostRule metrics_hosts;
-  ConfigValues config;  ///< All of the above, as text.
+  ConfigValues config;  ///< All options above, as text.
 };
 
 /// Returns nothing when the program should end with `exit_code` (help, wrong usage).

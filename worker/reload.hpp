@@ -1,4 +1,4 @@
-/// SIGHUP: reads the configuration again while the worker runs.
+/// Reloads the configuration on SIGHUP while the worker runs.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,11 @@
 
 namespace leasehold {
 
-/// Reads the command line and the configuration file again. Prints errors, and returns nothing
-/// then.
+/// Reads the command line and the configuration file again. After an error, prints it and returns
+/// nothing.
 using ReloadOptions = std::function<std::optional<WorkerOptions>()>;
 
-/// Takes over the log level, the drain timeout and the limits of waiting requests; logs any other
+/// Applies the log level, the drain timeout and the limits of waiting requests; logs every other
 /// change as one that needs a restart. A file with an error changes nothing.
 void reload_configuration(WorkerOptions& running, const ReloadOptions& read, EngineLoop& loop);
 

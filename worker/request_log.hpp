@@ -12,9 +12,9 @@ namespace leasehold {
 
 class RequestLog {
  public:
-  /// What happens to a request for a cause outside it.
+  /// Logs preemptions, and requests that end with a numeric fault.
   static void log_events(const std::vector<SchedulerEvent>& events);
-  /// Blocks that went to the spill file and back, with the counts since the start.
+  /// Logs spill events, each with the count of its kind since the start.
   void log_spills(const std::vector<SpillEvent>& spills);
 
  private:

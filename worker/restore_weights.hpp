@@ -8,8 +8,8 @@
 
 namespace leasehold {
 
-/// The first revoked part. Blocks. Errors: BrokerLost while the broker is disconnected; those of
-/// WeightsSource::restore. Threads: the engine's, between steps.
+/// Restores the first revoked part. Blocks. Errors: BrokerLost while the broker is disconnected;
+/// those of WeightsSource::restore. Threads: the engine's, between steps.
 Result<void> restore_weights(Engine& engine, WeightsSource& source, const BrokerSession& broker,
                              RestoreLog& log);
 

@@ -1,8 +1,8 @@
-/// Passes on each revocation the engine observes: to the tenant whose request it ended, to the
+/// Reports each revocation that the engine observes: to the tenant whose request it ended, to the
 /// broker, and to the metrics.
 ///
-/// Threads: the observer's calls from any gate thread; the rest before the engine runs its first
-/// step. Lifetime: link, descriptor, server and metrics
+/// Threads: the functions of RevocationObserver from any gate thread; the others before the engine
+/// runs its first step. Lifetime: link, descriptor, server and metrics
 /// outlive the engine's last step.
 #pragma once
 

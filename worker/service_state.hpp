@@ -1,7 +1,7 @@
-/// Whether this worker has its weights, for everything outside the engine: the log, the broker, the
-/// service manager and `/health`.
+/// Announces whether this worker has its weights to the log, the broker, the service manager and
+/// `/health`.
 ///
-/// Threads: any. Lifetime: the broker's session outlives it.
+/// Threads: any. Lifetime: the broker's session outlives the object.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,15 @@ namespace leasehold {
 
 class ServiceState {
  public:
-  /// `serving`: what the service manager shows while the weights are there. `broker` is set before
-  /// the first call.
+  /// `serving`: status text for the service manager while no part is missing. `broker` must be set
+  /// before the first call.
   ServiceState(std::string serving, const std::unique_ptr<BrokerSession>& broker)
       : serving_(std::move(serving)), broker_(&broker) {}
 
-  /// Why a part of the weights cannot be restored; nothing once all are there again.
+  /// Sets the reason why a part of the weights cannot be restored; nothing once all parts are
+  /// restored.
   void set(const std::optional<Error>& missing);
-  /// Announces a loss again, for a broker that does not know it.
+  /// Announces a loss again, for a broker that has not received it.
   void repeat() const;
   std::optional<Error> missing() const;
 

@@ -16,13 +16,14 @@ constexpr int kMaxCloseWaits = 200;
 
 Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
   const Attachment& attachment = deps.broker->attachment();
-  // The mapper yields to the other threads: a typed end is more urgent than a grant.
+  // The mapper has a low priority, because a typed end is more urgent than a grant.
   boost::asio::post(mapper_, [] {
     set_thread_name("mapper");
     use_batch_scheduling();
   });
   boost::asio::post(unmapper_, [] { set_thread_name("unmapper"); });
-  // Nor may a tenant's long prompts and schemas take a core from the steps of others.
+  // The parser has a low priority too, so that a tenant's long prompts and schemas do not delay the
+  // steps of other tenants.
   boost::asio::post(parser_, [] {
     set_thread_name("parser");
     use_batch_scheduling();
@@ -43,7 +44,7 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
       .clock = deps.clock,
       .regions = deps.compute->mapper.get(),
       .swap_regions = deps.compute->swap_mapper.get(),
-      // Between two steps nothing runs on the host, but a GPU may still run what was queued.
+      // Between two steps no unit runs on the host, but a GPU may still run queued launches.
       .when_settled =
           [compute = deps.compute](SettleScope scope, std::move_only_function<void()> done) {
             compute->backend->when_settled(scope, std::move(done));

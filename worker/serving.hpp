@@ -1,5 +1,5 @@
-/// What a worker serves with once its weights are bound: the broker's calls about leases and the
-/// tenants' requests, with the threads that do their slow work.
+/// Serves once the weights are bound: answers the broker's calls about leases and the tenants'
+/// requests, with threads for the slow work.
 ///
 /// Threads: constructed on the I/O thread, which alone uses `leases` afterwards; the thread of
 /// `tenant_io` alone uses `server`. Both have members that any thread may call. Lifetime:
@@ -22,8 +22,8 @@ namespace leasehold {
 class Serving {
  public:
   struct Dependencies {
-    boost::asio::io_context* io = nullptr;         ///< Of the broker's link.
-    boost::asio::io_context* tenant_io = nullptr;  ///< Of the tenants' sockets.
+    boost::asio::io_context* io = nullptr;         ///< Runs the broker's link.
+    boost::asio::io_context* tenant_io = nullptr;  ///< Runs the tenants' sockets.
     EngineLoop* loop = nullptr;
     Engine* engine = nullptr;
     RunningRequests* running_requests = nullptr;
@@ -39,12 +39,12 @@ class Serving {
   LeaseService& leases() { return *leases_; }
   TenantServer& server() { return *server_; }
 
-  /// Closes the server and waits, for at most a second, until its clients have what is queued for
-  /// them. Called from the main thread.
+  /// Closes the server and waits, for at most a second, until the queued output of its clients is
+  /// sent. Called from the main thread.
   void close(IoThread& io);
 
  private:
-  // Each pool ends before the service that it works for.
+  // Each pool is destroyed before the service that it works for.
   std::optional<LeaseService> leases_;
   boost::asio::thread_pool mapper_{1};
   boost::asio::thread_pool unmapper_{1};

@@ -14,10 +14,10 @@ namespace leasehold {
 
 class StepLog {
  public:
-  /// An empty path: nothing is logged. Errors: those of EventFile::open.
+  /// Opens the log; with an empty path nothing is logged. Errors: those of EventFile::open.
   Result<void> open(const std::string& path, std::uint64_t max_bytes);
 
-  /// A step that cannot be written costs only its line; the worker's log says so.
+  /// Appends a line. If the write fails, the line is lost and the worker's log reports the failure.
   void append(const StepReport& report);
 
  private:

@@ -1,4 +1,4 @@
-/// What a WorkerStop needs, of the parts of the worker program.
+/// Connects a WorkerStop to the parts of the worker program.
 #pragma once
 
 #include "worker/http_part.hpp"
@@ -8,7 +8,7 @@
 
 namespace leasehold {
 
-/// `http` may be null. Lifetime: the others outlive the WorkerStop.
+/// `http` may be null. Lifetime: the arguments outlive the WorkerStop.
 WorkerStop::Dependencies stop_dependencies(boost::asio::io_context& io, EngineLoop& loop,
                                            Serving& serving, BrokerSession& broker, HttpPart* http);
 

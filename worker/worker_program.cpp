@@ -36,7 +36,7 @@
 namespace leasehold {
 namespace {
 
-constexpr auto kIndexStopTimeout = std::chrono::seconds(1);  // of a worker that stops
+constexpr auto kIndexStopTimeout = std::chrono::seconds(1);  // when the worker stops
 
 class WorkerProgram {
  public:
@@ -68,20 +68,20 @@ class WorkerProgram {
   WorkerOptions options_;
   ReloadOptions reload_;
   OpenedModel model_;
-  std::unique_ptr<ModelDigest> digest_;   // until the weights are bound
-  std::optional<TextIdentity> identity_;  // since then
+  std::unique_ptr<ModelDigest> digest_;   // null once the weights are bound
+  std::optional<TextIdentity> identity_;  // set once the weights are bound
   SystemClock clock_;
   MetricsPart metrics_{clock_};
   UnitProbe probe_{options_.slow_motion};
   RunningRequests running_requests_;
-  // Outlives everything that may hold a mapping, also the handlers that never ran.
+  // Outlives everything that may hold a mapping, including handlers that never ran.
   std::unique_ptr<Compute> compute_;
   std::unique_ptr<DraftModel> draft_;      // null without --draft-model
   std::unique_ptr<KvIndexSync> kv_index_;  // null without --kv-index-url
   IoThread io_;
   IoThread tenant_io_;
   boost::asio::signal_set signals_{io_.context(), SIGTERM, SIGINT, SIGHUP};
-  std::optional<TenantServer::Acceptor> acceptor_;  // until the server has it
+  std::optional<TenantServer::Acceptor> acceptor_;  // empty once the server has it
   std::optional<control::SocketFile> socket_file_;
   StepLog step_log_;
   RestoreLog restore_log_;
@@ -101,7 +101,7 @@ class WorkerProgram {
   std::unique_ptr<DeadlineWatcher> watcher_;
   std::unique_ptr<HttpPart> http_;    // null without --http
   std::unique_ptr<WorkerStop> stop_;  // set on the I/O thread once everything serves
-  bool reload_waits_ = false;         // SIGHUP came before that
+  bool reload_waits_ = false;         // SIGHUP arrived before `stop_` was set
 };
 
 WorkerProgram::~WorkerProgram() {
@@ -111,7 +111,7 @@ WorkerProgram::~WorkerProgram() {
 }
 
 Result<void> WorkerProgram::start() {
-  // Cheap steps come first: a bad path fails before the weights are loaded.
+  // Cheap steps come first, so that an invalid path fails before the weights are loaded.
   draft_ = TRY(DraftModel::open(options_, model_));
   digest_ = TRY(ModelDigest::start(model_.file, options_.cache_dir));
   acceptor_.emplace(TRY(TenantServer::listen(tenant_io_.context(), options_.listen_path)));
@@ -286,7 +286,8 @@ Result<void> WorkerProgram::bind_weights() {
   return draft_->load(std::move(loading));
 }
 
-/// On the I/O thread: later calls find `serving_` complete or not at all.
+/// Runs on the I/O thread, so that the broker's calls, which run there too, find `serving_` either
+/// complete or null.
 Result<void> WorkerProgram::start_serving() {
   serving_ = std::make_unique<Serving>(Serving::Dependencies{.io = &io_.context(),
                                                              .tenant_io = &tenant_io_.context(),
@@ -350,8 +351,8 @@ Result<void> WorkerProgram::run() {
               "broker runs");
 }
 
-/// A GPU that failed may still run what was queued on it, so nothing is unmapped here: the driver
-/// unmaps it when the process ends.
+/// Leaves the memory mapped after a device fault, because a failed GPU may still run queued
+/// launches. The driver unmaps the memory when the process ends.
 void WorkerProgram::leave_memory_mapped() {
   (void)engine_.release();
   (void)compute_.release();
@@ -362,7 +363,7 @@ void WorkerProgram::shut_down_server() {
   engine_->end_all(worker_stopping());
   serving_->server().deliver(engine_->take_events());
   serving_->close(tenant_io_);
-  // The ends were handed to the link before this.
+  // The usage records of the ended requests are already queued in the link.
   (void)broker_->link().await_usage_reports();
 }
 
@@ -378,7 +379,7 @@ void WorkerProgram::on_signal(int number) {
   if (number == SIGHUP && !stop_) return void(reload_waits_ = true);
   if (number == SIGHUP) return reload_configuration(options_, reload_, *loop_);
   spdlog::info("stopping signal={}", number);
-  if (!serving_) exit_at_once(128 + number);  // nothing is served yet; the broker sees the exit
+  if (!serving_) exit_at_once(128 + number);  // nothing is served yet
   if (stop_ && number == SIGTERM) return stop_->drain(options_.drain_timeout);
   notify_service_manager("STOPPING=1\nSTATUS=Stopping");
   loop_->stop();

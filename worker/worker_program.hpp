@@ -1,10 +1,10 @@
-/// A worker process, from its first call to the broker to its last step. Its threads, which have
-/// these names in `ps -L`, except that the first has the program's:
+/// Runs a worker process, from its first call to the broker to its last step. The threads have
+/// these names in `ps -L`, except the first, which has the program's name:
 ///
 ///   main       attaches, loads, then runs the engine; thread 0 of the backend
 ///   compute    threads 1 … n-1 of the backend
 ///   io         the broker's socket
-///   tenants    the tenants' sockets, so that no line of theirs delays an answer to the broker
+///   tenants    the tenants' sockets, so that tenants' input delays no answer to the broker
 ///   mapper     maps and prefaults granted extents
 ///   unmapper   unmaps fenced leases
 ///   lines      parses tenants' long lines, so that they delay no stream
@@ -30,8 +30,8 @@
 namespace leasehold {
 
 /// Runs until a signal (success), or until the broker is lost and the last lease has expired
-/// (BrokerLost). SIGTERM drains (worker_stop.hpp); a second one, and SIGINT, stop at once. SIGHUP
-/// calls `reload`. Errors: those of start-up; the device's fault.
+/// (BrokerLost). SIGTERM drains (worker_stop.hpp); a second SIGTERM, or SIGINT, stops at once.
+/// SIGHUP calls `reload`. Errors: those of start-up; the device's fault.
 Result<void> run_worker(const WorkerOptions& options, ReloadOptions reload);
 
 }  // namespace leasehold

@@ -11,7 +11,8 @@
 namespace leasehold {
 namespace {
 
-/// From the end of the drain timeout to the exit: the last answers and the kept ids are written.
+/// Time between the end of the drain timeout and the exit, in which the last answers and the kept
+/// ids are written.
 constexpr auto kStopMargin = std::chrono::seconds(15);
 
 }  // namespace
@@ -24,7 +25,7 @@ void WorkerStop::drain(std::chrono::milliseconds timeout) {
   notify_service_manager(
       fmt::format("STOPPING=1\nEXTEND_TIMEOUT_USEC={}\nSTATUS=Draining", extended.count()));
   notify_broker();
-  // Only a count that the engine takes afterwards has every request that was admitted.
+  // Only counts that the engine takes after this callback include every admitted request.
   deps_.refuse_requests([this] {
     boost::asio::post(*deps_.io, [this] {
       are_all_in_loop_ = true;
@@ -33,7 +34,8 @@ void WorkerStop::drain(std::chrono::milliseconds timeout) {
   });
 }
 
-/// The broker prefers the worker with the fewest leases, which a draining one soon is.
+/// Keeps the broker from choosing this worker: it prefers the worker with the fewest leases, and a
+/// draining worker soon has the fewest.
 void WorkerStop::notify_broker() {
   if (is_draining()) deps_.notify_broker();
 }
@@ -63,7 +65,8 @@ void WorkerStop::check(std::size_t requests, bool has_all) {
   });
 }
 
-/// Without a drain the broker is lost, and no answer is awaited.
+/// True while the drain must wait for HTTP answers. Without a drain the broker is lost, and no
+/// answer is awaited.
 bool WorkerStop::awaits_answers() {
   if (!is_draining() || !deps_.is_answering()) return false;
   const bool awaits_broker = deps_.is_broker_disconnected() && !deps_.is_writing();
@@ -76,7 +79,8 @@ bool WorkerStop::awaits_answers() {
   return now - *awaits_broker_since_ < kLeaseWait;
 }
 
-/// Without a drain nothing confirms records.
+/// Waits for usage records, then stops the loop. Without a drain the broker is lost and cannot
+/// confirm records.
 void WorkerStop::stop_when_reported() {
   if (!is_draining()) return deps_.stop_loop();
   timer_.expires_at(*deadline_);

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/checks/soak/judge.hpp"
 #include "tests/fault/fault_case.hpp"
 #include "tests/support/system.hpp"
-#include "tools/checks/soak/judge.hpp"
 
 namespace leasehold::testing {
 

@@ -18,10 +18,10 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "tests/checks/local_model/local_model.hpp"
+#include "tests/checks/perplexity/token_odds.hpp"
 #include "tests/support/required.hpp"
 #include "tests/support/test_paths.hpp"
-#include "tools/checks/perplexity/token_odds.hpp"
-#include "tools/local_model/local_model.hpp"
 #include "worker/text/chat/chat_template.hpp"
 #include "worker/text/chat/json_value.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/checks/local_model/local_model.hpp"
 #include "tests/support/plain_model.hpp"
-#include "tools/local_model/local_model.hpp"
 
 namespace leasehold::testing {
 

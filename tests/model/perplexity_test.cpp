@@ -1,6 +1,6 @@
 /// The distance of our probabilities from the fp32 reference on the same weights, over a fixed
 /// text, with keys and values in the worker's format.
-#include "tools/checks/perplexity/perplexity.hpp"
+#include "tests/checks/perplexity/perplexity.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstdio>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/local_model/local_model.hpp"
+#include "tests/checks/local_model/local_model.hpp"
 
 namespace leasehold::testing {
 

@@ -13,10 +13,10 @@
 
 #include "common/command_line.hpp"
 #include "common/version.hpp"
+#include "tests/checks/bench/report.hpp"
+#include "tests/checks/bench/run_report.hpp"
 #include "tests/property/damaged_model.hpp"
 #include "tests/property/misfortunes.hpp"
-#include "tools/checks/bench/report.hpp"
-#include "tools/checks/bench/run_report.hpp"
 
 namespace leasehold::testing {
 namespace {

@@ -6,9 +6,9 @@
 #include "ipc/region/mapping.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
+#include "tests/checks/bench/thread_time.hpp"
 #include "tests/property/throwing_backend.hpp"
 #include "tests/support/required.hpp"
-#include "tools/checks/bench/thread_time.hpp"
 #include "worker/text/grammar/compile.hpp"
 
 namespace leasehold::testing {

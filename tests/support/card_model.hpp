@@ -5,9 +5,9 @@
 
 #include "ipc/region/memory_object.hpp"
 #include "kernels/cuda/cuda_backend.hpp"
+#include "tests/checks/local_model/local_model.hpp"
 #include "tests/support/leased_memory.hpp"
 #include "tests/support/test_card.hpp"
-#include "tools/local_model/local_model.hpp"
 
 namespace leasehold::testing {
 

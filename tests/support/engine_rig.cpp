@@ -7,10 +7,10 @@
 
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
+#include "tests/checks/bench/thread_time.hpp"
 #include "tests/support/block_conservation.hpp"
 #include "tests/support/required.hpp"
 #include "tests/support/rig_draft.hpp"
-#include "tools/checks/bench/thread_time.hpp"
 #include "worker/engine/gate_numbers.hpp"
 #include "worker/model/weights.hpp"
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "common/unique_fd.hpp"
-#include "tools/local_system/small_disk.hpp"
+#include "tests/checks/local_system/small_disk.hpp"
 
 namespace leasehold::testing {
 

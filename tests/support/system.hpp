@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "ipc/control/client.hpp"
+#include "tests/checks/demo/memory_check.hpp"
+#include "tests/checks/demo/tenant_record.hpp"
+#include "tests/checks/local_system/local_system.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/test_paths.hpp"
-#include "tools/checks/demo/memory_check.hpp"
-#include "tools/checks/demo/tenant_record.hpp"
-#include "tools/local_system/local_system.hpp"
 
 namespace leasehold::testing {
 

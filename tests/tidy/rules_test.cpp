@@ -133,6 +133,7 @@ TEST_CASE("planted: includes that go down are left alone") {
   CHECK_FALSE(violates_layering("tools/a.cpp", "worker/options.hpp"));
   CHECK_FALSE(violates_layering("worker/http/a.cpp", "ipc/client/session.hpp"));
   CHECK_FALSE(violates_layering("tests/a.cpp", "tests/support/fake_table.hpp"));
+  CHECK_FALSE(violates_layering("tests/support/a.cpp", "tests/checks/demo/checks.hpp"));
 }
 
 TEST_CASE("planted: a file of 401 lines, and one of 400") {

@@ -10,7 +10,8 @@
 namespace leasehold {
 namespace {
 
-/// After a step whose proposals were all right, the last of them and the token behind it are new.
+/// Rows of a text that the draft keeps up with: after a step that accepted every proposal, the
+/// draft has not yet processed the last proposal and the token after it.
 constexpr std::size_t kUsualRows = 2;
 
 Transformer::Limits limits_of(const DraftProposer::Config& config) {
@@ -107,8 +108,8 @@ void DraftProposer::retain(Running running) {
   }
 }
 
-/// A unit for each block, so that none takes longer than those of a step. Without the lease the
-/// broker clears the memory.
+/// Clears one block per unit, so that no unit takes longer than those of a step. Once the lease has
+/// ended, the broker clears the memory.
 void DraftProposer::clear(Slot& slot) {
   UnreportedRefusals refusals(*deps_.observer);
   GateSet gates(next_gate_number(), no_stops_, refusals);
@@ -142,7 +143,8 @@ void DraftProposer::propose(std::span<const PlannedRows> parts, std::uint32_t mo
   if (gates->engine_refused()) turn_off();
 }
 
-/// The shortest rest first: what a long one leaves of the rows is not less for the others.
+/// Sorts the texts with the fewest unprocessed tokens first, so that a long prefill gets only the
+/// rows that the other texts leave.
 void DraftProposer::begin(std::span<const PlannedRows> parts, std::uint32_t most) {
   drafts_.clear();
   block_tables_.assign(parts.size(), {});
@@ -162,7 +164,8 @@ void DraftProposer::begin(std::span<const PlannedRows> parts, std::uint32_t most
   std::ranges::stable_sort(drafts_, {}, &Draft::pending);
 }
 
-/// Proposals behind this text for which the draft has positions. The last one needs none.
+/// The number of proposals after this text for which the draft has positions. The last proposal
+/// needs no position.
 std::uint32_t DraftProposer::positions_left(const Sequence& sequence) const {
   const std::size_t known = sequence.tokens.size();
   if (sequence.stop_slot >= slots_.size() || known > config_.model.n_context) return 0;
@@ -178,7 +181,7 @@ TokenId DraftProposer::Draft::token_at(std::size_t position) const {
   return position < known ? sequence->tokens[position] : sequence->proposals[position - known];
 }
 
-/// The rows of the next pass. False when there are none.
+/// Collects the rows of the next pass. Returns false when there are none.
 bool DraftProposer::plan_pass() {
   rows_.clear();
   tokens_.clear();
@@ -207,8 +210,8 @@ void DraftProposer::add_rows(Draft& draft, std::uint32_t n_rows) {
   draft.slot->written = std::max(draft.slot->written, first + n_rows);
 }
 
-/// What was computed for sequences that are still live. One that has read a part only is over until
-/// the next call.
+/// Records the computed rows of sequences that are still live, and draws their proposals. A
+/// sequence whose prefill is incomplete continues in the next call of `propose`.
 void DraftProposer::take(SequenceMask live, const GateSet& gates) {
   std::uint32_t next_logits = 0;
   for (Draft& draft : drafts_) {
@@ -236,7 +239,8 @@ bool DraftProposer::draw(Draft& draft, std::uint32_t logit_row, const GateSet& g
   return is_drawn;
 }
 
-/// What was proposed before the refusal stays: the engine draws its own tokens.
+/// Keeps the proposals made before the refusal: a proposal never decides a token, because the
+/// engine draws its own.
 void DraftProposer::turn_off() {
   is_off_ = true;
   const auto lost = std::ranges::find_if(

@@ -1,19 +1,22 @@
-/// Proposes what a smaller model with the same vocabulary would write, greedily.
+/// Proposes the tokens that a smaller model with the same vocabulary generates greedily.
 ///
 /// Each proposed position takes one forward pass of the draft model, over all sequences of the
-/// step. Its keys and values lie in memory that it leases for itself: a fixed number of positions
-/// for each stop slot. It first reads what it has not read of a text, kReadAtOnce rows in a call;
-/// until then that text has no proposals. What it read of rejected proposals is overwritten. A text
-/// longer than its context has no proposals.
+/// step. The draft's keys and values lie in memory under a lease of its own: a fixed number of
+/// positions for each stop slot. The draft first prefills the tokens of a text that it has not
+/// processed, at most kReadAtOnce rows in a call; until it has caught up, it proposes nothing for
+/// that text. Positions of rejected proposals are overwritten. A text longer than the draft model's
+/// context gets no proposals.
 ///
 /// The positions of a stop slot hold one sequence's text. They are cleared before the next step
-/// after that sequence has ended, and at once when it is revoked or stopped or a lease ends.
+/// after that sequence has ended, and at once when the sequence is revoked or stopped or when a
+/// lease ends.
 ///
-/// Every unit polls the draft's own leases, apart from those of the sequences. Once one of its own
-/// is not live, the draft proposes nothing any more, and `on_lost` is called once.
+/// Every unit polls the draft's own leases as well as those of the sequences. Once one of the
+/// draft's own leases is not live, the draft proposes nothing any more, and `on_lost` is called
+/// once.
 ///
-/// Lifetime: everything in `Dependencies` outlives it. Threads: the engine's, except `unmap` and
-/// `is_live`.
+/// Lifetime: everything in `Dependencies` outlives the proposer. Threads: the engine's, except
+/// `unmap` and `is_live`.
 #pragma once
 
 #include <functional>
@@ -38,22 +41,22 @@ class DraftProposer final : public Proposer {
   static constexpr std::uint32_t kReadAtOnce = 64;
 
   struct Config {
-    ModelConfig model;  ///< `n_context` limits the texts that it reads.
+    ModelConfig model;  ///< `n_context` limits the length of a text.
     KvType kv_type = KvType::F16;
-    std::uint32_t max_batch_size = 0;  ///< Of the engine.
+    std::uint32_t max_batch_size = 0;  ///< The engine's batch size.
 
     KvLayout kv_layout() const;
     std::uint32_t blocks_per_text() const;
-    std::uint64_t memory_bytes() const;  ///< Of DraftMemory.
+    std::uint64_t memory_bytes() const;  ///< Size of DraftMemory.
   };
   struct Dependencies {
     Backend* backend = nullptr;
     ThreadGate* engine_gate = nullptr;
     RevocationObserver* observer = nullptr;
-    std::function<void(LeaseId)> on_lost;  ///< On the engine's thread; may be empty.
+    std::function<void(LeaseId)> on_lost;  ///< Called on the engine's thread; may be empty.
   };
 
-  /// What a backend must support that computes the draft beside the engine's model.
+  /// The limits of a backend that computes both the engine's model and the draft model.
   static BackendLimits backend_limits(const BackendLimits& engine, const Config& config);
 
   DraftProposer(const Config& config, Dependencies dependencies);
@@ -61,7 +64,7 @@ class DraftProposer final : public Proposer {
   /// Called once, before the first step. Precondition: `memory` has `memory_bytes`.
   void bind(Weights weights, DraftMemory memory);
 
-  /// False once one of its leases is not live. Any thread, once it is bound.
+  /// False once one of the draft's leases is not live. Callable from any thread after `bind`.
   bool is_live() const;
 
   void retain(Running running) override;
@@ -74,10 +77,10 @@ class DraftProposer final : public Proposer {
  private:
   /// The positions of a stop slot.
   struct Slot {
-    std::uint64_t admission = 0;            // of the sequence that uses it; 0: none
+    std::uint64_t admission = 0;            // of the sequence that uses the slot; 0: none
     std::vector<Leased<std::byte>> blocks;  // [blocks_per_text]
-    std::vector<TokenId> read;              // the tokens at its first positions
-    std::uint32_t written = 0;              // positions written since it was cleared
+    std::vector<TokenId> read;              // the tokens at the first positions
+    std::uint32_t written = 0;              // positions written since the last clear
   };
   /// A sequence in a call.
   struct Draft {
@@ -86,7 +89,7 @@ class DraftProposer final : public Proposer {
     std::uint32_t index = 0;   // in the gate set
     std::uint32_t most = 0;    // proposals
     std::uint32_t n_rows = 0;  // in this pass
-    bool draws = false;        // a token in this pass
+    bool draws = false;        // true: this pass has its logits
     bool is_over = false;
 
     std::size_t pending() const;
@@ -109,12 +112,12 @@ class DraftProposer final : public Proposer {
   std::mutex mutex_;
   std::optional<LeasedMapping> memory_;  // guarded by mutex_
   std::vector<LeaseDependency> leases_;  // of the weights, then of the memory
-  bool is_off_ = true;                   // until it is bound
+  bool is_off_ = true;                   // true until `bind`
   std::vector<Slot> slots_;              // [max_batch_size]
   std::vector<std::byte> zeros_;         // a block
   StopFlags no_stops_;
 
-  // Of one call.
+  // Valid within one call of `propose`.
   std::vector<Draft> drafts_;
   std::vector<BlockTableView> block_tables_;
   std::vector<RowRef> rows_;

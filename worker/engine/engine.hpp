@@ -1,32 +1,34 @@
 /// The engine: admit → masks → plan → transfers → forward → sample → commit, one step at a time.
 ///
-/// Transfers copy the blocks of sequences that the plan swaps out and in. Each piece is a unit that
-/// polls. With a spill file, transfers also copy blocks to and from staging, which the SpillQueue's
-/// thread seals into the file and opens; no step waits for it. A transfer that a revoked part of
-/// the weights interrupts is made again by the next step.
+/// Transfers copy the blocks of sequences that the plan swaps out and in. Each piece of a copy is a
+/// unit that polls. With a spill file, transfers also copy blocks to and from staging, which the
+/// SpillQueue's thread encrypts into the file and decrypts from it; no step waits for that thread.
+/// When a revoked part of the weights interrupts a transfer, the next step repeats the transfer.
 ///
 /// A grammar is a tenant's program, so its work is counted and bounded. The mask of a sequence's
 /// next token is computed before the step is planned, in slices; each slice is a unit that polls.
-/// A sequence whose mask is not ready when the step's part of this work is used up is left out of
-/// the step, or draws nothing in it, and continues in the next. MaskTurns shares the work by
-/// tenant.
+/// When the step's budget for masks is used up, a sequence whose mask is not ready is left out of
+/// the step, or draws no token in it, and the next step continues the mask. MaskTurns divides the
+/// budget by tenant.
 ///
-/// With `SchedulerLimits::speculate` a Proposer says which tokens may follow a text that decodes:
-/// NgramProposer from the text itself, DraftProposer with a smaller model, whose units have the
-/// gates of its own leases and of the sequences.
-/// The step computes a row for each that the scheduler has room for, and draws from one row after
-/// the other as long as the drawn token is the proposed one. So the tokens are those of single
-/// steps: a row's logits do not depend on the rows beside it, and a draw depends on the text before
-/// it. Rows behind the first other token are not committed, and later steps overwrite them.
+/// With `SchedulerLimits::speculate` a Proposer proposes the next tokens of a decoding text:
+/// NgramProposer takes them from the text itself, DraftProposer from a smaller model, whose units
+/// poll the draft's own leases and those of the sequences.
+/// The step computes a row for each proposal that the scheduler has room for, and draws from one
+/// row after the other as long as the drawn token equals the proposal. The tokens are therefore the
+/// same as without proposals: a row's logits do not depend on other sequences' rows, and a draw
+/// depends only on the text before it. Rows after the first mismatch are not committed, and later
+/// steps overwrite them.
 ///
-/// Effect of a revocation, by scope of the lease:
-///   tenant   The sequences of that lease end with Revoked. The unit that reads the revoked word
-///            reports it through the RevocationObserver at once. Every other sequence of the step
-///            is committed.
-///   shared   The same for the sequences that read its text.
-///   engine   The step fails with EngineDecodeFailed and no sequence moves. Every later step fails
-///            with WeightsLoading before a unit starts, until each revoked part of the weights is
-///            restored under a new lease. The sequences stay and then continue; new requests wait.
+/// Effect of a revocation, by the lease's scope:
+///   tenant   The sequences of that lease end with Revoked. The unit that reads the revoked lease
+///            word reports it through the RevocationObserver at once. Every other sequence of the
+///            step is committed.
+///   shared   The same for the sequences that read the text of the shared lease.
+///   engine   The step fails with EngineDecodeFailed and no sequence advances. Every later step
+///            fails with WeightsLoading before a unit starts, until each revoked part of the
+///            weights is restored under a new lease. The sequences stay and then continue; new
+///            requests wait.
 ///
 /// The Commit unit reads the lease words once more, and that read decides every token. If a word
 /// is stored before the read, the token is discarded; if after, exactly that token is still sent.
@@ -90,7 +92,7 @@ class Engine {
     Backend* backend = nullptr;
     const TableReader* table = nullptr;
     RunningRequests* running_requests = nullptr;
-    ThreadGate* engine_gate = nullptr;  ///< Of the engine thread alone.
+    ThreadGate* engine_gate = nullptr;  ///< Used by the engine thread alone.
     RevocationObserver* observer = nullptr;
     const Clock* clock = nullptr;
     /// True while the broker is disconnected and cannot renew a lease.
@@ -98,11 +100,11 @@ class Engine {
     const Tokenizer* tokenizer = nullptr;
     StepSampler* sampler = nullptr;                   ///< Null: no step is sampled.
     KvEvictionListener* eviction_listener = nullptr;  ///< Null: no index outside the worker.
-    /// While tokens are speculated. Null: NgramProposer.
+    /// Used with SchedulerLimits::speculate. Null: NgramProposer.
     std::shared_ptr<Proposer> proposer = {};
   };
   Engine(const EngineConfig& config, const Dependencies& dependencies);
-  Engine(const Engine&) = delete;  // its parts point to each other
+  Engine(const Engine&) = delete;  // its members point to each other
   Engine& operator=(const Engine&) = delete;
 
   /// The limits that the backend of such an engine must support.
@@ -112,21 +114,22 @@ class Engine {
 
   /// Precondition: called once, before the first step; `prepare_steps` follows.
   void bind_weights(Weights weights) { weights_.emplace(std::move(weights)); }
-  /// Lets the backend prepare for these weights. Call between steps after weights were bound or
-  /// all of them restored; without it the first steps take longer. Returns the number of prepared
-  /// shapes of steps, 0 while a part is revoked.
+  /// Lets the backend prepare for these weights. Call it between steps, after `bind_weights` and
+  /// after all revoked parts were restored; without this call the first steps take longer. Returns
+  /// the number of step shapes prepared, 0 while a part is revoked.
   std::size_t prepare_steps();
-  /// For restoring revoked parts. Precondition: bound.
+  /// Used to restore revoked parts. Precondition: `bind_weights` was called.
   Weights& weights() { return *weights_; }
-  /// A part of the weights that is revoked, if any. Reads the lease words, runs nothing.
+  /// The first revoked part of the weights, if any. Only reads the lease words.
   std::optional<std::size_t> revoked_part() const {
     return weights_ ? weights_->first_revoked_part() : std::nullopt;
   }
   TimePoint now() const { return deps_.clock->now(); }
 
-  /// Lends a spill file. Both outlive the engine, and answers wake its loop. Without one nothing
-  /// is spilled. Precondition: called once, before the first lease.
-  /// The store says how many slots and buffers there are.
+  /// Sets the spill file; without one nothing
+  /// is spilled. `store` and `queue` outlive the engine, and the queue's answers wake the engine
+  /// loop. Precondition: called once, before the first lease.
+  /// The number of slots and buffers is the store's, whatever `limits` says.
   void lend_spill(SpillStore& store, SpillQueue& queue, SpillLimits limits = {});
 
   // ---- leases
@@ -134,11 +137,11 @@ class Engine {
   std::uint64_t kv_block_size_bytes() const { return memory_.block_size_bytes(); }
   void add_lease(Tenancy tenancy) { scheduler_.add_lease(std::move(tenancy)); }
   void set_quota(const wire::TenantQuota& quota);
-  /// Unmaps all memory under this lease, of a tenant, of a part of the weights or of the proposer.
-  /// Precondition: the lease is fenced (any thread once weights are bound, also during a step), or
-  /// it is revoked and the caller is the engine's thread outside a unit. Returns false if nothing
-  /// of it is mapped. Also forgets the key of what the lease spilled, and clears what it has in
-  /// staging. `drop_lease` follows between steps.
+  /// Unmaps all memory under this lease, which belongs to a tenant, a part of the weights or the
+  /// proposer. Precondition: the lease is fenced (any thread once weights are bound, also during a
+  /// step), or the lease is revoked and the caller is the engine's thread outside a unit. Returns
+  /// false if the lease has no mapped memory. Also discards the key of the lease's spilled blocks,
+  /// and clears its staging buffers. The caller then calls `drop_lease` between steps.
   bool unmap_lease(LeaseId lease) {
     seals_.forget(lease);
     if (spill_store_ != nullptr) spill_store_->forget(lease);
@@ -153,60 +156,62 @@ class Engine {
   struct Adopted {
     std::uint32_t records = 0;
     std::uint32_t blocks = 0;
-    std::vector<Error> dropped;  ///< FileCorrupt: a wrong record; LeaseRevoked, LeaseFenced.
+    std::vector<Error> dropped;  ///< FileCorrupt: an invalid record; LeaseRevoked, LeaseFenced.
   };
-  /// Looks for sequence records in the memory of a new lease, caches what they say, and clears
-  /// them. The memory is that of the same tenant's lease on a worker that died. Precondition: the
-  /// lease has run no request, and its memory is host memory.
+  /// Finds the sequence records in the memory of a new lease, caches the prefixes that they
+  /// describe, and clears the records. The same tenant's lease on a worker that died held this
+  /// memory before. Precondition: the lease has run no request, and its memory is host memory.
   Adopted adopt(LeaseId lease);
-  /// Ends what still runs under the lease and unmaps it.
+  /// Ends the requests that still run under the lease and unmaps its memory.
   void drop_lease(LeaseId lease);
   std::vector<ExtentId> reclaim_extents(LeaseId lease, std::uint32_t count,
                                         wire::MemoryPool pool = wire::MemoryPool::Kv);
   void deny_growth(const GrowthRequest& refused, Errc why = Errc::PoolExhausted) {
     scheduler_.deny_growth(refused, why);
   }
-  /// The draining leases under which no request runs or waits, each once until `repeat_drained`. No
-  /// request is accepted under them any more: `submit` reads the drain word on this same thread,
-  /// and a word that this thread saw set stays set for it.
+  /// The draining leases under which no request runs or waits. Each is returned once, until
+  /// `repeat_drained`. `submit` accepts no request under them any more: it reads the drain word on
+  /// this same thread, and a drain word stays set.
   std::vector<LeaseId> take_drained();
   void repeat_drained() { drained_.clear(); }
 
   // ---- requests
 
-  /// Lowers the token limit of a request that `may_shorten` to what the context, the tenant's
-  /// max_blocks and its tokens per minute can ever hold. Called before `submit`.
+  /// Lowers the token limit of a request with `may_shorten` to the most that the context, the
+  /// tenant's max_blocks and its tokens per minute can ever allow. Called before `submit`.
   void shorten(PromptRequest& request) const;
-  /// Queues a request. While a part of the weights is revoked it waits in the same queue: beyond
-  /// the queue's bounds the error is WeightsLoading, and a rebind is refused with EngineLeaseFenced
-  /// once, so that the client learns of the recovery. The same rebind submitted again waits, or is
-  /// refused for another reason until it is queued.
+  /// Queues a request. While a part of the weights is revoked, requests wait in the same queue, and
+  /// a full queue refuses with WeightsLoading. A rebind is then first refused with
+  /// EngineLeaseFenced, once, so that the client learns of the recovery; when the client submits
+  /// the same rebind again, it is queued like any request.
   /// Errors: also those of Scheduler::submit and of TokenAllowances::take, LeaseRevoked,
   /// LeaseFenced, Draining, NoModelLoaded; BadRequest for tokens outside the vocabulary. A request
-  /// whose emitted tokens do not fit its grammar is queued, and ends with BadRequest when the
-  /// engine has read them.
+  /// whose emitted tokens do not fit its grammar is queued, and ends with BadRequest once the
+  /// engine has checked them.
   Result<void> submit(PromptRequest request);
   Result<void> cancel(const RequestId& engine_request_id);
   /// Moves a running request to another live lease of its tenant, between two steps: copies its
-  /// blocks in units that poll both leases. All or nothing: with an error the request goes on where
-  /// it is, unless its own lease has ended. Returns the number of copied blocks. `called_at` is
-  /// when the client asked. Errors: those of Scheduler::begin_move, QueueFull with the time until
-  /// the tenant's copies have taken less than a twentieth of the time, LeaseRevoked, LeaseFenced,
-  /// Draining (the new lease), LeaseRevoked (the old one), Draining (the request is being stopped),
-  /// the device's fault.
+  /// blocks in units that poll both leases. All or nothing: after an error the request continues
+  /// under its present lease, unless that lease has ended. Returns the number of copied blocks.
+  /// `called_at` is the time of the client's call. Errors: those of Scheduler::begin_move,
+  /// QueueFull with the time until the tenant's copies have taken less than a twentieth of the
+  /// time, LeaseRevoked, LeaseFenced, Draining (the new lease), LeaseRevoked (the old one),
+  /// Draining (the request is being stopped), the device's fault.
   Result<std::uint32_t> move(const RequestId& engine_request_id, LeaseId to, TimePoint called_at);
-  /// Computes a text in a shared lease; `take_filled` returns the end. Precondition: the tokens are
-  /// in the vocabulary. Errors: those of Scheduler::fill and `check_weights`, LeaseRevoked.
+  /// Computes the prefix of a shared lease; `take_filled` returns the result. Precondition: the
+  /// tokens are in the vocabulary. Errors: those of Scheduler::fill and `check_weights`,
+  /// LeaseRevoked.
   Result<void> fill(LeaseId lease, std::vector<TokenId> text);
   std::vector<PrefixFilled> take_filled() { return scheduler_.take_filled(); }
 
   // ---- the step
 
-  /// Ends what was revoked, expired or stopped since the last step; no unit runs. Called before
-  /// each step, and its events taken before it, so that no typed end waits for a forward pass.
+  /// Ends the requests that were revoked, expired or stopped since the last step; no unit runs. The
+  /// caller calls it before each step and takes its events before that step, so that no typed end
+  /// waits for a forward pass.
   void end_stopped();
-  /// Plans, computes and commits one step. What is revoked or stopped after `end_stopped` ends at
-  /// the poll of its first unit. Errors:
+  /// Plans, computes and commits one step. A request that is revoked or stopped after `end_stopped`
+  /// ends at the poll of its first unit. Errors:
   /// EngineDecodeFailed and WeightsLoading, both naming the revoked part of the weights;
   /// NoModelLoaded; the backend's fault, which is final. Events of a failed step come with the next
   /// report.
@@ -215,7 +220,7 @@ class Engine {
   /// The final fault of the device; nothing while it works.
   std::optional<Error> device_fault() const { return deps_.backend->fault(); }
 
-  /// As Scheduler::set_queue_limits.
+  /// Calls Scheduler::set_queue_limits.
   void set_queue_limits(std::uint32_t max_waiting, std::uint32_t max_waiting_per_lease) {
     scheduler_.set_queue_limits(max_waiting, max_waiting_per_lease);
   }
@@ -223,15 +228,16 @@ class Engine {
   /// Ends every request with this error.
   void end_all(const Error& error);
   std::vector<SchedulerEvent> take_events() { return scheduler_.take_events(); }
-  /// Reports to the eviction listener what changed since the last call. `step` calls it before the
-  /// first unit, whose poll may end a request, so that each hold precedes the end.
+  /// Reports the changes since the last call to the eviction listener. `step` calls it before the
+  /// first unit, because that unit's poll may end a request, and "held" must be reported before the
+  /// end.
   void report_kv_changes();
   std::vector<GrowthRequest> take_growth_requests() { return scheduler_.take_growth_requests(); }
   std::vector<wire::TenantUsage> take_usage() { return scheduler_.take_usage(); }
   std::vector<wire::TenantServed> take_served() { return scheduler_.take_served(); }
   const Scheduler& scheduler() const { return scheduler_; }
-  /// Logits of a request in the last step. Empty when it had none, and after all scratch was
-  /// scrubbed, because a sequence was revoked, stopped or cancelled or a lease ended.
+  /// Logits of a request in the last step. Empty when the request had none, and after all scratch
+  /// was scrubbed because a sequence was revoked, stopped or cancelled or a lease ended.
   std::span<const float> last_logits(const RequestId& engine_request_id) const;
 
  private:
@@ -261,7 +267,8 @@ class Engine {
   Result<std::vector<LeasedCopy>> addresses_of(const SwapTransfer& transfer) const;
   Result<Leased<std::byte>> address_of(LeaseId lease, BlockId block) const;
   void clear_released_records();
-  /// Runs one unit beside the steps. False when the lease is not live, and then it did not run.
+  /// Runs one unit outside the steps. Returns false, without running it, when the lease is not
+  /// live.
   template <class Unit>
   bool run_for(LeaseId lease, Unit&& unit);
   Result<std::vector<std::byte>> read_leased(LeaseId lease, std::span<const BlockId> blocks,
@@ -302,8 +309,9 @@ class Engine {
   TokenAllowances token_allowances_;
   std::optional<Weights> weights_;
   std::shared_ptr<Proposer> proposer_;  // null: nothing is proposed
-  /// Refused with EngineLeaseFenced and not queued since. Beyond the bound, which clients reach
-  /// that do not submit again, the tenant with the most gets that error twice for its oldest.
+  /// Rebinds refused with EngineLeaseFenced and not queued since. Clients that never submit again
+  /// fill it; when it is full, the oldest entry of the tenant with the most entries is dropped, and
+  /// that rebind is refused a second time.
   OwnedQueue<TenantId, RequestId> refused_rebinds_{1024};
   std::uint64_t step_ = 0;
   TenantId last_mask_tenant_;

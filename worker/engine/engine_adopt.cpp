@@ -24,7 +24,7 @@ std::unexpected<Error> not_live(LeaseId lease) {
 
 }  // namespace
 
-/// Records are written by Commit units, and cleared and read by such ones.
+/// Commit units write the records, so Commit units also read and clear them.
 template <class Unit>
 bool Engine::run_for(LeaseId lease, Unit&& unit) {
   const Result<LeaseDependency> word = deps_.table->dependency(lease);
@@ -38,7 +38,8 @@ bool Engine::run_for(LeaseId lease, Unit&& unit) {
 
 // ---------------------------------------------------------------------------------------- clear
 
-/// A record whose lease has ended, or whose extent was given back, is not read again.
+/// Clears the records of sequences that ended. Records whose lease has ended, or whose extent was
+/// reclaimed, are never read again and need no clearing.
 void Engine::clear_released_records() {
   std::map<LeaseId, std::vector<BlockId>> released;
   for (const auto& [lease, block] : scheduler_.take_released_records())
@@ -68,14 +69,15 @@ Engine::Adopted Engine::adopt(LeaseId lease) {
     if (const auto taken = take_record(lease, first, records); !taken)
       adopted.dropped.push_back(taken.error());
   }
-  // Before any block is written again. What is not cleared is not used.
+  // The records are cleared before any of these blocks is reused. If that fails, nothing is
+  // adopted.
   if (!clear_records(lease, found)) return {};
   adopted.records = records.size();
   adopted.blocks = scheduler_.adopt(lease, records);
   return adopted;
 }
 
-/// The blocks of the lease that begin like a record.
+/// The blocks of the lease that begin with a record's magic number.
 std::vector<BlockId> Engine::find_records(LeaseId lease) {
   const std::vector<BlockId> blocks = memory_.blocks(lease);
   std::vector<BlockId> found;
@@ -95,7 +97,7 @@ std::vector<BlockId> Engine::find_records(LeaseId lease) {
   return found;
 }
 
-/// The first bytes of each block, one after the other.
+/// The first `bytes_per_block` bytes of each block, concatenated.
 Result<std::vector<std::byte>> Engine::read_leased(LeaseId lease, std::span<const BlockId> blocks,
                                                    std::uint64_t bytes_per_block) {
   std::vector<std::byte> bytes(blocks.size() * bytes_per_block);

@@ -1,4 +1,4 @@
-// The part of Engine that adds and removes KV memory, and reports whose text it holds.
+// The part of Engine that adds and removes KV memory, and reports which requests' text it holds.
 #include <fmt/format.h>
 
 #include "worker/engine/engine.hpp"

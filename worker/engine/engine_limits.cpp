@@ -10,7 +10,7 @@
 namespace leasehold {
 namespace {
 
-/// These limits with a smaller token budget; no more sequences than it has rows.
+/// The limits with a smaller token budget, and with at most one sequence per row of it.
 SchedulerLimits with_budget(SchedulerLimits limits, std::uint32_t token_budget) {
   limits.token_budget = token_budget;
   limits.max_batch_size = std::min(limits.max_batch_size, token_budget);

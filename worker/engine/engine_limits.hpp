@@ -12,8 +12,8 @@ namespace leasehold {
 /// Bytes of intermediate values in the largest step: a row per token, and logits per sequence.
 std::uint64_t step_memory_bytes(const SchedulerLimits& limits, const ModelConfig& model);
 
-/// `draft_bytes`: what a draft model's passes need beside the step. Errors: OutOfMemory, with the
-/// largest limits that fit.
+/// `draft_bytes`: memory for the passes of a draft model, in addition to the step's. Errors:
+/// OutOfMemory, with the largest limits that fit.
 Result<void> check_step_memory(const SchedulerLimits& limits, const ModelConfig& model,
                                std::uint64_t available_bytes, std::uint64_t draft_bytes = 0);
 

@@ -3,8 +3,8 @@
 namespace leasehold {
 namespace {
 
-// How long an engine whose work cannot run waits for a command before its next step. Only deadlines
-// of waiting requests depend on it.
+// How long the loop waits for a command when requests wait but none can run. The delay affects only
+// how late a waiting request's deadline is noticed.
 constexpr auto kIdlePollInterval = std::chrono::milliseconds(20);
 constexpr auto kServedInterval = std::chrono::seconds(1);
 
@@ -80,8 +80,8 @@ bool EngineLoop::step_once() {
   return has_worked;
 }
 
-/// Returns true when the next step can run at once. Otherwise commands run before the next attempt,
-/// because the attempt may depend on one.
+/// Returns true when the next step can run at once. When it returns false, the loop runs commands
+/// before the next attempt, because the attempt may depend on one.
 bool EngineLoop::recover() {
   hooks_.on_report({.events = engine_->take_events()});
   const auto part = engine_->revoked_part();
@@ -109,7 +109,8 @@ void EngineLoop::set_missing(const std::optional<Error>& missing) {
   if (!is_known && hooks_.on_service_changed) hooks_.on_service_changed(missing);
 }
 
-/// Also after a failed step: the broker gives other workers what this one does not use.
+/// Called after failed steps too, because the broker gives other workers the part of a quota that
+/// this worker does not use.
 void EngineLoop::report_usage() {
   std::vector<wire::TenantUsage> usage = engine_->take_usage();
   if (!usage.empty()) hooks_.on_usage(std::move(usage));

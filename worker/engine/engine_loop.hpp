@@ -1,6 +1,8 @@
-/// Runs an engine on the calling thread: commands in, events out, steps in between.
+/// Runs an engine on the calling thread: executes posted commands, runs steps, and passes their
+/// events to hooks.
 ///
-/// Threads: `post` and `stop` from any; `run` and every command and hook on one, the engine's.
+/// Threads: `post` and `stop` from any; `run` and every command and hook on one thread, the
+/// engine's.
 #pragma once
 
 #include <condition_variable>
@@ -20,23 +22,25 @@ class EngineLoop {
   struct Hooks {
     std::function<void(StepReport)> on_report;
     std::function<void(std::vector<GrowthRequest>)> on_growth;
-    /// No request is left under these draining leases. Follows `on_report` with their last ends.
+    /// No request is left under these draining leases. Called after the `on_report` that reports
+    /// the ends of their last requests.
     std::function<void(std::vector<LeaseId>)> on_drained;
-    /// Gets the use of divided quotas after every step that changed it.
+    /// Called with the tenants' usage of divided quotas after every step that changed it.
     std::function<void(std::vector<wire::TenantUsage>)> on_usage = {};
-    /// Gets what tenants were served: before the loop waits, and once a second while it does not.
+    /// Called with the service that tenants received: before the loop waits, and once a second
+    /// while it is busy.
     std::function<void(std::vector<wire::TenantServed>)> on_served = {};
-    /// Sees the engine right after `on_served`, also when there was nothing to serve.
+    /// Called right after `on_served`, and also when no tenant was served.
     std::function<void(const Engine&)> on_observed = {};
-    /// Gets the ends of fills of shared leases.
+    /// Called with the results of fills of shared leases.
     std::function<void(std::vector<PrefixFilled>)> on_filled = {};
     /// Restores one revoked part of the weights, or returns why it cannot. The loop calls it until
-    /// none is missing and runs commands in between. RestoreWindow says when the requests stop
-    /// waiting; the loop calls the hook again at the next command.
+    /// no part is missing and runs commands in between. RestoreWindow decides when the waiting
+    /// requests end; the loop then still calls the hook at the next command.
     std::function<Result<void>(Engine&)> on_weights_lost;
-    /// A part cannot be restored, and every request is about to end with this error; or nothing:
-    /// all parts are there again. Called when that changes. Meanwhile the loop tries to restore the
-    /// part at every command and at an interval.
+    /// Called with an error when a part cannot be restored, just before every request ends with
+    /// that error; called with nothing when all parts are restored again. In between, the loop
+    /// tries to restore the part at every command and at an interval.
     std::function<void(const std::optional<Error>& missing)> on_service_changed = {};
   };
 
@@ -47,8 +51,8 @@ class EngineLoop {
   /// Runs `command` between two steps.
   void post(Command command);
 
-  /// Returns after `stop`, once the step in progress is over. Errors: the device's fault, which is
-  /// final; every request has ended with it.
+  /// Runs until `stop`, and returns after the step in progress. Errors: the device's fault, which
+  /// is final; every request has ended with it.
   Result<void> run();
   void stop();
 

@@ -8,8 +8,8 @@
 
 namespace leasehold {
 
-/// One unit per slice. The gates are those of all running sequences, so a request that is revoked
-/// or stopped ends within one slice, whichever sequence works.
+/// Runs one unit per slice. The gate set holds all running sequences, so a request that is revoked
+/// or stopped ends within one slice, whichever sequence's mask is being computed.
 Result<void> Engine::prepare_masks(StepReport& report) {
   if (!mark_awaiting_masks()) return {};
   publish_running_requests();
@@ -36,7 +36,7 @@ Result<void> Engine::prepare_masks(StepReport& report) {
   return {};
 }
 
-/// Marks the sequences that cannot draw a token yet. True when there is one.
+/// Marks the sequences that cannot draw a token yet. Returns true when there is one.
 bool Engine::mark_awaiting_masks() {
   bool any = false;
   for (const auto& sequence : scheduler_.running()) {
@@ -50,7 +50,8 @@ bool Engine::mark_awaiting_masks() {
   return any;
 }
 
-/// A full sequence draws no token: it ends.
+/// True when the mask is ready, or when none is needed because the sequence is full and ends
+/// without a draw.
 bool Engine::can_draw(const Sequence& sequence) const {
   const TokenRules& rules = *sequence.rules;
   return rules.is_ready() || (rules.has_accepted_emitted() && scheduler_.why_full(sequence));
@@ -90,7 +91,7 @@ Engine::PartErrors Engine::run_mask_turns(const StepPlan& plan, const GateSet& g
   while (const auto turn = turns.next()) {
     const Sequence& sequence = *plan.parts[turn->sequence].sequence;
     WorkBudget slice{turn->units};
-    bool is_over = true;  // also of a sequence that is not live
+    bool is_over = true;  // a sequence that is not live does no more work
     const auto prepare = [&](const LaunchPermit& permit) {
       if (!permit.is_live(turn->sequence)) return;
       const Result<void> prepared = run_confined([&] { return sequence.rules->prepare(slice); });

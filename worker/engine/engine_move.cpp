@@ -1,4 +1,5 @@
-// The part of Engine that says which leases take a request, and moves a running one to another.
+// The part of Engine that checks whether a lease accepts requests, and moves a running request to
+// another lease.
 #include <fmt/format.h>
 
 #include <optional>
@@ -9,7 +10,7 @@
 namespace leasehold {
 namespace {
 
-/// Notes why a copy was refused. It ends no request: `Engine::end_stopped`, which runs before the
+/// Records why a copy was refused. It ends no request: `Engine::end_stopped`, which runs before the
 /// next step, finds what ended the old lease or stopped the request.
 class MoveRefusal final : public RefusalListener {
  public:
@@ -18,12 +19,12 @@ class MoveRefusal final : public RefusalListener {
   void refused(const GateRefusal& refusal) noexcept override { seen_ = refusal; }
   void refusing_unit_ended() noexcept override { observer_->refusing_unit_ended(); }
 
-  /// Once the launches are over.
+  /// Precondition: the launches are over.
   const std::optional<GateRefusal>& seen() const { return seen_; }
 
  private:
   RevocationObserver* observer_;
-  std::optional<GateRefusal> seen_;  // by one thread: a gate set reports a sequence once
+  std::optional<GateRefusal> seen_;  // written by one thread: a gate set reports a sequence once
 };
 
 std::unexpected<Error> not_copied(const std::optional<GateRefusal>& refusal, LeaseId to) {
@@ -42,7 +43,8 @@ std::unexpected<Error> not_copied(const std::optional<GateRefusal>& refusal, Lea
 
 }  // namespace
 
-/// For what begins under the lease. Errors: LeaseFenced, LeaseRevoked, Draining, BrokerLost.
+/// Checks that a request or a move may begin under the lease. Errors: LeaseFenced, LeaseRevoked,
+/// Draining, BrokerLost.
 Result<void> Engine::check_usable(LeaseId lease) const {
   if (deps_.table->word_of(lease).state() == LeaseState::Fenced) {
     return fail(Errc::LeaseFenced,
@@ -81,7 +83,7 @@ Result<std::uint32_t> Engine::move(const RequestId& engine_request_id, LeaseId t
   return blocks;
 }
 
-/// The copies touch no weights, so they are made while those are restored, too.
+/// The copies read no weights, so they can be made while weights are being restored.
 Result<void> Engine::copy_blocks(const Move& move) {
   const std::vector<LeasedCopy> copies = TRY(addresses_of(move));
   std::vector<LeaseDependency> leases = TRY(dependencies_of(*move.sequence, *deps_.table));

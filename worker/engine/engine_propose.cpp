@@ -1,11 +1,11 @@
-// The part of Engine that has tokens proposed before a step is planned.
+// The part of Engine that calls the proposer before a step is planned.
 #include "common/confined.hpp"
 #include "worker/engine/engine.hpp"
 #include "worker/engine/gate_numbers.hpp"
 
 namespace leasehold {
 
-/// A proposer without memory for its work proposes nothing.
+/// When the proposer cannot allocate memory, it proposes nothing.
 void Engine::propose() {
   if (!proposer_) return;
   for (const auto& sequence : scheduler_.running()) sequence->proposals.clear();
@@ -19,8 +19,8 @@ void Engine::propose() {
   }
 }
 
-/// The gates are those of all sequences that proposals are made for, so a request that is revoked
-/// or stopped ends within one unit.
+/// The gate set holds all sequences for which proposals are made, so a request that is revoked or
+/// stopped ends within one unit.
 void Engine::propose_gated(StepPlan& plan) {
   const TimePoint began = deps_.clock->now();
   publish_running_requests();
@@ -44,7 +44,7 @@ void Engine::propose_for(const StepPlan& plan, const GateSet* gates) {
   for (const PlannedRows& part : plan.parts) {
     std::vector<TokenId>& proposals = part.sequence->proposals;
     if (!made) proposals.clear();
-    // No row is computed for a token without an embedding, nor for what follows it.
+    // A token without an embedding has no row, so it and the proposals after it are dropped.
     proposals.erase(std::ranges::find_if(proposals, is_unknown), proposals.end());
   }
 }

@@ -9,7 +9,7 @@
 
 namespace leasehold {
 
-/// Differs between blocks of different shapes, for the seals of spilled ones.
+/// A checksum of the blocks' layout for the seals of spilled blocks; it differs between layouts.
 std::uint64_t Engine::seal_layout(const KvLayout& layout) {
   Checksum sum;
   for (const std::uint32_t part : {layout.n_layers, layout.n_kv_heads, layout.head_dim,
@@ -19,7 +19,7 @@ std::uint64_t Engine::seal_layout(const KvLayout& layout) {
 }
 
 /// Makes the transfers in the order of the list, and drops the parts of sequences that ended. The
-/// gates are those of all running sequences and of those that leave, so a request that is revoked
+/// gate set holds all running sequences and those being swapped out, so a request that is revoked
 /// or stopped ends within one unit, whichever sequence is copied.
 Result<void> Engine::make_transfers(StepPlan& plan) {
   if (scheduler_.transfers().empty()) return {};
@@ -44,8 +44,8 @@ Result<void> Engine::make_transfers(StepPlan& plan) {
   return {};
 }
 
-/// At most kMaxStepSequences: while transfers wait nothing is admitted, so those that leave had a
-/// place among the running ones in the plan that listed their transfer.
+/// Returns at most kMaxStepSequences: no sequence is admitted while transfers are pending, and a
+/// sequence being swapped out was running in the plan that listed its transfer.
 StepPlan Engine::sequences_beside_transfers() const {
   StepPlan plan;
   for (const auto& sequence : scheduler_.running())
@@ -57,7 +57,8 @@ StepPlan Engine::sequences_beside_transfers() const {
   return plan;
 }
 
-/// What a sequence that is not live any more left undone stays in the list until the sequence ends.
+/// Unfinished transfers of a sequence that is no longer live stay in the list until the sequence
+/// ends.
 Engine::PartErrors Engine::run_transfers(const StepPlan& beside, const GateSet& gates) {
   PartErrors errors;
   const std::vector<SwapTransfer> transfers = scheduler_.transfers();
@@ -112,8 +113,8 @@ void Engine::take_spill_answers() {
   post_spill_jobs();
 }
 
-/// A job whose seal cannot be made is answered with that error. The end of a stream needs no seal
-/// that is forgotten already.
+/// A job whose seal cannot be created is posted without one, and its answer is an error. The end of
+/// a stream is not posted when the lease's seal is already discarded.
 void Engine::post_spill_jobs() {
   for (SpillJob& job : scheduler_.take_spill_jobs()) {
     const bool needs_key = job.kind == SpillJob::Kind::Write || job.kind == SpillJob::Kind::Read;

@@ -17,7 +17,8 @@ void Engine::shorten(PromptRequest& request) const {
   scheduler_.shorten(request, limit.value_or(kNoLimit));
 }
 
-/// After all other checks, so that a request that can never run is not asked to wait.
+/// Takes the request's tokens from the tenant's allowance. Runs after all other checks, so that a
+/// request that can never run is not asked to wait.
 Result<void> Engine::take_tokens(PromptRequest& request) {
   give_back_tokens();
   request.unused_tokens = 0;

@@ -1,5 +1,5 @@
-/// The numbers by which gates tell gate sets apart. A gate keeps the answer of its last poll for
-/// the set with the same number, so two sets of a process must not share one.
+/// Numbers that identify gate sets. A gate caches the result of its last poll for the set with the
+/// same number, so no two gate sets of a process may have the same number.
 #pragma once
 
 #include <atomic>
@@ -7,11 +7,11 @@
 
 namespace leasehold {
 
-/// For a set that is not a step: a load of weights, a transfer, a move. Steps are numbered from 1,
-/// far below. Any thread.
+/// Returns the number of a gate set outside the steps: a load of weights, a transfer, a move. Steps
+/// are numbered from 1 and never reach these numbers. Callable from any thread.
 inline std::uint64_t next_gate_number() {
   static constinit std::atomic<std::uint64_t> next{std::uint64_t{1} << 63};
-  return next.fetch_add(1, std::memory_order_relaxed);  // only unique
+  return next.fetch_add(1, std::memory_order_relaxed);  // uniqueness needs no ordering
 }
 
 }  // namespace leasehold

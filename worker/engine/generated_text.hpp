@@ -1,10 +1,10 @@
-/// A request's tokens as the text its client reads: whole characters, up to the first stop string
-/// that a token behind `min_tokens` completes.
+/// A request's tokens as the text that its client reads: whole characters, up to the first stop
+/// string that is completed by a token after the first `min_tokens`.
 ///
-/// The engine and the client's stream each keep one over the same tokens. So they agree where the
-/// text ends without a message, also after a rebind.
+/// The engine and the client's stream each keep a GeneratedText of the same tokens, so both find
+/// the same end of the text without a message between them, also after a rebind.
 ///
-/// Lifetime: the tokenizer outlives it. Threads: one.
+/// Lifetime: the tokenizer outlives the object. Threads: one.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ class GeneratedText {
         finder_(sampling.stop, sampling.includes_stop),
         min_tokens_(sampling.min_tokens) {}
 
-  /// Appends a token and returns the text that is final now; often empty.
+  /// Appends a token and returns the text that has become final, which is often empty.
   std::string push(TokenId token) {
     ++n_tokens_;
     return finder_.push(decoder_.push(token), may_stop());

@@ -1,5 +1,5 @@
-/// When a lease ends for its worker by time alone, and with which reason. The same rule applies in
-/// a step and between steps.
+/// Decides whether a lease has ended for its worker by time alone, and with which reason. The same
+/// rule applies in a step and between steps.
 #pragma once
 
 #include "common/clock.hpp"

@@ -6,7 +6,7 @@
 namespace leasehold {
 namespace {
 
-// A mask's work beside the nodes: the states on the way.
+// Allowance for a mask's work on grammar states, in addition to the nodes of the trie.
 constexpr std::size_t kStateUnits = std::size_t{1} << 14;
 
 }  // namespace
@@ -34,7 +34,7 @@ std::optional<MaskTurns::Turn> MaskTurns::next() const {
   const auto first = std::ranges::min_element(waiting_, {}, order);
   if (first == waiting_.end()) return std::nullopt;
   const std::size_t used = spent_by_.at(first->tenant);
-  if (used >= limits_.tenant) return std::nullopt;  // the others have used more
+  if (used >= limits_.tenant) return std::nullopt;  // the other tenants have used as much or more
   return Turn{first->sequence,
               std::min({limits_.slice, limits_.tenant - used, limits_.step - spent_})};
 }

@@ -1,12 +1,14 @@
-/// Shares the work on masks in one step: which sequence works next, and for how many units.
+/// Divides one step's work on masks: decides which sequence's mask is worked on next, and for how
+/// many units.
 ///
 /// A turn is one slice. It goes to the tenant that has used the fewest units in this step, and
-/// there to the sequence that has spent the fewest on its mask. So a cheap mask overtakes an
-/// expensive one, and one tenant's masks delay another's by less than a slice. Of equal tenants the
-/// one after `last` comes first, so no tenant is always the one that the step has no units for.
+/// among that tenant's sequences to the one that has spent the fewest on its mask. A cheap mask
+/// therefore overtakes an expensive one, and one tenant's masks delay another's by less than a
+/// slice. Among tenants with equal use the next one after `last` comes first, so the same tenant is
+/// not left out in every step.
 ///
-/// A tenant's part of the step is fixed. Unused parts are not given to others, because the rows of
-/// every tenant wait for that work.
+/// Each tenant has a fixed part of the step's units. Unused units are not given to other tenants,
+/// because every tenant's rows wait until the work on masks ends.
 ///
 /// Pure. Units: those of GrammarMatcher and PieceTrie. Threads: one.
 #pragma once
@@ -21,11 +23,12 @@
 
 namespace leasehold {
 
-/// Bounds on the work on masks. The worst honest mask visits every node of the vocabulary once.
+/// Limits on the work on masks. The most expensive mask of an ordinary grammar visits every node of
+/// the vocabulary's trie once.
 struct MaskLimits {
-  std::size_t slice_units = std::size_t{1} << 14;  ///< In one unit of the engine's gate.
-  std::size_t masks_per_step = 8;                  ///< Worst honest masks.
-  std::size_t step_units = 0;                      ///< 0: by the vocabulary and masks_per_step.
+  std::size_t slice_units = std::size_t{1} << 14;  ///< Work in one unit of the engine's gate.
+  std::size_t masks_per_step = 8;                  ///< In masks of the most expensive kind.
+  std::size_t step_units = 0;  ///< 0: computed from the vocabulary and masks_per_step.
   std::size_t token_units = TokenRules::kTokenUnits;
 };
 
@@ -41,16 +44,17 @@ class MaskTurns {
     std::size_t units = 0;
   };
 
-  /// The limits of a step in which sequences of `tenants` tenants run. Every tenant may compute
-  /// one of the worst honest masks, as long as the step has units.
+  /// The limits of a step in which sequences of `tenants` tenants run. Every tenant may compute one
+  /// of the most expensive masks, as long as the step has units.
   static Limits limits_for(const MaskLimits& limits, std::size_t nodes, std::size_t tenants);
 
   MaskTurns(const Limits& limits, TenantId last) : limits_(limits), last_(std::move(last)) {}
 
   void add(std::uint32_t sequence, const TenantId& tenant, std::size_t spent_before);
-  /// Nothing when no sequence needs work, or none may work in this step.
+  /// Returns nothing when no sequence needs work, or no sequence may do more work in this step.
   std::optional<Turn> next() const;
-  /// Records what the sequence did in its turn. `is_over`: it needs no more work.
+  /// Records the units that the sequence spent in its turn. `is_over`: the sequence needs no more
+  /// work.
   void record(std::uint32_t sequence, std::size_t spent, bool is_over);
 
   std::size_t spent() const { return spent_; }

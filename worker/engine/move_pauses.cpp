@@ -9,10 +9,11 @@
 namespace leasehold {
 namespace {
 
-/// The tenant's next copy begins this many times the copy's duration later: its copies take at most
-/// a twentieth of the time.
+/// The tenant's next copy waits for this multiple of the last copy's duration, so a tenant's copies
+/// take less than a twentieth of the time.
 constexpr int kPause = 20;
-/// The next one of any tenant: all copies take at most a fifth of the time.
+/// The next copy of any tenant waits for this multiple, so all copies together take at most a fifth
+/// of the time.
 constexpr int kPauseOfAny = 4;
 
 }  // namespace

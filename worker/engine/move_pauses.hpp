@@ -1,5 +1,5 @@
-/// Limits the time that copies of moving requests take. Every request waits for a copy, so a copy
-/// is followed by a pause in proportion to it.
+/// Limits the share of time spent on copies of moving requests. Every running request waits while a
+/// copy is made, so after a copy no other may begin for a multiple of its duration.
 ///
 /// Pure. Threads: one (the engine's).
 #pragma once
@@ -16,11 +16,11 @@ class MovePauses {
  public:
   /// Errors: QueueFull with the time until the tenant may move a request.
   Result<void> check(const TenantId& tenant, TimePoint now);
-  /// The tenant's copy took from `began` to `ended`.
+  /// Records that the tenant's copy took from `began` to `ended`.
   void note(const TenantId& tenant, TimePoint began, TimePoint ended);
 
  private:
-  std::map<TenantId, TimePoint> next_;  // of tenants that moved a request
+  std::map<TenantId, TimePoint> next_;  // earliest next copy, by tenant
   TimePoint next_of_any_;
 };
 

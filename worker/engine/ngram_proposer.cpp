@@ -24,7 +24,7 @@ void NgramIndex::propose(std::span<const TokenId> text, std::uint32_t most,
     proposals.push_back(i < known.size() ? known[i] : proposals[i - known.size()]);
 }
 
-/// True once the index holds all runs with a token behind them.
+/// Adds tokens to the index. Returns true once it holds every run that is followed by a token.
 bool NgramIndex::read(std::span<const TokenId> text) {
   if (behind_.size() < 2 * text.size()) {
     behind_.assign(std::max(kFewestEntries, std::bit_ceil(4 * text.size())), 0);

@@ -1,8 +1,8 @@
-/// Proposes tokens that may follow the texts of a step. Whatever it proposes, the texts stay the
-/// same. A right proposal saves a step; a wrong one costs a row.
+/// Proposes tokens that may follow the texts of a step. Proposals never change a text: a right
+/// proposal saves a step, a wrong one costs a row.
 ///
-/// One per engine; it is given all sequences at once. What it keeps of one request never reaches
-/// another.
+/// An engine has one proposer, which gets all sequences in one call. State kept for one request
+/// must never influence another request.
 ///
 /// Threads: the engine's, except `unmap`.
 #pragma once
@@ -22,23 +22,23 @@ class Proposer {
 
   virtual ~Proposer() = default;
 
-  /// Forgets the sequences that are not among these. Called before `propose`, and after sequences
-  /// were revoked or stopped.
+  /// Drops the state of sequences that are not in `running`. Called before `propose`, and after
+  /// sequences were revoked or stopped.
   virtual void retain(Running running) = 0;
 
   /// Appends at most `most` tokens to the empty `proposals` of each sequence. Only
-  /// `PlannedRows::n_proposed` of them are expected to get a row, so a proposer whose tokens take
-  /// time makes no more than that. `gates` has the leases below and the sequences of `parts`, in
-  /// that order; null without leases.
+  /// `PlannedRows::n_proposed` of them are expected to get a row, so an expensive proposer makes no
+  /// more than that. `gates` holds the leases of `leases()` and the sequences of `parts`, in that
+  /// order; it is null when `leases()` is empty.
   virtual void propose(std::span<const PlannedRows> parts, std::uint32_t most,
                        const GateSet* gates) = 0;
 
-  /// The leases that every unit of `propose` depends on. Empty: it runs no unit.
+  /// The leases that every unit of `propose` depends on. Empty when `propose` runs no unit.
   virtual std::span<const LeaseDependency> leases() const { return {}; }
-  /// Clears intermediate values, as Transformer::scrub.
+  /// Clears intermediate values, like Transformer::scrub.
   virtual void scrub() {}
-  /// Unmaps all memory under this lease. Precondition: as Engine::unmap_lease. Returns false if
-  /// nothing of it is mapped.
+  /// Unmaps all memory under this lease. Precondition: as Engine::unmap_lease. Returns false if the
+  /// lease has no memory mapped here.
   virtual bool unmap(LeaseId) { return false; }
 };
 

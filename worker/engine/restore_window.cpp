@@ -5,16 +5,16 @@
 namespace leasehold {
 namespace {
 
-/// True when a later attempt can succeed: another worker fills the region, or the broker revoked it
-/// again while this worker filled it. A lost broker ends the requests, because new ones are refused
-/// until it is back.
+/// True when a later attempt can succeed: for example when another worker fills the region, or when
+/// the broker revoked it while this worker filled it. BrokerLost does not count, because new
+/// requests are refused until the broker returns.
 bool is_passing(Errc code) {
   return is_lease_ended(code) || (is_retryable(code) && code != Errc::BrokerLost);
 }
 
 }  // namespace
 
-/// A single loss ends nothing, however long the restore took.
+/// Requests survive the first loss of a part, however long its restore took.
 std::optional<Error> RestoreWindow::on_lost(std::size_t part, TimePoint now) {
   if (!restored_.contains(part)) return std::nullopt;
   if (!repeating_since_) repeating_since_ = now;

@@ -19,20 +19,22 @@ inline constexpr Duration kRestoreTimeout = std::chrono::minutes(1);
 
 class RestoreWindow {
  public:
-  /// A step failed while requests wait, because `part` is revoked. Returns the error that ends all
-  /// of them, and closes the window; nothing while they wait.
+  /// Called when a step failed because `part` is revoked while requests wait. Returns the error
+  /// that ends all these requests, and then closes the window; returns nothing while they may wait.
   std::optional<Error> on_lost(std::size_t part, TimePoint now);
-  /// A restore failed while requests wait. Returns as `on_lost`; the restore is repeated.
+  /// Called when a restore failed while requests wait. Returns the same as `on_lost`; the caller
+  /// repeats the restore.
   std::optional<Error> on_failed(const Error& error, TimePoint now);
-  /// The next part has the whole time.
+  /// Called when `part` was restored: the timeout of a failing restore starts anew for the next
+  /// part.
   void on_restored(std::size_t part);
-  /// A step succeeded, or no request waits.
+  /// Called when a step succeeded, or when no request waits.
   void close() { *this = {}; }
 
  private:
-  std::optional<TimePoint> failing_since_;    // the part that is missing
-  std::set<std::size_t> restored_;            // parts, since the window opened
-  std::optional<TimePoint> repeating_since_;  // one of them was revoked again
+  std::optional<TimePoint> failing_since_;    // since when restores of the missing part fail
+  std::set<std::size_t> restored_;            // parts restored since the window opened
+  std::optional<TimePoint> repeating_since_;  // when a restored part was first revoked again
 };
 
 }  // namespace leasehold

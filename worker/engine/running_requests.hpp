@@ -1,6 +1,6 @@
 /// Maps each running request to its stop slot, so that any thread can stop it within one unit.
 ///
-/// A cancel, a closed connection and a passed deadline stop requests this way.
+/// Cancels, closed connections and passed deadlines stop requests this way.
 ///
 /// Threads: any; only the engine thread calls `update`.
 #pragma once
@@ -32,7 +32,7 @@ class RunningRequests {
   const StopFlags& stops() const { return stops_; }
 
   /// Sets the requests of the next step; called between steps. A stop slot whose request changed
-  /// starts without a stop.
+  /// starts with its flag cleared.
   void update(const StopSlots& stop_slots);
 
   /// Returns false when the request is not running.
@@ -45,7 +45,7 @@ class RunningRequests {
   /// Calls `visit` for every running request that is not stopped, under the lock.
   void for_each(const std::function<void(const RunningRequest&)>& visit) const;
 
-  /// Wakes `alarm` whenever the running requests change; null: no alarm.
+  /// Sets the timer to wake whenever the running requests change; null: none.
   void wake_on_change(BoottimeTimer* alarm);
 
  private:

@@ -13,7 +13,7 @@ Result<std::vector<Leased<std::byte>>> addresses_of(LeaseId lease, std::span<con
   return addresses;
 }
 
-/// A published block is asked for under its lease, on which the sequence then depends.
+/// Addresses published blocks under the shared lease, which the sequence also depends on.
 Result<std::vector<Leased<std::byte>>> kv_addresses(const Sequence& sequence,
                                                     const LeaseMemory& memory) {
   const LeaseId own = sequence.request.lease;
@@ -26,7 +26,8 @@ Result<std::vector<Leased<std::byte>>> kv_addresses(const Sequence& sequence,
   return addresses;
 }
 
-/// A step writes the rows after the committed ones.
+/// Checks that the step writes no published block: its rows begin at the first uncommitted
+/// position.
 Result<void> check_writes_own(const Sequence& sequence) {
   const std::uint32_t published = sequence.blocks.published_blocks();
   const std::uint32_t next = sequence.blocks.committed();

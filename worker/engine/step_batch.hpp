@@ -1,6 +1,6 @@
 /// A step plan laid out for the forward pass: rows, tokens, block addresses, gates.
 ///
-/// Lifetime: plan, memory and listener outlive it. Not movable: its views point into itself.
+/// Lifetime: plan, memory and listener outlive the batch. Not movable: its views point into itself.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@
 
 namespace leasehold {
 
-/// The leases that a sequence depends on: its own, then that of the published text it reads.
-/// Errors: UnknownLease.
+/// The leases that a sequence depends on: its own, then the lease of the published text that it
+/// reads, if any. Errors: UnknownLease.
 Result<std::vector<LeaseDependency>> dependencies_of(const Sequence& sequence,
                                                      const TableReader& table);
 
@@ -27,9 +27,9 @@ class StepBatch {
   StepBatch(const StepBatch&) = delete;
   StepBatch& operator=(const StepBatch&) = delete;
 
-  /// Adds one sequence. Errors: LeaseFenced when one of its blocks is not memory of its lease, or a
-  /// published one not memory of that lease; PermissionDenied when a row would be written to a
-  /// published block; UnknownLease. After an error nothing was added.
+  /// Adds one sequence. Errors: LeaseFenced when a block is not memory of the sequence's lease, or
+  /// a published block is not memory of the shared lease; PermissionDenied when a row would be
+  /// written to a published block; UnknownLease. After an error the batch is unchanged.
   Result<void> add(const PlannedRows& part, const LeaseMemory& memory, const TableReader& table);
 
   /// Makes the whole step depend on these leases.
@@ -40,11 +40,11 @@ class StepBatch {
   ForwardInput input() const;
   const GateSet& gates() const { return gates_; }
 
-  /// The record of sequence `index`.
+  /// The record memory of sequence `index`.
   const RecordMemory& record(std::uint32_t index) const { return records_[index]; }
 
-  /// The first row of logits of sequence `index`; those of its proposals follow. Nothing when it
-  /// draws no token.
+  /// The first row of logits of sequence `index`; the rows of its proposals follow. Nothing when
+  /// the sequence draws no token.
   std::optional<std::uint32_t> logit_index(std::uint32_t index) const {
     return logit_index_[index];
   }

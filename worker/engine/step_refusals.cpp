@@ -22,7 +22,7 @@ Completed stopped_by(LocalStop local, LeaseId lease) {
                          fmt::format("the broker is lost and lease {} expired; acquire a new lease "
                                      "once the broker is back",
                                      to_string(lease)),
-                         FailureScope::Tenant}};  // other leases go on to their own deadlines
+                         FailureScope::Tenant}};  // other leases continue until their own deadlines
 }
 
 Completed completion_of(const Sequence& sequence, const GateRefusal& refusal) {

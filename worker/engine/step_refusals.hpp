@@ -20,10 +20,11 @@ class RevocationObserver {
   /// A request has ended; `what` says where the forward pass was.
   virtual void completed_early(const Completed& completed, const events::ForwardRevoked& what,
                                TimePoint at) noexcept = 0;
-  /// A lease was found revoked: one of the weights during a step, or a tenant's between two steps,
-  /// whose requests end with the next report.
+  /// A lease was found revoked: during a step a lease of the weights, or between two steps a
+  /// tenant's lease, whose requests end with the next report.
   virtual void lease_found_revoked(const events::ForwardRevoked& what, TimePoint at) noexcept = 0;
-  /// A unit that refused something is over; the broker may check for quiet again.
+  /// A unit that reported a refusal has ended, so the broker can check again whether the gates are
+  /// quiet.
   virtual void refusing_unit_ended() noexcept = 0;
 };
 
@@ -52,12 +53,12 @@ class StepRefusals final : public RefusalListener {
   const TableReader* table_;
   const Clock* clock_;
   RevocationObserver* observer_;
-  // [parts]; each written by the one thread that reports it
+  // one per part of the plan, written by the one thread that reports its refusal
   std::vector<std::optional<Completed>> completions_;
 };
 
-/// Of units beside the steps: the lease's next unit in a step, or the end of the lease before one,
-/// reports the refusal.
+/// The listener for units outside the steps. It reports no refusal: the lease's next unit in a
+/// step, or the end of the lease before that step, reports it.
 class UnreportedRefusals final : public RefusalListener {
  public:
   explicit UnreportedRefusals(RevocationObserver& observer) : observer_(&observer) {}
@@ -71,8 +72,8 @@ class UnreportedRefusals final : public RefusalListener {
 /// The end of a request that this process stopped. Precondition: `local` is not None.
 Completed stopped_by(LocalStop local, LeaseId lease);
 
-/// The end of a request that a gate refused: a word that it depends on differs, or this process
-/// stopped it.
+/// The end of a request that a gate refused, because a lease word that the request depends on has
+/// changed or because this process stopped the request.
 Completed completion_of(const Sequence& sequence, const GateRefusal& refusal);
 
 }  // namespace leasehold

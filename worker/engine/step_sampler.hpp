@@ -1,9 +1,9 @@
-/// Samples of steps for operators: the engine makes one when it is due, the I/O thread takes the
-/// newest.
+/// Passes samples of steps to operators: the engine puts a sample when one is due, and the I/O
+/// thread takes the newest.
 ///
-/// While the sampling is off, a step costs one atomic load. The hand-over is one slot: a sample
-/// that was not taken is replaced by a newer one.
-/// Threads: `is_due` and `put` on the engine's; `set_interval` and `take` on the I/O thread.
+/// While sampling is off, it costs a step one atomic load. The sampler holds one sample: a newer
+/// sample replaces one that was not taken.
+/// Threads: `is_due` and `put` on the engine's thread; `set_interval` and `take` on the I/O thread.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,7 @@
 
 namespace leasehold {
 
-/// What one step computed, by tenant. Rows that were refused do not count, nor those of proposals
-/// that were wrong.
+/// What one step computed, by tenant. Refused rows and rows of wrong proposals do not count.
 struct StepSample {
   struct Tokens {
     std::uint32_t prefill = 0;
@@ -40,20 +39,20 @@ struct StepSample {
 
 class StepSampler {
  public:
-  /// Zero ends the sampling and drops what was not taken.
+  /// Zero turns sampling off and drops a sample that was not taken.
   void set_interval(Duration interval);
 
   /// True when a step that ends at `now` is a sample: the first one, or the first after the
   /// interval since the last.
   bool is_due(TimePoint now);
-  /// Returns true when the slot was empty: the I/O thread does not know of a sample yet.
+  /// Returns true when the I/O thread must be notified: no earlier sample was pending.
   bool put(StepSample sample);
 
   std::optional<StepSample> take();
 
  private:
   std::atomic<std::int64_t> interval_ns_{0};
-  std::optional<TimePoint> last_;  // the end of the last sampled step; the engine's
+  std::optional<TimePoint> last_;  // the end of the last sampled step; used by the engine's thread
   std::mutex mutex_;
   std::optional<StepSample> newest_;  // guarded by mutex_
 };

@@ -15,10 +15,11 @@ void TokenDrawer::draw_all(const StepPlan& plan, const StepBatch& batch, Sequenc
   }
 }
 
-/// Row by row, until a token is not the proposal that the next row was computed for. One unit per
-/// row: with a large vocabulary a row takes longer than any other unit of the step. What follows a
-/// right proposal depends on the rules as they are behind it. They are put back afterwards, because
-/// the commit may still discard the tokens. Without memory for that only the first row is drawn.
+/// Draws row by row, until a drawn token differs from the proposal that the next row was computed
+/// for. Each row is one unit, because with a large vocabulary a row takes longer than any other
+/// unit of the step. The draw after a right proposal needs the token rules advanced by that
+/// proposal. The rules are restored afterwards, because the commit may still discard the tokens.
+/// When the copy to restore from cannot be allocated, only the first row is drawn.
 void TokenDrawer::draw_tokens(PlannedRows part, std::uint32_t index, const StepBatch& batch) {
   Sequence& sequence = *part.sequence;
   std::optional<TokenRules::Mark> before;
@@ -36,7 +37,8 @@ void TokenDrawer::draw_tokens(PlannedRows part, std::uint32_t index, const StepB
       const auto drawn =
           run_confined([&] { return draw_row(part, drawn_[index].tokens, first + row); });
       goes_on = drawn.value_or(false);
-      // Behind the first row the step ends before the failure, and the next one meets it again.
+      // A failure after the first row is not reported: the sequence keeps the tokens drawn before
+      // it, and the next step meets the failure again.
       if (!drawn && row == 0) drawn_[index] = {.tokens = {}, .error = drawn.error()};
       logit_rows_[sequence.request.engine_request_id] = first + row;
     };
@@ -46,7 +48,8 @@ void TokenDrawer::draw_tokens(PlannedRows part, std::uint32_t index, const StepB
   if (before) sequence.rules->return_to(*std::move(before));
 }
 
-/// Appends the token of one row. True when the row behind it holds this token and may be drawn.
+/// Appends the token of one row. Returns true when the next row was computed for this token and may
+/// be drawn.
 Result<bool> TokenDrawer::draw_row(const PlannedRows& part, std::vector<DrawnToken>& drawn,
                                    std::uint32_t logit_row) {
   Sequence& sequence = *part.sequence;
@@ -64,11 +67,11 @@ Result<bool> TokenDrawer::draw_row(const PlannedRows& part, std::vector<DrawnTok
   return sequence.rules->is_ready() && !sequence.rules->over();
 }
 
-/// The token that follows `history`: the sequence's tokens, and what was drawn in this step.
+/// Draws the token after `history`, which is the sequence's tokens and those drawn in this step.
 Result<DrawnToken> TokenDrawer::draw(const Sequence& sequence, std::span<const TokenId> history,
                                      std::uint32_t logit_row) {
   const TokenRules& rules = *sequence.rules;
-  // A rebound text may be complete already: its last token was delivered and its end was not.
+  // A rebound text may be complete already: its last token was delivered, but its end was not.
   if (const auto over = rules.over()) return DrawnToken{.is_text = false, .ends = over};
   const DrawnToken full{.is_text = false, .ends = deps_.scheduler->why_full(sequence)};
   const bool is_fill = sequence.request.max_emitted_tokens == 0;  // its logits are only checked
@@ -88,7 +91,7 @@ Result<DrawnToken> TokenDrawer::draw(const Sequence& sequence, std::span<const T
   return drawn;
 }
 
-/// When the largest logits decide, the row stays on the device.
+/// When the largest logits suffice for the draw, the whole row is not copied from the device.
 Result<SampledToken> TokenDrawer::sample_row(std::uint32_t logit_row, SampleInput input) {
   const std::uint32_t deciding = input.allowed == nullptr ? top_logits_needed(*input.params) : 0;
   const auto top = deciding > 0 ? deps_.transformer->top_logits(logit_row) : std::nullopt;

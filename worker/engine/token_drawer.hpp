@@ -1,8 +1,8 @@
-/// Draws the tokens of a step from its logits, and keeps them until the commit.
+/// Draws a step's tokens from its logits, and holds them until the commit.
 ///
 /// Each row is a unit of the engine's thread. Where a sequence has proposals, rows are drawn one
-/// after the other as long as the drawn token is the proposed one. A failure, also of memory, ends
-/// the draws of its sequence alone.
+/// after the other as long as the drawn token is the proposed one. A failure, including a failed
+/// allocation, ends the draws of its sequence alone.
 ///
 /// Threads: one (the engine's).
 #pragma once
@@ -23,32 +23,32 @@ namespace leasehold {
 
 class TokenDrawer {
  public:
-  /// All outlive the drawer.
+  /// All of these outlive the drawer.
   struct Dependencies {
-    Transformer* transformer = nullptr;  ///< Has the logits of the step.
-    ThreadGate* gate = nullptr;          ///< Of the engine's thread.
+    Transformer* transformer = nullptr;  ///< Holds the step's logits.
+    ThreadGate* gate = nullptr;          ///< The engine thread's gate.
     const Scheduler* scheduler = nullptr;
   };
   /// What was drawn for one part of the step.
   struct Drawn {
     std::vector<DrawnToken> tokens;
-    std::optional<Error> error;  ///< Of the first row, which then has no token.
+    std::optional<Error> error;  ///< Set when the first row failed; then there is no token.
   };
 
   explicit TokenDrawer(const Dependencies& dependencies) : deps_(dependencies) {}
 
-  /// Draws for each live part that has logits, and forgets the step before.
+  /// Draws for each live part that has logits, and discards the results of the step before.
   void draw_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);
-  /// Precondition, here and below: `index` is a part of the last plan.
+  /// Precondition, also of the next two functions: `index` is a part of the last plan.
   Drawn& drawn(std::uint32_t index) { return drawn_[index]; }
-  /// The tokens that the sequence record gets; an end token is not part of the text. Valid until
-  /// the next call.
+  /// The drawn tokens that belong to the text, without an end token; they are written to the
+  /// sequence record. Valid until the next call.
   std::span<const TokenId> next_tokens(std::uint32_t index);
-  /// As PlannedRows::rows_kept, of the part `index`.
+  /// PlannedRows::rows_kept of the part `index`.
   std::uint32_t rows_kept(const PlannedRows& part, std::uint32_t index) const;
 
-  /// The last row of logits that a request drew from in the last step. Nothing when it drew from
-  /// none, and after `forget_logits`.
+  /// The last row of logits from which a request drew in the last step. Nothing when the request
+  /// drew from no row, and after `forget_logits`.
   std::optional<std::uint32_t> logit_row(const RequestId& engine_request_id) const;
   void forget_logits() { logit_rows_.clear(); }
 
@@ -62,7 +62,7 @@ class TokenDrawer {
 
   Dependencies deps_;
   std::vector<Drawn> drawn_;          // by part of the running step
-  std::vector<TokenId> history_;      // behind the right proposals of one part
+  std::vector<TokenId> history_;      // one part's text with its right proposals
   std::vector<TokenId> next_tokens_;  // of one part
   SamplerScratch scratch_;
   std::map<RequestId, std::uint32_t> logit_rows_;

@@ -77,7 +77,8 @@ Result<void> TokenRules::accept_emitted(WorkBudget& slice) {
   return {};
 }
 
-/// False when the slice is used up; the same call continues.
+/// Advances the state by one token. Returns false when the slice is used up; the same call then
+/// continues with the next slice.
 bool TokenRules::follow(TokenId token, WorkBudget& slice) {
   const std::string_view piece = tokenizer_->piece(token);
   for (; matcher_ && n_bytes_ < piece.size(); ++n_bytes_) {
@@ -107,7 +108,7 @@ void TokenRules::make_mask(WorkBudget& slice) {
   unfinished_.reset();
 }
 
-/// Before states are computed for another token.
+/// Bounds the matcher's stored states before those of another token are computed.
 void TokenRules::make_space(WorkBudget& slice) {
   const auto [state, forgot_others] = matcher_->retain(state_, slice);
   state_ = state;

@@ -1,5 +1,5 @@
 /// The rules, apart from the logits, for how one request's text continues and where it ends: its
-/// grammar, its stop strings and stop tokens, its smallest length, and the model's end tokens.
+/// grammar, its stop strings and stop tokens, its minimum length, and the model's end tokens.
 ///
 /// The work on a grammar is counted, and done in slices before the sequence draws a token: first
 /// the tokens of `request.emitted` are accepted, then the mask of the next token is computed. The
@@ -9,8 +9,8 @@
 /// rebind gets kTokenUnits for each emitted token again, so it is not refused for work that was
 /// allowed under the old lease.
 ///
-/// Lifetime: request and tokenizer outlive it. Threads: one. Memory: usually about 100 kB with a
-/// grammar, at most about 3 MB; almost none without one.
+/// Lifetime: request and tokenizer outlive the rules. Threads: one. Memory: usually about 100 kB
+/// with a grammar, at most about 3 MB; almost none without one.
 #pragma once
 
 #include <map>
@@ -25,8 +25,8 @@ namespace leasehold {
 
 class TokenRules {
  public:
-  /// Work on one token, in units of the matcher and of the walk over the vocabulary. Honest
-  /// grammars take up to a thirtieth (worker/text/grammar/MEASUREMENTS.md).
+  /// Limit on the work for one token, in units of the matcher and of the walk over the vocabulary.
+  /// Ordinary grammars use at most a thirtieth of it (worker/text/grammar/MEASUREMENTS.md).
   static constexpr std::size_t kTokenUnits = std::size_t{1} << 22;
 
   TokenRules(const PromptRequest& request, const Tokenizer& tokenizer,
@@ -37,11 +37,11 @@ class TokenRules {
   /// grammar has too many parses of this text, or when a token takes more than the budget; the
   /// last two name the rule with the most work.
   Result<void> prepare(WorkBudget& slice);
-  /// True when all tokens emitted before are accepted.
+  /// True when all tokens of `request.emitted` are accepted.
   bool has_accepted_emitted() const { return n_accepted_ == request_->emitted.size(); }
   /// True when a token can be drawn: its mask is known, or the text is over.
   bool is_ready() const;
-  /// Units of the preparation that is not finished.
+  /// Units spent on the preparation in progress.
   std::size_t spent() const { return budget_.spent; }
 
   /// Why the text is over: it contains a stop string, or its grammar allows no more.
@@ -53,14 +53,14 @@ class TokenRules {
   /// Why this token ends the text, if it does. The token is then not part of the text.
   std::optional<CompletionReason> ends_before(TokenId token) const;
 
-  /// Appends the token to the text. Precondition: ready, and the token is allowed. Its states were
-  /// computed with the mask, so this takes no work on the grammar.
+  /// Appends the token to the text. Precondition: ready, and the token is allowed. The grammar's
+  /// states were computed with the mask, so `accept` does no work on the grammar.
   void accept(TokenId token);
 
-  /// Where the text ends now.
+  /// A copy of the state to which `return_to` restores the rules.
   class Mark;
   Mark mark() const;
-  /// Forgets what was accepted since the mark. Precondition: no `prepare` since then.
+  /// Undoes every `accept` since the mark. Precondition: no `prepare` since then.
   void return_to(Mark mark);
 
  private:
@@ -89,13 +89,13 @@ class TokenRules {
   std::optional<GeneratedText> text_;  ///< Only with stop strings.
   std::optional<GrammarMatcher> matcher_;
   State state_ = GrammarMatcher::kUnfinished;
-  std::size_t n_accepted_ = 0;  ///< Of the tokens emitted before.
-  std::size_t n_bytes_ = 0;     ///< Followed of the next one.
+  std::size_t n_accepted_ = 0;  ///< Accepted tokens of `request.emitted`.
+  std::size_t n_bytes_ = 0;     ///< Bytes of the next token already followed.
   std::optional<UnfinishedMask> unfinished_;
   std::map<State, TokenMask> masks_;
-  const TokenMask* mask_ = nullptr;  ///< Of `state_`, once it is known.
+  const TokenMask* mask_ = nullptr;  ///< Mask of `state_`, once known.
   std::size_t n_text_ = 0;           ///< Tokens of the text.
-  TokenMask continuing_;             ///< All but those that end a text; only with min_tokens.
+  TokenMask continuing_;             ///< All tokens that do not end a text; only with min_tokens.
 };
 
 class TokenRules::Mark {

@@ -1,5 +1,5 @@
-/// The gates of one worker process: each is wired to the worker segment, the revocation counter and
-/// the stop flags.
+/// Creates the gates of one worker process. Each gate uses the worker segment, the revocation
+/// counter and the stop flags.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ struct GateDependencies {
 std::vector<ThreadGate> make_gates(const GateDependencies& dependencies, std::uint32_t first,
                                    std::uint32_t count);
 
-/// For gate sets whose refusals need no answer.
+/// A listener for gate sets whose refusals need no report.
 class NullRefusalListener final : public RefusalListener {
  public:
   void refused(const GateRefusal&) noexcept override {}
@@ -33,7 +33,7 @@ class NullRefusalListener final : public RefusalListener {
 };
 
 /// Contains the fault point between the poll and the run of a unit, and pauses every unit there
-/// except weight loads, so that people can watch. Threads: any.
+/// except weight loads, for demonstrations in slow motion. Threads: any.
 class UnitProbe final : public GateProbe {
  public:
   explicit UnitProbe(std::chrono::microseconds slow_motion) : slow_motion_(slow_motion) {}

@@ -353,8 +353,7 @@ void KeyLeaseHolder::close(Number number, Why why) {
   release_unused();
 }
 
-/// A lease may end without a notice, for example if the broker is disconnected until the lease's
-/// deadline.
+/// A lease ends without a notice if the broker is disconnected at the lease's deadline.
 void KeyLeaseHolder::close_if_over(const ApiKeyId& key) {
   const auto number = book_.lease_of(key);
   const Held* held = number ? find(*number) : nullptr;

@@ -31,7 +31,7 @@ void EvictionTracker::kv_held(const RequestId& engine_request_id) {
   if (found != entries_.end()) ++found->second.holds;
 }
 
-/// A hold of a request that left early or was not tracked is not known.
+/// Ignores requests that left early or were not tracked, whose holds are unknown.
 void EvictionTracker::kv_gone(const RequestId& engine_request_id) {
   const auto found = entries_.find(engine_request_id);
   if (found == entries_.end() || found->second.holds == 0) return;
@@ -72,7 +72,7 @@ void EvictionTracker::make_room() {
   (void)forget(entries_.find(most.running.rbegin()->second));
 }
 
-/// True when no tracked request uses its client_request_id any more.
+/// Removes an entry. Returns true when no tracked request uses its client_request_id any more.
 bool EvictionTracker::forget(Entries::iterator entry) {
   unfile(entry);
   const auto users = users_.find(to_client_request_id(entry->first));

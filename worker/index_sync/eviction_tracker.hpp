@@ -1,13 +1,14 @@
 /// Decides when the id of a request leaves the outside index: once, when the request has ended and
 /// no block holds its text.
 ///
-/// Clients choose ids, so two tenants may use the same one; the id leaves with the last of them.
-/// A client that uses an id again begins a new request with it.
+/// Clients choose ids, so two tenants may use the same id; it leaves the index with the last
+/// request that uses it.
+/// A client that reuses an id begins a new request.
 ///
-/// Bounded, and shared by tenant: beyond `max_tracked` requests the tenant with the most loses one.
-/// Its ended request that is held the longest leaves early, because an index without it only misses
-/// a hit. When all of them run, its newest is not tracked: its id stays in the index. Both are
-/// counted.
+/// The number of tracked requests is bounded and shared by tenant: beyond `max_tracked` the tenant
+/// with the most requests loses one. Its ended request that has been held for longest leaves the
+/// index early, which can only cost a cache hit. If all its requests run, its newest request is not
+/// tracked, and the id stays in the index. Both cases are counted.
 ///
 /// Pure. Threads: one.
 #pragma once
@@ -32,7 +33,8 @@ class EvictionTracker final : public KvEvictionListener {
   void kv_held(const RequestId& engine_request_id) override;
   void kv_gone(const RequestId& engine_request_id) override;
 
-  /// The worker ends, and its KV with it: every request ends, held ones in the order of their ends.
+  /// Called when the worker ends and its KV with it: ends every request, held requests in the order
+  /// of their ends.
   void end_all();
 
   /// Takes the requests whose client_request_id is to be removed, in the order of the decisions.
@@ -45,14 +47,14 @@ class EvictionTracker final : public KvEvictionListener {
  private:
   struct Entry {
     bool is_running = true;
-    std::uint32_t holds = 0;  ///< `kv_held` without `kv_gone`; an id used again has several.
+    std::uint32_t holds = 0;  ///< `kv_held` calls without `kv_gone`; a reused id may have several.
     std::uint64_t since = 0;  ///< Key in `running` or `held` of its tenant.
   };
   using Entries = std::unordered_map<RequestId, Entry>;
-  using Ordered = std::map<std::uint64_t, RequestId>;  ///< The oldest first.
+  using Ordered = std::map<std::uint64_t, RequestId>;  ///< Oldest first.
   struct OfTenant {
     Ordered running;
-    Ordered held;  ///< Ended with holds.
+    Ordered held;  ///< Ended requests with holds.
     std::size_t size() const { return running.size() + held.size(); }
   };
 
@@ -64,7 +66,7 @@ class EvictionTracker final : public KvEvictionListener {
 
   std::size_t max_tracked_;
   Entries entries_;                           ///< By engine_request_id.
-  std::map<TenantId, OfTenant> of_tenant_;    ///< None is empty.
+  std::map<TenantId, OfTenant> of_tenant_;    ///< No entry is empty.
   std::unordered_map<RequestId, int> users_;  ///< Tracked requests by client_request_id.
   std::vector<RequestId> removed_;
   std::uint64_t last_ = 0;

@@ -1,4 +1,4 @@
-/// One HTTP/1.1 request and its answer, on a connection of its own.
+/// Sends one HTTP/1.1 request on a new connection and reads the answer.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -13,7 +13,7 @@
 namespace leasehold {
 
 struct HttpLimits {
-  std::chrono::milliseconds timeout{5'000};  ///< From the lookup of the name to the last byte.
+  std::chrono::milliseconds timeout{5'000};  ///< From the name lookup to the last byte.
   std::size_t max_answer_bytes = 1 << 20;
 };
 
@@ -23,9 +23,9 @@ struct HttpRequest {
   std::string body;  ///< JSON; empty: none.
 };
 
-/// The body of an answer with status 200. Errors: UnknownMethod (404, 405, 501), ConnectionRefused
-/// (no connection, any other status), ConnectionLost, TimedOut, MessageTooLarge, MalformedMessage
-/// (not HTTP).
+/// Returns the body of an answer with status 200. Errors: UnknownMethod (404, 405, 501),
+/// ConnectionRefused (no connection, any other status), ConnectionLost, TimedOut, MessageTooLarge,
+/// MalformedMessage (not HTTP).
 boost::asio::awaitable<Result<std::string>> exchange(NameLookup& names, const IndexUrl& url,
                                                      HttpRequest request, HttpLimits limits);
 

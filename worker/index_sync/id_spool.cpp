@@ -17,7 +17,7 @@ namespace {
 
 using Slot = std::array<char, IdSpool::kSlotBytes>;
 
-/// Nothing for a slot without an id.
+/// Returns nothing for a slot without an id.
 std::optional<IdSpool::OwnedId> id_in(const Slot& slot) {
   const std::string_view text(slot.data(), ::strnlen(slot.data(), slot.size()));
   const std::size_t slash = text.find('/');
@@ -57,7 +57,8 @@ Result<IdSpool> IdSpool::open(const std::string& path, std::size_t max_ids) {
   return spool;
 }
 
-/// Moves the ids to the first slots, each to one at or before its own, and cuts the file off.
+/// Reads the file and compacts it: moves each id to the first slots, never to a later slot than
+/// before, and truncates the file.
 Result<void> IdSpool::read() {
   Slot slot{};
   for (std::size_t at = 0; at < max_ids_; ++at) {

@@ -1,13 +1,14 @@
-/// The ids that the index may still know, in a file that outlives the process: a worker that is
-/// killed removes none of its ids, so the next one with this file does.
+/// Keeps the ids that the index may still hold in a file that outlives the process. A killed worker
+/// cannot remove its ids, so the next worker that opens the file does.
 ///
 ///   slot 0        slot 1        slot 2
 ///   ann/req-1\0…  \0…           bob/req-7\0…      256 bytes each; an empty slot is zero
 ///
-/// A write changes one slot, which never crosses a page, so a kill leaves the old or the new slot.
-/// Nothing is synced: after a crash of the machine ids may be missing or listed again.
+/// A write changes one slot, which never crosses a page, so after a kill the slot holds either its
+/// old or its new content. The file is not synced: after a crash of the machine ids may be missing,
+/// or erased ids may reappear.
 ///
-/// The file is input. Slots that hold no id are ignored.
+/// The file is untrusted input. Slots that do not contain an id are ignored.
 ///
 /// Threads: one at a time. A call may take as long as the disk does.
 #pragma once
@@ -39,10 +40,12 @@ class IdSpool {
   /// link, and for a file of another user or with another name.
   static Result<IdSpool> open(const std::string& path, std::size_t max_ids = kMaxIds);
 
-  /// What the file held when it was opened. These ids stay in it until they are erased.
+  /// The ids that the file contained when it was opened. They stay in the file until they are
+  /// erased.
   std::vector<OwnedId> take_left() { return std::exchange(left_, {}); }
 
-  /// Repeating it changes nothing. An id that finds no slot or cannot be written is counted.
+  /// Writes an id to a slot; idempotent. An id that cannot be written, or for which no slot is
+  /// free, is counted.
   void keep(const OwnedId& owned);
   void erase(const RequestId& id);
 
@@ -58,7 +61,7 @@ class IdSpool {
   std::size_t max_ids_;
   std::unordered_map<RequestId, std::uint32_t> slots_;
   std::vector<std::uint32_t> free_;
-  std::uint32_t n_slots_ = 0;  // of the file
+  std::uint32_t n_slots_ = 0;  // slots in the file
   std::vector<OwnedId> left_;
   std::uint64_t not_kept_ = 0;
 };

@@ -9,7 +9,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Nesting of the answers is 2. Deeper values are discarded while they are parsed.
+/// Expected answers have a nesting depth of 2. Values deeper than this limit are discarded during
+/// parsing.
 constexpr int kMaxDepth = 4;
 
 Json parse_shallow(std::string_view body) {
@@ -28,7 +29,7 @@ std::unexpected<Error> malformed(std::string_view what) {
   return fail(Errc::MalformedMessage, fmt::format("the index answered without {}", what));
 }
 
-/// Null when the body is not an object with such an array.
+/// Returns null when the answer is not an object with such an array.
 const Json* array_of(const Json& answer, const char* field) {
   if (!answer.is_object()) return nullptr;
   const auto found = answer.find(field);

@@ -1,10 +1,10 @@
-/// What the worker sends to the index and reads from it:
+/// Builds the requests to the index and parses its answers:
 ///
 ///   POST URL/evict {"request_ids":["req-…"]}  ->  {"removed_count":1,"not_found":[],…}
 ///   GET  URL/requests                         ->  {"request_ids":["req-…"],…}
 ///
 /// An answer may have more fields, which are not read. The index strips the prefixes "cmpl-",
-/// "chatcmpl-" and "batch-" of an id, and lists what is left. Pure.
+/// "chatcmpl-" and "batch-" of an id, and lists the rest. Pure.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ struct EvictAnswer {
 
 std::string evict_body(std::span<const RequestId> ids);
 
-/// Errors: MalformedMessage, also for an answer about more ids than the `asked` ones.
+/// Errors: MalformedMessage, also for an answer that counts more than `asked` ids.
 Result<EvictAnswer> parse_evict_answer(std::string_view body, std::size_t asked);
 
-/// Ids that no worker could have sent are left out. Errors: MalformedMessage.
+/// Leaves out ids that no worker could have sent. Errors: MalformedMessage.
 Result<std::vector<RequestId>> parse_listed_requests(std::string_view body);
 
-/// The ids that the index lists as `listed`: itself, and itself behind each prefix.
+/// The ids that the index may list as `listed`: the same id, and the id with each prefix added.
 std::vector<RequestId> ids_listed_as(const RequestId& listed);
 
 }  // namespace leasehold

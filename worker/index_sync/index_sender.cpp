@@ -123,7 +123,8 @@ void IndexSender::take_inbox() {
   if (spool_) keep_live();
   for (const auto& [tenant, id, is_live] : inbox) {
     is_live ? backlog_.add_live(id) : backlog_.add_ended(tenant, id);
-    // It may have ended a second time in an exchange that confirmed, and erased, its first end.
+    // Kept also after an end: the id may have ended again during the exchange that confirmed and
+    // erased its first end.
     if (spool_) spool_->keep({tenant, id});
   }
   if (lost_live) backlog_.forget_confirmed();
@@ -175,7 +176,8 @@ asio::awaitable<Result<void>> IndexSender::evict() {
   co_return Result<void>{};
 }
 
-/// Not repeated after any answer: an index without a readable list will not have one later.
+/// Asks the index for its list and queues removals. Not repeated once the index has answered: an
+/// index whose list is unreadable will not provide a readable one later.
 asio::awaitable<Result<void>> IndexSender::reconcile() {
   HttpRequest request{.verb = verb::get, .target = "/requests", .body = {}};
   const Result<std::string> body =
@@ -190,13 +192,13 @@ asio::awaitable<Result<void>> IndexSender::reconcile() {
                  listed.error().detail);
     co_return Result<void>{};
   }
-  take_inbox();  // a listed id may live again
+  take_inbox();  // a listed id may be in use again
   const std::size_t found = backlog_.reconcile(*listed);
   spdlog::info("index reconciled listed={} to_remove={}", listed->size(), found);
   co_return Result<void>{};
 }
 
-/// Logs the first failure of several and the success that ends them.
+/// Logs the first of several failures and the success after them.
 void IndexSender::note(const Result<void>& sent) {
   const bool had_failed = std::exchange(has_failed_, !sent);
   if (!sent) {

@@ -1,18 +1,20 @@
-/// Sends the removals to the index, from a thread of its own.
+/// Sends removals of ids to the index on its own thread.
 ///
 ///   inbox ─► backlog ─► POST URL/evict ──answered──► next batch
 ///                          └── failed ──► wait, twice as long each time ─► the same batch again
 ///
-/// The first success after a failure is followed by GET URL/requests: what ended in this worker
-/// and is still listed there is sent again, because an index that restarted may have read an old
-/// state. A malformed or too large answer to /evict is a failure; one to /requests is logged.
+/// After the first success that follows a failure, the sender calls GET URL/requests: ids that
+/// ended in this worker and are still listed are sent again, because a restarted index may have
+/// loaded an old state. A malformed or too large answer to /evict is a failure; a malformed or too
+/// large answer to /requests is only logged.
 ///
 /// Bounded: the inbox, the backlog (removal_backlog.hpp), each answer, and the time of an exchange.
-/// The tenants share inbox and backlog: what is dropped is of the tenant with the most.
+/// The tenants share inbox and backlog: when one is full, an id of the tenant with the most ids is
+/// dropped.
 ///
-/// With a spool (id_spool.hpp) the thread also writes down each live id, at once and before the
-/// exchanges, and erases those whose removal the index confirmed. So the ids that a killed worker
-/// leaves are removed by the next one, which takes them for ended.
+/// With a spool (id_spool.hpp) the thread also writes each live id to the spool, at once and before
+/// the exchanges, and erases the ids whose removal the index confirmed. The next worker treats the
+/// ids left by a killed worker as ended and removes them.
 ///
 /// Threads: `add_live` and `add_ended` from any; they take a short lock and never wait for the
 /// index or the disk. `counters` from any. Construction and `stop` on one.
@@ -44,12 +46,12 @@ struct IndexSenderConfig {
   NameLookup::Resolve resolve = resolve_name;
 };
 
-/// Since the start.
+/// Counts since the start.
 struct IndexCounters {
-  std::uint64_t incoming = 0;   ///< Ids to remove, also those of the worker before.
-  std::uint64_t removed = 0;    ///< Removed, as the index says.
-  std::uint64_t not_found = 0;  ///< The index had no such id.
-  std::uint64_t dropped = 0;    ///< Given up at a bound or at the stop.
+  std::uint64_t incoming = 0;   ///< Ids to remove, including those left by the previous worker.
+  std::uint64_t removed = 0;    ///< Ids that the index reported as removed.
+  std::uint64_t not_found = 0;  ///< Ids that the index did not have.
+  std::uint64_t dropped = 0;    ///< Ids dropped at a bound or at the stop.
   std::uint64_t failures = 0;   ///< Exchanges without a valid answer.
   bool operator==(const IndexCounters&) const = default;
 };
@@ -59,12 +61,12 @@ class IndexSender {
   explicit IndexSender(IndexSenderConfig config, std::optional<IdSpool> spool = {});
   ~IndexSender() { stop({}); }
 
-  /// A request with this id lives, so the id stays in the index.
+  /// Records that a request with this id runs, so that the id stays in the index.
   void add_live(const TenantId& tenant, const RequestId& id);
-  /// The id leaves the index.
+  /// Queues the removal of the id from the index.
   void add_ended(const TenantId& tenant, const RequestId& id) { add({tenant, id, false}); }
 
-  /// Sends what waits, without retries, for at most `timeout`; then ends the thread.
+  /// Sends the waiting removals, without retries and for at most `timeout`, then ends the thread.
   void stop(std::chrono::milliseconds timeout);
 
   IndexCounters counters() const;
@@ -98,11 +100,11 @@ class IndexSender {
   bool will_keep_ = false;                   ///< The thread will take `to_keep_`.
   bool lost_live_ = false;                   ///< The inbox was full, and a live id was dropped.
 
-  // On the thread only.
+  // Used only on the thread.
   std::optional<IdSpool> spool_;
   RemovalBacklog backlog_;
   std::chrono::milliseconds retry_;
-  bool has_failed_ = false;  ///< Since the last success.
+  bool has_failed_ = false;  ///< An exchange failed since the last success.
   bool must_reconcile_ = false;
   bool is_idle_ = false;
   bool is_stopping_ = false;

@@ -13,7 +13,7 @@ struct IndexUrl {
   std::string port;
   std::string path;  ///< Empty, or starts with a slash and does not end with one.
 
-  /// Errors: BadRequest with the part that is wrong and what to write.
+  /// Errors: BadRequest with the invalid part and a correction.
   static Result<IndexUrl> parse(std::string_view text);
 
   /// "host:port", as in the Host header.

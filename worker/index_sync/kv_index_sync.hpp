@@ -1,7 +1,7 @@
-/// Keeps an index outside the worker free of requests whose KV no longer exists: the tracker
-/// decides, the sender sends.
+/// Removes requests whose KV no longer exists from an index outside the worker: EvictionTracker
+/// decides which, and IndexSender sends the removals.
 ///
-/// Threads: as KvEvictionListener; construction and `stop` on one.
+/// Threads: like KvEvictionListener; construction and `stop` on one thread.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,8 @@ class KvIndexSync final : public KvEvictionListener {
   explicit KvIndexSync(IndexSenderConfig config, std::optional<IdSpool> spool = {})
       : sender_(std::move(config), std::move(spool)) {}
 
-  /// With a spool at `spool_path`. Without one, for a reason that it logs, it syncs all the same.
+  /// Starts with a spool at `spool_path`. If the spool cannot be opened, logs the reason and syncs
+  /// without one.
   static std::unique_ptr<KvIndexSync> start(IndexSenderConfig config,
                                             const std::string& spool_path);
 
@@ -27,7 +28,7 @@ class KvIndexSync final : public KvEvictionListener {
   void kv_held(const RequestId& engine_request_id) override;
   void kv_gone(const RequestId& engine_request_id) override;
 
-  /// The worker ends: every id leaves. As IndexSender::stop; logs the counters.
+  /// Called when the worker ends: removes every id, calls IndexSender::stop, and logs the counters.
   void stop(std::chrono::milliseconds timeout);
   IndexCounters counters() const { return sender_.counters(); }
 
@@ -35,7 +36,7 @@ class KvIndexSync final : public KvEvictionListener {
   template <class Change>
   void apply(const Change& change);
 
-  std::mutex mutex_;  ///< Also orders what the sender gets.
+  std::mutex mutex_;  ///< Also orders the changes passed to the sender.
   EvictionTracker tracker_;
   IndexSender sender_;
 };

@@ -29,7 +29,7 @@ std::optional<tcp::endpoint> address_in(const IndexUrl& url) {
   return tcp::endpoint(address, static_cast<std::uint16_t>(std::stoi(url.port)));
 }
 
-/// Cancels the timer on its own thread, where a wait for it has begun.
+/// Returns a function that cancels the timer on the timer's own thread, where a wait has begun.
 std::function<void()> cancels(std::shared_ptr<boost::asio::steady_timer> timer) {
   return [timer = std::move(timer)] {
     boost::asio::post(timer->get_executor(), [timer] { timer->cancel(); });
@@ -48,18 +48,18 @@ Result<Endpoints> resolve_name(const std::string& host, const std::string& port)
   return endpoints;
 }
 
-/// Shared with the detached thread.
+/// State shared with the detached thread.
 struct NameLookup::Lookup {
   std::mutex mutex;
   std::optional<Result<Endpoints>> answer;
-  std::function<void()> on_answer;  // empty: nothing waits
+  std::function<void()> on_answer;  // empty: no call waits
 
   void set_answer(Result<Endpoints> result) {
     const std::scoped_lock lock(mutex);
     answer = std::move(result);
     if (on_answer) on_answer();
   }
-  /// False when the answer is there already.
+  /// Sets the handler. Returns false when the answer has already arrived.
   bool wait_with(std::function<void()> handler) {
     const std::scoped_lock lock(mutex);
     on_answer = std::move(handler);
@@ -67,7 +67,7 @@ struct NameLookup::Lookup {
   }
 };
 
-/// The executor may be gone when the lookup ends.
+/// Removes the handler, because the executor may be destroyed when the lookup ends.
 NameLookup::~NameLookup() {
   if (running_) (void)running_->wait_with({});
 }

@@ -1,8 +1,9 @@
 /// Looks up the address of the index, with a timeout.
 ///
-/// getaddrinfo(3) may take minutes and cannot be cancelled. So a name is looked up on a thread that
-/// is detached: no call and no destructor waits for it. There is one such thread at a time; a call
-/// after a timeout waits for the lookup that still runs. An address needs no lookup.
+/// getaddrinfo(3) may take minutes and cannot be cancelled, so it runs on a detached thread, for
+/// which no destructor and no call beyond its timeout waits. There is at most one such thread at a
+/// time; a call after a timeout waits for the lookup that still runs. A numeric address needs no
+/// lookup.
 ///
 /// Threads: the one that runs the executor of `find`.
 #pragma once
@@ -22,12 +23,12 @@ namespace leasehold {
 
 using Endpoints = std::vector<boost::asio::ip::tcp::endpoint>;
 
-/// May block for long. Errors: ConnectionRefused.
+/// Resolves a name with getaddrinfo; may block for minutes. Errors: ConnectionRefused.
 Result<Endpoints> resolve_name(const std::string& host, const std::string& port);
 
 class NameLookup {
  public:
-  /// Called on the detached thread, also after the NameLookup is gone.
+  /// Called on the detached thread, possibly after the NameLookup is destroyed.
   using Resolve =
       std::function<Result<Endpoints>(const std::string& host, const std::string& port)>;
 
@@ -36,8 +37,8 @@ class NameLookup {
   NameLookup(const NameLookup&) = delete;
   NameLookup& operator=(const NameLookup&) = delete;
 
-  /// Precondition: one call at a time, with the same URL, which outlives it. Errors: TimedOut,
-  /// those of `Resolve`.
+  /// Precondition: one call at a time, always with the same URL, which outlives the NameLookup.
+  /// Errors: TimedOut, those of `Resolve`.
   boost::asio::awaitable<Result<Endpoints>> find(const IndexUrl& url,
                                                  std::chrono::milliseconds timeout);
 

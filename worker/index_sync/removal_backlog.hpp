@@ -1,9 +1,9 @@
-/// The ids that the index has not confirmed as removed, and the ids that it was sent, so that an
-/// index that lists one of them again is asked again.
+/// Keeps the pending ids, whose removal the index has not confirmed, and all ended ids, so that a
+/// removal can be repeated if the index lists an ended id again.
 ///
 /// Bounded, and shared by tenant (common/owned_queue.hpp): beyond `max_pending` the oldest pending
-/// id of the tenant with the most is dropped and counted; beyond `max_ended` its oldest ended id is
-/// forgotten, and a later reconciliation does not remove it.
+/// id of the tenant with the most ids is dropped and counted; beyond `max_ended` the oldest ended
+/// id of such a tenant is dropped, and a later reconciliation does not remove it.
 ///
 /// Pure. Threads: one.
 #pragma once
@@ -29,11 +29,13 @@ class RemovalBacklog {
   explicit RemovalBacklog(const BacklogLimits& limits = {})
       : max_batch_(limits.max_batch), pending_(limits.max_pending), ended_(limits.max_ended) {}
 
-  /// The tenant's request ended: remove its id from the index.
+  /// Adds the id of an ended request, which is to be removed from the index.
   void add_ended(const TenantId& tenant, const RequestId& id);
-  /// A request with this id runs: the id is not removed, also if it ended before.
+  /// Records that a request with this id runs: the id is not removed, even if an earlier request
+  /// with it ended.
   void add_live(const RequestId& id);
-  /// Some live ids are unknown, so no id that was confirmed is known to be ended.
+  /// Called when some live ids were lost: drops all ended ids, because any of them may be in use
+  /// again. Pending ids stay.
   void forget_confirmed() { ended_ = IdQueue(ended_.capacity()); }
 
   bool has_pending() const { return pending_.size() > 0; }
@@ -42,8 +44,9 @@ class RemovalBacklog {
   std::vector<RequestId> batch() const { return pending_.front(max_batch_); }
   void confirm(std::span<const RequestId> batch);
 
-  /// Makes those ids pending that the index lists, that ended in this worker and that no request
-  /// uses again. The index may list an id without its prefix (index_answers.hpp). Returns how many.
+  /// Makes ids pending again that the index lists although they ended in this worker and no request
+  /// uses them again. The index may list an id without its prefix (index_answers.hpp). Returns
+  /// their number.
   std::size_t reconcile(std::span<const RequestId> listed);
 
   /// Ids dropped since the last call.

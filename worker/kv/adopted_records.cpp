@@ -22,7 +22,7 @@ Result<void> AdoptedRecords::check_tokens(const SequenceRecord& record) const {
   return wrong(record, "has a token outside the vocabulary");
 }
 
-/// True if the block is named for the same text by an earlier record, or by none.
+/// True unless an earlier record lists the block for another text.
 bool AdoptedRecords::is_same_text(const SequenceRecord& record, std::uint32_t block) const {
   const auto used = uses_.find(record.blocks[block]);
   if (used == uses_.end()) return true;
@@ -65,7 +65,7 @@ Result<void> AdoptedRecords::add(SequenceRecord record, std::span<const BlockId>
   return {};
 }
 
-/// The committed tokens of the block.
+/// The committed tokens in the block.
 OwnedText AdoptedRecords::text_of(const SequenceRecord& record, std::uint32_t block,
                                   const TenantId& owner) const {
   const std::uint32_t from = block * tokens_per_block_;
@@ -80,7 +80,7 @@ std::uint32_t AdoptedRecords::cache(const TenantId& owner, BlockPool& pool,
   const auto add_next = [&](const SequenceRecord& record, std::vector<PrefixId>& chain) {
     const auto i = static_cast<std::uint32_t>(chain.size());
     const BlockId block = record.blocks[i];
-    // One that another record has taken as full must not be its part, too.
+    // A block that is already cached must not also be the partial last block of another record.
     const bool is_part = i == full_blocks(record);
     if (is_part && pool.holds(block)) return false;
     const auto entry = index.add_or_take(chain.empty() ? PrefixId{} : chain.back(),

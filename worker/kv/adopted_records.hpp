@@ -1,9 +1,10 @@
-/// The sequence records that a worker finds in adopted memory, and what they add to the lease: the
-/// blocks of their texts, as cached blocks. A request that returns with such a text starts with
-/// them, as with any other cached prefix; one of them goes on in the last block of each.
+/// Checks the sequence records that a worker finds in adopted memory, and adds the blocks of their
+/// texts to the lease's cache. A request that is submitted again with such a text starts with these
+/// blocks, as with any other cached prefix; for each record, one request may also continue in its
+/// last block.
 ///
-/// Records are untrusted input. Nothing is taken from one that names a token outside the
-/// vocabulary, a block outside the lease, a block twice, or a block that another record names for
+/// Records are untrusted input. A record is rejected as a whole if it contains a token outside the
+/// vocabulary, a block outside the lease, a block twice, or a block that another record lists for
 /// another text.
 ///
 /// Pure bookkeeping. Threads: one.
@@ -25,13 +26,13 @@ class AdoptedRecords {
   AdoptedRecords(std::uint32_t tokens_per_block, std::uint32_t n_vocab)
       : tokens_per_block_(tokens_per_block), n_vocab_(n_vocab) {}
 
-  /// Collects a record that lies in `own_blocks`. Errors: FileCorrupt, naming what is wrong.
+  /// Adds a record that is stored in `own_blocks`. Errors: FileCorrupt, with the reason.
   Result<void> add(SequenceRecord record, std::span<const BlockId> own_blocks,
                    const BlockPool& pool);
 
-  /// Takes the committed blocks out of the pool and adds them to the index, unused. Returns how
-  /// many.
-  /// Precondition: nothing is held from the pool.
+  /// Takes the committed blocks out of the pool and adds them to the index as unused entries.
+  /// Returns the number of blocks.
+  /// Precondition: no block of the pool is held.
   std::uint32_t cache(const TenantId& owner, BlockPool& pool, PrefixIndex& index) const;
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(records_.size()); }
@@ -52,9 +53,9 @@ class AdoptedRecords {
   std::set<BlockId> own_blocks_;  // of all records
   struct Use {
     std::size_t record = 0;
-    std::uint32_t block = 0;  // by position
+    std::uint32_t block = 0;  // index in the record's `blocks`
   };
-  std::map<BlockId, Use> uses_;  // of all records, each block once
+  std::map<BlockId, Use> uses_;  // first use of each block in any record
 };
 
 }  // namespace leasehold

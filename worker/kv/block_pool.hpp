@@ -1,4 +1,4 @@
-/// The KV blocks of one lease: which exist and which are free.
+/// The KV blocks of one lease: records which exist and which are free.
 ///
 /// Pure bookkeeping: it never touches memory. A block never straddles extents. Blocks are taken
 /// from the fullest extent first, so that whole extents become free again soonest.
@@ -17,7 +17,7 @@
 
 namespace leasehold {
 
-/// A block of an extent; the extent says whose memory it is.
+/// A block of an extent; the extent determines whose memory it is.
 struct BlockId {
   ExtentId extent;
   std::uint32_t index = 0;
@@ -32,20 +32,21 @@ class BlockPool {
   /// Returns nothing when every block is held.
   std::optional<BlockId> take();
 
-  /// Takes this block. False if it is held or not in this pool.
+  /// Takes this block. Returns false if it is held or not in this pool.
   bool take(BlockId block);
 
   /// Precondition: the block is held from this pool.
   void release(BlockId block);
 
-  /// Releases the blocks of a sequence record. Until its first block is overwritten the record says
-  /// what is no longer true. Precondition: they are held from this pool.
+  /// Releases the blocks of a sequence record, and lists its first block for
+  /// `take_released_records`, because the outdated record there must be cleared. Precondition: the
+  /// blocks are held from this pool.
   void release_record(std::span<const BlockId> blocks);
   /// The first blocks of the records that were released since the last call.
   std::vector<BlockId> take_released_records() { return std::exchange(released_records_, {}); }
 
   bool holds(BlockId block) const;
-  /// True if the block is held or free.
+  /// True if the block belongs to this pool, held or free.
   bool contains(BlockId block) const;
 
   /// Removes up to `count` extents without a held block and returns their ids.

@@ -21,7 +21,7 @@ Result<void> take_blocks(std::uint32_t count, BlockPool& pool, std::vector<Block
 
 }  // namespace
 
-/// The only place that changes the state.
+/// Changes the state; no other function assigns it.
 void BlockTable::become(KvState to) {
   expects(may_become(state_, to), "KV blocks change their state as the table of states allows");
   state_ = to;
@@ -159,7 +159,7 @@ std::vector<BlockCopy> BlockTable::swap_in(std::vector<PrefixId> chain, BlockPoo
   const std::uint32_t committed = committed_;
   start_with(std::move(chain), index);
   committed_ = std::max(committed_, committed);
-  is_duplicate_ = false;  // the chain is the longest one again
+  is_duplicate_ = false;  // the chain is again the longest cached one
   std::vector<BlockCopy> copies;
   for (std::size_t i = blocks_.size(); i < swapped_.size(); ++i) {
     const auto taken = pool.take();
@@ -195,7 +195,7 @@ void BlockTable::begin_return(std::vector<PrefixId> chain, BlockPool& pool,
   const std::uint32_t committed = committed_;
   start_with(std::move(chain), index);
   committed_ = std::max(committed_, committed);
-  is_duplicate_ = false;  // the chain is the longest one again
+  is_duplicate_ = false;  // the chain is again the longest cached one
   while (blocks_.size() < committed_blocks()) {
     const auto taken = pool.take();
     expects(taken.has_value(), "a return has a KV block for each spilled block");

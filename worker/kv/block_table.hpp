@@ -1,17 +1,17 @@
 /// The blocks of one sequence, in order of position, and the blocks of its record.
 ///
-/// Blocks come from one lease's pool. trim() gives back those beyond the text; the others go back
-/// all at once. The first ones may be in the lease's prefix index: other sequences may read them,
-/// and the index keeps them when this sequence ends. Positions in them are committed, so no step
-/// writes to them.
+/// Blocks come from one lease's pool. trim() releases the blocks beyond the text; the others are
+/// released all at once. The first blocks may be in the lease's prefix index: other sequences may
+/// then read them, and the index keeps them when this sequence ends. All positions in these blocks
+/// are committed, so no step writes to them.
 ///
-/// A table may start with the blocks of a published text instead, which lie in a shared lease. It
-/// reads them, and caches none of its own blocks: the index of its lease knows chains from the
-/// first block on only.
+/// A table may instead start with the blocks of a published text, which lie in a shared lease and
+/// are only read. Such a table caches none of its own blocks, because the index of its lease only
+/// holds chains that start at a text's first block.
 ///
 /// A swapped table holds a copy of its committed blocks in the lease's swap pool and nothing in the
-/// KV pool. A spilled one holds nothing in either pool. It does the bookkeeping only: the caller
-/// makes the copies that it returns, in order, and fills the blocks of a returning table.
+/// KV pool. A spilled table holds nothing in either pool. The table does the bookkeeping only: the
+/// caller makes the returned copies, in order, and fills the blocks of a returning table.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace leasehold {
 
-/// A block to copy from one pool of a lease to the other.
+/// A copy of one block, for example between two pools of a lease.
 struct BlockCopy {
   BlockId from;
   BlockId to;
@@ -36,24 +36,24 @@ class BlockTable {
   /// A block holds `tokens_per_block` positions.
   explicit BlockTable(std::uint32_t tokens_per_block) : tokens_per_block_(tokens_per_block) {}
 
-  /// Starts with the blocks of a chain, their positions committed. Precondition: the chain is
-  /// referenced, and no position has a block yet.
+  /// Starts the table with the blocks of a chain, whose positions are then committed. Precondition:
+  /// the chain is referenced, and no position has a block yet.
   void start_with(std::vector<PrefixId> chain, const PrefixIndex& index);
 
-  /// Goes on in a block of the pool that holds the next `positions`. Precondition: `start_with` was
-  /// the last call.
+  /// Appends a block of the pool that already holds the next `positions`. Precondition:
+  /// `start_with` was the last call.
   void continue_in(BlockId block, std::uint32_t positions);
 
-  /// Starts with the blocks of a published text. The caller keeps the chain referenced until after
-  /// `free`. Precondition: as for `start_with`.
+  /// Starts the table with the blocks of a published text. The caller keeps the chain referenced
+  /// until after `free`. Precondition: as for `start_with`.
   void start_with_published(std::span<const PrefixId> chain, const PrefixIndex& published);
 
   /// Takes the blocks for positions 0 … n_positions - 1, all or none. Errors: OutOfBlocks, with the
   /// number of missing blocks.
   Result<void> reserve(std::uint32_t n_positions, BlockPool& pool);
 
-  /// Gives back the blocks behind positions 0 … n_positions - 1. Precondition: those include the
-  /// committed ones.
+  /// Releases the blocks after positions 0 … n_positions - 1. Precondition: these positions include
+  /// the committed ones.
   void trim(std::uint32_t n_positions, BlockPool& pool);
 
   /// Takes `count` blocks for the sequence record. Precondition: called once.
@@ -62,47 +62,50 @@ class BlockTable {
   /// Makes positions 0 … n_positions - 1 final. The table becomes Active.
   void commit(std::uint32_t n_positions);
 
-  /// Adds the blocks that are full of committed positions to the index, up to the first whose text
-  /// another sequence has added.
+  /// Adds to the index the blocks that are full of committed positions, up to the first one whose
+  /// text another sequence has added.
   void cache_full(const OwnedText& text, PrefixIndex& index);
 
   /// Like `cache_full`, for a sequence that ends: where another sequence has added the same text,
-  /// that block stays cached and this one does not.
+  /// the chain continues with the other sequence's block, and this sequence's block is not cached.
   void cache_all(const OwnedText& text, PrefixIndex& index);
 
-  /// Gives back every block: cached ones stay in the index, the others go to the pool. After that
-  /// nothing may be reserved. Precondition: neither Swapped nor Spilled.
+  /// Releases every block: cached blocks stay in the index, the others return to the pool. After
+  /// that nothing may be reserved. Precondition: neither Swapped nor Spilled.
   void free(BlockPool& pool, PrefixIndex& index);
 
-  /// Takes a swap block for each block of committed positions, and gives every KV block back as
-  /// `free` does. Precondition: Active without published blocks, and `swap` has `committed_blocks`
-  /// free blocks.
+  /// Takes a swap block for each block of committed positions, and releases every KV block like
+  /// `free`. Precondition: Active without published blocks, and `swap` has `committed_blocks` free
+  /// blocks.
   std::vector<BlockCopy> swap_out(BlockPool& pool, BlockPool& swap, PrefixIndex& index);
 
-  /// Starts with the blocks of a chain, takes a KV block for each other swapped one, and gives the
-  /// swap blocks back. Precondition: Swapped; the chain is referenced; `pool` has the free blocks.
+  /// Starts the table with the blocks of a chain, takes a KV block for each other swapped block,
+  /// and releases the swap blocks. Precondition: Swapped; the chain is referenced; `pool` has the
+  /// free blocks.
   std::vector<BlockCopy> swap_in(std::vector<PrefixId> chain, BlockPool& pool, BlockPool& swap,
                                  const PrefixIndex& index);
 
-  /// The spill file holds the blocks now: gives the swap blocks back. Precondition: Swapped.
+  /// Called once the spill file holds the blocks: releases the swap blocks. Precondition: Swapped.
   void spill(BlockPool& swap);
 
-  /// Starts with the blocks of a chain and takes a KV block for each other committed one, which the
-  /// caller fills. Precondition: Spilled; the chain is referenced; `pool` has the free blocks.
+  /// Starts the table with the blocks of a chain and takes a KV block for each other committed
+  /// block, which the caller fills. Precondition: Spilled; the chain is referenced; `pool` has the
+  /// free blocks.
   void begin_return(std::vector<PrefixId> chain, BlockPool& pool, const PrefixIndex& index);
 
-  /// With `is_filled` the blocks hold what was committed. Otherwise only those of the chain do, and
-  /// the rows behind them are computed again. Precondition: Returning.
+  /// `is_filled`: all blocks hold their committed positions again. Otherwise only the blocks of the
+  /// chain do, and the rows after them are computed again. Precondition: Returning.
   void finish_return(bool is_filled);
 
-  /// Gives the swap blocks back, if any. Precondition: Swapped or Spilled.
+  /// Releases the swap blocks, if any. Precondition: Swapped or Spilled.
   void free_swapped(BlockPool& swap);
 
-  /// Another table for the same positions and record, with blocks of `pool`, and the copies that
-  /// fill it. Published blocks are in both; none of the others is cached. This table keeps its
-  /// blocks. Precondition: Allocated or Active; `pool` has `own_blocks` free blocks.
+  /// Returns another table for the same positions and record, with blocks of `pool`, and the copies
+  /// that fill it. Both tables contain the same published blocks; the copied blocks are not cached.
+  /// This table keeps its blocks. Precondition: Allocated or Active; `pool` has `own_blocks` free
+  /// blocks.
   std::pair<BlockTable, std::vector<BlockCopy>> copy_to(BlockPool& pool) const;
-  /// Blocks that are not published, and those of the record.
+  /// Number of KV blocks that are not published, plus the record's blocks.
   std::uint32_t own_blocks() const {
     return static_cast<std::uint32_t>(blocks_.size() - published_blocks_ + record_blocks_.size());
   }
@@ -116,11 +119,11 @@ class BlockTable {
     return blocks().first(blocks_for(n_positions));
   }
   std::span<const BlockId> record_blocks() const { return record_blocks_; }
-  /// Of the swap pool, in order of position; empty unless Swapped.
+  /// Blocks of the swap pool, in order of position; empty unless Swapped.
   std::span<const BlockId> swapped() const { return swapped_; }
-  /// How many of the first blocks are those of a published text.
+  /// How many of the first blocks belong to a published text.
   std::uint32_t published_blocks() const { return published_blocks_; }
-  /// The entries of the first blocks.
+  /// The index entries of the first blocks.
   std::span<const PrefixId> cached() const { return cached_; }
 
  private:
@@ -140,7 +143,7 @@ class BlockTable {
   std::uint32_t committed_ = 0;
   std::uint32_t published_blocks_ = 0;
   KvState state_ = KvState::Allocated;
-  bool is_duplicate_ = false;  // another sequence added the text of the next block to cache
+  bool is_duplicate_ = false;  // another sequence has cached the next block's text
   std::vector<BlockId> blocks_;
   std::vector<BlockId> record_blocks_;
   std::vector<BlockId> swapped_;

@@ -7,10 +7,10 @@
 ///   Spilled ──admit──► Returning ──all blocks read, or none usable──► Active
 ///      └──────abort────────┴───► Freed
 ///
-/// Allocated and Active: the blocks lie in the lease's KV pool. Swapped: they lie in its swap pool,
-/// and the sequence holds no KV block. Spilled: they lie in the spill file alone. Returning: the
-/// sequence holds its KV blocks again, and they are filled piece by piece; no row is computed
-/// meanwhile. BlockTable makes every change.
+/// Allocated and Active: the blocks lie in the lease's KV pool. Swapped: the blocks lie in its swap
+/// pool, and the sequence holds no KV block. Spilled: the blocks lie only in the spill file.
+/// Returning: the sequence holds its KV blocks again, and they are filled piece by piece; no row is
+/// computed meanwhile. BlockTable makes every change of state.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ constexpr bool may_become(KvState from, KvState to) {
   return false;
 }
 
-/// Without blocks in the KV pool; the request waits.
+/// True if the sequence has no blocks in the KV pool; its request then waits.
 constexpr bool is_moved_out(KvState state) {
   return state == KvState::Swapped || state == KvState::Spilled;
 }

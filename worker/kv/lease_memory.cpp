@@ -34,7 +34,7 @@ bool LeaseMemory::drop(LeaseId lease) {
     for (const auto& [extent, mapping] : dropped.mapped())
       if (mapping.addresses()) addresses_.emplace(lease, mapping.addresses());
   }
-  lock.unlock();  // unmapping takes long, and steps of other leases look up addresses meanwhile
+  lock.unlock();  // unmapping is slow, and steps need addresses of other leases meanwhile
   return !dropped.empty();
 }
 

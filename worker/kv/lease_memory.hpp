@@ -1,7 +1,8 @@
 /// The addresses of each lease's blocks in this process.
 ///
-/// Every address a step uses comes from `address`, which refuses a block outside the lease. So a
-/// wrong block table cannot lead one tenant's step to another tenant's extent.
+/// Every address that a step uses comes from `address`, which refuses a block outside the lease. An
+/// incorrect block table therefore cannot give one tenant's sequence access to another tenant's
+/// extent.
 ///
 /// Lifetime: an address is valid until its lease is dropped, between steps or after its fence.
 /// Threads: any.
@@ -33,9 +34,9 @@ class LeaseMemory {
   /// Unmaps these extents of the lease.
   void remove(LeaseId lease, std::span<const ExtentId> extents);
 
-  /// Unmaps all memory of the lease. Returns false when none was mapped. On a card its addresses
-  /// stay reserved until `release_addresses`: the block table of a running step may name them, and
-  /// memory of another lease must not appear there.
+  /// Unmaps all memory of the lease. Returns false when none was mapped. On a GPU the addresses
+  /// stay reserved until `release_addresses`, because the block table of a running step may contain
+  /// them, and memory of another lease must not be mapped there.
   bool drop(LeaseId lease);
   /// Frees the addresses that `drop` kept reserved. Precondition: no step runs.
   void release_addresses(LeaseId lease);

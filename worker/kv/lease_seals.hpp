@@ -1,8 +1,8 @@
-/// The seal of each lease that spilled a block: made when one is first needed, forgotten at the
-/// fence.
+/// Holds the seal of each lease that spilled a block. A seal is created when it is first needed,
+/// and its key is erased at the fence.
 ///
-/// Threads: any. A seal that is made after `forget`, for a job of an ending lease, is forgotten by
-/// the next call: the engine calls it again when it drops the lease.
+/// Threads: any. A job of an ending lease may create a seal after `forget`; the next `forget`
+/// erases it, which the engine calls when it drops the lease.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ class LeaseSeals {
  public:
   explicit LeaseSeals(std::uint64_t layout) : layout_(layout) {}
 
-  /// Errors: as LeaseSeal::create.
+  /// Errors: those of LeaseSeal::create.
   Result<std::shared_ptr<LeaseSeal>> of(LeaseId lease) {
     const std::scoped_lock lock(mutex_);
     const auto found = seals_.find(lease);
@@ -27,14 +27,15 @@ class LeaseSeals {
     return seal;
   }
 
-  /// Null when the lease has none.
+  /// Null when the lease has no seal.
   std::shared_ptr<LeaseSeal> find(LeaseId lease) {
     const std::scoped_lock lock(mutex_);
     const auto found = seals_.find(lease);
     return found == seals_.end() ? nullptr : found->second;
   }
 
-  /// What the lease spilled is noise from here on, also for jobs that hold the seal.
+  /// Erases the lease's key: its spilled blocks can no longer be decrypted, even by jobs that hold
+  /// the seal.
   void forget(LeaseId lease) {
     const auto forgotten = [&] {
       const std::scoped_lock lock(mutex_);

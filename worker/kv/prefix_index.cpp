@@ -21,7 +21,7 @@ PrefixKey keyed_hash(std::span<const std::byte> key, std::span<const std::byte> 
   return hash;
 }
 
-/// The key that the first block of a text has as its parent.
+/// The key used as the parent of a text's first block.
 PrefixKey salt_of(const TenantId& owner) {
   return keyed_hash({}, std::as_bytes(std::span(owner.value)));
 }
@@ -33,7 +33,7 @@ const TenantId& public_owner() {
   return kPublic;
 }
 
-/// Hashes one message, because a key of BLAKE2b takes a block of its own.
+/// Hashes the parent as part of the message, because a BLAKE2b key would take an additional block.
 PrefixKey next_prefix_key(const PrefixKey& parent, std::span<const TokenId> tokens) {
   const auto text = std::as_bytes(tokens);
   ::crypto_generichash_state state;
@@ -221,7 +221,7 @@ std::optional<PrefixIndex::End> PrefixIndex::adopt_end(PrefixId parent, const Ow
     std::set<PrefixId> with_followers = with_descendants({id});
     const std::size_t size = entries_.at(id).tokens.size();
     const auto is_kept = [&](PrefixId each) {
-      return each != id && entries_.at(each).tokens.size() >= size;  // no part of a block
+      return each != id && entries_.at(each).tokens.size() >= size;  // a full block
     };
     if (std::ranges::any_of(with_followers, is_kept)) continue;
     taken = {.block = entries_.at(id).block, .positions = positions};

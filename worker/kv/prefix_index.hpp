@@ -1,21 +1,24 @@
-/// The KV blocks of one lease that can be used again, found by the text that they hold. All are
-/// full but the last ones of adopted records.
+/// The reusable KV blocks of one lease, found by their text. All of these blocks are full, except
+/// the last blocks of adopted records.
 ///
-/// Keys and values of a block depend on its tokens and on every token before it. So an entry names
-/// its parent, the entry of the block before, and a sequence uses a *chain* of entries from the
-/// first block on. An entry is found by a 256-bit hash (BLAKE2b) of its parent's hash and its
-/// tokens; the first one has the hash of its owner, the authenticated tenant, as its parent's. A
-/// lookup also compares parent, owner and tokens, so a hash that collides is a miss.
+/// Keys and values of a block depend on its tokens and on every token before them. An entry
+/// therefore refers to its parent, the entry of the block before it, and a sequence uses a *chain*
+/// of entries that starts at the first block. An entry is found by a 256-bit hash (BLAKE2b) of its
+/// parent's hash and its tokens; for a first block, the hash of the owner, the authenticated
+/// tenant, replaces the parent's hash. A lookup also compares parent, owner and tokens, so a hash
+/// collision is a miss.
 ///
-/// A running sequence references a whole chain. So only unused entries follow an unused one, and
-/// the entry evicted first, the least recently used, has none after it. Of a chain the first entry
-/// goes last: with it the last cached block of every request that used the chain.
+/// A running sequence references a whole chain, so the descendants of an unused entry are unused
+/// too. The least recently used entry is evicted first and never has descendants. The first entry
+/// of a chain is evicted last; with it goes the last cached block of every request that used the
+/// chain.
 ///
-/// An *end* is the last entry of an adopted record: its last block, full or not, and the full one
-/// before a part. One sequence takes an end out of the index and writes behind the text in it.
+/// An *end* is an entry for the end of an adopted record: its last full block and, if there is one,
+/// the partly filled block after it. One sequence may take an end out of the index and continue the
+/// text in its block.
 ///
 /// The index of a shared lease holds one published text, whose owner is `public_owner`. Sequences
-/// of any tenant may borrow its chain, and count that in the index of their own lease.
+/// of any tenant may borrow its chain; the index of their own lease counts these hits.
 ///
 /// Lifetime: an index is part of its lease. Pure. Threads: one at a time.
 #pragma once
@@ -38,61 +41,61 @@ namespace leasehold {
 using PrefixKey = std::array<std::byte, 32>;
 using PrefixId = StrongId<struct PrefixTag>;  ///< An entry; never reused. 0: before the first one.
 
-/// The key of the block that follows the one with key `parent`.
+/// The key of a block whose parent has the key `parent`.
 PrefixKey next_prefix_key(const PrefixKey& parent, std::span<const TokenId> tokens);
 
-/// The owner of published text: no tenant, because a tenant's name is not empty.
+/// The owner of published text. It never equals a tenant, because a tenant's name is not empty.
 const TenantId& public_owner();
 
-/// A text as an index knows it. Views.
+/// A text and its owner, as views.
 struct OwnedText {
-  const TenantId* owner = nullptr;  ///< As the broker granted the lease to it.
+  const TenantId* owner = nullptr;  ///< The tenant to which the broker granted the lease.
   std::span<const TokenId> tokens;
 };
 
-/// What `match_again` found, and when.
+/// The result of `match_again`, and the index's state at that time.
 struct PrefixMatch {
   std::vector<PrefixId> chain;
-  std::uint64_t added = 0;    ///< Entries of the index by then.
-  std::uint64_t removed = 0;  ///< Entries that could not be found any more.
+  std::uint64_t added = 0;    ///< Entries added to the index until then.
+  std::uint64_t removed = 0;  ///< Entries evicted or forgotten until then.
 };
 
-/// In blocks, since the index exists.
+/// Counts of blocks since the index was created.
 struct PrefixCounters {
   std::uint64_t hits = 0;
   std::uint64_t misses = 0;
   std::uint64_t evictions = 0;
-  std::uint64_t cross_tenant_hits = 0;  ///< Of another owner than the taker. Always 0.
-  std::uint64_t shared_hits = 0;        ///< Of published text; not part of `hits`.
+  std::uint64_t cross_tenant_hits = 0;  ///< Hits whose owner is not the taker. Always 0.
+  std::uint64_t shared_hits = 0;        ///< Hits of published text; not part of `hits`.
 
   PrefixCounters& operator+=(const PrefixCounters& other);
 };
 
 class PrefixIndex {
  public:
-  /// Bounds the reports at the end of a lease; each takes about a microsecond.
+  /// Limits the number of reports when a lease ends; each takes about a microsecond.
   static constexpr std::size_t kMaxUsers = 1024;
   /// Tests that need a collision pass another hash.
   using Hash = PrefixKey (*)(const PrefixKey& parent, std::span<const TokenId> tokens);
   PrefixIndex() = default;
   explicit PrefixIndex(Hash hash) : hash_(hash) {}
 
-  /// The longest cached chain of full blocks for `text`, without its last token.
+  /// The longest cached chain of full blocks for `text` without its last token.
   std::vector<PrefixId> match(const OwnedText& text, std::uint32_t tokens_per_block) const;
 
-  /// Brings the match of a text up to date. Hashes nothing while the index does not change, and
-  /// continues the chain when entries were only added. Precondition: the text is the same as
-  /// before, or longer.
+  /// Updates the match of a text. Hashes nothing if the index has not changed, and extends the
+  /// chain if entries were only added. Precondition: the text is the same as before, or longer.
   void match_again(PrefixMatch& before, const OwnedText& text,
                    std::uint32_t tokens_per_block) const;
 
   /// References a chain for `taker`, which looked up `blocks` blocks.
   void take(std::span<const PrefixId> chain, const TenantId& taker, std::size_t blocks);
 
-  /// References a chain of a published text. Counts here what the owners stored in the blocks say.
+  /// References a chain of a published text. Counts the hits in this index, by the owners stored in
+  /// the entries.
   void borrow(std::span<const PrefixId> chain, PrefixIndex& published);
 
-  /// References a chain without a lookup, so that it is never evicted.
+  /// References a chain that was not looked up, so that it is never evicted.
   void keep(std::span<const PrefixId> chain);
 
   /// Adds the block that holds `block_text` after `parent`, with one reference. Returns nothing
@@ -103,37 +106,38 @@ class PrefixIndex {
   /// Like `add`, but references the entry of a text that is cached already.
   std::optional<PrefixId> add_or_take(PrefixId parent, const OwnedText& block_text, BlockId block);
 
-  /// The entry is an end. Its text may be shorter than a block.
+  /// Marks an entry as an end. Its text may be shorter than a block.
   void mark_end(PrefixId id) { ends_.insert(id); }
 
   /// The block of an end, which belongs to the caller from then on.
   struct End {
     BlockId block;
-    std::uint32_t positions = 0;  ///< That hold the caller's text.
-    std::vector<BlockId> free;    ///< Of parts behind it, which are removed with it.
+    std::uint32_t positions = 0;  ///< Positions that hold the caller's text.
+    /// Blocks of partly filled ends after it, which are removed with it.
+    std::vector<BlockId> free;
   };
-  /// Removes the unused end after `parent` that has most of `rest`, a text without its last token.
-  /// Leaves one that a full block follows.
+  /// Removes the unused end after `parent` that holds most of `rest`, a text without its last
+  /// token. An end that is followed by a full block is not removed.
   std::optional<End> adopt_end(PrefixId parent, const OwnedText& rest);
 
-  /// Gives back one reference to every entry of a chain. Precondition: it is a whole chain.
+  /// Releases one reference to every entry of a chain. Precondition: it is a whole chain.
   void release(std::span<const PrefixId> chain);
 
-  /// Makes an entry and all that follow it impossible to find; they stay until they are evicted.
+  /// Hides an entry and all its descendants from lookups; they stay until they are evicted.
   void forget(PrefixId id);
 
   /// Keeps the id of a request that used the chain beginning with `first`, until none of its blocks
-  /// can be found. An id is kept once: that of a request that was preempted leaves again at once.
-  /// Beyond kMaxUsers ids, one of the oldest chain leaves early.
+  /// can be found. An id is kept once; a second one, of a preempted request, leaves at once. Beyond
+  /// kMaxUsers ids, an id of the oldest chain leaves early.
   void add_user(PrefixId first, const RequestId& engine_request_id);
   /// The ids that left since the last call, once for each `add_user`.
   std::vector<RequestId> take_gone_users() { return std::exchange(gone_users_, {}); }
-  /// All ids leave: the lease ends.
+  /// Makes all ids leave, because the lease ends.
   void drop_users();
 
   /// Removes up to `count` unused entries, the least recently used first. Returns their blocks.
   std::vector<BlockId> evict(std::uint32_t count);
-  /// Removes the unused entries whose block lies in the extent, and all that follow them.
+  /// Removes the unused entries whose block lies in the extent, and all their descendants.
   std::vector<BlockId> evict_extent(ExtentId extent);
 
   BlockId block(PrefixId id) const { return entries_.at(id).block; }
@@ -154,7 +158,8 @@ class PrefixIndex {
     std::vector<TokenId> tokens;
     BlockId block;
     std::uint32_t references = 0;
-    std::uint64_t released = 0;  // when it became unused; later for a parent than for its children
+    // release count when it became unused; greater for a parent than for its children
+    std::uint64_t released = 0;
     bool is_forgotten = false;
   };
   void extend(std::vector<PrefixId>& chain, const OwnedText& text,

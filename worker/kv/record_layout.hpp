@@ -1,5 +1,5 @@
 /// The fields of a sequence record (worker/kv/sequence_record.hpp shows the layout) and what its
-/// checksums cover. For the code that writes and reads records, and for tests that forge them.
+/// checksums cover. Used by the code that writes and reads records, and by tests that forge them.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kSlotsOffset = 256;
 inline constexpr std::uint64_t kTokensOffset = 384;
 inline constexpr unsigned kBlockIndexBits = 24;
 inline constexpr std::uint32_t kNoLogprobs = UINT32_MAX;
-/// Of the blocks that a record lies in. The first is where its header is.
+/// The most blocks of a record that its header identifies. The first is the block with the header.
 inline constexpr std::uint32_t kNamedRecordBlocks = 4;
 
 struct RecordHeader {
@@ -42,7 +42,7 @@ struct RecordHeader {
   float frequency_penalty;
   std::uint32_t penalty_window;
   std::uint32_t top_logprobs;  // kNoLogprobs: not requested
-  std::uint32_t lists_bytes;   // size of worker/kv/sampling_lists.hpp
+  std::uint32_t lists_bytes;   // size of the packed lists (sampling_lists.hpp)
   std::uint64_t lists_checksum;
   std::uint64_t more_blocks[kNamedRecordBlocks - 1];  // packed as in `blocks`; 0: none
   std::uint64_t checksum;                             // over everything before it

@@ -1,4 +1,4 @@
-/// The ids of a request: clients choose client_request_id, so two tenants may choose the same one;
+/// The ids of a request. Clients choose client_request_id, so two tenants may choose the same id;
 /// engine_request_id is unique in the worker.
 #pragma once
 
@@ -8,7 +8,8 @@
 
 namespace leasehold {
 
-/// "<tenant>/<client_request_id>". Names contain no slash, so tenants cannot collide.
+/// "<tenant>/<client_request_id>". Tenant names contain no slash, so ids of different tenants never
+/// collide.
 inline RequestId to_engine_request_id(const TenantId& tenant, const RequestId& client_request_id) {
   return {tenant.value + "/" + client_request_id.value};
 }

@@ -31,7 +31,7 @@ unsigned char* text(std::span<std::byte> bytes) {
   return reinterpret_cast<unsigned char*>(bytes.data());
 }
 
-/// What a message is bound to: five little-endian numbers.
+/// The additional data of a message: five little-endian numbers.
 using Label = std::array<unsigned char, 40>;
 
 Label label_of(LeaseId lease, std::uint64_t layout, const SealedBlock& at) {
@@ -58,7 +58,7 @@ std::unexpected<Error> out_of_order(LeaseId lease, const SealedBlock& at) {
 }  // namespace
 
 void LeaseSeal::SecretDeleter::operator()(unsigned char* secret) const {
-  ::sodium_free(secret);  // zeroes it
+  ::sodium_free(secret);  // zeroes the memory
 }
 
 Result<LeaseSeal::Secret> LeaseSeal::allocate(std::size_t size_bytes) {

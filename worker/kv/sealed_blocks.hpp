@@ -1,12 +1,14 @@
-/// Seals the KV blocks of one lease before they leave memory: encrypted and authenticated with a
-/// key that exists only in this process and only until the lease is fenced.
+/// Seals the KV blocks of one lease before they leave memory: encrypts and authenticates them with
+/// a key that exists only in this process and only until the lease is fenced.
 ///
-/// One stream for each spilled sequence, one message for each block, in order; the last one has the
-/// stream's final tag. The additional data of a message names lease, stream, block and layout. So
-/// bytes that were changed, reordered, cut off or taken from another sequence do not open.
+/// Each spilled sequence is one stream and each block one message, in order; the last message has
+/// the stream's final tag. The additional data of a message contains lease, stream, block and
+/// layout, so bytes that were changed, reordered, truncated or copied from another sequence fail to
+/// open.
 ///
-/// Keys and stream states lie in memory of libsodium: guarded, locked where RLIMIT_MEMLOCK allows
-/// it, zeroed when freed. Source: crypto_secretstream_xchacha20poly1305, sodium_malloc.
+/// Keys and stream states lie in memory from libsodium, which is guarded, locked where
+/// RLIMIT_MEMLOCK allows it, and zeroed when freed. Source: crypto_secretstream_xchacha20poly1305,
+/// sodium_malloc.
 /// Threads: any. A call waits at most for one block that another thread seals or opens.
 #pragma once
 
@@ -23,7 +25,7 @@ namespace leasehold {
 
 using SpillId = StrongId<struct SpillTag>;  ///< One spill of one sequence; never reused.
 
-/// Where a block is in its stream.
+/// The position of a block in its stream.
 struct SealedBlock {
   SpillId stream;
   std::uint32_t number = 0;
@@ -32,24 +34,25 @@ struct SealedBlock {
 
 class LeaseSeal {
  public:
-  static constexpr std::size_t kSealBytes = 17;  ///< That a sealed block is longer.
+  /// Difference in size between a sealed block and its plain text.
+  static constexpr std::size_t kSealBytes = 17;
 
-  /// `layout` differs between blocks of different shapes. Errors: OutOfMemory, SystemError.
+  /// `layout` identifies the layout of the blocks. Errors: OutOfMemory, SystemError.
   static Result<std::shared_ptr<LeaseSeal>> create(LeaseId lease, std::uint64_t layout);
 
   /// Precondition: `sealed` is kSealBytes longer than `block`; blocks 0, 1, … in order.
-  /// Errors: LeaseFenced once the key is forgotten; FileCorrupt when the block before it failed;
+  /// Errors: LeaseFenced once the key is erased; FileCorrupt when the block before failed;
   /// OutOfMemory.
   Result<void> seal(const SealedBlock& at, std::span<const std::byte> block,
                     std::span<std::byte> sealed);
-  /// The same. Writes nothing but zeros to `block` when it fails. Errors: LeaseFenced; FileCorrupt
-  /// also when the bytes are not those that were sealed at this place.
+  /// The inverse of `seal`, with the same precondition. On failure `block` contains only zeros.
+  /// Errors: LeaseFenced; FileCorrupt, also when the bytes are not those sealed at this position.
   Result<void> open(const SealedBlock& at, std::span<const std::byte> sealed,
                     std::span<std::byte> block);
 
-  /// The stream is not opened any more.
+  /// Erases the state of a stream that will not be opened again.
   void end_stream(SpillId stream);
-  /// Erases the key and every stream's state: what was sealed can never be opened again.
+  /// Erases the key and every stream's state: sealed blocks can never be opened again.
   void forget();
 
  private:

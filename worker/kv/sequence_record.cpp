@@ -105,7 +105,7 @@ void set_sampling(RecordHeader& header, const SamplingParams& sampling) {
   header.top_logprobs = sampling.top_logprobs.value_or(kNoLogprobs);
 }
 
-/// Writes what belongs to the header, but not the header itself.
+/// Adds the data that belongs to the header, and returns the header without adding it.
 RecordHeader make_header(RecordPieces& pieces, const RecordMemory& memory,
                          const RecordCommit& commit, std::uint32_t max_context) {
   const std::vector<std::byte> lists = pack_sampling_lists(*commit.sampling);
@@ -170,7 +170,8 @@ void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32
   constexpr std::size_t kNumber = offsetof(RecordSlot, number);
   const std::uint64_t at = kSlotsOffset + slot.number % 2 * kCacheLineBytes;
   pieces.add(memory, at, bytes_of(slot).first(kNumber));
-  // After the slot: an earlier record's commit in it would be valid under this header.
+  // The header follows the slot, because an earlier record's commit in the slot would otherwise be
+  // valid under this header.
   if (header) pieces.add(memory, 0, bytes_of(*header));
   pieces.add(memory, at + kNumber, bytes_of(slot.number), true);
 }
@@ -238,7 +239,8 @@ bool is_valid(const RecordSlot& slot, const RecordHeader& header,
          slot.blocks_checksum == Checksum::of(blocks, slot.blocks * sizeof(std::uint64_t));
 }
 
-/// An engine_request_id is an id, or a tenant, a slash and an id (worker/kv/request_ids.hpp).
+/// An engine_request_id is an id, optionally preceded by a tenant and a slash
+/// (worker/kv/request_ids.hpp).
 bool is_engine_request_id(std::string_view text) {
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return RequestId::parse(text).has_value();

@@ -1,8 +1,9 @@
-/// The file that the broker lends a worker for sealed blocks.
+/// The file that the broker lends to a worker for sealed blocks.
 ///
-/// It has no name, and its size is fixed and allocated. Another process that reaches it (through
-/// /proc, or the raw disk) may still cut or change it: what is read is input and proves nothing.
-/// Threads: any; each call is one pread or pwrite and may block for as long as the disk does.
+/// The file has no name, and its size is fixed and allocated. Another process with access to it
+/// (through /proc, or the raw disk) may still truncate or change it, so all data read from it is
+/// untrusted. Threads: any; each call is one pread or pwrite and may block for as long as the disk
+/// does.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ class SpillFile {
 
   /// Errors: DiskFull, SystemError.
   Result<void> write(std::uint64_t offset, std::span<const std::byte> bytes) const;
-  /// Errors: FileCorrupt when the file ends before, SystemError.
+  /// Errors: FileCorrupt when the file is too short, SystemError.
   Result<void> read(std::uint64_t offset, std::span<std::byte> bytes) const;
 
  private:

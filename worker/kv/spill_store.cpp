@@ -33,7 +33,8 @@ SpillStore::SpillStore(SpillFile file, std::uint64_t block_size_bytes, std::uint
       sealed_(block_size_bytes + LeaseSeal::kSealBytes),
       owners_(buffers) {}
 
-/// Memory of libsodium is excluded from core dumps and zeroed when it is freed.
+/// The staging memory comes from libsodium, which excludes it from core dumps and zeroes it when it
+/// is freed.
 Result<std::unique_ptr<SpillStore>> SpillStore::create(SpillFile file,
                                                        std::uint64_t block_size_bytes,
                                                        std::uint64_t staging_bytes) {
@@ -125,7 +126,7 @@ Result<void> SpillStore::run(const SpillJob& job) {
   return {};
 }
 
-/// The buffer is cleared as soon as its bytes are sealed: the disk may take long.
+/// Clears the buffer as soon as its bytes are sealed, because the write to the disk may take long.
 Result<void> SpillStore::seal(const SpillJob& job) {
   const std::scoped_lock lock(plain_mutex_);
   TRY(job.seal->seal(job.block, plain(job.buffer), sealed_));

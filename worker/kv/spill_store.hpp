@@ -4,12 +4,12 @@
 ///   engine ◄──copy units── staging ◄──opened── spill file      Read, later Clear
 ///
 /// Leased memory is never touched here: the engine copies blocks to and from a staging buffer
-/// through the launch gate. A buffer belongs to the store from the job that names it until that
-/// job's answer, and is zero afterwards, except after a Read that succeeded. `forget` clears what
-/// a lease has in any buffer at once, whether or not the disk answers.
+/// through the launch gate. A job's buffer belongs to the store until that job's answer, and is
+/// zero afterwards, except after a successful Read. `forget` clears a lease's data in all buffers
+/// at once, whether or not the disk answers.
 ///
-/// Threads: `execute` on one at a time, which may block for as long as the disk does; the rest on
-/// any; `forget` waits at most for a block that `execute` seals or opens.
+/// Threads: `execute` on one thread at a time, which may block for as long as the disk does; the
+/// rest on any thread. `forget` waits at most while `execute` seals or opens one block.
 #pragma once
 
 #include <memory>
@@ -26,39 +26,40 @@ namespace leasehold {
 
 struct SpillJob {
   enum class Kind : std::uint8_t {
-    Write,  ///< Seals the buffer into the slot.
-    Read,   ///< Opens the slot into the buffer.
+    Write,  ///< Seals the buffer's block and writes it to the slot.
+    Read,   ///< Reads the slot and opens its block into the buffer.
     Clear,  ///< Zeroes the buffer.
-    End,    ///< Forgets the stream; has neither buffer nor answer.
+    End,    ///< Ends the stream; has neither a buffer nor an answer.
   };
   Kind kind = Kind::Clear;
   LeaseId lease;
   SealedBlock block;
-  std::uint32_t slot = 0;           ///< In the file.
-  std::uint32_t buffer = 0;         ///< In staging.
-  std::shared_ptr<LeaseSeal> seal;  ///< Of `lease`; unused by Clear.
+  std::uint32_t slot = 0;           ///< Slot of the file.
+  std::uint32_t buffer = 0;         ///< Staging buffer.
+  std::shared_ptr<LeaseSeal> seal;  ///< The seal of `lease`; unused by Clear.
 };
 
 struct SpillAnswer {
   SpillJob job;
   Result<void> result;
-  Duration duration{};  ///< Of the work, without the wait for it.
+  Duration duration{};  ///< Duration of the work, without the time in the queue.
 };
 
 class SpillStore {
  public:
-  /// With staging of at most this size, or four blocks. Errors: BadRequest when the file has no
-  /// room for a block; OutOfMemory, SystemError.
+  /// The staging memory has at most `staging_bytes`, but at least four blocks. Errors: BadRequest
+  /// when the file has no room for a block; OutOfMemory, SystemError.
   static constexpr std::uint64_t kStagingBytes = 32u << 20;
   static Result<std::unique_ptr<SpillStore>> create(SpillFile file, std::uint64_t block_size_bytes,
                                                     std::uint64_t staging_bytes = kStagingBytes);
 
   std::uint32_t slot_count() const { return slots_; }
   std::uint32_t buffer_count() const { return buffers_; }
-  /// For the engine's copies of a block of this lease, whose bytes the buffer holds from here on.
+  /// The buffer's address for the engine's copies. From this call on, the buffer counts as holding
+  /// data of `lease`.
   Leased<std::byte> staging(std::uint32_t buffer, LeaseId lease);
-  /// Clears the buffers that hold bytes of a lease. Precondition: no copy of the lease is made any
-  /// more, and its key is forgotten, so no later job puts bytes there.
+  /// Clears the buffers that hold data of a lease. Precondition: the engine makes no more copies of
+  /// the lease, and its key is erased, so that no later job writes its data there.
   void forget(LeaseId lease);
   /// True when every byte of staging is zero. For tests.
   bool is_staging_clear() const;
@@ -83,12 +84,13 @@ class SpillStore {
   std::shared_ptr<std::byte> staging_;
   LeasedMapping leased_staging_;  // the same memory
   std::vector<std::byte> sealed_;
-  std::mutex plain_mutex_;  // of the buffers, but for the engine's copies
+  std::mutex plain_mutex_;  // guards the buffers, except against the engine's copies
   std::mutex owners_mutex_;
-  std::vector<std::optional<LeaseId>> owners_;  // of what each buffer holds
+  std::vector<std::optional<LeaseId>> owners_;  // the lease whose data each buffer holds
 };
 
-/// Where the engine puts jobs, and gets answers, in any order between different streams.
+/// Accepts jobs from the engine and returns their answers. Jobs of different streams may be
+/// answered in any order.
 class SpillQueue {
  public:
   virtual ~SpillQueue() = default;

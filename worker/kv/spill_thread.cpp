@@ -20,7 +20,7 @@ struct SpillThread::Shared {
   SystemClock clock;
   std::mutex answer_mutex;          // held while `on_answer` runs
   std::function<void()> on_answer;  // null once the owner is gone
-  std::mutex mutex;                 // of what follows
+  std::mutex mutex;                 // guards the members below
   std::condition_variable changed;
   std::deque<SpillJob> jobs;
   std::vector<SpillAnswer> answers;

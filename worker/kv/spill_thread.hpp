@@ -1,8 +1,9 @@
 /// Runs the jobs of a SpillStore on a thread of its own, so that no step waits for the disk.
 ///
-/// Threads: `post` and `take_answers` from any. Lifetime: `on_answer` is called on the thread until
-/// the destructor returns. A thread that hangs in the disk for a second longer is left behind with
-/// what it uses, so that the process can end.
+/// Threads: `post` and `take_answers` from any. Lifetime: `on_answer` may be called on the thread
+/// until the destructor returns. If a disk operation blocks the thread for another second, the
+/// destructor detaches the thread, which keeps the objects that it uses alive, so that the process
+/// can end.
 #pragma once
 
 #include <functional>

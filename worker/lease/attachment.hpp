@@ -1,6 +1,6 @@
 /// Attaches a worker to the broker: the lease table, the worker segment and the broker's wakeup_fd.
 ///
-/// Two steps: `worker.attach` is answered, then descriptors, seals and versions are checked.
+/// Sends `worker.attach`, then checks the descriptors, seals and versions of the answer.
 #pragma once
 
 #include "ipc/control/lease_token.hpp"
@@ -12,13 +12,13 @@ namespace leasehold {
 
 struct Attachment {
   WorkerId worker;
-  AttachmentId id;  ///< To resume after a reconnect.
+  AttachmentId id;  ///< Identifies the attachment after a reconnect.
   TokenKey token_key;
   TableReader table;
   WorkerSegmentWriter segment;
   std::string device;       ///< The device whose memory the broker lends (wire::WorkerAttached).
-  std::string device_uuid;  ///< Of a GPU.
-  UniqueFd wakeup_fd;       ///< An eventfd, written after a unit that refused something.
+  std::string device_uuid;  ///< Empty unless the device is a GPU.
+  UniqueFd wakeup_fd;       ///< An eventfd, written after a unit that reported a refusal.
 };
 
 /// Attaches under `worker_name`. Blocks; not for the I/O thread.
@@ -26,7 +26,8 @@ struct Attachment {
 /// when a check fails.
 Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_name);
 
-/// A worker needs a broker of its own protocol or a newer one, also when it resumes.
+/// Checks that the broker's protocol is not older than the worker's. Also applies when a worker
+/// resumes.
 /// Errors: ProtocolMismatch.
 Result<void> check_protocol(const wire::WorkerAttached& answer);
 

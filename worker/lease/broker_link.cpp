@@ -14,7 +14,7 @@ constexpr std::size_t kMaxBacklogBytes = 256 << 10;
 constexpr auto kUsageRetryInterval = std::chrono::seconds(1);
 constexpr auto kUsageReportsTimeout = std::chrono::seconds(2);
 
-/// Empty for an event of the worker itself.
+/// The tenant of an event; empty for an event of the worker itself.
 TenantId tenant_of(const events::Event& event) {
   return std::visit(
       [](const auto& e) {
@@ -116,7 +116,7 @@ void BrokerLink::when_usage_reported(std::move_only_function<void()> done) {
   check_usage_reported();
 }
 
-/// The promise may be kept after the timeout.
+/// The promise is shared, because it may be fulfilled after the timeout.
 bool BrokerLink::await_usage_reports() {
   const auto reported = std::make_shared<std::promise<void>>();
   boost::asio::post(
@@ -141,8 +141,9 @@ void BrokerLink::send_usage_records() {
               [this](const Result<control::Payload>& reply) { usage_records_answered(reply); });
 }
 
-/// A broker that has not written them gets them again later; after a lost connection, when it is
-/// back. What it refuses for good is dropped: an older broker keeps no records.
+/// Handles the reply to a report of usage records. Records that the broker failed to write are sent
+/// again later; after a lost connection, once the broker is back. Records that the broker refuses
+/// permanently are dropped, because an older broker keeps none.
 void BrokerLink::usage_records_answered(const Result<control::Payload>& reply) {
   const Errc code = reply ? Errc{} : reply.error().code;
   const bool is_final = !reply && (code == Errc::UnknownMethod || code == Errc::PermissionDenied ||
@@ -193,7 +194,8 @@ bool BrokerLink::broker_reads() const {
   return peer_->queued_bytes() < kMaxBacklogBytes;
 }
 
-/// The link's other messages are bounded by the leases and the requests that run.
+/// Sends kept reports while the broker reads. Other messages of the link need no queue, because the
+/// leases and running requests bound their number.
 void BrokerLink::send_waiting() {
   while (!buffering_ && !buffered_.empty() && broker_reads()) {
     const wire::EventReport report{.events = buffered_.take()};

@@ -1,8 +1,8 @@
 /// The worker's connection to its broker.
 ///
 /// Threads: `call` blocks and is for every thread but the I/O thread; `call_async` and `report` are
-/// for any thread; the rest runs on the I/O thread, as do the handlers. Lifetime: the io_context
-/// stops before the link is destroyed.
+/// for any thread; the other functions and the handlers run on the I/O thread. Lifetime: the
+/// io_context stops before the link is destroyed.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -23,7 +23,7 @@ class BrokerLink {
  public:
   struct Handlers {
     std::function<void(const std::string& method, control::Payload, control::Responder)> on_call;
-    /// The connection is lost. Leases go on to their deadlines.
+    /// The connection is lost. Leases continue until their deadlines.
     std::function<void(const Error&)> on_disconnected;
   };
 
@@ -36,7 +36,7 @@ class BrokerLink {
   /// Closes the connection without calling `on_disconnected`.
   void disconnect();
 
-  /// Errors: the broker's answer, TimedOut, ConnectionLost.
+  /// Calls the broker and waits. Errors: the broker's answer, TimedOut, ConnectionLost.
   Result<control::Payload> call(const std::string& method, control::Payload params,
                                 Duration timeout);
 
@@ -47,32 +47,36 @@ class BrokerLink {
   /// Does nothing while the broker is disconnected. For any thread.
   void notify(const std::string& method, control::Payload params);
 
-  /// Sends the usage of a tenant. While reports are buffered or the broker does not read, the
-  /// newest of each tenant waits.
+  /// Sends the usage of a tenant. While reports are buffered or the broker does not read, only the
+  /// newest usage of each tenant is kept.
   void report_usage(const wire::TenantUsage& usage);
 
-  /// Sends what a tenant was served. While reports are buffered, or the broker does not read, the
-  /// counts add up.
+  /// Sends the service that a tenant received. While reports are buffered or the broker does not
+  /// read, the counts are summed.
   void report_served(const wire::TenantServed& served);
 
-  /// Sends what a finished request used, and repeats it until the broker's journal has it: the
-  /// broker drops what it has. What is not confirmed is lost with this process.
+  /// Sends the usage record of a finished request, and repeats it until the broker has written it
+  /// to its journal; the broker ignores duplicates. Unconfirmed records are lost when this process
+  /// ends.
   void report_usage_record(wire::UsageRecord record);
-  /// Calls `done` once, on the I/O thread, when no connected broker is about to confirm records;
-  /// perhaps from within this call. Drops an earlier `done` that was not called yet.
+  /// Calls `done` once, on the I/O thread, when all records are confirmed or no connected broker
+  /// will confirm them; possibly from within this call. Replaces an earlier `done` that was not
+  /// called yet.
   void when_usage_reported(std::move_only_function<void()> done);
-  /// Waits for that at most two seconds; returns false after the timeout. Not for the I/O thread,
-  /// which must run.
+  /// Waits at most two seconds for the condition of `when_usage_reported`; returns false after the
+  /// timeout. Not for the I/O thread, which must keep running.
   bool await_usage_reports();
 
-  /// Sends a sampled step, and calls `on_reply` on the I/O thread also when it was not reported.
+  /// Sends a sampled step, and calls `on_reply` on the I/O thread, also when the step was not
+  /// reported.
   void report_step(const wire::WorkerStep& step, std::function<void()> on_reply);
 
-  /// Sends an event to the broker. Keeps it while reports are buffered, or while the broker does
-  /// not read: a broker that is stopped for a while costs old reports, never the connection.
+  /// Sends an event to the broker. The event is kept while reports are buffered or the broker does
+  /// not read. A broker that stops reading for a while may lose old reports, but never the
+  /// connection.
   void report(const events::Event& event, TimePoint at);
 
-  /// Keeps reports from now on, as many as a ReportQueue holds, until `flush_reports` sends them.
+  /// Keeps reports, as many as a ReportQueue holds, until `flush_reports` sends them.
   void buffer_reports();
   void flush_reports();
 
@@ -91,7 +95,8 @@ class BrokerLink {
   std::string path_;
   Handlers handlers_;
   std::shared_ptr<control::Peer> peer_;
-  int connections_ = 0;  // the end of an earlier connection may arrive late
+  // number of the current connection; the end of an earlier one may arrive late
+  int connections_ = 0;
   bool buffering_ = false;
   ReportQueue buffered_;
   std::map<TenantId, wire::TenantUsage> usage_;    ///< Not sent yet.

@@ -13,7 +13,7 @@ namespace leasehold {
 namespace {
 
 constexpr Duration kReadyTimeout = std::chrono::seconds(10);
-/// Between two attempts of a worker that starts before its broker.
+/// Interval of connection attempts while a worker waits for its broker to start.
 constexpr auto kConnectInterval = std::chrono::milliseconds(50);
 
 using Phase = ReconnectState::Phase;
@@ -30,7 +30,7 @@ Result<std::unique_ptr<BrokerSession>> BrokerSession::open(boost::asio::io_conte
   return session;
 }
 
-/// The order in which broker and worker start does not matter.
+/// Retries until the broker listens, so that broker and worker may start in any order.
 Result<std::unique_ptr<BrokerLink>> BrokerSession::await_broker(boost::asio::io_context& io) {
   const TimePoint deadline = clock_->now() + config_.timeout;
   for (bool is_logged = false;; std::this_thread::sleep_for(kConnectInterval)) {
@@ -77,7 +77,8 @@ void BrokerSession::connection_lost(const Error& why) {
   advance(why);
 }
 
-/// Acts on the phase that the last event led to. `why`: what failed.
+/// Performs the action of the phase that the last event led to. `why`: the failure behind that
+/// event.
 void BrokerSession::advance(const Error& why) {
   if (reconnect_.phase() == Phase::Disconnected) return schedule_reconnect();
   if (reconnect_.phase() != Phase::Lost || lost_.exchange(true)) return;
@@ -102,7 +103,7 @@ void BrokerSession::try_reconnect() {
   request_resume();
 }
 
-/// Sends a call of this attempt. An error ends the attempt.
+/// Sends a call as part of this reconnect attempt. An error ends the attempt.
 template <class Message>
 void BrokerSession::call(const Message& message, std::vector<UniqueFd> fds,
                          std::move_only_function<void(const control::Json&)> then) {
@@ -129,7 +130,8 @@ void BrokerSession::request_resume() {
     if (const auto fits = check_protocol(*attached); !fits) return resume_failed(fits.error());
     reconnect_.resumed();
     fault_point(FaultSite::WorkerResumed);
-    // The broker checks memory that it scrubs for later writes, and prefaulting would be one.
+    // Waits for grants in progress: the broker checks scrubbed memory for later writes, and
+    // prefaulting would count as a write.
     leases_.load()->when_installed([this, mine = attempt_] {
       if (mine == attempt_) redeliver();
     });

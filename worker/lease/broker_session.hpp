@@ -1,7 +1,7 @@
 /// A worker's session with its broker: attached, disconnected and resumed, or lost.
 ///
-/// While the broker is disconnected, leases go on under the lease words and deadlines that this
-/// process reads in the table. After a reconnect the session redelivers what is mapped
+/// While the broker is disconnected, the lease words and deadlines that this process reads in the
+/// table continue to govern the leases. After a reconnect the session redelivers the mapped memory
 /// (lease.redeliver) and then sends worker.ready; streams are not interrupted.
 ///
 /// Threads: `open` and `announce_ready` on the thread that starts the worker; `is_disconnected` and
@@ -24,17 +24,18 @@ class BrokerSession {
  public:
   struct Handlers {
     std::function<void(const std::string& method, control::Payload, control::Responder)> on_call;
-    std::function<void(bool disconnected)> on_connection_changed;  ///< Lost, or resumed.
-    std::function<void(const Error&)> on_broker_lost;              ///< For good.
+    /// The connection was lost or resumed.
+    std::function<void(bool disconnected)> on_connection_changed;
+    std::function<void(const Error&)> on_broker_lost;  ///< The broker is lost for good.
   };
   struct Config {
     std::string broker_socket;
     std::string worker_name;
-    Duration timeout{};  ///< How long the session tries to connect, and to reconnect.
+    Duration timeout{};  ///< Limit on the time to connect and to reconnect.
   };
 
-  /// Waits up to the timeout for a broker that listens, and attaches. Errors: BrokerLost when none
-  /// does in time; otherwise those of control::connect_to and attach_worker.
+  /// Waits up to the timeout for a broker to listen, and attaches. Errors: BrokerLost when none
+  /// listens in time; otherwise those of control::connect_to and attach_worker.
   static Result<std::unique_ptr<BrokerSession>> open(boost::asio::io_context& io,
                                                      const Clock& clock, Config config,
                                                      Handlers handlers);
@@ -42,8 +43,8 @@ class BrokerSession {
   BrokerLink& link() { return *link_; }
   const Attachment& attachment() const { return *attachment_; }
 
-  /// Sends `worker.ready`; from now on the session reconnects. `leases` lists what is mapped.
-  /// Errors: the broker's answer, TimedOut, ConnectionLost.
+  /// Sends `worker.ready`; from now on the session reconnects after a loss. `leases` provides the
+  /// mapped memory to redeliver. Errors: the broker's answer, TimedOut, ConnectionLost.
   Result<wire::ExtentShape> announce_ready(const wire::WorkerReady& ready, LeaseService& leases);
 
   bool is_lost() const { return lost_; }
@@ -79,7 +80,7 @@ class BrokerSession {
   std::optional<Attachment> attachment_;
   std::atomic<LeaseService*> leases_ = nullptr;  // set after `ready_`, by `announce_ready`
   wire::WorkerReady ready_;
-  std::size_t pending_replies_ = 0;  // of redeliveries
+  std::size_t pending_replies_ = 0;  // replies to redeliveries
   int attempt_ = 0;                  // replies to an earlier attempt are ignored
   std::atomic<bool> disconnected_{false};
   std::atomic<bool> lost_{false};

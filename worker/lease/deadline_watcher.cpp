@@ -9,8 +9,8 @@
 namespace leasehold {
 namespace {
 
-/// The longest delay until the watcher notices that a lease got a deadline or an earlier one. A
-/// change of the table wakes no thread.
+/// The longest delay until the watcher notices that a lease got a deadline or an earlier deadline,
+/// because a change of the table wakes no thread.
 constexpr Duration kMaxSleep = std::chrono::seconds(1);
 constexpr TimePoint kEndOfTime{std::numeric_limits<std::int64_t>::max()};
 

@@ -1,11 +1,11 @@
 /// Stops running sequences whose lease or request has passed its deadline, within one unit.
 ///
 /// Its thread sleeps until the earliest deadline on CLOCK_BOOTTIME, so a deadline that passes while
-/// the machine is suspended acts on wake-up, and no gate reads a clock. Renewals move a lease's
-/// deadline in the table, so the watcher reads it again after each sleep. While no request runs,
-/// the thread sleeps until one does.
+/// the machine is suspended takes effect on wake-up, and no gate reads a clock. Renewals move a
+/// lease's deadline in the table, so the watcher reads it again after each sleep. While no request
+/// runs, the thread sleeps until a request starts.
 ///
-/// Lifetime: everything in Dependencies outlives it.
+/// Lifetime: everything in Dependencies outlives the watcher.
 #pragma once
 
 #include <atomic>
@@ -19,11 +19,11 @@
 
 namespace leasehold {
 
-/// Why the request must stop at `now`; None when it may go on.
+/// The reason for which the request must stop at `now`; None when it may continue.
 LocalStop deadline_stop(const RunningRequest& running_request, LeaseTime lease, TimePoint now);
 
-/// When the deadlines must be read again: at the earliest one, and at the latest after a second.
-/// The end of time while no request runs.
+/// The time at which the deadlines must be read again: the earliest deadline, but at most a second
+/// from now; the largest TimePoint while no request runs.
 TimePoint next_deadline_check(const RunningRequests& running_requests, const TableReader& table,
                               TimePoint now);
 

@@ -1,4 +1,4 @@
-/// How many extents a worker has descriptors for. Pure.
+/// Computes the number of extents for which a worker has descriptors. Pure.
 #pragma once
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 namespace leasehold {
 namespace {
 
-/// The lease that the call is about. Errors: NoModelLoaded for a call that must not wait.
+/// The lease in the call's parameters. Errors: NoModelLoaded for a call that must not wait.
 Result<LeaseId> lease_of(const std::string& method, const control::Json& params) {
   if (method == wire::LeaseSettle::kMethod) return TRY(wire::LeaseSettle::from_json(params)).lease;
   if (method == wire::LeaseUnmap::kMethod) return TRY(wire::LeaseUnmap::from_json(params)).lease;
@@ -39,7 +39,8 @@ void EarlyCalls::unmap_revoked(Engine& engine,
                                const std::function<void(LeaseId)>& unmap_elsewhere) {
   if (!engine.revoked_part()) return;
   for (const LeaseDependency& lease : engine.weights().leases()) {
-    // False once it is unmapped: a load calls this at each piece that it reads.
+    // `unmap_lease` returns false once the lease is unmapped; a load calls this function for each
+    // piece that it reads.
     if (is_live(lease) || !engine.unmap_lease(id_of(lease))) continue;
     unmap_elsewhere(id_of(lease));
     unmapped(id_of(lease));

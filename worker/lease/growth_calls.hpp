@@ -1,10 +1,10 @@
-/// Decides when the worker asks the broker for more extents of a lease in one of its pools, and
-/// what a failed call means. Pure: time is an argument. For KV memory:
+/// Decides when the worker asks the broker for more extents for a pool of a lease, and how a failed
+/// call is handled. Pure: time is an argument. For KV memory:
 ///
 ///   the broker lends no more, or the lease has ended ─► refused: a request that lacks blocks is
 ///                                                        preempted, or ends when it is alone
 ///   the broker reclaims memory and says when to retry,
-///   or any other error, as while the broker restarts ─► they wait, and the worker asks again
+///   or any other error, as while the broker restarts ─► requests wait, and the worker asks again
 ///
 /// For swap each failure is a refusal: the preempted request is dropped, which always works, and
 /// the worker asks again for later ones.
@@ -22,19 +22,19 @@ namespace leasehold {
 
 inline constexpr Duration kGrowthRetryDelay = std::chrono::milliseconds(50);
 
-/// True when the broker decided that it lends no more to this lease.
+/// True when the error means that the broker lends no more to this lease.
 bool is_growth_refused(Errc code);
 
 class GrowthCalls {
  public:
   using Pool = wire::MemoryPool;
 
-  /// Begins a call. False while one is in flight for this pool of the lease, and for
-  /// kGrowthRetryDelay after a call that failed.
+  /// Begins a call. Returns false while a call is in flight for this pool of the lease, and for
+  /// kGrowthRetryDelay after a failed call.
   bool begin(LeaseId lease, TimePoint now, Pool pool = Pool::Kv);
-  /// The call ended. True when it counts as refused.
+  /// Records the end of the call. Returns true when it counts as refused.
   bool end(LeaseId lease, const Result<void>& reply, TimePoint now, Pool pool = Pool::Kv);
-  /// The lease has ended; a call in flight changes nothing.
+  /// Removes a lease that has ended; the reply to a call in flight is then ignored.
   void forget(LeaseId lease);
 
  private:

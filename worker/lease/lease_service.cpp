@@ -61,7 +61,7 @@ void LeaseService::on_call(const std::string& method, Payload params, Responder 
   } else if (method == wire::LeaseSettle::kMethod) {
     done = settle(params.body, respond);
   } else if (method == wire::LeaseDraining::kMethod) {
-    deps_.loop->post([](Engine&) {});  // the loop looks for drained leases after each command
+    deps_.loop->post([](Engine&) {});  // the loop checks for drained leases after each command
     respond(empty_payload());
     done = Result<void>{};
   } else if (method == wire::LeaseReclaim::kMethod) {
@@ -108,9 +108,10 @@ Result<void> LeaseService::grant(Payload params, Responder& respond) {
   return {};
 }
 
-/// The engine runs its commands in order, so what the answer leads to comes after the memory: a
-/// lease's first grant, of one message or several, need not wait for the end of the step. A growth
-/// does wait, because the step asks for growth as long as it lacks the memory.
+/// The engine runs its commands in order, so requests that follow the answer run after the memory
+/// is installed. A lease's first grant, of one message or several, can therefore be answered before
+/// the step ends. A growth grant is answered once installed, because the scheduler asks for growth
+/// as long as it lacks the memory.
 LeaseService::Answers LeaseService::answers_for(const wire::LeaseGrant& grant) const {
   const auto in_flight = grants_in_flight_.find(grant.lease);
   const bool is_first = in_flight == grants_in_flight_.end()
@@ -174,7 +175,7 @@ void LeaseService::when_installed(std::move_only_function<void()> then) {
   when_installed_ = std::move(then);
 }
 
-/// The answer is evidence for the fence, so it waits for the end of the last launch.
+/// Answers after the end of the last launch, because the broker relies on the answer for the fence.
 Result<void> LeaseService::settle(const Json& body, Responder& respond) {
   const wire::LeaseSettle request = TRY(wire::LeaseSettle::from_json(body));
   if (deps_.table->word_of(request.lease).state() == LeaseState::Live) {
@@ -185,7 +186,7 @@ Result<void> LeaseService::settle(const Json& body, Responder& respond) {
     answer(std::move(respond), empty_payload());
   };
   if (deps_.when_settled) {
-    // Grants are KV memory; other leases are the engine's, for weights.
+    // Only granted leases hold KV memory; all others are engine leases for weights.
     const bool is_kv = extent_fds_.contains(request.lease);
     deps_.when_settled(is_kv ? SettleScope::TenantMemory : SettleScope::Everything,
                        std::move(settled));
@@ -211,7 +212,7 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
     unmap_fenced(request.lease, std::move(respond));
     return {};
   }
-  // Queued after the grant, which the mapper may still be working on.
+  // Runs after the mapper has finished a grant in progress.
   boost::asio::post(
       deps_.mapper, [this, lease = request.lease, respond = std::move(respond)]() mutable {
         boost::asio::post(*deps_.io, [this, lease, respond = std::move(respond)]() mutable {
@@ -221,7 +222,7 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
   return {};
 }
 
-/// Unmaps during a step if need be: after the fence no unit touches this memory.
+/// May unmap during a step, because no unit touches this memory after the fence.
 void LeaseService::unmap_fenced(LeaseId lease, Responder respond) {
   if (grants_in_flight_.contains(lease)) return unmap_between_steps(lease, std::move(respond));
   boost::asio::post(deps_.unmapper, [this, lease, respond = std::move(respond)]() mutable {
@@ -236,7 +237,7 @@ void LeaseService::unmap_fenced(LeaseId lease, Responder respond) {
   });
 }
 
-/// For memory that the engine does not have yet, or is loading.
+/// Used for memory that the engine has not installed yet or is still loading.
 void LeaseService::unmap_between_steps(LeaseId lease, Responder respond) {
   deps_.loop->post([this, lease, respond = std::move(respond)](Engine& engine) mutable {
     engine.drop_lease(lease);
@@ -300,7 +301,7 @@ void LeaseService::grow(const std::vector<GrowthRequest>& growth_requests) {
       const std::scoped_lock lock(mutex_);
       if (!growth_calls_.begin(growth.lease, deps_.clock->now(), growth.pool)) continue;
     }
-    // What exceeds one call is asked for once these extents are mapped.
+    // The rest is requested once these extents are mapped.
     const std::uint32_t extents =
         std::min((growth.blocks + deps_.blocks_per_extent - 1) / deps_.blocks_per_extent,
                  wire::kExtents.high);
@@ -316,7 +317,7 @@ void LeaseService::grow(const std::vector<GrowthRequest>& growth_requests) {
   }
 }
 
-/// A report that is lost with the connection is repeated; after an error the lease has ended.
+/// A report that is lost with the connection is repeated; an error means that the lease has ended.
 void LeaseService::report_drained(const std::vector<LeaseId>& leases) {
   for (const LeaseId lease : leases) {
     const wire::LeaseDrained report{.lease = lease};

@@ -3,12 +3,12 @@
 /// and pings. EarlyCalls answers before the engine serves.
 ///
 /// One thread maps and prefaults, another unmaps, so that reclaiming memory does not wait for
-/// granting it. Neither happens inside a step, nor on the I/O thread, which sends the typed ends of
-/// requests. The engine takes over the result between two steps; a lease's first grant is answered
-/// before that, so that its holder's request reaches the engine at the end of the same step.
+/// grants. Neither runs inside a step or on the I/O thread, which sends the typed ends of requests.
+/// The engine installs the memory between two steps. A lease's first grant is answered before that,
+/// so that its holder's request can reach the engine at the end of the same step.
 ///
-/// The service keeps the descriptor of each extent: after a restart the broker gets the memory of a
-/// live lease only from its worker.
+/// The service keeps the descriptor of each extent, because a restarted broker can get the memory
+/// of a live lease only from its worker.
 ///
 /// Threads: `on_call` and `redeliveries` on the I/O thread; the rest from any thread. Lifetime:
 /// everything in Dependencies outlives it.
@@ -30,22 +30,22 @@ class LeaseService {
  public:
   struct Dependencies {
     boost::asio::io_context* io = nullptr;
-    boost::asio::any_io_executor mapper;  ///< Of one thread, so grants are mapped in order.
+    boost::asio::any_io_executor mapper;  ///< Runs one thread, so grants are mapped in order.
     boost::asio::any_io_executor unmapper;
     BrokerLink* broker = nullptr;
     EngineLoop* loop = nullptr;
-    Engine* engine = nullptr;  ///< For calls allowed during a step.
+    Engine* engine = nullptr;  ///< Used for calls that are allowed during a step.
     const TableReader* table = nullptr;
     const Clock* clock = nullptr;
     std::uint32_t blocks_per_extent = 1;
-    const RegionMapper* regions = &host_mapper();  ///< Maps the KV memory that this broker lends.
-    const RegionMapper* swap_regions = &host_mapper();  ///< Maps swap, which is host memory.
+    const RegionMapper* regions = &host_mapper();       ///< Maps KV memory.
+    const RegionMapper* swap_regions = &host_mapper();  ///< Maps swap memory, which is host memory.
     /// Calls back, on any thread, once all launches of the scope that began earlier are over.
-    /// Empty: the service answers between two steps, which suffices when a step waits for its
+    /// Empty: the service answers between two steps, which is correct if each step waits for its
     /// launches.
     std::function<void(SettleScope, std::move_only_function<void()>)> when_settled = {};
     boost::asio::any_io_executor parser = {};  ///< Runs `encode`.
-    /// The tokens of a text, as a prompt would have them.
+    /// Tokenizes a text like a prompt.
     std::function<Result<std::vector<TokenId>>(const std::string& text)> encode = {};
     /// Called on the I/O thread for each fenced lease. May be empty.
     std::function<void(LeaseId)> on_fenced = {};
@@ -56,7 +56,7 @@ class LeaseService {
 
   void on_call(const std::string& method, control::Payload params, control::Responder respond);
 
-  /// All granted memory, for a broker that restarted: messages with duplicated descriptors.
+  /// Describes all granted memory to a restarted broker: messages with duplicated descriptors.
   /// Errors: SystemError.
   struct Redelivery {
     wire::LeaseRedeliver message;
@@ -64,8 +64,8 @@ class LeaseService {
   };
   Result<std::vector<Redelivery>> redeliveries() const;
 
-  /// Calls `then` on the I/O thread once the engine has all memory that was granted, at once if it
-  /// has. A later call replaces one that waits. Only on the I/O thread.
+  /// Calls `then` on the I/O thread once the engine has all granted memory, possibly at once. A
+  /// later call replaces a waiting `then`. Only on the I/O thread.
   void when_installed(std::move_only_function<void()> then);
 
   /// Sends growth requests to the broker, as GrowthCalls allows.
@@ -73,12 +73,12 @@ class LeaseService {
   /// Sends the use of divided quotas to the broker. From any thread.
   void report_usage(const std::vector<wire::TenantUsage>& usage);
 
-  /// Answers the `prefix.fill` of each. From any thread.
+  /// Answers the `prefix.fill` call of each. From any thread.
   void report_filled(std::vector<PrefixFilled> filled);
 
-  /// Reports draining leases under which no request is left.
+  /// Reports to the broker draining leases without requests.
   void report_drained(const std::vector<LeaseId>& leases);
-  /// Reports them again, after a reconnect.
+  /// Reports all drained leases again, after a reconnect.
   void repeat_drained();
 
  private:
@@ -91,7 +91,7 @@ class LeaseService {
     wire::LeaseGrant grant;
     Answers answers;
   };
-  /// `done`: the mappings, or why mapping failed.
+  /// `done`: the mappings, or the error.
   void on_mapped(MappedGrant granted, Result<std::vector<LeasedMapping>> done,
                  control::Responder responder);
   Result<void> settle(const control::Json& body, control::Responder& respond);
@@ -107,8 +107,10 @@ class LeaseService {
   void on_growth_reply(const GrowthRequest& asked, const Result<void>& reply);
 
   Dependencies deps_;
-  std::map<LeaseId, std::map<ExtentId, UniqueFd>> extent_fds_;  // of everything granted; I/O thread
-  /// Grants of a lease that are not in the engine yet, and how the first of them is answered.
+  // of all granted extents; I/O thread
+  std::map<LeaseId, std::map<ExtentId, UniqueFd>> extent_fds_;
+  /// The number of a lease's grants that the engine has not installed yet, and when the first of
+  /// them is answered.
   struct InFlight {
     int count = 0;
     Answers answers = Answers::OnceMapped;
@@ -119,9 +121,9 @@ class LeaseService {
     control::Responder respond;
     std::uint32_t tokens = 0;
   };
-  std::map<LeaseId, Fill> fills_;  // not answered; I/O thread
+  std::map<LeaseId, Fill> fills_;  // unanswered calls; I/O thread
   std::mutex mutex_;
-  GrowthCalls growth_calls_;  // under the mutex
+  GrowthCalls growth_calls_;  // guarded by mutex_
 };
 
 }  // namespace leasehold

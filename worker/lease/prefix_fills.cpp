@@ -11,7 +11,7 @@ using control::Json;
 using control::Payload;
 using control::Responder;
 
-/// Answered once the engine has computed the text.
+/// The call is answered once the engine has computed the text.
 Result<void> LeaseService::fill(const Json& body, Responder& respond) {
   wire::PrefixFill request = TRY(wire::PrefixFill::from_json(body));
   boost::asio::post(
@@ -29,7 +29,8 @@ void LeaseService::queue_fill(LeaseId lease, std::vector<TokenId> text, Responde
   deps_.loop->post(
       [this, lease, text = std::move(text), respond = std::move(respond)](Engine& engine) mutable {
         Fill fill{.respond = std::move(respond), .tokens = static_cast<std::uint32_t>(text.size())};
-        // Posted by the thread that reports the end, so it is known there.
+        // The engine's thread posts this before it can report the end, so the fill is registered by
+        // then.
         boost::asio::post(*deps_.io, [this, lease, queued = engine.fill(lease, std::move(text)),
                                       fill = std::move(fill)]() mutable {
           if (!queued) return fill.respond(std::unexpected(queued.error()));

@@ -1,4 +1,4 @@
-/// How a worker returns to its broker after the connection is lost. Pure: time is an argument.
+/// The state machine for a worker's reconnect to its broker. Pure: time is an argument.
 ///
 ///   Attached ──lost──► Disconnected ──connected──► Resuming ──resumed──► Redelivering
 ///      ▲                ▲  │                          │                     │   │
@@ -20,11 +20,11 @@ class ReconnectState {
  public:
   enum class Phase : std::uint8_t { Attached, Disconnected, Resuming, Redelivering, Lost };
 
-  /// `timeout`: how long the worker tries before it gives up.
+  /// `timeout`: how long the worker tries to reconnect.
   explicit ReconnectState(Duration timeout) : timeout_(timeout) {}
 
   Phase phase() const { return phase_; }
-  /// When to connect next. Precondition: Disconnected.
+  /// The time of the next connection attempt. Precondition: Disconnected.
   TimePoint next_attempt() const { return next_attempt_; }
 
   /// The connection is lost, in any phase.
@@ -39,7 +39,7 @@ class ReconnectState {
   void reattached();
   /// The broker answered with an error or not at all. Precondition: Resuming or Redelivering.
   void request_failed(Errc code, TimePoint now);
-  /// For a worker that was never ready: it must not reconnect.
+  /// Used for a worker that was never ready, which must not reconnect.
   void give_up() { phase_ = Phase::Lost; }
 
  private:

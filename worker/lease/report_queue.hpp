@@ -1,6 +1,6 @@
 /// Events that a worker has not reported to its broker yet. Bounded: when a slow or disconnected
-/// broker fills it, the oldest reports of the tenant with the most are dropped, so that a tenant
-/// that ends many requests costs no other tenant its reports.
+/// broker fills it, the oldest reports of the tenant with the most reports are dropped, so that a
+/// tenant whose requests end often displaces only its own reports.
 ///
 /// Pure. Threads: one.
 #pragma once
@@ -20,9 +20,9 @@ namespace leasehold {
 class ReportQueue {
  public:
   static constexpr std::size_t kMaxKept = 4096;
-  static constexpr std::size_t kMaxBatch = 256;  ///< So that a message stays far below its limit.
+  static constexpr std::size_t kMaxBatch = 256;  ///< Keeps a message far below its size limit.
 
-  /// Adds a report about a tenant; an empty name is the worker itself.
+  /// Adds a report about a tenant; an empty name means the worker itself.
   void push(const TenantId& tenant, std::string report) {
     waiting_.push_back({tenant, std::move(report)});
     kept_.take(tenant);

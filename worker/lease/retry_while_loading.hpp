@@ -1,8 +1,8 @@
-/// Waits for weights that another worker is loading, as long as that takes.
+/// Repeats a call while another worker loads the weights, without a limit on the time.
 ///
-/// There is no limit on the number of attempts. WeightsLoading means that the loading worker runs
-/// and holds its lease. When it ends, the broker removes its region and the next call starts a load
-/// here; when the broker ends, the call fails. A limit would be too short for some larger model.
+/// WeightsLoading means that the loading worker runs and holds its lease. When that worker ends,
+/// the broker removes its region, and the next call starts a load here; when the broker ends, the
+/// call fails. Any limit would be too short for some larger model.
 #pragma once
 
 #include "common/result.hpp"

@@ -1,8 +1,9 @@
-/// Reports sampled steps to the broker while it asks for them.
+/// Reports sampled steps to the broker while the broker requests them.
 ///
-/// One report is on its way at a time. Until its reply the newest sample waits in the StepSampler.
-/// Threads: `deliver` on the engine's; the rest on the I/O thread. Lifetime: the sampler and what
-/// `post` and `send` use outlive it, and no posted work runs after it.
+/// One report is in flight at a time. Until its reply the newest sample waits in the StepSampler.
+/// Threads: `deliver` on the engine's; the rest on the I/O thread. Lifetime: the sampler and
+/// everything that `post` and `send` use outlive the reporter, and no posted work runs after its
+/// destruction.
 #pragma once
 
 #include <functional>
@@ -23,9 +24,9 @@ class StepReporter {
   };
   explicit StepReporter(Dependencies dependencies) : deps_(std::move(dependencies)) {}
 
-  /// `step.sample` of the broker.
+  /// Handles the broker's `step.sample`.
   void set_sampling(const wire::StepSampling& sampling);
-  /// The broker asks again after a reconnect if an operator still watches.
+  /// Stops sampling; after a reconnect the broker requests it again if an operator still watches.
   void connection_lost() { deps_.sampler->set_interval(Duration::zero()); }
 
   void deliver(StepSample sample);

@@ -1,12 +1,12 @@
-/// Usage records that the broker has not confirmed yet: one report of the oldest is in flight at a
-/// time, and is repeated until it is confirmed.
+/// Usage records that the broker has not confirmed yet. One report with the oldest records is in
+/// flight at a time, and is repeated until it is confirmed.
 ///
 ///   push ─► waiting ─ take ─► in flight ─ confirmed ─► gone
 ///                ▲                │
 ///                └──── failed ────┘
 ///
-/// Bounded: beyond kMaxKept the oldest record of the tenant with the most is dropped, so that a
-/// tenant that ends many requests costs no other tenant its records. Pure. Threads: one.
+/// Bounded: beyond kMaxKept the oldest record of the tenant with the most records is dropped, so
+/// that a tenant whose requests end often displaces only its own records. Pure. Threads: one.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class UsageQueue {
  public:
   static constexpr std::size_t kMaxKept = 16'384;
 
-  /// Numbers the record.
+  /// Assigns the record its number and queues it.
   void push(wire::UsageRecord record) {
     record.number = ++newest_;
     kept_.take(record.tenant);
@@ -45,7 +45,8 @@ class UsageQueue {
     in_flight_ = report.records.back().number;
     return report;
   }
-  /// The report in flight is in the broker's journal, or will never be accepted.
+  /// Removes the records of the report in flight: they are in the broker's journal, or will never
+  /// be accepted.
   void confirmed() {
     const std::uint64_t last = std::exchange(in_flight_, 0);
     while (!waiting_.empty() && waiting_.front().number <= last) {
@@ -61,10 +62,10 @@ class UsageQueue {
   std::uint64_t take_dropped() { return std::exchange(dropped_, 0); }
 
  private:
-  std::deque<wire::UsageRecord> waiting_;  // those in flight included
+  std::deque<wire::UsageRecord> waiting_;  // includes the records in flight
   FairShares<TenantId> kept_{kMaxKept};
   std::uint64_t newest_ = 0;
-  std::uint64_t in_flight_ = 0;  // the last number of the report; 0: none
+  std::uint64_t in_flight_ = 0;  // last record number of the report in flight; 0: none
   std::uint64_t dropped_ = 0;
 };
 

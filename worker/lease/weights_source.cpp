@@ -55,7 +55,7 @@ Result<Weights> WeightsSource::acquire() {
       return std::unexpected(std::move(mapped).error());
     }
   }
-  TRY(model_.file().check_unchanged());  // parts that another worker published were not read here
+  TRY(model_.file().check_unchanged());  // parts published by another worker were not read here
   std::vector<Weights::MappedPart> mapped_parts;
   for (auto& part : std::exchange(loading_, {})) mapped_parts.push_back(*std::move(part));
   return Weights::bind(*plan_, *config_, std::move(mapped_parts));
@@ -76,11 +76,12 @@ void WeightsSource::give_up_revoked_parts() {
     unmap_loading(lease);
     give_up(lease);
   }
-  // The poll may be the first to read the revocation of a lease that it shares with a part here.
+  // The callee of `poll` may be the first to see the revocation of a lease that a part here shares.
   if (deps_.poll) deps_.poll([this](LeaseId lease) { unmap_loading(lease); });
 }
 
-/// Nothing uses a mapped part before all are bound.
+/// Unmaps the parts under this lease. This is safe, because no unit uses a part before all parts
+/// are bound.
 void WeightsSource::unmap_loading(LeaseId lease) {
   for (std::size_t i = 0; i < loading_.size(); ++i) {
     if (!loading_[i] || id_of(loading_[i]->lease) != lease) continue;
@@ -110,7 +111,8 @@ Result<Weights::MappedPart> WeightsSource::load(const WeightsPart& part) {
                             [this] { std::this_thread::sleep_for(deps_.retry_interval); })));
 }
 
-/// What revokes the leases does not stop by itself, and each load reads the part again.
+/// Limits the reloads, because the cause of the revocations may persist and each load reads the
+/// part again.
 Result<void> WeightsSource::check_reloads(std::size_t part) const {
   if (revoked_[part].count <= kMaxReloads) return {};
   return std::unexpected(
@@ -122,8 +124,8 @@ Result<void> WeightsSource::check_reloads(std::size_t part) const {
             FailureScope::Engine});
 }
 
-/// True when the lease was revoked meanwhile, or the broker does not have the memory of an earlier
-/// one back yet. Pauses then.
+/// Returns true, after a pause, when the lease was revoked meanwhile or the broker has not yet
+/// reclaimed the memory of an earlier lease.
 bool WeightsSource::may_load_again(std::size_t part, const Error& why) {
   const bool is_revoked = is_lease_ended(why.code) || why.code == Errc::EngineLeaseFenced;
   if (is_revoked && opened_) give_up(*opened_);
@@ -144,7 +146,8 @@ Result<std::optional<WeightsSource::Restored>> WeightsSource::restore(Weights& w
   if (!revoked_part) return std::nullopt;
   const WeightsPart& part = plan_->parts[*revoked_part];
   const LeaseId before = id_of(weights.leases()[*revoked_part]);
-  // Not earlier: while a part is filled, `lease.unmap` is answered at once only if it unmaps it.
+  // The old part is unmapped only after the fill: while a part is being filled, `lease.unmap` is
+  // answered at once only if that call itself unmaps the memory.
   Result<Weights::MappedPart> fresh = open_again(part, [&] { (void)weights.unmap(before); });
   if (!fresh) {
     fresh.error().detail.insert(0, fmt::format("part {}: ", part.name));

@@ -1,21 +1,21 @@
-/// Gets an engine's weights: regions of the broker, one for each part, filled by one worker and
-/// shared by all.
+/// Gets an engine's weights from the broker. Each part is a region that one worker fills and all
+/// workers share.
 ///
 ///   weights.open → published:  map read-only, bind
 ///                → not yet:    map writable, fill through the gate, unmap, close,
 ///                              weights.publish, map read-only, bind
 ///
-/// Parts are opened one after the other. So a worker has at most one unpublished region, and two
+/// Parts are opened one after the other, so that a worker has at most one unpublished region, and
 /// workers that load the same model share the work.
 ///
-/// A revoked part is restored alone; the other parts stay mapped. It has the content that the
-/// worker started with, also when the model file was replaced or rewritten meanwhile
+/// A revoked part is restored alone; the other parts stay mapped. The restored part has the content
+/// with which the worker started, even if the model file was replaced or rewritten meanwhile
 /// (VerifiedModel).
 ///
-/// An engine lease that is revoked during the load is given up, and its part is opened again, at
-/// most `kMaxReloads` times.
+/// When an engine lease is revoked during the load, the part is unmapped and opened again under a
+/// new lease, at most `kMaxReloads` times.
 ///
-/// Blocks; runs on the engine's thread between steps.
+/// Calls block. Threads: the engine's, between steps.
 #pragma once
 
 #include <functional>
@@ -32,7 +32,7 @@
 
 namespace leasehold {
 
-/// The memory of a part of a model file, as `weights.open` asks for it.
+/// Identifies the memory of one part of a model file in `weights.open`.
 struct WeightsMemory {
   std::string model;
   std::string part;
@@ -41,27 +41,29 @@ struct WeightsMemory {
   std::uint64_t size_bytes = 0;
 };
 
-/// Takes an engine lease on it. Errors: the broker's answer, TimedOut, ConnectionLost.
+/// Acquires an engine lease on this memory. Errors: the broker's answer, TimedOut, ConnectionLost.
 Result<control::Payload> open_weights(BrokerLink& broker, const WeightsMemory& memory);
 
 class WeightsSource {
  public:
-  static constexpr std::uint32_t kMaxReloads = 8;  ///< Of one part, in one `acquire`.
+  static constexpr std::uint32_t kMaxReloads = 8;  ///< Limit for one part in one `acquire`.
 
   struct Dependencies {
     BrokerLink* broker = nullptr;
     const TableReader* table = nullptr;
     Backend* backend = nullptr;
     LoadProgress progress;
-    const RegionMapper* regions = &host_mapper();  ///< For the memory this broker lends.
-    PlaceWeights place = {};            ///< Called before a region is filled. Empty: one node.
-    EarlyCalls* early_calls = nullptr;  ///< Learns what `acquire` has unmapped; may be null.
-    /// Unmaps what else this process has under a revoked lease, before `early_calls` learns of it:
-    /// a draft of the same file shares the model's lease. May be null.
+    const RegionMapper* regions = &host_mapper();  ///< Maps the memory that the broker lends.
+    /// Called before a region is filled. Empty: memory is not placed on nodes.
+    PlaceWeights place = {};
+    /// Notified when `acquire` has unmapped a revoked lease; may be null.
+    EarlyCalls* early_calls = nullptr;
+    /// Unmaps other memory of this process under a revoked lease, before `early_calls` is notified:
+    /// a draft model from the same file shares the model's lease. May be empty.
     std::function<void(LeaseId)> unmap_elsewhere = {};
-    /// Called at every piece that is read and at every retry, so that the caller can unmap other
-    /// revoked memory during a load. It calls `unmap` with a revoked lease before it announces that
-    /// the memory of the lease is unmapped. May be empty.
+    /// Called for every piece that is read and at every retry, so that the caller can unmap other
+    /// revoked memory during a load. The callee passes a revoked lease to `unmap` before it reports
+    /// that lease's memory as unmapped. May be empty.
     std::function<void(const std::function<void(LeaseId)>& unmap)> poll = {};
     Duration retry_interval = std::chrono::milliseconds(100);
   };
@@ -69,25 +71,26 @@ class WeightsSource {
                 Dependencies dependencies)
       : model_(file), config_(&config), plan_(&plan), deps_(std::move(dependencies)) {}
 
-  /// The digest of the file. Without it `restore` accepts no file but the unchanged one.
+  /// Sets the digest of the file. Without a digest `restore` accepts only the unchanged file.
   void pin_content(const ContentDigest& content) { model_.pin(content); }
 
-  /// Gets all parts, each under a new engine lease. Waits while another worker fills one, and for
-  /// the memory of a lease that was revoked meanwhile, at most a minute.
+  /// Gets all parts, each under a new engine lease. Waits while another worker fills a part. Waits
+  /// at most a minute for the broker to reclaim the memory of a lease that was revoked meanwhile.
   /// Errors: those of the calls above; FileCorrupt when the file was written since it was opened;
-  /// LeaseRevoked, of the worker, when the leases of one part were revoked more than `kMaxReloads`
-  /// times.
+  /// LeaseRevoked, with engine scope, when the leases of one part were revoked more than
+  /// `kMaxReloads` times.
   Result<Weights> acquire();
 
   struct Restored {
     std::string part;
-    bool from_copy = false;  ///< Another file of the same content is at the path by now.
+    bool from_copy = false;  ///< The part was read from another file with the same content.
   };
   /// Restores the first revoked part and no other, so that the caller can run commands between two
   /// parts. The part is unmapped before it is mapped again, so that locked memory counts once.
   /// Returns nothing when no part is revoked.
-  /// Errors, all naming the part: WeightsLoading, EngineLeaseFenced, LeaseRevoked, which pass;
-  /// MissingWeight when the file has another content; those of GgufFile::open and `acquire`.
+  /// Errors, all naming the part: WeightsLoading, EngineLeaseFenced, LeaseRevoked, which are
+  /// temporary; MissingWeight when the file has another content; those of GgufFile::open and
+  /// `acquire`.
   Result<std::optional<Restored>> restore(Weights& weights);
 
  private:
@@ -98,7 +101,7 @@ class WeightsSource {
   Result<Weights::MappedPart> load(const WeightsPart& part);
   Result<void> check_reloads(std::size_t part) const;
   bool may_load_again(std::size_t part, const Error& why);
-  /// Calls `before_map` once all bytes are there.
+  /// Calls `before_map` once the region is filled.
   Result<Weights::MappedPart> map_part(
       const WeightsPart& part, control::Payload reply,
       const std::function<void()>& before_map = [] {});
@@ -114,16 +117,17 @@ class WeightsSource {
   const WeightsPlan* plan_;
   Dependencies deps_;
   StopFlags never_stopped_;       // requests cannot stop a load
-  std::uint64_t done_bytes_ = 0;  // of this call, for progress
+  std::uint64_t done_bytes_ = 0;  // in the current call, for progress
   std::uint64_t total_bytes_ = 0;
-  std::vector<std::optional<Weights::MappedPart>> loading_;  // what `acquire` has mapped, by part
+  // parts that `acquire` has mapped, by index
+  std::vector<std::optional<Weights::MappedPart>> loading_;
   struct Revoked {
     std::uint32_t count = 0;
-    std::string last;  // what is known of the last one
+    std::string last;  // description of the last revocation
   };
-  std::vector<Revoked> revoked_;   // of each part, in `acquire`
-  std::optional<LeaseId> opened_;  // by the last `map_part`
-  int room_attempts_left_ = 0;     // since a lease was given up
+  std::vector<Revoked> revoked_;   // by part, in `acquire`
+  std::optional<LeaseId> opened_;  // lease opened by the last `map_part`
+  int room_attempts_left_ = 0;     // set anew when a revoked lease is unmapped
 };
 
 }  // namespace leasehold

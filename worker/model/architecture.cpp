@@ -8,7 +8,7 @@
 namespace leasehold {
 namespace {
 
-// In the order of use in the forward pass, so that a layer is read front to back.
+// Tensors in the order in which the forward pass uses them, so that a layer is read sequentially.
 constexpr TensorSpec kLlamaAttention[] = {
     {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
@@ -62,7 +62,7 @@ constexpr TensorSpec kExpertsAndShared[] = {
     {"ffn_up_shexp.weight", TensorDim::Embedding, TensorDim::FeedForward},
     {"ffn_down_shexp.weight", TensorDim::FeedForward, TensorDim::Embedding},
 };
-// Without the four tensors of the shared expert.
+// The tensors of the experts, without the four of the shared expert.
 constexpr auto kExperts = std::span(kExpertsAndShared).first<5>();
 
 // GGUF converters permute llama's query and key rows so that rotated pairs are neighbours. Rows of

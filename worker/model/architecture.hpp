@@ -1,4 +1,4 @@
-/// The supported model architectures, one table row each. A new architecture is a row and, if it
+/// The supported model architectures, as one table. To add an architecture, add a row and, if it
 /// has additional tensors, a list of them.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace leasehold {
 
-/// Lengths taken from a ModelConfig.
+/// Dimensions of tensors, computed from a ModelConfig.
 enum class TensorDim : std::uint8_t {
   One,
   Embedding,          ///< n_embd
@@ -47,8 +47,9 @@ struct Architecture {
   std::span<const TensorSpec> attention;
   std::span<const TensorSpec> feed_forward;  ///< Empty: models without experts are not supported.
   std::span<const TensorSpec> experts;       ///< Empty: models with experts are not supported.
-  bool has_shared_expert = false;            ///< An expert that computes every row, behind a gate.
-  bool normalize_expert_weights = false;     ///< Over the chosen experts of a row.
+  bool has_shared_expert = false;  ///< One more expert computes every row, scaled by a gate.
+  /// The weights of a row's chosen experts are normalized to sum 1.
+  bool normalize_expert_weights = false;
 };
 
 /// Returns null for an unsupported architecture.

@@ -1,7 +1,7 @@
 /// Reads metadata keys of one file's architecture: for a llama, `keys.count("block_count", …)`
 /// reads "llama.block_count". Errors contain the whole key.
 ///
-/// Lifetime: the file outlives it.
+/// Lifetime: the file outlives the object.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 
 namespace leasehold {
 
-/// Longer contexts are refused: the angles of rope must stay within the range of sin_cos.
+/// Longer contexts are refused, because the RoPE angles must stay in the range of sin_cos.
 inline constexpr std::uint32_t kMaxContext = 1u << 24;
 
 /// A key that this build ignores if it has its neutral value, and refuses otherwise.
@@ -43,7 +43,7 @@ class ArchitectureKeys {
     return number;
   }
 
-  /// The same; returns `fallback` if the key is missing.
+  /// Like `count`, but returns `fallback` if the key is missing.
   Result<std::uint32_t> count_or(std::string_view suffix, std::uint32_t max,
                                  std::uint32_t fallback) const {
     if (!has(suffix)) return fallback;

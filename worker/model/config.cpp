@@ -13,8 +13,8 @@
 namespace leasehold {
 namespace {
 
-// Far above any model of these architectures, and far below values whose products overflow 32 bits
-// or whose buffers exhaust memory.
+// Limits far above any model of these architectures, and far below values whose products overflow
+// 32 bits or whose buffers exhaust memory.
 constexpr std::uint32_t kMaxLayers = 1024;
 constexpr std::uint32_t kMaxWidth = 1u << 20;
 constexpr std::uint32_t kMaxHeads = 1024;
@@ -23,8 +23,8 @@ constexpr std::uint32_t kMaxExperts = 1024;
 constexpr std::uint32_t kMaxVocab = 1u << 22;
 constexpr std::size_t kMaxNameBytes = 256;  // limit of the broker: TextRule::Label
 
-/// Metadata that would change the result. Computing such a model without it would be silently
-/// wrong.
+/// Metadata that changes the result but is not implemented; ignoring it would give silently wrong
+/// results.
 constexpr UnsupportedKey kUnsupportedKeys[] = {
     {"attention.scale", 0.0f},          {"attention.clamp_kqv", 0.0f},
     {"attention.max_alibi_bias", 0.0f}, {"attn_logit_softcapping", 0.0f},
@@ -33,8 +33,8 @@ constexpr UnsupportedKey kUnsupportedKeys[] = {
     {"expert_weights_scale", 1.0f},
 };
 
-/// The name appears in clients and logs and says nothing about the weights, so any name is made
-/// printable: one line of whole characters, at most `kMaxNameBytes` long.
+/// Makes a name printable: one line of whole characters, at most `kMaxNameBytes` long. The name is
+/// only shown in clients and logs, so no name is refused.
 std::string display_name(std::string_view name) {
   std::string shown;
   while (!name.empty()) {
@@ -48,7 +48,7 @@ std::string display_name(std::string_view name) {
   return printable(shown);
 }
 
-/// The architecture replaces a name that is missing, blank or of another type than text.
+/// Returns the architecture if the name is missing, blank or not a text.
 std::string read_name(const GgufFile& file, std::string_view architecture) {
   const std::string fallback(architecture);
   const std::string name =
@@ -78,7 +78,7 @@ Result<void> read_attention(const ArchitectureKeys& keys, ModelConfig& config) {
   return {};
 }
 
-/// Some converters write zero for "none".
+/// Zero is accepted as "none", because some converters write it.
 Result<void> reject_unsupported_keys(const ArchitectureKeys& keys) {
   for (const UnsupportedKey& unsupported_key : kUnsupportedKeys) {
     const float value = TRY(keys.get_or<float>(unsupported_key.suffix, 0.0f));
@@ -92,7 +92,8 @@ Result<void> reject_unsupported_keys(const ArchitectureKeys& keys) {
   return {};
 }
 
-/// A text no longer than the sliding window is computed exactly, so the window limits the context.
+/// Reads the context length. A sliding window limits it, because only texts no longer than the
+/// window are computed exactly.
 Result<void> read_context(const ArchitectureKeys& keys, ModelConfig& config) {
   const auto n_context = TRY(keys.count("context_length", kMaxContext));
   const auto window = TRY(keys.get_or<std::uint32_t>("attention.sliding_window", 0));
@@ -130,7 +131,7 @@ Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architectu
   return experts;
 }
 
-/// The feed-forward that computes every row.
+/// Reads the width of the feed-forward that computes every row.
 Result<std::uint32_t> read_common_width(const ArchitectureKeys& keys,
                                         const Architecture& architecture,
                                         const ExpertConfig& experts, std::uint32_t n_ff) {

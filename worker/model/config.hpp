@@ -1,4 +1,5 @@
-/// The dimensions of a model from its metadata, checked for consistency and against its tensors.
+/// Reads the dimensions of a model from its metadata, and checks them for consistency and against
+/// its tensors.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ namespace leasehold {
 /// The experts of each layer. All zero for models without experts.
 struct ExpertConfig {
   std::uint32_t n_experts;
-  std::uint32_t n_used;           ///< Per row; at most n_experts.
-  std::uint32_t n_ff;             ///< Of one expert.
+  std::uint32_t n_used;           ///< Experts used per row; at most n_experts.
+  std::uint32_t n_ff;             ///< Feed-forward width of one expert.
   bool normalize_expert_weights;  ///< See ExpertRoutingArgs.
 
   bool operator==(const ExpertConfig&) const = default;
@@ -29,12 +30,13 @@ struct ModelConfig {
   std::uint32_t n_embd;
   std::uint32_t n_heads;
   std::uint32_t n_kv_heads;  ///< Divides n_heads.
-  std::uint32_t head_dim;    ///< n_heads · head_dim need not be n_embd.
-  std::uint32_t n_ff;  ///< Of the feed-forward that computes every row: the layer's own or the
-                       ///< shared expert. 0 if all experts are chosen per row.
+  std::uint32_t head_dim;    ///< n_heads · head_dim may differ from n_embd.
+  std::uint32_t n_ff;  ///< Width of the feed-forward that computes every row: the layer's own or
+                       ///< the shared expert. 0 if there are only experts chosen per row.
   ExpertConfig experts;
-  std::uint32_t n_vocab;    ///< Rows of the embedding, tokens of the tokenizer.
-  std::uint32_t n_context;  ///< Positions that the model was trained for and attends to, or fewer.
+  std::uint32_t n_vocab;  ///< Rows of the embedding, which equal the tokenizer's tokens.
+  /// At most the positions that the model was trained for and attends to.
+  std::uint32_t n_context;
   bool has_sliding_window;  ///< n_context is the window; the training context is longer.
   RopeConfig rope;
   float rms_epsilon;
@@ -43,9 +45,9 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
-/// Errors: FileCorrupt for a key that is missing or inconsistent; MissingWeight without
-/// token_embd.weight; UnsupportedModel, naming the key, for an architecture, a scaling of positions
-/// or other metadata that this build would compute wrongly, and for numbers beyond its limits.
+/// Errors: FileCorrupt for a missing or inconsistent key; MissingWeight without token_embd.weight;
+/// UnsupportedModel with the key for an architecture, a scaling of positions or other metadata that
+/// this build does not compute correctly, and for numbers beyond its limits.
 Result<ModelConfig> read_config(const GgufFile& file);
 
 }  // namespace leasehold

@@ -11,9 +11,9 @@
 namespace leasehold {
 namespace {
 
-/// What a file is that is not a model, and what to do with it.
+/// A kind of file that is not a model, and advice for the user.
 struct OtherKind {
-  std::string_view type;  ///< Of general.type, or general.architecture of older files.
+  std::string_view type;  ///< Value of general.type, or of general.architecture in older files.
   std::string_view what;
   std::string_view advice;
 };
@@ -29,7 +29,7 @@ constexpr OtherKind kOtherKinds[] = {
     {"vocab", "a vocabulary without weights", "give the whole model"},
 };
 
-/// Metadata of another type than text says nothing about the kind.
+/// Returns a text value; metadata of any other type counts as empty.
 std::string text_of(const GgufFile& file, std::string_view key) {
   return file.get_or<std::string>(key, "").value_or("");
 }
@@ -43,7 +43,7 @@ bool is_adapter_tensor(const GgufTensor& tensor) {
   return tensor.name.ends_with(".lora_a") || tensor.name.ends_with(".lora_b");
 }
 
-/// The kind that the file does not name itself.
+/// Determines the kind of a file without such metadata from its content.
 const OtherKind* kind_of_content(const GgufFile& file) {
   if (file.has("adapter.type") || std::ranges::any_of(file.tensors(), is_adapter_tensor))
     return kind_named("adapter");

@@ -1,4 +1,4 @@
-/// Whether a well-formed GGUF file is a model, and if not, what it is.
+/// Checks whether a well-formed GGUF file is a model, and if not, determines what it is.
 #pragma once
 
 #include "worker/gguf/gguf.hpp"
@@ -6,8 +6,8 @@
 namespace leasehold {
 
 /// Errors: UnsupportedModel for an adapter, a control vector, a multimodal projector, an importance
-/// matrix, a file that has a vocabulary only, and any other `general.type` but "model". The error
-/// says what the file is and which one to give instead.
+/// matrix, a file with only a vocabulary, and any other `general.type` than "model". The error
+/// describes the file and the kind of file to use instead.
 /// Source: `general.type` and `adapter.type` of the GGUF specification.
 Result<void> check_is_model(const GgufFile& file);
 

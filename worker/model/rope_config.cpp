@@ -22,8 +22,8 @@ constexpr UnsupportedKey kUnsupportedYarnKeys[] = {
     {"rope.scaling.yarn_beta_fast", 32.0f}, {"rope.scaling.yarn_beta_slow", 1.0f},
 };
 
-/// A file with a factor and without a type is linear; older files have no type. `scale_linear` is
-/// the older name of the factor.
+/// Reads the scaling. A factor without a type means linear scaling, because older files have no
+/// type. `scale_linear` is the older key of the factor.
 Result<void> read_scaling(const ArchitectureKeys& keys, std::uint32_t n_context,
                           RopeConfig& config) {
   const auto type = TRY(keys.get_or<std::string>("rope.scaling.type", "linear"));

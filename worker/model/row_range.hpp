@@ -1,4 +1,4 @@
-/// The rows of a step that the end of a pass computes together.
+/// Groups the rows with logits into ranges that the end of a forward pass computes together.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace leasehold {
 
-/// Rows of a step: [begin, end).
+/// The rows [begin, end) of a step.
 struct RowRange {
   std::uint32_t begin;
   std::uint32_t end;
@@ -16,8 +16,9 @@ struct RowRange {
   bool operator==(const RowRange&) const = default;
 };
 
-/// The most unwanted rows between two wanted ones of a range: they take about as long as to read a
-/// layer's weights once more. Threads divide rows, but more than two share one memory.
+/// The most unneeded rows between two needed rows of one range: computing them takes about as long
+/// as reading a layer's weights once more. With more threads rows are computed faster, but with
+/// more than two the weights are not read faster.
 constexpr std::uint32_t most_between(std::size_t threads) {
   return 4 * static_cast<std::uint32_t>(std::max<std::size_t>(threads, 2));
 }

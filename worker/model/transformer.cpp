@@ -54,7 +54,8 @@ void Transformer::Scratch::each(const ModelConfig& config, Take&& take) {
   take(shared_gate, std::size_t{1});
 }
 
-/// Logits have one row per logit row; all other buffers have one per row of the step.
+/// The number of rows of a scratch buffer: the logits have one per logit row, all other buffers one
+/// per row of the step.
 template <class T>
 std::size_t Transformer::rows_of(const Scratch& scratch, const Limits& limits, T* const& pointer) {
   const bool is_logits =
@@ -132,7 +133,7 @@ class Transformer::Pass {
     if (live_ != 0) live_ &= one(*model_.backend_).live;
   }
 
-  /// Behind the keys and values of the last layer only rows with logits matter.
+  /// In the last layer, once keys and values are appended, only rows with logits are needed.
   void finish_rows_with_logits(const LayerWeights& layer) {
     for (std::span<const std::uint32_t> left = input_.logit_rows; !left.empty() && live_ != 0;)
       finish_layer(layer, take_neighbours(left, model_.most_between_));
@@ -237,8 +238,8 @@ class Transformer::Pass {
     if (model_.config_.n_ff > 0) shared_expert(layer);
   }
 
-  /// Computes the feed-forward of the normed rows; adds it to `out` or stores it there. `norm` is
-  /// null if they are normed already.
+  /// Computes the feed-forward of the rows and adds it to `out` or stores it there. `norm` is null
+  /// if the rows are already normed.
   void feed_forward(const LayerWeights& layer, const RmsNormArgs* norm, float* out,
                     bool accumulate) {
     launch([&](Backend& b) {
@@ -303,7 +304,7 @@ class Transformer::Pass {
     return static_cast<std::uint32_t>(context_.rows.size()) * model_.config_.experts.n_used;
   }
 
-  /// Skipped if a row may have no chosen experts.
+  /// Multiplies each row by the matrices of its chosen experts.
   void expert_matmul(const ExpertMatmulArgs& args) {
     launch([&](Backend& b) { return b.expert_matmul(context_, args); });
   }
@@ -338,7 +339,7 @@ class Transformer::Pass {
   const Weights& weights_;
   const ForwardInput& input_;
   LaunchContext context_;
-  std::size_t first_row_ = 0;  // of context_.rows, in input_.rows
+  std::size_t first_row_ = 0;  // index of context_.rows in input_.rows
   SequenceMask live_;
 };
 

@@ -4,7 +4,7 @@
 /// experts).
 /// Source: Touvron et al. 2023 (LLaMA); grouped-query attention, Ainslie et al. 2023; Yang et al.
 /// 2024 and 2025 (Qwen2, Qwen3); Jiang et al. 2024 (Mixtral).
-/// Lifetime: the backend outlives it. Threads: one forward at a time.
+/// Lifetime: the backend outlives the transformer. Threads: one forward at a time.
 #pragma once
 
 #include <optional>
@@ -41,8 +41,8 @@ class Transformer {
 
   const KvLayout& kv_layout() const { return kv_layout_; }
 
-  /// Lets the backend prepare steps under the engine's leases of `gates`, which has a sequence.
-  /// Runs nothing. Returns the number of prepared shapes.
+  /// Lets the backend prepare steps under the engine leases of `gates`, without running one.
+  /// Precondition: `gates` has a sequence. Returns the number of step shapes prepared.
   std::size_t prepare_steps(const Weights& weights, const GateSet& gates);
 
   /// Runs all launches of the step, or stops after the first launch without a live sequence.
@@ -72,7 +72,7 @@ class Transformer {
     float* up = nullptr;         // [max_rows, n_ff]
     float* logits = nullptr;     // [max_logit_rows, n_vocab]
 
-    // For models with experts.
+    // Used by models with experts.
     float* scores = nullptr;          // [max_rows, n_experts]
     std::uint32_t* chosen = nullptr;  // [max_rows, n_used]
     float* expert_weights = nullptr;  // [max_rows, n_used]

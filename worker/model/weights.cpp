@@ -10,8 +10,8 @@
 namespace leasehold {
 namespace {
 
-// Large enough for full disk speed. A load uses this much besides the weights, or twice as much
-// where it interleaves rows.
+// Large enough for full disk speed. A load uses this much memory in addition to the weights, or
+// twice as much while it interleaves rows.
 constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
 
 /// Finds weights by name and turns them into handles.
@@ -90,14 +90,15 @@ class WeightsCopy {
               Backend& backend)
       : file_(file), region_(region), gates_(gates), backend_(backend) {}
 
-  /// A piece of this tensor: whole groups where its rows are interleaved, at least one.
+  /// The size of a piece of this tensor. If its rows are interleaved, a piece is at least one
+  /// group, and whole groups.
   static std::uint64_t chunk_bytes(const WeightTensor& slot) {
     if (slot.layout == MatrixLayout::Rows) return kStagingBytes;
     const std::uint64_t group_bytes = row_group_bytes(slot.type, slot.columns);
     return std::max<std::uint64_t>(kStagingBytes / group_bytes, 1) * group_bytes;
   }
 
-  /// Copies bytes [at, at + size_bytes) of the tensor's place in the region.
+  /// Copies bytes [at, at + size_bytes) of the tensor, by its layout in the region.
   Result<void> copy_chunk(const WeightTensor& slot, std::uint64_t at, std::uint64_t size_bytes) {
     const std::span<const std::byte> bytes =
         TRY(slot.layout == MatrixLayout::Rows ? read(slot, at, size_bytes)
@@ -123,7 +124,8 @@ class WeightsCopy {
     return staging_;
   }
 
-  /// Groups are as large as their rows in the file; only the last one may have fewer rows there.
+  /// Reads rows and interleaves them into groups. A group is as large as its rows in the file; only
+  /// the last group may have fewer rows there.
   Result<std::span<const std::byte>> read_groups(const WeightTensor& slot, std::uint64_t at,
                                                  std::uint64_t size_bytes) {
     const std::uint64_t row_bytes = row_size_bytes(slot.type, slot.columns);

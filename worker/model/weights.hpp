@@ -1,4 +1,4 @@
-/// A model's weights in broker-owned memory, as operands.
+/// A model's weights in broker-owned memory, as operands of the backend.
 ///
 /// Lifetime: matrices are handles into mappings that this object owns. It outlives every step that
 /// uses them, and no part is restored during a step. Threads: the engine's, except `unmap`.
@@ -48,7 +48,7 @@ struct LayerWeights {
 };
 
 LeaseId id_of(const LeaseDependency& lease);
-/// False once the lease is revoked. For any thread.
+/// Returns false once the lease is revoked. Threads: any.
 bool is_live(const LeaseDependency& lease);
 
 class Weights {
@@ -74,9 +74,9 @@ class Weights {
   /// Errors: UntrustedSegment; nothing changes in that case.
   Result<void> restore(std::size_t part, MappedPart fresh);
 
-  /// Unmaps the part under this lease; waits for another thread that unmaps one. Returns false if
-  /// no part has this lease. On the engine's thread between steps, where no unit runs; on any
-  /// thread once the lease is fenced.
+  /// Unmaps the part under this lease; waits while another thread unmaps a part. Returns false if
+  /// no part has this lease. Threads: the engine's between steps, when no unit runs; any thread
+  /// once the lease is fenced.
   bool unmap(LeaseId lease);
 
   const WeightMatrix& token_embedding() const { return token_embedding_; }
@@ -109,7 +109,7 @@ class Weights {
 /// Receives the progress of loading, in bytes.
 using LoadProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
 
-/// Where weights are copied to, and the units that copy them.
+/// The destination of copied weights, and the gates and backend of the units that copy them.
 struct WeightsTarget {
   const LeasedMapping* region = nullptr;
   const GateSet* gates = nullptr;

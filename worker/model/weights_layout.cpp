@@ -73,7 +73,8 @@ std::vector<RequiredTensor> required_tensors(const GgufFile& file, const ModelCo
   return needs;
 }
 
-/// A group has rows of one matrix only, so the matrices of experts are whole groups.
+/// A group contains rows of one matrix only, so rows of expert matrices are grouped only if they
+/// form whole groups.
 MatrixLayout layout_for(const RequiredTensor& need, TensorType type, std::uint32_t rows_per_matrix,
                         Arithmetic arithmetic) {
   const bool is_matrix = need.rule.rows != TensorDim::One;
@@ -114,7 +115,7 @@ Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
 
 Result<void> reject_unused_tensors(const GgufFile& file, const std::vector<RequiredTensor>& needs) {
   for (const GgufTensor& tensor : file.tensors()) {
-    if (tensor.name == kRopeFreqFactors) continue;  // belongs to the config (rope_config.hpp)
+    if (tensor.name == kRopeFreqFactors) continue;  // part of the config (rope_config.hpp)
     if (std::ranges::find(needs, tensor.name, &RequiredTensor::name) == needs.end())
       return fail(Errc::UnsupportedModel,
                   fmt::format("{}: tensor {} is not used by this build", file.path(), tensor.name));
@@ -122,7 +123,7 @@ Result<void> reject_unused_tensors(const GgufFile& file, const std::vector<Requi
   return {};
 }
 
-/// Of little-endian numbers, with lengths before text.
+/// Hashes little-endian numbers, and texts preceded by their lengths.
 LayoutDigest digest_of(const std::vector<WeightTensor>& weights) {
   static_assert(std::endian::native == std::endian::little);
   std::string bytes;

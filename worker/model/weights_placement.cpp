@@ -3,18 +3,18 @@
 namespace leasehold {
 namespace {
 
-/// Ranges up to the region's end, each until the next begins.
+/// Collects ranges: each ends where the next begins, the last at the region's end.
 class Ranges {
  public:
   Ranges(std::uint64_t size_bytes, std::uint64_t page_bytes)
       : size_bytes_(size_bytes), page_bytes_(page_bytes) {}
 
-  /// The bytes from here on belong to this node. Ascending.
+  /// Assigns the bytes from `at_bytes` on to this node. Calls must be in ascending order.
   void begin(std::uint64_t at_bytes, std::uint32_t node) {
-    // The first page whose middle is not before it.
+    // The first page whose middle is not before `at_bytes`.
     const std::uint64_t at = (at_bytes + (page_bytes_ - 1) / 2) / page_bytes_ * page_bytes_;
     if (at >= size_bytes_) return;
-    if (!ranges_.empty() && ranges_.back().begin_bytes == at) ranges_.pop_back();  // no page
+    if (!ranges_.empty() && ranges_.back().begin_bytes == at) ranges_.pop_back();  // it is empty
     if (!ranges_.empty() && ranges_.back().node == node) return;
     ranges_.push_back({.begin_bytes = at, .node = node});
   }

@@ -5,8 +5,8 @@
 ///   layer    "token_embd", "blk.0", "blk.1" …, "output" (its norm, and the matrix if there is one)
 ///   tensor   one per tensor, by its name: "blk.0.attn_q.weight"
 ///
-/// With smaller parts, a revoked lease loses less, and less is read again. Parts are in layout
-/// order in every scope.
+/// With smaller parts, a revoked lease loses fewer weights, and fewer are read again. Parts are in
+/// layout order in every scope.
 #pragma once
 
 #include <optional>
@@ -23,13 +23,13 @@ std::optional<WeightsScope> weights_scope_from_name(std::string_view text);
 
 struct WeightsPart {
   std::string name;
-  WeightsLayout layout;  ///< Of this part's region; offsets start at 0.
+  WeightsLayout layout;  ///< Layout of this part's region; offsets start at 0.
 };
 
 struct WeightsPlan {
   std::vector<WeightsPart> parts;
 
-  std::uint64_t size_bytes() const;  ///< Of all regions.
+  std::uint64_t size_bytes() const;  ///< Total size of all regions.
 };
 
 /// Workers of one build with the same scope share every part. Parts of different scopes with the
@@ -40,8 +40,8 @@ struct ChosenPlan {
   WeightsPlan plan;
   Arithmetic arithmetic;
 };
-/// For a CPU, in `wanted` or, without it, in the fastest arithmetic. Errors: those of
-/// make_weights_layout.
+/// Makes a plan for a CPU, in the arithmetic `wanted` or, without it, in the fastest. Errors: those
+/// of make_weights_layout.
 Result<ChosenPlan> choose_weights_plan(const GgufFile& file, const ModelConfig& config,
                                        std::optional<Arithmetic> wanted, WeightsScope scope);
 

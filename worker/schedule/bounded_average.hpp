@@ -1,4 +1,5 @@
-/// A moving average of times, bounded against steps in which the machine stalls.
+/// A moving average of durations that limits the effect of a sample taken while the machine
+/// stalled.
 ///
 /// Pure. Threads: one.
 #pragma once
@@ -10,10 +11,11 @@ namespace leasehold {
 
 class BoundedAverage {
  public:
-  static constexpr double kNewSample = 0.125;  ///< Its part of the average.
-  static constexpr double kMostStall = 4;      ///< Times the expected time.
+  static constexpr double kNewSample = 0.125;  ///< Weight of a new sample.
+  /// Limit of a sample, in multiples of the expected time.
+  static constexpr double kMostStall = 4;
 
-  /// Nothing before the first sample.
+  /// False before the first sample.
   explicit operator bool() const { return average_.has_value(); }
   /// Precondition: there is an average.
   double operator*() const { return *average_; }
@@ -23,8 +25,8 @@ class BoundedAverage {
     const double before = average_.value_or(sample);
     average_ = before + kNewSample * (sample - before);
   }
-  /// Counts the sample up to kMostStall times the average or `expected`, whichever is larger. With
-  /// neither, the first sample counts as it is.
+  /// Counts the sample up to kMostStall times the average or `expected`, whichever is larger.
+  /// Without an average and `expected`, the first sample counts unchanged.
   void add_bounded(double sample, double expected = 0) {
     const double usual = std::max(average_.value_or(expected), expected);
     add(average_ || expected > 0 ? std::min(sample, kMostStall * usual) : sample);

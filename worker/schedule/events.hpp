@@ -1,5 +1,5 @@
-/// The events of the scheduler. Order within a tick: last tokens of requests that end, completions,
-/// rejections, rebinds, preemptions, other tokens.
+/// The events of the scheduler. Order within a tick: last tokens of completed requests,
+/// completions, rejections, rebinds, preemptions, other tokens.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ struct RevocationInfo {
   RevokeReason reason = RevokeReason::None;
   /// Shared: a published text ended, and the request may continue under its own lease.
   FailureScope scope = FailureScope::Tenant;
-  bool is_local = false;  ///< The worker stopped it at the lease's deadline, without a word.
+  bool is_local = false;  ///< The worker stopped the request at the lease's deadline; the lease
+                          ///< word was not changed.
 };
 
 /// The end of a request. Every admitted request gets exactly one.
@@ -46,7 +47,7 @@ struct Completed {
 struct AdmissionRejected {
   RequestId engine_request_id;
   Error reason;
-  LeaseId lease;                     ///< The lease it waited for.
+  LeaseId lease;                     ///< The lease under which the request waited.
   std::uint32_t emitted_tokens = 0;  ///< Under earlier leases.
 };
 
@@ -56,49 +57,53 @@ struct Rebound {
   LeaseId old_lease;
   LeaseId new_lease;
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t emitted_tokens = 0;  ///< Before, under other leases.
-  std::optional<Duration> moved_in;  ///< Its blocks were copied, so long after the call.
+  std::uint32_t emitted_tokens = 0;  ///< Tokens emitted under earlier leases.
+  /// Set for a move that copied the blocks: the time since the move was called.
+  std::optional<Duration> moved_in;
 };
 
-/// A running request gave its blocks to others, and waits. Its tokens continue once it is admitted
-/// again.
+/// A running request was preempted: its blocks were freed for other sequences, and it waits again.
+/// Its tokens continue once it is readmitted.
 struct Preempted {
   RequestId engine_request_id;
-  Errc cause = Errc::PoolExhausted;  ///< Or QuotaBlocks.
-  std::uint32_t freed_blocks = 0;    ///< That another sequence can take, cached ones included.
-  std::uint32_t swapped_blocks = 0;  ///< Copied to swap; 0: its rows are computed again.
+  Errc cause = Errc::PoolExhausted;  ///< PoolExhausted or QuotaBlocks.
+  /// Blocks that other sequences can now take, cached ones included.
+  std::uint32_t freed_blocks = 0;
+  /// Blocks copied to swap; 0: the request's rows are computed again.
+  std::uint32_t swapped_blocks = 0;
   std::uint32_t emitted_tokens = 0;
 };
 
-/// Blocks of a sequence or of the prefix cache begin, or cease, to hold text of a request. Each
-/// admission, also one after a preemption, is followed by one change to held and, later, by one to
-/// not held. Blocks in swap hold the text too, so neither a swap-out nor a swap-in is a change.
+/// Blocks of a sequence or of the prefix cache start or stop holding text of a request. Each
+/// admission, also one after a preemption, is followed by one change to held and later by one to
+/// not held. Blocks in swap count as holding the text, so a swap-out or swap-in is not a change.
 struct KvChange {
   RequestId engine_request_id;
   bool is_held = false;
 };
 
-/// A shared lease holds its text now, or why it never will. Goes to the broker, not to a client.
+/// The result of filling a shared lease: its text is computed, or the fill failed. Reported to the
+/// broker, not to a client.
 struct PrefixFilled {
   LeaseId lease;
-  Result<std::uint32_t> blocks = 0;  ///< That sequences can borrow.
+  Result<std::uint32_t> blocks = 0;  ///< Number of blocks that sequences can read.
 };
 
-/// What happened to a swapped request whose blocks went to the spill file. For the log: the request
-/// goes on in every case.
+/// What happened to a swapped request in connection with the spill file. For the log only; the
+/// request continues in every case.
 struct SpillEvent {
   enum class Kind : std::uint8_t {
     Spilled,      ///< All its blocks are in the file.
     Returned,     ///< All its blocks are back.
-    WriteFailed,  ///< It stays in swap.
-    ReadFailed,   ///< Its rows are computed again.
+    WriteFailed,  ///< The request stays in swap.
+    ReadFailed,   ///< The request's rows are computed again.
   };
   static constexpr std::size_t kKindCount = 4;
 
   RequestId engine_request_id;
   Kind kind = Kind::Spilled;
   std::uint32_t blocks = 0;
-  std::optional<Error> why;  ///< With the failures.
+  std::optional<Error> why;  ///< With WriteFailed and ReadFailed.
 };
 
 using SchedulerEvent = std::variant<Completed, AdmissionRejected, Rebound, Preempted, Token>;

@@ -7,8 +7,8 @@
 
 namespace leasehold {
 
-/// The tokens of requests that completed. A stream carries nothing after its end, so they precede
-/// the completions.
+/// Takes the tokens of completed requests. They precede the completions, because a client's stream
+/// carries nothing after its end.
 std::vector<Token> PendingEvents::take_final_tokens() {
   if (completed_.empty()) return {};
   std::unordered_set<std::string_view> completed;

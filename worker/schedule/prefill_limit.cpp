@@ -7,8 +7,8 @@ namespace leasehold {
 namespace {
 
 constexpr double kMostRows = 1 << 20;   // more than any budget
-constexpr double kOtherDecode = 0.125;  // the least difference of another d, as a part of d
-constexpr double kUnexpected = 0.25;    // likewise of a step's time from the model
+constexpr double kOtherDecode = 0.125;  // smallest relative difference at which d counts as changed
+constexpr double kUnexpected = 0.25;    // smallest relative difference of a step from the model
 constexpr std::uint32_t kUnexpectedSteps = 2;
 
 bool differs(double ns, double usual_ns, double part) {
@@ -44,7 +44,7 @@ double PrefillLimit::affordable_rows() const {
 }
 
 void PrefillLimit::note(Duration step, StepRows rows) {
-  if (step <= Duration::zero()) return;  // too short for the clock, or a clock that does not run
+  if (step <= Duration::zero()) return;  // too short to measure, or the clock is stopped
   noted_ = true;
   const auto ns = static_cast<double>(step.count());
   if (rows.prefill == 0 && rows.decode > 0) note_decode(ns);
@@ -68,7 +68,7 @@ void PrefillLimit::note_decode(double ns) {
   since_measured_ = repeats ? kMeasureInterval : 0;
 }
 
-/// True until r is known.
+/// True when the step's duration agrees with the model, or while r is unknown.
 bool PrefillLimit::is_expected(double ns, std::uint32_t rows) const {
   return !mixed_rows_ ||
          !differs(ns, *decode_ns_ + *row_ns() * static_cast<double>(rows), kUnexpected);
@@ -77,7 +77,7 @@ bool PrefillLimit::is_expected(double ns, std::uint32_t rows) const {
 void PrefillLimit::note_mixed(double ns, std::uint32_t work) {
   const auto rows = static_cast<double>(work);
   unexpected_ = is_expected(ns, work) ? 0 : unexpected_ + 1;
-  if (unexpected_ > 0 && since_measured_ >= kLeastInterval) {  // d may be the wrong one
+  if (unexpected_ > 0 && since_measured_ >= kLeastInterval) {  // d may be outdated
     if (unexpected_ >= kUnexpectedSteps) since_measured_ = kMeasureInterval;
     return;
   }

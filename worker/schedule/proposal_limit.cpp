@@ -5,8 +5,8 @@
 namespace leasehold {
 namespace {
 
-constexpr double kDecay = 1.0 - 1.0 / 512.0;  // of r, in a step that does not measure it
-constexpr double kUsualShare = 1.0 / 16.0;    // r of d, at least
+constexpr double kDecay = 1.0 - 1.0 / 512.0;  // factor on r in each step that does not measure r
+constexpr double kUsualShare = 1.0 / 16.0;    // smallest expected r, as a share of d
 
 }  // namespace
 
@@ -15,7 +15,7 @@ void Acceptance::note(std::uint32_t right, bool was_wrong) {
   if (was_wrong) rate_ -= BoundedAverage::kNewSample * rate_;
 }
 
-/// Its average is empty until a step with this number of decode rows is measured.
+/// The entry for this number of decode rows; its average is empty until such a step is measured.
 ProposalLimit::DecodeStep ProposalLimit::step_of(std::uint32_t decode_rows) const {
   return decode_rows < steps_.size() ? steps_[decode_rows] : DecodeStep{};
 }
@@ -36,14 +36,14 @@ std::uint32_t ProposalLimit::worth(const Acceptance& acceptance, std::uint32_t d
   const BoundedAverage step_ns = step_of(decode_rows).ns;
   if (!step_ns) return most;
   const double cost = decode_rows * row_ns_.value_or(0.0) / std::max(1.0, *step_ns);
-  double chance = acceptance.rate();  // that all proposals so far are right
+  double chance = acceptance.rate();  // probability that all proposals so far are right
   std::uint32_t worth = 0;
   for (; worth < most && chance > kMargin * cost; ++worth) chance *= acceptance.rate();
   return worth;
 }
 
 void ProposalLimit::note(Duration step, StepRows rows) {
-  if (step <= Duration::zero()) return;  // too short for the clock, or a clock that does not run
+  if (step <= Duration::zero()) return;  // too short to measure, or the clock is stopped
   noted_ = true;
   if (rows.prefill > 0 || rows.decode == 0) return;
   const auto ns = static_cast<double>(step.count());

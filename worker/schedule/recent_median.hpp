@@ -1,6 +1,5 @@
-/// The median of the last three times: one that a stalled machine took does not count, and a
-/// lasting change counts from its second time on. Of two times the smaller one counts, and a single
-/// one as it is.
+/// The median of the last three durations: a single outlier of a stalled machine has no effect, and
+/// a lasting change takes effect with its second sample. With two samples the smaller one counts.
 ///
 /// Pure. Threads: one.
 #pragma once
@@ -15,9 +14,9 @@ class RecentMedian {
  public:
   static constexpr std::size_t kTimes = 3;
 
-  /// Nothing before the first time.
+  /// False before the first sample.
   explicit operator bool() const { return count_ > 0; }
-  /// The smaller one of two. Precondition: there is a time.
+  /// Precondition: there is a sample.
   double operator*() const {
     auto times = times_;
     std::sort(times.begin(), times.begin() + count_);

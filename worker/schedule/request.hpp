@@ -1,4 +1,4 @@
-/// A request as the scheduler takes it, and the closed list of reasons for its end.
+/// A request as it is submitted to the scheduler, and the complete list of reasons for its end.
 #pragma once
 
 #include <algorithm>
@@ -19,37 +19,38 @@ namespace leasehold {
 
 struct PromptRequest {
   TenantId tenant;
-  LeaseId lease;  ///< Its KV cache lies there.
+  LeaseId lease;  ///< Holds the request's KV cache.
   RequestId engine_request_id;
   std::vector<TokenId> prompt;          ///< Not empty.
   std::vector<TokenId> emitted;         ///< After a rebind: the tokens delivered before, in order.
-  std::optional<LeaseId> rebound_from;  ///< The lease they were emitted under.
+  std::optional<LeaseId> rebound_from;  ///< The lease under which `emitted` was generated.
   SamplingParams sampling;
   TextConstraint constraint;             ///< `sampling.grammar`, compiled.
   std::uint32_t max_emitted_tokens = 0;  ///< Includes `emitted`.
   bool may_shorten = false;  ///< `max_emitted_tokens` is a default (Scheduler::shorten).
   std::optional<TimePoint> deadline;
-  std::int32_t priority = 0;  ///< Among the requests of the tenant.
+  std::int32_t priority = 0;  ///< Compared among the requests of the tenant.
 
   // Set by the scheduler.
-  std::uint64_t arrival = 0;      ///< Number of this submit. A preempted request keeps it.
-  std::uint32_t cached = 0;       ///< Known tokens whose KV was there at its first admission.
+  std::uint64_t arrival = 0;      ///< Sequence number of the submit. A preempted request keeps it.
+  std::uint32_t cached = 0;       ///< Known tokens whose KV was cached at the first admission.
   std::uint32_t charged = 0;      ///< Positions that were cached, or computed before a preemption.
   std::uint32_t block_limit = 0;  ///< The tenant's max_blocks when it was admitted; 0 before.
-  /// Tokens per minute that it has taken (TokenAllowances) and not used. The engine sets it.
+  /// Tokens taken from the tenant's tokens per minute (TokenAllowances) and not used. Set by the
+  /// engine.
   std::uint64_t unused_tokens = 0;
 
-  /// Of a waiting request: it ran, and was preempted.
+  /// For a waiting request: true if it ran before and was preempted.
   bool was_admitted() const { return block_limit > 0; }
 };
 
-/// Tokens that are known before the first step: the prompt and, after a rebind, what was emitted.
+/// Tokens that are known before the first step: the prompt and, after a rebind, the emitted tokens.
 inline std::size_t known_tokens(const PromptRequest& request) {
   return request.prompt.size() + request.emitted.size();
 }
 
-/// The order in which the requests of a tenant are admitted: the highest priority first, then those
-/// that were preempted, then the earliest deadline.
+/// The order in which the requests of a tenant are admitted: the highest priority first, then
+/// preempted requests, then the earliest deadline.
 inline auto urgency(const PromptRequest& request) {
   constexpr TimePoint kNever{INT64_MAX};
   const bool is_first = request.was_admitted();
@@ -57,7 +58,7 @@ inline auto urgency(const PromptRequest& request) {
                     is_first ? TimePoint{} : request.deadline.value_or(kNever));
 }
 
-/// The order inside a lease: equal ones by arrival.
+/// The order of admission inside a lease: by urgency, then by arrival.
 inline bool is_admitted_before(const PromptRequest& one, const PromptRequest& other) {
   return std::tuple(urgency(one), one.arrival) < std::tuple(urgency(other), other.arrival);
 }
@@ -76,8 +77,8 @@ inline bool fits_context(const PromptRequest& request, std::uint32_t max_context
 /// end.
 enum class CompletionReason : std::uint8_t {
   EndOfSequence,     ///< An end token (never sent), or the last token of a grammar (sent).
-  MaxTokensReached,  ///< As many tokens as were asked for; the last one is sent.
-  ContextFull,       ///< Fewer than were asked for: the context is full. The last one is sent.
+  MaxTokensReached,  ///< The request's token limit is reached; the last token is sent.
+  ContextFull,       ///< The context is full before the token limit. The last token is sent.
   StopSequence,      ///< A stop token (never sent), or a token that completes a stop string (sent,
                      ///< with its text up to the string).
   Cancelled,

@@ -23,7 +23,7 @@ void Scheduler::admit(TimePoint now) {
 
 StepPlan Scheduler::plan() {
   StepPlan plan = plan_rows();
-  // What a victim gave back goes to a sequence that lacked it before anything else can take it.
+  // Planning again gives a victim's blocks to the sequence that lacked them before any other use.
   if (relieve_starved()) plan = plan_rows();
   for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied.reset();
   add_proposals(plan);
@@ -47,8 +47,8 @@ StepPlan Scheduler::plan_rows() {
   return plan;
 }
 
-/// Without a mask no token can be drawn, so the last row waits for it. Without its blocks a
-/// returning sequence computes nothing.
+/// The number of rows that the sequence can compute now. Without a mask no token can be drawn, so
+/// the last row waits. A sequence whose spilled blocks are being read back computes nothing.
 std::uint32_t Scheduler::rows_ready(const Sequence& sequence) {
   if (sequence.blocks.state() == KvState::Returning) return 0;
   return sequence.pending() - (sequence.awaits_mask ? 1 : 0);
@@ -139,8 +139,8 @@ void Scheduler::note_deadline(const PromptRequest& request) {
   if (request.deadline) next_expiry_ = std::min(next_expiry_, *request.deadline);
 }
 
-/// The sequence of the first waiting request: a swapped one, or one that is kept while it lacks
-/// blocks, so that its text is not copied at each tick.
+/// The sequence of the first waiting request. It is either swapped, or kept in `head` while it
+/// lacks blocks, so that its text is not copied in each tick.
 Sequence& Scheduler::head_of(Tenancy& tenancy) const {
   const PromptRequest& request = tenancy.waiting.front();
   WaitingHead& head = tenancy.head;
@@ -157,7 +157,7 @@ std::unique_ptr<Sequence> Scheduler::take_head(Tenancy& tenancy) {
   return swapped ? std::move(swapped.mapped()) : std::move(head.sequence);
 }
 
-/// Nothing is charged for what is cached, so it is given back at once.
+/// Cached tokens are not charged, so they are returned to the tenant's allowance at once.
 void Scheduler::note_cached(Sequence& sequence) {
   PromptRequest& request = sequence.request;
   request.cached = request.charged = sequence.blocks.committed();
@@ -272,7 +272,7 @@ std::uint64_t Scheduler::most_positions(const PromptRequest& request) const {
                                  limits_.max_context);
 }
 
-/// A text that goes on keeps the length that it was given: it waits for what other workers hold.
+/// A continued text keeps its token limit, and waits for blocks that other workers hold.
 void Scheduler::shorten(PromptRequest& request, std::uint64_t most_tokens) const {
   if (!request.may_shorten) return;
   std::uint32_t blocks = tenancies_.most_blocks_of(request.tenant);
@@ -287,7 +287,7 @@ void Scheduler::shorten(PromptRequest& request, std::uint64_t most_tokens) const
       static_cast<std::uint32_t>(std::min<std::uint64_t>(request.max_emitted_tokens, most));
 }
 
-/// A preempted request goes on when what it has so far fits.
+/// A preempted request may continue when its present text fits.
 Result<void> Scheduler::check_blocks(const PromptRequest& request) const {
   const std::uint32_t allowed = tenancies_.limit_of(request);
   const std::uint64_t most =

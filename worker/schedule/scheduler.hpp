@@ -4,70 +4,76 @@
 ///
 /// A tick is `admit` → (the engine computes masks) → `plan` → (the engine runs the forward pass) →
 /// `commit`. A step that fails is planned again. Decode rows come first, one per running sequence.
-/// Prefill rows fill what the PrefillLimit leaves of the token budget, in chunks of a block. A
-/// sequence that lacks a block waits and does not delay the others; so does the last row of one
-/// that awaits its mask.
+/// Prefill rows follow, in chunks of a block, up to the PrefillLimit and the rest of the token
+/// budget. A sequence that lacks a block waits and does not delay the others. If a sequence awaits
+/// its mask, only its last row waits.
 ///
-/// Preemption: when the broker or the quota refuses a block that a running sequence lacks, another
-/// sequence of the same lease (for the quota: of the same tenant) gives its blocks back and goes to
-/// the queue of its lease, before others of its priority, with its emitted tokens. The victim has
-/// the lowest priority, then the fewest committed positions, which is the work that is lost; of
-/// equal ones it arrived last. It may be the sequence that lacks the block. Once there is room it
-/// is admitted again, computes its rows again, and continues with its next token. Of the requests
-/// that run, the oldest with the highest priority is never the victim, so it ends, and so does
-/// every one after it. A sequence that runs alone and does not fit ends with OutOfBlocks.
+/// Preemption: when the broker or the quota refuses a block that a running sequence lacks, one
+/// sequence of the same lease (for the quota: of the same tenant) is preempted: its blocks are
+/// freed and its request, with its emitted tokens, goes to the queue of its lease, before others of
+/// the same priority. The victim is the sequence with the lowest priority, then the fewest
+/// committed positions, which is the work that is lost, then the latest arrival. It may be the
+/// sequence that lacks the block. Once there is room the victim is readmitted, computes its rows
+/// again, and continues with its next token. The oldest running request of the highest priority is
+/// never the victim, so it finishes, and then the next one does. A sequence that runs alone and
+/// does not fit ends with OutOfBlocks.
 ///
 /// Swap: when copying the victim's blocks is cheaper than its rows (SwapCosts), the blocks move to
-/// the lease's swap pool and back at its admission, and no row is computed again. The scheduler
-/// lists the copies (`transfers`) and counts on them at once: freed blocks are given to others, and
-/// swap blocks are reused. So the engine makes the copies in the order of the list, before the
-/// forward pass, and reports each (`transfer_done`). A transfer that failed stays in the list, and
-/// nothing is admitted meanwhile. Without room in swap the broker is asked for more; while it has
-/// not answered the victim runs on, and once it has refused victims are dropped.
+/// the lease's swap pool, and back when the victim is readmitted, and no row is computed again. The
+/// scheduler lists the copies (`transfers`) and treats them as done at once: it assigns the source
+/// blocks to other sequences. The engine must therefore make the copies in the order of the list,
+/// before the forward pass, and report each (`transfer_done`). A failed transfer stays in the list,
+/// and no sequence is admitted meanwhile. When the swap pool is full, the scheduler asks the broker
+/// for more; until the broker answers, the victim keeps running; after a refusal, victims are
+/// dropped.
 ///
-/// Spill: with a spill file (`lend_spill`), a swapped sequence is written to it instead, when that
-/// is cheaper than its rows, and the victim runs on until the place is free. The blocks stay in
-/// swap until all are written, so a write that fails or takes too long changes nothing. A spilled
-/// sequence is admitted with all its KV blocks, and computes no row until they are filled; when
-/// they cannot be, its rows are computed again.
+/// Spill: with a spill file (`lend_spill`), the scheduler instead writes an already swapped
+/// sequence to the file, when that is cheaper than computing its rows again, and the victim keeps
+/// running until the swap blocks are free. The blocks stay in swap until all are written, so a
+/// write that fails or takes too long changes nothing. A spilled sequence is admitted with all its
+/// KV blocks allocated, and computes no row until they are read back; if reading fails, its rows
+/// are computed again.
 ///
-/// A full committed block stays cached under its lease (PrefixIndex): a prompt that begins with its
-/// text does not compute it again. Cached blocks that no sequence uses count as held by their
-/// tenant, and are evicted before the lease asks for growth, before the quota refuses, when an
-/// extent is reclaimed, and when the quota is lowered.
+/// A full committed block stays cached under its lease (PrefixIndex), and a prompt that begins with
+/// the same text reuses it. Cached blocks that no sequence uses count as held by their tenant, and
+/// are evicted before the lease asks for growth, before the quota refuses, when an extent is
+/// reclaimed, and when the quota is lowered.
 ///
 /// Published text: a shared lease holds one text, which its only request, the fill, computes. A
-/// request whose prompt begins with more blocks of it than its own lease has cached reads those
-/// blocks instead, and ends when the shared lease ends. Such a victim is dropped, not swapped.
+/// request whose prompt begins with more blocks of that text than its own lease has cached reads
+/// the shared blocks, and ends when the shared lease ends. When it is preempted, it is dropped, not
+/// swapped.
 ///
 /// Proposals: the engine may propose tokens that follow a decoding sequence. While no prompt waits
-/// for rows, those that ProposalLimit finds worth it get rows, too, and a step commits the tokens
-/// that were drawn as proposed, and one more. They take free blocks only: nothing is evicted, asked
-/// for or moved aside for them. After the step a sequence gives back the blocks beyond its text. A
-/// tenant pays for the rows of wrong proposals, because they take the time that right ones take.
+/// for rows, the proposals that ProposalLimit finds worth their cost get rows too, and a step
+/// commits the accepted proposals and one more token. Proposals use free blocks only: nothing is
+/// evicted, requested from the broker or preempted for them. After the step a sequence frees the
+/// blocks beyond its text. A tenant is charged for the rows of wrong proposals, because they take
+/// as much time as right ones.
 ///
 /// Fairness: admissions and prefill chunks go to the tenant with the least token counter
-/// (TokenCounters), over all its leases; a prompt that one step can hold goes before long ones
-/// while its tenant is at most token_budget ahead. An admitted prompt counts as served. So of two
-/// tenants that always have work that may run, with weights v and w, the served work divided by
-/// weight differs by at most (work_of_first(max_context) · (max_batch_size + 1) + token_budget) /
-/// min(v, w). Work and rows are the same in a context below kContextPerRow (row_work.hpp).
+/// (TokenCounters), over all its leases; a prompt that fits in one step goes before long ones while
+/// its tenant is at most token_budget ahead. An admitted prompt counts as served. So for two
+/// tenants that always have runnable work, with weights v and w, the served work divided by weight
+/// differs by at most (work_of_first(max_context) · (max_batch_size + 1) + token_budget) / min(v,
+/// w). Work and rows are the same in a context below kContextPerRow (row_work.hpp).
 ///
-/// Inside a tenant the request of the highest priority is admitted first, then one that was
-/// preempted, then the one with the earliest deadline; of equal ones leases have turns, and inside
-/// a lease they are admitted as they arrived. Prompts are computed in order of admission. A
-/// priority buys nothing from another tenant, and moves no running request aside to be admitted.
+/// Inside a tenant, requests are admitted by priority, then preempted ones first, then by deadline;
+/// among equal requests the leases take turns, and inside a lease they are admitted in order of
+/// arrival. Prompts are computed in order of admission. A priority gives no advantage over another
+/// tenant, and no running request is preempted to admit one of higher priority.
 ///
 /// Bound on waiting: with a token budget of at least `max_batch_size`, every decoding sequence that
-/// has its block and its mask gets a row in every tick. A tenant below its quota is admitted before
-/// any other active tenant has been served that difference more. Inside its tenant a request waits
-/// for those before it in the order above, and for blocks that running requests give back; only
-/// while its own lease lacks blocks are requests of the tenant's other leases admitted before it.
-/// In work: with n requests before it in its lease, and k leases of its tenant, all with blocks
-/// and requests of one urgency, it is admitted before its tenant is served
-/// work_of_first(max_context) · ((n + 1) · k + max_batch_size) more.
+/// has its block and its mask gets a row in every tick. A tenant below its quota has a request
+/// admitted before any other active tenant has been served more than the difference above. Inside
+/// its tenant a request waits for the requests before it in the order above, and for blocks that
+/// running requests free; only while its own lease lacks blocks are later requests of the tenant's
+/// other leases admitted before it. In work: with n requests before it in its lease, and k leases
+/// of its tenant, if all have blocks and requests of equal urgency, the request is admitted before
+/// its tenant is served work_of_first(max_context) · ((n + 1) · k + max_batch_size) more.
 ///
-/// Threads: one (the engine's). No request can break a precondition: all its errors are typed.
+/// Threads: one (the engine's). A request can never violate a precondition: invalid requests get
+/// typed errors.
 #pragma once
 
 #include <cstdint>
@@ -98,7 +104,7 @@ class Scheduler {
   explicit Scheduler(SchedulerLimits limits)
       : limits_(limits), tenancies_(limits.tokens_per_block) {}
 
-  /// Changes how many requests may wait; those that wait stay.
+  /// Changes how many requests may wait; requests that already wait stay.
   void set_queue_limits(std::uint32_t max_waiting, std::uint32_t max_waiting_per_lease) {
     limits_.max_waiting = max_waiting;
     limits_.max_waiting_per_lease = max_waiting_per_lease;
@@ -108,52 +114,55 @@ class Scheduler {
 
   /// Adds a lease. Preconditions: it is not known yet, and has no blocks or requests.
   void add_lease(Tenancy tenancy) { tenancies_.add(std::move(tenancy)); }
-  /// Sets the quota of a tenant, over all its leases here. Without one nothing is admitted. Above
-  /// it nothing is admitted either; what runs goes on, within the quota that admitted it. A quota
-  /// that is withdrawn is forgotten once the tenant has no lease here.
+  /// Sets the quota of a tenant, over all its leases here. Without a quota, or above it, no request
+  /// is admitted; running requests continue within the quota under which they were admitted. A
+  /// withdrawn quota is removed once the tenant has no lease here.
   void set_quota(const wire::TenantQuota& quota);
-  /// The use of divided quotas, of tenants whose use changed since the last call. Reads the tenants
-  /// that `changed_tenants` lists, and no other.
+  /// The use of divided quotas by the tenants whose use changed since the last call. Examines only
+  /// the tenants in `changed_tenants`.
   std::vector<wire::TenantUsage> take_usage() { return tenancies_.take_usage(); }
   const std::set<TenantId>& changed_tenants() const { return tenancies_.changed_tenants(); }
-  /// What tenants were served since the last call. Leaves out those without a change.
+  /// The service that tenants received since the last call; omits tenants without changes.
   std::vector<wire::TenantServed> take_served() { return tenancies_.take_served(); }
-  /// Tenants with a lease or a quota here.
+  /// Number of tenants with a lease or a quota here.
   std::size_t tenant_count() const { return tenancies_.tenant_count(); }
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
   void add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
-  /// The broker refused a GrowthRequest for swap: victims are dropped. For KV: when a running
-  /// sequence lacks a block, and the request was not for more than the running sequences want, the
-  /// next plan preempts one sequence of the lease, or ends the only one. When no request of the
-  /// lease runs, its first waiting request is rejected. `why`: QuotaBlocks for the limit of the
-  /// tenant, or of published texts; anything else means that the pool has no memory.
+  /// Records that the broker refused a GrowthRequest. For swap: until it grants swap, victims are
+  /// dropped unless a spill makes room. For KV: if a running sequence lacks a block, and the
+  /// request was not for more than the running sequences want, the next plan preempts one sequence
+  /// of the lease, or ends it if it runs alone. If no request of the lease runs, its first waiting
+  /// request is rejected. `why`: QuotaBlocks for the limit of the tenant or of published texts; any
+  /// other code means an exhausted pool.
   void deny_growth(const GrowthRequest& refused, Errc why = Errc::PoolExhausted);
   /// Removes up to `count` extents of a pool that no sequence uses; cached blocks in them are
-  /// evicted. None while transfers of the lease wait, whose sources count as free.
+  /// evicted. Removes none while transfers of the lease are pending, because their source blocks
+  /// count as free.
   std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count,
                                             wire::MemoryPool pool = wire::MemoryPool::Kv);
-  /// Ends every request of the lease, and every one that reads its published text, with `how`, and
-  /// forgets the lease.
+  /// Ends with `how` every request of the lease and every request that reads its published text,
+  /// and removes the lease.
   void end_lease(LeaseId lease, const Completed& how);
   bool has_lease(LeaseId lease) const { return tenancies_.contains(lease); }
   std::vector<LeaseId> leases() const;
 
   // ---- records in memory
 
-  /// Caches what the records found in the memory of a new lease say. Returns the number of blocks.
-  /// Precondition: the lease has run no request.
+  /// Caches the prefixes described by records found in the memory of a new lease. Returns the
+  /// number of blocks. Precondition: the lease has run no request.
   std::uint32_t adopt(LeaseId lease, const AdoptedRecords& records);
-  /// The pool that such records are checked against; null without the lease.
+  /// The pool against which such records are checked; null for an unknown lease.
   const BlockPool* pool_of(LeaseId lease) const;
   /// The first blocks of the records of sequences that ended or were moved out since the last call.
-  /// They are cleared before any block is written again.
+  /// The caller clears them before any block is written again.
   std::vector<std::pair<LeaseId, BlockId>> take_released_records();
 
   // ---- spill
 
   /// Precondition: called once, before the first lease.
   void lend_spill(const SpillLimits& limits);
-  /// Jobs for the spill store since the last call. Those of copies follow `transfer_done`.
+  /// New jobs for the spill store since the last call. Jobs that depend on copies are added by
+  /// `transfer_done`.
   std::vector<SpillJob> take_spill_jobs() { return spills_.take_jobs(); }
   void spill_answered(const std::vector<SpillAnswer>& answers, TimePoint now);
   std::vector<SpillEvent> take_spill_events() { return std::exchange(spill_events_, {}); }
@@ -168,74 +177,74 @@ class Scheduler {
   /// The error that `submit` would return. QuotaBlocks with `retry_after_ms` when the blocks are
   /// held by the tenant's leases on other workers, without it when the request can never have them.
   Result<void> check(const PromptRequest& request) const;
-  /// Lowers the token limit of a request that `may_shorten` to `most_tokens`, prompt included, and
-  /// to what the context and the tenant's blocks hold; not below one token, nor below what was
-  /// emitted.
+  /// Lowers the token limit of a request with `may_shorten` to `most_tokens`, prompt included, and
+  /// to the capacity of the context and of the tenant's blocks; never below one token or the tokens
+  /// already emitted.
   void shorten(PromptRequest& request, std::uint64_t most_tokens) const;
-  /// The positions that the request fills at most.
+  /// The most positions that the request can fill.
   std::uint64_t most_positions(const PromptRequest& request) const;
-  /// What requests that ended since the last call had taken of their tenants' tokens per minute and
-  /// did not use.
+  /// Tokens per minute to return, by tenant: those that requests took and did not use, since the
+  /// last call.
   std::map<TenantId, std::uint64_t> take_unused_tokens() {
     return std::exchange(unused_tokens_, {});
   }
   /// Queues the fill of a shared lease: computes the full blocks of `text` and keeps them, without
-  /// emitting a token. `take_filled` returns the end. Errors: LeaseFenced (no such shared lease),
-  /// BadRequest (no full block, filled already), and those of `submit`.
+  /// emitting a token. `take_filled` returns the result. Errors: LeaseFenced (no such shared
+  /// lease), BadRequest (no full block, filled already), and those of `submit`.
   Result<void> fill(LeaseId lease, std::vector<TokenId> text);
   std::vector<PrefixFilled> take_filled() { return std::exchange(filled_, {}); }
   /// Ends a waiting or running request. Errors: UnknownRequest.
   Result<void> cancel(const RequestId& engine_request_id);
 
-  /// Takes the blocks for a running request in another lease of its tenant. The caller makes the
-  /// copies, and `finish_move` or `drop_move` follows before any other call. Errors:
+  /// Reserves blocks for a running request in another lease of its tenant. The caller makes the
+  /// copies, then calls `finish_move` or `drop_move` before any other function. Errors:
   /// UnknownRequest, LeaseFenced (no such lease of the tenant), BadRequest (its own lease);
-  /// QueueFull while it waits or other blocks are copied, and PoolExhausted, for which the lease is
-  /// asked to grow: both may be tried again; QuotaBlocks.
+  /// QueueFull while the request waits or a transfer is pending, and PoolExhausted, after which the
+  /// scheduler requests growth of the lease: the caller may retry both; QuotaBlocks.
   Result<Move> begin_move(const RequestId& engine_request_id, LeaseId to);
-  /// The sequence belongs to the new lease and gives the blocks of the old one back. What that one
-  /// has cached stays there. Emits Rebound.
+  /// Assigns the sequence to the new lease and frees its blocks of the old lease. Blocks cached
+  /// under the old lease stay there. Emits Rebound.
   void finish_move(Move move, Duration since_call);
-  /// The sequence stays as it was.
+  /// Abandons the move; the sequence stays under its lease.
   void drop_move(Move move);
 
-  /// Ends the waiting requests whose deadline has passed; `admit` does this, too.
+  /// Ends the waiting requests whose deadline has passed; `admit` calls it.
   void drop_expired(TimePoint now);
 
   // ---- the tick
 
-  /// Drops what has expired and admits what fits.
+  /// Ends expired waiting requests and admits requests that fit.
   void admit(TimePoint now);
-  /// Preempts or ends what cannot go on, and plans the step. Pointers in the plan stay valid while
-  /// their sequence runs.
+  /// Preempts or ends sequences that lack blocks, and plans the step. Pointers in the plan stay
+  /// valid while their sequence runs.
   StepPlan plan();
-  /// The decoding sequences that may have proposals in the next step; `n_proposed` is how many are
-  /// worth a row, as far as it is known before the plan. Empty while a prompt is computed.
+  /// The decoding sequences that may have proposals in the next step; `n_proposed` is the number of
+  /// proposals worth a row, as far as known before the plan. Empty while a prompt is computed.
   StepPlan plan_proposals() const;
-  /// The time that making proposals took. It is part of the cost of the next proposals with rows.
+  /// Records the time spent on making proposals. It is added to the cost of the next proposals that
+  /// get rows.
   void note_proposing(Duration took);
-  /// The duration of the planned step, for the limit of later ones. Without it prompts may fill the
-  /// token budget.
+  /// Records the duration of the planned step, for the limits of later steps. If it is never
+  /// called, prompts may fill the token budget.
   void note_duration(Duration step);
 
   /// The copies to make before the forward pass, in this order.
   const std::vector<SwapTransfer>& transfers() const { return transfers_; }
-  /// The sequence's first transfer in the list was made, in this time.
+  /// Records that the sequence's first transfer in the list was made, and its duration.
   void transfer_done(const Sequence& sequence, Duration copying);
 
-  /// Commits the rows of a sequence that are kept, and appends the drawn tokens: the accepted
+  /// Commits the rows in PlannedRows::rows_kept, and appends the drawn tokens: the accepted
   /// proposals, then at most one more. Emits Token for each, then Completed when the sequence ends.
-  /// Precondition: no transfer waits.
+  /// Precondition: no transfer is pending.
   void commit(const PlannedRows& part, std::vector<DrawnToken> drawn);
   /// Ends one running or swapped sequence and frees its blocks. With `already_delivered` no
   /// Completed event is emitted, because a gate thread delivered it early.
   void end_sequence(Sequence& sequence, Completed how, bool already_delivered = false);
-  /// How the sequence ends if it may emit no more tokens; nothing while it may. A rebound sequence
-  /// may be full from the start: its last token was delivered and its end was not.
+  /// Why the sequence may emit no more tokens; nothing while it may. A rebound sequence may be full
+  /// from the start: its last token was delivered, but its end was not.
   std::optional<CompletionReason> why_full(const Sequence& sequence) const;
 
-  /// Ends every waiting and running request with this error, which concerns every tenant. Leases
-  /// stay.
+  /// Ends every waiting and running request with this error. Leases stay.
   void end_all(const Error& error);
 
   /// Returns all events since the last call, in the order of events.hpp.
@@ -248,7 +257,7 @@ class Scheduler {
   std::uint32_t waiting_count() const {
     return static_cast<std::uint32_t>(tenancies_.waiting_count());
   }
-  /// Over all leases, also ended ones.
+  /// Sums over all leases, including ended ones.
   PrefixCounters prefix_counters() const;
   const ProposalCounters& proposal_counters() const { return proposal_counters_; }
   const Tenancies& tenancies() const { return tenancies_; }
@@ -319,8 +328,8 @@ class Scheduler {
   bool reserve_rows(Sequence& sequence, std::uint32_t n_rows);
   struct Starved {
     Sequence* sequence = nullptr;
-    std::uint32_t blocks = 0;  // that it lacks
-    bool over_quota = false;   // with these blocks
+    std::uint32_t blocks = 0;  // blocks that the sequence lacks
+    bool over_quota = false;   // these blocks would exceed the tenant's quota
   };
   bool relieve_starved();
   static bool take_refusal(Tenancy& tenancy);
@@ -368,8 +377,8 @@ class Scheduler {
   SwapCosts spill_costs_;
   bool is_spill_measured_ = false;
   SpillBooks spills_;
-  TimePoint now_;     // of the last tick or answer
-  StepRows planned_;  // in the last plan
+  TimePoint now_;     // time of the last tick or spill answer
+  StepRows planned_;  // rows of the last plan
   std::vector<std::unique_ptr<Sequence>> running_;
   static constexpr TimePoint kNever{std::numeric_limits<std::int64_t>::max()};
   TimePoint next_expiry_ = kNever;  // no waiting request expires before it
@@ -381,7 +390,7 @@ class Scheduler {
   PendingEvents events_;
   std::vector<KvChange> kv_changes_;
   std::vector<PrefixFilled> filled_;
-  std::uint64_t publications_ = 1;  // grows when a published text is added or ends
+  std::uint64_t publications_ = 1;  // incremented when a published text is added or ends
   std::vector<SpillEvent> spill_events_;
   std::map<TenantId, std::uint64_t> unused_tokens_;  // since the last `take_unused_tokens`
 };

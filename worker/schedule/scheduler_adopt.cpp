@@ -1,4 +1,4 @@
-// The part of Scheduler that knows which sequence records in memory are true.
+// The part of Scheduler that adopts sequence records and lists the outdated ones.
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {

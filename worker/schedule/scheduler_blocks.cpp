@@ -1,4 +1,4 @@
-// The part of Scheduler that takes KV blocks for sequences.
+// The part of Scheduler that allocates KV blocks for sequences.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,9 +10,10 @@
 
 namespace leasehold {
 
-/// A sequence starts with the blocks of its text that its lease has cached, and goes on in the last
-/// block of an adopted record, or starts with more blocks that are published. It takes the others;
-/// what a swapped one has committed is copied to them.
+/// Reserves the blocks of a sequence at its admission. The sequence reuses the blocks of its text
+/// that its lease has cached, followed by the last block of an adopted record if there is one, or
+/// published blocks if they cover more of the text. The other blocks are newly allocated; the
+/// committed blocks of a swapped sequence are copied into them.
 Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
   const auto positions = static_cast<std::uint32_t>(sequence.tokens.size());
   const OwnedText text{&tenancy.tenant, sequence.tokens};
@@ -57,8 +58,8 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
   return Admission::Admitted;
 }
 
-/// The block behind the chain that an adopted record left, out of the cache: before others are
-/// evicted, since it is one of the cached blocks that no sequence uses.
+/// Takes out of the cache the last block of an adopted record that follows the chain. This comes
+/// before any eviction, because the block is itself cached and unused.
 std::optional<PrefixIndex::End> Scheduler::adopt_end(const Sequence& sequence, Tenancy& tenancy,
                                                      std::span<const PrefixId> chain) {
   const std::span<const TokenId> known =
@@ -72,7 +73,7 @@ std::optional<PrefixIndex::End> Scheduler::adopt_end(const Sequence& sequence, T
   return end;
 }
 
-/// Why the broker refused growth, and what to do.
+/// Error text: why the broker refused growth, and what to do.
 std::string Scheduler::reason_of_refusal(const Tenancy& tenancy) {
   if (!tenancy.is_at_quota) return "the broker lends no more; retry later";
   if (tenancy.is_shared) return "published texts hold all that --max-shared-blocks allows";
@@ -80,8 +81,8 @@ std::string Scheduler::reason_of_refusal(const Tenancy& tenancy) {
                      tenancy.tenant.value);
 }
 
-/// The first waiting request waits for growth. A refusal ends it when the lease runs no other whose
-/// end would help.
+/// Requests growth for the first waiting request. After a refusal that request is rejected if the
+/// lease runs no request whose end would free blocks.
 void Scheduler::wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks) {
   const std::uint32_t missing = blocks.needed - blocks.available;
   const bool was_refused = tenancy.growth_denied.value_or(missing + 1) <= missing;
@@ -110,7 +111,8 @@ bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
   if (more > 0 && !over_quota && tenancy.available_blocks() >= more)
     make_room(tenancy, more, limit);
   const bool ok = !over_quota && sequence.blocks.reserve(positions, tenancy.pool).has_value();
-  // Asks one block ahead, so that the broker has answered by the time the block is needed.
+  // Requests growth one block ahead, so that the broker has usually answered when the block is
+  // needed.
   const std::uint32_t ahead = blocks_for(positions + limits_.tokens_per_block);
   const std::uint32_t held = blocks_held(sequence);
   const bool wants_more = ahead > held && tenancy.available_blocks() == 0;
@@ -141,10 +143,10 @@ void Scheduler::evict_above(const TenantId& tenant, std::uint32_t limit) {
   }
 }
 
-/// Full blocks stay cached, except under a revoked lease, whose end must not wait for the work, and
-/// after a logit that is not finite: keys or values may be damaged, and the request must not find
-/// them when it is submitted again. What was not copied back from swap or the spill file is not
-/// cached.
+/// Frees a sequence's blocks. Full blocks stay cached, with three exceptions: under a revoked
+/// lease, whose end must not wait for that work; after a non-finite logit, because keys or values
+/// may be damaged and a retry must not reuse them; and blocks not yet copied back from swap or the
+/// spill file.
 void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
   Tenancy& tenancy = tenancy_of(sequence);
   const bool is_damaged = how.error && how.error->code == Errc::NumericFault;

@@ -39,7 +39,7 @@ void Scheduler::deny_growth(const GrowthRequest& refused, Errc why) {
 
 namespace {
 
-/// The extent without a block of a running sequence that has the fewest cached blocks.
+/// Among the extents without a block of a running sequence, the one with the fewest cached blocks.
 std::optional<ExtentId> cheapest_unused_extent(const Tenancy& tenancy) {
   const auto unused = tenancy.prefixes.unused_by_extent();
   std::optional<std::pair<std::uint32_t, ExtentId>> cheapest;
@@ -124,7 +124,8 @@ void Scheduler::complete_waiting(const PromptRequest& request, Completed how,
   tenancies_.note_change(request.tenant);
 }
 
-/// A preempted request was admitted, so it ends instead of being rejected.
+/// Rejects a waiting request. A preempted request was admitted before, so it gets a completion
+/// instead of a rejection.
 void Scheduler::reject(const PromptRequest& request, Error reason) {
   if (request.was_admitted()) {
     reason.code = Errc::OutOfBlocks;

@@ -8,7 +8,8 @@
 
 namespace leasehold {
 
-/// A failed transfer still counts on its blocks, so nothing is taken while one waits.
+/// Finds a running request that can be moved. While a transfer is pending there is none, because
+/// the transfer's blocks must not be allocated.
 Result<Sequence*> Scheduler::find_movable(const RequestId& engine_request_id) const {
   const auto is_it = [&](const auto& each) {
     return each->request.engine_request_id == engine_request_id;
@@ -24,7 +25,7 @@ Result<Sequence*> Scheduler::find_movable(const RequestId& engine_request_id) co
   return fail(Errc::QueueFull, "blocks of the worker are being copied; retry in a moment");
 }
 
-/// Blocks that no other sequence uses.
+/// The number of the sequence's blocks that no other sequence uses.
 std::uint32_t Scheduler::freed_by_move(const Sequence& sequence) const {
   const PrefixIndex& prefixes = tenancies_.at(sequence.request.lease).prefixes;
   const auto shared = std::ranges::count_if(
@@ -72,7 +73,8 @@ Result<Move> Scheduler::begin_move(const RequestId& engine_request_id, LeaseId t
       .sequence = sequence, .to = to, .blocks = std::move(blocks), .copies = std::move(copies)};
 }
 
-/// The record names the blocks, so the next commit writes it whole into the new lease.
+/// The sequence record contains block ids, so the next commit writes a complete record in the new
+/// lease.
 void Scheduler::finish_move(Move move, Duration since_call) {
   Sequence& sequence = *move.sequence;
   Tenancy& old = tenancy_of(sequence);

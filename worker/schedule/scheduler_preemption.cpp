@@ -1,4 +1,4 @@
-// The part of Scheduler that moves a running sequence aside when KV blocks run out.
+// The part of Scheduler that preempts a running sequence when KV blocks run out.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +9,9 @@
 
 namespace leasehold {
 
-/// Moves one sequence aside for each lease whose growth the broker denied, and one for each tenant
-/// that is over its quota: what that frees may be enough for the others. True when it freed any.
+/// Preempts one sequence for each lease whose growth the broker denied, and one for each tenant
+/// over its quota; the freed blocks may be enough for the others. Returns true when it freed
+/// blocks.
 bool Scheduler::relieve_starved() {
   std::set<TenantId> over_quota;
   bool has_freed = false;
@@ -42,14 +43,16 @@ bool Scheduler::relieve_starved() {
   return has_freed;
 }
 
-/// True when the broker refused no more than the running sequences of the lease want.
+/// Consumes the refusal of a GrowthRequest. Returns true when the refused request was not for more
+/// blocks than the running sequences want.
 bool Scheduler::take_refusal(Tenancy& tenancy) {
   const auto refused = std::exchange(tenancy.growth_denied, std::nullopt);
   return refused && *refused <= tenancy.blocks_wanted;
 }
 
-/// The one with the lowest priority, then the least work to repeat, among those that share what ran
-/// out, except the oldest of the highest priority; null when there is only one.
+/// Chooses among the sequences that share the exhausted blocks or quota, except the oldest of the
+/// highest priority: the lowest priority, then the least work to repeat. Returns null when only one
+/// sequence shares them.
 Sequence* Scheduler::choose_victim(const Starved& starved) const {
   const PromptRequest& lacks = starved.sequence->request;
   std::vector<Sequence*> sharing;
@@ -71,9 +74,9 @@ Sequence* Scheduler::choose_victim(const Starved& starved) const {
   return *std::ranges::min_element(sharing, {}, lost_work);
 }
 
-/// Moves the blocks of the sequence to swap or drops them, and queues its request with what it
-/// emitted. Full blocks stay cached until the room is needed, so that fewer rows are computed
-/// again, or fewer blocks copied back.
+/// Swaps out the blocks of the sequence or drops them, and queues its request with its emitted
+/// tokens. Full blocks stay cached until their room is needed, so that fewer rows are computed
+/// again or fewer blocks copied back.
 void Scheduler::preempt(Sequence& victim, Errc cause, bool to_swap) {
   Tenancy& tenancy = tenancy_of(victim);
   const std::uint32_t available = tenancy.available_blocks();
@@ -98,7 +101,7 @@ PromptRequest Scheduler::request_to_wait(const Sequence& victim) {
   const bool is_decoding = victim.blocks.committed() >= known_tokens(victim.request);
   const auto charged = is_decoding ? victim.tokens.size() : victim.blocks.committed();
   request.charged = std::max(request.charged, static_cast<std::uint32_t>(charged));
-  request.rebound_from.reset();  // the rebind was reported
+  request.rebound_from.reset();  // the rebind is already reported
   return request;
 }
 

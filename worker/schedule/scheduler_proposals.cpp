@@ -6,9 +6,9 @@
 
 namespace leasehold {
 
-/// Rows behind those of decoding sequences, one at a time, first to the tenant with the least
-/// counter. Beside prompts there are none: prompt rows delay the streams already, and nothing would
-/// measure the time of proposals alone.
+/// Adds rows of proposals to decoding sequences, one at a time, first to the tenant with the least
+/// counter. Adds none in a step with prompts: prompt rows delay the streams already, and the time
+/// of the proposals could not be measured separately.
 void Scheduler::add_proposals(StepPlan& plan) {
   if (limits_.speculate == 0 || has_prompts() || planned_.decode == 0) return;
   const std::vector<PlannedRows*> parts = proposing_parts(plan);
@@ -29,7 +29,7 @@ void Scheduler::add_proposals(StepPlan& plan) {
   }
 }
 
-/// Ignores turns and free blocks, which only plan() knows.
+/// Ignores the tenants' turns and free blocks, which only plan() knows.
 StepPlan Scheduler::plan_proposals() const {
   StepPlan plan;
   if (limits_.speculate == 0 || has_prompts()) return plan;
@@ -45,7 +45,7 @@ StepPlan Scheduler::plan_proposals() const {
   return plan;
 }
 
-/// Rows for the proposals of all sequences in a step.
+/// The number of rows for the proposals of all sequences in a step.
 std::uint32_t Scheduler::rows_for_proposals(const StepPlan& plan, std::uint32_t decode_rows) const {
   const TenantId& first = plan.parts.front().sequence->request.tenant;
   const bool shared = std::ranges::any_of(plan.parts, [&first](const PlannedRows& part) {
@@ -60,7 +60,7 @@ bool Scheduler::has_prompts() const {
                              [](const auto& sequence) { return sequence->pending() > 1; });
 }
 
-/// Those of sequences with proposals, in the order of their turns.
+/// The parts of sequences with proposals, in the order of their turns.
 std::vector<PlannedRows*> Scheduler::proposing_parts(StepPlan& plan) const {
   std::vector<PlannedRows*> parts;
   for (PlannedRows& part : plan.parts)
@@ -71,8 +71,8 @@ std::vector<PlannedRows*> Scheduler::proposing_parts(StepPlan& plan) const {
   return parts;
 }
 
-/// Of `proposed` tokens. The last token that may be drawn is the last of the request and of the
-/// context.
+/// The number of `proposed` tokens that are worth a row. No token is drawn beyond the request's
+/// token limit or the context, so proposals beyond them get no row.
 std::uint32_t Scheduler::proposals_worth(const Sequence& sequence, std::uint32_t decode_rows,
                                          std::uint32_t proposed) const {
   const auto known = static_cast<std::uint32_t>(sequence.tokens.size());
@@ -85,8 +85,8 @@ std::uint32_t Scheduler::proposals_worth(const Sequence& sequence, std::uint32_t
   return proposal_limit_.worth(sequence.acceptance, decode_rows, most);
 }
 
-/// Takes a block only while each running sequence of the lease could still take its next one, and
-/// each of the tenant within its quota.
+/// Takes a block only if afterwards each running sequence of the lease could still take its next
+/// block, and each sequence of the tenant could do so within the quota.
 bool Scheduler::reserve_proposed(Sequence& sequence, std::uint32_t n_rows) {
   Tenancy& tenancy = tenancy_of(sequence);
   const std::uint32_t positions = sequence.blocks.committed() + n_rows;
@@ -100,7 +100,7 @@ bool Scheduler::reserve_proposed(Sequence& sequence, std::uint32_t n_rows) {
   return is_free && sequence.blocks.reserve(positions, tenancy.pool).has_value();
 }
 
-/// Comparing the drawn token with a proposal that got no row is free.
+/// Also counts a proposal that got no row, because comparing it with the drawn token costs nothing.
 void Scheduler::note_proposals(const PlannedRows& part, const std::vector<DrawnToken>& drawn) {
   const std::vector<TokenId> proposals = std::exchange(part.sequence->proposals, {});
   proposal_counters_.proposed += part.n_proposed;
@@ -116,8 +116,8 @@ void Scheduler::note_proposing(Duration took) {
   uncharged_proposing_ += took;
 }
 
-/// A step with proposals is charged with what making them took, also in steps before it that only
-/// prepared them.
+/// A step with proposals is charged with the time of making them, including the time in earlier
+/// steps that only prepared proposals.
 void Scheduler::note_duration(Duration step) {
   if (planned_.proposed == 0) prefill_limit_.note(step, planned_);
   if (planned_.proposed > 0) step += std::exchange(uncharged_proposing_, Duration::zero());

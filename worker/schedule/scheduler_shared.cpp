@@ -44,7 +44,7 @@ Result<void> Scheduler::fill(LeaseId lease, std::vector<TokenId> text) {
   text.resize(blocks * limits_.tokens_per_block);
   return submit({.tenant = public_owner(),
                  .lease = lease,
-                 .engine_request_id = {"/" + to_string(lease)},  // tenants' ids have a name first
+                 .engine_request_id = {"/" + to_string(lease)},  // unlike any tenant's id
                  .prompt = std::move(text)});
 }
 
@@ -60,7 +60,7 @@ void Scheduler::finish_fill(Tenancy& tenancy, const Sequence& sequence, const Co
   (void)note_fill_end(sequence.request, static_cast<std::uint32_t>(chain.size()));
 }
 
-/// True for a fill, whose end goes to the broker.
+/// Reports the end of a fill to the broker. Returns false for a request that is not a fill.
 bool Scheduler::note_fill_end(const PromptRequest& request, Result<std::uint32_t> blocks) {
   if (!tenancies_.at(request.lease).is_shared) return false;
   filled_.push_back({.lease = request.lease, .blocks = std::move(blocks)});
@@ -72,7 +72,7 @@ bool Scheduler::note_fill_failed(const PromptRequest& request, const Completed& 
   return note_fill_end(request, std::unexpected(fill_error(request, how)));
 }
 
-/// Looks up again only when a text was published or has ended.
+/// Repeats the lookup only after a text was published or has ended.
 const PublishedMatch& Scheduler::match_published(Tenancy& tenancy, const Sequence& sequence) {
   PublishedMatch& best = tenancy.head.published;
   if (best.publications == publications_) return best;
@@ -88,7 +88,7 @@ const PublishedMatch& Scheduler::match_published(Tenancy& tenancy, const Sequenc
   return best;
 }
 
-/// Precondition: the tenant's own cache was asked first, and has fewer blocks.
+/// Precondition: the lookup in the tenant's own cache found fewer blocks.
 void Scheduler::start_with_published(Sequence& sequence, Tenancy& tenancy,
                                      const PublishedMatch& published) {
   Tenancy& shared = tenancies_.at(published.lease);

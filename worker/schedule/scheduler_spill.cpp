@@ -13,10 +13,12 @@ void Scheduler::lend_spill(const SpillLimits& limits) {
   spill_costs_ = SwapCosts(limits.first_bytes_per_second);
 }
 
-/// Makes room in the lease's swap pool. True when blocks are on their way to the file, so that the
-/// victim waits for their place. The first spill is made whatever it costs: it measures the file.
+/// Makes room in the lease's swap pool. Returns true when a spill is in progress, so that the
+/// victim can wait for its swap blocks. The first spill is made regardless of cost, to measure the
+/// file's speed.
 bool Scheduler::spill_one(Tenancy& tenancy) {
-  if (running_.size() >= kMaxStepSequences) return false;  // the copies need a place, a victim's
+  // The spill's copies need a place in the gate set.
+  if (running_.size() >= kMaxStepSequences) return false;
   if (spills_.is_writing(tenancy.lease)) return true;
   if (!spills_.may_write(now_)) return false;
   Sequence* sequence = choose_spilled(tenancy);
@@ -31,7 +33,7 @@ bool Scheduler::spill_one(Tenancy& tenancy) {
   return spills_.begin_write(*sequence, now_);
 }
 
-/// Of the swapped sequences of the lease, the one that is admitted last.
+/// The swapped sequence of the lease that will be admitted last.
 Sequence* Scheduler::choose_spilled(const Tenancy& tenancy) const {
   for (const PromptRequest& request : std::views::reverse(tenancy.waiting)) {
     const auto found = tenancy.swapped.find(request.engine_request_id);
@@ -42,7 +44,7 @@ Sequence* Scheduler::choose_spilled(const Tenancy& tenancy) const {
   return nullptr;
 }
 
-/// Lists what can be copied between the pools and staging beside this step.
+/// Lists the blocks to copy between the pools and staging in this step.
 void Scheduler::plan_pieces() {
   for (Spill* spill : spills_.moving()) {
     if (has_transfer(*spill->sequence)) continue;
@@ -54,7 +56,8 @@ void Scheduler::plan_pieces() {
   }
 }
 
-/// The sequence waits, so it borrows a stop slot and a place in the gates for these copies.
+/// The sequence is not running, so it uses a free stop slot and a free place in the gate set for
+/// these copies.
 void Scheduler::plan_staging(Spill& spill) {
   const auto leaving = std::ranges::count_if(
       transfers_, [this](const SwapTransfer& each) { return !is_running(each.sequence); });
@@ -70,7 +73,8 @@ void Scheduler::plan_staging(Spill& spill) {
   transfers_.push_back({&sequence, std::move(copies), spill.id, std::move(pieces)});
 }
 
-/// Blocks that are still cached are read, because a stream opens in order, and not copied.
+/// Blocks that are still cached are read too, because the stream must be decrypted in order, but
+/// they are not copied.
 void Scheduler::plan_return(Spill& spill) {
   Sequence& sequence = *spill.sequence;
   std::vector<SpillPiece> pieces = std::exchange(spill.arrived, {});
@@ -139,8 +143,9 @@ void Scheduler::check_spill_timeouts() {
 }
 
 /// After a failed write the blocks are still in swap. After a failed read the rows are computed
-/// again, in the blocks that the sequence has, and are not charged again. Its rules have read what
-/// it emitted, so `emitted` stays as it was at the admission.
+/// again, in the blocks that the sequence has, and are not charged again. `request.emitted` stays
+/// as it was at the admission, because the token rules have already accepted the tokens emitted
+/// since.
 void Scheduler::fail_spill(Spill& spill, const Error& why) {
   Sequence& sequence = *spill.sequence;
   const bool was_writing = spill.phase == Spill::Phase::Writing;
@@ -153,7 +158,7 @@ void Scheduler::fail_spill(Spill& spill, const Error& why) {
   sequence.blocks.finish_return(false);
 }
 
-/// The sequence ends, or leaves the file for another reason.
+/// Ends the sequence's spill, if it has one.
 void Scheduler::end_spill(const Sequence& sequence) {
   if (Spill* spill = spills_.find(sequence)) spills_.end(*spill);
 }

@@ -9,7 +9,7 @@ namespace leasehold {
 
 Scheduler::SwapChoice Scheduler::choose_swap(const Sequence& victim) {
   if (victim.blocks.state() != KvState::Active) return SwapChoice::Drop;
-  if (victim.shared_lease) return SwapChoice::Drop;  // its first blocks are not copied
+  if (victim.shared_lease) return SwapChoice::Drop;  // its first blocks belong to the shared lease
   if (!swap_costs_.is_swap_cheaper(swap_work(victim), prefill_limit_.row_ns())) {
     swap_costs_.note_dropped();
     return SwapChoice::Drop;
@@ -22,8 +22,8 @@ Scheduler::SwapChoice Scheduler::choose_swap(const Sequence& victim) {
   return !tenancy.swap_refused || spill_one(tenancy) ? SwapChoice::Await : SwapChoice::Drop;
 }
 
-/// Blocks that other sequences use stay cached: their rows are not computed again, and they are not
-/// copied back.
+/// Leaves out blocks that other sequences use: they stay cached, so they are neither computed again
+/// nor copied back.
 SwapWork Scheduler::swap_work(const Sequence& victim) const {
   const PrefixIndex& prefixes = tenancies_.at(victim.request.lease).prefixes;
   const auto has_other_users = [&](PrefixId id) { return prefixes.references(id) > 1; };
@@ -36,14 +36,14 @@ SwapWork Scheduler::swap_work(const Sequence& victim) const {
           .rows_to_repeat = work_of_rows(from, victim.blocks.committed() - from)};
 }
 
-/// Returns the number of blocks that move to swap. The record is written again after the swap-in,
-/// since it names the blocks.
+/// Returns the number of blocks that move to swap. The record contains block ids, so it is written
+/// anew after the swap-in.
 std::uint32_t Scheduler::swap_out(Sequence& victim) {
   Tenancy& tenancy = tenancy_of(victim);
   std::vector<BlockCopy> copies =
       victim.blocks.swap_out(tenancy.pool, tenancy.swap, tenancy.prefixes);
   victim.record = {};
-  victim.request.rebound_from.reset();  // the rebind was reported
+  victim.request.rebound_from.reset();  // the rebind is already reported
   const auto count = static_cast<std::uint32_t>(copies.size());
   transfers_.push_back({&victim, std::move(copies)});
   return count;
@@ -61,14 +61,14 @@ void Scheduler::swap_in(Sequence& sequence, std::vector<PrefixId> chain) {
 void Scheduler::transfer_done(const Sequence& sequence, Duration copying) {
   const auto done = std::ranges::find(transfers_, &sequence, &SwapTransfer::sequence);
   expects(done != transfers_.end(), "a transfer is made once");
-  if (done->pieces.empty())  // copies to staging tell nothing about swap
+  if (done->pieces.empty())  // copies to staging do not measure the swap rate
     swap_costs_.note_copy(copying, done->copies.size() * limits_.block_size_bytes);
   const SwapTransfer made = std::move(*done);
   transfers_.erase(done);
   if (!made.pieces.empty()) pieces_copied(made);
 }
 
-/// What was not copied is not needed any more.
+/// Removes the sequence's pending transfers, whose copies are no longer needed.
 void Scheduler::drop_transfers(const Sequence& sequence) {
   for (const SwapTransfer& each : transfers_) {
     if (each.sequence != &sequence) continue;

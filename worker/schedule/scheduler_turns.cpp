@@ -1,5 +1,5 @@
-// The part of Scheduler that decides whose turn it is: which tenant is admitted next, and whose
-// prompt gets the next chunk.
+// The part of Scheduler that decides which tenant's request is admitted next, and which prompt gets
+// the next chunk.
 #include <algorithm>
 #include <map>
 #include <ranges>
@@ -10,7 +10,7 @@
 namespace leasehold {
 
 struct Scheduler::Turn {
-  TokenCounters::Count count = 0;  // with the work that admitted prompts still need
+  TokenCounters::Count count = 0;  // includes the work that admitted prompts still need
   TenantAccount* tenant = nullptr;
 
   void add_work(std::uint64_t work) { count += TokenCounters::cost(work, tenant->quota.weight); }
@@ -44,8 +44,8 @@ void Scheduler::admit_least_served() {
   }
 }
 
-/// A request that the quota can no longer hold does not wait for blocks that never come. While the
-/// tenant runs others here, the quota of this worker may still grow.
+/// Rejects the first waiting request when it no longer fits the quota. While the tenant runs other
+/// requests here, the request waits, because this worker's part of the quota may still grow.
 bool Scheduler::reject_too_large(Tenancy& tenancy) {
   if (tenancy.waiting.empty()) return false;
   const auto fits = check_blocks(tenancy.waiting.front());
@@ -55,8 +55,9 @@ bool Scheduler::reject_too_large(Tenancy& tenancy) {
   return true;
 }
 
-/// Tries the most urgent request of each lease; equal ones in turn, after the lease admitted last.
-/// A request that lacks quota blocks smaller requests of its tenant.
+/// Tries the most urgent request of each lease; leases with equally urgent requests take turns,
+/// starting after the lease admitted last. A request that lacks quota also holds back the smaller
+/// requests of its tenant after it.
 bool Scheduler::admit_from(const TenantAccount& tenant) {
   if (tenancies_.running_of(tenant) >= tenant.quota.max_concurrent) return false;
   std::vector<LeaseId> turn;
@@ -75,10 +76,10 @@ bool Scheduler::admit_from(const TenantAccount& tenant) {
   return false;
 }
 
-/// The prompts of a step, while rows are given to them.
+/// Distributes the prompt rows of a step.
 class Scheduler::PromptRows {
  public:
-  /// `short_work`: a prompt that needs no more of it is short.
+  /// `short_work`: a prompt that needs no more work than this is short.
   PromptRows(std::uint32_t rows, std::uint64_t work, std::uint64_t short_work)
       : rows_(rows), work_(work), short_work_(short_work) {}
 
@@ -91,7 +92,7 @@ class Scheduler::PromptRows {
                         .payer = &payer});
   }
 
-  /// Gives rows, a chunk at a time, until none is left or no prompt can take one.
+  /// Assigns rows, a chunk at a time, until none is left or no prompt can take one.
   std::vector<PlannedRows> give(std::uint32_t chunk_rows) {
     while (rows_ > 0) {
       Prompt* next = choose();
@@ -109,18 +110,19 @@ class Scheduler::PromptRows {
   struct Payer {
     TokenCounters::Count count;
     std::uint32_t weight;
-    bool is_seen = false;  // its prompts are computed in order
+    bool is_seen = false;  // set at its first prompt, because its prompts are computed in order
   };
   struct Prompt {
     Sequence* sequence = nullptr;
-    std::uint32_t ready = 0;  // rows that it can take
+    std::uint32_t ready = 0;  // rows that the prompt can take
     bool is_short = false;
     Payer* payer = nullptr;
     std::uint32_t n_rows = 0;
   };
 
-  /// The prompt of the payer with the least count, except that a short one goes before while its
-  /// payer has at most a short prompt's work more than the least; of equal ones the first.
+  /// The prompt of the payer with the least count. A short prompt goes first while its payer's
+  /// count is at most a short prompt's work above the least. Among equal counts the first prompt is
+  /// chosen.
   Prompt* choose() {
     TokenCounters::Count least = ~TokenCounters::Count{0};
     for (const Prompt& prompt : prompts_)
@@ -139,14 +141,14 @@ class Scheduler::PromptRows {
     return best;
   }
 
-  /// As many rows as the work that is left affords; the first row of a step always.
+  /// Assigns as many rows as the remaining work allows; the first row of a step is always assigned.
   void give_chunk(Prompt& prompt, std::uint32_t chunk_rows) {
     const std::uint32_t from = prompt.sequence->blocks.committed() + prompt.n_rows;
     std::uint32_t chunk = std::min({prompt.ready - prompt.n_rows, chunk_rows, rows_});
     while (chunk > 0 && work_of_rows(from, chunk) > work_) --chunk;
     if (chunk == 0 && is_empty_) chunk = 1;
     if (chunk == 0) {
-      prompt.ready = prompt.n_rows;  // takes no more in this step
+      prompt.ready = prompt.n_rows;  // the prompt gets no more rows in this step
       return;
     }
     const std::uint64_t work = work_of_rows(from, chunk);
@@ -165,8 +167,9 @@ class Scheduler::PromptRows {
   std::vector<Prompt> prompts_;
 };
 
-/// Rows for the running prompts: each block of rows goes to the tenant with the least counter, and
-/// there to the prompt admitted first. A prompt that one step can hold goes before long ones.
+/// Assigns rows to the running prompts: each block of rows goes to the tenant with the least
+/// counter, and within the tenant to the prompt admitted first. A prompt that fits in one step goes
+/// before long ones.
 std::vector<PlannedRows> Scheduler::prefill_least_served(std::uint32_t budget) const {
   constexpr std::uint32_t kAnyWork = ~std::uint32_t{0};
   const std::uint32_t work = prefill_limit_.rows(planned_.decode, kAnyWork);

@@ -1,4 +1,4 @@
-/// What a Scheduler is given, plans, and keeps of tenants and leases.
+/// The types of a Scheduler: its limits, its plans, and its state of tenants and leases.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,8 @@
 
 namespace leasehold {
 
-/// When to retry while other leases of the tenant hold its quota. When one ends is not known.
+/// Retry time while other leases of the tenant hold its quota; a guess, because their end is not
+/// known.
 inline constexpr std::int64_t kOtherLeaseEnds_ms = 1'000;
 
 struct SchedulerLimits {
@@ -28,13 +29,13 @@ struct SchedulerLimits {
   std::uint32_t tokens_per_block = 16;
   std::uint32_t record_blocks = 0;     ///< Blocks for the record of each sequence.
   std::uint64_t block_size_bytes = 0;  ///< Sizes the additional blocks for sampling lists.
-  /// All requests of an API key share a lease, so this bounds a whole client; a tenant's share of
-  /// `max_waiting` bounds its leases together.
+  /// All requests of an API key share a lease, so this limits a whole client; a tenant's share of
+  /// `max_waiting` limits all its leases together.
   std::uint32_t max_waiting_per_lease = 256;
   std::uint32_t max_waiting = 1024;  ///< Shared by tenants (common/fair_shares.hpp).
-  std::uint32_t speculate = 0;       ///< Proposed tokens of a sequence in a step; 0: none.
+  std::uint32_t speculate = 0;       ///< The most proposed tokens of a sequence in a step; 0: none.
 
-  /// Rows of a step that have logits, at most. Proposals take what the sequences leave.
+  /// The most rows with logits in a step. Proposals get the rows that the sequences leave.
   std::uint32_t max_logit_rows() const {
     return std::max(max_batch_size, std::min(token_budget, speculate + 1));
   }
@@ -44,12 +45,12 @@ struct SchedulerLimits {
 struct PlannedRows {
   Sequence* sequence = nullptr;
   std::uint32_t n_rows = 0;  ///< Positions committed … committed + n_rows - 1.
-  bool wants_token = false;  ///< A row holds its last known token.
-  /// The rows behind it: they hold the first ones of the sequence's proposals.
+  bool wants_token = false;  ///< The rows include the last known token.
+  /// Rows after the last known token; they hold the first of the sequence's proposals.
   std::uint32_t n_proposed = 0;
 
-  /// The rows that stay once `drawn` tokens were drawn: all rows of known tokens, and one for each
-  /// accepted proposal. The other proposed rows are dropped.
+  /// The rows to commit once `drawn` tokens were drawn: all rows of known tokens, and one for each
+  /// accepted proposal. The other rows of proposals are dropped.
   std::uint32_t rows_kept(std::size_t drawn) const {
     const auto accepted = static_cast<std::uint32_t>(drawn > 1 ? drawn - 1 : 0);
     return n_rows - n_proposed + accepted;
@@ -64,10 +65,10 @@ struct StepPlan {
 struct DrawnToken {
   SampledToken sampled;
   bool is_text = true;                   ///< False: the token ends the text and is not part of it.
-  std::optional<CompletionReason> ends;  ///< Why the text ends here, if it does.
+  std::optional<CompletionReason> ends;  ///< Set when the text ends here.
 };
 
-/// Tokens of proposals: computed in rows, and found right.
+/// Counts proposed tokens that had a row, and those that were right.
 struct ProposalCounters {
   std::uint64_t proposed = 0;
   std::uint64_t accepted = 0;
@@ -86,42 +87,43 @@ struct GrowthRequest {
 struct SwapTransfer {
   Sequence* sequence = nullptr;
   std::vector<BlockCopy> copies;
-  SpillId spill = {};                   ///< Of `pieces`.
+  SpillId spill = {};                   ///< The spill that `pieces` belong to.
   std::vector<SpillPiece> pieces = {};  ///< One for each copy; empty for a swap.
 };
 
-/// A running sequence on its way to another lease. It has its blocks in both.
+/// A running sequence being moved to another lease. It has blocks in both leases.
 struct Move {
   Sequence* sequence = nullptr;
   LeaseId to;
-  BlockTable blocks;              ///< Of the new lease.
-  std::vector<BlockCopy> copies;  ///< From the old to the new one.
+  BlockTable blocks;              ///< Blocks of the new lease.
+  std::vector<BlockCopy> copies;  ///< Copies from the old to the new lease.
 };
 
-/// The longest published beginning of a text.
+/// The longest published prefix of a text.
 struct PublishedMatch {
-  LeaseId lease;  ///< Of the chain, which may be empty.
+  LeaseId lease;  ///< The shared lease that holds `chain`, which may be empty.
   std::vector<PrefixId> chain;
-  std::uint64_t publications = 0;  ///< By then; 0: not looked up.
+  std::uint64_t publications = 0;  ///< Scheduler::publications_ at the lookup; 0: not looked up.
 };
 
-/// The first waiting request of a lease, while it lacks blocks.
+/// The first waiting request of a lease, kept while it lacks blocks.
 struct WaitingHead {
-  std::uint64_t arrival = 0;           ///< Of the request; 0: none was tried.
-  std::unique_ptr<Sequence> sequence;  ///< Null for a swapped one.
-  PrefixMatch match;                   ///< Of its text.
+  std::uint64_t arrival = 0;           ///< Arrival of the request; 0: none was tried.
+  std::unique_ptr<Sequence> sequence;  ///< Null for a swapped sequence.
+  PrefixMatch match;                   ///< Cached prefix of its text.
   PublishedMatch published;
 };
 
 /// A tenant as the scheduler knows it.
 struct TenantAccount {
-  wire::TenantQuota quota;  ///< Precedes the first lease.
+  wire::TenantQuota quota;  ///< Arrives before the first lease.
   std::set<LeaseId> leases;
-  TokenCounters::Count* counter = nullptr;  ///< Of an active tenant.
-  std::uint64_t owed = 0;  ///< Rows of running prompts, while admissions are ordered.
+  TokenCounters::Count* counter = nullptr;  ///< Null while the tenant is not active.
+  /// Work that admitted prompts still need; valid while admissions are ordered.
+  std::uint64_t owed = 0;
   std::uint64_t admitted = 0;
   std::uint64_t last_admission = 0;
-  LeaseId last_admitted;  ///< The turn of the tenant's leases continues after it.
+  LeaseId last_admitted;  ///< The next turn among the tenant's leases begins after this one.
   wire::TenantUsage reported;
 };
 
@@ -131,31 +133,32 @@ struct Tenancy {
   TenantId tenant;
   TenantAccount* account = nullptr;  ///< Set by `add_lease`.
   bool is_shared = false;            ///< Holds a published text, and belongs to no tenant.
-  std::vector<PrefixId> published;   ///< Of a shared lease: the text, once the fill is done.
+  std::vector<PrefixId> published;   ///< For a shared lease: the text, once the fill is done.
   BlockPool pool;
   PrefixIndex prefixes;               ///< Its blocks are held in `pool`.
   std::deque<PromptRequest> waiting;  ///< Sorted by `is_admitted_before`.
   BlockPool swap;
-  /// By engine_request_id; their requests are in `waiting`, their blocks are held in `swap`, or
-  /// they are spilled.
+  /// Swapped sequences by engine_request_id. Their requests are in `waiting`; their blocks are in
+  /// `swap` or spilled.
   std::map<RequestId, std::unique_ptr<Sequence>> swapped;
   WaitingHead head;
   std::uint32_t running = 0;
-  std::uint64_t served_tokens = 0;             ///< Committed since the last `take_served`.
-  PrefixCounters reported;                     ///< Of `prefixes`, at the last `take_served`.
-  std::optional<std::uint32_t> growth_denied;  ///< Blocks that the broker refused, until the plan.
+  std::uint64_t served_tokens = 0;  ///< Committed since the last `take_served`.
+  PrefixCounters reported;          ///< Counters of `prefixes` at the last `take_served`.
+  /// Size of a refused GrowthRequest, until the next plan.
+  std::optional<std::uint32_t> growth_denied;
   bool is_at_quota = false;  ///< The last refusal was about the tenant's limit, not the pool.
-  /// For the next GrowthRequest. What a waiting request wants is asked for while no running
-  /// sequence wants any, because the broker lends all that is asked for, or nothing.
+  /// Blocks for the next GrowthRequest. A waiting request's blocks are requested only while no
+  /// running sequence wants any, because the broker lends either everything requested or nothing.
   std::uint32_t blocks_wanted = 0;
   std::uint32_t blocks_wanted_waiting = 0;
   std::uint32_t swap_blocks_wanted = 0;
   bool swap_refused = false;  ///< The broker refused swap, and has not granted any since.
-  bool awaits_swap = false;   ///< The last plan kept a victim until the broker answers.
+  bool awaits_swap = false;   ///< In the last plan a victim keeps running until the broker answers.
 
   /// Blocks that the lease can take without growth.
   std::uint32_t available_blocks() const { return pool.free_blocks() + prefixes.unused(); }
-  /// Blocks that are neither free nor cached alone.
+  /// Blocks that sequences use: neither free nor only cached.
   std::uint32_t used_blocks() const { return pool.held_blocks() - prefixes.unused(); }
 };
 

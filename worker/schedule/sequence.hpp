@@ -20,19 +20,23 @@ class TokenRules;
 
 struct Sequence {
   PromptRequest request;
-  std::vector<TokenId> tokens;  ///< Prompt, then everything emitted.
+  std::vector<TokenId> tokens;  ///< Prompt, then all emitted tokens.
   BlockTable blocks;
-  std::uint32_t stop_slot = 0;        ///< Of the StopFlags; its own while it runs.
-  std::uint64_t admission = 0;        ///< Number of this admission; unique in a scheduler.
+  std::uint32_t stop_slot = 0;  ///< Index in the StopFlags; exclusive while the sequence runs.
+  std::uint64_t admission = 0;  ///< Number of this admission; unique in a scheduler.
   std::shared_ptr<TokenRules> rules;  ///< Set and used by the engine.
-  bool awaits_mask = false;           ///< Set by the engine: it cannot draw a token yet.
-  std::vector<TokenId> proposals;     ///< Set by the engine: what may follow, in the next step.
-  Acceptance acceptance;              ///< Of the proposals.
-  /// The lease of the published text whose blocks it reads. It ends with that lease, too.
+  /// Set by the engine: the mask is not ready, so no token can be drawn.
+  bool awaits_mask = false;
+  /// Set by the engine: tokens that may follow, for the next step.
+  std::vector<TokenId> proposals;
+  Acceptance acceptance;  ///< Acceptance rate of the proposals.
+  /// The lease of the published text whose blocks the sequence reads. The sequence also ends when
+  /// that lease ends.
   std::optional<LeaseId> shared_lease;
-  std::vector<PrefixId> borrowed;  ///< Their entries there, referenced.
+  std::vector<PrefixId> borrowed;  ///< The prefix index entries of those blocks; the sequence holds
+                                   ///< a reference to each.
 
-  RecordProgress record;  ///< Of the sequence record in the lease's memory.
+  RecordProgress record;  ///< State of the sequence record in the lease's memory.
 
   Sequence(PromptRequest from, std::uint32_t tokens_per_block)
       : request(std::move(from)), tokens(request.prompt), blocks(tokens_per_block) {
@@ -43,7 +47,7 @@ struct Sequence {
   std::uint32_t emitted() const {
     return static_cast<std::uint32_t>(tokens.size() - request.prompt.size());
   }
-  /// Positions that are not in the cache yet; 1 when decoding.
+  /// Known positions that are not in the KV cache yet; 1 when decoding.
   std::uint32_t pending() const {
     return static_cast<std::uint32_t>(tokens.size()) - blocks.committed();
   }
@@ -59,8 +63,8 @@ struct Sequence {
     const std::uint32_t to = std::min(known, blocks.committed() + n_rows);
     return to - std::min(from, to);
   }
-  /// The commit of `n_rows` more positions and of the tokens `next`, a view. It names the blocks of
-  /// committed positions only: those of proposals may be given back.
+  /// Describes the commit of `n_rows` more positions and of the tokens `next`, as a view. It
+  /// contains the blocks of committed positions only, because blocks of proposals may be freed.
   RecordCommit record_commit(std::uint32_t n_rows, std::span<const TokenId> next) const {
     return {.engine_request_id = &request.engine_request_id,
             .sampling = &request.sampling,

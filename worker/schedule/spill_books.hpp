@@ -1,11 +1,12 @@
-/// Which blocks are in the spill file, on their way there and on their way back.
+/// Records which blocks are in the spill file, which are being written to it and which are being
+/// read back.
 ///
 ///   begin_write ─► Writing ──every block written──► Stored ──begin_read──► Reading ─► (ended)
 ///
-/// A block moves in pieces: it has a staging buffer while it is copied and while the store works on
-/// it. Tenants share slots and buffers (common/fair_shares.hpp). A spill that ends keeps its slots
-/// and buffers until the store has answered every job that names them, so a late answer finds
-/// nothing of another sequence.
+/// A spill moves in pieces of one block. A piece holds a staging buffer while the block is copied
+/// and while the store works on it. Tenants share slots and buffers (common/fair_shares.hpp). A
+/// spill that ends keeps its slots and buffers until the store has answered every job that uses
+/// them, so a late answer never affects another sequence's data.
 ///
 /// Pure: time is an argument, jobs are listed for the caller. Threads: one.
 #pragma once
@@ -21,11 +22,12 @@
 namespace leasehold {
 
 struct SpillLimits {
-  std::uint32_t slots = 0;                     ///< Of the file; 0: nothing is spilled.
-  std::uint32_t buffers = 0;                   ///< Of staging.
-  Duration timeout = std::chrono::seconds(5);  ///< Without an answer of the disk.
-  Duration pause = std::chrono::seconds(10);   ///< After a write that failed.
-  /// Of sealing and the disk, before it is measured; a slow measurement moves back to it.
+  std::uint32_t slots = 0;                     ///< Slots of the file; 0: nothing is spilled.
+  std::uint32_t buffers = 0;                   ///< Staging buffers.
+  Duration timeout = std::chrono::seconds(5);  ///< How long the disk may take to answer.
+  Duration pause = std::chrono::seconds(10);   ///< No new spill for this long after a failed write.
+  /// Assumed rate of sealing and disk before the first measurement. A measured slower rate moves
+  /// back towards it.
   double first_bytes_per_second = 256 << 20;
 };
 
@@ -45,13 +47,14 @@ struct Spill {
   TenantId tenant;
   Sequence* sequence = nullptr;  ///< Null once ended.
   Phase phase = Phase::Writing;
-  std::vector<std::uint32_t> slots;  ///< By block.
+  std::vector<std::uint32_t> slots;  ///< Slot of each block, by its index.
   std::uint32_t next = 0;            ///< The next block to stage or to read.
-  std::uint32_t done = 0;            ///< Blocks that are written, or back.
+  std::uint32_t done = 0;            ///< Blocks that are written or read back.
   std::uint32_t buffers_held = 0;
-  std::uint32_t at_disk = 0;        ///< Writes and reads without an answer.
-  std::vector<SpillPiece> arrived;  ///< Read, and not copied yet.
-  TimePoint progressed;             ///< While `at_disk`: the last answer, or the first of the jobs.
+  std::uint32_t at_disk = 0;        ///< Writes and reads not answered yet.
+  std::vector<SpillPiece> arrived;  ///< Pieces that are read and not copied yet.
+  TimePoint progressed;  ///< While `at_disk` > 0: the time of the last answer, or of the first job
+                         ///< before any answer.
 
   std::uint32_t blocks() const { return static_cast<std::uint32_t>(slots.size()); }
 };
@@ -60,8 +63,9 @@ class SpillBooks {
  public:
   void lend(const SpillLimits& limits);
 
-  /// Takes a slot for each swapped block. False, and nothing changes, when the tenant's share or
-  /// the pause after a failure forbids it. Precondition: the sequence is Swapped and has no spill.
+  /// Takes a slot for each swapped block. Returns false, and changes nothing, when the tenant's
+  /// share or the pause after a failure forbids it. Precondition: the sequence is Swapped and has
+  /// no spill.
   bool begin_write(Sequence& sequence, TimePoint now);
   bool may_write(TimePoint now) const { return limits_.slots > 0 && now >= paused_until_; }
   void pause(TimePoint now) { paused_until_ = now + limits_.pause; }
@@ -74,27 +78,28 @@ class SpillBooks {
     return std::ranges::any_of(
         spills_, [&](const auto& entry) { return entry.second.sequence == &sequence; });
   }
-  /// Those that are Writing or Reading.
+  /// The spills that are Writing or Reading.
   std::vector<Spill*> moving();
-  /// Those of them that wait for the disk, which has not answered for the timeout: for their own
-  /// jobs, or for what is queued behind the jobs of others. A wait for a place in a step alone is
-  /// not late.
+  /// The moving spills that wait for a disk that has not answered for the timeout: for their own
+  /// jobs, or for buffers held by the jobs of other spills. A spill that only waits for copies in a
+  /// step is not late.
   std::vector<Spill*> late(TimePoint now);
 
   /// The next blocks to copy to staging, as many as buffers allow.
   std::vector<SpillPiece> take_pieces(Spill& spill);
-  /// They were copied: lists a Write for each.
+  /// The pieces were copied to staging: adds a Write job for each.
   void staged(Spill& spill, const std::vector<SpillPiece>& pieces, TimePoint now);
-  /// Lists a Read for the next blocks, as many as buffers allow.
+  /// Adds Read jobs for the next blocks, as many as buffers allow.
   void read_ahead(Spill& spill, TimePoint now);
-  /// They are back in KV memory, or not needed there. True when every block is.
+  /// The pieces are back in KV memory, or not needed there. Returns true once this holds for every
+  /// block.
   bool returned(Spill& spill, const std::vector<SpillPiece>& pieces);
-  /// Lists a Clear for a buffer that a copy was given up for. The spill may have ended.
+  /// Adds a Clear job for the buffer of an abandoned copy. The spill may have ended.
   void clear(SpillId id, const SpillPiece& piece);
 
-  /// Takes an answer. Returns its spill when it has not ended, otherwise null.
+  /// Processes an answer. Returns its spill, or null when that spill has ended.
   Spill* answered(const SpillAnswer& answer, TimePoint now);
-  /// Forgets the spill's blocks. It stays in the books until nothing names its slots.
+  /// Ends a spill. Its entry remains until no job uses its slots.
   void end(Spill& spill);
 
   std::vector<SpillJob> take_jobs() { return std::exchange(jobs_, {}); }
@@ -121,8 +126,8 @@ class SpillBooks {
   std::uint64_t ids_ = 0;
   TimePoint paused_until_;
   std::vector<SpillJob> jobs_;
-  std::size_t at_disk_ = 0;  // of all spills, ended ones included
-  TimePoint disk_since_;     // while `at_disk_`: as Spill::progressed
+  std::size_t at_disk_ = 0;  // jobs of all spills not answered yet, ended spills included
+  TimePoint disk_since_;     // while `at_disk_` > 0: like Spill::progressed, for all spills
 };
 
 }  // namespace leasehold

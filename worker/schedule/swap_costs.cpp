@@ -5,8 +5,8 @@
 namespace leasehold {
 namespace {
 
-constexpr double kNewCopy = 0.125;    // its part of the moving average
-constexpr double kMostCopyStall = 4;  // times the expected time: the machine may stall in a copy
+constexpr double kNewCopy = 0.125;    // weight of a new sample
+constexpr double kMostCopyStall = 4;  // limit of a sample, in multiples of the expected time
 
 }  // namespace
 

@@ -10,10 +10,10 @@
 namespace leasehold {
 namespace {
 
-/// The broker needs no count above the largest quota.
+/// Reported counts are capped here; the broker needs none above the largest quota.
 constexpr std::uint32_t kMostReported = kMaxStepSequences;
 
-/// No tenant pays for a fill: the broker bounds the blocks of shared leases.
+/// The quota of fills, which no tenant pays for; the broker limits the blocks of shared leases.
 wire::TenantQuota quota_of_fills() {
   return {.tenant = public_owner(),
           .max_concurrent = wire::kConcurrent.high,
@@ -61,7 +61,8 @@ void Tenancies::erase(LeaseId lease) {
 void Tenancies::set_quota(const wire::TenantQuota& quota) {
   tenants_[quota.tenant].quota = quota;
   changed_tenants_.insert(quota.tenant);
-  cached_blocks_.erase(quota.tenant);  // a broker that restarted sends quotas again
+  // reported anew, because a restarted broker sends quotas again
+  cached_blocks_.erase(quota.tenant);
   forget_if_unused(quota.tenant);
 }
 
@@ -181,7 +182,7 @@ std::vector<wire::TenantUsage> Tenancies::take_usage() {
 void Tenancies::note_served(Tenancy& tenancy) {
   const PrefixCounters& now = tenancy.prefixes.counters();
   const PrefixCounters then = std::exchange(tenancy.reported, now);
-  if (tenancy.is_shared) return;  // an operator published it
+  if (tenancy.is_shared) return;  // an operator published the text, so no tenant is served
   wire::TenantServed& served = served_[tenancy.tenant];
   served.tokens += std::exchange(tenancy.served_tokens, 0);
   served.hit_blocks += now.hits - then.hits;

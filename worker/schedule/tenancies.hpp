@@ -1,5 +1,5 @@
-/// The leases of a worker and their tenants: quotas, what each tenant uses here, whose counter is
-/// active, and what is reported to the broker.
+/// The leases of a worker and their tenants: quotas, each tenant's use on this worker, active token
+/// counters, and reports to the broker.
 ///
 /// Pure. Threads: one (the engine's).
 #pragma once
@@ -24,7 +24,7 @@ class Tenancies {
 
   /// Preconditions: the lease is not known yet, and has no blocks or requests.
   void add(Tenancy tenancy);
-  /// Precondition: the lease is known. What it was served is kept for `take_served`.
+  /// Precondition: the lease is known. The service under the lease is kept for `take_served`.
   void erase(LeaseId lease);
   bool contains(LeaseId lease) const { return leases_.contains(lease); }
   /// Precondition: the lease is known.
@@ -39,31 +39,31 @@ class Tenancies {
 
   // ---- tenants
 
-  /// A quota that is not withdrawn is kept without a lease, because it precedes a grant.
+  /// A quota is kept without a lease until it is withdrawn, because it arrives before the grant.
   void set_quota(const wire::TenantQuota& quota);
-  /// The blocks that the tenant may hold here so that this request goes on: a quota lowered after
-  /// its admission does not end it.
+  /// The limit on the tenant's blocks for this request. A quota that was lowered after the
+  /// request's admission does not apply to it.
   std::uint32_t limit_of(const PromptRequest& request) const;
-  /// The blocks that a request of the tenant can ever hold here.
+  /// The most blocks that a request of the tenant can ever hold here.
   std::uint32_t most_blocks_of(const TenantId& tenant) const;
-  /// Tenants with a lease or a quota here.
+  /// Number of tenants with a lease or a quota here.
   std::size_t tenant_count() const { return tenants_.size(); }
   /// Empty for an unknown tenant.
   const std::set<LeaseId>& leases_of(const TenantId& tenant) const;
-  /// Blocks of all its leases.
+  /// Blocks held by all leases of the tenant.
   std::uint32_t held_by(const TenantId& tenant) const;
-  /// Likewise, without cached blocks that no sequence uses: those give way to whatever the tenant
-  /// needs.
+  /// Same as `held_by`, without cached blocks that no sequence uses, because these are evicted when
+  /// the tenant needs blocks.
   std::uint32_t used_by(const TenantId& tenant) const;
   std::uint32_t running_of(const TenantAccount& account) const;
-  /// Waiting requests of the tenant, and of all.
+  /// Waiting requests of the tenant; `waiting_count`: of all tenants.
   std::size_t waiting_of(const TenantId& tenant) const;
   std::size_t waiting_count() const;
 
   // ---- turns
 
-  /// Gives a counter to each tenant that has requests since the last call, and takes it from those
-  /// that have none.
+  /// Activates the counter of each tenant that has requests, and deactivates the others. Examines
+  /// the tenants that changed since the last call.
   void settle_active();
   /// Accounts of tenants with waiting requests, in the order of their ids. Sets `owed` of every
   /// account to 0.
@@ -71,14 +71,14 @@ class Tenancies {
 
   // ---- reports to the broker
 
-  /// The running or waiting requests of the tenant changed. It may be unknown.
+  /// Records that the tenant's running or waiting requests changed. The tenant may be unknown.
   void note_change(const TenantId& tenant);
   void note_preemption(const Tenancy& tenancy);
   const std::set<TenantId>& changed_tenants() const { return changed_tenants_; }
-  /// The use of divided quotas, of tenants whose use changed since the last call. Reads the tenants
-  /// that `changed_tenants` lists, and no other.
+  /// The use of divided quotas by the tenants whose use changed since the last call. Examines only
+  /// the tenants in `changed_tenants`.
   std::vector<wire::TenantUsage> take_usage();
-  /// What tenants were served since the last call. Leaves out those without a change.
+  /// The service that tenants received since the last call; omits tenants without changes.
   std::vector<wire::TenantServed> take_served();
 
  private:
@@ -90,10 +90,11 @@ class Tenancies {
   std::map<TenantId, TenantAccount> tenants_;
   std::map<LeaseId, Tenancy> leases_;
   TokenCounters counters_;
-  std::set<TenantId> changed_tenants_;               // since the last `take_usage`
-  std::set<TenantId> unsettled_tenants_;             // since the last `settle_active`
-  std::map<TenantId, wire::TenantServed> served_;    // noted since the last `take_served`
-  std::map<TenantId, std::uint32_t> cached_blocks_;  // at the last `take_served`; none is 0
+  std::set<TenantId> changed_tenants_;             // since the last `take_usage`
+  std::set<TenantId> unsettled_tenants_;           // since the last `settle_active`
+  std::map<TenantId, wire::TenantServed> served_;  // noted since the last `take_served`
+  // at the last `take_served`; a missing entry means 0
+  std::map<TenantId, std::uint32_t> cached_blocks_;
 };
 
 }  // namespace leasehold

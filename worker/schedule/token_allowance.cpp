@@ -12,8 +12,8 @@ namespace leasehold {
 namespace {
 
 constexpr std::int64_t kPartsPerToken = Duration(std::chrono::minutes(1)).count();
-/// The largest debt and the largest demand that are counted. Larger than any queue's tokens; the
-/// sum of two stays below 2^63 parts.
+/// Limit on the debt and the demand that are counted. Larger than any queue's tokens; the sum of
+/// two stays below 2^63 parts.
 constexpr std::int64_t kMostTokens = 50'000'000;
 constexpr std::int64_t kMaxParts = kMostTokens * kPartsPerToken;
 static_assert(kMostTokens >= wire::kMostTokensPerMinute);
@@ -23,7 +23,7 @@ std::int64_t parts_of(std::uint64_t tokens) {
   return static_cast<std::int64_t>(std::min<std::uint64_t>(tokens, kMostTokens)) * kPartsPerToken;
 }
 
-/// What a minute brings the tenant over all workers, or here at least.
+/// The tenant's tokens per minute over all workers, at least those of this worker.
 std::uint32_t whole_limit(const wire::TenantQuota& quota) {
   return std::max(*quota.tokens_per_minute, quota.request_tokens.value_or(0));
 }

@@ -23,7 +23,8 @@ TokenCounters::Count TokenCounters::least_active() const {
   return least == nullptr ? idle_level_ : least->count;
 }
 
-/// A tenant that is not active and has no more than the least would be lifted when it returns.
+/// Drops the counters of inactive tenants that are not above the least active counter, because they
+/// would rise to it on return.
 void TokenCounters::forget_low() {
   const Count least = least_active();
   std::erase_if(accounts_, [least](const auto& entry) {

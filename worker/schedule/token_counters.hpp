@@ -1,12 +1,12 @@
-/// How many tokens each tenant was served, divided by its weight. The tenant with the least counter
-/// is served next.
+/// Counts the tokens served to each tenant, divided by its weight. The tenant with the lowest
+/// counter is served next.
 ///
 /// Source: Sheng et al., "Fairness in Serving Large Language Models" (OSDI '24), algorithm 4
 /// (weighted Virtual Token Counter). The cost of a computed row is its work (row_work.hpp).
 ///
 /// A tenant is *active* while it has requests. When it becomes active, its counter rises to the
 /// least counter of the active tenants: idle time gives no credit. A counter outlives the tenant's
-/// leases as long as it matters, so that a new lease gives no credit either.
+/// leases while it is above that minimum, so that a new lease gives no credit either.
 ///
 /// Pure. Threads: one.
 #pragma once
@@ -20,7 +20,7 @@ namespace leasehold {
 
 class TokenCounters {
  public:
-  using Count = std::uint64_t;  ///< kUnit for a token of a tenant with weight 1.
+  using Count = std::uint64_t;  ///< One token of a tenant with weight 1 counts kUnit.
   static constexpr Count kUnit = Count{1} << 20;
 
   /// Precondition: weight > 0.
@@ -28,10 +28,11 @@ class TokenCounters {
     return tokens * kUnit / weight;
   }
 
-  /// Returns the count of an active tenant, which stays there while it is active. Otherwise null.
+  /// Returns the count of an active tenant, at an address that is stable while the tenant is
+  /// active; null for an inactive tenant.
   Count* set_active(const TenantId& tenant, bool active);
 
-  /// Tenants whose counter is kept.
+  /// Number of tenants whose counter is kept.
   std::size_t size() const { return accounts_.size(); }
 
  private:
@@ -43,7 +44,7 @@ class TokenCounters {
   void forget_low();
 
   std::map<TenantId, Account> accounts_;
-  Count idle_level_ = 0;  // the counter of the last tenant that was active
+  Count idle_level_ = 0;  // the counter of the tenant that was last to become inactive
 };
 
 }  // namespace leasehold

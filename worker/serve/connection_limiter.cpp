@@ -22,8 +22,9 @@ std::optional<ConnectionLimiter::ConnectionId> ConnectionLimiter::connected(Conn
   return displaced;
 }
 
-/// Prefers an unauthenticated connection of the same uid. Only when more uids than places have
-/// unauthenticated connections, the newcomer has none, and the oldest of all loses its place.
+/// Chooses the oldest unauthenticated connection of the same uid. If the uid has none, which
+/// happens only when more uids than places have unauthenticated connections, chooses the oldest of
+/// all.
 std::optional<ConnectionLimiter::ConnectionId> ConnectionLimiter::displace_for(uid_t uid) {
   auto oldest = std::ranges::find_if(unauthenticated_by_id_,
                                      [uid](const auto& entry) { return entry.second.uid == uid; });
@@ -158,7 +159,7 @@ Duration ConnectionLimiter::pace(ConnectionId id, std::size_t weight, TimePoint 
     return bucket(tenant_buckets_, *tenant, limits_.tenant_lines, now).reserve(weight, now);
   const auto unauthenticated = unauthenticated_by_id_.find(id);
   if (unauthenticated == unauthenticated_by_id_.end())
-    return Duration::zero();  // it is being closed
+    return Duration::zero();  // the connection is being closed
   return charge_unauthenticated(unauthenticated->second, weight, now);
 }
 

@@ -7,11 +7,12 @@
 ///                      └── deadline, or a newer one of its uid needs the place ──► closed
 ///
 /// A connection belongs to the uid of its peer until it has shown a lease token, then to the tenant
-/// of that token. Unauthenticated connections and tenants have places of their own, each shared by
-/// owner (common/fair_shares.hpp). A new unauthenticated connection always gets a place: when its
-/// uid has its share, the oldest unauthenticated connection of the uid loses its own. A client that
-/// sends its token at once keeps it. A tenant that has its share gives the place of a connection
-/// without a request: one whose lease has ended, or else the one that was unused for longest.
+/// of that token. There are separate places for unauthenticated connections and for tenants'
+/// connections, each shared by owner (common/fair_shares.hpp). A new unauthenticated connection
+/// always gets a place: when its uid has used up its share, the oldest unauthenticated connection
+/// of the uid is closed. A client that sends its token at once keeps its connection. When a tenant
+/// has used up its share, a connection of the tenant without a request is closed: one whose lease
+/// has ended, or else the one unused for longest.
 ///
 /// Pure: time is an argument. Threads: one.
 #pragma once
@@ -38,10 +39,10 @@ struct ConnectionLimits {
   /// How long a tenant's connection stays open without a request after its lease has ended.
   Duration ended_lease_timeout = std::chrono::seconds(10);
   /// Weight of the lines (control::weight_of_line) of all unauthenticated connections of one uid; a
-  /// new connection weighs as much as a short line. The tenant of an unauthenticated connection
-  /// that authenticates pays for it instead while the tenant keeps its own rate.
+  /// new connection weighs as much as a short line. When a connection authenticates, its charged
+  /// lines are charged to its tenant instead, if the tenant is within its own rate.
   Rate unauthenticated_lines{.per_second = 1'000, .burst = 2'000};
-  /// More debt than this is not kept, so that a user who stops is served again soon.
+  /// Limits the accumulated debt, so that a user who stops sending is served again soon.
   Duration max_unauthenticated_wait = std::chrono::seconds(1);
   /// Weight of the lines of all connections of one tenant: two of the longest lines a second.
   Rate tenant_lines{.per_second = 2'048, .burst = 2'048};
@@ -50,19 +51,21 @@ struct ConnectionLimits {
 
 class ConnectionLimiter {
  public:
-  using ConnectionId = std::uint64_t;  ///< Ids grow, so of two the lower is the older.
+  /// Ids increase, so the lower of two ids is the older connection.
+  using ConnectionId = std::uint64_t;
 
-  /// What the limits did since the last report.
+  /// Counts of connections closed or refused since the last report.
   struct Report {
-    std::uint64_t displaced = 0;  ///< Unauthenticated, closed in favour of a newer one.
-    std::uint64_t timed_out = 0;  ///< Did not authenticate in time.
-    std::uint64_t refused = 0;    ///< Authentications beyond the share of their tenant.
-    std::uint64_t unused = 0;     ///< Tenants' connections closed for their lease or their place.
+    std::uint64_t displaced = 0;  ///< Unauthenticated connections closed in favour of newer ones.
+    std::uint64_t timed_out = 0;  ///< Connections that did not authenticate in time.
+    std::uint64_t refused = 0;    ///< Authentications beyond the tenant's share.
+    /// Tenants' connections closed after the end of their lease or to free their place.
+    std::uint64_t unused = 0;
     bool operator==(const Report&) const = default;
   };
 
   struct Use {
-    bool has_requests = false;  ///< Waiting or running.
+    bool has_requests = false;  ///< Requests wait or run.
     bool lease_is_live = false;
   };
   using UseOf = std::function<Use(ConnectionId, LeaseId)>;
@@ -72,53 +75,53 @@ class ConnectionLimiter {
         unauthenticated_(limits.unauthenticated_places),
         tenants_(limits.tenant_places) {}
 
-  /// Gives a new connection a place. Returns the unauthenticated connection that loses its own, if
-  /// one does.
+  /// Gives a new connection a place. Returns the unauthenticated connection to close for it, if
+  /// any.
   std::optional<ConnectionId> connected(ConnectionId id, uid_t uid, TimePoint now);
 
-  /// The connection belongs to the tenant of this live lease from now on. Returns the connection of
-  /// the tenant that loses its place, if one does.
-  /// Errors: QueueFull when the tenant has its share of the places and uses all; BadToken when the
-  /// connection belongs to another tenant.
+  /// Assigns the connection to the tenant of this live lease. Returns the tenant's connection to
+  /// close for it, if any.
+  /// Errors: QueueFull when the tenant has used up its share and all its connections have requests;
+  /// BadToken when the connection belongs to another tenant.
   Result<std::optional<ConnectionId>> authenticated(ConnectionId id, const LeaseClaim& claim,
                                                     TimePoint now, const UseOf& use_of);
-  /// A request under this live lease came on a tenant's connection.
+  /// Records that a request under this live lease arrived on a tenant's connection.
   void used(ConnectionId id, LeaseId lease, TimePoint now);
 
-  /// Null for an unauthenticated connection.
+  /// The tenant of a connection; null for an unauthenticated connection.
   const TenantId* tenant_of(ConnectionId id) const;
-  /// Of the newest token that a tenant's connection showed.
+  /// The lease of the newest token that a tenant's connection showed.
   LeaseId lease_of(ConnectionId id) const;
 
-  /// Forgets a connection; does nothing for an unknown one.
+  /// Removes a connection; does nothing for an unknown one.
   void closed(ConnectionId id);
 
-  /// How long a line of this weight waits before it is read.
+  /// The delay before a line of this weight is read.
   Duration pace(ConnectionId id, std::size_t weight, TimePoint now);
 
-  /// When the oldest unauthenticated connection's time ends.
+  /// The authentication deadline of the oldest unauthenticated connection.
   std::optional<TimePoint> next_deadline() const;
-  /// Takes the unauthenticated connections whose time has ended.
+  /// Takes the unauthenticated connections whose deadline has passed.
   std::vector<ConnectionId> take_overdue(TimePoint now);
-  /// Takes the connections of tenants whose time after the end of their lease has ended. That time
-  /// begins with a call that finds the lease ended and no request, so call it often.
+  /// Takes the connections of tenants whose `ended_lease_timeout` has passed. The timeout begins
+  /// with the first call that finds the lease ended and no request, so call it often.
   std::vector<ConnectionId> take_ended(TimePoint now, const UseOf& use_of);
 
-  /// Nothing when no limit did anything, or less than `log_interval` after the last report.
+  /// Returns nothing when all counts are zero, or less than `log_interval` after the last report.
   std::optional<Report> take_report(TimePoint now);
 
  private:
   struct Unauthenticated {
     uid_t uid = 0;
     TimePoint deadline;
-    std::size_t charged = 0;  ///< Weight of its lines that its uid has paid.
+    std::size_t charged = 0;  ///< Weight of its lines charged to its uid.
   };
   using UnauthenticatedConnections = std::map<ConnectionId, Unauthenticated>;
   struct TenantPlace {
     TenantId tenant;
-    LeaseId lease;  ///< Of the newest token that was shown.
+    LeaseId lease;  ///< Lease of the newest token that was shown.
     TimePoint used_at;
-    std::optional<TimePoint> ended_at;  ///< When take_ended found the lease ended.
+    std::optional<TimePoint> ended_at;  ///< Time at which take_ended found the lease ended.
   };
   using TenantPlaces = std::map<ConnectionId, TenantPlace>;
   std::optional<ConnectionId> displace_for(uid_t uid);
@@ -138,8 +141,9 @@ class ConnectionLimiter {
   FairShares<TenantId> tenants_;
   UnauthenticatedConnections unauthenticated_by_id_;
   TenantPlaces place_by_id_;
-  std::map<uid_t, TokenBucket> uid_buckets_;        ///< Never shrinks: a machine has few users.
-  std::map<TenantId, TokenBucket> tenant_buckets_;  ///< Never shrinks: the broker admits tenants.
+  std::map<uid_t, TokenBucket> uid_buckets_;  ///< Never shrinks: a machine has few users.
+  /// Never shrinks: the broker's admission of tenants bounds it.
+  std::map<TenantId, TokenBucket> tenant_buckets_;
   Report report_;
   std::optional<TimePoint> reported_at_;
 };

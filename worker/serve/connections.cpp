@@ -17,7 +17,7 @@ constexpr auto kLeaseCheckInterval = std::chrono::seconds(1);
 constexpr control::Limits kTenantLimits{.max_values = control::kRequestLimits.max_values,
                                         .max_fds = 0,
                                         .max_queued_bytes = 2 * kMaxUnreadOutputBytesPerConnection};
-/// Room for one call with a token, and for the error that answers a wrong one.
+/// Enough for one call with a token, and for the error that answers an invalid token.
 constexpr control::Limits kUnauthenticatedLimits{.max_line_bytes = 4 << 10,
                                                  .line_hint = "call connection.authenticate first",
                                                  .max_values = control::kRequestLimits.max_values,
@@ -58,7 +58,7 @@ void TenantConnections::accept_next() {
 void TenantConnections::accept_later() {
   accept_timer_.expires_after(kAcceptPause);
   accept_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error && acceptor_) accept_next();  // not after stop_accepting
+    if (!error && acceptor_) accept_next();  // stop_accepting may have been called
   });
 }
 
@@ -146,7 +146,7 @@ void TenantConnections::close(ConnectionLimiter::ConnectionId id) {
   if (found != open_.end()) found->second->peer->close();
 }
 
-/// Runs only while a connection is open.
+/// The timer runs only while a connection is open.
 void TenantConnections::await_deadline() {
   if (open_.empty() || std::exchange(waits_for_deadline_, true)) return;
   const TimePoint now = clock_->now();

@@ -1,11 +1,10 @@
-/// The connections of tenants: accepts them, keeps those that the ConnectionLimiter keeps, and
-/// passes their calls on.
+/// Accepts the connections of tenants, closes those that the ConnectionLimiter chooses, and passes
+/// on the calls of the others.
 ///
-/// A connection that has not authenticated may send and leave unread little
-/// (kUnauthenticatedLimits). The tenants share what may wait of their input: unfinished lines, and
-/// lines that are paced.
+/// An unauthenticated connection may send and leave unread only a little (kUnauthenticatedLimits).
+/// The tenants share a limit on their buffered input: unfinished lines, and lines that are paced.
 ///
-/// Threads: that of the io_context. Lifetime: the io_context and the clock outlive it.
+/// Threads: that of the io_context. Lifetime: the io_context and the clock outlive the object.
 #pragma once
 
 #include <boost/asio/local/stream_protocol.hpp>
@@ -24,14 +23,14 @@ namespace leasehold {
 /// One tenant's connection. Ids are never used twice.
 struct TenantConnection {
   std::uint64_t id = 0;
-  std::optional<TenantId> tenant;  ///< Once authenticated.
-  LeaseId lease{};                 ///< Of the newest token that was shown, likewise.
+  std::optional<TenantId> tenant;  ///< Set once authenticated.
+  LeaseId lease{};  ///< Lease of the newest token that was shown; set once authenticated.
   std::weak_ptr<control::Peer> peer;
 };
 
 class TenantConnections {
  public:
-  static constexpr std::size_t kMaxWaitingInputBytes = 64 << 20;  ///< Of all tenants.
+  static constexpr std::size_t kMaxWaitingInputBytes = 64 << 20;  ///< Over all tenants.
 
   using Acceptor = boost::asio::local::stream_protocol::acceptor;
 
@@ -41,7 +40,8 @@ class TenantConnections {
         on_call;
     std::function<void(const TenantConnection&)> on_closed;
     ConnectionLimiter::UseOf use_of;
-    /// Does the work of a tenant, parsing a long line, on another thread; empty: on this one.
+    /// Runs `work`, which parses a tenant's long line, on another thread. Empty: parsed on this
+    /// thread.
     std::function<void(const TenantId&, std::move_only_function<void()> work)> parse_long = {};
   };
 
@@ -54,16 +54,16 @@ class TenantConnections {
 
   void serve(Acceptor acceptor);
 
-  /// The connection belongs to the tenant of this live lease from now on, and may send long lines.
+  /// Assigns the connection to the tenant of this live lease, and allows it to send long lines.
   /// Errors: those of ConnectionLimiter::authenticated.
   Result<void> authenticate(const TenantConnection& connection, const LeaseClaim& claim);
-  /// As ConnectionLimiter::used.
+  /// Calls ConnectionLimiter::used.
   void used(std::uint64_t connection, LeaseId lease) {
     limiter_.used(connection, lease, clock_->now());
   }
 
   void stop_accepting() { acceptor_.reset(); }
-  /// Closes each connection once what is queued for it has been sent.
+  /// Closes each connection once its queued output has been sent.
   void close_all();
   bool empty() const { return open_.empty(); }
 

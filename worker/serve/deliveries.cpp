@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kDeliveryBatchSize = 16;
 
-/// Nothing interrupted a text that ended so.
+/// True if a text that ended for this reason was not interrupted.
 bool is_complete(std::string_view reason) {
   using enum CompletionReason;
   return reason == name(EndOfSequence) || reason == name(StopSequence) ||
@@ -28,7 +28,8 @@ void Deliveries::open(const RequestId& engine_request_id, ClientStream stream) {
   if (deps_.eviction_listener != nullptr) deps_.eviction_listener->admitted(engine_request_id);
 }
 
-/// Every request that the engine may know has one stream, so each end passes here once.
+/// Called once for the end of each request, because every request that was given to the engine has
+/// exactly one stream.
 void Deliveries::close(const RequestId& engine_request_id) {
   if (deps_.eviction_listener != nullptr) deps_.eviction_listener->ended(engine_request_id);
   streams_.erase(engine_request_id);
@@ -70,8 +71,8 @@ void Deliveries::deliver_one(const Token& token) {
   (void)stream->text.send_token(token);
 }
 
-/// The client gets the end that explains this once the engine has ended the request, so that its id
-/// stays in use until then.
+/// The client gets the end with the error `why` only once the engine has ended the request, so that
+/// the id stays in use until then.
 void Deliveries::stop_unread(ClientStream& stream, const Token& next, Error why) {
   const RequestId& engine_request_id = next.engine_request_id;
   stream.unread_end = Completed{.engine_request_id = engine_request_id,
@@ -82,8 +83,8 @@ void Deliveries::stop_unread(ClientStream& stream, const Token& next, Error why)
   deps_.loop->post([engine_request_id](Engine& engine) { (void)engine.cancel(engine_request_id); });
 }
 
-/// Null also while a request is being parsed: an event then belongs to an earlier request with the
-/// same id.
+/// Returns null also while a request is being parsed: an event then belongs to an earlier request
+/// with the same id.
 ClientStream* Deliveries::find(const RequestId& engine_request_id) {
   const auto found = streams_.find(engine_request_id);
   return found == streams_.end() ? nullptr : &found->second;
@@ -118,7 +119,8 @@ void Deliveries::deliver_one(const Completed& observed) {
              [&](TextStream& text) { return text.send_completed(completed, std::move(detail)); });
 }
 
-/// A request that was rejected used nothing here, so it leaves no record.
+/// Reports the usage of a completed request. Rejected requests used nothing here and have no usage
+/// record.
 void Deliveries::report_usage(const ClientStream& stream, const Completed& completed) {
   const RequestId& engine_request_id = completed.engine_request_id;
   const std::uint32_t before = std::min(stream.emitted_before, completed.emitted_tokens);
@@ -181,7 +183,7 @@ void Deliveries::deliver_one(const Rebound& rebound) {
   if (deps_.metrics != nullptr) deps_.metrics->rebound();
   if (ClientStream* stream = find(rebound.engine_request_id)) stream->lease = rebound.new_lease;
   resumable_->moved(rebound.engine_request_id, rebound.new_lease);
-  // The broker knows which of the modes that copy it was.
+  // Preemptive is used for every mode that copies; the broker knows the actual mode.
   const wire::RebindMode mode =
       rebound.moved_in ? wire::RebindMode::Preemptive : wire::RebindMode::Reprefill;
   deps_.broker->report(

@@ -1,5 +1,4 @@
-/// Delivers what the engine emits to the clients that asked for it, and reports each end to the
-/// broker.
+/// Delivers the engine's events to the clients of the requests, and reports each end to the broker.
 ///
 /// Lifetime: see ServeDependencies.
 /// Threads: `deliver` and `complete_early` from any thread; the rest on that of the tenants'
@@ -18,17 +17,17 @@
 
 namespace leasehold {
 
-/// Where the tokens of one parsed request go.
+/// The destination of one parsed request's tokens.
 struct ClientStream {
   TextStream text;
   LeaseId lease;
   std::uint32_t max_emitted_tokens = 0;
-  bool may_shorten = false;   ///< The engine may have lowered it.
-  bool is_resumable = false;  ///< Its messages go to the ResumableStreams; `text` has no peer.
+  bool may_shorten = false;   ///< The engine may have lowered `max_emitted_tokens`.
+  bool is_resumable = false;  ///< The messages go to the ResumableStreams; `text` has no peer.
   RequestTiming timing = {};
-  std::uint32_t emitted_before = 0;  ///< Tokens, under earlier leases.
-  TimePoint first_token_at = {};     ///< Zero: none was generated here.
-  /// Set once the client leaves too much unread: no more is sent but this end.
+  std::uint32_t emitted_before = 0;  ///< Tokens emitted under earlier leases.
+  TimePoint first_token_at = {};     ///< Zero: no token was generated here.
+  /// Set once the client leaves too much output unread: after that only this end is sent.
   std::optional<Completed> unread_end;
 };
 
@@ -37,7 +36,7 @@ class Deliveries {
   using OnEnded = std::function<void(const RequestId& engine_request_id)>;
 
   /// Calls `on_ended` once the stream of a request has ended and is closed.
-  /// `unread` and `resumable` outlive it.
+  /// `unread` and `resumable` outlive the object.
   Deliveries(const ServeDependencies& dependencies, const UnreadOutput& unread,
              ResumableStreams& resumable, OnEnded on_ended)
       : deps_(dependencies),
@@ -47,7 +46,7 @@ class Deliveries {
 
   /// Precondition: no stream of this id is open.
   void open(const RequestId& engine_request_id, ClientStream stream);
-  /// Closes the stream of a request that the engine refused: nothing is sent.
+  /// Closes the stream of a request that the engine refused, without sending anything.
   void discard(const RequestId& engine_request_id) { close(engine_request_id); }
 
   /// Queues the events of a step.

@@ -1,10 +1,10 @@
-/// Events of the engine that are not on a socket yet.
+/// Events of the engine that are not written to a socket yet.
 ///
 /// A queue with one exception: a completion observed within a step overtakes the tokens of other
 /// requests, so that many open streams do not delay the notice of a revocation. It never overtakes
 /// a token of its own request.
 ///
-/// Threads: any thread may add; one takes.
+/// Threads: any thread may add; one thread takes.
 #pragma once
 
 #include <deque>

@@ -1,6 +1,7 @@
-/// What the parts of the tenants' side work with.
+/// The dependencies of the classes that serve tenants.
 ///
-/// Lifetime: everything in it outlives them, except the parsers' threads, which end before them.
+/// Lifetime: everything in the struct outlives those classes, except the parsers' threads, which
+/// end before them.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -21,8 +22,8 @@ struct ServeDependencies {
   boost::asio::io_context* io = nullptr;
   EngineLoop* loop = nullptr;
   RunningRequests* running_requests = nullptr;
-  boost::asio::any_io_executor parser;  ///< Of one thread.
-  /// Does the work of a tenant, parsing a long line; empty: on the thread of `io`.
+  boost::asio::any_io_executor parser;  ///< Runs one thread.
+  /// Runs `work`, which parses a tenant's long line; empty: parsed on the thread of `io`.
   std::function<void(const TenantId&, std::move_only_function<void()> work)> parse_long = {};
   PromptEncoder prompt;
   BrokerLink* broker = nullptr;

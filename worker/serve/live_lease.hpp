@@ -7,7 +7,8 @@
 
 namespace leasehold {
 
-/// The lease's word, or Revoked once its deadline is over: the broker may be away then.
+/// The lease's word, or Revoked once its deadline is over, because a disconnected broker cannot
+/// revoke it in the table.
 inline LeaseWord word_at(const TableReader& table, LeaseId lease, TimePoint now) {
   const LeaseWord word = table.word_of(lease);
   const TimePoint deadline = table.deadline(lease);

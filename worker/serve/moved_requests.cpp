@@ -7,7 +7,7 @@
 
 namespace leasehold {
 
-/// A token of another tenant gets the answer of one that no broker minted.
+/// A token of another tenant gets the same error as an invalid token.
 Result<RequestPipeline::MoveOrder> RequestPipeline::check_move(const TenantConnection& connection,
                                                                const control::Json& body) const {
   const auto message = TRY(wire::RequestMove::from_json(body));
@@ -25,7 +25,7 @@ void RequestPipeline::move(const TenantConnection& connection, const control::Js
   deps_.loop->post([this, order = *order, peer = connection.peer, called_at = deps_.clock->now(),
                     respond = std::move(respond)](Engine& engine) mutable {
     const auto moved = engine.move(order.engine_request_id, order.to, called_at);
-    // Before the step's events, which say where the text runs.
+    // Posted before the events of the next step, which report the text's lease.
     boost::asio::post(
         *deps_.io, [this, order, peer, moved, respond = std::move(respond)]() mutable {
           if (!moved) return respond(std::unexpected(moved.error()));

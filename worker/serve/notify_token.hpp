@@ -1,4 +1,5 @@
-/// Sends a token to a tenant: most as a line, without a tree of JSON values.
+/// Sends a token to a tenant. Most tokens are written directly as a line, without building a tree
+/// of JSON values.
 #pragma once
 
 #include "ipc/control/messages_tenant.hpp"

@@ -7,18 +7,20 @@
 
 namespace leasehold {
 
-/// Errors: BadRequest naming the field: a value out of range, a token outside the vocabulary, two
-/// grammars, top_logprobs without logprobs, min_tokens beyond the longest text. Does not compile
-/// the grammar.
+/// Does not compile the grammar. Errors: BadRequest, which names the field, for a value out of
+/// range, a token outside the vocabulary, two grammars, top_logprobs without logprobs, or
+/// min_tokens beyond the longest text.
 Result<SamplingParams> parse_sampling(const wire::RequestSubmit& request,
                                       const Tokenizer& tokenizer);
 
-/// Compiles grammars over one vocabulary. Threads: one. Lifetime: the tokenizer outlives it.
+/// Compiles grammars over one vocabulary. Threads: one. Lifetime: the tokenizer outlives the
+/// compiler.
 class ConstraintCompiler {
  public:
   explicit ConstraintCompiler(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
 
-  /// Empty when there is no grammar. Errors: BadRequest with the position and the cause.
+  /// Returns an empty constraint when there is no grammar. Errors: BadRequest with the position and
+  /// the cause.
   Result<TextConstraint> compile(const GrammarSource& source);
 
  private:

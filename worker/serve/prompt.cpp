@@ -18,8 +18,8 @@ Result<jinja::Value> template_value(const std::string& json, const char* field) 
 
 constexpr std::string_view kCalls = "tool_calls";
 
-/// The arguments of a call in the form that the template prints. An empty text and null mean no
-/// arguments; a text that is not a JSON object stays a text.
+/// Converts the arguments of a call to the form that the template prints. An empty text and null
+/// mean no arguments; a text that is not a JSON object stays a text.
 Result<void> restyle_arguments(nlohmann::ordered_json& arguments, const CallStyle& style) {
   if (arguments.is_null() || arguments == "") arguments = nlohmann::ordered_json::object();
   if (style.arguments_are_text) {
@@ -48,7 +48,7 @@ Result<jinja::Value> tool_calls_value(std::string_view json, const CallStyle& st
   return value_from_json(calls);
 }
 
-/// The role as the template knows it: "function" is the old name of "tool".
+/// Converts a role to the template's name for it: "function" is the old name of "tool".
 Result<std::string> template_role(const std::string& role, const ChatTemplate& chat) {
   if (!is_chat_role(role)) {
     return fail(Errc::BadRequest,
@@ -76,7 +76,7 @@ Result<ChatMessage> template_message(const wire::ChatMessage& message, const Cha
   return out;
 }
 
-/// Errors name the message by its pointer.
+/// Errors contain the path of the message, such as "messages/2".
 Result<std::vector<ChatMessage>> template_messages(const std::vector<wire::ChatMessage>& messages,
                                                    const ChatTemplate& chat) {
   std::vector<ChatMessage> all;
@@ -91,8 +91,8 @@ Result<std::vector<ChatMessage>> template_messages(const std::vector<wire::ChatM
   return all;
 }
 
-/// The variables that the worker sets are not the client's: they would change whose turn it is, or
-/// what the control tokens are.
+/// Parses the client's template variables. Variables that the worker sets are refused, because they
+/// would change the turn or the control tokens.
 Result<jinja::Template::Variables> template_variables(const std::string& json) {
   static constexpr std::string_view kOwn[] = {"messages",  "tools",     "add_generation_prompt",
                                               "bos_token", "eos_token", "unk_token",
@@ -112,8 +112,8 @@ Result<jinja::Template::Variables> template_variables(const std::string& json) {
   return variables;
 }
 
-/// Where the client's text `part` begins for the last time. The template may print the same
-/// characters behind it, as in the name of a control token.
+/// The last position at which `part` occurs in the client's text. Later occurrences in text that
+/// the template prints, such as the name of a control token, do not count.
 std::optional<std::size_t> last_of_client(const MarkedText& prompt, std::string_view part) {
   const std::string_view bytes = prompt.bytes();
   for (auto at = bytes.rfind(part); at != bytes.npos; at = bytes.rfind(part, at - 1)) {
@@ -123,8 +123,8 @@ std::optional<std::size_t> last_of_client(const MarkedText& prompt, std::string_
   return std::nullopt;
 }
 
-/// Cuts what the template prints after the content of the last message: the end of its turn.
-/// Templates may trim a content, so the last place of the trimmed text counts.
+/// Removes the text that the template prints after the content of the last message, which ends the
+/// turn. Templates may trim the content, so the search is for the trimmed text.
 Result<MarkedText> end_with_content(const MarkedText& prompt, const wire::ChatMessage& last) {
   constexpr std::string_view kBlanks = " \t\n\r";
   const std::string_view content = last.content ? *last.content : std::string_view();

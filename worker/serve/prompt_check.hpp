@@ -1,4 +1,4 @@
-/// Finds when a model is loaded what would fail every request.
+/// Checks when a model is loaded whether prompts can be encoded at all.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace leasehold {
 
-/// Encodes a short text and a short chat, as requests do. Returns why chats are refused, if they
-/// are: the error of the template, or that of the short chat. Plain prompts are still served.
-/// Errors: UnsupportedModel when the tokenizer cannot encode the text.
+/// Encodes a short text and a short chat, as requests do. If the chat fails, returns the error of
+/// the template or of the chat; plain prompts can still be served. Errors: UnsupportedModel when
+/// the tokenizer cannot encode the text.
 Result<std::optional<Error>> check_prompts(const Tokenizer& tokenizer,
                                            const Result<ChatTemplate>& chat);
 

@@ -34,8 +34,9 @@ bool same_tokens(std::span<const wire::TokenEmitted> generated,
 
 // -------------------------------------------------------------------------------- on submission
 
-/// A submission that repeats an earlier one continues its stream. When that text was interrupted,
-/// its kept tokens are added to the submission, which is then generated on from there.
+/// A submission that repeats an earlier one continues the earlier stream. If that text was
+/// interrupted, its kept tokens are added to the submission, so that generation continues after
+/// them.
 Result<void> RequestPipeline::check_id(UnparsedRequest& unparsed) const {
   const RequestId engine_request_id = unparsed.engine_request_id();
   wire::RequestSubmit& request = unparsed.request;
@@ -67,7 +68,7 @@ Result<void> RequestPipeline::check_id(UnparsedRequest& unparsed) const {
   return {};
 }
 
-/// On the parser's thread. Errors: RequestIdConflict.
+/// Runs on the parser's thread. Errors: RequestIdConflict.
 Result<BodyDigest> RequestPipeline::body_of(const UnparsedRequest& unparsed) {
   const BodyDigest body = digest_of(unparsed.request);
   if (unparsed.repeats && *unparsed.repeats != body)
@@ -75,19 +76,20 @@ Result<BodyDigest> RequestPipeline::body_of(const UnparsedRequest& unparsed) {
   return body;
 }
 
-/// On the parser's thread.
+/// Runs on the parser's thread.
 void RequestPipeline::compare(UnparsedRequest repeated) {
   const auto compared = run_confined([&] { return body_of(repeated); });
   boost::asio::post(*deps_.io, [this, compared, repeated = std::move(repeated)]() mutable {
     const TenantId tenant = repeated.claim.tenant;
     parser_queues_.at(tenant).is_parsing = false;
-    if (is_closing_) return;  // the responder answers
+    if (is_closing_) return;  // the destroyed responder answers
     if (connections_.contains(repeated.connection)) join(std::move(repeated), compared);
     parse_next(tenant);
   });
 }
 
-/// The stream may have been forgotten while the bodies were compared.
+/// Continues the stream of the earlier submission, which may have been removed while the bodies
+/// were compared.
 void RequestPipeline::join(UnparsedRequest repeated, const Result<BodyDigest>& compared) {
   const RequestId engine_request_id = repeated.engine_request_id();
   const auto* stream = resumable_->find(engine_request_id);
@@ -114,7 +116,7 @@ void RequestPipeline::resume(const TenantConnection& connection, const Json& bod
                         fmt::format("no resumable request {} of tenant {} is kept; submit it again",
                                     message->request_id.value, connection.tenant->value)));
   }
-  // A text that was interrupted with the connection's lease is read to its end.
+  // A text that was interrupted by the end of the connection's lease may be read to its end.
   const bool ended_with_lease =
       stream->end && !stream->is_complete && stream->lease == connection.lease;
   const auto live = check_live(*deps_.table, connection.lease, deps_.clock->now());
@@ -131,8 +133,9 @@ void RequestPipeline::resume(const TenantConnection& connection, const Json& bod
   attach(engine_request_id, {connection.id, connection.lease}, static_cast<std::uint32_t>(from));
 }
 
-/// The connection takes the stream over. It may have closed by now. A stream that has ended may
-/// have a new submission at the parser, which is another connection's.
+/// Makes the connection the reader of the stream. The connection may have closed meanwhile. If the
+/// stream has ended, a request with its id may be a new submission of another connection, which is
+/// still being parsed.
 void RequestPipeline::attach(const RequestId& engine_request_id, ReaderId reader,
                              std::uint32_t from) {
   const auto to = connections_.find(reader.connection);
@@ -158,7 +161,8 @@ void RequestPipeline::reader_ended(const RequestId& engine_request_id) {
   if (from != connections_.end()) from->second.engine_request_ids.erase(engine_request_id);
 }
 
-/// What an earlier submission generated is still there for the next one.
+/// Ends the stream of a refused request. Tokens generated for an earlier submission stay for the
+/// next one.
 void RequestPipeline::end_refused_stream(const RequestId& engine_request_id, const Error& error) {
   const auto* stream = resumable_->find(engine_request_id);
   if (stream == nullptr) return;

@@ -1,9 +1,9 @@
 /// Parses a tenant's request: tokenizes its prompt and compiles its grammar.
 ///
-/// A request takes up to a tenth of a second (worker/MEASUREMENTS.md), so the parser has a thread
-/// of its own.
+/// Parsing a request takes up to a tenth of a second (worker/MEASUREMENTS.md), so the parser runs
+/// on its own thread.
 ///
-/// Threads: one at a time. Lifetime: what `prompt` points to outlives it.
+/// Threads: one at a time. Lifetime: the objects that `prompt` points to outlive the parser.
 #pragma once
 
 #include "ipc/control/lease_token.hpp"

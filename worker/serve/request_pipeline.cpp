@@ -18,10 +18,10 @@ using control::Payload;
 using control::Responder;
 
 constexpr std::size_t kMaxRequestsPerConnection = 256;
-/// Of all tenants, which share them.
+/// Limits over all tenants, which share them.
 constexpr std::size_t kMaxRequests = 4096;
 constexpr std::size_t kMaxUnparsedBytes = 64 << 20;
-/// One request may exceed it by the longest message.
+/// One request may exceed this limit by the longest message.
 constexpr std::size_t kMaxUnparsedBytesPerTenant = 2 << 20;
 
 static_assert(UncheckedParts::kMaxListed <= wire::RequestSubmitted::kMaxUnchecked);
@@ -67,7 +67,7 @@ void RequestPipeline::submit(const TenantConnection& connection, const Json& bod
     unparsed->respond = std::move(respond);
   } else {
     const bool is_resumable = unparsed->request.resumable;
-    if (!is_resumable) resumable_->forget(engine_request_id);  // the id has another text now
+    if (!is_resumable) resumable_->forget(engine_request_id);  // the id now belongs to another text
     const bool is_new = requests_
                             .emplace(engine_request_id, Request{.connection = connection.id,
                                                                 .respond = std::move(respond),
@@ -108,7 +108,7 @@ Result<RequestPipeline::UnparsedRequest> RequestPipeline::check(const TenantConn
   return unparsed;
 }
 
-/// Bounds what waits for the parser and the engine, however slow those are.
+/// Limits the requests that wait for the parser and the engine, however slow these are.
 Result<void> RequestPipeline::check_capacity(const TenantConnection& connection,
                                              const TenantId& tenant) const {
   const auto found = connections_.find(connection.id);
@@ -162,7 +162,7 @@ void RequestPipeline::parse_next(const TenantId& tenant) {
   });
 }
 
-/// On the parser's thread.
+/// Runs on the parser's thread.
 Result<RequestPipeline::ParsedRequest> RequestPipeline::parse(const UnparsedRequest& unparsed,
                                                               std::weak_ptr<control::Peer> peer) {
   PromptRequest request = TRY(parser_.parse(unparsed.request, unparsed.claim));
@@ -246,11 +246,11 @@ void RequestPipeline::submit_to_engine(ParsedRequest parsed, Request& request) {
                         on_submitted(submission, std::move(queued), std::move(respond));
                       });
   });
-  // The client cancelled while the request was being parsed and the engine did not know it yet.
+  // The client cancelled the request while it was being parsed, so the engine did not know it.
   if (request.is_cancelled) cancel_in_engine(engine_request_id);
 }
 
-/// The request may have ended, and its end may have been delivered, by now.
+/// By this time the request may have ended, and its end may have been delivered.
 void RequestPipeline::on_submitted(const Submission& submission, Result<void> queued,
                                    Responder respond) {
   const RequestId& engine_request_id = submission.engine_request_id;

@@ -1,12 +1,12 @@
-/// Brings a request to the engine (check, parse, submit), cancels it, and continues the stream of a
-/// resumable one on another connection.
+/// Checks, parses and submits requests to the engine, cancels them, and continues the streams of
+/// resumable requests on other connections.
 ///
 ///   submit ─► check ─► queue ─► parser's thread: prompt, grammar ─► submit_to_engine
 ///
 /// The parser takes one request of each tenant at a time, so a slow request delays neither other
-/// tenants' nor any call. Tenants share what may wait (common/fair_shares.hpp). A repeated
-/// submission of a resumable request goes the same way as far as the parser's thread, which
-/// compares it with the first one.
+/// tenants' requests nor other calls. Tenants share the limits on waiting requests
+/// (common/fair_shares.hpp). A repeated submission of a resumable request also passes through the
+/// queue to the parser's thread, which compares it with the first submission.
 ///
 /// Lifetime: see ServeDependencies.
 /// Threads: that of the tenants' sockets.
@@ -30,16 +30,16 @@ class RequestPipeline {
  public:
   using OnAccepted = std::function<void(std::uint64_t connection, LeaseId lease)>;
 
-  /// Calls `on_accepted` for each request that is to be parsed. `deliveries` and `resumable`
-  /// outlive the pipeline.
+  /// Calls `on_accepted` for each request that is queued for the parser. `deliveries` and
+  /// `resumable` outlive the pipeline.
   RequestPipeline(const ServeDependencies& dependencies, Deliveries& deliveries,
                   ResumableStreams& resumable, OnAccepted on_accepted);
 
-  /// Answers with an error, or once the engine has queued the request.
+  /// Answers with an error, or with success once the engine has queued the request.
   void submit(const TenantConnection& connection, const control::Json& body,
               control::Responder respond);
 
-  /// Cancels a request of this connection; repeating it changes nothing. Errors: UnknownRequest.
+  /// Cancels a request of this connection; idempotent. Errors: UnknownRequest.
   Result<void> cancel(const TenantConnection& connection, const control::Json& body);
 
   /// Moves a running request of this connection to another lease of its tenant. Errors: BadToken,
@@ -47,33 +47,33 @@ class RequestPipeline {
   void move(const TenantConnection& connection, const control::Json& body,
             control::Responder respond);
 
-  /// Continues a stream on this connection. Errors: UnknownRequest; BadRequest for a position that
-  /// is not generated yet.
+  /// Continues a stream on this connection. Errors: UnknownRequest; BadRequest for a position whose
+  /// token is not generated yet.
   void resume(const TenantConnection& connection, const control::Json& body,
               control::Responder respond);
 
-  /// Cancels a request without a reader.
+  /// Cancels a request that has no reader.
   void abandon(const RequestId& engine_request_id);
 
   /// True while a request of the connection waits or runs.
   bool has_requests(std::uint64_t connection) const;
 
-  /// Cancels all requests of the connection but the resumable ones that are parsed.
+  /// Cancels all requests of the connection except the resumable ones that are already parsed.
   void connection_closed(const TenantConnection& connection);
 
-  /// Forgets a request whose stream has ended.
+  /// Removes a request whose stream has ended.
   void forget(const RequestId& engine_request_id);
 
-  /// The request goes on without a reader, and its connection has no more to do with it.
+  /// Detaches a request, which continues without a reader, from its connection.
   void reader_ended(const RequestId& engine_request_id);
 
   /// While the broker is disconnected every new request is refused with BrokerLost.
   void set_broker_disconnected(bool disconnected) { broker_disconnected_ = disconnected; }
 
-  /// Refuses every request that is not parsed yet, and every new one, with Draining. What the
-  /// engine has goes on, and its streams can be continued.
+  /// Refuses every new request, and every request that is not parsed yet, with Draining. Requests
+  /// in the engine continue, and their streams can be continued on other connections.
   void drain();
-  /// Also lets no stream outlive its connection.
+  /// Drains, and also lets no stream outlive its connection.
   void close() {
     drain();
     is_closing_ = true;
@@ -88,28 +88,28 @@ class RequestPipeline {
     TimePoint submitted_at;
     std::optional<TimePoint> deadline;
     std::uint32_t delivered = 0;  ///< Tokens that the client has.
-    /// Of the earlier submission that this one repeats.
+    /// The digest of the earlier submission that this one repeats.
     std::optional<BodyDigest> repeats{};
-    bool joins = false;            ///< The stream of that one is continued, and nothing is parsed.
-    control::Responder respond{};  ///< Only when it joins.
+    bool joins = false;  ///< Only continues that submission's stream; the request is not parsed.
+    control::Responder respond{};  ///< Set only when `joins`.
     RequestId engine_request_id() const;
   };
   struct ParsedRequest {
     PromptRequest request;
     TextStream text;
     TimePoint submitted_at;
-    /// Of a resumable request.
+    /// Set for a resumable request.
     std::optional<ResumableStreams::Stream> stream{};
     std::uint32_t delivered = 0;  ///< Tokens that the client has.
   };
   struct Request {
     std::uint64_t connection = 0;  ///< 0: a resumable request without a reader.
-    control::Responder respond;    ///< Until the request is parsed.
+    control::Responder respond;    ///< Used until the request is parsed.
     bool is_resumable = false;
     bool is_parsed = false;
     bool is_cancelled = false;
   };
-  /// What the engine is asked to queue.
+  /// A request that the engine was asked to queue.
   struct Submission {
     RequestId engine_request_id;
     std::uint64_t connection = 0;
@@ -118,7 +118,7 @@ class RequestPipeline {
     bool is_resumable = false;
     std::uint32_t delivered = 0;  ///< Tokens that the client has.
   };
-  /// The reader of a stream, and the lease whose token it showed.
+  /// The connection that reads a stream, and the lease whose token it showed.
   struct ReaderId {
     std::uint64_t connection = 0;
     LeaseId lease;
@@ -127,7 +127,7 @@ class RequestPipeline {
     std::weak_ptr<control::Peer> peer;
     std::set<RequestId> engine_request_ids;  // queued, parsing or with the engine
   };
-  /// What a tenant has with the parser.
+  /// A tenant's requests at the parser.
   struct ParserQueue {
     std::deque<UnparsedRequest> unparsed;
     bool is_parsing = false;
@@ -157,7 +157,7 @@ class RequestPipeline {
   bool outlives_connection(const RequestId& engine_request_id) const;
   void drop_unparsed(std::uint64_t connection, const TenantId& tenant);
   void erase(const RequestId& engine_request_id);
-  /// Counts the refusal, and answers.
+  /// Counts the refusal, and answers with the error.
   void refuse(control::Responder respond, const Error& why);
   void cancel_in_engine(const RequestId& engine_request_id);
 
@@ -165,13 +165,13 @@ class RequestPipeline {
   Deliveries* deliveries_;
   ResumableStreams* resumable_;
   OnAccepted on_accepted_;
-  RequestParser parser_;  // used on the parser's thread only
+  RequestParser parser_;  // used only on the parser's thread
   bool broker_disconnected_ = false;
   bool is_draining_ = false;
   bool is_closing_ = false;
-  std::unordered_map<std::uint64_t, Connection> connections_;  // those that sent a request
+  std::unordered_map<std::uint64_t, Connection> connections_;  // connections that sent a request
   std::unordered_map<RequestId, Request> requests_;            // by engine_request_id
-  std::map<TenantId, ParserQueue> parser_queues_;              // those that are not empty
+  std::map<TenantId, ParserQueue> parser_queues_;              // no entry is empty
   FairShares<TenantId> request_shares_;                        // of requests_
   FairShares<TenantId> unparsed_byte_shares_;
 };

@@ -14,7 +14,7 @@
 namespace leasehold {
 namespace {
 
-/// Until the output of a reader that stalled is looked at again.
+/// Interval at which the output of stalled readers is checked again.
 constexpr Duration kPause = std::chrono::milliseconds(10);
 
 std::size_t size_bytes(const wire::TokenEmitted& token) {
@@ -22,7 +22,7 @@ std::size_t size_bytes(const wire::TokenEmitted& token) {
          token.top_logprobs.size() * sizeof(wire::TokenLogprob);
 }
 
-/// With what it takes until its end.
+/// Includes the memory that the stream will need for its end.
 std::size_t size_bytes(const ResumableStreams::Stream& stream) {
   constexpr std::size_t kEmpty = 1024;
   std::size_t bytes = kEmpty;
@@ -130,7 +130,7 @@ void ResumableStreams::forget(const RequestId& engine_request_id) {
   if (found != streams_.end()) erase(found, id_is_reused());
 }
 
-/// Counts the bytes of the stream that the new one replaces as free.
+/// Counts the bytes of the stream to be replaced as free.
 bool ResumableStreams::has_room_for(const RequestId& engine_request_id, std::size_t bytes) {
   const TenantId tenant = tenant_of(engine_request_id);
   const auto earlier = streams_.find(engine_request_id);
@@ -142,8 +142,8 @@ bool ResumableStreams::has_room_for(const RequestId& engine_request_id, std::siz
   return has_room;
 }
 
-/// Forgets ended streams, the oldest first, but not `kept`. False when all that the tenant may hold
-/// is in streams that have not ended.
+/// Drops ended streams of the tenant, the oldest first, except `kept`. Returns false when the share
+/// is full of streams that have not ended.
 bool ResumableStreams::make_room(const TenantId& tenant, const RequestId* kept) {
   while (!shares_.may_take_more(tenant)) {
     const auto ended = ended_.find(tenant);
@@ -163,7 +163,7 @@ void ResumableStreams::abandon(Streams::iterator stream) {
   on_abandoned_(engine_request_id);
 }
 
-/// A reader that has not got the end gets this one.
+/// Removes a stream. A reader that has not got the end gets `why`.
 void ResumableStreams::erase(Streams::iterator stream, const Error& why) {
   dismiss_reader(stream->second, why);
   set_expiry(stream, std::nullopt);
@@ -218,13 +218,15 @@ void ResumableStreams::lease_ended(LeaseId lease, LeaseWord word) {
   }
 }
 
-/// A slot that has another lease does not say why the one before ended.
+/// Prefers the kept word, because a slot that has another lease no longer holds the reason for the
+/// earlier lease's end.
 LeaseWord ResumableStreams::word_of_reader(const Kept& kept) const {
   return kept.lease_word ? *kept.lease_word : word_of_(kept.reader.lease);
 }
 
-/// A text that ends with the lease of its reader says so itself, after its last token. A lease that
-/// was released, as one that drains, was not taken from the reader.
+/// True while the reader's lease allows it to read. A text that was ended by the reader's own lease
+/// is read to its end, which reports the revocation. A lease that was released, for example after
+/// draining, still allows reading.
 bool ResumableStreams::may_read(const Kept& kept) const {
   const bool ends_with_text = kept.reader.lease == kept.stream.lease && !kept.stream.is_complete;
   const LeaseWord word = word_of_reader(kept);
@@ -232,7 +234,7 @@ bool ResumableStreams::may_read(const Kept& kept) const {
          word.reason() == RevokeReason::Released;
 }
 
-/// The lease of the reader has ended, and the text may go on.
+/// Ends the reader whose lease has ended; the text may continue.
 void ResumableStreams::end_reader(Streams::iterator stream) {
   Kept& kept = stream->second;
   dismiss_reader(kept, {.request = kept.stream.submitted.request,
@@ -242,7 +244,7 @@ void ResumableStreams::end_reader(Streams::iterator stream) {
                         .scope = std::string(name(FailureScope::Tenant)),
                         .revoke_reason = std::string(name(word_of_reader(kept).reason()))});
   detach(stream->first);
-  // The id of a text that has ended may be that of a new submission.
+  // After the end of the text, its id may belong to a new submission.
   if (!kept.stream.end) on_reader_ended_(stream->first);
 }
 
@@ -263,7 +265,7 @@ void ResumableStreams::send(Streams::iterator stream) {
     notify_end(*reader, *kept.stream.end);
 }
 
-/// Sends the end of a stream that the reader does not get to its end.
+/// Sends `end` to a reader that does not read the stream to its own end.
 void ResumableStreams::dismiss_reader(Kept& kept, const wire::RequestCompleted& end) {
   const auto reader = kept.reader.peer.lock();
   if (reader && !std::exchange(kept.end_is_sent, true)) notify_end(*reader, end);
@@ -281,7 +283,7 @@ void ResumableStreams::send_paused_later(Duration delay) {
   if (std::exchange(waits_for_readers_, true)) return;
   pause_timer_.expires_after(delay);
   pause_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;  // this object may be gone
+    if (error) return;  // this object may be destroyed
     waits_for_readers_ = false;
     for (const RequestId& each : std::exchange(paused_, {})) {
       if (const auto found = streams_.find(each); found != streams_.end()) send(found);
@@ -312,7 +314,7 @@ void ResumableStreams::await_expiry() {
   const Duration wait = expiries_.begin()->first - clock_->now();
   expiry_timer_.expires_after(std::max(wait, Duration::zero()));
   expiry_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;  // this object may be gone
+    if (error) return;  // this object may be destroyed
     waits_for_expiry_ = false;
     forget_expired();
     await_expiry();

@@ -1,18 +1,22 @@
-/// The streams of requests that outlive their connection: what was generated, and who reads it.
+/// Keeps the streams of requests that outlive their connection: the generated messages and the
+/// reader of each.
 ///
 ///   generating ──end──► ended ──kResultGrace──► forgotten
 ///        └── kResultGrace without a reader, or no memory for its tokens ──► abandoned
 ///
-/// A stream keeps every token from position 0 on. Its reader, a connection, gets them in order from
-/// the position it asks for. What it does not read yet waits here and not in its output, so a
-/// reader that stalls only pauses. Another reader takes the stream over, and the one before gets
-/// RequestIdConflict. A reader reads under a lease of its own, which need not be that of the text:
-/// once it was revoked, the reader gets Revoked, and the text goes on.
+/// A stream keeps every token from position 0 on. Its reader, a connection, gets the tokens in
+/// order from the position that it requests. Unread tokens wait here and not in the connection's
+/// output, so a reader that stalls only pauses the stream. When another reader attaches, the
+/// earlier one gets RequestIdConflict. A reader reads under its own lease, which need not be the
+/// text's lease: when the reader's lease is revoked, the reader gets Revoked, and the text
+/// continues.
 ///
-/// Tenants share the memory (common/fair_shares.hpp). A tenant without room loses its oldest ended
-/// stream first. A reader of a stream that is lost before its end gets QueueFull.
+/// Tenants share the memory (common/fair_shares.hpp). When a tenant's share is full, its oldest
+/// ended stream is dropped first. The reader of a stream that is dropped before its end gets
+/// QueueFull.
 ///
-/// Threads: that of the tenants' sockets. Lifetime: the io_context and the clock outlive it.
+/// Threads: that of the tenants' sockets. Lifetime: the io_context and the clock outlive the
+/// object.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -37,67 +41,71 @@ namespace leasehold {
 class ResumableStreams {
  public:
   static constexpr Duration kResultGrace = std::chrono::seconds(60);
-  static constexpr std::size_t kMaxBytes = 64 << 20;  ///< Of all tenants, approximate.
-  /// A reader with more unread output gets no more of a stream.
+  static constexpr std::size_t kMaxBytes = 64 << 20;  ///< Over all tenants, approximate.
+  /// A stream pauses while its reader has more unread output than this.
   static constexpr std::size_t kMaxQueuedBytes = 64 << 10;
-  /// Tokens that a stream sends before others have a turn.
+  /// Tokens that a stream sends before other streams get a turn.
   static constexpr std::uint32_t kTurnTokens = 64;
 
   struct Stream {
     BodyDigest body{};
-    LeaseId lease{};                              ///< Under which the text runs, or ran last.
-    std::optional<std::int64_t> asked_at_unix_s;  ///< Of the first submission.
+    LeaseId lease{};  ///< The lease under which the text runs, or ran last.
+    std::optional<std::int64_t> asked_at_unix_s;  ///< Time of the first submission.
     wire::RequestSubmitted submitted;
     std::vector<wire::TokenEmitted> tokens;  ///< By position.
     std::optional<wire::RequestCompleted> end;
-    /// Nothing interrupted the text. A new submission of an interrupted one generates the rest.
+    /// The text ended without an interruption. A new submission of an interrupted text generates
+    /// the rest.
     bool is_complete = false;
   };
-  /// The engine must end this request: it has no reader.
+  /// Called when the engine must end a request that has no reader.
   using OnAbandoned = std::function<void(const RequestId& engine_request_id)>;
-  /// The connection that read a text that goes on no longer does, because its lease has ended.
+  /// Called when a connection stops reading a text that continues, because the reader's lease has
+  /// ended.
   using OnReaderEnded = std::function<void(const RequestId& engine_request_id)>;
-  /// The present state of a lease; one past its deadline is not Live.
+  /// Returns the present state of a lease; a lease past its deadline is not Live.
   using WordOf = std::function<LeaseWord(LeaseId)>;
   struct Reader {
     std::weak_ptr<control::Peer> peer;
-    LeaseId lease{};  ///< Whose token the peer showed for this stream.
+    LeaseId lease{};  ///< The lease whose token the peer showed for this stream.
   };
 
   ResumableStreams(boost::asio::io_context& io, const Clock& clock, WordOf word_of,
                    OnAbandoned on_abandoned, OnReaderEnded on_reader_ended);
 
-  /// Begins a stream without a reader, and without an expiry: `attach` or `detach` follows.
-  /// Replaces an ended one of the same id. Errors: QueueFull when the tenant's share has no room
-  /// for it. After an error the earlier stream is unchanged.
+  /// Begins a stream without a reader and without an expiry; the caller then calls `attach` or
+  /// `detach`. Replaces an ended stream of the same id. Errors: QueueFull when the tenant's share
+  /// has no room for the stream. After an error the earlier stream is unchanged.
   Result<void> begin(const RequestId& engine_request_id, Stream stream);
-  /// Null for an unknown id. Valid until the next call.
+  /// Returns null for an unknown id. Valid until the next call.
   const Stream* find(const RequestId& engine_request_id) const;
-  /// Whether the connection that began the stream may read it. Errors: RequestIdConflict when
-  /// another one has read it, QueueFull when it was lost for lack of room.
+  /// Checks whether the connection that began the stream may read it. Errors: RequestIdConflict
+  /// when another connection has read the stream, QueueFull when the stream was dropped for lack of
+  /// room.
   Result<void> check_first_reader(const RequestId& engine_request_id) const;
 
-  /// Adds the next token. Precondition: its position follows. Without room the stream is
-  /// abandoned.
+  /// Adds the next token. Precondition: the position follows the last one. When there is no room,
+  /// the stream is abandoned.
   void add(const RequestId& engine_request_id, wire::TokenEmitted token);
-  /// Adds the end. `is_complete`: as in Stream.
+  /// Adds the end. `is_complete`: see Stream.
   void end(const RequestId& engine_request_id, wire::RequestCompleted end, bool is_complete);
   void forget(const RequestId& engine_request_id);
 
-  /// The peer gets every position from `from` on, and the end.
+  /// Makes `reader` the reader of the stream: its peer gets every position from `from` on, and the
+  /// end.
   void attach(const RequestId& engine_request_id, Reader reader, std::uint32_t from);
-  /// The stream loses its reader, and is kept for a while.
+  /// Removes the stream's reader. The stream is kept for kResultGrace.
   void detach(const RequestId& engine_request_id);
-  /// The reader showed a token of this lease, to which it has moved the text. Does nothing when the
-  /// stream has another reader by now.
+  /// Sets the reader's lease after the reader moved the text to that lease. Does nothing when the
+  /// stream has another reader.
   void read_under(const RequestId& engine_request_id, const Reader& reader);
-  /// The text has moved.
+  /// Records that the text was moved to `lease`.
   void moved(const RequestId& engine_request_id, LeaseId lease);
-  /// The lease is fenced, with this word, which its slot may have lost by now. Also ends what is
-  /// read under it and has no token to send.
+  /// Records the last word of a fenced lease, because its slot may get another lease. Also ends the
+  /// readers under this lease whose streams have no unsent token.
   void lease_ended(LeaseId lease, LeaseWord word);
 
-  /// Forgets the streams whose time is over. A timer calls it.
+  /// Removes the expired streams. Called by a timer.
   void forget_expired();
 
  private:
@@ -105,11 +113,11 @@ class ResumableStreams {
     Stream stream;
     std::size_t bytes = 0;
     Reader reader;
-    std::optional<LeaseWord> lease_word{};  // of the reader's lease, once it is fenced
+    std::optional<LeaseWord> lease_word{};  // last word of the reader's lease, once it is fenced
     bool was_attached = false;
-    std::uint32_t next = 0;              // position for the reader
-    bool end_is_sent = true;             // to the reader
-    std::optional<TimePoint> expires{};  // while ended, or without a reader
+    std::uint32_t next = 0;              // next position to send to the reader
+    bool end_is_sent = true;             // the reader has got the end, or there is none
+    std::optional<TimePoint> expires{};  // set while the stream has ended or has no reader
   };
   using Streams = std::map<RequestId, Kept>;
   using Expiries = std::set<std::pair<TimePoint, RequestId>>;
@@ -137,7 +145,7 @@ class ResumableStreams {
   bool waits_for_readers_ = false;
   bool waits_for_expiry_ = false;
   Streams streams_;             // by engine_request_id
-  std::set<RequestId> paused_;  // their reader has too much unread
+  std::set<RequestId> paused_;  // streams whose reader has too much unread output
   Expiries expiries_;
   std::map<TenantId, Expiries> ended_;  // no set is empty
   FairShares<TenantId> shares_;         // bytes

@@ -71,7 +71,7 @@ void TenantServer::on_call(const TenantConnection& connection, const std::string
   if (!peer) return;
   if (connection.tenant) {
     auto excess = unread_.excess(*connection.tenant, peer->queued_bytes());
-    // Also an error takes room, and a client that does not read would not learn it.
+    // An error reply needs room too, and a client that does not read would not receive it.
     if (excess && peer->queued_bytes() > 0) return peer->close_now();
     if (excess) return respond(std::unexpected(*std::move(excess)));
   }
@@ -103,7 +103,8 @@ void TenantServer::on_call(const TenantConnection& connection, const std::string
 }
 
 /// An unauthenticated connection is closed when its token is refused, so each guess costs a
-/// connection. An authenticated one stays open; its guesses are paced as its tenant's lines.
+/// connection. An authenticated one stays open; its guesses are paced like other lines of its
+/// tenant.
 void TenantServer::authenticate(const TenantConnection& connection, const control::Json& body,
                                 control::Responder respond) {
   const auto authenticated = [&]() -> Result<void> {

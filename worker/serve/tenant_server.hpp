@@ -1,13 +1,14 @@
-/// The tenants' side of a worker: `connection.authenticate`, `request.submit`, `request.resume`,
-/// `request.move`, `request.cancel`, and the tokens that come back.
+/// Serves tenants: answers `connection.authenticate`, `request.submit`, `request.resume`,
+/// `request.move` and `request.cancel`, and sends the generated tokens.
 ///
-/// Wires four parts: TenantConnections accepts, RequestPipeline brings requests to the engine,
-/// Deliveries brings events back, ResumableStreams keeps what resumable requests generated. When a
-/// connection closes, its other requests are cancelled within one unit. The first token says which
-/// tenant a connection belongs to, the token of a request which lease it runs under; the server
-/// trusts nothing else that a client writes. A token is worth as much as its lease: once that has
-/// ended, the token gets LeaseRevoked or LeaseFenced, no place and no parser, and the connection is
-/// closed unless it has other requests.
+/// Connects four parts: TenantConnections accepts connections, RequestPipeline brings requests to
+/// the engine, Deliveries sends events to clients, and ResumableStreams keeps the output of
+/// resumable requests. When a connection closes, its non-resumable requests are cancelled within
+/// one unit. The first token determines the tenant of a connection, and the token of a request the
+/// lease under which it runs; the server trusts nothing else that a client writes. A token is valid
+/// as long as its lease is live: after that the server answers it with LeaseRevoked or LeaseFenced,
+/// reserves nothing for it and does not parse the request, and closes the connection unless it has
+/// other requests.
 ///
 /// Lifetime: see ServeDependencies.
 /// Threads: that of the io_context, except `deliver`, `complete_early`, `drain`,
@@ -37,19 +38,20 @@ class TenantServer {
 
   void serve(Acceptor acceptor) { connections_.serve(std::move(acceptor)); }
 
-  /// Refuses new requests and those that are not parsed yet with Draining; what the engine has goes
-  /// on. Calls `on_drained` on the thread of the io_context once no other request reaches the loop.
+  /// Refuses new requests and requests that are not parsed yet with Draining; requests in the
+  /// engine continue. Calls `on_drained` on the thread of the io_context, once no further request
+  /// will reach the loop.
   void drain(std::function<void()> on_drained);
 
-  /// Accepts no more, refuses with Draining what is not parsed yet, and closes each connection once
-  /// what is queued for it has been sent.
+  /// Accepts no more connections, refuses requests that are not parsed yet with Draining, and
+  /// closes each connection once its queued output has been sent.
   void close();
   bool is_closed() const { return connections_.empty(); }
 
   /// While the broker is disconnected every new request is refused with BrokerLost.
   void set_broker_disconnected(bool disconnected);
-  /// Ends what is read under a fenced lease that was revoked; its requests end by themselves.
-  /// Call it before the slot has another lease.
+  /// Ends the reading of resumable streams under a fenced lease that was revoked; its requests end
+  /// by themselves. Call it before the slot gets another lease.
   void lease_ended(LeaseId lease);
 
   /// Delivers the events of a step.

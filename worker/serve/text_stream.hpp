@@ -1,5 +1,5 @@
 /// Turns one request's tokens and its end into messages and sends them to the client. Without a
-/// peer nothing is sent, and the messages that are returned go to ResumableStreams.
+/// peer nothing is sent, and the caller passes the returned messages to ResumableStreams.
 #pragma once
 
 #include <functional>
@@ -17,21 +17,21 @@ namespace leasehold {
 /// Threads: that of the tenants' sockets.
 class TextStream {
  public:
-  /// `text` is new.
+  /// Precondition: `text` has no tokens yet.
   TextStream(std::weak_ptr<control::Peer> peer, RequestId client_request_id, GeneratedText text);
 
-  /// The text continues after these, which were delivered before; once, before other tokens.
-  /// Returns the messages that delivered them, without logprobs.
+  /// Appends tokens that were delivered earlier. Called at most once, before any other token.
+  /// Returns the messages for these tokens, without logprobs.
   std::vector<wire::TokenEmitted> continue_after(std::span<const TokenId> emitted);
 
   wire::TokenEmitted send_token(const Token& token);
-  /// What the client has left unread, of all its streams on the connection.
+  /// Unread output bytes of the client's connection, over all its streams.
   std::size_t unread_output_bytes() const;
-  /// Sends the end, with the text held back. After a revocation that text is not sent, because the
-  /// request may continue elsewhere. `detail` explains an end without an error.
+  /// Sends the end, with the text that was held back. After a revocation that text is not sent,
+  /// because the request may continue elsewhere. `detail` explains an end without an error.
   wire::RequestCompleted send_completed(const Completed& completed, std::string detail = {});
   void send_preempted(const Preempted& preempted);
-  /// Sends the end of a request that was never admitted; its reason is the name of the error.
+  /// Sends the end of a request that was never admitted; the reason is the name of the error.
   wire::RequestCompleted send_rejected(const AdmissionRejected& rejected);
 
  private:

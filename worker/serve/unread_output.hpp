@@ -1,5 +1,5 @@
-/// Bounds the output that clients leave unread: per connection, and per tenant as a share of all
-/// (common/fair_shares.hpp).
+/// Limits the output that clients leave unread: per connection, and per tenant as a share of the
+/// total (common/fair_shares.hpp).
 ///
 /// Threads: that of the tenants' sockets.
 #pragma once
@@ -12,19 +12,20 @@
 
 namespace leasehold {
 
-/// Beyond it the streams of the connection end. They need room for their ends, so the connection
-/// itself ends at twice as much.
+/// Beyond this limit the streams of the connection end. The ends need room too, so the connection
+/// itself is closed at twice the limit.
 inline constexpr std::size_t kMaxUnreadOutputBytesPerConnection = 256 << 10;
-inline constexpr std::size_t kMaxUnreadOutputBytes = 64 << 20;  ///< Of all tenants.
+inline constexpr std::size_t kMaxUnreadOutputBytes = 64 << 20;  ///< Over all tenants.
 
 class UnreadOutput {
  public:
-  /// Every peer of the tenant counts its output there.
+  /// The meter with which every peer of the tenant counts its output.
   std::shared_ptr<control::QueueMeter> meter_of(const TenantId& tenant) {
     return shares_.meter_of(tenant);
   }
 
-  /// QueueFull when a connection of the tenant with that many unread bytes gets no more output.
+  /// Returns QueueFull when a connection of the tenant with that many unread bytes may get no more
+  /// output.
   std::optional<Error> excess(const TenantId& tenant, std::size_t connection_bytes) const;
 
  private:

@@ -1,4 +1,4 @@
-/// Parameters of the benchmark kernels of tools/checks/gpu_check: fill memory, write one word once
+/// Parameters of the benchmark kernels of tests/checks/gpu_check: fill memory, write one word once
 /// or for seconds, poll a gate, and multiply at full rate. C++20-clean.
 #pragma once
 

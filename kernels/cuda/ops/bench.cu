@@ -1,4 +1,4 @@
-/// Kernels of tools/checks/gpu_check; models do not use them.
+/// Kernels of tests/checks/gpu_check; models do not use them.
 #include "kernels/cuda/device/bench_params.hpp"
 #include "kernels/cuda/device/warp_collectives.cuh"
 

@@ -9,8 +9,8 @@
 #include "common/temporary_directory.hpp"
 #include "ipc/control/client.hpp"
 #include "ipc/control/messages.hpp"
+#include "tests/checks/local_system/program_starter.hpp"
 #include "tests/support/test_paths.hpp"
-#include "tools/local_system/program_starter.hpp"
 
 namespace leasehold {
 

@@ -5,9 +5,9 @@
 
 #include "common/print_error.hpp"
 #include "ipc/region/memory_object.hpp"
+#include "tests/checks/demo/check_groups.hpp"
+#include "tests/checks/demo/memory_check.hpp"
 #include "tests/process/broker/fake_worker.hpp"
-#include "tools/checks/demo/check_groups.hpp"
-#include "tools/checks/demo/memory_check.hpp"
 
 namespace leasehold::testing::lying_worker {
 namespace {

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "common/print_error.hpp"
+#include "tests/checks/local_system/fd_store.hpp"
 #include "tests/process/broker/fake_worker.hpp"
-#include "tools/local_system/fd_store.hpp"
 
 namespace leasehold::testing {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "ipc/region/mapping.hpp"
 #include "ipc/region/memory_object.hpp"
+#include "tests/checks/local_system/fd_store.hpp"
 #include "tests/process/broker/fake_worker.hpp"
-#include "tools/local_system/fd_store.hpp"
 
 namespace leasehold::testing {
 namespace {

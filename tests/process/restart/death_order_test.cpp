@@ -9,8 +9,8 @@
 
 #include "common/clock.hpp"
 #include "common/process.hpp"
+#include "tests/checks/demo/check_groups.hpp"
 #include "tests/process/restart/restartable.hpp"
-#include "tools/checks/demo/check_groups.hpp"
 
 namespace leasehold::testing::deaths {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <chrono>
 
+#include "tests/checks/local_system/fd_store.hpp"
 #include "tests/support/system.hpp"
-#include "tools/local_system/fd_store.hpp"
 
 namespace leasehold::testing {
 

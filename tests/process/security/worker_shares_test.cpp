@@ -3,9 +3,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/checks/attack/attacks.hpp"
+#include "tests/checks/attack/payloads.hpp"
 #include "tests/support/system.hpp"
-#include "tools/checks/attack/attacks.hpp"
-#include "tools/checks/attack/payloads.hpp"
 #include "worker/serve/connections.hpp"
 #include "worker/serve/unread_output.hpp"
 

@@ -4,10 +4,10 @@
 
 #include "common/process.hpp"
 #include "common/temporary_directory.hpp"
+#include "tests/checks/local_system/fd_store.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/support/generated_model.hpp"
 #include "tests/support/system.hpp"
-#include "tools/local_system/fd_store.hpp"
 
 namespace leasehold::testing {
 namespace {

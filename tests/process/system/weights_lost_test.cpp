@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "common/temporary_directory.hpp"
+#include "tests/checks/local_system/fd_store.hpp"
 #include "tests/support/system.hpp"
-#include "tools/local_system/fd_store.hpp"
 
 namespace leasehold::testing::weights_lost {
 namespace {

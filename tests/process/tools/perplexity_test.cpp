@@ -3,7 +3,7 @@
 
 #include "common/command_line.hpp"
 #include "tests/process/tools/program_run.hpp"
-#include "tests/unit/tools/checks/perplexity/fake_peer.hpp"
+#include "tests/unit/checks/perplexity/fake_peer.hpp"
 
 using namespace leasehold;
 

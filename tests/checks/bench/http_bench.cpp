@@ -1,0 +1,332 @@
+#include "tests/checks/bench/http_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "common/random.hpp"
+#include "ipc/client/lease_holder.hpp"
+#include "ipc/control/api_key.hpp"
+#include "tests/checks/bench/light_stream.hpp"
+#include "tests/checks/bench/report.hpp"
+#include "tests/checks/bench/run_queue.hpp"
+#include "tests/checks/bench/sse_stream.hpp"
+#include "tests/checks/bench/system.hpp"
+#include "tests/checks/bench/tenant_pool.hpp"
+#include "tests/checks/bench/thread_time.hpp"
+#include "worker/gguf/gguf.hpp"
+#include "worker/model/config.hpp"
+
+namespace leasehold::bench {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr Duration kTimeout = std::chrono::minutes(2);
+constexpr Duration kPollTime = std::chrono::milliseconds(100);
+constexpr std::uint32_t kWarmUp = 20;
+constexpr std::uint32_t kStreamTokens = 200;
+constexpr std::uint32_t kEndlessTokens = 1'000;  // more than are generated before a revocation
+constexpr std::uint64_t kTokensBeforeRevocation = 3;
+constexpr std::size_t kPromptTokens = 4;
+constexpr const char* kComputes[] = {"main"};  // the worker's threads that compute
+const TenantId kTenant{"http"};
+
+double us_between(TimePoint from, TimePoint to) {
+  return static_cast<double>((to - from).count()) / 1e3;
+}
+
+struct Rate {
+  double tokens_per_s = 0;
+  /// Excludes the time in which the worker's main thread, which computes, waited for a core.
+  double undisturbed_per_s = 0;
+  double cpu_us_per_token = 0;  ///< CPU time of the worker.
+};
+
+/// The results that the streams of a measurement have read.
+struct Seen {
+  std::uint64_t tokens = 0;
+  std::uint32_t ended = 0;
+  std::optional<TimePoint> ended_at{};
+  std::optional<Error> error{};
+};
+
+class HttpBench {
+ public:
+  explicit HttpBench(const HttpBenchConfig& config) : config_(config) {}
+
+  Result<Json> measure() {
+    TRY(start());
+    const Json latency = TRY(measure_latency());
+    const Json throughput = TRY(measure_throughput());
+    const Json revocations = TRY(measure_revocations());
+    return Json{{"latency_us", latency}, {"throughput", throughput}, {"revoke_us", revocations}};
+  }
+
+ private:
+  enum class Path { Socket, Http };
+  static constexpr Path kPaths[] = {Path::Socket, Path::Http};
+  static std::size_t index(Path path) { return static_cast<std::size_t>(path); }
+
+  Result<void> start() {
+    const GgufFile file = TRY(GgufFile::open(config_.model_path));
+    model_ = TRY(read_config(file)).name;
+    const std::uint32_t cores = std::max(2u, std::thread::hardware_concurrency());
+    directory_.emplace(TRY(TemporaryDirectory::create("http-bench")));
+    http_path_ = directory_->path() / "http.sock";
+    system_ = TRY(
+        System::start({.bin_dir = config_.bin_dir,
+                       .model_path = config_.model_path,
+                       .threads = cores - 1,
+                       .broker_options = {},
+                       .worker_options = {"--http", http_path_, "--http-idle-ttl-ms", "60000"}}));
+    TRY(system_->admit(kTenant.value, 1, config_.streams));
+    key_ = TRY(system_->create_key(kTenant.value));
+    return acquire();
+  }
+
+  /// Acquires a lease for the socket's path. Releases the previous lease.
+  Result<void> acquire() {
+    if (!holder_) {
+      holder_ = client::LeaseHolder::create(
+          io_, timers_, system_->broker_socket(),
+          {.on_lost = [](const Error&) {}, .on_revoked = [](const wire::LeaseRevoked&) {}});
+    }
+    std::optional<Result<wire::LeaseAcquired>> result;
+    holder_->acquire({.tenant = kTenant, .request_id = {mint_request_id()}},
+                     [&result](Result<wire::LeaseAcquired> done) { result = std::move(done); });
+    TRY(run_until([&] { return result.has_value(); }));
+    lease_ = TRY(*std::move(result));
+    return {};
+  }
+
+  Result<void> run_until(const std::function<bool()>& holds) {
+    const TimePoint deadline = timers_.now() + kTimeout;
+    while (!holds()) {
+      io_.restart();
+      io_.run_one_for(kPollTime);
+      if (timers_.now() > deadline) return fail(Errc::TimedOut, "a request did not end");
+    }
+    return {};
+  }
+
+  void note_end(Seen& seen, const Result<void>& how) {
+    seen.ended_at = timers_.now();
+    ++seen.ended;
+    if (!how) seen.error = how.error();
+  }
+
+  /// `seen` outlives the stream.
+  Result<std::shared_ptr<LightStream>> open_socket(Seen& seen, std::uint32_t max_tokens,
+                                                   std::function<void()> then = {}) {
+    wire::RequestSubmit submit{.token = lease_.token,
+                               .request_id = {mint_request_id()},
+                               .max_emitted_tokens = max_tokens,
+                               .ignore_eos = true};
+    submit.prompt_tokens.emplace(kPromptTokens, TenantPool::kFirstPromptToken);
+    return LightStream::open(
+        io_, lease_.address, submit,
+        {.on_token = [&seen] { ++seen.tokens; },
+         .on_end =
+             [this, &seen, then = std::move(then)](Result<wire::RequestCompleted> end) {
+               const bool is_whole = end && end->reason == "MaxTokensReached";
+               note_end(seen, is_whole ? Result<void>{}
+                                       : fail(Errc::LeaseRevoked,
+                                              end ? end->reason : end.error().detail));
+               if (is_whole && then) then();
+             }});
+  }
+
+  Result<std::shared_ptr<SseStream>> connect_http(Seen& seen, std::function<void()> then = {}) {
+    return SseStream::connect(io_, http_path_,
+                              {.on_token = [&seen] { ++seen.tokens; },
+                               .on_end =
+                                   [this, &seen, then = std::move(then)](const Result<void>& how) {
+                                     note_end(seen, how);
+                                     if (how && then) then();
+                                   }});
+  }
+
+  static Result<void> expect_whole(const Seen& seen) {
+    if (!seen.error) return {};
+    return fail(seen.error->code, "a request failed: " + seen.error->detail);
+  }
+
+  // -------------------------------------------------------------------------------- latency
+
+  Result<Json> measure_latency() {
+    Seen seen;
+    const auto http = TRY(connect_http(seen));
+    const std::string request = sse_request(key_, model_, 1);
+    std::vector<double> took_us[2];
+    for (std::uint32_t i = 0; i < kWarmUp + config_.requests; ++i) {
+      for (const Path path : kPaths) {
+        seen = {};
+        const TimePoint begin = timers_.now();
+        if (path == Path::Socket) (void)TRY(open_socket(seen, 1));
+        if (path == Path::Http) http->send(request);
+        TRY(run_until([&seen] { return seen.ended > 0; }));
+        TRY(expect_whole(seen));
+        if (i >= kWarmUp) took_us[index(path)].push_back(us_between(begin, *seen.ended_at));
+      }
+    }
+    http->close();
+    return compared(took_us);
+  }
+
+  static Json compared(const std::vector<double> (&took_us)[2]) {
+    const Distribution socket = distribution_of(took_us[0]);
+    const Distribution http = distribution_of(took_us[1]);
+    return {
+        {"socket", to_json(socket)}, {"http", to_json(http)}, {"added_p50", http.p50 - socket.p50}};
+  }
+
+  // ----------------------------------------------------------------------------- throughput
+
+  Result<Json> measure_throughput() {
+    std::vector<double> per_s[2], undisturbed_per_s[2], cpu_us[2];
+    for (std::uint32_t round = 0; round < config_.rounds; ++round) {
+      for (const Path path : kPaths) {
+        const Rate rate = TRY(path == Path::Socket ? socket_round() : http_round());
+        per_s[index(path)].push_back(rate.tokens_per_s);
+        undisturbed_per_s[index(path)].push_back(rate.undisturbed_per_s);
+        cpu_us[index(path)].push_back(rate.cpu_us_per_token);
+      }
+    }
+    return Json{{"streams", config_.streams},
+                {"socket_tokens_per_s", median_of(per_s[0])},
+                {"http_tokens_per_s", median_of(per_s[1])},
+                {"loss_percent", loss_percent(per_s)},
+                {"undisturbed_loss_percent", loss_percent(undisturbed_per_s)},
+                {"socket_cpu_us_per_token", median_of(cpu_us[0])},
+                {"http_cpu_us_per_token", median_of(cpu_us[1])}};
+  }
+
+  static double loss_percent(const std::vector<double> (&per_s)[2]) {
+    return 100 * (1 - median_of(per_s[1]) / median_of(per_s[0]));
+  }
+
+  Result<Rate> socket_round() {
+    Seen seen;
+    std::vector<std::shared_ptr<LightStream>> streams(config_.streams);
+    std::function<void(std::size_t)> begin = [&](std::size_t i) {
+      auto opened = open_socket(seen, kStreamTokens, [&begin, i] { begin(i); });
+      if (!opened) {
+        seen.error = opened.error();
+        return;
+      }
+      streams[i] = *std::move(opened);
+    };
+    for (std::size_t i = 0; i < streams.size(); ++i) begin(i);
+    const auto rate = rate_of(seen);
+    for (const auto& stream : streams)
+      if (stream) stream->close();
+    return rate;
+  }
+
+  Result<Rate> http_round() {
+    Seen seen;
+    const std::string request = sse_request(key_, model_, kStreamTokens);
+    std::vector<std::shared_ptr<SseStream>> streams(config_.streams);
+    for (auto& stream : streams) {
+      stream = TRY(connect_http(seen, [&stream, &request] { stream->send(request); }));
+      stream->send(request);
+    }
+    const auto rate = rate_of(seen);
+    for (const auto& stream : streams)
+      if (stream) stream->close();
+    return rate;
+  }
+
+  /// Measures once each stream has read as many tokens on average as one request has.
+  Result<Rate> rate_of(const Seen& seen) {
+    const std::uint64_t warm = std::uint64_t{kStreamTokens} * config_.streams;
+    TRY(run_until([&] { return seen.tokens >= warm || seen.error; }));
+    const std::uint64_t before = seen.tokens;
+    const double ran_before_ns = process_time_ns(system_->worker_pid());
+    const ThreadRunQueues early = run_queues_of(system_->worker_pid());
+    const TimePoint begin = timers_.now();
+    TRY(run_until([&] { return timers_.now() - begin >= config_.window || seen.error; }));
+    TRY(expect_whole(seen));
+    const double seconds = us_between(begin, timers_.now()) / 1e6;
+    const double ran_after_ns = process_time_ns(system_->worker_pid());
+    if (ran_before_ns == 0 || ran_after_ns == 0)
+      return fail(Errc::SystemError, "the worker's CPU time is unknown: it has exited; run again");
+    const ThreadRunQueues late = run_queues_of(system_->worker_pid());
+    const double waited_s = static_cast<double>(waited_ns(early, late, kComputes)) / 1e9;
+    const auto tokens = static_cast<double>(seen.tokens - before);
+    return Rate{.tokens_per_s = tokens / seconds,
+                .undisturbed_per_s = tokens / (seconds - waited_s),
+                .cpu_us_per_token = (ran_after_ns - ran_before_ns) / 1e3 / tokens};
+  }
+
+  // ---------------------------------------------------------------------------- revocations
+
+  Result<Json> measure_revocations() {
+    std::vector<double> took_us[2];
+    for (std::uint32_t i = 0; i < config_.revocations; ++i) {
+      took_us[0].push_back(TRY(revoke_lease_us()));
+      took_us[1].push_back(TRY(revoke_key_us()));
+    }
+    return compared(took_us);
+  }
+
+  Result<double> revoke_lease_us() {
+    TRY(acquire());
+    Seen seen;
+    const auto stream = TRY(open_socket(seen, kEndlessTokens));
+    return revoke_us(seen,
+                     wire::LeaseRevoke{.lease = lease_.lease, .request_id = {mint_request_id()}});
+  }
+
+  Result<double> revoke_key_us() {
+    const std::string key = TRY(system_->create_key(kTenant.value));
+    Seen seen;
+    const auto stream = TRY(connect_http(seen));
+    stream->send(sse_request(key, model_, kEndlessTokens));
+    const auto took = revoke_us(seen, wire::KeyRevoke{.key = api_key_id(hash_of_api_key(key)),
+                                                      .request_id = {mint_request_id()}});
+    stream->close();
+    return took;
+  }
+
+  template <class Message>
+  Result<double> revoke_us(Seen& seen, const Message& message) {
+    TRY(run_until([&] { return seen.tokens >= kTokensBeforeRevocation || seen.ended > 0; }));
+    TRY(expect_whole(seen));
+    // A new connection, because the broker closes connections that make no calls for a while.
+    const auto caller =
+        control::Peer::create(TRY(control::connect_to(io_, system_->broker_socket())), {});
+    caller->start();
+    std::optional<Result<control::Payload>> reply;
+    const TimePoint begin = timers_.now();
+    caller->call(std::string(Message::kMethod), {.body = message.to_json()},
+                 [&reply](Result<control::Payload> done) { reply = std::move(done); });
+    TRY(run_until([&] { return seen.ended > 0 && reply; }));
+    caller->close();
+    TRY(*std::move(reply));
+    if (!seen.error) return fail(Errc::TimedOut, "the text ended before it was revoked");
+    return us_between(begin, *seen.ended_at);
+  }
+
+  const HttpBenchConfig& config_;
+  std::optional<TemporaryDirectory> directory_;
+  std::string http_path_, model_, key_;
+  std::unique_ptr<System> system_;
+  boost::asio::io_context io_;
+  client::AsioTimers timers_{io_};
+  std::shared_ptr<client::LeaseHolder> holder_;
+  wire::LeaseAcquired lease_;
+};
+
+}  // namespace
+
+Result<Json> measure_http(const HttpBenchConfig& config) {
+  return Json{{"http", TRY(HttpBench(config).measure())}};
+}
+
+}  // namespace leasehold::bench

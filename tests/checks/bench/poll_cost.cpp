@@ -1,0 +1,80 @@
+#include "tests/checks/bench/poll_cost.hpp"
+
+#include "ipc/table/lease_table.hpp"
+#include "ipc/table/table_reader.hpp"
+#include "ipc/table/worker_segment.hpp"
+#include "tests/checks/bench/statistics.hpp"
+#include "tests/checks/bench/thread_time.hpp"
+#include "tests/checks/local_model/local_model.hpp"
+#include "worker/engine/worker_gates.hpp"
+
+namespace leasehold::bench {
+namespace {
+
+constexpr std::uint32_t kSequences = 8;
+constexpr int kRounds = 9;
+
+/// The asm statement keeps the compiler from removing or merging units.
+void empty_unit() {
+  asm volatile("" ::: "memory");
+}
+
+template <class Unit>
+double mean_ns(std::uint64_t units, Unit&& unit) {
+  const double begin = thread_time_ns();
+  for (std::uint64_t i = 0; i < units; ++i) unit();
+  return (thread_time_ns() - begin) / static_cast<double>(units);
+}
+
+}  // namespace
+
+Result<double> measure_gate_ns(std::uint64_t units) {
+  LeaseTable table = TRY(LeaseTable::create(kSequences));
+  UniqueFd table_fd = TRY(table.reader_fd());
+  const TableReader reader = TRY(TableReader::attach(std::move(table_fd)));
+  const WorkerSegmentReader segment = TRY(WorkerSegmentReader::create());
+  UniqueFd segment_fd = TRY(segment.writer_fd());
+  const WorkerSegmentWriter writer = TRY(WorkerSegmentWriter::attach(std::move(segment_fd)));
+  const StopFlags stops;
+  NullRefusalListener null_listener;
+  GateSet set(1, stops, null_listener);
+  for (std::uint32_t slot = 0; slot < kSequences; ++slot) {
+    const LeaseId lease{.slot = slot, .generation = 1};
+    table.grant(lease, {});
+    const LeaseDependency dependency = TRY(reader.dependency(lease));
+    set.add_sequence({&dependency, 1});
+  }
+  UnitProbe probe(std::chrono::microseconds(0));
+  auto gates = make_gates({.worker = WorkerId{0},
+                           .table = &reader,
+                           .segment = &writer,
+                           .stops = &stops,
+                           .probe = &probe},
+                          0, 1);
+  const UnitLabel label{LaunchSite::FfnUp, 0, Touches::WeightsAndScratch};
+  const auto gated_unit = [&] { gates.front().run(set, label, [](const auto&) { empty_unit(); }); };
+  std::vector<double> gated;
+  std::vector<double> bare;
+  for (int round = 0; round < kRounds; ++round) {  // interleaved, so that both have the same noise
+    bare.push_back(mean_ns(units, empty_unit));
+    gated.push_back(mean_ns(units, gated_unit));
+  }
+  return median_of(gated) - median_of(bare);
+}
+
+Result<StepCost> measure_step(const std::string& model_path, std::uint32_t steps) {
+  const auto model = TRY(LocalModel::load({.model_path = model_path}));
+  constexpr LocalRow kRow{.token = 100};
+  TRY(model->forward({&kRow, 1}));
+  const std::uint64_t units_before = model->units();
+  std::vector<double> times_us;
+  for (std::uint32_t i = 0; i < steps; ++i) {
+    const double begin_ns = thread_time_ns();
+    TRY(model->forward({&kRow, 1}));
+    times_us.push_back((thread_time_ns() - begin_ns) / 1e3);
+  }
+  return StepCost{static_cast<double>(model->units() - units_before) / static_cast<double>(steps),
+                  median_of(times_us)};
+}
+
+}  // namespace leasehold::bench

@@ -1,0 +1,269 @@
+#include "tests/checks/bench/rebind_modes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/clock.hpp"
+#include "common/temporary_directory.hpp"
+#include "ipc/control/event_file.hpp"
+#include "tests/checks/bench/missed_steps.hpp"
+#include "tests/checks/bench/rebinding_text.hpp"
+#include "tests/checks/bench/statistics.hpp"
+
+namespace leasehold::bench {
+namespace {
+
+using wire::RebindMode;
+
+constexpr std::uint32_t kShortestPrompt = 64;
+constexpr std::uint32_t kLengthFactor = 4;
+constexpr std::size_t kTokensBetween = 4;
+constexpr std::uint32_t kPreemptiveMoves = 2;
+/// Positions of the context that are left for the tokens of a text.
+constexpr std::uint32_t kRoomForTokens = 160;
+/// A lifetime has this many steps; the text moves at half of it.
+constexpr double kStepsPerLifetime = 30;
+constexpr double kShortestLifetime_ms = 100;
+constexpr double kLongestLifetime_ms = 2'000;
+constexpr std::int64_t kDrainGrace_ms = 60'000;
+
+double ms_from_to(TimePoint begin, TimePoint end) {
+  return static_cast<double>((end - begin).count()) / 1e6;
+}
+
+double copy_ms(std::uint64_t size_bytes) {
+  const std::vector<std::byte> from(size_bytes, std::byte{1});
+  std::vector<std::byte> to(size_bytes);
+  const TimePoint began = SystemClock().now();
+  std::memcpy(to.data(), from.data(), size_bytes);
+  const TimePoint ended = SystemClock().now();
+  // Reads the copy, so that the compiler keeps it.
+  return to.back() == from.back() ? ms_from_to(began, ended) : 0;
+}
+
+class RebindModesRun {
+ public:
+  RebindModesRun(const RebindModesConfig& config, TemporaryDirectory directory)
+      : config_(config), directory_(std::move(directory)) {}
+
+  Result<RebindModes> run();
+
+ private:
+  Result<void> start();
+  Result<std::unique_ptr<RebindingText>> start_text(std::uint32_t prompt_tokens);
+  Result<void> admit(const std::string& tenant, std::optional<double> lifetime_ms);
+  Result<void> measure_length(std::uint32_t length, RebindTimes& times);
+  Result<void> reprefill(RebindingText& text, RebindTimes& times);
+  Result<void> checkpoint(RebindingText& text, RebindTimes& times);
+  Result<void> preempt(RebindingText& text, RebindTimes& times);
+  Result<void> adopt(RebindingText& text, RebindTimes& times);
+  Result<void> failover(RebindingText& text, RebindTimes& times);
+  Result<std::vector<events::Rebind>> rebinds_of(const RebindingText& text);
+  Result<void> note_workers_times(const RebindingText& text, RebindTimes& times);
+  Result<void> drain(RebindingText& text);
+  Result<void> measure_lifetimes();
+  Result<MissedSteps> missed(const RebindingText& text);
+  Result<void> note_survivor(const RebindingText& survivor);
+
+  const RebindModesConfig& config_;
+  TemporaryDirectory directory_;
+  std::unique_ptr<System> system_;
+  std::uint32_t texts_ = 0;
+  std::string tenant_;  ///< Tenant of the text that was started last.
+  RebindModes result_;
+};
+
+Result<void> RebindModesRun::start() {
+  SystemConfig config = config_.system;
+  config.worker_options.insert(config.worker_options.end(),
+                               {"--event-log", directory_.file("steps")});
+  system_ = TRY(System::start(config));
+  return {};
+}
+
+Result<void> RebindModesRun::admit(const std::string& tenant, std::optional<double> lifetime_ms) {
+  wire::TenantAdmit admit{.tenant = {tenant},
+                          .max_blocks = 1u << 20,
+                          .ttl_ms = 3'600'000,
+                          .rebinds_per_minute = 6'000'000,
+                          .rebind_burst = 1u << 20};
+  if (lifetime_ms) admit.max_lifetime_ms = static_cast<std::int64_t>(*lifetime_ms);
+  return system_->broker().command(admit);
+}
+
+Result<std::unique_ptr<RebindingText>> RebindModesRun::start_text(std::uint32_t prompt_tokens) {
+  tenant_ = fmt::format("text-{}", texts_++);
+  TRY(admit(tenant_, std::nullopt));
+  auto text = std::make_unique<RebindingText>(
+      RebindingTextConfig{.broker_socket = system_->broker_socket(),
+                          .tenant = tenant_,
+                          .prompt_tokens = prompt_tokens,
+                          .max_tokens = config_.context - prompt_tokens - 1,
+                          .retry = kEagerRetry});
+  TRY(text->await_tokens(kTokensBetween));
+  return text;
+}
+
+Result<void> RebindModesRun::reprefill(RebindingText& text, RebindTimes& times) {
+  const std::vector<LeaseId> before = text.leases();
+  const TimePoint began = SystemClock().now();
+  TRY(system_->revoke(before.back()));
+  const auto recovered = TRY(text.await_grant(before.size()));
+  times.reprefill_ms.push_back(ms_from_to(began, recovered.token));
+  return text.await_tokens(text.tokens() + kTokensBetween);
+}
+
+Result<void> RebindModesRun::drain(RebindingText& text) {
+  const std::size_t moves = text.rebounds(RebindMode::Checkpoint).size();
+  TRY(system_->broker().command(
+      wire::LeaseDrain{.lease = text.leases().back(), .grace_ms = kDrainGrace_ms}));
+  TRY(text.await_rebounds(RebindMode::Checkpoint, moves + 1));
+  return text.await_tokens(text.tokens() + kTokensBetween);
+}
+
+Result<void> RebindModesRun::checkpoint(RebindingText& text, RebindTimes& times) {
+  TRY(drain(text));
+  const Duration took = text.rebounds(RebindMode::Checkpoint).back().took;
+  times.checkpoint_ms.push_back(static_cast<double>(took.count()) / 1e6);
+  return {};
+}
+
+double lifetime_ms(const RebindingText& text) {
+  return std::clamp(kStepsPerLifetime * median_of(text.gaps_ms()), kShortestLifetime_ms,
+                    kLongestLifetime_ms);
+}
+
+/// Only leases granted from now on have the short lifetime, so that it need not cover the prompt.
+Result<void> RebindModesRun::preempt(RebindingText& text, RebindTimes& times) {
+  TRY(admit(tenant_, lifetime_ms(text)));
+  TRY(drain(text));
+  TRY(text.await_rebounds(RebindMode::Preemptive, kPreemptiveMoves));
+  TRY(admit(tenant_, 3'600'000.0));
+  TRY(text.await_rebounds(RebindMode::Preemptive, kPreemptiveMoves + 1));
+  for (const client::Rebound& move : text.rebounds(RebindMode::Preemptive))
+    times.preemptive_ms.push_back(static_cast<double>(move.took.count()) / 1e6);
+  return note_workers_times(text, times);
+}
+
+/// Returns the text's rebinds whose latency the broker knows.
+Result<std::vector<events::Rebind>> RebindModesRun::rebinds_of(const RebindingText& text) {
+  const std::vector<LeaseId> leases = text.leases();
+  std::vector<events::Rebind> rebinds;
+  for (const events::StampedEvent& stamped : TRY(system_->broker().events())) {
+    const auto* rebind = std::get_if<events::Rebind>(&stamped.event);
+    if (rebind == nullptr || rebind->latency_ns < 0) continue;
+    if (std::ranges::find(leases, rebind->new_lease) != leases.end()) rebinds.push_back(*rebind);
+  }
+  return rebinds;
+}
+
+/// Adds the worker's times of the text's moves, and the time of copying as many bytes.
+Result<void> RebindModesRun::note_workers_times(const RebindingText& text, RebindTimes& times) {
+  for (const events::Rebind& rebind : TRY(rebinds_of(text))) {
+    if (rebind.mode != RebindMode::Checkpoint && rebind.mode != RebindMode::Preemptive) continue;
+    times.worker_ms.push_back(static_cast<double>(rebind.latency_ns) / 1e6);
+    const std::uint64_t tokens = rebind.prompt_tokens + rebind.emitted_tokens;
+    times.copy_ms.push_back(copy_ms(tokens * config_.kv_bytes_per_token));
+  }
+  return {};
+}
+
+Result<void> RebindModesRun::adopt(RebindingText& text, RebindTimes& times) {
+  TRY(text.await_tokens(text.tokens() + kTokensBetween));
+  const std::size_t grant = text.leases().size();
+  const TimePoint began = SystemClock().now();
+  system_->kill_worker();
+  TRY(system_->start_worker());
+  const auto recovered = TRY(text.await_grant(grant));
+  times.adopt_ms.push_back(ms_from_to(began, recovered.token));
+  return {};
+}
+
+/// The text runs alone, so each step of both workers has a row of it.
+Result<void> RebindModesRun::failover(RebindingText& text, RebindTimes& times) {
+  TRY(text.await_tokens(text.tokens() + kTokensBetween));
+  const std::size_t tokens = text.tokens();
+  TRY(system_->replace_worker());
+  TRY(text.await_rebounds(RebindMode::Failover, 1));
+  TRY(text.await_tokens(text.tokens() + kTokensBetween));
+  system_->kill_replaced_worker();
+  const auto took = text.rebounds(RebindMode::Failover).back().took;
+  times.failover_ms.push_back(static_cast<double>(took.count()) / 1e6);
+  const std::vector<double> gaps = text.gaps_ms();
+  times.failover_gap_ms.push_back(
+      *std::max_element(gaps.begin() + static_cast<std::ptrdiff_t>(tokens) - 1, gaps.end()));
+  for (const events::Rebind& rebind : TRY(rebinds_of(text)))
+    if (rebind.mode == RebindMode::Failover)
+      times.handover_ms.push_back(static_cast<double>(rebind.latency_ns) / 1e6);
+  return {};
+}
+
+Result<MissedSteps> RebindModesRun::missed(const RebindingText& text) {
+  return missed_steps(TRY(events::read_event_file(directory_.file("steps"))), text.leases());
+}
+
+Result<void> RebindModesRun::note_survivor(const RebindingText& survivor) {
+  const MissedSteps seen = TRY(missed(survivor));
+  result_.survivor_missed_steps += seen.missed;
+  result_.survivor_steps += seen.taken;
+  return {};
+}
+
+Result<void> RebindModesRun::measure_length(std::uint32_t length, RebindTimes& times) {
+  auto survivor = TRY(start_text(kTokensBetween));
+  const auto text = TRY(start_text(length));
+  TRY(text->await_tokens(2 * kTokensBetween));
+  times.step_ms.push_back(median_of(text->gaps_ms()));
+  TRY(checkpoint(*text, times));
+  TRY(reprefill(*text, times));
+  TRY(preempt(*text, times));
+  TRY(note_survivor(*survivor));
+  survivor.reset();
+  TRY(adopt(*text, times));
+  return failover(*text, times);
+}
+
+/// A text may end before all lifetimes; then another text follows.
+Result<void> RebindModesRun::measure_lifetimes() {
+  while (result_.lifetimes < config_.lifetimes) {
+    const auto survivor = TRY(start_text(kTokensBetween));
+    const auto text = TRY(start_text(kShortestPrompt));
+    TRY(admit(tenant_, lifetime_ms(*text)));
+    TRY(drain(*text));
+    const auto moves = [&] {
+      return static_cast<std::uint32_t>(text->rebounds(RebindMode::Preemptive).size());
+    };
+    while (result_.lifetimes + moves() < config_.lifetimes) {
+      const auto next = text->await_rebounds(RebindMode::Preemptive, moves() + 1);
+      if (!next && !text->has_ended()) return next;
+      if (!next) break;
+    }
+    if (moves() == 0) return fail(Errc::SystemError, "a text ended before its first move");
+    result_.lifetimes += moves();
+    const MissedSteps seen = TRY(missed(*text));
+    result_.longest_gap_steps = std::max(result_.longest_gap_steps, seen.longest_gap);
+    TRY(note_survivor(*survivor));
+  }
+  return {};
+}
+
+Result<RebindModes> RebindModesRun::run() {
+  TRY(start());
+  const std::uint32_t longest = std::min(config_.longest, config_.context - kRoomForTokens);
+  for (std::uint32_t round = 0; round < config_.rounds; ++round) {
+    for (std::uint32_t length = kShortestPrompt; length <= longest; length *= kLengthFactor)
+      TRY(measure_length(length, result_.by_length[length]));
+  }
+  TRY(measure_lifetimes());
+  return std::move(result_);
+}
+
+}  // namespace
+
+Result<RebindModes> measure_rebind_modes(const RebindModesConfig& config) {
+  return RebindModesRun(config, TRY(TemporaryDirectory::create("recover"))).run();
+}
+
+}  // namespace leasehold::bench

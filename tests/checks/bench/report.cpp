@@ -1,0 +1,204 @@
+#include "tests/checks/bench/report.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tools/cli/table.hpp"
+
+namespace leasehold::bench {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kWithoutDelay = "without_run_queue_delay";
+
+struct ClockText {
+  double ClockTimes::* clock;
+  const char* key;
+  double target_us;  ///< Design target at p99; 0: none.
+};
+constexpr ClockText kClocks[] = {{&ClockTimes::refuse_us, "t_refuse_us", 25},
+                                 {&ClockTimes::refuse_in_step_us, "t_refuse_in_step_us", 25},
+                                 {&ClockTimes::handed_us, "t_handed_us", 0},
+                                 {&ClockTimes::error_us, "t_error_us", 300},
+                                 {&ClockTimes::quiet_us, "t_quiet_us", 40},
+                                 {&ClockTimes::reuse_us, "t_reuse_us", 2000}};
+
+Json four_clocks(const std::vector<const ClockRun*>& runs, bool with_run_queue_delay) {
+  Json json = Json::object();
+  for (const ClockText& text : kClocks) {
+    std::vector<double> values;
+    for (const ClockRun* run : runs) {
+      const auto more = values_of(*run, text.clock, with_run_queue_delay);
+      values.insert(values.end(), more.begin(), more.end());
+    }
+    json[text.key] = to_json(distribution_of(std::move(values)));
+  }
+  return json;
+}
+
+/// Share of the time in which threads were ready but had no core.
+double waiting_share(const RunQueue& seen) {
+  const double all = static_cast<double>(seen.ran_ns + seen.waited_ns);
+  return all > 0 ? static_cast<double>(seen.waited_ns) / all : 0;
+}
+
+Json sites_json(const ClockRun& run) {
+  std::map<std::string, std::vector<double>> by_site;
+  for (const ClockSample& sample : run.samples) {
+    if (sample.times.refuse_us >= 0) by_site[sample.site].push_back(sample.times.refuse_us);
+  }
+  Json json = Json::object();
+  for (auto& [site, values] : by_site) json[site] = to_json(distribution_of(std::move(values)));
+  return json;
+}
+
+Json run_json(const ClockRun& run) {
+  Json json = four_clocks({&run}, true);
+  json[kWithoutDelay] = four_clocks({&run}, false);
+  json["model"] = run.setup.model;
+  json["tenants"] = run.setup.tenants;
+  json["threads"] = run.setup.threads;
+  json["seed"] = run.setup.seed;
+  json["seconds"] = run.seconds;
+  json["load"] = run.load;
+  json["worker_waiting_share"] = waiting_share(run.worker);
+  json["broker_waiting_share"] = waiting_share(run.broker);
+  json["t_refuse_us_by_site"] = sites_json(run);
+  return json;
+}
+
+std::string cell(const Json& clock, const char* key) {
+  return fmt::format("{:.1f}", clock.value(key, 0.0));
+}
+
+void add_clock_rows(cli::Table& table, const std::string& where, const Json& clocks) {
+  for (const ClockText& text : kClocks) {
+    const Json& clock = clocks.at(text.key);
+    table.rows.push_back({where, text.key, std::to_string(clock.value("n", 0)), cell(clock, "p50"),
+                          cell(clock, "p90"), cell(clock, "p99"), cell(clock, "p99_9"),
+                          cell(clock, "max")});
+  }
+}
+
+}  // namespace
+
+Json to_json(const Distribution& distribution) {
+  return {{"n", distribution.count}, {"p50", distribution.p50},    {"p90", distribution.p90},
+          {"p99", distribution.p99}, {"p99_9", distribution.p999}, {"max", distribution.max}};
+}
+
+Json clocks_json(const std::vector<ClockRun>& runs, std::uint32_t headline_threads) {
+  std::vector<const ClockRun*> headline;
+  Json each = Json::array();
+  for (const ClockRun& run : runs) {
+    if (run.setup.threads == headline_threads) headline.push_back(&run);
+    each.push_back(run_json(run));
+  }
+  Json json = four_clocks(headline, true);
+  json[kWithoutDelay] = four_clocks(headline, false);
+  json["runs"] = std::move(each);
+  return json;
+}
+
+Json storm_json(const StormResult& storm) {
+  const Distribution calm = distribution_of(storm.calm_us);
+  const Distribution stormy = distribution_of(storm.storm_us);
+  return {{"calm_inter_token_us", to_json(calm)},
+          {"storm_inter_token_us", to_json(stormy)},
+          {"revocations_per_s", storm.achieved_per_s},
+          {"p50_ratio", calm.p50 > 0 ? stormy.p50 / calm.p50 : 0},
+          {"p99_ratio", calm.p99 > 0 ? stormy.p99 / calm.p99 : 0}};
+}
+
+Json mass_json(const std::vector<MassRound>& rounds, std::uint32_t leases) {
+  const auto median = [&rounds](double MassRound::* field) {
+    std::vector<double> values;
+    for (const MassRound& round : rounds) values.push_back(round.*field);
+    return median_of(std::move(values));
+  };
+  return {{"leases", leases},
+          {"rounds", rounds.size()},
+          {"first_to_last_flip_us", median(&MassRound::flips_us)},
+          {"all_fenced_ms", median(&MassRound::fenced_ms)},
+          {"all_free_ms", median(&MassRound::free_ms)},
+          {"answer_ms", median(&MassRound::answer_ms)}};
+}
+
+Json death_json(const DeathTimes& times) {
+  return {{"to_first_token_ms", times.first_token_ms},
+          {"to_all_tenants_ms", times.all_tenants_ms},
+          {"to_first_revoke_ms", times.first_revoke_ms}};
+}
+
+Json death_json(const BrokerDeath& death) {
+  return {
+      {"to_answer_ms", death.answers_ms},          {"to_first_revoke_ms", death.first_revoke_ms},
+      {"to_first_grant_ms", death.first_grant_ms}, {"calm_longest_gap_ms", death.calm_gap_ms},
+      {"longest_gap_ms", death.longest_gap_ms},    {"tokens_lost", death.tokens_lost},
+      {"streams_broken", death.streams_broken}};
+}
+
+std::string report_text(const Json& report) {
+  std::string text;
+  if (report.contains("runs")) {
+    cli::Table table{.columns = {{"WHERE"},
+                                 {"CLOCK"},
+                                 {"N", true},
+                                 {"P50", true},
+                                 {"P90", true},
+                                 {"P99", true},
+                                 {"P99.9", true},
+                                 {"MAX", true}}};
+    for (const Json& run : report.at("runs")) {
+      const std::string where = fmt::format("{}, {} tenants, {} threads", run.value("model", ""),
+                                            run.value("tenants", 0), run.value("threads", 0));
+      add_clock_rows(table, where, run);
+    }
+    add_clock_rows(table, "one core free", report);
+    add_clock_rows(table, "… without run-queue delay", report.at(kWithoutDelay));
+    text += cli::render(table) + "µs from the flip.\n\n";
+  }
+  Json rest = report;
+  for (const char* shown : {"runs", kWithoutDelay}) rest.erase(shown);
+  for (const ClockText& clock : kClocks) rest.erase(clock.key);
+  return text + rest.dump(2) + "\n";
+}
+
+std::string limit_checks_text(const std::vector<LimitCheck>& checks) {
+  cli::Table table{.columns = {{"LIMIT"}, {"MEASURED", true}, {"MIN", true}, {"MAX", true}, {""}}};
+  const auto number = [](const std::optional<double>& value) {
+    return value ? fmt::format("{:.4g}", *value) : std::string("-");
+  };
+  for (const LimitCheck& check : checks) {
+    const std::string& per = check.limit.per;
+    table.rows.push_back({check.limit.name + (per.empty() ? "" : " / " + per), number(check.value),
+                          number(check.limit.min), number(check.limit.max),
+                          check.ok ? "ok" : "NOT OK"});
+  }
+  return cli::render(table);
+}
+
+std::vector<Panel> clock_panels(const std::vector<ClockRun>& runs) {
+  std::map<std::uint32_t, Panel> by_threads;
+  for (const ClockRun& run : runs) {
+    Panel& panel = by_threads[run.setup.threads];
+    panel.title = fmt::format("Flip to refusal, error, quiet, reuse: {} compute threads, all runs",
+                              run.setup.threads);
+    panel.curves.resize(std::size(kClocks));
+    for (std::size_t i = 0; i < std::size(kClocks); ++i) {
+      const auto more = values_of(run, kClocks[i].clock, true);
+      auto& curve = panel.curves[i];
+      curve.name = std::string(kClocks[i].key).substr(0, std::string(kClocks[i].key).size() - 3);
+      curve.target_us = kClocks[i].target_us;
+      curve.values_us.insert(curve.values_us.end(), more.begin(), more.end());
+    }
+  }
+  std::vector<Panel> panels;
+  for (auto& [threads, panel] : by_threads) panels.push_back(std::move(panel));
+  return panels;
+}
+
+}  // namespace leasehold::bench

@@ -1,0 +1,142 @@
+#include "tests/checks/bench/speculate_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
+
+#include "common/temporary_directory.hpp"
+#include "tests/checks/bench/metrics_page.hpp"
+#include "tests/checks/bench/statistics.hpp"
+#include "tests/checks/bench/system.hpp"
+#include "tests/checks/bench/tenant_pool.hpp"
+
+namespace leasehold::bench {
+namespace {
+
+constexpr Duration kSpeculateTimeout = std::chrono::minutes(10);
+constexpr const char* kSpeculateTenant = "speculate";
+constexpr std::uint32_t kSpeculateTextTokens = 200;
+constexpr std::int32_t kRepeatedWords = 3;
+constexpr float kMostBias = 100.0f;
+constexpr std::uint64_t kSpeculatePromptTokens = 8;
+
+constexpr const char* kTextKinds[] = {"repetitive", "greedy", "other"};
+
+/// A model that may choose only between a few words soon repeats itself.
+wire::Sampling sampling_of(std::string_view kind) {
+  wire::Sampling sampling;
+  if (kind == "other") sampling.temperature = 1.0f;
+  for (std::int32_t i = 0; kind == "repetitive" && i < kRepeatedWords; ++i)
+    sampling.logit_bias.by_token[TenantPool::kFirstPromptToken + i] = kMostBias;
+  return sampling;
+}
+
+/// The worker's counters since its start.
+struct ProposedTokens {
+  double proposed = 0, accepted = 0;
+};
+
+Result<ProposedTokens> read_proposed(const std::string& metrics_path) {
+  const std::string page = TRY(fetch_metrics(metrics_path));
+  ProposedTokens counted;
+  counted.proposed = TRY(metric_of(page, "leasehold_proposed_tokens_total"));
+  counted.accepted = TRY(metric_of(page, "leasehold_accepted_tokens_total"));
+  return counted;
+}
+
+/// Results of one kind of text: an entry per round.
+struct Rounds {
+  std::vector<double> without, with, ratio;
+  ProposedTokens counted;  // over all rounds with proposals
+};
+
+/// Words that differ in each request.
+std::vector<std::int32_t> words_of(std::uint32_t, std::uint64_t request) {
+  std::vector<std::int32_t> prompt;
+  for (std::uint64_t i = 0; i < kSpeculatePromptTokens; ++i) {
+    const std::uint64_t word = (request * 11 + i * 17) % TenantPool::kPromptWords;
+    prompt.push_back(TenantPool::kFirstPromptToken + static_cast<std::int32_t>(word));
+  }
+  return prompt;
+}
+
+Result<double> tokens_per_s(System& system, const SpeculateBenchConfig& config, const char* kind) {
+  const std::string name = fmt::format("{}-{}", kSpeculateTenant, kind);
+  TRY(system.admit(name + "-0"));
+  const TenantPool pool({.broker_socket = system.broker_socket(),
+                         .max_tokens = kSpeculateTextTokens,
+                         .name = name,
+                         .sampling = sampling_of(kind),
+                         .prompt = words_of});
+  TRY(pool.await_tokens(1, kSpeculateTimeout));
+  const SystemClock clock;
+  const TimePoint begin = clock.now();
+  const std::uint64_t before = pool.tokens();
+  TRY(pool.await_tokens(before + config.tokens, kSpeculateTimeout));
+  const double seconds = static_cast<double>((clock.now() - begin).count()) / 1e9;
+  return static_cast<double>(pool.tokens() - before) / seconds;
+}
+
+Result<std::unique_ptr<System>> start_system(const SpeculateBenchConfig& config,
+                                             std::uint32_t proposals,
+                                             const std::string& metrics_path) {
+  std::vector<std::string> worker_options{"--speculate", std::to_string(proposals), "--metrics",
+                                          metrics_path};
+  if (proposals > 0 && !config.draft_model.empty())
+    worker_options.insert(worker_options.end(), {"--draft-model", config.draft_model});
+  return System::start({.bin_dir = config.bin_dir,
+                        .model_path = config.model_path,
+                        .threads = config.threads,
+                        .broker_options = {},
+                        .worker_options = std::move(worker_options)});
+}
+
+/// Measures each kind of text on one worker.
+Result<void> add_round(const SpeculateBenchConfig& config, std::uint32_t proposals,
+                       std::span<Rounds> kinds) {
+  const TemporaryDirectory directory = TRY(TemporaryDirectory::create("speculate-bench"));
+  const std::string metrics_path = directory.path() / "metrics.sock";
+  const auto system = TRY(start_system(config, proposals, metrics_path));
+  ProposedTokens before;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const double rate = TRY(tokens_per_s(*system, config, kTextKinds[i]));
+    (proposals == 0 ? kinds[i].without : kinds[i].with).push_back(rate);
+    if (proposals == 0) continue;
+    const ProposedTokens now = TRY(read_proposed(metrics_path));
+    kinds[i].counted.proposed += now.proposed - before.proposed;
+    kinds[i].counted.accepted += now.accepted - before.accepted;
+    before = now;
+  }
+  return {};
+}
+
+nlohmann::json to_json(Rounds& rounds) {
+  for (std::size_t i = 0; i < rounds.with.size(); ++i)
+    rounds.ratio.push_back(rounds.with[i] / rounds.without[i]);
+  const ProposedTokens& counted = rounds.counted;
+  return {{"without_tokens_s", median_of(rounds.without)},
+          {"with_tokens_s", median_of(rounds.with)},
+          {"ratio", median_of(rounds.ratio)},
+          {"proposed", counted.proposed},
+          {"acceptance", counted.proposed > 0 ? counted.accepted / counted.proposed : 0.0}};
+}
+
+}  // namespace
+
+Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config) {
+  Rounds kinds[std::size(kTextKinds)];
+  for (std::uint32_t round = 0; round < config.rounds; ++round) {
+    for (const bool is_first : {true, false})
+      TRY(add_round(config, is_first == (round % 2 == 0) ? 0 : config.proposals, kinds));
+  }
+  nlohmann::json json = {{"proposals", config.proposals},
+                         {"threads", config.threads},
+                         {"draft_model", config.draft_model}};
+  for (std::size_t i = 0; i < std::size(kTextKinds); ++i) json[kTextKinds[i]] = to_json(kinds[i]);
+  return nlohmann::json{{"speculate", std::move(json)}};
+}
+
+}  // namespace leasehold::bench

@@ -1,0 +1,107 @@
+/// leasehold-demo: four tenants, one lease revoked in the middle of a token, one tenant killed, and
+/// a check that the others are not affected; then the worker is killed, and all texts go on.
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "common/command_line.hpp"
+#include "common/device_name.hpp"
+#include "common/version.hpp"
+#include "tests/checks/demo/report.hpp"
+#include "tests/checks/demo/run_scenario.hpp"
+#include "tools/cli/report_directory.hpp"
+
+namespace {
+
+using namespace leasehold;
+using namespace leasehold::demo;
+
+constexpr int kChecksFailed = 1;
+/// Models up to this size run too fast for people to follow.
+constexpr std::uintmax_t kSmallModelBytes = 32u << 20;
+constexpr std::uint32_t kSlowMotion_us = 100;
+constexpr int kInterrupted = 130;  // as a shell reports SIGINT
+
+std::unique_ptr<Display> make_display(bool plain) {
+  winsize size{};
+  const bool terminal = isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+  if (plain || !terminal || size.ws_col < 60) return std::make_unique<PlainDisplay>(std::cout);
+  return std::make_unique<ColumnDisplay>(std::cout, size.ws_col);
+}
+
+std::string json_text(const wire::Json& json) {
+  return json.dump(2, ' ', false, wire::Json::error_handler_t::replace) + "\n";
+}
+
+/// True when every check passed.
+Result<bool> run_demo(const Settings& settings, const Poller& poller) {
+  const auto reports = TRY(cli::ReportDirectory::open(settings.out_dir, "demo", {"json", "txt"}));
+  std::cout << "Loading " << settings.model_path << std::endl;
+  const auto system = TRY(System::start(settings, poller));
+  const auto display = make_display(settings.plain);
+  auto seen = run_scenario(*system, *display, std::cout);
+  const auto checks = seen ? judge(*seen) : std::vector<Check>{};
+  if (!all_ok(checks) && !poller.interrupted()) {
+    system->keep_logs();
+    std::cerr << "Logs: " << system->programs().directory().string() << "/*.log\n";
+  }
+  if (!seen) return std::unexpected(std::move(seen).error());
+  const std::string text = report_text(*seen, checks, settings) +
+                           (all_ok(checks) ? "\nAll checks passed.\n" : "\nSome checks FAILED.\n");
+  std::cout << text;
+  TRY(reports.write("json", json_text(report_json(*seen, checks, settings))));
+  TRY(reports.write("txt", text));
+  return all_ok(checks);
+}
+
+std::uint32_t slow_motion_for(const std::string& model_path) {
+  std::error_code ignored;  // the worker reports the error
+  return std::filesystem::file_size(model_path, ignored) <= kSmallModelBytes ? kSlowMotion_us : 0;
+}
+
+void describe(CLI::App& app, Settings& settings, std::optional<std::uint32_t>& slow_motion_us) {
+  app.set_version_flag("--version", "leasehold-demo " + std::string(version()));
+  app.add_option("--bin-dir", settings.bin_dir, "Directory of the programs")->required();
+  app.add_option("--model", settings.model_path, "GGUF model")->required();
+  app.add_option("--device", settings.device,
+                 "Device that holds and computes: cpu, cuda:N; default: the broker's choice")
+      ->check(check_device);
+  app.add_option("--out", settings.out_dir, "Directory for demo.json and demo.txt");
+  app.add_flag("--chat", settings.chat,
+               "Ask questions through the model's chat template, and check that the answers read "
+               "like answers");
+  app.add_flag("--plain", settings.plain, "Print lines instead of columns");
+  app.add_option("--max-tokens", settings.max_tokens, "Length of each stream in tokens")
+      ->check(CLI::Range(12, 1 << 20));
+  app.add_option("--slow-motion-us", slow_motion_us,
+                 "Pause after each unit of work, so that people can follow; default: 100 for a "
+                 "small model, 0 for others")
+      ->check(CLI::Range(0, 1'000'000));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  CLI::App app{
+      "Revoke a lease in the middle of a token, kill a tenant and the worker, and check the result",
+      "leasehold-demo"};
+  std::optional<std::uint32_t> slow_motion_us;
+  describe(app, settings, slow_motion_us);
+  if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
+  settings.slow_motion_us = slow_motion_us.value_or(slow_motion_for(settings.model_path));
+  const auto poller = Poller::create();
+  if (!poller) return print_error(app.get_name(), poller.error());
+  const auto all_passed = run_demo(settings, *poller);
+  if (poller->interrupted()) {
+    std::cerr << "leasehold-demo: interrupted; all its processes have ended\n";
+    return kInterrupted;
+  }
+  if (!all_passed) return print_error(app.get_name(), all_passed.error());
+  return finish_program(app.get_name(), *all_passed ? kExitOk : kChecksFailed);
+}

@@ -1,0 +1,80 @@
+// The stages bandwidth (best rates of the GPU, one matmul per format) and speed (models of real
+// shapes).
+#include <fmt/format.h>
+
+#include "tests/checks/gpu_check/bench_cases.hpp"
+#include "tests/checks/gpu_check/stages.hpp"
+
+namespace leasehold::gpu_check {
+namespace {
+
+/// A small shape whose rows are whole super-blocks.
+constexpr make_model::ModelShape kTiny{
+    .layers = 2, .embd = 256, .heads = 4, .kv_heads = 2, .ffn = 512, .vocab = 320, .context = 512};
+
+Result<BenchCase> make_case(const Settings& settings, std::string_view shape, Mix mix) {
+  BenchCase one{.title = fmt::format("{} {}", settings.tiny ? "tiny" : shape, name(mix)),
+                .shape = kTiny,
+                .batches = {1, 2},
+                .context = 24,
+                .is_quantised = mix != Mix::F16,
+                .repeats = {.warm = 1, .count = 3}};
+  if (!settings.tiny) {
+    one.shape = TRY(make_model::named_shape(shape));
+    one.batches = {1, 8, 32};
+    one.context = 512;
+    one.repeats = {};
+    one.has_targets = shape == "7b";
+  }
+  one.file = TRY(write_shape(one.shape, mix, settings.out_dir + "/shape.gguf"));
+  return one;
+}
+
+struct CaseName {
+  const char* shape;
+  Mix mix;
+};
+
+/// Shapes with targets come first, because the time may run out.
+constexpr CaseName kCases[] = {
+    {"7b", Mix::Q4KM}, {"7b", Mix::F16}, {"0.5b", Mix::Q8}, {"0.5b", Mix::F16}, {"7b", Mix::Q8}};
+
+}  // namespace
+
+Result<BenchCase> first_case(const Settings& settings) {
+  return make_case(settings, kCases[0].shape, kCases[0].mix);
+}
+
+void report_failure(StageReport& report, const std::string& what, const Result<void>& done) {
+  if (done) return;
+  if (done.error().code == Errc::OutOfMemory) {
+    report.unknown(what, done.error().detail);
+  } else {
+    report.failed(what, done.error());
+  }
+}
+
+Result<void> check_bandwidth(const Settings& settings, StageReport& report) {
+  const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
+  const Rates rates = TRY(measure_rates(settings, *card));
+  report_rates(report, rates);
+  record_card_state(settings, report, *card, "after the rates");
+  return bench_matmul(settings, report, *card, rates);
+}
+
+Result<void> check_speed(const Settings& settings, StageReport& report) {
+  const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
+  const Rates rates = TRY(measure_rates(settings, *card));
+  for (const CaseName& wanted : kCases) {
+    const BenchCase one = TRY(make_case(settings, wanted.shape, wanted.mix));
+    report_failure(report, one.title + " decode", bench_decode(report, *card, one, rates));
+    record_card_state(settings, report, *card, "after " + one.title + " decode");
+    report_failure(report, one.title + " prefill",
+                   bench_prefill(settings, report, *card, one, rates));
+    (void)std::remove(one.file.path.c_str());
+    if (settings.tiny) break;
+  }
+  return {};
+}
+
+}  // namespace leasehold::gpu_check

@@ -1,0 +1,51 @@
+#include "tests/checks/gpu_check/token_run.hpp"
+
+#include <bit>
+
+namespace leasehold::gpu_check {
+
+LocalOptions options_for(const std::string& model, std::size_t n_tokens,
+                         LocalPlacement* placement) {
+  const auto n_rows = static_cast<std::uint32_t>(n_tokens);
+  return {.model_path = model, .placement = placement, .max_rows = n_rows, .positions = n_rows};
+}
+
+Result<TokenRun> run_tokens(const LocalOptions& options, std::span<const TokenId> tokens,
+                            std::size_t n_wanted, RowsPerStep rows_per_step) {
+  const std::unique_ptr<LocalModel> model = TRY(LocalModel::load(options));
+  TokenRun run;
+  const bool one_by_one = rows_per_step == RowsPerStep::One;
+  const std::size_t n_each = one_by_one ? 1 : tokens.size();
+  for (std::size_t from = 0; from < tokens.size(); from += n_each) {
+    std::vector<LocalRow> rows;
+    std::uint32_t n_logits = 0;
+    for (std::size_t i = from; i < from + n_each; ++i) {
+      // A step of one row with logits is a decode step, which becomes a graph.
+      const bool wants = one_by_one || i + n_wanted >= tokens.size();
+      rows.push_back({.token = tokens[i], .wants_logits = wants});
+      n_logits += wants ? 1 : 0;
+    }
+    const std::uint64_t before = model->units();
+    TRY(model->forward(rows));
+    run.units_of_last_step = model->units() - before;
+    for (std::uint32_t i = 0; i < n_logits; ++i) {
+      const auto logits = model->logits(i);
+      run.logits.emplace_back(logits.begin(), logits.end());
+    }
+  }
+  run.logits.erase(run.logits.begin(), run.logits.end() - static_cast<std::ptrdiff_t>(n_wanted));
+  return run;
+}
+
+std::size_t count_differing(const std::vector<Logits>& a, const std::vector<Logits>& b) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t token = 0; token < a[i].size(); ++token) {
+      const auto bits = std::bit_cast<std::uint32_t>(a[i][token]);
+      count += bits != std::bit_cast<std::uint32_t>(b[i][token]) ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+}  // namespace leasehold::gpu_check

@@ -1,0 +1,37 @@
+/// A canary is a run of tokens in the prompt of exactly one tenant.
+///
+/// Sequence records keep prompts in the tenant's leased memory, so a canary in the memory or text
+/// of another tenant shows a leak.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ipc/client/broker_view.hpp"
+#include "tests/checks/soak/history.hpp"
+
+namespace leasehold::soak {
+
+struct Canary {
+  std::string tenant;
+  std::vector<std::int32_t> tokens;
+};
+
+/// Random words for the start of a prompt, determined by seed and number.
+std::string canary_words(std::uint64_t seed, std::uint64_t number);
+
+/// True when the tokens of the canary are there in order, as in a sequence record.
+bool holds(std::span<const std::byte> memory, const Canary& canary);
+
+/// Searches all memory that tenants lease now; skips extents that are freed meanwhile.
+/// Errors: those of BrokerView, SystemError.
+Result<void> find_canaries(client::BrokerView& broker, std::span<const Canary> canaries,
+                           CanaryReport& report);
+
+/// Searches the tokens that a tenant received.
+void find_canaries(const std::string& tenant, std::span<const std::int32_t> stream,
+                   std::span<const Canary> canaries, CanaryReport& report);
+
+}  // namespace leasehold::soak

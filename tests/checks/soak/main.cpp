@@ -1,0 +1,235 @@
+/// leasehold-soak: kills and stops processes and revokes leases at random for a long time, then
+/// checks the histories that they wrote. With --hostile it attacks instead, and checks and measures
+/// what honest tenants see of it. With --models it serves two models, and changes and damages their
+/// files.
+///
+/// Exit codes: 0 all checks passed, 1 one failed, 2 wrong usage, 3 only a limit of --check is
+/// exceeded, 130 interrupted, otherwise the code of the error (common/errc.hpp).
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "common/command_line.hpp"
+#include "common/temporary_directory.hpp"
+#include "common/text_file.hpp"
+#include "common/version.hpp"
+#include "tests/checks/attack/attacks.hpp"
+#include "tests/checks/bench/limits.hpp"
+#include "tests/checks/bench/poll_cost.hpp"
+#include "tests/checks/bench/report.hpp"
+#include "tests/checks/soak/hostile/report.hpp"
+#include "tests/checks/soak/hostile/run.hpp"
+#include "tests/checks/soak/models/models_judge.hpp"
+#include "tests/checks/soak/models/models_run.hpp"
+#include "tests/checks/soak/report.hpp"
+#include "tests/checks/soak/round.hpp"
+#include "tools/cli/report_directory.hpp"
+
+namespace {
+
+using namespace leasehold;
+using namespace leasehold::soak;
+
+constexpr int kChecksFailed = 1;
+constexpr int kOverLimit = 3;
+constexpr int kInterrupted = 130;  // as a shell reports SIGINT
+
+constexpr std::size_t kMaxLimitsBytes = 1 << 20;
+
+namespace fs = std::filesystem;
+
+struct Options {
+  Settings settings;
+  bool is_hostile = false;
+  HostileSettings hostile;
+  bool has_models = false;
+  ModelsSettings models;
+  std::optional<std::uint32_t> seconds;  ///< Of either of them.
+  std::optional<std::uint32_t> max_tokens;
+  std::string limits_path;
+};
+
+/// The seed of each round is one more than that of the round before, so `--seed S --kills N` with N
+/// kills per round repeats a failed round.
+Result<void> run_rounds(const Settings& settings, const demo::Poller& poller,
+                        const fs::path& directory, Summary& summary) {
+  Workload workload = TRY(make_workload(settings));
+  fs::create_directory(directory / "calm");
+  TRY(run_undisturbed(settings, workload, poller, directory / "calm"));
+  const SystemClock clock;
+  const TimePoint until = clock.now() + std::chrono::minutes(settings.max_minutes);
+  for (std::uint64_t round = 0; summary.kills() < settings.kills && clock.now() < until; ++round) {
+    const auto left = static_cast<std::uint32_t>(settings.kills - summary.kills());
+    const RoundPlan plan{.seed = settings.seed + round,
+                         .kills = std::min(left, settings.kills_per_round),
+                         .until = until,
+                         .directory = directory / std::to_string(settings.seed + round)};
+    fs::create_directory(plan.directory);
+    const RoundResult result = TRY(run_round(settings, workload, poller, plan));
+    std::cout << round_text(plan.seed, result) << std::endl;
+    summary.add(result);
+    if (demo::all_ok(result.checks)) fs::remove_all(plan.directory);
+  }
+  return {};
+}
+
+/// Returns the exit code. If a check failed, the histories stay on disk.
+Result<int> run(const Settings& settings, const demo::Poller& poller) {
+  const auto reports = TRY(cli::ReportDirectory::open(settings.out_dir, "soak", {"json", "txt"}));
+  auto directory = TRY(TemporaryDirectory::create("soak"));
+  std::cout << "seed " << settings.seed << std::endl;
+  Summary summary(settings.seed, settings.least_disturbed_texts);
+  const auto done = run_rounds(settings, poller, directory.path(), summary);
+  if (!done || !summary.all_passed()) {
+    directory.keep();
+    std::cerr << "Histories and logs: " << directory.path().string() << '\n';
+  }
+  std::cout << '\n' << summary.text();
+  TRY(reports.write("json", summary.json().dump(2) + "\n"));
+  TRY(reports.write("txt", summary.text()));
+  TRY(done);
+  std::cout << (summary.all_passed() ? "\nAll checks passed.\n" : "\nSome checks FAILED.\n");
+  return summary.all_passed() ? kExitOk : kChecksFailed;
+}
+
+Result<std::vector<bench::Limit>> read_limits(const std::string& path) {
+  if (path.empty()) return std::vector<bench::Limit>{};
+  return bench::parse_limits(TRY(read_text_file(path, kMaxLimitsBytes)));
+}
+
+/// Returns the exit code.
+Result<int> run_hostile(Options options, const demo::Poller& poller) {
+  const Settings& settings = options.settings;
+  const auto limits = TRY(read_limits(options.limits_path));
+  const auto reports =
+      TRY(cli::ReportDirectory::open(settings.out_dir, "hostile", {"json", "txt"}));
+  options.hostile.bin_dir = settings.bin_dir;
+  options.hostile.model_path = settings.model_path;
+  options.hostile.seed = settings.seed;
+  const double units = TRY(bench::measure_step(settings.model_path, bench::kDecodeSteps)).units;
+  const nlohmann::json report =
+      hostile_json(TRY(soak::run_hostile(options.hostile, poller)), units);
+  const auto checks = bench::check_limits(report, limits);
+  const std::string text =
+      hostile_text(report) + (checks.empty() ? "" : "\n" + bench::limit_checks_text(checks));
+  std::cout << text;
+  TRY(reports.write("json", report.dump(2) + "\n"));
+  TRY(reports.write("txt", text));
+  const bool within = std::ranges::all_of(checks, &bench::LimitCheck::ok);
+  const int code = !report.at("ok").get<bool>() ? kChecksFailed : within ? kExitOk : kOverLimit;
+  std::cout << (code == kExitOk ? "\nAll checks passed.\n" : "\nSome checks FAILED.\n");
+  return code;
+}
+
+/// Returns the exit code. If a check failed, files and logs stay on disk.
+Result<int> run_two_models(Options options, const demo::Poller& poller) {
+  options.models.bin_dir = options.settings.bin_dir;
+  options.models.model_path = options.settings.model_path;
+  options.models.seed = options.settings.seed;
+  auto directory = TRY(TemporaryDirectory::create("models"));
+  std::cout << "seed " << options.models.seed << std::endl;
+  const auto history = run_models(options.models, poller, directory.path());
+  const auto checks = history ? judge_models(*history) : std::vector<demo::Check>{};
+  const bool all_passed = history.has_value() && demo::all_ok(checks);
+  if (!all_passed) {
+    directory.keep();
+    std::cerr << "Files and logs: " << directory.path().string() << '\n';
+  }
+  TRY(history);
+  std::cout << models_text(*history, checks)
+            << (all_passed ? "\nAll checks passed.\n" : "\nSome checks FAILED.\n");
+  return all_passed ? kExitOk : kChecksFailed;
+}
+
+void describe(CLI::App& app, Options& options) {
+  Settings& settings = options.settings;
+  app.set_version_flag("--version", "leasehold-soak " + std::string(version()));
+  app.add_option("--bin-dir", settings.bin_dir, "Directory of the programs")->required();
+  app.add_option("--model", settings.model_path, "GGUF model")->required();
+  app.add_option("--seed", settings.seed, "Seed of the actions, their targets and their times")
+      ->capture_default_str();
+  app.add_option(
+         "--kills", settings.kills,
+         "Stop after this many SIGKILLs; a run that --max-minutes ends earlier passes as well")
+      ->check(CLI::Range(1u, 1'000'000u))
+      ->capture_default_str();
+  app.add_option("--max-minutes", settings.max_minutes, "Stop after this many minutes")
+      ->check(CLI::Range(1u, 10'000u))
+      ->capture_default_str();
+  app.add_option("--disturbed-texts", settings.least_disturbed_texts,
+                 "Least number of disturbed texts that must come whole")
+      ->capture_default_str();
+  app.add_option("--kills-per-round", settings.kills_per_round,
+                 "SIGKILLs in one round; its history is checked at its end")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--tenants", settings.tenants, "Number of tenants that run at a time")
+      ->check(CLI::Range(1, 32))
+      ->capture_default_str();
+  app.add_option(
+         "--max-tokens", options.max_tokens,
+         "Length of each text in tokens; default: 120, with --hostile 400, with --models 80")
+      ->check(CLI::Range(10, 400));
+  app.add_flag("!--no-store", settings.store,
+               "Run brokers without descriptor store and journal, so that each starts empty");
+  app.add_option("--out", settings.out_dir, "Directory for the report as JSON and text");
+}
+
+void describe_hostile(CLI::App& app, Options& options) {
+  HostileSettings& hostile = options.hostile;
+  app.add_flag("--hostile", options.is_hostile,
+               "Attack with hostile tenants and users without a lease, and kill nothing");
+  app.add_option("--seconds", options.seconds,
+                 "With --hostile or --models: how long to attack or disturb; default: 60 or 120")
+      ->check(CLI::Range(1u, 100'000u));
+  app.add_option("--window-seconds", hostile.window_seconds,
+                 "With --hostile: longest attack between two calm windows")
+      ->check(CLI::Range(1u, 1'000u))
+      ->capture_default_str();
+  std::set<std::string> names;
+  for (const attack::Attack& each : attack::attacks()) names.emplace(each.name);
+  app.add_option("--without", hostile.without, "With --hostile: leave out this attack; repeatable")
+      ->check(CLI::IsMember(names));
+  app.add_option(
+         "--check", options.limits_path,
+         "With --hostile: exit with 3 unless the figures are within the limits of this file")
+      ->check(CLI::ExistingFile);
+}
+
+void describe_models(CLI::App& app, Options& options) {
+  app.add_flag("--models", options.has_models,
+               "Serve two models by two workers each, change and damage their files, and stop the "
+               "readers of logs")
+      ->excludes("--hostile");
+}
+
+Result<int> run_chosen(const Options& options, const demo::Poller& poller) {
+  if (options.is_hostile) return run_hostile(options, poller);
+  if (options.has_models) return run_two_models(options, poller);
+  return run(options.settings, poller);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app{"Kill and stop processes and revoke leases at random, then check the histories",
+               "leasehold-soak"};
+  describe(app, options);
+  describe_hostile(app, options);
+  describe_models(app, options);
+  if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
+  options.settings.max_tokens = options.max_tokens.value_or(options.settings.max_tokens);
+  options.hostile.max_tokens = options.max_tokens.value_or(options.hostile.max_tokens);
+  options.models.max_tokens = options.max_tokens.value_or(options.models.max_tokens);
+  options.hostile.seconds = options.seconds.value_or(options.hostile.seconds);
+  options.models.seconds = options.seconds.value_or(options.models.seconds);
+  const auto poller = demo::Poller::create();
+  if (!poller) return print_error(app.get_name(), poller.error());
+  const auto code = run_chosen(options, *poller);
+  if (poller->interrupted()) return kInterrupted;
+  if (!code) return print_error(app.get_name(), code.error());
+  return finish_program(app.get_name(), *code);
+}
