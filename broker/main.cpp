@@ -3,8 +3,8 @@
 
 #include "broker/server/run_broker.hpp"
 #include "common/fault_point.hpp"
-#include "common/process.hpp"
-#include "common/run_server.hpp"
+#include "common/machine/process.hpp"
+#include "common/machine/run_server.hpp"
 
 namespace {
 

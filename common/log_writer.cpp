@@ -11,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
-#include "common/process.hpp"
-#include "common/start_thread.hpp"
+#include "common/machine/process.hpp"
+#include "common/machine/start_thread.hpp"
 
 namespace leasehold {
 namespace {

@@ -17,7 +17,7 @@
 #include <string>
 #include <thread>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold {
 

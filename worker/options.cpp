@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <map>
 
-#include "common/command_line.hpp"
-#include "common/config_file.hpp"
-#include "common/device_name.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/cli/config_file.hpp"
+#include "common/cli/size_option.hpp"
+#include "common/cli/version.hpp"
 #include "common/ids.hpp"
-#include "common/size_option.hpp"
-#include "common/version.hpp"
+#include "common/machine/device_name.hpp"
 #include "ipc/segment/gate_set.hpp"
 #include "ipc/segment/segment_layout.hpp"
 #include "kernels/cpu/default_threads.hpp"

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "common/config_reload.hpp"
-#include "common/cpu_set.hpp"
+#include "common/cli/config_reload.hpp"
+#include "common/machine/cpu_set.hpp"
 #include "ipc/control/event_file.hpp"
 #include "ipc/http/http_address.hpp"
 #include "ipc/http/http_host.hpp"

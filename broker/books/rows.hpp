@@ -15,7 +15,7 @@
 #include "broker/books/ids.hpp"
 #include "broker/books/weights.hpp"
 #include "broker/books/workers.hpp"
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "ipc/control/messages/audit.hpp"
 #include "ipc/control/messages/operator.hpp"
 #include "ipc/segment/lease_word.hpp"

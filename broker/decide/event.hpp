@@ -10,7 +10,7 @@
 
 #include "broker/books/fence_proof.hpp"
 #include "broker/books/request_book.hpp"
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "ipc/control/events.hpp"
 #include "ipc/control/messages.hpp"
 #include "ipc/segment/segment_layout.hpp"

@@ -11,10 +11,10 @@
 #include <optional>
 
 #include "broker/device_agent/agent.hpp"
-#include "common/command_line.hpp"
-#include "common/process.hpp"
-#include "common/run_server.hpp"
-#include "common/version.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/cli/version.hpp"
+#include "common/machine/process.hpp"
+#include "common/machine/run_server.hpp"
 
 namespace leasehold {
 namespace {

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "broker/journal/state_file.hpp"
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold::journal {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <utility>
 
-#include "common/process.hpp"
-#include "common/start_thread.hpp"
+#include "common/machine/process.hpp"
+#include "common/machine/start_thread.hpp"
 
 namespace leasehold::journal {
 namespace {

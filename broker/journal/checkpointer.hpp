@@ -20,7 +20,7 @@
 
 #include "broker/journal/audit_head.hpp"
 #include "broker/journal/database.hpp"
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold::journal {
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <sstream>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold::journal {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <system_error>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold::journal {
 

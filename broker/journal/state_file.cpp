@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "common/private_directory.hpp"
+#include "common/machine/private_directory.hpp"
 
 namespace leasehold::journal {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold::journal {
 

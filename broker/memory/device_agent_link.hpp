@@ -14,7 +14,7 @@
 #include <string>
 
 #include "broker/memory/agent_calls.hpp"
-#include "common/child_process.hpp"
+#include "common/machine/child_process.hpp"
 #include "ipc/control/messages/agent.hpp"
 #include "ipc/control/transport/peer.hpp"
 

@@ -5,7 +5,7 @@
 #include <boost/asio/post.hpp>
 
 #include "common/fault_point.hpp"
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 
 namespace leasehold {
 namespace {

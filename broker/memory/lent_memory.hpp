@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "broker/decide/event.hpp"
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "ipc/region/memory_object.hpp"
 
 namespace leasehold {

@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "common/private_directory.hpp"
+#include "common/machine/private_directory.hpp"
 
 namespace leasehold {
 namespace {

@@ -6,7 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <cerrno>
 
-#include "common/boottime_timer.hpp"
+#include "common/machine/boottime_timer.hpp"
 
 namespace leasehold {
 

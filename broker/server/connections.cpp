@@ -8,7 +8,7 @@
 
 #include "broker/server/operators.hpp"
 #include "broker/server/worker_links.hpp"
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 
 namespace leasehold {
 namespace {

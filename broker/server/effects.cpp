@@ -10,7 +10,7 @@
 
 #include "broker/supervise/ack_observer.hpp"
 #include "common/fault_point.hpp"
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 
 namespace leasehold {
 namespace {

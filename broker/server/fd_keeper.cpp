@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "common/service_manager.hpp"
+#include "common/machine/service_manager.hpp"
 
 namespace leasehold {
 namespace {

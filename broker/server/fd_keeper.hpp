@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "ipc/segment/segment_layout.hpp"
 
 namespace leasehold {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <map>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 
 namespace leasehold {
 

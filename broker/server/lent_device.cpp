@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "common/available_memory.hpp"
-#include "common/device_name.hpp"
+#include "common/machine/available_memory.hpp"
+#include "common/machine/device_name.hpp"
 
 namespace leasehold {
 namespace {

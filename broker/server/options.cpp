@@ -11,12 +11,12 @@
 #include <optional>
 #include <vector>
 
-#include "common/available_memory.hpp"
-#include "common/command_line.hpp"
-#include "common/config_file.hpp"
-#include "common/device_name.hpp"
-#include "common/size_option.hpp"
-#include "common/version.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/cli/config_file.hpp"
+#include "common/cli/size_option.hpp"
+#include "common/cli/version.hpp"
+#include "common/machine/available_memory.hpp"
+#include "common/machine/device_name.hpp"
 
 namespace leasehold {
 namespace {

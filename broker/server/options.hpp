@@ -10,7 +10,7 @@
 #include <string>
 #include <variant>
 
-#include "common/config_reload.hpp"
+#include "common/cli/config_reload.hpp"
 #include "ipc/control/event_file.hpp"
 
 namespace leasehold {

@@ -16,7 +16,7 @@
 #include "broker/server/views.hpp"
 #include "broker/supervise/exit_observer.hpp"
 #include "common/log.hpp"
-#include "common/service_manager.hpp"
+#include "common/machine/service_manager.hpp"
 
 namespace leasehold {
 namespace {

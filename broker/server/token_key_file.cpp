@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "broker/journal/state_file.hpp"
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold {
 namespace {

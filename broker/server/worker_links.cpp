@@ -10,7 +10,7 @@
 
 #include "broker/supervise/exit_observer.hpp"
 #include "common/expects.hpp"
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 
 namespace leasehold {
 namespace {

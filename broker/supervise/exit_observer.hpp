@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "broker/books/fence_proof.hpp"
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 
 namespace leasehold {
 

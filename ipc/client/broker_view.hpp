@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "common/machine/unique_fd.hpp"
 #include "common/random.hpp"
-#include "common/unique_fd.hpp"
 #include "ipc/control/events.hpp"
 #include "ipc/control/messages.hpp"
 #include "ipc/control/transport/client.hpp"

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "ipc/control/events.hpp"
 
 namespace leasehold::events {

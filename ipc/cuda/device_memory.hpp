@@ -16,7 +16,7 @@
 #include <memory>
 #include <utility>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "ipc/cuda/context.hpp"
 #include "ipc/region/mapping.hpp"
 

@@ -5,7 +5,7 @@
 #include <boost/asio/ip/address.hpp>
 #include <charconv>
 
-#include "common/command_line.hpp"
+#include "common/cli/command_line.hpp"
 
 namespace leasehold::http {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "common/terminal_text.hpp"
+#include "common/cli/terminal_text.hpp"
 
 namespace leasehold::http {
 namespace {

@@ -12,7 +12,7 @@
 #include <chrono>
 #include <optional>
 
-#include "common/close_on_exec.hpp"
+#include "common/machine/close_on_exec.hpp"
 #include "ipc/control/transport/peer.hpp"
 #include "ipc/control/transport/socket_file.hpp"
 #include "ipc/http/http_await.hpp"

@@ -9,7 +9,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "common/text_file.hpp"
+#include "common/machine/text_file.hpp"
 
 namespace leasehold {
 namespace {

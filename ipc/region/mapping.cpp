@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 
 namespace leasehold {
 namespace bip = boost::interprocess;

@@ -10,7 +10,7 @@
 #include <memory>
 #include <span>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "ipc/segment/leased.hpp"
 
 namespace boost::interprocess {

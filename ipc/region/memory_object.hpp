@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold {
 

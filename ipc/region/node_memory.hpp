@@ -11,7 +11,7 @@
 #include <functional>
 #include <span>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "ipc/region/mapping.hpp"
 
 namespace leasehold {

@@ -12,7 +12,7 @@
 
 #include <cstddef>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "ipc/region/mapping.hpp"
 
 namespace leasehold {

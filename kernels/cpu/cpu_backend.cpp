@@ -3,7 +3,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "common/start_thread.hpp"
+#include "common/machine/start_thread.hpp"
 #include "kernels/cpu/dot_batch.hpp"
 #include "kernels/cpu/tiling.hpp"
 

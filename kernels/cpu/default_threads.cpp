@@ -4,7 +4,7 @@
 #include <cmath>
 #include <thread>
 
-#include "common/cpu_quota.hpp"
+#include "common/machine/cpu_quota.hpp"
 #include "ipc/segment/segment_layout.hpp"
 
 namespace leasehold {

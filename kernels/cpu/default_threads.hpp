@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "common/cpu_set.hpp"
+#include "common/machine/cpu_set.hpp"
 
 namespace leasehold {
 

@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/node_shares.hpp"
+#include "common/machine/node_shares.hpp"
 #include "ipc/segment/segment_layout.hpp"
 #include "kernels/cpu/tile_passes.hpp"
 

@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "common/expects.hpp"
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "kernels/cpu/node_tiles.hpp"
 
 namespace leasehold {

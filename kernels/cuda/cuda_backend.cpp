@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "common/expects.hpp"
-#include "common/start_thread.hpp"
+#include "common/machine/start_thread.hpp"
 #include "kernels/cuda/device/rope_params.hpp"
 #include "kernels/cuda/workspace.hpp"
 #include "kernels/launch_rules.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "ipc/control/event_file.hpp"
 
 namespace leasehold::testing {

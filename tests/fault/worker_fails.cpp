@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "tests/fault/scenario.hpp"
 
 namespace leasehold::testing {

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "tests/fuzz/input.hpp"
 
 namespace leasehold::fuzz {

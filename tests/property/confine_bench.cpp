@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "common/command_line.hpp"
-#include "common/version.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/cli/version.hpp"
 #include "tests/checks/bench/report.hpp"
 #include "tests/checks/bench/run_report.hpp"
 #include "tests/property/damaged_model.hpp"

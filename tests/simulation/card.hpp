@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "tests/simulation/machine.hpp"
 
 namespace leasehold::simulation {

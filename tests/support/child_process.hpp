@@ -11,8 +11,8 @@
 #include <csignal>
 #include <string>
 
-#include "common/child_process.hpp"
-#include "common/unique_fd.hpp"
+#include "common/machine/child_process.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "tests/support/test_paths.hpp"
 
 namespace leasehold::testing {

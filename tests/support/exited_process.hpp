@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "broker/supervise/exit_observer.hpp"
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 
 namespace leasehold::testing {
 

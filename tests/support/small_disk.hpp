@@ -8,7 +8,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "tests/checks/local_system/small_disk.hpp"
 
 namespace leasehold::testing {

@@ -54,7 +54,7 @@ Findings macros_other_than_try(const Sources& sources);
 Findings leaking_tries(const Sources& sources);
 
 /// Programs do not use fmt::print: it throws when a write fails, and the program aborts
-/// (common/print_error.hpp).
+/// (common/cli/print_error.hpp).
 Findings throwing_prints(const Sources& sources);
 
 /// A test that sleeps is slow on a fast machine and wrong on a slow one.

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/cli/version.hpp"
 #include "common/expects.hpp"
 #include "common/random.hpp"
-#include "common/version.hpp"
 #include "ipc/control/messages/json_fields.hpp"
 #include "tools/brokerctl/audit_arguments.hpp"
 #include "tools/brokerctl/event_arguments.hpp"

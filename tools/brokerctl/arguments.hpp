@@ -13,7 +13,7 @@
 #include <string>
 #include <variant>
 
-#include "common/command_line.hpp"
+#include "common/cli/command_line.hpp"
 #include "ipc/control/messages.hpp"
 
 namespace leasehold::brokerctl {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "common/print_error.hpp"
+#include "common/cli/print_error.hpp"
 #include "ipc/client/parse_message.hpp"
 #include "tools/cli/json_text.hpp"
 

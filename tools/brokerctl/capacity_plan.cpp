@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "broker/books/extents.hpp"
-#include "common/available_memory.hpp"
-#include "common/size_option.hpp"
+#include "common/cli/size_option.hpp"
+#include "common/machine/available_memory.hpp"
 #include "tools/cli/json_text.hpp"
 #include "tools/cli/table.hpp"
 #include "worker/engine/engine_limits.hpp"

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "common/command_tree.hpp"
+#include "common/cli/command_tree.hpp"
 
 namespace leasehold::brokerctl {
 

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "common/command_tree.hpp"
+#include "common/cli/command_tree.hpp"
 
 namespace leasehold::brokerctl {
 namespace {

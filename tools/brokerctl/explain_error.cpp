@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "common/suggest.hpp"
+#include "common/cli/suggest.hpp"
 #include "tools/cli/json_text.hpp"
 #include "tools/cli/table.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "common/man_page.hpp"
-#include "common/size_option.hpp"
+#include "common/cli/man_page.hpp"
+#include "common/cli/size_option.hpp"
 #include "tools/brokerctl/completion.hpp"
 #include "tools/brokerctl/doctor.hpp"
 #include "tools/brokerctl/explain_error.hpp"

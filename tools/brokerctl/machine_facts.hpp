@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "common/numa_nodes.hpp"
+#include "common/machine/numa_nodes.hpp"
 
 namespace leasehold::brokerctl {
 

@@ -2,8 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "common/command_line.hpp"
-#include "common/text_file.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/machine/text_file.hpp"
 #include "common/utf8.hpp"
 
 namespace leasehold::brokerctl {

@@ -24,8 +24,8 @@ class PrefixArguments {
   std::string file_, worker_, name_;
 };
 
-/// Reads a whole file, or standard input for "-". Errors: those of common/text_file.hpp; BadRequest
-/// for a text that is empty or not UTF-8.
+/// Reads a whole file, or standard input for "-". Errors: those of common/machine/text_file.hpp;
+/// BadRequest for a text that is empty or not UTF-8.
 Result<std::string> read_prefix_text(const std::string& file);
 
 }  // namespace leasehold::brokerctl

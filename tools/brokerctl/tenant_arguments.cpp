@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "common/command_line.hpp"
+#include "common/cli/command_line.hpp"
 
 namespace leasehold::brokerctl {
 namespace {

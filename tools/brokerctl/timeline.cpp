@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "common/print_error.hpp"
+#include "common/cli/print_error.hpp"
 
 namespace leasehold::brokerctl {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "common/print_error.hpp"
+#include "common/cli/print_error.hpp"
 #include "tools/cli/table.hpp"
 
 namespace leasehold::brokerctl {

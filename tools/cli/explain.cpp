@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/command_line.hpp"
-#include "common/print_error.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/cli/print_error.hpp"
 #include "tools/cli/json_text.hpp"
 
 namespace leasehold::cli {

@@ -1,4 +1,4 @@
-/// Formats errors as JSON for programs. For people: common/print_error.hpp. Pure.
+/// Formats errors as JSON for programs. For people: common/cli/print_error.hpp. Pure.
 #pragma once
 
 #include <string>

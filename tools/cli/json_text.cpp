@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/terminal_text.hpp"
+#include "common/cli/terminal_text.hpp"
 
 namespace leasehold::cli {
 

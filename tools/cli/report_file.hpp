@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold::cli {
 

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <vector>
 
-#include "common/suggest.hpp"
+#include "common/cli/suggest.hpp"
 
 namespace leasehold::cli {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <utility>
 
+#include "common/machine/start_thread.hpp"
 #include "common/random.hpp"
-#include "common/start_thread.hpp"
 #include "ipc/control/transport/client.hpp"
 #include "tools/cli/broker_address.hpp"
 #include "tools/client/session_core.hpp"

@@ -11,8 +11,8 @@
 #include <optional>
 #include <string>
 
-#include "common/command_line.hpp"
-#include "common/version.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/cli/version.hpp"
 #include "tools/cli/progress_line.hpp"
 #include "tools/make_model/write_model.hpp"
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
-#include "common/unique_fd.hpp"
 
 namespace leasehold::make_model {
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "common/cli/version.hpp"
 #include "common/metrics/exposition.hpp"
-#include "common/version.hpp"
 #include "ipc/control/messages/tenant_counts.hpp"
 
 namespace leasehold::monitor {

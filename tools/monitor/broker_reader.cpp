@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "common/confined.hpp"
 #include "common/log.hpp"
+#include "common/machine/confined.hpp"
 #include "ipc/client/all_pages.hpp"
 #include "ipc/control/transport/client.hpp"
 #include "tools/monitor/broker_metrics.hpp"

@@ -5,8 +5,8 @@
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 
-#include "common/run_server.hpp"
-#include "common/service_manager.hpp"
+#include "common/machine/run_server.hpp"
+#include "common/machine/service_manager.hpp"
 #include "ipc/http/page_server.hpp"
 #include "tools/monitor/broker_reader.hpp"
 #include "tools/monitor/options.hpp"

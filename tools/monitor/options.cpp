@@ -2,9 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "common/command_line.hpp"
-#include "common/config_file.hpp"
-#include "common/version.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/cli/config_file.hpp"
+#include "common/cli/version.hpp"
 
 namespace leasehold::monitor {
 

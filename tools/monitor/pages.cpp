@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/cli/version.hpp"
 #include "common/metrics/exposition.hpp"
-#include "common/version.hpp"
 #include "ipc/http/http_errors.hpp"
 #include "tools/monitor/page_files.hpp"
 

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <limits>
 
+#include "common/cli/version.hpp"
+#include "common/machine/text_file.hpp"
 #include "common/random.hpp"
-#include "common/text_file.hpp"
-#include "common/version.hpp"
 
 namespace leasehold::tenant {
 namespace {

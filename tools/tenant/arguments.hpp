@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "common/command_line.hpp"
+#include "common/cli/command_line.hpp"
 #include "ipc/client/session.hpp"
 
 namespace leasehold::tenant {

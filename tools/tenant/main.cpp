@@ -10,8 +10,8 @@
 #include <memory>
 
 #include "common/fault_point.hpp"
-#include "common/process.hpp"
-#include "common/text_file.hpp"
+#include "common/machine/process.hpp"
+#include "common/machine/text_file.hpp"
 #include "tools/cli/broker_address.hpp"
 #include "tools/cli/json_text.hpp"
 #include "tools/tenant/arguments.hpp"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "common/print_error.hpp"
+#include "common/cli/print_error.hpp"
 
 namespace leasehold::tenant {
 namespace {

@@ -9,9 +9,9 @@
 #include <iostream>
 #include <string>
 
-#include "common/command_line.hpp"
-#include "common/text_file.hpp"
-#include "common/version.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/cli/version.hpp"
+#include "common/machine/text_file.hpp"
 #include "worker/text/tokenizer/stream_decoder.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 

@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/numa_nodes.hpp"
+#include "common/machine/numa_nodes.hpp"
 #include "kernels/cpu/thread_pool.hpp"
 #include "worker/model/weights_placement.hpp"
 #include "worker/options.hpp"

@@ -1,7 +1,7 @@
 // The part of Engine that computes the masks of grammars before a step is planned.
 #include <fmt/format.h>
 
-#include "common/confined.hpp"
+#include "common/machine/confined.hpp"
 #include "worker/engine/engine.hpp"
 #include "worker/engine/gate_numbers.hpp"
 #include "worker/engine/token_rules.hpp"

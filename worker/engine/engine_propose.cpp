@@ -1,5 +1,5 @@
 // The part of Engine that calls the proposer before a step is planned.
-#include "common/confined.hpp"
+#include "common/machine/confined.hpp"
 #include "worker/engine/engine.hpp"
 #include "worker/engine/gate_numbers.hpp"
 

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "common/checksum.hpp"
-#include "common/confined.hpp"
+#include "common/machine/confined.hpp"
 
 namespace leasehold {
 namespace {

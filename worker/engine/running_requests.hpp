@@ -10,7 +10,7 @@
 #include <mutex>
 #include <optional>
 
-#include "common/boottime_timer.hpp"
+#include "common/machine/boottime_timer.hpp"
 #include "ipc/segment/gate_set.hpp"
 #include "worker/schedule/request.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/confined.hpp"
+#include "common/machine/confined.hpp"
 #include "worker/engine/token_rules.hpp"
 
 namespace leasehold {

@@ -10,7 +10,7 @@
 #include <cstdio>
 
 #include "common/checksum.hpp"
-#include "common/text_file.hpp"
+#include "common/machine/text_file.hpp"
 
 namespace leasehold {
 namespace {

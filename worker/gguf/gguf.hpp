@@ -25,8 +25,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
-#include "common/unique_fd.hpp"
 #include "worker/gguf/gguf_directory.hpp"
 
 namespace leasehold {

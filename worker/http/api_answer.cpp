@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "common/terminal_text.hpp"
+#include "common/cli/terminal_text.hpp"
 #include "ipc/control/messages/json_text.hpp"
 #include "worker/http/responses_answer.hpp"
 

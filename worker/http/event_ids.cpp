@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "common/checksum.hpp"
-#include "common/print_error.hpp"
+#include "common/cli/print_error.hpp"
 #include "worker/http/api_answer.hpp"
 
 namespace leasehold::http {

@@ -5,7 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "common/turns.hpp"
 #include "ipc/client/timers.hpp"
 #include "ipc/control/transport/queue_meter.hpp"

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "common/confined.hpp"
-#include "common/terminal_text.hpp"
+#include "common/cli/terminal_text.hpp"
+#include "common/machine/confined.hpp"
 #include "common/utf8.hpp"
 #include "ipc/control/transport/peer.hpp"
 #include "worker/http/answer_driver.hpp"

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/terminal_text.hpp"
+#include "common/cli/terminal_text.hpp"
 #include "ipc/control/transport/excess.hpp"
 #include "ipc/http/http_errors.hpp"
 #include "worker/http/body_field.hpp"

@@ -14,8 +14,8 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 
-#include "common/close_on_exec.hpp"
-#include "common/version.hpp"
+#include "common/cli/version.hpp"
+#include "common/machine/close_on_exec.hpp"
 
 namespace leasehold {
 namespace {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "common/ids.hpp"
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold {
 

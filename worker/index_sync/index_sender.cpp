@@ -9,7 +9,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "worker/index_sync/index_answers.hpp"
 
 namespace leasehold {

@@ -14,8 +14,8 @@
 #include <thread>
 #include <utility>
 
-#include "common/process.hpp"
-#include "common/start_thread.hpp"
+#include "common/machine/process.hpp"
+#include "common/machine/start_thread.hpp"
 
 namespace leasehold {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold {
 

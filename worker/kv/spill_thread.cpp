@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/fault_point.hpp"
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 
 namespace leasehold {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "common/process.hpp"
-#include "common/start_thread.hpp"
+#include "common/machine/process.hpp"
+#include "common/machine/start_thread.hpp"
 
 namespace leasehold {
 namespace {

@@ -12,7 +12,7 @@
 #include <memory>
 #include <thread>
 
-#include "common/boottime_timer.hpp"
+#include "common/machine/boottime_timer.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "worker/engine/lease_time.hpp"
 #include "worker/engine/running_requests.hpp"

@@ -2,7 +2,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "common/confined.hpp"
+#include "common/machine/confined.hpp"
 #include "worker/lease/lease_service.hpp"
 
 namespace leasehold {

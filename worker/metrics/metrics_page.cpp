@@ -1,7 +1,7 @@
 #include "worker/metrics/metrics_page.hpp"
 
+#include "common/cli/version.hpp"
 #include "common/metrics/exposition.hpp"
-#include "common/version.hpp"
 
 namespace leasehold {
 namespace {

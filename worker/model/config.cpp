@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "common/print_error.hpp"
+#include "common/cli/print_error.hpp"
 #include "common/utf8.hpp"
 #include "worker/model/architecture.hpp"
 #include "worker/model/architecture_keys.hpp"

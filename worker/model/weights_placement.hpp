@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "common/node_shares.hpp"
+#include "common/machine/node_shares.hpp"
 #include "ipc/region/node_memory.hpp"
 #include "worker/model/weights_layout.hpp"
 

@@ -8,8 +8,8 @@
 #include <future>
 #include <new>
 
-#include "common/process.hpp"
-#include "common/start_thread.hpp"
+#include "common/machine/process.hpp"
+#include "common/machine/start_thread.hpp"
 
 namespace leasehold {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "common/available_memory.hpp"
+#include "common/machine/available_memory.hpp"
 #include "common/result.hpp"
 #include "worker/model/weights.hpp"
 #include "worker/options.hpp"

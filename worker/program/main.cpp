@@ -2,10 +2,10 @@
 
 #include <chrono>
 
+#include "common/cli/print_error.hpp"
 #include "common/fault_point.hpp"
-#include "common/print_error.hpp"
-#include "common/process.hpp"
-#include "common/run_server.hpp"
+#include "common/machine/process.hpp"
+#include "common/machine/run_server.hpp"
 #include "worker/compute/compute.hpp"
 #include "worker/program/worker_program.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include "common/machine/process.hpp"
 #include "common/metrics/exposition.hpp"
-#include "common/process.hpp"
 
 namespace leasehold {
 

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "common/process.hpp"
-#include "common/start_thread.hpp"
+#include "common/machine/process.hpp"
+#include "common/machine/start_thread.hpp"
 #include "worker/gguf/digest_cache.hpp"
 
 namespace leasehold {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "common/available_memory.hpp"
-#include "common/version.hpp"
+#include "common/cli/version.hpp"
+#include "common/machine/available_memory.hpp"
 #include "worker/engine/engine_limits.hpp"
 #include "worker/kv/record_layout.hpp"
 #include "worker/kv/sequence_record.hpp"

@@ -2,7 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "common/service_manager.hpp"
+#include "common/machine/service_manager.hpp"
 #include "ipc/control/messages/json_fields.hpp"
 
 namespace leasehold {

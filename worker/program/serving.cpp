@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 
 namespace leasehold {
 namespace {

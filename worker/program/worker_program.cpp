@@ -6,8 +6,8 @@
 #include <boost/asio/signal_set.hpp>
 
 #include "common/log.hpp"
-#include "common/process.hpp"
-#include "common/service_manager.hpp"
+#include "common/machine/process.hpp"
+#include "common/machine/service_manager.hpp"
 #include "ipc/control/transport/socket_file.hpp"
 #include "worker/compute/compute.hpp"
 #include "worker/index_sync/kv_index_sync.hpp"

@@ -6,7 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "common/service_manager.hpp"
+#include "common/machine/service_manager.hpp"
 
 namespace leasehold {
 namespace {

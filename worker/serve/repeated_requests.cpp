@@ -6,7 +6,7 @@
 #include <ctime>
 #include <utility>
 
-#include "common/confined.hpp"
+#include "common/machine/confined.hpp"
 #include "worker/kv/request_ids.hpp"
 #include "worker/serve/live_lease.hpp"
 #include "worker/serve/request_pipeline.hpp"

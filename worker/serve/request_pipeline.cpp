@@ -4,8 +4,8 @@
 
 #include <boost/asio/post.hpp>
 
-#include "common/confined.hpp"
 #include "common/expects.hpp"
+#include "common/machine/confined.hpp"
 #include "worker/kv/request_ids.hpp"
 #include "worker/serve/live_lease.hpp"
 #include "worker/serve/stopping.hpp"

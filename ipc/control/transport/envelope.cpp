@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "common/confined.hpp"
+#include "common/machine/confined.hpp"
 #include "ipc/control/messages/member_order.hpp"
 #include "ipc/control/transport/excess.hpp"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold::control {
 

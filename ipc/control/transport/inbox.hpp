@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "ipc/control/transport/peer.hpp"
 
 namespace leasehold::control {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "ipc/control/transport/peer.hpp"
 
 namespace leasehold::control {

@@ -7,8 +7,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "common/close_on_exec.hpp"
-#include "common/confined.hpp"
+#include "common/machine/close_on_exec.hpp"
+#include "common/machine/confined.hpp"
 
 namespace leasehold::control {
 namespace {

@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "common/clock.hpp"
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "ipc/control/transport/queue_meter.hpp"
 
 namespace leasehold::control {

@@ -11,11 +11,11 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "common/command_line.hpp"
-#include "common/print_error.hpp"
-#include "common/process.hpp"
-#include "common/text_file.hpp"
-#include "common/version.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/cli/print_error.hpp"
+#include "common/cli/version.hpp"
+#include "common/machine/process.hpp"
+#include "common/machine/text_file.hpp"
 #include "tests/checks/attack/attacks.hpp"
 
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/clock.hpp"
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "tests/checks/attack/outcome.hpp"
 
 namespace leasehold::attack {

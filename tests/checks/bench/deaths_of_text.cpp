@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "common/clock.hpp"
-#include "common/text_file.hpp"
+#include "common/machine/text_file.hpp"
 #include "tests/checks/bench/rebinding_text.hpp"
 #include "tests/checks/bench/worker_start.hpp"
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/checks/bench/rebinding_text.hpp"
 
 namespace leasehold::bench {

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "common/command_line.hpp"
-#include "common/version.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/cli/version.hpp"
 #include "tests/checks/bench/bench_options.hpp"
 #include "tests/checks/bench/launch_cost.hpp"
 #include "tests/checks/bench/report.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/child_process.hpp"
+#include "common/machine/child_process.hpp"
 #include "common/result.hpp"
 #include "tests/checks/peer/peer_programs.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "common/clock.hpp"
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "ipc/control/event_file.hpp"
 #include "tests/checks/bench/missed_steps.hpp"
 #include "tests/checks/bench/rebinding_text.hpp"

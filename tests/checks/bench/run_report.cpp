@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <iostream>
 
-#include "common/command_line.hpp"
-#include "common/text_file.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/machine/text_file.hpp"
 #include "tests/checks/bench/limits.hpp"
 #include "tests/checks/bench/report.hpp"
 #include "tools/cli/report_directory.hpp"

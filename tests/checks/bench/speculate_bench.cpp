@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/checks/bench/metrics_page.hpp"
 #include "tests/checks/bench/statistics.hpp"
 #include "tests/checks/bench/system.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/cpu_set.hpp"
+#include "common/machine/cpu_set.hpp"
 #include "tests/checks/local_system/fd_store.hpp"
 #include "tests/checks/local_system/local_system.hpp"
 

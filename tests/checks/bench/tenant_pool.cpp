@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "common/random.hpp"
 #include "ipc/client/lease_holder.hpp"
 #include "tests/checks/bench/light_stream.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "common/print_error.hpp"
+#include "common/cli/print_error.hpp"
 #include "common/utf8.hpp"
 
 namespace leasehold::demo {

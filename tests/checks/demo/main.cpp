@@ -9,9 +9,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "common/command_line.hpp"
-#include "common/device_name.hpp"
-#include "common/version.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/cli/version.hpp"
+#include "common/machine/device_name.hpp"
 #include "tests/checks/demo/report.hpp"
 #include "tests/checks/demo/run_scenario.hpp"
 #include "tools/cli/report_directory.hpp"

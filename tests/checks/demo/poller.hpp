@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/clock.hpp"
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold::demo {
 

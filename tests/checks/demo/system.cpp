@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "common/available_memory.hpp"
+#include "common/machine/available_memory.hpp"
 
 namespace leasehold::demo {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/child_process.hpp"
+#include "common/machine/child_process.hpp"
 #include "tests/checks/demo/observation.hpp"
 #include "tests/checks/demo/system.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "common/clock.hpp"
 #include "common/ids.hpp"
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold::demo {
 

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "common/print_error.hpp"
+#include "common/cli/print_error.hpp"
 #include "ipc/cuda/device_memory.hpp"
 #include "kernels/cuda/device/bench_params.hpp"
 #include "tests/checks/gpu_check/card.hpp"

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "common/child_process.hpp"
-#include "common/unique_fd.hpp"
+#include "common/machine/child_process.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "tests/checks/gpu_check/card.hpp"
 #include "tests/checks/gpu_check/importer.hpp"
 #include "tests/checks/gpu_check/settings.hpp"

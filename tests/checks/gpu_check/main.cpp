@@ -7,8 +7,8 @@
 #include <iostream>
 #include <map>
 
-#include "common/command_line.hpp"
-#include "common/version.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/cli/version.hpp"
 #include "tests/checks/gpu_check/importer.hpp"
 #include "tests/checks/gpu_check/orchestrate.hpp"
 

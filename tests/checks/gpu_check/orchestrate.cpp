@@ -14,8 +14,8 @@
 #include <set>
 #include <sstream>
 
+#include "common/cli/print_error.hpp"
 #include "common/errc.hpp"
-#include "common/print_error.hpp"
 #include "tests/checks/gpu_check/answers.hpp"
 #include "tests/checks/gpu_check/stages.hpp"
 

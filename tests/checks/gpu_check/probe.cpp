@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "ipc/region/mapping.hpp"
 #include "ipc/region/memory_object.hpp"
 #include "tests/checks/gpu_check/stages.hpp"

@@ -3,7 +3,7 @@
 /// Errors: those that prevent the rest of the stage, such as NoDevice or DeviceUnsupported.
 #pragma once
 
-#include "common/child_process.hpp"
+#include "common/machine/child_process.hpp"
 #include "tests/checks/gpu_check/card.hpp"
 #include "tests/checks/gpu_check/settings.hpp"
 #include "tests/checks/gpu_check/stage_report.hpp"

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "common/child_process.hpp"
-#include "common/temporary_directory.hpp"
+#include "common/machine/child_process.hpp"
+#include "common/machine/temporary_directory.hpp"
 
 namespace leasehold {
 

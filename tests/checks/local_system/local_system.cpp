@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "common/errc.hpp"
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 
 namespace leasehold {
 namespace {

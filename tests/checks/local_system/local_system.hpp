@@ -8,7 +8,7 @@
 #include <string>
 
 #include "common/clock.hpp"
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "ipc/client/broker_view.hpp"
 #include "tests/checks/local_system/program_starter.hpp"
 

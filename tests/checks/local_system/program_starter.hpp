@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/child_process.hpp"
+#include "common/machine/child_process.hpp"
 
 namespace leasehold {
 

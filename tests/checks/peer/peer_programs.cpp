@@ -7,7 +7,7 @@
 #include <array>
 #include <optional>
 
-#include "common/text_file.hpp"
+#include "common/machine/text_file.hpp"
 
 namespace leasehold {
 namespace {

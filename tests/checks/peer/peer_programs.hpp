@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "common/clock.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "common/result.hpp"
-#include "common/temporary_directory.hpp"
 #include "tests/checks/local_system/program_starter.hpp"
 
 namespace leasehold {

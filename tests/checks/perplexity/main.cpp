@@ -9,9 +9,9 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "common/command_line.hpp"
-#include "common/text_file.hpp"
-#include "common/version.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/cli/version.hpp"
+#include "common/machine/text_file.hpp"
 #include "ipc/segment/segment_layout.hpp"
 #include "tests/checks/perplexity/peer_verdict.hpp"
 #include "tests/checks/perplexity/perplexity.hpp"

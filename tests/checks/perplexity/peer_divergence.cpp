@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <span>
 
-#include "common/text_file.hpp"
+#include "common/machine/text_file.hpp"
 #include "tests/checks/peer/peer_programs.hpp"
 #include "tests/checks/perplexity/coded_odds.hpp"
 #include "tests/checks/perplexity/peer_logits.hpp"

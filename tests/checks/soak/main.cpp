@@ -11,10 +11,10 @@
 #include <set>
 #include <string>
 
-#include "common/command_line.hpp"
-#include "common/temporary_directory.hpp"
-#include "common/text_file.hpp"
-#include "common/version.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/cli/version.hpp"
+#include "common/machine/temporary_directory.hpp"
+#include "common/machine/text_file.hpp"
 #include "tests/checks/attack/attacks.hpp"
 #include "tests/checks/bench/limits.hpp"
 #include "tests/checks/bench/poll_cost.hpp"

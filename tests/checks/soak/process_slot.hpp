@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "common/child_process.hpp"
+#include "common/machine/child_process.hpp"
 
 namespace leasehold::soak {
 

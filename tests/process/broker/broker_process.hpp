@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "ipc/control/messages.hpp"
 #include "ipc/control/transport/client.hpp"
 #include "tests/checks/local_system/program_starter.hpp"

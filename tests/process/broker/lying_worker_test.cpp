@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "common/print_error.hpp"
+#include "common/cli/print_error.hpp"
 #include "ipc/region/memory_object.hpp"
 #include "tests/checks/demo/check_groups.hpp"
 #include "tests/checks/demo/memory_check.hpp"

@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "common/print_error.hpp"
+#include "common/cli/print_error.hpp"
 #include "tests/checks/local_system/fd_store.hpp"
 #include "tests/process/broker/fake_worker.hpp"
 

@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "tests/support/fake_cuda/card_state.hpp"
 #include "tests/support/lease_streams.hpp"
 

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <thread>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "ipc/cuda/device_mapper.hpp"
 #include "tests/contract/region/region_kind.hpp"
 #include "tests/process/broker/broker_process.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {

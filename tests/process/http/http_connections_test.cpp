@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "tests/process/http/http_client.hpp"
 
 namespace leasehold::testing {

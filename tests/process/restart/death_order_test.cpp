@@ -8,7 +8,7 @@
 #include <span>
 
 #include "common/clock.hpp"
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "tests/checks/demo/check_groups.hpp"
 #include "tests/process/restart/restartable.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 
 namespace leasehold::testing {
 namespace {

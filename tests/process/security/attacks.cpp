@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <sstream>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 
 namespace leasehold {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold {
 

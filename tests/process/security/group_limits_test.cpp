@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/required.hpp"
 

@@ -8,7 +8,7 @@
 #include <catch2/catch.hpp>
 #include <deque>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/support/required.hpp"
 #include "tests/support/system.hpp"
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing::adoption {

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {

@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "common/process.hpp"
-#include "common/temporary_directory.hpp"
+#include "common/machine/process.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/checks/local_system/fd_store.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/support/generated_model.hpp"

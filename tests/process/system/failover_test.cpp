@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing::failover {

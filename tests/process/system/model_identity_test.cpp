@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "tests/support/generated_model.hpp"
 #include "tests/support/system.hpp"
 

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "common/random.hpp"
 #include "tests/support/system.hpp"
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "common/random.hpp"
 #include "ipc/control/transport/client.hpp"
 #include "tests/support/system.hpp"

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/support/test_paths.hpp"
 

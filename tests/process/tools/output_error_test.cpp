@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
-#include "common/command_line.hpp"
+#include "common/cli/command_line.hpp"
 #include "tests/process/tools/program_run.hpp"
 
 using namespace leasehold;

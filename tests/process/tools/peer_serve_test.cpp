@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "common/command_line.hpp"
-#include "common/temporary_directory.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/process/tools/program_run.hpp"
 
 using namespace leasehold;

@@ -1,7 +1,7 @@
 // leasehold-perplexity beside a program that acts as llama.cpp's llama-perplexity.
 #include <catch2/catch.hpp>
 
-#include "common/command_line.hpp"
+#include "common/cli/command_line.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/unit/checks/perplexity/fake_peer.hpp"
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "common/child_process.hpp"
+#include "common/machine/child_process.hpp"
 #include "tests/support/test_paths.hpp"
 
 namespace leasehold {

@@ -8,11 +8,11 @@
 #include <fstream>
 #include <sstream>
 
-#include "common/cpu_quota.hpp"
-#include "common/cpu_set.hpp"
-#include "common/print_error.hpp"
-#include "common/temporary_directory.hpp"
-#include "common/version.hpp"
+#include "common/cli/print_error.hpp"
+#include "common/cli/version.hpp"
+#include "common/machine/cpu_quota.hpp"
+#include "common/machine/cpu_set.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/unit/ipc/client/fake_world.hpp"
 

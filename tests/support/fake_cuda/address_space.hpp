@@ -10,7 +10,7 @@
 #include <map>
 #include <mutex>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold::fake_cuda {
 

@@ -13,7 +13,7 @@
 
 #include <cstddef>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 namespace leasehold::fake_cuda {
 

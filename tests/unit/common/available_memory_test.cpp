@@ -1,4 +1,4 @@
-#include "common/available_memory.hpp"
+#include "common/machine/available_memory.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "common/boottime_timer.hpp"
+#include "common/machine/boottime_timer.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "common/child_process.hpp"
+#include "common/machine/child_process.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -12,8 +12,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/process.hpp"
-#include "common/temporary_directory.hpp"
+#include "common/machine/process.hpp"
+#include "common/machine/temporary_directory.hpp"
 
 using namespace leasehold;
 

@@ -1,4 +1,4 @@
-#include "common/command_line.hpp"
+#include "common/cli/command_line.hpp"
 
 #include <CLI/CLI.hpp>
 #include <catch2/catch.hpp>
@@ -6,8 +6,8 @@
 #include <fstream>
 #include <vector>
 
-#include "common/size_option.hpp"
-#include "common/temporary_directory.hpp"
+#include "common/cli/size_option.hpp"
+#include "common/machine/temporary_directory.hpp"
 
 using namespace leasehold;
 

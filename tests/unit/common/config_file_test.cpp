@@ -1,4 +1,4 @@
-#include "common/config_file.hpp"
+#include "common/cli/config_file.hpp"
 
 #include <sys/stat.h>
 
@@ -6,11 +6,11 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "common/command_line.hpp"
+#include "common/cli/command_line.hpp"
+#include "common/cli/size_option.hpp"
+#include "common/cli/toml_file.hpp"
 #include "common/ids.hpp"
-#include "common/size_option.hpp"
-#include "common/temporary_directory.hpp"
-#include "common/toml_file.hpp"
+#include "common/machine/temporary_directory.hpp"
 
 using namespace leasehold;
 

@@ -1,4 +1,4 @@
-#include "common/confined.hpp"
+#include "common/machine/confined.hpp"
 
 #include <catch2/catch.hpp>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "common/control_group.hpp"
+#include "common/machine/control_group.hpp"
 
 #include <catch2/catch.hpp>
 #include <map>

@@ -1,4 +1,4 @@
-#include "common/cpu_quota.hpp"
+#include "common/machine/cpu_quota.hpp"
 
 #include <catch2/catch.hpp>
 #include <map>

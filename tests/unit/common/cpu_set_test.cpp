@@ -1,4 +1,4 @@
-#include "common/cpu_set.hpp"
+#include "common/machine/cpu_set.hpp"
 
 #include <catch2/catch.hpp>
 #include <latch>

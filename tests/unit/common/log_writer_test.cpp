@@ -11,10 +11,10 @@
 #include <stdexcept>
 #include <thread>
 
+#include "common/cli/print_error.hpp"
 #include "common/expects.hpp"
 #include "common/log.hpp"
-#include "common/print_error.hpp"
-#include "common/run_server.hpp"
+#include "common/machine/run_server.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/no_more_threads.hpp"
 

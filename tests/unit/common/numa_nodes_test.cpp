@@ -1,5 +1,5 @@
 /// The nodes of machines that are described in files, and how threads are spread over them.
-#include "common/numa_nodes.hpp"
+#include "common/machine/numa_nodes.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 
 namespace leasehold::numa_nodes_test {
 namespace {

@@ -1,4 +1,4 @@
-#include "common/print_error.hpp"
+#include "common/cli/print_error.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 
 #include <poll.h>
 #include <sched.h>

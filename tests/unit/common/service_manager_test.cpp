@@ -1,4 +1,4 @@
-#include "common/service_manager.hpp"
+#include "common/machine/service_manager.hpp"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "common/temporary_directory.hpp"
-#include "common/unique_fd.hpp"
+#include "common/machine/temporary_directory.hpp"
+#include "common/machine/unique_fd.hpp"
 
 using namespace leasehold;
 

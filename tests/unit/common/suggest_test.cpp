@@ -1,4 +1,4 @@
-#include "common/suggest.hpp"
+#include "common/cli/suggest.hpp"
 
 #include <catch2/catch.hpp>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "common/text_file.hpp"
+#include "common/machine/text_file.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/support/child_process.hpp"
 
 using namespace leasehold;

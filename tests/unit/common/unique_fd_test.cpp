@@ -1,4 +1,4 @@
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

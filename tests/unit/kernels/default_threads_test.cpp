@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
-#include "common/cpu_set.hpp"
+#include "common/machine/cpu_set.hpp"
 
 namespace leasehold {
 

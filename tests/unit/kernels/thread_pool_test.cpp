@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/text_file.hpp"
+#include "common/machine/text_file.hpp"
 #include "kernels/cpu/tiling.hpp"
 #include "tests/support/test_paths.hpp"
 

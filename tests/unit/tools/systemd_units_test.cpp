@@ -4,7 +4,7 @@
 #include <set>
 #include <sstream>
 
-#include "common/command_line.hpp"
+#include "common/cli/command_line.hpp"
 #include "tests/support/test_paths.hpp"
 
 using namespace leasehold;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "common/cli/print_error.hpp"
 #include "common/ordered_json.hpp"
-#include "common/print_error.hpp"
 #include "common/utf8.hpp"
 
 namespace leasehold {

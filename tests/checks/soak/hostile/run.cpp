@@ -8,8 +8,8 @@
 #include <fstream>
 #include <iostream>
 
+#include "common/machine/text_file.hpp"
 #include "common/random.hpp"
-#include "common/text_file.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "tests/checks/bench/run_queue.hpp"
 #include "tests/checks/local_system/local_system.hpp"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 
 namespace leasehold::soak {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
-#include "common/unique_fd.hpp"
 
 namespace leasehold::soak {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "broker/server/fd_keeper.hpp"
-#include "common/service_manager.hpp"
+#include "common/machine/service_manager.hpp"
 
 using namespace leasehold;
 

@@ -5,7 +5,7 @@
 
 #include "broker/books/state.hpp"
 #include "broker/server/fd_keeper.hpp"
-#include "common/text_file.hpp"
+#include "common/machine/text_file.hpp"
 #include "tests/checks/local_system/fd_store.hpp"
 #include "tests/support/test_paths.hpp"
 

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/support/required.hpp"
 #include "tests/support/test_paths.hpp"
 

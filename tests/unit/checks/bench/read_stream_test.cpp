@@ -7,7 +7,7 @@
 #include <optional>
 #include <sstream>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "ipc/control/transport/peer.hpp"
 #include "tests/checks/bench/light_stream.hpp"
 #include "tests/checks/bench/sse_stream.hpp"

@@ -7,7 +7,7 @@
 #include <future>
 #include <thread>
 
-#include "common/process.hpp"
+#include "common/machine/process.hpp"
 #include "tests/support/test_paths.hpp"
 
 using namespace leasehold;

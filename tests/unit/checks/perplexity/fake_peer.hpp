@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/checks/local_model/local_model.hpp"
 #include "tests/checks/perplexity/coded_odds.hpp"
 #include "tests/checks/perplexity/token_odds.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "ipc/client/lease_holder.hpp"
 #include "ipc/client/session.hpp"
 #include "ipc/control/messages.hpp"

@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "peer_fixture.hpp"
 
 using namespace leasehold;

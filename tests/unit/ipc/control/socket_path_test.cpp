@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "ipc/control/transport/socket_file.hpp"
 #include "peer_fixture.hpp"
 

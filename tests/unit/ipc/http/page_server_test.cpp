@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "ipc/http/page_server.hpp"
 
 using namespace leasehold;

@@ -8,7 +8,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "common/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "tests/unit/support/fake_cuda/card.hpp"
 
 namespace leasehold::fake_cuda {

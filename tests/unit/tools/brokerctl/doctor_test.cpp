@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "ipc/control/transport/peer.hpp"
 
 using namespace leasehold;

@@ -8,8 +8,8 @@
 #include <sstream>
 #include <vector>
 
-#include "common/temporary_directory.hpp"
-#include "common/text_file.hpp"
+#include "common/machine/temporary_directory.hpp"
+#include "common/machine/text_file.hpp"
 #include "tools/brokerctl/arguments.hpp"
 
 #include <fstream>

@@ -6,8 +6,8 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "common/print_error.hpp"
-#include "common/temporary_directory.hpp"
+#include "common/cli/print_error.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/unit/tools/brokerctl/fake_broker.hpp"
 #include "tools/brokerctl/prefix_arguments.hpp"

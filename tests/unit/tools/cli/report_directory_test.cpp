@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 
 using namespace leasehold;
 using cli::ReportDirectory;

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/support/gguf_builder.hpp"
 #include "worker/gguf/content_digest.hpp"
 

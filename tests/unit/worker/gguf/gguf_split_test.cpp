@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/support/gguf_builder.hpp"
 #include "worker/gguf/gguf.hpp"
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/support/gguf_builder.hpp"
 #include "tests/support/required.hpp"
 #include "worker/gguf/verified_model.hpp"

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/support/file_size_limit.hpp"
 
 namespace leasehold {

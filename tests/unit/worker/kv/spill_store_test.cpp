@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "worker/kv/spill_thread.hpp"
 
 namespace leasehold {

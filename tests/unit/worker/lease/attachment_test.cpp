@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 
 using namespace leasehold;
 

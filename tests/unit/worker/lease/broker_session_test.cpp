@@ -12,7 +12,7 @@
 #include <optional>
 #include <thread>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "ipc/table/lease_table.hpp"
 #include "tests/support/test_paths.hpp"
 

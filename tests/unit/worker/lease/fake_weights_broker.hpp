@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "common/temporary_directory.hpp"
+#include "common/machine/temporary_directory.hpp"
 #include "tests/support/gguf_builder.hpp"
 #include "worker/lease/weights_source.hpp"
 

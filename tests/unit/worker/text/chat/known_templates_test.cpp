@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "common/text_file.hpp"
+#include "common/machine/text_file.hpp"
 #include "tests/support/test_paths.hpp"
 #include "worker/text/chat/chat_template.hpp"
 #include "worker/text/chat/json_value.hpp"

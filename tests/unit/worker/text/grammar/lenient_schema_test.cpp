@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "common/print_error.hpp"
+#include "common/cli/print_error.hpp"
 #include "tests/unit/worker/text/grammar/compiled_schema.hpp"
 
 namespace leasehold::testing {

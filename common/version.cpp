@@ -1,9 +1,0 @@
-#include "common/version.hpp"
-
-namespace leasehold {
-
-std::string_view version() {
-  return LEASEHOLD_VERSION;
-}
-
-}  // namespace leasehold
