@@ -1,7 +1,7 @@
 /// leasehold-broker: owns the memory and the state of every lease. See broker/README.md.
 #include <chrono>
 
-#include "broker/server/run_broker.hpp"
+#include "broker/server/start/run_broker.hpp"
 #include "common/fault_point.hpp"
 #include "common/machine/process.hpp"
 #include "common/machine/run_server.hpp"

@@ -6,8 +6,8 @@
 #include <map>
 #include <span>
 
+#include "broker/server/connections/operators.hpp"
 #include "broker/server/lists.hpp"
-#include "broker/server/operators.hpp"
 
 namespace leasehold {
 namespace {

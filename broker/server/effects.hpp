@@ -13,11 +13,11 @@
 #include "broker/memory/host_memory.hpp"
 #include "broker/memory/lent_memory.hpp"
 #include "broker/memory/spill_space.hpp"
+#include "broker/server/connections/worker_links.hpp"
 #include "broker/server/event_log.hpp"
 #include "broker/server/event_logger.hpp"
-#include "broker/server/fd_keeper.hpp"
 #include "broker/server/replies.hpp"
-#include "broker/server/worker_links.hpp"
+#include "broker/server/start/fd_keeper.hpp"
 #include "broker/supervise/quiet_observer.hpp"
 #include "ipc/table/lease_table.hpp"
 

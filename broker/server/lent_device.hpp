@@ -5,7 +5,7 @@
 #include <string>
 
 #include "broker/memory/device_agent_link.hpp"
-#include "broker/server/options.hpp"
+#include "broker/server/start/options.hpp"
 
 namespace leasehold {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "broker/server/operators.hpp"
+#include "broker/server/connections/operators.hpp"
 #include "broker/server/page.hpp"
 #include "broker/server/views.hpp"
 #include "common/log.hpp"

@@ -7,7 +7,7 @@
 
 #include "broker/books/answers.hpp"
 #include "broker/memory/lent_memory.hpp"
-#include "broker/server/worker_links.hpp"
+#include "broker/server/connections/worker_links.hpp"
 #include "ipc/table/lease_table.hpp"
 
 namespace leasehold {

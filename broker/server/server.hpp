@@ -10,13 +10,13 @@
 #include "broker/server/ahead_clearing.hpp"
 #include "broker/server/async_boottime_timer.hpp"
 #include "broker/server/broker_loop.hpp"
-#include "broker/server/connections.hpp"
+#include "broker/server/connections/connections.hpp"
+#include "broker/server/connections/holder_watches.hpp"
+#include "broker/server/connections/rate_limits.hpp"
 #include "broker/server/dispatch.hpp"
 #include "broker/server/effects.hpp"
-#include "broker/server/fd_keeper.hpp"
-#include "broker/server/holder_watches.hpp"
-#include "broker/server/rate_limits.hpp"
-#include "broker/server/startup_state.hpp"
+#include "broker/server/start/fd_keeper.hpp"
+#include "broker/server/start/startup_state.hpp"
 #include "broker/server/wakeups.hpp"
 
 namespace leasehold {

@@ -1,4 +1,4 @@
-#include "broker/server/connection_admission.hpp"
+#include "broker/server/connections/connection_admission.hpp"
 
 #include <unistd.h>
 

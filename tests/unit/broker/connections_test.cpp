@@ -1,5 +1,5 @@
 // The broker's connections over real sockets. The test's user is an operator.
-#include "broker/server/connections.hpp"
+#include "broker/server/connections/connections.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "broker/server/rate_limits.hpp"
+#include "broker/server/connections/rate_limits.hpp"
 
 #include <unistd.h>
 

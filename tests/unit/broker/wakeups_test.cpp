@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "broker/server/connection_admission.hpp"
+#include "broker/server/connections/connection_admission.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

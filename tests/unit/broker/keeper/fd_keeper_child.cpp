@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "broker/server/fd_keeper.hpp"
+#include "broker/server/start/fd_keeper.hpp"
 #include "common/machine/service_manager.hpp"
 
 using namespace leasehold;

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "broker/books/state.hpp"
-#include "broker/server/fd_keeper.hpp"
+#include "broker/server/start/fd_keeper.hpp"
 #include "common/machine/text_file.hpp"
 #include "tests/checks/local_system/fd_store.hpp"
 #include "tests/support/test_paths.hpp"

@@ -1,4 +1,4 @@
-#include "broker/server/startup_state.hpp"
+#include "broker/server/start/startup_state.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "broker/journal/state_file.hpp"
-#include "broker/server/token_key_file.hpp"
+#include "broker/server/start/token_key_file.hpp"
 #include "broker/supervise/exit_observer.hpp"
 #include "broker/supervise/kept_slots.hpp"
 

@@ -1,4 +1,4 @@
-#include "broker/server/fd_keeper.hpp"
+#include "broker/server/start/fd_keeper.hpp"
 
 #include <fmt/format.h>
 #include <systemd/sd-daemon.h>

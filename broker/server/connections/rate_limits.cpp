@@ -1,6 +1,6 @@
-#include "broker/server/rate_limits.hpp"
+#include "broker/server/connections/rate_limits.hpp"
 
-#include "broker/server/operators.hpp"
+#include "broker/server/connections/operators.hpp"
 
 namespace leasehold {
 

@@ -1,9 +1,9 @@
-#include "broker/server/connection_admission.hpp"
+#include "broker/server/connections/connection_admission.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "broker/server/operators.hpp"
+#include "broker/server/connections/operators.hpp"
 
 namespace leasehold {
 ConnectionAdmission::Admission ConnectionAdmission::connected(ConnectionId id, uid_t uid,

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "broker/books/ids.hpp"
-#include "broker/server/rate_limits.hpp"
+#include "broker/server/connections/rate_limits.hpp"
 #include "common/clock.hpp"
 #include "common/fair_shares.hpp"
 

@@ -1,7 +1,7 @@
 /// The broker process: start-up, the event loop, shutdown.
 #pragma once
 
-#include "broker/server/options.hpp"
+#include "broker/server/start/options.hpp"
 #include "common/result.hpp"
 
 namespace leasehold {

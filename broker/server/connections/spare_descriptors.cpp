@@ -1,4 +1,4 @@
-#include "broker/server/spare_descriptors.hpp"
+#include "broker/server/connections/spare_descriptors.hpp"
 
 #include <fcntl.h>
 

@@ -1,4 +1,4 @@
-#include "broker/server/run_broker.hpp"
+#include "broker/server/start/run_broker.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <optional>
 
-#include "broker/server/fd_keeper.hpp"
 #include "broker/server/lent_device.hpp"
 #include "broker/server/server.hpp"
-#include "broker/server/startup_state.hpp"
+#include "broker/server/start/fd_keeper.hpp"
+#include "broker/server/start/startup_state.hpp"
 #include "ipc/control/transport/socket_file.hpp"
 
 namespace leasehold {

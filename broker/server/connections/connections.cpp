@@ -1,4 +1,4 @@
-#include "broker/server/connections.hpp"
+#include "broker/server/connections/connections.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 
-#include "broker/server/operators.hpp"
-#include "broker/server/worker_links.hpp"
+#include "broker/server/connections/operators.hpp"
+#include "broker/server/connections/worker_links.hpp"
 #include "common/machine/process.hpp"
 
 namespace leasehold {

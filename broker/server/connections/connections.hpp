@@ -11,8 +11,8 @@
 #include <optional>
 
 #include "broker/books/ids.hpp"
-#include "broker/server/connection_admission.hpp"
-#include "broker/server/spare_descriptors.hpp"
+#include "broker/server/connections/connection_admission.hpp"
+#include "broker/server/connections/spare_descriptors.hpp"
 #include "common/clock.hpp"
 #include "ipc/control/transport/peer.hpp"
 

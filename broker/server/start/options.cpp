@@ -1,4 +1,4 @@
-#include "broker/server/options.hpp"
+#include "broker/server/start/options.hpp"
 
 #include <pwd.h>
 #include <unistd.h>

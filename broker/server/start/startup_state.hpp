@@ -10,9 +10,9 @@
 #include "broker/journal/sqlite_journal.hpp"
 #include "broker/memory/memory_store.hpp"
 #include "broker/recovery/recovery.hpp"
-#include "broker/server/fd_keeper.hpp"
 #include "broker/server/lent_device.hpp"
-#include "broker/server/options.hpp"
+#include "broker/server/start/fd_keeper.hpp"
+#include "broker/server/start/options.hpp"
 #include "ipc/table/lease_table.hpp"
 
 namespace leasehold {

@@ -1,4 +1,4 @@
-#include "broker/server/holder_watches.hpp"
+#include "broker/server/connections/holder_watches.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>

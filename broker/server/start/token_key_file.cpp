@@ -1,4 +1,4 @@
-#include "broker/server/token_key_file.hpp"
+#include "broker/server/start/token_key_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "broker/server/worker_links.hpp"
+#include "broker/server/connections/worker_links.hpp"
 
 #include <fmt/format.h>
 #include <sys/eventfd.h>
