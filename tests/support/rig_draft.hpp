@@ -7,7 +7,7 @@
 
 #include "ipc/table/table_reader.hpp"
 #include "tests/support/engine_rig.hpp"
-#include "worker/engine/draft_proposer.hpp"
+#include "worker/engine/propose/draft_proposer.hpp"
 
 namespace leasehold::testing {
 

@@ -247,7 +247,7 @@ Findings permits_outside_units(const Sources& sources) {
                                                      "ipc/",
                                                      "tests/",
                                                      "worker/engine/engine.",
-                                                     "worker/engine/draft_proposer.",
+                                                     "worker/engine/propose/draft_proposer.",
                                                      "worker/engine/engine_adopt.",
                                                      "worker/engine/token_drawer.",
                                                      "worker/engine/engine_masks."};

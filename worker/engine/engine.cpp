@@ -7,7 +7,7 @@
 #include "common/fault_point.hpp"
 #include "worker/engine/gate_numbers.hpp"
 #include "worker/engine/lease_time.hpp"
-#include "worker/engine/ngram_proposer.hpp"
+#include "worker/engine/propose/ngram_proposer.hpp"
 #include "worker/engine/token_rules.hpp"
 #include "worker/engine/worker_gates.hpp"
 

@@ -51,7 +51,7 @@
 #include "ipc/segment/thread_gate.hpp"
 #include "worker/engine/mask_turns.hpp"
 #include "worker/engine/move_pauses.hpp"
-#include "worker/engine/proposer.hpp"
+#include "worker/engine/propose/proposer.hpp"
 #include "worker/engine/running_requests.hpp"
 #include "worker/engine/step_batch.hpp"
 #include "worker/engine/step_refusals.hpp"

@@ -12,7 +12,7 @@
 #include <memory>
 #include <optional>
 
-#include "worker/engine/draft_proposer.hpp"
+#include "worker/engine/propose/draft_proposer.hpp"
 #include "worker/lease/broker_link.hpp"
 #include "worker/lease/weights_source.hpp"
 #include "worker/program/opened_model.hpp"

@@ -1,4 +1,4 @@
-#include "worker/engine/ngram_proposer.hpp"
+#include "worker/engine/propose/ngram_proposer.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -8,7 +8,7 @@
 #include <array>
 #include <vector>
 
-#include "worker/engine/proposer.hpp"
+#include "worker/engine/propose/proposer.hpp"
 
 namespace leasehold {
 

@@ -24,7 +24,7 @@
 #include <optional>
 #include <vector>
 
-#include "worker/engine/proposer.hpp"
+#include "worker/engine/propose/proposer.hpp"
 #include "worker/engine/step_refusals.hpp"
 #include "worker/model/transformer.hpp"
 

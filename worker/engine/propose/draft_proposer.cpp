@@ -1,4 +1,4 @@
-#include "worker/engine/draft_proposer.hpp"
+#include "worker/engine/propose/draft_proposer.hpp"
 
 #include <algorithm>
 #include <utility>
