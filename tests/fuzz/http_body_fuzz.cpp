@@ -6,8 +6,8 @@
 
 #include "tests/fuzz/input.hpp"
 #include "tests/support/tiny_tokenizer.hpp"
-#include "worker/http/api_request.hpp"
-#include "worker/http/tokenize_api.hpp"
+#include "worker/http/api/api_request.hpp"
+#include "worker/http/api/tokenize_api.hpp"
 
 using namespace leasehold;
 using namespace leasehold::http;

@@ -9,8 +9,8 @@
 #include <iterator>
 #include <utility>
 
-#include "worker/http/choice_text.hpp"
-#include "worker/http/event_ids.hpp"
+#include "worker/http/api/choice_text.hpp"
+#include "worker/http/api/event_ids.hpp"
 #include "worker/http/generations.hpp"
 
 namespace leasehold::http {

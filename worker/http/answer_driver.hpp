@@ -7,7 +7,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "worker/http/http_stream.hpp"
-#include "worker/http/key_check.hpp"
+#include "worker/http/keys/key_check.hpp"
 
 namespace leasehold::http {
 

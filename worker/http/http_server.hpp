@@ -17,7 +17,7 @@
 #include "common/clock.hpp"
 #include "ipc/control/messages/operator.hpp"
 #include "ipc/http/http_address.hpp"
-#include "worker/http/api_request.hpp"
+#include "worker/http/api/api_request.hpp"
 #include "worker/http/cross_origin.hpp"
 #include "worker/http/health.hpp"
 #include "worker/http/trusted_proxies.hpp"

@@ -13,8 +13,8 @@
 #include "worker/http/body_pace.hpp"
 #include "worker/http/http_places.hpp"
 #include "worker/http/http_server.hpp"
-#include "worker/http/key_lease_holder.hpp"
-#include "worker/http/known_keys.hpp"
+#include "worker/http/keys/key_lease_holder.hpp"
+#include "worker/http/keys/known_keys.hpp"
 
 namespace leasehold::http {
 

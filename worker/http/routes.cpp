@@ -10,8 +10,8 @@
 #include "common/utf8.hpp"
 #include "ipc/control/transport/peer.hpp"
 #include "worker/http/answer_driver.hpp"
+#include "worker/http/api/tokenize_api.hpp"
 #include "worker/http/from_thread.hpp"
-#include "worker/http/tokenize_api.hpp"
 
 namespace leasehold::http {
 namespace {

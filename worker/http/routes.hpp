@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "worker/http/http_stream.hpp"
-#include "worker/http/key_check.hpp"
+#include "worker/http/keys/key_check.hpp"
 
 namespace leasehold::http {
 

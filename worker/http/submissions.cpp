@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "common/random.hpp"
-#include "worker/http/api_request.hpp"
+#include "worker/http/api/api_request.hpp"
 
 namespace leasehold::http {
 

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/checks/bench/sse_stream.hpp"
-#include "worker/http/api_answer.hpp"
+#include "worker/http/api/api_answer.hpp"
 
 namespace leasehold::bench {
 

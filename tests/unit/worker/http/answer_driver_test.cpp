@@ -11,7 +11,7 @@
 #include "tests/support/tiny_tokenizer.hpp"
 #include "tests/unit/ipc/client/fake_world.hpp"
 #include "worker/http/answer_driver.hpp"
-#include "worker/http/api_answer.hpp"
+#include "worker/http/api/api_answer.hpp"
 
 namespace leasehold::http {
 namespace {

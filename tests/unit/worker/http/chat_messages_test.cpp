@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "worker/http/api_request.hpp"
+#include "worker/http/api/api_request.hpp"
 
 using namespace leasehold;
 using namespace leasehold::http;

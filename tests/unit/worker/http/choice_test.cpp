@@ -4,7 +4,7 @@
 
 #include "tests/support/tiny_tokenizer.hpp"
 #include "tests/unit/worker/text/tokenizer/byte_vocabulary.hpp"
-#include "worker/http/choice_text.hpp"
+#include "worker/http/api/choice_text.hpp"
 
 using namespace leasehold;
 using namespace leasehold::http;

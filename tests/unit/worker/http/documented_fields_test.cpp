@@ -12,8 +12,8 @@
 #include <set>
 
 #include "common/random.hpp"
-#include "worker/http/api_request.hpp"
-#include "worker/http/unsupported_fields.hpp"
+#include "worker/http/api/api_request.hpp"
+#include "worker/http/api/unsupported_fields.hpp"
 
 /// In a namespace of its own, because the tests of bodies have helpers of the same names.
 namespace leasehold::http::documented_fields_test {

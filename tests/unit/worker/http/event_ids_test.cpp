@@ -1,7 +1,7 @@
 // The ids of a stream's events, and which of them a client that comes back gets.
 #include <catch2/catch.hpp>
 
-#include "worker/http/event_ids.hpp"
+#include "worker/http/api/event_ids.hpp"
 
 using namespace leasehold;
 using namespace leasehold::http;

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "worker/http/api_request.hpp"
+#include "worker/http/api/api_request.hpp"
 #include "worker/text/grammar/compile.hpp"
 #include "worker/text/grammar/grammar_matcher.hpp"
 

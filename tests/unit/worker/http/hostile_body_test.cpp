@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/tiny_tokenizer.hpp"
-#include "worker/http/api_request.hpp"
-#include "worker/http/tokenize_api.hpp"
+#include "worker/http/api/api_request.hpp"
+#include "worker/http/api/tokenize_api.hpp"
 
 using namespace leasehold;
 using namespace leasehold::http;

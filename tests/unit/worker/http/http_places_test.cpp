@@ -5,7 +5,7 @@
 
 #include "worker/http/body_pace.hpp"
 #include "worker/http/http_places.hpp"
-#include "worker/http/known_keys.hpp"
+#include "worker/http/keys/known_keys.hpp"
 #include "worker/http/routes.hpp"
 
 using namespace leasehold;

@@ -1,5 +1,5 @@
 // What a client learns when its key cannot be checked.
-#include "worker/http/key_check.hpp"
+#include "worker/http/keys/key_check.hpp"
 
 #include <catch2/catch.hpp>
 

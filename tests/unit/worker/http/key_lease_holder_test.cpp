@@ -6,7 +6,7 @@
 
 #include "tests/unit/ipc/client/fake_world.hpp"
 #include "worker/http/generations.hpp"
-#include "worker/http/key_lease_holder.hpp"
+#include "worker/http/keys/key_lease_holder.hpp"
 
 namespace leasehold::http {
 namespace {

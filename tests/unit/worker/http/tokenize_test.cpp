@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/tiny_tokenizer.hpp"
-#include "worker/http/tokenize_api.hpp"
+#include "worker/http/api/tokenize_api.hpp"
 
 using namespace leasehold;
 using namespace leasehold::http;

@@ -1,4 +1,4 @@
-#include "worker/http/unsupported_fields.hpp"
+#include "worker/http/api/unsupported_fields.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "worker/http/chat_messages.hpp"
+#include "worker/http/api/chat_messages.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "worker/http/tool_fields.hpp"
+#include "worker/http/api/tool_fields.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "worker/http/api_request.hpp"
+#include "worker/http/api/api_request.hpp"
 
 #include <fmt/format.h>
 
@@ -9,12 +9,12 @@
 #include "common/random.hpp"
 #include "common/utf8.hpp"
 #include "ipc/control/transport/excess.hpp"
-#include "worker/http/chat_messages.hpp"
-#include "worker/http/constraint_fields.hpp"
-#include "worker/http/responses_request.hpp"
-#include "worker/http/sampling_fields.hpp"
-#include "worker/http/tool_fields.hpp"
-#include "worker/http/unsupported_fields.hpp"
+#include "worker/http/api/chat_messages.hpp"
+#include "worker/http/api/constraint_fields.hpp"
+#include "worker/http/api/responses_request.hpp"
+#include "worker/http/api/sampling_fields.hpp"
+#include "worker/http/api/tool_fields.hpp"
+#include "worker/http/api/unsupported_fields.hpp"
 
 namespace leasehold::http {
 namespace {

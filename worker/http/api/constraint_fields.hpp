@@ -13,7 +13,7 @@
 #pragma once
 
 #include "ipc/control/messages/tenant.hpp"
-#include "worker/http/body_field.hpp"
+#include "worker/http/api/body_field.hpp"
 
 namespace leasehold::http {
 

@@ -1,4 +1,4 @@
-#include "worker/http/event_ids.hpp"
+#include "worker/http/api/event_ids.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "common/checksum.hpp"
 #include "common/cli/print_error.hpp"
-#include "worker/http/api_answer.hpp"
+#include "worker/http/api/api_answer.hpp"
 
 namespace leasehold::http {
 namespace {

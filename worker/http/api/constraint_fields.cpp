@@ -1,4 +1,4 @@
-#include "worker/http/constraint_fields.hpp"
+#include "worker/http/api/constraint_fields.hpp"
 
 #include <fmt/format.h>
 

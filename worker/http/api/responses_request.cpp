@@ -1,4 +1,4 @@
-#include "worker/http/responses_request.hpp"
+#include "worker/http/api/responses_request.hpp"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "worker/http/body_field.hpp"
-#include "worker/http/chat_messages.hpp"
-#include "worker/http/constraint_fields.hpp"
-#include "worker/http/sampling_fields.hpp"
+#include "worker/http/api/body_field.hpp"
+#include "worker/http/api/chat_messages.hpp"
+#include "worker/http/api/constraint_fields.hpp"
+#include "worker/http/api/sampling_fields.hpp"
 
 namespace leasehold::http {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "ipc/control/messages/tenant.hpp"
 #include "ipc/http/http_errors.hpp"
-#include "worker/http/body_field.hpp"
+#include "worker/http/api/body_field.hpp"
 
 namespace leasehold::http {
 

@@ -1,4 +1,4 @@
-#include "worker/http/key_check.hpp"
+#include "worker/http/keys/key_check.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 

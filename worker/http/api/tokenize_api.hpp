@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ipc/http/http_answer.hpp"
-#include "worker/http/api_request.hpp"
+#include "worker/http/api/api_request.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold::http {

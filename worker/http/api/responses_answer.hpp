@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "worker/http/api_answer.hpp"
+#include "worker/http/api/api_answer.hpp"
 
 namespace leasehold::http {
 

@@ -1,4 +1,4 @@
-#include "worker/http/key_lease_holder.hpp"
+#include "worker/http/keys/key_lease_holder.hpp"
 
 #include <fmt/format.h>
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "ipc/client/lease_holder.hpp"
-#include "worker/http/key_leases.hpp"
+#include "worker/http/keys/key_leases.hpp"
 
 namespace leasehold::http {
 

@@ -1,4 +1,4 @@
-#include "worker/http/tokenize_api.hpp"
+#include "worker/http/api/tokenize_api.hpp"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include "common/cli/terminal_text.hpp"
 #include "ipc/control/transport/excess.hpp"
 #include "ipc/http/http_errors.hpp"
-#include "worker/http/body_field.hpp"
-#include "worker/http/chat_messages.hpp"
-#include "worker/http/sampling_fields.hpp"
+#include "worker/http/api/body_field.hpp"
+#include "worker/http/api/chat_messages.hpp"
+#include "worker/http/api/sampling_fields.hpp"
 
 namespace leasehold::http {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/http/choice_text.hpp"
+#include "worker/http/api/choice_text.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "worker/http/responses_answer.hpp"
+#include "worker/http/api/responses_answer.hpp"
 
 #include <fmt/format.h>
 

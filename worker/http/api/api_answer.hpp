@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "worker/http/api_request.hpp"
+#include "worker/http/api/api_request.hpp"
 #include "worker/text/chat/tool_calls.hpp"
 
 namespace leasehold::http {

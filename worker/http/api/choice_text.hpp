@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "worker/http/api_answer.hpp"
+#include "worker/http/api/api_answer.hpp"
 #include "worker/text/chat/reasoning.hpp"
 #include "worker/text/tokenizer/stream_decoder.hpp"
 

@@ -1,4 +1,4 @@
-#include "worker/http/key_leases.hpp"
+#include "worker/http/keys/key_leases.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "worker/http/sampling_fields.hpp"
+#include "worker/http/api/sampling_fields.hpp"
 
 #include <fmt/format.h>
 

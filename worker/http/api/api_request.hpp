@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ipc/control/messages/tenant.hpp"
-#include "worker/http/body_field.hpp"
+#include "worker/http/api/body_field.hpp"
 
 namespace leasehold::http {
 

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "ipc/control/messages/tenant.hpp"
-#include "worker/http/body_field.hpp"
+#include "worker/http/api/body_field.hpp"
 
 namespace leasehold::http {
 

@@ -1,8 +1,8 @@
 /// Reads the tools of a chat, and the constraint that `tool_choice` puts on its text. Pure.
 #pragma once
 
-#include "worker/http/api_request.hpp"
-#include "worker/http/body_field.hpp"
+#include "worker/http/api/api_request.hpp"
+#include "worker/http/api/body_field.hpp"
 
 namespace leasehold::http {
 

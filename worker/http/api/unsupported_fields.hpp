@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "worker/http/body_field.hpp"
+#include "worker/http/api/body_field.hpp"
 
 namespace leasehold::http {
 

@@ -1,4 +1,4 @@
-#include "worker/http/body_field.hpp"
+#include "worker/http/api/body_field.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "worker/http/api_answer.hpp"
+#include "worker/http/api/api_answer.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -7,7 +7,7 @@
 
 #include "common/cli/terminal_text.hpp"
 #include "ipc/control/messages/json_text.hpp"
-#include "worker/http/responses_answer.hpp"
+#include "worker/http/api/responses_answer.hpp"
 
 namespace leasehold::http {
 namespace {
