@@ -65,7 +65,7 @@ struct Sampling : Message<Sampling> {
   /// text. At most `max_emitted_tokens`.
   std::uint32_t min_tokens = 0;
   /// At most one of these three: a format, a grammar in GBNF, and a regular expression that the
-  /// whole text matches (worker/text/grammar/schema_pattern.hpp).
+  /// whole text matches (worker/text/grammar/schema/schema_pattern.hpp).
   ResponseFormat response_format;
   std::string grammar;
   std::string regex;

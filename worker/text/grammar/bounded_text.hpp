@@ -6,7 +6,7 @@
 /// follows it with a small number of parses.
 #pragma once
 
-#include "worker/text/grammar/schema_pattern.hpp"
+#include "worker/text/grammar/schema/schema_pattern.hpp"
 
 namespace leasehold {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "worker/text/grammar/gbnf.hpp"
-#include "worker/text/grammar/json_schema.hpp"
 #include "worker/text/grammar/regex.hpp"
+#include "worker/text/grammar/schema/json_schema.hpp"
 
 namespace leasehold {
 namespace {

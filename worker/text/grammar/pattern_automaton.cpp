@@ -1,4 +1,4 @@
-#include "worker/text/grammar/schema_pattern.hpp"
+#include "worker/text/grammar/schema/schema_pattern.hpp"
 
 namespace leasehold {
 namespace {

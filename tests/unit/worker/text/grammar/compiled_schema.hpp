@@ -1,7 +1,7 @@
 /// Compiles a schema with a budget of its own.
 #pragma once
 
-#include "worker/text/grammar/json_schema.hpp"
+#include "worker/text/grammar/schema/json_schema.hpp"
 
 namespace leasehold::testing {
 

@@ -1,5 +1,5 @@
 /// Validates a JSON value against a schema as the standard defines, without a grammar. Supports the
-/// keywords of worker/text/grammar/json_schema.hpp; formats and patterns by std::regex.
+/// keywords of worker/text/grammar/schema/json_schema.hpp; formats and patterns by std::regex.
 #pragma once
 
 #include <nlohmann/json.hpp>

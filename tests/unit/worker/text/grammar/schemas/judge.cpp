@@ -13,7 +13,7 @@
 
 #include "common/random.hpp"
 #include "worker/text/grammar/grammar_matcher.hpp"
-#include "worker/text/grammar/json_schema.hpp"
+#include "worker/text/grammar/schema/json_schema.hpp"
 
 namespace {
 

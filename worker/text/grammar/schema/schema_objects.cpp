@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "worker/text/grammar/bounded_text.hpp"
-#include "worker/text/grammar/schema_compiler.hpp"
+#include "worker/text/grammar/schema/schema_compiler.hpp"
 
 namespace leasehold {
 namespace {

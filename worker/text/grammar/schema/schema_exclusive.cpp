@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "worker/text/grammar/schema_analyzer.hpp"
+#include "worker/text/grammar/schema/schema_analyzer.hpp"
 
 namespace leasehold {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/text/grammar/integer_range.hpp"
+#include "worker/text/grammar/schema/integer_range.hpp"
 
 #include <algorithm>
 

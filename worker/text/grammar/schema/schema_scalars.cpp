@@ -5,11 +5,11 @@
 #include <numeric>
 
 #include "worker/text/grammar/bounded_text.hpp"
-#include "worker/text/grammar/integer_range.hpp"
-#include "worker/text/grammar/number_range.hpp"
-#include "worker/text/grammar/schema_compiler.hpp"
-#include "worker/text/grammar/schema_formats.hpp"
-#include "worker/text/grammar/schema_pattern.hpp"
+#include "worker/text/grammar/schema/integer_range.hpp"
+#include "worker/text/grammar/schema/number_range.hpp"
+#include "worker/text/grammar/schema/schema_compiler.hpp"
+#include "worker/text/grammar/schema/schema_formats.hpp"
+#include "worker/text/grammar/schema/schema_pattern.hpp"
 
 namespace leasehold {
 namespace {

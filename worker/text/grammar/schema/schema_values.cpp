@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "common/utf8.hpp"
-#include "worker/text/grammar/schema_analyzer.hpp"
+#include "worker/text/grammar/schema/schema_analyzer.hpp"
 
 namespace leasehold {
 namespace {

@@ -5,8 +5,8 @@
 /// are schemas without combinators. The analyzer reads a case as facts about each type of value.
 #pragma once
 
-#include "worker/text/grammar/schema_context.hpp"
-#include "worker/text/grammar/schema_pattern.hpp"
+#include "worker/text/grammar/schema/schema_context.hpp"
+#include "worker/text/grammar/schema/schema_pattern.hpp"
 #include "worker/text/grammar/text_automaton.hpp"
 
 namespace leasehold {

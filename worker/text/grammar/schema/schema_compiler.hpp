@@ -7,8 +7,8 @@
 
 #include <deque>
 
-#include "worker/text/grammar/json_rules.hpp"
-#include "worker/text/grammar/schema_analyzer.hpp"
+#include "worker/text/grammar/schema/json_rules.hpp"
+#include "worker/text/grammar/schema/schema_analyzer.hpp"
 
 namespace leasehold {
 

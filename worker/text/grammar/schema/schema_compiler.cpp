@@ -1,4 +1,4 @@
-#include "worker/text/grammar/schema_compiler.hpp"
+#include "worker/text/grammar/schema/schema_compiler.hpp"
 
 #include <algorithm>
 

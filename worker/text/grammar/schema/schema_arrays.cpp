@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "worker/text/grammar/schema_compiler.hpp"
+#include "worker/text/grammar/schema/schema_compiler.hpp"
 
 namespace leasehold {
 

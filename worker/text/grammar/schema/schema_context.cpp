@@ -1,4 +1,4 @@
-#include "worker/text/grammar/schema_context.hpp"
+#include "worker/text/grammar/schema/schema_context.hpp"
 
 #include <fmt/format.h>
 

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "common/utf8.hpp"
-#include "worker/text/grammar/schema_analyzer.hpp"
-#include "worker/text/grammar/schema_formats.hpp"
-#include "worker/text/grammar/schema_pattern.hpp"
+#include "worker/text/grammar/schema/schema_analyzer.hpp"
+#include "worker/text/grammar/schema/schema_formats.hpp"
+#include "worker/text/grammar/schema/schema_pattern.hpp"
 
 namespace leasehold {
 namespace {

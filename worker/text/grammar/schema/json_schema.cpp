@@ -1,7 +1,7 @@
-#include "worker/text/grammar/json_schema.hpp"
+#include "worker/text/grammar/schema/json_schema.hpp"
 
 #include "common/expects.hpp"
-#include "worker/text/grammar/schema_compiler.hpp"
+#include "worker/text/grammar/schema/schema_compiler.hpp"
 
 namespace leasehold {
 

@@ -1,10 +1,10 @@
-#include "worker/text/grammar/number_range.hpp"
+#include "worker/text/grammar/schema/number_range.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <compare>
 
-#include "worker/text/grammar/integer_range.hpp"
+#include "worker/text/grammar/schema/integer_range.hpp"
 
 namespace leasehold {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/text/grammar/json_rules.hpp"
+#include "worker/text/grammar/schema/json_rules.hpp"
 
 #include "common/expects.hpp"
 #include "worker/text/grammar/gbnf.hpp"

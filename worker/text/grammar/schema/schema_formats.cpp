@@ -1,4 +1,4 @@
-#include "worker/text/grammar/schema_formats.hpp"
+#include "worker/text/grammar/schema/schema_formats.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "worker/text/grammar/schema_analyzer.hpp"
+#include "worker/text/grammar/schema/schema_analyzer.hpp"
 
 namespace leasehold {
 namespace {
