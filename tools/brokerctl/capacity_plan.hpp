@@ -7,7 +7,7 @@
 #include <string>
 
 #include "kernels/op_args.hpp"
-#include "tools/brokerctl/arguments.hpp"
+#include "tools/brokerctl/arguments/arguments.hpp"
 #include "worker/gguf/gguf.hpp"
 
 namespace leasehold::brokerctl {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/brokerctl/arguments.hpp"
+#include "tools/brokerctl/arguments/arguments.hpp"
 #include "tools/brokerctl/machine_facts.hpp"
 
 namespace leasehold::brokerctl {

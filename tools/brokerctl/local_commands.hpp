@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "tools/brokerctl/arguments.hpp"
+#include "tools/brokerctl/arguments/arguments.hpp"
 #include "tools/brokerctl/capacity_plan.hpp"
 
 namespace leasehold::brokerctl {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "common/clock.hpp"
-#include "tools/brokerctl/arguments.hpp"
+#include "tools/brokerctl/arguments/arguments.hpp"
 #include "tools/cli/screen.hpp"
 
 namespace leasehold::brokerctl {

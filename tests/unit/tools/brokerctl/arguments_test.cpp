@@ -1,4 +1,4 @@
-#include "tools/brokerctl/arguments.hpp"
+#include "tools/brokerctl/arguments/arguments.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

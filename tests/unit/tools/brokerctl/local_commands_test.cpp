@@ -10,7 +10,7 @@
 
 #include "common/machine/temporary_directory.hpp"
 #include "common/machine/text_file.hpp"
-#include "tools/brokerctl/arguments.hpp"
+#include "tools/brokerctl/arguments/arguments.hpp"
 
 #include <fstream>
 

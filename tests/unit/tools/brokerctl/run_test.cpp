@@ -10,7 +10,7 @@
 #include "common/machine/temporary_directory.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/unit/tools/brokerctl/fake_broker.hpp"
-#include "tools/brokerctl/prefix_arguments.hpp"
+#include "tools/brokerctl/arguments/prefix_arguments.hpp"
 
 using namespace leasehold;
 using namespace leasehold::brokerctl;

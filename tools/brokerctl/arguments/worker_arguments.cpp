@@ -1,4 +1,4 @@
-#include "tools/brokerctl/worker_arguments.hpp"
+#include "tools/brokerctl/arguments/worker_arguments.hpp"
 
 #include <CLI/CLI.hpp>
 

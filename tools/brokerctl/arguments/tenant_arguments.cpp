@@ -1,4 +1,4 @@
-#include "tools/brokerctl/tenant_arguments.hpp"
+#include "tools/brokerctl/arguments/tenant_arguments.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -1,4 +1,4 @@
-#include "tools/brokerctl/requested_output.hpp"
+#include "tools/brokerctl/arguments/requested_output.hpp"
 
 namespace leasehold::brokerctl {
 

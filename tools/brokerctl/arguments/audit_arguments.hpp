@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tools/brokerctl/arguments.hpp"
+#include "tools/brokerctl/arguments/arguments.hpp"
 
 namespace CLI {
 class App;

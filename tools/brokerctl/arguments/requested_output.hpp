@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "tools/brokerctl/arguments.hpp"
+#include "tools/brokerctl/arguments/arguments.hpp"
 
 namespace leasehold::brokerctl {
 

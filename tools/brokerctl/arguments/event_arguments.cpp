@@ -1,4 +1,4 @@
-#include "tools/brokerctl/event_arguments.hpp"
+#include "tools/brokerctl/arguments/event_arguments.hpp"
 
 #include <CLI/CLI.hpp>
 

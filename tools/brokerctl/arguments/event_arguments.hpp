@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "tools/brokerctl/arguments.hpp"
+#include "tools/brokerctl/arguments/arguments.hpp"
 
 namespace CLI {
 class App;

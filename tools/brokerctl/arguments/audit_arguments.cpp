@@ -1,4 +1,4 @@
-#include "tools/brokerctl/audit_arguments.hpp"
+#include "tools/brokerctl/arguments/audit_arguments.hpp"
 
 #include <fmt/format.h>
 #include <time.h>

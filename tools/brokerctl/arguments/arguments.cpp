@@ -1,4 +1,4 @@
-#include "tools/brokerctl/arguments.hpp"
+#include "tools/brokerctl/arguments/arguments.hpp"
 
 #include <fmt/format.h>
 
@@ -10,16 +10,16 @@
 #include "common/expects.hpp"
 #include "common/random.hpp"
 #include "ipc/control/messages/json_fields.hpp"
-#include "tools/brokerctl/audit_arguments.hpp"
-#include "tools/brokerctl/event_arguments.hpp"
+#include "tools/brokerctl/arguments/audit_arguments.hpp"
+#include "tools/brokerctl/arguments/event_arguments.hpp"
+#include "tools/brokerctl/arguments/key_arguments.hpp"
+#include "tools/brokerctl/arguments/prefix_arguments.hpp"
+#include "tools/brokerctl/arguments/requested_output.hpp"
+#include "tools/brokerctl/arguments/tenant_arguments.hpp"
+#include "tools/brokerctl/arguments/worker_arguments.hpp"
 #include "tools/brokerctl/examples.hpp"
-#include "tools/brokerctl/key_arguments.hpp"
 #include "tools/brokerctl/local_commands.hpp"
 #include "tools/brokerctl/memory_name.hpp"
-#include "tools/brokerctl/prefix_arguments.hpp"
-#include "tools/brokerctl/requested_output.hpp"
-#include "tools/brokerctl/tenant_arguments.hpp"
-#include "tools/brokerctl/worker_arguments.hpp"
 #include "tools/cli/unknown_command.hpp"
 
 namespace leasehold::brokerctl {

@@ -1,4 +1,4 @@
-#include "tools/brokerctl/prefix_arguments.hpp"
+#include "tools/brokerctl/arguments/prefix_arguments.hpp"
 
 #include <CLI/CLI.hpp>
 

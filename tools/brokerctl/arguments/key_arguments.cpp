@@ -1,4 +1,4 @@
-#include "tools/brokerctl/key_arguments.hpp"
+#include "tools/brokerctl/arguments/key_arguments.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "tools/brokerctl/arguments.hpp"
+#include "tools/brokerctl/arguments/arguments.hpp"
 
 namespace CLI {
 class App;
