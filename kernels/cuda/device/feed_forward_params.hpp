@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
-#include "kernels/cuda/device/int8_rows.hpp"
+#include "kernels/cuda/device/int8/int8_rows.hpp"
 #include "kernels/cuda/device/tiles.hpp"
 
 namespace leasehold::device {

@@ -1,7 +1,7 @@
 /// Parameters of the kernel that rounds rows of floats to int8. C++20-clean.
 #pragma once
 
-#include "kernels/cuda/device/int8_rows.hpp"
+#include "kernels/cuda/device/int8/int8_rows.hpp"
 #include "kernels/cuda/device/matmul_params.hpp"
 
 namespace leasehold::device {

@@ -1,6 +1,6 @@
 /// The operators between the matmuls of a feed-forward layer, dense or with experts.
 #include "kernels/cuda/device/feed_forward_params.hpp"
-#include "kernels/cuda/device/int8_rows.cuh"
+#include "kernels/cuda/device/int8/int8_rows.cuh"
 #include "kernels/cuda/device/tiles.cuh"
 #include "kernels/cuda/device/warp_collectives.cuh"
 #include "kernels/numerics/expert_routing.hpp"

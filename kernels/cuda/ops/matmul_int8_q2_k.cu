@@ -1,5 +1,5 @@
 /// Matmul of row groups in int8 arithmetic: weights of Q2_K and Q3_K.
-#include "kernels/cuda/device/matmul_int8.cuh"
+#include "kernels/cuda/device/int8/matmul_int8.cuh"
 
 namespace leasehold::device {
 

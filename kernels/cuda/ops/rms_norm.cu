@@ -1,6 +1,6 @@
 /// out = x / sqrt(mean(x²) + epsilon) · weight, with the reference's bits: one warp sums the
 /// squares in the lanes of ordered_dot.
-#include "kernels/cuda/device/int8_rows.cuh"
+#include "kernels/cuda/device/int8/int8_rows.cuh"
 #include "kernels/cuda/device/norm_params.hpp"
 #include "kernels/cuda/device/tiles.cuh"
 #include "kernels/cuda/device/warp_collectives.cuh"

@@ -1,5 +1,5 @@
 /// Rounds rows of floats to int8, if no earlier kernel did.
-#include "kernels/cuda/device/int8_rows.cuh"
+#include "kernels/cuda/device/int8/int8_rows.cuh"
 #include "kernels/cuda/device/matmul_columns.cuh"
 #include "kernels/cuda/device/round_rows_params.hpp"
 

@@ -1,8 +1,8 @@
 #include "kernels/cuda/plan/int8_plan.hpp"
 
 #include "common/expects.hpp"
-#include "kernels/cuda/device/int8_units.hpp"
-#include "kernels/cuda/device/matmul_int8_params.hpp"
+#include "kernels/cuda/device/int8/int8_units.hpp"
+#include "kernels/cuda/device/int8/matmul_int8_params.hpp"
 #include "kernels/cuda/device/round_rows_params.hpp"
 #include "kernels/cuda/plan/matmul_group.hpp"
 #include "kernels/cuda/plan/matmul_kernels.hpp"

@@ -2,7 +2,7 @@
 /// (numerics/int8_order.hpp). Pure; pointers are device addresses.
 #pragma once
 
-#include "kernels/cuda/device/int8_rows.hpp"
+#include "kernels/cuda/device/int8/int8_rows.hpp"
 #include "kernels/cuda/plan/matmul_plan.hpp"
 
 namespace leasehold::cuda {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/expects.hpp"
-#include "kernels/cuda/device/int8_units.hpp"
+#include "kernels/cuda/device/int8/int8_units.hpp"
 
 namespace leasehold::cuda {
 namespace {

@@ -22,7 +22,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/cuda/device/int8_rows.hpp"
+#include "kernels/cuda/device/int8/int8_rows.hpp"
 #include "kernels/cuda/device/matmul_params.hpp"
 #include "kernels/cuda/kernel_launch.hpp"
 #include "kernels/quant/tensor_type.hpp"

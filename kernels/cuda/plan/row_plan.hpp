@@ -4,7 +4,7 @@
 /// is a separate argument. Pure; the results have the reference backend's bits.
 #pragma once
 
-#include "kernels/cuda/device/int8_rows.hpp"
+#include "kernels/cuda/device/int8/int8_rows.hpp"
 #include "kernels/cuda/device/rope_params.hpp"
 #include "kernels/cuda/device/tiles.hpp"
 #include "kernels/cuda/plan/plan_context.hpp"

@@ -2,7 +2,7 @@
 /// two lanes; each multiplies one half of every sub-block. Integer sums do not depend on the order.
 #pragma once
 
-#include "kernels/cuda/device/int8_chunk_ring.cuh"
+#include "kernels/cuda/device/int8/int8_chunk_ring.cuh"
 
 namespace leasehold::device {
 

@@ -2,7 +2,7 @@
 /// nvcc. C++20-clean.
 #pragma once
 
-#include "kernels/cuda/device/int8_rows.hpp"
+#include "kernels/cuda/device/int8/int8_rows.hpp"
 #include "kernels/cuda/device/matmul_params.hpp"
 
 namespace leasehold::device {

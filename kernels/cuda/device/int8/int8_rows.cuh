@@ -1,10 +1,10 @@
-/// How a kernel rounds a row of floats to int8 (kernels/cuda/device/int8_rows.hpp), with the bits
-/// of round_row.
+/// How a kernel rounds a row of floats to int8 (kernels/cuda/device/int8/int8_rows.hpp), with the
+/// bits of round_row.
 ///
 /// Threads: whole warps call these functions. The values are visible to the warp before the call.
 #pragma once
 
-#include "kernels/cuda/device/int8_rows.hpp"
+#include "kernels/cuda/device/int8/int8_rows.hpp"
 #include "kernels/cuda/device/tiles.cuh"
 #include "kernels/cuda/device/warp_collectives.cuh"
 

@@ -6,7 +6,7 @@
 /// mma.
 #pragma once
 
-#include "kernels/cuda/device/int8_chunk_ring.cuh"
+#include "kernels/cuda/device/int8/int8_chunk_ring.cuh"
 
 namespace leasehold::device {
 

@@ -8,7 +8,7 @@
 /// (kernels/MEASUREMENTS.md).
 #pragma once
 
-#include "kernels/cuda/device/int8_products.cuh"
+#include "kernels/cuda/device/int8/int8_products.cuh"
 
 namespace leasehold::device {
 

@@ -4,7 +4,7 @@
 /// Threads: one warp.
 #pragma once
 
-#include "kernels/cuda/device/int8_columns.cuh"
+#include "kernels/cuda/device/int8/int8_columns.cuh"
 
 namespace leasehold::device {
 

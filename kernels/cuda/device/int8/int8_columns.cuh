@@ -1,9 +1,9 @@
 /// How the int8 kernels read x, and how they add the results of blocks.
 #pragma once
 
-#include "kernels/cuda/device/int8_units.hpp"
+#include "kernels/cuda/device/int8/int8_units.hpp"
+#include "kernels/cuda/device/int8/matmul_int8_params.hpp"
 #include "kernels/cuda/device/matmul_columns.cuh"
-#include "kernels/cuda/device/matmul_int8_params.hpp"
 #include "kernels/cuda/device/row_groups.cuh"
 
 namespace leasehold::device {

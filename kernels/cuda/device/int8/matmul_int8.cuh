@@ -10,9 +10,9 @@
 /// Bound by: reading the weights, for up to eight rows.
 #pragma once
 
-#include "kernels/cuda/device/int8_few.cuh"
-#include "kernels/cuda/device/int8_products.cuh"
-#include "kernels/cuda/device/int8_tile.cuh"
+#include "kernels/cuda/device/int8/int8_few.cuh"
+#include "kernels/cuda/device/int8/int8_products.cuh"
+#include "kernels/cuda/device/int8/int8_tile.cuh"
 
 namespace leasehold::device {
 
