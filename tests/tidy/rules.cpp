@@ -13,6 +13,7 @@ namespace leasehold::tidy {
 namespace {
 
 constexpr std::size_t kMaxLines = 400;
+constexpr std::size_t kMaxSourcesInRoom = 40;
 
 using PathTest = std::function<bool(std::string_view)>;
 
@@ -277,6 +278,18 @@ Findings files_too_long(const Sources& sources) {
   for (const SourceFile& file : sources) {
     if (file.lines.size() > kMaxLines)
       findings.push_back({file.path, kMaxLines + 1, std::to_string(file.lines.size()) + " lines"});
+  }
+  return findings;
+}
+
+Findings rooms_too_full(const Sources& sources) {
+  std::map<std::string, std::size_t> sizes;
+  for (const SourceFile& file : sources) {
+    if (!file.path.starts_with("tests/")) ++sizes[file.path.substr(0, file.path.rfind('/'))];
+  }
+  Findings findings;
+  for (const auto& [room, size] : sizes) {
+    if (size > kMaxSourcesInRoom) findings.push_back({room, 0, std::to_string(size) + " sources"});
   }
   return findings;
 }

@@ -37,6 +37,9 @@ Findings layering_violations(const Sources& sources);
 /// A file has at most 400 lines.
 Findings files_too_long(const Sources& sources);
 
+/// A folder of the product, without those below it, has at most 40 sources: more are several rooms.
+Findings rooms_too_full(const Sources& sources);
+
 /// The tree has no TODO markers: work is finished or dropped.
 Findings todo_markers(const Sources& sources);
 

@@ -143,6 +143,17 @@ TEST_CASE("planted: a file of 401 lines, and one of 400") {
   CHECK(finds(files_too_long, "worker/a.cpp", text + "\n"));
 }
 
+TEST_CASE("planted: a room of 41 sources, and one of 40") {
+  Sources sources{make_source("worker/room/below/a.cpp", "")};
+  for (int i = 0; i < 40; ++i)
+    sources.push_back(make_source("worker/room/" + std::to_string(i) + ".cpp", ""));
+  CHECK(rooms_too_full(sources).empty());
+  sources.push_back(make_source("worker/room/a.hpp", ""));
+  CHECK(rooms_too_full(sources).size() == 1);
+  for (SourceFile& file : sources) file.path = "tests/" + file.path;
+  CHECK(rooms_too_full(sources).empty());
+}
+
 TEST_CASE("planted: marks of unfinished work, in code or comment") {
   for (const char* mark : {"TODO", "FIXME", "XXX", "HACK"})
     CHECK(finds(todo_markers, "worker/a.cpp", std::string("int x;  // ") + mark + ": later"));

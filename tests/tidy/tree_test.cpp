@@ -38,6 +38,7 @@ TEST_CASE("tidy: the tree keeps every rule") {
       {"broker and worker map nothing that could show leased bytes", plain_mappings_outside_ipc},
       {"includes follow the layers, from the root", layering_violations},
       {"no file is longer than 400 lines", files_too_long},
+      {"no room has more than 40 sources", rooms_too_full},
       {"nothing is marked as unfinished", todo_markers},
       {"every fault point is reached by some program", unreached_fault_sites},
       {"every launch site is used by a backend or the engine", unused_launch_sites},
