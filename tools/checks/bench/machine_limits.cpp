@@ -105,8 +105,8 @@ constexpr std::size_t kStepBytes = 256;
   amx::release_tiles<Tiles>();
 }
 
-/// Reads a tile in whole registers, and prefetches `ahead` bytes before the read position unless
-/// `ahead` is 0.
+/// Reads a tile in whole registers, and prefetches the bytes that are `ahead` bytes further on,
+/// unless `ahead` is 0.
 [[gnu::target("avx2")]] void read_tile(std::span<const std::byte> tile, std::size_t ahead) {
   __m256i sums[kStepBytes / sizeof(__m256i)] = {};
   for (std::size_t at = 0; at + kStepBytes <= tile.size(); at += kStepBytes) {

@@ -8,7 +8,7 @@
 namespace leasehold::gpu_check {
 namespace {
 
-/// Small; rows are whole super-blocks.
+/// A small shape whose rows are whole super-blocks.
 constexpr make_model::ModelShape kTiny{
     .layers = 2, .embd = 256, .heads = 4, .kv_heads = 2, .ffn = 512, .vocab = 320, .context = 512};
 

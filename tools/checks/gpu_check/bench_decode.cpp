@@ -1,4 +1,4 @@
-// Best rates of the GPU; decode and prefill compared with them.
+// Measures the best rates of the GPU, and compares decode and prefill with them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -62,7 +62,8 @@ Result<double> measure_host_gate(const Settings& settings) {
   return ns * 1e-9;
 }
 
-/// The difference of two kernels with different numbers of polls.
+/// Measures the time of one poll from the difference between two kernels with different numbers of
+/// polls.
 Result<double> measure_card_gate(const Settings& settings, Card& card) {
   const std::uint32_t few = settings.tiny ? 1 : 2'000;
   const cuda::DeviceBuffer seen = TRY(cuda::DeviceBuffer::allocate(card.context(), 256));
@@ -86,7 +87,7 @@ struct StepTime {
   double units = 0;  ///< Units that passed the gate: launches outside of graphs.
 };
 
-/// Decode steps of one model, by batch size.
+/// Times of decode steps of one model, by batch size.
 using StepTimes = std::map<std::uint32_t, StepTime>;
 
 Result<StepTime> time_step(const BenchCase& one, BenchModel& model, cuda::GraphUse graphs,

@@ -1,6 +1,6 @@
-// One matmul per weight format, arithmetic and batch, compared with the rate of copying: it shows
-// which format is bound by the conversion of its weights instead of by memory, and where int8 is as
-// fast as halves.
+// Measures one matmul per weight format, arithmetic and batch, and compares it with the rate of
+// copying. The result shows which format is limited by the conversion of its weights instead of by
+// memory, and where int8 is as fast as halves.
 #include <fmt/format.h>
 
 #include "kernels/cuda/plan/matmul_plan.hpp"
@@ -10,7 +10,7 @@
 namespace leasehold::gpu_check {
 namespace {
 
-/// Half of the bits of a half: no NaN, and sums stay finite.
+/// Random bits for halves with a limited exponent, so that there is no NaN and sums stay finite.
 constexpr Card::Filling kSmallHalves{
     .keep = 0x83FF'83FF'83FF'83FF, .set = 0x2400'2400'2400'2400, .seed = 11};
 

@@ -7,7 +7,8 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-/// A token that does not end a text; differs by sequence, so that each reads another embedding row.
+/// A token that does not end a text. The token differs by sequence, so that each sequence reads
+/// another embedding row.
 TokenId some_token(std::uint32_t i, const ModelConfig& config) {
   return static_cast<TokenId>(3 + (i * 37u) % (config.n_vocab - 3));
 }

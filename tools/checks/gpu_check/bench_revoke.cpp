@@ -1,5 +1,6 @@
-// Time from a flip to the refusal and to quiet: another thread flips words at random times while
-// this thread decodes or prefills. A third thread may map, clear and unmap memory meanwhile.
+// Measures the time from a flip to the refusal and to quiet. Another thread flips words at random
+// times while this thread decodes or prefills. A third thread may map, clear and unmap memory
+// meanwhile.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +28,7 @@ std::int64_t now_ns() {
   return SteadyClock::now().time_since_epoch().count();
 }
 
-/// Time of an event, stored once; 0 before.
+/// Time of an event, stored once; 0 before the event.
 using Moment = std::atomic<std::int64_t>;
 
 void note(Moment& moment) {
@@ -38,14 +39,14 @@ void note(Moment& moment) {
 struct FlipResult {
   std::vector<double> refuse_us;
   std::vector<double> quiet_us;
-  int dips = 0;  ///< Steps that did not complete another sequence.
+  int dips = 0;  ///< Steps in which a sequence other than the victim was not completed.
   int steps = 0;
   double step_us = 0;
-  int remapped = 0;  ///< Pieces of memory that were mapped, cleared and unmapped meanwhile.
+  int remapped = 0;  ///< Number of times that memory was mapped, cleared and unmapped meanwhile.
 };
 
-/// Shared by both threads. The engine thread stores `victim_refused`, `quiet`, and of the result
-/// `dips` and `steps`; the flipping thread stores its times.
+/// Shared by both threads. The engine thread stores `victim_refused`, `quiet`, and `dips` and
+/// `steps` of the result; the flipping thread stores the times of the result.
 struct Flips final : RefusalListener {
   void refused(const GateRefusal& refusal) noexcept override {
     if (refusal.sequence == 0) note(victim_refused);
@@ -63,11 +64,12 @@ struct FlipPlan {
   int count = 200;
   std::chrono::milliseconds max_duration{15'000};
   std::uint32_t batch = 8;
-  bool is_remapping = false;       ///< Memory is mapped, cleared and unmapped meanwhile.
-  std::uint32_t prefill_rows = 0;  ///< Of the second of two sequences; 0: all sequences decode.
+  bool is_remapping = false;  ///< Map, clear and unmap memory meanwhile.
+  /// Rows that the second of two sequences prefills; 0: all sequences decode.
+  std::uint32_t prefill_rows = 0;
 };
 
-/// Flips one word and waits for refusal and quiet. False when the steps ended before.
+/// Flips one word and waits for refusal and quiet. Returns false if the steps ended before that.
 bool flip_once(Flips& flips, LocalModel& model) {
   flips.victim_refused = 0;
   flips.quiet = 0;
@@ -96,8 +98,8 @@ void flip_at_random(Flips& flips, LocalModel& model, const FlipPlan& plan, doubl
   flips.is_over = true;
 }
 
-/// Does to memory of the card what the worker's mapper and unmapper and the device agent do.
-/// Returns how often.
+/// Maps, clears and unmaps memory of the card, as the worker and the device agent do. Returns how
+/// often.
 Result<int> keep_remapping(const Card& card, const std::atomic<bool>& is_over) {
   constexpr std::size_t kExtent = std::size_t{2} << 20;
   const cuda::MemoryCleaner cleaner = TRY(cuda::MemoryCleaner::create(card.context()));
@@ -132,7 +134,7 @@ Result<void> decode_through(Flips& flips, BenchModel& model, const BenchCase& on
 
 Result<FlipResult> measure_flips(Card& card, const BenchCase& one, const FlipPlan& plan,
                                  cuda::CudaOptions options) {
-  Flips flips;  // outlives the model, which notifies it
+  Flips flips;  // outlives the model, which calls it
   LocalOptions local = one.options(plan.batch);
   local.listener = &flips;
   if (plan.prefill_rows > 0) {
@@ -157,8 +159,8 @@ Result<FlipResult> measure_flips(Card& card, const BenchCase& one, const FlipPla
   return std::move(flips.result);
 }
 
-/// Stamps units as they pass the gate. With one launch at a time in the stream, the time between
-/// two stamps is the launch and run of the first.
+/// Records the times at which units pass the gate. With one launch at a time in the stream, the
+/// time between two units is the launch and run of the first.
 class UnitStamps final : public GateProbe {
  public:
   void unit_polled(std::uint32_t, LaunchSite, std::uint16_t layer, SequenceMask) override {
@@ -168,7 +170,7 @@ class UnitStamps final : public GateProbe {
     at_.clear();
     at_.reserve(1 << 14);
   }
-  /// Minimum over all steps, per unit.
+  /// Ends a step: updates for each unit the shortest duration over all steps.
   void end() {
     at_.push_back({now_ns(), 0});
     std::vector<Unit> units;
@@ -235,7 +237,7 @@ void report_clock(StageReport& report, const std::string& what, const std::vecto
               .as_threads = true});
 }
 
-/// `max_quiet_us` 0: without a target.
+/// `max_quiet_us`: target; 0: none.
 void report_flips(StageReport& report, const BenchCase& one, const std::string& mode,
                   const FlipResult& result, double max_quiet_us) {
   report.numbers()["revoke"].push_back({{"model", one.title},
@@ -256,7 +258,7 @@ void report_flips(StageReport& report, const BenchCase& one, const std::string& 
                  fmt::format("{} of {} steps", result.dips, result.steps));
 }
 
-/// Flips while the driver maps and clears memory, and during long prefills.
+/// Measures flips while the driver maps and clears memory, and during long prefills.
 Result<void> bench_busy_flips(const Settings& settings, StageReport& report, Card& card,
                               const BenchCase& one) {
   FlipPlan remapping{.is_remapping = true};

@@ -1,5 +1,6 @@
-// The bits stage: every logit of quantised models in int8, with keys and values in f16 or q8_0, and
-// of an F32 model has the bits that the CPU computes: in plain launches, in graphs and in one step.
+// The bits stage checks that logits have the same bits as on the CPU, in plain launches, in graphs
+// and in one step: for quantised models in int8, with keys and values in f16 or q8_0, and for an
+// F32 model.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -13,7 +14,7 @@
 namespace leasehold::gpu_check {
 namespace {
 
-/// Int8 comes first: it decides whether a text may move between a card and a CPU.
+/// Int8 comes first, because it decides whether a text may move between a card and a CPU.
 struct Subject {
   const char* model;
   Arithmetic arithmetic;
@@ -23,10 +24,10 @@ constexpr Subject kInt8Subjects[] = {{"stories260K-q8_0", Arithmetic::Int8},
                                      {"kq-llama-q4_k_m", Arithmetic::Int8},
                                      {"kq-llama-q2_k", Arithmetic::Int8},
                                      {"kq-llama-q6_k", Arithmetic::Int8}};
-/// The heads of the stories models are too narrow for it.
+/// The heads of the stories models are too narrow for q8_0.
 constexpr Subject kQ8Keys{"kq-llama-q4_k_m", Arithmetic::Int8, KvType::Q8_0};
 constexpr Subject kFloats{"stories260K-f32", Arithmetic::F32};
-/// More than one partition of attention (256 positions).
+/// More tokens than one partition of attention, which has 256 positions.
 constexpr std::size_t kTokens = 300;
 constexpr std::size_t kTokensOfTiny = 6;
 
@@ -64,11 +65,11 @@ LocalOptions options_of(const Subject& subject, const std::string& path, std::si
   return options;
 }
 
-/// What a subject's logits are compared with.
+/// The expected logits of a subject.
 struct Expected {
   std::string path;
   std::vector<TokenId> tokens;
-  std::vector<Logits> logits;  ///< By the CPU.
+  std::vector<Logits> logits;  ///< Computed on the CPU.
 };
 
 Result<Expected> expected_of(const Settings& settings, const Subject& subject) {

@@ -1,4 +1,4 @@
-// Clocks, power and temperature of the GPU, so that a figure can be compared with another run's.
+// Records clocks, power and temperature of the GPU, so that figures of two runs can be compared.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,8 @@ void record_card_state(const Settings& settings, StageReport& report, const Card
                        const std::string& when) {
   const std::string log = settings.out_dir + "/nvidia-smi.log";
   (void)std::remove(log.c_str());  // a child appends to its log
-  // By UUID: nvidia-smi counts GPUs that CUDA_VISIBLE_DEVICES hides from this process.
+  // Selects the GPU by UUID, because nvidia-smi also counts GPUs that CUDA_VISIBLE_DEVICES hides
+  // from this process.
   const Result<int> status = run_to_end(
       {.argv = {"/usr/bin/env", "nvidia-smi", "--id=" + card.context().uuid().value_or(""), kQuery,
                 "--format=csv,noheader,nounits"},

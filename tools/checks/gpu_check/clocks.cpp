@@ -1,5 +1,6 @@
-// The clocks stage: broker, device agent and a worker with gated graphs as processes, and random
-// revocations of their tenants; then flips in one process with a model of a real shape.
+// The clocks stage: runs broker, device agent and a worker with gated graphs as processes, and
+// revokes leases of their tenants at random; then measures flips in one process with a model of a
+// real shape.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -57,7 +58,8 @@ void report_clocks(StageReport& report, const bench::ClockRun& run) {
   }
 }
 
-/// An error is a broken promise: a revocation without its typed end, or memory that stays taken.
+/// Reports an error as a broken promise: a revocation without its typed end, or memory that does
+/// not become free.
 Result<void> measure_processes(const Settings& settings, StageReport& report) {
   constexpr const char* kWhat = "every revocation ends, and its memory is free";
   if (!processes_share_memory(settings)) {

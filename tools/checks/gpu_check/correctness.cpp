@@ -18,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The CPU multiplies f32, the GPU f16 with 11 bits: logits of about 10 differ by less than 0.1.
+/// The CPU multiplies f32 and the GPU multiplies f16 with 11 bits, so logits of about 10 differ by
+/// less than 0.1.
 constexpr double kMaxFromCpu = 0.1;
 /// The oracle rounds activations to 8 bits, so its choice may differ on near ties.
 constexpr double kDecided = 1.0;
@@ -34,7 +35,7 @@ double farthest(const std::vector<Logits>& a, const std::vector<Logits>& b) {
   return most;
 }
 
-/// Over all answers of an oracle.
+/// Results over all answers of an oracle.
 struct Found {
   double from_cpu = 0;
   int decided = 0;
@@ -112,7 +113,7 @@ constexpr TestProgram kTestPrograms[] = {{"backend_contract_test", "cuda backend
                                          {"device_region_test", ""},
                                          {"registered_region_test", ""}};
 
-/// The last line of the log: Catch's summary.
+/// Returns the last line of the log, which is Catch's summary.
 std::string last_line(const std::string& path) {
   std::ifstream file(path);
   std::string last;

@@ -1,4 +1,5 @@
-// The gate stage: runs the demo on the GPU, or threads where processes cannot share GPU memory.
+// The gate stage: runs the demo on the GPU, or uses threads where processes cannot share GPU
+// memory.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -10,8 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The demo's streams have 12 tokens or more; a driver that computes on the CPU needs seconds for
-/// each.
+/// Options for the length of the demo's streams, which have at least 12 tokens. A driver that
+/// computes on the CPU needs seconds for each token.
 std::vector<std::string> length_of_demo(const Settings& settings) {
   if (!settings.tiny) return {"--max-tokens", "120"};
   return {"--max-tokens", "60", "--slow-motion-us", "0"};

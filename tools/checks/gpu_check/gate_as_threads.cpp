@@ -1,5 +1,5 @@
-// The gate in one process: another thread revokes the lease of one of four sequences while they are
-// decoded together. The others must generate their undisturbed texts.
+// Checks the gate in one process: another thread revokes the lease of one of four sequences while
+// they are decoded together. The others must generate their undisturbed texts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ TokenId best_token(LocalModel& model, std::uint32_t row) {
   return static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
 }
 
-/// Revokes the victim's lease during step `flip_at`.
+/// Decodes `steps` steps, and revokes the victim's lease during step `flip_at`.
 Result<void> decode(LocalModel& model, int steps, std::optional<int> flip_at, Run& run) {
   std::vector<TokenId> next;
   for (std::uint32_t s = 0; s < kSequences; ++s) next.push_back(static_cast<TokenId>(10 + 7 * s));

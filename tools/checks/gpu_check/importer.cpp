@@ -15,7 +15,7 @@ void send_result(ImportResult result) {
   (void)!::write(kImporterSocket, &byte, 1);
 }
 
-/// Returns when the other end is closed.
+/// Waits until the other end is closed.
 void wait_for_close() {
   char byte = 0;
   while (::read(kImporterSocket, &byte, 1) > 0) {
@@ -37,7 +37,7 @@ Result<ImportResult> use(Card& card, CUdeviceptr at) {
   return poked ? ImportResult::Done : ImportResult::Refused;
 }
 
-/// Returns while the kernel runs.
+/// Starts the kernel, and returns while it runs.
 Result<ImportResult> keep_writing(Card& card, CUdeviceptr at, std::size_t size_bytes) {
   constexpr std::uint32_t kBlocks = 64;
   const device::KeepWritingParams params{

@@ -1,5 +1,5 @@
-// The kills stage: the broker's proof by exit. After the pidfd event of a killed process, a kernel
-// that the process had begun writes nothing more.
+// The kills stage checks the broker's proof by exit: after the pidfd of a killed process reports
+// the exit, a kernel that the process had started writes nothing more.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ Result<std::vector<std::uint32_t>> words_at(Card& card, CUdeviceptr at) {
   return words;
 }
 
-/// Waits until the kernel writes: two reads differ.
+/// Waits until two reads differ, which shows that the kernel writes.
 Result<bool> is_being_written(Card& card, CUdeviceptr at) {
   const std::vector<std::uint32_t> first = TRY(words_at(card, at));
   const auto begun = SteadyClock::now();
@@ -62,7 +62,8 @@ Result<bool> share_once(const Settings& settings, StageReport& report, Card& car
   return shared;
 }
 
-/// As the broker does: the process ends, then its memory is cleared and could be lent again.
+/// Kills a process in a kernel, then clears its memory, as the broker does before it lends the
+/// memory again.
 Result<Kill> kill_in_kernel(const Settings& settings, Card& card) {
   const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), kSharedBytes));
   const cuda::DeviceMapping mapping = TRY(cuda::DeviceMapping::map(memory, MapAccess::ReadWrite));
@@ -106,7 +107,7 @@ Result<void> check_kills(const Settings& settings, StageReport& report) {
       {"kills", kills}, {"in_kernel", in_kernel}, {"words_after", words_after}};
   const std::string seen = fmt::format("{} of {} kills during a kernel, {} words changed later",
                                        in_kernel, kills, words_after);
-  // A kernel that was over before the kill shows nothing.
+  // A kernel that ended before the kill proves nothing.
   if (in_kernel == 0 && words_after == 0) {
     report.unknown(kWhat, seen);
   } else {

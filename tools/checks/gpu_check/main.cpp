@@ -60,7 +60,7 @@ int run(const Settings& settings, const InternalOptions& internal) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // As the worker does: figures with lazily loaded kernels would not be the worker's.
+  // As the worker does. With lazily loaded kernels, figures would differ from the worker's.
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   Settings settings;
   settings.out_dir = "gpu-check";

@@ -49,7 +49,7 @@ constexpr std::array<StageRow, 12> kStages{{{"machine", check_machine, 0.02},
                                             {"memcheck", run_memcheck, 0.03},
                                             {"racecheck", run_racecheck, 0.03}}};
 
-/// The programs that sanitizers and profilers run; no stage of a report.
+/// The programs that sanitizers and profilers run. They are not stages of the report.
 constexpr std::array<StageRow, 2> kPrograms{{{"short", run_short, 0}, {"profile", run_profile, 0}}};
 
 std::string part_path(const Settings& settings, const std::string& stage) {
@@ -167,7 +167,7 @@ bool has_failed_line(const Json& part) {
   });
 }
 
-/// Null if there is none of that name.
+/// Finds a stage or program; null if there is none of that name.
 const StageRow* find_stage(const std::string& name) {
   const auto has_name = [&](const StageRow& row) { return row.name == name; };
   if (const auto found = std::ranges::find_if(kStages, has_name); found != kStages.end())
@@ -176,7 +176,7 @@ const StageRow* find_stage(const std::string& name) {
   return program == kPrograms.end() ? nullptr : &*program;
 }
 
-/// The error that prevents every other stage.
+/// The error that prevents every other stage; nothing if the stage did not end with such an error.
 std::optional<Errc> no_card(const Ending& ending) {
   if (!ending.exit_code) return std::nullopt;
   const std::optional<Errc> code = errc_from_exit_code(*ending.exit_code);

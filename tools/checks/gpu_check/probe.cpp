@@ -1,4 +1,5 @@
-// The stages machine (what the machine and the GPU are) and probe (what the GPU supports).
+// The stages machine (properties of the machine and the GPU) and probe (features that the GPU
+// supports).
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMib = 1 << 20;
 
-/// A memfd sealed against writes, as for weights on a CPU.
+/// Creates a memfd and seals it against writes, as for weights on a CPU.
 Result<void> seal_one() {
   MemoryObject object =
       TRY(MemoryObject::create({.name = "gpu-check", .size_bytes = 1 << 16, .final_seals = false}));

@@ -1,4 +1,5 @@
-// Probes that need kernels: whether graphs obey conditions, and whether wgmma rounds like mma.sync.
+// Probes that need kernels: check whether graphs obey conditions, and whether wgmma rounds like
+// mma.sync.
 #include <array>
 #include <cstring>
 #include <vector>
@@ -11,14 +12,14 @@
 namespace leasehold::gpu_check {
 namespace {
 
-/// What the word holds after a graph of one gated segment. The segment's kernels have no gate of
+/// The value of a word after a graph of one gated segment. The segment's kernels have no gate of
 /// their own, so only the condition can prevent their stores.
 struct PokedWord {
   std::uint32_t value = 0;
   std::uint32_t n_programmatic = 0;  ///< Programmatic edges of the graph.
 };
 
-/// Each kernel of the segment sets the word to one of `values`.
+/// Runs a graph in which each kernel of the segment sets the word to one of `values`.
 Result<PokedWord> poke_word(Card& card, bool is_stopped,
                             std::initializer_list<std::uint32_t> values) {
   const cuda::DeviceBuffer word = TRY(cuda::DeviceBuffer::allocate(card.context(), 256));

@@ -1,4 +1,5 @@
-// Probes whether a mapping can be read-only, and when memory is free after the death of its holder.
+// Checks whether a mapping can be read-only, and measures when memory is free after the death of
+// its holder.
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,7 +19,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kDeaths = 5;
 
-/// The result is not a promise; it decides whether weights can be read-only on this driver.
+/// The result is not a promise; it shows whether weights can be read-only on this driver.
 Result<void> ask_read_only(const Settings& settings, StageReport& report, Card& card) {
   constexpr std::size_t kSize = 2 << 20;
   const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), kSize));
@@ -36,8 +37,9 @@ Result<void> ask_read_only(const Settings& settings, StageReport& report, Card& 
 }
 
 struct Death {
-  double free_us = 0;      ///< From the pidfd's event until the free memory is back.
-  double missing_mib = 0;  ///< Missing at the pidfd's event.
+  /// Time from the exit that the pidfd reports until the memory is free again.
+  double free_us = 0;
+  double missing_mib = 0;  ///< Memory that is missing when the pidfd reports the exit.
   bool came_back = false;
 };
 

@@ -33,8 +33,8 @@ std::string end_of(const std::string& path) {
   return text.substr(text.size() > 300 ? text.size() - 300 : 0);
 }
 
-/// memcheck must not report failed driver calls: the search for a kernel tries image after image,
-/// and every other call is checked by its caller.
+/// Makes memcheck ignore failed driver calls: the search for a kernel tries image after image, and
+/// every other call is checked by its caller.
 std::vector<std::string> sanitizer_command(const std::string& sanitizer, const std::string& tool) {
   std::vector<std::string> argv{sanitizer, "--tool", tool, "--error-exitcode",
                                 std::to_string(kFoundSomething)};

@@ -18,7 +18,7 @@ using make_model::Fill;
 using make_model::ModelShape;
 using make_model::PlannedTensor;
 
-/// Layer 17 for "blk.17.…"; nothing for a tensor without a layer.
+/// Returns 17 for "blk.17.…"; nothing for a tensor outside of layers.
 std::optional<std::uint32_t> layer_of(std::string_view tensor) {
   if (!tensor.starts_with("blk.")) return std::nullopt;
   std::uint32_t layer = 0;
@@ -27,7 +27,7 @@ std::optional<std::uint32_t> layer_of(std::string_view tensor) {
   return error == std::errc() && end != tensor.data() + 4 ? std::optional(layer) : std::nullopt;
 }
 
-/// The first and last eighth of the layers, and every third layer between.
+/// True for the first and last eighth of the layers, and for every third layer between them.
 bool has_more_bits(std::uint32_t layer, std::uint32_t n_layers) {
   const std::uint32_t eighth = n_layers / 8;
   return layer < eighth || layer >= 7 * eighth || (layer - eighth) % 3 == 2;

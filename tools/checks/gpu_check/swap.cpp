@@ -1,5 +1,5 @@
-// The swap stage: blocks move between memory of the GPU and registered host memory. They come back
-// unchanged, and a revocation stops the copies before a waiter is called.
+// The swap stage: copies blocks between memory of the GPU and registered host memory. Checks that
+// they come back unchanged, and that a revocation stops the copies before a waiter is called.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -76,7 +76,7 @@ struct Lease {
 
 enum class Direction : std::uint8_t { Out, In };
 
-/// Blocks on the GPU, and as many in host memory.
+/// Blocks on the GPU, and the same number in host memory.
 class Blocks {
  public:
   static Result<std::unique_ptr<Blocks>> make(Card& card, std::uint64_t block_bytes,
@@ -99,7 +99,7 @@ class Blocks {
                                               std::move(backend)});
   }
 
-  /// Copies all blocks. True when their sequence is live to the end.
+  /// Copies all blocks. Returns true if their sequence is live to the end.
   Result<bool> copy(Direction direction) {
     const auto size_bytes = static_cast<std::ptrdiff_t>(host_.size_bytes());
     const LeasedMapping kv(on_card_, {cuda::device_pointer<>(kv_address()), host_.size_bytes()},
@@ -129,7 +129,7 @@ class Blocks {
     return bytes;
   }
   RevokingProbe& probe() { return lease_->probe; }
-  /// As a broker that saw the revocation: waits for a quiet segment, then for the GPU.
+  /// Acts as a broker after a revocation: waits for a quiet segment, then for the GPU.
   void when_settled(std::move_only_function<void()> callback) {
     const WorkerSegmentReader::Snapshot seen = lease_->segment.snapshot();
     while (!lease_->segment.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
@@ -152,12 +152,13 @@ class Blocks {
   std::uint64_t block_bytes_;
   std::unique_ptr<Lease> lease_;
   std::shared_ptr<cuda::DeviceMapping> on_card_;
-  Mapping host_;  // the memory of `swap_`, as the host reads it
+  Mapping host_;  // the memory of `swap_`, for reading on the host
   LeasedMapping swap_;
   std::unique_ptr<cuda::CudaBackend> backend_;
 };
 
-/// Out, clear, in: the GPU's memory holds what it held before.
+/// Copies blocks out, clears the GPU's memory and copies them in: the memory must hold the same
+/// bytes as before.
 Result<void> check_round_trip(StageReport& report, Card& card, Blocks& blocks) {
   const std::size_t size_bytes = blocks.swap().size();
   TRY(card.fill(blocks.kv_address(), size_bytes,
@@ -188,7 +189,7 @@ Result<void> measure_copies(StageReport& report, Blocks& blocks, bool is_tiny) {
   return {};
 }
 
-/// Both delay a worker's other driver calls.
+/// Measures mapping and unmapping of registered memory, which delay other driver calls of a worker.
 Result<void> measure_registration(StageReport& report, Card& card, std::uint64_t size_bytes) {
   const cuda::RegisteredMapper mapper(card.context());
   const auto map_once = [&]() -> Result<void> {
@@ -203,7 +204,7 @@ Result<void> measure_registration(StageReport& report, Card& card, std::uint64_t
   return {};
 }
 
-/// The lease is revoked while units are queued.
+/// Revokes the lease while units are queued.
 Result<void> check_revocation(StageReport& report, Blocks& blocks) {
   blocks.probe().arm();
   std::vector<std::byte> when_told;
