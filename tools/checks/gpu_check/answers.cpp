@@ -30,7 +30,7 @@ const std::array<Question, 5>& questions() {
   return kQuestions;
 }
 
-/// From the best to the worst.
+/// Verdicts from the best to the worst.
 constexpr std::array kRanks{Verdict::Measured, Verdict::Reached, Verdict::Pass,
                             Verdict::Unknown,  Verdict::Missed,  Verdict::Fail};
 

@@ -35,7 +35,7 @@ struct StageRow {
   double share_of_time;  ///< Unused time goes to the next stage.
 };
 
-/// In the order of execution.
+/// The stages in the order of execution.
 constexpr std::array<StageRow, 12> kStages{{{"machine", check_machine, 0.02},
                                             {"bits", check_bits, 0.06},
                                             {"kills", check_kills, 0.06},
