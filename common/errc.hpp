@@ -102,7 +102,7 @@ constexpr bool is_lease_ended(Errc code) {
 
 /// Which tenants of a worker a failure concerns.
 enum class FailureScope : std::uint8_t {
-  Tenant,  ///< The request, its lease or its tenant; the other tenants go on.
+  Tenant,  ///< The request, its lease or its tenant; the other tenants continue.
   Engine,  ///< Every tenant of the worker.
   Shared,  ///< The requests that read a published text; they may continue under their own leases.
 };

@@ -15,9 +15,9 @@
 namespace leasehold {
 
 struct ResourceShare {
-  std::size_t held = 0;      ///< By the owner.
-  std::size_t taken = 0;     ///< By all owners.
-  std::size_t capacity = 0;  ///< Of the resource.
+  std::size_t held = 0;      ///< Units that the owner holds.
+  std::size_t taken = 0;     ///< Units that all owners hold together.
+  std::size_t capacity = 0;  ///< Units of the resource.
 };
 
 /// True when the owner may take one unit more.

@@ -1,5 +1,6 @@
-/// Keeps a descriptor of a library that does not do so itself, such as a socket of Asio, from
-/// programs that this process starts. Source: fcntl(2), FD_CLOEXEC.
+/// Sets close-on-exec on a descriptor, so that programs that this process starts do not inherit it.
+/// For descriptors of libraries that do not set it, such as Asio's sockets. Source: fcntl(2),
+/// FD_CLOEXEC.
 #pragma once
 
 #include <fcntl.h>

@@ -26,7 +26,8 @@ std::unexpected<Error> unexpected_exception(const std::exception& error) {
               fmt::format("unexpected exception: {}; report it with the log", error.what()));
 }
 
-/// Reports EAGAIN as a refused thread: nothing else that a server program starts fails with it.
+/// Reports EAGAIN as a refused thread, because in a server program only the start of a thread
+/// throws it.
 std::unexpected<Error> system_failure(const std::exception& error, const std::error_code& code) {
   if (code != std::errc::resource_unavailable_try_again) return unexpected_exception(error);
   return std::unexpected(thread_refused("a thread", std::system_error(code)));

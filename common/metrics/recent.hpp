@@ -1,4 +1,5 @@
-/// A value that is expensive to make, and that anyone may ask for: made at most once a second.
+/// Caches a value that is expensive to make, so that frequent requests make it at most once a
+/// second.
 ///
 /// Threads: one.
 #pragma once

@@ -60,8 +60,7 @@ Result<void> TextContinuity::check_identity(const wire::LeaseAcquired& lease,
                   tokens, arithmetic_, to_string(lease.lease), lease.worker, lease.arithmetic));
 }
 
-/// A text that is longer than the context ends where the context is full, so it needs no larger
-/// context on the next worker.
+/// A text that is longer than the context ends where that is full, on each worker alike.
 std::string TextContinuity::accepted(const wire::LeaseAcquired& lease, std::size_t tokens,
                                      std::uint64_t most_tokens) {
   min_context_ =

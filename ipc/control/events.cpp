@@ -13,7 +13,7 @@ constexpr std::string_view kScopes[] = {"", "engine", "tenant", "shared"};
 constexpr std::string_view kReplacementStates[] = {"begun", "done", "dropped"};
 constexpr std::string_view kServiceStates[] = {"out_of_service", "in_service"};
 
-// In the order of Event's alternatives.
+// Names in the order of Event's alternatives.
 constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {"lease_state",
                                                                              "region_state",
                                                                              "forward_revoked",

@@ -144,7 +144,8 @@ std::vector<TimelineStep> timeline_of(const LeaseView& lease) {
       {.name = "granted", .at = time(lease.times.granted_boottime_ns), .note = ""}};
   if (lease.drain_deadline_boottime_ns != 0) steps.push_back(drained(lease));
   for (const auto step : {revoked, refused, error, quiet, fenced, reusable, rebound}) {
-    // A published text has no holder: its readers get the error, and go on, under their own leases.
+    // A published text has no holder: its readers get the error and continue under their own
+    // leases.
     if (is_shared(lease) && (step == error || step == rebound)) continue;
     steps.push_back(step(lease));
   }

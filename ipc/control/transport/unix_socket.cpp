@@ -83,7 +83,7 @@ std::unexpected<Error> refuse_connect(const std::string& path, int error_number)
 
 /// Prevents two starting processes from both finding a stale file, where one would then unlink the
 /// other's new socket. Any process that may read the directory can lock it and keep the lock, so
-/// after a second the start goes on without the lock: processes of this program hold it for a
+/// after a second the start continues without the lock: processes of this program hold it for a
 /// moment only.
 Result<UniqueFd> lock_directory_of(const std::string& path) {
   const auto parent = std::filesystem::path(path).parent_path();

@@ -9,12 +9,12 @@
 namespace leasehold::demo {
 namespace {
 
-/// What decoders write for invalid UTF-8.
+/// The replacement character that decoders write for invalid UTF-8.
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-/// Begins the control tokens of every common template, such as <|im_end|>.
+/// The beginning of control tokens in every common template, such as <|im_end|>.
 constexpr std::string_view kMarker = "<|";
 
-/// How the text ends, for a reader of the report.
+/// The end of the text, for a reader of the report.
 std::string end_of(std::string_view text) {
   constexpr std::size_t kShown_bytes = 40;
   std::string_view end = text.substr(text.size() - std::min(text.size(), kShown_bytes));
@@ -30,7 +30,7 @@ Check reads_like_text(const TenantResult& result) {
           .seen = end_of(text)};
 }
 
-/// A chat ends by itself or at the limit; nothing else ends it.
+/// Checks that the chat ended by itself or at the limit.
 Check ended_as_asked(const TenantResult& result) {
   const std::string end = result.observed.completed.value_or("no end");
   return {

@@ -10,7 +10,7 @@
 namespace leasehold::demo {
 namespace {
 
-/// The first event of a kind that `wanted` accepts.
+/// Finds the first event of this kind that `wanted` accepts.
 template <class Kind, class Wanted>
 const events::StampedEvent* find(const Observation& seen, Wanted wanted) {
   const auto found = std::ranges::find_if(seen.events, [&](const events::StampedEvent& candidate) {
@@ -29,8 +29,8 @@ const events::StampedEvent* refusal(const Observation& seen, LeaseId lease) {
   return find<events::ForwardRevoked>(seen, [&](const auto& e) { return e.lease == lease; });
 }
 
-/// An extent of the lease entered this state. Matches by extent, because a free extent has no
-/// lease.
+/// Finds the event in which an extent of the lease entered this state. Matches by extent, because a
+/// free extent has no lease.
 const events::StampedEvent* memory_transition(const Observation& seen, LeaseId lease,
                                               std::string_view state) {
   return find<events::RegionStateChanged>(seen, [&](const auto& e) {
@@ -71,7 +71,7 @@ struct Moment {
   const events::StampedEvent* event = nullptr;
 };
 
-/// Every event exists, and none has an earlier time than the one before it.
+/// Checks that every event exists, and that none is earlier than the one before it.
 Check in_order(std::string promise, const std::vector<Moment>& moments) {
   Check check{.promise = std::move(promise), .ok = true};
   const events::StampedEvent* before = nullptr;

@@ -17,7 +17,7 @@ std::string history(const wire::LeaseView* lease) {
                      name(lease->reason), cli::or_dash(lease->proof));
 }
 
-/// The lease ended with `reason` and has a fence proof.
+/// Checks that the lease ended with `reason` and has a fence proof.
 Check ended(const wire::LeaseView* lease, RevokeReason reason, const std::string& whose) {
   return {.promise = fmt::format("{} ended with reason {} and was fenced with a proof", whose,
                                  name(reason)),

@@ -59,7 +59,8 @@ void check_texts(const Observation& seen, std::vector<Check>& checks) {
   }
 }
 
-/// A tenant's record takes the next position only, so equal tokens arrived once each.
+/// A tenant's record accepts only the next position, so equal tokens mean that each token arrived
+/// once.
 void check_recovery(const Observation& seen, std::vector<Check>& checks) {
   for (const TenantResult& result : seen.results) {
     const TenantRecord& recovered = result.recovered;

@@ -1,5 +1,5 @@
 /// leasehold-demo: four tenants, one lease revoked in the middle of a token, one tenant killed, and
-/// a check that the others are not affected; then the worker is killed, and all texts go on.
+/// a check that the others are not affected; then the worker is killed, and all texts continue.
 #include <sys/ioctl.h>
 #include <unistd.h>
 

@@ -12,7 +12,7 @@
 namespace leasehold::demo {
 namespace {
 
-/// Tokens of a stream until each event, in the middle of the stream.
+/// How many tokens of a stream precede each event, which is in the middle of the stream.
 struct Moments {
   std::size_t keep_memory;
   std::size_t revoke;
@@ -20,7 +20,7 @@ struct Moments {
   std::size_t kill;
 };
 
-/// Longer streams than 120 tokens meet the events at the same tokens.
+/// Streams longer than 120 tokens have the events at the same tokens as streams of 120.
 Moments moments_in(std::uint32_t max_tokens) {
   const std::size_t twelfth = std::min(max_tokens, 120u) / 12;
   return {.keep_memory = 2 * twelfth,
@@ -29,7 +29,7 @@ Moments moments_in(std::uint32_t max_tokens) {
           .kill = 6 * twelfth};
 }
 
-/// For a slow machine; the wait ends when all memory is free.
+/// Long enough for a slow machine; the wait ends when all memory is free.
 constexpr Duration kSettleTimeout = std::chrono::minutes(2);
 
 std::vector<TenantSpec> stories() {
@@ -194,7 +194,7 @@ class Scenario {
     return {};
   }
 
-  /// Waits until all memory is free; on timeout the checks report what is missing.
+  /// Waits until all memory is free. After a timeout the checks report the missing memory.
   Result<void> settle() {
     const SystemClock clock;
     const TimePoint deadline = clock.now() + kSettleTimeout;

@@ -9,10 +9,10 @@ namespace {
 
 constexpr const char* kWorker = "demo";
 constexpr Duration kStartTimeout = std::chrono::minutes(2);
-/// A large model on a slow disk; a worker that fails exits long before.
+/// Long enough to load a large model from a slow disk; a worker that fails exits much earlier.
 constexpr Duration kLoadTimeout = std::chrono::minutes(15);
-/// Enough for the four texts with a 7B model without grouped heads, 0.5 MiB a token. Only memory
-/// that is written is allocated.
+/// Enough for the four texts with a 7B model without grouped heads, which takes 0.5 MiB per token.
+/// Only memory that is written is allocated.
 constexpr const char* kCapacity = "1GiB";
 constexpr const char* kSwapCapacity = "64MiB";
 /// No worker hangs in the demo, so a silent worker is a slow one.

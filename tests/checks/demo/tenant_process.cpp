@@ -9,7 +9,8 @@ namespace leasehold::demo {
 namespace {
 
 constexpr Duration kPollInterval = std::chrono::milliseconds(20);
-constexpr Duration kIdleTimeout = std::chrono::minutes(5);  // four prompts on a large model
+// enough for four prompts on a large model
+constexpr Duration kIdleTimeout = std::chrono::minutes(5);
 
 }  // namespace
 

@@ -5,7 +5,7 @@
 namespace leasehold::gpu_check {
 namespace {
 
-/// The driver keeps mapped memory allocated, so no handle is kept.
+/// Allocates and maps memory. The driver keeps mapped memory allocated, so no handle is kept.
 Result<cuda::DeviceMapping> map_new(const cuda::Context& context, std::size_t size_bytes) {
   const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(context, size_bytes));
   return cuda::DeviceMapping::map(memory, MapAccess::ReadWrite);
@@ -21,7 +21,8 @@ constexpr std::uint64_t four_times(std::uint16_t half) {
   return half * std::uint64_t{0x0001'0001'0001'0001};
 }
 
-/// f16 values of about ±2^-6, f32 values from 1 to 2, and blocks whose f16 scales are about 2^-14.
+/// Returns a filling that gives f16 values of about ±2^-6, f32 values from 1 to 2, and blocks whose
+/// f16 scales are about 2^-14.
 Card::Filling filling_for(TensorType type, std::uint64_t seed) {
   switch (type) {
     case TensorType::F32:

@@ -1,4 +1,4 @@
-// Work for a profiler: a few layers of real shapes, in plain launches. It measures nothing itself.
+// Runs a few layers of real shapes in plain launches, for a profiler. Measures nothing itself.
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -9,9 +9,9 @@ namespace leasehold {
 namespace {
 
 constexpr double kMostExcess = 0.05;
-constexpr double kRoundingShare = 1e-3;  // of the scale, which is a float
+constexpr double kRoundingShare = 1e-3;  // of the scale, because it is a float
 
-/// Subtracts the logarithm of their sum, and returns the sum.
+/// Subtracts the logarithm of the sum of the probabilities, and returns the sum.
 double normalise(std::vector<double>& log_p) {
   double sum = 0;
   for (const double one : log_p) sum += std::exp(one);

@@ -21,9 +21,10 @@ namespace {
 constexpr const char* kProgram = "llama-perplexity";
 constexpr std::size_t kMaxTextBytes = 256 << 20;
 constexpr std::uint32_t kComparedRows = 64;
-constexpr std::uint32_t kLeastWindow = 4;  // two halves with a position to compare
+// large enough for a position to compare in the second half
+constexpr std::uint32_t kLeastWindow = 4;
 
-/// What is known of a file before the peer runs.
+/// Properties of a file that are known before the peer runs.
 struct ComparedFile {
   const std::string& path;
   std::uint32_t n_vocab;
@@ -48,7 +49,7 @@ Result<ComparedFile> check_file(const PeerDivergenceConfig& config, const std::s
   return ComparedFile{.path = path, .n_vocab = model.n_vocab, .bos = tokenizer.bos()};
 }
 
-/// Runs the peer on the file. The result is in `path`.
+/// Runs the peer on the model file. The peer writes its result to `path`.
 Result<void> write_peer_logits(const PeerDivergenceConfig& config, const PeerPrograms& programs,
                                const std::string& model_path, const std::string& path) {
   const std::string kv_type(name(config.kv_type));
@@ -74,7 +75,7 @@ Result<void> write_peer_logits(const PeerDivergenceConfig& config, const PeerPro
   return {};
 }
 
-/// The reference and ours, in step with the peer's file.
+/// Runs the reference and our model in step with the positions of the peer's file.
 class Comparison {
  public:
   static Result<Comparison> load(const PeerDivergenceConfig& config, const ComparedFile& subject,
@@ -122,7 +123,7 @@ class Comparison {
   Result<void> compare_window(std::uint32_t i) {
     const auto in_file = peer_.tokens(i);
     std::vector<TokenId> tokens(in_file.begin(), in_file.end());
-    // The peer begins each window with BOS if it began the text with it.
+    // The peer begins each window with BOS if it began the text with BOS.
     if (bos_ == peer_.tokens(0).front()) tokens.front() = *bos_;
     reference_->restart(0);
     ours_->restart(0);
@@ -132,7 +133,7 @@ class Comparison {
     return {};
   }
 
-  /// Tokens at positions from `first` on.
+  /// Compares the predictions for `tokens`, whose positions begin at `first`.
   Result<void> compare_step(std::span<const TokenId> tokens, std::uint32_t first) {
     std::vector<LocalRow> rows;
     for (const TokenId token : tokens)
@@ -163,7 +164,7 @@ class Comparison {
   std::optional<TokenId> bos_;
   std::unique_ptr<LocalModel> reference_, ours_;
   FileDivergence sums_;
-  double squares_ = 0;  // of ours - peer
+  double squares_ = 0;  // sum of squares of ours - peer
 };
 
 Result<FileDivergence> compare_file(const PeerDivergenceConfig& config,
@@ -172,7 +173,7 @@ Result<FileDivergence> compare_file(const PeerDivergenceConfig& config,
   const ComparedFile subject = TRY(check_file(config, path, text));
   const std::string logits_path = programs.scratch().file("logits");
   std::error_code ignored;
-  std::filesystem::remove(logits_path, ignored);  // of the file before
+  std::filesystem::remove(logits_path, ignored);  // left by the previous file
   TRY(write_peer_logits(config, programs, path, logits_path));
   PeerLogits logits = TRY(PeerLogits::open(logits_path));
   Comparison comparison = TRY(Comparison::load(config, subject, std::move(logits)));

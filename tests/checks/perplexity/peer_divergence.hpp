@@ -31,9 +31,9 @@ struct FileDivergence {
   std::string file;
   std::size_t positions = 0;
   double peer = 0;
-  /// Of our predictions, coded in 16 bits as the peer's are (coded_odds.hpp).
+  /// Our divergence, with our predictions coded in 16 bits as the peer's are (coded_odds.hpp).
   double ours = 0;
-  double ours_exact = 0;        ///< Of our predictions without coding.
+  double ours_exact = 0;        ///< Our divergence without coding.
   double difference_error = 0;  ///< Standard error of ours - peer, assuming independent positions.
   std::optional<Error> error;   ///< Why the file could not be compared; then all numbers are 0.
 };

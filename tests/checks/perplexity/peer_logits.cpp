@@ -16,8 +16,9 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kMagic = "_logits_";
-constexpr std::int32_t kMostTokens = 1 << 20;  // of a window, of a vocabulary; and windows
-constexpr std::size_t kNumbers = 4;            // uint16 of scale and lowest value
+// limit for the tokens of a window, for the vocabulary and for the number of windows
+constexpr std::int32_t kMostTokens = 1 << 20;
+constexpr std::size_t kNumbers = 4;  // size of scale and lowest value in units of uint16
 
 struct Head {
   std::array<char, kMagic.size()> magic;

@@ -15,13 +15,13 @@ std::string nats(double value) {
   return fmt::format("{:.3e}", value);
 }
 
-/// Of two means below the floor, a ratio says nothing.
+/// Returns "-" if both means are below the floor, because their ratio is then meaningless.
 std::string ratio(double ours, double peer) {
   if (std::max(ours, peer) < kCodeFloorNats || peer <= 0) return "-";
   return fmt::format("{:.3f}", ours / peer);
 }
 
-/// With the error that the positions' own differences leave.
+/// The ratio with its standard error over positions.
 std::string ratio(const FileDivergence& file) {
   const std::string text = ratio(file.ours, file.peer);
   return text == "-" ? text : fmt::format("{} ± {:.3f}", text, file.difference_error / file.peer);

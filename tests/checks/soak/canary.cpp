@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kWords = 5;
 constexpr int kLettersPerWord = 6;
-constexpr const char* kTextOwner = "a published text";  // its extents hold no canary
+constexpr const char* kTextOwner = "a published text";  // its extents contain no canary
 
 using Owners = std::map<LeaseId, std::string>;
 
@@ -87,7 +87,7 @@ Result<void> find_canaries(client::BrokerView& broker, std::span<const Canary> c
     if (!object && object.error().code == Errc::ConnectionLost) {
       return std::unexpected(object.error());
     }
-    if (!object) continue;  // freed since the list was made
+    if (!object) continue;  // the extent was freed since the list was made
     const auto bytes = TRY(read_whole(*object, view.size_bytes));
     judge_bytes(bytes, owners.at(*view.lease), canaries, report);
   }

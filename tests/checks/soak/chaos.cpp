@@ -11,7 +11,7 @@ struct Share {
   std::uint64_t weight;
 };
 
-// In the order of the enum. A killed worker costs one start, a killed broker costs every tenant.
+// In the order of the enum. A killed worker costs one start; a killed broker disturbs every tenant.
 constexpr std::array<Share, kScriptActionKindCount> kShares{{{"kill tenant", 40},
                                                              {"kill worker", 10},
                                                              {"kill broker", 3},

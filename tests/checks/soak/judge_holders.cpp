@@ -29,7 +29,7 @@ std::size_t count(LeaseEvents lease_events, std::string_view event) {
       lease_events, [&](const demo::TenantEvent& reported) { return is(reported, event); }));
 }
 
-/// From each `acquired` to the next.
+/// Splits the events at each `acquired`.
 std::vector<LeaseEvents> split_by_lease(const std::vector<demo::TenantEvent>& reported) {
   std::vector<LeaseEvents> all;
   for (std::size_t begin = 0; begin < reported.size(); ++begin) {
@@ -41,7 +41,7 @@ std::vector<LeaseEvents> split_by_lease(const std::vector<demo::TenantEvent>& re
   return all;
 }
 
-/// The lease was not ended by its holder.
+/// True if the lease was ended by another party than its holder.
 bool was_revoked_by_other(const LeaseTrace& trace) {
   return trace.revoked && trace.reason != RevokeReason::Released &&
          trace.reason != RevokeReason::HolderGone;
@@ -63,7 +63,8 @@ std::optional<LeaseId> lease_in(std::string_view detail) {
   return std::nullopt;
 }
 
-/// A retry or failure because this lease ended. An error that names another lease does not count.
+/// True for a retry or failure because this lease ended. An error that names another lease does not
+/// count.
 bool names_as_cause(const demo::TenantEvent& reported, LeaseId lease) {
   const bool is_of_text = reported.scope == name(FailureScope::Shared);
   const bool in_words = !is_of_text && (is(reported, "retry") || is(reported, "failed"));
@@ -71,9 +72,9 @@ bool names_as_cause(const demo::TenantEvent& reported, LeaseId lease) {
          lease_in(reported.detail).value_or(lease) == lease;
 }
 
-/// How often the holder was notified that this lease ended. The line after the end of the stream
+/// How often the holder was notified that this lease ended. The event after the end of the stream
 /// says what the tenant does next, so it is not a second notification. Refusals of `renew` and
-/// `release` are not printed: they answer a call.
+/// `release` are not printed, because they answer a call.
 std::size_t notifications(LeaseEvents lease_events, LeaseId lease) {
   std::size_t notifications = 0;
   bool was_end = false;
@@ -85,16 +86,16 @@ std::size_t notifications(LeaseEvents lease_events, LeaseId lease) {
   return notifications;
 }
 
-/// A lease as its holder saw it, from its grant to that of the next one.
+/// A lease as its holder saw it, from its grant to the grant of the next lease.
 struct HeldLease {
   LeaseEvents events;
   const LeaseTrace* trace = nullptr;
-  /// The holder had the next lease before this one ended, or asked for one on another worker,
-  /// which ended this one. What is reported about the end follows that grant, if anything.
+  /// The holder had the next lease before this one ended, or requested a lease on another worker,
+  /// which ended this one. Reports about the end, if any, then follow the grant of the next lease.
   bool was_replaced = false;
 };
 
-/// Describes a wrong notification about this lease; empty when all are right.
+/// Describes a wrong notification about this lease; empty if all are right.
 std::string notification_error(const HeldLease& held, const std::optional<LeaseId>& replaced,
                                bool was_killed) {
   const auto& [lease_events, trace, was_replaced] = held;
@@ -106,7 +107,8 @@ std::string notification_error(const HeldLease& held, const std::optional<LeaseI
            reported.lease != replaced;
   });
   if (foreign) return fmt::format("was notified of another lease under {}", to_string(lease));
-  // A holder that never submitted got a refusal instead; a killed one may not have read it.
+  // A holder that never submitted got a refusal instead; a killed holder may not have read the
+  // notification.
   const bool must_be_notified = trace != nullptr && was_revoked_by_other(*trace) && !was_killed &&
                                 !was_replaced && count(lease_events, "submitted") > 0 &&
                                 count(lease_events, "completed") == 0;
@@ -162,7 +164,8 @@ bool is_lease_end(const events::RequestCompletedEvent& ended) {
   return ended.reason == "Revoked" || is_lease_over_code(ended.reason);
 }
 
-/// The leases of published texts: of no tenant, and with extents, which those of weights lack.
+/// Returns the leases of published texts: they have no tenant, but have extents, which leases of
+/// weights do not have.
 std::set<LeaseId> text_leases(const BrokerInstance& broker, const LeaseTraces& traces) {
   std::set<LeaseId> texts;
   for (const events::StampedEvent& stamped : broker.events) {
@@ -176,7 +179,7 @@ std::set<LeaseId> text_leases(const BrokerInstance& broker, const LeaseTraces& t
   return texts;
 }
 
-/// True when the end of this text may have ended a stream of the lease `own` until `at`. A broker
+/// True if the end of this text may have ended a stream of the lease `own` before `at`. A broker
 /// that died may have logged the revocation late, or not at all.
 bool may_have_ended_stream(const BrokerInstance& broker, const LeaseTrace& text,
                            const LeaseTrace& own, TimePoint at) {
@@ -187,9 +190,10 @@ bool may_have_ended_stream(const BrokerInstance& broker, const LeaseTrace& text,
   return granted <= at && broker.restarted_between(granted, text.revoked.value_or(kNever));
 }
 
-/// The same on the worker's side: what it wrote to the holder's socket. The end of a published text
-/// ends a stream too, once, and its lease goes on. Events name neither that text nor the worker of
-/// a lease, so each text that may have ended a stream allows one such end.
+/// The same check on the worker's side, for the ends that it wrote to the holder's socket. The end
+/// of a published text also ends a stream once, while the stream's lease stays live. Events name
+/// neither that text nor the worker of a lease, so each text that may have ended a stream allows
+/// one such end.
 demo::Check sent_once(const Case& all) {
   Finding finding("no stream got the end of its lease twice", "ends of leases sent");
   for (std::size_t i = 0; i < all.instances.size(); ++i) {
@@ -243,8 +247,8 @@ demo::Check no_crash(const Case& all) {
   return finding.check(0);
 }
 
-/// Complete when the request completed, otherwise a prefix. A record takes the next position only,
-/// so each position arrived once.
+/// A text must be complete if the request completed, otherwise a prefix. A record accepts only the
+/// next position, so each position arrived once.
 demo::Check same_texts(const Case& all) {
   Finding finding("every text is the undisturbed one, or a prefix of it when it was cut off",
                   "tokens");
@@ -262,7 +266,8 @@ demo::Check same_texts(const Case& all) {
   return finding.check();
 }
 
-/// The next process with the id of a killed one gets the whole text, unless it gave up.
+/// Checks that the next process with the request id of a killed one gets the whole text, unless it
+/// gave up.
 demo::Check resumed_whole(const Case& all) {
   Finding finding("the text of a killed process came whole to the next one", "texts");
   std::map<std::string, std::vector<const TenantInstance*>> by_id;

@@ -36,7 +36,7 @@ TenantsOfLeases tenants_of_leases(const BrokerInstance& broker) {
   return tenants;
 }
 
-/// Describes a wrong transition; empty when it is right. After a broker death events may be
+/// Describes a wrong transition; empty if it is right. After the death of a broker, events may be
 /// missing.
 std::string transition(ExtentTrace& trace, const events::RegionStateChanged& event,
                        bool after_death, const TenantsOfLeases& tenants) {

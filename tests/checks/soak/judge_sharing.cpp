@@ -20,8 +20,8 @@ std::string text_end_error(const Case& all, const demo::TenantEvent& reported) {
   return fmt::format("lease {} was not revoked", to_string(lease));
 }
 
-/// That the text goes on is another check. The events do not name the readers of a text, so one
-/// that reported nothing is not found.
+/// Another check covers that the readers' texts continue. Events do not name the readers of a text,
+/// so this check does not find a reader that reported nothing.
 demo::Check told_of_text_ends(const Case& all) {
   Finding finding("no reader was notified twice that a text ended, or of a text that lives",
                   "ends of texts reported");

@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, 5> kProofs{"LaunchQuiet", "WorkerAck", "P
                                                   "NeverMapped", "MachineRestart"};
 
 /// Describes a wrong transition; empty when it is right. `after_death`: the broker died since the
-/// previous one, which may be missing or repeated, but a state never goes back.
+/// previous event. Events may then be missing or repeated, but a state never goes back.
 std::string take(LeaseTrace& trace, const events::LeaseStateChanged& event, TimePoint at,
                  bool after_death) {
   switch (event.state) {

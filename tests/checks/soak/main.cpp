@@ -1,6 +1,6 @@
 /// leasehold-soak: kills and stops processes and revokes leases at random for a long time, then
 /// checks the histories that they wrote. With --hostile it attacks instead, and checks and measures
-/// what honest tenants see of it. With --models it serves two models, and changes and damages their
+/// the effect on honest tenants. With --models it serves two models, and changes and damages their
 /// files.
 ///
 /// Exit codes: 0 all checks passed, 1 one failed, 2 wrong usage, 3 only a limit of --check is
@@ -46,13 +46,13 @@ struct Options {
   HostileSettings hostile;
   bool has_models = false;
   ModelsSettings models;
-  std::optional<std::uint32_t> seconds;  ///< Of either of them.
+  std::optional<std::uint32_t> seconds;  ///< Duration, for --hostile or --models.
   std::optional<std::uint32_t> max_tokens;
   std::string limits_path;
 };
 
-/// The seed of each round is one more than that of the round before, so `--seed S --kills N` with N
-/// kills per round repeats a failed round.
+/// The seed grows by one with each round, so `--seed S --kills N` with N kills per round repeats a
+/// failed round.
 Result<void> run_rounds(const Settings& settings, const demo::Poller& poller,
                         const fs::path& directory, Summary& summary) {
   Workload workload = TRY(make_workload(settings));

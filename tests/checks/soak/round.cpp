@@ -12,7 +12,7 @@
 namespace leasehold::soak {
 namespace {
 
-/// Without new tokens, the next action runs after this time.
+/// The next action runs after this time even without new tokens.
 constexpr Duration kIdleTimeout = std::chrono::milliseconds(500);
 constexpr std::uint64_t kActionsPerScan = 3;
 
@@ -37,7 +37,7 @@ class Round {
   }
 
  private:
-  /// Waits for the tokens that the action asks for, then runs it.
+  /// Waits for the action's number of tokens, then runs it.
   Result<void> wait_for(const ScriptAction& action) {
     const std::uint64_t wanted = supervisor_.tokens_received() + action.after_tokens;
     const TimePoint enough = clock_.now() + kIdleTimeout;
@@ -51,7 +51,7 @@ class Round {
     return {};
   }
 
-  /// False when there is no target.
+  /// Returns false if there is no target.
   bool act(const ScriptAction& action) {
     switch (action.kind) {
       case ScriptActionKind::RevokeLease:
@@ -87,8 +87,8 @@ class Round {
     return true;
   }
 
-  /// The process to kill or stop. A broker only when all workers are ready: a worker that starts
-  /// may attach to either broker.
+  /// The process to kill or stop. Returns a broker only if all workers are ready, because a worker
+  /// that starts may attach to either broker.
   ProcessSlot* process_for(const ScriptAction& action) {
     auto& tenants = supervisor_.tenants();
     auto& workers = supervisor_.workers();
@@ -136,7 +136,7 @@ class Round {
     return true;
   }
 
-  /// A worker that was replaced gets no new lease, so it is killed, and its successor serves again.
+  /// A replaced worker gets no new lease, so it is killed, and its successor serves again.
   bool replace_worker(const ScriptAction& action) {
     auto& workers = supervisor_.workers();
     BrokerView* broker = supervisor_.view();
@@ -165,14 +165,15 @@ class Round {
     return broker->command(wire::LeaseRevoke{.lease = lease}).has_value();
   }
 
-  /// A search that fails because the broker died is repeated after later actions.
+  /// Searches for canaries. A search that fails because the broker died is repeated after later
+  /// actions.
   void scan() {
     if (BrokerView* broker = supervisor_.view()) {
       (void)find_canaries(*broker, workload_.canaries, *supervisor_.history().canaries);
     }
   }
 
-  /// Without further actions every tenant gets a complete answer.
+  /// Waits without further actions until every tenant has a complete answer.
   Result<void> serve_all_tenants() {
     supervisor_.resume_all();
     const auto& instances = supervisor_.history().tenants;
@@ -189,7 +190,7 @@ class Round {
     return meet_the_rest(deadline);
   }
 
-  /// Runs on until the round has met all that its judge requires.
+  /// Continues until the round has all samples that its judge requires.
   Result<void> meet_the_rest(TimePoint deadline) {
     TimePoint next_revocation = clock_.now();
     while (const auto missing = not_met()) {
@@ -232,7 +233,7 @@ class Round {
     return timed_out(unsettled().value_or("the system was not quiet in time"));
   }
 
-  /// A published text holds memory until its lease is revoked.
+  /// Revokes the leases of published texts, which hold memory until then.
   void end_published_texts() {
     BrokerView* broker = supervisor_.view();
     const auto leases = broker ? broker->leases() : fail(Errc::BrokerLost, "");
@@ -243,8 +244,8 @@ class Round {
     }
   }
 
-  /// Describes what has not ended yet. Nothing once all is quiet and free; the status that shows it
-  /// is kept for the judge.
+  /// Describes what has not ended yet. Returns nothing once all is quiet and free, and then stores
+  /// that status for the judge.
   std::optional<std::string> unsettled() {
     for (const TenantSlot& slot : supervisor_.tenants())
       if (slot.process.has_process()) return slot.spec->name + " never ended";

@@ -14,7 +14,7 @@ constexpr Duration kPollInterval = std::chrono::milliseconds(10);
 constexpr std::int64_t kTtl_ms = 5000;
 constexpr const char* kFenceTimeout_ms = "1500";
 constexpr const char* kReclaimGrace_ms = "50";  // less than a text takes
-/// Of the scavenger, before the guaranteed tenant asks for its memory.
+/// Tokens of the scavenger before the guaranteed tenant requests its memory.
 constexpr std::size_t kTokensBeforeReclaim = 4;
 constexpr std::uint64_t kAmpleBytes = 256ull << 20;
 constexpr const char* kSwapCapacity = "16MiB";
@@ -70,7 +70,7 @@ Result<void> Supervisor::poll(bool tenants) {
   return {};
 }
 
-/// The undisturbed texts are computed without it.
+/// The undisturbed texts are computed without the publisher.
 void Supervisor::poll_publisher(bool publishes) {
   std::vector<std::string> workers;
   for (const WorkerSlot& slot : workers_)
@@ -119,7 +119,7 @@ Result<void> Supervisor::collect_exits() {
   }
   for (TenantSlot& slot : tenants_) {
     if (!slot.process.has_process() || slot.process.is_running()) continue;
-    TRY(read(slot));  // its last output
+    TRY(read(slot));  // the last output of the process
     const auto status = slot.process.take_exit_status();
     note_end(slot.spec->name, slot.process, status.value_or(0));
     record_tenant(slot);
@@ -161,7 +161,7 @@ TenantSlot& Supervisor::slot_of(wire::Tier tier) {
 }
 
 /// The guaranteed tenant starts once beside each process of the scavenger, in the middle of its
-/// text. Otherwise it would take the memory back whenever the scavenger gets it.
+/// text. Otherwise it would reclaim the memory whenever the scavenger gets it.
 bool Supervisor::may_start(const TenantSlot& slot) {
   if (slot.spec->tier != wire::Tier::Guaranteed) return true;
   const TenantSlot& scavenger = slot_of(wire::Tier::Scavenger);
@@ -171,7 +171,7 @@ bool Supervisor::may_start(const TenantSlot& slot) {
   return true;
 }
 
-/// With a store, the new broker continues the state of the one before and its lease ids.
+/// With a store, the new broker continues the state and lease ids of its predecessor.
 Result<void> Supervisor::start_broker() {
   const bool resumes = store_ && !history_.brokers.empty();
   if (resumes) {
@@ -197,7 +197,7 @@ Result<void> Supervisor::start_broker() {
   return {};
 }
 
-/// Tries once: a new broker needs time to listen.
+/// Tries to connect once. A failure is not an error, because a new broker needs time to listen.
 Result<void> Supervisor::connect_broker() {
   auto connected = BrokerView::connect(programs_.broker_socket());
   if (!connected) return {};
@@ -219,7 +219,7 @@ wire::TenantAdmit Supervisor::policy_of(const TenantSpec& spec) const {
           .max_lifetime_ms = spec.max_lifetime_ms};
 }
 
-/// A broker accepts a reserve once a worker has reported the size of a block.
+/// Reserves the guaranteed tenant's memory, once a worker has reported the size of a block.
 void Supervisor::reserve_memory() {
   BrokerView* broker = view();
   if (is_reserved_ || broker == nullptr || std::ranges::none_of(workers_, &WorkerSlot::ready))
@@ -229,7 +229,7 @@ void Supervisor::reserve_memory() {
   is_reserved_ = broker->command(policy).has_value();
 }
 
-/// 0 in the undisturbed run, where nothing is reclaimed.
+/// Blocks of a large lease; 0 in the undisturbed run, where nothing is reclaimed.
 std::uint32_t Supervisor::large_lease_blocks() const {
   return workload_.extent ? workload_.large_lease_extents * workload_.extent->blocks : 0;
 }
@@ -302,7 +302,8 @@ void Supervisor::sample_status() {
   if (samples_++ % kSamplesPerUse == 0) sample_used_blocks(*broker);
 }
 
-/// A broker counts from its start, so a smaller count is all of a new one.
+/// A broker counts from its start, so a count that is smaller than before is the whole count of a
+/// new broker.
 void Supervisor::sample_used_blocks(BrokerView& broker) {
   const auto tenants = broker.tenants();
   if (!tenants) return;

@@ -10,7 +10,8 @@ namespace leasehold::soak {
 namespace {
 
 constexpr Duration kInterval = std::chrono::milliseconds(200);
-/// A stopped worker computes nothing, and a stopped broker answers nothing.
+/// Timeout of a call, because a stopped worker computes nothing and a stopped broker does not
+/// answer.
 constexpr Duration kTimeout = std::chrono::seconds(10);
 
 }  // namespace

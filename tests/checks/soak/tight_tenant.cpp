@@ -10,7 +10,7 @@ namespace {
 
 constexpr Duration kRetryDelay = std::chrono::milliseconds(200);
 constexpr Duration kReleaseTimeout = std::chrono::seconds(1);
-constexpr std::uint64_t kFirstSeed = 1000;  // the other tenants' are smaller
+constexpr std::uint64_t kFirstSeed = 1000;  // the seeds of other tenants are smaller
 constexpr const char* kPrompt = "Once upon a time there was a girl";
 
 }  // namespace
@@ -82,7 +82,8 @@ void TightTenant::end(std::uint32_t number, bool is_complete) {
   if (--open_ == 0) drop_lease();
 }
 
-/// Called by handlers of the streams and of the holder, so both are destroyed later.
+/// Releases the lease. Handlers of the streams and of the holder call this, so both are destroyed
+/// later.
 void TightTenant::drop_lease() {
   retry_at_ = timers_.now() + kRetryDelay;
   const auto holder = std::exchange(holder_, nullptr);

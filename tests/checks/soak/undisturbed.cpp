@@ -12,7 +12,7 @@ std::int64_t duration_ms(const demo::TenantRecord& record) {
   return (record.token_times.back() - record.token_times.front()) / std::chrono::milliseconds(1);
 }
 
-/// As a tenant's lease shows it.
+/// Reads the shape of an extent from a tenant's lease.
 std::optional<ExtentShape> find_extent_shape(BrokerView* broker) {
   const auto leases = broker ? broker->leases() : fail(Errc::BrokerLost, "");
   if (!leases) return std::nullopt;

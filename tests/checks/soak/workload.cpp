@@ -9,14 +9,14 @@
 namespace leasehold::soak {
 namespace {
 
-/// Of every other tenant; a text takes about as long on an idle machine.
+/// Lifetime of leases for every second tenant; a text takes about this long on an idle machine.
 constexpr std::int64_t kShortLifetime_ms = 1000;
 
 /// Long enough not to occur by chance.
 constexpr std::ptrdiff_t kCanaryTokens = 10;
 
-/// Begins where the prompt leaves the published text, or behind the first token, which is the same
-/// in all prompts.
+/// The canary begins where the prompt differs from the published text, or after the first token,
+/// which is the same in all prompts.
 Result<Canary> canary_of(const TenantSpec& spec, const Tokenizer& tokenizer) {
   const auto published = TRY(tokenizer.encode(kPublishedText));
   const auto tokens = TRY(tokenizer.encode(spec.prompt));
@@ -41,7 +41,7 @@ TenantSpec standard_tenant(const Settings& settings, std::uint32_t i) {
   return spec;
 }
 
-/// `number`: greater than that of every standard tenant.
+/// `number`: must be greater than the number of every standard tenant.
 TenantSpec tenant_of_tier(const Settings& settings, std::uint32_t number, wire::Tier tier) {
   return {.name = std::string(wire::name(tier)),
           .prompt = canary_words(settings.seed, number) + "Once upon a time",
@@ -51,8 +51,8 @@ TenantSpec tenant_of_tier(const Settings& settings, std::uint32_t number, wire::
           .tier = tier};
 }
 
-/// Room for two leases of each standard tenant, which has both while its text moves, and for the
-/// tight tenant's and one published text on each worker.
+/// Memory for two leases of each standard tenant, which has both while its text moves, for the
+/// tight tenant's lease, and for one published text on each worker.
 std::uint32_t large_lease_extents(const Settings& settings) {
   return 2 * settings.tenants + 1 + settings.workers;
 }

@@ -15,7 +15,8 @@ namespace leasehold::soak {
 namespace {
 
 constexpr const char* kProgram = "leasehold-attacker";
-/// Strangers begin this far apart in the list of attacks, tenants one after another.
+/// Strangers begin at positions this far apart in the list of attacks; tenants begin at consecutive
+/// positions.
 constexpr std::uint32_t kStrangersApart = 4;
 
 std::string milliseconds_of(Duration duration) {
@@ -35,7 +36,7 @@ std::vector<std::string> attacker_arguments(const HostileSettings& settings,
   return arguments;
 }
 
-/// Appends what can be read now; true at the end of the output.
+/// Appends the output that can be read now. Returns true at the end of the output.
 Result<bool> read_output(const UniqueFd& fd, std::string& output) {
   std::array<char, 4096> bytes;
   while (true) {

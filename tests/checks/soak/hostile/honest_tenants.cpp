@@ -7,8 +7,8 @@
 namespace leasehold::soak {
 namespace {
 
-/// Tokens that a text has behind it and before it when its lease is revoked, so that the revocation
-/// meets a running request.
+/// A lease is revoked only when its text has this many tokens and lacks this many, so that a
+/// request is running.
 constexpr std::size_t kTokensAround = 20;
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace {
 namespace asio = boost::asio;
 using Local = asio::local::stream_protocol;
 
-constexpr std::size_t kBodyBytes = 20 << 10;  // longer bodies than 16 KiB are not parsed at once
+// bodies longer than 16 KiB are parsed on another thread
+constexpr std::size_t kBodyBytes = 20 << 10;
 constexpr Duration kPauseBetweenRequests = std::chrono::milliseconds(10);
 
 std::string request_with(const std::string& api_key) {
@@ -25,7 +26,8 @@ std::string request_with(const std::string& api_key) {
       api_key, body.size(), body);
 }
 
-/// The status of one answer, whose body is one line; 0 when the connection ends.
+/// Sends the request and returns the status of the answer, whose body is one line; 0 if the
+/// connection ends.
 int ask(Local::socket& socket, const std::string& request) {
   boost::system::error_code error;
   asio::write(socket, asio::buffer(request), error);

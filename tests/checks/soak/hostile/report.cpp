@@ -75,7 +75,8 @@ double waited_us(const bench::ThreadRunQueues& threads, std::span<const char* co
   return static_cast<double>(ns) / 1e3;
 }
 
-/// From the flip until the holder read the typed end; nothing when it was between two requests.
+/// Time from the flip until the holder read the typed end; nothing if the holder was between two
+/// requests.
 std::optional<double> error_us(const HostileRecord& record, const HonestRevocation& revocation) {
   for (const TenantInstance& text : record.honest) {
     for (const demo::TenantEvent& event : text.record.reported) {
@@ -87,8 +88,7 @@ std::optional<double> error_us(const HostileRecord& record, const HonestRevocati
   return std::nullopt;
 }
 
-/// Both as measured, and without the time that its threads had no core, which is the machine's
-/// part.
+/// Clocks as measured, and without the time in which their threads waited for a core.
 struct ClockValues {
   Clocks measured, without_run_queue_delay;
 
@@ -131,7 +131,7 @@ double ratio(double value, double base) {
   return base > 0 ? value / base : 0;
 }
 
-/// Durations in the kinds of windows, and how they compare.
+/// Compares durations between the kinds of windows.
 using ValuesOf = std::vector<double> (*)(const HostileRecord& record, WindowKind kind);
 Json windows_json(const HostileRecord& record, ValuesOf values_us) {
   std::map<WindowKind, bench::Distribution> values;
@@ -142,7 +142,7 @@ Json windows_json(const HostileRecord& record, ValuesOf values_us) {
   }
   const auto& hostile = values[WindowKind::Hostile];
   for (const WindowKind kind : {WindowKind::Calm, WindowKind::Control}) {
-    // A ratio of few values says nothing; without it `--check` reports a missing figure.
+    // A ratio of too few values is meaningless; without it `--check` reports a missing figure.
     const auto& base = values[kind];
     if (static_cast<double>(std::min(base.count, hostile.count)) < kMinValuesPerWindowKind)
       continue;
@@ -161,8 +161,8 @@ Json threads_json(const bench::ThreadRunQueues& threads, double seconds) {
   return json;
 }
 
-/// In milliseconds per second of windows: a thread that runs where the engine's waits competes
-/// with it.
+/// Times of the servers' threads in milliseconds per second of windows. A thread that runs while
+/// the engine's thread waits for a core competes with it.
 Json server_threads_json(const HostileRecord& record) {
   Json json = Json::object();
   for (const WindowKind kind : kKinds) {
@@ -207,7 +207,7 @@ std::string attacks_text(const Json& attacks) {
   return cli::render(table);
 }
 
-/// "ran / waited", in ms per second of windows.
+/// A table of "ran / waited", in ms per second of windows.
 std::string threads_text(const Json& kinds) {
   cli::Table table{.columns = {{"THREAD, ms/s"}}};
   for (const WindowKind kind : kKinds)

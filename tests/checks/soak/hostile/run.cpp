@@ -27,23 +27,23 @@ namespace fs = std::filesystem;
 constexpr Duration kPollInterval = std::chrono::milliseconds(10);
 constexpr Duration kStartTimeout = std::chrono::seconds(60);
 constexpr Duration kTextTimeout = std::chrono::minutes(3);
-/// For attackers to end after their time.
+/// Time for attackers to end after their window.
 constexpr Duration kEndTimeout = std::chrono::seconds(30);
 constexpr Duration kFreeTimeout = std::chrono::seconds(60);
 constexpr Duration kWarmUp = std::chrono::seconds(2);
-/// Between two windows, so that what the last one left behind ends.
+/// Pause between two windows, so that work left by the last one ends.
 constexpr Duration kPause = std::chrono::milliseconds(500);
-/// A minute of attack then has about 200 revocations, enough for a 90th percentile.
+/// With this interval a minute of attack has about 200 revocations, enough for a 90th percentile.
 constexpr Duration kRevokeInterval = std::chrono::milliseconds(250);
 constexpr Duration kSizesInterval = std::chrono::milliseconds(200);
 constexpr Duration kClocksTimeout = std::chrono::seconds(2);
 constexpr std::size_t kMaxLogBytes = 64 << 20;
 constexpr std::uint32_t kHostileConcurrent = 2;
 constexpr std::uint32_t kHostileBlocks = 256;
-/// Of broker and worker, as in tools/systemd.
+/// Nice value of broker and worker, as in tools/systemd.
 constexpr int kServerNice = -10;
 
-/// Private resident memory. 0 when the process has ended. Source: proc(5), status.
+/// Private resident memory of a process; 0 if it has ended. Source: proc(5), status.
 std::uint64_t private_bytes(pid_t process) {
   std::ifstream status(fmt::format("/proc/{}/status", process));
   for (std::string line; std::getline(status, line);) {
@@ -103,11 +103,12 @@ class HostileRun {
   std::optional<HttpNeighbour> neighbour_;
   SeededRandom random_;
   SystemClock clock_;
-  bool serves_ = true;  ///< A tenant whose text ended begins another.
+  bool serves_ = true;  ///< Tenants whose text ended begin another one.
   bool attacked_ = false;
   TimePoint sizes_seen_;
   TimePoint revoked_at_;
-  std::optional<HonestRevocation> open_revocation_;  ///< Its clocks still run.
+  /// The revocation whose clocks have not ended.
+  std::optional<HonestRevocation> open_revocation_;
   ServerThreads before_flip_;
 };
 
@@ -133,7 +134,7 @@ Result<void> HostileRun::start() {
   return make_keys();
 }
 
-/// Attackers read theirs from files, because other users can read command lines.
+/// Attackers read their API keys from files, because other users can read command lines.
 Result<void> HostileRun::make_keys() {
   for (std::uint32_t i = 0; i < settings_.tenants; ++i) {
     std::ofstream file(api_key_file_of(system_.programs(), i));
@@ -277,7 +278,8 @@ ServerThreads HostileRun::threads() {
 
 // ------------------------------------------------------------------------------------ revocations
 
-/// A lease that ended by itself in between is not counted.
+/// Revokes the lease of a random honest tenant. A lease that ended by itself meanwhile is not
+/// counted.
 void HostileRun::revoke_one(WindowKind kind) {
   if (open_revocation_ || clock_.now() - revoked_at_ < kRevokeInterval) return;
   const auto leases = honest_.leases_mid_text();
@@ -289,7 +291,7 @@ void HostileRun::revoke_one(WindowKind kind) {
   open_revocation_ = {.lease = lease, .window = kind, .flipped = {}, .clocks = {}};
 }
 
-/// The broker shows a lease until its slot is used again.
+/// Reads the clocks of the open revocation. The broker lists a lease until its slot is used again.
 Result<void> HostileRun::read_clocks() {
   if (!open_revocation_) return {};
   const auto leases = TRY(system_.view().leases());

@@ -12,7 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A bit of the mantissa of every second byte: finite values stay finite, and texts change.
+/// The bit that is changed in every second byte. It is a bit of the mantissa, so finite values stay
+/// finite, and texts change.
 constexpr std::byte kChangedBit{0x04};
 
 /// The second half of a model file holds values of tensors only.
@@ -20,7 +21,7 @@ std::size_t half_of(const std::vector<std::byte>& bytes) {
   return bytes.size() / 2;
 }
 
-/// `original` with other values in its second half.
+/// Returns `original` with other values in its second half.
 std::vector<std::byte> changed_copy(const std::vector<std::byte>& original) {
   std::vector<std::byte> changed = original;
   for (std::size_t i = half_of(original); i < changed.size(); i += 2) changed[i] ^= kChangedBit;

@@ -51,7 +51,7 @@ demo::Check other_texts_end_typed(const ModelsHistory& history) {
 
 demo::Check programs_end_typed(const ModelsHistory& history) {
   Finding finding("no broker ends, and workers end with an error code", "ends of programs");
-  finding.checked();  // the broker, which must not end
+  finding.checked();  // counts the broker, which must not end
   for (const ExitRecord& end : history.ends) {
     finding.checked();
     const bool is_typed = errc_from_exit_code(end.status).has_value();

@@ -9,9 +9,9 @@
 namespace leasehold::soak {
 namespace {
 
-/// Without new tokens, the next step runs after this time.
+/// The next step runs after this time even without new tokens.
 constexpr Duration kIdleTimeout = std::chrono::milliseconds(500);
-/// For each tenant's undisturbed text, and for its last one.
+/// Timeout for each tenant's undisturbed text, and for its last one.
 constexpr Duration kTextsTimeout = std::chrono::minutes(3);
 
 class ModelsRun {
@@ -58,7 +58,7 @@ class ModelsRun {
     return {};
   }
 
-  /// Waits for the tokens that the step asks for, then runs it.
+  /// Waits for the step's number of tokens, then runs it.
   Result<void> run_step(const ModelStep& step) {
     const std::uint64_t wanted = system_.tokens_received() + step.after_tokens;
     const TimePoint enough = clock_.now() + kIdleTimeout;
@@ -71,7 +71,7 @@ class ModelsRun {
     return {};
   }
 
-  /// False when nothing can be its target now.
+  /// Returns false if the step has no possible target now.
   Result<bool> act(const ModelStep& step) {
     auto& workers = system_.workers();
     ModelWorker& worker = workers[step.which % workers.size()];
@@ -104,7 +104,8 @@ class ModelsRun {
     return true;
   }
 
-  /// A worker that began with other values serves them until it is started again.
+  /// Restores the worker's file. A worker that started with other values serves them until its next
+  /// start.
   static Result<void> restore(ModelWorker& worker) {
     if (!worker.file.is_whole()) TRY(worker.file.copy());
     if (!worker.serves_original && worker.process.is_running()) worker.process.kill();
@@ -133,8 +134,8 @@ class ModelsRun {
     }
   }
 
-  /// One lease, of this worker unless the name is empty. Errors: those of a broker that does not
-  /// answer, also one that waits for the reader of its log.
+  /// Revokes one lease, of this worker unless the name is empty. Errors: those of a broker that
+  /// does not answer, for example because it waits for the reader of its log.
   Result<bool> revoke(const ModelStep& step, wire::LeaseScope scope, const std::string& worker) {
     auto leases = TRY(system_.broker().leases());
     std::erase_if(leases, [&](const wire::LeaseView& lease) {

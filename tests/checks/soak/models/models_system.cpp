@@ -170,7 +170,7 @@ Result<void> ModelsSystem::collect_ends() {
   return {};
 }
 
-/// The first text that ended well came before any disturbance.
+/// Records a text that ended. The tenant's first text that ended well came before any disturbance.
 void ModelsSystem::record_text(ModelTenant& tenant, int status) {
   if (tenant.record.completed) {
     if (tenant.whole_texts++ == 0) tenant.undisturbed = tenant.record.tokens;

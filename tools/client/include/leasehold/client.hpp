@@ -138,7 +138,7 @@ struct Request {
   std::string grammar{};                  ///< GBNF grammar that the answer must match.
   bool ignore_eos = false;                ///< Continue to `max_tokens` after the end of sequence.
   int priority = 0;                       ///< -10 … 10, among the tenant's own requests.
-  std::chrono::milliseconds deadline{0};  ///< From the arrival at the worker; 0: none.
+  std::chrono::milliseconds deadline{0};  ///< Counted from the arrival at the worker; 0: none.
   /// The worker keeps the text for a minute without this process; resume() continues it.
   bool resumable = false;
   /// 1 to 64 characters of [A-Za-z0-9._:-]; empty: a new one. Required for a resumable request.
