@@ -19,17 +19,6 @@ std::vector<std::string> fields_of(const std::string& line) {
   return fields;
 }
 
-/// Calls `use` with every token of the line.
-template <class Use>
-void each_token(std::string_view line, Use use) {
-  for (std::size_t i = 0; i < line.size();) {
-    std::size_t end = i;
-    while (end < line.size() && is_word_character(line[end])) ++end;
-    if (end > i) use(line.substr(i, end - i));
-    i = end + 1;
-  }
-}
-
 }  // namespace
 
 struct Vocabulary::Phrase {
@@ -55,19 +44,16 @@ Vocabulary::Vocabulary(std::string_view text) {
   for (std::string line; std::getline(stream, line);) {
     if (line.empty() || line.starts_with('#')) continue;
     const std::vector<std::string> fields = fields_of(line);
-    if (fields.size() == 3 && fields[0] == "phrase")
-      add_phrase(fields[1], fields[2]);
-    else if (fields.size() == 3 && fields[0] == "identifier")
-      identifiers_.emplace(fields[1], fields[2]);
-    else
-      throw std::runtime_error("language.txt: not a phrase or an identifier: " + line);
+    if (fields.size() != 2)
+      throw std::runtime_error("language.txt: not a pattern, a tab and words: " + line);
+    add_phrase(fields[0], fields[1]);
   }
 }
 
 Vocabulary::~Vocabulary() = default;
 
 std::size_t Vocabulary::size() const {
-  return phrases_.size() + identifiers_.size();
+  return phrases_.size();
 }
 
 void Vocabulary::add_phrase(const std::string& pattern, const std::string& instead) {
@@ -94,22 +80,6 @@ Findings Vocabulary::banned_phrases(const Prose& prose) const {
       findings.push_back({passage.path, passage.line,
                           "\"" + std::string(found) + "\": " + phrase.instead + "; " +
                               passage.text.substr(0, 120)});
-    }
-  }
-  return findings;
-}
-
-Findings Vocabulary::gone_identifiers(const Sources& sources) const {
-  Findings findings;
-  for (const SourceFile& file : sources) {
-    if (is_tidy(file.path)) continue;
-    for (std::size_t i = 0; i < file.lines.size(); ++i) {
-      each_token(file.lines[i], [&](std::string_view token) {
-        const auto gone = identifiers_.find(token);
-        if (gone != identifiers_.end())
-          findings.push_back(
-              {file.path, i + 1, std::string(token) + " is called " + gone->second + " now"});
-      });
     }
   }
   return findings;
