@@ -77,7 +77,7 @@ inline std::uint32_t expert_inputs(const ExpertMatmulArgs& args) {
 }
 
 /// The most rows of x that any matmul reads in one step.
-inline std::uint32_t most_inputs(const BackendLimits& limits) {
+inline std::uint32_t max_matmul_inputs(const BackendLimits& limits) {
   return limits.max_rows * std::max(limits.n_experts_used, 1u);
 }
 

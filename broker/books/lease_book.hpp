@@ -57,7 +57,7 @@ struct LeaseRecord {
   std::optional<LeaseId> replaced_by;  ///< The lease that was charged instead of this one.
   std::optional<LeaseId> replaces;     ///< The inverse of replaced_by.
   /// Set if the replaced lease was live at the grant of this one. Not journaled.
-  std::optional<wire::RebindMode> replaces_as;
+  std::optional<wire::RebindMode> replace_mode;
   /// This lease was live when it was replaced, and the replacement is live and charged. Not
   /// journaled.
   bool charged_to_replacement = false;

@@ -39,11 +39,11 @@ class RebindPlaces {
  public:
   /// Longer than a waiting caller takes to retry, even on a new connection.
   static constexpr Duration kKept = std::chrono::seconds(5);
-  static constexpr std::size_t kMostPlaces = 1024;
+  static constexpr std::size_t kMaxPlaces = 1024;
 
   /// `by_worker`: true if memory that one worker had cannot serve another worker. Only rebinds on
   /// the same worker are then counted.
-  explicit RebindPlaces(bool by_worker) : by_worker_(by_worker), shares_(kMostPlaces) {}
+  explicit RebindPlaces(bool by_worker) : by_worker_(by_worker), shares_(kMaxPlaces) {}
 
   /// Adds a place at the end, or extends the place that the demand has. False if the tenant's share
   /// of the places is used up. Precondition: the demand replaces a lease.

@@ -117,7 +117,9 @@ class WeightsStore {
   std::uint64_t free_bytes() const {
     return capacity_bytes_ - std::min(capacity_bytes_, held_bytes_);
   }
-  std::uint64_t over_bytes() const { return held_bytes_ - std::min(capacity_bytes_, held_bytes_); }
+  std::uint64_t excess_bytes() const {
+    return held_bytes_ - std::min(capacity_bytes_, held_bytes_);
+  }
 
   WeightsRegion* find(RegionId id);
   std::uint64_t highest_id() const { return next_id_ - 1; }

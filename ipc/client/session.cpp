@@ -130,7 +130,7 @@ void TenantSession::submit() {
   wire::RequestSubmit request = config_.request;
   request.token = holder_->lease()->token;
   request.emitted = ledger_.tokens();
-  if (streamed_under_ != holder_->lease()->lease) request.rebound_from = streamed_under_;
+  if (accepted_lease_ != holder_->lease()->lease) request.rebound_from = accepted_lease_;
   const auto begin = std::exchange(begin_, WorkerStream::Begin::Submit);
   auto stream =
       WorkerStream::open(io_, holder_->lease()->address, request, stream_handlers(), begin);
@@ -157,7 +157,7 @@ WorkerStream::Handlers TenantSession::stream_handlers() {
           .on_failed =
               [weak](const Error& error) {
                 const auto self = weak.lock();
-                if (self) self->failed(self->seen_from_lease(error), Stage::Worker);
+                if (self) self->failed(self->with_lost_worker_as_lease_end(error), Stage::Worker);
               }};
 }
 
@@ -169,13 +169,13 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
     config_.request.max_emitted_tokens = generating.max_emitted_tokens;
   const LeaseId now_under = holder_->lease()->lease;
   Submitted submitted{.lease = now_under, .prompt_tokens = generating.prompt_tokens};
-  if (!streamed_under_) {
+  if (!accepted_lease_) {
     submitted.unchecked = generating.unchecked;
     submitted.unchecked_omitted = generating.unchecked_omitted;
   }
   observer_(submitted);
   replaceable_ = now_under;
-  const auto before = std::exchange(streamed_under_, now_under);
+  const auto before = std::exchange(accepted_lease_, now_under);
   const std::uint64_t most_tokens =
       std::uint64_t{generating.prompt_tokens} + config_.request.max_emitted_tokens;
   std::string other_arithmetic =
@@ -200,7 +200,7 @@ void TenantSession::take(wire::TokenEmitted token) {
     return finish({.error = taken.error()});
   }
   retry_counts_.note_token(timers_.now());
-  observer_(TokenArrived{.lease = streamed_under_.value_or(holder_->lease()->lease),
+  observer_(TokenArrived{.lease = accepted_lease_.value_or(holder_->lease()->lease),
                          .token = std::move(token)});
   fault_point(FaultSite::TenantTokenReceived);
 }
@@ -257,10 +257,10 @@ void TenantSession::submit_again_after_earlier(const Error& error) {
 /// that the worker accepted. The successor also refuses the token of a lease that was granted just
 /// before the worker died. A worker of another broker does so, too, so a token that was never
 /// accepted is retried once.
-Error TenantSession::seen_from_lease(const Error& error) {
+Error TenantSession::with_lost_worker_as_lease_end(const Error& error) {
   const LeaseId own = holder_->lease()->lease;
   if (error.code != Errc::BadToken) return error;
-  if (streamed_under_ != own && (!config_.rebind || std::exchange(refused_unused_token_, true)))
+  if (accepted_lease_ != own && (!config_.rebind || std::exchange(refused_unused_token_, true)))
     return error;
   return {Errc::LeaseFenced,
           fmt::format("lease {} ended with its worker; another worker answers there: {}",
@@ -275,7 +275,7 @@ void TenantSession::failed(const Error& error, Stage stage) {
   const bool is_stream_lost =
       state_ == State::Streaming && stage == Stage::Worker && error.code == Errc::ConnectionLost;
   // If the worker died before a move, the memory to adopt belongs to the earlier lease.
-  if (is_stream_lost) replaceable_ = streamed_under_;
+  if (is_stream_lost) replaceable_ = accepted_lease_;
   if (decision && is_stream_lost && config_.request.resumable) {
     decision->fresh_lease = false;  // the text continues under its current lease
     begin_ = WorkerStream::Begin::Resume;

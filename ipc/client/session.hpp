@@ -121,7 +121,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   bool is_whole() const { return ledger_.size() >= config_.request.max_emitted_tokens; }
   void failed_over(const wire::LeaseAcquired& acquired);
   bool ends_in_failover(Stage stage, std::move_only_function<void()> otherwise);
-  Error seen_from_lease(const Error& error);
+  Error with_lost_worker_as_lease_end(const Error& error);
   void failed(const Error& error, Stage stage);
   RetryContext retry_context() const;
   /// Whether the observer already got an event about the end of the lease.
@@ -145,7 +145,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   /// lease that holds the text's memory. Empty if the broker does not know that lease.
   std::optional<LeaseId> replaceable_;
   /// The lease under which a worker last accepted the request.
-  std::optional<LeaseId> streamed_under_;
+  std::optional<LeaseId> accepted_lease_;
   /// The lease of a published text whose end ended the stream.
   std::optional<LeaseId> ended_text_;
   /// True after the refusal of a token that was never accepted; reset when a worker accepts the

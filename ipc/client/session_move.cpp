@@ -22,7 +22,7 @@ Duration retry_delay(const Error& error) {
 
 bool TenantSession::may_replace() const {
   return config_.rebind && config_.moves && state_ == State::Streaming && !cancelled_ &&
-         !is_moving_ && streamed_under_ == holder_->lease()->lease;
+         !is_moving_ && accepted_lease_ == holder_->lease()->lease;
 }
 
 void TenantSession::lease_draining(const wire::LeaseDraining& notice) {
@@ -142,7 +142,7 @@ void TenantSession::moved(wire::RebindMode mode, const Result<void>& result) {
   is_moving_ = false;
   holder_->release_previous();
   const LeaseId now_under = holder_->lease()->lease;
-  const auto before = std::exchange(streamed_under_, now_under);
+  const auto before = std::exchange(accepted_lease_, now_under);
   const auto began = std::exchange(rebind_began_, std::nullopt);
   last_move_ = timers_.now() - began.value_or(timers_.now());
   observer_(Rebound{.old_lease = before.value_or(now_under),

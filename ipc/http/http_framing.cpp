@@ -32,14 +32,14 @@ std::optional<Answer> refuse_length(std::string_view text, std::size_t max_body_
 
 }  // namespace
 
-bool same_word(std::string_view one, std::string_view other) {
+bool equals_ignoring_case(std::string_view one, std::string_view other) {
   return std::ranges::equal(one, other, {}, lower, lower);
 }
 
 std::optional<std::string_view> Head::only(std::string_view name) const {
   std::optional<std::string_view> found;
   for (const auto& [key, value] : fields) {
-    if (!same_word(key, name)) continue;
+    if (!equals_ignoring_case(key, name)) continue;
     if (found) return std::nullopt;
     found = value;
   }
@@ -48,7 +48,7 @@ std::optional<std::string_view> Head::only(std::string_view name) const {
 
 std::size_t Head::count(std::string_view name) const {
   return static_cast<std::size_t>(std::ranges::count_if(
-      fields, [&](const auto& field) { return same_word(field.first, name); }));
+      fields, [&](const auto& field) { return equals_ignoring_case(field.first, name); }));
 }
 
 std::string_view Head::path() const {
@@ -59,7 +59,7 @@ std::string_view Head::bearer_key() const {
   constexpr std::string_view kScheme = "Bearer ";
   const auto value = only("Authorization");
   if (!value || value->size() <= kScheme.size()) return {};
-  if (!same_word(value->substr(0, kScheme.size()), kScheme)) return {};
+  if (!equals_ignoring_case(value->substr(0, kScheme.size()), kScheme)) return {};
   return value->substr(kScheme.size());
 }
 
@@ -73,7 +73,7 @@ std::optional<Answer> refuse_head(const Head& head, std::size_t max_body_bytes) 
   if (lengths > 1 || encodings > 1) return bad("the length of the body is given twice");
   if (lengths + encodings > 1) return bad("send Content-Length or Transfer-Encoding, not both");
   if (encodings == 1 &&
-      (head.version < 11 || !same_word(*head.only("Transfer-Encoding"), "chunked")))
+      (head.version < 11 || !equals_ignoring_case(*head.only("Transfer-Encoding"), "chunked")))
     return bad("the only Transfer-Encoding is chunked, with HTTP/1.1");
   if (head.version >= 11 && head.count("Host") != 1) return bad("send one Host");
   if (head.count("Authorization") > 1) return bad("send one Authorization");

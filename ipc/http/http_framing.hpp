@@ -13,7 +13,7 @@
 namespace leasehold::http {
 
 /// True if the words are equal, ignoring the case of ASCII letters.
-bool same_word(std::string_view one, std::string_view other);
+bool equals_ignoring_case(std::string_view one, std::string_view other);
 
 /// Limits the number of fields, because each field costs more memory than its bytes.
 inline constexpr std::size_t kMaxHeadFields = 128;

@@ -24,8 +24,9 @@ bool HostRule::allows(std::optional<std::string_view> host) const {
   const std::string name = without_port(*host);
   boost::system::error_code error;
   boost::asio::ip::make_address(name, error);
-  return !error || same_word(name, "localhost") ||
-         std::ranges::any_of(names, [&](const auto& each) { return same_word(each, name); });
+  return !error || equals_ignoring_case(name, "localhost") ||
+         std::ranges::any_of(names,
+                             [&](const auto& each) { return equals_ignoring_case(each, name); });
 }
 
 }  // namespace leasehold::http

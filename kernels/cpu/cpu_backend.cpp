@@ -79,9 +79,10 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       // Each row starts on its own cache line, so threads do not share lines.
       widened_stride_((limits.max_width + 31) / 16 * 16),
       widened_rows_(widened_stride_ * kDotOutputs * launcher_.threads()),
-      rounded_(most_inputs(limits), limits.max_width),
+      rounded_(max_matmul_inputs(limits), limits.max_width),
       own_rounded_(kOwnRows * launcher_.threads(), limits.max_width),
-      halves_left_(std::size_t{row_groups(limits.max_width)} * 4),  // at most 4 tiles of batch rows
+      products_left_(std::size_t{row_groups(limits.max_width)} *
+                     4),  // at most 4 tiles of batch rows
       max_partials_(partials_per_wave(limits)),
       partials_(max_partials_ * partial_floats(limits.head_dim)),
       first_partial_(limits.max_rows + 1),
@@ -89,7 +90,7 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       tile_scratch_stride_(tile_scratch_floats(limits.head_dim)),
       tile_scratch_(tile_scratch_stride_ * (1 + launcher_.threads())),
       first_tile_(limits.n_experts + 1),
-      groups_(limits.n_experts, most_inputs(limits)) {
+      groups_(limits.n_experts, max_matmul_inputs(limits)) {
   attention_tiles_.reserve(max_partials_);
 }
 

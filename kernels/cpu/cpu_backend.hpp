@@ -155,7 +155,7 @@ class CpuBackend final : public HostBackend {
   RoundedRows own_rounded_;         // of the running matmul, [threads, kOwnRows]
   std::uint32_t used_rounded_ = 0;  // rows written since the last clear_workspace
   /// Per tile of the running feed-forward: its halves (gate and up) that no unit has computed yet.
-  std::vector<std::atomic<std::uint32_t>> halves_left_;
+  std::vector<std::atomic<std::uint32_t>> products_left_;
   std::size_t max_partials_;                  // the most partials of a wave
   ZeroedArray<float> partials_;               // [max_partials_, partial_floats(head_dim)]
   std::size_t used_partials_ = 0;             // partials written since the last clear_workspace

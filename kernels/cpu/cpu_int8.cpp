@@ -197,7 +197,7 @@ LaunchStatus CpuBackend::project(const LaunchContext& context, const ProjectionA
 }
 
 const Int8Units& CpuBackend::int8_units(std::uint32_t n_batch) const {
-  return n_batch < kernels_.int8_few_rows ? kernels_.int8_units_of_few : kernels_.int8_units;
+  return n_batch < kernels_.int8_few_rows ? kernels_.int8_units_few_rows : kernels_.int8_units;
 }
 
 GroupTiles CpuBackend::group_tiles(const WeightMatrix& weight, std::uint32_t n_groups,
@@ -308,18 +308,18 @@ void CpuBackend::gate_block(const FeedForwardArgs& args, GroupSpan groups, Span3
 /// it.
 LaunchStatus CpuBackend::gate_and_up(const LaunchContext& context, const FeedForwardArgs& args,
                                      const RoundingPlan& plan) {
-  const bool are_together = plan.n_rows >= kInt8TileRows;
+  const bool gates_per_tile = plan.n_rows >= kInt8TileRows;
   const GroupTiles tiles = group_tiles(args.gate.weight, row_groups(args.gate.weight.n_out),
-                                       plan.n_rows, are_together ? 2 : 1);
+                                       plan.n_rows, gates_per_tile ? 2 : 1);
   const std::uint32_t n_tiles = tiles.count();
-  if (are_together)
+  if (gates_per_tile)
     return run_rounded(context, plan, n_tiles,
                        [&](const LaunchPermit& permit, InputRows rows, std::uint32_t tile) {
                          multiply_gated(permit, args, tiles.groups(tile), tiles.batch(tile), rows);
                        });
-  expects(n_tiles <= halves_left_.size(), "a feed-forward fits the backend's limits");
+  expects(n_tiles <= products_left_.size(), "a feed-forward fits the backend's limits");
   // Relaxed: the launch publishes the counts.
-  for (std::uint32_t t = 0; t < n_tiles; ++t) halves_left_[t].store(2, std::memory_order_relaxed);
+  for (std::uint32_t t = 0; t < n_tiles; ++t) products_left_[t].store(2, std::memory_order_relaxed);
   TilePasses passes;
   passes.add(n_tiles, 2);
   return run_rounded(context, plan, passes,
@@ -328,7 +328,7 @@ LaunchStatus CpuBackend::gate_and_up(const LaunchContext& context, const FeedFor
                        multiply_tile(permit, index < n_tiles ? args.gate : args.up,
                                      tiles.groups(tile), tiles.batch(tile), rows);
                        // The first decrement releases its products, and the second acquires them.
-                       if (halves_left_[tile].fetch_sub(1, std::memory_order_acq_rel) == 1)
+                       if (products_left_[tile].fetch_sub(1, std::memory_order_acq_rel) == 1)
                          gate_block(args, tiles.groups(tile), tiles.batch(tile));
                      });
 }
@@ -342,10 +342,10 @@ LaunchStatus CpuBackend::feed_forward(const LaunchContext& context, const FeedFo
   const std::uint32_t n_batch = selected_rows(context, args.gate);
   const Int8Units& units = int8_units(n_batch);
   const std::uint64_t smallest =
-      std::uint64_t{2 * units.least_rows * kGroupRows} * args.gate.weight.n_in;
-  const bool are_wide = n_batch >= kInt8TileRows && smallest > units.tile_macs;
+      std::uint64_t{2 * units.min_rows * kGroupRows} * args.gate.weight.n_in;
+  const bool exceeds_unit = n_batch >= kInt8TileRows && smallest > units.tile_macs;
   if (!is_plain(args.gate) || !is_plain(args.up) || args.gate.weight.type != args.up.weight.type ||
-      n_batch == 0 || are_wide)
+      n_batch == 0 || exceeds_unit)
     return Backend::feed_forward(context, args);
   const MatmulArgs wide[] = {args.gate, args.up};
   const ProjectionArgs projection{.norm = args.norm, .matmuls = wide};

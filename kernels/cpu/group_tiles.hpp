@@ -53,15 +53,15 @@ struct GroupTiles {
     const std::uint64_t group_bytes = row_group_bytes(weight.type, weight.n_in);
     const std::uint64_t set_macs =
         std::uint64_t{kGroupRows} * costs.units.groups_at_once * weight.n_in;
-    const bool are_shared = n_batch >= least_rows_for_two_groups(weight.type) &&
-                            group_bytes * costs.units.groups_at_once <= tile_bytes &&
-                            set_macs * costs.units.least_rows <= tile_macs;
-    const std::uint32_t at_once = are_shared ? costs.units.groups_at_once : 1;
+    const bool pairs_groups = n_batch >= least_rows_for_two_groups(weight.type) &&
+                              group_bytes * costs.units.groups_at_once <= tile_bytes &&
+                              set_macs * costs.units.min_rows <= tile_macs;
+    const std::uint32_t at_once = pairs_groups ? costs.units.groups_at_once : 1;
     const std::uint64_t row_macs = std::uint64_t{kGroupRows} * at_once * weight.n_in;
     std::uint32_t batch = kInt8TileRows;
     if (row_macs * batch > tile_macs) batch /= 2;
     if (row_macs * batch > tile_macs * 3 / 2) batch /= 2;
-    batch = std::min(std::max(batch, costs.units.least_rows), n_batch);
+    batch = std::min(std::max(batch, costs.units.min_rows), n_batch);
     const std::uint64_t most =
         std::min(tile_macs / (row_macs * batch), tile_bytes / (group_bytes * at_once));
     const std::uint32_t n_sets = tiles_for(n_groups, at_once);

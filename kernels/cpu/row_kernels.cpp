@@ -87,7 +87,7 @@ constexpr RowKernels kAvx512Vnni = [] {
   kernels.dot_groups_int8 = avx512::dot_groups_int8;
   kernels.store_dots = avx512::store_dots;
   kernels.int8_units = {.tile_macs = 1'600'000, .groups_at_once = 2};
-  kernels.int8_units_of_few = kernels.int8_units;
+  kernels.int8_units_few_rows = kernels.int8_units;
   return kernels;
 }();
 
@@ -97,7 +97,7 @@ constexpr RowKernels kAmx = [] {
   RowKernels kernels = kAvx512Vnni;
   kernels.dot_groups_int8 = amx::dot_groups_int8;
   kernels.end_int8_unit = amx::end_int8_unit;
-  kernels.int8_units = {.tile_macs = 3'200'000, .groups_at_once = 1, .least_rows = kInt8TileRows};
+  kernels.int8_units = {.tile_macs = 3'200'000, .groups_at_once = 1, .min_rows = kInt8TileRows};
   kernels.int8_few_rows = amx::kLeastTileRows;
   return kernels;
 }();

@@ -128,7 +128,7 @@ struct Int8Units {
   /// kInt8TileGroups.
   std::uint32_t groups_at_once = 1;
   /// The fewest batch rows in a tile, if the batch has as many: a power of two.
-  std::uint32_t least_rows = kInt8TileRows / 4;
+  std::uint32_t min_rows = kInt8TileRows / 4;
 
   bool operator==(const Int8Units&) const = default;
 };
@@ -151,7 +151,7 @@ struct RowKernels {
   void (*store_dots)(const DotStore& store);
   Int8Units int8_units;
   /// The units of batches with fewer rows than `int8_few_rows`.
-  Int8Units int8_units_of_few = int8_units;
+  Int8Units int8_units_few_rows = int8_units;
   std::uint32_t int8_few_rows = 0;
   /// Called by a thread at the end of a unit in which it called dot_groups_int8: releases registers
   /// that would make a switch of threads slower.

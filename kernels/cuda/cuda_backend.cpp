@@ -60,7 +60,7 @@ CudaBackend::~CudaBackend() = default;
 Result<void> CudaBackend::allocate() {
   Workspace& work = *workspace_;
   const Context& context = *context_;
-  const std::uint32_t tile_rows = most_inputs(limits_);
+  const std::uint32_t tile_rows = max_matmul_inputs(limits_);
   // Rounded rows are smaller than tiles.
   const std::size_t prepared_bytes =
       device::tile_halves(tile_rows, limits_.max_width) * sizeof(std::uint16_t);

@@ -47,7 +47,7 @@ PreparedRows CudaBackend::room_for(std::uint32_t n_in, RowForm form) const {
     case RowForm::Int8By256:
       break;
   }
-  return {.rounded = device::int8_rows_at(at, most_inputs(limits_), n_in,
+  return {.rounded = device::int8_rows_at(at, max_matmul_inputs(limits_), n_in,
                                           static_cast<std::uint32_t>(form))};
 }
 

@@ -54,7 +54,7 @@ ReferenceBackend::ReferenceBackend(const BackendLimits& limits, const ThreadGate
       row_(std::max(limits.max_width, limits.head_dim)),
       rounded_(1, limits.max_width),
       partials_(std::size_t{partition_count(limits.max_context)} * partial_floats(limits.head_dim)),
-      groups_(limits.n_experts, most_inputs(limits)) {}
+      groups_(limits.n_experts, max_matmul_inputs(limits)) {}
 
 LaunchStatus ReferenceBackend::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
   expect_within_limits(limits_, context);

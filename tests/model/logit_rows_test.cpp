@@ -136,9 +136,9 @@ TEST_CASE("logit rows: neighbours are computed together, with a few rows between
 }
 
 TEST_CASE("logit rows: more threads compute more rows between wanted ones") {
-  CHECK(most_between(1) == 8);
-  CHECK(most_between(2) == 8);
-  CHECK(most_between(16) == 64);
+  CHECK(max_row_gap(1) == 8);
+  CHECK(max_row_gap(2) == 8);
+  CHECK(max_row_gap(16) == 64);
   auto options = options_of(Arithmetic::F32);
   const ModelConfig config = required(LocalModel::load(options))->config();
   LayerUnits probe(static_cast<std::uint16_t>(config.n_layers - 1));

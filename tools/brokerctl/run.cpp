@@ -154,7 +154,7 @@ class Runner {
     if (!drain.wait) return print_touched(reply, touched);
     const auto leases = TRY(wait_until_drained(touched.leases, drain, dependencies_));
     print_items(leases, leases_table);
-    TRY(check_none_cut_off(std::span(leases).first(touched.leases.size())));
+    TRY(check_all_ended_normally(std::span(leases).first(touched.leases.size())));
     if (!drain.message.worker) return {};
     return check_worker_drained(*drain.message.worker, dependencies_);
   }
@@ -200,13 +200,14 @@ class Runner {
     if (!created) {
       const Errc code = created.error().code;
       const bool may_exist = code == Errc::TimedOut || code == Errc::ConnectionLost;
-      return may_exist ? revoke_unseen(id, created.error()) : std::unexpected(created.error());
+      return may_exist ? revoke_unprinted_key(id, created.error())
+                       : std::unexpected(created.error());
     }
     print({{"key", id.value}, {"tenant", create.tenant.value}, {"api_key", key}},
           {.columns = {{"KEY"}, {"TENANT"}, {"API KEY, SHOWN ONCE"}},
            .rows = {{id.value, create.tenant.value, key}}});
     if (dependencies_.out->good()) return {};
-    return revoke_unseen(id, {Errc::DiskFull, "it could not be written to stdout"});
+    return revoke_unprinted_key(id, {Errc::DiskFull, "it could not be written to stdout"});
   }
   Result<void> operator()(const wire::KeyRevoke& revoke) {
     const Json reply = TRY(dependencies_.call(wire::KeyRevoke::kMethod, revoke.to_json()));
@@ -225,7 +226,7 @@ class Runner {
  private:
   /// Revokes a key that this program could not print because of `why`, so that no key exists that
   /// its creator does not have. Returns an error that says whether the key was revoked.
-  std::unexpected<Error> revoke_unseen(const ApiKeyId& key, const Error& why) {
+  std::unexpected<Error> revoke_unprinted_key(const ApiKeyId& key, const Error& why) {
     const wire::KeyRevoke revoke{.key = key, .request_id = {mint_request_id()}};
     const auto revoked = dependencies_.call(wire::KeyRevoke::kMethod, revoke.to_json());
     const bool exists = !revoked && revoked.error().code != Errc::BadRequest;

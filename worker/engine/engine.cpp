@@ -237,14 +237,14 @@ void Engine::publish_running_requests() {
 void Engine::add_parts(StepPlan& plan, StepBatch& batch) {
   std::erase_if(plan.parts, [&](const PlannedRows& part) {
     const Result<void> added = batch.add(part, memory_, *deps_.table);
-    if (!added) end_unplaced(*part.sequence, added.error());
+    if (!added) end_without_lease(*part.sequence, added.error());
     return !added;
   });
 }
 
 /// Ends a sequence whose lease has no memory or no word here. The broker may have revoked, fenced
 /// and unmapped the lease since it was last read.
-void Engine::end_unplaced(Sequence& sequence, const Error& error) {
+void Engine::end_without_lease(Sequence& sequence, const Error& error) {
   LeaseId lease = sequence.request.lease;
   std::optional<Completed> end = completion_for(lease);
   if (!end && sequence.shared_lease) {

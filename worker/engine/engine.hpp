@@ -262,7 +262,7 @@ class Engine {
   PartErrors run_mask_turns(const StepPlan& plan, const GateSet& gates, StepReport& report);
   static std::uint64_t seal_layout(const KvLayout& layout);
   Result<void> make_transfers(StepPlan& plan);
-  StepPlan sequences_beside_transfers() const;
+  StepPlan sequences_for_transfers() const;
   PartErrors run_transfers(const StepPlan& beside, const GateSet& gates);
   Result<std::vector<LeasedCopy>> addresses_of(const SwapTransfer& transfer) const;
   Result<Leased<std::byte>> address_of(LeaseId lease, BlockId block) const;
@@ -279,7 +279,7 @@ class Engine {
   void take_spill_answers();
   void post_spill_jobs();
   void add_parts(StepPlan& plan, StepBatch& batch);
-  void end_unplaced(Sequence& sequence, const Error& error);
+  void end_without_lease(Sequence& sequence, const Error& error);
   Result<void> check_device() const;
   void propose();
   void propose_gated(StepPlan& plan);

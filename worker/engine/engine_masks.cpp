@@ -54,7 +54,7 @@ bool Engine::mark_awaiting_masks() {
 /// without a draw.
 bool Engine::can_draw(const Sequence& sequence) const {
   const TokenRules& rules = *sequence.rules;
-  return rules.is_ready() || (rules.has_accepted_emitted() && scheduler_.why_full(sequence));
+  return rules.is_ready() || (rules.has_accepted_emitted() && scheduler_.capacity_end(sequence));
 }
 
 /// Drops the parts whose lease is unknown, and ends their sequences.
@@ -62,7 +62,7 @@ void Engine::add_gates(StepPlan& plan, GateSet& gates) {
   std::erase_if(plan.parts, [&](const PlannedRows& part) {
     const auto leases = dependencies_of(*part.sequence, *deps_.table);
     if (leases) gates.add_sequence(*leases, part.sequence->stop_slot);
-    if (!leases) end_unplaced(*part.sequence, leases.error());
+    if (!leases) end_without_lease(*part.sequence, leases.error());
     return !leases;
   });
 }

@@ -23,7 +23,7 @@ std::uint64_t Engine::seal_layout(const KvLayout& layout) {
 /// or stopped ends within one unit, whichever sequence is copied.
 Result<void> Engine::make_transfers(StepPlan& plan) {
   if (scheduler_.transfers().empty()) return {};
-  StepPlan beside = sequences_beside_transfers();
+  StepPlan beside = sequences_for_transfers();
   StepRefusals refusals(beside, *deps_.table, *deps_.clock, *deps_.observer);
   GateSet gates(next_gate_number(), deps_.running_requests->stops(), refusals);
   gates.add_engine_leases(weights_->leases());
@@ -36,7 +36,7 @@ Result<void> Engine::make_transfers(StepPlan& plan) {
                 fmt::format("no step ran: {}", check_weights().error().detail));
   }
   for (const auto& [part, error] : errors) {
-    if (!refusals.completion(part)) end_unplaced(*beside.parts[part].sequence, error);
+    if (!refusals.completion(part)) end_without_lease(*beside.parts[part].sequence, error);
   }
   end_refused(beside, refusals);
   std::erase_if(plan.parts,
@@ -46,7 +46,7 @@ Result<void> Engine::make_transfers(StepPlan& plan) {
 
 /// Returns at most kMaxStepSequences: no sequence is admitted while transfers are pending, and a
 /// sequence being swapped out was running in the plan that listed its transfer.
-StepPlan Engine::sequences_beside_transfers() const {
+StepPlan Engine::sequences_for_transfers() const {
   StepPlan plan;
   for (const auto& sequence : scheduler_.running())
     plan.parts.push_back({.sequence = sequence.get()});

@@ -16,7 +16,7 @@ namespace leasehold {
 namespace {
 
 constexpr std::size_t kMaxBytes = 16 << 10;  // a path has at most 4096
-constexpr auto kSettled = std::chrono::seconds(2);
+constexpr auto kMinAge = std::chrono::seconds(2);
 
 std::uint64_t checksum_of(const std::string& text) {
   return Checksum::of(text.data(), text.size());
@@ -37,7 +37,7 @@ std::string entry_of(const GgufFile& file, const ContentDigest& digest) {
 
 bool is_settled(const GgufFile& file) {
   const auto written = std::chrono::nanoseconds(file.identity().mtime_ns);
-  return std::chrono::system_clock::now().time_since_epoch() - written > kSettled;
+  return std::chrono::system_clock::now().time_since_epoch() - written > kMinAge;
 }
 
 /// Writes the text to a new file and renames it, so that a reader sees either the old file or the

@@ -54,8 +54,8 @@ std::string AllowedOrigins::fields_for(const Head& head) const {
   if (!origin) return {};
   if (any_)
     return "Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: Retry-After\r\n";
-  const bool is_allowed =
-      std::ranges::any_of(origins_, [&](const auto& each) { return same_word(each, *origin); });
+  const bool is_allowed = std::ranges::any_of(
+      origins_, [&](const auto& each) { return equals_ignoring_case(each, *origin); });
   if (!is_allowed) return {};
   return fmt::format(
       "Access-Control-Allow-Origin: {}\r\nVary: Origin\r\n"

@@ -85,7 +85,7 @@ class BeastConnection final : public Connection, public HttpStream {
  private:
   awaitable<void> serve_one();
   awaitable<void> serve(Parser& parser, const Head& head);
-  awaitable<void> serve_anyone(const Parser& parser, const Head& head);
+  awaitable<void> serve_without_key(const Parser& parser, const Head& head);
   Result<void> note_client(const Head& head);
   awaitable<void> refuse(Answer answer);
   std::string events_head() const;
@@ -127,7 +127,7 @@ awaitable<void> BeastConnection::run() {
     keep_alive_ = has_events_ = false;
     co_await serve_one();
     stop_watching();
-    shared_->places.give_back_bodies(id_);
+    shared_->places.release_bodies(id_);
   } while (keep_alive_ && !is_gone_ && !shared_->closing && !shared_->draining);
   shared_->places.closed(id_);
   stream_.close();
@@ -149,7 +149,7 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   body_sent_ = head.method == "HEAD" ? Body::LeftOut : Body::Sent;
   origin_fields_ = shared_->deps.allowed_origins.fields_for(head);
   if (head.path() == "/health" || head.method == "OPTIONS")
-    co_return co_await serve_anyone(parser, head);
+    co_return co_await serve_without_key(parser, head);
   if (const auto noted = note_client(head); !noted)
     co_return co_await refuse(refusal(noted.error()));
   const Result<Caller> caller = co_await authenticate(*shared_, id_, head);
@@ -175,12 +175,12 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
 }
 
 /// Serves health checks and CORS preflights, which need no key and have no body.
-awaitable<void> BeastConnection::serve_anyone(const Parser& parser, const Head& head) {
-  const bool is_question = head.method == "OPTIONS";
-  const bool reads = is_question || head.method == "GET" || head.method == "HEAD";
+awaitable<void> BeastConnection::serve_without_key(const Parser& parser, const Head& head) {
+  const bool is_preflight = head.method == "OPTIONS";
+  const bool reads = is_preflight || head.method == "GET" || head.method == "HEAD";
   Answer answer{.status = 204, .more_fields = "Allow: GET, HEAD, POST, OPTIONS\r\n"};
-  if (is_question && !origin_fields_.empty()) origin_fields_ += preflight_fields(head);
-  if (!is_question) answer = health(*shared_);
+  if (is_preflight && !origin_fields_.empty()) origin_fields_ += preflight_fields(head);
+  if (!is_preflight) answer = health(*shared_);
   if (!reads || !parser.is_done()) {
     answer = plain_error(405, "method", "use GET or HEAD, without a body");
     answer.more_fields = kAllowGet;
@@ -192,7 +192,7 @@ awaitable<void> BeastConnection::serve_anyone(const Parser& parser, const Head& 
 /// Charges the connection to the client's source until its key is accepted.
 Result<void> BeastConnection::note_client(const Head& head) {
   client_ = shared_->deps.trusted_proxies.client_of(peer_, head);
-  const auto place = shared_->places.came_from(id_, source_of(client_));
+  const auto place = shared_->places.note_source(id_, source_of(client_));
   if (place.displaced) shared_->close_connection(*place.displaced);
   if (place.accepted) return {};
   return fail(Errc::QueueFull, "a newer connection of this source took the place; connect again");

@@ -13,7 +13,7 @@ Places::Admission Places::connected(ConnectionId id, const Source& source) {
   return admission;
 }
 
-Places::Admission Places::came_from(ConnectionId id, const Source& source) {
+Places::Admission Places::note_source(ConnectionId id, const Source& source) {
   const auto found = places_.find(id);
   if (found == places_.end()) return {};
   Place& place = found->second;
@@ -48,7 +48,8 @@ Result<void> Places::authenticated(ConnectionId id, const TenantId& tenant) {
   // The rate limit is for guessed keys, so a valid key gets its charge back. The source may have
   // been forgotten meanwhile.
   const auto bucket = checks_.find(place.source);
-  if (std::exchange(place.has_paid, false) && bucket != checks_.end()) bucket->second.give_back(1);
+  if (std::exchange(place.was_charged, false) && bucket != checks_.end())
+    bucket->second.give_back(1);
   if (place.tenant == tenant) return {};
   if (!tenants_.may_take_more(tenant)) {
     return fail(Errc::QueueFull, fmt::format("tenant {} has its share of {} connections; close one",
@@ -84,7 +85,7 @@ Result<void> Places::take_body(ConnectionId id, std::size_t bytes) {
   return {};
 }
 
-void Places::give_back_bodies(ConnectionId id) {
+void Places::release_bodies(ConnectionId id) {
   const auto found = places_.find(id);
   if (found == places_.end() || found->second.body_bytes == 0) return;
   bodies_.give_back(*found->second.tenant, std::exchange(found->second.body_bytes, 0));
@@ -93,7 +94,7 @@ void Places::give_back_bodies(ConnectionId id) {
 void Places::closed(ConnectionId id) {
   const auto found = places_.find(id);
   if (found == places_.end()) return;
-  give_back_bodies(id);
+  release_bodies(id);
   give_back(found->second);
   places_.erase(found);
 }
@@ -105,7 +106,7 @@ Duration Places::pace_key(ConnectionId id, TimePoint now) {
     checks_.clear();  // bounds the memory, and gives each source at most one burst more
   auto& bucket = checks_.try_emplace(found->second.source, limits_.key_checks, now).first->second;
   if (bucket.take(1, now) == 0) return bucket.wait_for(1, now);
-  found->second.has_paid = true;
+  found->second.was_charged = true;
   return Duration::zero();
 }
 

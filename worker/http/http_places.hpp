@@ -53,7 +53,7 @@ class Places {
   /// Notes that the next request on the connection comes from this source, which may be one that a
   /// trusted proxy names. If the connection has no tenant yet, its place moves to this source. Not
   /// accepted: the connection has lost its place.
-  Admission came_from(ConnectionId id, const Source& source);
+  Admission note_source(ConnectionId id, const Source& source);
   /// Moves the connection's place to this tenant. Precondition: the connection holds no body.
   /// Errors: QueueFull beyond the tenant's share, or if the connection has lost its place.
   Result<void> authenticated(ConnectionId id, const TenantId& tenant);
@@ -61,7 +61,7 @@ class Places {
   /// or if the connection has lost its place.
   Result<void> take_body(ConnectionId id, std::size_t bytes);
   /// Returns the bytes of the connection's bodies, because its request is over.
-  void give_back_bodies(ConnectionId id);
+  void release_bodies(ConnectionId id);
   void closed(ConnectionId id);
 
   /// How long the check of the connection's unknown key (known_keys.hpp) must wait. Zero: the key
@@ -73,7 +73,7 @@ class Places {
     Source source;
     std::optional<TenantId> tenant{};
     std::size_t body_bytes = 0;
-    bool has_paid = false;  ///< Its source's rate was charged for its key.
+    bool was_charged = false;  ///< Its source's rate was charged for its key.
   };
   void give_back(const Place& place);
   Admission take_place(const Source& source);

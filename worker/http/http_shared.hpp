@@ -44,7 +44,7 @@ struct Shared {
         unread(deps.max_unread_bytes) {}
 
   /// Runs work of a tenant on another thread, where tenants take turns.
-  void do_elsewhere(const TenantId& tenant, Turns<TenantId>::Work work) {
+  void run_on_pool(const TenantId& tenant, Turns<TenantId>::Work work) {
     turns.add(tenant, std::move(work));
     boost::asio::post(cpu, [this] {
       static thread_local const bool is_set_up = set_up_parser();

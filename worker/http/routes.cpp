@@ -55,7 +55,7 @@ void parse(Shared& shared, const TenantId& tenant, Api api, std::string body,
   auto work = [api, body = std::move(body), model = &shared.deps.model, give = std::move(give)] {
     give(parse_confined(api, body, *model));
   };
-  is_short ? work() : shared.do_elsewhere(tenant, std::move(work));
+  is_short ? work() : shared.run_on_pool(tenant, std::move(work));
 }
 
 template <Api api>
@@ -82,7 +82,7 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::stri
 awaitable<void> serve_off_thread(Shared& shared, const Caller& caller, HttpStream& stream,
                                  std::function<Answer()> work) {
   FromThread<Answer> made(*shared.deps.io);
-  shared.do_elsewhere(caller.tenant, [work = std::move(work), give = made.giver()] {
+  shared.run_on_pool(caller.tenant, [work = std::move(work), give = made.giver()] {
     give(answer_confined(work));
   });
   auto answer = co_await made.take();

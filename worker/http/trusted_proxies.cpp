@@ -138,7 +138,7 @@ PeerAddress TrustedProxies::client_of(const PeerAddress& peer, const Head& head)
   if (!trusts(peer)) return peer;
   PeerAddress client = peer;
   for (const auto& [name, value] : head.fields | std::views::reverse) {
-    if (!same_word(name, "X-Forwarded-For")) continue;
+    if (!equals_ignoring_case(name, "X-Forwarded-For")) continue;
     std::string_view rest = value;
     for (bool has_more = true; has_more;) {
       const auto comma = rest.rfind(',');

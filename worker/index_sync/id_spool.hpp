@@ -42,7 +42,7 @@ class IdSpool {
 
   /// The ids that the file contained when it was opened. They stay in the file until they are
   /// erased.
-  std::vector<OwnedId> take_left() { return std::exchange(left_, {}); }
+  std::vector<OwnedId> take_leftover_ids() { return std::exchange(left_, {}); }
 
   /// Writes an id to a slot; idempotent. An id that cannot be written, or for which no slot is
   /// free, is counted.

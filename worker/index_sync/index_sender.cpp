@@ -65,7 +65,7 @@ IndexCounters IndexSender::counters() const {
 
 void IndexSender::remove_left() {
   if (!spool_) return;
-  const auto left = spool_->take_left();
+  const auto left = spool_->take_leftover_ids();
   for (const auto& [tenant, id] : left) backlog_.add_ended(tenant, id);
   counts_.incoming += left.size();
   if (!left.empty())

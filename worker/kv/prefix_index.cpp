@@ -212,7 +212,7 @@ std::uint32_t PrefixIndex::positions_of_end(PrefixId id, PrefixId parent,
   return static_cast<std::uint32_t>(known);
 }
 
-std::optional<PrefixIndex::End> PrefixIndex::adopt_end(PrefixId parent, const OwnedText& rest) {
+std::optional<PrefixIndex::End> PrefixIndex::take_tail(PrefixId parent, const OwnedText& rest) {
   End taken;
   std::set<PrefixId> removed;
   for (const PrefixId id : ends_) {

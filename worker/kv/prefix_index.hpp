@@ -118,7 +118,7 @@ class PrefixIndex {
   };
   /// Removes the unused end after `parent` that holds most of `rest`, a text without its last
   /// token. An end that is followed by a full block is not removed.
-  std::optional<End> adopt_end(PrefixId parent, const OwnedText& rest);
+  std::optional<End> take_tail(PrefixId parent, const OwnedText& rest);
 
   /// Releases one reference to every entry of a chain. Precondition: it is a whole chain.
   void release(std::span<const PrefixId> chain);

@@ -86,14 +86,14 @@ void WeightsSource::unmap_loading(LeaseId lease) {
   for (std::size_t i = 0; i < loading_.size(); ++i) {
     if (!loading_[i] || id_of(loading_[i]->lease) != lease) continue;
     loading_[i].reset();
-    room_attempts_left_ = kRoomAttempts;
+    memory_attempts_left_ = kRoomAttempts;
     ++revoked_[i].count;
     revoked_[i].last = fmt::format("lease {} was revoked", to_string(lease));
   }
 }
 
 void WeightsSource::give_up(LeaseId lease) {
-  room_attempts_left_ = kRoomAttempts;
+  memory_attempts_left_ = kRoomAttempts;
   if (deps_.unmap_elsewhere) deps_.unmap_elsewhere(lease);
   if (deps_.early_calls != nullptr) deps_.early_calls->unmapped(lease);
 }
@@ -129,7 +129,7 @@ Result<void> WeightsSource::check_reloads(std::size_t part) const {
 bool WeightsSource::may_load_again(std::size_t part, const Error& why) {
   const bool is_revoked = is_lease_ended(why.code) || why.code == Errc::EngineLeaseFenced;
   if (is_revoked && opened_) give_up(*opened_);
-  const bool awaits_room = why.code == Errc::PoolExhausted && room_attempts_left_-- > 0;
+  const bool awaits_room = why.code == Errc::PoolExhausted && memory_attempts_left_-- > 0;
   if (!is_revoked && !awaits_room) return false;
   if (is_revoked) {
     ++revoked_[part].count;

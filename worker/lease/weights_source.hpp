@@ -127,7 +127,7 @@ class WeightsSource {
   };
   std::vector<Revoked> revoked_;   // by part, in `acquire`
   std::optional<LeaseId> opened_;  // lease opened by the last `map_part`
-  int room_attempts_left_ = 0;     // set anew when a revoked lease is unmapped
+  int memory_attempts_left_ = 0;   // set anew when a revoked lease is unmapped
 };
 
 }  // namespace leasehold

@@ -19,7 +19,7 @@ struct RowRange {
 /// The most unneeded rows between two needed rows of one range: computing them takes about as long
 /// as reading a layer's weights once more. With more threads rows are computed faster, but with
 /// more than two the weights are not read faster.
-constexpr std::uint32_t most_between(std::size_t threads) {
+constexpr std::uint32_t max_row_gap(std::size_t threads) {
   return 4 * static_cast<std::uint32_t>(std::max<std::size_t>(threads, 2));
 }
 

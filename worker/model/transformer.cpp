@@ -90,7 +90,7 @@ Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limit
       limits_(limits),
       backend_(&backend),
       angles_(angles_of(config.rope)),
-      most_between_(most_between(backend.units_run().size())),
+      most_between_(max_row_gap(backend.units_run().size())),
       cos_sin_(std::size_t{limits.max_rows} * config.rope.dim) {
   scratch_.each(config, [&]<class T>(T*& pointer, std::size_t width) {
     const std::size_t rows = rows_of(scratch_, limits, pointer);

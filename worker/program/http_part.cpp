@@ -22,7 +22,7 @@ Result<wire::KeyView> key_of(Result<control::Payload> reply) {
 
 /// True if the template's prompts end with the marker that begins the model's thoughts, as for some
 /// models.
-bool begins_inside_thoughts(const ChatTemplate& chat) {
+bool begins_inside_reasoning(const ChatTemplate& chat) {
   const ChatMessage asked[] = {{.role = "user", .content = "Hi"}};
   const auto prompt = chat.render({.messages = messages_value(asked)});
   if (!prompt) return false;
@@ -61,7 +61,7 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
                 .max_context = model.config.n_context,
                 .n_vocab = static_cast<std::uint32_t>(model.tokenizer.n_vocab()),
                 .has_tools = model.chat && model.chat->uses_tools(),
-                .begins_inside_thoughts = model.chat && begins_inside_thoughts(*model.chat)},
+                .begins_inside_reasoning = model.chat && begins_inside_reasoning(*model.chat)},
       .tokenizer = &model.tokenizer,
       .encode_chat =
           [prompt = model.prompt_encoder()](const wire::RequestSubmit& chat) {

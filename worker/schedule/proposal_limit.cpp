@@ -27,7 +27,7 @@ std::uint32_t ProposalLimit::rows(std::uint32_t decode_rows, bool shared,
   if (!step.ns || step.since_measured >= kMeasureInterval) return 0;
   if (!row_ns_) return std::min(room, shared ? 1 : kFirstRows);
   if (!shared) return room;
-  const double most = std::min<double>(room, *step.ns * kOthersShare / std::max(1.0, *row_ns_));
+  const double most = std::min<double>(room, *step.ns * kSharedStepShare / std::max(1.0, *row_ns_));
   return static_cast<std::uint32_t>(most);
 }
 

@@ -9,7 +9,7 @@
 /// does not end proposals for good.
 ///
 /// One tenant's proposals delay the streams of others. While several tenants decode, proposals may
-/// lengthen a step by at most kOthersShare. A draft model's passes are not limited; their time
+/// lengthen a step by at most kSharedStepShare. A draft model's passes are not limited; their time
 /// counts as part of a proposal's cost.
 ///
 /// The limit never changes a text, only how many steps compute it.
@@ -41,7 +41,7 @@ class Acceptance {
 
 class ProposalLimit {
  public:
-  static constexpr double kOthersShare = 0.03;  ///< Share of a step's duration.
+  static constexpr double kSharedStepShare = 0.03;  ///< Share of a step's duration.
   /// Factor between the required probability and the cost.
   static constexpr double kMargin = 1.25;
 

@@ -85,10 +85,10 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn) {
   sequence.blocks.trim(static_cast<std::uint32_t>(sequence.tokens.size()), tenancy.pool);
   if (drawn.empty()) return;
   if (drawn.back().ends) return end_sequence(sequence, {.reason = *drawn.back().ends});
-  if (const auto full = why_full(sequence)) end_sequence(sequence, {.reason = *full});
+  if (const auto full = capacity_end(sequence)) end_sequence(sequence, {.reason = *full});
 }
 
-std::optional<CompletionReason> Scheduler::why_full(const Sequence& sequence) const {
+std::optional<CompletionReason> Scheduler::capacity_end(const Sequence& sequence) const {
   if (sequence.emitted() >= sequence.request.max_emitted_tokens)
     return CompletionReason::MaxTokensReached;
   if (sequence.tokens.size() >= limits_.max_context) return CompletionReason::ContextFull;

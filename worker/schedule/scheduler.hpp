@@ -242,7 +242,7 @@ class Scheduler {
   void end_sequence(Sequence& sequence, Completed how, bool already_delivered = false);
   /// Why the sequence may emit no more tokens; nothing while it may. A rebound sequence may be full
   /// from the start: its last token was delivered, but its end was not.
-  std::optional<CompletionReason> why_full(const Sequence& sequence) const;
+  std::optional<CompletionReason> capacity_end(const Sequence& sequence) const;
 
   /// Ends every waiting and running request with this error. Leases stay.
   void end_all(const Error& error);
@@ -302,7 +302,7 @@ class Scheduler {
   void note_proposals(const PlannedRows& part, const std::vector<DrawnToken>& drawn);
   bool reject_too_large(Tenancy& tenancy);
   Admission reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
-  std::optional<PrefixIndex::End> adopt_end(const Sequence& sequence, Tenancy& tenancy,
+  std::optional<PrefixIndex::End> take_tail(const Sequence& sequence, Tenancy& tenancy,
                                             std::span<const PrefixId> chain);
   const PublishedMatch& match_published(Tenancy& tenancy, const Sequence& sequence);
   void start_with_published(Sequence& sequence, Tenancy& tenancy, const PublishedMatch& published);

@@ -39,7 +39,7 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
   const std::size_t looked_up = (positions - 1) / limits_.tokens_per_block;
   tenancy.prefixes.take(chain, tenancy.tenant,
                         is_swapped ? known : looked_up - (known - chain.size()));
-  const auto end = may_borrow && !borrows ? adopt_end(sequence, tenancy, chain)
+  const auto end = may_borrow && !borrows ? take_tail(sequence, tenancy, chain)
                                           : std::optional<PrefixIndex::End>{};
   make_room(tenancy, needed - (end ? 1 : 0), limit);
   if (is_swapped) {
@@ -60,11 +60,11 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
 
 /// Takes out of the cache the last block of an adopted record that follows the chain. This comes
 /// before any eviction, because the block is itself cached and unused.
-std::optional<PrefixIndex::End> Scheduler::adopt_end(const Sequence& sequence, Tenancy& tenancy,
+std::optional<PrefixIndex::End> Scheduler::take_tail(const Sequence& sequence, Tenancy& tenancy,
                                                      std::span<const PrefixId> chain) {
   const std::span<const TokenId> known =
       std::span(sequence.tokens).first(sequence.tokens.size() - 1);
-  auto end = tenancy.prefixes.adopt_end(
+  auto end = tenancy.prefixes.take_tail(
       chain.empty() ? PrefixId{} : chain.back(),
       {&tenancy.tenant, known.subspan(chain.size() * limits_.tokens_per_block)});
   if (!end) return std::nullopt;

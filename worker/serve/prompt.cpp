@@ -22,13 +22,13 @@ constexpr std::string_view kCalls = "tool_calls";
 /// mean no arguments; a text that is not a JSON object stays a text.
 Result<void> restyle_arguments(nlohmann::ordered_json& arguments, const CallStyle& style) {
   if (arguments.is_null() || arguments == "") arguments = nlohmann::ordered_json::object();
-  if (style.arguments_are_text) {
+  if (style.arguments_as_text) {
     if (!arguments.is_string()) arguments = arguments.dump();
     return {};
   }
   if (!arguments.is_string()) return {};
   const std::string& text = arguments.get_ref<const std::string&>();
-  if (const auto excess = control::excess_of(text, control::kRequestLimits))
+  if (const auto excess = control::exceeded_limit(text, control::kRequestLimits))
     return fail(Errc::BadRequest,
                 fmt::format("{}: the arguments of a call have {}; send less", kCalls, *excess));
   auto parsed = control::parse_request_json(text, "the arguments of a call");
@@ -64,7 +64,7 @@ Result<ChatMessage> template_message(const wire::ChatMessage& message, const Cha
   const CallStyle& style = chat.call_style();
   ChatMessage out{.role = TRY(template_role(message.role, chat)), .content = message.content};
   const bool only_calls = !message.content && !message.tool_calls.empty();
-  if (!message.content && (!only_calls || style.content_is_text)) out.content = "";
+  if (!message.content && (!only_calls || style.empty_content_as_text)) out.content = "";
   if (!message.tool_calls.empty())
     out.more.emplace_back("tool_calls", TRY(tool_calls_value(message.tool_calls, style)));
   const std::pair<const char*, const std::string*> texts[] = {

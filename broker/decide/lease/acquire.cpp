@@ -23,7 +23,8 @@ constexpr std::chrono::milliseconds kAskForSuccessor{20};
 /// The revoked lease that this acquire replaces; it is then not charged. If that lease already has
 /// a replacement that was revoked too, returns the replacement. Nothing for a lease that is not
 /// revoked.
-Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcquire& acquire) {
+Result<std::optional<LeaseId>> find_replaced_lease(State& state,
+                                                   const wire::LeaseAcquire& acquire) {
   if (!acquire.replaces) return std::nullopt;
   const auto found = state.leases.find(*acquire.replaces);
   if (!found && found.error().code == Errc::StaleGeneration) return std::nullopt;
@@ -43,8 +44,8 @@ Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcqui
 
 /// True if no worker fits, and one may come. False if the named worker runs but serves another
 /// model.
-bool is_absent(const State& state, const wire::LeaseAcquire& acquire,
-               const Result<Worker*>& chosen) {
+bool may_wait_for_worker(const State& state, const wire::LeaseAcquire& acquire,
+                         const Result<Worker*>& chosen) {
   if (chosen) return false;
   const bool is_named = acquire.worker && !state.workers.is_serving(*acquire.worker);
   return chosen.error().code == Errc::NoModelLoaded ||
@@ -101,10 +102,10 @@ CallResult decide_acquire(Decision& decision, const Caller& caller,
   State& state = decision.state;
   TRY(check_acquire(state, caller, acquire));
   GrantTerms terms{.api_key = key_of(acquire)};
-  terms.replaces = TRY(charged_once(state, acquire));
+  terms.replaces = TRY(find_replaced_lease(state, acquire));
   const Result<Worker*> chosen = choose_for(state, caller, acquire);
   const LeaseRecord* old =
-      is_absent(state, acquire, chosen) ? find_awaited(state, caller, acquire) : nullptr;
+      may_wait_for_worker(state, acquire, chosen) ? find_awaited(state, caller, acquire) : nullptr;
   if (old == nullptr) {
     terms.worker = TRY(chosen);
     return grant_tenant_lease(decision, caller, acquire, terms);
@@ -121,7 +122,8 @@ bool still_waits(Decision& decision, const WaitingAcquire& waiting) {
   State& state = decision.state;
   return waiting.until > decision.now && !state.stopping &&
          find_awaited(state, waiting.caller, waiting.acquire) != nullptr &&
-         is_absent(state, waiting.acquire, choose_for(state, waiting.caller, waiting.acquire));
+         may_wait_for_worker(state, waiting.acquire,
+                             choose_for(state, waiting.caller, waiting.acquire));
 }
 
 std::vector<WaitingAcquire> take_due(Decision& decision) {

@@ -55,7 +55,7 @@ bool is_kept(const State& state, const LeaseRecord& record) {
   return state.retained.contains({record.retained_until, record.id()});
 }
 
-bool is_let_go(const State& state, const LeaseRecord& record) {
+bool is_unmapped_everywhere(const State& state, const LeaseRecord& record) {
   return record.is_unmapped || state.workers.find(record.worker())->state == WorkerState::Gone;
 }
 
@@ -100,7 +100,7 @@ void end_retention(Decision& decision, const std::vector<LeaseId>& leases) {
       record_extent(decision, extent, &record);
     }
     punch_extents(decision, kept);
-    if (is_let_go(state, record)) verify_extents(decision, kept);
+    if (is_unmapped_everywhere(state, record)) verify_extents(decision, kept);
     close_if_returned(decision, record);
     continue_handover(decision, record);
   }
@@ -161,7 +161,7 @@ Adoption find_adoption(State& state, const Caller& caller, const wire::LeaseAcqu
                        const Worker& worker) {
   const LeaseRecord* old = find_adoptable(state, caller, acquire);
   if (old == nullptr) return {};
-  const bool is_open = is_let_go(state, *old);
+  const bool is_open = is_unmapped_everywhere(state, *old);
   if (!is_open || !is_successor(worker, *state.workers.find(old->worker())))
     return {.from = old->id()};
   const std::uint64_t charged = state.leases.index().charged(acquire.tenant);
@@ -176,7 +176,7 @@ std::optional<std::string> adopting_worker(State& state, const Caller& caller,
                                            const wire::LeaseAcquire& acquire,
                                            const WantedWorker& wanted) {
   const LeaseRecord* old = find_adoptable(state, caller, acquire);
-  if (old == nullptr || !is_let_go(state, *old)) return std::nullopt;
+  if (old == nullptr || !is_unmapped_everywhere(state, *old)) return std::nullopt;
   const Worker& before = *state.workers.find(old->worker());
   for (const auto& [id, worker] : state.workers.all()) {
     if (worker.gets_leases() && is_successor(worker, before) && serves(worker, wanted))

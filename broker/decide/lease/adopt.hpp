@@ -34,7 +34,7 @@ bool is_kept(const State& state, const LeaseRecord& record);
 std::vector<ExtentId> kept_extents(const State& state, const LeaseRecord& record);
 
 /// True if no worker maps the memory any more.
-bool is_let_go(const State& state, const LeaseRecord& record);
+bool is_unmapped_everywhere(const State& state, const LeaseRecord& record);
 
 /// True if KV memory of one worker can be used by the other.
 bool shares_kv(const Worker& worker, const Worker& old);

@@ -78,7 +78,7 @@ void send_grants(Decision& decision, LeaseRecord& record, MemoryPool pool,
   note_call_sent(decision, record);
 }
 
-void take_extents(Decision& decision, LeaseRecord& record, const ExtentRequest& request) {
+void grant_extents(Decision& decision, LeaseRecord& record, const ExtentRequest& request) {
   const std::vector<ExtentId> taken =
       decision.state.extents.take(request.pool, request.count, record.id(), record.worker());
   record.extents.insert(record.extents.end(), taken.begin(), taken.end());
@@ -342,14 +342,15 @@ CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
   record.rebind = std::move(rebind);
   record.charged_blocks = allowed.charged;
   record.api_key = terms.api_key;
-  record.replaces_as = terms.as;
+  record.replace_mode = terms.as;
   if (!terms.as) tenant.claim = {};
   if (acquire.replaces) state.places.give_up(acquire.tenant, *acquire.replaces);
   note_replacement(decision, terms.replaces, record);
   decision.add(effect::PublishGrant{record.id(), record.deadline});
   record_lease(decision, record);
   const std::vector<ExtentId> adopted = adopt_extents(decision, adoption, allowed.extents, record);
-  take_extents(decision, record, {.call = caller.call, .count = fresh.extents, .adopted = adopted});
+  grant_extents(decision, record,
+                {.call = caller.call, .count = fresh.extents, .adopted = adopted});
   return std::nullopt;  // answered once the worker has mapped everything
 }
 

@@ -55,7 +55,7 @@ struct ExtentRequest {
 };
 
 /// Takes extents for the lease and sends them to its worker. Precondition: enough extents are free.
-void take_extents(Decision& decision, LeaseRecord& record, const ExtentRequest& request);
+void grant_extents(Decision& decision, LeaseRecord& record, const ExtentRequest& request);
 
 /// Asks the lease's worker for unused extents; no caller waits for them.
 void ask_for_extents(Decision& decision, LeaseRecord& record, MemoryPool pool, std::uint32_t count);

@@ -39,7 +39,7 @@ void adopt_from(Decision& decision, const LeaseRecord& old, LeaseRecord& by) {
   const CallId call = *std::exchange(by.open_call, std::nullopt);
   const Adoption adoption{.from = old.id(), .extents = kept_extents(decision.state, old)};
   const auto adopted = adopt_extents(decision, adoption, adoption.extents.size(), by);
-  take_extents(decision, by, {.call = call, .adopted = adopted});
+  grant_extents(decision, by, {.call = call, .adopted = adopted});
 }
 
 void advance(Decision& decision, LeaseRecord& by) {
@@ -48,7 +48,7 @@ void advance(Decision& decision, LeaseRecord& by) {
   if (old != nullptr && old->is(LeaseState::Live)) revoke_for_handover(decision, *old);
   if (old == nullptr || !is_awaited(state, *old)) return answer_handover(decision, by);
   if (is_kept(state, *old)) {
-    if (is_let_go(state, *old)) adopt_from(decision, *old, by);
+    if (is_unmapped_everywhere(state, *old)) adopt_from(decision, *old, by);
     return;
   }
   const bool comes = old->is(LeaseState::Revoked) && keeps_memory(decision, *old);
@@ -65,12 +65,12 @@ bool is_awaited(const State& state, const LeaseRecord& old) {
   if (!old.replaced_by) return false;
   const LeaseRecord* by = state.leases.find_open(*old.replaced_by);
   if (by == nullptr || !by->is(LeaseState::Live) || by->acquired) return false;
-  if (by->replaces_as != wire::RebindMode::Failover) return false;
+  if (by->replace_mode != wire::RebindMode::Failover) return false;
   return shares_kv(*state.workers.find(by->worker()), *state.workers.find(old.worker()));
 }
 
 bool begin_handover(Decision& decision, LeaseRecord& by, CallId call) {
-  if (by.replaces_as != wire::RebindMode::Failover || by.adopted_from) return false;
+  if (by.replace_mode != wire::RebindMode::Failover || by.adopted_from) return false;
   by.open_call = call;
   const TimePoint latest = decision.now + handover_grace(decision.state.config);
   set_deadline(decision, by, std::max(by.deadline_after(decision.now), latest));

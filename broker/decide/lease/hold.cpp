@@ -9,7 +9,7 @@
 
 namespace leasehold {
 
-std::unexpected<Error> not_held(LeaseId lease) {
+std::unexpected<Error> lease_not_held_error(LeaseId lease) {
   return fail(Errc::UnknownLease,
               fmt::format("this connection holds no lease {}; acquire one", to_string(lease)));
 }
@@ -18,7 +18,7 @@ Result<LeaseRecord*> find_held(State& state, const Caller& caller, LeaseId lease
   const auto found = state.leases.find(lease);
   const bool is_held =
       found && (*found)->scope == wire::LeaseScope::Tenant && (*found)->holder == caller.connection;
-  if (!is_held) return not_held(lease);
+  if (!is_held) return lease_not_held_error(lease);
   return *found;
 }
 

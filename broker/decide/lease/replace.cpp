@@ -91,8 +91,8 @@ CallResult decide_call(Decision& decision, const Caller& caller,
 
 /// If an operator already drains the old lease, the earlier deadline applies.
 void drain_replaced(Decision& decision, LeaseRecord& record) {
-  if (!record.replaces_as) return;
-  if (record.replaces_as == wire::RebindMode::Failover) return finish_handover(decision, record);
+  if (!record.replace_mode) return;
+  if (record.replace_mode == wire::RebindMode::Failover) return finish_handover(decision, record);
   LeaseRecord* old = decision.state.leases.find(*record.replaces).value_or(nullptr);
   if (old == nullptr || !old->is(LeaseState::Live) || is_reclaimed(*old)) return;
   TimePoint until = decision.now + kReplaceGrace;

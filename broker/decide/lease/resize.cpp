@@ -17,8 +17,8 @@ namespace leasehold {
 namespace {
 
 /// Finds a lease that the caller may resize: the holder and the lease's worker may. A worker that
-/// asks for another worker's lease gets PermissionDenied instead of `not_held`: workers serve all
-/// tenants of their user and may know which leases exist.
+/// asks for another worker's lease gets PermissionDenied instead of `lease_not_held_error`: workers
+/// serve all tenants of their user and may know which leases exist.
 Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId lease,
                                     std::uint32_t extents) {
   if (extents == 0 || extents > kDefaultMaxExtents) {
@@ -28,7 +28,7 @@ Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId 
   const Worker* worker = state.workers.find_by_connection(caller.connection);
   const bool holds_it =
       found && (*found)->scope != wire::LeaseScope::Engine && (*found)->holder == caller.connection;
-  if (worker == nullptr && !holds_it) return not_held(lease);
+  if (worker == nullptr && !holds_it) return lease_not_held_error(lease);
   LeaseRecord* record = TRY(found);
   const bool serves_it = worker != nullptr && record->worker() == worker->id &&
                          record->scope != wire::LeaseScope::Engine;
@@ -100,7 +100,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
   record.charged_blocks = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(record.charged_blocks + more + per_extent, ceiling));
   decision.touch(record.id());
-  take_extents(decision, record, {.call = caller.call, .count = grow.extents});
+  grant_extents(decision, record, {.call = caller.call, .count = grow.extents});
   return std::nullopt;
 }
 

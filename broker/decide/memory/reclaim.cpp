@@ -30,7 +30,7 @@ bool ends_by(const LeaseRecord& record, TimePoint until) {
 }
 
 /// Number of extents that will become free without another victim.
-std::uint64_t on_their_way(const State& state, const ExtentDemand& demand, TimePoint until) {
+std::uint64_t returning_extents(const State& state, const ExtentDemand& demand, TimePoint until) {
   std::uint64_t count = 0;
   for (const auto& [id, extent] : state.extents.records()) {
     const bool returning =
@@ -143,7 +143,7 @@ CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand
   const std::uint64_t free = state.extents.free_extents_for(demand.worker);
   const std::uint64_t wanted =
       demand.extents + claimed_by_others(state, demand.tenant, decision.now);
-  const std::uint64_t coming = free + on_their_way(state, demand, until);
+  const std::uint64_t coming = free + returning_extents(state, demand, until);
   const auto victims = choose_victims(state, demand, until, wanted - std::min(wanted, coming));
   if (!victims) return std::unexpected(why);
   Claim& claim = state.tenants.find(demand.tenant)->claim;

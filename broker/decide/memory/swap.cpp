@@ -83,7 +83,8 @@ CallResult grow_swap(Decision& decision, const Caller& caller, LeaseRecord& reco
     decision.reply(caller.call, std::unexpected(std::move(why)));
     return std::nullopt;
   }
-  take_extents(decision, record, {.call = caller.call, .pool = MemoryPool::Swap, .count = extents});
+  grant_extents(decision, record,
+                {.call = caller.call, .pool = MemoryPool::Swap, .count = extents});
   return std::nullopt;
 }
 

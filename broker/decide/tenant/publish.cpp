@@ -88,7 +88,7 @@ bool publish_again(Decision& decision, const LostText& text) {
   if (!room && is_retryable(room.error().code)) return false;
   if (room) {
     LeaseRecord& record = open_shared(decision, worker, text);
-    take_extents(decision, record, {.call = kInternalCall, .count = 1});
+    grant_extents(decision, record, {.call = kInternalCall, .count = 1});
   } else {
     decision.warn(fmt::format("text is not published again worker={} name={} error={}", worker.name,
                               text.name, name(room.error().code)));
@@ -106,7 +106,7 @@ CallResult answer_duplicate(const LeaseRecord& record) {
 /// True if this decision closes a lease. A decision does not reuse a slot that it has closed: if
 /// the broker died before it stored the Fenced word, the table would have the old lease's open word
 /// and the journal the new lease's row.
-bool closes_a_lease(const Decision& decision) {
+bool has_closed_lease(const Decision& decision) {
   return std::ranges::any_of(decision.touched.leases, [&decision](LeaseId id) {
     return decision.state.leases.find_open(id) == nullptr;
   });
@@ -129,7 +129,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   record_operator_action(
       decision,
       {.uid = caller.uid, .action = "publish", .object = "lease:" + to_string(record.id())});
-  take_extents(decision, record, {.call = caller.call, .count = 1});
+  grant_extents(decision, record, {.call = caller.call, .count = 1});
   return std::nullopt;  // answered after the fill
 }
 
@@ -149,7 +149,7 @@ void keep_lost_text(State& state, const LeaseRecord& record) {
 
 void publish_lost_texts(Decision& decision) {
   State& state = decision.state;
-  if (state.lost_texts.empty() || state.stopping || closes_a_lease(decision)) return;
+  if (state.lost_texts.empty() || state.stopping || has_closed_lease(decision)) return;
   for (LostText& text : std::exchange(state.lost_texts, {})) {
     if (!publish_again(decision, text)) state.lost_texts.push_back(std::move(text));
   }
@@ -172,7 +172,7 @@ CallResult grow_shared(Decision& decision, const Caller& caller, LeaseRecord& re
   const auto room = require_shared_room(decision.state, worker, grow.extents, decision.now);
   if (!room)
     return refuse_or_reclaim(decision, caller.call, {{}, worker.id, grow.extents}, room.error());
-  take_extents(decision, record, {.call = caller.call, .count = grow.extents});
+  grant_extents(decision, record, {.call = caller.call, .count = grow.extents});
   return std::nullopt;
 }
 

@@ -166,13 +166,13 @@ struct TakeReport {
 void complete(events::Rebind& rebind, State& state, TimePoint at) {
   const LeaseRecord* fresh = state.leases.find(rebind.new_lease).value_or(nullptr);
   const bool is_replacement = fresh != nullptr && fresh->replaces == rebind.old_lease;
-  if (is_move(rebind.mode) && is_replacement && fresh->replaces_as) {
-    rebind.mode = *fresh->replaces_as;
+  if (is_move(rebind.mode) && is_replacement && fresh->replace_mode) {
+    rebind.mode = *fresh->replace_mode;
     const std::int64_t longest = std::max<std::int64_t>(0, (at - fresh->granted_at).count());
     rebind.latency_ns = std::clamp<std::int64_t>(rebind.latency_ns, 0, longest);
     return;
   }
-  const bool failed_over = is_replacement && fresh->replaces_as == wire::RebindMode::Failover;
+  const bool failed_over = is_replacement && fresh->replace_mode == wire::RebindMode::Failover;
   const bool adopted = fresh != nullptr && fresh->adopted_from == rebind.old_lease;
   rebind.mode = failed_over ? wire::RebindMode::Failover
                 : adopted   ? wire::RebindMode::Adopt

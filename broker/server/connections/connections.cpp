@@ -166,7 +166,7 @@ std::map<ConnectionId, Connections::Connection>::iterator Connections::largest_u
 /// but no other connection is closed because of it.
 void Connections::bound_output() {
   for (const Shares* shares : {&tenants_, &reserved_}) {
-    while (const auto uid = shares->unsent.largest_beyond()) {
+    while (const auto uid = shares->unsent.largest_over_share()) {
       const auto largest = largest_unsent(*uid);
       if (largest == connections_.end() || largest->second.unsent->queued_bytes == 0) break;
       admission_.count_excess();

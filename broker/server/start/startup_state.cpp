@@ -111,7 +111,7 @@ void log_startup(const journal::Image& image, const Facts& facts) {
 }
 
 void warn_of_weights_over_capacity(const WeightsStore& weights) {
-  if (weights.over_bytes() == 0) return;
+  if (weights.excess_bytes() == 0) return;
   spdlog::warn(
       "weights from before the restart hold more than --weights-capacity; no others are loaded "
       "until enough are gone: stop a worker, or raise weights-capacity and restart the broker "

@@ -104,12 +104,12 @@ Result<ModelName> ModelName::parse(std::string text) {
   if (!all.starts_with(kContentPrefix)) return ModelName{std::move(text)};
   const std::string_view digits = all.substr(kContentPrefix.size());
   const bool is_valid =
-      digits.size() >= kFewestDigits && digits.size() <= kContentDigits && is_hex(digits);
+      digits.size() >= kMinDigits && digits.size() <= kContentDigits && is_hex(digits);
   if (is_valid) return ModelName{std::move(text)};
   return fail(Errc::BadRequest,
               fmt::format("the content of a model is {} and {} to {} lower-case hex digits, as "
                           "sha256sum prints them for its file",
-                          kContentPrefix, kFewestDigits, kContentDigits));
+                          kContentPrefix, kMinDigits, kContentDigits));
 }
 
 bool ModelName::matches(std::string_view announced, const TextIdentity* identity) const {

@@ -47,7 +47,7 @@ std::string difference(const TextIdentity& wanted, const TextIdentity& other);
 /// 8 digits of its content.
 struct ModelName {
   static constexpr std::string_view kContentPrefix = "sha256:";
-  static constexpr std::size_t kFewestDigits = 8;
+  static constexpr std::size_t kMinDigits = 8;
 
   /// Errors: BadRequest for an empty text, for more than 256 bytes or control characters, and for a
   /// content of fewer digits than 8, of more than 64, or of others than lower-case hex digits.

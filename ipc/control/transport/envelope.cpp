@@ -187,7 +187,7 @@ class IdFinder final : public nlohmann::json_sax<Json> {
 };
 
 Envelope parse_whole_line(std::string_view line, const Limits& limits) {
-  if (const auto excess = excess_of(line, limits))
+  if (const auto excess = exceeded_limit(line, limits))
     return reject_malformed("the line has " + *excess);
   Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded())
@@ -215,7 +215,7 @@ Envelope parse_line(std::string_view line, const Limits& limits) {
   return {.content = RejectedMessage{nullptr, envelope.error(), number_of(envelope.error().code)}};
 }
 
-Json id_of_begun_line(std::string_view begun) {
+Json id_of_partial_line(std::string_view begun) {
   IdFinder finder;
   (void)Json::sax_parse(begun, &finder);
   return finder.id();

@@ -46,7 +46,7 @@ struct Envelope {
 Envelope parse_line(std::string_view line, const Limits& limits);
 
 /// Returns the id found in the beginning of a line that is too long to be read; null without one.
-Json id_of_begun_line(std::string_view begun);
+Json id_of_partial_line(std::string_view begun);
 
 // All results end with a newline. Invalid UTF-8 is written with replacement characters.
 std::string call_line(std::uint64_t id, const std::string& method, const Payload& params);

@@ -22,7 +22,7 @@ bool is_part_of_scalar(char c) {
 
 }  // namespace
 
-std::optional<std::string> excess_of(std::string_view json, const Limits& limits) {
+std::optional<std::string> exceeded_limit(std::string_view json, const Limits& limits) {
   std::size_t depth = 0, quarters = 0;
   bool in_text = false, in_scalar = false;
   for (std::size_t i = 0; i < json.size(); ++i) {
@@ -54,7 +54,7 @@ std::optional<std::string> excess_of(std::string_view json, const Limits& limits
 }
 
 Result<nlohmann::ordered_json> parse_request_json(std::string_view json, std::string_view what) {
-  if (const auto excess = excess_of(json, kRequestLimits))
+  if (const auto excess = exceeded_limit(json, kRequestLimits))
     return fail(Errc::BadRequest, fmt::format("{} has {}; send less", what, *excess));
   if (json.find_first_not_of(" \t\r\n") == std::string_view::npos)
     return fail(Errc::BadRequest, fmt::format("{} is empty; send JSON", what));

@@ -16,7 +16,7 @@ namespace leasehold::control {
 /// Returns which of the limits `max_depth` and `max_values` the JSON text exceeds: "more than 32
 /// levels …". Nothing if it exceeds neither. Only scans the bytes, so a hostile text costs no
 /// memory. Characters inside strings do not count.
-std::optional<std::string> excess_of(std::string_view json, const Limits& limits);
+std::optional<std::string> exceeded_limit(std::string_view json, const Limits& limits);
 
 /// Limits for one request of a client, and for a JSON text within it. Conversations and schemas
 /// have fewer values. To free this many takes a thread up to 2 ms.

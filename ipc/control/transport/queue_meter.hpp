@@ -71,7 +71,7 @@ class QueueShares {
   }
 
   /// The owner that holds the most, if that is more than its share.
-  std::optional<Owner> largest_beyond() const {
+  std::optional<Owner> largest_over_share() const {
     const auto largest = std::ranges::max_element(
         by_owner_, {}, [](const auto& entry) { return entry.second->queued_bytes; });
     if (largest == by_owner_.end() || may_take_more(owner_share(largest->first)))

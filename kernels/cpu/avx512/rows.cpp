@@ -250,14 +250,14 @@ template <class Element, int kOutputs>
   fours.end_input = span.first_input + n / kInputsAtOnce * kInputsAtOnce;
   DotSpan left = span;
   left.first_input = fours.end_input;
-  __m512* const of_left = lanes + 2 * kOutputs * (fours.end_input - span.first_input);
+  __m512* const left_lanes = lanes + 2 * kOutputs * (fours.end_input - span.first_input);
   std::size_t begin = 0;
   do {
     const Piece piece{begin, std::min(begin + chunk, tile.n), 0, 0};
     dot_pieces<Element, kOutputs, 4>(tile, fours, piece, lanes, next, out);
-    if (n % 4 == 3) dot_pieces<Element, kOutputs, 3>(tile, left, piece, of_left, next, out);
-    if (n % 4 == 2) dot_pieces<Element, kOutputs, 2>(tile, left, piece, of_left, next, out);
-    if (n % 4 == 1) dot_pieces<Element, kOutputs, 1>(tile, left, piece, of_left, next, out);
+    if (n % 4 == 3) dot_pieces<Element, kOutputs, 3>(tile, left, piece, left_lanes, next, out);
+    if (n % 4 == 2) dot_pieces<Element, kOutputs, 2>(tile, left, piece, left_lanes, next, out);
+    if (n % 4 == 1) dot_pieces<Element, kOutputs, 1>(tile, left, piece, left_lanes, next, out);
     begin += chunk;
   } while (begin < tile.n);
 }
@@ -295,7 +295,8 @@ template <class Element>
 /// Computes the dots of the largest multiple of kOutputs weight rows from `first` on. Returns the
 /// first row that is left.
 template <int kOutputs, class Element>
-std::uint32_t dot_most(const DotTile& tile, std::uint32_t first, NextRows& next, DotProducts& out) {
+std::uint32_t dot_multiple(const DotTile& tile, std::uint32_t first, NextRows& next,
+                           DotProducts& out) {
   const std::uint32_t end = first + (tile.n_outputs - first) / kOutputs * kOutputs;
   const bool is_chunk = chunk_of(tile) == tile.n;
   DotSpan span{first, end, 0, tile.n_inputs};
@@ -332,9 +333,9 @@ void dot_tile(const DotTile& tile, DotProducts& out) {
   NextRows next(tile, passes_of(tile) * ((tile.n_outputs + most - 1) / most), tile.n_inputs == 1);
   with_element_of(tile, [&]<class Element>(std::type_identity<Element>) {
     std::uint32_t done = 0;
-    if (most == 6) done = dot_most<6, Element>(tile, done, next, out);
-    if (most >= 3) done = dot_most<3, Element>(tile, done, next, out);
-    dot_most<1, Element>(tile, done, next, out);
+    if (most == 6) done = dot_multiple<6, Element>(tile, done, next, out);
+    if (most >= 3) done = dot_multiple<3, Element>(tile, done, next, out);
+    dot_multiple<1, Element>(tile, done, next, out);
   });
 }
 

@@ -33,7 +33,7 @@ constexpr std::uint32_t kStreamTokens = 200;
 constexpr std::uint32_t kEndlessTokens = 1'000;  // more than are generated before a revocation
 constexpr std::uint64_t kTokensBeforeRevocation = 3;
 constexpr std::size_t kPromptTokens = 4;
-constexpr const char* kComputes[] = {"main"};  // the worker's threads that compute
+constexpr const char* kComputeThreads[] = {"main"};  // the worker's threads that compute
 const TenantId kTenant{"http"};
 
 double us_between(TimePoint from, TimePoint to) {
@@ -257,7 +257,7 @@ class HttpBench {
     if (ran_before_ns == 0 || ran_after_ns == 0)
       return fail(Errc::SystemError, "the worker's CPU time is unknown: it has exited; run again");
     const ThreadRunQueues late = run_queues_of(system_->worker_pid());
-    const double waited_s = static_cast<double>(waited_ns(early, late, kComputes)) / 1e9;
+    const double waited_s = static_cast<double>(waited_ns(early, late, kComputeThreads)) / 1e9;
     const auto tokens = static_cast<double>(seen.tokens - before);
     return Rate{.tokens_per_s = tokens / seconds,
                 .undisturbed_per_s = tokens / (seconds - waited_s),

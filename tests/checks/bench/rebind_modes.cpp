@@ -61,11 +61,11 @@ class RebindModesRun {
   Result<void> adopt(RebindingText& text, RebindTimes& times);
   Result<void> failover(RebindingText& text, RebindTimes& times);
   Result<std::vector<events::Rebind>> rebinds_of(const RebindingText& text);
-  Result<void> note_workers_times(const RebindingText& text, RebindTimes& times);
+  Result<void> add_worker_times(const RebindingText& text, RebindTimes& times);
   Result<void> drain(RebindingText& text);
   Result<void> measure_lifetimes();
   Result<MissedSteps> missed(const RebindingText& text);
-  Result<void> note_survivor(const RebindingText& survivor);
+  Result<void> add_survivor_steps(const RebindingText& survivor);
 
   const RebindModesConfig& config_;
   TemporaryDirectory directory_;
@@ -144,7 +144,7 @@ Result<void> RebindModesRun::preempt(RebindingText& text, RebindTimes& times) {
   TRY(text.await_rebounds(RebindMode::Preemptive, kPreemptiveMoves + 1));
   for (const client::Rebound& move : text.rebounds(RebindMode::Preemptive))
     times.preemptive_ms.push_back(static_cast<double>(move.took.count()) / 1e6);
-  return note_workers_times(text, times);
+  return add_worker_times(text, times);
 }
 
 /// Returns the text's rebinds whose latency the broker knows.
@@ -160,7 +160,7 @@ Result<std::vector<events::Rebind>> RebindModesRun::rebinds_of(const RebindingTe
 }
 
 /// Adds the worker's times of the text's moves, and the time of copying as many bytes.
-Result<void> RebindModesRun::note_workers_times(const RebindingText& text, RebindTimes& times) {
+Result<void> RebindModesRun::add_worker_times(const RebindingText& text, RebindTimes& times) {
   for (const events::Rebind& rebind : TRY(rebinds_of(text))) {
     if (rebind.mode != RebindMode::Checkpoint && rebind.mode != RebindMode::Preemptive) continue;
     times.worker_ms.push_back(static_cast<double>(rebind.latency_ns) / 1e6);
@@ -204,7 +204,7 @@ Result<MissedSteps> RebindModesRun::missed(const RebindingText& text) {
   return missed_steps(TRY(events::read_event_file(directory_.file("steps"))), text.leases());
 }
 
-Result<void> RebindModesRun::note_survivor(const RebindingText& survivor) {
+Result<void> RebindModesRun::add_survivor_steps(const RebindingText& survivor) {
   const MissedSteps seen = TRY(missed(survivor));
   result_.survivor_missed_steps += seen.missed;
   result_.survivor_steps += seen.taken;
@@ -219,7 +219,7 @@ Result<void> RebindModesRun::measure_length(std::uint32_t length, RebindTimes& t
   TRY(checkpoint(*text, times));
   TRY(reprefill(*text, times));
   TRY(preempt(*text, times));
-  TRY(note_survivor(*survivor));
+  TRY(add_survivor_steps(*survivor));
   survivor.reset();
   TRY(adopt(*text, times));
   return failover(*text, times);
@@ -244,7 +244,7 @@ Result<void> RebindModesRun::measure_lifetimes() {
     result_.lifetimes += moves();
     const MissedSteps seen = TRY(missed(*text));
     result_.longest_gap_steps = std::max(result_.longest_gap_steps, seen.longest_gap);
-    TRY(note_survivor(*survivor));
+    TRY(add_survivor_steps(*survivor));
   }
   return {};
 }

@@ -177,7 +177,7 @@ const StageRow* find_stage(const std::string& name) {
 }
 
 /// The error if the stage found no usable GPU, which prevents every other stage.
-std::optional<Errc> no_card(const Ending& ending) {
+std::optional<Errc> fatal_error_of(const Ending& ending) {
   if (!ending.exit_code) return std::nullopt;
   const std::optional<Errc> code = errc_from_exit_code(*ending.exit_code);
   return is_no_card(code) ? code : std::nullopt;
@@ -228,7 +228,7 @@ Result<int> orchestrate(const Settings& settings, std::ostream& out) {
     if (!is_right) report["all_right"] = false;
     report["answers"] = answers_from(report["stages"]);
     TRY(replace_file(path, report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"));
-    nothing_runs = no_card(ending);
+    nothing_runs = fatal_error_of(ending);
     if (nothing_runs) break;
   }
   out << "\nreport: " << path << "\n";

@@ -206,14 +206,14 @@ Result<void> measure_registration(StageReport& report, Card& card, std::uint64_t
 /// Revokes the lease while units are queued.
 Result<void> check_revocation(StageReport& report, Blocks& blocks) {
   blocks.probe().arm();
-  std::vector<std::byte> when_told;
-  std::atomic<bool> is_told{false};
+  std::vector<std::byte> bytes_when_settled;
+  std::atomic<bool> is_settled{false};
   std::atomic<bool> is_over{false};
   std::thread broker([&] {
     while (!blocks.probe().has_revoked && !is_over) std::this_thread::yield();
     blocks.when_settled([&] {
-      when_told.assign(blocks.swap().begin(), blocks.swap().end());
-      is_told = true;
+      bytes_when_settled.assign(blocks.swap().begin(), blocks.swap().end());
+      is_settled = true;
     });
   });
   const Result<bool> copied = blocks.copy(Direction::Out);
@@ -224,7 +224,7 @@ Result<void> check_revocation(StageReport& report, Blocks& blocks) {
       "swap: a revocation stops the copies", !was_live && blocks.probe().units == kRevokedAt + 1,
       fmt::format("{} units of at most {} KiB", blocks.probe().units.load(), kUnitBytes >> 10));
   report.require("swap: nothing is copied after a waiter was called",
-                 is_told && std::ranges::equal(blocks.swap(), when_told));
+                 is_settled && std::ranges::equal(blocks.swap(), bytes_when_settled));
   return {};
 }
 

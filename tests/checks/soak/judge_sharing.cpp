@@ -22,7 +22,7 @@ std::string text_end_error(const Case& all, const demo::TenantEvent& reported) {
 
 /// Another check covers that the readers' texts continue. Events do not name the readers of a text,
 /// so this check does not find a reader that reported nothing.
-demo::Check told_of_text_ends(const Case& all) {
+demo::Check notified_of_text_ends(const Case& all) {
   Finding finding("no reader was notified twice that a text ended, or of a text that lives",
                   "ends of texts reported");
   for (const TenantInstance& tenant : all.history.tenants) {
@@ -74,7 +74,7 @@ demo::Check guaranteed_got_memory(const Case& all) {
 
 void judge_sharing(const Case& all, std::vector<demo::Check>& checks) {
   if (all.history.used_blocks) {
-    checks.push_back(told_of_text_ends(all));
+    checks.push_back(notified_of_text_ends(all));
     checks.push_back(used_published(*all.history.used_blocks));
   }
   if (all.history.tiers) {

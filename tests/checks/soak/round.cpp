@@ -187,13 +187,13 @@ class Round {
       }
       if (clock_.now() > deadline) return timed_out("a tenant got no complete answer");
     }
-    return meet_the_rest(deadline);
+    return collect_missing_samples(deadline);
   }
 
   /// Continues until the round has all samples that its judge requires.
-  Result<void> meet_the_rest(TimePoint deadline) {
+  Result<void> collect_missing_samples(TimePoint deadline) {
     TimePoint next_revocation = clock_.now();
-    while (const auto missing = not_met()) {
+    while (const auto missing = missing_samples()) {
       TRY(supervisor_.poll(true));
       if (clock_.now() > deadline) return timed_out(*missing);
       if (text_ends(supervisor_.history().tenants) > 0 || clock_.now() < next_revocation) continue;
@@ -203,7 +203,7 @@ class Round {
     return {};
   }
 
-  std::optional<std::string> not_met() {
+  std::optional<std::string> missing_samples() {
     const History& history = supervisor_.history();
     const auto was_reclaimed = [](const demo::Revocation& revocation) {
       return revocation.reason == name(RevokeReason::PreemptedByPriority);

@@ -285,13 +285,13 @@ TEST_CASE("recovery: weights over a lower capacity are kept; no others fit until
   World after(before, {.regions = {opened.region}}, lower);
 
   CHECK(after.record(opened.lease).is(LeaseState::Live));
-  CHECK(after.state.weights.over_bytes() == 24 * kMiB);
+  CHECK(after.state.weights.excess_bytes() == 24 * kMiB);
   CHECK(after.state.weights.free_bytes() == 0);
   after.attach_worker("w1", kOther);
   const wire::WeightsOpen other{.model = "n", .file_inode = 2, .size_bytes = 8 * kMiB};
   CHECK(after.refusal(after.call(kOther, other)) == Errc::PoolExhausted);
   after.post(WorkerExited{exit_of(worker)});
   after.answer<wire::WeightsOpened>(after.call(kOther, other));
-  CHECK(after.state.weights.over_bytes() == 0);
+  CHECK(after.state.weights.excess_bytes() == 0);
   CHECK(after.state.weights.free_bytes() == 8 * kMiB);
 }

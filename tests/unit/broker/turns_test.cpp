@@ -150,9 +150,9 @@ TEST_CASE("turns: places are bounded, and shared by tenants") {
   RebindPlaces places(false);
   const TimePoint now{1};
   std::uint32_t kept = 0;
-  for (std::uint32_t i = 0; i < 2 * RebindPlaces::kMostPlaces; ++i)
+  for (std::uint32_t i = 0; i < 2 * RebindPlaces::kMaxPlaces; ++i)
     kept += places.keep({.tenant = {"a"}, .replaces = LeaseId{i, 1}, .extents = 1}, now) ? 1 : 0;
-  CHECK(kept == RebindPlaces::kMostPlaces / 2);
+  CHECK(kept == RebindPlaces::kMaxPlaces / 2);
   CHECK(places.keep({.tenant = {"b"}, .replaces = LeaseId{1, 1}, .extents = 1}, now));
   CHECK(places.before({.tenant = {"c"}}, now).count == kept + 1);
   CHECK(places.before({.tenant = {"c"}}, now + RebindPlaces::kKept).count == 0);

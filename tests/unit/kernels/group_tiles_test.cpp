@@ -105,9 +105,9 @@ TEST_CASE("group tiles: a unit has limited products and weights, of one matrix o
 }
 
 TEST_CASE("group tiles: a path with large tiles multiplies whole tiles of wide rows") {
-  const auto rows = [](std::uint32_t n_in, std::uint32_t matrices, std::uint32_t least_rows) {
+  const auto rows = [](std::uint32_t n_in, std::uint32_t matrices, std::uint32_t min_rows) {
     return GroupTiles::plan(matrix(64, n_in), 64, 32,
-                            {.units = {.tile_macs = 3'200'000, .least_rows = least_rows},
+                            {.units = {.tile_macs = 3'200'000, .min_rows = min_rows},
                              .matrices = matrices,
                              .threads = 2})
         .batch_per_tile;

@@ -89,7 +89,7 @@ Result<std::vector<wire::LeaseView>> wait_until_drained(const std::vector<LeaseI
   }
 }
 
-Result<void> check_none_cut_off(std::span<const wire::LeaseView> leases) {
+Result<void> check_all_ended_normally(std::span<const wire::LeaseView> leases) {
   const auto is_cut_off = [](const wire::LeaseView& lease) {
     return lease.reason != RevokeReason::None && !ended_by_tenant(lease.reason);
   };

@@ -22,7 +22,7 @@ Result<std::vector<wire::LeaseView>> wait_until_drained(const std::vector<LeaseI
 /// Checks that each lease ended because its requests were done or its tenant ended it. Errors:
 /// LeaseRevoked naming the first lease that ended otherwise; StaleGeneration naming a lease whose
 /// end was not seen.
-Result<void> check_none_cut_off(std::span<const wire::LeaseView> leases);
+Result<void> check_all_ended_normally(std::span<const wire::LeaseView> leases);
 
 /// Checks that the drained worker has no tenant lease. Errors: UnknownWorker (it is gone or lost),
 /// IllegalTransition (it serves again), Draining (it has leases again); those of the call.

@@ -29,7 +29,7 @@ class Reader {
 
   Read<ApiRequest> read() {
     out_.api = api_;
-    out_.begins_inside_thoughts = model_->begins_inside_thoughts;
+    out_.begins_inside_reasoning = model_->begins_inside_reasoning;
     const std::array steps{&Reader::read_model,   &Reader::check_built,   &Reader::read_ids,
                            &Reader::read_text,    &Reader::read_length,   &Reader::read_sampling,
                            &Reader::read_choices, &Reader::read_logprobs, &Reader::read_stream,
@@ -144,7 +144,7 @@ class Reader {
     if (!read) return std::unexpected(std::move(read).error());
     out_.submit.messages = *std::move(read);
     TRY(read_template_fields(body_, out_.submit));
-    if (!out_.submit.add_generation_prompt) out_.begins_inside_thoughts = false;
+    if (!out_.submit.add_generation_prompt) out_.begins_inside_reasoning = false;
     return {};
   }
 

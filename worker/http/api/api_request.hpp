@@ -40,8 +40,8 @@ struct ApiRequest {
   wire::RequestSubmit submit;
   std::vector<ApiPrompt> prompts;  ///< Only for a completion.
   std::uint32_t n = 1;
-  bool echo = false;                    ///< The text of a completion begins with its prompt.
-  bool begins_inside_thoughts = false;  ///< As in ApiModel.
+  bool echo = false;                     ///< The text of a completion begins with its prompt.
+  bool begins_inside_reasoning = false;  ///< As in ApiModel.
   ToolForm tool_form = ToolForm::None;
   std::string tool_name;                ///< Only for ToolForm::Arguments.
   std::vector<std::string> tool_names;  ///< Only for ToolForm::Marked.
@@ -56,9 +56,9 @@ struct ApiModel {
   std::string name;
   std::string text_identity;  ///< See ipc/control/tokens/text_identity.hpp.
   std::uint32_t max_context = 0;
-  std::uint32_t n_vocab = 0;            ///< Token ids are below it. 0: only the worker checks them.
-  bool has_tools = false;               ///< Its chat template writes tools into the prompt.
-  bool begins_inside_thoughts = false;  ///< Its chat template ends the prompt with "<think>".
+  std::uint32_t n_vocab = 0;  ///< Token ids are below it. 0: only the worker checks them.
+  bool has_tools = false;     ///< Its chat template writes tools into the prompt.
+  bool begins_inside_reasoning = false;  ///< Its chat template ends the prompt with "<think>".
 };
 
 /// Applies the chat template to the submission and returns the tokens of the prompt. Errors: those

@@ -36,7 +36,7 @@ ChoiceText::ChoiceText(std::uint32_t index, const ApiRequest& request,
       tool_form_(request.tool_form),
       parallel_calls_(request.parallel_tool_calls),
       tool_name_(request.tool_name),
-      reasoning_(request.begins_inside_thoughts),
+      reasoning_(request.begins_inside_reasoning),
       tool_calls_(request.tool_names),
       decoder_(tokenizer) {
   if (request.echo) echo_ = echo_of(submit, tokenizer);

@@ -26,7 +26,7 @@ ServerEvents ResponseWriter::add(ChoicePart part, UsageCount so_far) {
   begin();
   std::ranges::move(part.logprobs, std::back_inserter(new_logprobs_));
   if (!part.reasoning.empty()) {
-    thought_tokens_ = so_far.completion_tokens;
+    reasoning_tokens_ = so_far.completion_tokens;
     say(Kind::Thoughts, part.reasoning);
   }
   if (!part.text.empty()) say(Kind::Message, part.text);
@@ -181,7 +181,7 @@ nlohmann::json ResponseWriter::ended(UsageCount usage) const {
   json["usage"] = {{"input_tokens", usage.prompt_tokens},
                    {"input_tokens_details", {{"cached_tokens", 0}}},
                    {"output_tokens", usage.completion_tokens},
-                   {"output_tokens_details", {{"reasoning_tokens", thought_tokens_}}},
+                   {"output_tokens_details", {{"reasoning_tokens", reasoning_tokens_}}},
                    {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
   return json;
 }

@@ -55,7 +55,7 @@ class ResponseWriter final : public AnswerWriter {
   std::string text_;
   std::vector<TokenLogprobs> logprobs_;
   std::vector<TokenLogprobs> new_logprobs_;  // of tokens whose text has not arrived
-  std::uint32_t thought_tokens_ = 0;         // tokens up to the end of the reasoning
+  std::uint32_t reasoning_tokens_ = 0;       // tokens up to the end of the reasoning
 };
 
 }  // namespace leasehold::http

@@ -46,9 +46,9 @@ class Translator {
     for (const char* key : constraint_fields()) copy(key, key);
     out_.erase("response_format");
     copy("max_output_tokens", "max_tokens");
-    const std::array steps{&Translator::check_kept,  &Translator::read_logprobs,
-                           &Translator::read_effort, &Translator::read_format,
-                           &Translator::read_tools,  &Translator::read_choice,
+    const std::array steps{&Translator::check_stored_fields, &Translator::read_logprobs,
+                           &Translator::read_effort,         &Translator::read_format,
+                           &Translator::read_tools,          &Translator::read_choice,
                            &Translator::read_input};
     for (const auto step : steps) {
       (this->*step)();
@@ -73,7 +73,7 @@ class Translator {
   }
 
   /// Refuses fields that need stored responses, and fields that a response has in another form.
-  void check_kept() {
+  void check_stored_fields() {
     if (asks_for("store", false))
       return refuse("store", "no response is stored; send store: false, or leave it out");
     if (asks_for("background", false))
@@ -179,7 +179,7 @@ class Translator {
       return add_message(item, path);
     if (type == "function_call") return add_call(item, path);
     if (type == "function_call_output") return add_result(item, path);
-    if (type == "reasoning") return add_thoughts(item, path);
+    if (type == "reasoning") return add_reasoning(item, path);
     if (type == "item_reference")
       return refuse(path, "no response is stored, so an item cannot be referred to; send it");
     refuse(path + "/type",
@@ -235,7 +235,7 @@ class Translator {
           {{"role", "tool"}, {"tool_call_id", item["call_id"]}, {"content", *text}});
   }
 
-  void add_thoughts(const OrderedJson& item, const std::string& path) {
+  void add_reasoning(const OrderedJson& item, const std::string& path) {
     for (const char* key : {"content", "summary"}) {
       const OrderedJson* parts = field_of(item, key);
       if (parts == nullptr || (parts->is_array() && parts->empty())) continue;

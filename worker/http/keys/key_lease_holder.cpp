@@ -230,7 +230,7 @@ void KeyLeaseHolder::ask(Number number) {
 }
 
 void KeyLeaseHolder::answered(Number number, const Result<wire::LeaseAcquired>& result) {
-  if (!result) return refused(number, seen_by_own_worker(result.error()));
+  if (!result) return refused(number, as_local_error(result.error()));
   book_.granted(number);
   for (const auto& share : shares_of(number))
     if (share->on_acquired_ && share->number_ == number) share->acquired(result);

@@ -6,7 +6,7 @@
 
 namespace leasehold::http {
 
-Error seen_by_own_worker(const Error& error) {
+Error as_local_error(const Error& error) {
   if (error.code != Errc::UnknownWorker) return error;
   return {Errc::BrokerLost, error.detail + "; this worker attaches again, retry"};
 }

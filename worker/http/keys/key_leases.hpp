@@ -31,7 +31,7 @@ namespace leasehold::http {
 /// The error that requests get when the broker refuses a lease on this worker. A restarted broker
 /// does not know the worker until the worker has attached again, so UnknownWorker becomes
 /// BrokerLost, which is temporary.
-Error seen_by_own_worker(const Error& error);
+Error as_local_error(const Error& error);
 
 class KeyLeases {
  public:

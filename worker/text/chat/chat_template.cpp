@@ -72,7 +72,7 @@ std::size_t count_none(const MarkedText& text) {
 
 std::vector<ChatMessage> probing_messages(const CallStyle& style) {
   const Value text = Value::text(std::string(kProbe));
-  const Value arguments = style.arguments_are_text
+  const Value arguments = style.arguments_as_text
                               ? Value::text(fmt::format(R"({{"{0}": "{0}"}})", kProbe))
                               : dict_of({{kProbe.data(), text}});
   const Value function = dict_of({{"name", text}, {"arguments", arguments}});
@@ -80,7 +80,7 @@ std::vector<ChatMessage> probing_messages(const CallStyle& style) {
                               {"type", Value::text("function")},
                               {"function", function}});
   ChatMessage calls{.role = "assistant", .content = {}, .more = {{"tool_calls", list_of(call)}}};
-  if (style.content_is_text) calls.content = "";
+  if (style.empty_content_as_text) calls.content = "";
   return {{.role = "user", .content = "q"}, std::move(calls)};
 }
 
@@ -141,9 +141,9 @@ Result<MarkedText> ChatTemplate::render(const ChatRequest& request,
 /// a further "None", or else the first that at least renders without one.
 CallStyle ChatTemplate::find_call_style() const {
   constexpr CallStyle kStyles[] = {{},
-                                   {.arguments_are_text = true},
-                                   {.content_is_text = true},
-                                   {.content_is_text = true, .arguments_are_text = true}};
+                                   {.arguments_as_text = true},
+                                   {.empty_content_as_text = true},
+                                   {.empty_content_as_text = true, .arguments_as_text = true}};
   const ChatMessage question[] = {{.role = "user", .content = "q"}};
   const auto asked = render({.messages = messages_value(question), .add_generation_prompt = false});
   const std::size_t own_nones = asked ? count_none(*asked) : 0;

@@ -58,8 +58,8 @@ struct ChatRequest {
 /// What a template expects in a turn that only calls tools. Templates differ: with another style, a
 /// template fails, leaves the call out, or prints "None".
 struct CallStyle {
-  bool content_is_text = false;     ///< A missing content is an empty text, not None.
-  bool arguments_are_text = false;  ///< The arguments are JSON text, not an object.
+  bool empty_content_as_text = false;  ///< A missing content is an empty text, not None.
+  bool arguments_as_text = false;      ///< The arguments are JSON text, not an object.
 };
 
 class ChatTemplate {

@@ -48,7 +48,7 @@ class Cutter {
       if (places_.size() > most || has_tiny_share_ || !work.take(1 + n_edges)) return std::nullopt;
       text.states.push_back(state_of(place));
     }
-    text.lacks_some = lacks_some_;
+    text.is_incomplete = lacks_some_;
     return text;
   }
 
@@ -86,7 +86,7 @@ class Cutter {
     const std::uint64_t missing = place.missing - std::min<std::uint64_t>(place.missing, 1);
     if (stays && place.inner != kAny && place.inner > 0)
       return Place{to, place.left, missing, place.inner - 1};
-    const bool keeps_exact = part.n_growing == 1 && place.left == part.longest_rest;
+    const bool keeps_exact = part.max_growing_parts == 1 && place.left == part.longest_rest;
     if (stays && place.inner == 0 && !keeps_exact) return std::nullopt;
     if (place.left == 0) return std::nullopt;
     const std::uint64_t left = place.left == kAny ? kAny : place.left - 1;
@@ -99,12 +99,13 @@ class Cutter {
     const TextGrowth::Part& part = part_of(state);
     Place place{state, left, missing, kAny};
     if (!part.grows || left == kAny) return place;
-    const bool rest_fits = part.n_growing == 1 && part.longest_rest <= left;
+    const bool rest_fits = part.max_growing_parts == 1 && part.longest_rest <= left;
     if (!shares_ && (!rest_fits || part.n_states > 1)) return place;
-    const bool may_round = part.n_growing > 1 && left >= 4 * kRound;
+    const bool may_round = part.max_growing_parts > 1 && left >= 4 * kRound;
     if (may_round) left -= left % kRound;
     const std::uint64_t spare = left - std::min(left, growth_.states[state].shortest);
-    place.inner = rest_fits ? left - part.longest_rest : spare / std::max(2u, part.n_growing);
+    place.inner =
+        rest_fits ? left - part.longest_rest : spare / std::max(2u, part.max_growing_parts);
     if (part.n_states > 1) {
       const std::uint64_t most = kMaxPartStates / part.n_states;
       has_tiny_share_ = has_tiny_share_ || most < std::min(place.inner, kLeastShare);
@@ -129,7 +130,7 @@ class Cutter {
     if (place.inner == kAny && state.longest <= left) place.left = kAny;
     if (state.shortest >= place.missing) place.missing = 0;
     const bool may_round = place.inner != kAny && place.missing == 0 && place.inner >= 4 * kRound &&
-                           part_of(place.state).n_growing > 1;
+                           part_of(place.state).max_growing_parts > 1;
     if (may_round) place.inner -= place.inner % kRound;
     const auto [known, is_new] = ids_.emplace(place, static_cast<std::uint32_t>(places_.size()));
     if (is_new) places_.push_back(place);

@@ -22,7 +22,7 @@ struct BoundedText {
   std::vector<State> states;  ///< 0 is the start. Empty: no text.
   /// True if some of the longest texts are missing. Where several parts of a text can grow, or many
   /// states repeat, each part gets only a share of the characters.
-  bool lacks_some = false;
+  bool is_incomplete = false;
 };
 
 /// Cuts the set to the bounds. Returns nothing if that needs too many states or more than the

@@ -84,10 +84,10 @@ TextGrowth::TextGrowth(const TextAutomaton& set) : states(set.states().size()) {
         part.grows = part.grows || to.part == id;
         if (to.part == id) continue;
         part.longest_rest = std::max(part.longest_rest, one_more(to.longest));
-        part.n_growing = std::max(part.n_growing, parts[to.part].n_growing);
+        part.max_growing_parts = std::max(part.max_growing_parts, parts[to.part].max_growing_parts);
       }
     }
-    part.n_growing += part.grows ? 1 : 0;
+    part.max_growing_parts += part.grows ? 1 : 0;
     for (const std::uint32_t state : group)
       states[state].longest = part.grows ? kAny : part.longest_rest;
     parts.push_back(part);

@@ -24,7 +24,7 @@ constexpr std::string_view kEndTokenTexts[] = {
 /// brackets that the chat template writes, such as "<start_of_turn>" of Gemma or "<think>" of Qwen,
 /// and any one named "<|…|>". Other user-defined tokens, such as spaces and words, do not control
 /// turns.
-bool steers_turns(std::string_view text, std::string_view chat_template) {
+bool is_turn_marker(std::string_view text, std::string_view chat_template) {
   const bool is_bracketed = (text.starts_with('<') && text.ends_with('>')) ||
                             (text.starts_with('[') && text.ends_with(']'));
   const bool is_chatml = text.starts_with("<|") && text.ends_with("|>");
@@ -137,7 +137,7 @@ void Vocabulary::index_special(TokenId token, std::string_view chat_template) {
   if (text.empty()) return;
   using Found = SpecialTokenFinder::Found;
   if (is_user_defined) user_defined.add(text, token, Found::Everywhere);
-  const bool is_everywhere = is_user_defined && !steers_turns(text, chat_template);
+  const bool is_everywhere = is_user_defined && !is_turn_marker(text, chat_template);
   special.add(text, token, is_everywhere ? Found::Everywhere : Found::InTemplateText);
   longest_piece_bytes = std::max(longest_piece_bytes, text.size());
 }

@@ -159,12 +159,12 @@ TEST_CASE("journal: refused grants on a full disk ask the file system for space 
     fill_disk(path + "/full");
     std::uint32_t n = 2;
     while (lend_once(*journal, n) && n < 10000) ++n;  // the rest of the log's last page
-    const std::uint64_t before = journal->space_looks();
+    const std::uint64_t before = journal->space_queries();
     for (std::uint32_t more = 0; more < 1000; ++more) {
       const LeaseRow lease = lease_row(n + more);
       if (journal->write({.rows = {lease}, .grants = true})) return 2;
       (void)journal->write({.rows = {LeaseGone{lease.id}}});
     }
-    return journal->space_looks() - before <= 2 ? 0 : 3;
+    return journal->space_queries() - before <= 2 ? 0 : 3;
   });
 }

@@ -84,13 +84,13 @@ TEST_CASE("framing: members count like objects, arrays and texts") {
     std::string text = "{";
     for (int i = 0; i < count; ++i) text += "\"" + std::to_string(i) + "\":0,";
     text.back() = '}';
-    return control::excess_of(text, control::kRequestLimits).has_value();
+    return control::exceeded_limit(text, control::kRequestLimits).has_value();
   };
   CHECK(excess_of_members(25'000));
   CHECK(excess_of_members(15'000));
   CHECK_FALSE(excess_of_members(14'000));
-  CHECK_FALSE(
-      control::excess_of("{\"a\":\"" + std::string(400'000, ':') + "\"}", control::kRequestLimits));
+  CHECK_FALSE(control::exceeded_limit("{\"a\":\"" + std::string(400'000, ':') + "\"}",
+                                      control::kRequestLimits));
 }
 
 TEST_CASE("framing: JSON that is not a request is an invalid request") {

@@ -31,21 +31,21 @@ TEST_CASE("queue meter: a charge counts for its owner and in total, until it end
 
 TEST_CASE("queue meter: only the largest owner is beyond its share, and only while it is") {
   QueueShares<std::string> shares(100);
-  CHECK_FALSE(shares.largest_beyond());
+  CHECK_FALSE(shares.largest_over_share());
   QueueCharge anns, bobs;
   anns.set_meter(shares.meter_of("ann"));
   bobs.set_meter(shares.meter_of("bob"));
   anns.set(49);
-  CHECK_FALSE(shares.largest_beyond());
+  CHECK_FALSE(shares.largest_over_share());
   anns.set(50);
-  CHECK(shares.largest_beyond() == "ann");
+  CHECK(shares.largest_over_share() == "ann");
   anns.set(40);
   bobs.set(30);  // bob fits, but leaves less than ann holds
-  CHECK(shares.largest_beyond() == "ann");
+  CHECK(shares.largest_over_share() == "ann");
   anns.set(20);
-  CHECK_FALSE(shares.largest_beyond());
+  CHECK_FALSE(shares.largest_over_share());
   bobs.set(500);
-  CHECK(shares.largest_beyond() == "bob");
+  CHECK(shares.largest_over_share() == "bob");
 }
 
 TEST_CASE("queue meter: input that waits is counted, and its owner may refuse to hold it") {

@@ -75,8 +75,8 @@ TEST_CASE("http places: a proxy's connection belongs to the client that it names
   const TimePoint now{1'000'000'000};
   places.connected(1, "proxy");
   places.connected(2, "proxy");
-  CHECK(places.came_from(1, "flood").accepted);
-  CHECK(places.came_from(2, "calm").accepted);
+  CHECK(places.note_source(1, "flood").accepted);
+  CHECK(places.note_source(2, "calm").accepted);
   CHECK(places.pace_key(1, now) == Duration::zero());
   CHECK(places.pace_key(1, now) > Duration::zero());
   CHECK(places.pace_key(2, now) == Duration::zero());
@@ -84,7 +84,7 @@ TEST_CASE("http places: a proxy's connection belongs to the client that it names
   std::vector<Places::ConnectionId> displaced;
   for (Places::ConnectionId id = 3; id <= 9; ++id) {
     REQUIRE(places.connected(id, "proxy").accepted);
-    const auto admitted = places.came_from(id, "flood");
+    const auto admitted = places.note_source(id, "flood");
     REQUIRE(admitted.accepted);
     if (admitted.displaced) displaced.push_back(*admitted.displaced);
   }
@@ -93,11 +93,11 @@ TEST_CASE("http places: a proxy's connection belongs to the client that it names
   CHECK(std::ranges::find(displaced, 2) == displaced.end());
   // A tenant's connection stays the tenant's; only the pace of keys follows the client.
   REQUIRE(places.authenticated(2, {"acme"}).has_value());
-  CHECK(places.came_from(2, "flood").accepted);
+  CHECK(places.note_source(2, "flood").accepted);
   CHECK(places.pace_key(2, now) > Duration::zero());
   CHECK(places.take_body(2, 1).has_value());
   places.closed(2);
-  CHECK_FALSE(places.came_from(2, "flood").accepted);
+  CHECK_FALSE(places.note_source(2, "flood").accepted);
 }
 
 TEST_CASE("http places: bodies are charged to the tenant until the request is over") {
@@ -111,8 +111,8 @@ TEST_CASE("http places: bodies are charged to the tenant until the request is ov
   CHECK(places.take_body(2, 101).error().code == Errc::QueueFull);
   CHECK(places.take_body(3, 500).error().code == Errc::QueueFull);
   CHECK(places.take_body(3, 200).has_value());
-  places.give_back_bodies(1);
-  places.give_back_bodies(1);
+  places.release_bodies(1);
+  places.release_bodies(1);
   CHECK(places.take_body(2, 400).has_value());
   places.closed(2);
   CHECK(places.take_body(1, 400).has_value());

@@ -25,7 +25,7 @@ struct SpoolFile {
   IdSpool open(std::size_t max_ids = IdSpool::kMaxIds) const {
     return IdSpool::open(path, max_ids).value();
   }
-  OwnedIds left() const { return open().take_left(); }
+  OwnedIds left() const { return open().take_leftover_ids(); }
   Errc error() const { return IdSpool::open(path).error().code; }
 };
 
@@ -35,7 +35,7 @@ TEST_CASE("id spool: the ids that were not erased are found by the next process,
   const SpoolFile file;
   {
     IdSpool spool = file.open();
-    CHECK(spool.take_left().empty());
+    CHECK(spool.take_leftover_ids().empty());
     for (const auto& owned : {kFirst, kSecond, kFirst, kThird}) spool.keep(owned);
     spool.erase(kFirst.id);
     spool.erase({"unknown"});

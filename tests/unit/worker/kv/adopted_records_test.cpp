@@ -38,10 +38,10 @@ struct Lease {
   }
 
   /// As the scheduler takes it for a request with these tokens.
-  std::optional<PrefixIndex::End> adopt_end(const std::vector<TokenId>& tokens) {
+  std::optional<PrefixIndex::End> take_tail(const std::vector<TokenId>& tokens) {
     const auto chain = index.match({&owner, tokens}, kPerBlock);
     const auto rest = std::span(tokens).first(tokens.size() - 1).subspan(chain.size() * kPerBlock);
-    return index.adopt_end(chain.empty() ? PrefixId{} : chain.back(), {&owner, rest});
+    return index.take_tail(chain.empty() ? PrefixId{} : chain.back(), {&owner, rest});
   }
 
   TenantId owner{"a"};
@@ -69,15 +69,15 @@ TEST_CASE("adopted records: a request goes on in the last block, once") {
   Lease lease;
   REQUIRE(lease.add(record()));
   lease.cache();
-  CHECK_FALSE(lease.adopt_end(text(10, 2)));  // another text
+  CHECK_FALSE(lease.take_tail(text(10, 2)));  // another text
 
-  const auto end = lease.adopt_end(text(10));
+  const auto end = lease.take_tail(text(10));
 
   REQUIRE(end);
   CHECK(end->block == BlockId{kExtent, 2});
   CHECK(end->positions == 1);
   CHECK(end->free.empty());
-  CHECK_FALSE(lease.adopt_end(text(10)));
+  CHECK_FALSE(lease.take_tail(text(10)));
   CHECK(lease.index.unused() == 2);
   CHECK(lease.index.counters().evictions == 0);
 }
@@ -87,7 +87,7 @@ TEST_CASE("adopted records: a request that lacks the last tokens goes on inside 
   REQUIRE(lease.add(record()));
   lease.cache();
 
-  const auto end = lease.adopt_end(text(8));  // the eighth is to be computed
+  const auto end = lease.take_tail(text(8));  // the eighth is to be computed
 
   REQUIRE(end);
   CHECK(end->block == BlockId{kExtent, 1});
@@ -106,7 +106,7 @@ TEST_CASE("adopted records: a block that other text follows is not taken out of 
   REQUIRE(lease.add(longer, {11}));
   lease.cache();
 
-  CHECK_FALSE(lease.adopt_end(text(8)));
+  CHECK_FALSE(lease.take_tail(text(8)));
   CHECK(lease.matched(longer.tokens) == 3);
 }
 

@@ -79,7 +79,8 @@ TEST_CASE("chat: the output of a template says how it wants a call without conte
   const auto style_of = [](std::string_view turn) {
     const auto chat =
         ChatTemplate::parse("None{% for m in messages %}" + std::string(turn) + "{% endfor %}", {});
-    return std::pair(chat->call_style().content_is_text, chat->call_style().arguments_are_text);
+    return std::pair(chat->call_style().empty_content_as_text,
+                     chat->call_style().arguments_as_text);
   };
   using Style = std::pair<bool, bool>;
   const std::string name =

@@ -99,7 +99,7 @@ TEST_CASE("chat: every known template with tools prints a call of a turn without
     if (!chat->uses_tools()) continue;
     INFO(file.stem().string());
     const CallStyle& style = chat->call_style();
-    const jinja::Value& called = *(style.arguments_are_text ? as_text : function);
+    const jinja::Value& called = *(style.arguments_as_text ? as_text : function);
     const std::vector<jinja::Dict::Entry> members = {
         {jinja::Value::text("id"), jinja::Value::text("call00001")},
         {jinja::Value::text("type"), jinja::Value::text("function")},
@@ -108,7 +108,7 @@ TEST_CASE("chat: every known template with tools prints a call of a turn without
     const jinja::Value calls(
         std::make_shared<const jinja::List>(jinja::List{.items = {call}, .depth = 4}));
     ChatMessage turn{.role = "assistant", .content = {}, .more = {{"tool_calls", calls}}};
-    if (style.content_is_text) turn.content = "";
+    if (style.empty_content_as_text) turn.content = "";
     const ChatMessage messages[] = {{.role = "user", .content = "1+1?"}, turn};
     const auto text =
         chat->render({.messages = messages_value(messages), .add_generation_prompt = false});

@@ -158,13 +158,13 @@ TEST_CASE("bounded text: small texts are those of the pattern that have the leng
     REQUIRE(pattern);
     const auto texts = bounded(*pattern, length);
     if (!texts) continue;  // its automaton is too large
-    n_exact += texts->lacks_some ? 0 : 1;
+    n_exact += texts->is_incomplete ? 0 : 1;
     Follower follower(*texts);
     for (const std::string& one : everything) {
       const bool expected = fits(*pattern, length, one);
       const bool accepted = follower.accepts(one);
       n_accepted += accepted ? 1 : 0;
-      if (accepted == expected || (texts->lacks_some && !accepted)) continue;
+      if (accepted == expected || (texts->is_incomplete && !accepted)) continue;
       CAPTURE(one);
       CHECK(accepted == expected);
     }
@@ -189,7 +189,7 @@ TEST_CASE("bounded text: long texts are texts of the pattern that have the lengt
     REQUIRE(pattern);
     const auto texts = bounded(*pattern, length);
     if (!texts) continue;
-    n_shared += texts->lacks_some ? 1 : 0;
+    n_shared += texts->is_incomplete ? 1 : 0;
     Follower follower(*texts);
     for (int n = 0; n < 20; ++n) {
       const std::string one = any_text(*pattern, random, 10 + std::uint32_t(random.below(200)));
@@ -199,7 +199,7 @@ TEST_CASE("bounded text: long texts are texts of the pattern that have the lengt
       n_missing += expected && !accepted ? 1 : 0;
       CAPTURE(one);
       CHECK((!accepted || expected));
-      CHECK((texts->lacks_some || accepted == expected));
+      CHECK((texts->is_incomplete || accepted == expected));
     }
     most_work = std::max(most_work, follower.most_work);
   }
@@ -215,7 +215,7 @@ TEST_CASE("bounded text: one growing part is exact at the very bound, in few rul
   REQUIRE(pattern);
   const auto texts = bounded(*pattern, {.min = 5, .max = 3000});
   REQUIRE(texts);
-  CHECK_FALSE(texts->lacks_some);
+  CHECK_FALSE(texts->is_incomplete);
   CHECK(texts->states.size() < 40);
   Follower follower(*texts);
   for (const std::size_t size : {4, 5, 6, 1500, 2996, 2997, 2998, 2999, 3000, 3001}) {
