@@ -27,7 +27,7 @@ class ApiKeys {
     ApiKeyId id;
     std::uint32_t creator_uid = 0;
   };
-  /// `call` adds the key and waits until that is on disk.
+  /// Notes that `call` added the key and is answered once the key is on disk.
   void await_write(CallId call, const Unwritten& key) { unwritten_.emplace(call, key); }
   /// Removes and returns the key that `call` added; nothing if the call added none.
   std::optional<Unwritten> take_unwritten(CallId call);

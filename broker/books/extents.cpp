@@ -40,7 +40,8 @@ void ExtentBook::choose_size(std::uint64_t block_bytes) {
   extent_size_bytes_ = size_for(block_bytes);
 }
 
-/// If the capacity was raised after the size was chosen, more than kMaxExtents extents would fit.
+/// Limits the number, because more than kMaxExtents extents fit if the capacity was raised after
+/// the size was chosen.
 std::uint32_t ExtentBook::capacity_extents(MemoryPool pool) const {
   if (extent_size_bytes_ == 0) return 0;
   const std::uint64_t count = capacity_bytes(pool) / extent_size_bytes_;

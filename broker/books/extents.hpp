@@ -90,7 +90,7 @@ struct ExtentRecord {
   LeaseId lease;  ///< For a quarantined or held extent: its last lease.
   MemoryPool pool = MemoryPool::Kv;
   std::optional<Quarantine> quarantine{};  ///< Set while Quarantined.
-  /// The broker lost its descriptor in a restart; the worker may redeliver the memory.
+  /// The broker lost the memory's descriptor in a restart; the worker may redeliver the memory.
   bool unavailable = false;
   AttachmentId lent_to{};  ///< Device memory: the worker that may reach it. Zero: none.
 };
@@ -132,7 +132,8 @@ class ExtentBook {
   /// KV extents that this worker can take: the free ones and those held for it.
   std::uint32_t free_extents_for(AttachmentId worker) const;
 
-  /// Takes KV extents held for the worker first. Precondition: as many are free for the worker.
+  /// Of KV extents, takes those held for the worker first. Precondition: `count` is at most
+  /// free_extents_for(worker) for KV, free_extents(pool) for swap.
   std::vector<ExtentId> take(MemoryPool pool, std::uint32_t count, LeaseId lease,
                              AttachmentId worker = {});
 
@@ -146,9 +147,9 @@ class ExtentBook {
   /// Gives a Retained extent to another lease. Precondition: the extent is Retained.
   void adopt(ExtentId extent, LeaseId lease);
 
-  /// Notes that the broker lost its descriptor. Precondition, also below: the extent exists.
+  /// Notes that the broker lost the extent's descriptor. Precondition: the extent exists.
   void mark_unavailable(ExtentId extent);
-  /// Notes that the worker redelivered the memory.
+  /// Notes that the worker redelivered the memory. Precondition: the extent exists.
   void mark_available(ExtentId extent);
   /// Restore the state of an earlier broker. Preconditions: the size is chosen; there is room.
   void restore_size(std::uint64_t extent_size_bytes);

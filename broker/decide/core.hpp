@@ -21,8 +21,8 @@ std::vector<Effect> decide(State& state, const Event& event, TimePoint now);
 /// The latest time for the next Tick; nothing if no deadline is set. Pure.
 std::optional<TimePoint> next_deadline(const State& state);
 
-/// True while a timeout runs that BrokerStalled would restart. The loop must then detect when it
-/// did not run. Pure.
+/// True while a timeout runs that BrokerStalled would restart. The broker's loop must then wake
+/// regularly, so that it can detect a stall. Pure.
 bool awaits_timeout(const State& state);
 
 }  // namespace leasehold

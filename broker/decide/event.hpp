@@ -100,8 +100,8 @@ struct FillAnswered {
   Result<wire::PrefixFilled> filled;
 };
 
-/// The words of these leases left Live at this time, which is also stored in the table. The clocks
-/// of the revocation start there.
+/// The words of these leases changed from Live at time `at`, which the table also holds. The clocks
+/// of the revocation start at that time.
 struct WordsStored {
   std::vector<LeaseId> leases;
   TimePoint at;
@@ -175,7 +175,8 @@ struct WeightsReported {
   wire::WorkerWeights weights;
 };
 
-/// The rows behind a ReplyWhenJournaled are on disk, or could not be written.
+/// The rows of a decision that has a ReplyWhenJournaled effect are on disk, or could not be
+/// written.
 struct JournalWritten {
   CallId call;
   Answer answer;

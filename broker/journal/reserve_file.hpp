@@ -32,7 +32,7 @@ class ReserveFile {
   /// microseconds. 0 if the file system cannot be queried.
   std::uint64_t file_system_free_bytes() const;
 
-  /// Releases this much of the space to the file system, or all of it if it is less.
+  /// Releases this much of the reserved space to the file system; all if less is reserved.
   void give_up(std::uint64_t size_bytes);
 
   std::uint64_t size_bytes() const { return size_bytes_; }

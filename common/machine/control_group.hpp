@@ -16,7 +16,7 @@ namespace leasehold {
 /// The text of a file, or nothing if it cannot be read.
 using ReadFile = std::function<std::optional<std::string>(const std::string& path)>;
 
-/// Reads files of at most 64 KiB.
+/// Returns a function that reads files of at most 64 KiB.
 ReadFile read_system_file();
 
 /// The directories of the process's control group and of those above it, nearest first; empty when
@@ -30,9 +30,9 @@ std::optional<std::uint64_t> parse_group_number(std::string_view text);
 
 struct GroupMemory {
   std::uint64_t limit_bytes = 0;  ///< The smallest limit of all groups.
-  /// What the fullest group can still use, its file cache included.
+  /// The least that any group with a limit can still use. File cache counts as unused.
   std::uint64_t available_bytes = 0;
-  std::string limit_file;  ///< The file with that limit, for messages.
+  std::string limit_file;  ///< The file that holds `limit_bytes`, for messages.
 };
 
 /// The memory of this process's groups, of both versions; nothing if no group has a limit.

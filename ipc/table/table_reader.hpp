@@ -1,6 +1,6 @@
 /// The lease table as a worker sees it: read-only, checked before use.
 ///
-/// Lifetime: outlives every word it returns a reference to. Threads: any thread may read.
+/// Lifetime: must outlive every reference that it returns. Threads: any thread may read.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ class TableReader {
   static Result<TableReader> attach(UniqueFd fd);
 
   /// A reader over the writer's own mapping, for tests that run both in one process: a sanitizer
-  /// treats two mappings of one memory as two memories. The table outlives the reader.
+  /// treats two mappings of one memory as two memories. The table must outlive the reader.
   static TableReader in_process(const LeaseTable& table);
 
   std::uint32_t slot_count() const { return slot_count_; }

@@ -1,11 +1,12 @@
-/// Compares the int8 dots of a SIMD path with the plain ones, on this machine.
+/// Compares the int8 dot products of a SIMD path with those of the scalar path, on this machine.
 #pragma once
 
 #include "kernels/cpu/row_kernels.hpp"
 
 namespace leasehold {
 
-/// True if random products of every format have the plain bits. Takes some milliseconds.
+/// True if the dot products of random rows have the same bits as on the scalar path, in every
+/// quantised format. Takes some milliseconds.
 bool has_plain_products(const RowKernels& kernels);
 
 }  // namespace leasehold

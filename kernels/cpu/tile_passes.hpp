@@ -21,7 +21,7 @@ class TilePasses {
     bool operator==(const EqualPasses&) const = default;
   };
   static constexpr std::uint32_t kMaxAdded =
-      3;  ///< Enough for three matrices, or for two sizes of passes over one.
+      3;  ///< Enough for three matrices, or for passes of two sizes over one matrix.
 
   TilePasses() = default;
   /// One pass.

@@ -18,8 +18,9 @@
 namespace leasehold::make_model {
 namespace {
 
-/// Weights per batch: whole rows, at least one, about a megabyte. Rows have an even length, so
-/// every batch starts at an even element.
+/// Upper bound on the weights per batch: one megabyte as floats. A batch consists of whole rows,
+/// and one row may exceed the bound. Rows have an even length, so every batch starts at an even
+/// element.
 constexpr std::uint64_t kBatchWeights = std::uint64_t{1} << 18;
 
 std::uint64_t rows_per_batch(const PlannedTensor& tensor) {

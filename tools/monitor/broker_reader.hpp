@@ -22,18 +22,18 @@ namespace leasehold::monitor {
 class BrokerReader {
  public:
   using Json = control::Json;
-  /// A list ends with the page of the broker that reaches this number of items; "total" counts all
-  /// items.
+  /// A list requests no further page from the broker once it has this number of items; "total"
+  /// counts all items.
   static constexpr std::size_t kEnoughItems = 4000;
   static constexpr std::uint64_t kMaxEvents = 500;
 
-  /// `clock` outlives it.
+  /// `clock` must outlive the reader.
   BrokerReader(std::string socket, const Clock& clock);
   BrokerReader(const BrokerReader&) = delete;  // its members hold `this`
   BrokerReader& operator=(const BrokerReader&) = delete;
 
   const Result<BrokerState>& state() { return state_.read(); }
-  /// The metrics as text; broker_is_down() without an answer.
+  /// The metrics as text; with those of broker_is_down() if the broker does not answer.
   const std::string& metrics_text() { return text_.read(); }
   /// {"items": [LeaseView …], "total"}
   const Result<Json>& leases() { return leases_.read(); }

@@ -22,7 +22,7 @@ class History {
 
   /// Columns of equal length, oldest first: {"at_boottime_ns": […], "live": […], "revoked": […],
   /// "stuck": […], "tokens": {tenant: […]}}. The tenants are those of the newest sample. A null
-  /// marks a time before the tenant was counted under its name. Token counts never fall.
+  /// marks a sample in which TenantCounts had no count of that name. Token counts never fall.
   control::Json to_json() const;
 
  private:

@@ -27,7 +27,8 @@ struct Token {
 struct RevocationInfo {
   LeaseId lease;
   RevokeReason reason = RevokeReason::None;
-  /// Shared: a published text ended, and the request may continue under its own lease.
+  /// Shared: the lease of a published text that the request reads ended; the request may continue
+  /// under its own lease.
   FailureScope scope = FailureScope::Tenant;
   bool is_local = false;  ///< The worker stopped the request at the lease's deadline; the lease
                           ///< word was not changed.

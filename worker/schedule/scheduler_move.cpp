@@ -8,8 +8,8 @@
 
 namespace leasehold {
 
-/// Finds a running request that can be moved. While a transfer is pending there is none, because
-/// the transfer's blocks must not be allocated.
+/// Finds a running request that can be moved. Fails while a transfer is pending: the transfer's
+/// source blocks are free already but not copied yet, so a move could overwrite them.
 Result<Sequence*> Scheduler::find_movable(const RequestId& engine_request_id) const {
   const auto is_it = [&](const auto& each) {
     return each->request.engine_request_id == engine_request_id;
@@ -73,8 +73,8 @@ Result<Move> Scheduler::begin_move(const RequestId& engine_request_id, LeaseId t
       .sequence = sequence, .to = to, .blocks = std::move(blocks), .copies = std::move(copies)};
 }
 
-/// The sequence record contains block ids, so the next commit writes a complete record in the new
-/// lease.
+/// Clears the sequence record, because it contains ids of the old blocks. The next commit writes a
+/// complete record in the new lease.
 void Scheduler::finish_move(Move move, Duration since_call) {
   Sequence& sequence = *move.sequence;
   Tenancy& old = tenancy_of(sequence);

@@ -4,8 +4,8 @@
 /// Connects four parts: TenantConnections accepts connections, RequestPipeline brings requests to
 /// the engine, Deliveries sends events to clients, and ResumableStreams keeps the output of
 /// resumable requests. When a connection closes, its non-resumable requests are cancelled within
-/// one unit. The first token determines the tenant of a connection, and the token of a request the
-/// lease under which it runs; the server trusts nothing else that a client writes. A token is valid
+/// one unit. The first token on a connection determines the tenant, and the token of a request
+/// determines its lease; the server trusts nothing else that a client writes. A token is valid
 /// as long as its lease is live: after that the server answers it with LeaseRevoked or LeaseFenced,
 /// reserves nothing for it and does not parse the request, and closes the connection unless it has
 /// other requests.
@@ -40,7 +40,7 @@ class TenantServer {
 
   /// Refuses new requests and requests that are not parsed yet with Draining; requests in the
   /// engine continue. Calls `on_drained` on the thread of the io_context, once no further request
-  /// will reach the loop.
+  /// will reach the engine.
   void drain(std::function<void()> on_drained);
 
   /// Accepts no more connections, refuses requests that are not parsed yet with Draining, and
@@ -50,8 +50,9 @@ class TenantServer {
 
   /// While the broker is disconnected every new request is refused with BrokerLost.
   void set_broker_disconnected(bool disconnected);
-  /// Ends the reading of resumable streams under a fenced lease that was revoked; its requests end
-  /// by themselves. Call it before the slot gets another lease.
+  /// Stops sending resumable streams to clients that read them under this fenced lease, unless the
+  /// lease was only released. Call it before the slot gets another lease. The engine ends the
+  /// requests of the lease.
   void lease_ended(LeaseId lease);
 
   /// Delivers the events of a step.

@@ -40,8 +40,8 @@ void finish_extent(Decision& decision, LeaseRecord* record,
   record_extent(decision, verified.extent, record);
 }
 
-/// On a device, a quiet worker segment proves only that no more launches start. The worker's reply
-/// to `lease.settle` confirms that the earlier launches have finished.
+/// On a device, LaunchQuiet proves only that the worker launches no more kernels for the lease. The
+/// worker's reply to `lease.settle` confirms that the earlier launches have finished.
 void ask_to_settle(Decision& decision, std::span<const LaunchQuiet> quiet) {
   for (const LaunchQuiet& seen : quiet) {
     const LeaseRecord* record = decision.state.leases.find_open(seen.lease());
@@ -51,7 +51,7 @@ void ask_to_settle(Decision& decision, std::span<const LaunchQuiet> quiet) {
   }
 }
 
-/// Keeps the KV extents if they may be adopted, and punches all others.
+/// Retains the KV extents if a later lease may adopt them, and starts to scrub all others.
 void scrub_fenced(Decision& decision, LeaseRecord& record) {
   const bool keeps = keeps_memory(decision, record);
   std::vector<ExtentId> punched;
@@ -78,7 +78,9 @@ void ask_for_memory(Decision& decision, LeaseRecord& record, bool never_mapped) 
     collect_memory(decision, record);
   } else if (worker.socket_open && !worker.resuming) {
     decision.add(effect::SendUnmap{worker.id, record.id()});
-  }  // A resuming worker is asked after its redelivery; a lost one returns memory by exiting.
+  }
+  // A resuming worker is asked to unmap after it has redelivered its memory. A worker without a
+  // connection returns the memory when it exits.
 }
 
 /// Fences leases that were revoked before their descriptors were sent: their worker has nothing to

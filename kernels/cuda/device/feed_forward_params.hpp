@@ -11,15 +11,18 @@ struct SwiGluParams {
   KernelGate gate;
   float* gates;     ///< [n_rows, width]
   const float* up;  ///< [n_rows, width]
-  /// Second outputs for the next matmul; none if `halves` or `q` is null.
+  /// The same result as `gates` in the formats of the next matmul. Not written if `tiles.halves` or
+  /// `rounded.q` is null.
   TileRows tiles;
   Int8Rows rounded;
-  /// For tiles of a row that several blocks compute: the largest magnitude of each block as bits,
-  /// and the number of blocks that have finished, which is zero between launches.
+  /// Used if tiles are wanted and several thread blocks compute one row: the largest magnitude (as
+  /// bits) that each block found, and the number of blocks that have finished, which is zero
+  /// between launches.
   std::uint32_t* part_largest;  ///< [n_rows, blocks per row]
   std::uint32_t* counters;      ///< [n_rows]
   std::uint32_t width;
-  std::uint32_t items_per_row;  ///< Rows of these arrays per row of the step: n_used with experts.
+  /// Rows of these arrays for each row of the step: n_used with experts.
+  std::uint32_t items_per_row;
 };
 
 struct ExpertRoutingParams {

@@ -51,13 +51,13 @@ struct CommandLine {
 constexpr const char* kNouns = "Nouns (a noun alone lists)";
 constexpr const char* kVerbs = "Verbs";
 
-/// An option or a positional that takes a name.
+/// Adds an option or a positional that takes a name.
 CLI::Option* add_name(CLI::App* app, const std::string& option, std::string& value,
                       const std::string& help) {
   return app->add_option(option, value, help)->check(check_name);
 }
 
-/// An option that becomes a TextRule::Sentence of a message.
+/// Adds an option that takes free text on one line (TextRule::Sentence).
 CLI::Option* add_sentence(CLI::App* app, const std::string& option, std::string& value,
                           const std::string& help) {
   const auto check = [](const std::string& text) { return check_text(TextRule::Sentence, text); };
@@ -68,7 +68,7 @@ CLI::App* add_verb(CommandLine& line, const std::string& name, const std::string
   return line.app.add_subcommand(name, help)->group(kVerbs);
 }
 
-/// Adds a verb in a group of its own; otherwise the help would list it in the group of its noun.
+/// Adds a verb to a noun. Sets the group, because a subcommand otherwise inherits the noun's.
 CLI::App* add_verb_of(CLI::App* noun, const std::string& name, const std::string& help) {
   return noun->add_subcommand(name, help)->group(kVerbs);
 }

@@ -119,7 +119,7 @@ Read<void> read_tools(const BodyFields& body, const ApiModel& model, const std::
     if (!model.has_tools)
       return sent.refuse("this model's chat template has no tools; leave them out");
     out.submit.tools = sent.json().dump();
-    // A text with a constrained format cannot contain calls, but it may quote one.
+    // A text with a constrained format cannot contain calls; marks of a call in it are content.
     if (constraint.empty()) out.tool_form = ToolForm::Marked;
     for (const Tool& tool : tools) out.tool_names.push_back(tool.name);
   }

@@ -54,7 +54,8 @@ class PieceTrie {
         budget.spend(std::exchange(nodes, 0));
         state = matcher.next(walk.path[node.depth - 1u], node.byte, budget);
         if (state == Matcher::kUnfinished) break;
-        left = std::max<std::size_t>(budget.left, 1);  // at least this node
+        // This node is visited even if `next` used up the budget.
+        left = std::max<std::size_t>(budget.left, 1);
       }
       ++nodes;
       if (state == Matcher::kDead) {

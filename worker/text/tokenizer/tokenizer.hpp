@@ -1,7 +1,7 @@
 /// Converts text to tokens and back, as the model file defines. The entry point of this folder.
 ///
 /// Lifetime: independent of the file; copies share their data.
-/// Threads: any number may use one.
+/// Threads: any number may share a tokenizer.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@ class Tokenizer {
   /// cannot express.
   Result<std::vector<TokenId>> encode(std::string_view text,
                                       SpecialTokens special = SpecialTokens::AsText) const;
-  /// Encodes the prompt of a chat as with AsTokens, except that some names are plain text unless
-  /// the template wrote the whole name: those of control tokens, and those of user-defined tokens
-  /// that the file's chat template writes. Errors: as above.
+  /// Encodes the prompt of a chat as with AsTokens, with one exception: the name of a control
+  /// token, or of a user-defined token that the file's chat template writes, becomes that token
+  /// only if the template wrote the whole name. Errors: as above.
   Result<std::vector<TokenId>> encode(const MarkedText& prompt) const;
   static constexpr std::size_t kMaxTextBytes = std::size_t{1} << 28;
 
