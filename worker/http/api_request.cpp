@@ -151,8 +151,8 @@ class Reader {
     constexpr const char* kNames[] = {"max_completion_tokens", "max_tokens", "n_predict"};
     const std::uint32_t otherwise = is_chat ? model_->max_context : kDefaultCompletionTokens;
     const Field length = TRY(one_of(body_, std::span(kNames).subspan(is_chat ? 0 : 1)));
-    // In llama.cpp -1 is as long as the context is.
-    const bool is_endless = length.path() == kNames[2] && length && length.json() == -1;
+    // In llama.cpp, and in clients made for it, -1 is as long as the context is.
+    const bool is_endless = length && length.json() == -1;
     out_.submit.may_shorten = is_endless || !length;
     out_.submit.max_emitted_tokens =
         is_endless ? model_->max_context : TRY(count_of(length, {1, kMaxTokens}, otherwise));
