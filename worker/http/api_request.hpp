@@ -49,6 +49,7 @@ struct ApiRequest {
   bool include_usage = false;     ///< A chunk with the usage before [DONE].
   bool continuous_usage = false;  ///< The usage so far in every chunk.
   std::string repeated_fields;    ///< JSON: what a response repeats of its request.
+  std::string schema_path;        ///< Of the schema that the worker compiles; empty: none.
 };
 
 struct ApiModel {

@@ -20,8 +20,13 @@ namespace leasehold::http {
 /// The names of the fields above, each of the body itself.
 std::span<const char* const> constraint_fields();
 
-/// Sets the constraint of `out`, and returns the path of the field that has it; empty: none.
+struct ConstraintPaths {
+  std::string field;   ///< Of the field of the body that constrains the text; empty: none.
+  std::string schema;  ///< Of the JSON schema in it, which the worker compiles; empty: none.
+};
+
+/// Sets the constraint of `out`, and returns where it is.
 /// Errors: BadRequest for a value of another form, and for the second of two constraints.
-Read<std::string> read_constraint(const BodyFields& body, wire::Sampling& out);
+Read<ConstraintPaths> read_constraint(const BodyFields& body, wire::Sampling& out);
 
 }  // namespace leasehold::http
