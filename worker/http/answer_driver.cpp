@@ -9,9 +9,12 @@
 #include <iterator>
 #include <utility>
 
+#include "common/machine/confined.hpp"
 #include "worker/http/api/choice_text.hpp"
 #include "worker/http/api/event_ids.hpp"
+#include "worker/http/from_thread.hpp"
 #include "worker/http/generations.hpp"
+#include "worker/text/grammar/compile.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -26,6 +29,11 @@ std::string param_of(const Error& error, Api api) {
   if (error.code != Errc::PromptTooLong) return {};
   if (api == Api::Responses) return "input";
   return api == Api::Chat ? "messages" : "prompt";
+}
+
+bool is_refused(const wire::ResponseFormat& format) {
+  const auto kind = format.strict ? GrammarKind::JsonSchema : GrammarKind::LenientJsonSchema;
+  return !run_confined([&] { return compile_grammar(GrammarSource{kind, format.schema}); });
 }
 
 /// Counts an answer as waiting for a lease while this object exists.
@@ -65,6 +73,7 @@ class AnswerDriver {
   void end(std::uint32_t position);
   void fail_with(const Error& error);
   awaitable<void> flush();
+  awaitable<void> name_schema(Error refused);
   std::function<void()> keep_lease() const;
   void stop_generating();
   Error unknown_event(std::uint32_t last) const;
@@ -91,6 +100,7 @@ class AnswerDriver {
   std::size_t ended_ = 0;
   ServerEvents unsent_;
   std::optional<Answer> answer_;  // sent in place of a stream
+  std::optional<Error> refused_;  // what `answer_` says, if the schema may be the cause
   bool has_events_ = false;       // events or a comment were sent
   std::chrono::steady_clock::time_point written_at_ = std::chrono::steady_clock::now();
   bool is_answered_ = false;  // the answer ends with what is unsent
@@ -285,12 +295,28 @@ void AnswerDriver::fail_with(const Error& error) {
   is_answered_ = true;
   if (!has_events_ && unsent_.empty()) {
     answer_ = error_answer({error, param_of(error, request_.api)});
+    if (error.code == Errc::BadRequest && !request_.schema_path.empty()) refused_ = error;
     return;
   }
   std::ranges::move(writer_->failed(error), std::back_inserter(unsent_));
 }
 
+/// The worker compiles a schema, and its refusal does not say which field is the cause. The schema
+/// is compiled again, away from the thread that sends all streams.
+awaitable<void> AnswerDriver::name_schema(Error refused) {
+  FromThread<bool> checked(*shared_.deps.io);
+  shared_.run_on_pool(caller_.tenant, [format = request_.submit.sampling.response_format,
+                                       give = checked.giver()] { give(is_refused(format)); });
+  const auto is_schema = co_await checked.take();
+  if (is_schema.value_or(false)) answer_ = error_answer({std::move(refused), request_.schema_path});
+}
+
 awaitable<void> AnswerDriver::flush() {
+  if (refused_) {
+    Error refused = *refused_;
+    refused_.reset();
+    co_await name_schema(std::move(refused));
+  }
   if (answer_) co_await stream_.send(*std::move(answer_));
   if (!answer_ && (is_answered_ || !unsent_.empty())) {
     has_events_ = true;

@@ -272,7 +272,8 @@ std::uint64_t Scheduler::most_positions(const PromptRequest& request) const {
                                  limits_.max_context);
 }
 
-/// A continued text keeps its token limit, and waits for blocks that other workers hold.
+/// A continued text keeps its token limit, and waits for blocks that other workers hold. The limit
+/// never falls below min_tokens, so that `check` refuses a text that cannot have that many.
 void Scheduler::shorten(PromptRequest& request, std::uint64_t most_tokens) const {
   if (!request.may_shorten) return;
   std::uint32_t blocks = tenancies_.most_blocks_of(request.tenant);
@@ -282,7 +283,8 @@ void Scheduler::shorten(PromptRequest& request, std::uint64_t most_tokens) const
       {for_text * limits_.tokens_per_block, std::uint64_t{limits_.max_context}, most_tokens});
   const std::uint64_t more = positions - std::min<std::uint64_t>(positions, request.prompt.size());
   const std::uint64_t most =
-      std::max({more, std::uint64_t{1}, std::uint64_t{request.emitted.size()}});
+      std::max({more, std::uint64_t{1}, std::uint64_t{request.emitted.size()},
+                std::uint64_t{request.sampling.min_tokens}});
   request.max_emitted_tokens =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(request.max_emitted_tokens, most));
 }

@@ -58,9 +58,9 @@ Result<void> require_one_content(const State& state, const WantedWorker& wanted)
   if (labels.size() <= 1) return {};
   return fail(
       Errc::BadRequest,
-      fmt::format("ready workers serve {} models for {}: {}; name one with --model, by its "
-                  "name or as sha256: and the first 8 digits",
-                  labels.size(), describe(wanted), fmt::join(std::views::values(labels), ", ")));
+      fmt::format("{} is asked for, and ready workers serve {} models: {}; name one with --model, "
+                  "by its name or as sha256: and the first 8 digits",
+                  describe(wanted), labels.size(), fmt::join(std::views::values(labels), ", ")));
 }
 
 /// One sentence for each ready worker, at most kMostNamed.

@@ -153,8 +153,8 @@ class Reader {
     constexpr const char* kNames[] = {"max_completion_tokens", "max_tokens", "n_predict"};
     const std::uint32_t otherwise = is_chat ? model_->max_context : kDefaultCompletionTokens;
     const Field length = TRY(one_of(body_, std::span(kNames).subspan(is_chat ? 0 : 1)));
-    // In llama.cpp, -1 means up to the end of the context.
-    const bool is_endless = length.path() == kNames[2] && length && length.json() == -1;
+    // In llama.cpp, and in clients made for it, -1 means up to the end of the context.
+    const bool is_endless = length && length.json() == -1;
     out_.submit.may_shorten = is_endless || !length;
     out_.submit.max_emitted_tokens =
         is_endless ? model_->max_context : TRY(count_of(length, {1, kMaxTokens}, otherwise));
@@ -168,11 +168,12 @@ class Reader {
     sampling.temperature = 1.0f;
     sampling.seed = std::hash<std::string>{}(out_.submit.request_id.value) >> 1;
     TRY(http::read_sampling(body_, model_->n_vocab, sampling));
-    const std::string constraint = TRY(read_constraint(body_, sampling));
+    const ConstraintPaths constraint = TRY(read_constraint(body_, sampling));
+    out_.schema_path = constraint.schema;
     out_.submit.ignore_eos = TRY(flag_of(body_["ignore_eos"], false));
-    is_constrained_ = !constraint.empty();
+    is_constrained_ = !constraint.field.empty();
     if (api_ != Api::Chat) return {};
-    TRY(read_tools(body_, *model_, constraint, out_));
+    TRY(read_tools(body_, *model_, constraint.field, out_));
     is_constrained_ = is_constrained_ || sampling.response_format.type != "text";
     return {};
   }
@@ -245,6 +246,7 @@ std::expected<ApiRequest, ApiError> parse_api_request(Api api, std::string_view 
   auto request = Reader(Api::Chat, chat, model).read();
   if (!request) return std::unexpected(refusal_of_response(request.error()));
   request->api = api;
+  request->schema_path = refusal_of_response({.error = {}, .param = request->schema_path}).param;
   request->repeated_fields = repeated_fields(*body);
   return request;
 }

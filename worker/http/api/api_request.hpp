@@ -49,7 +49,9 @@ struct ApiRequest {
   bool stream = false;
   bool include_usage = false;     ///< Send a chunk with the usage before [DONE].
   bool continuous_usage = false;  ///< Send the usage so far in every chunk.
-  std::string repeated_fields;    ///< JSON: the request fields that a response repeats.
+  /// The path of the JSON schema that the worker compiles; empty: none.
+  std::string schema_path;
+  std::string repeated_fields;  ///< JSON: the request fields that a response repeats.
 };
 
 struct ApiModel {

@@ -18,6 +18,7 @@ struct Constraint {
   wire::ResponseFormat format;
   std::string grammar;
   std::string regex;
+  std::string schema_path;
 
   bool is_none() const { return format.type == "text" && grammar.empty() && regex.empty(); }
 };
@@ -62,7 +63,8 @@ Read<Constraint> schema_constraint(const Field& field, bool strict) {
   std::string schema = field.json().dump();
   TRY(check_size(field, schema));
   return Constraint{
-      .format = {.type = "json_schema", .schema = std::move(schema), .strict = strict}};
+      .format = {.type = "json_schema", .schema = std::move(schema), .strict = strict},
+      .schema_path = field.path()};
 }
 
 /// Reads a schema, sent as JSON or as a text that contains JSON.
@@ -240,7 +242,7 @@ std::span<const char* const> constraint_fields() {
   return kNames;
 }
 
-Read<std::string> read_constraint(const BodyFields& body, wire::Sampling& out) {
+Read<ConstraintPaths> read_constraint(const BodyFields& body, wire::Sampling& out) {
   std::vector<std::pair<Field, ReadValue>> fields;
   for (const Spelling& spelling : kSpellings)
     fields.emplace_back(body[spelling.key], spelling.read);
@@ -248,7 +250,7 @@ Read<std::string> read_constraint(const BodyFields& body, wire::Sampling& out) {
   out.response_format = std::move(found.constraint.format);
   out.grammar = std::move(found.constraint.grammar);
   out.regex = std::move(found.constraint.regex);
-  return std::move(found.path);
+  return ConstraintPaths{std::move(found.path), std::move(found.constraint.schema_path)};
 }
 
 }  // namespace leasehold::http

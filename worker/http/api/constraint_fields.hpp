@@ -20,8 +20,13 @@ namespace leasehold::http {
 /// The names of the fields above that are members of the body itself.
 std::span<const char* const> constraint_fields();
 
-/// Sets the constraint in `out` and returns the path of its field, or an empty path if there is no
-/// constraint. Errors: BadRequest for a malformed value, and for the second of two constraints.
-Read<std::string> read_constraint(const BodyFields& body, wire::Sampling& out);
+struct ConstraintPaths {
+  std::string field;   ///< The path of the field that constrains the text; empty: none.
+  std::string schema;  ///< The path of the JSON schema that the worker compiles; empty: none.
+};
+
+/// Sets the constraint in `out` and returns the paths of its fields. Errors: BadRequest for a
+/// malformed value, and for the second of two constraints.
+Read<ConstraintPaths> read_constraint(const BodyFields& body, wire::Sampling& out);
 
 }  // namespace leasehold::http

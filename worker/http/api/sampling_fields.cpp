@@ -104,23 +104,29 @@ Read<void> add_bias(const Field& field, const std::string& key, std::uint32_t n_
   return {};
 }
 
+/// Checked before the members are read, because add_bias searches the object for each member.
+Read<void> check_bias_count(const Field& field) {
+  if (field.json().size() <= SamplingParams::kMaxLogitBiases) return {};
+  return field.refuse(fmt::format("logit_bias has {} entries; at most {} are allowed",
+                                  field.json().size(), SamplingParams::kMaxLogitBiases));
+}
+
 /// Reads an object, or llama.cpp's array of pairs such as [[15043, -1.5]].
 Read<void> read_biases(const Field& field, std::uint32_t n_vocab, wire::TokenBiases& biases) {
   if (!field) return {};
   if (field.json().is_object()) {
+    TRY(check_bias_count(field));
     for (const auto& [key, bias] : field.json().items()) TRY(add_bias(field, key, n_vocab, biases));
-  } else {
-    TRY(check_array(field, SamplingParams::kMaxLogitBiases));
-    for (std::size_t i = 0; i < field.json().size(); ++i) {
-      const Field pair = field.at(i);
-      if (!pair || !pair.json().is_array() || pair.json().size() != 2)
-        return pair.refuse(fmt::format("{} is a token id and its bias, [ID, BIAS]", pair.path()));
-      biases.by_token[TRY(token_id(pair.at(0), n_vocab))] = TRY(bias_of(pair.at(1)));
-    }
+    return {};
   }
-  if (biases.by_token.size() <= SamplingParams::kMaxLogitBiases) return {};
-  return field.refuse(fmt::format("logit_bias has {} entries; at most {} are allowed",
-                                  biases.by_token.size(), SamplingParams::kMaxLogitBiases));
+  TRY(check_array(field, SamplingParams::kMaxLogitBiases));
+  for (std::size_t i = 0; i < field.json().size(); ++i) {
+    const Field pair = field.at(i);
+    if (!pair || !pair.json().is_array() || pair.json().size() != 2)
+      return pair.refuse(fmt::format("{} is a token id and its bias, [ID, BIAS]", pair.path()));
+    biases.by_token[TRY(token_id(pair.at(0), n_vocab))] = TRY(bias_of(pair.at(1)));
+  }
+  return {};
 }
 
 /// In llama.cpp, a window of 0 tokens switches the penalties off.

@@ -94,9 +94,11 @@ Read<void> force_call(const Field& choice, std::span<const Tool> tools, ApiReque
     out.tool_name = name;
     callable = std::span(named, 1);
     schema = arguments_schema(*named);
+    out.schema_path = named->function["parameters"].path();
   } else if (choice.json() == "required" && !tools.empty()) {
     out.tool_form = ToolForm::Call;
     schema = call_schema(tools);
+    out.schema_path = "tools";
   } else {
     return choice.refuse("tool_choice is none, auto, required or one of the tools");
   }

@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/tiny_tokenizer.hpp"
 #include "tests/unit/ipc/client/fake_world.hpp"
@@ -19,8 +20,9 @@ namespace {
 using boost::asio::awaitable;
 
 struct FakeClient final : HttpStream {
-  awaitable<void> send(Answer) override {
+  awaitable<void> send(Answer answer) override {
     ++answers;
+    body = answer.body;
     is_disconnected = leaves;
     co_return;
   }
@@ -40,6 +42,7 @@ struct FakeClient final : HttpStream {
   boost::asio::steady_timer* unread = nullptr;  // a write waits for its end
   std::function<void()> on_write;
   int answers = 0;
+  std::string body;  // of the last answer
   std::vector<ServerEvents> writes;
   bool has_ended = false;
   bool is_disconnected = false;
@@ -146,23 +149,27 @@ namespace {
 
 /// A stream whose request the worker has accepted.
 struct Streamed {
-  explicit Streamed(Duration heartbeat = Duration::zero()) {
+  explicit Streamed(Duration heartbeat = Duration::zero(), const std::string& schema = {}) {
     shared.deps.heartbeat = heartbeat;
     caller.tenant = {"A"};
     caller.key = "k";
     caller.key_id = {"k1"};
     request.submit = world.request;
     request.stream = true;
+    if (!schema.empty()) {
+      request.schema_path = "response_format/schema";
+      request.submit.sampling.response_format = {.type = "json_schema", .schema = schema};
+    }
     boost::asio::co_spawn(world.io, answer_request(shared, caller, request, reader),
                           [this](const std::exception_ptr&) { is_over = true; });
     world.run_until([this] { return world.worker.calls("request.submit").size() == 1; });
   }
   ~Streamed() { world.settle(); }
 
-  void end_with_error(std::uint32_t emitted_tokens) {
+  void end_with_error(std::uint32_t emitted_tokens, std::string reason = "DeadlineExceeded") {
     world.worker.notify_submitter("request.completed",
                                   wire::RequestCompleted{.request = request.submit.request_id,
-                                                         .reason = "DeadlineExceeded",
+                                                         .reason = std::move(reason),
                                                          .emitted_tokens = emitted_tokens,
                                                          .scope = "tenant",
                                                          .detail = "too late"}
@@ -298,6 +305,17 @@ TEST_CASE("http answer: an error before the first token is an answer") {
 
   CHECK(stream.reader.answers == 1);
   CHECK(stream.reader.writes.empty());
+}
+
+TEST_CASE("http answer: a refusal names the schema if the schema is the cause") {
+  const auto param_of = [](const std::string& schema) {
+    Streamed stream(Duration::zero(), schema);
+    stream.end_with_error(0, "BadRequest");
+    stream.world.run_until([&] { return stream.is_over; });
+    return nlohmann::json::parse(stream.reader.body).at("error").at("param");
+  };
+  CHECK(param_of(R"({"type":"strange"})") == "response_format/schema");
+  CHECK(param_of(R"({"type":"boolean"})").is_null());
 }
 
 }  // namespace leasehold::http

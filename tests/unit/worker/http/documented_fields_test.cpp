@@ -181,6 +181,8 @@ std::vector<Probe> make_probes() {
       {"n_predict", 18, [](const auto& r) { return r.submit.max_emitted_tokens == 18; }},
       {"n_predict", -1, [](const auto& r) { return r.submit.max_emitted_tokens == 256; },
        Api::Completions},
+      {"max_tokens", -1,
+       [](const auto& r) { return r.submit.max_emitted_tokens == 256 && r.submit.may_shorten; }},
       {"n", 2.0, [](const auto& r) { return r.n == 2; }},
       {"n_cmpl", 2, [](const auto& r) { return r.n == 2; }},
       {"stream", true, [](const auto& r) { return r.stream; }},

@@ -281,4 +281,30 @@ TEST_CASE("http fields: a seed of -1 is any seed, the same when the request is s
   CHECK(once->submit.sampling.seed != ~std::uint64_t{0});
 }
 
+TEST_CASE("http fields: the path of the schema that the worker compiles is known") {
+  const auto path = [](const Json& body, Api api = Api::Chat) {
+    CAPTURE(body.dump());
+    const auto request = parse_body(api, body);
+    REQUIRE(request.has_value());
+    return request->schema_path;
+  };
+  const Json schema = {{"type", "strange"}};
+  CHECK(path({{"guided_json", schema}}) == "guided_json");
+  CHECK(path({{"guided_json", schema.dump()}}) == "guided_json");
+  CHECK(path({{"structured_outputs", {{"json", schema}}}}) == "structured_outputs/json");
+  CHECK(path({{"response_format", {{"type", "json_object"}, {"schema", schema}}}}) ==
+        "response_format/schema");
+  CHECK(path({{"response_format",
+               {{"type", "json_schema"}, {"json_schema", {{"schema", schema}}}}}}) ==
+        "response_format/json_schema/schema");
+  CHECK(path({{"text", {{"format", {{"type", "json_schema"}, {"name", "n"}, {"schema", schema}}}}}},
+             Api::Responses) == "text/format/schema");
+  const Json call = {{"type", "function"}, {"function", {{"name", "f"}}}};
+  CHECK(path({{"tools", {tool("f", schema)}}, {"tool_choice", call}}) ==
+        "tools/0/function/parameters");
+  CHECK(path({{"tools", {tool("f", schema)}}, {"tool_choice", "required"}}) == "tools");
+  CHECK(path({{"tools", {tool("f", schema)}}}).empty());
+  CHECK(path({{"guided_regex", "a"}}).empty());
+}
+
 }  // namespace leasehold::http::fields_test

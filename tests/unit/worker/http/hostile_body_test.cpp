@@ -55,3 +55,10 @@ TEST_CASE("http body: deep bodies and those of too many values are not parsed to
   CHECK(tokenize(body_of("1"), tokenizer, {}, {}).status == 200);
   CHECK(detokenize(body_of("1"), tokenizer).status == 200);
 }
+
+TEST_CASE("http body: each bias counts, also one of the same token in other digits") {
+  std::string biases = R"("logit_bias":{"5":1)";
+  for (std::size_t zeros = 1; zeros <= SamplingParams::kMaxLogitBiases; ++zeros)
+    biases += ",\"" + std::string(zeros, '0') + "5\":1";
+  CHECK(refused_field(biases + "}") == "logit_bias");
+}

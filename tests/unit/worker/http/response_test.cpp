@@ -217,7 +217,7 @@ TEST_CASE("http response: what needs stored responses or hosted tools is refused
   CHECK(refused({{"text", {{"format", {{"type", "xml"}}}}}}) == "text/format/type");
   CHECK(refused({{"max_output_tokens", 0}}) == "max_output_tokens");
   CHECK(refused({{"temperature", "hot"}}) == "temperature");
-  const auto wrong = parse({{"max_output_tokens", -1}});
+  const auto wrong = parse({{"max_output_tokens", -2}});
   CHECK(wrong.error().error.detail.starts_with("max_output_tokens is a whole number"));
 }
 

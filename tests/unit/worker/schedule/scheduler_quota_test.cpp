@@ -127,6 +127,15 @@ TEST_CASE("quota: a default token limit is lowered to what the tenant may hold b
   fixture.scheduler.shorten(request, kAny);
   CHECK(request.max_emitted_tokens == 28);
   CHECK(fixture.scheduler.check(request));
+  SECTION("but not below min_tokens, so that a text that cannot be as long is refused") {
+    request.max_emitted_tokens = 256;
+    request.sampling.min_tokens = 29;
+    fixture.scheduler.shorten(request, kAny);
+    CHECK(request.max_emitted_tokens == 29);
+    const auto refused = fixture.scheduler.check(request);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == Errc::QuotaBlocks);
+  }
   SECTION("and to what the context holds") {
     fixture.scheduler.set_quota(quota(8, 100));
     request.max_emitted_tokens = 1'000;
