@@ -49,18 +49,20 @@ Result<AllowedOrigins> AllowedOrigins::parse(const std::vector<std::string>& ori
   return allowed;
 }
 
-std::string AllowedOrigins::fields_for(const Head& head) const {
+bool AllowedOrigins::allows(const Head& head) const {
   const auto origin = head.only("Origin");
-  if (!origin) return {};
-  if (any_)
-    return "Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: Retry-After\r\n";
-  const bool is_allowed = std::ranges::any_of(
-      origins_, [&](const auto& each) { return equals_ignoring_case(each, *origin); });
-  if (!is_allowed) return {};
-  return fmt::format(
-      "Access-Control-Allow-Origin: {}\r\nVary: Origin\r\n"
-      "Access-Control-Expose-Headers: Retry-After\r\n",
-      *origin);
+  return origin && (any_ || std::ranges::any_of(origins_, [&](const auto& each) {
+                      return equals_ignoring_case(each, *origin);
+                    }));
+}
+
+std::string AllowedOrigins::fields_for(const Head& head) const {
+  std::string fields = any_ || origins_.empty() ? "" : "Vary: Origin\r\n";
+  if (!allows(head)) return fields;
+  return fields + fmt::format(
+                      "Access-Control-Allow-Origin: {}\r\n"
+                      "Access-Control-Expose-Headers: Retry-After\r\n",
+                      any_ ? "*" : *head.only("Origin"));
 }
 
 /// Repeats the header names that were asked for, because SDKs send headers of their own, and "*"

@@ -20,8 +20,10 @@ class AllowedOrigins {
   /// "*", or origins such as "https://chat.example:8443". Errors: BadRequest.
   static Result<AllowedOrigins> parse(const std::vector<std::string>& origins);
 
-  /// The complete header lines that every answer to this request gets. Empty if the request has no
-  /// origin or its origin is not allowed.
+  /// True if the request has an origin, and pages of that origin may send it.
+  bool allows(const Head& head) const;
+  /// The complete header lines that every answer to this request gets. They name the origin if it
+  /// is allowed, and say to caches that the answer depends on it.
   std::string fields_for(const Head& head) const;
 
  private:
@@ -30,7 +32,7 @@ class AllowedOrigins {
 };
 
 /// The further header lines of the answer to OPTIONS, which say what the page may send.
-/// Precondition: fields_for is not empty.
+/// Precondition: the origin is allowed.
 std::string preflight_fields(const Head& head);
 
 }  // namespace leasehold::http

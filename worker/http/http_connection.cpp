@@ -179,7 +179,8 @@ awaitable<void> BeastConnection::serve_without_key(const Parser& parser, const H
   const bool is_preflight = head.method == "OPTIONS";
   const bool reads = is_preflight || head.method == "GET" || head.method == "HEAD";
   Answer answer{.status = 204, .more_fields = "Allow: GET, HEAD, POST, OPTIONS\r\n"};
-  if (is_preflight && !origin_fields_.empty()) origin_fields_ += preflight_fields(head);
+  if (is_preflight && shared_->deps.allowed_origins.allows(head))
+    origin_fields_ += preflight_fields(head);
   if (!is_preflight) answer = health(*shared_);
   if (!reads || !parser.is_done()) {
     answer = plain_error(405, "method", "use GET or HEAD, without a body");
