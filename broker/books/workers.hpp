@@ -103,8 +103,10 @@ struct Worker {
   std::uint32_t blocks_per_extent = 0;
   std::uint32_t max_extents = 0;  ///< Extents for which it has descriptors; 0: no limit.
 
+  /// False while an operator drains or replaces it.
+  bool is_admitting() const { return !draining && !replacement; }
   bool gets_leases() const {
-    return state == WorkerState::Ready && !draining && !stopping && !replacement && !out_of_service;
+    return state == WorkerState::Ready && is_admitting() && !stopping && !out_of_service;
   }
 };
 

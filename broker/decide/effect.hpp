@@ -92,6 +92,13 @@ struct SendSampling {
   wire::StepSampling sampling;
 };
 
+/// Sends `worker.admission`. No reply is needed: a worker that cannot receive it has lost its
+/// connection, and gets it when it is ready again.
+struct SendAdmission {
+  AttachmentId worker;
+  wire::WorkerAdmission admission;
+};
+
 /// Sends `lease.settle`, needed because kernels on a device run longer than the worker segment
 /// shows. → SettleAnswered
 struct SendSettle {
@@ -228,11 +235,11 @@ using Effect =
     std::variant<effect::Journal, effect::PublishGrant, effect::StoreWords, effect::SetDeadline,
                  effect::SetDrainDeadline, effect::BindWorker, effect::ResumeWorker,
                  effect::ForgetWorker, effect::SendGrant, effect::SendQuota, effect::SendSampling,
-                 effect::SendSettle, effect::SendUnmap, effect::SendPing, effect::SendReclaim,
-                 effect::SendFill, effect::BeginQuietWatch, effect::PunchExtents,
-                 effect::ClearExtents, effect::VerifyExtents, effect::CreateRegion,
-                 effect::ShareRegion, effect::SealRegion, effect::ScrubRegion, effect::CloseRegion,
-                 effect::KillWorker, effect::Reply, effect::ReplyWhenJournaled,
+                 effect::SendAdmission, effect::SendSettle, effect::SendUnmap, effect::SendPing,
+                 effect::SendReclaim, effect::SendFill, effect::BeginQuietWatch,
+                 effect::PunchExtents, effect::ClearExtents, effect::VerifyExtents,
+                 effect::CreateRegion, effect::ShareRegion, effect::SealRegion, effect::ScrubRegion,
+                 effect::CloseRegion, effect::KillWorker, effect::Reply, effect::ReplyWhenJournaled,
                  effect::NotifyHolder, effect::NotifyDraining, effect::AppendEvent, effect::Warn>;
 
 /// Calls the performer's `perform` for each effect, in order. Results come back as events, never as

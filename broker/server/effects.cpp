@@ -192,6 +192,12 @@ void ServerEffects::perform(const effect::SendSampling& effect) {
               });
 }
 
+/// A worker of an earlier version answers UnknownMethod, and reports its health without this.
+void ServerEffects::perform(const effect::SendAdmission& effect) {
+  call_worker(effect.worker, effect.admission.kMethod, {effect.admission.to_json(), {}},
+              [](const auto&) {});
+}
+
 void ServerEffects::perform(const effect::SendSettle& effect) {
   const wire::LeaseSettle settle{.lease = effect.lease};
   call_worker(effect.worker, settle.kMethod, {settle.to_json(), {}},

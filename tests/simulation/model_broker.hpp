@@ -163,6 +163,7 @@ class Broker : public Process {
   void perform(const effect::Reply& effect);
   void perform(const effect::ReplyWhenJournaled& effect);
   void perform(const effect::AppendEvent& effect);
+  void perform(const effect::SendAdmission&) {}  // nothing asks a worker for its health
   void perform(const effect::SendSampling&) {}  // no operator watches steps
   void perform(const effect::SendQuota&) {}     // model workers run one request per lease
   void perform(const effect::Warn&) {}

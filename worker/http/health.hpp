@@ -4,7 +4,6 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <optional>
 
 #include "common/result.hpp"
@@ -13,41 +12,41 @@ namespace leasehold::http {
 
 class Health {
  public:
-  /// While `broker_disconnected` is true, no new lease can be acquired. It outlives this object.
-  explicit Health(const std::atomic<bool>& broker_disconnected)
-      : broker_disconnected_(&broker_disconnected) {}
-
-  /// `is_loading` is true until the worker is announced to the broker.
-  void set_loading(bool is_loading) { loading_.store(is_loading); }
-
-  /// `why` says why a part of the weights cannot be restored. It is empty once all are present.
-  void set_weights_missing(const std::optional<Error>& why) {
-    const std::scoped_lock lock(mutex_);
-    weights_missing_ = why;
-  }
+  /// True until the worker is announced to the broker.
+  void set_loading(bool is_loading) { is_loading_ = is_loading; }
+  /// True while a part of the weights cannot be restored. The log says which part, and why: clients
+  /// without a key read `/health`, and the reason names files.
+  void set_weights_missing(bool are_missing) { are_weights_missing_ = are_missing; }
+  /// True while no new lease can be acquired because there is no broker.
+  void set_broker_disconnected(bool is_disconnected) { is_broker_disconnected_ = is_disconnected; }
+  /// False while an operator drains or replaces the worker.
+  void set_admitting(bool is_admitting) { is_admitting_ = is_admitting; }
 
   /// The first reason why the worker cannot serve, or nothing if it can.
   std::optional<Error> why_not() const {
-    if (loading_.load())
+    if (is_loading_)
       return Error{Errc::NoModelLoaded, "this worker does not serve yet; try again in a moment"};
-    if (auto missing = weights_missing()) return missing;
-    if (broker_disconnected_->load()) {
+    if (are_weights_missing_) {
+      return Error{Errc::MissingWeight,
+                   "this worker has lost a part of its weights, see its log; use another worker"};
+    }
+    if (is_broker_disconnected_) {
       return Error{Errc::BrokerLost,
                    "this worker has lost its broker; try again in a moment, or use another worker"};
+    }
+    if (!is_admitting_) {
+      return Error{Errc::Draining,
+                   "this worker takes no new requests until an operator undrains it; use another "
+                   "worker"};
     }
     return std::nullopt;
   }
 
  private:
-  std::optional<Error> weights_missing() const {
-    const std::scoped_lock lock(mutex_);
-    return weights_missing_;
-  }
-
-  const std::atomic<bool>* broker_disconnected_;
-  std::atomic<bool> loading_ = false;
-  mutable std::mutex mutex_;
-  std::optional<Error> weights_missing_;
+  std::atomic<bool> is_loading_ = false;
+  std::atomic<bool> are_weights_missing_ = false;
+  std::atomic<bool> is_broker_disconnected_ = false;
+  std::atomic<bool> is_admitting_ = true;
 };
 
 }  // namespace leasehold::http

@@ -36,10 +36,10 @@ bool begins_inside_reasoning(const ChatTemplate& chat) {
 Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
                                                  const OpenedModel& model,
                                                  const TextIdentity& identity,
-                                                 BrokerSession& broker, const Clock& clock) {
+                                                 BrokerSession& broker, const Clock& clock,
+                                                 const http::Health& health) {
   if (!options.http) return nullptr;
-  std::unique_ptr<HttpPart> part(new HttpPart(broker));
-  part->health_.set_loading(true);
+  std::unique_ptr<HttpPart> part(new HttpPart);
   http::Server::Dependencies dependencies{
       .io = &part->io_.context(),
       .clock = &clock,
@@ -70,7 +70,7 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
       .stopping = worker_stopping(),
       .idle_ttl = options.http_idle_ttl,
       .result_grace = ResumableStreams::kResultGrace,
-      .health = &part->health_,
+      .health = &health,
       .allowed_origins = options.http_allowed_origins,
       .heartbeat = options.http_heartbeat};
   part->server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));

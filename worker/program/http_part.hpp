@@ -16,16 +16,14 @@ namespace leasehold {
 
 class HttpPart {
  public:
-  /// Listens, and serves texts of this identity. Returns null without `--http`. The worker counts
-  /// as loading until `health` is set. Errors: those of http::Server::create.
+  /// Listens, and serves texts of this identity. `/health` reports `health`. Returns null without
+  /// `--http`. Errors: those of http::Server::create.
   static Result<std::unique_ptr<HttpPart>> open(const WorkerOptions& options,
                                                 const OpenedModel& model,
                                                 const TextIdentity& identity, BrokerSession& broker,
-                                                const Clock& clock);
+                                                const Clock& clock, const http::Health& health);
   ~HttpPart() { io_.stop(); }
 
-  /// The state reported by `/health`. Threads: any.
-  http::Health& health() { return health_; }
   /// Call the functions of Server. Threads: any.
   void drain() { server_->drain(); }
   bool is_answering() const { return server_->is_answering(); }
@@ -35,8 +33,6 @@ class HttpPart {
   void close();
 
  private:
-  explicit HttpPart(const BrokerSession& broker) : health_(broker.is_disconnected()) {}
-  http::Health health_;
   IoThread io_;
   std::unique_ptr<http::Server> server_;
 };

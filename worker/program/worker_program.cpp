@@ -137,6 +137,7 @@ Result<void> WorkerProgram::open_session() {
           },
       .on_connection_changed =
           [this](bool disconnected) {
+            service_.health().set_broker_disconnected(disconnected);
             if (disconnected) step_reporter_.connection_lost();
             if (!serving_) return;
             if (!stop_ || !stop_->is_draining()) {
@@ -169,6 +170,7 @@ Result<void> WorkerProgram::open_session() {
 void WorkerProgram::on_broker_call(const std::string& method, control::Payload params,
                                    control::Responder respond) {
   if (method == wire::StepSampling::kMethod) return respond(set_sampling(params.body));
+  if (method == wire::WorkerAdmission::kMethod) return respond(service_.set_admission(params.body));
   if (serving_) return serving_->leases().on_call(method, std::move(params), std::move(respond));
   early_calls_.on_call(method, std::move(params), std::move(respond));
 }
@@ -261,11 +263,7 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
               [this](Engine& engine) {
                 return restore_weights(engine, *weights_source_, *broker_, restore_log_);
               },
-          .on_service_changed =
-              [this](const auto& missing) {
-                service_.set(missing);
-                if (http_) http_->health().set_weights_missing(missing);
-              }};
+          .on_service_changed = [this](const auto& missing) { service_.set(missing); }};
 }
 
 Result<void> WorkerProgram::bind_weights() {
@@ -316,10 +314,10 @@ Result<void> WorkerProgram::announce_ready() {
   wire::WorkerReady ready = model_.announcement(options_, *identity_, broker_->attachment());
   ready.kv_block_size_bytes = engine_->kv_block_size_bytes();
   ready.max_extents = extents_for(descriptor_limit());
-  http_ = TRY(HttpPart::open(options_, model_, *identity_, *broker_, clock_));
+  http_ = TRY(HttpPart::open(options_, model_, *identity_, *broker_, clock_, service_.health()));
   TRY(metrics_.open(options_, model_));
   const wire::ExtentShape shape = TRY(broker_->announce_ready(ready, serving_->leases()));
-  if (http_) http_->health().set_loading(false);
+  service_.health().set_loading(false);
   serving_->leases().set_blocks_per_extent(std::max(1u, shape.blocks_per_extent));
   log_ready(options_, model_.config, engine_->kv_block_size_bytes(), shape.blocks_per_extent);
   return io_.run([this]() -> Result<void> {

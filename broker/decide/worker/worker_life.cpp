@@ -12,6 +12,7 @@
 #include "broker/decide/memory/reserves.hpp"
 #include "broker/decide/memory/return_memory.hpp"
 #include "broker/decide/memory/unavailable.hpp"
+#include "broker/decide/worker/admission.hpp"
 #include "broker/decide/worker/liveness.hpp"
 
 namespace leasehold {
@@ -278,6 +279,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
         fmt::format("reserves of tenants exceed the capacity; lower some extents={}", beyond));
   }
   start_sampling(decision, *worker);
+  send_admission(decision, *worker);
   decision.waits_may_end = true;
   return Answer{wire::ExtentShape{.extent_size_bytes = extent_bytes,
                                   .blocks_per_extent = worker->blocks_per_extent}};

@@ -11,6 +11,7 @@
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/memory/unavailable.hpp"
+#include "broker/decide/worker/admission.hpp"
 #include "broker/decide/worker/choose_worker.hpp"
 
 namespace leasehold {
@@ -157,6 +158,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
     old.replacement = Replacement{
         .by = by.id, .until = TimePoint{}, .leases = static_cast<std::uint32_t>(leases.size())};
     record_replacement(decision, old, "begun");
+    send_admission(decision, old);
   }
   old.replacement->until = decision.now + std::chrono::milliseconds(replace.grace_ms);
   notify_holders(decision, leases, by);
@@ -194,6 +196,7 @@ void drop_replacement(Decision& decision, Worker& worker) {
   if (!worker.replacement) return;
   record_replacement(decision, worker, "dropped");
   worker.replacement.reset();
+  send_admission(decision, worker);
 }
 
 void expire_replacements(Decision& decision) {

@@ -82,6 +82,10 @@ void describe(Is<LeaseAttach, LeaseDrained, LeaseSettle, LeaseUnmap> auto& m, au
   fields.field("lease", m.lease);
 }
 
+void describe(Is<WorkerAdmission> auto& m, auto& fields) {
+  fields.field("admits", m.admits);
+}
+
 void describe(Is<LeaseDraining> auto& m, auto& fields) {
   fields.field("lease", m.lease);
   fields.field("successor", m.successor, TextRule::Name);
@@ -182,6 +186,7 @@ template struct Message<EventReport>;
 template struct Message<LeaseGrant>;
 template struct Message<PrefixFill>;
 template struct Message<PrefixFilled>;
+template struct Message<WorkerAdmission>;
 template struct Message<LeaseDraining>;
 template struct Message<TenantQuota>;
 template struct Message<TenantUsage>;

@@ -187,6 +187,14 @@ struct WorkerPing : Empty {
   static constexpr std::string_view kMethod = "worker.ping";
 };
 
+/// Call `worker.admission`: whether tenants get new leases on this worker. Sent when the worker is
+/// ready, and when an operator drains, replaces or undrains it. The worker reports it in `/health`.
+/// Reply: Empty.
+struct WorkerAdmission : Message<WorkerAdmission> {
+  static constexpr std::string_view kMethod = "worker.admission";
+  bool admits = true;
+};
+
 /// Call `lease.grant`: a new lease, or more extents for a granted one. Carries one descriptor per
 /// extent; all are of one pool. The reply (Empty) means that all of them are mapped and prefaulted;
 /// an error means that none is mapped.

@@ -22,10 +22,34 @@ TEST_CASE("http: a worker whose model file was truncated is unhealthy until the 
   REQUIRE(system.brokerctl({"revoke", to_string(system.engine_leases().at(0).lease)}) == 0);
 
   REQUIRE(eventually([&] { return health().status == 503; }));
-  CHECK(health().body.find(model) != std::string::npos);
+  CHECK(health().body.find(model) == std::string::npos);  // clients without a key read it
   fs::copy_file(bundled_model_path(), model + ".new");
   fs::rename(model + ".new", model);
   CHECK(eventually([&] { return health().status == 200; }));
+}
+
+TEST_CASE("http: a worker that an operator drains or replaces is unhealthy until it is undrained") {
+  System system({.start_worker = false});
+  const std::string address = system.directory() / "http.sock";
+  system.start_ready_worker("w1", {}, {"--http", address});
+  system.start_ready_worker("w2");
+  const auto is_health = [&](int status) {
+    return eventually([&] {
+      HttpClient client(address);
+      client.write("GET /health HTTP/1.1\r\nHost: h\r\n\r\n");
+      return client.reply().status == status;
+    });
+  };
+  REQUIRE(is_health(200));
+
+  REQUIRE(system.brokerctl({"drain", "--worker", "w1"}) == 0);
+  CHECK(is_health(503));
+  REQUIRE(system.brokerctl({"undrain", "--worker", "w1"}) == 0);
+  CHECK(is_health(200));
+  REQUIRE(system.brokerctl({"worker", "replace", "w1", "w2"}) == 0);
+  CHECK(is_health(503));
+  REQUIRE(system.brokerctl({"undrain", "--worker", "w1"}) == 0);
+  CHECK(is_health(200));
 }
 
 }  // namespace leasehold::testing

@@ -35,6 +35,22 @@ std::string drain_of(const World& world, std::string_view name) {
 
 }  // namespace
 
+TEST_CASE("drain: a worker learns whether it gets leases when it becomes ready, and at each change") {
+  ServingWorld world;
+  const auto admissions = [&world] {
+    std::vector<bool> admits;
+    for (const auto& sent : world.performed<effect::SendAdmission>())
+      admits.push_back(sent.admission.admits);
+    return admits;
+  };
+  REQUIRE(admissions() == std::vector{true});
+
+  world.call(kOperator, drain_worker("w0"));
+  CHECK(admissions() == std::vector{true, false});
+  world.call(kOperator, wire::LeaseUndrain{.worker = "w0"});
+  CHECK(admissions() == std::vector{true, false, true});
+}
+
 TEST_CASE("drain: a drained tenant gets no new lease until undrain; other tenants do") {
   ServingWorld world;
   world.admit_tenant("b");

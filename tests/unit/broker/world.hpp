@@ -157,6 +157,7 @@ class World {
   void perform(const effect::ResumeWorker&) {}
   void perform(const effect::SendQuota&) {}
   void perform(const effect::SendSampling&) {}
+  void perform(const effect::SendAdmission&) {}
   void perform(const effect::PunchExtents&) {}
   void perform(const effect::CloseRegion&) {}
   void perform(const effect::KillWorker&) {}

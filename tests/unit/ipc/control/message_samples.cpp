@@ -97,6 +97,7 @@ std::vector<MessageSample> make_samples() {
       sample<LeaseAttach>("LeaseAttach", R"({"lease":"17.4"})"),
       sample<LeaseDrained>("LeaseDrained", R"({"lease":"17.4"})"),
       sample<EventReport>("EventReport", R"({"events":["{}"]})"),
+      sample<WorkerAdmission>("WorkerAdmission", R"({"admits":false})"),
       sample<LeaseDraining>("LeaseDraining", R"({"lease":"17.4"})"),
       sample<LeaseGrant>(
           "LeaseGrant",

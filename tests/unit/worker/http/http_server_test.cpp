@@ -90,8 +90,7 @@ class TestServer {
   const std::string& path() const { return path_; }
   Server& server() { return *server_; }
 
-  std::atomic<bool> broker_disconnected = false;
-  Health health{broker_disconnected};
+  Health health;
   std::atomic<int> checks = 0;
 
  private:
@@ -135,13 +134,15 @@ TEST_CASE("http server: health says 503 with the reason while requests cannot be
   test.health.set_loading(true);
   check_refused("NoModelLoaded");
   test.health.set_loading(false);
-  test.health.set_weights_missing(Error{Errc::MissingWeight, "m.gguf is another model now"});
+  test.health.set_weights_missing(true);
   check_refused("MissingWeight");
-  CHECK(test.ask(kHealth).contains("m.gguf is another model now"));
-  test.health.set_weights_missing(std::nullopt);
-  test.broker_disconnected = true;
+  test.health.set_weights_missing(false);
+  test.health.set_broker_disconnected(true);
   CHECK(test.ask(kHealth).contains("BrokerLost"));
-  test.broker_disconnected = false;
+  test.health.set_broker_disconnected(false);
+  test.health.set_admitting(false);
+  check_refused("Draining");
+  test.health.set_admitting(true);
   CHECK(status_of(test.ask(kHealth)) == "200");
   test.server().drain();
   CHECK(test.ask(kHealth).contains("Draining"));
@@ -186,6 +187,7 @@ TEST_CASE("http server: OPTIONS needs no key, and allows pages of the origins th
     const std::string reply = test.ask(request("OPTIONS", "/v1/models", other + asked));
     CHECK(status_of(reply) == "204");
     CHECK_FALSE(reply.contains("Access-Control"));
+    CHECK(reply.contains("Vary: Origin\r\n"));  // or a cache shows it to the allowed page
   }
   // The answers themselves, refusals too.
   CHECK(
