@@ -72,7 +72,8 @@ struct ForgetWorker {
   AttachmentId worker;
 };
 
-/// Sends `lease.grant`; creates memory objects for extents that have none. → GrantAnswered
+/// Sends `lease.grant` with the extents' descriptors. Host memory exists since the Journal effect;
+/// the device agent allocates its memory now, or clears what was Held. → GrantAnswered
 struct SendGrant {
   AttachmentId worker;
   wire::LeaseGrant grant;
