@@ -127,7 +127,7 @@ struct SendFill {
 };
 
 /// Takes one snapshot of the worker segment for all these leases and watches, without blocking,
-/// until the units in it have ended. → QuietObserved
+/// until the units in it have ended (BrokerServer::observe_quiet). → QuietObserved
 struct BeginQuietWatch {
   AttachmentId worker;
   Touches scope = Touches::TenantMemory;
