@@ -1,4 +1,5 @@
-/// event → decide → effects: every decision of the broker is one pure function.
+/// event → decide → effects: every decision of the broker is one pure function. It calls the
+/// decider of the event; deciders.hpp names the file of each.
 ///
 /// Lifetime: effects hold no reference into the state. Threads: one.
 /// Errors: a call that cannot be granted is answered by a Reply effect; there is no other failure.

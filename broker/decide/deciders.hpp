@@ -13,52 +13,56 @@ namespace leasehold {
 
 using CallResult = Result<std::optional<Answer>>;
 
-// decide/liveness.cpp
+// worker/liveness.cpp
 void decide_event(Decision& decision, const PingAnswered& answered);
 
-// decide/admit.cpp
+// tenant/admit.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantRemove& remove);
 void decide_event(Decision& decision, const JournalWritten& written);
 
-// decide/keys.cpp
+// tenant/keys.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyCreate& create);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyRevoke& revoke);
 
-// decide/quota.cpp
+// tenant/quota.cpp
 void decide_event(Decision& decision, const UsageReported& reported);
 void decide_event(Decision& decision, const ServedReported& reported);
+
+// memory/drain.cpp
 void decide_event(Decision& decision, const DrainReported& reported);
+
+// worker/worker_service.cpp
 void decide_event(Decision& decision, const WeightsReported& reported);
 
-// decide/revoke_command.cpp
+// lease/revoke_command.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke);
 
-// decide/drain.cpp
+// memory/drain.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrain& drain);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrained& drained);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseUndrain& undrain);
 
-// decide/acquire.cpp
+// lease/acquire.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAcquire& acquire);
 
-// decide/grant.cpp
+// lease/grant.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAttach& attach);
 void decide_event(Decision& decision, const GrantAnswered& answered);
 
-// decide/replace.cpp
+// lease/replace.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseReplace& replace);
 
-// decide/publish.cpp
+// tenant/publish.cpp
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::PrefixPublish& publish);
 void decide_event(Decision& decision, const FillAnswered& answered);
 
-// decide/worker_replace.cpp
+// worker/worker_replace.cpp
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::WorkerReplace& replace);
 
-// decide/hold.cpp
+// lease/hold.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRenew& renew);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRelease& release);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseHold& hold);
@@ -67,19 +71,19 @@ void decide_event(Decision& decision, const ConnectionClosed& closed);
 void decide_event(Decision& decision, const HolderExited& exited);
 void decide_event(Decision& decision, const PreviousHolderExited& exited);
 
-// decide/resize.cpp
+// lease/resize.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseGrow& grow);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseShrink& shrink);
 void decide_event(Decision& decision, const ReclaimAnswered& answered);
 
-// decide/worker_life.cpp
+// worker/worker_life.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerAttach& attach);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerReady& ready);
 void decide_event(Decision& decision, const WorkerExited& exited);
 void decide_event(Decision& decision, const WorkerReported& reported);
 void mark_worker_lost(Decision& decision, Worker& worker);
 
-// decide/reattach.cpp
+// worker/reattach.cpp
 CallResult resume_worker(Decision& decision, const Caller& caller,
                          const wire::WorkerAttach& attach);
 CallResult decide_call(Decision& decision, const Caller& caller,
@@ -92,7 +96,7 @@ void reconcile_resumed(Decision& decision, Worker& worker);
 /// Treats workers that did not resume within the reattach grace as lost.
 void expire_grace(Decision& decision);
 
-// decide/weights.cpp
+// worker/weights.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::WeightsOpen& open);
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::WeightsPublish& publish);
@@ -100,33 +104,33 @@ void decide_event(Decision& decision, const RegionLent& lent);
 void decide_event(Decision& decision, const RegionSealed& sealed);
 void decide_event(Decision& decision, const RegionScrubbed& scrubbed);
 
-// decide/quarantine.cpp
+// memory/quarantine.cpp
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::QuarantineRelease& release);
 
-// decide/steps.cpp
+// lease/steps.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::StepWatch& watch);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerStep& step);
 
-// decide/usage.cpp
+// tenant/usage.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::UsageReport& report);
 
-// decide/tamper.cpp
+// worker/tamper.cpp
 void decide_event(Decision& decision, const TableTampered& tampered);
 
-// decide/fence.cpp
+// lease/fence.cpp
 void decide_event(Decision& decision, const WordsStored& stored);
 void decide_event(Decision& decision, const QuietObserved& observed);
 void decide_event(Decision& decision, const UnmapAnswered& answered);
 void decide_event(Decision& decision, const ExtentsVerified& verified);
 
-// decide/device.cpp
+// memory/device.cpp
 void decide_event(Decision& decision, const SettleAnswered& answered);
 void decide_event(Decision& decision, const ExtentsCleared& cleared);
 void decide_event(Decision& decision, const DeviceLost& lost);
 void decide_event(Decision& decision, const DeviceRecovered& recovered);
 
-// decide/timers.cpp
+// timers.cpp
 void decide_event(Decision& decision, const BrokerStalled& stalled);
 void decide_event(Decision& decision, const Tick& tick);
 void decide_event(Decision& decision, const ConfigReloaded& reloaded);

@@ -72,7 +72,8 @@ struct ForgetWorker {
   AttachmentId worker;
 };
 
-/// Sends `lease.grant`; creates memory objects for extents that have none. → GrantAnswered
+/// Sends `lease.grant` with the extents' descriptors. Host memory exists since the Journal effect;
+/// the device agent allocates its memory now, or clears what was Held. → GrantAnswered
 struct SendGrant {
   AttachmentId worker;
   wire::LeaseGrant grant;
@@ -133,7 +134,7 @@ struct SendFill {
 };
 
 /// Takes one snapshot of the worker segment for all these leases and watches, without blocking,
-/// until the units in it have ended. → QuietObserved
+/// until the units in it have ended (BrokerServer::observe_quiet). → QuietObserved
 struct BeginQuietWatch {
   AttachmentId worker;
   Touches scope = Touches::TenantMemory;

@@ -36,7 +36,8 @@ class LentMemory {
 
   virtual ~LentMemory() = default;
 
-  /// The identity of the extent's object for the journal; all zero for device memory.
+  /// Creates the extent's object if it has none, and returns the identity that the journal records.
+  /// For device memory it creates nothing and returns zeros; `lend` allocates.
   virtual Result<MemoryIdentity> name_extent(ExtentId extent, std::size_t size_bytes) = 0;
 
   /// Delivers one descriptor per extent. Creates missing objects and clears objects that a worker

@@ -288,6 +288,8 @@ void BrokerServer::after_events() {
   if (state_.stopping && leases_not_fenced(state_) == 0) io_.stop();
 }
 
+/// Continues the watches of BeginQuietWatch: after every event, when a worker signals its
+/// wakeup_fd, and every kQuietInterval as long as a watch waits.
 void BrokerServer::observe_quiet() {
   if (!quiet_.is_waiting()) return;
   std::vector<LaunchQuiet> proofs = quiet_.observe();

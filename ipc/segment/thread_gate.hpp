@@ -1,4 +1,6 @@
-/// The launch gate: the only way to run a unit and to get a permit.
+/// ThreadGate, the gate of one thread: the only way to run a unit and to get a permit. It runs the
+/// protocol of launch_gate.hpp, and compares the words of the GateSet in a new step and after the
+/// counter has moved.
 ///
 /// C++20-clean.
 #pragma once

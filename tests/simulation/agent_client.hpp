@@ -1,5 +1,6 @@
-/// The broker's end of its device agent. It does what broker/memory/device_agent_link does, but with a
-/// process, a socket and timers of the simulated machine. The product's AgentMemory runs on it.
+/// The broker's end of its device agent. It does what DeviceAgentLink (broker/memory) does, but
+/// with a process, a socket and timers of the simulated machine. The product's AgentMemory runs on
+/// it.
 ///
 /// Lifetime: the broker's. Threads: one.
 #pragma once

@@ -20,6 +20,7 @@ class EngineLoop {
   using Command = std::move_only_function<void(Engine&)>;
 
   struct Hooks {
+    /// The worker program passes the events to TenantServer::deliver.
     std::function<void(StepReport)> on_report;
     std::function<void(std::vector<GrowthRequest>)> on_growth;
     /// No request is left under these draining leases. Called after the `on_report` that reports

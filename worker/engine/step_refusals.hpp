@@ -12,7 +12,8 @@
 
 namespace leasehold {
 
-/// Receives refusals as soon as a gate observes them.
+/// Receives refusals as soon as a gate observes them. In the worker program, RevocationReporter
+/// passes them to the tenants' server and the broker.
 /// Threads: any gate thread calls it, within a unit; it must be quick and must not throw.
 class RevocationObserver {
  public:

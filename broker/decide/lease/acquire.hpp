@@ -1,4 +1,5 @@
-/// Acquires that wait for a successor of their worker.
+/// Acquires that wait for a successor of their worker. The decision about `lease.acquire` itself is
+/// declared in deciders.hpp and defined in acquire.cpp.
 ///
 /// The worker of a lease died, and the lease's memory is kept (adopt.hpp). The acquire that
 /// replaces the lease finds no worker. It waits at most 2 s for one, so that the lease is granted
