@@ -164,8 +164,8 @@ class Broker : public Process {
   void perform(const effect::ReplyWhenJournaled& effect);
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::SendAdmission&) {}  // nothing asks a worker for its health
-  void perform(const effect::SendSampling&) {}  // no operator watches steps
-  void perform(const effect::SendQuota&) {}     // model workers run one request per lease
+  void perform(const effect::SendSampling&) {}   // no operator watches steps
+  void perform(const effect::SendQuota&) {}      // model workers run one request per lease
   void perform(const effect::Warn&) {}
   void perform(const effect::NotifyDraining& effect);
   void perform(const effect::NotifyHolder&) {}  // a tenant of the model finds out by its calls

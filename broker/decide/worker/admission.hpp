@@ -1,5 +1,5 @@
 /// Reports to a worker whether tenants get new leases on it. Operators change that, and only the
-/// broker knows it; the worker says it to those who ask for its health.
+/// broker knows it; the worker reports it in `/health`.
 #pragma once
 
 #include "broker/decide/decision.hpp"

@@ -16,8 +16,8 @@ using wire::Json;
 /// Fewer numbers than the count at which a worker refuses a line without parsing it
 /// (worker/serve/connections.cpp).
 constexpr std::size_t kNumbersOfOneLine = 131'000;
-/// Likewise for members (ipc/control/transport/excess.hpp), each of which counts as a name, a
-/// member and a quarter for its value.
+/// Likewise for members (ipc/control/transport/excess.hpp). Each one counts as a name, a member and
+/// a quarter for its value.
 constexpr std::size_t kMembersOfOneBody = 14'000;
 constexpr std::size_t kLongBodyBytes = 500 << 10;
 

@@ -35,7 +35,8 @@ std::string drain_of(const World& world, std::string_view name) {
 
 }  // namespace
 
-TEST_CASE("drain: a worker learns whether it gets leases when it becomes ready, and at each change") {
+TEST_CASE(
+    "drain: a worker learns whether it gets leases when it becomes ready, and at each change") {
   ServingWorld world;
   const auto admissions = [&world] {
     std::vector<bool> admits;

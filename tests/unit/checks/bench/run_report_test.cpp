@@ -67,7 +67,7 @@ TEST_CASE("bench: each limit in the tree is of a subcommand") {
                                                 {"quick_http_limits.json", "http"},
                                                 {"quick_recover_limits.json", "recover"},
                                                 {"quick_serve_limits.json", "serve"}}));
-  const std::string path = source_dir() + "/tools/" + file;
+  const std::string path = source_dir() + "/tests/checks/limits/" + file;
   const Result<int> done = run_report({.name = subcommand, .limits_path = path}, [] {
     return Result<Report>(Report{.json = {}, .text = ""});
   });

@@ -18,12 +18,12 @@ std::string text_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The names of the message types, from the declarations in ipc/control.
+/// The names of the message types, from the declarations in ipc/control/messages.
 std::vector<std::string> message_types() {
   std::vector<std::string> types;
   const std::regex declaration(R"(struct (\w+) : Message<\1>)");
-  for (const auto& entry : std::filesystem::directory_iterator(source_dir() + "/ipc/control")) {
-    if (!entry.path().filename().string().starts_with("messages_")) continue;
+  const std::string messages = source_dir() + "/ipc/control/messages";
+  for (const auto& entry : std::filesystem::directory_iterator(messages)) {
     const std::string text = text_of(entry.path());
     for (std::sregex_iterator found(text.begin(), text.end(), declaration), end; found != end;
          ++found) {

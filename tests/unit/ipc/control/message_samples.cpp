@@ -97,7 +97,6 @@ std::vector<MessageSample> make_samples() {
       sample<LeaseAttach>("LeaseAttach", R"({"lease":"17.4"})"),
       sample<LeaseDrained>("LeaseDrained", R"({"lease":"17.4"})"),
       sample<EventReport>("EventReport", R"({"events":["{}"]})"),
-      sample<WorkerAdmission>("WorkerAdmission", R"({"admits":false})"),
       sample<LeaseDraining>("LeaseDraining", R"({"lease":"17.4"})"),
       sample<LeaseGrant>(
           "LeaseGrant",
@@ -347,6 +346,7 @@ std::vector<MessageSample> make_samples() {
           R"({"worker":"w1","id":"0","pid":123,"state":"ready","drain":"out_of_service","model":"tiny","address":"/run/w",
            "leases":1,"revocations":5,"out_of_service":"part blk.0: /m.gguf has 7 bytes"})",
           {"out_of_service"}),
+      sample<WorkerAdmission>("WorkerAdmission", R"({"admits":false})"),
   };
 }
 
