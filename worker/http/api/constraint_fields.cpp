@@ -196,7 +196,7 @@ Read<Constraint> object_format(const Field& format) {
 Read<Constraint> text_format(const Field& format, const char* key, ReadValue read) {
   const Field value = format[format["value"] ? "value" : key];
   if (!value) return value.refuse(fmt::format("{} is missing; send a text", value.path()));
-  const Constraint constraint = TRY(read(value));
+  Constraint constraint = TRY(read(value));
   if (constraint.is_none()) return value.refuse(fmt::format("{} is empty", value.path()));
   return constraint;
 }
