@@ -1,6 +1,6 @@
-/// The engine: admit → masks → propose → plan → transfers → forward → sample → commit, one step at
-/// a time. Each stage is an object of its own (`stages/`, `propose/`); `leases/` has what the
-/// engine keeps for leases and their memory.
+/// The engine: admit → masks → propose → plan → transfers → forward → sample → commit, one step
+/// at a time. Each stage is an object in `stages/` or `propose/`; the objects in `leases/` decide
+/// what leases permit and handle what is kept in their memory.
 ///
 /// A grammar is a tenant's program, so its work is counted and bounded (MaskPreparation). When the
 /// step's budget for masks is used up, a sequence whose mask is not ready is left out of the step,
