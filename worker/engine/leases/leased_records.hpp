@@ -4,8 +4,8 @@
 /// Commit units write the records, so each read and each clear is a Commit unit too, which polls
 /// the record's lease.
 ///
-/// Invariant: after `clear_released`, no record of an ended sequence is left in memory that a
-/// living lease may use again.
+/// Invariant: after `clear_released`, the memory of a live lease has no record of a sequence that
+/// ended, so no other process adopts one.
 ///
 /// Threads: one (the engine's).
 #pragma once

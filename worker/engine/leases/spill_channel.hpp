@@ -1,8 +1,8 @@
 /// Passes the scheduler's spill jobs to the SpillQueue with the seals of their leases, and the
 /// answers back. Without a spill file it has no jobs.
 ///
-/// Invariant: after `forget`, the key of the lease's spilled blocks is erased and no staging buffer
-/// holds its data, even while the disk does not answer.
+/// Invariant: after `forget`, the blocks that the lease spilled before cannot be decrypted, and no
+/// staging buffer holds its data, even while the disk does not answer.
 ///
 /// Threads: one (the engine's), except `forget`.
 #pragma once

@@ -4,8 +4,8 @@
 /// is next. A sequence whose mask is not ready when the step's budget is used up keeps
 /// `awaits_mask`, and the next step continues the mask.
 ///
-/// Invariant: after `prepare`, `awaits_mask` is false exactly for the running sequences that can
-/// draw their next token.
+/// Invariant: after `prepare` has succeeded, `awaits_mask` is false exactly for the running
+/// sequences that can draw their next token.
 ///
 /// Threads: one (the engine's).
 #pragma once
@@ -54,7 +54,7 @@ class MaskPreparation {
 
   MaskLimits limits_;
   Dependencies deps_;
-  TenantId last_tenant_;  // that worked in the last step
+  TenantId last_tenant_;  // the tenant of the last slice, in this step or an earlier one
 };
 
 }  // namespace leasehold
