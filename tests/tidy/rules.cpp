@@ -247,11 +247,11 @@ Findings permits_outside_units(const Sources& sources) {
   constexpr std::array<std::string_view, 8> kAllowed{"kernels/",
                                                      "ipc/",
                                                      "tests/",
-                                                     "worker/engine/engine.",
+                                                     "worker/engine/leases/leased_records.",
                                                      "worker/engine/propose/draft_proposer.",
-                                                     "worker/engine/engine_adopt.",
-                                                     "worker/engine/token_drawer.",
-                                                     "worker/engine/engine_masks."};
+                                                     "worker/engine/stages/mask_preparation.",
+                                                     "worker/engine/stages/model_runner.",
+                                                     "worker/engine/token_drawer."};
   constexpr std::array<Pattern, 2> kHolding{{{"permit.open("}, {"LaunchPermit", true}}};
   return code_matching(sources, kHolding,
                        [&](std::string_view path) { return !starts_with_any(path, kAllowed); });

@@ -4,12 +4,8 @@
 
 #include <algorithm>
 
-#include "common/fault_point.hpp"
-#include "worker/engine/gate_numbers.hpp"
-#include "worker/engine/lease_time.hpp"
 #include "worker/engine/propose/ngram_proposer.hpp"
 #include "worker/engine/token_rules.hpp"
-#include "worker/engine/worker_gates.hpp"
 
 namespace leasehold {
 namespace {
@@ -23,116 +19,181 @@ SchedulerLimits with_model_limits(SchedulerLimits limits, const ModelConfig& mod
   return limits;
 }
 
-Completed revoked(LeaseId lease, LeaseWord word) {
-  return {.reason = CompletionReason::Revoked,
-          .revocation = RevocationInfo{.lease = lease, .reason = word.reason()}};
+/// Null: nothing is proposed.
+std::shared_ptr<Proposer> proposer_for(const SchedulerLimits& limits,
+                                       const std::shared_ptr<Proposer>& given) {
+  if (limits.speculate == 0) return nullptr;
+  return given ? given : std::make_shared<NgramProposer>();
 }
 
-Transformer::Limits scratch_limits(const SchedulerLimits& limits) {
-  return {.max_rows = limits.token_budget, .max_logit_rows = limits.max_logit_rows()};
+SequenceGates::Dependencies gates_of(const Engine::Dependencies& dependencies,
+                                     SequenceEnder& ender) {
+  return {.table = dependencies.table,
+          .clock = dependencies.clock,
+          .observer = dependencies.observer,
+          .stops = &dependencies.running_requests->stops(),
+          .ender = &ender};
+}
+
+/// Completes the sample of a step, except for its tenants' tokens.
+void finish_sample(StepSample& sample, const StepReport& report, const Scheduler& scheduler,
+                   Duration duration) {
+  sample.step = report.summary.step;
+  sample.at = report.decided_at;
+  sample.duration = duration;
+  sample.n_seqs = report.summary.n_seqs;
+  sample.running = scheduler.running_count();
+  sample.waiting = scheduler.waiting_count();
 }
 
 }  // namespace
 
 Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
-    : config_(config),
-      deps_(dependencies),
-      transformer_(config.model, config.kv_type, scratch_limits(config.limits),
-                   *dependencies.backend),
-      memory_(transformer_.kv_layout().block_size_bytes()),
-      seals_(seal_layout(transformer_.kv_layout())),
+    : deps_(dependencies),
+      runner_(config.model, config.kv_type, config.limits,
+              {.backend = deps_.backend,
+               .gate = deps_.engine_gate,
+               .clock = deps_.clock,
+               .scheduler = &scheduler_}),
+      memory_(runner_.kv_layout().block_size_bytes()),
       scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes())),
-      drawer_({.transformer = &transformer_, .gate = deps_.engine_gate, .scheduler = &scheduler_}) {
-  if (config.limits.speculate == 0) return;
-  proposer_ = deps_.proposer ? deps_.proposer : std::make_shared<NgramProposer>();
-}
+      weights_(config.model.name),
+      leases_({.table = deps_.table,
+               .clock = deps_.clock,
+               .observer = deps_.observer,
+               .broker_disconnected = deps_.broker_disconnected}),
+      spills_(runner_.kv_layout(), scheduler_),
+      ender_({.scheduler = &scheduler_,
+              .leases = &leases_,
+              .stops = &deps_.running_requests->stops(),
+              .runner = &runner_,
+              .proposals = &proposals_}),
+      proposals_(proposer_for(config.limits, deps_.proposer),
+                 {.most = config.limits.speculate, .n_vocab = config.model.n_vocab},
+                 {.scheduler = &scheduler_,
+                  .running_requests = deps_.running_requests,
+                  .clock = deps_.clock,
+                  .gates = gates_of(deps_, ender_)}),
+      masks_(config.masks, {.scheduler = &scheduler_,
+                            .running_requests = deps_.running_requests,
+                            .gate = deps_.engine_gate,
+                            .tokenizer = deps_.tokenizer,
+                            .weights = &weights_,
+                            .gates = gates_of(deps_, ender_)}),
+      transfers_({.scheduler = &scheduler_,
+                  .memory = &memory_,
+                  .spills = &spills_,
+                  .weights = &weights_,
+                  .backend = deps_.backend,
+                  .clock = deps_.clock,
+                  .gates = gates_of(deps_, ender_)}),
+      records_(config.model, {.scheduler = &scheduler_,
+                              .memory = &memory_,
+                              .backend = deps_.backend,
+                              .gate = deps_.engine_gate,
+                              .table = deps_.table,
+                              .observer = deps_.observer}),
+      mover_({.scheduler = &scheduler_,
+              .leases = &leases_,
+              .memory = &memory_,
+              .records = &records_,
+              .running_requests = deps_.running_requests,
+              .backend = deps_.backend,
+              .table = deps_.table,
+              .clock = deps_.clock,
+              .observer = deps_.observer}),
+      submissions_(config.model.n_vocab, {.scheduler = &scheduler_,
+                                          .weights = &weights_,
+                                          .leases = &leases_,
+                                          .clock = deps_.clock}) {}
 
 BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLimits& limits) {
-  return Transformer::backend_limits(model, scratch_limits(limits));
+  return ModelRunner::backend_limits(model, limits);
 }
 
 std::size_t Engine::prepare_steps() {
-  if (!weights_ || revoked_part()) return 0;
-  const StopFlags no_stops;  // no request runs
-  NullRefusalListener ignored;
-  GateSet gates(next_gate_number(), no_stops, ignored);
-  gates.add_engine_leases(weights_->leases());
-  gates.add_sequence({});
-  return transformer_.prepare_steps(*weights_, gates);
+  if (!weights_.is_bound() || revoked_part()) return 0;
+  return runner_.prepare_steps(weights_.get());
 }
 
 // ---------------------------------------------------------------------------------------- leases
 
+void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping,
+                        wire::MemoryPool pool) {
+  if (memory_.has(lease, extent)) return;
+  const auto blocks = static_cast<std::uint32_t>(mapping.size_bytes() / memory_.block_size_bytes());
+  memory_.add(lease, extent, std::move(mapping));
+  if (pool == wire::MemoryPool::Swap) {
+    scheduler_.add_swap_extent(lease, extent, blocks);
+  } else {
+    scheduler_.add_extent(lease, extent, blocks);
+  }
+}
+
+std::vector<ExtentId> Engine::reclaim_extents(LeaseId lease, std::uint32_t count,
+                                              wire::MemoryPool pool) {
+  const std::vector<ExtentId> extents = scheduler_.remove_free_extents(lease, count, pool);
+  memory_.remove(lease, extents);
+  return extents;
+}
+
 void Engine::drop_lease(LeaseId lease) {
-  const LeaseWord word = deps_.table->word_of(lease);
-  scheduler_.end_lease(lease, revoked(lease, word));
-  scrub_scratch();
+  ender_.end_lease(lease, leases_.revocation_of(lease));
   unmap_lease(lease);
   memory_.release_addresses(lease);
 }
 
-std::optional<Completed> Engine::completion_for(LeaseId lease) const {
-  const LeaseWord word = deps_.table->word_of(lease);
-  if (word.state() != LeaseState::Live) return revoked(lease, word);
-  // A lease ends at its deadline, also while the broker is disconnected.
-  const LeaseTime time{.deadline = deps_.table->deadline(lease),
-                       .broker_disconnected = *deps_.broker_disconnected};
-  const LocalStop stop = lease_stop(time, deps_.clock->now());
-  if (stop == LocalStop::None) return std::nullopt;
-  return stopped_by(stop, lease);
-}
-
 // --------------------------------------------------------------------------------------- requests
 
-Result<void> Engine::submit(PromptRequest request) {
-  if (!weights_) return check_weights();
-  TRY(check_usable(request.lease));
-  const std::uint32_t n_vocab = config_.model.n_vocab;
-  TRY(check_token_ids(request.prompt, n_vocab));
-  TRY(check_token_ids(request.emitted, n_vocab));
-  for (const LogitBias& bias : request.sampling.logit_bias)
-    TRY(check_token_ids({&bias.token, 1}, n_vocab));
-  return queue(std::move(request));
+Result<void> Engine::fill(LeaseId lease, std::vector<TokenId> text) {
+  TRY(weights_.check());
+  if (leases_.completion_for(lease)) {
+    return fail(Errc::LeaseRevoked,
+                fmt::format("lease {} has ended; publish the text again", to_string(lease)));
+  }
+  return scheduler_.fill(lease, std::move(text));
 }
 
-Result<void> Engine::cancel(const RequestId& engine_request_id) {
-  const std::uint32_t running = scheduler_.running_count();
-  TRY(scheduler_.cancel(engine_request_id));
-  if (scheduler_.running_count() < running) scrub_scratch();  // a waiting request has no scratch
-  return {};
-}
-
-void Engine::end_all(const Error& error) {
-  scheduler_.end_all(error);
+void Engine::report_kv_changes() {
+  for (const KvChange& change : scheduler_.take_kv_changes()) {
+    if (deps_.eviction_listener == nullptr) continue;
+    if (change.is_held) {
+      deps_.eviction_listener->kv_held(change.engine_request_id);
+    } else {
+      deps_.eviction_listener->kv_gone(change.engine_request_id);
+    }
+  }
 }
 
 // --------------------------------------------------------------------------------------- the step
 
 void Engine::end_stopped() {
-  end_revoked_leases();
-  end_stopped_sequences();
+  ender_.end_revoked_leases();
+  ender_.end_stopped();
   scheduler_.drop_expired(deps_.clock->now());
 }
 
 Result<StepReport> Engine::step() {
-  take_spill_answers();
-  TRY(check_weights());
+  spills_.take_answers(*deps_.clock);
+  TRY(weights_.check());
   const TimePoint began = deps_.clock->now();
   scheduler_.admit(began);
   report_kv_changes();
   StepReport report;
-  TRY(prepare_masks(report));
-  propose();
+  const MaskPreparation::Work masks = TRY(masks_.prepare());
+  report.awaits_masks = masks.awaits_masks;
+  report.mask_units = masks.units;
+  proposals_.make();
   StepPlan plan = scheduler_.plan();
-  publish_running_requests();
-  clear_released_records();
-  const Result<void> transferred = make_transfers(plan);
-  post_spill_jobs();
+  deps_.running_requests->update(stop_slots_of(scheduler_.running()));
+  records_.clear_released();
+  const Result<void> transferred = transfers_.make(plan);
+  spills_.post_jobs();
   TRY(transferred);
   report.spills = scheduler_.take_spill_events();
   StepRefusals refusals(plan, *deps_.table, *deps_.clock, *deps_.observer);
   StepBatch batch(++step_, deps_.running_requests->stops(), refusals);
-  batch.add_engine_leases(weights_->leases());
+  batch.add_engine_leases(weights_.leases());
   add_parts(plan, batch);
   if (plan.parts.empty()) {
     report.events = scheduler_.take_events();
@@ -140,186 +201,52 @@ Result<StepReport> Engine::step() {
   }
 
   const TimePoint planned_at = deps_.clock->now();
-  const LaunchStatus status = transformer_.forward(*weights_, batch.input());
-  TRY(check_device());
-  drawer_.draw_all(plan, batch, status.live);
-  TRY(check_device());  // sampling may have fetched rows from the device
-  const TimePoint decided_at = deps_.clock->now();
-  const SequenceMask live = status.live & decide(plan, batch);
-  TRY(check_device());
+  const ModelRunner::Decision decision = TRY(runner_.run(weights_.get(), plan, batch));
   if (batch.gates().engine_refused()) {
-    end_refused(plan, refusals);
-    return fail(Errc::EngineDecodeFailed, fmt::format("step {} failed and no sequence moved: {}",
-                                                      step_, check_weights().error().detail));
+    ender_.end_refused(plan, refusals);
+    return weights_.step_failed(fmt::format("step {} failed and no sequence moved", step_));
   }
   report.ran = true;
-  report.decided_at = decided_at;
+  report.decided_at = decision.at;
   report.summary = {.step = step_, .n_seqs = static_cast<std::uint32_t>(plan.parts.size())};
-  scheduler_.note_duration(decided_at - planned_at);
-  if (wants_sample(decided_at)) report.sample.emplace();
-  commit(plan, refusals, live, report);
+  scheduler_.note_duration(decision.at - planned_at);
+  if (deps_.sampler != nullptr && deps_.sampler->is_due(decision.at)) report.sample.emplace();
+  commit(plan, decision.live, report);
+  ender_.end_refused(plan, refusals);
   report.events = scheduler_.take_events();
   for (const SchedulerEvent& event : report.events) {
     if (std::holds_alternative<Token>(event)) ++report.summary.emitted_tokens;
   }
-  if (report.sample) finish_sample(*report.sample, report, began);
+  if (report.sample) finish_sample(*report.sample, report, scheduler_, deps_.clock->now() - began);
   return report;
 }
 
-void Engine::finish_sample(StepSample& sample, const StepReport& report, TimePoint began) const {
-  sample.step = report.summary.step;
-  sample.at = report.decided_at;
-  sample.duration = deps_.clock->now() - began;
-  sample.n_seqs = report.summary.n_seqs;
-  sample.running = scheduler_.running_count();
-  sample.waiting = scheduler_.waiting_count();
-}
-
-void Engine::end_revoked_leases() {
-  for (const LeaseId lease : scheduler_.leases()) {
-    const std::optional<Completed> end = completion_for(lease);
-    if (!end) continue;
-    // The memory stays mapped until the broker asks to unmap it; nothing touches it until then.
-    report_found_revoked(lease);
-    scheduler_.end_lease(lease, *end);
-    scrub_scratch();
-  }
-}
-
-void Engine::report_found_revoked(LeaseId lease) {
-  const TimePoint now = deps_.clock->now();
-  const auto since_flip = deps_.table->since_flip(lease, now);
-  if (!since_flip) return;  // expired, not revoked
-  deps_.observer->lease_found_revoked(
-      {.lease = lease, .kernel_site = LaunchSite::Commit, .since_flip_ns = since_flip->count()},
-      now);
-}
-
-bool Engine::is_draining(LeaseId lease) const {
-  return deps_.table->drain_deadline(lease).boottime_ns != 0;
-}
-
-std::vector<LeaseId> Engine::take_drained() {
-  std::set<LeaseId> drained;
-  for (const auto& [lease, tenancy] : scheduler_.tenancies()) {
-    const bool is_idle = tenancy.running == 0 && tenancy.waiting.empty();
-    if (is_idle && is_draining(lease)) drained.insert(lease);
-  }
-  std::vector<LeaseId> fresh;
-  std::ranges::set_difference(drained, drained_, std::back_inserter(fresh));
-  drained_ = std::move(drained);
-  return fresh;
-}
-
-void Engine::end_stopped_sequences() {
-  std::vector<Sequence*> stopped;
-  for (const auto& sequence : scheduler_.running()) {
-    const LocalStop stop = deps_.running_requests->stops().read(sequence->stop_slot);
-    if (stop != LocalStop::None) stopped.push_back(sequence.get());
-  }
-  for (Sequence* sequence : stopped) {
-    const LocalStop stop = deps_.running_requests->stops().read(sequence->stop_slot);
-    scheduler_.end_sequence(*sequence, completion_of(*sequence, {.local = stop}));
-  }
-  if (!stopped.empty()) scrub_scratch();
-}
-
-void Engine::publish_running_requests() {
-  RunningRequests::StopSlots stop_slots;
-  for (const auto& sequence : scheduler_.running()) {
-    const PromptRequest& request = sequence->request;
-    stop_slots[sequence->stop_slot] = RunningRequest{request.engine_request_id, request.lease,
-                                                     sequence->admission, request.deadline};
-  }
-  deps_.running_requests->update(stop_slots);
-}
-
+/// Drops the parts that the batch cannot hold, and ends their sequences.
 void Engine::add_parts(StepPlan& plan, StepBatch& batch) {
   std::erase_if(plan.parts, [&](const PlannedRows& part) {
     const Result<void> added = batch.add(part, memory_, *deps_.table);
-    if (!added) end_without_lease(*part.sequence, added.error());
+    if (!added) ender_.end_without_lease(*part.sequence, added.error());
     return !added;
   });
 }
 
-/// Ends a sequence whose lease has no memory or no word here. The broker may have revoked, fenced
-/// and unmapped the lease since it was last read.
-void Engine::end_without_lease(Sequence& sequence, const Error& error) {
-  LeaseId lease = sequence.request.lease;
-  std::optional<Completed> end = completion_for(lease);
-  if (!end && sequence.shared_lease) {
-    lease = *sequence.shared_lease;
-    end = completion_for(lease);
-    if (end && end->revocation) end->revocation->scope = FailureScope::Shared;
-  }
-  if (end) report_found_revoked(lease);
-  scheduler_.end_sequence(
-      sequence, end.value_or(Completed{.reason = CompletionReason::EngineError, .error = error}));
-  scrub_scratch();
-}
-
 // ----------------------------------------------------------------------------------------- commit
 
-/// Stops the step before its commit when the device failed: its results are invalid.
-Result<void> Engine::check_device() const {
-  if (const auto fault = deps_.backend->fault()) return std::unexpected(*fault);
-  return {};
-}
-
-SequenceMask Engine::decide(const StepPlan& plan, const StepBatch& batch) {
-  fault_point(FaultSite::WorkerCommitBeforeRecord);
-  const auto write_records = [&](const LaunchPermit& permit) {
-    record_pieces_.clear();
-    for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
-      if (!permit.is_live(i)) continue;
-      Sequence& sequence = *plan.parts[i].sequence;
-      const RecordCommit next =
-          sequence.record_commit(drawer_.rows_kept(plan.parts[i], i), drawer_.next_tokens(i));
-      commit_record(record_pieces_, batch.record(i), config_.model.n_context, next,
-                    sequence.record);
-    }
-    deps_.backend->write(permit, record_pieces_.pieces());
-  };
-  const SequenceMask decided = deps_.engine_gate->run(
-      batch.gates(), {LaunchSite::Commit, 0, Touches::TenantMemory}, write_records);
-  fault_point(FaultSite::WorkerCommitAfterRecord);
-  return decided;
-}
-
-void Engine::commit(const StepPlan& plan, const StepRefusals& refusals, SequenceMask live,
-                    StepReport& report) {
+/// Commits the live sequences and adds them to the report.
+void Engine::commit(const StepPlan& plan, SequenceMask live, StepReport& report) {
   for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
     if ((live >> i & 1) == 0) continue;
     const Sequence& sequence = *plan.parts[i].sequence;
-    const std::uint32_t n_rows = drawer_.rows_kept(plan.parts[i], i);
+    const std::uint32_t n_rows = runner_.rows_kept(plan.parts[i], i);
     report.summary.per_seq_kv_positions.push_back(sequence.blocks.committed() + n_rows);
     report.summary.per_seq_leases.push_back(sequence.request.lease);
     if (report.sample) report.sample->add(sequence, n_rows);
     commit_part(plan.parts[i], i);
   }
-  end_refused(plan, refusals);
-}
-
-/// Requests refused individually were already notified, even if the step failed.
-void Engine::end_refused(const StepPlan& plan, const StepRefusals& refusals) {
-  for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
-    if (!refusals.completion(i)) continue;
-    scheduler_.end_sequence(*plan.parts[i].sequence, *refusals.completion(i), true);
-    scrub_scratch();
-  }
-}
-
-void Engine::scrub_scratch() {
-  transformer_.scrub();
-  if (proposer_) {
-    proposer_->scrub();
-    proposer_->retain(scheduler_.running());
-  }
-  drawer_.forget_logits();
 }
 
 void Engine::commit_part(const PlannedRows& part, std::uint32_t index) {
-  auto& [tokens, error] = drawer_.drawn(index);
+  auto& [tokens, error] = runner_.drawn(index);
   if (error) {
     return scheduler_.end_sequence(*part.sequence,
                                    {.reason = CompletionReason::EngineError, .error = error});
@@ -330,11 +257,6 @@ void Engine::commit_part(const PlannedRows& part, std::uint32_t index) {
     drawn.ends = part.sequence->rules->over();
   }
   scheduler_.commit(part, std::move(tokens));
-}
-
-std::span<const float> Engine::last_logits(const RequestId& engine_request_id) const {
-  const std::optional<std::uint32_t> row = drawer_.logit_row(engine_request_id);
-  return row ? transformer_.logits(*row) : std::span<const float>{};
 }
 
 }  // namespace leasehold

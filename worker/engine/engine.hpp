@@ -1,15 +1,10 @@
-/// The engine: admit → masks → plan → transfers → forward → sample → commit, one step at a time.
+/// The engine: admit → masks → propose → plan → transfers → forward → sample → commit, one step
+/// at a time. Each stage is an object in `stages/` or `propose/`; the objects in `leases/` decide
+/// what leases permit and handle what is kept in their memory.
 ///
-/// Transfers copy the blocks of sequences that the plan swaps out and in. Each piece of a copy is a
-/// unit that polls. With a spill file, transfers also copy blocks to and from staging, which the
-/// SpillQueue's thread encrypts into the file and decrypts from it; no step waits for that thread.
-/// When a revoked part of the weights interrupts a transfer, the next step repeats the transfer.
-///
-/// A grammar is a tenant's program, so its work is counted and bounded. The mask of a sequence's
-/// next token is computed before the step is planned, in slices; each slice is a unit that polls.
-/// When the step's budget for masks is used up, a sequence whose mask is not ready is left out of
-/// the step, or draws no token in it, and the next step continues the mask. MaskTurns divides the
-/// budget by tenant.
+/// A grammar is a tenant's program, so its work is counted and bounded (MaskPreparation). When the
+/// step's budget for masks is used up, a sequence whose mask is not ready is left out of the step,
+/// or draws no token in it.
 ///
 /// With `SchedulerLimits::speculate` a Proposer proposes the next tokens of a decoding text:
 /// NgramProposer takes them from the text itself, DraftProposer from a smaller model, whose units
@@ -30,39 +25,38 @@
 ///            weights is restored under a new lease. The sequences stay and then continue; new
 ///            requests wait.
 ///
-/// The Commit unit reads the lease words once more, and that read decides every token. If a word
-/// is stored before the read, the token is discarded; if after, exactly that token is still sent.
+/// With a spill file, transfers also copy blocks to and from staging, which the SpillQueue's thread
+/// encrypts into the file and decrypts from it; no step waits for that thread.
 ///
 /// Ownership: the engine owns scheduler, KV memory bookkeeping and weights; everything in
 /// `Dependencies` outlives it. Threads: one, except where a member says otherwise.
 #pragma once
 
 #include <atomic>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "common/clock.hpp"
-#include "common/owned_queue.hpp"
 #include "ipc/control/events.hpp"
 #include "ipc/segment/thread_gate.hpp"
+#include "worker/engine/leases/engine_weights.hpp"
+#include "worker/engine/leases/lease_checks.hpp"
+#include "worker/engine/leases/leased_records.hpp"
+#include "worker/engine/leases/spill_channel.hpp"
 #include "worker/engine/mask_turns.hpp"
-#include "worker/engine/move_pauses.hpp"
-#include "worker/engine/propose/proposer.hpp"
+#include "worker/engine/propose/proposals.hpp"
+#include "worker/engine/request_mover.hpp"
 #include "worker/engine/running_requests.hpp"
-#include "worker/engine/step_batch.hpp"
-#include "worker/engine/step_refusals.hpp"
+#include "worker/engine/stages/block_transfers.hpp"
+#include "worker/engine/stages/mask_preparation.hpp"
+#include "worker/engine/stages/model_runner.hpp"
+#include "worker/engine/stages/sequence_ender.hpp"
 #include "worker/engine/step_sampler.hpp"
-#include "worker/engine/token_drawer.hpp"
+#include "worker/engine/submissions.hpp"
 #include "worker/kv/eviction_listener.hpp"
 #include "worker/kv/lease_memory.hpp"
-#include "worker/kv/lease_seals.hpp"
-#include "worker/model/transformer.hpp"
 #include "worker/schedule/scheduler.hpp"
-#include "worker/schedule/token_allowance.hpp"
 
 namespace leasehold {
 
@@ -113,55 +107,48 @@ class Engine {
   // ---- weights
 
   /// Precondition: called once, before the first step; `prepare_steps` follows.
-  void bind_weights(Weights weights) { weights_.emplace(std::move(weights)); }
+  void bind_weights(Weights weights) { weights_.bind(std::move(weights)); }
   /// Lets the backend prepare for these weights. Call it between steps, after `bind_weights` and
   /// after all revoked parts were restored; without this call the first steps take longer. Returns
   /// the number of step shapes prepared, 0 while a part is revoked.
   std::size_t prepare_steps();
   /// Used to restore revoked parts. Precondition: `bind_weights` was called.
-  Weights& weights() { return *weights_; }
+  Weights& weights() { return weights_.get(); }
   /// The first revoked part of the weights, if any. Only reads the lease words.
-  std::optional<std::size_t> revoked_part() const {
-    return weights_ ? weights_->first_revoked_part() : std::nullopt;
-  }
+  std::optional<std::size_t> revoked_part() const { return weights_.first_revoked_part(); }
   TimePoint now() const { return deps_.clock->now(); }
 
-  /// Sets the spill file; without one nothing
-  /// is spilled. `store` and `queue` outlive the engine, and the queue's answers wake the engine
-  /// loop. Precondition: called once, before the first lease.
-  /// The number of slots and buffers is the store's, whatever `limits` says.
-  void lend_spill(SpillStore& store, SpillQueue& queue, SpillLimits limits = {});
+  /// Sets the spill file; without one nothing is spilled. `store` and `queue` outlive the engine,
+  /// and the queue's answers wake the engine loop. The number of slots and buffers is the store's,
+  /// whatever `limits` says. Precondition: called once, before the first lease.
+  void lend_spill(SpillStore& store, SpillQueue& queue, SpillLimits limits = {}) {
+    spills_.lend(store, queue, limits);
+  }
 
   // ---- leases
 
   std::uint64_t kv_block_size_bytes() const { return memory_.block_size_bytes(); }
   void add_lease(Tenancy tenancy) { scheduler_.add_lease(std::move(tenancy)); }
-  void set_quota(const wire::TenantQuota& quota);
+  void set_quota(const wire::TenantQuota& quota) { submissions_.set_quota(quota); }
   /// Unmaps all memory under this lease, which belongs to a tenant, a part of the weights or the
   /// proposer. Precondition: the lease is fenced (any thread once weights are bound, also during a
   /// step), or the lease is revoked and the caller is the engine's thread outside a unit. Returns
   /// false if the lease has no mapped memory. Also discards the key of the lease's spilled blocks,
   /// and clears its staging buffers. The caller then calls `drop_lease` between steps.
   bool unmap_lease(LeaseId lease) {
-    seals_.forget(lease);
-    if (spill_store_ != nullptr) spill_store_->forget(lease);
+    spills_.forget(lease);
     // A draft model may share the lease of the weights.
-    const bool is_proposers = proposer_ && proposer_->unmap(lease);
-    return memory_.drop(lease) || (weights_ && weights_->unmap(lease)) || is_proposers;
+    const bool is_proposers = proposals_.unmap(lease);
+    return memory_.drop(lease) || weights_.unmap(lease) || is_proposers;
   }
   /// Does nothing for an extent that is mapped already.
   void add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping,
                   wire::MemoryPool pool = wire::MemoryPool::Kv);
-  /// What `adopt` found.
-  struct Adopted {
-    std::uint32_t records = 0;
-    std::uint32_t blocks = 0;
-    std::vector<Error> dropped;  ///< FileCorrupt: an invalid record; LeaseRevoked, LeaseFenced.
-  };
+  using Adopted = LeasedRecords::Adopted;
   /// Finds the sequence records in the memory of a new lease, caches the prefixes that they
   /// describe, and clears the records. The same tenant's lease on a worker that died held this
   /// memory before. Precondition: the lease has run no request, and its memory is host memory.
-  Adopted adopt(LeaseId lease);
+  Adopted adopt(LeaseId lease) { return records_.adopt(lease); }
   /// Ends the requests that still run under the lease and unmaps its memory.
   void drop_lease(LeaseId lease);
   std::vector<ExtentId> reclaim_extents(LeaseId lease, std::uint32_t count,
@@ -172,14 +159,14 @@ class Engine {
   /// The draining leases under which no request runs or waits. Each is returned once, until
   /// `repeat_drained`. `submit` accepts no request under them any more: it reads the drain word on
   /// this same thread, and a drain word stays set.
-  std::vector<LeaseId> take_drained();
-  void repeat_drained() { drained_.clear(); }
+  std::vector<LeaseId> take_drained() { return leases_.take_drained(scheduler_.tenancies()); }
+  void repeat_drained() { leases_.repeat_drained(); }
 
   // ---- requests
 
   /// Lowers the token limit of a request with `may_shorten` to the most that the context, the
   /// tenant's max_blocks and its tokens per minute can ever allow. Called before `submit`.
-  void shorten(PromptRequest& request) const;
+  void shorten(PromptRequest& request) const { submissions_.shorten(request); }
   /// Queues a request. While a part of the weights is revoked, requests wait in the same queue, and
   /// a full queue refuses with WeightsLoading. A rebind is then first refused with
   /// EngineLeaseFenced, once, so that the client learns of the recovery; when the client submits
@@ -188,19 +175,18 @@ class Engine {
   /// LeaseFenced, Draining, NoModelLoaded; BadRequest for tokens outside the vocabulary. A request
   /// whose emitted tokens do not fit its grammar is queued, and ends with BadRequest once the
   /// engine has checked them.
-  Result<void> submit(PromptRequest request);
-  Result<void> cancel(const RequestId& engine_request_id);
-  /// Moves a running request to another live lease of its tenant, between two steps: copies its
-  /// blocks in units that poll both leases. All or nothing: after an error the request continues
-  /// under its present lease, unless that lease has ended. Returns the number of copied blocks.
-  /// `called_at` is the time of the client's call. Errors: those of Scheduler::begin_move,
-  /// QueueFull with the time until the tenant's copies have taken less than a twentieth of the
-  /// time, LeaseRevoked, LeaseFenced, Draining (the new lease), LeaseRevoked (the old one),
-  /// Draining (the request is being stopped), the device's fault.
-  Result<std::uint32_t> move(const RequestId& engine_request_id, LeaseId to, TimePoint called_at);
+  Result<void> submit(PromptRequest request) { return submissions_.submit(std::move(request)); }
+  /// Errors: those of Scheduler::cancel.
+  Result<void> cancel(const RequestId& engine_request_id) {
+    return ender_.cancel(engine_request_id);
+  }
+  /// Calls RequestMover::move.
+  Result<std::uint32_t> move(const RequestId& engine_request_id, LeaseId to, TimePoint called_at) {
+    return mover_.move(engine_request_id, to, called_at);
+  }
   /// Computes the prefix of a shared lease; `take_filled` returns the result. Precondition: the
-  /// tokens are in the vocabulary. Errors: those of Scheduler::fill and `check_weights`,
-  /// LeaseRevoked.
+  /// tokens are in the vocabulary. Errors: those of Scheduler::fill, NoModelLoaded,
+  /// WeightsLoading, LeaseRevoked.
   Result<void> fill(LeaseId lease, std::vector<TokenId> text);
   std::vector<PrefixFilled> take_filled() { return scheduler_.take_filled(); }
 
@@ -226,7 +212,7 @@ class Engine {
   }
 
   /// Ends every request with this error.
-  void end_all(const Error& error);
+  void end_all(const Error& error) { scheduler_.end_all(error); }
   std::vector<SchedulerEvent> take_events() { return scheduler_.take_events(); }
   /// Reports the changes since the last call to the eviction listener. `step` calls it before the
   /// first unit, because that unit's poll may end a request, and "held" must be reported before the
@@ -238,87 +224,30 @@ class Engine {
   const Scheduler& scheduler() const { return scheduler_; }
   /// Logits of a request in the last step. Empty when the request had none, and after all scratch
   /// was scrubbed because a sequence was revoked, stopped or cancelled or a lease ended.
-  std::span<const float> last_logits(const RequestId& engine_request_id) const;
+  std::span<const float> last_logits(const RequestId& engine_request_id) const {
+    return runner_.last_logits(engine_request_id);
+  }
 
  private:
-  Result<void> check_weights() const;
-  Result<void> check_usable(LeaseId lease) const;
-  Result<void> copy_blocks(const Move& move);
-  Result<std::vector<LeasedCopy>> addresses_of(const Move& move) const;
-  Result<void> queue(PromptRequest request);
-  Result<void> take_tokens(PromptRequest& request);
-  void give_back_tokens();
-  void end_revoked_leases();
-  void report_found_revoked(LeaseId lease);
-  void end_stopped_sequences();
-  bool is_draining(LeaseId lease) const;
-  void publish_running_requests();
-  using PartErrors = std::map<std::uint32_t, Error>;  // by part of the plan
-  Result<void> prepare_masks(StepReport& report);
-  bool mark_awaiting_masks();
-  bool can_draw(const Sequence& sequence) const;
-  void add_gates(StepPlan& plan, GateSet& gates);
-  MaskTurns mask_turns(const StepPlan& plan) const;
-  PartErrors run_mask_turns(const StepPlan& plan, const GateSet& gates, StepReport& report);
-  static std::uint64_t seal_layout(const KvLayout& layout);
-  Result<void> make_transfers(StepPlan& plan);
-  StepPlan sequences_for_transfers() const;
-  PartErrors run_transfers(const StepPlan& beside, const GateSet& gates);
-  Result<std::vector<LeasedCopy>> addresses_of(const SwapTransfer& transfer) const;
-  Result<Leased<std::byte>> address_of(LeaseId lease, BlockId block) const;
-  void clear_released_records();
-  /// Runs one unit outside the steps. Returns false, without running it, when the lease is not
-  /// live.
-  template <class Unit>
-  bool run_for(LeaseId lease, Unit&& unit);
-  Result<std::vector<std::byte>> read_leased(LeaseId lease, std::span<const BlockId> blocks,
-                                             std::uint64_t bytes_per_block);
-  Result<void> take_record(LeaseId lease, BlockId first, AdoptedRecords& into);
-  bool clear_records(LeaseId lease, std::span<const BlockId> first_blocks);
-  std::vector<BlockId> find_records(LeaseId lease);
-  void take_spill_answers();
-  void post_spill_jobs();
   void add_parts(StepPlan& plan, StepBatch& batch);
-  void end_without_lease(Sequence& sequence, const Error& error);
-  Result<void> check_device() const;
-  void propose();
-  void propose_gated(StepPlan& plan);
-  void propose_for(const StepPlan& plan, const GateSet* gates);
-  SequenceMask decide(const StepPlan& plan, const StepBatch& batch);
-  bool wants_sample(TimePoint now) const {
-    return deps_.sampler != nullptr && deps_.sampler->is_due(now);
-  }
-  /// Commits the live sequences and adds them to the report.
-  void commit(const StepPlan& plan, const StepRefusals& refusals, SequenceMask live,
-              StepReport& report);
-  void finish_sample(StepSample& sample, const StepReport& report, TimePoint began) const;
-  void end_refused(const StepPlan& plan, const StepRefusals& refusals);
-  void scrub_scratch();
+  void commit(const StepPlan& plan, SequenceMask live, StepReport& report);
   void commit_part(const PlannedRows& part, std::uint32_t index);
-  /// How requests of this lease end now; nothing while the lease is usable.
-  std::optional<Completed> completion_for(LeaseId lease) const;
 
-  EngineConfig config_;
   Dependencies deps_;
-  Transformer transformer_;
+  ModelRunner runner_;
   LeaseMemory memory_;
-  LeaseSeals seals_;
-  SpillStore* spill_store_ = nullptr;
-  SpillQueue* spill_queue_ = nullptr;
   Scheduler scheduler_;
-  TokenAllowances token_allowances_;
-  std::optional<Weights> weights_;
-  std::shared_ptr<Proposer> proposer_;  // null: nothing is proposed
-  /// Rebinds refused with EngineLeaseFenced and not queued since. Clients that never submit again
-  /// fill it; when it is full, the oldest entry of the tenant with the most entries is dropped, and
-  /// that rebind is refused a second time.
-  OwnedQueue<TenantId, RequestId> refused_rebinds_{1024};
+  EngineWeights weights_;
+  LeaseChecks leases_;
+  SpillChannel spills_;
+  SequenceEnder ender_;
+  Proposals proposals_;
+  MaskPreparation masks_;
+  BlockTransfers transfers_;
+  LeasedRecords records_;
+  RequestMover mover_;
+  Submissions submissions_;
   std::uint64_t step_ = 0;
-  TenantId last_mask_tenant_;
-  MovePauses move_pauses_;
-  std::set<LeaseId> drained_;  // taken with `take_drained`
-  TokenDrawer drawer_;
-  RecordPieces record_pieces_;
 };
 
 }  // namespace leasehold

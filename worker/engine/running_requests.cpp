@@ -47,4 +47,14 @@ void RunningRequests::for_each(const std::function<void(const RunningRequest&)>&
   }
 }
 
+RunningRequests::StopSlots stop_slots_of(std::span<const std::unique_ptr<Sequence>> running) {
+  RunningRequests::StopSlots stop_slots;
+  for (const auto& sequence : running) {
+    const PromptRequest& request = sequence->request;
+    stop_slots[sequence->stop_slot] = RunningRequest{request.engine_request_id, request.lease,
+                                                     sequence->admission, request.deadline};
+  }
+  return stop_slots;
+}
+
 }  // namespace leasehold

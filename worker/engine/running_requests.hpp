@@ -7,12 +7,14 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 
 #include "common/machine/boottime_timer.hpp"
 #include "ipc/segment/gate_set.hpp"
-#include "worker/schedule/request.hpp"
+#include "worker/schedule/sequence.hpp"
 
 namespace leasehold {
 
@@ -54,5 +56,8 @@ class RunningRequests {
   StopSlots stop_slots_;
   StopFlags stops_;
 };
+
+/// The running sequences by stop slot, for RunningRequests::update.
+RunningRequests::StopSlots stop_slots_of(std::span<const std::unique_ptr<Sequence>> running);
 
 }  // namespace leasehold

@@ -27,7 +27,7 @@
 /// other process can read the record.
 ///
 /// The record of a sequence that ended is cleared before any block that it lists is written again
-/// (Engine::clear_released_records), so the blocks that a record lists hold the KV of its text.
+/// (LeasedRecords::clear_released), so the blocks that a record lists hold the KV of its text.
 ///
 /// Readers treat every byte as untrusted input. Units: tokens, positions, blocks.
 #pragma once

@@ -41,6 +41,17 @@ TEST_CASE("running requests: a stop lasts as long as its request holds the slot"
   REQUIRE_FALSE(running_requests.stop(RequestId{"r"}, LocalStop::Cancelled));
 }
 
+TEST_CASE("running requests: each running sequence is listed under its stop slot") {
+  std::vector<std::unique_ptr<Sequence>> running;
+  PromptRequest request;
+  request.engine_request_id = RequestId{"r"};
+  request.lease = {1, 1};
+  running.push_back(std::make_unique<Sequence>(std::move(request), 16));
+  running[0]->stop_slot = 3;
+  running[0]->admission = 1;
+  REQUIRE(stop_slots_of(running) == stop_slots_with(3, running_request()));
+}
+
 TEST_CASE("running requests: every change wakes the alarm, and nothing else does") {
   RunningRequests running_requests;
   BoottimeTimer alarm = BoottimeTimer::create().value();

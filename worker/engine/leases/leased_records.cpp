@@ -1,13 +1,14 @@
-// The part of Engine that clears the records of sequences that ended, and adopts those that another
-// process left in the memory of a lease.
+#include "worker/engine/leases/leased_records.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
-#include "worker/engine/engine.hpp"
 #include "worker/engine/gate_numbers.hpp"
 #include "worker/kv/record_layout.hpp"
+#include "worker/kv/sequence_record.hpp"
 
 namespace leasehold {
 namespace {
@@ -24,34 +25,31 @@ std::unexpected<Error> not_live(LeaseId lease) {
 
 }  // namespace
 
-/// Commit units write the records, so Commit units also read and clear them.
 template <class Unit>
-bool Engine::run_for(LeaseId lease, Unit&& unit) {
+bool LeasedRecords::run_for(LeaseId lease, Unit&& unit) {
   const Result<LeaseDependency> word = deps_.table->dependency(lease);
   if (!word) return false;
   const StopFlags no_stops;
   UnreportedRefusals refusals(*deps_.observer);
   GateSet gates(next_gate_number(), no_stops, refusals);
   gates.add_sequence(std::span(&*word, 1));
-  return deps_.engine_gate->run(gates, {LaunchSite::Commit, 0, Touches::TenantMemory}, unit) != 0;
+  return deps_.gate->run(gates, {LaunchSite::Commit, 0, Touches::TenantMemory}, unit) != 0;
 }
 
 // ---------------------------------------------------------------------------------------- clear
 
-/// Clears the records of sequences that ended. Records whose lease has ended, or whose extent was
-/// reclaimed, are never read again and need no clearing.
-void Engine::clear_released_records() {
+void LeasedRecords::clear_released() {
   std::map<LeaseId, std::vector<BlockId>> released;
-  for (const auto& [lease, block] : scheduler_.take_released_records())
+  for (const auto& [lease, block] : deps_.scheduler->take_released_records())
     released[lease].push_back(block);
-  for (const auto& [lease, blocks] : released) clear_records(lease, blocks);
+  for (const auto& [lease, blocks] : released) clear(lease, blocks);
 }
 
-bool Engine::clear_records(LeaseId lease, std::span<const BlockId> first_blocks) {
+bool LeasedRecords::clear(LeaseId lease, std::span<const BlockId> first_blocks) {
   constexpr std::uint64_t kNoMagic = 0;
   std::vector<LeasedPiece> pieces;
   for (const BlockId block : first_blocks) {
-    const auto at = memory_.address(lease, block);
+    const auto at = deps_.memory->address(lease, block);
     if (at) pieces.push_back({.to = *at, .bytes = std::as_bytes(std::span(&kNoMagic, 1))});
   }
   if (pieces.empty()) return true;
@@ -60,33 +58,33 @@ bool Engine::clear_records(LeaseId lease, std::span<const BlockId> first_blocks)
 
 // ---------------------------------------------------------------------------------------- adopt
 
-Engine::Adopted Engine::adopt(LeaseId lease) {
+LeasedRecords::Adopted LeasedRecords::adopt(LeaseId lease) {
   Adopted adopted;
-  if (scheduler_.pool_of(lease) == nullptr) return adopted;
-  AdoptedRecords records(KvLayout::kBlockTokens, config_.model.n_vocab);
-  const std::vector<BlockId> found = find_records(lease);
+  if (deps_.scheduler->pool_of(lease) == nullptr) return adopted;
+  AdoptedRecords records(KvLayout::kBlockTokens, n_vocab_);
+  const std::vector<BlockId> found = find(lease);
   for (const BlockId first : found) {
-    if (const auto taken = take_record(lease, first, records); !taken)
+    if (const auto taken = take(lease, first, records); !taken)
       adopted.dropped.push_back(taken.error());
   }
   // The records are cleared before any of these blocks is reused. If that fails, nothing is
   // adopted.
-  if (!clear_records(lease, found)) return {};
+  if (!clear(lease, found)) return {};
   adopted.records = records.size();
-  adopted.blocks = scheduler_.adopt(lease, records);
+  adopted.blocks = deps_.scheduler->adopt(lease, records);
   return adopted;
 }
 
 /// The blocks of the lease that begin with a record's magic number.
-std::vector<BlockId> Engine::find_records(LeaseId lease) {
-  const std::vector<BlockId> blocks = memory_.blocks(lease);
+std::vector<BlockId> LeasedRecords::find(LeaseId lease) {
+  const std::vector<BlockId> blocks = deps_.memory->blocks(lease);
   std::vector<BlockId> found;
   for (std::size_t from = 0; from < blocks.size(); from += kHeadersPerUnit) {
     const auto part =
         std::span(blocks).subspan(from, std::min(kHeadersPerUnit, blocks.size() - from));
     const bool is_live = run_for(lease, [&](const LaunchPermit& permit) {
       for (const BlockId block : part) {
-        const auto at = memory_.address(lease, block);
+        const auto at = deps_.memory->address(lease, block);
         std::uint64_t magic = 0;
         if (at) std::memcpy(&magic, permit.open(*at), sizeof(magic));
         if (magic == kRecordMagic) found.push_back(block);
@@ -98,11 +96,11 @@ std::vector<BlockId> Engine::find_records(LeaseId lease) {
 }
 
 /// The first `bytes_per_block` bytes of each block, concatenated.
-Result<std::vector<std::byte>> Engine::read_leased(LeaseId lease, std::span<const BlockId> blocks,
+Result<std::vector<std::byte>> LeasedRecords::read(LeaseId lease, std::span<const BlockId> blocks,
                                                    std::uint64_t bytes_per_block) {
   std::vector<std::byte> bytes(blocks.size() * bytes_per_block);
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const Leased<std::byte> from = TRY(memory_.address(lease, blocks[i]));
+    const Leased<std::byte> from = TRY(deps_.memory->address(lease, blocks[i]));
     for (std::uint64_t at = 0; at < bytes_per_block; at += kBytesPerUnit) {
       const std::uint64_t n = std::min(kBytesPerUnit, bytes_per_block - at);
       const bool is_live = run_for(lease, [&](const LaunchPermit& permit) {
@@ -114,17 +112,17 @@ Result<std::vector<std::byte>> Engine::read_leased(LeaseId lease, std::span<cons
   return bytes;
 }
 
-Result<void> Engine::take_record(LeaseId lease, BlockId first, AdoptedRecords& into) {
-  const std::uint32_t context = config_.model.n_context;
-  const std::uint64_t block_bytes = memory_.block_size_bytes();
+Result<void> LeasedRecords::take(LeaseId lease, BlockId first, AdoptedRecords& into) {
+  const std::uint64_t block_bytes = deps_.memory->block_size_bytes();
   const std::vector<std::byte> head =
-      TRY(read_leased(lease, std::span(&first, 1), std::min(kRecordHeadBytes, block_bytes)));
-  const std::vector<BlockId> blocks = TRY(named_record_blocks(head, first, context, block_bytes));
+      TRY(read(lease, std::span(&first, 1), std::min(kRecordHeadBytes, block_bytes)));
+  const std::vector<BlockId> blocks =
+      TRY(named_record_blocks(head, first, n_context_, block_bytes));
   if (blocks.empty()) return fail(Errc::FileCorrupt, "a sequence record changed while it was read");
-  const std::uint64_t most = record_size_bytes(context) + kMaxSamplingListsBytes;
-  const std::vector<std::byte> bytes = TRY(read_leased(lease, blocks, std::min(block_bytes, most)));
-  SequenceRecord record = TRY(read_record(bytes, context));
-  return into.add(std::move(record), blocks, *scheduler_.pool_of(lease));
+  const std::uint64_t most = record_size_bytes(n_context_) + kMaxSamplingListsBytes;
+  const std::vector<std::byte> bytes = TRY(read(lease, blocks, std::min(block_bytes, most)));
+  SequenceRecord record = TRY(read_record(bytes, n_context_));
+  return into.add(std::move(record), blocks, *deps_.scheduler->pool_of(lease));
 }
 
 }  // namespace leasehold

@@ -1,11 +1,12 @@
-// The part of Engine that checks whether a lease accepts requests, and moves a running request to
-// another lease.
+#include "worker/engine/request_mover.hpp"
+
 #include <fmt/format.h>
 
 #include <optional>
 
-#include "worker/engine/engine.hpp"
+#include "worker/engine/check_device.hpp"
 #include "worker/engine/gate_numbers.hpp"
+#include "worker/engine/step_batch.hpp"
 
 namespace leasehold {
 namespace {
@@ -43,48 +44,31 @@ std::unexpected<Error> not_copied(const std::optional<GateRefusal>& refusal, Lea
 
 }  // namespace
 
-/// Checks that a request or a move may begin under the lease. Errors: LeaseFenced, LeaseRevoked,
-/// Draining, BrokerLost.
-Result<void> Engine::check_usable(LeaseId lease) const {
-  if (deps_.table->word_of(lease).state() == LeaseState::Fenced) {
-    return fail(Errc::LeaseFenced,
-                fmt::format("lease {} is fenced; acquire a new lease", to_string(lease)));
-  }
-  if (const auto end = completion_for(lease)) {
-    if (end->error) return std::unexpected(*end->error);
-    return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}); acquire a new lease",
-                                                to_string(lease), name(end->revocation->reason)));
-  }
-  if (!is_draining(lease)) return {};
-  return fail(Errc::Draining,
-              fmt::format("lease {} is draining; acquire a new lease", to_string(lease)));
-}
-
-Result<std::uint32_t> Engine::move(const RequestId& engine_request_id, LeaseId to,
-                                   TimePoint called_at) {
-  TRY(check_device());
-  TRY(check_usable(to));
+Result<std::uint32_t> RequestMover::move(const RequestId& engine_request_id, LeaseId to,
+                                         TimePoint called_at) {
+  TRY(check_device(*deps_.backend));
+  TRY(deps_.leases->check_usable(to));
   const TimePoint began = deps_.clock->now();
-  const auto tenancy = scheduler_.tenancies().find(to);  // an unknown lease is refused below
-  if (tenancy != scheduler_.tenancies().end())
-    TRY(move_pauses_.check(tenancy->second.tenant, began));
-  clear_released_records();  // the copies may reuse their blocks
-  Move move = TRY(scheduler_.begin_move(engine_request_id, to));
+  const auto tenancy = deps_.scheduler->tenancies().find(to);  // an unknown lease is refused below
+  if (tenancy != deps_.scheduler->tenancies().end())
+    TRY(pauses_.check(tenancy->second.tenant, began));
+  deps_.records->clear_released();  // the copies may reuse their blocks
+  Move move = TRY(deps_.scheduler->begin_move(engine_request_id, to));
   const auto blocks = static_cast<std::uint32_t>(move.copies.size());
   const Result<void> copied = copy_blocks(move);
   const TimePoint ended = deps_.clock->now();
-  move_pauses_.note(move.sequence->request.tenant, began, ended);
+  pauses_.note(move.sequence->request.tenant, began, ended);
   if (!copied) {
-    scheduler_.drop_move(std::move(move));
+    deps_.scheduler->drop_move(std::move(move));
     return std::unexpected(copied.error());
   }
-  scheduler_.finish_move(std::move(move), ended - called_at);
-  publish_running_requests();  // from now on the new lease's deadline stops the request
+  deps_.scheduler->finish_move(std::move(move), ended - called_at);
+  // From now on the new lease's deadline stops the request.
+  deps_.running_requests->update(stop_slots_of(deps_.scheduler->running()));
   return blocks;
 }
 
-/// The copies read no weights, so they can be made while weights are being restored.
-Result<void> Engine::copy_blocks(const Move& move) {
+Result<void> RequestMover::copy_blocks(const Move& move) {
   const std::vector<LeasedCopy> copies = TRY(addresses_of(move));
   std::vector<LeaseDependency> leases = TRY(dependencies_of(*move.sequence, *deps_.table));
   leases.push_back(TRY(deps_.table->dependency(move.to)));
@@ -93,19 +77,19 @@ Result<void> Engine::copy_blocks(const Move& move) {
   gates.add_sequence(leases, move.sequence->stop_slot);
   const LaunchStatus status = deps_.backend->copy_blocks(
       {.gates = &gates, .rows = {}},
-      {.sequence = 0, .copies = copies, .block_size_bytes = memory_.block_size_bytes()});
-  TRY(check_device());
+      {.sequence = 0, .copies = copies, .block_size_bytes = deps_.memory->block_size_bytes()});
+  TRY(check_device(*deps_.backend));
   if ((status.live & 1) == 0) return not_copied(refusal.seen(), move.to);
   return {};
 }
 
 /// Errors: LeaseFenced for a block that is not memory of its lease.
-Result<std::vector<LeasedCopy>> Engine::addresses_of(const Move& move) const {
+Result<std::vector<LeasedCopy>> RequestMover::addresses_of(const Move& move) const {
   std::vector<LeasedCopy> copies;
   for (const BlockCopy& copy : move.copies) {
-    const Leased<std::byte> to = TRY(memory_.address(move.to, copy.to));
+    const Leased<std::byte> to = TRY(deps_.memory->address(move.to, copy.to));
     const Leased<const std::byte> from =
-        TRY(memory_.address(move.sequence->request.lease, copy.from));
+        TRY(deps_.memory->address(move.sequence->request.lease, copy.from));
     copies.push_back({.to = to, .from = from});
   }
   return copies;

@@ -1,0 +1,70 @@
+#include "worker/engine/stages/sequence_ender.hpp"
+
+#include "worker/engine/propose/proposals.hpp"
+#include "worker/engine/stages/model_runner.hpp"
+
+namespace leasehold {
+
+void SequenceEnder::end_revoked_leases() {
+  for (const LeaseId lease : deps_.scheduler->leases()) {
+    const std::optional<Completed> end = deps_.leases->completion_for(lease);
+    if (!end) continue;
+    deps_.leases->report_found_revoked(lease);
+    end_lease(lease, *end);
+  }
+}
+
+void SequenceEnder::end_stopped() {
+  std::vector<Sequence*> stopped;
+  for (const auto& sequence : deps_.scheduler->running()) {
+    const LocalStop stop = deps_.stops->read(sequence->stop_slot);
+    if (stop != LocalStop::None) stopped.push_back(sequence.get());
+  }
+  for (Sequence* sequence : stopped) {
+    const LocalStop stop = deps_.stops->read(sequence->stop_slot);
+    deps_.scheduler->end_sequence(*sequence, completion_of(*sequence, {.local = stop}));
+  }
+  if (!stopped.empty()) scrub();
+}
+
+void SequenceEnder::end_lease(LeaseId lease, const Completed& how) {
+  deps_.scheduler->end_lease(lease, how);
+  scrub();
+}
+
+void SequenceEnder::end_without_lease(Sequence& sequence, const Error& error) {
+  LeaseId lease = sequence.request.lease;
+  std::optional<Completed> end = deps_.leases->completion_for(lease);
+  if (!end && sequence.shared_lease) {
+    lease = *sequence.shared_lease;
+    end = deps_.leases->completion_for(lease);
+    if (end && end->revocation) end->revocation->scope = FailureScope::Shared;
+  }
+  if (end) deps_.leases->report_found_revoked(lease);
+  deps_.scheduler->end_sequence(
+      sequence, end.value_or(Completed{.reason = CompletionReason::EngineError, .error = error}));
+  scrub();
+}
+
+void SequenceEnder::end_refused(const StepPlan& plan, const StepRefusals& refusals) {
+  for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
+    if (!refusals.completion(i)) continue;
+    deps_.scheduler->end_sequence(*plan.parts[i].sequence, *refusals.completion(i), true);
+    scrub();
+  }
+}
+
+Result<void> SequenceEnder::cancel(const RequestId& engine_request_id) {
+  const std::uint32_t running = deps_.scheduler->running_count();
+  TRY(deps_.scheduler->cancel(engine_request_id));
+  // A waiting request has no intermediate values.
+  if (deps_.scheduler->running_count() < running) scrub();
+  return {};
+}
+
+void SequenceEnder::scrub() {
+  deps_.runner->scrub();
+  deps_.proposals->scrub();
+}
+
+}  // namespace leasehold

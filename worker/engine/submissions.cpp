@@ -1,0 +1,75 @@
+#include "worker/engine/submissions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace leasehold {
+namespace {
+
+bool is_queue_full(Errc code) {
+  return code == Errc::QuotaConcurrent || code == Errc::QueueFull;
+}
+
+}  // namespace
+
+void Submissions::set_quota(const wire::TenantQuota& quota) {
+  give_back_tokens();
+  deps_.scheduler->set_quota(quota);
+  allowances_.set_quota(quota, deps_.clock->now());
+}
+
+void Submissions::shorten(PromptRequest& request) const {
+  const auto limit = allowances_.most_per_request(request.tenant);
+  constexpr std::uint32_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
+  deps_.scheduler->shorten(request, limit.value_or(kNoLimit));
+}
+
+Result<void> Submissions::submit(PromptRequest request) {
+  if (!deps_.weights->is_bound()) return deps_.weights->check();
+  TRY(deps_.leases->check_usable(request.lease));
+  TRY(check_token_ids(request.prompt, n_vocab_));
+  TRY(check_token_ids(request.emitted, n_vocab_));
+  for (const LogitBias& bias : request.sampling.logit_bias)
+    TRY(check_token_ids({&bias.token, 1}, n_vocab_));
+  return queue(std::move(request));
+}
+
+Result<void> Submissions::queue(PromptRequest request) {
+  const Result<void> weights = deps_.weights->check();
+  const RequestId id = request.engine_request_id;
+  if (!weights && request.rebound_from && !refused_rebinds_.contains(id)) {
+    (void)refused_rebinds_.push({.owner = request.tenant, .key = id});
+    return fail(Errc::EngineLeaseFenced,
+                fmt::format("{}; submit again under lease {}, and the request waits",
+                            weights.error().detail, to_string(request.lease)));
+  }
+  TRY(take_tokens(request));
+  Result<void> queued = deps_.scheduler->submit(std::move(request));
+  if (queued) (void)refused_rebinds_.erase(id);
+  if (weights || queued || !is_queue_full(queued.error().code)) return queued;
+  return fail(Errc::WeightsLoading,
+              fmt::format("{}; {}", weights.error().detail, queued.error().detail));
+}
+
+/// Takes the request's tokens from the tenant's allowance.
+Result<void> Submissions::take_tokens(PromptRequest& request) {
+  give_back_tokens();
+  request.unused_tokens = 0;
+  if (!allowances_.most_per_request(request.tenant) || !deps_.scheduler->check(request)) return {};
+  const std::uint64_t all = deps_.scheduler->most_positions(request);
+  const std::uint64_t at_least = known_tokens(request) + 1;
+  const TokenDemand demand{.tokens = all,
+                           .needed = request.may_shorten ? std::min(all, at_least) : all};
+  TRY(allowances_.take(request.tenant, demand, deps_.clock->now()));
+  request.unused_tokens = all;
+  return {};
+}
+
+void Submissions::give_back_tokens() {
+  for (const auto& [tenant, tokens] : deps_.scheduler->take_unused_tokens())
+    allowances_.give_back(tenant, tokens);
+}
+
+}  // namespace leasehold

@@ -1,0 +1,52 @@
+/// Decides whether a request is queued, before the scheduler does: checks its lease and tokens,
+/// takes its tokens from the tenant's allowance per minute, and lets requests wait while a part of
+/// the weights is revoked.
+///
+/// Invariant: tokens are taken after all other checks, so a request that can never run is not asked
+/// to wait, and the allowance gets back what requests took and did not use before it is read.
+///
+/// Threads: one (the engine's).
+#pragma once
+
+#include "common/owned_queue.hpp"
+#include "worker/engine/leases/engine_weights.hpp"
+#include "worker/engine/leases/lease_checks.hpp"
+#include "worker/schedule/scheduler.hpp"
+#include "worker/schedule/token_allowance.hpp"
+
+namespace leasehold {
+
+class Submissions {
+ public:
+  /// All of these outlive the object.
+  struct Dependencies {
+    Scheduler* scheduler = nullptr;
+    const EngineWeights* weights = nullptr;
+    const LeaseChecks* leases = nullptr;
+    const Clock* clock = nullptr;
+  };
+  Submissions(std::uint32_t n_vocab, const Dependencies& dependencies)
+      : n_vocab_(n_vocab), deps_(dependencies) {}
+
+  /// Sets the quota of the tenant here and in the scheduler.
+  void set_quota(const wire::TenantQuota& quota);
+  /// Calls Scheduler::shorten with the most tokens that the tenant's allowance can ever permit.
+  void shorten(PromptRequest& request) const;
+  /// Errors: those of Engine::submit.
+  Result<void> submit(PromptRequest request);
+
+ private:
+  Result<void> queue(PromptRequest request);
+  Result<void> take_tokens(PromptRequest& request);
+  void give_back_tokens();
+
+  std::uint32_t n_vocab_;
+  Dependencies deps_;
+  TokenAllowances allowances_;
+  /// Rebinds refused with EngineLeaseFenced and not queued since. Clients that never submit again
+  /// fill it; when it is full, the oldest entry of the tenant with the most entries is dropped, and
+  /// that rebind is refused a second time.
+  OwnedQueue<TenantId, RequestId> refused_rebinds_{1024};
+};
+
+}  // namespace leasehold
