@@ -38,20 +38,13 @@ StepPlan Scheduler::plan_rows() {
   planned_ = {};
   for (const auto& sequence : running_) {
     if (sequence->pending() != 1 || planned_.decode == limits_.token_budget) continue;
-    planned_.decode += add_part(*sequence, rows_ready(*sequence), plan);
+    planned_.decode += add_part(*sequence, sequence->rows_ready(), plan);
   }
   for (const PlannedRows& part : prefill_least_served(limits_.token_budget - planned_.decode)) {
     const std::uint32_t n_rows = add_part(*part.sequence, part.n_rows, plan);
     planned_.prefill += static_cast<std::uint32_t>(part.sequence->work_of(n_rows));
   }
   return plan;
-}
-
-/// The number of rows that the sequence can compute now. Without a mask no token can be drawn, so
-/// the last row waits. A sequence whose spilled blocks are being read back computes nothing.
-std::uint32_t Scheduler::rows_ready(const Sequence& sequence) {
-  if (sequence.blocks.state() == KvState::Returning) return 0;
-  return sequence.pending() - (sequence.awaits_mask ? 1 : 0);
 }
 
 /// Returns the rows that were planned.
@@ -101,7 +94,7 @@ void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_del
   how.emitted_tokens = sequence.emitted();
   how.cached_tokens = sequence.request.cached;
   const bool is_fill = tenancy_of(sequence).is_shared;
-  give_back_tokens(sequence.request, sequence.request.unused_tokens);
+  tenancies_.give_back_tokens(sequence.request, sequence.request.unused_tokens);
   free_blocks(sequence, how);
   if (!already_delivered && !is_fill) events_.add(std::move(how));
   stop_running(sequence);
@@ -111,10 +104,7 @@ std::unique_ptr<Sequence> Scheduler::stop_running(Sequence& sequence) {
   Tenancy& tenancy = tenancy_of(sequence);
   --tenancy.running;
   tenancies_.note_change(tenancy.tenant);
-  const auto found = std::ranges::find(running_, &sequence, &std::unique_ptr<Sequence>::get);
-  std::unique_ptr<Sequence> stopped = std::move(*found);
-  running_.erase(found);
-  return stopped;
+  return running_.remove(sequence);
 }
 
 // ------------------------------------------------------------------------------------ admission
@@ -162,12 +152,8 @@ void Scheduler::note_cached(Sequence& sequence) {
   PromptRequest& request = sequence.request;
   request.cached = request.charged = sequence.blocks.committed();
   const auto given = std::min<std::uint64_t>(request.cached, request.unused_tokens);
-  give_back_tokens(request, given);
+  tenancies_.give_back_tokens(request, given);
   request.unused_tokens -= given;
-}
-
-void Scheduler::give_back_tokens(const PromptRequest& request, std::uint64_t tokens) {
-  if (tokens > 0) unused_tokens_[request.tenant] += tokens;
 }
 
 /// Precondition: a request of the lease waits.
@@ -192,7 +178,7 @@ Scheduler::Admission Scheduler::admit_one(Tenancy& tenancy) {
                         static_cast<std::uint32_t>(request.prompt.size()),
                         static_cast<std::uint32_t>(request.emitted.size())});
   }
-  running_.push_back(std::move(sequence));
+  running_.add(std::move(sequence));
   return Admission::Admitted;
 }
 
@@ -278,7 +264,7 @@ void Scheduler::shorten(PromptRequest& request, std::uint64_t most_tokens) const
   if (!request.may_shorten) return;
   std::uint32_t blocks = tenancies_.most_blocks_of(request.tenant);
   if (request.emitted.empty()) blocks = std::min(blocks, tenancies_.limit_of(request));
-  const std::uint64_t for_text = blocks - std::min(blocks, record_blocks_of(request));
+  const std::uint64_t for_text = blocks - std::min(blocks, limits_.record_blocks_of(request));
   const std::uint64_t positions = std::min(
       {for_text * limits_.tokens_per_block, std::uint64_t{limits_.max_context}, most_tokens});
   const std::uint64_t more = positions - std::min<std::uint64_t>(positions, request.prompt.size());
@@ -295,7 +281,7 @@ Result<void> Scheduler::check_blocks(const PromptRequest& request) const {
   const std::uint64_t most =
       request.was_admitted() ? known_tokens(request) : most_positions(request);
   const std::uint32_t blocks =
-      blocks_for(static_cast<std::uint32_t>(most)) + record_blocks_of(request);
+      limits_.blocks_for(static_cast<std::uint32_t>(most)) + limits_.record_blocks_of(request);
   const std::uint32_t ever =
       request.was_admitted() ? allowed : tenancies_.most_blocks_of(request.tenant);
   if (blocks <= std::min(allowed, ever)) return {};
@@ -315,9 +301,7 @@ Result<void> Scheduler::check_blocks(const PromptRequest& request) const {
 }
 
 bool Scheduler::id_in_use(const RequestId& engine_request_id) const {
-  for (const auto& sequence : running_) {
-    if (sequence->request.engine_request_id == engine_request_id) return true;
-  }
+  if (running_.find(engine_request_id) != nullptr) return true;
   for (const auto& [lease, tenancy] : tenancies_) {
     for (const PromptRequest& waiting : tenancy.waiting) {
       if (waiting.engine_request_id == engine_request_id) return true;
@@ -327,8 +311,7 @@ bool Scheduler::id_in_use(const RequestId& engine_request_id) const {
 }
 
 Result<void> Scheduler::cancel(const RequestId& engine_request_id) {
-  for (const auto& sequence : running_) {
-    if (sequence->request.engine_request_id != engine_request_id) continue;
+  if (Sequence* const sequence = running_.find(engine_request_id)) {
     end_sequence(*sequence, {.reason = CompletionReason::Cancelled});
     return {};
   }
@@ -345,11 +328,6 @@ Result<void> Scheduler::cancel(const RequestId& engine_request_id) {
 }
 
 // -------------------------------------------------------------------------------------- queries
-
-bool Scheduler::is_running(const Sequence* sequence) const {
-  return std::ranges::any_of(running_,
-                             [sequence](const auto& each) { return each.get() == sequence; });
-}
 
 bool Scheduler::has_work() const {
   return !running_.empty() || waiting_count() > 0;

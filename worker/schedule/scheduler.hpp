@@ -91,6 +91,7 @@
 #include "worker/schedule/events.hpp"
 #include "worker/schedule/pending_events.hpp"
 #include "worker/schedule/prefill_limit.hpp"
+#include "worker/schedule/running_sequences.hpp"
 #include "worker/schedule/scheduler_types.hpp"
 #include "worker/schedule/sequence.hpp"
 #include "worker/schedule/spill_books.hpp"
@@ -134,7 +135,9 @@ class Scheduler {
   /// of the lease, or ends it if it runs alone. If no request of the lease runs, its first waiting
   /// request is rejected. `why`: QuotaBlocks for the limit of the tenant or of published texts; any
   /// other code means an exhausted pool.
-  void deny_growth(const GrowthRequest& refused, Errc why = Errc::PoolExhausted);
+  void deny_growth(const GrowthRequest& refused, Errc why = Errc::PoolExhausted) {
+    tenancies_.deny_growth(refused, why);
+  }
   /// Removes up to `count` extents of a pool that no sequence uses; cached blocks in them are
   /// evicted. Removes none while transfers of the lease are pending, because their source blocks
   /// count as free.
@@ -144,7 +147,7 @@ class Scheduler {
   /// and removes the lease.
   void end_lease(LeaseId lease, const Completed& how);
   bool has_lease(LeaseId lease) const { return tenancies_.contains(lease); }
-  std::vector<LeaseId> leases() const;
+  std::vector<LeaseId> leases() const { return tenancies_.ids(); }
 
   // ---- records in memory
 
@@ -185,9 +188,7 @@ class Scheduler {
   std::uint64_t most_positions(const PromptRequest& request) const;
   /// Tokens per minute to return, by tenant: those that requests took and did not use, since the
   /// last call.
-  std::map<TenantId, std::uint64_t> take_unused_tokens() {
-    return std::exchange(unused_tokens_, {});
-  }
+  std::map<TenantId, std::uint64_t> take_unused_tokens() { return tenancies_.take_unused_tokens(); }
   /// Queues the fill of a shared lease: computes the full blocks of `text` and keeps them, without
   /// emitting a token. `take_filled` returns the result. Errors: LeaseFenced (no such shared
   /// lease), BadRequest (no full block, filled already), and those of `submit`.
@@ -249,7 +250,7 @@ class Scheduler {
 
   /// Returns all events since the last call, in the order of events.hpp.
   std::vector<SchedulerEvent> take_events() { return events_.take(); }
-  std::vector<GrowthRequest> take_growth_requests();
+  std::vector<GrowthRequest> take_growth_requests() { return tenancies_.take_growth_requests(); }
   std::vector<KvChange> take_kv_changes() { return std::exchange(kv_changes_, {}); }
 
   bool has_work() const;
@@ -258,13 +259,13 @@ class Scheduler {
     return static_cast<std::uint32_t>(tenancies_.waiting_count());
   }
   /// Sums over all leases, including ended ones.
-  PrefixCounters prefix_counters() const;
+  PrefixCounters prefix_counters() const { return tenancies_.prefix_counters(); }
   const ProposalCounters& proposal_counters() const { return proposal_counters_; }
   const Tenancies& tenancies() const { return tenancies_; }
-  const std::vector<std::unique_ptr<Sequence>>& running() const { return running_; }
-  bool is_running(const Sequence* sequence) const;
+  const std::vector<std::unique_ptr<Sequence>>& running() const { return running_.all(); }
+  bool is_running(const Sequence* sequence) const { return running_.contains(sequence); }
   /// True while a running sequence has prompt rows to compute. Then no proposal gets a row.
-  bool has_prompts() const;
+  bool has_prompts() const { return running_.has_prompts(); }
 
  private:
   Result<void> check_sizes(const PromptRequest& request) const;
@@ -278,7 +279,6 @@ class Scheduler {
   void complete_waiting(const PromptRequest& request, Completed how,
                         bool already_delivered = false);
   void reject(const PromptRequest& request, Error reason);
-  void give_back_tokens(const PromptRequest& request, std::uint64_t tokens);
   void enqueue(PromptRequest request);
   struct Turn;
   std::vector<Turn> waiting_tenants();
@@ -315,16 +315,11 @@ class Scheduler {
     std::uint32_t available = 0;
   };
   void wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks);
-  static std::string reason_of_refusal(const Tenancy& tenancy);
-  static FailureScope scope_of(const Tenancy& tenancy) {
-    return tenancy.is_shared ? FailureScope::Shared : FailureScope::Tenant;
-  }
   void make_room(Tenancy& tenancy, std::uint32_t blocks, std::uint32_t limit);
   void evict(Tenancy& tenancy, std::uint32_t count);
   void evict_above(const TenantId& tenant, std::uint32_t limit);
   void free_blocks(Sequence& sequence, const Completed& how);
   void note_gone(PrefixIndex& prefixes);
-  static std::uint32_t rows_ready(const Sequence& sequence);
   bool reserve_rows(Sequence& sequence, std::uint32_t n_rows);
   struct Starved {
     Sequence* sequence = nullptr;
@@ -363,8 +358,6 @@ class Scheduler {
                   std::optional<Error> why = {});
   static std::uint32_t blocks_held(const Sequence& sequence);
   std::uint32_t free_stop_slot() const;
-  std::uint32_t blocks_for(std::uint32_t n_positions) const;
-  std::uint32_t record_blocks_of(const PromptRequest& request) const;
   Tenancy& tenancy_of(const Sequence& sequence);
 
   SchedulerLimits limits_;
@@ -379,12 +372,11 @@ class Scheduler {
   SpillBooks spills_;
   TimePoint now_;     // time of the last tick or spill answer
   StepRows planned_;  // rows of the last plan
-  std::vector<std::unique_ptr<Sequence>> running_;
+  RunningSequences running_;
   static constexpr TimePoint kNever{std::numeric_limits<std::int64_t>::max()};
   TimePoint next_expiry_ = kNever;  // no waiting request expires before it
   std::uint64_t arrivals_ = 0;
   std::uint64_t admissions_ = 0;
-  PrefixCounters ended_prefixes_;        // of leases that ended
   std::vector<Starved> starved_;         // in the last plan
   std::vector<SwapTransfer> transfers_;  // not made yet, in order
   PendingEvents events_;
@@ -392,7 +384,6 @@ class Scheduler {
   std::vector<PrefixFilled> filled_;
   std::uint64_t publications_ = 1;  // incremented when a published text is added or ends
   std::vector<SpillEvent> spill_events_;
-  std::map<TenantId, std::uint64_t> unused_tokens_;  // since the last `take_unused_tokens`
 };
 
 }  // namespace leasehold

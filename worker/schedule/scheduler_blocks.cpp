@@ -27,8 +27,8 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
   if (borrows) chain.clear();
   const std::uint32_t unused = tenancy.prefixes.unused_of(chain);
   const std::size_t known = borrows ? published.chain.size() : chain.size();
-  const std::uint32_t needed = blocks_for(positions) - static_cast<std::uint32_t>(known) +
-                               record_blocks_of(sequence.request);
+  const std::uint32_t needed = limits_.blocks_for(positions) - static_cast<std::uint32_t>(known) +
+                               limits_.record_blocks_of(sequence.request);
   const std::uint32_t limit = tenancies_.limit_of(sequence.request);
   if (tenancies_.used_by(tenancy.tenant) + unused + needed > limit) return Admission::LacksQuota;
   const std::uint32_t available = tenancy.available_blocks() - unused;
@@ -52,7 +52,7 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
   }
   if (may_borrow) kv_changes_.push_back({sequence.request.engine_request_id, true});
   const bool ok =
-      sequence.blocks.reserve_record(record_blocks_of(sequence.request), tenancy.pool) &&
+      sequence.blocks.reserve_record(limits_.record_blocks_of(sequence.request), tenancy.pool) &&
       sequence.blocks.reserve(positions, tenancy.pool);
   ensures(ok, "free blocks can be taken");
   return Admission::Admitted;
@@ -71,14 +71,6 @@ std::optional<PrefixIndex::End> Scheduler::take_tail(const Sequence& sequence, T
   for (const BlockId block : end->free) tenancy.pool.release(block);
   note_gone(tenancy.prefixes);
   return end;
-}
-
-/// Error text: why the broker refused growth, and what to do.
-std::string Scheduler::reason_of_refusal(const Tenancy& tenancy) {
-  if (!tenancy.is_at_quota) return "the broker lends no more; retry later";
-  if (tenancy.is_shared) return "published texts hold all that --max-shared-blocks allows";
-  return fmt::format("the leases of tenant {} hold its quota; end one, or raise --max-blocks",
-                     tenancy.tenant.value);
 }
 
 /// Requests growth for the first waiting request. After a refusal that request is rejected if the
@@ -104,8 +96,8 @@ void Scheduler::wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks) {
 bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
   Tenancy& tenancy = tenancy_of(sequence);
   const std::uint32_t positions = sequence.blocks.committed() + n_rows;
-  const std::uint32_t more =
-      blocks_for(positions) - std::min(blocks_for(positions), blocks_held(sequence));
+  const std::uint32_t more = limits_.blocks_for(positions) -
+                             std::min(limits_.blocks_for(positions), blocks_held(sequence));
   const std::uint32_t limit = more > 0 ? tenancies_.limit_of(sequence.request) : 0;
   const bool over_quota = more > 0 && tenancies_.used_by(tenancy.tenant) + more > limit;
   if (more > 0 && !over_quota && tenancy.available_blocks() >= more)
@@ -113,7 +105,7 @@ bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
   const bool ok = !over_quota && sequence.blocks.reserve(positions, tenancy.pool).has_value();
   // Requests growth one block ahead, so that the broker has usually answered when the block is
   // needed.
-  const std::uint32_t ahead = blocks_for(positions + limits_.tokens_per_block);
+  const std::uint32_t ahead = limits_.blocks_for(positions + limits_.tokens_per_block);
   const std::uint32_t held = blocks_held(sequence);
   const bool wants_more = ahead > held && tenancy.available_blocks() == 0;
   if (wants_more && !over_quota)
@@ -173,29 +165,8 @@ void Scheduler::note_gone(PrefixIndex& prefixes) {
   for (RequestId& id : prefixes.take_gone_users()) kv_changes_.push_back({std::move(id), false});
 }
 
-std::vector<GrowthRequest> Scheduler::take_growth_requests() {
-  std::vector<GrowthRequest> growth_requests;
-  for (auto& [lease, tenancy] : tenancies_) {
-    const std::uint32_t running = std::exchange(tenancy.blocks_wanted, 0);
-    const std::uint32_t waiting = std::exchange(tenancy.blocks_wanted_waiting, 0);
-    const std::uint32_t wanted = running > 0 ? running : waiting;
-    if (wanted > 0) growth_requests.push_back({.lease = lease, .blocks = wanted});
-    const std::uint32_t swap = std::exchange(tenancy.swap_blocks_wanted, 0);
-    if (swap > 0) growth_requests.push_back({lease, swap, wire::MemoryPool::Swap});
-  }
-  return growth_requests;
-}
-
 std::uint32_t Scheduler::blocks_held(const Sequence& sequence) {
   return static_cast<std::uint32_t>(sequence.blocks.blocks().size());
-}
-
-std::uint32_t Scheduler::blocks_for(std::uint32_t n_positions) const {
-  return (n_positions + limits_.tokens_per_block - 1) / limits_.tokens_per_block;
-}
-
-std::uint32_t Scheduler::record_blocks_of(const PromptRequest& request) const {
-  return limits_.record_blocks + list_block_count(request.sampling, limits_.block_size_bytes);
 }
 
 }  // namespace leasehold

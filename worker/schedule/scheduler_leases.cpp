@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <ranges>
 #include <utility>
 
 #include "common/expects.hpp"
@@ -24,17 +23,6 @@ void Scheduler::add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t bl
   expects(has_lease(lease), "an extent belongs to a known lease");
   tenancies_.at(lease).swap.add_extent(extent, blocks);
   tenancies_.at(lease).swap_refused = false;
-}
-
-void Scheduler::deny_growth(const GrowthRequest& refused, Errc why) {
-  const auto found = tenancies_.find(refused.lease);
-  if (found == tenancies_.end()) return;
-  if (refused.pool == wire::MemoryPool::Swap) {
-    found->second.swap_refused = true;
-  } else {
-    found->second.growth_denied = refused.blocks;
-    found->second.is_at_quota = why == Errc::QuotaBlocks;
-  }
 }
 
 namespace {
@@ -72,12 +60,6 @@ std::vector<ExtentId> Scheduler::remove_free_extents(LeaseId lease, std::uint32_
   return removed;
 }
 
-PrefixCounters Scheduler::prefix_counters() const {
-  PrefixCounters all = ended_prefixes_;
-  for (const auto& [lease, tenancy] : tenancies_) all += tenancy.prefixes.counters();
-  return all;
-}
-
 void Scheduler::end_lease(LeaseId lease, const Completed& how) {
   if (!has_lease(lease)) return;
   std::vector<Sequence*> ending;
@@ -95,7 +77,6 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
   Tenancy& tenancy = tenancies_.at(lease);
   tenancy.prefixes.drop_users();
   note_gone(tenancy.prefixes);
-  ended_prefixes_ += tenancy.prefixes.counters();
   if (!tenancy.published.empty()) ++publications_;
   tenancies_.erase(lease);
 }
@@ -103,7 +84,7 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
 void Scheduler::end_all(const Error& error) {
   Completed how{.reason = CompletionReason::EngineError, .error = error};
   how.error->scope = FailureScope::Engine;
-  while (!running_.empty()) end_sequence(*running_.back(), how);
+  while (!running_.empty()) end_sequence(*running_.all().back(), how);
   for (auto& [lease, tenancy] : tenancies_) end_waiting(tenancy, how);
 }
 
@@ -115,7 +96,7 @@ void Scheduler::end_waiting(Tenancy& tenancy, const Completed& how) {
 void Scheduler::complete_waiting(const PromptRequest& request, Completed how,
                                  bool already_delivered) {
   if (note_fill_failed(request, how)) return;
-  give_back_tokens(request, request.unused_tokens);
+  tenancies_.give_back_tokens(request, request.unused_tokens);
   free_swapped(request, how);
   how.engine_request_id = request.engine_request_id;
   how.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
@@ -133,18 +114,13 @@ void Scheduler::reject(const PromptRequest& request, Error reason) {
                             {.reason = CompletionReason::EngineError, .error = std::move(reason)});
   }
   if (note_fill_end(request, std::unexpected(reason))) return;
-  give_back_tokens(request, request.unused_tokens);
+  tenancies_.give_back_tokens(request, request.unused_tokens);
   events_.add(
       AdmissionRejected{.engine_request_id = request.engine_request_id,
                         .reason = std::move(reason),
                         .lease = request.lease,
                         .emitted_tokens = static_cast<std::uint32_t>(request.emitted.size())});
   tenancies_.note_change(request.tenant);
-}
-
-std::vector<LeaseId> Scheduler::leases() const {
-  const auto ids = std::views::keys(tenancies_);
-  return {ids.begin(), ids.end()};
 }
 
 }  // namespace leasehold

@@ -11,17 +11,14 @@ namespace leasehold {
 /// Finds a running request that can be moved. Fails while a transfer is pending: the transfer's
 /// source blocks are free already but not copied yet, so a move could overwrite them.
 Result<Sequence*> Scheduler::find_movable(const RequestId& engine_request_id) const {
-  const auto is_it = [&](const auto& each) {
-    return each->request.engine_request_id == engine_request_id;
-  };
-  const auto found = std::ranges::find_if(running_, is_it);
+  Sequence* const sequence = running_.find(engine_request_id);
   const std::string id = engine_request_id.value;
-  if (found == running_.end() && !id_in_use(engine_request_id))
+  if (sequence == nullptr && !id_in_use(engine_request_id))
     return fail(Errc::UnknownRequest, fmt::format("request {} is neither waiting nor running", id));
-  if (found == running_.end())
+  if (sequence == nullptr)
     return fail(Errc::QueueFull, fmt::format("request {} waits; move it when it runs again", id));
-  const bool is_in_place = (*found)->blocks.state() != KvState::Returning && transfers_.empty();
-  if (is_in_place) return found->get();
+  const bool is_in_place = sequence->blocks.state() != KvState::Returning && transfers_.empty();
+  if (is_in_place) return sequence;
   return fail(Errc::QueueFull, "blocks of the worker are being copied; retry in a moment");
 }
 

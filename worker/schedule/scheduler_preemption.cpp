@@ -98,9 +98,7 @@ PromptRequest Scheduler::request_to_wait(const Sequence& victim) {
   PromptRequest request = victim.request;
   request.emitted.assign(victim.tokens.begin() + static_cast<std::ptrdiff_t>(request.prompt.size()),
                          victim.tokens.end());
-  const bool is_decoding = victim.blocks.committed() >= known_tokens(victim.request);
-  const auto charged = is_decoding ? victim.tokens.size() : victim.blocks.committed();
-  request.charged = std::max(request.charged, static_cast<std::uint32_t>(charged));
+  request.charged = victim.charged_if_stopped();
   request.rebound_from.reset();  // the rebind is already reported
   return request;
 }

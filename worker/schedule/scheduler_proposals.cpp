@@ -10,7 +10,7 @@ namespace leasehold {
 /// counter. Adds none in a step with prompts: prompt rows delay the streams already, and the time
 /// of the proposals could not be measured separately.
 void Scheduler::add_proposals(StepPlan& plan) {
-  if (limits_.speculate == 0 || has_prompts() || planned_.decode == 0) return;
+  if (limits_.speculate == 0 || running_.has_prompts() || planned_.decode == 0) return;
   const std::vector<PlannedRows*> parts = proposing_parts(plan);
   if (parts.empty()) return;
   std::uint32_t room = rows_for_proposals(plan, planned_.decode);
@@ -32,9 +32,9 @@ void Scheduler::add_proposals(StepPlan& plan) {
 /// Ignores the tenants' turns and free blocks, which only plan() knows.
 StepPlan Scheduler::plan_proposals() const {
   StepPlan plan;
-  if (limits_.speculate == 0 || has_prompts()) return plan;
+  if (limits_.speculate == 0 || running_.has_prompts()) return plan;
   for (const auto& sequence : running_)
-    if (sequence->pending() == 1 && rows_ready(*sequence) == 1)
+    if (sequence->pending() == 1 && sequence->rows_ready() == 1)
       plan.parts.push_back({.sequence = sequence.get()});
   if (plan.parts.empty()) return plan;
   const auto decode_rows = static_cast<std::uint32_t>(plan.parts.size());
@@ -53,11 +53,6 @@ std::uint32_t Scheduler::rows_for_proposals(const StepPlan& plan, std::uint32_t 
   });
   const std::uint32_t most = std::min(limits_.token_budget, limits_.max_logit_rows());
   return proposal_limit_.rows(decode_rows, shared, most - std::min(most, decode_rows));
-}
-
-bool Scheduler::has_prompts() const {
-  return std::ranges::any_of(running_,
-                             [](const auto& sequence) { return sequence->pending() > 1; });
 }
 
 /// The parts of sequences with proposals, in the order of their turns.
@@ -91,7 +86,8 @@ bool Scheduler::reserve_proposed(Sequence& sequence, std::uint32_t n_rows) {
   Tenancy& tenancy = tenancy_of(sequence);
   const std::uint32_t positions = sequence.blocks.committed() + n_rows;
   const std::uint32_t held = blocks_held(sequence);
-  const std::uint32_t more = blocks_for(positions) - std::min(blocks_for(positions), held);
+  const std::uint32_t more =
+      limits_.blocks_for(positions) - std::min(limits_.blocks_for(positions), held);
   if (more == 0) return true;
   const bool is_free =
       tenancy.pool.free_blocks() >= more + tenancy.running &&

@@ -60,7 +60,7 @@ void Scheduler::plan_pieces() {
 /// these copies.
 void Scheduler::plan_staging(Spill& spill) {
   const auto leaving = std::ranges::count_if(
-      transfers_, [this](const SwapTransfer& each) { return !is_running(each.sequence); });
+      transfers_, [this](const SwapTransfer& each) { return !running_.contains(each.sequence); });
   if (running_.size() + static_cast<std::size_t>(leaving) >= kMaxStepSequences) return;
   Sequence& sequence = *spill.sequence;
   std::vector<SpillPiece> pieces = spills_.take_pieces(spill);
@@ -154,7 +154,7 @@ void Scheduler::fail_spill(Spill& spill, const Error& why) {
              spill.blocks(), why);
   spills_.end(spill);
   if (was_writing) return spills_.pause(now_);
-  sequence.request.charged = request_to_wait(sequence).charged;
+  sequence.request.charged = sequence.charged_if_stopped();
   sequence.blocks.finish_return(false);
 }
 

@@ -37,7 +37,8 @@ void Scheduler::admit_least_served() {
   while (!turns.empty() && running_.size() < limits_.max_batch_size) {
     const auto next = std::ranges::min_element(turns, std::less{});
     if (admit_from(*next->tenant)) {
-      next->add_work(running_.back()->work_of(running_.back()->pending()));
+      const Sequence& admitted = *running_.all().back();
+      next->add_work(admitted.work_of(admitted.pending()));
     } else {
       turns.erase(next);
     }
@@ -177,7 +178,7 @@ std::vector<PlannedRows> Scheduler::prefill_least_served(std::uint32_t budget) c
   PromptRows prompts(budget, work, limits_.token_budget);
   for (const auto& sequence : running_) {
     if (sequence->pending() <= 1) continue;
-    prompts.add(*sequence, rows_ready(*sequence), *tenancies_.at(sequence->request.lease).account);
+    prompts.add(*sequence, sequence->rows_ready(), *tenancies_.at(sequence->request.lease).account);
   }
   return prompts.give(limits_.tokens_per_block);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ipc/control/messages/worker.hpp"
+#include "worker/kv/sequence_record.hpp"
 #include "worker/schedule/events.hpp"
 #include "worker/schedule/sequence.hpp"
 #include "worker/schedule/spill_books.hpp"
@@ -38,6 +39,13 @@ struct SchedulerLimits {
   /// The most rows with logits in a step. Proposals get the rows that the sequences leave.
   std::uint32_t max_logit_rows() const {
     return std::max(max_batch_size, std::min(token_budget, speculate + 1));
+  }
+  std::uint32_t blocks_for(std::uint32_t n_positions) const {
+    return (n_positions + tokens_per_block - 1) / tokens_per_block;
+  }
+  /// Blocks for the sequence record of the request, sampling lists included.
+  std::uint32_t record_blocks_of(const PromptRequest& request) const {
+    return record_blocks + list_block_count(request.sampling, block_size_bytes);
   }
 };
 
