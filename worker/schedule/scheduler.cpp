@@ -26,7 +26,7 @@ StepPlan Scheduler::plan() {
   // Planning again gives a victim's blocks to the sequence that lacked them before any other use.
   if (relieve_starved()) plan = plan_rows();
   for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied.reset();
-  add_proposals(plan);
+  planned_.proposed = proposals_.add_rows(plan, planned_.decode);
   plan_pieces();
   return plan;
 }
@@ -49,7 +49,11 @@ StepPlan Scheduler::plan_rows() {
 
 /// Returns the rows that were planned.
 std::uint32_t Scheduler::add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan) {
-  if (n_rows == 0 || !reserve_rows(sequence, n_rows)) return 0;
+  if (n_rows == 0) return 0;
+  if (const auto starved = kv_.reserve_rows(sequence, n_rows)) {
+    starved_.push_back(*starved);
+    return 0;
+  }
   plan.parts.push_back({&sequence, n_rows, n_rows == sequence.pending()});
   return n_rows;
 }
@@ -59,7 +63,7 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn) {
   Sequence& sequence = *part.sequence;
   Tenancy& tenancy = tenancy_of(sequence);
   const std::uint32_t rows_kept = part.rows_kept(drawn.size());
-  note_proposals(part, drawn);
+  proposals_.note_drawn(part, drawn);
   std::uint64_t used = sequence.prompt_rows(rows_kept);
   for (DrawnToken& each : drawn) {
     if (!each.is_text) continue;
@@ -105,6 +109,11 @@ std::unique_ptr<Sequence> Scheduler::stop_running(Sequence& sequence) {
   --tenancy.running;
   tenancies_.note_change(tenancy.tenant);
   return running_.remove(sequence);
+}
+
+void Scheduler::note_duration(Duration step) {
+  if (planned_.proposed == 0) prefill_limit_.note(step, planned_);
+  proposals_.note_duration(step, planned_);
 }
 
 // ------------------------------------------------------------------------------------ admission

@@ -89,8 +89,11 @@
 #include "ipc/control/messages/worker.hpp"
 #include "worker/kv/adopted_records.hpp"
 #include "worker/schedule/events.hpp"
+#include "worker/schedule/kv_allocator.hpp"
 #include "worker/schedule/pending_events.hpp"
 #include "worker/schedule/prefill_limit.hpp"
+#include "worker/schedule/prompt_rows.hpp"
+#include "worker/schedule/proposal_planner.hpp"
 #include "worker/schedule/running_sequences.hpp"
 #include "worker/schedule/scheduler_types.hpp"
 #include "worker/schedule/sequence.hpp"
@@ -104,6 +107,8 @@ class Scheduler {
  public:
   explicit Scheduler(SchedulerLimits limits)
       : limits_(limits), tenancies_(limits.tokens_per_block) {}
+  Scheduler(const Scheduler&) = delete;  // its members point to each other
+  Scheduler& operator=(const Scheduler&) = delete;
 
   /// Changes how many requests may wait; requests that already wait stay.
   void set_queue_limits(std::uint32_t max_waiting, std::uint32_t max_waiting_per_lease) {
@@ -221,10 +226,10 @@ class Scheduler {
   StepPlan plan();
   /// The decoding sequences that may have proposals in the next step; `n_proposed` is the number of
   /// proposals worth a row, as far as known before the plan. Empty while a prompt is computed.
-  StepPlan plan_proposals() const;
+  StepPlan plan_proposals() const { return proposals_.plan(); }
   /// Records the time spent on making proposals. It is added to the cost of the next proposals that
   /// get rows.
-  void note_proposing(Duration took);
+  void note_proposing(Duration took) { proposals_.note_proposing(took); }
   /// Records the duration of the planned step, for the limits of later steps. If it is never
   /// called, prompts may fill the token budget.
   void note_duration(Duration step);
@@ -251,7 +256,7 @@ class Scheduler {
   /// Returns all events since the last call, in the order of events.hpp.
   std::vector<SchedulerEvent> take_events() { return events_.take(); }
   std::vector<GrowthRequest> take_growth_requests() { return tenancies_.take_growth_requests(); }
-  std::vector<KvChange> take_kv_changes() { return std::exchange(kv_changes_, {}); }
+  std::vector<KvChange> take_kv_changes() { return kv_.take_changes(); }
 
   bool has_work() const;
   std::uint32_t running_count() const { return static_cast<std::uint32_t>(running_.size()); }
@@ -260,7 +265,7 @@ class Scheduler {
   }
   /// Sums over all leases, including ended ones.
   PrefixCounters prefix_counters() const { return tenancies_.prefix_counters(); }
-  const ProposalCounters& proposal_counters() const { return proposal_counters_; }
+  const ProposalCounters& proposal_counters() const { return proposals_.counters(); }
   const Tenancies& tenancies() const { return tenancies_; }
   const std::vector<std::unique_ptr<Sequence>>& running() const { return running_.all(); }
   bool is_running(const Sequence* sequence) const { return running_.contains(sequence); }
@@ -290,16 +295,8 @@ class Scheduler {
   Sequence& head_of(Tenancy& tenancy) const;
   static std::unique_ptr<Sequence> take_head(Tenancy& tenancy);
   StepPlan plan_rows();
-  class PromptRows;
   std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
-  void add_proposals(StepPlan& plan);
-  std::vector<PlannedRows*> proposing_parts(StepPlan& plan) const;
-  std::uint32_t rows_for_proposals(const StepPlan& plan, std::uint32_t decode_rows) const;
-  std::uint32_t proposals_worth(const Sequence& sequence, std::uint32_t decode_rows,
-                                std::uint32_t proposed) const;
-  bool reserve_proposed(Sequence& sequence, std::uint32_t n_rows);
-  void note_proposals(const PlannedRows& part, const std::vector<DrawnToken>& drawn);
   bool reject_too_large(Tenancy& tenancy);
   Admission reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
   std::optional<PrefixIndex::End> take_tail(const Sequence& sequence, Tenancy& tenancy,
@@ -315,17 +312,7 @@ class Scheduler {
     std::uint32_t available = 0;
   };
   void wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks);
-  void make_room(Tenancy& tenancy, std::uint32_t blocks, std::uint32_t limit);
-  void evict(Tenancy& tenancy, std::uint32_t count);
-  void evict_above(const TenantId& tenant, std::uint32_t limit);
   void free_blocks(Sequence& sequence, const Completed& how);
-  void note_gone(PrefixIndex& prefixes);
-  bool reserve_rows(Sequence& sequence, std::uint32_t n_rows);
-  struct Starved {
-    Sequence* sequence = nullptr;
-    std::uint32_t blocks = 0;  // blocks that the sequence lacks
-    bool over_quota = false;   // these blocks would exceed the tenant's quota
-  };
   bool relieve_starved();
   static bool take_refusal(Tenancy& tenancy);
   Sequence* choose_victim(const Starved& starved) const;
@@ -356,16 +343,12 @@ class Scheduler {
   void end_spill(const Sequence& sequence);
   void note_spill(const Sequence& sequence, SpillEvent::Kind kind, std::uint32_t blocks,
                   std::optional<Error> why = {});
-  static std::uint32_t blocks_held(const Sequence& sequence);
   std::uint32_t free_stop_slot() const;
   Tenancy& tenancy_of(const Sequence& sequence);
 
   SchedulerLimits limits_;
   Tenancies tenancies_;
   PrefillLimit prefill_limit_;
-  ProposalLimit proposal_limit_;
-  ProposalCounters proposal_counters_;
-  Duration uncharged_proposing_{};  // since the last step with proposals
   SwapCosts swap_costs_;
   SwapCosts spill_costs_;
   bool is_spill_measured_ = false;
@@ -373,6 +356,8 @@ class Scheduler {
   TimePoint now_;     // time of the last tick or spill answer
   StepRows planned_;  // rows of the last plan
   RunningSequences running_;
+  KvAllocator kv_{limits_, tenancies_};
+  ProposalPlanner proposals_{limits_, tenancies_, running_, kv_};
   static constexpr TimePoint kNever{std::numeric_limits<std::int64_t>::max()};
   TimePoint next_expiry_ = kNever;  // no waiting request expires before it
   std::uint64_t arrivals_ = 0;
@@ -380,7 +365,6 @@ class Scheduler {
   std::vector<Starved> starved_;         // in the last plan
   std::vector<SwapTransfer> transfers_;  // not made yet, in order
   PendingEvents events_;
-  std::vector<KvChange> kv_changes_;
   std::vector<PrefixFilled> filled_;
   std::uint64_t publications_ = 1;  // incremented when a published text is added or ends
   std::vector<SpillEvent> spill_events_;

@@ -41,7 +41,7 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
                         is_swapped ? known : looked_up - (known - chain.size()));
   const auto end = may_borrow && !borrows ? take_tail(sequence, tenancy, chain)
                                           : std::optional<PrefixIndex::End>{};
-  make_room(tenancy, needed - (end ? 1 : 0), limit);
+  kv_.make_room(tenancy, needed - (end ? 1 : 0), limit);
   if (is_swapped) {
     swap_in(sequence, std::move(chain));
   } else if (borrows) {
@@ -50,7 +50,7 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
     sequence.blocks.start_with(std::move(chain), tenancy.prefixes);
     if (end) sequence.blocks.continue_in(end->block, end->positions);
   }
-  if (may_borrow) kv_changes_.push_back({sequence.request.engine_request_id, true});
+  if (may_borrow) kv_.note_held(sequence.request.engine_request_id);
   const bool ok =
       sequence.blocks.reserve_record(limits_.record_blocks_of(sequence.request), tenancy.pool) &&
       sequence.blocks.reserve(positions, tenancy.pool);
@@ -69,7 +69,7 @@ std::optional<PrefixIndex::End> Scheduler::take_tail(const Sequence& sequence, T
       {&tenancy.tenant, known.subspan(chain.size() * limits_.tokens_per_block)});
   if (!end) return std::nullopt;
   for (const BlockId block : end->free) tenancy.pool.release(block);
-  note_gone(tenancy.prefixes);
+  kv_.note_gone(tenancy.prefixes);
   return end;
 }
 
@@ -93,48 +93,6 @@ void Scheduler::wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks) {
   tenancy.growth_denied.reset();
 }
 
-bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
-  Tenancy& tenancy = tenancy_of(sequence);
-  const std::uint32_t positions = sequence.blocks.committed() + n_rows;
-  const std::uint32_t more = limits_.blocks_for(positions) -
-                             std::min(limits_.blocks_for(positions), blocks_held(sequence));
-  const std::uint32_t limit = more > 0 ? tenancies_.limit_of(sequence.request) : 0;
-  const bool over_quota = more > 0 && tenancies_.used_by(tenancy.tenant) + more > limit;
-  if (more > 0 && !over_quota && tenancy.available_blocks() >= more)
-    make_room(tenancy, more, limit);
-  const bool ok = !over_quota && sequence.blocks.reserve(positions, tenancy.pool).has_value();
-  // Requests growth one block ahead, so that the broker has usually answered when the block is
-  // needed.
-  const std::uint32_t ahead = limits_.blocks_for(positions + limits_.tokens_per_block);
-  const std::uint32_t held = blocks_held(sequence);
-  const bool wants_more = ahead > held && tenancy.available_blocks() == 0;
-  if (wants_more && !over_quota)
-    tenancy.blocks_wanted = std::max(tenancy.blocks_wanted, ahead - held);
-  if (!ok) starved_.push_back({&sequence, more, over_quota});
-  return ok;
-}
-
-/// Evicts cached blocks until the lease can take `blocks` within the tenant's limit. Precondition:
-/// evicting every unused one is enough.
-void Scheduler::make_room(Tenancy& tenancy, std::uint32_t blocks, std::uint32_t limit) {
-  evict(tenancy, blocks - std::min(blocks, tenancy.pool.free_blocks()));
-  evict_above(tenancy.tenant, limit - blocks);
-}
-
-void Scheduler::evict(Tenancy& tenancy, std::uint32_t count) {
-  for (const BlockId block : tenancy.prefixes.evict(count)) tenancy.pool.release(block);
-  note_gone(tenancy.prefixes);
-}
-
-/// Evicts cached blocks while the tenant holds more than `limit`.
-void Scheduler::evict_above(const TenantId& tenant, std::uint32_t limit) {
-  for (const LeaseId lease : tenancies_.leases_of(tenant)) {
-    const std::uint32_t held = tenancies_.held_by(tenant);
-    if (held <= limit) return;
-    evict(tenancies_.at(lease), held - limit);
-  }
-}
-
 /// Frees a sequence's blocks. Full blocks stay cached, with three exceptions: under a revoked
 /// lease, whose end must not wait for that work; after a non-finite logit, because keys or values
 /// may be damaged and a retry must not reuse them; and blocks not yet copied back from swap or the
@@ -150,23 +108,13 @@ void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
   const std::span<const PrefixId> cached = sequence.blocks.cached();
   if (tenancy.is_shared) {
     finish_fill(tenancy, sequence, how);
-  } else if (cached.empty()) {
-    kv_changes_.push_back({sequence.request.engine_request_id, false});
   } else {
-    if (is_damaged) tenancy.prefixes.forget(cached.front());
-    tenancy.prefixes.add_user(cached.front(), sequence.request.engine_request_id);
+    if (is_damaged && !cached.empty()) tenancy.prefixes.forget(cached.front());
+    kv_.keep_user(tenancy.prefixes, cached, sequence.request.engine_request_id);
   }
   sequence.blocks.free(tenancy.pool, tenancy.prefixes);
   return_published(sequence);
-  note_gone(tenancy.prefixes);
-}
-
-void Scheduler::note_gone(PrefixIndex& prefixes) {
-  for (RequestId& id : prefixes.take_gone_users()) kv_changes_.push_back({std::move(id), false});
-}
-
-std::uint32_t Scheduler::blocks_held(const Sequence& sequence) {
-  return static_cast<std::uint32_t>(sequence.blocks.blocks().size());
+  kv_.note_gone(tenancy.prefixes);
 }
 
 }  // namespace leasehold

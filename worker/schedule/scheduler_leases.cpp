@@ -11,7 +11,7 @@ namespace leasehold {
 
 void Scheduler::set_quota(const wire::TenantQuota& quota) {
   tenancies_.set_quota(quota);
-  evict_above(quota.tenant, quota.max_blocks);
+  kv_.evict_above(quota.tenant, quota.max_blocks);
 }
 
 void Scheduler::add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
@@ -25,39 +25,13 @@ void Scheduler::add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t bl
   tenancies_.at(lease).swap_refused = false;
 }
 
-namespace {
-
-/// Among the extents without a block of a running sequence, the one with the fewest cached blocks.
-std::optional<ExtentId> cheapest_unused_extent(const Tenancy& tenancy) {
-  const auto unused = tenancy.prefixes.unused_by_extent();
-  std::optional<std::pair<std::uint32_t, ExtentId>> cheapest;
-  for (const auto& [extent, held] : tenancy.pool.held_by_extent()) {
-    const auto cached = unused.find(extent);
-    if (cached == unused.end() || cached->second != held) continue;
-    if (!cheapest || held < cheapest->first) cheapest = {held, extent};
-  }
-  if (!cheapest) return std::nullopt;
-  return cheapest->second;
-}
-
-}  // namespace
-
 std::vector<ExtentId> Scheduler::remove_free_extents(LeaseId lease, std::uint32_t count,
                                                      wire::MemoryPool pool) {
   const auto found = tenancies_.find(lease);
   if (found == tenancies_.end() || has_transfers(lease)) return {};
   Tenancy& tenancy = found->second;
   if (pool == wire::MemoryPool::Swap) return tenancy.swap.remove_free_extents(count);
-  std::vector<ExtentId> removed = tenancy.pool.remove_free_extents(count);
-  while (removed.size() < count) {
-    const std::optional<ExtentId> extent = cheapest_unused_extent(tenancy);
-    if (!extent) break;
-    for (const BlockId block : tenancy.prefixes.evict_extent(*extent)) tenancy.pool.release(block);
-    note_gone(tenancy.prefixes);
-    const auto left = static_cast<std::uint32_t>(count - removed.size());
-    std::ranges::copy(tenancy.pool.remove_free_extents(left), std::back_inserter(removed));
-  }
-  return removed;
+  return kv_.remove_free_extents(tenancy, count);
 }
 
 void Scheduler::end_lease(LeaseId lease, const Completed& how) {
@@ -76,7 +50,7 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
   end_waiting(tenancies_.at(lease), how);
   Tenancy& tenancy = tenancies_.at(lease);
   tenancy.prefixes.drop_users();
-  note_gone(tenancy.prefixes);
+  kv_.note_gone(tenancy.prefixes);
   if (!tenancy.published.empty()) ++publications_;
   tenancies_.erase(lease);
 }

@@ -64,7 +64,7 @@ Result<Move> Scheduler::begin_move(const RequestId& engine_request_id, LeaseId t
   Tenancy& tenancy = found->second;
   TRY(check_room(*sequence, tenancy));
   const std::uint32_t needed = sequence->blocks.own_blocks();
-  evict(tenancy, needed - std::min(needed, tenancy.pool.free_blocks()));
+  kv_.evict(tenancy, needed - std::min(needed, tenancy.pool.free_blocks()));
   auto [blocks, copies] = sequence->blocks.copy_to(tenancy.pool);
   return Move{
       .sequence = sequence, .to = to, .blocks = std::move(blocks), .copies = std::move(copies)};
@@ -78,7 +78,7 @@ void Scheduler::finish_move(Move move, Duration since_call) {
   Tenancy& fresh = tenancies_.at(move.to);
   end_spill(sequence);
   sequence.blocks.free(old.pool, old.prefixes);
-  note_gone(old.prefixes);
+  kv_.note_gone(old.prefixes);
   sequence.blocks = std::move(move.blocks);
   sequence.record = {};
   PromptRequest& request = sequence.request;
@@ -92,7 +92,7 @@ void Scheduler::finish_move(Move move, Duration since_call) {
   --old.running;
   ++fresh.running;
   tenancies_.note_change(fresh.tenant);
-  evict_above(fresh.tenant, tenancies_.limit_of(request));
+  kv_.evict_above(fresh.tenant, tenancies_.limit_of(request));
 }
 
 void Scheduler::drop_move(Move move) {

@@ -108,12 +108,8 @@ void Scheduler::free_swapped(const PromptRequest& request, const Completed& how)
   std::vector<PrefixId> cached;
   if (!how.revocation)
     cached = tenancy.prefixes.match({&tenancy.tenant, sequence.tokens}, limits_.tokens_per_block);
-  if (cached.empty()) {
-    kv_changes_.push_back({request.engine_request_id, false});
-  } else {
-    tenancy.prefixes.add_user(cached.front(), request.engine_request_id);
-    note_gone(tenancy.prefixes);
-  }
+  kv_.keep_user(tenancy.prefixes, cached, request.engine_request_id);
+  kv_.note_gone(tenancy.prefixes);
   tenancy.swapped.erase(found);
 }
 
