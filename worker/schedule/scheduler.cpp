@@ -14,8 +14,7 @@ namespace leasehold {
 // ------------------------------------------------------------------------------------- the tick
 
 void Scheduler::admit(TimePoint now) {
-  now_ = now;
-  check_spill_timeouts();
+  spill_.check_timeouts(now);
   drop_expired(now);
   tenancies_.settle_active();
   if (transfers_.empty()) admit_least_served();
@@ -27,7 +26,7 @@ StepPlan Scheduler::plan() {
   if (relieve_starved()) plan = plan_rows();
   for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied.reset();
   planned_.proposed = proposals_.add_rows(plan, planned_.decode);
-  plan_pieces();
+  spill_.plan_pieces();
   return plan;
 }
 
@@ -170,7 +169,7 @@ Scheduler::Admission Scheduler::admit_one(Tenancy& tenancy) {
   const Admission admission = reserve_first_blocks(head_of(tenancy), tenancy);
   if (admission != Admission::Admitted) return admission;
   std::unique_ptr<Sequence> sequence = take_head(tenancy);
-  sequence->stop_slot = free_stop_slot();
+  sequence->stop_slot = transfers_.free_stop_slot();
   sequence->admission = ++admissions_;
   if (!sequence->request.was_admitted()) note_cached(*sequence);
   sequence->request.block_limit = tenancies_.limit_of(sequence->request);
@@ -342,14 +341,18 @@ bool Scheduler::has_work() const {
   return !running_.empty() || waiting_count() > 0;
 }
 
-std::uint32_t Scheduler::free_stop_slot() const {
-  std::bitset<kMaxStepSequences> taken;
-  for (const auto& sequence : running_) taken.set(sequence->stop_slot);
-  for (const SwapTransfer& each : transfers_) taken.set(each.sequence->stop_slot);
-  std::uint32_t stop_slot = 0;
-  while (stop_slot < taken.size() && taken.test(stop_slot)) ++stop_slot;
-  ensures(stop_slot < taken.size(), "at most kMaxStepSequences sequences run");
-  return stop_slot;
+void Scheduler::transfer_done(const Sequence& sequence, Duration copying) {
+  const SwapTransfer made = transfers_.take(sequence);
+  if (made.pieces.empty()) return swap_.copied(made, copying);
+  spill_.copied(made);
+}
+
+void Scheduler::end_swapped(Sequence& sequence, const Completed& how, bool already_delivered) {
+  std::deque<PromptRequest>& waiting = tenancy_of(sequence).waiting;
+  const auto found = std::ranges::find(waiting, sequence.request.engine_request_id,
+                                       &PromptRequest::engine_request_id);
+  complete_waiting(*found, how, already_delivered);
+  waiting.erase(found);
 }
 
 Tenancy& Scheduler::tenancy_of(const Sequence& sequence) {

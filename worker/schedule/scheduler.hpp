@@ -94,12 +94,14 @@
 #include "worker/schedule/prefill_limit.hpp"
 #include "worker/schedule/prompt_rows.hpp"
 #include "worker/schedule/proposal_planner.hpp"
+#include "worker/schedule/publications.hpp"
 #include "worker/schedule/running_sequences.hpp"
 #include "worker/schedule/scheduler_types.hpp"
 #include "worker/schedule/sequence.hpp"
-#include "worker/schedule/spill_books.hpp"
-#include "worker/schedule/swap_costs.hpp"
+#include "worker/schedule/spill_planner.hpp"
+#include "worker/schedule/swap_planner.hpp"
 #include "worker/schedule/tenancies.hpp"
+#include "worker/schedule/transfers.hpp"
 
 namespace leasehold {
 
@@ -168,13 +170,15 @@ class Scheduler {
   // ---- spill
 
   /// Precondition: called once, before the first lease.
-  void lend_spill(const SpillLimits& limits);
+  void lend_spill(const SpillLimits& limits) { spill_.lend(limits); }
   /// New jobs for the spill store since the last call. Jobs that depend on copies are added by
   /// `transfer_done`.
-  std::vector<SpillJob> take_spill_jobs() { return spills_.take_jobs(); }
-  void spill_answered(const std::vector<SpillAnswer>& answers, TimePoint now);
-  std::vector<SpillEvent> take_spill_events() { return std::exchange(spill_events_, {}); }
-  const SpillBooks& spills() const { return spills_; }
+  std::vector<SpillJob> take_spill_jobs() { return spill_.take_jobs(); }
+  void spill_answered(const std::vector<SpillAnswer>& answers, TimePoint now) {
+    spill_.answered(answers, now);
+  }
+  std::vector<SpillEvent> take_spill_events() { return spill_.take_events(); }
+  const SpillBooks& spills() const { return spill_.books(); }
 
   // ---- requests
 
@@ -197,8 +201,10 @@ class Scheduler {
   /// Queues the fill of a shared lease: computes the full blocks of `text` and keeps them, without
   /// emitting a token. `take_filled` returns the result. Errors: LeaseFenced (no such shared
   /// lease), BadRequest (no full block, filled already), and those of `submit`.
-  Result<void> fill(LeaseId lease, std::vector<TokenId> text);
-  std::vector<PrefixFilled> take_filled() { return std::exchange(filled_, {}); }
+  Result<void> fill(LeaseId lease, std::vector<TokenId> text) {
+    return submit(TRY(publications_.fill_request(lease, std::move(text))));
+  }
+  std::vector<PrefixFilled> take_filled() { return publications_.take_filled(); }
   /// Ends a waiting or running request. Errors: UnknownRequest.
   Result<void> cancel(const RequestId& engine_request_id);
 
@@ -235,7 +241,7 @@ class Scheduler {
   void note_duration(Duration step);
 
   /// The copies to make before the forward pass, in this order.
-  const std::vector<SwapTransfer>& transfers() const { return transfers_; }
+  const std::vector<SwapTransfer>& transfers() const { return transfers_.all(); }
   /// Records that the sequence's first transfer in the list was made, and its duration.
   void transfer_done(const Sequence& sequence, Duration copying);
 
@@ -301,12 +307,6 @@ class Scheduler {
   Admission reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
   std::optional<PrefixIndex::End> take_tail(const Sequence& sequence, Tenancy& tenancy,
                                             std::span<const PrefixId> chain);
-  const PublishedMatch& match_published(Tenancy& tenancy, const Sequence& sequence);
-  void start_with_published(Sequence& sequence, Tenancy& tenancy, const PublishedMatch& published);
-  void return_published(Sequence& sequence);
-  void finish_fill(Tenancy& tenancy, const Sequence& sequence, const Completed& how);
-  bool note_fill_failed(const PromptRequest& request, const Completed& how);
-  bool note_fill_end(const PromptRequest& request, Result<std::uint32_t> blocks);
   struct FirstBlocks {
     std::uint32_t needed = 0;
     std::uint32_t available = 0;
@@ -316,58 +316,30 @@ class Scheduler {
   bool relieve_starved();
   static bool take_refusal(Tenancy& tenancy);
   Sequence* choose_victim(const Starved& starved) const;
-  enum class SwapChoice { Drop, SwapOut, Await };
-  SwapChoice choose_swap(const Sequence& victim);
-  SwapWork swap_work(const Sequence& victim) const;
   void preempt(Sequence& victim, Errc cause, bool to_swap);
   static PromptRequest request_to_wait(const Sequence& victim);
   void end_starved(const Starved& starved);
   std::unique_ptr<Sequence> stop_running(Sequence& sequence);
-  std::uint32_t swap_out(Sequence& victim);
-  void swap_in(Sequence& sequence, std::vector<PrefixId> chain);
   void end_swapped(Sequence& sequence, const Completed& how, bool already_delivered);
-  void free_swapped(const PromptRequest& request, const Completed& how);
-  void drop_transfers(const Sequence& sequence);
-  bool has_transfer(const Sequence& sequence) const;
-  bool has_transfers(LeaseId lease) const;
-  bool spill_one(Tenancy& tenancy);
-  Sequence* choose_spilled(const Tenancy& tenancy) const;
-  void plan_pieces();
-  void plan_staging(Spill& spill);
-  void plan_return(Spill& spill);
-  void pieces_copied(const SwapTransfer& made);
-  void begin_return(Sequence& sequence, std::vector<PrefixId> chain);
-  void finish_return(Spill& spill);
-  void check_spill_timeouts();
-  void fail_spill(Spill& spill, const Error& why);
-  void end_spill(const Sequence& sequence);
-  void note_spill(const Sequence& sequence, SpillEvent::Kind kind, std::uint32_t blocks,
-                  std::optional<Error> why = {});
-  std::uint32_t free_stop_slot() const;
   Tenancy& tenancy_of(const Sequence& sequence);
 
   SchedulerLimits limits_;
   Tenancies tenancies_;
   PrefillLimit prefill_limit_;
-  SwapCosts swap_costs_;
-  SwapCosts spill_costs_;
-  bool is_spill_measured_ = false;
-  SpillBooks spills_;
-  TimePoint now_;     // time of the last tick or spill answer
   StepRows planned_;  // rows of the last plan
   RunningSequences running_;
   KvAllocator kv_{limits_, tenancies_};
+  Publications publications_{limits_.tokens_per_block, tenancies_};
+  Transfers transfers_{running_};
+  SpillPlanner spill_{limits_, tenancies_, running_, transfers_};
+  SwapPlanner swap_{limits_, tenancies_, kv_, transfers_, spill_};
   ProposalPlanner proposals_{limits_, tenancies_, running_, kv_};
   static constexpr TimePoint kNever{std::numeric_limits<std::int64_t>::max()};
   TimePoint next_expiry_ = kNever;  // no waiting request expires before it
   std::uint64_t arrivals_ = 0;
   std::uint64_t admissions_ = 0;
-  std::vector<Starved> starved_;         // in the last plan
-  std::vector<SwapTransfer> transfers_;  // not made yet, in order
+  std::vector<Starved> starved_;  // in the last plan
   PendingEvents events_;
-  std::vector<PrefixFilled> filled_;
-  std::uint64_t publications_ = 1;  // incremented when a published text is added or ends
-  std::vector<SpillEvent> spill_events_;
 };
 
 }  // namespace leasehold

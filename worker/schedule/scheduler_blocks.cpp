@@ -22,7 +22,7 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
   const bool is_swapped = is_moved_out(sequence.blocks.state());
   const bool may_borrow = !is_swapped && !tenancy.is_shared;
   const PublishedMatch published =
-      may_borrow ? match_published(tenancy, sequence) : PublishedMatch{};
+      may_borrow ? publications_.match(tenancy, sequence) : PublishedMatch{};
   const bool borrows = published.chain.size() > chain.size();
   if (borrows) chain.clear();
   const std::uint32_t unused = tenancy.prefixes.unused_of(chain);
@@ -43,9 +43,9 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
                                           : std::optional<PrefixIndex::End>{};
   kv_.make_room(tenancy, needed - (end ? 1 : 0), limit);
   if (is_swapped) {
-    swap_in(sequence, std::move(chain));
+    swap_.swap_in(sequence, std::move(chain));
   } else if (borrows) {
-    start_with_published(sequence, tenancy, published);
+    publications_.lend(sequence, tenancy, published);
   } else {
     sequence.blocks.start_with(std::move(chain), tenancy.prefixes);
     if (end) sequence.blocks.continue_in(end->block, end->positions);
@@ -100,20 +100,19 @@ void Scheduler::wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks) {
 void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
   Tenancy& tenancy = tenancy_of(sequence);
   const bool is_damaged = how.error && how.error->code == Errc::NumericFault;
-  const bool is_copied = !has_transfer(sequence) && sequence.blocks.state() != KvState::Returning;
-  drop_transfers(sequence);
-  end_spill(sequence);
+  const bool is_copied = !transfers_.has(sequence) && sequence.blocks.state() != KvState::Returning;
+  spill_.abandon(sequence);
   if (!is_damaged && !how.revocation && is_copied)
     sequence.blocks.cache_all({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
   const std::span<const PrefixId> cached = sequence.blocks.cached();
   if (tenancy.is_shared) {
-    finish_fill(tenancy, sequence, how);
+    publications_.end_fill(sequence, how);
   } else {
     if (is_damaged && !cached.empty()) tenancy.prefixes.forget(cached.front());
     kv_.keep_user(tenancy.prefixes, cached, sequence.request.engine_request_id);
   }
   sequence.blocks.free(tenancy.pool, tenancy.prefixes);
-  return_published(sequence);
+  publications_.give_back(sequence);
   kv_.note_gone(tenancy.prefixes);
 }
 

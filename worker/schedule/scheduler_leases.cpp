@@ -28,7 +28,7 @@ void Scheduler::add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t bl
 std::vector<ExtentId> Scheduler::remove_free_extents(LeaseId lease, std::uint32_t count,
                                                      wire::MemoryPool pool) {
   const auto found = tenancies_.find(lease);
-  if (found == tenancies_.end() || has_transfers(lease)) return {};
+  if (found == tenancies_.end() || transfers_.has_of(lease)) return {};
   Tenancy& tenancy = found->second;
   if (pool == wire::MemoryPool::Swap) return tenancy.swap.remove_free_extents(count);
   return kv_.remove_free_extents(tenancy, count);
@@ -51,7 +51,7 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
   Tenancy& tenancy = tenancies_.at(lease);
   tenancy.prefixes.drop_users();
   kv_.note_gone(tenancy.prefixes);
-  if (!tenancy.published.empty()) ++publications_;
+  publications_.lease_ends(tenancy);
   tenancies_.erase(lease);
 }
 
@@ -69,9 +69,9 @@ void Scheduler::end_waiting(Tenancy& tenancy, const Completed& how) {
 
 void Scheduler::complete_waiting(const PromptRequest& request, Completed how,
                                  bool already_delivered) {
-  if (note_fill_failed(request, how)) return;
+  if (publications_.fail_fill(request, how)) return;
   tenancies_.give_back_tokens(request, request.unused_tokens);
-  free_swapped(request, how);
+  swap_.free(request, how);
   how.engine_request_id = request.engine_request_id;
   how.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
   how.cached_tokens = request.cached;
@@ -87,7 +87,7 @@ void Scheduler::reject(const PromptRequest& request, Error reason) {
     return complete_waiting(request,
                             {.reason = CompletionReason::EngineError, .error = std::move(reason)});
   }
-  if (note_fill_end(request, std::unexpected(reason))) return;
+  if (publications_.fail_fill(request, reason)) return;
   tenancies_.give_back_tokens(request, request.unused_tokens);
   events_.add(
       AdmissionRejected{.engine_request_id = request.engine_request_id,

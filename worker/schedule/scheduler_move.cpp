@@ -76,7 +76,7 @@ void Scheduler::finish_move(Move move, Duration since_call) {
   Sequence& sequence = *move.sequence;
   Tenancy& old = tenancy_of(sequence);
   Tenancy& fresh = tenancies_.at(move.to);
-  end_spill(sequence);
+  spill_.end(sequence);
   sequence.blocks.free(old.pool, old.prefixes);
   kv_.note_gone(old.prefixes);
   sequence.blocks = std::move(move.blocks);

@@ -25,8 +25,9 @@ bool Scheduler::relieve_starved() {
         next.over_quota ? over_quota.insert(tenancy.tenant).second : take_refusal(tenancy);
     if (!is_due) continue;
     Sequence* victim = choose_victim(next);
-    const SwapChoice choice = victim == nullptr ? SwapChoice::Drop : choose_swap(*victim);
-    if (choice == SwapChoice::Await) {
+    const auto choice = victim == nullptr ? SwapPlanner::Choice::Drop
+                                          : swap_.choose(*victim, prefill_limit_.row_ns());
+    if (choice == SwapPlanner::Choice::Await) {
       tenancy.awaits_swap = !next.over_quota;
       continue;
     }
@@ -37,7 +38,7 @@ bool Scheduler::relieve_starved() {
     } else {
       const bool is_at_quota = next.over_quota || tenancy.is_at_quota;
       preempt(*victim, is_at_quota ? Errc::QuotaBlocks : Errc::PoolExhausted,
-              choice == SwapChoice::SwapOut);
+              choice == SwapPlanner::Choice::SwapOut);
     }
   }
   return has_freed;
@@ -81,7 +82,7 @@ void Scheduler::preempt(Sequence& victim, Errc cause, bool to_swap) {
   Tenancy& tenancy = tenancy_of(victim);
   const std::uint32_t available = tenancy.available_blocks();
   PromptRequest request = request_to_wait(victim);
-  const std::uint32_t swapped_blocks = to_swap ? swap_out(victim) : 0;
+  const std::uint32_t swapped_blocks = to_swap ? swap_.swap_out(victim) : 0;
   if (!to_swap) free_blocks(victim, {});
   events_.add(Preempted{.engine_request_id = request.engine_request_id,
                         .cause = cause,
