@@ -77,8 +77,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -88,27 +86,28 @@
 
 #include "ipc/control/messages/worker.hpp"
 #include "worker/kv/adopted_records.hpp"
+#include "worker/schedule/admission.hpp"
 #include "worker/schedule/events.hpp"
 #include "worker/schedule/kv_allocator.hpp"
 #include "worker/schedule/pending_events.hpp"
+#include "worker/schedule/preemption.hpp"
 #include "worker/schedule/prefill_limit.hpp"
-#include "worker/schedule/prompt_rows.hpp"
 #include "worker/schedule/proposal_planner.hpp"
 #include "worker/schedule/publications.hpp"
+#include "worker/schedule/request_moves.hpp"
 #include "worker/schedule/running_sequences.hpp"
 #include "worker/schedule/scheduler_types.hpp"
 #include "worker/schedule/sequence.hpp"
-#include "worker/schedule/spill_planner.hpp"
 #include "worker/schedule/swap_planner.hpp"
 #include "worker/schedule/tenancies.hpp"
 #include "worker/schedule/transfers.hpp"
+#include "worker/schedule/waiting_requests.hpp"
 
 namespace leasehold {
 
 class Scheduler {
  public:
-  explicit Scheduler(SchedulerLimits limits)
-      : limits_(limits), tenancies_(limits.tokens_per_block) {}
+  explicit Scheduler(SchedulerLimits limits) : limits_(limits) {}
   Scheduler(const Scheduler&) = delete;  // its members point to each other
   Scheduler& operator=(const Scheduler&) = delete;
 
@@ -170,15 +169,15 @@ class Scheduler {
   // ---- spill
 
   /// Precondition: called once, before the first lease.
-  void lend_spill(const SpillLimits& limits) { spill_.lend(limits); }
+  void lend_spill(const SpillLimits& limits) { swap_.spill().lend(limits); }
   /// New jobs for the spill store since the last call. Jobs that depend on copies are added by
   /// `transfer_done`.
-  std::vector<SpillJob> take_spill_jobs() { return spill_.take_jobs(); }
+  std::vector<SpillJob> take_spill_jobs() { return swap_.spill().take_jobs(); }
   void spill_answered(const std::vector<SpillAnswer>& answers, TimePoint now) {
-    spill_.answered(answers, now);
+    swap_.spill().answered(answers, now);
   }
-  std::vector<SpillEvent> take_spill_events() { return spill_.take_events(); }
-  const SpillBooks& spills() const { return spill_.books(); }
+  std::vector<SpillEvent> take_spill_events() { return swap_.spill().take_events(); }
+  const SpillBooks& spills() const { return swap_.spill().books(); }
 
   // ---- requests
 
@@ -192,9 +191,13 @@ class Scheduler {
   /// Lowers the token limit of a request with `may_shorten` to `most_tokens`, prompt included, and
   /// to the capacity of the context and of the tenant's blocks; never below one token or the tokens
   /// already emitted.
-  void shorten(PromptRequest& request, std::uint64_t most_tokens) const;
+  void shorten(PromptRequest& request, std::uint64_t most_tokens) const {
+    admission_.fit().shorten(request, most_tokens);
+  }
   /// The most positions that the request can fill.
-  std::uint64_t most_positions(const PromptRequest& request) const;
+  std::uint64_t most_positions(const PromptRequest& request) const {
+    return admission_.fit().most_positions(request);
+  }
   /// Tokens per minute to return, by tenant: those that requests took and did not use, since the
   /// last call.
   std::map<TenantId, std::uint64_t> take_unused_tokens() { return tenancies_.take_unused_tokens(); }
@@ -216,12 +219,12 @@ class Scheduler {
   Result<Move> begin_move(const RequestId& engine_request_id, LeaseId to);
   /// Assigns the sequence to the new lease and frees its blocks of the old lease. Blocks cached
   /// under the old lease stay there. Emits Rebound.
-  void finish_move(Move move, Duration since_call);
+  void finish_move(Move move, Duration since_call) { moves_.finish(std::move(move), since_call); }
   /// Abandons the move; the sequence stays under its lease.
-  void drop_move(Move move);
+  void drop_move(Move move) { moves_.drop(std::move(move)); }
 
   /// Ends the waiting requests whose deadline has passed; `admit` calls it.
-  void drop_expired(TimePoint now);
+  void drop_expired(TimePoint now) { waiting_.drop_expired(now); }
 
   // ---- the tick
 
@@ -279,67 +282,32 @@ class Scheduler {
   bool has_prompts() const { return running_.has_prompts(); }
 
  private:
-  Result<void> check_sizes(const PromptRequest& request) const;
-  Result<void> check_blocks(const PromptRequest& request) const;
-  Result<Sequence*> find_movable(const RequestId& engine_request_id) const;
-  std::uint32_t freed_by_move(const Sequence& sequence) const;
-  Result<void> check_room(const Sequence& sequence, Tenancy& to) const;
-  bool id_in_use(const RequestId& engine_request_id) const;
-  void end_waiting(Tenancy& tenancy, const Completed& how);
-  void note_deadline(const PromptRequest& request);
-  void complete_waiting(const PromptRequest& request, Completed how,
-                        bool already_delivered = false);
-  void reject(const PromptRequest& request, Error reason);
-  void enqueue(PromptRequest request);
-  struct Turn;
-  std::vector<Turn> waiting_tenants();
-  void admit_least_served();
-  bool admit_from(const TenantAccount& tenant);
-  enum class Admission { Admitted, LacksBlocks, LacksQuota };
-  Admission admit_one(Tenancy& tenancy);
-  void note_cached(Sequence& sequence);
-  Sequence& head_of(Tenancy& tenancy) const;
-  static std::unique_ptr<Sequence> take_head(Tenancy& tenancy);
   StepPlan plan_rows();
-  std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
-  bool reject_too_large(Tenancy& tenancy);
-  Admission reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
-  std::optional<PrefixIndex::End> take_tail(const Sequence& sequence, Tenancy& tenancy,
-                                            std::span<const PrefixId> chain);
-  struct FirstBlocks {
-    std::uint32_t needed = 0;
-    std::uint32_t available = 0;
-  };
-  void wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks);
-  void free_blocks(Sequence& sequence, const Completed& how);
+  std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
   bool relieve_starved();
-  static bool take_refusal(Tenancy& tenancy);
-  Sequence* choose_victim(const Starved& starved) const;
-  void preempt(Sequence& victim, Errc cause, bool to_swap);
-  static PromptRequest request_to_wait(const Sequence& victim);
-  void end_starved(const Starved& starved);
+  void preempt(const Relief& relief);
+  void free_blocks(Sequence& sequence, const Completed& how);
   std::unique_ptr<Sequence> stop_running(Sequence& sequence);
-  void end_swapped(Sequence& sequence, const Completed& how, bool already_delivered);
+  bool id_in_use(const RequestId& engine_request_id) const;
   Tenancy& tenancy_of(const Sequence& sequence);
 
   SchedulerLimits limits_;
-  Tenancies tenancies_;
-  PrefillLimit prefill_limit_;
-  StepRows planned_;  // rows of the last plan
+  Tenancies tenancies_{limits_.tokens_per_block};
   RunningSequences running_;
+  PendingEvents events_;
   KvAllocator kv_{limits_, tenancies_};
   Publications publications_{limits_.tokens_per_block, tenancies_};
   Transfers transfers_{running_};
-  SpillPlanner spill_{limits_, tenancies_, running_, transfers_};
-  SwapPlanner swap_{limits_, tenancies_, kv_, transfers_, spill_};
+  SwapPlanner swap_{limits_, tenancies_, running_, kv_, transfers_};
+  WaitingRequests waiting_{limits_, tenancies_, publications_, swap_, events_};
+  Admission admission_{
+      {limits_, tenancies_, running_, kv_, publications_, transfers_, swap_, waiting_, events_}};
+  Preemption preemption_{tenancies_, running_, swap_};
+  RequestMoves moves_{tenancies_, kv_, events_};
   ProposalPlanner proposals_{limits_, tenancies_, running_, kv_};
-  static constexpr TimePoint kNever{std::numeric_limits<std::int64_t>::max()};
-  TimePoint next_expiry_ = kNever;  // no waiting request expires before it
-  std::uint64_t arrivals_ = 0;
-  std::uint64_t admissions_ = 0;
-  std::vector<Starved> starved_;  // in the last plan
-  PendingEvents events_;
+  PrefillLimit prefill_limit_;
+  StepRows planned_;  // rows of the last plan
 };
 
 }  // namespace leasehold

@@ -27,9 +27,17 @@ namespace leasehold {
 
 class SwapPlanner {
  public:
-  SwapPlanner(const SchedulerLimits& limits, Tenancies& tenancies, KvAllocator& kv,
-              Transfers& transfers, SpillPlanner& spill)
-      : limits_(limits), tenancies_(tenancies), kv_(kv), transfers_(transfers), spill_(spill) {}
+  SwapPlanner(const SchedulerLimits& limits, Tenancies& tenancies, const RunningSequences& running,
+              KvAllocator& kv, Transfers& transfers)
+      : limits_(limits),
+        tenancies_(tenancies),
+        kv_(kv),
+        transfers_(transfers),
+        spill_(limits, tenancies, running, transfers) {}
+
+  /// The spill file, which makes room in swap.
+  SpillPlanner& spill() { return spill_; }
+  const SpillPlanner& spill() const { return spill_; }
 
   /// Await: the victim keeps running until the broker lends swap or a spill makes room.
   enum class Choice { Drop, SwapOut, Await };
@@ -53,7 +61,7 @@ class SwapPlanner {
   Tenancies& tenancies_;
   KvAllocator& kv_;
   Transfers& transfers_;
-  SpillPlanner& spill_;
+  SpillPlanner spill_;
   SwapCosts costs_;
 };
 
