@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 

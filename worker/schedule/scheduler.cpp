@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "common/expects.hpp"

@@ -8,48 +8,23 @@
 /// budget. A sequence that lacks a block waits and does not delay the others. If a sequence awaits
 /// its mask, only its last row waits.
 ///
-/// Preemption: when the broker or the quota refuses a block that a running sequence lacks, one
-/// sequence of the same lease (for the quota: of the same tenant) is preempted: its blocks are
-/// freed and its request, with its emitted tokens, goes to the queue of its lease, before others of
-/// the same priority. The victim is the sequence with the lowest priority, then the fewest
-/// committed positions, which is the work that is lost, then the latest arrival. It may be the
-/// sequence that lacks the block. Once there is room the victim is readmitted, computes its rows
-/// again, and continues with its next token. The oldest running request of the highest priority is
-/// never the victim, so it finishes, and then the next one does. A sequence that runs alone and
-/// does not fit ends with OutOfBlocks.
+/// Preemption: when a running sequence lacks a block that the broker or the quota refuses, one
+/// sequence stops (Preemption). Its blocks move to the lease's swap pool (SwapPlanner), from there
+/// to the spill file (SpillPlanner), or are freed. Its request, with its emitted tokens, goes to
+/// the queue of its lease, before others of the same priority. Once there is room it is admitted
+/// again: its blocks are copied back, or its rows are computed again, and it continues with its
+/// next token.
 ///
-/// Swap: when copying the victim's blocks is cheaper than its rows (SwapCosts), the blocks move to
-/// the lease's swap pool, and back when the victim is readmitted, and no row is computed again. The
-/// scheduler lists the copies (`transfers`) and treats them as done at once: it assigns the source
-/// blocks to other sequences. The engine must therefore make the copies in the order of the list,
-/// before the forward pass, and report each (`transfer_done`). A failed transfer stays in the list,
-/// and no sequence is admitted meanwhile. When the swap pool is full, the scheduler asks the broker
-/// for more; until the broker answers, the victim keeps running; after a refusal, victims are
-/// dropped.
-///
-/// Spill: with a spill file (`lend_spill`), the scheduler instead writes an already swapped
-/// sequence to the file, when that is cheaper than computing its rows again, and the victim keeps
-/// running until the swap blocks are free. The blocks stay in swap until all are written, so a
-/// write that fails or takes too long changes nothing. A spilled sequence is admitted with all its
-/// KV blocks allocated, and computes no row until they are read back; if reading fails, its rows
-/// are computed again.
+/// Copies: the scheduler lists the copies of a step (`transfers`) and treats them as done at once:
+/// it assigns the source blocks to other sequences. The engine must therefore make the copies in
+/// the order of the list, before the forward pass, and report each (`transfer_done`). A failed
+/// transfer stays in the list, and no sequence is admitted meanwhile.
 ///
 /// A full committed block stays cached under its lease (PrefixIndex), and a prompt that begins with
-/// the same text reuses it. Cached blocks that no sequence uses count as held by their tenant, and
-/// are evicted before the lease asks for growth, before the quota refuses, when an extent is
-/// reclaimed, and when the quota is lowered.
-///
-/// Published text: a shared lease holds one text, which its only request, the fill, computes. A
-/// request whose prompt begins with more blocks of that text than its own lease has cached reads
-/// the shared blocks, and ends when the shared lease ends. When it is preempted, it is dropped, not
-/// swapped.
-///
-/// Proposals: the engine may propose tokens that follow a decoding sequence. While no prompt waits
-/// for rows, the proposals that ProposalLimit finds worth their cost get rows too, and a step
-/// commits the accepted proposals and one more token. Proposals use free blocks only: nothing is
-/// evicted, requested from the broker or preempted for them. After the step a sequence frees the
-/// blocks beyond its text. A tenant is charged for the rows of wrong proposals, because they take
-/// as much time as right ones.
+/// the same text reuses it; KvAllocator evicts cached blocks. Publications lends published texts to
+/// all tenants, and ProposalPlanner gives rows to proposed tokens. After the step a sequence frees
+/// the blocks beyond its text. A tenant is charged for the rows of wrong proposals, because they
+/// take as much time as right ones.
 ///
 /// Fairness: admissions and prefill chunks go to the tenant with the least token counter
 /// (TokenCounters), over all its leases; a prompt that fits in one step goes before long ones while
@@ -58,15 +33,14 @@
 /// differs by at most (work_of_first(max_context) · (max_batch_size + 1) + token_budget) / min(v,
 /// w). Work and rows are the same in a context below kContextPerRow (row_work.hpp).
 ///
-/// Inside a tenant, requests are admitted by priority, then preempted ones first, then by deadline;
-/// among equal requests the leases take turns, and inside a lease they are admitted in order of
-/// arrival. Prompts are computed in order of admission. A priority gives no advantage over another
-/// tenant, and no running request is preempted to admit one of higher priority.
+/// Inside a tenant, Admission orders the requests. Prompts are computed in order of admission
+/// (PromptRows). A priority gives no advantage over another tenant, and no running request is
+/// preempted to admit one of higher priority.
 ///
 /// Bound on waiting: with a token budget of at least `max_batch_size`, every decoding sequence that
 /// has its block and its mask gets a row in every tick. A tenant below its quota has a request
 /// admitted before any other active tenant has been served more than the difference above. Inside
-/// its tenant a request waits for the requests before it in the order above, and for blocks that
+/// its tenant a request waits for the requests before it in that order, and for blocks that
 /// running requests free; only while its own lease lacks blocks are later requests of the tenant's
 /// other leases admitted before it. In work: with n requests before it in its lease, and k leases
 /// of its tenant, if all have blocks and requests of equal urgency, the request is admitted before
