@@ -207,19 +207,17 @@ std::optional<PrefixIndex::End> Admission::take_tail(const Sequence& sequence, T
 /// lease runs no request whose end would free blocks.
 void Admission::wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks) {
   const std::uint32_t missing = blocks.needed - blocks.available;
-  const bool was_refused = tenancy.growth_denied.value_or(missing + 1) <= missing;
-  if (!was_refused || tenancy.running > 0) {
-    tenancy.blocks_wanted_waiting = std::max(tenancy.blocks_wanted_waiting, missing);
-    return;
-  }
+  if (!tenancy.growth.is_denied(missing) || tenancy.running > 0)
+    return tenancy.growth.want_for_waiting(missing);
+  const bool is_at_quota = tenancy.growth.is_at_quota();
   const auto detail =
       fmt::format("the prompt needs {} KV blocks, lease {} has {} free and {}", blocks.needed,
                   to_string(tenancy.lease), blocks.available, reason_of_refusal(tenancy));
-  const Errc code = tenancy.is_at_quota ? Errc::QuotaBlocks : Errc::PoolExhausted;
+  const Errc code = is_at_quota ? Errc::QuotaBlocks : Errc::PoolExhausted;
   Error why{code, detail, scope_of(tenancy)};
-  if (tenancy.is_at_quota && !tenancy.is_shared) why.retry_after_ms = kOtherLeaseEnds_ms;
+  if (is_at_quota && !tenancy.is_shared) why.retry_after_ms = kOtherLeaseEnds_ms;
   deps_.waiting.reject_first(tenancy, std::move(why));
-  tenancy.growth_denied.reset();
+  tenancy.growth.forget_denial();
 }
 
 }  // namespace leasehold

@@ -41,8 +41,7 @@ std::optional<Starved> KvAllocator::reserve_rows(Sequence& sequence, std::uint32
   // Requests growth one block ahead, so that the broker has usually answered when the block is
   // needed.
   const std::uint32_t ahead = missing_blocks(sequence, positions + limits_.tokens_per_block);
-  if (ahead > 0 && tenancy.available_blocks() == 0 && !over_quota)
-    tenancy.blocks_wanted = std::max(tenancy.blocks_wanted, ahead);
+  if (ahead > 0 && tenancy.available_blocks() == 0 && !over_quota) tenancy.growth.want(ahead);
   if (ok) return std::nullopt;
   return Starved{.sequence = &sequence, .blocks = more, .over_quota = over_quota};
 }

@@ -7,33 +7,31 @@
 #include <set>
 #include <string>
 #include <tuple>
-#include <utility>
 
 namespace leasehold {
 
 void Preemption::begin_plan() {
   starved_.clear();
-  for (auto& [lease, tenancy] : tenancies_) tenancy.blocks_wanted = 0;
+  for (auto& [lease, tenancy] : tenancies_) tenancy.growth.begin_plan();
 }
 
 bool Preemption::relieve(std::optional<double> row_ns,
                          const std::function<void(const Relief&)>& stop) {
   std::set<TenantId> over_quota;
   bool has_stopped = false;
-  for (auto& [lease, tenancy] : tenancies_)
-    if (std::exchange(tenancy.awaits_swap, false)) tenancy.growth_denied = 0;
+  for (auto& [lease, tenancy] : tenancies_) tenancy.growth.renew_denial();
   while (!starved_.empty()) {
     const Starved next = starved_.front();
     starved_.erase(starved_.begin());
     Tenancy& tenancy = tenancies_.at(next.sequence->request.lease);
     const bool is_due =
-        next.over_quota ? over_quota.insert(tenancy.tenant).second : take_refusal(tenancy);
+        next.over_quota ? over_quota.insert(tenancy.tenant).second : tenancy.growth.take_denial();
     if (!is_due) continue;
     Sequence* victim = choose_victim(next);
     const auto choice =
         victim == nullptr ? SwapPlanner::Choice::Drop : swap_.choose(*victim, row_ns);
     if (choice == SwapPlanner::Choice::Await) {
-      tenancy.awaits_swap = !next.over_quota;
+      tenancy.growth.await_swap(!next.over_quota);
       continue;
     }
     has_stopped = true;
@@ -41,20 +39,13 @@ bool Preemption::relieve(std::optional<double> row_ns,
     if (victim == nullptr) {
       stop({.sequence = next.sequence, .end = error_of(next)});
     } else {
-      const bool is_at_quota = next.over_quota || tenancy.is_at_quota;
+      const bool is_at_quota = next.over_quota || tenancy.growth.is_at_quota();
       stop({.sequence = victim,
             .cause = is_at_quota ? Errc::QuotaBlocks : Errc::PoolExhausted,
             .to_swap = choice == SwapPlanner::Choice::SwapOut});
     }
   }
   return has_stopped;
-}
-
-/// Consumes the refusal of a GrowthRequest. Returns true when the refused request was not for more
-/// blocks than the running sequences want.
-bool Preemption::take_refusal(Tenancy& tenancy) {
-  const auto refused = std::exchange(tenancy.growth_denied, std::nullopt);
-  return refused && *refused <= tenancy.blocks_wanted;
 }
 
 /// Chooses among the sequences that share the exhausted blocks or quota, except the oldest of the
@@ -93,7 +84,7 @@ Error Preemption::error_of(const Starved& starved) const {
   const auto detail =
       fmt::format("the request needs {} more KV blocks, lease {} holds {} and {}", starved.blocks,
                   to_string(tenancy.lease), tenancy.used_blocks(), why);
-  const bool is_bound_of_texts = tenancy.is_shared && tenancy.is_at_quota;
+  const bool is_bound_of_texts = tenancy.is_shared && tenancy.growth.is_at_quota();
   const Errc code = is_bound_of_texts ? Errc::QuotaBlocks : Errc::OutOfBlocks;
   return {code, detail, scope_of(tenancy)};
 }

@@ -47,7 +47,6 @@ class Preemption {
   bool relieve(std::optional<double> row_ns, const std::function<void(const Relief&)>& stop);
 
  private:
-  bool take_refusal(Tenancy& tenancy);
   Sequence* choose_victim(const Starved& starved) const;
   Error error_of(const Starved& starved) const;
 

@@ -26,7 +26,7 @@ Result<void> RequestMoves::check_room(const Sequence& sequence, Tenancy& to) con
   }
   const std::uint32_t available = to.available_blocks();
   if (needed <= available) return {};
-  to.blocks_wanted_waiting = std::max(to.blocks_wanted_waiting, needed - available);
+  to.growth.want_for_waiting(needed - available);
   return fail(Errc::PoolExhausted,
               fmt::format("the move needs {} KV blocks, lease {} has {} free and asks for more; "
                           "retry in a moment",

@@ -25,7 +25,7 @@ StepPlan Scheduler::plan() {
   StepPlan plan = plan_rows();
   // Planning again gives a victim's blocks to the sequence that lacked them before any other use.
   if (relieve_starved()) plan = plan_rows();
-  for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied.reset();
+  for (auto& [lease, tenancy] : tenancies_) tenancy.growth.forget_denial();
   planned_.proposed = proposals_.add_rows(plan, planned_.decode);
   swap_.spill().plan_pieces();
   return plan;
@@ -274,7 +274,7 @@ void Scheduler::add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks)
 void Scheduler::add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
   expects(has_lease(lease), "an extent belongs to a known lease");
   tenancies_.at(lease).swap.add_extent(extent, blocks);
-  tenancies_.at(lease).swap_refused = false;
+  tenancies_.at(lease).growth.grant_swap();
 }
 
 std::vector<ExtentId> Scheduler::remove_free_extents(LeaseId lease, std::uint32_t count,

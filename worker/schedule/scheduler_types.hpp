@@ -13,6 +13,7 @@
 #include "ipc/control/messages/worker.hpp"
 #include "worker/kv/sequence_record.hpp"
 #include "worker/schedule/events.hpp"
+#include "worker/schedule/lease_growth.hpp"
 #include "worker/schedule/sequence.hpp"
 #include "worker/schedule/spill_books.hpp"
 #include "worker/schedule/token_counters.hpp"
@@ -153,16 +154,7 @@ struct Tenancy {
   std::uint32_t running = 0;
   std::uint64_t served_tokens = 0;  ///< Committed since the last `take_served`.
   PrefixCounters reported;          ///< Counters of `prefixes` at the last `take_served`.
-  /// Size of a refused GrowthRequest, until the next plan.
-  std::optional<std::uint32_t> growth_denied;
-  bool is_at_quota = false;  ///< The last refusal was about the tenant's limit, not the pool.
-  /// Blocks for the next GrowthRequest. A waiting request's blocks are requested only while no
-  /// running sequence wants any, because the broker lends either everything requested or nothing.
-  std::uint32_t blocks_wanted = 0;
-  std::uint32_t blocks_wanted_waiting = 0;
-  std::uint32_t swap_blocks_wanted = 0;
-  bool swap_refused = false;  ///< The broker refused swap, and has not granted any since.
-  bool awaits_swap = false;   ///< In the last plan a victim keeps running until the broker answers.
+  LeaseGrowth growth;
 
   /// Blocks that the lease can take without growth.
   std::uint32_t available_blocks() const { return pool.free_blocks() + prefixes.unused(); }

@@ -16,8 +16,9 @@ SwapPlanner::Choice SwapPlanner::choose(const Sequence& victim, std::optional<do
   const std::uint32_t needed = victim.blocks.committed_blocks();
   const std::uint32_t free = tenancy.swap.free_blocks();
   if (needed <= free) return Choice::SwapOut;
-  tenancy.swap_blocks_wanted = std::max(tenancy.swap_blocks_wanted, needed - free);
-  return !tenancy.swap_refused || spill_.make_room(tenancy, row_ns) ? Choice::Await : Choice::Drop;
+  tenancy.growth.want_swap(needed - free);
+  return !tenancy.growth.is_swap_denied() || spill_.make_room(tenancy, row_ns) ? Choice::Await
+                                                                               : Choice::Drop;
 }
 
 /// Leaves out blocks that other sequences use: they stay cached, so they are neither computed again

@@ -164,28 +164,25 @@ void Tenancies::deny_growth(const GrowthRequest& refused, Errc why) {
   const auto found = leases_.find(refused.lease);
   if (found == leases_.end()) return;
   if (refused.pool == wire::MemoryPool::Swap) {
-    found->second.swap_refused = true;
+    found->second.growth.deny_swap();
   } else {
-    found->second.growth_denied = refused.blocks;
-    found->second.is_at_quota = why == Errc::QuotaBlocks;
+    found->second.growth.deny(refused.blocks, why);
   }
 }
 
 std::vector<GrowthRequest> Tenancies::take_growth_requests() {
   std::vector<GrowthRequest> growth_requests;
   for (auto& [lease, tenancy] : leases_) {
-    const std::uint32_t running = std::exchange(tenancy.blocks_wanted, 0);
-    const std::uint32_t waiting = std::exchange(tenancy.blocks_wanted_waiting, 0);
-    const std::uint32_t wanted = running > 0 ? running : waiting;
+    const std::uint32_t wanted = tenancy.growth.take_wanted();
     if (wanted > 0) growth_requests.push_back({.lease = lease, .blocks = wanted});
-    const std::uint32_t swap = std::exchange(tenancy.swap_blocks_wanted, 0);
+    const std::uint32_t swap = tenancy.growth.take_swap_wanted();
     if (swap > 0) growth_requests.push_back({lease, swap, wire::MemoryPool::Swap});
   }
   return growth_requests;
 }
 
 std::string reason_of_refusal(const Tenancy& tenancy) {
-  if (!tenancy.is_at_quota) return "the broker lends no more; retry later";
+  if (!tenancy.growth.is_at_quota()) return "the broker lends no more; retry later";
   if (tenancy.is_shared) return "published texts hold all that --max-shared-blocks allows";
   return fmt::format("the leases of tenant {} hold its quota; end one, or raise --max-blocks",
                      tenancy.tenant.value);

@@ -38,7 +38,7 @@ TEST_CASE("kv allocator: a sequence without its next block asks for growth one b
   REQUIRE(starved);
   CHECK(starved->blocks == 1);
   CHECK_FALSE(starved->over_quota);
-  CHECK(tenancy.blocks_wanted == 2);
+  CHECK(tenancy.growth.wanted() == 2);
 }
 
 TEST_CASE("kv allocator: blocks above the quota are neither taken nor asked for") {
@@ -48,7 +48,7 @@ TEST_CASE("kv allocator: blocks above the quota are neither taken nor asked for"
   const auto starved = test.kv.reserve_rows(sequence, 48);
   REQUIRE(starved);
   CHECK(starved->over_quota);
-  CHECK(tenancy.blocks_wanted == 0);
+  CHECK(tenancy.growth.wanted() == 0);
   CHECK(tenancy.pool.held_blocks() == 0);
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("kv allocator: a proposal leaves each running sequence its next block"
   CHECK(test.kv.reserve_proposed(test.run(roomy, "one", 17, 16), 1));
   Tenancy& tight = test.lease(2, 2);
   CHECK_FALSE(test.kv.reserve_proposed(test.run(tight, "two", 17, 16), 1));
-  CHECK(tight.blocks_wanted == 0);
+  CHECK(tight.growth.wanted() == 0);
 }
 
 }  // namespace leasehold::testing

@@ -40,7 +40,7 @@ TEST_CASE("request moves: a sequence moves only to another live lease of its ten
 TEST_CASE("request moves: a lease without room asks for growth") {
   Moving test(1);
   CHECK(test.refusal(Moving::kTo) == Errc::PoolExhausted);
-  CHECK(test.to().blocks_wanted_waiting == 1);
+  CHECK(test.to().growth.take_wanted() == 1);
   CHECK(test.to().pool.held_blocks() == 0);
 }
 

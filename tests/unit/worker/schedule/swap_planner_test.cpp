@@ -38,8 +38,8 @@ TEST_CASE("swap planner: a reader of published text is dropped") {
 TEST_CASE("swap planner: a victim awaits swap blocks until the broker refuses them") {
   Swapping test;
   CHECK(test.swap.choose(test.victim, Swapping::kRow_ns) == Swapping::Choice::Await);
-  CHECK(test.tenancy.swap_blocks_wanted == 2);
-  test.tenancy.swap_refused = true;
+  CHECK(test.tenancy.growth.swap_wanted() == 2);
+  test.tenancy.growth.deny_swap();
   CHECK(test.swap.choose(test.victim, Swapping::kRow_ns) == Swapping::Choice::Drop);
 }
 

@@ -39,15 +39,14 @@ TEST_CASE("victim: a refusal of more than the sequences want stops none of them"
   Starving test;
   Sequence& latest = test.run(test.tenancy, "latest", 17, 16);
   test.preemption.note_starved({.sequence = &latest, .blocks = 1});
-  test.tenancy.blocks_wanted = 2;
-  test.tenancy.growth_denied = 3;
+  test.tenancy.growth.want(2);
+  test.tenancy.growth.deny(3, Errc::PoolExhausted);
   CHECK_FALSE(test.relieve());
   CHECK(test.stopped.empty());
-  CHECK_FALSE(test.tenancy.growth_denied);
+  CHECK_FALSE(test.tenancy.growth.is_denied(3));
 }
 
-TEST_CASE(
-    "victim: after a refusal the sequence of lowest priority with the least work stops") {
+TEST_CASE("victim: after a refusal the sequence of lowest priority with the least work stops") {
   Starving test;
   Sequence& high = test.run(test.tenancy, "high", 17, 16);
   Sequence& low = test.run(test.tenancy, "low", 33, 32);
@@ -55,8 +54,8 @@ TEST_CASE(
   high.request.priority = 2;
   low.request.priority = lower.request.priority = -1;
   test.preemption.note_starved({.sequence = &high, .blocks = 1});
-  test.tenancy.blocks_wanted = 1;
-  test.tenancy.growth_denied = 1;
+  test.tenancy.growth.want(1);
+  test.tenancy.growth.deny(1, Errc::PoolExhausted);
   CHECK(test.relieve());
   REQUIRE(test.stopped.size() == 1);
   CHECK(test.stopped[0].sequence == &lower);
@@ -67,8 +66,8 @@ TEST_CASE(
 TEST_CASE("victim: a sequence that runs alone and does not fit ends with OutOfBlocks") {
   Starving test;
   test.preemption.note_starved({.sequence = &test.oldest, .blocks = 1});
-  test.tenancy.blocks_wanted = 1;
-  test.tenancy.growth_denied = 1;
+  test.tenancy.growth.want(1);
+  test.tenancy.growth.deny(1, Errc::PoolExhausted);
   CHECK(test.relieve());
   REQUIRE(test.stopped.size() == 1);
   CHECK(test.stopped[0].sequence == &test.oldest);
