@@ -54,7 +54,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -100,13 +99,10 @@ class Scheduler {
   /// withdrawn quota is removed once the tenant has no lease here.
   void set_quota(const wire::TenantQuota& quota);
   /// The use of divided quotas by the tenants whose use changed since the last call. Examines only
-  /// the tenants in `changed_tenants`.
+  /// `Tenancies::changed_tenants`.
   std::vector<wire::TenantUsage> take_usage() { return tenancies_.take_usage(); }
-  const std::set<TenantId>& changed_tenants() const { return tenancies_.changed_tenants(); }
   /// The service that tenants received since the last call; omits tenants without changes.
   std::vector<wire::TenantServed> take_served() { return tenancies_.take_served(); }
-  /// Number of tenants with a lease or a quota here.
-  std::size_t tenant_count() const { return tenancies_.tenant_count(); }
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
   void add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
   /// Records that the broker refused a GrowthRequest. For swap: until it grants swap, victims are
@@ -252,8 +248,6 @@ class Scheduler {
   const Tenancies& tenancies() const { return tenancies_; }
   const std::vector<std::unique_ptr<Sequence>>& running() const { return running_.all(); }
   bool is_running(const Sequence* sequence) const { return running_.contains(sequence); }
-  /// True while a running sequence has prompt rows to compute. Then no proposal gets a row.
-  bool has_prompts() const { return running_.has_prompts(); }
 
  private:
   StepPlan plan_rows();
