@@ -81,7 +81,7 @@ bool Admission::admit_from(const TenantAccount& tenant) {
   return false;
 }
 
-// ------------------------------------------------------------------------------------- one request
+// ---------------------------------------------------------------------------------- one request
 
 /// The sequence of the first waiting request. It is either swapped, or kept in `head` while it
 /// lacks blocks, so that its text is not copied in each tick.

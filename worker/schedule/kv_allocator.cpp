@@ -91,7 +91,7 @@ std::vector<ExtentId> KvAllocator::remove_free_extents(Tenancy& tenancy, std::ui
   return removed;
 }
 
-// --------------------------------------------------------------------------------- held text
+// ------------------------------------------------------------------------------------ held text
 
 void KvAllocator::note_gone(PrefixIndex& prefixes) {
   for (RequestId& id : prefixes.take_gone_users()) changes_.push_back({std::move(id), false});

@@ -20,7 +20,7 @@ class LeaseGrowth {
  public:
   // ---- KV blocks
 
-  /// A running sequence wants so much growth; the largest want counts.
+  /// A running sequence wants `blocks` more; the largest number counts.
   void want(std::uint32_t blocks) { running_ = std::max(running_, blocks); }
   void want_for_waiting(std::uint32_t blocks) { waiting_ = std::max(waiting_, blocks); }
   /// Blocks that running sequences want, as noted in this plan.

@@ -112,7 +112,7 @@ struct Move {
 struct PublishedMatch {
   LeaseId lease;  ///< The shared lease that holds `chain`, which may be empty.
   std::vector<PrefixId> chain;
-  std::uint64_t revision = 0;  ///< Publications::revision_ at the lookup; 0: not looked up.
+  std::uint64_t revision = 0;  ///< Revision of Publications at the lookup; 0: not looked up.
 };
 
 /// The first waiting request of a lease, kept while it lacks blocks.
