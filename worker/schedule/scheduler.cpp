@@ -3,42 +3,41 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bitset>
+#include <span>
+#include <string>
+#include <utility>
 
 #include "common/expects.hpp"
-#include "common/fair_shares.hpp"
-#include "ipc/segment/gate_set.hpp"
-#include "worker/kv/sequence_record.hpp"
+#include "worker/schedule/prompt_rows.hpp"
 
 namespace leasehold {
+
 // ------------------------------------------------------------------------------------- the tick
 
 void Scheduler::admit(TimePoint now) {
-  now_ = now;
-  check_spill_timeouts();
+  swap_.spill().check_timeouts(now);
   drop_expired(now);
   tenancies_.settle_active();
-  if (transfers_.empty()) admit_least_served();
+  if (transfers_.empty()) admission_.admit();
 }
 
 StepPlan Scheduler::plan() {
   StepPlan plan = plan_rows();
   // Planning again gives a victim's blocks to the sequence that lacked them before any other use.
   if (relieve_starved()) plan = plan_rows();
-  for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied.reset();
-  add_proposals(plan);
-  plan_pieces();
+  for (auto& [lease, tenancy] : tenancies_) tenancy.growth.forget_denial();
+  planned_.proposed = proposals_.add_rows(plan, planned_.decode);
+  swap_.spill().plan_pieces();
   return plan;
 }
 
 StepPlan Scheduler::plan_rows() {
   StepPlan plan;
-  starved_.clear();
-  for (auto& [lease, tenancy] : tenancies_) tenancy.blocks_wanted = 0;
+  preemption_.begin_plan();
   planned_ = {};
   for (const auto& sequence : running_) {
     if (sequence->pending() != 1 || planned_.decode == limits_.token_budget) continue;
-    planned_.decode += add_part(*sequence, rows_ready(*sequence), plan);
+    planned_.decode += add_part(*sequence, sequence->rows_ready(), plan);
   }
   for (const PlannedRows& part : prefill_least_served(limits_.token_budget - planned_.decode)) {
     const std::uint32_t n_rows = add_part(*part.sequence, part.n_rows, plan);
@@ -47,18 +46,30 @@ StepPlan Scheduler::plan_rows() {
   return plan;
 }
 
-/// The number of rows that the sequence can compute now. Without a mask no token can be drawn, so
-/// the last row waits. A sequence whose spilled blocks are being read back computes nothing.
-std::uint32_t Scheduler::rows_ready(const Sequence& sequence) {
-  if (sequence.blocks.state() == KvState::Returning) return 0;
-  return sequence.pending() - (sequence.awaits_mask ? 1 : 0);
-}
-
 /// Returns the rows that were planned.
 std::uint32_t Scheduler::add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan) {
-  if (n_rows == 0 || !reserve_rows(sequence, n_rows)) return 0;
+  if (n_rows == 0) return 0;
+  if (const auto starved = kv_.reserve_rows(sequence, n_rows)) {
+    preemption_.note_starved(*starved);
+    return 0;
+  }
   plan.parts.push_back({&sequence, n_rows, n_rows == sequence.pending()});
   return n_rows;
+}
+
+/// Assigns rows to the running prompts: each block of rows goes to the tenant with the least
+/// counter, and within the tenant to the prompt admitted first. A prompt that fits in one step goes
+/// before long ones.
+std::vector<PlannedRows> Scheduler::prefill_least_served(std::uint32_t budget) const {
+  constexpr std::uint32_t kAnyWork = ~std::uint32_t{0};
+  const std::uint32_t work = prefill_limit_.rows(planned_.decode, kAnyWork);
+  if (work == 0) return {};
+  PromptRows prompts(budget, work, limits_.token_budget);
+  for (const auto& sequence : running_) {
+    if (sequence->pending() <= 1) continue;
+    prompts.add(*sequence, *tenancies_.at(sequence->request.lease).account);
+  }
+  return prompts.give(limits_.tokens_per_block);
 }
 
 void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn) {
@@ -66,7 +77,7 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn) {
   Sequence& sequence = *part.sequence;
   Tenancy& tenancy = tenancy_of(sequence);
   const std::uint32_t rows_kept = part.rows_kept(drawn.size());
-  note_proposals(part, drawn);
+  proposals_.note_drawn(part, drawn);
   std::uint64_t used = sequence.prompt_rows(rows_kept);
   for (DrawnToken& each : drawn) {
     if (!each.is_text) continue;
@@ -95,122 +106,107 @@ std::optional<CompletionReason> Scheduler::capacity_end(const Sequence& sequence
   return std::nullopt;
 }
 
+void Scheduler::note_duration(Duration step) {
+  if (planned_.proposed == 0) prefill_limit_.note(step, planned_);
+  proposals_.note_duration(step, planned_);
+}
+
+void Scheduler::transfer_done(const Sequence& sequence, Duration copying) {
+  const SwapTransfer made = transfers_.take(sequence);
+  if (made.pieces.empty()) return swap_.copied(made, copying);
+  swap_.spill().copied(made);
+}
+
+// -------------------------------------------------------------------------- preemption and ends
+
+bool Scheduler::relieve_starved() {
+  return preemption_.relieve(prefill_limit_.row_ns(), [this](const Relief& relief) {
+    if (!relief.end) return preempt(relief);
+    end_sequence(*relief.sequence, {.reason = CompletionReason::EngineError, .error = relief.end});
+  });
+}
+
+/// Swaps out the blocks of the sequence or drops them, and queues its request with its emitted
+/// tokens. Full blocks stay cached until their room is needed, so that fewer rows are computed
+/// again or fewer blocks copied back.
+void Scheduler::preempt(const Relief& relief) {
+  Sequence& victim = *relief.sequence;
+  Tenancy& tenancy = tenancy_of(victim);
+  const std::uint32_t available = tenancy.available_blocks();
+  PromptRequest request = request_to_wait(victim);
+  const std::uint32_t swapped_blocks = relief.to_swap ? swap_.swap_out(victim) : 0;
+  if (!relief.to_swap) free_blocks(victim, {});
+  events_.add(Preempted{.engine_request_id = request.engine_request_id,
+                        .cause = relief.cause,
+                        .freed_blocks = tenancy.available_blocks() - available,
+                        .swapped_blocks = swapped_blocks,
+                        .emitted_tokens = victim.emitted()});
+  tenancies_.note_preemption(tenancy);
+  std::unique_ptr<Sequence> stopped = stop_running(victim);
+  if (relief.to_swap) tenancy.swapped.emplace(request.engine_request_id, std::move(stopped));
+  waiting_.insert(std::move(request));
+}
+
 void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_delivered) {
-  if (is_moved_out(sequence.blocks.state())) return end_swapped(sequence, how, already_delivered);
-  how.engine_request_id = sequence.request.engine_request_id;
+  const RequestId& id = sequence.request.engine_request_id;
+  if (is_moved_out(sequence.blocks.state())) {
+    const bool ended = waiting_.end(id, how, already_delivered);
+    ensures(ended, "the request of a swapped sequence waits");
+    return;
+  }
+  how.engine_request_id = id;
   how.emitted_tokens = sequence.emitted();
   how.cached_tokens = sequence.request.cached;
   const bool is_fill = tenancy_of(sequence).is_shared;
-  give_back_tokens(sequence.request, sequence.request.unused_tokens);
+  tenancies_.give_back_tokens(sequence.request, sequence.request.unused_tokens);
   free_blocks(sequence, how);
   if (!already_delivered && !is_fill) events_.add(std::move(how));
   stop_running(sequence);
+}
+
+/// Frees a sequence's blocks. Full blocks stay cached, with three exceptions: under a revoked
+/// lease, whose end must not wait for that work; after a non-finite logit, because keys or values
+/// may be damaged and a retry must not reuse them; and blocks not yet copied back from swap or the
+/// spill file.
+void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
+  Tenancy& tenancy = tenancy_of(sequence);
+  const bool is_damaged = how.error && how.error->code == Errc::NumericFault;
+  const bool is_copied = !transfers_.has(sequence) && sequence.blocks.state() != KvState::Returning;
+  swap_.spill().abandon(sequence);
+  if (!is_damaged && !how.revocation && is_copied)
+    sequence.blocks.cache_all({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
+  const std::span<const PrefixId> cached = sequence.blocks.cached();
+  if (tenancy.is_shared) {
+    publications_.end_fill(sequence, how);
+  } else {
+    if (is_damaged && !cached.empty()) tenancy.prefixes.forget(cached.front());
+    kv_.keep_user(tenancy.prefixes, cached, sequence.request.engine_request_id);
+  }
+  sequence.blocks.free(tenancy.pool, tenancy.prefixes);
+  publications_.give_back(sequence);
+  kv_.note_gone(tenancy.prefixes);
 }
 
 std::unique_ptr<Sequence> Scheduler::stop_running(Sequence& sequence) {
   Tenancy& tenancy = tenancy_of(sequence);
   --tenancy.running;
   tenancies_.note_change(tenancy.tenant);
-  const auto found = std::ranges::find(running_, &sequence, &std::unique_ptr<Sequence>::get);
-  std::unique_ptr<Sequence> stopped = std::move(*found);
-  running_.erase(found);
-  return stopped;
+  return running_.remove(sequence);
 }
 
-// ------------------------------------------------------------------------------------ admission
-
-void Scheduler::drop_expired(TimePoint now) {
-  if (now < next_expiry_) return;
-  next_expiry_ = kNever;
-  const auto expired = [now](const PromptRequest& request) {
-    return request.deadline && *request.deadline <= now;
-  };
-  for (auto& [lease, tenancy] : tenancies_) {
-    for (const PromptRequest& request : tenancy.waiting) {
-      if (expired(request))
-        complete_waiting(request, {.reason = CompletionReason::DeadlineExceeded});
-    }
-    std::erase_if(tenancy.waiting, expired);
-    for (const PromptRequest& request : tenancy.waiting) note_deadline(request);
-  }
-}
-
-void Scheduler::note_deadline(const PromptRequest& request) {
-  if (request.deadline) next_expiry_ = std::min(next_expiry_, *request.deadline);
-}
-
-/// The sequence of the first waiting request. It is either swapped, or kept in `head` while it
-/// lacks blocks, so that its text is not copied in each tick.
-Sequence& Scheduler::head_of(Tenancy& tenancy) const {
-  const PromptRequest& request = tenancy.waiting.front();
-  WaitingHead& head = tenancy.head;
-  if (head.arrival != request.arrival) head = {.arrival = request.arrival};
-  const auto swapped = tenancy.swapped.find(request.engine_request_id);
-  if (swapped != tenancy.swapped.end()) return *swapped->second;
-  if (!head.sequence) head.sequence = std::make_unique<Sequence>(request, limits_.tokens_per_block);
-  return *head.sequence;
-}
-
-std::unique_ptr<Sequence> Scheduler::take_head(Tenancy& tenancy) {
-  auto swapped = tenancy.swapped.extract(tenancy.waiting.front().engine_request_id);
-  WaitingHead head = std::exchange(tenancy.head, {});
-  return swapped ? std::move(swapped.mapped()) : std::move(head.sequence);
-}
-
-/// Cached tokens are not charged, so they are returned to the tenant's allowance at once.
-void Scheduler::note_cached(Sequence& sequence) {
-  PromptRequest& request = sequence.request;
-  request.cached = request.charged = sequence.blocks.committed();
-  const auto given = std::min<std::uint64_t>(request.cached, request.unused_tokens);
-  give_back_tokens(request, given);
-  request.unused_tokens -= given;
-}
-
-void Scheduler::give_back_tokens(const PromptRequest& request, std::uint64_t tokens) {
-  if (tokens > 0) unused_tokens_[request.tenant] += tokens;
-}
-
-/// Precondition: a request of the lease waits.
-Scheduler::Admission Scheduler::admit_one(Tenancy& tenancy) {
-  const Admission admission = reserve_first_blocks(head_of(tenancy), tenancy);
-  if (admission != Admission::Admitted) return admission;
-  std::unique_ptr<Sequence> sequence = take_head(tenancy);
-  sequence->stop_slot = free_stop_slot();
-  sequence->admission = ++admissions_;
-  if (!sequence->request.was_admitted()) note_cached(*sequence);
-  sequence->request.block_limit = tenancies_.limit_of(sequence->request);
-  TenantAccount& tenant = *tenancy.account;
-  ++tenant.admitted;
-  tenant.last_admission = admissions_;
-  tenant.last_admitted = tenancy.lease;
-  tenancies_.note_change(tenancy.tenant);
-  tenancy.waiting.pop_front();
-  ++tenancy.running;
-  const PromptRequest& request = sequence->request;
-  if (request.rebound_from) {
-    events_.add(Rebound{request.engine_request_id, *request.rebound_from, request.lease,
-                        static_cast<std::uint32_t>(request.prompt.size()),
-                        static_cast<std::uint32_t>(request.emitted.size())});
-  }
-  running_.push_back(std::move(sequence));
-  return Admission::Admitted;
+void Scheduler::end_all(const Error& error) {
+  Completed how{.reason = CompletionReason::EngineError, .error = error};
+  how.error->scope = FailureScope::Engine;
+  while (!running_.empty()) end_sequence(*running_.all().back(), how);
+  for (auto& [lease, tenancy] : tenancies_) waiting_.end_all(tenancy, how);
 }
 
 // ------------------------------------------------------------------------------------- requests
 
 Result<void> Scheduler::submit(PromptRequest request) {
   TRY(check(request));
-  tenancies_.note_change(request.tenant);
-  request.arrival = ++arrivals_;
-  enqueue(std::move(request));
+  waiting_.add(std::move(request));
   return {};
-}
-
-void Scheduler::enqueue(PromptRequest request) {
-  note_deadline(request);
-  std::deque<PromptRequest>& waiting = tenancies_.at(request.lease).waiting;
-  const auto after = std::ranges::upper_bound(waiting, request, is_admitted_before);
-  waiting.insert(after, std::move(request));
 }
 
 Result<void> Scheduler::check(const PromptRequest& request) const {
@@ -230,139 +226,112 @@ Result<void> Scheduler::check(const PromptRequest& request) const {
     return fail(Errc::BadRequest, fmt::format("request {} is already running; choose another id",
                                               request.engine_request_id.value));
   }
-  TRY(check_sizes(request));
-  if (tenancy.waiting.size() >= limits_.max_waiting_per_lease) {
-    return fail(Errc::QuotaConcurrent,
-                fmt::format("{} requests of lease {} are waiting; retry when one ends",
-                            tenancy.waiting.size(), to_string(request.lease)));
-  }
-  const ResourceShare share{.held = tenancies_.waiting_of(request.tenant),
-                            .taken = waiting_count(),
-                            .capacity = limits_.max_waiting};
-  if (may_take_more(share)) return {};
-  return fail(Errc::QueueFull,
-              fmt::format("{} requests of tenant {} are waiting, its share of a queue of {} that "
-                          "holds {}; retry later",
-                          share.held, request.tenant.value, share.capacity, share.taken));
-}
-
-Result<void> Scheduler::check_sizes(const PromptRequest& request) const {
-  TRY(check_sampling(request.sampling));
-  if (request.prompt.empty()) return fail(Errc::BadRequest, "the prompt is empty");
-  const bool emits_none = request.max_emitted_tokens == 0;
-  const bool is_fill = tenancies_.at(request.lease).is_shared;
-  if (emits_none != is_fill || request.max_emitted_tokens < request.emitted.size()) {
-    return fail(
-        Errc::BadRequest,
-        fmt::format("max_emitted_tokens is {}, and {} tokens were emitted before; ask for more",
-                    request.max_emitted_tokens, request.emitted.size()));
-  }
-  const std::size_t known = request.prompt.size() + request.emitted.size();
-  if (!fits_context(request, limits_.max_context)) {
-    return fail(
-        Errc::PromptTooLong,
-        fmt::format("the prompt has {} tokens, and the model's context holds {}; shorten it", known,
-                    limits_.max_context));
-  }
-  return check_blocks(request);
-}
-
-std::uint64_t Scheduler::most_positions(const PromptRequest& request) const {
-  return std::min<std::uint64_t>(std::uint64_t{request.max_emitted_tokens} + request.prompt.size(),
-                                 limits_.max_context);
-}
-
-/// A continued text keeps its token limit, and waits for blocks that other workers hold. The limit
-/// never falls below min_tokens, so that `check` refuses a text that cannot have that many.
-void Scheduler::shorten(PromptRequest& request, std::uint64_t most_tokens) const {
-  if (!request.may_shorten) return;
-  std::uint32_t blocks = tenancies_.most_blocks_of(request.tenant);
-  if (request.emitted.empty()) blocks = std::min(blocks, tenancies_.limit_of(request));
-  const std::uint64_t for_text = blocks - std::min(blocks, record_blocks_of(request));
-  const std::uint64_t positions = std::min(
-      {for_text * limits_.tokens_per_block, std::uint64_t{limits_.max_context}, most_tokens});
-  const std::uint64_t more = positions - std::min<std::uint64_t>(positions, request.prompt.size());
-  const std::uint64_t most =
-      std::max({more, std::uint64_t{1}, std::uint64_t{request.emitted.size()},
-                std::uint64_t{request.sampling.min_tokens}});
-  request.max_emitted_tokens =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(request.max_emitted_tokens, most));
-}
-
-/// A preempted request may continue when its present text fits.
-Result<void> Scheduler::check_blocks(const PromptRequest& request) const {
-  const std::uint32_t allowed = tenancies_.limit_of(request);
-  const std::uint64_t most =
-      request.was_admitted() ? known_tokens(request) : most_positions(request);
-  const std::uint32_t blocks =
-      blocks_for(static_cast<std::uint32_t>(most)) + record_blocks_of(request);
-  const std::uint32_t ever =
-      request.was_admitted() ? allowed : tenancies_.most_blocks_of(request.tenant);
-  if (blocks <= std::min(allowed, ever)) return {};
-  if (blocks > ever) {
-    return fail(
-        Errc::QuotaBlocks,
-        fmt::format("up to {} tokens need {} KV blocks, and tenant {} may hold {} here; ask "
-                    "for fewer tokens",
-                    most, blocks, request.tenant.value, ever));
-  }
-  return std::unexpected(
-      Error{.code = Errc::QuotaBlocks,
-            .detail = fmt::format("up to {} tokens need {} KV blocks, and tenant {} may hold {} "
-                                  "here while it has leases on other workers; retry when one ends",
-                                  most, blocks, request.tenant.value, allowed),
-            .retry_after_ms = kOtherLeaseEnds_ms});
+  TRY(admission_.fit().check(request));
+  return waiting_.check_room(tenancy);
 }
 
 bool Scheduler::id_in_use(const RequestId& engine_request_id) const {
-  for (const auto& sequence : running_) {
-    if (sequence->request.engine_request_id == engine_request_id) return true;
-  }
-  for (const auto& [lease, tenancy] : tenancies_) {
-    for (const PromptRequest& waiting : tenancy.waiting) {
-      if (waiting.engine_request_id == engine_request_id) return true;
-    }
-  }
-  return false;
+  return running_.find(engine_request_id) != nullptr || waiting_.contains(engine_request_id);
 }
 
 Result<void> Scheduler::cancel(const RequestId& engine_request_id) {
-  for (const auto& sequence : running_) {
-    if (sequence->request.engine_request_id != engine_request_id) continue;
-    end_sequence(*sequence, {.reason = CompletionReason::Cancelled});
+  const Completed how{.reason = CompletionReason::Cancelled};
+  if (Sequence* const sequence = running_.find(engine_request_id)) {
+    end_sequence(*sequence, how);
     return {};
   }
-  for (auto& [lease, tenancy] : tenancies_) {
-    const auto found =
-        std::ranges::find(tenancy.waiting, engine_request_id, &PromptRequest::engine_request_id);
-    if (found == tenancy.waiting.end()) continue;
-    complete_waiting(*found, {.reason = CompletionReason::Cancelled});
-    tenancy.waiting.erase(found);
-    return {};
-  }
+  if (waiting_.end(engine_request_id, how)) return {};
   return fail(Errc::UnknownRequest,
               fmt::format("request {} is neither waiting nor running", engine_request_id.value));
 }
 
-// -------------------------------------------------------------------------------------- queries
-
-bool Scheduler::is_running(const Sequence* sequence) const {
-  return std::ranges::any_of(running_,
-                             [sequence](const auto& each) { return each.get() == sequence; });
+/// Fails while a transfer is pending: the transfer's source blocks are free already but not copied
+/// yet, so a move could overwrite them.
+Result<Move> Scheduler::begin_move(const RequestId& engine_request_id, LeaseId to) {
+  Sequence* const sequence = running_.find(engine_request_id);
+  const std::string id = engine_request_id.value;
+  if (sequence == nullptr && !id_in_use(engine_request_id))
+    return fail(Errc::UnknownRequest, fmt::format("request {} is neither waiting nor running", id));
+  if (sequence == nullptr)
+    return fail(Errc::QueueFull, fmt::format("request {} waits; move it when it runs again", id));
+  const bool is_in_place = sequence->blocks.state() != KvState::Returning && transfers_.empty();
+  if (is_in_place) return moves_.begin(*sequence, to);
+  return fail(Errc::QueueFull, "blocks of the worker are being copied; retry in a moment");
 }
+
+// --------------------------------------------------------------------------------------- leases
+
+void Scheduler::set_quota(const wire::TenantQuota& quota) {
+  tenancies_.set_quota(quota);
+  kv_.evict_above(quota.tenant, quota.max_blocks);
+}
+
+void Scheduler::add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
+  expects(has_lease(lease), "an extent belongs to a known lease");
+  tenancies_.at(lease).pool.add_extent(extent, blocks);
+}
+
+void Scheduler::add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
+  expects(has_lease(lease), "an extent belongs to a known lease");
+  tenancies_.at(lease).swap.add_extent(extent, blocks);
+  tenancies_.at(lease).growth.grant_swap();
+}
+
+std::vector<ExtentId> Scheduler::remove_free_extents(LeaseId lease, std::uint32_t count,
+                                                     wire::MemoryPool pool) {
+  const auto found = tenancies_.find(lease);
+  if (found == tenancies_.end() || transfers_.has_of(lease)) return {};
+  Tenancy& tenancy = found->second;
+  if (pool == wire::MemoryPool::Swap) return tenancy.swap.remove_free_extents(count);
+  return kv_.remove_free_extents(tenancy, count);
+}
+
+void Scheduler::end_lease(LeaseId lease, const Completed& how) {
+  if (!has_lease(lease)) return;
+  std::vector<Sequence*> ending;
+  for (const auto& sequence : running_) {
+    const bool depends = sequence->request.lease == lease || sequence->shared_lease == lease;
+    if (depends) ending.push_back(sequence.get());
+  }
+  for (Sequence* sequence : ending) {
+    Completed end = how;
+    if (end.revocation && sequence->shared_lease == lease)
+      end.revocation->scope = FailureScope::Shared;
+    end_sequence(*sequence, end);
+  }
+  Tenancy& tenancy = tenancies_.at(lease);
+  waiting_.end_all(tenancy, how);
+  tenancy.prefixes.drop_users();
+  kv_.note_gone(tenancy.prefixes);
+  publications_.lease_ends(tenancy);
+  tenancies_.erase(lease);
+}
+
+std::uint32_t Scheduler::adopt(LeaseId lease, const AdoptedRecords& records) {
+  const auto found = tenancies_.find(lease);
+  if (found == tenancies_.end()) return 0;
+  Tenancy& tenancy = found->second;
+  return records.cache(tenancy.tenant, tenancy.pool, tenancy.prefixes);
+}
+
+const BlockPool* Scheduler::pool_of(LeaseId lease) const {
+  const auto found = tenancies_.find(lease);
+  return found == tenancies_.end() ? nullptr : &found->second.pool;
+}
+
+std::vector<std::pair<LeaseId, BlockId>> Scheduler::take_released_records() {
+  std::vector<std::pair<LeaseId, BlockId>> released;
+  for (auto& [lease, tenancy] : tenancies_) {
+    for (const BlockId block : tenancy.pool.take_released_records())
+      released.emplace_back(lease, block);
+  }
+  return released;
+}
+
+// -------------------------------------------------------------------------------------- queries
 
 bool Scheduler::has_work() const {
   return !running_.empty() || waiting_count() > 0;
-}
-
-std::uint32_t Scheduler::free_stop_slot() const {
-  std::bitset<kMaxStepSequences> taken;
-  for (const auto& sequence : running_) taken.set(sequence->stop_slot);
-  for (const SwapTransfer& each : transfers_) taken.set(each.sequence->stop_slot);
-  std::uint32_t stop_slot = 0;
-  while (stop_slot < taken.size() && taken.test(stop_slot)) ++stop_slot;
-  ensures(stop_slot < taken.size(), "at most kMaxStepSequences sequences run");
-  return stop_slot;
 }
 
 Tenancy& Scheduler::tenancy_of(const Sequence& sequence) {

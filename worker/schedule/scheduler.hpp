@@ -8,48 +8,23 @@
 /// budget. A sequence that lacks a block waits and does not delay the others. If a sequence awaits
 /// its mask, only its last row waits.
 ///
-/// Preemption: when the broker or the quota refuses a block that a running sequence lacks, one
-/// sequence of the same lease (for the quota: of the same tenant) is preempted: its blocks are
-/// freed and its request, with its emitted tokens, goes to the queue of its lease, before others of
-/// the same priority. The victim is the sequence with the lowest priority, then the fewest
-/// committed positions, which is the work that is lost, then the latest arrival. It may be the
-/// sequence that lacks the block. Once there is room the victim is readmitted, computes its rows
-/// again, and continues with its next token. The oldest running request of the highest priority is
-/// never the victim, so it finishes, and then the next one does. A sequence that runs alone and
-/// does not fit ends with OutOfBlocks.
+/// Preemption: when a running sequence lacks a block that the broker or the quota refuses, one
+/// sequence stops (Preemption). Its blocks move to the lease's swap pool (SwapPlanner), from there
+/// to the spill file (SpillPlanner), or are freed. Its request, with its emitted tokens, goes to
+/// the queue of its lease, before others of the same priority. Once there is room it is admitted
+/// again: its blocks are copied back, or its rows are computed again, and it continues with its
+/// next token.
 ///
-/// Swap: when copying the victim's blocks is cheaper than its rows (SwapCosts), the blocks move to
-/// the lease's swap pool, and back when the victim is readmitted, and no row is computed again. The
-/// scheduler lists the copies (`transfers`) and treats them as done at once: it assigns the source
-/// blocks to other sequences. The engine must therefore make the copies in the order of the list,
-/// before the forward pass, and report each (`transfer_done`). A failed transfer stays in the list,
-/// and no sequence is admitted meanwhile. When the swap pool is full, the scheduler asks the broker
-/// for more; until the broker answers, the victim keeps running; after a refusal, victims are
-/// dropped.
-///
-/// Spill: with a spill file (`lend_spill`), the scheduler instead writes an already swapped
-/// sequence to the file, when that is cheaper than computing its rows again, and the victim keeps
-/// running until the swap blocks are free. The blocks stay in swap until all are written, so a
-/// write that fails or takes too long changes nothing. A spilled sequence is admitted with all its
-/// KV blocks allocated, and computes no row until they are read back; if reading fails, its rows
-/// are computed again.
+/// Copies: the scheduler lists the copies of a step (`transfers`) and treats them as done at once:
+/// it assigns the source blocks to other sequences. The engine must therefore make the copies in
+/// the order of the list, before the forward pass, and report each (`transfer_done`). A failed
+/// transfer stays in the list, and no sequence is admitted meanwhile.
 ///
 /// A full committed block stays cached under its lease (PrefixIndex), and a prompt that begins with
-/// the same text reuses it. Cached blocks that no sequence uses count as held by their tenant, and
-/// are evicted before the lease asks for growth, before the quota refuses, when an extent is
-/// reclaimed, and when the quota is lowered.
-///
-/// Published text: a shared lease holds one text, which its only request, the fill, computes. A
-/// request whose prompt begins with more blocks of that text than its own lease has cached reads
-/// the shared blocks, and ends when the shared lease ends. When it is preempted, it is dropped, not
-/// swapped.
-///
-/// Proposals: the engine may propose tokens that follow a decoding sequence. While no prompt waits
-/// for rows, the proposals that ProposalLimit finds worth their cost get rows too, and a step
-/// commits the accepted proposals and one more token. Proposals use free blocks only: nothing is
-/// evicted, requested from the broker or preempted for them. After the step a sequence frees the
-/// blocks beyond its text. A tenant is charged for the rows of wrong proposals, because they take
-/// as much time as right ones.
+/// the same text reuses it; KvAllocator evicts cached blocks. Publications lends published texts to
+/// all tenants, and ProposalPlanner gives rows to proposed tokens. After the step a sequence frees
+/// the blocks beyond its text. A tenant is charged for the rows of wrong proposals, because they
+/// take as much time as right ones.
 ///
 /// Fairness: admissions and prefill chunks go to the tenant with the least token counter
 /// (TokenCounters), over all its leases; a prompt that fits in one step goes before long ones while
@@ -58,15 +33,14 @@
 /// differs by at most (work_of_first(max_context) · (max_batch_size + 1) + token_budget) / min(v,
 /// w). Work and rows are the same in a context below kContextPerRow (row_work.hpp).
 ///
-/// Inside a tenant, requests are admitted by priority, then preempted ones first, then by deadline;
-/// among equal requests the leases take turns, and inside a lease they are admitted in order of
-/// arrival. Prompts are computed in order of admission. A priority gives no advantage over another
-/// tenant, and no running request is preempted to admit one of higher priority.
+/// Inside a tenant, Admission orders the requests. Prompts are computed in order of admission
+/// (PromptRows). A priority gives no advantage over another tenant, and no running request is
+/// preempted to admit one of higher priority.
 ///
 /// Bound on waiting: with a token budget of at least `max_batch_size`, every decoding sequence that
 /// has its block and its mask gets a row in every tick. A tenant below its quota has a request
 /// admitted before any other active tenant has been served more than the difference above. Inside
-/// its tenant a request waits for the requests before it in the order above, and for blocks that
+/// its tenant a request waits for the requests before it in that order, and for blocks that
 /// running requests free; only while its own lease lacks blocks are later requests of the tenant's
 /// other leases admitted before it. In work: with n requests before it in its lease, and k leases
 /// of its tenant, if all have blocks and requests of equal urgency, the request is admitted before
@@ -77,32 +51,38 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "ipc/control/messages/worker.hpp"
 #include "worker/kv/adopted_records.hpp"
+#include "worker/schedule/admission.hpp"
 #include "worker/schedule/events.hpp"
+#include "worker/schedule/kv_allocator.hpp"
 #include "worker/schedule/pending_events.hpp"
+#include "worker/schedule/preemption.hpp"
 #include "worker/schedule/prefill_limit.hpp"
+#include "worker/schedule/proposal_planner.hpp"
+#include "worker/schedule/publications.hpp"
+#include "worker/schedule/request_moves.hpp"
+#include "worker/schedule/running_sequences.hpp"
 #include "worker/schedule/scheduler_types.hpp"
 #include "worker/schedule/sequence.hpp"
-#include "worker/schedule/spill_books.hpp"
-#include "worker/schedule/swap_costs.hpp"
+#include "worker/schedule/swap_planner.hpp"
 #include "worker/schedule/tenancies.hpp"
+#include "worker/schedule/transfers.hpp"
+#include "worker/schedule/waiting_requests.hpp"
 
 namespace leasehold {
 
 class Scheduler {
  public:
-  explicit Scheduler(SchedulerLimits limits)
-      : limits_(limits), tenancies_(limits.tokens_per_block) {}
+  explicit Scheduler(SchedulerLimits limits) : limits_(limits) {}
+  Scheduler(const Scheduler&) = delete;  // its members point to each other
+  Scheduler& operator=(const Scheduler&) = delete;
 
   /// Changes how many requests may wait; requests that already wait stay.
   void set_queue_limits(std::uint32_t max_waiting, std::uint32_t max_waiting_per_lease) {
@@ -119,13 +99,10 @@ class Scheduler {
   /// withdrawn quota is removed once the tenant has no lease here.
   void set_quota(const wire::TenantQuota& quota);
   /// The use of divided quotas by the tenants whose use changed since the last call. Examines only
-  /// the tenants in `changed_tenants`.
+  /// `Tenancies::changed_tenants`.
   std::vector<wire::TenantUsage> take_usage() { return tenancies_.take_usage(); }
-  const std::set<TenantId>& changed_tenants() const { return tenancies_.changed_tenants(); }
   /// The service that tenants received since the last call; omits tenants without changes.
   std::vector<wire::TenantServed> take_served() { return tenancies_.take_served(); }
-  /// Number of tenants with a lease or a quota here.
-  std::size_t tenant_count() const { return tenancies_.tenant_count(); }
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
   void add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
   /// Records that the broker refused a GrowthRequest. For swap: until it grants swap, victims are
@@ -134,7 +111,9 @@ class Scheduler {
   /// of the lease, or ends it if it runs alone. If no request of the lease runs, its first waiting
   /// request is rejected. `why`: QuotaBlocks for the limit of the tenant or of published texts; any
   /// other code means an exhausted pool.
-  void deny_growth(const GrowthRequest& refused, Errc why = Errc::PoolExhausted);
+  void deny_growth(const GrowthRequest& refused, Errc why = Errc::PoolExhausted) {
+    tenancies_.deny_growth(refused, why);
+  }
   /// Removes up to `count` extents of a pool that no sequence uses; cached blocks in them are
   /// evicted. Removes none while transfers of the lease are pending, because their source blocks
   /// count as free.
@@ -144,7 +123,7 @@ class Scheduler {
   /// and removes the lease.
   void end_lease(LeaseId lease, const Completed& how);
   bool has_lease(LeaseId lease) const { return tenancies_.contains(lease); }
-  std::vector<LeaseId> leases() const;
+  std::vector<LeaseId> leases() const { return tenancies_.ids(); }
 
   // ---- records in memory
 
@@ -160,13 +139,15 @@ class Scheduler {
   // ---- spill
 
   /// Precondition: called once, before the first lease.
-  void lend_spill(const SpillLimits& limits);
+  void lend_spill(const SpillLimits& limits) { swap_.spill().lend(limits); }
   /// New jobs for the spill store since the last call. Jobs that depend on copies are added by
   /// `transfer_done`.
-  std::vector<SpillJob> take_spill_jobs() { return spills_.take_jobs(); }
-  void spill_answered(const std::vector<SpillAnswer>& answers, TimePoint now);
-  std::vector<SpillEvent> take_spill_events() { return std::exchange(spill_events_, {}); }
-  const SpillBooks& spills() const { return spills_; }
+  std::vector<SpillJob> take_spill_jobs() { return swap_.spill().take_jobs(); }
+  void spill_answered(const std::vector<SpillAnswer>& answers, TimePoint now) {
+    swap_.spill().answered(answers, now);
+  }
+  std::vector<SpillEvent> take_spill_events() { return swap_.spill().take_events(); }
+  const SpillBooks& spills() const { return swap_.spill().books(); }
 
   // ---- requests
 
@@ -180,19 +161,23 @@ class Scheduler {
   /// Lowers the token limit of a request with `may_shorten` to `most_tokens`, prompt included, and
   /// to the capacity of the context and of the tenant's blocks; never below one token or the tokens
   /// already emitted.
-  void shorten(PromptRequest& request, std::uint64_t most_tokens) const;
+  void shorten(PromptRequest& request, std::uint64_t most_tokens) const {
+    admission_.fit().shorten(request, most_tokens);
+  }
   /// The most positions that the request can fill.
-  std::uint64_t most_positions(const PromptRequest& request) const;
+  std::uint64_t most_positions(const PromptRequest& request) const {
+    return admission_.fit().most_positions(request);
+  }
   /// Tokens per minute to return, by tenant: those that requests took and did not use, since the
   /// last call.
-  std::map<TenantId, std::uint64_t> take_unused_tokens() {
-    return std::exchange(unused_tokens_, {});
-  }
+  std::map<TenantId, std::uint64_t> take_unused_tokens() { return tenancies_.take_unused_tokens(); }
   /// Queues the fill of a shared lease: computes the full blocks of `text` and keeps them, without
   /// emitting a token. `take_filled` returns the result. Errors: LeaseFenced (no such shared
   /// lease), BadRequest (no full block, filled already), and those of `submit`.
-  Result<void> fill(LeaseId lease, std::vector<TokenId> text);
-  std::vector<PrefixFilled> take_filled() { return std::exchange(filled_, {}); }
+  Result<void> fill(LeaseId lease, std::vector<TokenId> text) {
+    return submit(TRY(publications_.fill_request(lease, std::move(text))));
+  }
+  std::vector<PrefixFilled> take_filled() { return publications_.take_filled(); }
   /// Ends a waiting or running request. Errors: UnknownRequest.
   Result<void> cancel(const RequestId& engine_request_id);
 
@@ -204,12 +189,12 @@ class Scheduler {
   Result<Move> begin_move(const RequestId& engine_request_id, LeaseId to);
   /// Assigns the sequence to the new lease and frees its blocks of the old lease. Blocks cached
   /// under the old lease stay there. Emits Rebound.
-  void finish_move(Move move, Duration since_call);
+  void finish_move(Move move, Duration since_call) { moves_.finish(std::move(move), since_call); }
   /// Abandons the move; the sequence stays under its lease.
-  void drop_move(Move move);
+  void drop_move(Move move) { moves_.drop(std::move(move)); }
 
   /// Ends the waiting requests whose deadline has passed; `admit` calls it.
-  void drop_expired(TimePoint now);
+  void drop_expired(TimePoint now) { waiting_.drop_expired(now); }
 
   // ---- the tick
 
@@ -220,16 +205,16 @@ class Scheduler {
   StepPlan plan();
   /// The decoding sequences that may have proposals in the next step; `n_proposed` is the number of
   /// proposals worth a row, as far as known before the plan. Empty while a prompt is computed.
-  StepPlan plan_proposals() const;
+  StepPlan plan_proposals() const { return proposals_.plan(); }
   /// Records the time spent on making proposals. It is added to the cost of the next proposals that
   /// get rows.
-  void note_proposing(Duration took);
+  void note_proposing(Duration took) { proposals_.note_proposing(took); }
   /// Records the duration of the planned step, for the limits of later steps. If it is never
   /// called, prompts may fill the token budget.
   void note_duration(Duration step);
 
   /// The copies to make before the forward pass, in this order.
-  const std::vector<SwapTransfer>& transfers() const { return transfers_; }
+  const std::vector<SwapTransfer>& transfers() const { return transfers_.all(); }
   /// Records that the sequence's first transfer in the list was made, and its duration.
   void transfer_done(const Sequence& sequence, Duration copying);
 
@@ -249,8 +234,8 @@ class Scheduler {
 
   /// Returns all events since the last call, in the order of events.hpp.
   std::vector<SchedulerEvent> take_events() { return events_.take(); }
-  std::vector<GrowthRequest> take_growth_requests();
-  std::vector<KvChange> take_kv_changes() { return std::exchange(kv_changes_, {}); }
+  std::vector<GrowthRequest> take_growth_requests() { return tenancies_.take_growth_requests(); }
+  std::vector<KvChange> take_kv_changes() { return kv_.take_changes(); }
 
   bool has_work() const;
   std::uint32_t running_count() const { return static_cast<std::uint32_t>(running_.size()); }
@@ -258,141 +243,39 @@ class Scheduler {
     return static_cast<std::uint32_t>(tenancies_.waiting_count());
   }
   /// Sums over all leases, including ended ones.
-  PrefixCounters prefix_counters() const;
-  const ProposalCounters& proposal_counters() const { return proposal_counters_; }
+  PrefixCounters prefix_counters() const { return tenancies_.prefix_counters(); }
+  const ProposalCounters& proposal_counters() const { return proposals_.counters(); }
   const Tenancies& tenancies() const { return tenancies_; }
-  const std::vector<std::unique_ptr<Sequence>>& running() const { return running_; }
-  bool is_running(const Sequence* sequence) const;
-  /// True while a running sequence has prompt rows to compute. Then no proposal gets a row.
-  bool has_prompts() const;
+  const std::vector<std::unique_ptr<Sequence>>& running() const { return running_.all(); }
+  bool is_running(const Sequence* sequence) const { return running_.contains(sequence); }
 
  private:
-  Result<void> check_sizes(const PromptRequest& request) const;
-  Result<void> check_blocks(const PromptRequest& request) const;
-  Result<Sequence*> find_movable(const RequestId& engine_request_id) const;
-  std::uint32_t freed_by_move(const Sequence& sequence) const;
-  Result<void> check_room(const Sequence& sequence, Tenancy& to) const;
-  bool id_in_use(const RequestId& engine_request_id) const;
-  void end_waiting(Tenancy& tenancy, const Completed& how);
-  void note_deadline(const PromptRequest& request);
-  void complete_waiting(const PromptRequest& request, Completed how,
-                        bool already_delivered = false);
-  void reject(const PromptRequest& request, Error reason);
-  void give_back_tokens(const PromptRequest& request, std::uint64_t tokens);
-  void enqueue(PromptRequest request);
-  struct Turn;
-  std::vector<Turn> waiting_tenants();
-  void admit_least_served();
-  bool admit_from(const TenantAccount& tenant);
-  enum class Admission { Admitted, LacksBlocks, LacksQuota };
-  Admission admit_one(Tenancy& tenancy);
-  void note_cached(Sequence& sequence);
-  Sequence& head_of(Tenancy& tenancy) const;
-  static std::unique_ptr<Sequence> take_head(Tenancy& tenancy);
   StepPlan plan_rows();
-  class PromptRows;
-  std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
-  void add_proposals(StepPlan& plan);
-  std::vector<PlannedRows*> proposing_parts(StepPlan& plan) const;
-  std::uint32_t rows_for_proposals(const StepPlan& plan, std::uint32_t decode_rows) const;
-  std::uint32_t proposals_worth(const Sequence& sequence, std::uint32_t decode_rows,
-                                std::uint32_t proposed) const;
-  bool reserve_proposed(Sequence& sequence, std::uint32_t n_rows);
-  void note_proposals(const PlannedRows& part, const std::vector<DrawnToken>& drawn);
-  bool reject_too_large(Tenancy& tenancy);
-  Admission reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
-  std::optional<PrefixIndex::End> take_tail(const Sequence& sequence, Tenancy& tenancy,
-                                            std::span<const PrefixId> chain);
-  const PublishedMatch& match_published(Tenancy& tenancy, const Sequence& sequence);
-  void start_with_published(Sequence& sequence, Tenancy& tenancy, const PublishedMatch& published);
-  void return_published(Sequence& sequence);
-  void finish_fill(Tenancy& tenancy, const Sequence& sequence, const Completed& how);
-  bool note_fill_failed(const PromptRequest& request, const Completed& how);
-  bool note_fill_end(const PromptRequest& request, Result<std::uint32_t> blocks);
-  struct FirstBlocks {
-    std::uint32_t needed = 0;
-    std::uint32_t available = 0;
-  };
-  void wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks);
-  static std::string reason_of_refusal(const Tenancy& tenancy);
-  static FailureScope scope_of(const Tenancy& tenancy) {
-    return tenancy.is_shared ? FailureScope::Shared : FailureScope::Tenant;
-  }
-  void make_room(Tenancy& tenancy, std::uint32_t blocks, std::uint32_t limit);
-  void evict(Tenancy& tenancy, std::uint32_t count);
-  void evict_above(const TenantId& tenant, std::uint32_t limit);
-  void free_blocks(Sequence& sequence, const Completed& how);
-  void note_gone(PrefixIndex& prefixes);
-  static std::uint32_t rows_ready(const Sequence& sequence);
-  bool reserve_rows(Sequence& sequence, std::uint32_t n_rows);
-  struct Starved {
-    Sequence* sequence = nullptr;
-    std::uint32_t blocks = 0;  // blocks that the sequence lacks
-    bool over_quota = false;   // these blocks would exceed the tenant's quota
-  };
+  std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
   bool relieve_starved();
-  static bool take_refusal(Tenancy& tenancy);
-  Sequence* choose_victim(const Starved& starved) const;
-  enum class SwapChoice { Drop, SwapOut, Await };
-  SwapChoice choose_swap(const Sequence& victim);
-  SwapWork swap_work(const Sequence& victim) const;
-  void preempt(Sequence& victim, Errc cause, bool to_swap);
-  static PromptRequest request_to_wait(const Sequence& victim);
-  void end_starved(const Starved& starved);
+  void preempt(const Relief& relief);
+  void free_blocks(Sequence& sequence, const Completed& how);
   std::unique_ptr<Sequence> stop_running(Sequence& sequence);
-  std::uint32_t swap_out(Sequence& victim);
-  void swap_in(Sequence& sequence, std::vector<PrefixId> chain);
-  void end_swapped(Sequence& sequence, const Completed& how, bool already_delivered);
-  void free_swapped(const PromptRequest& request, const Completed& how);
-  void drop_transfers(const Sequence& sequence);
-  bool has_transfer(const Sequence& sequence) const;
-  bool has_transfers(LeaseId lease) const;
-  bool spill_one(Tenancy& tenancy);
-  Sequence* choose_spilled(const Tenancy& tenancy) const;
-  void plan_pieces();
-  void plan_staging(Spill& spill);
-  void plan_return(Spill& spill);
-  void pieces_copied(const SwapTransfer& made);
-  void begin_return(Sequence& sequence, std::vector<PrefixId> chain);
-  void finish_return(Spill& spill);
-  void check_spill_timeouts();
-  void fail_spill(Spill& spill, const Error& why);
-  void end_spill(const Sequence& sequence);
-  void note_spill(const Sequence& sequence, SpillEvent::Kind kind, std::uint32_t blocks,
-                  std::optional<Error> why = {});
-  static std::uint32_t blocks_held(const Sequence& sequence);
-  std::uint32_t free_stop_slot() const;
-  std::uint32_t blocks_for(std::uint32_t n_positions) const;
-  std::uint32_t record_blocks_of(const PromptRequest& request) const;
+  bool id_in_use(const RequestId& engine_request_id) const;
   Tenancy& tenancy_of(const Sequence& sequence);
 
   SchedulerLimits limits_;
-  Tenancies tenancies_;
-  PrefillLimit prefill_limit_;
-  ProposalLimit proposal_limit_;
-  ProposalCounters proposal_counters_;
-  Duration uncharged_proposing_{};  // since the last step with proposals
-  SwapCosts swap_costs_;
-  SwapCosts spill_costs_;
-  bool is_spill_measured_ = false;
-  SpillBooks spills_;
-  TimePoint now_;     // time of the last tick or spill answer
-  StepRows planned_;  // rows of the last plan
-  std::vector<std::unique_ptr<Sequence>> running_;
-  static constexpr TimePoint kNever{std::numeric_limits<std::int64_t>::max()};
-  TimePoint next_expiry_ = kNever;  // no waiting request expires before it
-  std::uint64_t arrivals_ = 0;
-  std::uint64_t admissions_ = 0;
-  PrefixCounters ended_prefixes_;        // of leases that ended
-  std::vector<Starved> starved_;         // in the last plan
-  std::vector<SwapTransfer> transfers_;  // not made yet, in order
+  Tenancies tenancies_{limits_.tokens_per_block};
+  RunningSequences running_;
   PendingEvents events_;
-  std::vector<KvChange> kv_changes_;
-  std::vector<PrefixFilled> filled_;
-  std::uint64_t publications_ = 1;  // incremented when a published text is added or ends
-  std::vector<SpillEvent> spill_events_;
-  std::map<TenantId, std::uint64_t> unused_tokens_;  // since the last `take_unused_tokens`
+  KvAllocator kv_{limits_, tenancies_};
+  Publications publications_{limits_.tokens_per_block, tenancies_};
+  Transfers transfers_{running_};
+  SwapPlanner swap_{limits_, tenancies_, running_, kv_, transfers_};
+  WaitingRequests waiting_{limits_, tenancies_, publications_, swap_, events_};
+  Admission admission_{
+      {limits_, tenancies_, running_, kv_, publications_, transfers_, swap_, waiting_, events_}};
+  Preemption preemption_{tenancies_, running_, swap_};
+  RequestMoves moves_{tenancies_, kv_, events_};
+  ProposalPlanner proposals_{limits_, tenancies_, running_, kv_};
+  PrefillLimit prefill_limit_;
+  StepRows planned_;  // rows of the last plan
 };
 
 }  // namespace leasehold

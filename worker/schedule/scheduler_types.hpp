@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "ipc/control/messages/worker.hpp"
+#include "worker/kv/sequence_record.hpp"
 #include "worker/schedule/events.hpp"
+#include "worker/schedule/lease_growth.hpp"
 #include "worker/schedule/sequence.hpp"
 #include "worker/schedule/spill_books.hpp"
 #include "worker/schedule/token_counters.hpp"
@@ -38,6 +40,13 @@ struct SchedulerLimits {
   /// The most rows with logits in a step. Proposals get the rows that the sequences leave.
   std::uint32_t max_logit_rows() const {
     return std::max(max_batch_size, std::min(token_budget, speculate + 1));
+  }
+  std::uint32_t blocks_for(std::uint32_t n_positions) const {
+    return (n_positions + tokens_per_block - 1) / tokens_per_block;
+  }
+  /// Blocks for the sequence record of the request, sampling lists included.
+  std::uint32_t record_blocks_of(const PromptRequest& request) const {
+    return record_blocks + list_block_count(request.sampling, block_size_bytes);
   }
 };
 
@@ -103,7 +112,7 @@ struct Move {
 struct PublishedMatch {
   LeaseId lease;  ///< The shared lease that holds `chain`, which may be empty.
   std::vector<PrefixId> chain;
-  std::uint64_t publications = 0;  ///< Scheduler::publications_ at the lookup; 0: not looked up.
+  std::uint64_t revision = 0;  ///< Revision of Publications at the lookup; 0: not looked up.
 };
 
 /// The first waiting request of a lease, kept while it lacks blocks.
@@ -145,16 +154,7 @@ struct Tenancy {
   std::uint32_t running = 0;
   std::uint64_t served_tokens = 0;  ///< Committed since the last `take_served`.
   PrefixCounters reported;          ///< Counters of `prefixes` at the last `take_served`.
-  /// Size of a refused GrowthRequest, until the next plan.
-  std::optional<std::uint32_t> growth_denied;
-  bool is_at_quota = false;  ///< The last refusal was about the tenant's limit, not the pool.
-  /// Blocks for the next GrowthRequest. A waiting request's blocks are requested only while no
-  /// running sequence wants any, because the broker lends either everything requested or nothing.
-  std::uint32_t blocks_wanted = 0;
-  std::uint32_t blocks_wanted_waiting = 0;
-  std::uint32_t swap_blocks_wanted = 0;
-  bool swap_refused = false;  ///< The broker refused swap, and has not granted any since.
-  bool awaits_swap = false;   ///< In the last plan a victim keeps running until the broker answers.
+  LeaseGrowth growth;
 
   /// Blocks that the lease can take without growth.
   std::uint32_t available_blocks() const { return pool.free_blocks() + prefixes.unused(); }

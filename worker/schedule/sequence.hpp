@@ -51,6 +51,12 @@ struct Sequence {
   std::uint32_t pending() const {
     return static_cast<std::uint32_t>(tokens.size()) - blocks.committed();
   }
+  /// The number of rows that the sequence can compute now. Without a mask no token can be drawn, so
+  /// the last row waits. A sequence whose spilled blocks are being read back computes nothing.
+  std::uint32_t rows_ready() const {
+    if (blocks.state() == KvState::Returning) return 0;
+    return pending() - (awaits_mask ? 1 : 0);
+  }
   /// The work of the next `n_rows` rows.
   std::uint64_t work_of(std::uint32_t n_rows) const {
     return work_of_rows(blocks.committed(), n_rows);
@@ -62,6 +68,12 @@ struct Sequence {
     const std::uint32_t from = std::max(blocks.committed(), request.charged);
     const std::uint32_t to = std::min(known, blocks.committed() + n_rows);
     return to - std::min(from, to);
+  }
+  /// The `charged` positions of the request if it stops now and is computed again later.
+  std::uint32_t charged_if_stopped() const {
+    const bool is_decoding = blocks.committed() >= known_tokens(request);
+    const auto charged = is_decoding ? tokens.size() : blocks.committed();
+    return std::max(request.charged, static_cast<std::uint32_t>(charged));
   }
   /// Describes the commit of `n_rows` more positions and of the tokens `next`, as a view. It
   /// contains the blocks of committed positions only, because blocks of proposals may be freed.

@@ -1,6 +1,9 @@
 #include "worker/schedule/tenancies.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "common/expects.hpp"
@@ -50,10 +53,16 @@ void Tenancies::add(Tenancy tenancy) {
 void Tenancies::erase(LeaseId lease) {
   Tenancy& tenancy = leases_.at(lease);
   note_served(tenancy);
+  ended_prefixes_ += tenancy.prefixes.counters();
   const TenantId tenant = tenancy.tenant;
   leases_.erase(lease);
   tenants_.at(tenant).leases.erase(lease);
   forget_if_unused(tenant);
+}
+
+std::vector<LeaseId> Tenancies::ids() const {
+  const auto ids = std::views::keys(leases_);
+  return {ids.begin(), ids.end()};
 }
 
 // -------------------------------------------------------------------------------------- tenants
@@ -149,6 +158,42 @@ std::vector<TenantAccount*> Tenancies::waiting_accounts() {
   return waiting;
 }
 
+// --------------------------------------------------------------------------------------- growth
+
+void Tenancies::deny_growth(const GrowthRequest& refused, Errc why) {
+  const auto found = leases_.find(refused.lease);
+  if (found == leases_.end()) return;
+  if (refused.pool == wire::MemoryPool::Swap) {
+    found->second.growth.deny_swap();
+  } else {
+    found->second.growth.deny(refused.blocks, why);
+  }
+}
+
+std::vector<GrowthRequest> Tenancies::take_growth_requests() {
+  std::vector<GrowthRequest> growth_requests;
+  for (auto& [lease, tenancy] : leases_) {
+    const std::uint32_t wanted = tenancy.growth.take_wanted();
+    if (wanted > 0) growth_requests.push_back({.lease = lease, .blocks = wanted});
+    const std::uint32_t swap = tenancy.growth.take_swap_wanted();
+    if (swap > 0) growth_requests.push_back({lease, swap, wire::MemoryPool::Swap});
+  }
+  return growth_requests;
+}
+
+std::string reason_of_refusal(const Tenancy& tenancy) {
+  if (!tenancy.growth.is_at_quota()) return "the broker lends no more; retry later";
+  if (tenancy.is_shared) return "published texts hold all that --max-shared-blocks allows";
+  return fmt::format("the leases of tenant {} hold its quota; end one, or raise --max-blocks",
+                     tenancy.tenant.value);
+}
+
+// ---------------------------------------------------------------------------- tokens per minute
+
+void Tenancies::give_back_tokens(const PromptRequest& request, std::uint64_t tokens) {
+  if (tokens > 0) unused_tokens_[request.tenant] += tokens;
+}
+
 // -------------------------------------------------------------------------------------- reports
 
 void Tenancies::note_change(const TenantId& tenant) {
@@ -208,6 +253,12 @@ std::vector<wire::TenantServed> Tenancies::take_served() {
     changed.push_back(std::move(served));
   }
   return changed;
+}
+
+PrefixCounters Tenancies::prefix_counters() const {
+  PrefixCounters all = ended_prefixes_;
+  for (const auto& [lease, tenancy] : leases_) all += tenancy.prefixes.counters();
+  return all;
 }
 
 }  // namespace leasehold

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "ipc/control/messages/worker.hpp"
@@ -24,9 +26,11 @@ class Tenancies {
 
   /// Preconditions: the lease is not known yet, and has no blocks or requests.
   void add(Tenancy tenancy);
-  /// Precondition: the lease is known. The service under the lease is kept for `take_served`.
+  /// Precondition: the lease is known. The service under the lease is kept for `take_served`, and
+  /// its prefix counters for `prefix_counters`.
   void erase(LeaseId lease);
   bool contains(LeaseId lease) const { return leases_.contains(lease); }
+  std::vector<LeaseId> ids() const;
   /// Precondition: the lease is known.
   Tenancy& at(LeaseId lease) { return leases_.at(lease); }
   const Tenancy& at(LeaseId lease) const { return leases_.at(lease); }
@@ -69,6 +73,22 @@ class Tenancies {
   /// account to 0.
   std::vector<TenantAccount*> waiting_accounts();
 
+  // ---- growth
+
+  /// Records that the broker refused a request (Scheduler::deny_growth).
+  void deny_growth(const GrowthRequest& refused, Errc why);
+  /// The memory that leases want, as noted since the last call.
+  std::vector<GrowthRequest> take_growth_requests();
+
+  // ---- tokens per minute
+
+  /// Records tokens that the request took from its tenant's allowance and does not use.
+  void give_back_tokens(const PromptRequest& request, std::uint64_t tokens);
+  /// The tokens given back since the last call, by tenant.
+  std::map<TenantId, std::uint64_t> take_unused_tokens() {
+    return std::exchange(unused_tokens_, {});
+  }
+
   // ---- reports to the broker
 
   /// Records that the tenant's running or waiting requests changed. The tenant may be unknown.
@@ -80,6 +100,8 @@ class Tenancies {
   std::vector<wire::TenantUsage> take_usage();
   /// The service that tenants received since the last call; omits tenants without changes.
   std::vector<wire::TenantServed> take_served();
+  /// Sums over all leases, including ended ones.
+  PrefixCounters prefix_counters() const;
 
  private:
   bool has_waiting(const TenantAccount& account) const;
@@ -95,6 +117,15 @@ class Tenancies {
   std::map<TenantId, wire::TenantServed> served_;  // noted since the last `take_served`
   // at the last `take_served`; a missing entry means 0
   std::map<TenantId, std::uint32_t> cached_blocks_;
+  std::map<TenantId, std::uint64_t> unused_tokens_;  // since the last `take_unused_tokens`
+  PrefixCounters ended_prefixes_;                    // of leases that ended
 };
+
+/// Error text: why the broker refused growth of the lease, and what to do.
+std::string reason_of_refusal(const Tenancy& tenancy);
+/// The scope of an error that concerns the lease's memory.
+inline FailureScope scope_of(const Tenancy& tenancy) {
+  return tenancy.is_shared ? FailureScope::Shared : FailureScope::Tenant;
+}
 
 }  // namespace leasehold

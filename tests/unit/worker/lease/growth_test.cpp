@@ -147,7 +147,7 @@ TEST_CASE("growth: a request for swap names the pool, and its refusal leaves KV 
   REQUIRE(waiting.asked.size() == 1);
   CHECK(waiting.asked[0].pool == wire::MemoryPool::Swap);
   CHECK(waiting.asked[0].extents == 3);
-  CHECK(waiting.rig.engine().scheduler().tenancies().at(lease).swap_refused);
+  CHECK(waiting.rig.engine().scheduler().tenancies().at(lease).growth.is_swap_denied());
   REQUIRE(waiting.rig.step());
   CHECK(waiting.rig.outcome("r").rejections.empty());
 }

@@ -243,10 +243,10 @@ TEST_CASE("quota: a tenant is forgotten once its quota is withdrawn and its last
     fixture.tick();
     const wire::TenantQuota withdrawn{.tenant = {"t" + std::to_string(slot)}, .revision = 9};
     if (slot % 2 == 0) fixture.scheduler.set_quota(withdrawn);
-    CHECK(fixture.scheduler.tenant_count() == 1);
+    CHECK(fixture.scheduler.tenancies().tenant_count() == 1);
     fixture.scheduler.end_lease(lease, end);
     if (slot % 2 == 1) fixture.scheduler.set_quota(withdrawn);
-    CHECK(fixture.scheduler.tenant_count() == 0);
+    CHECK(fixture.scheduler.tenancies().tenant_count() == 0);
     fixture.scheduler.take_usage();
   }
 }
@@ -275,14 +275,14 @@ TEST_CASE("quota: only tenants whose use changed are looked at for the next repo
     fixture.scheduler.set_quota(divided);
   }
   CHECK(fixture.scheduler.take_usage().size() == 100);
-  CHECK(fixture.scheduler.changed_tenants().empty());
+  CHECK(fixture.scheduler.tenancies().changed_tenants().empty());
 
   REQUIRE(fixture.scheduler.submit(fixture.request(leases[6], "r", 4, 3)));
   fixture.tick();
-  CHECK(fixture.scheduler.changed_tenants() == std::set{TenantId{"t7"}});
+  CHECK(fixture.scheduler.tenancies().changed_tenants() == std::set{TenantId{"t7"}});
   CHECK(fixture.scheduler.take_usage().at(0).running == 1);
   fixture.tick();  // another token of the same request
-  CHECK(fixture.scheduler.changed_tenants().empty());
+  CHECK(fixture.scheduler.tenancies().changed_tenants().empty());
   fixture.tick();
   CHECK(fixture.scheduler.take_usage().at(0).running == 0);
 }

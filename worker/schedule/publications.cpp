@@ -1,10 +1,6 @@
-// The part of Scheduler that fills shared leases and lends their blocks.
+#include "worker/schedule/publications.hpp"
+
 #include <fmt/format.h>
-
-#include <utility>
-
-#include "common/expects.hpp"
-#include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {
 namespace {
@@ -26,7 +22,9 @@ Error fill_error(const PromptRequest& request, const Completed& how) {
 
 }  // namespace
 
-Result<void> Scheduler::fill(LeaseId lease, std::vector<TokenId> text) {
+// ---------------------------------------------------------------------------------------- fills
+
+Result<PromptRequest> Publications::fill_request(LeaseId lease, std::vector<TokenId> text) const {
   const auto found = tenancies_.find(lease);
   if (found == tenancies_.end() || !found->second.is_shared) {
     return fail(Errc::LeaseFenced,
@@ -34,53 +32,64 @@ Result<void> Scheduler::fill(LeaseId lease, std::vector<TokenId> text) {
   }
   if (!found->second.published.empty())
     return fail(Errc::BadRequest, fmt::format("lease {} holds its text", to_string(lease)));
-  const std::size_t blocks = text.size() / limits_.tokens_per_block;
+  const std::size_t blocks = text.size() / tokens_per_block_;
   if (blocks == 0) {
     return fail(Errc::BadRequest,
                 fmt::format("the text has {} tokens, and only full blocks of {} are published; "
                             "publish a longer text",
-                            text.size(), limits_.tokens_per_block));
+                            text.size(), tokens_per_block_));
   }
-  text.resize(blocks * limits_.tokens_per_block);
-  return submit({.tenant = public_owner(),
-                 .lease = lease,
-                 .engine_request_id = {"/" + to_string(lease)},  // unlike any tenant's id
-                 .prompt = std::move(text)});
+  text.resize(blocks * tokens_per_block_);
+  return PromptRequest{.tenant = public_owner(),
+                       .lease = lease,
+                       .engine_request_id = {"/" + to_string(lease)},  // unlike any tenant's id
+                       .prompt = std::move(text)};
 }
 
-void Scheduler::finish_fill(Tenancy& tenancy, const Sequence& sequence, const Completed& how) {
+void Publications::end_fill(const Sequence& sequence, const Completed& how) {
   if (how.reason != CompletionReason::MaxTokensReached) {
-    (void)note_fill_failed(sequence.request, how);
+    (void)fail_fill(sequence.request, how);
     return;
   }
+  Tenancy& tenancy = tenancies_.at(sequence.request.lease);
   const std::span<const PrefixId> chain = sequence.blocks.cached();
   tenancy.published.assign(chain.begin(), chain.end());
   tenancy.prefixes.keep(chain);
-  ++publications_;
-  (void)note_fill_end(sequence.request, static_cast<std::uint32_t>(chain.size()));
+  ++revision_;
+  (void)report(sequence.request, static_cast<std::uint32_t>(chain.size()));
+}
+
+bool Publications::fail_fill(const PromptRequest& request, const Completed& how) {
+  return report(request, std::unexpected(fill_error(request, how)));
+}
+
+bool Publications::fail_fill(const PromptRequest& request, const Error& why) {
+  return report(request, std::unexpected(why));
 }
 
 /// Reports the end of a fill to the broker. Returns false for a request that is not a fill.
-bool Scheduler::note_fill_end(const PromptRequest& request, Result<std::uint32_t> blocks) {
+bool Publications::report(const PromptRequest& request, Result<std::uint32_t> blocks) {
   if (!tenancies_.at(request.lease).is_shared) return false;
   filled_.push_back({.lease = request.lease, .blocks = std::move(blocks)});
   tenancies_.note_change(request.tenant);
   return true;
 }
 
-bool Scheduler::note_fill_failed(const PromptRequest& request, const Completed& how) {
-  return note_fill_end(request, std::unexpected(fill_error(request, how)));
+void Publications::lease_ends(const Tenancy& tenancy) {
+  if (!tenancy.published.empty()) ++revision_;
 }
 
+// -------------------------------------------------------------------------------------- readers
+
 /// Repeats the lookup only after a text was published or has ended.
-const PublishedMatch& Scheduler::match_published(Tenancy& tenancy, const Sequence& sequence) {
+const PublishedMatch& Publications::match(Tenancy& tenancy, const Sequence& sequence) {
   PublishedMatch& best = tenancy.head.published;
-  if (best.publications == publications_) return best;
-  best = {.publications = publications_};
+  if (best.revision == revision_) return best;
+  best = {.revision = revision_};
   const OwnedText text{&public_owner(), sequence.tokens};
   for (const auto& [lease, shared] : tenancies_) {
     if (!shared.is_shared || shared.published.empty()) continue;
-    std::vector<PrefixId> chain = shared.prefixes.match(text, limits_.tokens_per_block);
+    std::vector<PrefixId> chain = shared.prefixes.match(text, tokens_per_block_);
     if (chain.size() <= best.chain.size()) continue;
     best.lease = lease;
     best.chain = std::move(chain);
@@ -88,17 +97,15 @@ const PublishedMatch& Scheduler::match_published(Tenancy& tenancy, const Sequenc
   return best;
 }
 
-/// Precondition: the lookup in the tenant's own cache found fewer blocks.
-void Scheduler::start_with_published(Sequence& sequence, Tenancy& tenancy,
-                                     const PublishedMatch& published) {
-  Tenancy& shared = tenancies_.at(published.lease);
-  tenancy.prefixes.borrow(published.chain, shared.prefixes);
-  sequence.blocks.start_with_published(published.chain, shared.prefixes);
-  sequence.shared_lease = published.lease;
-  sequence.borrowed = published.chain;
+void Publications::lend(Sequence& sequence, Tenancy& tenancy, const PublishedMatch& match) {
+  Tenancy& shared = tenancies_.at(match.lease);
+  tenancy.prefixes.borrow(match.chain, shared.prefixes);
+  sequence.blocks.start_with_published(match.chain, shared.prefixes);
+  sequence.shared_lease = match.lease;
+  sequence.borrowed = match.chain;
 }
 
-void Scheduler::return_published(Sequence& sequence) {
+void Publications::give_back(Sequence& sequence) {
   if (!sequence.shared_lease) return;
   tenancies_.at(*sequence.shared_lease).prefixes.release(sequence.borrowed);
   sequence.shared_lease.reset();

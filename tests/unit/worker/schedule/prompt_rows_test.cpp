@@ -1,0 +1,71 @@
+// How the prompt rows of one step are distributed, without a scheduler.
+#include "worker/schedule/prompt_rows.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace leasehold::testing {
+namespace {
+
+constexpr std::uint64_t kAnyWork = 1'000'000;
+constexpr std::uint64_t kNoneIsShort = 0;
+
+/// A tenant of weight 1 that was served `tokens` tokens.
+struct Served {
+  explicit Served(std::uint64_t tokens) : count(TokenCounters::cost(tokens, 1)) {
+    account.quota.weight = 1;
+    account.counter = &count;
+  }
+  TokenCounters::Count count;
+  TenantAccount account;
+};
+
+Sequence prompt_of(std::uint32_t tokens) {
+  return Sequence({.prompt = std::vector<TokenId>(tokens, 1), .max_emitted_tokens = 1}, 16);
+}
+
+}  // namespace
+
+TEST_CASE("prompt rows: each chunk goes to the tenant that was served least") {
+  Served one(0), other(8);
+  Sequence first = prompt_of(64), second = prompt_of(64);
+  PromptRows rows(48, kAnyWork, kNoneIsShort);
+  rows.add(first, one.account);
+  rows.add(second, other.account);
+  const std::vector<PlannedRows> parts = rows.give(16);
+  REQUIRE(parts.size() == 2);
+  CHECK(parts[0].n_rows == 32);
+  CHECK(parts[1].n_rows == 16);
+  CHECK(one.count == 0);  // the caller charges the rows
+}
+
+TEST_CASE("prompt rows: a short prompt goes first until its tenant is a short prompt ahead") {
+  Served one(0), other(10), far(100);
+  Sequence long_prompt = prompt_of(64), near_prompt = prompt_of(8), far_prompt = prompt_of(8);
+  PromptRows rows(8, kAnyWork, 16);
+  rows.add(long_prompt, one.account);
+  rows.add(near_prompt, other.account);
+  rows.add(far_prompt, far.account);
+  const std::vector<PlannedRows> parts = rows.give(16);
+  REQUIRE(parts.size() == 1);
+  CHECK(parts[0].sequence == &near_prompt);
+  CHECK(parts[0].n_rows == 8);
+}
+
+TEST_CASE("prompt rows: work limits the rows, except the first one of a step") {
+  Served one(0);
+  Sequence first = prompt_of(64), second = prompt_of(64);
+  PromptRows none(48, 0, kNoneIsShort);
+  none.add(first, one.account);
+  none.add(second, one.account);
+  const std::vector<PlannedRows> only = none.give(16);
+  REQUIRE(only.size() == 1);
+  CHECK(only[0].n_rows == 1);
+
+  PromptRows some(48, 20, kNoneIsShort);
+  some.add(first, one.account);
+  const std::vector<PlannedRows> parts = some.give(16);
+  REQUIRE(parts.size() == 1);
+  CHECK(parts[0].n_rows == 20);
+}
+
+}  // namespace leasehold::testing

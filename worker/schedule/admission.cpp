@@ -1,0 +1,223 @@
+#include "worker/schedule/admission.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+#include "common/expects.hpp"
+
+namespace leasehold {
+
+// ---------------------------------------------------------------------------------------- turns
+
+struct Admission::Turn {
+  TokenCounters::Count count = 0;  // includes the work that admitted prompts still need
+  TenantAccount* tenant = nullptr;
+
+  void add_work(std::uint64_t work) { count += TokenCounters::cost(work, tenant->quota.weight); }
+  bool operator<(const Turn& other) const {
+    if (count != other.count) return count < other.count;
+    return tenant->last_admission < other.tenant->last_admission;
+  }
+};
+
+std::vector<Admission::Turn> Admission::waiting_tenants() {
+  std::vector<Turn> turns;
+  for (TenantAccount* account : deps_.tenancies.waiting_accounts())
+    turns.push_back({*account->counter, account});
+  if (turns.empty()) return turns;
+  for (const auto& sequence : deps_.running)
+    deps_.tenancies.at(sequence->request.lease).account->owed +=
+        sequence->work_of(sequence->pending());
+  for (Turn& turn : turns) turn.add_work(turn.tenant->owed);
+  return turns;
+}
+
+void Admission::admit() {
+  if (deps_.running.size() >= deps_.limits.max_batch_size) return;
+  std::vector<Turn> turns = waiting_tenants();
+  while (!turns.empty() && deps_.running.size() < deps_.limits.max_batch_size) {
+    const auto next = std::ranges::min_element(turns, std::less{});
+    if (admit_from(*next->tenant)) {
+      const Sequence& admitted = *deps_.running.all().back();
+      next->add_work(admitted.work_of(admitted.pending()));
+    } else {
+      turns.erase(next);
+    }
+  }
+}
+
+/// Rejects the first waiting request when it no longer fits the quota. While the tenant runs other
+/// requests here, the request waits, because this worker's part of the quota may still grow.
+bool Admission::reject_too_large(Tenancy& tenancy) {
+  if (tenancy.waiting.empty()) return false;
+  const auto fits = fit_.check_blocks(tenancy.waiting.front());
+  if (fits || deps_.tenancies.running_of(*tenancy.account) > 0) return false;
+  deps_.waiting.reject_first(tenancy, fits.error());
+  return true;
+}
+
+/// Tries the most urgent request of each lease; leases with equally urgent requests take turns,
+/// starting after the lease admitted last. A request that lacks quota also holds back the smaller
+/// requests of its tenant after it.
+bool Admission::admit_from(const TenantAccount& tenant) {
+  if (deps_.tenancies.running_of(tenant) >= tenant.quota.max_concurrent) return false;
+  std::vector<LeaseId> turn;
+  for (const LeaseId lease : tenant.leases) {
+    Tenancy& tenancy = deps_.tenancies.at(lease);
+    while (reject_too_large(tenancy)) continue;
+    if (!tenancy.waiting.empty()) turn.push_back(lease);
+  }
+  std::ranges::rotate(turn, std::ranges::upper_bound(turn, tenant.last_admitted));
+  std::ranges::stable_sort(turn, {}, [this](LeaseId lease) {
+    return urgency(deps_.tenancies.at(lease).waiting.front());
+  });
+  for (const LeaseId lease : turn) {
+    const Attempt attempt = admit_one(deps_.tenancies.at(lease));
+    if (attempt != Attempt::LacksBlocks) return attempt == Attempt::Admitted;
+  }
+  return false;
+}
+
+// ---------------------------------------------------------------------------------- one request
+
+/// The sequence of the first waiting request. It is either swapped, or kept in `head` while it
+/// lacks blocks, so that its text is not copied in each tick.
+Sequence& Admission::head_of(Tenancy& tenancy) const {
+  const PromptRequest& request = tenancy.waiting.front();
+  WaitingHead& head = tenancy.head;
+  if (head.arrival != request.arrival) head = {.arrival = request.arrival};
+  const auto swapped = tenancy.swapped.find(request.engine_request_id);
+  if (swapped != tenancy.swapped.end()) return *swapped->second;
+  if (!head.sequence)
+    head.sequence = std::make_unique<Sequence>(request, deps_.limits.tokens_per_block);
+  return *head.sequence;
+}
+
+std::unique_ptr<Sequence> Admission::take_head(Tenancy& tenancy) {
+  auto swapped = tenancy.swapped.extract(tenancy.waiting.front().engine_request_id);
+  WaitingHead head = std::exchange(tenancy.head, {});
+  return swapped ? std::move(swapped.mapped()) : std::move(head.sequence);
+}
+
+/// Cached tokens are not charged, so they are returned to the tenant's allowance at once.
+void Admission::note_cached(Sequence& sequence) {
+  PromptRequest& request = sequence.request;
+  request.cached = request.charged = sequence.blocks.committed();
+  const auto given = std::min<std::uint64_t>(request.cached, request.unused_tokens);
+  deps_.tenancies.give_back_tokens(request, given);
+  request.unused_tokens -= given;
+}
+
+/// Precondition: a request of the lease waits.
+Admission::Attempt Admission::admit_one(Tenancy& tenancy) {
+  const Attempt attempt = reserve_first_blocks(head_of(tenancy), tenancy);
+  if (attempt != Attempt::Admitted) return attempt;
+  std::unique_ptr<Sequence> sequence = take_head(tenancy);
+  sequence->stop_slot = deps_.transfers.free_stop_slot();
+  sequence->admission = ++admissions_;
+  if (!sequence->request.was_admitted()) note_cached(*sequence);
+  sequence->request.block_limit = deps_.tenancies.limit_of(sequence->request);
+  TenantAccount& tenant = *tenancy.account;
+  ++tenant.admitted;
+  tenant.last_admission = admissions_;
+  tenant.last_admitted = tenancy.lease;
+  deps_.tenancies.note_change(tenancy.tenant);
+  tenancy.waiting.pop_front();
+  ++tenancy.running;
+  const PromptRequest& request = sequence->request;
+  if (request.rebound_from) {
+    deps_.events.add(Rebound{request.engine_request_id, *request.rebound_from, request.lease,
+                             static_cast<std::uint32_t>(request.prompt.size()),
+                             static_cast<std::uint32_t>(request.emitted.size())});
+  }
+  deps_.running.add(std::move(sequence));
+  return Attempt::Admitted;
+}
+
+// --------------------------------------------------------------------------------------- blocks
+
+/// Reserves the blocks of a sequence at its admission. The sequence reuses the blocks of its text
+/// that its lease has cached, followed by the last block of an adopted record if there is one, or
+/// published blocks if they cover more of the text. The other blocks are newly allocated; the
+/// committed blocks of a swapped sequence are copied into them.
+Admission::Attempt Admission::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
+  const auto positions = static_cast<std::uint32_t>(sequence.tokens.size());
+  const OwnedText text{&tenancy.tenant, sequence.tokens};
+  tenancy.prefixes.match_again(tenancy.head.match, text, deps_.limits.tokens_per_block);
+  std::vector<PrefixId> chain = tenancy.head.match.chain;
+  const bool is_swapped = is_moved_out(sequence.blocks.state());
+  const bool may_borrow = !is_swapped && !tenancy.is_shared;
+  const PublishedMatch published =
+      may_borrow ? deps_.publications.match(tenancy, sequence) : PublishedMatch{};
+  const bool borrows = published.chain.size() > chain.size();
+  if (borrows) chain.clear();
+  const std::uint32_t unused = tenancy.prefixes.unused_of(chain);
+  const std::size_t known = borrows ? published.chain.size() : chain.size();
+  const std::uint32_t needed = deps_.limits.blocks_for(positions) -
+                               static_cast<std::uint32_t>(known) +
+                               deps_.limits.record_blocks_of(sequence.request);
+  const std::uint32_t limit = deps_.tenancies.limit_of(sequence.request);
+  if (deps_.tenancies.used_by(tenancy.tenant) + unused + needed > limit) return Attempt::LacksQuota;
+  const std::uint32_t available = tenancy.available_blocks() - unused;
+  if (available < needed) {
+    wait_for_blocks(tenancy, {.needed = needed, .available = available});
+    return Attempt::LacksBlocks;
+  }
+  const std::size_t looked_up = (positions - 1) / deps_.limits.tokens_per_block;
+  tenancy.prefixes.take(chain, tenancy.tenant,
+                        is_swapped ? known : looked_up - (known - chain.size()));
+  const auto end = may_borrow && !borrows ? take_tail(sequence, tenancy, chain)
+                                          : std::optional<PrefixIndex::End>{};
+  deps_.kv.make_room(tenancy, needed - (end ? 1 : 0), limit);
+  if (is_swapped) {
+    deps_.swap.swap_in(sequence, std::move(chain));
+  } else if (borrows) {
+    deps_.publications.lend(sequence, tenancy, published);
+  } else {
+    sequence.blocks.start_with(std::move(chain), tenancy.prefixes);
+    if (end) sequence.blocks.continue_in(end->block, end->positions);
+  }
+  if (may_borrow) deps_.kv.note_held(sequence.request.engine_request_id);
+  const bool ok = sequence.blocks.reserve_record(deps_.limits.record_blocks_of(sequence.request),
+                                                 tenancy.pool) &&
+                  sequence.blocks.reserve(positions, tenancy.pool);
+  ensures(ok, "free blocks can be taken");
+  return Attempt::Admitted;
+}
+
+/// Takes out of the cache the last block of an adopted record that follows the chain. This comes
+/// before any eviction, because the block is itself cached and unused.
+std::optional<PrefixIndex::End> Admission::take_tail(const Sequence& sequence, Tenancy& tenancy,
+                                                     std::span<const PrefixId> chain) {
+  const std::span<const TokenId> known =
+      std::span(sequence.tokens).first(sequence.tokens.size() - 1);
+  auto end = tenancy.prefixes.take_tail(
+      chain.empty() ? PrefixId{} : chain.back(),
+      {&tenancy.tenant, known.subspan(chain.size() * deps_.limits.tokens_per_block)});
+  if (!end) return std::nullopt;
+  for (const BlockId block : end->free) tenancy.pool.release(block);
+  deps_.kv.note_gone(tenancy.prefixes);
+  return end;
+}
+
+/// Requests growth for the first waiting request. After a refusal that request is rejected if the
+/// lease runs no request whose end would free blocks.
+void Admission::wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks) {
+  const std::uint32_t missing = blocks.needed - blocks.available;
+  if (!tenancy.growth.is_denied(missing) || tenancy.running > 0)
+    return tenancy.growth.want_for_waiting(missing);
+  const bool is_at_quota = tenancy.growth.is_at_quota();
+  const auto detail =
+      fmt::format("the prompt needs {} KV blocks, lease {} has {} free and {}", blocks.needed,
+                  to_string(tenancy.lease), blocks.available, reason_of_refusal(tenancy));
+  const Errc code = is_at_quota ? Errc::QuotaBlocks : Errc::PoolExhausted;
+  Error why{code, detail, scope_of(tenancy)};
+  if (is_at_quota && !tenancy.is_shared) why.retry_after_ms = kOtherLeaseEnds_ms;
+  deps_.waiting.reject_first(tenancy, std::move(why));
+  tenancy.growth.forget_denial();
+}
+
+}  // namespace leasehold

@@ -1,0 +1,79 @@
+/// Admits waiting requests, the tenant with the least token counter first.
+///
+/// Order: between tenants by their counter (TokenCounters), to which the work that admitted prompts
+/// still need is added. Inside a tenant by priority, then preempted requests first, then by
+/// deadline; among equal requests the leases take turns, and inside a lease they are admitted in
+/// order of arrival. A request that lacks quota also holds back the requests of its tenant after
+/// it; a request whose lease lacks blocks holds back those of its lease.
+///
+/// Invariant: an admitted sequence has all blocks of its known text and its record, a stop slot of
+/// its own, and a number greater than that of every sequence admitted before it.
+///
+/// Pure. Threads: one (the engine's).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "worker/schedule/kv_allocator.hpp"
+#include "worker/schedule/pending_events.hpp"
+#include "worker/schedule/publications.hpp"
+#include "worker/schedule/request_fit.hpp"
+#include "worker/schedule/running_sequences.hpp"
+#include "worker/schedule/swap_planner.hpp"
+#include "worker/schedule/tenancies.hpp"
+#include "worker/schedule/transfers.hpp"
+#include "worker/schedule/waiting_requests.hpp"
+
+namespace leasehold {
+
+class Admission {
+ public:
+  struct Dependencies {
+    const SchedulerLimits& limits;
+    Tenancies& tenancies;
+    RunningSequences& running;
+    KvAllocator& kv;
+    Publications& publications;
+    Transfers& transfers;
+    SwapPlanner& swap;
+    WaitingRequests& waiting;
+    PendingEvents& events;
+  };
+  explicit Admission(const Dependencies& dependencies)
+      : deps_(dependencies), fit_(dependencies.limits, dependencies.tenancies) {}
+
+  const RequestFit& fit() const { return fit_; }
+  /// Admits the requests that fit. Precondition: no transfer is pending.
+  void admit();
+
+ private:
+  struct Turn;
+  /// The blocks that a sequence needs for its admission, and those that its lease has for it.
+  struct FirstBlocks {
+    std::uint32_t needed = 0;
+    std::uint32_t available = 0;
+  };
+  enum class Attempt { Admitted, LacksBlocks, LacksQuota };
+
+  std::vector<Turn> waiting_tenants();
+  bool admit_from(const TenantAccount& tenant);
+  bool reject_too_large(Tenancy& tenancy);
+  Attempt admit_one(Tenancy& tenancy);
+  Sequence& head_of(Tenancy& tenancy) const;
+  static std::unique_ptr<Sequence> take_head(Tenancy& tenancy);
+  void note_cached(Sequence& sequence);
+  Attempt reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
+  std::optional<PrefixIndex::End> take_tail(const Sequence& sequence, Tenancy& tenancy,
+                                            std::span<const PrefixId> chain);
+  void wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks);
+
+  Dependencies deps_;
+  RequestFit fit_;
+  std::uint64_t admissions_ = 0;
+};
+
+}  // namespace leasehold

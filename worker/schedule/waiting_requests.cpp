@@ -1,0 +1,122 @@
+#include "worker/schedule/waiting_requests.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "common/fair_shares.hpp"
+
+namespace leasehold {
+
+Result<void> WaitingRequests::check_room(const Tenancy& tenancy) const {
+  if (tenancy.waiting.size() >= limits_.max_waiting_per_lease) {
+    return fail(Errc::QuotaConcurrent,
+                fmt::format("{} requests of lease {} are waiting; retry when one ends",
+                            tenancy.waiting.size(), to_string(tenancy.lease)));
+  }
+  const ResourceShare share{.held = tenancies_.waiting_of(tenancy.tenant),
+                            .taken = tenancies_.waiting_count(),
+                            .capacity = limits_.max_waiting};
+  if (may_take_more(share)) return {};
+  return fail(Errc::QueueFull,
+              fmt::format("{} requests of tenant {} are waiting, its share of a queue of {} that "
+                          "holds {}; retry later",
+                          share.held, tenancy.tenant.value, share.capacity, share.taken));
+}
+
+void WaitingRequests::add(PromptRequest request) {
+  tenancies_.note_change(request.tenant);
+  request.arrival = ++arrivals_;
+  insert(std::move(request));
+}
+
+void WaitingRequests::insert(PromptRequest request) {
+  note_deadline(request);
+  std::deque<PromptRequest>& waiting = tenancies_.at(request.lease).waiting;
+  const auto after = std::ranges::upper_bound(waiting, request, is_admitted_before);
+  waiting.insert(after, std::move(request));
+}
+
+bool WaitingRequests::contains(const RequestId& engine_request_id) const {
+  for (const auto& [lease, tenancy] : tenancies_) {
+    for (const PromptRequest& waiting : tenancy.waiting) {
+      if (waiting.engine_request_id == engine_request_id) return true;
+    }
+  }
+  return false;
+}
+
+// ----------------------------------------------------------------------------------------- ends
+
+bool WaitingRequests::end(const RequestId& engine_request_id, const Completed& how,
+                          bool already_delivered) {
+  for (auto& [lease, tenancy] : tenancies_) {
+    const auto found =
+        std::ranges::find(tenancy.waiting, engine_request_id, &PromptRequest::engine_request_id);
+    if (found == tenancy.waiting.end()) continue;
+    complete(*found, how, already_delivered);
+    tenancy.waiting.erase(found);
+    return true;
+  }
+  return false;
+}
+
+void WaitingRequests::end_all(Tenancy& tenancy, const Completed& how) {
+  for (const PromptRequest& request : tenancy.waiting) complete(request, how);
+  tenancy.waiting.clear();
+}
+
+void WaitingRequests::drop_expired(TimePoint now) {
+  if (now < next_expiry_) return;
+  next_expiry_ = kNever;
+  const auto expired = [now](const PromptRequest& request) {
+    return request.deadline && *request.deadline <= now;
+  };
+  for (auto& [lease, tenancy] : tenancies_) {
+    for (const PromptRequest& request : tenancy.waiting) {
+      if (expired(request)) complete(request, {.reason = CompletionReason::DeadlineExceeded});
+    }
+    std::erase_if(tenancy.waiting, expired);
+    for (const PromptRequest& request : tenancy.waiting) note_deadline(request);
+  }
+}
+
+void WaitingRequests::note_deadline(const PromptRequest& request) {
+  if (request.deadline) next_expiry_ = std::min(next_expiry_, *request.deadline);
+}
+
+void WaitingRequests::complete(const PromptRequest& request, Completed how,
+                               bool already_delivered) {
+  if (publications_.fail_fill(request, how)) return;
+  tenancies_.give_back_tokens(request, request.unused_tokens);
+  swap_.free(request, how);
+  how.engine_request_id = request.engine_request_id;
+  how.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
+  how.cached_tokens = request.cached;
+  if (!already_delivered) events_.add(std::move(how));
+  tenancies_.note_change(request.tenant);
+}
+
+void WaitingRequests::reject_first(Tenancy& tenancy, Error reason) {
+  reject(tenancy.waiting.front(), std::move(reason));
+  tenancy.waiting.pop_front();
+}
+
+void WaitingRequests::reject(const PromptRequest& request, Error reason) {
+  if (request.was_admitted()) {
+    reason.code = Errc::OutOfBlocks;
+    return complete(request, {.reason = CompletionReason::EngineError, .error = std::move(reason)});
+  }
+  if (publications_.fail_fill(request, reason)) return;
+  tenancies_.give_back_tokens(request, request.unused_tokens);
+  events_.add(
+      AdmissionRejected{.engine_request_id = request.engine_request_id,
+                        .reason = std::move(reason),
+                        .lease = request.lease,
+                        .emitted_tokens = static_cast<std::uint32_t>(request.emitted.size())});
+  tenancies_.note_change(request.tenant);
+}
+
+}  // namespace leasehold
