@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/machine/service_manager.hpp"
+#include "worker/program/load_progress.hpp"
 
 namespace leasehold {
 
@@ -105,7 +106,12 @@ Result<void> LoadedWorker::load_draft() {
 
 Result<void> LoadedWorker::restore_weights() {
   const Result<void> restored = restore_part();
-  restore_log_.note(restored);
+  const auto error = restored ? std::nullopt : std::optional(restored.error().code);
+  const bool is_new = std::exchange(restore_error_, error) != error;
+  if (error && is_new) {
+    spdlog::error("weights not restored error={} reason=\"{}\"", name(*error),
+                  restored.error().detail);
+  }
   return restored;
 }
 

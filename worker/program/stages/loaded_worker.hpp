@@ -5,11 +5,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "worker/compute/compute.hpp"
 #include "worker/engine/engine.hpp"
 #include "worker/lease/weights_source.hpp"
-#include "worker/program/load_progress.hpp"
 #include "worker/program/revocation_reporter.hpp"
 #include "worker/program/stages/attached_worker.hpp"
 
@@ -33,9 +33,9 @@ class LoadedWorker {
   /// What the tokens of this worker depend on.
   const TextIdentity& identity() const { return identity_; }
 
-  /// Restores the first revoked part of the weights under a new lease, and logs it. Call it between
-  /// steps; it blocks. Errors: BrokerLost while the broker is disconnected; those of
-  /// WeightsSource::restore.
+  /// Restores the first revoked part of the weights under a new lease, and logs it. Repeated
+  /// failures with the same code are logged once. Call it between steps; it blocks. Errors:
+  /// BrokerLost while the broker is disconnected; those of WeightsSource::restore.
   Result<void> restore_weights();
 
   /// Leaves the memory mapped after a device fault, because a failed GPU may still run queued
@@ -58,8 +58,8 @@ class LoadedWorker {
   ThreadGate engine_gate_;
   std::unique_ptr<Engine> engine_;
   WeightsSource weights_source_;
-  RestoreLog restore_log_;
-  TextIdentity identity_;  // set by `load`
+  std::optional<Errc> restore_error_;  // of the last attempt to restore a part
+  TextIdentity identity_;              // set by `load`
 };
 
 }  // namespace leasehold

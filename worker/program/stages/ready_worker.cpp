@@ -17,6 +17,18 @@ namespace {
 
 constexpr auto kIndexStopTimeout = std::chrono::seconds(1);  // when the worker stops
 
+/// Logs that the worker is ready, with its limits.
+void log_ready(const WorkerOptions& options, const ModelConfig& model,
+               std::uint64_t kv_block_size_bytes, std::uint32_t blocks_per_extent) {
+  const SchedulerLimits& limits = options.limits;
+  spdlog::info(
+      "ready name={} address={} block_size_bytes={} blocks_per_extent={} max_batch_size={} "
+      "token_budget={} speculate={} max_context={} max_waiting={} max_waiting_per_lease={}",
+      options.name, options.listen_path, kv_block_size_bytes, blocks_per_extent,
+      limits.max_batch_size, limits.token_budget, limits.speculate, model.n_context,
+      limits.max_waiting, limits.max_waiting_per_lease);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ReadyWorker>> ReadyWorker::start(LoadedWorker& loaded,
