@@ -1,19 +1,12 @@
-/// A worker that is attached to its broker: answers the broker's calls, and follows its connection.
+/// A worker that is attached to its broker, whose calls arrive from here on.
 ///
-/// The calls about step sampling and admission are answered here. All others go to the current
-/// stage: to EarlyCalls while the worker loads, then to what `serve` is given.
-///
-/// Threads: `attach` and destruction on the main thread; `serve` and the handlers on the I/O
-/// thread, so that a call meets either the loading or the serving stage. The parts have their own
-/// rules. Lifetime: `opened` outlives it.
+/// Lifetime: `opened` outlives it. Threads: attached and destroyed on the main thread; the parts
+/// have their own rules.
 #pragma once
 
 #include <memory>
 
-#include "worker/http/health.hpp"
-#include "worker/lease/broker_session.hpp"
-#include "worker/lease/early_calls.hpp"
-#include "worker/lease/step_reporter.hpp"
+#include "worker/program/broker_events.hpp"
 #include "worker/program/stages/opened_worker.hpp"
 
 namespace leasehold {
@@ -28,31 +21,15 @@ class AttachedWorker {
   ~AttachedWorker() { opened_->stop_io(); }
 
   OpenedWorker& opened() { return *opened_; }
+  BrokerEvents& events() { return events_; }
   BrokerSession& broker() { return *broker_; }
-  http::Health& health() { return health_; }  ///< The worker counts as loading at first.
-  StepSampler& step_sampler() { return step_sampler_; }
-  StepReporter& step_reporter() { return step_reporter_; }
-  EarlyCalls& early_calls() { return early_calls_; }
-
-  /// Ends the loading stage: `leases` answers the calls that wait, and `stage` handles what
-  /// follows.
-  void serve(BrokerSession::Handlers stage, LeaseService& leases);
 
  private:
-  explicit AttachedWorker(OpenedWorker& opened);
-  BrokerSession::Handlers handlers();
-  BrokerSession::Handlers loading_stage();
-  void on_call(const std::string& method, control::Payload params, control::Responder respond);
-  Result<control::Payload> set_sampling(const control::Json& params);
-  Result<control::Payload> set_admission(const control::Json& params);
+  explicit AttachedWorker(OpenedWorker& opened) : opened_(&opened), events_(opened.io.context()) {}
 
   OpenedWorker* opened_;
-  http::Health health_;
-  StepSampler step_sampler_;
-  StepReporter step_reporter_;
-  EarlyCalls early_calls_;
-  BrokerSession::Handlers stage_;
-  std::unique_ptr<BrokerSession> broker_;
+  BrokerEvents events_;
+  std::unique_ptr<BrokerSession> broker_;  // set by `attach`
 };
 
 }  // namespace leasehold

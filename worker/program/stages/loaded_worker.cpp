@@ -61,7 +61,7 @@ std::unique_ptr<Engine> LoadedWorker::make_engine() {
                            .clock = &opened.clock,
                            .broker_disconnected = &broker.is_disconnected(),
                            .tokenizer = &opened.model.tokenizer,
-                           .sampler = &attached_->step_sampler(),
+                           .sampler = &attached_->events().step_sampler(),
                            .eviction_listener = opened.kv_index.get(),
                            .proposer = std::move(proposer)});
 }
@@ -73,7 +73,7 @@ WeightsSource::Dependencies LoadedWorker::weights_dependencies() {
           .progress = load_progress_on_terminal(),
           .regions = compute_->weights_mapper.get(),
           .place = compute_->weights_placer,
-          .early_calls = &attached_->early_calls(),
+          .early_calls = &attached_->events().early_calls(),
           .unmap_elsewhere = [this](LeaseId lease) { (void)engine_->unmap_lease(lease); }};
 }
 
@@ -99,7 +99,7 @@ Result<void> LoadedWorker::load_draft() {
   if (draft == nullptr) return {};
   WeightsSource::Dependencies dependencies = weights_dependencies();
   dependencies.poll = [this](const auto& unmap) {
-    attached_->early_calls().unmap_revoked(*engine_, unmap);
+    attached_->events().early_calls().unmap_revoked(*engine_, unmap);
   };
   return draft->load(std::move(dependencies));
 }

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "common/machine/cpu_set.hpp"
@@ -45,7 +46,8 @@ ReadyWorker::ReadyWorker(LoadedWorker& loaded, ReloadOptions reload)
       loaded_(&loaded),
       reload_(std::move(reload)),
       service_("STATUS=Serving " + opened_->model.config.name, attached_->broker().link(),
-               attached_->health()),
+               attached_->events().health()),
+      step_reporter_(step_reporter_dependencies()),
       loop_(loaded.engine(), loop_hooks()),
       spill_(LentSpill::take(attached_->broker().link(), loaded.engine(),
                              [this] { loop_.post([](Engine&) {}); })),
@@ -54,13 +56,22 @@ ReadyWorker::ReadyWorker(LoadedWorker& loaded, ReloadOptions reload)
   loaded.revocations().set_server(serving_.server());
 }
 
+StepReporter::Dependencies ReadyWorker::step_reporter_dependencies() {
+  return {.sampler = &attached_->events().step_sampler(),
+          .post = [this](auto work) { boost::asio::post(opened_->io.context(), std::move(work)); },
+          .send =
+              [this](const wire::WorkerStep& step, std::function<void()> on_reply) {
+                attached_->broker().link().report_step(step, std::move(on_reply));
+              }};
+}
+
 EngineLoop::Hooks ReadyWorker::loop_hooks() {
   return {.on_report =
               [this](StepReport report) {
                 opened_->step_log.append(report);
                 RequestLog::log_events(report.events);
                 request_log_.log_spills(report.spills);
-                if (report.sample) attached_->step_reporter().deliver(*std::move(report.sample));
+                if (report.sample) step_reporter_.deliver(*std::move(report.sample));
                 serving_.server().deliver(std::move(report.events));
               },
           .on_growth = [this](const auto& requests) { serving_.leases().grow(requests); },
@@ -128,7 +139,7 @@ WorkerStop::Dependencies ReadyWorker::stop_dependencies() {
 
 Result<void> ReadyWorker::open_servers() {
   TRY(http_.open(opened_->options, opened_->model, loaded_->identity(), attached_->broker().link(),
-                 opened_->clock, attached_->health()));
+                 opened_->clock, attached_->events().health()));
   TRY(opened_->metrics.open(opened_->options, opened_->model));
   watcher_ =
       TRY(DeadlineWatcher::start({.running_requests = &opened_->running_requests,
@@ -143,7 +154,7 @@ Result<void> ReadyWorker::open_servers() {
 }
 
 void ReadyWorker::take_over_broker() {
-  attached_->serve(
+  attached_->events().serve(
       {.on_call =
            [this](const std::string& method, control::Payload params, control::Responder respond) {
              serving_.leases().on_call(method, std::move(params), std::move(respond));
@@ -177,7 +188,7 @@ Result<void> ReadyWorker::announce() {
   ready.kv_block_size_bytes = kv_block_size_bytes;
   ready.max_extents = extents_for(descriptor_limit());
   const wire::ExtentShape shape = TRY(attached_->broker().announce_ready(ready, serving_.leases()));
-  attached_->health().set_loading(false);
+  attached_->events().health().set_loading(false);
   serving_.leases().set_blocks_per_extent(std::max(1u, shape.blocks_per_extent));
   log_ready(opened_->options, model.config, kv_block_size_bytes, shape.blocks_per_extent);
   return opened_->io.run([this]() -> Result<void> {

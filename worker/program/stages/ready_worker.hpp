@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "worker/lease/deadline_watcher.hpp"
+#include "worker/lease/step_reporter.hpp"
 #include "worker/program/http_part.hpp"
 #include "worker/program/lent_spill.hpp"
 #include "worker/program/reload.hpp"
@@ -36,6 +37,7 @@ class ReadyWorker {
 
  private:
   ReadyWorker(LoadedWorker& loaded, ReloadOptions reload);
+  StepReporter::Dependencies step_reporter_dependencies();
   EngineLoop::Hooks loop_hooks();
   Serving::Dependencies serving_dependencies();
   WorkerStop::Dependencies stop_dependencies();
@@ -52,6 +54,7 @@ class ReadyWorker {
   ReloadOptions reload_;
   RequestLog request_log_;
   ServiceState service_;
+  StepReporter step_reporter_;
   EngineLoop loop_;
   std::unique_ptr<LentSpill> spill_;  // null: nothing is spilled
   Serving serving_;
