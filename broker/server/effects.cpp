@@ -113,7 +113,7 @@ void ServerEffects::perform(const effect::SetDeadline& effect) {
 void ServerEffects::perform(const effect::SetDrainDeadline& effect) {
   dependencies_.table.set_drain_deadline(effect.lease, effect.deadline);
   const wire::LeaseDraining draining{.lease = effect.lease};
-  call_worker(effect.worker, draining.kMethod, {draining.to_json(), {}}, [](const auto&) {});
+  call_worker(effect.worker, draining, [](const auto&) {});
 }
 
 void ServerEffects::perform(const effect::BindWorker& effect) {
@@ -168,14 +168,16 @@ void ServerEffects::send_grant(const effect::SendGrant& effect, Result<std::vect
   if (!fds) {
     return post_(GrantAnswered{grant.lease, grant.extents, std::move(fds).error(), false});
   }
-  call_worker(effect.worker, grant.kMethod, {grant.to_json(), *std::move(fds)},
-              [this, lease = grant.lease, extents = grant.extents](auto reply) {
-                post_(GrantAnswered{lease, extents, error_of(reply), true});
-              });
+  call_worker(
+      effect.worker, grant,
+      [this, lease = grant.lease, extents = grant.extents](auto reply) {
+        post_(GrantAnswered{lease, extents, error_of(reply), true});
+      },
+      *std::move(fds));
 }
 
 void ServerEffects::perform(const effect::SendQuota& effect) {
-  call_worker(effect.worker, effect.quota.kMethod, {effect.quota.to_json(), {}},
+  call_worker(effect.worker, effect.quota,
               [tenant = effect.quota.tenant](const Result<control::Payload>& reply) {
                 if (reply || reply.error().code == Errc::ConnectionLost) return;
                 spdlog::warn("a worker did not accept a quota tenant={} error={} detail=\"{}\"",
@@ -184,23 +186,21 @@ void ServerEffects::perform(const effect::SendQuota& effect) {
 }
 
 void ServerEffects::perform(const effect::SendSampling& effect) {
-  call_worker(effect.worker, effect.sampling.kMethod, {effect.sampling.to_json(), {}},
-              [](const Result<control::Payload>& reply) {
-                if (reply || reply.error().code == Errc::ConnectionLost) return;
-                spdlog::warn("a worker does not sample steps error={} detail=\"{}\"",
-                             name(reply.error().code), reply.error().detail);
-              });
+  call_worker(effect.worker, effect.sampling, [](const Result<control::Payload>& reply) {
+    if (reply || reply.error().code == Errc::ConnectionLost) return;
+    spdlog::warn("a worker does not sample steps error={} detail=\"{}\"", name(reply.error().code),
+                 reply.error().detail);
+  });
 }
 
 /// A worker of an earlier version answers UnknownMethod, and reports its health without this.
 void ServerEffects::perform(const effect::SendAdmission& effect) {
-  call_worker(effect.worker, effect.admission.kMethod, {effect.admission.to_json(), {}},
-              [](const auto&) {});
+  call_worker(effect.worker, effect.admission, [](const auto&) {});
 }
 
 void ServerEffects::perform(const effect::SendSettle& effect) {
   const wire::LeaseSettle settle{.lease = effect.lease};
-  call_worker(effect.worker, settle.kMethod, {settle.to_json(), {}},
+  call_worker(effect.worker, settle,
               [this, lease = effect.lease](const Result<control::Payload>& reply) {
                 post_(SettleAnswered{lease, AckObserver::observe(lease, reply), error_of(reply)});
               });
@@ -214,15 +214,15 @@ void ServerEffects::perform(const effect::SendUnmap& effect) {
 
 void ServerEffects::send_unmap(const effect::SendUnmap& effect) {
   const wire::LeaseUnmap unmap{.lease = effect.lease};
-  call_worker(
-      effect.worker, unmap.kMethod, {unmap.to_json(), {}},
-      [this, lease = effect.lease](auto reply) { post_(UnmapAnswered{lease, error_of(reply)}); });
+  call_worker(effect.worker, unmap, [this, lease = effect.lease](auto reply) {
+    post_(UnmapAnswered{lease, error_of(reply)});
+  });
 }
 
 /// An error reply counts as an answer, except ConnectionLost, which the worker did not send.
 void ServerEffects::perform(const effect::SendPing& effect) {
   const wire::WorkerPing ping;
-  call_worker(effect.worker, ping.kMethod, {ping.to_json(), {}},
+  call_worker(effect.worker, ping,
               [this, worker = effect.worker](const Result<control::Payload>& reply) {
                 if (!reply && reply.error().code == Errc::ConnectionLost) return;
                 post_(PingAnswered{worker});
@@ -232,7 +232,7 @@ void ServerEffects::perform(const effect::SendPing& effect) {
 void ServerEffects::perform(const effect::SendReclaim& effect) {
   const wire::LeaseReclaim reclaim{
       .lease = effect.lease, .count = effect.count, .pool = effect.pool};
-  call_worker(effect.worker, reclaim.kMethod, {reclaim.to_json(), {}},
+  call_worker(effect.worker, reclaim,
               [this, lease = effect.lease, call = effect.call,
                pool = effect.pool](Result<control::Payload> reply) {
                 const auto extents = [&]() -> Result<std::vector<ExtentId>> {
@@ -244,7 +244,7 @@ void ServerEffects::perform(const effect::SendReclaim& effect) {
 }
 
 void ServerEffects::perform(const effect::SendFill& effect) {
-  call_worker(effect.worker, effect.fill.kMethod, {effect.fill.to_json(), {}},
+  call_worker(effect.worker, effect.fill,
               [this, lease = effect.fill.lease](Result<control::Payload> reply) {
                 const auto filled = [&]() -> Result<wire::PrefixFilled> {
                   const control::Payload payload = TRY(std::move(reply));
@@ -365,26 +365,22 @@ void ServerEffects::keep(const std::string& name, const UniqueFd& fd) {
 }
 
 /// After `call_timeout`, `on_reply` receives TimedOut. It runs again if the worker replies later,
-/// because that reply may report a change of state. Settle, unmap and ping have no timeout here:
-/// broker/decide kills the worker if it does not answer them in time. A fill has none either.
-void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
-                                control::Payload payload, OnReply on_reply) {
+/// because that reply may report a change of state.
+template <class Message>
+void ServerEffects::call_worker(AttachmentId worker, const Message& message, OnReply on_reply,
+                                std::vector<UniqueFd> fds) {
   WorkerLink* link = dependencies_.links.find(worker);
   // Without a connection there is nothing to send; the worker's exit or resume resolves the call.
   if (link == nullptr || link->peer == nullptr) return;
   const auto handler = std::make_shared<OnReply>(std::move(on_reply));
   const auto timeout = std::make_shared<boost::asio::steady_timer>(dependencies_.io);
-  const bool has_core_timeout = method == wire::LeaseSettle::kMethod ||
-                                method == wire::LeaseUnmap::kMethod ||
-                                method == wire::PrefixFill::kMethod ||  // takes as long as the text
-                                method == wire::WorkerPing::kMethod;
-  if (!has_core_timeout) {
+  if (Message::kReplyTimeout == wire::ReplyTimeout::Call) {
     timeout->expires_after(dependencies_.call_timeout);
     timeout->async_wait([handler](const boost::system::error_code& error) {
       if (!error) (*handler)(fail(Errc::TimedOut, "the worker does not reply; see its log"));
     });
   }
-  link->peer->call(std::string(method), std::move(payload),
+  link->peer->call(std::string(Message::kMethod), {message.to_json(), std::move(fds)},
                    [handler, timeout](Result<control::Payload> reply) {
                      timeout->cancel();
                      (*handler)(std::move(reply));

@@ -99,8 +99,10 @@ class ServerEffects {
   template <class Id>
   std::optional<Error> take_refusal(std::map<Id, Error>& refused, Id id);
   using OnReply = std::function<void(Result<control::Payload>)>;
-  void call_worker(AttachmentId worker, std::string_view method, control::Payload payload,
-                   OnReply on_reply);
+  /// Calls the worker, with the timeout that the message names.
+  template <class Message>
+  void call_worker(AttachmentId worker, const Message& message, OnReply on_reply,
+                   std::vector<UniqueFd> fds = {});
 
   EffectDependencies dependencies_;
   std::function<void(Event)> post_;

@@ -34,10 +34,6 @@ wire::WorkerStep report_of(const StepSample& sample) {
 
 }  // namespace
 
-void StepReporter::set_sampling(const wire::StepSampling& sampling) {
-  deps_.sampler->set_interval(std::chrono::milliseconds(sampling.interval_ms));
-}
-
 void StepReporter::deliver(StepSample sample) {
   if (deps_.sampler->put(std::move(sample))) deps_.post([this] { send_newest(); });
 }

@@ -1,7 +1,7 @@
-/// Reports sampled steps to the broker while the broker requests them.
+/// Reports sampled steps to the broker.
 ///
 /// One report is in flight at a time. Until its reply the newest sample waits in the StepSampler.
-/// Threads: `deliver` on the engine's; the rest on the I/O thread. Lifetime: the sampler and
+/// Threads: `deliver` on the engine's; replies arrive on the I/O thread. Lifetime: the sampler and
 /// everything that `post` and `send` use outlive the reporter, and no posted work runs after its
 /// destruction.
 #pragma once
@@ -23,11 +23,6 @@ class StepReporter {
     std::function<void(const wire::WorkerStep&, std::function<void()> on_reply)> send;
   };
   explicit StepReporter(Dependencies dependencies) : deps_(std::move(dependencies)) {}
-
-  /// Handles the broker's `step.sample`.
-  void set_sampling(const wire::StepSampling& sampling);
-  /// Stops sampling; after a reconnect the broker requests it again if an operator still watches.
-  void connection_lost() { deps_.sampler->set_interval(Duration::zero()); }
 
   void deliver(StepSample sample);
 

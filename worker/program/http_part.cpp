@@ -33,19 +33,16 @@ bool begins_inside_reasoning(const ChatTemplate& chat) {
 
 }  // namespace
 
-Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
-                                                 const OpenedModel& model,
-                                                 const TextIdentity& identity,
-                                                 BrokerSession& broker, const Clock& clock,
-                                                 const http::Health& health) {
-  if (!options.http) return nullptr;
-  std::unique_ptr<HttpPart> part(new HttpPart);
+Result<void> HttpPart::open(const WorkerOptions& options, const OpenedModel& model,
+                            const TextIdentity& identity, BrokerLink& broker, const Clock& clock,
+                            const http::Health& health) {
+  if (!options.http) return {};
   http::Server::Dependencies dependencies{
-      .io = &part->io_.context(),
+      .io = &io_.context(),
       .clock = &clock,
       .check_key =
-          [&link = broker.link()](std::string api_key, http::Server::OnChecked done) {
-            link.call_async(
+          [&broker](std::string api_key, http::Server::OnChecked done) {
+            broker.call_async(
                 std::string(wire::KeyCheck::kMethod),
                 {.body = wire::KeyCheck{.api_key = std::move(api_key)}.to_json()},
                 [done = std::move(done)](Result<control::Payload> reply) mutable {
@@ -73,18 +70,18 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
       .health = &health,
       .allowed_origins = options.http_allowed_origins,
       .heartbeat = options.http_heartbeat};
-  part->server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));
-  TRY(part->io_.start("http"));
-  TRY(part->io_.run([&part]() -> Result<void> {
-    part->server_->serve();
+  server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));
+  TRY(io_.start("http"));
+  TRY(io_.run([this]() -> Result<void> {
+    server_->serve();
     return {};
   }));
-  spdlog::info("HTTP ready address={} model=\"{}\"", part->server_->listens_on(),
-               model.config.name);
-  return part;
+  spdlog::info("HTTP ready address={} model=\"{}\"", server_->listens_on(), model.config.name);
+  return {};
 }
 
 void HttpPart::close() {
+  if (!server_) return;
   bool closed = false;
   (void)io_.run([this]() -> Result<void> {
     server_->close();

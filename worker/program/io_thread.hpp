@@ -4,7 +4,9 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <functional>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "common/result.hpp"
 
@@ -12,7 +14,7 @@ namespace leasehold {
 
 /// When an allocation fails in a handler, only that handler ends, and its work is dropped.
 ///
-/// Threads: `start`, `run` and `stop` from the thread that owns the object.
+/// Threads: all functions, except `context`, from the thread that owns the object.
 class IoThread {
  public:
   ~IoThread() { stop(); }
@@ -27,7 +29,12 @@ class IoThread {
   /// Ends the thread; handlers that have not run are dropped with the io_context.
   void stop();
 
+  /// Keeps `resource` until the handlers that never ran are destroyed, because they may hold
+  /// objects that use it.
+  void keep(std::shared_ptr<const void> resource) { kept_.push_back(std::move(resource)); }
+
  private:
+  std::vector<std::shared_ptr<const void>> kept_;  // destroyed after `io_`
   boost::asio::io_context io_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{
       io_.get_executor()};

@@ -1,7 +1,6 @@
 #include "worker/program/load_progress.hpp"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,32 +33,6 @@ LoadProgress load_progress_on_terminal() {
     const bool is_slow = std::chrono::steady_clock::now() - start > kShowAfter;
     if (is_slow && percent != std::exchange(drawn, percent)) draw(percent);
   };
-}
-
-void log_ready(const WorkerOptions& options, const ModelConfig& model,
-               std::uint64_t kv_block_size_bytes, std::uint32_t blocks_per_extent) {
-  const SchedulerLimits& limits = options.limits;
-  spdlog::info(
-      "ready name={} address={} block_size_bytes={} blocks_per_extent={} max_batch_size={} "
-      "token_budget={} speculate={} max_context={} max_waiting={} max_waiting_per_lease={}",
-      options.name, options.listen_path, kv_block_size_bytes, blocks_per_extent,
-      limits.max_batch_size, limits.token_budget, limits.speculate, model.n_context,
-      limits.max_waiting, limits.max_waiting_per_lease);
-}
-
-void warn_of_group_limit(const MachineMemory& memory, std::uint64_t weights_bytes) {
-  if (memory.limit_file.empty() || weights_bytes <= memory.available_bytes) return;
-  spdlog::warn(
-      "the weights exceed what the control group has left; filling them lets the kernel end its "
-      "processes weights_bytes={} available_bytes={} limit_bytes={} limit_file={}",
-      weights_bytes, memory.available_bytes, memory.total_bytes, memory.limit_file);
-}
-
-void RestoreLog::note(const Result<void>& restored) {
-  const auto failed = restored ? std::nullopt : std::optional(restored.error().code);
-  if (std::exchange(failed_, failed) == failed || !failed) return;
-  spdlog::error("weights not restored error={} reason=\"{}\"", name(*failed),
-                restored.error().detail);
 }
 
 }  // namespace leasehold

@@ -9,7 +9,6 @@
 #include "worker/kv/record_layout.hpp"
 #include "worker/kv/sequence_record.hpp"
 #include "worker/lease/attachment.hpp"
-#include "worker/program/load_progress.hpp"
 #include "worker/serve/prompt_check.hpp"
 
 namespace leasehold {
@@ -26,6 +25,16 @@ Result<void> limit_context(OpenedModel& model, std::uint32_t max_context) {
   model.config.n_context = max_context;
   model.context_bound = ContextBound::Worker;
   return {};
+}
+
+/// Warns when the weights exceed the memory that the control group has left. This is not an error,
+/// because another worker may have filled the weights, and its group is then charged for them.
+void warn_of_group_limit(const MachineMemory& memory, std::uint64_t weights_bytes) {
+  if (memory.limit_file.empty() || weights_bytes <= memory.available_bytes) return;
+  spdlog::warn(
+      "the weights exceed what the control group has left; filling them lets the kernel end its "
+      "processes weights_bytes={} available_bytes={} limit_bytes={} limit_file={}",
+      weights_bytes, memory.available_bytes, memory.total_bytes, memory.limit_file);
 }
 
 }  // namespace

@@ -9,18 +9,13 @@ void RevocationReporter::completed_early(const Completed& completed,
                                          TimePoint at) noexcept {
   server_->complete_early(completed);
   if (!completed.revocation) return;
-  count(what);
-  broker_->report(what, at);
+  lease_found_revoked(what, at);
 }
 
 void RevocationReporter::lease_found_revoked(const events::ForwardRevoked& what,
                                              TimePoint at) noexcept {
-  count(what);
+  metrics_->refused_poll(Duration(what.since_flip_ns));
   broker_->report(what, at);
-}
-
-void RevocationReporter::count(const events::ForwardRevoked& what) noexcept {
-  if (metrics_ != nullptr) metrics_->refused_poll(Duration(what.since_flip_ns));
 }
 
 void RevocationReporter::refusing_unit_ended() noexcept {

@@ -12,15 +12,10 @@ void ServiceState::set(const std::optional<Error>& missing) {
     const std::scoped_lock lock(mutex_);
     missing_ = missing;
   }
-  health_.set_weights_missing(missing.has_value());
+  health_->set_weights_missing(missing.has_value());
   announce(missing);
   if (!missing) return spdlog::info("back in service: all weights are there");
   spdlog::error("out of service until the weights are back reason=\"{}\"", missing->detail);
-}
-
-Result<control::Payload> ServiceState::set_admission(const control::Json& params) {
-  health_.set_admitting(TRY(wire::WorkerAdmission::from_json(params)).admits);
-  return control::Payload{.body = wire::Empty{}.to_json()};
 }
 
 void ServiceState::repeat() const {
@@ -35,7 +30,7 @@ std::optional<Error> ServiceState::missing() const {
 void ServiceState::announce(const std::optional<Error>& missing) const {
   wire::WorkerWeights weights;
   if (missing) weights.missing = to_sentence(missing->detail);
-  (*broker_)->link().notify(std::string(weights.kMethod), {.body = weights.to_json()});
+  broker_->notify(std::string(weights.kMethod), {.body = weights.to_json()});
   notify_service_manager(missing ? "STATUS=Out of service: " + *weights.missing : serving_);
 }
 

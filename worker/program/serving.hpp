@@ -1,8 +1,8 @@
 /// Serves once the weights are bound: answers the broker's calls about leases and the tenants'
 /// requests, with threads for the slow work.
 ///
-/// Threads: constructed on the I/O thread, which alone uses `leases` afterwards; the thread of
-/// `tenant_io` alone uses `server`. Both have members that any thread may call. Lifetime:
+/// Threads: constructed and closed on the main thread; the I/O thread alone uses `leases`, and the
+/// thread of `tenant_io` alone uses `server`. Both have members that any thread may call. Lifetime:
 /// everything in Dependencies outlives it.
 #pragma once
 
@@ -40,7 +40,7 @@ class Serving {
   TenantServer& server() { return *server_; }
 
   /// Closes the server and waits, for at most a second, until the queued output of its clients is
-  /// sent. Called from the main thread.
+  /// sent.
   void close(IoThread& io);
 
  private:

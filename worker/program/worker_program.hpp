@@ -1,4 +1,12 @@
-/// Runs a worker process, from its first call to the broker to its last step. The threads have
+/// Runs a worker process, from its files to its last step. Each stage is an object that needs the
+/// earlier ones, and owns what exists from then on:
+///
+///   OpenedWorker    files, sockets and threads; nothing is asked of the broker
+///   AttachedWorker  the session with the broker, whose calls arrive from here on
+///   LoadedWorker    the backend, and an engine with its weights
+///   ReadyWorker     the servers; announced to the broker
+///
+/// The threads have
 /// these names in `ps -L`, except the first, which has the program's name:
 ///
 ///   main       attaches, loads, then runs the engine; thread 0 of the backend

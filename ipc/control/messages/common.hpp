@@ -27,6 +27,14 @@ struct Message {  // NOLINT(bugprone-crtp-constructor-accessibility): messages a
   static Result<T> from_json(const Json& json);
 };
 
+/// How long the broker waits for a worker's reply to a call. Every message of a call from the
+/// broker to a worker has one, as `kReplyTimeout`.
+enum class ReplyTimeout : std::uint8_t {
+  Call,  ///< The broker's timeout for calls; then the caller gets TimedOut.
+  Kill,  ///< The call itself has none: the broker kills a worker that does not reply in time.
+  None   ///< The reply may take as long as the work.
+};
+
 /// What a lease covers: an engine's weights on one worker, one tenant's KV on one worker, or the KV
 /// of one published text on one worker.
 enum class LeaseScope : std::uint8_t { Engine, Tenant, Shared };

@@ -38,6 +38,7 @@ struct StepWatch : Message<StepWatch> {
 /// sampling, and so does the end of the connection. Reply: Empty.
 struct StepSampling : Message<StepSampling> {
   static constexpr std::string_view kMethod = "step.sample";
+  static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::Call;
   std::int64_t interval_ms = 0;  ///< 0 … 60 000
 };
 

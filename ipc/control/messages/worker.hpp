@@ -185,6 +185,7 @@ struct WorkerWeights : Message<WorkerWeights> {
 /// Call `worker.ping`: checks that the worker responds. Any reply counts, even an error.
 struct WorkerPing : Empty {
   static constexpr std::string_view kMethod = "worker.ping";
+  static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::Kill;
 };
 
 /// Call `worker.admission`: whether tenants get new leases on this worker. Sent when the worker is
@@ -192,6 +193,7 @@ struct WorkerPing : Empty {
 /// Reply: Empty.
 struct WorkerAdmission : Message<WorkerAdmission> {
   static constexpr std::string_view kMethod = "worker.admission";
+  static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::Call;
   bool admits = true;
 };
 
@@ -200,6 +202,7 @@ struct WorkerAdmission : Message<WorkerAdmission> {
 /// an error means that none is mapped.
 struct LeaseGrant : Message<LeaseGrant> {
   static constexpr std::string_view kMethod = "lease.grant";
+  static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::Call;
   LeaseId lease;
   TenantId tenant;
   std::uint64_t extent_size_bytes = 0;
@@ -218,6 +221,7 @@ struct LeaseGrant : Message<LeaseGrant> {
 /// QuotaBlocks, LeaseRevoked.
 struct PrefixFill : Message<PrefixFill> {
   static constexpr std::string_view kMethod = "prefix.fill";
+  static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::None;
   LeaseId lease;
   std::string text;
 };
@@ -233,6 +237,7 @@ struct PrefixFilled : Message<PrefixFilled> {
 /// worker, so that the holder can replace the lease.
 struct LeaseDraining : Message<LeaseDraining> {
   static constexpr std::string_view kMethod = "lease.draining";
+  static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::Call;
   LeaseId lease;
   /// Only to the holder: the name of the worker that replaces the lease's worker. The lease then
   /// does not drain; `lease.replace` with mode Failover moves it.
@@ -245,6 +250,7 @@ struct LeaseDraining : Message<LeaseDraining> {
 /// tenant's last live lease there has ended. Reply: Empty.
 struct TenantQuota : Message<TenantQuota> {
   static constexpr std::string_view kMethod = "tenant.quota";
+  static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::Call;
   TenantId tenant;
   std::uint64_t revision = 0;        ///< Grows with every quota of this tenant; never 0.
   std::uint32_t max_concurrent = 0;  ///< Requests that run at once; 0 … 64.
@@ -301,6 +307,7 @@ struct TenantServed : Message<TenantServed> {
 /// lease, so a worker that cannot be sure does not reply.
 struct LeaseSettle : Message<LeaseSettle> {
   static constexpr std::string_view kMethod = "lease.settle";
+  static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::Kill;
   LeaseId lease;
 };
 
@@ -308,6 +315,7 @@ struct LeaseSettle : Message<LeaseSettle> {
 /// all memory of the lease.
 struct LeaseUnmap : Message<LeaseUnmap> {
   static constexpr std::string_view kMethod = "lease.unmap";
+  static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::Kill;
   LeaseId lease;
 };
 
@@ -316,6 +324,7 @@ struct LeaseUnmap : Message<LeaseUnmap> {
 /// extents that the worker has unmapped.
 struct LeaseReclaim : Message<LeaseReclaim> {
   static constexpr std::string_view kMethod = "lease.reclaim";
+  static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::Call;
   LeaseId lease;
   std::uint32_t count = 1;
   MemoryPool pool = MemoryPool::Kv;  ///< May be missing.

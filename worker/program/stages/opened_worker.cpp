@@ -1,0 +1,42 @@
+#include "worker/program/stages/opened_worker.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace leasehold {
+
+Result<std::unique_ptr<OpenedWorker>> OpenedWorker::open(const WorkerOptions& options) {
+  spdlog::info("starting model={}", options.model_path);
+  OpenedModel model = TRY(OpenedModel::open(options));
+  spdlog::info("model opened model=\"{}\" vocabulary={}", model.config.name,
+               model.tokenizer.n_vocab());
+  std::unique_ptr<OpenedWorker> worker(new OpenedWorker(options, std::move(model)));
+  TRY(worker->open_files());
+  return worker;
+}
+
+Result<void> OpenedWorker::open_files() {
+  draft = TRY(DraftModel::open(options, model));
+  digest = TRY(ModelDigest::start(model.file, options.cache_dir));
+  acceptor = TRY(TenantServer::listen(tenant_io.context(), options.listen_path));
+  socket_file = control::SocketFile(options.listen_path);
+  TRY(io.start("io"));
+  TRY(tenant_io.start("tenants"));
+  TRY(step_log.open(options.event_log, options.event_log_bytes));
+  if (options.kv_index)
+    kv_index = KvIndexSync::start({.url = *options.kv_index}, options.listen_path + ".index");
+  return {};
+}
+
+OpenedWorker::~OpenedWorker() {
+  stop_io();
+  socket_file.remove();
+}
+
+void OpenedWorker::stop_io() {
+  tenant_io.stop();
+  io.stop();
+}
+
+}  // namespace leasehold
