@@ -4,6 +4,7 @@
 
 #include "tests/support/test_paths.hpp"
 #include "tests/tidy/check_none.hpp"
+#include "tests/tidy/class_rules.hpp"
 #include "tests/tidy/rules.hpp"
 
 using namespace leasehold::tidy;
@@ -38,6 +39,7 @@ TEST_CASE("tidy: the tree keeps every rule") {
       {"broker and worker map nothing that could show leased bytes", plain_mappings_outside_ipc},
       {"includes follow the layers, from the root", layering_violations},
       {"no file is longer than 400 lines", files_too_long},
+      {"no class exceeds its limits over all its files", classes_too_large},
       {"no room has more than 40 sources", rooms_too_full},
       {"nothing is marked as unfinished", todo_markers},
       {"every fault point is reached by some program", unreached_fault_sites},
