@@ -27,11 +27,10 @@ Findings handles_opened_outside_gate(const Sources& sources);
 Findings permits_outside_units(const Sources& sources);
 
 /// A plain mapping gives access to its bytes without a permit, so broker/ and worker/ make none.
-/// worker/gguf/ may map model files.
 Findings plain_mappings_outside_ipc(const Sources& sources);
 
-/// Includes follow the layers common <- ipc <- kernels <- worker, and ipc <- broker. Tools and
-/// tests may include every room; no room includes tests.
+/// Includes follow the layers common <- ipc <- kernels <- model <- worker, and ipc <- broker. Tools
+/// and tests may include every room; no room includes tests.
 Findings layering_violations(const Sources& sources);
 
 /// A file has at most 400 lines.

@@ -101,6 +101,9 @@ TEST_CASE("planted: includes that climb") {
   CHECK(violates_layering("kernels/cpu/a.cpp", "ipc/control/transport/peer.hpp"));
   CHECK(violates_layering("kernels/cpu/a.cpp", "ipc/region/mapping.hpp"));
   CHECK(violates_layering("kernels/a.hpp", "worker/engine/engine.hpp"));
+  CHECK(violates_layering("kernels/a.hpp", "model/config.hpp"));
+  CHECK(violates_layering("model/a.cpp", "worker/options.hpp"));
+  CHECK(violates_layering("broker/a.cpp", "model/config.hpp"));
   CHECK(violates_layering("worker/a.cpp", "broker/decide/core.hpp"));
   CHECK(violates_layering("broker/a.cpp", "kernels/backend.hpp"));
   CHECK(violates_layering("broker/a.cpp", "worker/options.hpp"));
@@ -112,7 +115,7 @@ TEST_CASE("planted: includes that climb") {
   CHECK(violates_layering("broker/decide/a.cpp", "broker/journal/journal.hpp"));
   CHECK(violates_layering("broker/recovery/a.cpp", "broker/server/server.hpp"));
   CHECK(violates_layering("worker/kv/a.hpp", "worker/schedule/sequence.hpp"));
-  CHECK(violates_layering("worker/gguf/a.cpp", "worker/model/config.hpp"));
+  CHECK(violates_layering("model/gguf/a.cpp", "model/config.hpp"));
   CHECK(violates_layering("worker/lease/a.cpp", "worker/options.hpp"));
   CHECK(violates_layering("ipc/client/a.cpp", "worker/options.hpp"));
   CHECK(violates_layering("broker/a.cpp", "ipc/client/session.hpp"));
@@ -125,6 +128,8 @@ TEST_CASE("planted: includes that go down are left alone") {
   CHECK_FALSE(violates_layering("kernels/a.hpp", "ipc/segment/thread_gate.hpp"));
   CHECK_FALSE(violates_layering("worker/a.cpp", "ipc/control/transport/peer.hpp"));
   CHECK_FALSE(violates_layering("worker/a.cpp", "kernels/backend.hpp"));
+  CHECK_FALSE(violates_layering("worker/a.cpp", "model/config.hpp"));
+  CHECK_FALSE(violates_layering("model/a.cpp", "kernels/op_args.hpp"));
   CHECK_FALSE(violates_layering("broker/a.cpp", "ipc/table/lease_table.hpp"));
   CHECK_FALSE(violates_layering("broker/device_agent/a.cpp", "ipc/cuda/driver.hpp"));
   CHECK_FALSE(violates_layering("broker/decide/a.cpp", "broker/books/state.hpp"));

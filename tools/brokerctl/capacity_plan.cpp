@@ -7,13 +7,13 @@
 #include "broker/books/extents.hpp"
 #include "common/cli/size_option.hpp"
 #include "common/machine/available_memory.hpp"
+#include "model/config.hpp"
+#include "model/kv_type.hpp"
+#include "model/weights_plan.hpp"
 #include "tools/cli/json_text.hpp"
 #include "tools/cli/table.hpp"
 #include "worker/engine/engine_limits.hpp"
 #include "worker/kv/sequence_record.hpp"
-#include "worker/model/config.hpp"
-#include "worker/model/kv_type.hpp"
-#include "worker/model/weights_plan.hpp"
 
 namespace leasehold::brokerctl {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "kernels/op_args.hpp"
+#include "model/gguf/gguf.hpp"
 #include "tools/brokerctl/arguments/arguments.hpp"
-#include "worker/gguf/gguf.hpp"
 
 namespace leasehold::brokerctl {
 

@@ -4,12 +4,12 @@
 
 #include "common/cli/man_page.hpp"
 #include "common/cli/size_option.hpp"
+#include "model/architecture_keys.hpp"
+#include "model/kv_type.hpp"
 #include "tools/brokerctl/completion.hpp"
 #include "tools/brokerctl/doctor.hpp"
 #include "tools/brokerctl/explain_error.hpp"
 #include "tools/cli/broker_address.hpp"
-#include "worker/model/architecture_keys.hpp"
-#include "worker/model/kv_type.hpp"
 
 namespace leasehold::brokerctl {
 namespace {

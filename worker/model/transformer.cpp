@@ -6,7 +6,7 @@
 
 #include "common/expects.hpp"
 #include "kernels/numerics/rope.hpp"
-#include "worker/model/kv_type.hpp"
+#include "model/kv_type.hpp"
 #include "worker/model/row_range.hpp"
 
 namespace leasehold {

@@ -14,7 +14,7 @@
 #include "common/zeroed_array.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/numerics/rope.hpp"
-#include "worker/model/config.hpp"
+#include "model/config.hpp"
 #include "worker/model/weights.hpp"
 
 namespace leasehold {
