@@ -17,8 +17,8 @@ constexpr std::array<ClassException, 26> kExceptions{{
     {"leasehold::LeaseRecord", {.data_members = 50}, "What the broker knows of one lease."},
     {"leasehold::PromptRequest", {.data_members = 17}, "A request as a tenant sent it."},
     {"leasehold::State", {.data_members = 22}, "All state of the pure decisions."},
+    {"leasehold::StepBuffers", {.data_members = 16}, "One pointer for each buffer."},
     {"leasehold::Tenancy", {.data_members = 21}, "What the scheduler knows of one lease."},
-    {"leasehold::Transformer::Scratch", {.data_members = 16}, "One pointer for each buffer."},
     {"leasehold::Worker", {.data_members = 31}, "What the broker knows of one worker."},
 
     // One overload for each alternative of a variant.

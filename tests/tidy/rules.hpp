@@ -30,8 +30,13 @@ Findings permits_outside_units(const Sources& sources);
 Findings plain_mappings_outside_ipc(const Sources& sources);
 
 /// Includes follow the layers common <- ipc <- kernels <- model <- worker, and ipc <- broker. Tools
-/// and tests may include every room; no room includes tests.
+/// include no room of worker or broker, except `tokenize`, which runs the worker's tokenizer. Tests
+/// may include every room; no room includes tests.
 Findings layering_violations(const Sources& sources);
+
+/// Tools link no library of worker or broker, with the same exception. `cmake_lists` are the
+/// CMakeLists.txt of the tree.
+Findings tools_linking_rooms(const Sources& cmake_lists);
 
 /// A file has at most 400 lines.
 Findings files_too_long(const Sources& sources);

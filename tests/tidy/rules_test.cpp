@@ -121,7 +121,25 @@ TEST_CASE("planted: includes that climb") {
   CHECK(violates_layering("broker/a.cpp", "ipc/client/session.hpp"));
   CHECK(violates_layering("worker/a.cpp", "tools/brokerctl/run.hpp"));
   CHECK(violates_layering("worker/http/a.cpp", "tools/client/text.hpp"));
+  CHECK(violates_layering("tools/brokerctl/a.cpp", "worker/engine/engine.hpp"));
+  CHECK(violates_layering("tools/brokerctl/a.cpp", "broker/books/extents.hpp"));
+  CHECK(violates_layering("tools/tokenize/a.cpp", "worker/options.hpp"));
+  CHECK(violates_layering("tools/a.cpp", "worker/text/tokenizer/tokenizer.hpp"));
   CHECK(violates_layering("worker/engine/a.cpp", "engine.hpp"));  // not from the root
+}
+
+TEST_CASE("planted: tools that link a room of worker or broker") {
+  const auto links = [](const char* folder, const std::string& targets) {
+    return finds(tools_linking_rooms, std::string(folder) + "/CMakeLists.txt",
+                 "  LINKS leasehold::common " + targets + ")\n");
+  };
+  CHECK(links("tools/brokerctl", "leasehold::worker_engine"));
+  CHECK(links("tools/brokerctl", "leasehold::broker_books"));
+  CHECK(links("tools/brokerctl", "leasehold::worker_tokenizer"));
+  CHECK(links("tools/tokenize", "leasehold::worker_tokenizer leasehold::worker_chat"));
+  CHECK_FALSE(links("tools/tokenize", "leasehold::worker_tokenizer fmt::fmt"));
+  CHECK_FALSE(links("tools/brokerctl", "leasehold::brokerctl_core leasehold::model"));
+  CHECK_FALSE(links("tests/unit/broker", "leasehold::broker_server"));
 }
 
 TEST_CASE("planted: includes that go down are left alone") {
@@ -135,7 +153,8 @@ TEST_CASE("planted: includes that go down are left alone") {
   CHECK_FALSE(violates_layering("broker/decide/a.cpp", "broker/books/state.hpp"));
   CHECK_FALSE(violates_layering("broker/main.cpp", "broker/server/server.hpp"));
   CHECK_FALSE(violates_layering("worker/serve/a.cpp", "worker/lease/broker_link.hpp"));
-  CHECK_FALSE(violates_layering("tools/a.cpp", "worker/options.hpp"));
+  CHECK_FALSE(violates_layering("tools/a.cpp", "model/config.hpp"));
+  CHECK_FALSE(violates_layering("tools/tokenize/a.cpp", "worker/text/tokenizer/tokenizer.hpp"));
   CHECK_FALSE(violates_layering("worker/http/a.cpp", "ipc/client/session.hpp"));
   CHECK_FALSE(violates_layering("tests/a.cpp", "tests/support/fake_table.hpp"));
   CHECK_FALSE(violates_layering("tests/support/a.cpp", "tests/checks/demo/checks.hpp"));

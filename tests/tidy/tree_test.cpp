@@ -1,6 +1,7 @@
 // The rules, applied to this tree.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "tests/support/test_paths.hpp"
 #include "tests/tidy/check_none.hpp"
@@ -51,4 +52,12 @@ TEST_CASE("tidy: the tree keeps every rule") {
   }));
   CAPTURE(promise);
   check_none(rule(tree()));
+}
+
+TEST_CASE("tidy: no tool links a room of worker or broker") {
+  const Sources cmake_lists = read_files(
+      leasehold::source_dir(),
+      [](const std::filesystem::path& path) { return path.filename() == "CMakeLists.txt"; });
+  CHECK(cmake_lists.size() > 40);
+  check_none(tools_linking_rooms(cmake_lists));
 }

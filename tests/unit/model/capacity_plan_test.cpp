@@ -1,16 +1,13 @@
-// `brokerctl plan`: the sizes of a model of the tree, and its bounds.
-#include "tools/brokerctl/capacity_plan.hpp"
+// The memory that a model needs: the sizes of a model of the tree, and the bounds of a plan.
+#include "model/capacity_plan.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
-#include "broker/books/extents.hpp"
+#include "model/record_size.hpp"
 #include "tests/support/test_paths.hpp"
-#include "worker/kv/sequence_record.hpp"
 
 using namespace leasehold;
-using namespace leasehold::brokerctl;
 
 namespace {
 
@@ -79,25 +76,6 @@ TEST_CASE("plan: q8_0 takes 17 bytes where f16 takes 32, and narrow heads are re
   const Error refused = plan_capacity(request, kMemory).error();
   CHECK(refused.code == Errc::BadRequest);
   CHECK(refused.detail.find("use --kv-type f16") != std::string::npos);
-}
-
-TEST_CASE("plan: what does not fit has exit code 1, and what fits says what to set") {
-  PlanRequest request = request_of(4, 256);
-  const std::uint64_t needed = plan_capacity(request, 0).value().needed_bytes();
-  request.memory_bytes = needed;
-  const PrintText fits = plan(request).value();
-  CHECK(fits.exit_code == 0);
-  CHECK(fits.text.find("capacity = \"") != std::string::npos);
-  CHECK(nlohmann::json::parse(fits.json)["needed_bytes"] == needed);
-  request.memory_bytes = needed - 1;
-  const PrintText short_of_memory = plan(request).value();
-  CHECK(short_of_memory.exit_code == 1);
-  CHECK(short_of_memory.text.find("does not fit: 1 B") != std::string::npos);
-}
-
-TEST_CASE("plan: one tenant is not several") {
-  CHECK(plan(request_of(1, 256)).value().text.contains("1 tenant\n"));
-  CHECK(plan(request_of(2, 256)).value().text.contains("2 tenants\n"));
 }
 
 TEST_CASE("plan: a missing file, too many tenants and a context beyond the model's are refused") {

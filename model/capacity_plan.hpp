@@ -1,25 +1,22 @@
-/// `brokerctl plan`: computes whether a model and its tenants fit into a machine, and what to set.
-/// Uses the same functions for sizes as worker and broker. Pure except that it reads the model
-/// file.
+/// Computes the memory that a model, a context and a number of tenants need, with the functions for
+/// sizes that worker and broker use. Pure except that it reads the model file.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "kernels/op_args.hpp"
-#include "model/gguf/gguf.hpp"
-#include "tools/brokerctl/arguments/arguments.hpp"
+#include "common/result.hpp"
+#include "ipc/segment/extent_size.hpp"
 
-namespace leasehold::brokerctl {
+namespace leasehold {
 
 struct PlanRequest {
   std::string model;
   std::uint32_t tenants = 1;  ///< Each runs one request at a time.
   /// Tokens of a request, prompt and answer; 0: the model's context.
   std::uint32_t context = 0;
-  std::string kv_type = "f16";     ///< As --kv-type of the worker.
-  std::uint64_t memory_bytes = 0;  ///< Memory to plan for; 0: the available memory of this machine.
-  std::uint32_t max_extents = 1024;
+  std::string kv_type = "f16";                     ///< As --kv-type of the worker.
+  std::uint32_t max_extents = kDefaultMaxExtents;  ///< As --max-extents of the broker.
 };
 
 struct CapacityPlan {
@@ -48,8 +45,4 @@ void choose_capacity(CapacityPlan& plan, std::uint32_t tenants, std::uint32_t ma
 /// not fit.
 Result<CapacityPlan> plan_capacity(const PlanRequest& request, std::uint64_t memory_bytes);
 
-/// Plans with the memory of the request or of this machine, and returns the text to print. The exit
-/// code is 1 if the plan does not fit.
-Result<PrintText> plan(const PlanRequest& request);
-
-}  // namespace leasehold::brokerctl
+}  // namespace leasehold
