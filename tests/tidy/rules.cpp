@@ -273,8 +273,10 @@ Findings permits_outside_units(const Sources& sources) {
 
 Findings plain_mappings_outside_ipc(const Sources& sources) {
   constexpr std::array<Pattern, 2> kMapping{{{"Mapping::map("}, {"mmap("}}};
-  return code_matching(sources, kMapping, [](std::string_view path) {
-    return path.starts_with("worker/") || path.starts_with("broker/");
+  constexpr std::array<std::string_view, 3> kWithout{"broker/", "model/", "worker/"};
+  return code_matching(sources, kMapping, [&](std::string_view path) {
+    return starts_with_any(path, kWithout) &&
+           !path.starts_with("model/gguf/");  // maps model files, not leased memory
   });
 }
 

@@ -87,6 +87,8 @@ TEST_CASE("planted: permits in places where no unit runs") {
 TEST_CASE("planted: a plain mapping of what may be leased") {
   CHECK(finds(plain_mappings_outside_ipc, "worker/kv/swap.cpp", "Mapping::map(fd, n, access)"));
   CHECK(finds(plain_mappings_outside_ipc, "broker/server/peek.cpp", "::mmap(nullptr, n, 1, 1)"));
+  CHECK(finds(plain_mappings_outside_ipc, "model/weights_layout.cpp", "mmap(nullptr, n, 1, 1)"));
+  CHECK_FALSE(finds(plain_mappings_outside_ipc, "model/gguf/gguf.cpp", "mmap(nullptr, n, 1, 1)"));
   CHECK_FALSE(finds(plain_mappings_outside_ipc, "worker/kv/a.cpp", "LeasedMapping::map(fd, n, a)"));
   CHECK_FALSE(finds(plain_mappings_outside_ipc, "ipc/table/a.cpp", "Mapping::map(fd, n, access)"));
 }
