@@ -15,8 +15,8 @@
 #include "ipc/segment/gate_set.hpp"
 #include "ipc/segment/segment_layout.hpp"
 #include "kernels/cpu/default_threads.hpp"
-#include "worker/model/architecture_keys.hpp"
-#include "worker/model/kv_type.hpp"
+#include "model/architecture_keys.hpp"
+#include "model/kv_type.hpp"
 
 namespace leasehold {
 namespace {

@@ -13,10 +13,10 @@
 #include "ipc/http/http_host.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/op_args.hpp"
+#include "model/weights_plan.hpp"
 #include "worker/http/cross_origin.hpp"
 #include "worker/http/trusted_proxies.hpp"
 #include "worker/index_sync/index_url.hpp"
-#include "worker/model/weights_plan.hpp"
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {

@@ -5,28 +5,11 @@
 #include "common/expects.hpp"
 
 namespace leasehold {
-namespace {
-
-constexpr std::uint64_t kLargeBlockBytes = 32ull << 20;
-constexpr std::uint64_t kBlocksPerExtentWanted = 8;
-
-}  // namespace
 
 std::string_view name(ExtentState state) {
   constexpr std::string_view kNames[kExtentStateCount] = {
       "Free", "Owned", "Draining", "Scrubbing", "Retained", "Quarantined", "Held"};
   return kNames[static_cast<unsigned>(state)];
-}
-
-std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t block_bytes,
-                                 std::uint32_t max_extents) {
-  expects(block_bytes > 0 && block_bytes <= capacity_bytes, "a block fits into the pool");
-  std::uint64_t wanted =
-      block_bytes > kLargeBlockBytes ? block_bytes : kBlocksPerExtentWanted * block_bytes;
-  if (wanted > capacity_bytes) wanted = block_bytes;
-  std::uint64_t size = kMinExtentBytes;
-  while (size < wanted || capacity_bytes / size > max_extents) size *= 2;
-  return size;
 }
 
 std::uint64_t ExtentBook::size_for(std::uint64_t block_bytes) const {

@@ -43,6 +43,7 @@
 #include "broker/books/ids.hpp"
 #include "broker/books/quarantine.hpp"
 #include "ipc/control/messages/common.hpp"
+#include "ipc/segment/extent_size.hpp"
 
 namespace leasehold {
 
@@ -94,16 +95,6 @@ struct ExtentRecord {
   bool unavailable = false;
   AttachmentId lent_to{};  ///< Device memory: the worker that may reach it. Zero: none.
 };
-
-inline constexpr std::uint32_t kDefaultMaxExtents = 1024;
-inline constexpr std::uint32_t kMaxExtents = 16'384;
-inline constexpr std::uint64_t kMinExtentBytes = 2ull << 20;
-
-/// The extent size for KV blocks of `block_bytes`: the smallest 2 MiB·2^k that holds 8 blocks (1
-/// block if it is larger than 32 MiB) and cuts the capacity into at most `max_extents`.
-/// Precondition: block_bytes is 1 … capacity_bytes. The result may exceed a small capacity.
-std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t block_bytes,
-                                 std::uint32_t max_extents = kDefaultMaxExtents);
 
 struct PoolCapacities {
   std::uint64_t kv_bytes = 0;

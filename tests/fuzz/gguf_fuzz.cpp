@@ -1,8 +1,8 @@
 // Model files, read as a worker does before it computes. Input: the file.
+#include "model/config.hpp"
+#include "model/gguf/gguf.hpp"
+#include "model/weights_layout.hpp"
 #include "tests/fuzz/memory_file.hpp"
-#include "worker/gguf/gguf.hpp"
-#include "worker/model/config.hpp"
-#include "worker/model/weights_layout.hpp"
 #include "worker/text/tokenizer/stream_decoder.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 

@@ -9,8 +9,8 @@
 
 #include "common/hex.hpp"
 #include "common/random.hpp"
+#include "model/kv_type.hpp"
 #include "tests/support/required.hpp"
-#include "worker/model/kv_type.hpp"
 
 namespace leasehold::testing {
 namespace {

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "model/config.hpp"
+#include "model/gguf/gguf.hpp"
 #include "tests/support/test_paths.hpp"
-#include "worker/gguf/gguf.hpp"
-#include "worker/model/config.hpp"
 
 namespace leasehold::testing {
 

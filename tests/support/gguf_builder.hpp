@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "kernels/quant/tensor_type.hpp"
+#include "model/gguf/gguf_directory.hpp"
 #include "tests/support/test_paths.hpp"
-#include "worker/gguf/gguf_directory.hpp"
 
 namespace leasehold::testing {
 

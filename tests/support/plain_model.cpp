@@ -5,9 +5,9 @@
 #include <numbers>
 #include <numeric>
 
+#include "model/gguf/gguf.hpp"
 #include "tests/support/plain_formats.hpp"
 #include "tests/support/required.hpp"
-#include "worker/gguf/gguf.hpp"
 
 namespace leasehold::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/model/config.hpp"
+#include "model/config.hpp"
 
 namespace leasehold::testing {
 

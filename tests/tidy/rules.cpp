@@ -107,19 +107,32 @@ const std::map<std::string, std::set<std::string>>& allowed_dependencies() {
       {"kernels", {"common", "ipc_segment"}},
       {"kernels_cuda", {"common", "ipc_segment", "ipc_cuda", "kernels"}},
       {"device_agent", {"common", "ipc_segment", "ipc_mapping", "ipc_control", "ipc_cuda"}},
+      {"model", {"common", "ipc_segment", "kernels"}},
       {"worker",
        {"common", "ipc_segment", "ipc_mapping", "ipc_control", "ipc_http", "ipc_cuda", "kernels",
-        "kernels_cuda", "ipc_client"}},
+        "kernels_cuda", "ipc_client", "model"}},
       {"broker", {"common", "ipc_segment", "ipc_mapping", "ipc_control"}},
       {"tools",
        {"common", "ipc_segment", "ipc_mapping", "ipc_control", "ipc_http", "ipc_cuda", "kernels",
-        "kernels_cuda", "ipc_client", "worker", "broker"}},
+        "kernels_cuda", "ipc_client", "model"}},
   };
   return kBelow;
 }
 
-/// Broker and worker have layers of their own: the folders that each folder may include. Folders
-/// that are not listed, and the files above them, may include every folder.
+/// A tool that uses a room of the worker.
+struct ToolException {
+  std::string_view tool;
+  std::string_view room;
+  std::string_view target;
+  std::string_view reason;
+};
+
+constexpr std::array<ToolException, 1> kToolExceptions{
+    {{"tools/tokenize/", "worker/text/tokenizer/", "leasehold::worker_tokenizer",
+      "It prints the tokens that a worker makes of a text."}}};
+
+/// Broker, model and worker have layers of their own: the folders that each folder may include.
+/// Folders that are not listed, and the files above them, may include every folder.
 const std::map<std::string, std::set<std::string>>& allowed_folders() {
   static const std::map<std::string, std::set<std::string>> kBelow{
       {"broker/books", {}},
@@ -128,14 +141,14 @@ const std::map<std::string, std::set<std::string>>& allowed_folders() {
       {"broker/memory", {"broker/books", "broker/decide"}},
       {"broker/recovery", {"broker/books", "broker/decide"}},
       {"broker/supervise", {"broker/books", "broker/recovery"}},
-      {"worker/gguf", {}},
-      {"worker/text", {"worker/gguf"}},
-      {"worker/model", {"worker/gguf"}},
-      {"worker/kv", {"worker/text"}},
+      {"model/gguf", {}},
+      {"worker/text", {"model/gguf"}},
+      {"worker/model", {"model", "model/gguf"}},
+      {"worker/kv", {"model", "worker/text"}},
       {"worker/schedule", {"worker/kv", "worker/text"}},
       {"worker/metrics", {"worker/kv", "worker/schedule", "worker/text"}},
-      {"worker/engine", {"worker/kv", "worker/model", "worker/schedule", "worker/text"}},
-      {"worker/lease", {"worker/engine", "worker/model", "worker/gguf"}},
+      {"worker/engine", {"model", "worker/kv", "worker/model", "worker/schedule", "worker/text"}},
+      {"worker/lease", {"model", "model/gguf", "worker/engine", "worker/model"}},
       {"worker/http", {"worker/text"}},
   };
   return kBelow;
@@ -153,7 +166,8 @@ bool folder_may_include(std::string_view path, std::string_view included) {
   const std::string to = folder_of(included);
   const auto below = allowed_folders().find(from);
   if (below == allowed_folders().end() || from == to) return true;
-  return !(to.starts_with("broker") || to.starts_with("worker")) || below->second.contains(to);
+  constexpr std::array<std::string_view, 3> kLayered{"broker", "model", "worker"};
+  return !starts_with_any(to, kLayered) || below->second.contains(to);
 }
 
 bool may_include(const std::string& component, const std::string& included) {
@@ -259,17 +273,36 @@ Findings permits_outside_units(const Sources& sources) {
 
 Findings plain_mappings_outside_ipc(const Sources& sources) {
   constexpr std::array<Pattern, 2> kMapping{{{"Mapping::map("}, {"mmap("}}};
-  return code_matching(sources, kMapping, [](std::string_view path) {
-    return (path.starts_with("worker/") || path.starts_with("broker/")) &&
-           !path.starts_with("worker/gguf/");  // maps model files, not leased memory
+  constexpr std::array<std::string_view, 3> kWithout{"broker/", "model/", "worker/"};
+  return code_matching(sources, kMapping, [&](std::string_view path) {
+    return starts_with_any(path, kWithout) &&
+           !path.starts_with("model/gguf/");  // maps model files, not leased memory
   });
 }
 
 Findings layering_violations(const Sources& sources) {
   return lines_where(sources, is_any, [](const SourceFile& file, std::size_t i) {
     const std::string_view included = included_path(file.code[i]);
+    const auto is_exception = [&](const ToolException& exception) {
+      return file.path.starts_with(exception.tool) && included.starts_with(exception.room);
+    };
+    if (std::ranges::any_of(kToolExceptions, is_exception)) return false;
     return !included.empty() && (!may_include(component_of(file.path), component_of(included)) ||
                                  !folder_may_include(file.path, included));
+  });
+}
+
+Findings tools_linking_rooms(const Sources& cmake_lists) {
+  constexpr std::array<Pattern, 2> kRooms{{{"leasehold::worker_"}, {"leasehold::broker_"}}};
+  const auto is_tool = [](std::string_view path) { return path.starts_with("tools/"); };
+  return lines_where(cmake_lists, is_tool, [&](const SourceFile& file, std::size_t i) {
+    std::string line = file.lines[i];
+    for (const ToolException& exception : kToolExceptions) {
+      if (!file.path.starts_with(exception.tool)) continue;
+      if (const auto at = line.find(exception.target); at != std::string::npos)
+        line.erase(at, exception.target.size());
+    }
+    return contains_any(line, kRooms);
   });
 }
 

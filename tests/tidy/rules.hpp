@@ -26,13 +26,18 @@ Findings handles_opened_outside_gate(const Sources& sources);
 /// Only code that runs units uses permits: kernels/, ipc/, the parts of Engine and tests.
 Findings permits_outside_units(const Sources& sources);
 
-/// A plain mapping gives access to its bytes without a permit, so broker/ and worker/ make none.
-/// worker/gguf/ may map model files.
+/// A plain mapping gives access to its bytes without a permit, so broker/, model/ and worker/ make
+/// none. model/gguf/ may map model files.
 Findings plain_mappings_outside_ipc(const Sources& sources);
 
-/// Includes follow the layers common <- ipc <- kernels <- worker, and ipc <- broker. Tools and
-/// tests may include every room; no room includes tests.
+/// Includes follow the layers common <- ipc <- kernels <- model <- worker, and ipc <- broker. Tools
+/// include no room of worker or broker, except `tokenize`, which runs the worker's tokenizer. Tests
+/// may include every room; no room includes tests.
 Findings layering_violations(const Sources& sources);
+
+/// Tools link no library of worker or broker, with the same exception. `cmake_lists` are the
+/// CMakeLists.txt of the tree.
+Findings tools_linking_rooms(const Sources& cmake_lists);
 
 /// A file has at most 400 lines.
 Findings files_too_long(const Sources& sources);

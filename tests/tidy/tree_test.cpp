@@ -1,9 +1,11 @@
 // The rules, applied to this tree.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "tests/support/test_paths.hpp"
 #include "tests/tidy/check_none.hpp"
+#include "tests/tidy/class_rules.hpp"
 #include "tests/tidy/rules.hpp"
 
 using namespace leasehold::tidy;
@@ -38,6 +40,7 @@ TEST_CASE("tidy: the tree keeps every rule") {
       {"broker and worker map nothing that could show leased bytes", plain_mappings_outside_ipc},
       {"includes follow the layers, from the root", layering_violations},
       {"no file is longer than 400 lines", files_too_long},
+      {"no class exceeds its limits over all its files", classes_too_large},
       {"no room has more than 40 sources", rooms_too_full},
       {"nothing is marked as unfinished", todo_markers},
       {"every fault point is reached by some program", unreached_fault_sites},
@@ -49,4 +52,12 @@ TEST_CASE("tidy: the tree keeps every rule") {
   }));
   CAPTURE(promise);
   check_none(rule(tree()));
+}
+
+TEST_CASE("tidy: no tool links a room of worker or broker") {
+  const Sources cmake_lists = read_files(
+      leasehold::source_dir(),
+      [](const std::filesystem::path& path) { return path.filename() == "CMakeLists.txt"; });
+  CHECK(cmake_lists.size() > 40);
+  check_none(tools_linking_rooms(cmake_lists));
 }

@@ -4,12 +4,12 @@
 
 #include "common/cli/man_page.hpp"
 #include "common/cli/size_option.hpp"
+#include "model/architecture_keys.hpp"
+#include "model/kv_type.hpp"
 #include "tools/brokerctl/completion.hpp"
 #include "tools/brokerctl/doctor.hpp"
 #include "tools/brokerctl/explain_error.hpp"
 #include "tools/cli/broker_address.hpp"
-#include "worker/model/architecture_keys.hpp"
-#include "worker/model/kv_type.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -57,17 +57,18 @@ void LocalCommands::add_plan(CLI::App& app) {
       app.add_subcommand("plan",
                          "Check whether a model and its tenants fit, and print the settings")
           ->group(kGroup);
-  plan->add_option("--model", plan_.model, "GGUF model file")->required();
-  plan->add_option("--tenants", plan_.tenants, "Tenants that run one request each at a time")
+  plan->add_option("--model", plan_.request.model, "GGUF model file")->required();
+  plan->add_option("--tenants", plan_.request.tenants,
+                   "Tenants that run one request each at a time")
       ->check(CLI::Range(1u, 1u << 16))
       ->capture_default_str();
-  plan->add_option("--context", plan_.context,
+  plan->add_option("--context", plan_.request.context,
                    "Tokens of one request, prompt and answer; default: the model's context")
       ->check(CLI::Range(2u, kMaxContext));
-  plan->add_option("--kv-type", plan_.kv_type, "Element type of the KV cache")
+  plan->add_option("--kv-type", plan_.request.kv_type, "Element type of the KV cache")
       ->check(CLI::IsMember(kv_type_names()))
       ->capture_default_str();
-  plan->add_option("--max-extents", plan_.max_extents, "As the option of leasehold-broker")
+  plan->add_option("--max-extents", plan_.request.max_extents, "As the option of leasehold-broker")
       ->check(CLI::Range(1u, 16'384u))
       ->capture_default_str();
   add_size_option(*plan, "--memory", plan_.memory_bytes,

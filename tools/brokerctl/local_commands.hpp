@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tools/brokerctl/arguments/arguments.hpp"
-#include "tools/brokerctl/capacity_plan.hpp"
+#include "tools/brokerctl/plan.hpp"
 
 namespace leasehold::brokerctl {
 
@@ -24,7 +24,7 @@ class LocalCommands {
   std::string code_;
   std::string shell_;
   std::string state_dir_ = "/var/lib/leasehold";
-  PlanRequest plan_;
+  PlanOptions plan_;
 };
 
 }  // namespace leasehold::brokerctl

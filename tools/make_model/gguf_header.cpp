@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "model/gguf/gguf_directory.hpp"
 #include "tools/make_model/vocabulary.hpp"
-#include "worker/gguf/gguf_directory.hpp"
 
 namespace leasehold::make_model {
 namespace {

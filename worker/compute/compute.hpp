@@ -10,11 +10,11 @@
 
 #include "ipc/region/region_mapper.hpp"
 #include "kernels/backend.hpp"
+#include "model/weights_plan.hpp"
 #include "worker/compute/compute_nodes.hpp"
 #include "worker/engine/worker_gates.hpp"
 #include "worker/lease/attachment.hpp"
 #include "worker/model/weights_placement.hpp"
-#include "worker/model/weights_plan.hpp"
 #include "worker/options.hpp"
 
 namespace leasehold {

@@ -8,14 +8,13 @@
 
 #include "common/checksum.hpp"
 #include "ipc/segment/segment_layout.hpp"
-#include "kernels/op_args.hpp"
+#include "model/record_size.hpp"
 
 namespace leasehold {
 
 inline constexpr std::uint64_t kRecordMagic = 0x4452'4345'5251'4553;
 inline constexpr std::uint32_t kRecordVersion = 4;
 inline constexpr std::uint64_t kSlotsOffset = 256;
-inline constexpr std::uint64_t kTokensOffset = 384;
 inline constexpr unsigned kBlockIndexBits = 24;
 inline constexpr std::uint32_t kNoLogprobs = UINT32_MAX;
 /// The most blocks of a record that its header identifies. The first is the block with the header.
@@ -60,14 +59,6 @@ struct RecordSlot {
   std::uint64_t number;  // stored last; 0: never written
 };
 static_assert(sizeof(RecordSlot) <= kCacheLineBytes);
-
-inline std::uint64_t record_blocks_offset(std::uint32_t max_context) {
-  return (kTokensOffset + std::uint64_t{max_context} * sizeof(std::uint32_t) + 7) / 8 * 8;
-}
-
-inline std::uint32_t record_max_blocks(std::uint32_t max_context) {
-  return (max_context + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
-}
 
 inline std::uint64_t slot_checksum(const RecordSlot& slot) {
   const std::uint64_t fields[] = {slot.number, slot.committed,       slot.tokens,

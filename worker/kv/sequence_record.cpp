@@ -13,10 +13,6 @@
 namespace leasehold {
 namespace {
 
-std::uint32_t blocks_of(std::uint64_t bytes, std::uint64_t block_size_bytes) {
-  return static_cast<std::uint32_t>((bytes + block_size_bytes - 1) / block_size_bytes);
-}
-
 template <class T>
 std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
@@ -33,11 +29,6 @@ BlockId unpacked(std::uint64_t block) {
 
 }  // namespace
 
-std::uint64_t record_size_bytes(std::uint32_t max_context) {
-  return record_blocks_offset(max_context) +
-         std::uint64_t{record_max_blocks(max_context)} * sizeof(std::uint64_t);
-}
-
 Result<void> check_record_block_size(std::uint64_t block_size_bytes) {
   if (block_size_bytes >= kTokensOffset && block_size_bytes % kCacheLineBytes == 0) return {};
   return fail(
@@ -47,13 +38,9 @@ Result<void> check_record_block_size(std::uint64_t block_size_bytes) {
                   block_size_bytes, kTokensOffset, kCacheLineBytes));
 }
 
-std::uint32_t record_block_count(std::uint32_t max_context, std::uint64_t block_size_bytes) {
-  return blocks_of(record_size_bytes(max_context), block_size_bytes);
-}
-
 std::uint32_t list_block_count(const SamplingParams& sampling, std::uint64_t block_size_bytes) {
   const std::size_t bytes = sampling_lists_bytes(sampling);
-  return bytes == 0 ? 0 : blocks_of(bytes, block_size_bytes);
+  return bytes == 0 ? 0 : blocks_for_bytes(bytes, block_size_bytes);
 }
 
 void RecordPieces::clear() {
@@ -282,7 +269,7 @@ Result<std::vector<BlockId>> named_record_blocks(std::span<const std::byte> head
   if (magic != kRecordMagic) return std::vector<BlockId>{};
   const RecordHeader header = TRY(read_header(head, max_context));
   const std::uint64_t bytes = record_size_bytes(max_context) + header.lists_bytes;
-  const std::uint32_t count = blocks_of(bytes, block_size_bytes);
+  const std::uint32_t count = blocks_for_bytes(bytes, block_size_bytes);
   if (count > kNamedRecordBlocks) {
     return fail(Errc::FileCorrupt,
                 fmt::format("a sequence record lies in {} blocks and names at most {}", count,

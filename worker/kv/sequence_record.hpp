@@ -40,20 +40,16 @@
 
 #include "common/checksum.hpp"
 #include "kernels/op_args.hpp"
+#include "model/record_size.hpp"
 #include "worker/kv/block_pool.hpp"
 #include "worker/kv/sampling_lists.hpp"
 
 namespace leasehold {
 
-/// Bytes of a record for up to `max_context` positions, without the sampling lists.
-std::uint64_t record_size_bytes(std::uint32_t max_context);
-
 /// Errors: UnsupportedModel when blocks of this size would split the fields of a record.
 Result<void> check_record_block_size(std::uint64_t block_size_bytes);
 
-/// The number of blocks for a record; `list_block_count`: additional blocks for the lists of
-/// `sampling`.
-std::uint32_t record_block_count(std::uint32_t max_context, std::uint64_t block_size_bytes);
+/// The number of blocks for the lists of `sampling`, in addition to `record_block_count`.
 std::uint32_t list_block_count(const SamplingParams& sampling, std::uint64_t block_size_bytes);
 
 /// The blocks of one record. The block size is a multiple of 64.

@@ -6,7 +6,7 @@
 
 #include "common/expects.hpp"
 #include "kernels/numerics/rope.hpp"
-#include "worker/model/kv_type.hpp"
+#include "model/kv_type.hpp"
 #include "worker/model/row_range.hpp"
 
 namespace leasehold {
@@ -26,50 +26,9 @@ RopeAngles angles_of(const RopeConfig& config) {
   return angles;
 }
 
-constexpr std::size_t kScratchAlignment = 256;
-
 }  // namespace
 
-template <class Take>
-void Transformer::Scratch::each(const ModelConfig& config, Take&& take) {
-  const std::size_t kv_width = std::size_t{config.n_kv_heads} * config.head_dim;
-  take(x, std::size_t{config.n_embd});
-  take(normed, std::size_t{config.n_embd});
-  take(q, std::size_t{config.n_heads} * config.head_dim);
-  take(k, kv_width);
-  take(v, kv_width);
-  take(attention, std::size_t{config.n_heads} * config.head_dim);
-  take(gate, std::size_t{config.n_ff});
-  take(up, std::size_t{config.n_ff});
-  take(logits, std::size_t{config.n_vocab});
-  const ExpertConfig& experts = config.experts;
-  if (experts.n_experts == 0) return;
-  const std::size_t used = experts.n_used;
-  take(scores, std::size_t{experts.n_experts});
-  take(chosen, used);
-  take(expert_weights, used);
-  take(expert_gate, used * experts.n_ff);
-  take(expert_up, used * experts.n_ff);
-  take(expert_out, used * config.n_embd);
-  take(shared_gate, std::size_t{1});
-}
-
-/// The number of rows of a scratch buffer: the logits have one per logit row, all other buffers one
-/// per row of the step.
-template <class T>
-std::size_t Transformer::rows_of(const Scratch& scratch, const Limits& limits, T* const& pointer) {
-  const bool is_logits =
-      static_cast<const void*>(&pointer) == static_cast<const void*>(&scratch.logits);
-  return is_logits ? limits.max_logit_rows : limits.max_rows;
-}
-
 BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limits& limits) {
-  Scratch scratch;
-  std::size_t scratch_bytes = 0;
-  scratch.each(config, [&](auto*& pointer, std::size_t width) {
-    const std::size_t rows = rows_of(scratch, limits, pointer);
-    scratch_bytes += rows * width * sizeof *pointer + kScratchAlignment;
-  });
   const std::uint32_t heads_width = config.n_heads * config.head_dim;
   return {.max_rows = limits.max_rows,
           .max_context = config.n_context,
@@ -81,7 +40,7 @@ BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limit
           .max_logit_rows = limits.max_logit_rows,
           .rope_dim = config.rope.dim,
           .n_vocab = config.n_vocab,
-          .scratch_bytes = scratch_bytes};
+          .scratch_bytes = step_buffer_bytes(config, limits)};
 }
 
 Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limits, Backend& backend)
@@ -92,9 +51,8 @@ Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limit
       angles_(angles_of(config.rope)),
       most_between_(max_row_gap(backend.units_run().size())),
       cos_sin_(std::size_t{limits.max_rows} * config.rope.dim) {
-  scratch_.each(config, [&]<class T>(T*& pointer, std::size_t width) {
-    const std::size_t rows = rows_of(scratch_, limits, pointer);
-    pointer = reinterpret_cast<T*>(backend.allocate_scratch(rows * width * sizeof(T)));
+  scratch_.each(config, limits, [&]<class T>(T*& pointer, std::size_t elements) {
+    pointer = reinterpret_cast<T*>(backend.allocate_scratch(elements * sizeof(T)));
   });
 }
 
@@ -331,7 +289,7 @@ class Transformer::Pass {
     project({.norm = &norm, .matmuls = head});
   }
 
-  Scratch& s() { return model_.scratch_; }
+  StepBuffers& s() { return model_.scratch_; }
   /// The first row of the residual that the operators of context_ change.
   float* x() { return s().x + first_row_ * model_.config_.n_embd; }
 
@@ -381,9 +339,8 @@ std::span<const float> Transformer::logits(std::uint32_t i) const {
 
 void Transformer::scrub() {
   const Limits used = std::exchange(used_, {0, 0});
-  scratch_.each(config_, [&](auto*& pointer, std::size_t width) {
-    backend_->clear_scratch(reinterpret_cast<std::byte*>(pointer),
-                            rows_of(scratch_, used, pointer) * width * sizeof *pointer);
+  scratch_.each(config_, used, [&](auto* pointer, std::size_t elements) {
+    backend_->clear_scratch(reinterpret_cast<std::byte*>(pointer), elements * sizeof *pointer);
   });
   backend_->clear_workspace();
 }

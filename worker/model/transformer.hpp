@@ -14,7 +14,8 @@
 #include "common/zeroed_array.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/numerics/rope.hpp"
-#include "worker/model/config.hpp"
+#include "model/config.hpp"
+#include "model/step_buffers.hpp"
 #include "worker/model/weights.hpp"
 
 namespace leasehold {
@@ -30,10 +31,7 @@ struct ForwardInput {
 
 class Transformer {
  public:
-  struct Limits {
-    std::uint32_t max_rows = 256;
-    std::uint32_t max_logit_rows = 64;
-  };
+  using Limits = StepLimits;
   /// The limits that a backend must support for this model.
   static BackendLimits backend_limits(const ModelConfig& config, const Limits& limits);
 
@@ -60,41 +58,13 @@ class Transformer {
  private:
   class Pass;
 
-  /// Intermediate values of a step, in the backend's scratch memory.
-  struct Scratch {
-    float* x = nullptr;          // [max_rows, n_embd]
-    float* normed = nullptr;     // [max_rows, n_embd]
-    float* q = nullptr;          // [max_rows, n_heads, head_dim]
-    float* k = nullptr;          // [max_rows, n_kv_heads, head_dim]
-    float* v = nullptr;          // [max_rows, n_kv_heads, head_dim]
-    float* attention = nullptr;  // [max_rows, n_heads, head_dim]
-    float* gate = nullptr;       // [max_rows, n_ff]
-    float* up = nullptr;         // [max_rows, n_ff]
-    float* logits = nullptr;     // [max_logit_rows, n_vocab]
-
-    // Used by models with experts.
-    float* scores = nullptr;          // [max_rows, n_experts]
-    std::uint32_t* chosen = nullptr;  // [max_rows, n_used]
-    float* expert_weights = nullptr;  // [max_rows, n_used]
-    float* expert_gate = nullptr;     // [max_rows, n_used, experts.n_ff]
-    float* expert_up = nullptr;       // [max_rows, n_used, experts.n_ff]
-    float* expert_out = nullptr;      // [max_rows, n_used, n_embd]; also the shared expert's
-    float* shared_gate = nullptr;     // [max_rows]
-
-    /// Calls `take(pointer, elements per row)` for each buffer that `config` needs.
-    template <class Take>
-    void each(const ModelConfig& config, Take&& take);
-  };
-  template <class T>
-  static std::size_t rows_of(const Scratch& scratch, const Limits& limits, T* const& pointer);
-
   ModelConfig config_;
   KvLayout kv_layout_;
   Limits limits_;
   Backend* backend_;
   RopeAngles angles_;
   std::uint32_t most_between_;  // see row_range.hpp
-  Scratch scratch_;
+  StepBuffers scratch_;
   ZeroedArray<float> cos_sin_;  // [max_rows, rope.dim / 2, 2], on the host
   Limits used_{0, 0};           // rows of the scratch written since the last scrub
 };

@@ -8,8 +8,8 @@
 #include <random>
 
 #include "common/hex.hpp"
+#include "model/kv_type.hpp"
 #include "worker/lease/attachment.hpp"
-#include "worker/model/kv_type.hpp"
 
 namespace leasehold {
 namespace {

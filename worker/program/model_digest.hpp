@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "worker/gguf/content_digest.hpp"
+#include "model/gguf/content_digest.hpp"
 
 namespace leasehold {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "model/kv_type.hpp"
 #include "tests/checks/bench/thread_time.hpp"
 #include "tests/checks/local_model/local_model.hpp"
-#include "worker/model/kv_type.hpp"
 
 namespace leasehold::bench {
 namespace {

@@ -11,6 +11,8 @@
 #include "common/random.hpp"
 #include "ipc/client/lease_holder.hpp"
 #include "ipc/control/tokens/api_key.hpp"
+#include "model/config.hpp"
+#include "model/gguf/gguf.hpp"
 #include "tests/checks/bench/light_stream.hpp"
 #include "tests/checks/bench/report.hpp"
 #include "tests/checks/bench/run_queue.hpp"
@@ -18,8 +20,6 @@
 #include "tests/checks/bench/system.hpp"
 #include "tests/checks/bench/tenant_pool.hpp"
 #include "tests/checks/bench/thread_time.hpp"
-#include "worker/gguf/gguf.hpp"
-#include "worker/model/config.hpp"
 
 namespace leasehold::bench {
 namespace {

@@ -5,14 +5,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/config.hpp"
+#include "model/gguf/gguf.hpp"
 #include "tests/checks/bench/completion_round.hpp"
 #include "tests/checks/bench/peer_server.hpp"
 #include "tests/checks/bench/system.hpp"
 #include "tests/checks/bench/thread_time.hpp"
 #include "tests/checks/peer/peer_programs.hpp"
 #include "tools/cli/table.hpp"
-#include "worker/gguf/gguf.hpp"
-#include "worker/model/config.hpp"
 
 namespace leasehold::bench {
 namespace {

@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/op_args.hpp"
+#include "model/config.hpp"
+#include "model/gguf/gguf.hpp"
 #include "tests/checks/bench/deaths_of_text.hpp"
 #include "tests/checks/bench/engine_losses.hpp"
 #include "tests/checks/bench/rebind_modes.hpp"
 #include "tests/checks/bench/report.hpp"
-#include "worker/gguf/gguf.hpp"
-#include "worker/model/config.hpp"
 
 namespace leasehold::bench {
 namespace {

@@ -6,9 +6,9 @@
 #include <map>
 
 #include "kernels/cuda/device/bench_params.hpp"
+#include "model/kv_type.hpp"
 #include "tests/checks/bench/poll_cost.hpp"
 #include "tests/checks/gpu_check/bench_cases.hpp"
-#include "worker/model/kv_type.hpp"
 
 namespace leasehold::gpu_check {
 namespace {

@@ -5,11 +5,11 @@
 
 #include <filesystem>
 
+#include "model/kv_type.hpp"
 #include "tests/checks/gpu_check/card_placement.hpp"
 #include "tests/checks/gpu_check/oracle_file.hpp"
 #include "tests/checks/gpu_check/stages.hpp"
 #include "tests/checks/gpu_check/token_run.hpp"
-#include "worker/model/kv_type.hpp"
 
 namespace leasehold::gpu_check {
 namespace {

@@ -16,9 +16,9 @@
 #include "ipc/table/worker_segment.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
+#include "model/kv_type.hpp"
 #include "worker/engine/worker_gates.hpp"
 #include "worker/kv/lease_memory.hpp"
-#include "worker/model/kv_type.hpp"
 #include "worker/model/transformer.hpp"
 
 namespace leasehold {

@@ -15,8 +15,8 @@
 #include "kernels/backend.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/op_args.hpp"
-#include "worker/model/config.hpp"
-#include "worker/model/weights_layout.hpp"
+#include "model/config.hpp"
+#include "model/weights_layout.hpp"
 #include "worker/text/tokenizer/token_id.hpp"
 
 namespace leasehold {

@@ -8,11 +8,11 @@
 #include <span>
 
 #include "common/machine/text_file.hpp"
+#include "model/kv_type.hpp"
 #include "tests/checks/peer/peer_programs.hpp"
 #include "tests/checks/perplexity/coded_odds.hpp"
 #include "tests/checks/perplexity/peer_logits.hpp"
 #include "tests/checks/perplexity/token_odds.hpp"
-#include "worker/model/kv_type.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "model/kv_type.hpp"
 #include "tests/checks/perplexity/coded_odds.hpp"
 #include "tools/cli/table.hpp"
-#include "worker/model/kv_type.hpp"
 
 namespace leasehold {
 namespace {

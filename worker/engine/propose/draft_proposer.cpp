@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "common/expects.hpp"
+#include "model/kv_type.hpp"
 #include "worker/engine/gate_numbers.hpp"
-#include "worker/model/kv_type.hpp"
 
 namespace leasehold {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "worker/gguf/special_token_id.hpp"
+#include "model/gguf/special_token_id.hpp"
 
 namespace leasehold {
 namespace {

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/gguf/gguf.hpp"
+#include "model/gguf/gguf.hpp"
 #include "worker/text/chat/jinja/template.hpp"
 
 namespace leasehold {

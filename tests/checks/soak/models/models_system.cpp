@@ -5,8 +5,8 @@
 #include <array>
 #include <thread>
 
+#include "model/gguf/content_digest.hpp"
 #include "tools/make_model/write_model.hpp"
-#include "worker/gguf/content_digest.hpp"
 
 namespace leasehold::soak {
 namespace {

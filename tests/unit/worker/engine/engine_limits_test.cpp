@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "model/step_buffers.hpp"
 #include "tests/support/engine_rig.hpp"
 
 namespace leasehold::testing {
@@ -22,6 +23,10 @@ TEST_CASE("engine limits: a step fits in exactly the memory that it needs") {
   CHECK(needed > 64 * std::uint64_t{model().n_embd} * sizeof(float));
   CHECK(check_step_memory(kLimits, model(), needed));
   CHECK(check_step_memory(kLimits, model(), needed - 1).error().code == Errc::OutOfMemory);
+}
+
+TEST_CASE("engine limits: a plan counts the step of the default limits") {
+  CHECK(step_memory_bytes({}, model()) == step_buffer_bytes(model(), {}));
 }
 
 TEST_CASE("engine limits: the error names the largest token budget that fits") {

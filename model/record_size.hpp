@@ -1,0 +1,37 @@
+/// The size of a sequence's record, which lies in the tenant's KV blocks beside the keys and
+/// values. worker/kv/sequence_record.hpp shows its layout.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/op_args.hpp"
+
+namespace leasehold {
+
+inline constexpr std::uint64_t kTokensOffset = 384;
+
+inline std::uint64_t record_blocks_offset(std::uint32_t max_context) {
+  return (kTokensOffset + std::uint64_t{max_context} * sizeof(std::uint32_t) + 7) / 8 * 8;
+}
+
+inline std::uint32_t record_max_blocks(std::uint32_t max_context) {
+  return (max_context + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
+}
+
+/// Bytes of a record for up to `max_context` positions, without the sampling lists.
+inline std::uint64_t record_size_bytes(std::uint32_t max_context) {
+  return record_blocks_offset(max_context) +
+         std::uint64_t{record_max_blocks(max_context)} * sizeof(std::uint64_t);
+}
+
+/// The number of KV blocks that hold `bytes`.
+inline std::uint32_t blocks_for_bytes(std::uint64_t bytes, std::uint64_t block_size_bytes) {
+  return static_cast<std::uint32_t>((bytes + block_size_bytes - 1) / block_size_bytes);
+}
+
+/// The number of blocks for a record, without the sampling lists.
+inline std::uint32_t record_block_count(std::uint32_t max_context, std::uint64_t block_size_bytes) {
+  return blocks_for_bytes(record_size_bytes(max_context), block_size_bytes);
+}
+
+}  // namespace leasehold
