@@ -15,8 +15,8 @@
 #include "ipc/segment/gate_set.hpp"
 #include "ipc/segment/segment_layout.hpp"
 #include "kernels/cpu/default_threads.hpp"
-#include "model/architecture_keys.hpp"
-#include "model/kv_type.hpp"
+#include "kernels/model/architecture_keys.hpp"
+#include "kernels/model/kv_type.hpp"
 
 namespace leasehold {
 namespace {

@@ -1,7 +1,7 @@
 // Model files, read as a worker does before it computes. Input: the file.
-#include "model/config.hpp"
-#include "model/gguf/gguf.hpp"
-#include "model/weights_layout.hpp"
+#include "kernels/model/config.hpp"
+#include "kernels/model/gguf/gguf.hpp"
+#include "kernels/model/weights_layout.hpp"
 #include "tests/fuzz/memory_file.hpp"
 #include "worker/text/tokenizer/stream_decoder.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"

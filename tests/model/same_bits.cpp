@@ -9,7 +9,7 @@
 
 #include "common/hex.hpp"
 #include "common/random.hpp"
-#include "model/kv_type.hpp"
+#include "kernels/model/kv_type.hpp"
 #include "tests/support/required.hpp"
 
 namespace leasehold::testing {

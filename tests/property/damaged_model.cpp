@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "model/config.hpp"
-#include "model/gguf/gguf.hpp"
+#include "kernels/model/config.hpp"
+#include "kernels/model/gguf/gguf.hpp"
 #include "tests/support/test_paths.hpp"
 
 namespace leasehold::testing {

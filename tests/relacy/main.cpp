@@ -8,7 +8,7 @@
 
 #include "tests/relacy/protocol.hpp"
 
-namespace leasehold::model {
+namespace leasehold::kernels_model {
 namespace {
 
 enum class Expect : bool { Holds, Broken };
@@ -74,9 +74,9 @@ bool run_all(rl::iteration_t executions) {
 }
 
 }  // namespace
-}  // namespace leasehold::model
+}  // namespace leasehold::kernels_model
 
 int main(int argc, char** argv) {
   const auto executions = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 100'000;
-  return leasehold::model::run_all(static_cast<rl::iteration_t>(executions)) ? 0 : 1;
+  return leasehold::kernels_model::run_all(static_cast<rl::iteration_t>(executions)) ? 0 : 1;
 }

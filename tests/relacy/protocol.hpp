@@ -16,7 +16,7 @@
 // Last: it redefines `new`, `delete` and the memory orders.
 #include <relacy/relacy.hpp>
 
-namespace leasehold::model {
+namespace leasehold::kernels_model {
 
 struct RelacyMemory {
   static constexpr auto seq_cst = rl::mo_seq_cst;
@@ -162,4 +162,4 @@ class ProtocolSuite : public rl::test_suite<ProtocolSuite<Variant, gates, units>
   std::array<GateState, gates> gate_states_;
 };
 
-}  // namespace leasehold::model
+}  // namespace leasehold::kernels_model

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/model/gguf/gguf_directory.hpp"
 #include "kernels/quant/tensor_type.hpp"
-#include "model/gguf/gguf_directory.hpp"
 #include "tests/support/test_paths.hpp"
 
 namespace leasehold::testing {

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <numeric>
 
-#include "model/gguf/gguf.hpp"
+#include "kernels/model/gguf/gguf.hpp"
 #include "tests/support/plain_formats.hpp"
 #include "tests/support/required.hpp"
 

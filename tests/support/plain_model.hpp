@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "model/config.hpp"
+#include "kernels/model/config.hpp"
 
 namespace leasehold::testing {
 

@@ -86,6 +86,7 @@ std::string_view included_path(std::string_view line) {
 std::string component_of(std::string_view path) {
   if (path.starts_with("ipc/cuda/")) return "ipc_cuda";
   if (path.starts_with("kernels/cuda/")) return "kernels_cuda";
+  if (path.starts_with("kernels/model/")) return "kernels_model";
   if (path.starts_with("broker/device_agent/")) return "device_agent";
   if (path.starts_with("ipc/control/")) return "ipc_control";
   if (path.starts_with("ipc/client/")) return "ipc_client";
@@ -107,14 +108,14 @@ const std::map<std::string, std::set<std::string>>& allowed_dependencies() {
       {"kernels", {"common", "ipc_segment"}},
       {"kernels_cuda", {"common", "ipc_segment", "ipc_cuda", "kernels"}},
       {"device_agent", {"common", "ipc_segment", "ipc_mapping", "ipc_control", "ipc_cuda"}},
-      {"model", {"common", "ipc_segment", "kernels"}},
+      {"kernels_model", {"common", "ipc_segment", "kernels"}},
       {"worker",
        {"common", "ipc_segment", "ipc_mapping", "ipc_control", "ipc_http", "ipc_cuda", "kernels",
-        "kernels_cuda", "ipc_client", "model"}},
+        "kernels_cuda", "kernels_model", "ipc_client"}},
       {"broker", {"common", "ipc_segment", "ipc_mapping", "ipc_control"}},
       {"tools",
        {"common", "ipc_segment", "ipc_mapping", "ipc_control", "ipc_http", "ipc_cuda", "kernels",
-        "kernels_cuda", "ipc_client", "model"}},
+        "kernels_cuda", "kernels_model", "ipc_client"}},
   };
   return kBelow;
 }
@@ -131,8 +132,8 @@ constexpr std::array<ToolException, 1> kToolExceptions{
     {{"tools/tokenize/", "worker/text/tokenizer/", "leasehold::worker_tokenizer",
       "It prints the tokens that a worker makes of a text."}}};
 
-/// Broker, model and worker have layers of their own: the folders that each folder may include.
-/// Folders that are not listed, and the files above them, may include every folder.
+/// Broker, kernels/model and worker have layers of their own: the folders that each folder may
+/// include. Folders that are not listed, and the files above them, may include every folder.
 const std::map<std::string, std::set<std::string>>& allowed_folders() {
   static const std::map<std::string, std::set<std::string>> kBelow{
       {"broker/books", {}},
@@ -141,24 +142,30 @@ const std::map<std::string, std::set<std::string>>& allowed_folders() {
       {"broker/memory", {"broker/books", "broker/decide"}},
       {"broker/recovery", {"broker/books", "broker/decide"}},
       {"broker/supervise", {"broker/books", "broker/recovery"}},
-      {"model/gguf", {}},
-      {"worker/text", {"model/gguf"}},
-      {"worker/model", {"model", "model/gguf"}},
-      {"worker/kv", {"model", "worker/text"}},
+      {"kernels/model/gguf", {}},
+      {"worker/text", {"kernels/model/gguf"}},
+      {"worker/model", {"kernels/model", "kernels/model/gguf"}},
+      {"worker/kv", {"kernels/model", "worker/text"}},
       {"worker/schedule", {"worker/kv", "worker/text"}},
       {"worker/metrics", {"worker/kv", "worker/schedule", "worker/text"}},
-      {"worker/engine", {"model", "worker/kv", "worker/model", "worker/schedule", "worker/text"}},
-      {"worker/lease", {"model", "model/gguf", "worker/engine", "worker/model"}},
+      {"worker/engine",
+       {"kernels/model", "worker/kv", "worker/model", "worker/schedule", "worker/text"}},
+      {"worker/lease", {"kernels/model", "kernels/model/gguf", "worker/engine", "worker/model"}},
       {"worker/http", {"worker/text"}},
   };
   return kBelow;
 }
 
-/// "broker/decide" of "broker/decide/core.cpp"; "broker" of "broker/main.cpp".
+/// "broker/decide" of "broker/decide/core.cpp"; "broker" of "broker/main.cpp"; of kernels/model one
+/// folder more, since gguf/ may not include what reads a model out of it.
 std::string folder_of(std::string_view path) {
+  const auto next = [&](std::size_t after) {
+    return after == std::string_view::npos ? after : path.find('/', after + 1);
+  };
   const auto first = path.find('/');
-  const auto second = first == std::string_view::npos ? first : path.find('/', first + 1);
-  return std::string(path.substr(0, second == std::string_view::npos ? first : second));
+  auto end = next(first);
+  if (path.starts_with("kernels/model/") && next(end) != std::string_view::npos) end = next(end);
+  return std::string(path.substr(0, end == std::string_view::npos ? first : end));
 }
 
 bool folder_may_include(std::string_view path, std::string_view included) {
@@ -166,7 +173,7 @@ bool folder_may_include(std::string_view path, std::string_view included) {
   const std::string to = folder_of(included);
   const auto below = allowed_folders().find(from);
   if (below == allowed_folders().end() || from == to) return true;
-  constexpr std::array<std::string_view, 3> kLayered{"broker", "model", "worker"};
+  constexpr std::array<std::string_view, 3> kLayered{"broker", "kernels/model", "worker"};
   return !starts_with_any(to, kLayered) || below->second.contains(to);
 }
 
@@ -273,10 +280,10 @@ Findings permits_outside_units(const Sources& sources) {
 
 Findings plain_mappings_outside_ipc(const Sources& sources) {
   constexpr std::array<Pattern, 2> kMapping{{{"Mapping::map("}, {"mmap("}}};
-  constexpr std::array<std::string_view, 3> kWithout{"broker/", "model/", "worker/"};
+  constexpr std::array<std::string_view, 3> kWithout{"broker/", "kernels/model/", "worker/"};
   return code_matching(sources, kMapping, [&](std::string_view path) {
     return starts_with_any(path, kWithout) &&
-           !path.starts_with("model/gguf/");  // maps model files, not leased memory
+           !path.starts_with("kernels/model/gguf/");  // maps model files, not leased memory
   });
 }
 

@@ -26,8 +26,8 @@ Findings handles_opened_outside_gate(const Sources& sources);
 /// Only code that runs units uses permits: kernels/, ipc/, the parts of Engine and tests.
 Findings permits_outside_units(const Sources& sources);
 
-/// A plain mapping gives access to its bytes without a permit, so broker/, model/ and worker/ make
-/// none. model/gguf/ may map model files.
+/// A plain mapping gives access to its bytes without a permit, so broker/, kernels/model/ and
+/// worker/ make none. kernels/model/gguf/ may map model files.
 Findings plain_mappings_outside_ipc(const Sources& sources);
 
 /// Includes follow the layers common <- ipc <- kernels <- model <- worker, and ipc <- broker. Tools

@@ -88,8 +88,10 @@ TEST_CASE("planted: permits in places where no unit runs") {
 TEST_CASE("planted: a plain mapping of what may be leased") {
   CHECK(finds(plain_mappings_outside_ipc, "worker/kv/swap.cpp", "Mapping::map(fd, n, access)"));
   CHECK(finds(plain_mappings_outside_ipc, "broker/server/peek.cpp", "::mmap(nullptr, n, 1, 1)"));
-  CHECK(finds(plain_mappings_outside_ipc, "model/weights_layout.cpp", "mmap(nullptr, n, 1, 1)"));
-  CHECK_FALSE(finds(plain_mappings_outside_ipc, "model/gguf/gguf.cpp", "mmap(nullptr, n, 1, 1)"));
+  CHECK(finds(plain_mappings_outside_ipc, "kernels/model/weights_layout.cpp",
+              "mmap(nullptr, n, 1, 1)"));
+  CHECK_FALSE(
+      finds(plain_mappings_outside_ipc, "kernels/model/gguf/gguf.cpp", "mmap(nullptr, n, 1, 1)"));
   CHECK_FALSE(finds(plain_mappings_outside_ipc, "worker/kv/a.cpp", "LeasedMapping::map(fd, n, a)"));
   CHECK_FALSE(finds(plain_mappings_outside_ipc, "ipc/table/a.cpp", "Mapping::map(fd, n, access)"));
 }
@@ -104,9 +106,9 @@ TEST_CASE("planted: includes that climb") {
   CHECK(violates_layering("kernels/cpu/a.cpp", "ipc/control/transport/peer.hpp"));
   CHECK(violates_layering("kernels/cpu/a.cpp", "ipc/region/mapping.hpp"));
   CHECK(violates_layering("kernels/a.hpp", "worker/engine/engine.hpp"));
-  CHECK(violates_layering("kernels/a.hpp", "model/config.hpp"));
-  CHECK(violates_layering("model/a.cpp", "worker/options.hpp"));
-  CHECK(violates_layering("broker/a.cpp", "model/config.hpp"));
+  CHECK(violates_layering("kernels/a.hpp", "kernels/model/config.hpp"));
+  CHECK(violates_layering("kernels/model/a.cpp", "worker/options.hpp"));
+  CHECK(violates_layering("broker/a.cpp", "kernels/model/config.hpp"));
   CHECK(violates_layering("worker/a.cpp", "broker/decide/core.hpp"));
   CHECK(violates_layering("broker/a.cpp", "kernels/backend.hpp"));
   CHECK(violates_layering("broker/a.cpp", "worker/options.hpp"));
@@ -118,7 +120,7 @@ TEST_CASE("planted: includes that climb") {
   CHECK(violates_layering("broker/decide/a.cpp", "broker/journal/journal.hpp"));
   CHECK(violates_layering("broker/recovery/a.cpp", "broker/server/server.hpp"));
   CHECK(violates_layering("worker/kv/a.hpp", "worker/schedule/sequence.hpp"));
-  CHECK(violates_layering("model/gguf/a.cpp", "model/config.hpp"));
+  CHECK(violates_layering("kernels/model/gguf/a.cpp", "kernels/model/config.hpp"));
   CHECK(violates_layering("worker/lease/a.cpp", "worker/options.hpp"));
   CHECK(violates_layering("ipc/client/a.cpp", "worker/options.hpp"));
   CHECK(violates_layering("broker/a.cpp", "ipc/client/session.hpp"));
@@ -141,7 +143,7 @@ TEST_CASE("planted: tools that link a room of worker or broker") {
   CHECK(links("tools/brokerctl", "leasehold::worker_tokenizer"));
   CHECK(links("tools/tokenize", "leasehold::worker_tokenizer leasehold::worker_chat"));
   CHECK_FALSE(links("tools/tokenize", "leasehold::worker_tokenizer fmt::fmt"));
-  CHECK_FALSE(links("tools/brokerctl", "leasehold::brokerctl_core leasehold::model"));
+  CHECK_FALSE(links("tools/brokerctl", "leasehold::brokerctl_core leasehold::kernels_model"));
   CHECK_FALSE(links("tests/unit/broker", "leasehold::broker_server"));
 }
 
@@ -149,14 +151,14 @@ TEST_CASE("planted: includes that go down are left alone") {
   CHECK_FALSE(violates_layering("kernels/a.hpp", "ipc/segment/thread_gate.hpp"));
   CHECK_FALSE(violates_layering("worker/a.cpp", "ipc/control/transport/peer.hpp"));
   CHECK_FALSE(violates_layering("worker/a.cpp", "kernels/backend.hpp"));
-  CHECK_FALSE(violates_layering("worker/a.cpp", "model/config.hpp"));
-  CHECK_FALSE(violates_layering("model/a.cpp", "kernels/op_args.hpp"));
+  CHECK_FALSE(violates_layering("worker/a.cpp", "kernels/model/config.hpp"));
+  CHECK_FALSE(violates_layering("kernels/model/a.cpp", "kernels/op_args.hpp"));
   CHECK_FALSE(violates_layering("broker/a.cpp", "ipc/table/lease_table.hpp"));
   CHECK_FALSE(violates_layering("broker/device_agent/a.cpp", "ipc/cuda/driver.hpp"));
   CHECK_FALSE(violates_layering("broker/decide/a.cpp", "broker/books/state.hpp"));
   CHECK_FALSE(violates_layering("broker/main.cpp", "broker/server/server.hpp"));
   CHECK_FALSE(violates_layering("worker/serve/a.cpp", "worker/lease/broker_link.hpp"));
-  CHECK_FALSE(violates_layering("tools/a.cpp", "model/config.hpp"));
+  CHECK_FALSE(violates_layering("tools/a.cpp", "kernels/model/config.hpp"));
   CHECK_FALSE(violates_layering("tools/tokenize/a.cpp", "worker/text/tokenizer/tokenizer.hpp"));
   CHECK_FALSE(violates_layering("worker/http/a.cpp", "ipc/client/session.hpp"));
   CHECK_FALSE(violates_layering("tests/a.cpp", "tests/support/fake_table.hpp"));

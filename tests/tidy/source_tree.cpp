@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 8> kRooms{"broker", "common", "ipc",   "kernels",
-                                                 "model",  "tests",  "tools", "worker"};
+                                                 "tests",  "tools",  "worker"};
 constexpr std::array<std::string_view, 6> kExtensions{".hpp", ".cpp", ".cu", ".cuh", ".h", ".inc"};
 
 std::vector<std::string> split_lines(std::string_view text) {

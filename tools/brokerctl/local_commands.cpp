@@ -4,8 +4,8 @@
 
 #include "common/cli/man_page.hpp"
 #include "common/cli/size_option.hpp"
-#include "model/architecture_keys.hpp"
-#include "model/kv_type.hpp"
+#include "kernels/model/architecture_keys.hpp"
+#include "kernels/model/kv_type.hpp"
 #include "tools/brokerctl/completion.hpp"
 #include "tools/brokerctl/doctor.hpp"
 #include "tools/brokerctl/explain_error.hpp"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "model/capacity_plan.hpp"
+#include "kernels/model/capacity_plan.hpp"
 #include "tools/brokerctl/arguments/arguments.hpp"
 
 namespace leasehold::brokerctl {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "model/gguf/gguf_directory.hpp"
+#include "kernels/model/gguf/gguf_directory.hpp"
 #include "tools/make_model/vocabulary.hpp"
 
 namespace leasehold::make_model {

@@ -10,7 +10,7 @@
 
 #include "ipc/region/region_mapper.hpp"
 #include "kernels/backend.hpp"
-#include "model/weights_plan.hpp"
+#include "kernels/model/weights_plan.hpp"
 #include "worker/compute/compute_nodes.hpp"
 #include "worker/engine/worker_gates.hpp"
 #include "worker/lease/attachment.hpp"

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "common/result.hpp"
-#include "model/config.hpp"
+#include "kernels/model/config.hpp"
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {

@@ -8,7 +8,7 @@
 
 #include "common/checksum.hpp"
 #include "ipc/segment/segment_layout.hpp"
-#include "model/record_size.hpp"
+#include "kernels/model/record_size.hpp"
 
 namespace leasehold {
 

@@ -39,8 +39,8 @@
 #include <vector>
 
 #include "common/checksum.hpp"
+#include "kernels/model/record_size.hpp"
 #include "kernels/op_args.hpp"
-#include "model/record_size.hpp"
 #include "worker/kv/block_pool.hpp"
 #include "worker/kv/sampling_lists.hpp"
 

@@ -24,7 +24,7 @@
 
 #include "ipc/region/region_mapper.hpp"
 #include "ipc/table/table_reader.hpp"
-#include "model/gguf/verified_model.hpp"
+#include "kernels/model/gguf/verified_model.hpp"
 #include "worker/lease/broker_link.hpp"
 #include "worker/lease/early_calls.hpp"
 #include "worker/model/weights.hpp"

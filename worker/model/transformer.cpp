@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "common/expects.hpp"
+#include "kernels/model/kv_type.hpp"
 #include "kernels/numerics/rope.hpp"
-#include "model/kv_type.hpp"
 #include "worker/model/row_range.hpp"
 
 namespace leasehold {

@@ -13,9 +13,9 @@
 
 #include "common/zeroed_array.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/model/config.hpp"
+#include "kernels/model/step_buffers.hpp"
 #include "kernels/numerics/rope.hpp"
-#include "model/config.hpp"
-#include "model/step_buffers.hpp"
 #include "worker/model/weights.hpp"
 
 namespace leasehold {

@@ -16,7 +16,7 @@
 #include "ipc/region/mapping.hpp"
 #include "ipc/segment/gate_set.hpp"
 #include "kernels/backend.hpp"
-#include "model/weights_plan.hpp"
+#include "kernels/model/weights_plan.hpp"
 
 namespace leasehold {
 

@@ -12,7 +12,7 @@
 
 #include "common/machine/node_shares.hpp"
 #include "ipc/region/node_memory.hpp"
-#include "model/weights_layout.hpp"
+#include "kernels/model/weights_layout.hpp"
 
 namespace leasehold {
 

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "common/hex.hpp"
-#include "model/kv_type.hpp"
+#include "kernels/model/kv_type.hpp"
 #include "worker/lease/attachment.hpp"
 
 namespace leasehold {

@@ -6,7 +6,7 @@
 
 #include "common/machine/process.hpp"
 #include "common/machine/start_thread.hpp"
-#include "model/gguf/digest_cache.hpp"
+#include "kernels/model/gguf/digest_cache.hpp"
 
 namespace leasehold {
 namespace {

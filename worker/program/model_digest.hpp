@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "model/gguf/content_digest.hpp"
+#include "kernels/model/gguf/content_digest.hpp"
 
 namespace leasehold {
 

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "ipc/control/tokens/text_identity.hpp"
-#include "model/config.hpp"
-#include "model/gguf/content_digest.hpp"
-#include "model/gguf/gguf.hpp"
-#include "model/kv_type.hpp"
-#include "model/weights_plan.hpp"
+#include "kernels/model/config.hpp"
+#include "kernels/model/gguf/content_digest.hpp"
+#include "kernels/model/gguf/gguf.hpp"
+#include "kernels/model/kv_type.hpp"
+#include "kernels/model/weights_plan.hpp"
 #include "worker/options.hpp"
 #include "worker/serve/prompt.hpp"
 #include "worker/text/chat/chat_template.hpp"

@@ -73,7 +73,7 @@ struct SpillOpened : Message<SpillOpened> {
 struct WeightsOpen : Message<WeightsOpen> {
   static constexpr std::string_view kMethod = "weights.open";
   std::string model;  ///< For display, as is `part`; both follow TextRule::Label.
-  std::string part;   ///< "model", a layer or a tensor; model/weights_plan.hpp.
+  std::string part;   ///< "model", a layer or a tensor; kernels/model/weights_plan.hpp.
   /// These four fields identify the file: the same file has the same weights.
   std::uint64_t file_device = 0;
   std::uint64_t file_inode = 0;

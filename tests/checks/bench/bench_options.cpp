@@ -1,7 +1,7 @@
 #include "tests/checks/bench/bench_options.hpp"
 
 #include "ipc/segment/segment_layout.hpp"
-#include "model/kv_type.hpp"
+#include "kernels/model/kv_type.hpp"
 
 namespace leasehold::bench {
 

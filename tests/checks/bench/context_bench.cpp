@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "model/kv_type.hpp"
+#include "kernels/model/kv_type.hpp"
 #include "tests/checks/bench/thread_time.hpp"
 #include "tests/checks/local_model/local_model.hpp"
 

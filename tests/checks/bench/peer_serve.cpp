@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "model/config.hpp"
-#include "model/gguf/gguf.hpp"
+#include "kernels/model/config.hpp"
+#include "kernels/model/gguf/gguf.hpp"
 #include "tests/checks/bench/completion_round.hpp"
 #include "tests/checks/bench/peer_server.hpp"
 #include "tests/checks/bench/system.hpp"

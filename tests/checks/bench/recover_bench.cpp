@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "kernels/model/config.hpp"
+#include "kernels/model/gguf/gguf.hpp"
 #include "kernels/op_args.hpp"
-#include "model/config.hpp"
-#include "model/gguf/gguf.hpp"
 #include "tests/checks/bench/deaths_of_text.hpp"
 #include "tests/checks/bench/engine_losses.hpp"
 #include "tests/checks/bench/rebind_modes.hpp"

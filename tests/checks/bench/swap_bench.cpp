@@ -6,7 +6,7 @@
 #include <ranges>
 #include <vector>
 
-#include "model/gguf/gguf.hpp"
+#include "kernels/model/gguf/gguf.hpp"
 #include "tests/checks/bench/statistics.hpp"
 #include "tests/checks/bench/thread_time.hpp"
 #include "tests/checks/local_model/local_model.hpp"

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "kernels/cuda/device/bench_params.hpp"
-#include "model/kv_type.hpp"
+#include "kernels/model/kv_type.hpp"
 #include "tests/checks/bench/poll_cost.hpp"
 #include "tests/checks/gpu_check/bench_cases.hpp"
 

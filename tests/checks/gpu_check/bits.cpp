@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "model/kv_type.hpp"
+#include "kernels/model/kv_type.hpp"
 #include "tests/checks/gpu_check/card_placement.hpp"
 #include "tests/checks/gpu_check/oracle_file.hpp"
 #include "tests/checks/gpu_check/stages.hpp"

@@ -14,9 +14,9 @@
 #include "ipc/segment/gate_set.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/cpu/row_kernels.hpp"
+#include "kernels/model/config.hpp"
+#include "kernels/model/weights_layout.hpp"
 #include "kernels/op_args.hpp"
-#include "model/config.hpp"
-#include "model/weights_layout.hpp"
 #include "worker/text/tokenizer/token_id.hpp"
 
 namespace leasehold {

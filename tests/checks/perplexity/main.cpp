@@ -13,7 +13,7 @@
 #include "common/cli/version.hpp"
 #include "common/machine/text_file.hpp"
 #include "ipc/segment/segment_layout.hpp"
-#include "model/kv_type.hpp"
+#include "kernels/model/kv_type.hpp"
 #include "tests/checks/perplexity/peer_verdict.hpp"
 #include "tests/checks/perplexity/perplexity.hpp"
 #include "tools/cli/progress_line.hpp"

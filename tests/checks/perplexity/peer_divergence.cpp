@@ -8,7 +8,7 @@
 #include <span>
 
 #include "common/machine/text_file.hpp"
-#include "model/kv_type.hpp"
+#include "kernels/model/kv_type.hpp"
 #include "tests/checks/peer/peer_programs.hpp"
 #include "tests/checks/perplexity/coded_odds.hpp"
 #include "tests/checks/perplexity/peer_logits.hpp"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "model/kv_type.hpp"
+#include "kernels/model/kv_type.hpp"
 #include "tests/checks/perplexity/coded_odds.hpp"
 #include "tools/cli/table.hpp"
 

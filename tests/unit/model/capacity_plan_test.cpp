@@ -1,10 +1,10 @@
 // The memory that a model needs: the sizes of a model of the tree, and the bounds of a plan.
-#include "model/capacity_plan.hpp"
+#include "kernels/model/capacity_plan.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "model/record_size.hpp"
+#include "kernels/model/record_size.hpp"
 #include "tests/support/test_paths.hpp"
 
 using namespace leasehold;

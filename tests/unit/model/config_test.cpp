@@ -1,4 +1,4 @@
-#include "model/config.hpp"
+#include "kernels/model/config.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

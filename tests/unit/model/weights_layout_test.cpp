@@ -1,4 +1,4 @@
-#include "model/weights_layout.hpp"
+#include "kernels/model/weights_layout.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "model/weights_plan.hpp"
+#include "kernels/model/weights_plan.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>

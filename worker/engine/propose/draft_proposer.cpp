@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/expects.hpp"
-#include "model/kv_type.hpp"
+#include "kernels/model/kv_type.hpp"
 #include "worker/engine/gate_numbers.hpp"
 
 namespace leasehold {

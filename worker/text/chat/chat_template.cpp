@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "model/gguf/special_token_id.hpp"
+#include "kernels/model/gguf/special_token_id.hpp"
 
 namespace leasehold {
 namespace {

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/gguf/gguf.hpp"
+#include "kernels/model/gguf/gguf.hpp"
 #include "worker/text/chat/jinja/template.hpp"
 
 namespace leasehold {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/result.hpp"
-#include "model/gguf/gguf.hpp"
+#include "kernels/model/gguf/gguf.hpp"
 #include "worker/text/marked_text.hpp"
 #include "worker/text/tokenizer/text_encoder.hpp"
 #include "worker/text/tokenizer/token_id.hpp"

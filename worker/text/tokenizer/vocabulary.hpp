@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "common/result.hpp"
-#include "model/gguf/gguf.hpp"
-#include "model/gguf/special_token_id.hpp"
+#include "kernels/model/gguf/gguf.hpp"
+#include "kernels/model/gguf/special_token_id.hpp"
 #include "worker/text/tokenizer/special_token_finder.hpp"
 #include "worker/text/tokenizer/token_id.hpp"
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <thread>
 
-#include "model/gguf/content_digest.hpp"
+#include "kernels/model/gguf/content_digest.hpp"
 #include "tools/make_model/write_model.hpp"
 
 namespace leasehold::soak {

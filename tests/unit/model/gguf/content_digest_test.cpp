@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "common/machine/temporary_directory.hpp"
-#include "model/gguf/content_digest.hpp"
+#include "kernels/model/gguf/content_digest.hpp"
 #include "tests/support/gguf_builder.hpp"
 
 using namespace leasehold;

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "common/random.hpp"
-#include "model/config.hpp"
-#include "model/weights_layout.hpp"
+#include "kernels/model/config.hpp"
+#include "kernels/model/weights_layout.hpp"
 #include "tests/support/gguf_builder.hpp"
 #include "worker/text/tokenizer/stream_decoder.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"

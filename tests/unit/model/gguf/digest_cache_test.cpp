@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "common/machine/temporary_directory.hpp"
-#include "model/gguf/digest_cache.hpp"
+#include "kernels/model/gguf/digest_cache.hpp"
 #include "tests/support/gguf_builder.hpp"
 
 using namespace leasehold;

@@ -1,4 +1,4 @@
-#include "model/gguf/gguf.hpp"
+#include "kernels/model/gguf/gguf.hpp"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "model/gguf/gguf_cursor.hpp"
+#include "kernels/model/gguf/gguf_cursor.hpp"
 #include "tests/support/gguf_builder.hpp"
 
 using namespace leasehold;

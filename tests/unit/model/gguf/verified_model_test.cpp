@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "common/machine/temporary_directory.hpp"
-#include "model/gguf/verified_model.hpp"
+#include "kernels/model/gguf/verified_model.hpp"
 #include "tests/support/gguf_builder.hpp"
 #include "tests/support/required.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/step_buffers.hpp"
+#include "kernels/model/step_buffers.hpp"
 #include "tests/support/engine_rig.hpp"
 
 namespace leasehold::testing {

@@ -1,0 +1,191 @@
+#include "kernels/model/config.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "common/cli/print_error.hpp"
+#include "common/utf8.hpp"
+#include "kernels/model/architecture.hpp"
+#include "kernels/model/architecture_keys.hpp"
+#include "kernels/model/file_kind.hpp"
+
+namespace leasehold {
+namespace {
+
+// Limits far above any model of these architectures, and far below values whose products overflow
+// 32 bits or whose buffers exhaust memory.
+constexpr std::uint32_t kMaxLayers = 1024;
+constexpr std::uint32_t kMaxWidth = 1u << 20;
+constexpr std::uint32_t kMaxHeads = 1024;
+constexpr std::uint32_t kMaxHeadDim = 1024;
+constexpr std::uint32_t kMaxExperts = 1024;
+constexpr std::uint32_t kMaxVocab = 1u << 22;
+constexpr std::size_t kMaxNameBytes = 256;  // limit of the broker: TextRule::Label
+
+/// Metadata that changes the result but is not implemented; ignoring it would give silently wrong
+/// results.
+constexpr UnsupportedKey kUnsupportedKeys[] = {
+    {"attention.scale", 0.0f},          {"attention.clamp_kqv", 0.0f},
+    {"attention.max_alibi_bias", 0.0f}, {"attn_logit_softcapping", 0.0f},
+    {"final_logit_softcapping", 0.0f},  {"logit_scale", 1.0f},
+    {"embedding_scale", 1.0f},          {"residual_scale", 1.0f},
+    {"expert_weights_scale", 1.0f},
+};
+
+/// Makes a name printable: one line of whole characters, at most `kMaxNameBytes` long. The name is
+/// only shown in clients and logs, so no name is refused.
+std::string display_name(std::string_view name) {
+  std::string shown;
+  while (!name.empty()) {
+    const Utf8Step step = next_utf8(name);
+    const bool is_character = step.kind == Utf8Kind::Character;
+    const std::string_view next = is_character ? name.substr(0, step.size_bytes) : "\uFFFD";
+    if (shown.size() + next.size() > kMaxNameBytes) break;
+    shown += next;
+    name.remove_prefix(step.size_bytes);
+  }
+  return printable(shown);
+}
+
+/// Returns the architecture if the name is missing, blank or not a text.
+std::string read_name(const GgufFile& file, std::string_view architecture) {
+  const std::string fallback(architecture);
+  const std::string name =
+      display_name(file.get_or<std::string>("general.name", fallback).value_or(fallback));
+  return name.find_first_not_of(' ') == std::string::npos ? fallback : name;
+}
+
+Result<void> read_attention(const ArchitectureKeys& keys, ModelConfig& config) {
+  config.n_heads = TRY(keys.count("attention.head_count", kMaxHeads));
+  config.n_kv_heads = TRY(keys.count_or("attention.head_count_kv", kMaxHeads, config.n_heads));
+  if (config.n_heads % config.n_kv_heads != 0)
+    return keys.corrupt("{} heads cannot share {} kv heads evenly", config.n_heads,
+                        config.n_kv_heads);
+  const bool has_head_dim = keys.has("attention.key_length");
+  if (!has_head_dim && config.n_embd % config.n_heads != 0)
+    return keys.corrupt("a width of {} does not divide into {} heads", config.n_embd,
+                        config.n_heads);
+  const std::uint32_t default_head_dim = config.n_embd / config.n_heads;
+  config.head_dim = TRY(keys.count_or("attention.key_length", kMaxHeadDim, default_head_dim));
+  if (config.head_dim > kMaxHeadDim)
+    return keys.unsupported("heads are {} wide; this build supports at most {}", config.head_dim,
+                            kMaxHeadDim);
+  const auto value_dim = TRY(keys.count_or("attention.value_length", kMaxHeadDim, config.head_dim));
+  if (value_dim != config.head_dim)
+    return keys.unsupported("keys are {} wide and values {}; this build needs them equal",
+                            config.head_dim, value_dim);
+  return {};
+}
+
+/// Zero is accepted as "none", because some converters write it.
+Result<void> reject_unsupported_keys(const ArchitectureKeys& keys) {
+  for (const UnsupportedKey& unsupported_key : kUnsupportedKeys) {
+    const float value = TRY(keys.get_or<float>(unsupported_key.suffix, 0.0f));
+    if (value != 0.0f && value != unsupported_key.neutral_value)
+      return keys.unsupported("{} is {}; this build computes without it",
+                              keys.key(unsupported_key.suffix), value);
+  }
+  if (!TRY(keys.get_or<bool>("attention.causal", true)))
+    return keys.unsupported("{} is false; this build supports causal attention only",
+                            keys.key("attention.causal"));
+  return {};
+}
+
+/// Reads the context length. A sliding window limits it, because only texts no longer than the
+/// window are computed exactly.
+Result<void> read_context(const ArchitectureKeys& keys, ModelConfig& config) {
+  const auto n_context = TRY(keys.count("context_length", kMaxContext));
+  const auto window = TRY(keys.get_or<std::uint32_t>("attention.sliding_window", 0));
+  config.has_sliding_window = window != 0 && window < n_context;
+  config.n_context = config.has_sliding_window ? window : n_context;
+  return {};
+}
+
+Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architecture& architecture,
+                                  std::uint32_t n_ff) {
+  ExpertConfig experts{};
+  const bool supports_dense = !architecture.feed_forward.empty();
+  if (supports_dense && TRY(keys.get_or<std::uint32_t>("expert_count", 0)) == 0) return experts;
+  if (architecture.experts.empty())
+    return keys.unsupported("{} has experts; this build computes that architecture without",
+                            keys.key("expert_count"));
+  experts.n_experts = TRY(keys.count("expert_count", kMaxExperts));
+  experts.n_used = TRY(keys.count("expert_used_count", kMaxExperts));
+  if (experts.n_used > experts.n_experts)
+    return keys.corrupt("{} is {} of {} experts", keys.key("expert_used_count"), experts.n_used,
+                        experts.n_experts);
+  experts.n_ff = TRY(keys.count_or("expert_feed_forward_length", kMaxWidth, n_ff));
+  experts.normalize_expert_weights = architecture.normalize_expert_weights;
+  if (TRY(keys.get_or<bool>("expert_weights_norm", experts.normalize_expert_weights)) !=
+      experts.normalize_expert_weights)
+    return keys.unsupported("{} is {}; this build computes {} with the opposite",
+                            keys.key("expert_weights_norm"), !experts.normalize_expert_weights,
+                            architecture.name);
+  for (const char* suffix : {"expert_gating_func", "expert_group_count"}) {
+    const auto value = TRY(keys.get_or<std::uint32_t>(suffix, 0));
+    if (value > 1)
+      return keys.unsupported("{} is {}; this build chooses experts by one softmax over all",
+                              keys.key(suffix), value);
+  }
+  return experts;
+}
+
+/// Reads the width of the feed-forward that computes every row.
+Result<std::uint32_t> read_common_width(const ArchitectureKeys& keys,
+                                        const Architecture& architecture,
+                                        const ExpertConfig& experts, std::uint32_t n_ff) {
+  if (experts.n_experts == 0) return n_ff;
+  if (!architecture.has_shared_expert) return 0;
+  return keys.count_or("expert_shared_feed_forward_length", kMaxWidth, n_ff);
+}
+
+Result<std::uint32_t> read_vocabulary_size(const GgufFile& file, const ArchitectureKeys& keys) {
+  const GgufTensor* embedding = file.find("token_embd.weight");
+  if (embedding == nullptr)
+    return fail(Errc::MissingWeight,
+                fmt::format("{}: has no tensor token_embd.weight", file.path()));
+  const std::uint64_t n_rows = embedding->rows();
+  const std::uint64_t n_tokens = TRY(file.length("tokenizer.ggml.tokens"));
+  if (n_rows != n_tokens)
+    return keys.corrupt("token_embd.weight has {} rows for {} tokens", n_rows, n_tokens);
+  if (n_rows > kMaxVocab)
+    return keys.unsupported("{} tokens; this build supports at most {}", n_rows, kMaxVocab);
+  const auto n_vocab = static_cast<std::uint32_t>(n_rows);
+  if (TRY(keys.get_or<std::uint32_t>("vocab_size", n_vocab)) != n_vocab)
+    return keys.corrupt("{} is not {}, the rows of token_embd.weight", keys.key("vocab_size"),
+                        n_vocab);
+  return n_vocab;
+}
+
+}  // namespace
+
+Result<ModelConfig> read_config(const GgufFile& file) {
+  TRY(check_is_model(file));
+  ModelConfig config{};
+  config.architecture = TRY(file.get<std::string>("general.architecture"));
+  const Architecture* architecture = find_architecture(config.architecture);
+  if (architecture == nullptr)
+    return fail(Errc::UnsupportedModel,
+                fmt::format("{}: the architecture is \"{}\"; this build computes {}", file.path(),
+                            printable_excerpt(config.architecture), architecture_names()));
+  const ArchitectureKeys keys(file, architecture->name);
+  config.name = read_name(file, architecture->name);
+  config.n_layers = TRY(keys.count("block_count", kMaxLayers));
+  config.n_embd = TRY(keys.count("embedding_length", kMaxWidth));
+  const auto n_ff = TRY(keys.count("feed_forward_length", kMaxWidth));
+  config.experts = TRY(read_experts(keys, *architecture, n_ff));
+  config.n_ff = TRY(read_common_width(keys, *architecture, config.experts, n_ff));
+  TRY(read_context(keys, config));
+  TRY(reject_unsupported_keys(keys));
+  TRY(read_attention(keys, config));
+  config.rope =
+      TRY(read_rope(file, keys, config.head_dim, config.n_context, architecture->rope_style));
+  const auto epsilon = TRY(file.get<float>(keys.key("attention.layer_norm_rms_epsilon")));
+  config.rms_epsilon = TRY(keys.between("attention.layer_norm_rms_epsilon", 0.0f, 1.0f, epsilon));
+  config.n_vocab = TRY(read_vocabulary_size(file, keys));
+  config.tied_embeddings = file.find("output.weight") == nullptr;
+  return config;
+}
+
+}  // namespace leasehold

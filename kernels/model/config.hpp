@@ -1,0 +1,53 @@
+/// Reads the dimensions of a model from its metadata, and checks them for consistency and against
+/// its tensors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/result.hpp"
+#include "kernels/model/gguf/gguf.hpp"
+#include "kernels/model/rope_config.hpp"
+#include "kernels/op_args.hpp"
+
+namespace leasehold {
+
+/// The experts of each layer. All zero for models without experts.
+struct ExpertConfig {
+  std::uint32_t n_experts;
+  std::uint32_t n_used;           ///< Experts used per row; at most n_experts.
+  std::uint32_t n_ff;             ///< Feed-forward width of one expert.
+  bool normalize_expert_weights;  ///< See ExpertRoutingArgs.
+
+  bool operator==(const ExpertConfig&) const = default;
+};
+
+/// Every count except n_ff is at least 1. Products of two counts fit in 32 bits.
+struct ModelConfig {
+  std::string name;  ///< general.name made printable, or the architecture if the file has none.
+  std::string architecture;
+  std::uint32_t n_layers;
+  std::uint32_t n_embd;
+  std::uint32_t n_heads;
+  std::uint32_t n_kv_heads;  ///< Divides n_heads.
+  std::uint32_t head_dim;    ///< n_heads · head_dim may differ from n_embd.
+  std::uint32_t n_ff;  ///< Width of the feed-forward that computes every row: the layer's own or
+                       ///< the shared expert. 0 if there are only experts chosen per row.
+  ExpertConfig experts;
+  std::uint32_t n_vocab;  ///< Rows of the embedding, which equal the tokenizer's tokens.
+  /// At most the positions that the model was trained for and attends to.
+  std::uint32_t n_context;
+  bool has_sliding_window;  ///< n_context is the window; the training context is longer.
+  RopeConfig rope;
+  float rms_epsilon;
+  bool tied_embeddings;  ///< token_embd.weight is also the output matrix.
+
+  bool operator==(const ModelConfig&) const = default;
+};
+
+/// Errors: FileCorrupt for a missing or inconsistent key; MissingWeight without token_embd.weight;
+/// UnsupportedModel with the key for an architecture, a scaling of positions or other metadata that
+/// this build does not compute correctly, and for numbers beyond its limits.
+Result<ModelConfig> read_config(const GgufFile& file);
+
+}  // namespace leasehold

@@ -1,0 +1,67 @@
+#include "kernels/model/kv_type.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/expects.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr KvType kKvTypes[] = {KvType::F16, KvType::F32, KvType::Q8_0};
+
+}  // namespace
+
+std::string_view name(KvType type) {
+  switch (type) {
+    case KvType::F32:
+      return "f32";
+    case KvType::F16:
+      return "f16";
+    case KvType::Q8_0:
+      return "q8_0";
+  }
+  return {};
+}
+
+std::optional<KvType> kv_type_from_name(std::string_view text) {
+  const auto* found = std::ranges::find(kKvTypes, text, [](KvType type) { return name(type); });
+  if (found == std::end(kKvTypes)) return std::nullopt;
+  return *found;
+}
+
+const std::vector<std::string>& kv_type_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const KvType type : kKvTypes) all.emplace_back(name(type));
+    return all;
+  }();
+  return names;
+}
+
+std::string announced_arithmetic(Arithmetic arithmetic, KvType type) {
+  const std::string_view matrices = name(arithmetic);
+  if (type == KvType::F16) return std::string(matrices);
+  return fmt::format("{}+{}", matrices, name(type));
+}
+
+KvLayout kv_layout(const ModelConfig& config, KvType type) {
+  expects(can_store(type, config.head_dim), "the heads can be stored as the type");
+  return {.n_layers = config.n_layers,
+          .n_kv_heads = config.n_kv_heads,
+          .head_dim = config.head_dim,
+          .type = type};
+}
+
+Result<KvLayout> kv_layout_of(const ModelConfig& config, KvType type) {
+  if (!can_store(type, config.head_dim)) {
+    return fail(Errc::BadRequest,
+                fmt::format("--kv-type {} needs heads of a multiple of {} elements, and those of "
+                            "{} have {}; use --kv-type f16",
+                            name(type), kKvScaleBlock, config.name, config.head_dim));
+  }
+  return kv_layout(config, type);
+}
+
+}  // namespace leasehold

@@ -1,0 +1,32 @@
+/// Names of the KV cache's element types, and the block layout of a model for a type.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/result.hpp"
+#include "kernels/model/config.hpp"
+#include "kernels/model/weights_layout.hpp"
+#include "kernels/op_args.hpp"
+
+namespace leasehold {
+
+/// "f16", "f32", "q8_0": the values of --kv-type.
+std::string_view name(KvType type);
+std::optional<KvType> kv_type_from_name(std::string_view text);
+/// All names, the default first.
+const std::vector<std::string>& kv_type_names();
+
+/// The worker's arithmetic and KV type, which its tokens depend on, as one announced text: "int8"
+/// with a KV cache of f16, "int8+f32" or "int8+q8_0" with another type.
+std::string announced_arithmetic(Arithmetic arithmetic, KvType type);
+
+/// The layout of a model's blocks. Precondition: can_store(type, config.head_dim).
+KvLayout kv_layout(const ModelConfig& config, KvType type);
+/// Like `kv_layout`, for a type that the user chose.
+/// Errors: BadRequest if the model's heads cannot be stored as `type`.
+Result<KvLayout> kv_layout_of(const ModelConfig& config, KvType type);
+
+}  // namespace leasehold

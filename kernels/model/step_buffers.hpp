@@ -1,0 +1,68 @@
+/// The buffers of a step's intermediate values. The forward pass allocates, and a plan counts, the
+/// buffers that `each` names.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/model/config.hpp"
+
+namespace leasehold {
+
+/// The most rows of a step.
+struct StepLimits {
+  std::uint32_t max_rows = 256;
+  std::uint32_t max_logit_rows = 64;
+};
+
+/// Pointers into the backend's scratch memory.
+struct StepBuffers {
+  float* x = nullptr;          // [max_rows, n_embd]
+  float* normed = nullptr;     // [max_rows, n_embd]
+  float* q = nullptr;          // [max_rows, n_heads, head_dim]
+  float* k = nullptr;          // [max_rows, n_kv_heads, head_dim]
+  float* v = nullptr;          // [max_rows, n_kv_heads, head_dim]
+  float* attention = nullptr;  // [max_rows, n_heads, head_dim]
+  float* gate = nullptr;       // [max_rows, n_ff]
+  float* up = nullptr;         // [max_rows, n_ff]
+  float* logits = nullptr;     // [max_logit_rows, n_vocab]
+
+  // Used by models with experts.
+  float* scores = nullptr;          // [max_rows, n_experts]
+  std::uint32_t* chosen = nullptr;  // [max_rows, n_used]
+  float* expert_weights = nullptr;  // [max_rows, n_used]
+  float* expert_gate = nullptr;     // [max_rows, n_used, experts.n_ff]
+  float* expert_up = nullptr;       // [max_rows, n_used, experts.n_ff]
+  float* expert_out = nullptr;      // [max_rows, n_used, n_embd]; also the shared expert's
+  float* shared_gate = nullptr;     // [max_rows]
+
+  /// Calls `take(pointer, elements)` for each buffer that the model needs.
+  template <class Take>
+  void each(const ModelConfig& config, const StepLimits& limits, Take&& take) {
+    const std::size_t rows = limits.max_rows;
+    take(x, rows * config.n_embd);
+    take(normed, rows * config.n_embd);
+    take(q, rows * config.n_heads * config.head_dim);
+    take(k, rows * config.n_kv_heads * config.head_dim);
+    take(v, rows * config.n_kv_heads * config.head_dim);
+    take(attention, rows * config.n_heads * config.head_dim);
+    take(gate, rows * config.n_ff);
+    take(up, rows * config.n_ff);
+    take(logits, std::size_t{limits.max_logit_rows} * config.n_vocab);
+    const ExpertConfig& experts = config.experts;
+    if (experts.n_experts == 0) return;
+    const std::size_t used = rows * experts.n_used;
+    take(scores, rows * experts.n_experts);
+    take(chosen, used);
+    take(expert_weights, used);
+    take(expert_gate, used * experts.n_ff);
+    take(expert_up, used * experts.n_ff);
+    take(expert_out, used * config.n_embd);
+    take(shared_gate, rows);
+  }
+};
+
+/// Bytes of all buffers, each aligned as a backend aligns it.
+std::size_t step_buffer_bytes(const ModelConfig& config, const StepLimits& limits);
+
+}  // namespace leasehold
