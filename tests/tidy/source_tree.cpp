@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 8> kRooms{"broker", "common", "ipc",   "kernels",
+constexpr std::array<std::string_view, 7> kRooms{"broker", "common", "ipc",   "kernels",
                                                  "tests",  "tools",  "worker"};
 constexpr std::array<std::string_view, 6> kExtensions{".hpp", ".cpp", ".cu", ".cuh", ".h", ".inc"};
 
