@@ -43,7 +43,7 @@ void finish_sample(StepSample& sample, const StepReport& report, const Scheduler
   sample.duration = duration;
   sample.n_seqs = report.summary.n_seqs;
   sample.running = scheduler.running_count();
-  sample.waiting = scheduler.waiting_count();
+  sample.waiting = scheduler.tenancies().waiting_count();
 }
 
 }  // namespace
@@ -185,12 +185,12 @@ Result<StepReport> Engine::step() {
   report.mask_units = masks.units;
   proposals_.make();
   StepPlan plan = scheduler_.plan();
-  deps_.running_requests->update(stop_slots_of(scheduler_.running()));
+  deps_.running_requests->update(stop_slots_of(scheduler_.running().all()));
   records_.clear_released();
   const Result<void> transferred = transfers_.make(plan);
   spills_.post_jobs();
   TRY(transferred);
-  report.spills = scheduler_.take_spill_events();
+  report.spills = scheduler_.spill().take_events();
   StepRefusals refusals(plan, *deps_.table, *deps_.clock, *deps_.observer);
   StepBatch batch(++step_, deps_.running_requests->stops(), refusals);
   batch.add_engine_leases(weights_.leases());

@@ -68,7 +68,7 @@ Result<void> Submissions::take_tokens(PromptRequest& request) {
 }
 
 void Submissions::give_back_tokens() {
-  for (const auto& [tenant, tokens] : deps_.scheduler->take_unused_tokens())
+  for (const auto& [tenant, tokens] : deps_.scheduler->tenancies().take_unused_tokens())
     allowances_.give_back(tenant, tokens);
 }
 

@@ -22,7 +22,10 @@ class RequestMoves {
   /// Errors: those of Scheduler::begin_move about the lease `to` and its blocks. Precondition: the
   /// sequence runs, has its blocks in the KV pool, and no transfer is pending.
   Result<Move> begin(Sequence& sequence, LeaseId to);
+  /// Assigns the sequence to the new lease and frees its blocks of the old lease. Blocks cached
+  /// under the old lease stay there. Emits Rebound.
   void finish(Move move, Duration since_call);
+  /// Abandons the move; the sequence stays under its lease.
   void drop(Move move);
 
  private:

@@ -267,12 +267,12 @@ void Scheduler::set_quota(const wire::TenantQuota& quota) {
 }
 
 void Scheduler::add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
-  expects(has_lease(lease), "an extent belongs to a known lease");
+  expects(tenancies_.contains(lease), "an extent belongs to a known lease");
   tenancies_.at(lease).pool.add_extent(extent, blocks);
 }
 
 void Scheduler::add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
-  expects(has_lease(lease), "an extent belongs to a known lease");
+  expects(tenancies_.contains(lease), "an extent belongs to a known lease");
   tenancies_.at(lease).swap.add_extent(extent, blocks);
   tenancies_.at(lease).growth.grant_swap();
 }
@@ -287,7 +287,7 @@ std::vector<ExtentId> Scheduler::remove_free_extents(LeaseId lease, std::uint32_
 }
 
 void Scheduler::end_lease(LeaseId lease, const Completed& how) {
-  if (!has_lease(lease)) return;
+  if (!tenancies_.contains(lease)) return;
   std::vector<Sequence*> ending;
   for (const auto& sequence : running_) {
     const bool depends = sequence->request.lease == lease || sequence->shared_lease == lease;
@@ -331,7 +331,7 @@ std::vector<std::pair<LeaseId, BlockId>> Scheduler::take_released_records() {
 // -------------------------------------------------------------------------------------- queries
 
 bool Scheduler::has_work() const {
-  return !running_.empty() || waiting_count() > 0;
+  return !running_.empty() || tenancies_.waiting_count() > 0;
 }
 
 Tenancy& Scheduler::tenancy_of(const Sequence& sequence) {

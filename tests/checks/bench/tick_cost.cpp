@@ -28,7 +28,7 @@ class LoadedScheduler {
     for (std::uint32_t i = 0; i < load.tenants; ++i) {
       scheduler_.set_quota(
           {.tenant = tenant(i), .max_concurrent = load.running, .max_blocks = 1u << 20});
-      scheduler_.add_lease({.lease = lease(i), .tenant = tenant(i)});
+      scheduler_.tenancies().add({.lease = lease(i), .tenant = tenant(i)});
       scheduler_.add_extent(lease(i), ExtentId{i + 1}, kContext);
     }
     refill();
@@ -36,7 +36,7 @@ class LoadedScheduler {
 
   /// Submits requests until the number of waiting requests is restored.
   void refill() {
-    while (scheduler_.waiting_count() < load_.waiting) {
+    while (scheduler_.tenancies().waiting_count() < load_.waiting) {
       const std::uint32_t i = static_cast<std::uint32_t>(next_++ % load_.tenants);
       const auto submitted = scheduler_.submit(
           {.tenant = tenant(i),

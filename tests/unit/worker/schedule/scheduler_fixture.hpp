@@ -22,7 +22,7 @@ class SchedulerFixture {
   }
   LeaseId lease_of(const TenantId& tenant, std::uint32_t slot, std::uint32_t blocks) {
     const LeaseId id{slot, 1};
-    scheduler.add_lease({.lease = id, .tenant = tenant});
+    scheduler.tenancies().add({.lease = id, .tenant = tenant});
     grow(id, blocks);
     return id;
   }

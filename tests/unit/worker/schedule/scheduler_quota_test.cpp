@@ -48,7 +48,7 @@ TEST_CASE("quota: it counts the requests and blocks of all leases of the tenant"
   SchedulerFixture fixture;
   const LeaseId one = fixture.lease(1, 20, 8);
   const LeaseId other{9, 1};
-  fixture.scheduler.add_lease({.lease = other, .tenant = {"t1"}});
+  fixture.scheduler.tenancies().add({.lease = other, .tenant = {"t1"}});
   fixture.grow(other, 20);
   PromptRequest second = fixture.request(one, "second", 4, 50);
   second.lease = other;
@@ -112,7 +112,7 @@ TEST_CASE("quota: while its share here is nothing, a waiting request is not reje
   submit_all(fixture, lease, {3});
   fixture.scheduler.set_quota(quota(0, 0));
   REQUIRE(fixture.tick().empty());
-  REQUIRE(fixture.scheduler.waiting_count() == 1);
+  REQUIRE(fixture.scheduler.tenancies().waiting_count() == 1);
   fixture.scheduler.set_quota(quota(1));
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
@@ -199,7 +199,7 @@ TEST_CASE("quota: a request that waits behind blocks of the tenant's other lease
   const LeaseId lease = fixture.lease(1, 1);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 4, 3)));
   fixture.tick();
-  fixture.scheduler.deny_growth({.lease = lease, .blocks = 1}, Errc::QuotaBlocks);
+  fixture.scheduler.tenancies().deny_growth({.lease = lease, .blocks = 1}, Errc::QuotaBlocks);
   const auto rejected = only<AdmissionRejected>(fixture.tick());
   REQUIRE(rejected.size() == 1);
   CHECK(rejected[0].reason.code == Errc::QuotaBlocks);
@@ -209,29 +209,29 @@ TEST_CASE("quota: a request that waits behind blocks of the tenant's other lease
 TEST_CASE("quota: the use of a divided quota is reported once for each change") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 20);
-  REQUIRE(fixture.scheduler.take_usage().empty());  // the quota is not divided
+  REQUIRE(fixture.scheduler.tenancies().take_usage().empty());  // the quota is not divided
   fixture.scheduler.set_quota(quota(1));
   submit_all(fixture, lease, {2, 9});
   fixture.tick();
 
-  const auto usage = fixture.scheduler.take_usage();
+  const auto usage = fixture.scheduler.tenancies().take_usage();
   REQUIRE(usage.size() == 1);
   REQUIRE(usage[0].tenant == TenantId{"t1"});
   REQUIRE(usage[0].revision == 7);
   REQUIRE(usage[0].running == 1);
   REQUIRE(usage[0].waiting == 1);
   REQUIRE(usage[0].admitted == 1);
-  REQUIRE(fixture.scheduler.take_usage().empty());
+  REQUIRE(fixture.scheduler.tenancies().take_usage().empty());
 
   fixture.tick();  // ends the first
-  REQUIRE(fixture.scheduler.take_usage().at(0).running == 0);
+  REQUIRE(fixture.scheduler.tenancies().take_usage().at(0).running == 0);
   fixture.scheduler.set_quota(quota(0));
   fixture.tick();
-  REQUIRE(fixture.scheduler.take_usage().empty());
+  REQUIRE(fixture.scheduler.tenancies().take_usage().empty());
   auto later = quota(0);
   later.revision = 8;
   fixture.scheduler.set_quota(later);
-  REQUIRE(fixture.scheduler.take_usage().at(0).revision == 8);
+  REQUIRE(fixture.scheduler.tenancies().take_usage().at(0).revision == 8);
 }
 
 TEST_CASE("quota: a tenant is forgotten once its quota is withdrawn and its last lease ends") {
@@ -247,7 +247,7 @@ TEST_CASE("quota: a tenant is forgotten once its quota is withdrawn and its last
     fixture.scheduler.end_lease(lease, end);
     if (slot % 2 == 1) fixture.scheduler.set_quota(withdrawn);
     CHECK(fixture.scheduler.tenancies().tenant_count() == 0);
-    fixture.scheduler.take_usage();
+    fixture.scheduler.tenancies().take_usage();
   }
 }
 
@@ -258,7 +258,7 @@ TEST_CASE("quota: one that came for the next lease outlives the end of the last 
   fixture.scheduler.set_quota(quota(2));
   fixture.scheduler.end_lease(lease, {.reason = CompletionReason::Revoked});
   const LeaseId next{1, 2};
-  fixture.scheduler.add_lease({.lease = next, .tenant = {"t1"}});
+  fixture.scheduler.tenancies().add({.lease = next, .tenant = {"t1"}});
   fixture.grow(next, 20);
   REQUIRE(fixture.scheduler.submit(fixture.request(next, "r")));
   fixture.tick();
@@ -274,17 +274,17 @@ TEST_CASE("quota: only tenants whose use changed are looked at for the next repo
     divided.tenant = {"t" + std::to_string(slot)};
     fixture.scheduler.set_quota(divided);
   }
-  CHECK(fixture.scheduler.take_usage().size() == 100);
+  CHECK(fixture.scheduler.tenancies().take_usage().size() == 100);
   CHECK(fixture.scheduler.tenancies().changed_tenants().empty());
 
   REQUIRE(fixture.scheduler.submit(fixture.request(leases[6], "r", 4, 3)));
   fixture.tick();
   CHECK(fixture.scheduler.tenancies().changed_tenants() == std::set{TenantId{"t7"}});
-  CHECK(fixture.scheduler.take_usage().at(0).running == 1);
+  CHECK(fixture.scheduler.tenancies().take_usage().at(0).running == 1);
   fixture.tick();  // another token of the same request
   CHECK(fixture.scheduler.tenancies().changed_tenants().empty());
   fixture.tick();
-  CHECK(fixture.scheduler.take_usage().at(0).running == 0);
+  CHECK(fixture.scheduler.tenancies().take_usage().at(0).running == 0);
 }
 
 }  // namespace leasehold::testing

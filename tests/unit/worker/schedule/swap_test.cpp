@@ -47,7 +47,7 @@ TEST_CASE("swap: a victim runs on until the broker has answered about room in sw
   if (granted) {
     pair.grow_swap(pair.lease_id, 2);
   } else {
-    pair.scheduler.deny_growth(*pair.swap_wanted);
+    pair.scheduler.tenancies().deny_growth(*pair.swap_wanted);
   }
   pair.step();
   REQUIRE(pair.preemptions.size() == 1);
@@ -58,7 +58,7 @@ TEST_CASE("swap: a victim runs on until the broker has answered about room in sw
 
 TEST_CASE("swap: after a refusal victims are dropped at once, and swap is asked for meanwhile") {
   SwapPair pair(0);
-  pair.scheduler.deny_growth({pair.lease_id, 1, wire::MemoryPool::Swap});
+  pair.scheduler.tenancies().deny_growth({pair.lease_id, 1, wire::MemoryPool::Swap});
   pair.step_until_preempted();
   CHECK(pair.preemptions[0].swapped_blocks == 0);
   pair.step();
@@ -71,10 +71,10 @@ TEST_CASE("swap: a refused swap is not a refusal of KV blocks") {
   const LeaseId lease = fixture.lease(1, 1);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 20, 5)));
   fixture.swap_tick();
-  (void)fixture.scheduler.take_growth_requests();
-  fixture.scheduler.deny_growth({lease, 1, wire::MemoryPool::Swap});
+  (void)fixture.scheduler.tenancies().take_growth_requests();
+  fixture.scheduler.tenancies().deny_growth({lease, 1, wire::MemoryPool::Swap});
   CHECK(fixture.swap_tick().empty());
-  CHECK(fixture.scheduler.waiting_count() == 1);
+  CHECK(fixture.scheduler.tenancies().waiting_count() == 1);
 }
 
 TEST_CASE("swap: a swapped request that ends gives back the blocks of both pools") {
@@ -114,8 +114,8 @@ TEST_CASE("swap: a swapped request ends at its deadline, and with its lease") {
   younger.deadline = kNow + Duration(5);
   REQUIRE(fixture.scheduler.submit(younger));
   while (fixture.scheduler.tenancies().at(lease).swapped.empty()) {
-    for (const GrowthRequest& growth : fixture.scheduler.take_growth_requests())
-      fixture.scheduler.deny_growth(growth);
+    for (const GrowthRequest& growth : fixture.scheduler.tenancies().take_growth_requests())
+      fixture.scheduler.tenancies().deny_growth(growth);
     (void)fixture.swap_tick();
   }
   (void)fixture.scheduler.take_kv_changes();
@@ -235,7 +235,7 @@ TEST_CASE("swap: nothing of a swapped request is charged again") {
   while (!pair.ends.contains("older")) pair.step();
   pair.scheduler.admit(kNow);
   REQUIRE(pair.scheduler.running_count() == 1);
-  const Sequence& sequence = *pair.scheduler.running()[0];
+  const Sequence& sequence = *pair.scheduler.running().all()[0];
   CHECK(sequence.pending() == 1);
   CHECK(sequence.prompt_rows(1) == 0);
   pair.finish();

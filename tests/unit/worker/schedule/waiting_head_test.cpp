@@ -18,7 +18,7 @@ PrefixKey counted_key(const PrefixKey& parent, std::span<const TokenId> tokens) 
 struct CountedLease : SchedulerFixture {
   CountedLease() {
     scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 100});
-    scheduler.add_lease(
+    scheduler.tenancies().add(
         {.lease = lease_id, .tenant = {"t1"}, .prefixes = PrefixIndex(counted_key)});
     grow(lease_id, 16);
     submit("cold", 70, 1);
@@ -54,7 +54,7 @@ TEST_CASE("waiting head: a text that lacks blocks is hashed again only where the
   REQUIRE(fixture.scheduler.running_count() == 1);
 
   while (fixture.scheduler.has_work()) fixture.tick();
-  CHECK(fixture.scheduler.prefix_counters().hits == 4);
+  CHECK(fixture.scheduler.tenancies().prefix_counters().hits == 4);
 }
 
 TEST_CASE("waiting head: blocks that are evicted while it waits are not hits") {
@@ -67,11 +67,11 @@ TEST_CASE("waiting head: blocks that are evicted while it waits are not hits") {
   fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 100});
   while (fixture.scheduler.has_work()) {
     fixture.tick();
-    for (const GrowthRequest& growth : fixture.scheduler.take_growth_requests())
+    for (const GrowthRequest& growth : fixture.scheduler.tenancies().take_growth_requests())
       fixture.grow(growth.lease, growth.blocks);
   }
-  CHECK(fixture.scheduler.prefix_counters().hits == 0);
-  CHECK(fixture.scheduler.prefix_counters().evictions >= 4);
+  CHECK(fixture.scheduler.tenancies().prefix_counters().hits == 0);
+  CHECK(fixture.scheduler.tenancies().prefix_counters().evictions >= 4);
 }
 
 TEST_CASE("waiting head: a request with a higher priority takes its place") {
@@ -84,8 +84,8 @@ TEST_CASE("waiting head: a request with a higher priority takes its place") {
   REQUIRE(fixture.scheduler.submit(urgent));
   fixture.tick();
   REQUIRE(fixture.scheduler.running_count() == 2);
-  CHECK(fixture.scheduler.running()[1]->request.engine_request_id == RequestId{"urgent"});
-  CHECK(fixture.scheduler.running()[1]->tokens.size() >= 8);
+  CHECK(fixture.scheduler.running().all()[1]->request.engine_request_id == RequestId{"urgent"});
+  CHECK(fixture.scheduler.running().all()[1]->tokens.size() >= 8);
 }
 
 }  // namespace leasehold::testing
