@@ -42,7 +42,7 @@ void finish_sample(StepSample& sample, const StepReport& report, const Scheduler
   sample.at = report.decided_at;
   sample.duration = duration;
   sample.n_seqs = report.summary.n_seqs;
-  sample.running = scheduler.running_count();
+  sample.running = scheduler.running().size();
   sample.waiting = scheduler.tenancies().waiting_count();
 }
 
@@ -124,15 +124,15 @@ void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping,
   const auto blocks = static_cast<std::uint32_t>(mapping.size_bytes() / memory_.block_size_bytes());
   memory_.add(lease, extent, std::move(mapping));
   if (pool == wire::MemoryPool::Swap) {
-    scheduler_.add_swap_extent(lease, extent, blocks);
+    scheduler_.blocks().add_swap_extent(lease, extent, blocks);
   } else {
-    scheduler_.add_extent(lease, extent, blocks);
+    scheduler_.blocks().add_extent(lease, extent, blocks);
   }
 }
 
 std::vector<ExtentId> Engine::reclaim_extents(LeaseId lease, std::uint32_t count,
                                               wire::MemoryPool pool) {
-  const std::vector<ExtentId> extents = scheduler_.remove_free_extents(lease, count, pool);
+  const std::vector<ExtentId> extents = scheduler_.blocks().remove_free_extents(lease, count, pool);
   memory_.remove(lease, extents);
   return extents;
 }
@@ -170,7 +170,7 @@ void Engine::report_kv_changes() {
 void Engine::end_stopped() {
   ender_.end_revoked_leases();
   ender_.end_stopped();
-  scheduler_.drop_expired(deps_.clock->now());
+  scheduler_.waiting().drop_expired(deps_.clock->now());
 }
 
 Result<StepReport> Engine::step() {

@@ -8,7 +8,7 @@ void EngineMetrics::add_served(const std::vector<wire::TenantServed>& served) {
 }
 
 void EngineMetrics::publish(const Scheduler& scheduler, std::optional<bool> is_drafting) {
-  EngineSnapshot snapshot{.running = scheduler.running_count(),
+  EngineSnapshot snapshot{.running = scheduler.running().size(),
                           .waiting = scheduler.tenancies().waiting_count(),
                           .prefixes = scheduler.tenancies().prefix_counters(),
                           .proposals = scheduler.proposals().counters(),

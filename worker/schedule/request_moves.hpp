@@ -7,10 +7,10 @@
 /// Pure bookkeeping: the caller makes the copies of the Move. Threads: one (the engine's).
 #pragma once
 
-#include "worker/schedule/kv_allocator.hpp"
+#include "worker/schedule/memory/kv_allocator.hpp"
 #include "worker/schedule/pending_events.hpp"
 #include "worker/schedule/scheduler_types.hpp"
-#include "worker/schedule/tenancies.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 
 namespace leasehold {
 

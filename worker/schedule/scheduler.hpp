@@ -58,22 +58,22 @@
 #include <vector>
 
 #include "ipc/control/messages/worker.hpp"
-#include "worker/kv/adopted_records.hpp"
 #include "worker/schedule/admission.hpp"
 #include "worker/schedule/events.hpp"
-#include "worker/schedule/kv_allocator.hpp"
+#include "worker/schedule/memory/kv_allocator.hpp"
+#include "worker/schedule/memory/lease_blocks.hpp"
+#include "worker/schedule/memory/publications.hpp"
+#include "worker/schedule/memory/swap_planner.hpp"
+#include "worker/schedule/memory/transfers.hpp"
 #include "worker/schedule/pending_events.hpp"
 #include "worker/schedule/preemption.hpp"
-#include "worker/schedule/prefill_limit.hpp"
-#include "worker/schedule/proposal_planner.hpp"
-#include "worker/schedule/publications.hpp"
 #include "worker/schedule/request_moves.hpp"
+#include "worker/schedule/rows/prefill_limit.hpp"
+#include "worker/schedule/rows/proposal_planner.hpp"
 #include "worker/schedule/running_sequences.hpp"
 #include "worker/schedule/scheduler_types.hpp"
 #include "worker/schedule/sequence.hpp"
-#include "worker/schedule/swap_planner.hpp"
-#include "worker/schedule/tenancies.hpp"
-#include "worker/schedule/transfers.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 #include "worker/schedule/waiting_requests.hpp"
 
 namespace leasehold {
@@ -99,28 +99,15 @@ class Scheduler {
   /// is admitted; running requests continue within the quota under which they were admitted. A
   /// withdrawn quota is removed once the tenant has no lease here.
   void set_quota(const wire::TenantQuota& quota);
-  void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
-  void add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
-  /// Removes up to `count` extents of a pool that no sequence uses; cached blocks in them are
-  /// evicted. Removes none while transfers of the lease are pending, because their source blocks
-  /// count as free.
-  std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count,
-                                            wire::MemoryPool pool = wire::MemoryPool::Kv);
   /// Ends with `how` every request of the lease and every request that reads its published text,
   /// and removes the lease.
   void end_lease(LeaseId lease, const Completed& how);
 
-  // ---- records in memory
+  // ---- memory
 
-  /// Caches the prefixes described by records found in the memory of a new lease. Returns the
-  /// number of blocks. Precondition: the lease has run no request.
-  std::uint32_t adopt(LeaseId lease, const AdoptedRecords& records);
-  /// The pool against which such records are checked; null for an unknown lease.
-  const BlockPool* pool_of(LeaseId lease) const;
-  /// The first blocks of the records of sequences that ended or were moved out since the last call.
-  /// The caller clears them before any block is written again.
-  std::vector<std::pair<LeaseId, BlockId>> take_released_records();
-
+  LeaseBlocks blocks() { return {tenancies_, kv_, transfers_}; }
+  /// The KV blocks that requests hold or gave back, since the last call.
+  std::vector<KvChange> take_kv_changes() { return kv_.take_changes(); }
   /// The spill file's jobs, answers and events. Jobs that depend on copies are added by
   /// `transfer_done`.
   SpillPlanner& spill() { return swap_.spill(); }
@@ -135,16 +122,7 @@ class Scheduler {
   /// The error that `submit` would return. QuotaBlocks with `retry_after_ms` when the blocks are
   /// held by the tenant's leases on other workers, without it when the request can never have them.
   Result<void> check(const PromptRequest& request) const;
-  /// Lowers the token limit of a request with `may_shorten` to `most_tokens`, prompt included, and
-  /// to the capacity of the context and of the tenant's blocks; never below one token or the tokens
-  /// already emitted.
-  void shorten(PromptRequest& request, std::uint64_t most_tokens) const {
-    admission_.fit().shorten(request, most_tokens);
-  }
-  /// The most positions that the request can fill.
-  std::uint64_t most_positions(const PromptRequest& request) const {
-    return admission_.fit().most_positions(request);
-  }
+  const RequestFit& fit() const { return admission_.fit(); }
   /// Queues the fill of a shared lease: computes the full blocks of `text` and keeps them, without
   /// emitting a token. `publications().take_filled` returns the result. Errors: LeaseFenced (no
   /// such shared lease), BadRequest (no full block, filled already), and those of `submit`.
@@ -162,9 +140,7 @@ class Scheduler {
   /// scheduler requests growth of the lease: the caller may retry both; QuotaBlocks.
   Result<Move> begin_move(const RequestId& engine_request_id, LeaseId to);
   RequestMoves& moves() { return moves_; }
-
-  /// Ends the waiting requests whose deadline has passed; `admit` calls it.
-  void drop_expired(TimePoint now) { waiting_.drop_expired(now); }
+  WaitingRequests& waiting() { return waiting_; }
 
   // ---- the tick
 
@@ -191,19 +167,14 @@ class Scheduler {
   /// Ends one running or swapped sequence and frees its blocks. With `already_delivered` no
   /// Completed event is emitted, because a gate thread delivered it early.
   void end_sequence(Sequence& sequence, Completed how, bool already_delivered = false);
-  /// Why the sequence may emit no more tokens; nothing while it may. A rebound sequence may be full
-  /// from the start: its last token was delivered, but its end was not.
-  std::optional<CompletionReason> capacity_end(const Sequence& sequence) const;
 
   /// Ends every waiting and running request with this error. Leases stay.
   void end_all(const Error& error);
 
   /// Returns all events since the last call, in the order of events.hpp.
   std::vector<SchedulerEvent> take_events() { return events_.take(); }
-  std::vector<KvChange> take_kv_changes() { return kv_.take_changes(); }
 
   bool has_work() const;
-  std::uint32_t running_count() const { return static_cast<std::uint32_t>(running_.size()); }
   const RunningSequences& running() const { return running_; }
 
  private:
@@ -215,7 +186,6 @@ class Scheduler {
   void free_blocks(Sequence& sequence, const Completed& how);
   std::unique_ptr<Sequence> stop_running(Sequence& sequence);
   bool id_in_use(const RequestId& engine_request_id) const;
-  Tenancy& tenancy_of(const Sequence& sequence);
 
   SchedulerLimits limits_;
   Tenancies tenancies_{limits_.tokens_per_block};

@@ -29,7 +29,7 @@ class LoadedScheduler {
       scheduler_.set_quota(
           {.tenant = tenant(i), .max_concurrent = load.running, .max_blocks = 1u << 20});
       scheduler_.tenancies().add({.lease = lease(i), .tenant = tenant(i)});
-      scheduler_.add_extent(lease(i), ExtentId{i + 1}, kContext);
+      scheduler_.blocks().add_extent(lease(i), ExtentId{i + 1}, kContext);
     }
     refill();
   }
@@ -59,7 +59,7 @@ class LoadedScheduler {
     (void)scheduler_.take_events();
   }
 
-  bool is_full() const { return scheduler_.running_count() == load_.running; }
+  bool is_full() const { return scheduler_.running().size() == load_.running; }
 
  private:
   static TenantId tenant(std::uint32_t i) { return TenantId{fmt::format("tenant-{}", i)}; }

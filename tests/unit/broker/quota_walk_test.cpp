@@ -221,7 +221,7 @@ class Walk {
   void add_lease(WalkWorker& worker, LeaseId lease) {
     if (!is_live(lease)) return;
     worker.scheduler->tenancies().add({.lease = lease, .tenant = {"a"}});
-    worker.scheduler->add_extent(lease, ExtentId{lease.slot + 1ull}, 64);
+    worker.scheduler->blocks().add_extent(lease, ExtentId{lease.slot + 1ull}, 64);
   }
 
   /// Moves quotas that the broker sent into the workers' inboxes.

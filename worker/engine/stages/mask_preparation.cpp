@@ -47,7 +47,7 @@ bool MaskPreparation::mark_awaiting() {
 bool MaskPreparation::can_draw(const Sequence& sequence) const {
   const TokenRules& rules = *sequence.rules;
   return rules.is_ready() ||
-         (rules.has_accepted_emitted() && deps_.scheduler->capacity_end(sequence));
+         (rules.has_accepted_emitted() && deps_.scheduler->fit().capacity_end(sequence));
 }
 
 MaskTurns MaskPreparation::turns_for(const StepPlan& plan) const {

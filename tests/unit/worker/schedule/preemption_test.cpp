@@ -246,7 +246,7 @@ TEST_CASE("preemption: a victim whose memory is reclaimed ends with OutOfBlocks"
   SECTION("the broker reclaims the extent") {
     pool.step_until_preempted();
     REQUIRE(pool.scheduler.cancel(RequestId{"older"}));
-    REQUIRE(pool.scheduler.remove_free_extents(lease, 1).size() == 1);
+    REQUIRE(pool.scheduler.blocks().remove_free_extents(lease, 1).size() == 1);
   }
   pool.finish();
   const bool reclaimed = pool.ends.at("older").reason == CompletionReason::Cancelled;

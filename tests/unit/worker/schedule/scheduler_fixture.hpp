@@ -27,7 +27,7 @@ class SchedulerFixture {
     return id;
   }
   void grow(LeaseId id, std::uint32_t blocks) {
-    scheduler.add_extent(id, ExtentId{next_extent_++}, blocks);
+    scheduler.blocks().add_extent(id, ExtentId{next_extent_++}, blocks);
   }
 
   /// The prompts of requests with different names have no common beginning.

@@ -95,7 +95,7 @@ TEST_CASE("prefix cache: blocks of a sequence that runs are used by others, and 
   REQUIRE(fixture.scheduler.submit(second));
   fixture.tick();
   CHECK(fixture.row_count() == 1 + 8);
-  REQUIRE(fixture.scheduler.running_count() == 2);
+  REQUIRE(fixture.scheduler.running().size() == 2);
   const auto shared = fixture.scheduler.running().all()[0]->blocks.cached();
   CHECK(std::ranges::equal(shared, fixture.scheduler.running().all()[1]->blocks.cached()));
   REQUIRE(fixture.scheduler.cancel(RequestId{"first"}));
@@ -185,12 +185,12 @@ TEST_CASE("prefix cache: reclaimed extents lose their cached blocks, and running
   REQUIRE(cached(fixture, lease) == 4);
   REQUIRE(fixture.scheduler.tenancies().at(lease).pool.total_blocks() == 6);
   SECTION("all of them while nothing runs") {
-    CHECK(fixture.scheduler.remove_free_extents(lease, 9).size() == 2);
+    CHECK(fixture.scheduler.blocks().remove_free_extents(lease, 9).size() == 2);
     CHECK(fixture.scheduler.tenancies().at(lease).prefixes.size() == 0);
   }
   SECTION("as many as the broker asked for") {
-    CHECK(fixture.scheduler.remove_free_extents(lease, 0).empty());
-    CHECK(fixture.scheduler.remove_free_extents(lease, 1).size() == 1);
+    CHECK(fixture.scheduler.blocks().remove_free_extents(lease, 0).empty());
+    CHECK(fixture.scheduler.blocks().remove_free_extents(lease, 1).size() == 1);
     CHECK(fixture.scheduler.tenancies().at(lease).pool.total_blocks() == 3);
   }
   SECTION("none that a sequence uses") {
@@ -198,7 +198,7 @@ TEST_CASE("prefix cache: reclaimed extents lose their cached blocks, and running
     warm.prompt = numbered(70);
     REQUIRE(fixture.scheduler.submit(warm));
     fixture.tick();
-    CHECK(fixture.scheduler.remove_free_extents(lease, 9).empty());
+    CHECK(fixture.scheduler.blocks().remove_free_extents(lease, 9).empty());
   }
   check_block_conservation(fixture.scheduler);
 }
@@ -223,7 +223,7 @@ TEST_CASE("prefix cache: a request that met a logit that is not finite leaves no
   request.prompt = numbered(70);
   REQUIRE(fixture.scheduler.submit(request));
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 1);
+  REQUIRE(fixture.scheduler.running().size() == 1);
   fixture.scheduler.end_sequence(*fixture.scheduler.running().all()[0],
                                  {.reason = CompletionReason::EngineError,
                                   .error = Error{Errc::NumericFault, "a logit is not finite"}});
@@ -248,7 +248,7 @@ TEST_CASE("prefix cache: text is held from the admission until its last cached b
     CHECK(kv_changes(fixture) == Changes{"-cold", "-warm"});
   }
   SECTION("reclaimed") {
-    REQUIRE(fixture.scheduler.remove_free_extents(lease, 1).size() == 1);
+    REQUIRE(fixture.scheduler.blocks().remove_free_extents(lease, 1).size() == 1);
     CHECK(kv_changes(fixture) == Changes{"-cold", "-warm"});
   }
   SECTION("gone with the lease") {

@@ -30,7 +30,7 @@ TEST_CASE("quota: a lowered max_concurrent admits nothing until fewer run, and e
   const LeaseId lease = fixture.lease(1, 40, 3);
   submit_all(fixture, lease, {3, 5, 9, 2});
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 3);
+  REQUIRE(fixture.scheduler.running().size() == 3);
 
   fixture.scheduler.set_quota(quota(1));
   std::vector<std::uint32_t> running;
@@ -38,7 +38,7 @@ TEST_CASE("quota: a lowered max_concurrent admits nothing until fewer run, and e
     for (const Completed& end : only<Completed>(fixture.tick())) {
       REQUIRE(end.reason == CompletionReason::MaxTokensReached);
     }
-    running.push_back(fixture.scheduler.running_count());
+    running.push_back(fixture.scheduler.running().size());
   }
   // r1, r2 and r3 end after their third, fifth and ninth token; only then does r4 run.
   REQUIRE(running == std::vector<std::uint32_t>{3, 2, 2, 1, 1, 1, 1, 0, 1, 0, 0, 0});
@@ -57,15 +57,15 @@ TEST_CASE("quota: it counts the requests and blocks of all leases of the tenant"
 
   fixture.scheduler.set_quota(quota(1));
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 1);
+  REQUIRE(fixture.scheduler.running().size() == 1);
 
   fixture.scheduler.set_quota(quota(2, 3));  // each holds 2 blocks: one of text, one record
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 1);
+  REQUIRE(fixture.scheduler.running().size() == 1);
 
   fixture.scheduler.set_quota(quota(2));
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 2);
+  REQUIRE(fixture.scheduler.running().size() == 2);
 }
 
 TEST_CASE("quota: a request that runs grows past a lowered max_blocks, and none is admitted") {
@@ -78,14 +78,14 @@ TEST_CASE("quota: a request that runs grows past a lowered max_blocks, and none 
 
   std::vector<Completed> ends;
   for (int tick = 0; tick < 59; ++tick) {
-    REQUIRE(fixture.scheduler.running_count() == 1);
+    REQUIRE(fixture.scheduler.running().size() == 1);
     for (const Completed& end : only<Completed>(fixture.tick())) ends.push_back(end);
   }
   REQUIRE(ends.size() == 1);
   REQUIRE(ends[0].reason == CompletionReason::MaxTokensReached);
   REQUIRE(ends[0].emitted_tokens == 60);
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 1);  // "small"
+  REQUIRE(fixture.scheduler.running().size() == 1);  // "small"
 }
 
 TEST_CASE("quota: a waiting request that a lowered max_blocks can never hold is rejected") {
@@ -124,13 +124,13 @@ TEST_CASE("quota: a default token limit is lowered to what the tenant may hold b
   PromptRequest request = fixture.request(lease, "chat", 20, 256);
   request.may_shorten = true;
   constexpr std::uint64_t kAny = 1'000'000;
-  fixture.scheduler.shorten(request, kAny);
+  fixture.scheduler.fit().shorten(request, kAny);
   CHECK(request.max_emitted_tokens == 28);
   CHECK(fixture.scheduler.check(request));
   SECTION("but not below min_tokens, so that a text that cannot be as long is refused") {
     request.max_emitted_tokens = 256;
     request.sampling.min_tokens = 29;
-    fixture.scheduler.shorten(request, kAny);
+    fixture.scheduler.fit().shorten(request, kAny);
     CHECK(request.max_emitted_tokens == 29);
     const auto refused = fixture.scheduler.check(request);
     REQUIRE_FALSE(refused);
@@ -139,23 +139,23 @@ TEST_CASE("quota: a default token limit is lowered to what the tenant may hold b
   SECTION("and to what the context holds") {
     fixture.scheduler.set_quota(quota(8, 100));
     request.max_emitted_tokens = 1'000;
-    fixture.scheduler.shorten(request, kAny);
+    fixture.scheduler.fit().shorten(request, kAny);
     CHECK(request.max_emitted_tokens == 236);
   }
   SECTION("not below one token, which may fit or not") {
     request.prompt.resize(47, 1);
-    fixture.scheduler.shorten(request, kAny);
+    fixture.scheduler.fit().shorten(request, kAny);
     CHECK(request.max_emitted_tokens == 1);
     CHECK(fixture.scheduler.check(request));
     request.prompt.resize(48, 1);
-    fixture.scheduler.shorten(request, kAny);
+    fixture.scheduler.fit().shorten(request, kAny);
     CHECK(fixture.scheduler.check(request).error().code == Errc::QuotaBlocks);
   }
   SECTION("not below what was emitted before a rebind") {
     request.prompt.resize(40, 1);
     request.emitted.resize(20, 2);
     request.max_emitted_tokens = 256;
-    fixture.scheduler.shorten(request, kAny);
+    fixture.scheduler.fit().shorten(request, kAny);
     CHECK(request.max_emitted_tokens == 20);
   }
   SECTION("not to a part of the quota once the text has begun") {
@@ -164,14 +164,14 @@ TEST_CASE("quota: a default token limit is lowered to what the tenant may hold b
     fixture.scheduler.set_quota(part);
     request.emitted.resize(40, 2);
     request.max_emitted_tokens = 92;
-    fixture.scheduler.shorten(request, kAny);
+    fixture.scheduler.fit().shorten(request, kAny);
     CHECK(request.max_emitted_tokens == 92);
     CHECK(fixture.scheduler.check(request).error().retry_after_ms > 0);
   }
   SECTION("and one that was asked for is not lowered") {
     request.may_shorten = false;
     request.max_emitted_tokens = 256;
-    fixture.scheduler.shorten(request, kAny);
+    fixture.scheduler.fit().shorten(request, kAny);
     CHECK(request.max_emitted_tokens == 256);
   }
 }
@@ -262,7 +262,7 @@ TEST_CASE("quota: one that came for the next lease outlives the end of the last 
   fixture.grow(next, 20);
   REQUIRE(fixture.scheduler.submit(fixture.request(next, "r")));
   fixture.tick();
-  CHECK(fixture.scheduler.running_count() == 1);
+  CHECK(fixture.scheduler.running().size() == 1);
 }
 
 TEST_CASE("quota: only tenants whose use changed are looked at for the next report") {

@@ -182,7 +182,7 @@ class Walk {
   void reclaim() {
     const LeaseId lease = leases_[static_cast<std::uint32_t>(1 + random_.below(4))];
     const auto count = static_cast<std::uint32_t>(random_.below(3));
-    reclaimed += fixture_.scheduler.remove_free_extents(lease, count).size();
+    reclaimed += fixture_.scheduler.blocks().remove_free_extents(lease, count).size();
   }
 
   void answer_growth_requests() {
@@ -228,7 +228,7 @@ class Walk {
       ++running[lease];
       REQUIRE(places.insert(sequence->stop_slot).second);
     }
-    REQUIRE(scheduler.running_count() <= 6);
+    REQUIRE(scheduler.running().size() <= 6);
     check_block_conservation(scheduler);
     for (const auto& [lease, tenancy] : scheduler.tenancies()) {
       REQUIRE(running[lease] == tenancy.running);
@@ -239,7 +239,7 @@ class Walk {
         REQUIRE((!is_due || waiting.was_admitted()));  // it may have been preempted in this tick
       }
     }
-    REQUIRE(scheduler.running_count() + scheduler.tenancies().waiting_count() == open_.size());
+    REQUIRE(scheduler.running().size() + scheduler.tenancies().waiting_count() == open_.size());
     held.observe(fixture_.scheduler);
   }
 

@@ -38,7 +38,7 @@ TEST_CASE("swap: a victim runs on until the broker has answered about room in sw
   SwapPair pair(0);
   for (int i = 0; i < 60; ++i) pair.step();
   CHECK(pair.preemptions.empty());
-  CHECK(pair.scheduler.running_count() == 2);
+  CHECK(pair.scheduler.running().size() == 2);
   REQUIRE(pair.swap_wanted);
   CHECK(pair.swap_wanted->lease == pair.lease_id);
   CHECK(pair.swap_wanted->blocks == 2);
@@ -102,7 +102,9 @@ TEST_CASE("swap: a swapped request that ends gives back the blocks of both pools
   CHECK(pair.tenancy().swap.held_blocks() == 0);
   for (int i = 0; i < 100 && pair.scheduler.has_work(); ++i) pair.step();
   CHECK(pair.is_all_free());
-  CHECK(pair.scheduler.remove_free_extents(pair.lease_id, 9, wire::MemoryPool::Swap).size() == 1);
+  CHECK(pair.scheduler.memory()
+            .remove_free_extents(pair.lease_id, 9, wire::MemoryPool::Swap)
+            .size() == 1);
 }
 
 TEST_CASE("swap: a swapped request ends at its deadline, and with its lease") {
@@ -124,7 +126,7 @@ TEST_CASE("swap: a swapped request ends at its deadline, and with its lease") {
     fixture.scheduler.end_lease(
         lease, {.reason = CompletionReason::Revoked, .revocation = RevocationInfo{lease}});
   } else {
-    fixture.scheduler.drop_expired(kNow + Duration(5));
+    fixture.scheduler.waiting().drop_expired(kNow + Duration(5));
     CHECK(fixture.scheduler.tenancies().at(lease).swapped.empty());
     CHECK(fixture.scheduler.tenancies().at(lease).swap.held_blocks() == 0);
   }
@@ -155,10 +157,10 @@ TEST_CASE("swap: nothing is admitted while copies wait") {
   pair.step_until_preempted(StepFault::BeforeCopies);
   REQUIRE(pair.scheduler.cancel(RequestId{"older"}));
   pair.step(StepFault::BeforeCopies);
-  CHECK(pair.scheduler.running_count() == 0);
+  CHECK(pair.scheduler.running().size() == 0);
   pair.step();
   pair.step();
-  CHECK(pair.scheduler.running_count() == 1);
+  CHECK(pair.scheduler.running().size() == 1);
 }
 
 TEST_CASE("swap: what was not copied back yet is not cached") {
@@ -185,9 +187,9 @@ TEST_CASE("swap: extents whose blocks are to be copied are not given back") {
   pair.step_until_preempted(StepFault::BeforeCopies);
   REQUIRE(pair.scheduler.cancel(RequestId{"older"}));
   for (const auto pool : {wire::MemoryPool::Kv, wire::MemoryPool::Swap})
-    CHECK(pair.scheduler.remove_free_extents(pair.lease_id, 9, pool).empty());
+    CHECK(pair.scheduler.blocks().remove_free_extents(pair.lease_id, 9, pool).empty());
   pair.step();
-  CHECK_FALSE(pair.scheduler.remove_free_extents(pair.lease_id, 9).empty());
+  CHECK_FALSE(pair.scheduler.blocks().remove_free_extents(pair.lease_id, 9).empty());
 }
 
 TEST_CASE("swap: a request holds text once from its admission to its end") {
@@ -234,7 +236,7 @@ TEST_CASE("swap: nothing of a swapped request is charged again") {
   pair.step_until_preempted();
   while (!pair.ends.contains("older")) pair.step();
   pair.scheduler.admit(kNow);
-  REQUIRE(pair.scheduler.running_count() == 1);
+  REQUIRE(pair.scheduler.running().size() == 1);
   const Sequence& sequence = *pair.scheduler.running().all()[0];
   CHECK(sequence.pending() == 1);
   CHECK(sequence.prompt_rows(1) == 0);

@@ -120,8 +120,9 @@ class SwapWalk {
 
   void reclaim() {
     const auto count = static_cast<std::uint32_t>(random_.below(2));
-    reclaimed_swap +=
-        fixture_.scheduler.remove_free_extents(any_lease(), count, wire::MemoryPool::Swap).size();
+    reclaimed_swap += fixture_.scheduler.memory()
+                          .remove_free_extents(any_lease(), count, wire::MemoryPool::Swap)
+                          .size();
   }
 
   void answer_growth() {
@@ -137,7 +138,7 @@ class SwapWalk {
   void tick(StepFault fault) {
     note_swapped();
     note(fixture_.swap_tick(fault, kNow + Duration(static_cast<std::int64_t>(++now_))));
-    REQUIRE(fixture_.scheduler.running_count() + fixture_.scheduler.tenancies().waiting_count() ==
+    REQUIRE(fixture_.scheduler.running().size() + fixture_.scheduler.tenancies().waiting_count() ==
             open_.size());
   }
 

@@ -44,14 +44,14 @@ TEST_CASE("waiting head: a text that lacks blocks is hashed again only where the
   fixture.submit("warm", 160, 3);
   fixture.tick();
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 1);
+  REQUIRE(fixture.scheduler.running().size() == 1);
   hashes = 0;
   const std::size_t before = fixture.prefixes().size();
   for (int i = 0; i < 50; ++i) fixture.tick();
   const std::size_t added = fixture.prefixes().size() - before;
   REQUIRE(added >= 3);
   CHECK(hashes <= 2 * added);  // the block of the running text, and the one that would follow
-  REQUIRE(fixture.scheduler.running_count() == 1);
+  REQUIRE(fixture.scheduler.running().size() == 1);
 
   while (fixture.scheduler.has_work()) fixture.tick();
   CHECK(fixture.scheduler.tenancies().prefix_counters().hits == 4);
@@ -83,7 +83,7 @@ TEST_CASE("waiting head: a request with a higher priority takes its place") {
   urgent.priority = 1;
   REQUIRE(fixture.scheduler.submit(urgent));
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 2);
+  REQUIRE(fixture.scheduler.running().size() == 2);
   CHECK(fixture.scheduler.running().all()[1]->request.engine_request_id == RequestId{"urgent"});
   CHECK(fixture.scheduler.running().all()[1]->tokens.size() >= 8);
 }

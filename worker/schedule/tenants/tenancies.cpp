@@ -1,4 +1,4 @@
-#include "worker/schedule/tenancies.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 
 #include <fmt/format.h>
 

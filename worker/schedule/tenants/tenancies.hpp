@@ -14,7 +14,7 @@
 
 #include "ipc/control/messages/worker.hpp"
 #include "worker/schedule/scheduler_types.hpp"
-#include "worker/schedule/token_counters.hpp"
+#include "worker/schedule/tenants/token_counters.hpp"
 
 namespace leasehold {
 

@@ -13,11 +13,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "worker/schedule/kv_allocator.hpp"
-#include "worker/schedule/proposal_limit.hpp"
+#include "worker/schedule/memory/kv_allocator.hpp"
+#include "worker/schedule/rows/proposal_limit.hpp"
 #include "worker/schedule/running_sequences.hpp"
 #include "worker/schedule/scheduler_types.hpp"
-#include "worker/schedule/tenancies.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 
 namespace leasehold {
 
