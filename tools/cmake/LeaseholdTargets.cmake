@@ -7,6 +7,7 @@
 #       Warnings, rounding and sanitizers, without include directories.
 #   leasehold_program(NAME SOURCES … LINKS …)
 #       Program in <build>/bin.
+#       LEASEHOLD_OPTIMISE, where a folder sets it, is the level of its libraries and programs.
 #   leasehold_test(NAME LABEL … SOURCES … LINKS … [TIMEOUT seconds] [FAKE_CUDA] [OPTIMISED]
 #                  [ENVIRONMENT NAME=value …])
 #       Catch2 program with one ctest case per TEST_CASE. Always a unity build. The target tests_LABEL
@@ -72,6 +73,7 @@ function(leasehold_library name)
   add_library(leasehold::${name} ALIAS leasehold_${name})
   leasehold_settings(leasehold_${name})
   leasehold_precompile(leasehold_${name} ${LEASEHOLD_PRECOMPILED})
+  target_compile_options(leasehold_${name} PRIVATE ${LEASEHOLD_OPTIMISE})
   target_link_libraries(leasehold_${name} PUBLIC ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS})
 endfunction()
 
@@ -83,7 +85,7 @@ function(leasehold_program name)
   leasehold_precompile(${name} ${LEASEHOLD_PRECOMPILED})
   # As libraries: the precompiled header is for both.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(${name} PRIVATE -fPIC)
+  target_compile_options(${name} PRIVATE -fPIC ${LEASEHOLD_OPTIMISE})
   target_link_libraries(${name} PRIVATE ${arg_LINKS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 endfunction()
@@ -104,6 +106,7 @@ function(leasehold_test name)
     set(optimise -O1)
   endif()
   target_compile_options(${name} PRIVATE ${optimise})
+  target_compile_definitions(${name} PRIVATE CATCH_CONFIG_FAST_COMPILE)
   string(REPLACE "-O" "tests_o" precompiled ${optimise})
   leasehold_precompile(${name} ${precompiled})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON)

@@ -220,15 +220,15 @@ nlohmann::json figures_of(const Timing& timing, const Work& work, double bytes_p
 }
 
 /// The best timing of each case, and the best limits, over the rounds.
-struct Measured {
+struct MeasuredKernels {
   MachineLimits limits;
   std::map<Case, Timing> timings;
 };
 
-Result<Measured> measure(const KernelsBenchConfig& config, SimdPath path, MatmulRig& rig,
-                         const std::vector<TensorType>& types) {
+Result<MeasuredKernels> measure(const KernelsBenchConfig& config, SimdPath path, MatmulRig& rig,
+                                const std::vector<TensorType>& types) {
   ThreadPool pool(config.threads);
-  Measured best;
+  MeasuredKernels best;
   for (std::uint32_t round = 0; round < config.rounds; ++round) {
     best.limits = best.limits.max(measure_limits(pool, path, rig.memory()));
     for (const TensorType type : types)

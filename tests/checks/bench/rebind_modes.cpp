@@ -19,7 +19,7 @@ using wire::RebindMode;
 
 constexpr std::uint32_t kShortestPrompt = 64;
 constexpr std::uint32_t kLengthFactor = 4;
-constexpr std::size_t kTokensBetween = 4;
+constexpr std::size_t kTokensBetweenRebinds = 4;
 constexpr std::uint32_t kPreemptiveMoves = 2;
 /// Positions of the context that are left for the tokens of a text.
 constexpr std::uint32_t kRoomForTokens = 160;
@@ -102,7 +102,7 @@ Result<std::unique_ptr<RebindingText>> RebindModesRun::start_text(std::uint32_t 
                           .prompt_tokens = prompt_tokens,
                           .max_tokens = config_.context - prompt_tokens - 1,
                           .retry = kEagerRetry});
-  TRY(text->await_tokens(kTokensBetween));
+  TRY(text->await_tokens(kTokensBetweenRebinds));
   return text;
 }
 
@@ -112,7 +112,7 @@ Result<void> RebindModesRun::reprefill(RebindingText& text, RebindTimes& times) 
   TRY(system_->revoke(before.back()));
   const auto recovered = TRY(text.await_grant(before.size()));
   times.reprefill_ms.push_back(ms_from_to(began, recovered.token));
-  return text.await_tokens(text.tokens() + kTokensBetween);
+  return text.await_tokens(text.tokens() + kTokensBetweenRebinds);
 }
 
 Result<void> RebindModesRun::drain(RebindingText& text) {
@@ -120,7 +120,7 @@ Result<void> RebindModesRun::drain(RebindingText& text) {
   TRY(system_->broker().command(
       wire::LeaseDrain{.lease = text.leases().back(), .grace_ms = kDrainGrace_ms}));
   TRY(text.await_rebounds(RebindMode::Checkpoint, moves + 1));
-  return text.await_tokens(text.tokens() + kTokensBetween);
+  return text.await_tokens(text.tokens() + kTokensBetweenRebinds);
 }
 
 Result<void> RebindModesRun::checkpoint(RebindingText& text, RebindTimes& times) {
@@ -171,7 +171,7 @@ Result<void> RebindModesRun::add_worker_times(const RebindingText& text, RebindT
 }
 
 Result<void> RebindModesRun::adopt(RebindingText& text, RebindTimes& times) {
-  TRY(text.await_tokens(text.tokens() + kTokensBetween));
+  TRY(text.await_tokens(text.tokens() + kTokensBetweenRebinds));
   const std::size_t grant = text.leases().size();
   const TimePoint began = SystemClock().now();
   system_->kill_worker();
@@ -183,11 +183,11 @@ Result<void> RebindModesRun::adopt(RebindingText& text, RebindTimes& times) {
 
 /// The text runs alone, so each step of both workers has a row of it.
 Result<void> RebindModesRun::failover(RebindingText& text, RebindTimes& times) {
-  TRY(text.await_tokens(text.tokens() + kTokensBetween));
+  TRY(text.await_tokens(text.tokens() + kTokensBetweenRebinds));
   const std::size_t tokens = text.tokens();
   TRY(system_->replace_worker());
   TRY(text.await_rebounds(RebindMode::Failover, 1));
-  TRY(text.await_tokens(text.tokens() + kTokensBetween));
+  TRY(text.await_tokens(text.tokens() + kTokensBetweenRebinds));
   system_->kill_replaced_worker();
   const auto took = text.rebounds(RebindMode::Failover).back().took;
   times.failover_ms.push_back(static_cast<double>(took.count()) / 1e6);
@@ -212,9 +212,9 @@ Result<void> RebindModesRun::add_survivor_steps(const RebindingText& survivor) {
 }
 
 Result<void> RebindModesRun::measure_length(std::uint32_t length, RebindTimes& times) {
-  auto survivor = TRY(start_text(kTokensBetween));
+  auto survivor = TRY(start_text(kTokensBetweenRebinds));
   const auto text = TRY(start_text(length));
-  TRY(text->await_tokens(2 * kTokensBetween));
+  TRY(text->await_tokens(2 * kTokensBetweenRebinds));
   times.step_ms.push_back(median_of(text->gaps_ms()));
   TRY(checkpoint(*text, times));
   TRY(reprefill(*text, times));
@@ -228,7 +228,7 @@ Result<void> RebindModesRun::measure_length(std::uint32_t length, RebindTimes& t
 /// A text may end before all lifetimes; then another text follows.
 Result<void> RebindModesRun::measure_lifetimes() {
   while (result_.lifetimes < config_.lifetimes) {
-    const auto survivor = TRY(start_text(kTokensBetween));
+    const auto survivor = TRY(start_text(kTokensBetweenRebinds));
     const auto text = TRY(start_text(kShortestPrompt));
     TRY(admit(tenant_, lifetime_ms(*text)));
     TRY(drain(*text));

@@ -48,7 +48,7 @@ Result<ProposedTokens> read_proposed(const std::string& metrics_path) {
 }
 
 /// Results of one kind of text: an entry per round.
-struct Rounds {
+struct SpeculateRounds {
   std::vector<double> without, with, ratio;
   ProposedTokens counted;  // over all rounds with proposals
 };
@@ -96,7 +96,7 @@ Result<std::unique_ptr<System>> start_system(const SpeculateBenchConfig& config,
 
 /// Measures each kind of text on one worker.
 Result<void> add_round(const SpeculateBenchConfig& config, std::uint32_t proposals,
-                       std::span<Rounds> kinds) {
+                       std::span<SpeculateRounds> kinds) {
   const TemporaryDirectory directory = TRY(TemporaryDirectory::create("speculate-bench"));
   const std::string metrics_path = directory.path() / "metrics.sock";
   const auto system = TRY(start_system(config, proposals, metrics_path));
@@ -113,7 +113,7 @@ Result<void> add_round(const SpeculateBenchConfig& config, std::uint32_t proposa
   return {};
 }
 
-nlohmann::json to_json(Rounds& rounds) {
+nlohmann::json to_json(SpeculateRounds& rounds) {
   for (std::size_t i = 0; i < rounds.with.size(); ++i)
     rounds.ratio.push_back(rounds.with[i] / rounds.without[i]);
   const ProposedTokens& counted = rounds.counted;
@@ -127,7 +127,7 @@ nlohmann::json to_json(Rounds& rounds) {
 }  // namespace
 
 Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config) {
-  Rounds kinds[std::size(kTextKinds)];
+  SpeculateRounds kinds[std::size(kTextKinds)];
   for (std::uint32_t round = 0; round < config.rounds; ++round) {
     for (const bool is_first : {true, false})
       TRY(add_round(config, is_first == (round % 2 == 0) ? 0 : config.proposals, kinds));

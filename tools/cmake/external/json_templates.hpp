@@ -12,7 +12,8 @@ LEASEHOLD_JSON_TEMPLATE class std::map<std::string, nlohmann::json, std::less<>>
 LEASEHOLD_JSON_TEMPLATE nlohmann::ordered_json::basic_json(initializer_list_t, bool, value_t);
 LEASEHOLD_JSON_TEMPLATE nlohmann::ordered_json::basic_json(const ordered_json&);
 LEASEHOLD_JSON_TEMPLATE void nlohmann::ordered_json::json_value::destroy(value_t);
-LEASEHOLD_JSON_TEMPLATE std::string nlohmann::ordered_json::dump(int, char, bool, error_handler_t) const;
+LEASEHOLD_JSON_TEMPLATE std::string nlohmann::ordered_json::dump(int, char, bool,
+                                                                 error_handler_t) const;
 
 namespace nlohmann::detail {
 

@@ -1,5 +1,5 @@
-/// Precompiled for rooms that use neither Asio nor JSON (LeaseholdExternal.cmake). Sources include what
-/// they use: presets for several compilers and clang-tidy compile without this header.
+/// Precompiled for rooms that use neither Asio nor JSON (LeaseholdExternal.cmake). Sources include
+/// what they use: presets for several compilers and clang-tidy compile without this header.
 #pragma once
 
 #include <fcntl.h>
