@@ -13,7 +13,7 @@ Symbols SchemaCompiler::with_leading_comma(const Symbols& what) {
 /// Cuts a maximum beyond what a grammar can count.
 Result<Repetition> SchemaCompiler::repetition(const SchemaCase& one, const char* min,
                                               const char* max) {
-  const CountRange count = TRY(analyzer_.counts(one, min, max));
+  const CountRange count = TRY(facts_.counts(one, min, max));
   if (count.min > kMaxRepetitions)
     return context_.error(place(one), fmt::format("{} is above {}", min, kMaxRepetitions));
   if (count.is_empty()) return context_.error(place(one), fmt::format("{} is above {}", min, max));
@@ -32,15 +32,14 @@ Result<Symbols> SchemaCompiler::array(const SchemaCase& one) {
 Result<Symbols> SchemaCompiler::element_list(const SchemaCase& one, const Repetition& count) {
   const std::uint32_t most = count.max.value_or(UINT32_MAX);
   const auto n_fixed =
-      static_cast<std::uint32_t>(std::min<std::size_t>(TRY(analyzer_.tuple_size(one)), most));
+      static_cast<std::uint32_t>(std::min<std::size_t>(TRY(facts_.tuple_size(one)), most));
   std::vector<Symbols> fixed;
-  for (std::uint32_t i = 0; i < n_fixed; ++i)
-    fixed.push_back(value(TRY(analyzer_.element(one, i))));
+  for (std::uint32_t i = 0; i < n_fixed; ++i) fixed.push_back(value(TRY(facts_.element(one, i))));
   if (most == 0) return Symbols{};
 
   Symbols rest;  // all later elements
   if (most > n_fixed) {
-    const Schemas schemas = TRY(analyzer_.element(one, n_fixed));
+    const Schemas schemas = TRY(facts_.element(one, n_fixed));
     const Symbols element = builder_.as_rule({}, value(schemas));
     if (fixed.empty()) fixed.push_back(element);
     const auto at_front = static_cast<std::uint32_t>(fixed.size());

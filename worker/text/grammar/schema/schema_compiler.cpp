@@ -46,7 +46,7 @@ Symbols SchemaCompiler::value(const Schemas& schemas) {
 
 Result<Symbols> SchemaCompiler::compile(const Schemas& schemas) {
   std::vector<Symbols> all;
-  for (const SchemaCase& one : TRY(analyzer_.cases(schemas))) {
+  for (const SchemaCase& one : TRY(cases_.of(schemas))) {
     auto known = by_case_.find(one);
     if (known == by_case_.end())
       known = by_case_.emplace(one, builder_.as_rule({}, TRY(compile_case(one)))).first;
@@ -65,7 +65,7 @@ const OrderedJson& SchemaCompiler::place(const SchemaCase& one) const {
 }
 
 Result<Symbols> SchemaCompiler::compile_case(const SchemaCase& one) {
-  const auto values = TRY(analyzer_.literals(one));
+  const auto values = TRY(values_.literals(one));
   if (!values) return of_types(one);
   std::vector<Symbols> all;
   std::vector<std::string> words;
@@ -100,7 +100,7 @@ Symbols SchemaCompiler::literal(const OrderedJson& value) {
 }
 
 Result<Symbols> SchemaCompiler::of_types(const SchemaCase& one) {
-  const unsigned types = TRY(analyzer_.types(one));
+  const unsigned types = TRY(facts_.types(one));
   std::vector<Symbols> all;
   if ((types & ObjectType) != 0) all.push_back(TRY(object(one)));
   if ((types & ArrayType) != 0) all.push_back(TRY(array(one)));

@@ -8,7 +8,7 @@
 #include <deque>
 
 #include "worker/text/grammar/schema/json_rules.hpp"
-#include "worker/text/grammar/schema/schema_analyzer.hpp"
+#include "worker/text/grammar/schema/schema_values.hpp"
 
 namespace leasehold {
 
@@ -16,7 +16,12 @@ namespace leasehold {
 class SchemaCompiler {
  public:
   SchemaCompiler(SchemaContext& context, GrammarBuilder& builder)
-      : context_(context), builder_(builder), json_(builder), analyzer_(context) {}
+      : context_(context),
+        builder_(builder),
+        json_(builder),
+        facts_(context),
+        cases_(facts_),
+        values_(facts_, cases_) {}
 
   Result<RuleId> read();
 
@@ -84,7 +89,9 @@ class SchemaCompiler {
   SchemaContext& context_;
   GrammarBuilder& builder_;
   JsonRules json_;
-  SchemaAnalyzer analyzer_;
+  SchemaFacts facts_;
+  SchemaCases cases_;
+  SchemaValues values_;
   std::map<Schemas, RuleId> rules_;
   std::deque<Schemas> pending_;  ///< Sets whose rule is not yet compiled.
   std::map<SchemaCase, Symbols> by_case_;

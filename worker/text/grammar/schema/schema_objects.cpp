@@ -42,18 +42,18 @@ Result<SchemaCompiler::NamePatterns> SchemaCompiler::name_patterns(const SchemaC
       const bool is_known =
           std::ranges::any_of(all, [&](const auto& p) { return p.first == text; });
       if (is_known) continue;
-      if (TRY(analyzer_.pattern(*patterns, text)) != nullptr) all.emplace_back(text, &*patterns);
+      if (TRY(facts_.pattern(*patterns, text)) != nullptr) all.emplace_back(text, &*patterns);
     }
   }
   return all;
 }
 
 Result<Symbols> SchemaCompiler::object(const SchemaCase& one) {
-  const ObjectFacts facts = TRY(analyzer_.object(one));
+  const ObjectFacts facts = TRY(facts_.object(one));
   MemberList list;
   list.declared = TRY(members(one, facts));
   list.extra = TRY(extra_members(one, facts));
-  list.count = TRY(analyzer_.counts(one, "minProperties", "maxProperties"));
+  list.count = TRY(facts_.counts(one, "minProperties", "maxProperties"));
   if (list.count.min > kMaxCountedMembers)
     return context_.error(place(one), fmt::format("minProperties is above {}", kMaxCountedMembers));
   if (list.extra && list.count.min > list.declared.size() + 1)
@@ -74,17 +74,15 @@ Result<Symbols> SchemaCompiler::object(const SchemaCase& one) {
 Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const SchemaCase& one,
                                                                     const ObjectFacts& facts) {
   std::optional<TextAutomaton> allowed;
-  if (!facts.property_names.empty()) allowed = TRY(analyzer_.texts(facts.property_names));
+  if (!facts.property_names.empty()) allowed = TRY(values_.texts(facts.property_names));
   std::vector<Member> all;
   for (const std::string& name : facts.names) {
     TRY(context_.spend(place(one), 1 + name.size() / 8));
     const bool is_required = facts.required.contains(name);
-    const bool is_forbidden = one.forbidden.contains(name) ||
-                              (one.only && !one.only->contains(name)) ||
-                              (allowed && !allowed->accepts(name));
+    const bool is_forbidden = one.excludes(name) || (allowed && !allowed->accepts(name));
     if (is_forbidden && !is_required) continue;
     const Symbols what =
-        is_forbidden ? builder_.character({}) : value(TRY(analyzer_.member(one, name)));
+        is_forbidden ? builder_.character({}) : value(TRY(facts_.member(one, name)));
     const Symbols key =
         GrammarBuilder::join(builder_.text(OrderedJson(name).dump()), json_["colon"]);
     all.push_back({builder_.as_rule({}, GrammarBuilder::join(key, what)), is_required});
@@ -114,7 +112,7 @@ Result<std::optional<Symbols>> SchemaCompiler::extra_members(const SchemaCase& o
     return {};
   };
   if (!facts.property_names.empty()) {
-    const auto names = TRY(analyzer_.texts(facts.property_names));
+    const auto names = TRY(values_.texts(facts.property_names));
     if (names) TRY(restrict(others, *names));
   }
   std::vector<Symbols> all;
@@ -122,8 +120,7 @@ Result<std::optional<Symbols>> SchemaCompiler::extra_members(const SchemaCase& o
     TextAutomaton names = others;
     std::set<std::string> matched;
     for (std::size_t i = 0; i < patterns.size() && !names.is_empty(); ++i) {
-      const TextAutomaton& pattern =
-          *TRY(analyzer_.pattern(*patterns[i].second, patterns[i].first));
+      const TextAutomaton& pattern = *TRY(facts_.pattern(*patterns[i].second, patterns[i].first));
       const bool matches = (subset >> i & 1) != 0;
       if (matches) matched.insert(patterns[i].first);
       TRY(context_.spend(*patterns[i].second, pattern.states().size()));  // the cost of the copy

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "worker/text/grammar/bounded_text.hpp"
-#include "worker/text/grammar/schema/integer_range.hpp"
 #include "worker/text/grammar/schema/number_range.hpp"
 #include "worker/text/grammar/schema/schema_compiler.hpp"
 #include "worker/text/grammar/schema/schema_formats.hpp"
@@ -27,6 +27,19 @@ std::int64_t nearest_integer(const NumericBound& bound, bool upper) {
   return is_hit ? nearest + (upper ? -1 : 1) : nearest;
 }
 
+/// The bound that implies all others; nothing if there are none. `is_tighter` compares two values.
+template <class Compare>
+std::optional<DecimalBound> tightest(const std::vector<NumericBound>& bounds, Compare is_tighter) {
+  std::optional<DecimalBound> best;
+  for (const NumericBound& bound : bounds) {
+    const DecimalBound next{Decimal::parse(bound.value->dump()), bound.exclusive};
+    if (!best || is_tighter(next.value, best->value) ||
+        (next.value == best->value && next.exclusive))
+      best = next;
+  }
+  return best;
+}
+
 /// The patterns of the case, including those of its formats.
 std::vector<std::pair<const OrderedJson*, std::string>> patterns_of(const SchemaCase& one) {
   std::vector<std::pair<const OrderedJson*, std::string>> all;
@@ -35,8 +48,8 @@ std::vector<std::pair<const OrderedJson*, std::string>> patterns_of(const Schema
       const auto found = part->find(keyword);
       if (found == part->end() || !found->is_string()) continue;
       auto text = found->get<std::string>();
-      if (keyword == std::string_view("format")) text = pattern_of_format(text);
       const bool is_format = keyword == std::string_view("format");
+      if (is_format) text = pattern_of_format(text);
       if (!is_format || !text.empty()) all.emplace_back(&*found, std::move(text));
     }
   }
@@ -56,11 +69,11 @@ Symbols SchemaCompiler::quoted(const Symbols& inside) {
 /// A single pattern keeps its structure, which is smaller than an automaton, unless it must be cut
 /// to the length. A length without a pattern becomes a repetition.
 Result<Symbols> SchemaCompiler::string(const SchemaCase& one) {
-  const CountRange length = TRY(analyzer_.counts(one, "minLength", "maxLength"));
+  const CountRange length = TRY(facts_.counts(one, "minLength", "maxLength"));
   std::vector<Pattern> patterns;
   TextBounds bounds{.patterns = {}, .min = length.min, .max = length.max};
   for (auto& [at, text] : patterns_of(one)) {
-    auto pattern = TRY(analyzer_.parsed(*at, text));
+    auto pattern = TRY(facts_.parsed(*at, text));
     if (!pattern) continue;
     patterns.push_back(*std::move(pattern));
     bounds.patterns.push_back(std::move(text));
@@ -87,8 +100,7 @@ Result<SchemaCompiler::LimitedText> SchemaCompiler::bounded_text(
   const bool is_one = patterns.size() == 1;
   const bool has_length = length.min > 0 || length.max;
   WorkBudget trial{.left = std::min(context_.work().left, kMaxTextSteps)};
-  const auto all =
-      is_one ? automaton_of(patterns[0], trial) : TRY(analyzer_.texts_of_patterns(one));
+  const auto all = is_one ? automaton_of(patterns[0], trial) : TRY(facts_.texts_of_patterns(one));
   const auto within = all && has_length ? within_lengths(*all, length, trial) : std::nullopt;
   TRY(context_.spend(place(one), trial.spent));
   if (within) return LimitedText{text_symbols(*within, builder_), true};
@@ -110,7 +122,7 @@ void SchemaCompiler::add_unchecked_length(const SchemaCase& one) {
 }
 
 Result<Symbols> SchemaCompiler::integer(const SchemaCase& one) {
-  const NumberFacts facts = TRY(analyzer_.numbers(one));
+  const NumberFacts facts = TRY(facts_.numbers(one));
   std::int64_t low = -kMaxSafeInteger;
   std::int64_t high = kMaxSafeInteger;
   for (const NumericBound& bound : facts.low) low = std::max(low, nearest_integer(bound, false));
@@ -134,23 +146,11 @@ Result<Symbols> SchemaCompiler::integer(const SchemaCase& one) {
 }
 
 Result<Symbols> SchemaCompiler::number(const SchemaCase& one) {
-  const NumberFacts facts = TRY(analyzer_.numbers(one));
+  const NumberFacts facts = TRY(facts_.numbers(one));
   if (!facts.multiples_of.empty()) return integer(one);
   if (facts.low.empty() && facts.high.empty()) return json_["number"];
-  std::optional<DecimalBound> low;
-  std::optional<DecimalBound> high;
-  for (const NumericBound& bound : facts.low) {
-    const DecimalBound next{Decimal::parse(bound.value->dump()), bound.exclusive};
-    const bool is_tighter =
-        !low || next.value > low->value || (next.value == low->value && next.exclusive);
-    if (is_tighter) low = next;
-  }
-  for (const NumericBound& bound : facts.high) {
-    const DecimalBound next{Decimal::parse(bound.value->dump()), bound.exclusive};
-    const bool is_tighter =
-        !high || next.value < high->value || (next.value == high->value && next.exclusive);
-    if (is_tighter) high = next;
-  }
+  const auto low = tightest(facts.low, std::greater());
+  const auto high = tightest(facts.high, std::less());
   if (low && high && low->value > high->value)
     return context_.error(place(one), "no number is within the bounds");
   TRY(context_.spend(place(one), 100));
