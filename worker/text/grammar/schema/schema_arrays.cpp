@@ -40,7 +40,7 @@ Result<Symbols> SchemaCompiler::element_list(const SchemaCase& one, const Repeti
   Symbols rest;  // all later elements
   if (most > n_fixed) {
     const Schemas schemas = TRY(facts_.element(one, n_fixed));
-    const Symbols element = builder_.as_rule({}, value(schemas));
+    const Symbols element = builder_.as_rule(value(schemas));
     if (fixed.empty()) fixed.push_back(element);
     const auto at_front = static_cast<std::uint32_t>(fixed.size());
     const auto minus = [at_front](std::uint32_t n) { return n > at_front ? n - at_front : 0; };
@@ -52,7 +52,7 @@ Result<Symbols> SchemaCompiler::element_list(const SchemaCase& one, const Repeti
     const Symbols with = i > 0 ? GrammarBuilder::join(with_leading_comma(fixed[i]), rest)
                                : GrammarBuilder::join(json_["line"], fixed[i], rest);
     const Symbols without = i > 0 ? json_["line"] : Symbols{};
-    rest = i < count.min ? builder_.as_rule({}, with) : builder_.choice({with, without});
+    rest = i < count.min ? builder_.as_rule(with) : builder_.choice({with, without});
   }
   return rest;
 }

@@ -49,7 +49,7 @@ Result<Symbols> SchemaCompiler::compile(const Schemas& schemas) {
   for (const SchemaCase& one : TRY(cases_.of(schemas))) {
     auto known = by_case_.find(one);
     if (known == by_case_.end())
-      known = by_case_.emplace(one, builder_.as_rule({}, TRY(compile_case(one)))).first;
+      known = by_case_.emplace(one, builder_.as_rule(TRY(compile_case(one)))).first;
     if (builder_.is_full())
       return context_.error(*schemas.front(),
                             "the schema is too large up to here; make it smaller");

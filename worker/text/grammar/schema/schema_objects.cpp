@@ -85,7 +85,7 @@ Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const Schema
         is_forbidden ? builder_.character({}) : value(TRY(facts_.member(one, name)));
     const Symbols key =
         GrammarBuilder::join(builder_.text(OrderedJson(name).dump()), json_["colon"]);
-    all.push_back({builder_.as_rule({}, GrammarBuilder::join(key, what)), is_required});
+    all.push_back({builder_.as_rule(GrammarBuilder::join(key, what)), is_required});
   }
   return all;
 }
@@ -129,7 +129,7 @@ Result<std::optional<Symbols>> SchemaCompiler::extra_members(const SchemaCase& o
     if (!names.is_empty()) TRY(add_extra(one, names, schemas_for(one, matched), all));
   }
   if (all.empty()) return std::nullopt;
-  return builder_.as_rule({}, builder_.choice(std::move(all)));
+  return builder_.as_rule(builder_.choice(std::move(all)));
 }
 
 Result<void> SchemaCompiler::add_extra(const SchemaCase& one, const TextAutomaton& names,
@@ -167,7 +167,7 @@ Symbols SchemaCompiler::after_members(MemberList& list, std::size_t next, std::u
     }
     if (!member.required) alternatives.push_back(after_members(list, next + 1, n));
     rest = alternatives.empty() ? builder_.character({})
-                                : builder_.as_rule({}, builder_.choice(std::move(alternatives)));
+                                : builder_.as_rule(builder_.choice(std::move(alternatives)));
   }
   list.known.emplace(std::pair(next, n), rest);
   return rest;
@@ -186,7 +186,7 @@ Symbols SchemaCompiler::extra_list(const MemberList& list, std::uint64_t n) {
         json_["line"]));
   }
   if (alternatives.empty()) return builder_.character({});
-  return builder_.as_rule({}, builder_.choice(std::move(alternatives)));
+  return builder_.as_rule(builder_.choice(std::move(alternatives)));
 }
 
 }  // namespace leasehold

@@ -36,6 +36,10 @@ TEST_CASE("schema cases: combinators become alternatives") {
       {R"({"anyOf":[{"minimum":1},false]})", 1},
       {R"({"anyOf":[{"minimum":1}],"allOf":[false]})", 0},
       {R"({"oneOf":[{"type":"null"},{"type":"array"}]})", 2},
+      // The proof reads the whole schema again, for the elements.
+      {R"({"oneOf":[{"type":"array","minItems":1,"items":{"$ref":"#","type":"null"}},
+                    {"type":"array","minItems":1,"items":{"type":"string"}}]})",
+       2},
       {R"({"dependentRequired":{"a":["b"],"c":["d"]}})", 4},
       {R"({"dependentSchemas":{"a":{"anyOf":[{"minimum":1},{"maximum":2}]}}})", 3},
       {R"({"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"minimum":1},{"maximum":2}]}}})", 2},
