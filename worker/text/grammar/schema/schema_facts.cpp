@@ -95,6 +95,10 @@ Result<void> SchemaFacts::check_format(const OrderedJson& part) {
   return {};
 }
 
+const OrderedJson& SchemaFacts::place(const SchemaCase& one) const {
+  return one.parts.empty() ? context_.root() : *one.parts.front();
+}
+
 Result<unsigned> SchemaFacts::types(const SchemaCase& one) {
   unsigned all = AnyType;
   for (const OrderedJson* part : one.parts) {
@@ -160,6 +164,18 @@ Result<CountRange> SchemaFacts::counts(const SchemaCase& one, const char* min, c
     }
   }
   return range;
+}
+
+Result<Repetition> SchemaFacts::repetition(const SchemaCase& one, const char* min,
+                                           const char* max) {
+  const CountRange count = TRY(counts(one, min, max));
+  if (count.min > kMaxRepetitions)
+    return context_.error(place(one), fmt::format("{} is above {}", min, kMaxRepetitions));
+  if (count.is_empty()) return context_.error(place(one), fmt::format("{} is above {}", min, max));
+  Repetition result{.min = static_cast<std::uint32_t>(count.min), .max = {}};
+  if (count.max)
+    result.max = static_cast<std::uint32_t>(std::min<std::uint64_t>(*count.max, kMaxRepetitions));
+  return result;
 }
 
 Result<std::optional<Pattern>> SchemaFacts::parsed(const OrderedJson& at, const std::string& text) {

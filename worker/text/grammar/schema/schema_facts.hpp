@@ -78,10 +78,15 @@ class SchemaFacts {
   int proof_depth() const { return n_proofs_; }
   bool is_proving() const { return n_proofs_ > 0; }
 
+  /// Where an error about the case is reported.
+  const OrderedJson& place(const SchemaCase& one) const;
   /// The allowed types, as bits of SchemaType. Adds formats that are not regular to `unchecked`.
   Result<unsigned> types(const SchemaCase& one);
   Result<NumberFacts> numbers(const SchemaCase& one);
   Result<CountRange> counts(const SchemaCase& one, const char* min, const char* max);
+  /// The same, as far as a grammar can repeat: a larger maximum is cut. Errors: also BadRequest for
+  /// a minimum above the maximum, or above what a grammar can repeat.
+  Result<Repetition> repetition(const SchemaCase& one, const char* min, const char* max);
   /// The texts that match all patterns and formats of the case; nothing: any text.
   Result<std::optional<TextAutomaton>> texts_of_patterns(const SchemaCase& one);
   /// The same, also within the lengths of the case.

@@ -55,10 +55,11 @@ Result<Symbols> SchemaCompiler::object(const SchemaCase& one) {
   list.extra = TRY(extra_members(one, facts));
   list.count = TRY(facts_.counts(one, "minProperties", "maxProperties"));
   if (list.count.min > kMaxCountedMembers)
-    return context_.error(place(one), fmt::format("minProperties is above {}", kMaxCountedMembers));
+    return context_.error(facts_.place(one),
+                          fmt::format("minProperties is above {}", kMaxCountedMembers));
   if (list.extra && list.count.min > list.declared.size() + 1)
     return context_.error(
-        place(one),
+        facts_.place(one),
         "minProperties needs more than one member that `properties` does not name; "
         "name them, because additional names may be repeated");
   const bool never_reached =
@@ -66,7 +67,7 @@ Result<Symbols> SchemaCompiler::object(const SchemaCase& one) {
   if (never_reached) list.count.max.reset();
   if (list.count.max) list.count.max = std::min(*list.count.max, kMaxCountedMembers);
   const auto counted = std::max<std::uint64_t>(list.count.max.value_or(list.count.min), 1);
-  TRY(context_.spend(place(one),
+  TRY(context_.spend(facts_.place(one),
                      4 * (list.declared.size() + 1) * counted));  // the cost of the rules
   return GrammarBuilder::join(builder_.text("{"), after_members(list, 0, 0), builder_.text("}"));
 }
@@ -77,7 +78,7 @@ Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const Schema
   if (!facts.property_names.empty()) allowed = TRY(values_.texts(facts.property_names));
   std::vector<Member> all;
   for (const std::string& name : facts.names) {
-    TRY(context_.spend(place(one), 1 + name.size() / 8));
+    TRY(context_.spend(facts_.place(one), 1 + name.size() / 8));
     const bool is_required = facts.required.contains(name);
     const bool is_forbidden = one.excludes(name) || (allowed && !allowed->accepts(name));
     if (is_forbidden && !is_required) continue;
@@ -103,11 +104,11 @@ Result<std::optional<Symbols>> SchemaCompiler::extra_members(const SchemaCase& o
   taken.insert(taken.end(), one.forbidden.begin(), one.forbidden.end());
   std::size_t n_bytes = 0;
   for (const std::string& name : taken) n_bytes += name.size();
-  TRY(context_.spend(place(one), n_bytes));
+  TRY(context_.spend(facts_.place(one), n_bytes));
   TextAutomaton others = TextAutomaton::of_words(taken).complement();
   const auto restrict = [&](TextAutomaton& set, const TextAutomaton& more) -> Result<void> {
     auto both = TextAutomaton::both(set, more, context_.work());
-    if (!both) return context_.too_much_work(place(one));
+    if (!both) return context_.too_much_work(facts_.place(one));
     set = *std::move(both);
     return {};
   };
@@ -137,10 +138,14 @@ Result<void> SchemaCompiler::add_extra(const SchemaCase& one, const TextAutomato
   const bool is_never = std::ranges::any_of(
       schemas, [](const OrderedJson* schema) { return *schema == OrderedJson(false); });
   if (is_never) return {};
-  TRY(context_.spend(place(one), names.states().size()));
-  all.push_back(
-      GrammarBuilder::join(quoted(text_symbols(names, builder_)), json_["colon"], value(schemas)));
+  TRY(context_.spend(facts_.place(one), names.states().size()));
+  all.push_back(GrammarBuilder::join(quoted(builder_, text_symbols(names, builder_)),
+                                     json_["colon"], value(schemas)));
   return {};
+}
+
+Symbols SchemaCompiler::with_leading_comma(const Symbols& what) {
+  return GrammarBuilder::join(json_["comma"], what);
 }
 
 /// A member after `n` others.

@@ -1,3 +1,5 @@
+#include "worker/text/grammar/schema/schema_scalars.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,9 +9,7 @@
 
 #include "worker/text/grammar/bounded_text.hpp"
 #include "worker/text/grammar/schema/number_range.hpp"
-#include "worker/text/grammar/schema/schema_compiler.hpp"
 #include "worker/text/grammar/schema/schema_formats.hpp"
-#include "worker/text/grammar/schema/schema_pattern.hpp"
 
 namespace leasehold {
 namespace {
@@ -61,14 +61,9 @@ constexpr std::size_t kMaxTextSteps = 10'000;
 
 }  // namespace
 
-Symbols SchemaCompiler::quoted(const Symbols& inside) {
-  const Symbols quote = builder_.text("\"");
-  return GrammarBuilder::join(quote, inside, quote);
-}
-
 /// A single pattern keeps its structure, which is smaller than an automaton, unless it must be cut
 /// to the length. A length without a pattern becomes a repetition.
-Result<Symbols> SchemaCompiler::string(const SchemaCase& one) {
+Result<Symbols> SchemaScalars::string(const SchemaCase& one) {
   const CountRange length = TRY(facts_.counts(one, "minLength", "maxLength"));
   std::vector<Pattern> patterns;
   TextBounds bounds{.patterns = {}, .min = length.min, .max = length.max};
@@ -79,49 +74,50 @@ Result<Symbols> SchemaCompiler::string(const SchemaCase& one) {
     bounds.patterns.push_back(std::move(text));
   }
   if (patterns.size() == 1 && length.contains(lengths_of(patterns[0])))
-    return quoted(text_symbols(patterns[0], builder_));
+    return quoted(builder_, text_symbols(patterns[0], builder_));
   if (!patterns.empty()) {
     auto known = texts_.find(bounds);
     if (known == texts_.end())
       known = texts_.emplace(bounds, TRY(bounded_text(one, patterns, length))).first;
     if (!known->second.has_length) add_unchecked_length(one);
-    return quoted(known->second.text);
+    return quoted(builder_, known->second.text);
   }
   const bool has_length = length.min > 0 || length.max;
   if (!has_length) return json_["string"];
-  const Repetition times = TRY(repetition(one, "minLength", "maxLength"));
-  return quoted(builder_.repeat(json_["character"], times));
+  const Repetition times = TRY(facts_.repetition(one, "minLength", "maxLength"));
+  return quoted(builder_, builder_.repeat(json_["character"], times));
 }
 
 /// If the length needs too large an automaton, strict mode refuses it, and lenient mode does not
 /// check it.
-Result<SchemaCompiler::LimitedText> SchemaCompiler::bounded_text(
-    const SchemaCase& one, const std::vector<Pattern>& patterns, const CountRange& length) {
+Result<SchemaScalars::LimitedText> SchemaScalars::bounded_text(const SchemaCase& one,
+                                                               const std::vector<Pattern>& patterns,
+                                                               const CountRange& length) {
   const bool is_one = patterns.size() == 1;
   const bool has_length = length.min > 0 || length.max;
   WorkBudget trial{.left = std::min(context_.work().left, kMaxTextSteps)};
   const auto all = is_one ? automaton_of(patterns[0], trial) : TRY(facts_.texts_of_patterns(one));
   const auto within = all && has_length ? within_lengths(*all, length, trial) : std::nullopt;
-  TRY(context_.spend(place(one), trial.spent));
+  TRY(context_.spend(facts_.place(one), trial.spent));
   if (within) return LimitedText{text_symbols(*within, builder_), true};
   if (has_length && context_.is_strict())
     return context_.strict_error(
-        place(one),
+        facts_.place(one),
         "'minLength' and 'maxLength' beside this pattern need too many rules; "
         "make the pattern simpler, or write the length into its repetitions");
-  if (!is_one) TRY(context_.spend(place(one), all->states().size()));
+  if (!is_one) TRY(context_.spend(facts_.place(one), all->states().size()));
   return LimitedText{is_one ? text_symbols(patterns[0], builder_) : text_symbols(*all, builder_),
                      !has_length};
 }
 
-void SchemaCompiler::add_unchecked_length(const SchemaCase& one) {
+void SchemaScalars::add_unchecked_length(const SchemaCase& one) {
   for (const OrderedJson* part : one.parts)
     for (const char* keyword : {"minLength", "maxLength"})
       if (part->contains(keyword))
         context_.add_unchecked(*part, fmt::format("'{}' beside 'pattern'", keyword));
 }
 
-Result<Symbols> SchemaCompiler::integer(const SchemaCase& one) {
+Result<Symbols> SchemaScalars::integer(const SchemaCase& one) {
   const NumberFacts facts = TRY(facts_.numbers(one));
   std::int64_t low = -kMaxSafeInteger;
   std::int64_t high = kMaxSafeInteger;
@@ -131,29 +127,30 @@ Result<Symbols> SchemaCompiler::integer(const SchemaCase& one) {
   for (const std::uint64_t other : facts.multiples_of) {
     step = std::lcm(step, other);
     if (step > static_cast<std::uint64_t>(kMaxSafeInteger))
-      return context_.error(place(one), "multipleOf is too large");
+      return context_.error(facts_.place(one), "multipleOf is too large");
   }
-  if (low > high) return context_.error(place(one), "no integer is within the bounds");
+  if (low > high) return context_.error(facts_.place(one), "no integer is within the bounds");
   if (step == 1) return integer_range(builder_, low, high);
   if (low < -kMaxUnboundedMultiple && -kMaxUnboundedMultiple < high) low = -kMaxUnboundedMultiple;
   if (high > kMaxUnboundedMultiple && kMaxUnboundedMultiple > low) high = kMaxUnboundedMultiple;
-  TRY(context_.spend(place(one), 1000));
+  TRY(context_.spend(facts_.place(one), 1000));
   const auto all = multiples(builder_, step, low, high);
   if (all) return *all;
-  return context_.error(place(one), fmt::format("'multipleOf' {} has too many multiples within the "
-                                                "bounds; set minimum and maximum",
-                                                step));
+  return context_.error(facts_.place(one),
+                        fmt::format("'multipleOf' {} has too many multiples within the "
+                                    "bounds; set minimum and maximum",
+                                    step));
 }
 
-Result<Symbols> SchemaCompiler::number(const SchemaCase& one) {
+Result<Symbols> SchemaScalars::number(const SchemaCase& one) {
   const NumberFacts facts = TRY(facts_.numbers(one));
   if (!facts.multiples_of.empty()) return integer(one);
   if (facts.low.empty() && facts.high.empty()) return json_["number"];
   const auto low = tightest(facts.low, std::greater());
   const auto high = tightest(facts.high, std::less());
   if (low && high && low->value > high->value)
-    return context_.error(place(one), "no number is within the bounds");
-  TRY(context_.spend(place(one), 100));
+    return context_.error(facts_.place(one), "no number is within the bounds");
+  TRY(context_.spend(facts_.place(one), 100));
   return number_range(builder_, low, high);
 }
 
