@@ -158,7 +158,7 @@ Result<Cases> SchemaCases::any_of(const OrderedJson& list) {
 /// While proving, oneOf is read as anyOf, which only adds values.
 Result<Cases> SchemaCases::one_of(const OrderedJson& schema, const OrderedJson& list) {
   if (!list.is_array() || list.size() <= 1 || facts_.is_proving()) return any_of(list);
-  std::vector<Cases> branches;  // as other branches see them
+  std::vector<Cases> branches;  // as a proof reads them
   for (const OrderedJson& branch : list) {
     const SchemaFacts::Proof proof(facts_);
     branches.push_back(TRY(one(branch)));
@@ -185,7 +185,7 @@ Result<Cases> SchemaCases::one_of(const OrderedJson& schema, const OrderedJson& 
   return all;
 }
 
-/// Refuses two branches of oneOf that may both fit, in strict mode.
+/// Two branches of oneOf may both fit: strict mode refuses them, lenient mode lists them.
 Result<void> SchemaCases::allow_overlap(const OrderedJson& schema, const OrderedJson& list,
                                         std::size_t i, std::size_t j) {
   if (context_.is_strict())

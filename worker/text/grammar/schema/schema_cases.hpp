@@ -20,8 +20,8 @@ class SchemaCases {
   explicit SchemaCases(SchemaFacts& facts) : facts_(facts), context_(facts.context()) {}
 
   /// Returns the cases of values that satisfy all of `schemas`. With oneOf, they may leave out some
-  /// such values. The values need not be those of the search from which this is called, so
-  /// `schemas` may refer to schemas whose cases are being found.
+  /// such values. Each call is a search for another value, so a proof may call it during a search
+  /// for schemas that refer to the same ones.
   Result<Cases> of(const Schemas& schemas);
 
  private:
