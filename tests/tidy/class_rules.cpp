@@ -11,7 +11,7 @@ namespace {
 
 constexpr ClassLimits kLimits;
 
-constexpr std::array<ClassException, 21> kExceptions{{
+constexpr auto kExceptions = std::to_array<ClassException>({
     // Records: named values whose few functions only query them.
     {"leasehold::BrokerConfig", {.data_members = 16}, "Settings of the broker."},
     {"leasehold::LeaseRecord", {.data_members = 50}, "What the broker knows of one lease."},
@@ -22,7 +22,6 @@ constexpr std::array<ClassException, 21> kExceptions{{
 
     // One overload for each alternative of a variant.
     {"leasehold::ServerEffects", {.functions = 46}, "One function for each effect."},
-    {"leasehold::jinja::Interpreter", {.functions = 46}, "One function for each syntax node."},
 
     // Not divided yet. Each may become smaller, and none larger.
     {"leasehold::BrokerServer", {.data_members = 34}, "Not divided yet."},
@@ -31,7 +30,6 @@ constexpr std::array<ClassException, 21> kExceptions{{
      "Not divided yet."},
     {"leasehold::IndexSender", {.data_members = 20}, "Not divided yet."},
     {"leasehold::RequestPipeline", {.implementation_lines = 453}, "Not divided yet."},
-    {"leasehold::SchemaAnalyzer", {.implementation_lines = 624}, "Not divided yet."},
     {"leasehold::client::LeaseHolder", {.data_members = 18}, "Not divided yet."},
     {"leasehold::client::TenantSession",
      {.implementation_lines = 419, .data_members = 28},
@@ -44,7 +42,7 @@ constexpr std::array<ClassException, 21> kExceptions{{
     {"leasehold::http::AnswerDriver", {.data_members = 22}, "Not divided yet."},
     {"leasehold::http::BeastConnection", {.data_members = 18}, "Not divided yet."},
     {"leasehold::http::ChoiceText", {.data_members = 17}, "Not divided yet."},
-}};
+});
 
 bool keeps(const ClassSize& size, const ClassLimits& limits) {
   const bool is_record = size.functions == size.defaulted;

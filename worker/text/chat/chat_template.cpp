@@ -1,14 +1,15 @@
 #include "worker/text/chat/chat_template.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "kernels/model/gguf/special_token_id.hpp"
+#include "worker/text/chat/json_value.hpp"
 
 namespace leasehold {
 namespace {
 
+using Json = nlohmann::ordered_json;
 using jinja::Dict;
 using jinja::List;
 using jinja::None;
@@ -47,18 +48,7 @@ Result<SpecialTexts> read_special_texts(const GgufFile& file) {
 }
 
 /// The name and the argument of the function that the assistant calls in a test conversation.
-constexpr std::string_view kProbe = "leasehold_probe";
-
-Value dict_of(std::vector<std::pair<const char*, Value>> members) {
-  std::vector<Dict::Entry> entries;
-  for (auto& [key, value] : members) entries.emplace_back(Value::text(key), std::move(value));
-  return Value(std::make_shared<const Dict>(std::move(entries)));
-}
-
-Value list_of(Value item) {
-  const std::uint32_t depth = item.depth() + 1;
-  return Value(std::make_shared<const List>(List{.items = {std::move(item)}, .depth = depth}));
-}
+constexpr const char* kProbe = "leasehold_probe";
 
 /// The number of times that the text has "None", which a template prints for a missing value.
 std::size_t count_none(const MarkedText& text) {
@@ -71,15 +61,13 @@ std::size_t count_none(const MarkedText& text) {
 }
 
 std::vector<ChatMessage> probing_messages(const CallStyle& style) {
-  const Value text = Value::text(std::string(kProbe));
-  const Value arguments = style.arguments_as_text
-                              ? Value::text(fmt::format(R"({{"{0}": "{0}"}})", kProbe))
-                              : dict_of({{kProbe.data(), text}});
-  const Value function = dict_of({{"name", text}, {"arguments", arguments}});
-  const Value call = dict_of({{"id", Value::text("call00000")},
-                              {"type", Value::text("function")},
-                              {"function", function}});
-  ChatMessage calls{.role = "assistant", .content = {}, .more = {{"tool_calls", list_of(call)}}};
+  const Json arguments{{kProbe, kProbe}};
+  const Json function{{"name", kProbe},
+                      {"arguments", style.arguments_as_text ? Json(arguments.dump()) : arguments}};
+  const Json call{{"id", "call00000"}, {"type", "function"}, {"function", function}};
+  ChatMessage calls{.role = "assistant",
+                    .content = {},
+                    .more = {{"tool_calls", value_from_json(Json::array({call})).value()}}};
   if (style.empty_content_as_text) calls.content = "";
   return {{.role = "user", .content = "q"}, std::move(calls)};
 }

@@ -9,33 +9,33 @@
 namespace leasehold {
 namespace {
 
-using CompiledGrammar = Result<std::shared_ptr<const Grammar>>;
-
-CompiledGrammar compiled_schema(std::string_view text, SchemaMode mode, WorkBudget& work) {
-  return std::make_shared<const Grammar>(TRY(compile_json_schema(text, mode, work)));
-}
-
-}  // namespace
-
-CompiledGrammar compile_grammar(const GrammarSource& source, WorkBudget& work) {
+Result<Grammar> compiled(const GrammarSource& source, WorkBudget& work) {
   switch (source.kind) {
-    case GrammarKind::None:
-      return nullptr;
     case GrammarKind::Gbnf:
-      return std::make_shared<const Grammar>(TRY(parse_gbnf(source.text)));
+      return parse_gbnf(source.text);
     case GrammarKind::JsonObject:
-      return std::make_shared<const Grammar>(json_object_grammar());
+      return json_object_grammar();
     case GrammarKind::JsonSchema:
-      return compiled_schema(source.text, SchemaMode::Strict, work);
+      return compile_json_schema(source.text, SchemaMode::Strict, work);
     case GrammarKind::LenientJsonSchema:
-      return compiled_schema(source.text, SchemaMode::Lenient, work);
+      return compile_json_schema(source.text, SchemaMode::Lenient, work);
     case GrammarKind::Regex:
-      return std::make_shared<const Grammar>(TRY(compile_regex(source.text, work)));
+      return compile_regex(source.text, work);
+    case GrammarKind::None:
+      break;
   }
   std::unreachable();
 }
 
-CompiledGrammar compile_grammar(const GrammarSource& source) {
+}  // namespace
+
+Result<std::shared_ptr<const Grammar>> compile_grammar(const GrammarSource& source,
+                                                       WorkBudget& work) {
+  if (source.kind == GrammarKind::None) return nullptr;
+  return std::make_shared<const Grammar>(TRY(compiled(source, work)));
+}
+
+Result<std::shared_ptr<const Grammar>> compile_grammar(const GrammarSource& source) {
   WorkBudget work;
   return compile_grammar(source, work);
 }

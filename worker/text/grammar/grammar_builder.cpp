@@ -61,17 +61,17 @@ void GrammarBuilder::define(RuleId rule, std::vector<Symbols> alternatives) {
   }
 }
 
-RuleId GrammarBuilder::make(std::string name, std::vector<Symbols> alternatives) {
-  const auto known = name.empty() ? made_.find(alternatives) : made_.end();
+RuleId GrammarBuilder::make(std::vector<Symbols> alternatives) {
+  const auto known = made_.find(alternatives);
   if (known != made_.end()) return known->second;
-  const RuleId made = declare(std::move(name));
-  if (rules_[made].name.empty() && !is_full()) made_.emplace(alternatives, made);
+  const RuleId made = declare({});
+  if (!is_full()) made_.emplace(alternatives, made);
   define(made, std::move(alternatives));
   return made;
 }
 
-Symbols GrammarBuilder::as_rule(std::string name, const Symbols& what) {
-  return rule(make(std::move(name), {what}));
+Symbols GrammarBuilder::as_rule(const Symbols& what) {
+  return rule(make({what}));
 }
 
 GrammarSymbol GrammarBuilder::bytes(const ByteSet& set) {
@@ -117,7 +117,7 @@ Symbols GrammarBuilder::character(CharacterClass characters) {
 
 Symbols GrammarBuilder::choice(std::vector<Symbols> alternatives) {
   if (alternatives.size() == 1) return alternatives.front();
-  return rule(make({}, std::move(alternatives)));
+  return rule(make(std::move(alternatives)));
 }
 
 Symbols GrammarBuilder::repeat(const Symbols& what, Repetition times) {
@@ -125,11 +125,11 @@ Symbols GrammarBuilder::repeat(const Symbols& what, Repetition times) {
   if (min == 1 && max == 1) return what;  // needs no rule
   // A repetition of more than one symbol repeats a rule, so that each copy costs one symbol.
   const bool many = min > 1 || (max && *max > 1);
-  const Symbols one = many && what.size() > 1 ? as_rule({}, what) : what;
+  const Symbols one = many && what.size() > 1 ? as_rule(what) : what;
   Symbols symbols;
   std::uint32_t missing = min;
   if (missing > kMaxChain) {
-    const Symbols block = as_rule({}, copies(one, kBlock));
+    const Symbols block = as_rule(copies(one, kBlock));
     for (; missing > kBlock; missing -= kBlock) symbols = join(std::move(symbols), block);
   }
   symbols = join(std::move(symbols), copies(one, missing));
@@ -160,14 +160,14 @@ Symbols GrammarBuilder::at_most(const Symbols& one, std::uint32_t n) {
   const std::uint32_t n_blocks = n > kMaxChain ? (n - kMaxChain + kBlock - 1) / kBlock : 0;
   const std::uint32_t n_chain = n - n_blocks * kBlock;
   while (chain.size() <= std::max(n_chain, n_blocks > 0 ? kBlock - 1 : 0) && !is_full())
-    chain.push_back(rule(make({}, {join(one, chain.back()), {}})));
+    chain.push_back(rule(make({join(one, chain.back()), {}})));
   if (is_full()) return {};
   Symbols all = chain[n_chain];
   if (n_blocks == 0) return all;
-  const Symbols block = as_rule({}, copies(one, kBlock));
+  const Symbols block = as_rule(copies(one, kBlock));
   const Symbols less = chain[kBlock - 1];
   for (std::uint32_t i = 0; i < n_blocks && !is_full(); ++i)
-    all = rule(make({}, {join(block, all), less}));
+    all = rule(make({join(block, all), less}));
   return all;
 }
 

@@ -45,7 +45,7 @@ class GrammarBuilder {
 
   static Symbols rule(RuleId rule) { return {{GrammarSymbol::Kind::Rule, rule}}; }
   /// Makes `what` a rule, so that each copy costs one symbol.
-  Symbols as_rule(std::string name, const Symbols& what);
+  Symbols as_rule(const Symbols& what);
   Symbols text(std::string_view bytes);
   /// One character of the class, in UTF-8.
   Symbols character(CharacterClass characters);
@@ -74,7 +74,7 @@ class GrammarBuilder {
   Result<Grammar> take(RuleId root);
   Symbols copies(const Symbols& one, std::uint32_t n) const;
   Symbols at_most(const Symbols& one, std::uint32_t n);
-  RuleId make(std::string name, std::vector<Symbols> alternatives);
+  RuleId make(std::vector<Symbols> alternatives);
   GrammarSymbol bytes(const ByteSet& set);
 
   std::vector<GrammarSymbol> symbols_;

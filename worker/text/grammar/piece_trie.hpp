@@ -54,8 +54,7 @@ class PieceTrie {
         budget.spend(std::exchange(nodes, 0));
         state = matcher.next(walk.path[node.depth - 1u], node.byte, budget);
         if (state == Matcher::kUnfinished) break;
-        // This node is visited even if `next` used up the budget.
-        left = std::max<std::size_t>(budget.left, 1);
+        left = budget.left;  // This node is visited even if that is 0.
       }
       ++nodes;
       if (state == Matcher::kDead) {

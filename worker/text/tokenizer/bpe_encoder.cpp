@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "common/utf8.hpp"
-#include "worker/text/tokenizer/byte_alphabet.hpp"
 
 namespace leasehold {
 namespace {
@@ -19,6 +18,37 @@ constexpr TokenId kNoToken = SymbolMerger::kNoToken;
 
 constexpr std::uint64_t pair_of(TokenId left, TokenId right) {
   return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
+}
+
+constexpr std::uint32_t kLetters = 0x100 + 68;  // 68 bytes are not visible
+constexpr std::int16_t kNoByte = -1;
+
+constexpr bool is_visible(std::uint32_t byte) {
+  return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+}
+
+/// Byte-level vocabularies write bytes as visible characters; this maps their code points to bytes.
+/// A byte that is visible in Latin-1 keeps its code point, and the others get U+0100 and up, in
+/// order: a space is "Ġ", a line feed "Ċ".
+constexpr std::array<std::int16_t, kLetters> kByteOf = [] {
+  std::array<std::int16_t, kLetters> byte_of{};
+  byte_of.fill(kNoByte);
+  std::uint32_t next = 0x100;
+  for (std::uint32_t byte = 0; byte < 0x100; ++byte)
+    byte_of[is_visible(byte) ? byte : next++] = static_cast<std::int16_t>(byte);
+  return byte_of;
+}();
+
+/// Returns the bytes of `text`, or nothing if a character is not in the alphabet.
+std::optional<std::string> decode_byte_alphabet(std::string_view text) {
+  std::string bytes;
+  while (!text.empty()) {
+    if (next_utf8(text).kind != Utf8Kind::Character) return std::nullopt;
+    const std::uint32_t letter = take_code_point(text);
+    if (letter >= kLetters || kByteOf[letter] == kNoByte) return std::nullopt;
+    bytes += static_cast<char>(kByteOf[letter]);
+  }
+  return bytes;
 }
 
 /// The bytes of a token. A token outside the byte alphabet is its own text, as in other readers.

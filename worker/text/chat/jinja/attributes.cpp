@@ -9,63 +9,52 @@
 namespace leasehold::jinja {
 namespace {
 
-Result<Value> dict_get(Runtime& runtime, const Value& self, const Arguments& given) {
-  Parameters parameters("get", given);
-  const Value key = parameters.next("key");
-  Value fallback = parameters.next("default");
-  TRY(parameters.done(runtime));
-  const Value* found = TRY(find_entry(runtime, *self.as_dict(), key));
-  return found != nullptr ? *found : fallback;
+Result<Value> dict_get(Runtime& runtime, const Value& self, const BoundArguments& given) {
+  const Value* found = TRY(find_entry(runtime, *self.as_dict(), given.value(0)));
+  return found != nullptr ? *found : given.value(1);
 }
 
-Result<Value> dict_items(Runtime& runtime, const Value& self, const Arguments& given) {
-  return apply_filter(runtime, "items", self, given);
+Result<Value> dict_items(Runtime& runtime, const Value& self, const BoundArguments& given) {
+  return apply_filter(runtime, "items", self, given.all);
 }
 
-Result<Value> dict_keys(Runtime& runtime, const Value& self, const Arguments& given) {
-  return apply_filter(runtime, "list", self, given);
+Result<Value> dict_keys(Runtime& runtime, const Value& self, const BoundArguments& given) {
+  return apply_filter(runtime, "list", self, given.all);
 }
 
-Result<Value> dict_values(Runtime& runtime, const Value& self, const Arguments& given) {
-  TRY(Parameters("values", given).done(runtime));
+Result<Value> dict_values(Runtime& runtime, const Value& self, const BoundArguments&) {
   std::vector<Value> values;
   for (const auto& entry : self.as_dict()->entries()) values.push_back(entry.second);
   return runtime.list(std::move(values));
 }
 
-Result<Value> list_count(Runtime& runtime, const Value& self, const Arguments& given) {
-  Parameters parameters("count", given);
-  const Value wanted = parameters.next("value");
-  TRY(parameters.done(runtime));
+Result<Value> list_count(Runtime& runtime, const Value& self, const BoundArguments& given) {
+  const Value wanted = given.value(0);
   std::int64_t count = 0;
   for (const Value& item : self.as_list()->items)
     count += TRY(are_equal(runtime, item, wanted)) ? 1 : 0;
   return Value(count);
 }
 
-Result<Value> list_index(Runtime& runtime, const Value& self, const Arguments& given) {
-  Parameters parameters("index", given);
-  const Value wanted = parameters.next("value");
-  TRY(parameters.done(runtime));
+Result<Value> list_index(Runtime& runtime, const Value& self, const BoundArguments& given) {
+  const Value wanted = given.value(0);
   const std::vector<Value>& items = self.as_list()->items;
   for (std::size_t i = 0; i < items.size(); ++i)
     if (TRY(are_equal(runtime, items[i], wanted))) return Value(static_cast<std::int64_t>(i));
   return runtime.bad_request("index() did not find the element");
 }
 
-Method find_method(const Value& value, std::string_view name) {
+constexpr Builtin<Method> kDictMethods[] = {{"get", dict_get, {"key", "default"}},
+                                            {"items", dict_items, kAnyArguments},
+                                            {"keys", dict_keys, kAnyArguments},
+                                            {"values", dict_values}};
+constexpr Builtin<Method> kListMethods[] = {{"count", list_count, {"value"}},
+                                            {"index", list_index, {"value"}}};
+
+const Builtin<Method>* find_method(const Value& value, std::string_view name) {
   if (value.is_text()) return find_text_method(name);
-  if (value.as_dict() != nullptr) {
-    if (name == "get") return dict_get;
-    if (name == "items") return dict_items;
-    if (name == "keys") return dict_keys;
-    if (name == "values") return dict_values;
-  }
-  if (value.as_list() != nullptr) {
-    if (name == "count") return list_count;
-    if (name == "index") return list_index;
-  }
-  return nullptr;
+  if (value.as_dict() != nullptr) return find_builtin(kDictMethods, name);
+  return value.as_list() != nullptr ? find_builtin(kListMethods, name) : nullptr;
 }
 
 // ---------------------------------------------------------------------------------------- `loop`
@@ -113,13 +102,14 @@ Value member(const Value& value, std::string_view name) {
 }  // namespace
 
 Result<Value> method_of(Runtime& runtime, const Value& value, std::string_view name) {
-  const Method method = find_method(value, name);
+  const Builtin<Method>* method = find_method(value, name);
   if (method == nullptr) return Value();
-  return runtime.callable(value,
-                          [&runtime, value, method](const Arguments& given) -> Result<Value> {
-                            TRY(runtime.charge_for(value.is_text() ? value : Value()));
-                            return method(runtime, value, given);
-                          });
+  return runtime.callable(
+      value, [&runtime, value, method](const Arguments& given) -> Result<Value> {
+        TRY(runtime.charge_for(value.is_text() ? value : Value()));
+        return method->function(
+            runtime, value, TRY(bind_arguments(runtime, method->name, method->parameters, given)));
+      });
 }
 
 Result<Value> attribute_of(Runtime& runtime, const Value& value, std::string_view name) {

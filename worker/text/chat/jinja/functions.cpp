@@ -12,11 +12,11 @@ namespace {
 
 constexpr std::size_t kMaxDateBytes = 1024;
 
-Result<Value> range(Runtime& runtime, const Arguments& given) {
+Result<Value> range(Runtime& runtime, const BoundArguments& given) {
   std::vector<std::int64_t> bounds;
-  for (const Value& bound : given.positional)
+  for (const Value& bound : given.all.positional)
     bounds.push_back(TRY(require_integer(runtime, "range", bound)));
-  if (bounds.empty() || bounds.size() > 3 || !given.named.empty()) {
+  if (bounds.empty() || bounds.size() > 3 || !given.all.named.empty()) {
     return runtime.bad_request("range takes a stop, or a start, a stop and a step");
   }
   const std::int64_t start = bounds.size() == 1 ? 0 : bounds[0];
@@ -61,8 +61,8 @@ Result<std::vector<Dict::Entry>> entries_given(Runtime& runtime, const Arguments
   return entries;
 }
 
-Result<Value> make_namespace(Runtime& runtime, const Arguments& given) {
-  const auto entries = TRY(entries_given(runtime, given));
+Result<Value> make_namespace(Runtime& runtime, const BoundArguments& given) {
+  const auto entries = TRY(entries_given(runtime, given.all));
   TRY(runtime.charge(16 + entries.size()));
   Value space = runtime.make_namespace();
   for (const auto& [key, value] : entries) {
@@ -72,18 +72,13 @@ Result<Value> make_namespace(Runtime& runtime, const Arguments& given) {
   return space;
 }
 
-Result<Value> raise_exception(Runtime& runtime, const Arguments& given) {
-  Parameters parameters("raise_exception", given);
-  const Value message = parameters.next("message");
-  TRY(parameters.done(runtime));
+Result<Value> raise_exception(Runtime& runtime, const BoundArguments& given) {
   return fail(Errc::BadRequest, fmt::format("the model's chat template refuses these messages: {}",
-                                            TRY(to_text(runtime, message)).bytes()));
+                                            TRY(to_text(runtime, given.value(0))).bytes()));
 }
 
-Result<Value> strftime_now(Runtime& runtime, const Arguments& given) {
-  Parameters parameters("strftime_now", given);
-  const std::string format = TRY(require_text(runtime, "strftime_now", parameters.next("format")));
-  TRY(parameters.done(runtime));
+Result<Value> strftime_now(Runtime& runtime, const BoundArguments& given) {
+  const std::string format = TRY(require_text(runtime, "strftime_now", given.value(0)));
   const std::time_t now = runtime.now_unix_s();
   std::tm date{};
   if (::gmtime_r(&now, &date) == nullptr) return runtime.bad_request("the clock is out of range");
@@ -94,26 +89,28 @@ Result<Value> strftime_now(Runtime& runtime, const Arguments& given) {
   return runtime.text(std::string(text, size - 1));
 }
 
-Result<Value> make_dict(Runtime& runtime, const Arguments& given) {
-  return runtime.dict(TRY(entries_given(runtime, given)));
+Result<Value> make_dict(Runtime& runtime, const BoundArguments& given) {
+  return runtime.dict(TRY(entries_given(runtime, given.all)));
 }
 
-using Function = Result<Value> (*)(Runtime&, const Arguments&);
+using Function = Result<Value> (*)(Runtime&, const BoundArguments&);
 
-constexpr Named<Function> kFunctions[] = {{"dict", make_dict},
-                                          {"namespace", make_namespace},
-                                          {"raise_exception", raise_exception},
-                                          {"range", range},
-                                          {"strftime_now", strftime_now}};
+constexpr Builtin<Function> kFunctions[] = {{"dict", make_dict, kAnyArguments},
+                                            {"namespace", make_namespace, kAnyArguments},
+                                            {"raise_exception", raise_exception, {"message"}},
+                                            {"range", range, kAnyArguments},
+                                            {"strftime_now", strftime_now, {"format"}}};
 
 }  // namespace
 
 Result<Value> global_function(Runtime& runtime, std::string_view name) {
-  const Function function = find_named(kFunctions, name);
-  if (function == nullptr)
+  const Builtin<Function>* found = find_builtin(kFunctions, name);
+  if (found == nullptr)
     return Value::undefined(fmt::format("'{}' is undefined", printable_excerpt(name)));
-  return runtime.callable(
-      Value(), [&runtime, function](const Arguments& given) { return function(runtime, given); });
+  return runtime.callable(Value(), [&runtime, found](const Arguments& given) -> Result<Value> {
+    return found->function(runtime,
+                           TRY(bind_arguments(runtime, found->name, found->parameters, given)));
+  });
 }
 
 }  // namespace leasehold::jinja

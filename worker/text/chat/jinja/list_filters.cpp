@@ -68,14 +68,9 @@ Result<Value> sorted(Runtime& runtime, const Value& subject, const Key& key, boo
   return runtime.list(std::move(out));
 }
 
-Result<Value> sort(Runtime& runtime, const Value& subject, const Arguments& given) {
-  Parameters parameters("sort", given);
-  const bool reverse = parameters.next("reverse", Value(false)).is_truthy();
-  Key key;
-  key.case_sensitive = parameters.next("case_sensitive", Value(false)).is_truthy();
-  key.path = parameters.next("attribute");
-  TRY(parameters.done(runtime));
-  return sorted(runtime, subject, key, reverse);
+Result<Value> sort(Runtime& runtime, const Value& subject, const BoundArguments& given) {
+  const Key key{.path = given.value(2), .case_sensitive = given.flag(1)};
+  return sorted(runtime, subject, key, given.flag(0));
 }
 
 Result<Value> pairs_of(Runtime& runtime, const Value& subject) {
@@ -90,25 +85,20 @@ Result<Value> pairs_of(Runtime& runtime, const Value& subject) {
   return runtime.list(std::move(pairs));
 }
 
-Result<Value> items(Runtime& runtime, const Value& subject, const Arguments& given) {
-  TRY(Parameters("items", given).done(runtime));
+Result<Value> items(Runtime& runtime, const Value& subject, const BoundArguments&) {
   return pairs_of(runtime, subject);
 }
 
-Result<Value> dictsort(Runtime& runtime, const Value& subject, const Arguments& given) {
-  Parameters parameters("dictsort", given);
-  const bool case_sensitive = parameters.next("case_sensitive", Value(false)).is_truthy();
-  const Value by = parameters.next("by", Value::text("key"));
-  const bool reverse = parameters.next("reverse", Value(false)).is_truthy();
-  TRY(parameters.done(runtime));
+Result<Value> dictsort(Runtime& runtime, const Value& subject, const BoundArguments& given) {
+  const Value by = given.value(1, Value::text("key"));
   if (subject.is_undefined())
     return attribute_of(runtime, subject, "items");  // reports the undefined value
   const std::string what = TRY(require_text(runtime, "the argument `by` of dictsort", by));
   if (what != "key" && what != "value")
     return runtime.bad_request("dictsort sorts by 'key' or 'value'");
   const Key key{.path = Value(std::int64_t{what == "key" ? 0 : 1}),
-                .case_sensitive = case_sensitive};
-  return sorted(runtime, TRY(pairs_of(runtime, subject)), key, reverse);
+                .case_sensitive = given.flag(0)};
+  return sorted(runtime, TRY(pairs_of(runtime, subject)), key, given.flag(2));
 }
 
 Result<bool> contains(Runtime& runtime, const std::vector<Value>& values, const Value& wanted) {
@@ -118,12 +108,8 @@ Result<bool> contains(Runtime& runtime, const std::vector<Value>& values, const 
 }
 
 /// Texts are found by their hash; the other keys of a list are few.
-Result<Value> unique(Runtime& runtime, const Value& subject, const Arguments& given) {
-  Parameters parameters("unique", given);
-  Key key;
-  key.case_sensitive = parameters.next("case_sensitive", Value(false)).is_truthy();
-  key.path = parameters.next("attribute");
-  TRY(parameters.done(runtime));
+Result<Value> unique(Runtime& runtime, const Value& subject, const BoundArguments& given) {
+  const Key key{.path = given.value(1), .case_sensitive = given.flag(0)};
   std::unordered_set<std::string> texts;
   std::vector<Value> others, out;
   for (Keyed& item : TRY(keyed(runtime, subject, key))) {
@@ -140,12 +126,8 @@ Result<Value> unique(Runtime& runtime, const Value& subject, const Arguments& gi
 }
 
 template <bool largest>
-Result<Value> min_or_max(Runtime& runtime, const Value& subject, const Arguments& given) {
-  Parameters parameters("min or max", given);
-  Key key;
-  key.case_sensitive = parameters.next("case_sensitive", Value(false)).is_truthy();
-  key.path = parameters.next("attribute");
-  TRY(parameters.done(runtime));
+Result<Value> min_or_max(Runtime& runtime, const Value& subject, const BoundArguments& given) {
+  const Key key{.path = given.value(1), .case_sensitive = given.flag(0)};
   std::optional<Keyed> best;
   for (Keyed& item : TRY(keyed(runtime, subject, key))) {
     const bool better = !best || (largest ? TRY(is_less(runtime, best->key, item.key))
@@ -155,11 +137,9 @@ Result<Value> min_or_max(Runtime& runtime, const Value& subject, const Arguments
   return best ? best->element : Value::undefined("min and max of an empty sequence are undefined");
 }
 
-Result<Value> sum(Runtime& runtime, const Value& subject, const Arguments& given) {
-  Parameters parameters("sum", given);
-  const Value path = parameters.next("attribute");
-  Value total = parameters.next("start", Value(std::int64_t{0}));
-  TRY(parameters.done(runtime));
+Result<Value> sum(Runtime& runtime, const Value& subject, const BoundArguments& given) {
+  const Value path = given.value(0);
+  Value total = given.value(1, Value(std::int64_t{0}));
   for (const Value& element : TRY(runtime.elements(subject))) {
     const Value part = path.is_none() ? element : TRY(element_by_path(runtime, element, path));
     total = TRY(arithmetic(runtime, "+", total, part));
@@ -167,8 +147,7 @@ Result<Value> sum(Runtime& runtime, const Value& subject, const Arguments& given
   return total;
 }
 
-Result<Value> length(Runtime& runtime, const Value& subject, const Arguments& given) {
-  TRY(Parameters("length", given).done(runtime));
+Result<Value> length(Runtime& runtime, const Value& subject, const BoundArguments&) {
   const auto number = [](std::size_t size) { return Value(static_cast<std::int64_t>(size)); };
   if (const std::string* text = subject.as_text()) return number(count_characters(*text));
   if (const List* list = subject.as_list()) return number(list->items.size());
@@ -178,8 +157,7 @@ Result<Value> length(Runtime& runtime, const Value& subject, const Arguments& gi
 }
 
 template <bool first>
-Result<Value> first_or_last(Runtime& runtime, const Value& subject, const Arguments& given) {
-  TRY(Parameters("first or last", given).done(runtime));
+Result<Value> first_or_last(Runtime& runtime, const Value& subject, const BoundArguments&) {
   const auto end_of = [](const std::vector<Value>& elements) {
     if (elements.empty()) return Value::undefined("the sequence is empty");
     return first ? elements.front() : elements.back();
@@ -188,13 +166,11 @@ Result<Value> first_or_last(Runtime& runtime, const Value& subject, const Argume
   return end_of(TRY(runtime.elements(subject)));
 }
 
-Result<Value> list(Runtime& runtime, const Value& subject, const Arguments& given) {
-  TRY(Parameters("list", given).done(runtime));
+Result<Value> list(Runtime& runtime, const Value& subject, const BoundArguments&) {
   return runtime.list(TRY(runtime.elements(subject)));
 }
 
-Result<Value> reverse(Runtime& runtime, const Value& subject, const Arguments& given) {
-  TRY(Parameters("reverse", given).done(runtime));
+Result<Value> reverse(Runtime& runtime, const Value& subject, const BoundArguments& given) {
   const Value none(None{});
   const SliceBounds backwards{.start = none, .stop = none, .step = Value(std::int64_t{-1})};
   if (subject.is_text()) return slice(runtime, subject, backwards);
@@ -211,11 +187,11 @@ Arguments arguments_after(const Arguments& given, std::size_t count) {
   return rest;
 }
 
-Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& given) {
+Result<Value> map(Runtime& runtime, const Value& subject, const BoundArguments& given) {
   if (!subject.is_truthy()) return runtime.list({});  // as Jinja does: `none | map(...)` is empty
   std::vector<Value> out = TRY(runtime.elements(subject));
-  if (given.positional.empty()) {
-    Parameters parameters("map", given);
+  if (given.all.positional.empty()) {
+    Parameters parameters("map", given.all);
     const Value path = parameters.next("attribute");
     const Value fallback = parameters.next("default");
     TRY(parameters.done(runtime));
@@ -223,29 +199,29 @@ Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& given
     for (Value& element : out) element = TRY(element_by_path(runtime, element, path, fallback));
     return runtime.list(std::move(out));
   }
-  const std::string filter = TRY(require_text(runtime, "map", given.positional.front()));
-  const Arguments rest = arguments_after(given, 1);
+  const std::string filter = TRY(require_text(runtime, "map", given.all.positional.front()));
+  const Arguments rest = arguments_after(given.all, 1);
   for (Value& element : out) element = TRY(apply_filter(runtime, filter, element, rest));
   return runtime.list(std::move(out));
 }
 
 /// select, reject, selectattr, rejectattr. Without a test, the truth of an element decides.
 template <bool by_attribute, bool wanted>
-Result<Value> select_items(Runtime& runtime, const Value& subject, const Arguments& given) {
+Result<Value> select_items(Runtime& runtime, const Value& subject, const BoundArguments& given) {
   constexpr std::size_t kTestIndex = by_attribute ? 1 : 0;
   if (!subject.is_truthy()) return runtime.list({});  // as Jinja does, also for none
-  if (given.positional.size() < kTestIndex)
+  if (given.all.positional.size() < kTestIndex)
     return runtime.bad_request("the name of an attribute is missing");
   std::string test;
-  if (given.positional.size() > kTestIndex) {
-    test = TRY(require_text(runtime, "the name of a test", given.positional[kTestIndex]));
+  if (given.all.positional.size() > kTestIndex) {
+    test = TRY(require_text(runtime, "the name of a test", given.all.positional[kTestIndex]));
   }
-  const Arguments rest = arguments_after(given, kTestIndex + 1);
+  const Arguments rest = arguments_after(given.all, kTestIndex + 1);
   std::vector<Value> out;
   for (const Value& element : TRY(runtime.elements(subject))) {
     TRY(runtime.charge(1));
     const Value judged =
-        by_attribute ? TRY(element_by_path(runtime, element, given.positional[0])) : element;
+        by_attribute ? TRY(element_by_path(runtime, element, given.all.positional[0])) : element;
     const bool holds =
         test.empty() ? judged.is_truthy() : TRY(apply_test(runtime, test, judged, rest));
     if (holds == wanted) out.push_back(element);
@@ -253,31 +229,31 @@ Result<Value> select_items(Runtime& runtime, const Value& subject, const Argumen
   return runtime.list(std::move(out));
 }
 
-constexpr Named<Filter> kListFilters[] = {
+constexpr Builtin<Filter> kListFilters[] = {
     {"count", length},
-    {"dictsort", dictsort},
+    {"dictsort", dictsort, {"case_sensitive", "by", "reverse"}},
     {"first", first_or_last<true>},
     {"items", items},
     {"last", first_or_last<false>},
     {"length", length},
     {"list", list},
-    {"map", map},
-    {"max", min_or_max<true>},
-    {"min", min_or_max<false>},
-    {"reject", select_items<false, false>},
-    {"rejectattr", select_items<true, false>},
+    {"map", map, kAnyArguments},
+    {"max", min_or_max<true>, {"case_sensitive", "attribute"}},
+    {"min", min_or_max<false>, {"case_sensitive", "attribute"}},
+    {"reject", select_items<false, false>, kAnyArguments},
+    {"rejectattr", select_items<true, false>, kAnyArguments},
     {"reverse", reverse},
-    {"select", select_items<false, true>},
-    {"selectattr", select_items<true, true>},
-    {"sort", sort},
-    {"sum", sum},
-    {"unique", unique},
+    {"select", select_items<false, true>, kAnyArguments},
+    {"selectattr", select_items<true, true>, kAnyArguments},
+    {"sort", sort, {"reverse", "case_sensitive", "attribute"}},
+    {"sum", sum, {"attribute", "start"}},
+    {"unique", unique, {"case_sensitive", "attribute"}},
 };
 
 }  // namespace
 
-Filter find_list_filter(std::string_view name) {
-  return find_named(kListFilters, name);
+const Builtin<Filter>* find_list_filter(std::string_view name) {
+  return find_builtin(kListFilters, name);
 }
 
 }  // namespace leasehold::jinja

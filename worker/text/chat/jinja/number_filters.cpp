@@ -44,11 +44,9 @@ std::optional<std::int64_t> read_integer(std::string_view text, std::int64_t bas
   return negative ? -number : number;
 }
 
-Result<Value> to_int(Runtime& runtime, const Value& subject, const Arguments& given) {
-  Parameters parameters("int", given);
-  Value fallback = parameters.next("default", Value(std::int64_t{0}));
-  const Value base_value = parameters.next("base", Value(std::int64_t{10}));
-  TRY(parameters.done(runtime));
+Result<Value> to_int(Runtime& runtime, const Value& subject, const BoundArguments& given) {
+  Value fallback = given.value(0, Value(std::int64_t{0}));
+  const Value base_value = given.value(1, Value(std::int64_t{10}));
   const std::int64_t base = TRY(require_integer(runtime, "the base of int", base_value));
   if (base < 2 || base > 36) return runtime.bad_request("the base of int is from 2 to 36");
   if (subject.is_undefined())
@@ -64,10 +62,8 @@ Result<Value> to_int(Runtime& runtime, const Value& subject, const Arguments& gi
   return Value(static_cast<std::int64_t>(*number));
 }
 
-Result<Value> to_float(Runtime& runtime, const Value& subject, const Arguments& given) {
-  Parameters parameters("float", given);
-  const Value fallback = parameters.next("default", Value(0.0));
-  TRY(parameters.done(runtime));
+Result<Value> to_float(Runtime& runtime, const Value& subject, const BoundArguments& given) {
+  const Value fallback = given.value(0, Value(0.0));
   if (subject.is_undefined())
     return attribute_of(runtime, subject, "float");  // reports the undefined value
   if (subject.is_number()) return Value(subject.number());
@@ -76,8 +72,7 @@ Result<Value> to_float(Runtime& runtime, const Value& subject, const Arguments& 
   return number ? Value(*number) : fallback;
 }
 
-Result<Value> absolute(Runtime& runtime, const Value& subject, const Arguments& given) {
-  TRY(Parameters("abs", given).done(runtime));
+Result<Value> absolute(Runtime& runtime, const Value& subject, const BoundArguments&) {
   if (subject.is_number() && !(subject.number() < 0)) return apply_sign(runtime, "+", subject);
   return apply_sign(runtime, "-", subject);
 }
@@ -92,11 +87,9 @@ double rounded(double number, int digits) {
   return out;
 }
 
-Result<Value> round(Runtime& runtime, const Value& subject, const Arguments& given) {
-  Parameters parameters("round", given);
-  const Value precision = parameters.next("precision", Value(std::int64_t{0}));
-  const Value method_value = parameters.next("method", Value::text("common"));
-  TRY(parameters.done(runtime));
+Result<Value> round(Runtime& runtime, const Value& subject, const BoundArguments& given) {
+  const Value precision = given.value(0, Value(std::int64_t{0}));
+  const Value method_value = given.value(1, Value::text("common"));
   const std::string method = TRY(require_text(runtime, "the method of round", method_value));
   const std::int64_t digits = TRY(require_integer(runtime, "the precision of round", precision));
   if (digits < 0 || digits > 15) return runtime.unsupported("round supports 0 to 15 digits");
@@ -112,24 +105,26 @@ Result<Value> round(Runtime& runtime, const Value& subject, const Arguments& giv
   return runtime.bad_request("the method of round is common, ceil or floor");
 }
 
-Result<Value> default_value(Runtime& runtime, const Value& subject, const Arguments& given) {
-  Parameters parameters("default", given);
-  const Value fallback = parameters.next("default_value", Value::text(""));
-  const bool also_false = parameters.next("boolean", Value(false)).is_truthy();
-  TRY(parameters.done(runtime));
+Result<Value> default_value(Runtime&, const Value& subject, const BoundArguments& given) {
+  const Value fallback = given.value(0, Value::text(""));
+  const bool also_false = given.flag(1);
   const bool wanted = subject.is_undefined() || (also_false && !subject.is_truthy());
   return wanted ? fallback : subject;
 }
 
-constexpr Named<Filter> kNumberFilters[] = {
-    {"abs", absolute},   {"d", default_value}, {"default", default_value},
-    {"float", to_float}, {"int", to_int},      {"round", round},
+constexpr Builtin<Filter> kNumberFilters[] = {
+    {"abs", absolute},
+    {"d", default_value, {"default_value", "boolean"}},
+    {"default", default_value, {"default_value", "boolean"}},
+    {"float", to_float, {"default"}},
+    {"int", to_int, {"default", "base"}},
+    {"round", round, {"precision", "method"}},
 };
 
 }  // namespace
 
-Filter find_number_filter(std::string_view name) {
-  return find_named(kNumberFilters, name);
+const Builtin<Filter>* find_number_filter(std::string_view name) {
+  return find_builtin(kNumberFilters, name);
 }
 
 }  // namespace leasehold::jinja

@@ -11,6 +11,11 @@ Runtime::~Runtime() {
   for (const NamespaceRef& space : namespaces_) space->attributes.clear();
 }
 
+Result<void> Runtime::check_depth() const {
+  if (depth_ <= limits_.call_depth) return {};
+  return unsupported(fmt::format("evaluation nests deeper than {}", limits_.call_depth));
+}
+
 Result<void> Runtime::charge(std::uint64_t steps) {
   if (steps > steps_left_) {
     return too_long(

@@ -33,6 +33,10 @@ class Runtime {
   int line() const { return line_; }
   void set_line(int line) { line_ = line; }
 
+  /// Counts the nesting of expressions, statements and macros.
+  Nesting nest() { return Nesting(depth_); }
+  Result<void> check_depth() const;
+
   Result<void> charge(std::uint64_t steps);
   Result<void> charge_bytes(std::uint64_t bytes) { return charge(1 + bytes / 64); }
   /// Charges for reading all of a text, list or dict, without the content of its elements.
@@ -65,6 +69,7 @@ class Runtime {
   std::int64_t now_unix_s_;
   std::uint64_t steps_left_;
   int line_ = 1;
+  std::uint32_t depth_ = 0;
   std::vector<NamespaceRef> namespaces_;
 };
 

@@ -11,47 +11,39 @@ namespace {
 
 constexpr std::int64_t kMaxIndent = 1000;
 
-Result<Value> string(Runtime& runtime, const Value& subject, const Arguments& given) {
-  TRY(Parameters("string", given).done(runtime));
+Result<Value> string(Runtime& runtime, const Value& subject, const BoundArguments&) {
   return runtime.text(TRY(to_text(runtime, subject)));
 }
 
 template <Case wanted>
-Result<Value> case_filter(Runtime& runtime, const Value& subject, const Arguments& given) {
-  TRY(Parameters("a change of case", given).done(runtime));
+Result<Value> case_filter(Runtime& runtime, const Value& subject, const BoundArguments&) {
   return convert_case(runtime, TRY(to_text(runtime, subject)), wanted);
 }
 
 /// Upper-cases the first letter of each word. Unlike str.title, an apostrophe does not end a word.
-Result<Value> title(Runtime& runtime, const Value& subject, const Arguments& given) {
-  TRY(Parameters("title", given).done(runtime));
-  const MarkedText given_text = TRY(to_text(runtime, subject));
-  const Value lower = TRY(convert_case(runtime, given_text, Case::Lower));
-  const Value upper = TRY(convert_case(runtime, given_text, Case::Upper));
+Result<Value> title(Runtime& runtime, const Value& subject, const BoundArguments&) {
+  const MarkedText text = TRY(to_text(runtime, subject));
+  const Value lower = TRY(convert_case(runtime, text, Case::Lower));
+  const Value upper = TRY(convert_case(runtime, text, Case::Upper));
   const auto lower_characters = characters_of(*lower.as_text());
   const auto upper_characters = characters_of(*upper.as_text());
   bool at_start = true;
   std::size_t i = 0;
-  return runtime.text(map_characters(given_text, [&](std::string_view) {
+  return runtime.text(map_characters(text, [&](std::string_view) {
     const std::string_view character = (at_start ? upper_characters : lower_characters)[i++];
     at_start = space_at(character) > 0 || std::string_view("-({[<").contains(character);
     return character;
   }));
 }
 
-Result<Value> trim_filter(Runtime& runtime, const Value& subject, const Arguments& given) {
-  Parameters parameters("trim", given);
-  const Value strip_chars = parameters.next("chars");
-  TRY(parameters.done(runtime));
-  return strip_text(runtime, TRY(to_text(runtime, subject)), strip_chars, {});
+Result<Value> trim_filter(Runtime& runtime, const Value& subject, const BoundArguments& given) {
+  return strip_text(runtime, TRY(to_text(runtime, subject)), given.value(0), {});
 }
 
-Result<Value> replace_filter(Runtime& runtime, const Value& subject, const Arguments& given) {
-  Parameters parameters("replace", given);
-  const Value* const old_part = parameters.given("old");
-  const Value* const new_part = parameters.given("new");
-  const Value count = parameters.next("count");
-  TRY(parameters.done(runtime));
+Result<Value> replace_filter(Runtime& runtime, const Value& subject, const BoundArguments& given) {
+  const Value* const old_part = given.values[0];
+  const Value* const new_part = given.values[1];
+  const Value count = given.value(2);
   if (old_part == nullptr || new_part == nullptr)
     return runtime.bad_request("replace needs the old text and the new one");
   const MarkedText from = TRY(to_text(runtime, *old_part));
@@ -60,11 +52,9 @@ Result<Value> replace_filter(Runtime& runtime, const Value& subject, const Argum
   return replace_text(runtime, TRY(to_text(runtime, subject)), from.bytes(), to, most);
 }
 
-Result<Value> join_filter(Runtime& runtime, const Value& subject, const Arguments& given) {
-  Parameters parameters("join", given);
-  const MarkedText separator = TRY(to_text(runtime, parameters.next("d", Value::text(""))));
-  const Value path = parameters.next("attribute");
-  TRY(parameters.done(runtime));
+Result<Value> join_filter(Runtime& runtime, const Value& subject, const BoundArguments& given) {
+  const MarkedText separator = TRY(to_text(runtime, given.value(0, Value::text(""))));
+  const Value path = given.value(1);
   std::vector<Value> parts = TRY(runtime.elements(subject));
   if (!path.is_none()) {
     for (Value& part : parts) part = TRY(element_by_path(runtime, part, path));
@@ -81,12 +71,10 @@ Result<MarkedText> margin_of(Runtime& runtime, std::string_view what, const Valu
                     TextOrigin::Template);
 }
 
-Result<Value> indent(Runtime& runtime, const Value& subject, const Arguments& given) {
-  Parameters parameters("indent", given);
-  const Value width = parameters.next("width", Value(std::int64_t{4}));
-  const bool first = parameters.next("first", Value(false)).is_truthy();
-  const bool blank = parameters.next("blank", Value(false)).is_truthy();
-  TRY(parameters.done(runtime));
+Result<Value> indent(Runtime& runtime, const Value& subject, const BoundArguments& given) {
+  const Value width = given.value(0, Value(std::int64_t{4}));
+  const bool first = given.flag(1);
+  const bool blank = given.flag(2);
   const MarkedText margin = TRY(margin_of(runtime, "indent", width));
   MarkedText text = TRY(require_marked_text(runtime, "indent", subject));
   // As in Jinja, an added newline keeps a newline at the end of the text.
@@ -103,8 +91,7 @@ Result<Value> indent(Runtime& runtime, const Value& subject, const Arguments& gi
   return runtime.text(std::move(out));
 }
 
-Result<Value> escape(Runtime& runtime, const Value& subject, const Arguments& given) {
-  TRY(Parameters("escape", given).done(runtime));
+Result<Value> escape(Runtime& runtime, const Value& subject, const BoundArguments&) {
   constexpr std::string_view kSpecial = "&<>\"'";
   constexpr std::string_view kEntities[] = {"&amp;", "&lt;", "&gt;", "&#34;", "&#39;"};
   const MarkedText text = TRY(to_text(runtime, subject));
@@ -126,14 +113,12 @@ Result<void> read_separators(Runtime& runtime, const Value& pair, JsonStyle& sty
 }
 
 /// With Hugging Face's defaults instead of Jinja's: no HTML escapes, keys keep their order.
-Result<Value> tojson(Runtime& runtime, const Value& subject, const Arguments& given) {
-  Parameters parameters("tojson", given);
+Result<Value> tojson(Runtime& runtime, const Value& subject, const BoundArguments& given) {
   JsonStyle style;
-  style.ascii_only = parameters.next("ensure_ascii", Value(false)).is_truthy();
-  const Value indent_by = parameters.next("indent");
-  const Value separators = parameters.next("separators");
-  style.sort_keys = parameters.next("sort_keys", Value(false)).is_truthy();
-  TRY(parameters.done(runtime));
+  style.ascii_only = given.flag(0);
+  const Value indent_by = given.value(1);
+  const Value separators = given.value(2);
+  style.sort_keys = given.flag(3);
   if (!indent_by.is_none()) {
     style.item_separator = ",";
     style.indent = TRY(margin_of(runtime, "the indent of tojson", indent_by)).take_bytes();
@@ -142,26 +127,26 @@ Result<Value> tojson(Runtime& runtime, const Value& subject, const Arguments& gi
   return runtime.text(TRY(to_json(runtime, subject, style)));
 }
 
-constexpr Named<Filter> kTextFilters[] = {
+constexpr Builtin<Filter> kTextFilters[] = {
     {"capitalize", case_filter<Case::Capital>},
     {"e", escape},
     {"escape", escape},
-    {"indent", indent},
-    {"join", join_filter},
+    {"indent", indent, {"width", "first", "blank"}},
+    {"join", join_filter, {"d", "attribute"}},
     {"lower", case_filter<Case::Lower>},
-    {"replace", replace_filter},
+    {"replace", replace_filter, {"old", "new", "count"}},
     {"safe", string},
     {"string", string},
     {"title", title},
-    {"tojson", tojson},
-    {"trim", trim_filter},
+    {"tojson", tojson, {"ensure_ascii", "indent", "separators", "sort_keys"}},
+    {"trim", trim_filter, {"chars"}},
     {"upper", case_filter<Case::Upper>},
 };
 
 }  // namespace
 
-Filter find_text_filter(std::string_view name) {
-  return find_named(kTextFilters, name);
+const Builtin<Filter>* find_text_filter(std::string_view name) {
+  return find_builtin(kTextFilters, name);
 }
 
 }  // namespace leasehold::jinja

@@ -19,25 +19,19 @@ const std::string& self_text(const Value& self) {
 }
 
 template <Case wanted>
-Result<Value> case_method(Runtime& runtime, const Value& self, const Arguments& given) {
-  TRY(Parameters("a change of case", given).done(runtime));
+Result<Value> case_method(Runtime& runtime, const Value& self, const BoundArguments&) {
   return convert_case(runtime, marked_self(self), wanted);
 }
 
 template <bool left, bool right>
-Result<Value> strip(Runtime& runtime, const Value& self, const Arguments& given) {
-  Parameters parameters("strip", given);
-  const Value strip_chars = parameters.next("chars");
-  TRY(parameters.done(runtime));
-  return strip_text(runtime, marked_self(self), strip_chars, {.left = left, .right = right});
+Result<Value> strip(Runtime& runtime, const Value& self, const BoundArguments& given) {
+  return strip_text(runtime, marked_self(self), given.value(0), {.left = left, .right = right});
 }
 
 /// The argument is a text or a tuple of texts.
 template <bool at_end>
-Result<Value> begins_or_ends(Runtime& runtime, const Value& self, const Arguments& given) {
-  Parameters parameters(at_end ? "endswith" : "startswith", given);
-  const Value wanted = parameters.next("prefix");
-  TRY(parameters.done(runtime));
+Result<Value> begins_or_ends(Runtime& runtime, const Value& self, const BoundArguments& given) {
+  const Value wanted = given.value(0);
   const List* several = wanted.as_list();
   const std::vector<Value> parts = several != nullptr ? several->items : std::vector{wanted};
   const std::string& text = self_text(self);
@@ -49,10 +43,8 @@ Result<Value> begins_or_ends(Runtime& runtime, const Value& self, const Argument
 }
 
 template <bool at_end>
-Result<Value> without_affix(Runtime& runtime, const Value& self, const Arguments& given) {
-  Parameters parameters("removeprefix", given);
-  const std::string affix = TRY(require_text(runtime, "removeprefix", parameters.next("prefix")));
-  TRY(parameters.done(runtime));
+Result<Value> without_affix(Runtime& runtime, const Value& self, const BoundArguments& given) {
+  const std::string affix = TRY(require_text(runtime, "removeprefix", given.value(0)));
   const std::string_view text = self_text(self);
   if (at_end ? !text.ends_with(affix) : !text.starts_with(affix)) return self;
   return runtime.text(
@@ -106,12 +98,10 @@ std::vector<std::string_view> parts_from_right(std::string_view text, std::strin
 }
 
 template <bool from_right>
-Result<Value> split(Runtime& runtime, const Value& self, const Arguments& given) {
-  Parameters parameters("split", given);
-  const Value separator = parameters.next("sep");
-  const std::int64_t most = TRY(
-      require_integer(runtime, "maxsplit", parameters.next("maxsplit", Value(std::int64_t{-1}))));
-  TRY(parameters.done(runtime));
+Result<Value> split(Runtime& runtime, const Value& self, const BoundArguments& given) {
+  const Value separator = given.value(0);
+  const std::int64_t most =
+      TRY(require_integer(runtime, "maxsplit", given.value(1, Value(std::int64_t{-1}))));
   const std::string& text = self_text(self);
   TRY(runtime.charge(text.size() / 4));
   std::vector<std::string_view> parts;
@@ -131,32 +121,25 @@ Result<Value> split(Runtime& runtime, const Value& self, const Arguments& given)
   return runtime.list(std::move(items));
 }
 
-Result<Value> splitlines(Runtime& runtime, const Value& self, const Arguments& given) {
-  Parameters parameters("splitlines", given);
-  const Value keepends = parameters.next("keepends", Value(false));
-  TRY(parameters.done(runtime));
-  if (keepends.is_truthy()) return runtime.unsupported("splitlines with keepends is not supported");
+Result<Value> splitlines(Runtime& runtime, const Value& self, const BoundArguments& given) {
+  if (given.flag(0)) return runtime.unsupported("splitlines with keepends is not supported");
   std::vector<Value> items;
   for (const std::string_view line : lines_of(self_text(self)))
     items.push_back(Value::text(marked_self(self).part(line)));
   return runtime.list(std::move(items));
 }
 
-Result<Value> replace_method(Runtime& runtime, const Value& self, const Arguments& given) {
-  Parameters parameters("replace", given);
-  const std::string from = TRY(require_text(runtime, "replace", parameters.next("old")));
-  const MarkedText to = TRY(require_marked_text(runtime, "replace", parameters.next("new")));
-  const Value most = parameters.next("count", Value(std::int64_t{-1}));
-  TRY(parameters.done(runtime));
+Result<Value> replace_method(Runtime& runtime, const Value& self, const BoundArguments& given) {
+  const std::string from = TRY(require_text(runtime, "replace", given.value(0)));
+  const MarkedText to = TRY(require_marked_text(runtime, "replace", given.value(1)));
+  const Value most = given.value(2, Value(std::int64_t{-1}));
   return replace_text(runtime, marked_self(self), from, to,
                       TRY(require_integer(runtime, "replace", most)));
 }
 
 template <bool last>
-Result<Value> find(Runtime& runtime, const Value& self, const Arguments& given) {
-  Parameters parameters("find", given);
-  const std::string wanted = TRY(require_text(runtime, "find", parameters.next("sub")));
-  TRY(parameters.done(runtime));
+Result<Value> find(Runtime& runtime, const Value& self, const BoundArguments& given) {
+  const std::string wanted = TRY(require_text(runtime, "find", given.value(0)));
   const std::string& text = self_text(self);
   if (last) TRY(runtime.charge(text.size() / 64 * wanted.size()));
   const std::size_t at = last ? text.rfind(wanted) : find_text(text, wanted);
@@ -164,26 +147,22 @@ Result<Value> find(Runtime& runtime, const Value& self, const Arguments& given) 
   return Value(static_cast<std::int64_t>(count_characters(std::string_view(text).substr(0, at))));
 }
 
-Result<Value> count(Runtime& runtime, const Value& self, const Arguments& given) {
-  Parameters parameters("count", given);
-  const std::string wanted = TRY(require_text(runtime, "count", parameters.next("sub")));
-  TRY(parameters.done(runtime));
+Result<Value> count(Runtime& runtime, const Value& self, const BoundArguments& given) {
+  const std::string wanted = TRY(require_text(runtime, "count", given.value(0)));
   const std::string& text = self_text(self);
   if (wanted.empty()) return Value(static_cast<std::int64_t>(count_characters(text) + 1));
   return Value(static_cast<std::int64_t>(parts_of(text, wanted, -1).size() - 1));
 }
 
-Result<Value> join_method(Runtime& runtime, const Value& self, const Arguments& given) {
-  Parameters parameters("join", given);
-  const auto parts = TRY(runtime.elements(parameters.next("iterable")));
-  TRY(parameters.done(runtime));
+Result<Value> join_method(Runtime& runtime, const Value& self, const BoundArguments& given) {
+  const auto parts = TRY(runtime.elements(given.value(0)));
   const auto is_text = [](const Value& part) { return part.is_text(); };
   if (!std::ranges::all_of(parts, is_text)) return runtime.bad_request("join() needs strings");
   return join_text(runtime, marked_self(self), parts);
 }
 
 /// Supports `{}`, `{0}` and `{name}`, without conversions and format specifications.
-Result<Value> format(Runtime& runtime, const Value& self, const Arguments& given) {
+Result<Value> format(Runtime& runtime, const Value& self, const BoundArguments& given) {
   const MarkedText& text = marked_self(self);
   std::string_view rest = text.bytes();
   MarkedText out;
@@ -208,12 +187,12 @@ Result<Value> format(Runtime& runtime, const Value& self, const Arguments& given
       return runtime.unsupported("format() supports only a position or a name in brackets");
     }
     const Value* value = nullptr;
-    for (const auto& [name, candidate] : given.named)
+    for (const auto& [name, candidate] : given.all.named)
       if (name == field) value = &candidate;
     const bool is_place = std::ranges::all_of(field, [](char c) { return c >= '0' && c <= '9'; });
     if (is_place && field.size() < 6) {
       const std::size_t index = field.empty() ? position++ : std::stoul(field);
-      if (index < given.positional.size()) value = &given.positional[index];
+      if (index < given.all.positional.size()) value = &given.all.positional[index];
     }
     if (value == nullptr) return runtime.bad_request("format() has too few arguments");
     out.append(TRY(to_text(runtime, *value)));
@@ -222,8 +201,7 @@ Result<Value> format(Runtime& runtime, const Value& self, const Arguments& given
 }
 
 template <bool (*holds)(char)>
-Result<Value> all_characters(Runtime& runtime, const Value& self, const Arguments& given) {
-  TRY(Parameters("a test of text", given).done(runtime));
+Result<Value> all_characters(Runtime& runtime, const Value& self, const BoundArguments&) {
   const std::string& text = self_text(self);
   if (!is_ascii(text))
     return runtime.unsupported("tests of letters beyond ASCII are not supported");
@@ -237,37 +215,37 @@ bool is_ascii_space_character(char c) {
   return space_at({&c, 1}) > 0;
 }
 
-constexpr Named<Method> kTextMethods[] = {
+constexpr Builtin<Method> kTextMethods[] = {
     {"capitalize", case_method<Case::Capital>},
-    {"count", count},
-    {"endswith", begins_or_ends<true>},
-    {"find", find<false>},
-    {"format", format},
+    {"count", count, {"sub"}},
+    {"endswith", begins_or_ends<true>, {"prefix"}},
+    {"find", find<false>, {"sub"}},
+    {"format", format, kAnyArguments},
     {"isalnum", all_characters<is_ascii_alphanumeric>},
     {"isalpha", all_characters<is_ascii_letter>},
     {"isdigit", all_characters<is_ascii_digit>},
     {"isspace", all_characters<is_ascii_space_character>},
-    {"join", join_method},
+    {"join", join_method, {"iterable"}},
     {"lower", case_method<Case::Lower>},
-    {"lstrip", strip<true, false>},
-    {"removeprefix", without_affix<false>},
-    {"removesuffix", without_affix<true>},
-    {"replace", replace_method},
-    {"rfind", find<true>},
-    {"rsplit", split<true>},
-    {"rstrip", strip<false, true>},
-    {"split", split<false>},
-    {"splitlines", splitlines},
-    {"startswith", begins_or_ends<false>},
-    {"strip", strip<true, true>},
+    {"lstrip", strip<true, false>, {"chars"}},
+    {"removeprefix", without_affix<false>, {"prefix"}},
+    {"removesuffix", without_affix<true>, {"prefix"}},
+    {"replace", replace_method, {"old", "new", "count"}},
+    {"rfind", find<true>, {"sub"}},
+    {"rsplit", split<true>, {"sep", "maxsplit"}},
+    {"rstrip", strip<false, true>, {"chars"}},
+    {"split", split<false>, {"sep", "maxsplit"}},
+    {"splitlines", splitlines, {"keepends"}},
+    {"startswith", begins_or_ends<false>, {"prefix"}},
+    {"strip", strip<true, true>, {"chars"}},
     {"title", case_method<Case::Title>},
     {"upper", case_method<Case::Upper>},
 };
 
 }  // namespace
 
-Method find_text_method(std::string_view name) {
-  return find_named(kTextMethods, name);
+const Builtin<Method>* find_text_method(std::string_view name) {
+  return find_builtin(kTextMethods, name);
 }
 
 }  // namespace leasehold::jinja

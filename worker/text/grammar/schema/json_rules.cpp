@@ -36,4 +36,9 @@ JsonRules::JsonRules(GrammarBuilder& builder) {
   rules_ = *std::move(rules);
 }
 
+Symbols quoted(GrammarBuilder& builder, const Symbols& inside) {
+  const Symbols quote = builder.text("\"");
+  return GrammarBuilder::join(quote, inside, quote);
+}
+
 }  // namespace leasehold

@@ -28,4 +28,7 @@ class JsonRules {
   std::map<std::string, RuleId> rules_;
 };
 
+/// `inside` between quotation marks.
+Symbols quoted(GrammarBuilder& builder, const Symbols& inside);
+
 }  // namespace leasehold

@@ -12,7 +12,7 @@
 ///                    integers within ±(2^53 - 1); numbers with bounds have no exponent
 ///   boolean null
 ///   anyOf allOf      beside any other keyword
-///   oneOf            branches that exclude each other; see schema_exclusive.cpp
+///   oneOf            branches that exclude each other; see schema_proofs.hpp
 ///   $ref             into this document: "#", a JSON pointer, an $anchor or the $id of a part; may
 ///                    be recursive
 ///   true false

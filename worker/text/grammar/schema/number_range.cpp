@@ -4,8 +4,6 @@
 #include <charconv>
 #include <compare>
 
-#include "worker/text/grammar/schema/integer_range.hpp"
-
 namespace leasehold {
 namespace {
 
@@ -16,6 +14,55 @@ constexpr int kMaxExponent = 40;
 
 Symbols number_digit(GrammarBuilder& builder, char low, char high) {
   return builder.character({{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(high)}});
+}
+
+/// True if digits of this length are unlimited between `low` and `high`.
+bool is_free(std::string_view low, std::string_view high) {
+  return low.find_first_not_of('0') == std::string_view::npos &&
+         high.find_first_not_of('9') == std::string_view::npos;
+}
+
+/// Numbers between `low` and `high`, which have the same number of digits.
+Symbols digits_between(GrammarBuilder& builder, std::string_view low, std::string_view high) {
+  const auto n = static_cast<std::uint32_t>(low.size());
+  if (n == 0) return {};
+  if (is_free(low, high)) return builder.repeat(number_digit(builder, '0', '9'), {n, n});
+  const std::string_view low_rest = low.substr(1);
+  const std::string_view high_rest = high.substr(1);
+  const auto with = [&](char first, const Symbols& rest) {
+    return GrammarBuilder::join(number_digit(builder, first, first), rest);
+  };
+  if (low[0] == high[0]) return with(low[0], digits_between(builder, low_rest, high_rest));
+  const std::string nines(n - 1, '9');
+  const std::string zeros(n - 1, '0');
+  std::vector<Symbols> alternatives{with(low[0], digits_between(builder, low_rest, nines)),
+                                    with(high[0], digits_between(builder, zeros, high_rest))};
+  if (low[0] + 1 < high[0]) {
+    const Symbols inner =
+        number_digit(builder, static_cast<char>(low[0] + 1), static_cast<char>(high[0] - 1));
+    alternatives.push_back(GrammarBuilder::join(inner, digits_between(builder, zeros, nines)));
+  }
+  return builder.choice(std::move(alternatives));
+}
+
+/// The integers from `low` to `high`, which are within ±kMaxSafeInteger. `between` makes the
+/// numbers between two texts of the same number of digits.
+template <class Between>
+Symbols integers(GrammarBuilder& builder, std::int64_t low, std::int64_t high, Between between) {
+  std::vector<Symbols> alternatives;
+  const auto add = [&](std::string_view sign, std::int64_t from, std::int64_t to) {
+    while (from <= to) {
+      const std::string first = std::to_string(from);
+      const std::int64_t end =
+          std::min<std::int64_t>(std::stoll(std::string(first.size(), '9')), to);
+      alternatives.push_back(
+          GrammarBuilder::join(builder.text(sign), between(first, std::to_string(end))));
+      from = end + 1;
+    }
+  };
+  if (low < 0) add("-", std::max<std::int64_t>(1, -high), -low);
+  if (high >= 0) add("", std::max<std::int64_t>(0, low), high);
+  return builder.choice(std::move(alternatives));
 }
 
 /// Bounds for the digits after the point. `low` and `high` are the remaining digits of a bound, or
@@ -183,6 +230,12 @@ std::strong_ordering Decimal::operator<=>(const Decimal& other) const {
   return negative ? 0 <=> magnitude : magnitude;
 }
 
+Symbols integer_range(GrammarBuilder& builder, std::int64_t low, std::int64_t high) {
+  return integers(builder, low, high, [&](std::string_view first, std::string_view last) {
+    return digits_between(builder, first, last);
+  });
+}
+
 Symbols number_range(GrammarBuilder& builder, const std::optional<DecimalBound>& low,
                      const std::optional<DecimalBound>& high) {
   std::vector<Symbols> alternatives;
@@ -213,9 +266,7 @@ class MultiplesBuilder {
   /// Matches digits from `low` to `high`, which have the same length, that follow digits with this
   /// remainder and complete a multiple.
   Symbols between(std::string_view low, std::string_view high, std::uint64_t remainder) {
-    const bool is_free = low.find_first_not_of('0') == std::string_view::npos &&
-                         high.find_first_not_of('9') == std::string_view::npos;
-    if (is_free) return any(low.size(), remainder);
+    if (is_free(low, high)) return any(low.size(), remainder);
     std::vector<Symbols> alternatives;
     const std::string zeros(low.size() - 1, '0');
     const std::string nines(low.size() - 1, '9');
@@ -271,19 +322,9 @@ std::optional<Symbols> multiples(GrammarBuilder& builder, std::uint64_t step, st
   const std::size_t longest = std::to_string(std::max(-low, high)).size();
   if (step * longest > kMaxRemainders) return std::nullopt;
   MultiplesBuilder numbers(builder, step);
-  const auto add = [&](std::string_view sign, std::int64_t from, std::int64_t to) {
-    while (from <= to) {
-      const std::string first = std::to_string(from);
-      const std::string nines(first.size(), '9');
-      const std::int64_t end = std::min<std::int64_t>(std::stoll(nines), to);
-      alternatives.push_back(
-          GrammarBuilder::join(builder.text(sign), numbers.between(first, std::to_string(end), 0)));
-      from = end + 1;
-    }
-  };
-  if (low < 0) add("-", std::max<std::int64_t>(1, -high), -low);
-  if (high >= 0) add("", std::max<std::int64_t>(0, low), high);
-  return builder.choice(std::move(alternatives));
+  return integers(builder, low, high, [&](std::string_view first, std::string_view last) {
+    return numbers.between(first, last, 0);
+  });
 }
 
 }  // namespace leasehold

@@ -8,6 +8,13 @@
 
 namespace leasehold {
 
+/// The default bound: all integers up to it are exact in a double. It has 16 digits.
+inline constexpr std::int64_t kMaxSafeInteger = 9'007'199'254'740'991;
+
+/// Integers from `low` to `high`, without leading zeros and -0. Precondition: low ≤ high, both
+/// within ±kMaxSafeInteger.
+Symbols integer_range(GrammarBuilder& builder, std::int64_t low, std::int64_t high);
+
 /// A decimal number. `whole` has no leading zeros and is "0" if it has no other digits; `fraction`
 /// has no trailing zeros.
 struct Decimal {

@@ -46,10 +46,10 @@ Symbols SchemaCompiler::value(const Schemas& schemas) {
 
 Result<Symbols> SchemaCompiler::compile(const Schemas& schemas) {
   std::vector<Symbols> all;
-  for (const SchemaCase& one : TRY(analyzer_.cases(schemas))) {
+  for (const SchemaCase& one : TRY(cases_.of(schemas))) {
     auto known = by_case_.find(one);
     if (known == by_case_.end())
-      known = by_case_.emplace(one, builder_.as_rule({}, TRY(compile_case(one)))).first;
+      known = by_case_.emplace(one, builder_.as_rule(TRY(compile_case(one)))).first;
     if (builder_.is_full())
       return context_.error(*schemas.front(),
                             "the schema is too large up to here; make it smaller");
@@ -59,13 +59,8 @@ Result<Symbols> SchemaCompiler::compile(const Schemas& schemas) {
   return builder_.choice(std::move(all));
 }
 
-/// Where an error about the case is reported.
-const OrderedJson& SchemaCompiler::place(const SchemaCase& one) const {
-  return one.parts.empty() ? context_.root() : *one.parts.front();
-}
-
 Result<Symbols> SchemaCompiler::compile_case(const SchemaCase& one) {
-  const auto values = TRY(analyzer_.literals(one));
+  const auto values = TRY(values_.literals(one));
   if (!values) return of_types(one);
   std::vector<Symbols> all;
   std::vector<std::string> words;
@@ -76,8 +71,8 @@ Result<Symbols> SchemaCompiler::compile_case(const SchemaCase& one) {
     if (!is_word) all.push_back(literal(*value));
   }
   if (!words.empty())
-    all.push_back(
-        quoted(text_symbols(TextAutomaton::of_words(words).minimal(context_.work()), builder_)));
+    all.push_back(quoted(
+        builder_, text_symbols(TextAutomaton::of_words(words).minimal(context_.work()), builder_)));
   if (all.empty()) return builder_.character({});
   return builder_.choice(std::move(all));
 }
@@ -100,20 +95,54 @@ Symbols SchemaCompiler::literal(const OrderedJson& value) {
 }
 
 Result<Symbols> SchemaCompiler::of_types(const SchemaCase& one) {
-  const unsigned types = TRY(analyzer_.types(one));
+  const unsigned types = TRY(facts_.types(one));
   std::vector<Symbols> all;
   if ((types & ObjectType) != 0) all.push_back(TRY(object(one)));
   if ((types & ArrayType) != 0) all.push_back(TRY(array(one)));
-  if ((types & StringType) != 0) all.push_back(TRY(string(one)));
+  if ((types & StringType) != 0) all.push_back(TRY(scalars_.string(one)));
   if ((types & FractionType) != 0) {
-    all.push_back(TRY(number(one)));
+    all.push_back(TRY(scalars_.number(one)));
   } else if ((types & IntegerType) != 0) {
-    all.push_back(TRY(integer(one)));
+    all.push_back(TRY(scalars_.integer(one)));
   }
   if ((types & BooleanType) != 0) all.push_back(json_["boolean"]);
   if ((types & NullType) != 0) all.push_back(json_["null"]);
   if (all.empty()) return builder_.character({});
   return builder_.choice(std::move(all));
+}
+
+Result<Symbols> SchemaCompiler::array(const SchemaCase& one) {
+  const Repetition count = TRY(facts_.repetition(one, "minItems", "maxItems"));
+  return GrammarBuilder::join(builder_.text("["), TRY(element_list(one, count)),
+                              builder_.text("]"));
+}
+
+Result<Symbols> SchemaCompiler::element_list(const SchemaCase& one, const Repetition& count) {
+  const std::uint32_t most = count.max.value_or(UINT32_MAX);
+  const auto n_fixed =
+      static_cast<std::uint32_t>(std::min<std::size_t>(TRY(facts_.tuple_size(one)), most));
+  std::vector<Symbols> fixed;
+  for (std::uint32_t i = 0; i < n_fixed; ++i) fixed.push_back(value(TRY(facts_.element(one, i))));
+  if (most == 0) return Symbols{};
+
+  Symbols rest;  // all later elements
+  if (most > n_fixed) {
+    const Schemas schemas = TRY(facts_.element(one, n_fixed));
+    const Symbols element = builder_.as_rule(value(schemas));
+    if (fixed.empty()) fixed.push_back(element);
+    const auto at_front = static_cast<std::uint32_t>(fixed.size());
+    const auto minus = [at_front](std::uint32_t n) { return n > at_front ? n - at_front : 0; };
+    const auto max = count.max ? std::optional(minus(*count.max)) : std::nullopt;
+    rest = builder_.repeat(with_leading_comma(element), {minus(count.min), max});
+  }
+  rest = GrammarBuilder::join(rest, json_["line"]);
+  for (auto i = static_cast<std::uint32_t>(fixed.size()); i-- > 0;) {
+    const Symbols with = i > 0 ? GrammarBuilder::join(with_leading_comma(fixed[i]), rest)
+                               : GrammarBuilder::join(json_["line"], fixed[i], rest);
+    const Symbols without = i > 0 ? json_["line"] : Symbols{};
+    rest = i < count.min ? builder_.as_rule(with) : builder_.choice({with, without});
+  }
+  return rest;
 }
 
 }  // namespace leasehold

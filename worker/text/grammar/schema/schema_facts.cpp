@@ -1,12 +1,12 @@
+#include "worker/text/grammar/schema/schema_facts.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "common/utf8.hpp"
-#include "worker/text/grammar/schema/schema_analyzer.hpp"
 #include "worker/text/grammar/schema/schema_formats.hpp"
-#include "worker/text/grammar/schema/schema_pattern.hpp"
 
 namespace leasehold {
 namespace {
@@ -14,24 +14,22 @@ namespace {
 /// Longer lengths are cut to this one where a pattern or format applies, too.
 constexpr std::uint32_t kMaxAutomatonLength = 512;
 
-const std::map<std::string, unsigned>& types_by_name() {
-  static const std::map<std::string, unsigned> kTypes{{"object", ObjectType},
-                                                      {"array", ArrayType},
-                                                      {"string", StringType},
-                                                      {"integer", IntegerType},
-                                                      {"number", IntegerType | FractionType},
-                                                      {"boolean", BooleanType},
-                                                      {"null", NullType}};
-  return kTypes;
-}
+constexpr std::pair<std::string_view, unsigned> kTypes[] = {{"object", ObjectType},
+                                                            {"array", ArrayType},
+                                                            {"string", StringType},
+                                                            {"integer", IntegerType},
+                                                            {"number", IntegerType | FractionType},
+                                                            {"boolean", BooleanType},
+                                                            {"null", NullType}};
 
 Result<unsigned> types_of(const SchemaContext& context, const OrderedJson& type) {
   if (!type.is_string() && (!type.is_array() || type.empty()))
     return context.error(type, "expected the name of a type or a list of them");
   unsigned all = 0;
   for (const OrderedJson& one : type.is_array() ? type : OrderedJson::array({type})) {
-    const auto known = types_by_name().find(one.is_string() ? one.get<std::string>() : "");
-    if (known == types_by_name().end())
+    const auto known = std::ranges::find(kTypes, one.is_string() ? one.get<std::string>() : "",
+                                         &std::pair<std::string_view, unsigned>::first);
+    if (known == std::end(kTypes))
       return context.error(type,
                            "expected object, array, string, number, integer, boolean or null");
     all |= known->second;
@@ -65,8 +63,8 @@ bool closes_object(const OrderedJson& part) {
 }  // namespace
 
 /// Refuses keywords that no grammar can enforce, if they matter for these types.
-Result<void> SchemaAnalyzer::check_enforceable(const OrderedJson& part, unsigned types) {
-  if (proving_ > 0) return {};
+Result<void> SchemaFacts::check_enforceable(const OrderedJson& part, unsigned types) {
+  if (is_proving()) return {};
   const auto is_set = [&](const char* keyword) {
     return part.contains(keyword) && part.at(keyword) != OrderedJson(true);
   };
@@ -88,7 +86,7 @@ Result<void> SchemaAnalyzer::check_enforceable(const OrderedJson& part, unsigned
 }
 
 /// Lists a format that is not regular as unchecked, because formats are only annotations.
-Result<void> SchemaAnalyzer::check_format(const OrderedJson& part) {
+Result<void> SchemaFacts::check_format(const OrderedJson& part) {
   const OrderedJson& format = part.at("format");
   if (!format.is_string()) return context_.error(format, "expected text");
   const auto name = format.get<std::string>();
@@ -97,7 +95,11 @@ Result<void> SchemaAnalyzer::check_format(const OrderedJson& part) {
   return {};
 }
 
-Result<unsigned> SchemaAnalyzer::types(const SchemaCase& one) {
+const OrderedJson& SchemaFacts::place(const SchemaCase& one) const {
+  return one.parts.empty() ? context_.root() : *one.parts.front();
+}
+
+Result<unsigned> SchemaFacts::types(const SchemaCase& one) {
   unsigned all = AnyType;
   for (const OrderedJson* part : one.parts) {
     TRY(context_.spend(*part, 1 + part->size() / 8));  // each keyword is searched for
@@ -107,7 +109,7 @@ Result<unsigned> SchemaAnalyzer::types(const SchemaCase& one) {
   return all;
 }
 
-Result<void> SchemaAnalyzer::add_bound(const OrderedJson& part, bool upper, NumberFacts& facts) {
+Result<void> SchemaFacts::add_bound(const OrderedJson& part, bool upper, NumberFacts& facts) {
   const char* inclusive = upper ? "maximum" : "minimum";
   const char* exclusive = upper ? "exclusiveMaximum" : "exclusiveMinimum";
   std::vector<NumericBound>& bounds = upper ? facts.high : facts.low;
@@ -124,7 +126,7 @@ Result<void> SchemaAnalyzer::add_bound(const OrderedJson& part, bool upper, Numb
   return {};
 }
 
-Result<NumberFacts> SchemaAnalyzer::numbers(const SchemaCase& one) {
+Result<NumberFacts> SchemaFacts::numbers(const SchemaCase& one) {
   NumberFacts facts;
   for (const OrderedJson* part : one.parts) {
     TRY(add_bound(*part, false, facts));
@@ -138,7 +140,7 @@ Result<NumberFacts> SchemaAnalyzer::numbers(const SchemaCase& one) {
         value < 1e15 && value == static_cast<double>(static_cast<std::uint64_t>(value));
     if (is_whole) {
       facts.multiples_of.push_back(static_cast<std::uint64_t>(value));
-    } else if (proving_ == 0) {
+    } else if (!is_proving()) {
       // Validators divide binary fractions, so most of them do not count 0.3 as a multiple of 0.1.
       TRY(context_.cannot_promise(*part, "multipleOf"));
     }
@@ -146,7 +148,7 @@ Result<NumberFacts> SchemaAnalyzer::numbers(const SchemaCase& one) {
   return facts;
 }
 
-Result<CountRange> SchemaAnalyzer::counts(const SchemaCase& one, const char* min, const char* max) {
+Result<CountRange> SchemaFacts::counts(const SchemaCase& one, const char* min, const char* max) {
   CountRange range;
   for (const OrderedJson* part : one.parts) {
     for (const char* keyword : {min, max}) {
@@ -164,21 +166,31 @@ Result<CountRange> SchemaAnalyzer::counts(const SchemaCase& one, const char* min
   return range;
 }
 
-Result<std::optional<Pattern>> SchemaAnalyzer::parsed(const OrderedJson& at,
-                                                      const std::string& text) {
+Result<Repetition> SchemaFacts::repetition(const SchemaCase& one, const char* min,
+                                           const char* max) {
+  const CountRange count = TRY(counts(one, min, max));
+  if (count.min > kMaxRepetitions)
+    return context_.error(place(one), fmt::format("{} is above {}", min, kMaxRepetitions));
+  if (count.is_empty()) return context_.error(place(one), fmt::format("{} is above {}", min, max));
+  Repetition result{.min = static_cast<std::uint32_t>(count.min), .max = {}};
+  if (count.max)
+    result.max = static_cast<std::uint32_t>(std::min<std::uint64_t>(*count.max, kMaxRepetitions));
+  return result;
+}
+
+Result<std::optional<Pattern>> SchemaFacts::parsed(const OrderedJson& at, const std::string& text) {
   TRY(context_.spend(at, 1 + text.size()));
   Result<Pattern> pattern = parse_pattern(text);
   if (pattern) return std::optional(*std::move(pattern));
   const std::string& why = pattern.error().detail;
   if (pattern.error().code == Errc::MalformedMessage) return context_.error(at, why);
   if (context_.is_strict()) return context_.strict_error(at, why);
-  if (proving_ == 0)
+  if (!is_proving())
     context_.add_unchecked(at, fmt::format("pattern \"{}\"", printable_excerpt(text)));
   return std::optional<Pattern>();
 }
 
-Result<const TextAutomaton*> SchemaAnalyzer::pattern(const OrderedJson& at,
-                                                     const std::string& text) {
+Result<const TextAutomaton*> SchemaFacts::pattern(const OrderedJson& at, const std::string& text) {
   const auto known = patterns_.find(text);
   if (known != patterns_.end()) return &known->second;
   const auto pattern = TRY(parsed(at, text));
@@ -188,15 +200,15 @@ Result<const TextAutomaton*> SchemaAnalyzer::pattern(const OrderedJson& at,
   return &patterns_.emplace(text, *std::move(automaton)).first->second;
 }
 
-Result<void> SchemaAnalyzer::add_texts(const OrderedJson& part, const TextAutomaton& more,
-                                       std::optional<TextAutomaton>& all) {
+Result<void> SchemaFacts::add_texts(const OrderedJson& part, const TextAutomaton& more,
+                                    std::optional<TextAutomaton>& all) {
   if (!all) TRY(context_.spend(part, more.states().size()));  // the cost of the copy
   all = all ? TextAutomaton::both(*all, more, context_.work()) : more;
   if (!all) return context_.too_much_work(part);
   return {};
 }
 
-Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts_of_patterns(const SchemaCase& one) {
+Result<std::optional<TextAutomaton>> SchemaFacts::texts_of_patterns(const SchemaCase& one) {
   std::optional<TextAutomaton> all;
   for (const OrderedJson* part : one.parts) {
     for (const char* keyword : {"pattern", "format"}) {
@@ -205,7 +217,7 @@ Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts_of_patterns(const Sch
       if (!child->is_string()) return context_.error(*child, "expected text");
       auto text = child->get<std::string>();
       if (keyword == std::string_view("format")) {
-        if (proving_ > 0) continue;  // most validators do not check formats
+        if (is_proving()) continue;  // most validators do not check formats
         text = pattern_of_format(text);
         if (text.empty()) continue;
       }
@@ -216,7 +228,7 @@ Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts_of_patterns(const Sch
   return all;
 }
 
-Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts(const SchemaCase& one) {
+Result<std::optional<TextAutomaton>> SchemaFacts::texts(const SchemaCase& one) {
   std::optional<TextAutomaton> all = TRY(texts_of_patterns(one));
   const CountRange length = TRY(counts(one, "minLength", "maxLength"));
   if (length.min == 0 && !length.max) return all;
@@ -236,29 +248,7 @@ Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts(const SchemaCase& one
   return all;
 }
 
-/// The texts that satisfy all schemas.
-Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts(const Schemas& schemas) {
-  TextAutomaton all = TextAutomaton::of_words({});
-  for (const SchemaCase& one : TRY(cases(schemas))) {
-    if ((TRY(types(one)) & StringType) == 0) continue;
-    std::optional<TextAutomaton> some;
-    if (const auto values = TRY(literals(one))) {
-      std::vector<std::string> words;
-      for (const OrderedJson* value : *values)
-        if (value->is_string()) words.push_back(value->get<std::string>());
-      some = TextAutomaton::of_words(words);
-    } else {
-      some = TRY(texts(one));
-    }
-    if (!some) return std::optional<TextAutomaton>();
-    auto more = TextAutomaton::either(all, *some, context_.work());
-    if (!more) return context_.too_much_work(*schemas.front());
-    all = *std::move(more);
-  }
-  return std::optional(all);
-}
-
-Result<ObjectFacts> SchemaAnalyzer::object(const SchemaCase& one) {
+Result<ObjectFacts> SchemaFacts::object(const SchemaCase& one) {
   ObjectFacts facts{.names = {}, .required = one.required, .property_names = {}};
   bool is_open = false;
   std::set<std::string> known;
@@ -296,7 +286,7 @@ Result<ObjectFacts> SchemaAnalyzer::object(const SchemaCase& one) {
   return facts;
 }
 
-Result<Schemas> SchemaAnalyzer::member(const SchemaCase& one, const std::string& name) {
+Result<Schemas> SchemaFacts::member(const SchemaCase& one, const std::string& name) {
   Schemas all;
   for (const OrderedJson* part : one.parts) {
     TRY(context_.spend(*part, 1));
@@ -320,7 +310,7 @@ Result<Schemas> SchemaAnalyzer::member(const SchemaCase& one, const std::string&
   return all;
 }
 
-Result<std::size_t> SchemaAnalyzer::tuple_size(const SchemaCase& one) {
+Result<std::size_t> SchemaFacts::tuple_size(const SchemaCase& one) {
   std::size_t size = 0;
   for (const OrderedJson* part : one.parts) {
     const OrderedJson* tuple = tuple_of(*part);
@@ -331,7 +321,7 @@ Result<std::size_t> SchemaAnalyzer::tuple_size(const SchemaCase& one) {
   return size;
 }
 
-Result<Schemas> SchemaAnalyzer::element(const SchemaCase& one, std::size_t index) {
+Result<Schemas> SchemaFacts::element(const SchemaCase& one, std::size_t index) {
   Schemas all;
   for (const OrderedJson* part : one.parts) {
     TRY(context_.spend(*part, 1));

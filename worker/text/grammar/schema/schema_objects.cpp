@@ -42,23 +42,24 @@ Result<SchemaCompiler::NamePatterns> SchemaCompiler::name_patterns(const SchemaC
       const bool is_known =
           std::ranges::any_of(all, [&](const auto& p) { return p.first == text; });
       if (is_known) continue;
-      if (TRY(analyzer_.pattern(*patterns, text)) != nullptr) all.emplace_back(text, &*patterns);
+      if (TRY(facts_.pattern(*patterns, text)) != nullptr) all.emplace_back(text, &*patterns);
     }
   }
   return all;
 }
 
 Result<Symbols> SchemaCompiler::object(const SchemaCase& one) {
-  const ObjectFacts facts = TRY(analyzer_.object(one));
+  const ObjectFacts facts = TRY(facts_.object(one));
   MemberList list;
   list.declared = TRY(members(one, facts));
   list.extra = TRY(extra_members(one, facts));
-  list.count = TRY(analyzer_.counts(one, "minProperties", "maxProperties"));
+  list.count = TRY(facts_.counts(one, "minProperties", "maxProperties"));
   if (list.count.min > kMaxCountedMembers)
-    return context_.error(place(one), fmt::format("minProperties is above {}", kMaxCountedMembers));
+    return context_.error(facts_.place(one),
+                          fmt::format("minProperties is above {}", kMaxCountedMembers));
   if (list.extra && list.count.min > list.declared.size() + 1)
     return context_.error(
-        place(one),
+        facts_.place(one),
         "minProperties needs more than one member that `properties` does not name; "
         "name them, because additional names may be repeated");
   const bool never_reached =
@@ -66,7 +67,7 @@ Result<Symbols> SchemaCompiler::object(const SchemaCase& one) {
   if (never_reached) list.count.max.reset();
   if (list.count.max) list.count.max = std::min(*list.count.max, kMaxCountedMembers);
   const auto counted = std::max<std::uint64_t>(list.count.max.value_or(list.count.min), 1);
-  TRY(context_.spend(place(one),
+  TRY(context_.spend(facts_.place(one),
                      4 * (list.declared.size() + 1) * counted));  // the cost of the rules
   return GrammarBuilder::join(builder_.text("{"), after_members(list, 0, 0), builder_.text("}"));
 }
@@ -74,20 +75,18 @@ Result<Symbols> SchemaCompiler::object(const SchemaCase& one) {
 Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const SchemaCase& one,
                                                                     const ObjectFacts& facts) {
   std::optional<TextAutomaton> allowed;
-  if (!facts.property_names.empty()) allowed = TRY(analyzer_.texts(facts.property_names));
+  if (!facts.property_names.empty()) allowed = TRY(values_.texts(facts.property_names));
   std::vector<Member> all;
   for (const std::string& name : facts.names) {
-    TRY(context_.spend(place(one), 1 + name.size() / 8));
+    TRY(context_.spend(facts_.place(one), 1 + name.size() / 8));
     const bool is_required = facts.required.contains(name);
-    const bool is_forbidden = one.forbidden.contains(name) ||
-                              (one.only && !one.only->contains(name)) ||
-                              (allowed && !allowed->accepts(name));
+    const bool is_forbidden = one.excludes(name) || (allowed && !allowed->accepts(name));
     if (is_forbidden && !is_required) continue;
     const Symbols what =
-        is_forbidden ? builder_.character({}) : value(TRY(analyzer_.member(one, name)));
+        is_forbidden ? builder_.character({}) : value(TRY(facts_.member(one, name)));
     const Symbols key =
         GrammarBuilder::join(builder_.text(OrderedJson(name).dump()), json_["colon"]);
-    all.push_back({builder_.as_rule({}, GrammarBuilder::join(key, what)), is_required});
+    all.push_back({builder_.as_rule(GrammarBuilder::join(key, what)), is_required});
   }
   return all;
 }
@@ -105,16 +104,16 @@ Result<std::optional<Symbols>> SchemaCompiler::extra_members(const SchemaCase& o
   taken.insert(taken.end(), one.forbidden.begin(), one.forbidden.end());
   std::size_t n_bytes = 0;
   for (const std::string& name : taken) n_bytes += name.size();
-  TRY(context_.spend(place(one), n_bytes));
+  TRY(context_.spend(facts_.place(one), n_bytes));
   TextAutomaton others = TextAutomaton::of_words(taken).complement();
   const auto restrict = [&](TextAutomaton& set, const TextAutomaton& more) -> Result<void> {
     auto both = TextAutomaton::both(set, more, context_.work());
-    if (!both) return context_.too_much_work(place(one));
+    if (!both) return context_.too_much_work(facts_.place(one));
     set = *std::move(both);
     return {};
   };
   if (!facts.property_names.empty()) {
-    const auto names = TRY(analyzer_.texts(facts.property_names));
+    const auto names = TRY(values_.texts(facts.property_names));
     if (names) TRY(restrict(others, *names));
   }
   std::vector<Symbols> all;
@@ -122,8 +121,7 @@ Result<std::optional<Symbols>> SchemaCompiler::extra_members(const SchemaCase& o
     TextAutomaton names = others;
     std::set<std::string> matched;
     for (std::size_t i = 0; i < patterns.size() && !names.is_empty(); ++i) {
-      const TextAutomaton& pattern =
-          *TRY(analyzer_.pattern(*patterns[i].second, patterns[i].first));
+      const TextAutomaton& pattern = *TRY(facts_.pattern(*patterns[i].second, patterns[i].first));
       const bool matches = (subset >> i & 1) != 0;
       if (matches) matched.insert(patterns[i].first);
       TRY(context_.spend(*patterns[i].second, pattern.states().size()));  // the cost of the copy
@@ -132,7 +130,7 @@ Result<std::optional<Symbols>> SchemaCompiler::extra_members(const SchemaCase& o
     if (!names.is_empty()) TRY(add_extra(one, names, schemas_for(one, matched), all));
   }
   if (all.empty()) return std::nullopt;
-  return builder_.as_rule({}, builder_.choice(std::move(all)));
+  return builder_.as_rule(builder_.choice(std::move(all)));
 }
 
 Result<void> SchemaCompiler::add_extra(const SchemaCase& one, const TextAutomaton& names,
@@ -140,10 +138,14 @@ Result<void> SchemaCompiler::add_extra(const SchemaCase& one, const TextAutomato
   const bool is_never = std::ranges::any_of(
       schemas, [](const OrderedJson* schema) { return *schema == OrderedJson(false); });
   if (is_never) return {};
-  TRY(context_.spend(place(one), names.states().size()));
-  all.push_back(
-      GrammarBuilder::join(quoted(text_symbols(names, builder_)), json_["colon"], value(schemas)));
+  TRY(context_.spend(facts_.place(one), names.states().size()));
+  all.push_back(GrammarBuilder::join(quoted(builder_, text_symbols(names, builder_)),
+                                     json_["colon"], value(schemas)));
   return {};
+}
+
+Symbols SchemaCompiler::with_leading_comma(const Symbols& what) {
+  return GrammarBuilder::join(json_["comma"], what);
 }
 
 /// A member after `n` others.
@@ -170,7 +172,7 @@ Symbols SchemaCompiler::after_members(MemberList& list, std::size_t next, std::u
     }
     if (!member.required) alternatives.push_back(after_members(list, next + 1, n));
     rest = alternatives.empty() ? builder_.character({})
-                                : builder_.as_rule({}, builder_.choice(std::move(alternatives)));
+                                : builder_.as_rule(builder_.choice(std::move(alternatives)));
   }
   list.known.emplace(std::pair(next, n), rest);
   return rest;
@@ -189,7 +191,7 @@ Symbols SchemaCompiler::extra_list(const MemberList& list, std::uint64_t n) {
         json_["line"]));
   }
   if (alternatives.empty()) return builder_.character({});
-  return builder_.as_rule({}, builder_.choice(std::move(alternatives)));
+  return builder_.as_rule(builder_.choice(std::move(alternatives)));
 }
 
 }  // namespace leasehold

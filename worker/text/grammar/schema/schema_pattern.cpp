@@ -332,8 +332,7 @@ Symbols text_symbols(const Pattern& pattern, GrammarBuilder& builder, TextForm f
         if (builder.is_full() || sequence.size() > GrammarBuilder::kMaxSymbols) break;
         sequence = GrammarBuilder::join(std::move(sequence), text_symbols(part, builder, form));
       }
-      return sequence.size() > GrammarBuilder::kMaxSymbols ? builder.as_rule({}, sequence)
-                                                           : sequence;
+      return sequence.size() > GrammarBuilder::kMaxSymbols ? builder.as_rule(sequence) : sequence;
     }
     case Kind::Front:
     case Kind::Back:

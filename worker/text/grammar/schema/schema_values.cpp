@@ -1,9 +1,9 @@
-// Finds the values of `enum` and `const` that satisfy the keywords beside them.
+#include "worker/text/grammar/schema/schema_values.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 #include "common/utf8.hpp"
-#include "worker/text/grammar/schema/schema_analyzer.hpp"
 
 namespace leasehold {
 namespace {
@@ -44,7 +44,7 @@ bool is_listed(const OrderedJson& part, const OrderedJson& value) {
 
 }  // namespace
 
-Result<std::optional<Schemas>> SchemaAnalyzer::literals(const SchemaCase& one) {
+Result<std::optional<Schemas>> SchemaValues::literals(const SchemaCase& one) {
   std::optional<Schemas> listed;
   const OrderedJson* source = nullptr;
   for (const OrderedJson* part : one.parts) {
@@ -75,19 +75,34 @@ Result<std::optional<Schemas>> SchemaAnalyzer::literals(const SchemaCase& one) {
   return std::optional(kept);
 }
 
-Result<bool> SchemaAnalyzer::admits(const Schemas& schemas, const OrderedJson& value) {
-  Schemas outer;
-  std::swap(outer, open_);  // they are for another value, so they may refer to open schemas
-  const auto result = [&]() -> Result<bool> {
-    for (const SchemaCase& one : TRY(cases(schemas)))
-      if (TRY(admits(one, value))) return true;
-    return schemas.empty();
-  }();
-  std::swap(outer, open_);
-  return result;
+Result<std::optional<TextAutomaton>> SchemaValues::texts(const Schemas& schemas) {
+  TextAutomaton all = TextAutomaton::of_words({});
+  for (const SchemaCase& one : TRY(cases_.of(schemas))) {
+    if ((TRY(facts_.types(one)) & StringType) == 0) continue;
+    std::optional<TextAutomaton> some;
+    if (const auto values = TRY(literals(one))) {
+      std::vector<std::string> words;
+      for (const OrderedJson* value : *values)
+        if (value->is_string()) words.push_back(value->get<std::string>());
+      some = TextAutomaton::of_words(words);
+    } else {
+      some = TRY(facts_.texts(one));
+    }
+    if (!some) return std::optional<TextAutomaton>();
+    auto more = TextAutomaton::either(all, *some, context_.work());
+    if (!more) return context_.too_much_work(*schemas.front());
+    all = *std::move(more);
+  }
+  return std::optional(all);
 }
 
-Result<bool> SchemaAnalyzer::admits(const SchemaCase& one, const OrderedJson& value) {
+Result<bool> SchemaValues::admits(const Schemas& schemas, const OrderedJson& value) {
+  for (const SchemaCase& one : TRY(cases_.of(schemas)))
+    if (TRY(admits(one, value))) return true;
+  return schemas.empty();
+}
+
+Result<bool> SchemaValues::admits(const SchemaCase& one, const OrderedJson& value) {
   for (const OrderedJson* part : one.parts) {
     TRY(context_.spend(*part, 1 + part->size()));
     if (!is_listed(*part, value)) return false;
@@ -96,8 +111,8 @@ Result<bool> SchemaAnalyzer::admits(const SchemaCase& one, const OrderedJson& va
 }
 
 /// As `admits`, but ignores the keywords that list values.
-Result<bool> SchemaAnalyzer::fits(const SchemaCase& one, const OrderedJson& value) {
-  if ((TRY(types(one)) & type_of(value)) == 0) return false;
+Result<bool> SchemaValues::fits(const SchemaCase& one, const OrderedJson& value) {
+  if ((TRY(facts_.types(one)) & type_of(value)) == 0) return false;
   if (value.is_object()) return admits_object(one, value);
   if (value.is_array()) return admits_array(one, value);
   if (value.is_string()) return admits_text(one, value.get<std::string>());
@@ -105,34 +120,34 @@ Result<bool> SchemaAnalyzer::fits(const SchemaCase& one, const OrderedJson& valu
   return true;
 }
 
-Result<bool> SchemaAnalyzer::admits_object(const SchemaCase& one, const OrderedJson& value) {
-  const ObjectFacts facts = TRY(object(one));
-  const CountRange count = TRY(counts(one, "minProperties", "maxProperties"));
+Result<bool> SchemaValues::admits_object(const SchemaCase& one, const OrderedJson& value) {
+  const ObjectFacts facts = TRY(facts_.object(one));
+  const CountRange count = TRY(facts_.counts(one, "minProperties", "maxProperties"));
   if (value.size() < count.min || (count.max && value.size() > *count.max)) return false;
   for (const std::string& name : facts.required)
     if (!value.contains(name)) return false;
   for (auto entry = value.begin(); entry != value.end(); ++entry) {
     const std::string& name = entry.key();
-    if (one.forbidden.contains(name) || (one.only && !one.only->contains(name))) return false;
+    if (one.excludes(name)) return false;
     if (!TRY(admits(facts.property_names, OrderedJson(name)))) return false;
-    const Schemas schemas = TRY(this->member(one, name));
+    const Schemas schemas = TRY(facts_.member(one, name));
     if (!TRY(admits(schemas, *entry))) return false;
   }
   return true;
 }
 
-Result<bool> SchemaAnalyzer::admits_array(const SchemaCase& one, const OrderedJson& value) {
-  const CountRange count = TRY(counts(one, "minItems", "maxItems"));
+Result<bool> SchemaValues::admits_array(const SchemaCase& one, const OrderedJson& value) {
+  const CountRange count = TRY(facts_.counts(one, "minItems", "maxItems"));
   if (value.size() < count.min || (count.max && value.size() > *count.max)) return false;
   for (std::size_t i = 0; i < value.size(); ++i) {
-    const Schemas schemas = TRY(element(one, i));
+    const Schemas schemas = TRY(facts_.element(one, i));
     if (!TRY(admits(schemas, value[i]))) return false;
   }
   return true;
 }
 
-Result<bool> SchemaAnalyzer::admits_text(const SchemaCase& one, const std::string& text) {
-  const CountRange length = TRY(counts(one, "minLength", "maxLength"));
+Result<bool> SchemaValues::admits_text(const SchemaCase& one, const std::string& text) {
+  const CountRange length = TRY(facts_.counts(one, "minLength", "maxLength"));
   const std::size_t n = count_characters(text);
   if (n < length.min || (length.max && n > *length.max)) return false;
   for (const OrderedJson* part : one.parts) {
@@ -140,28 +155,27 @@ Result<bool> SchemaAnalyzer::admits_text(const SchemaCase& one, const std::strin
     if (found == part->end()) continue;
     if (!found->is_string()) return context_.error(*found, "expected text");
     TRY(context_.spend(*part, text.size()));
-    const TextAutomaton* texts = TRY(pattern(*found, found->get<std::string>()));
+    const TextAutomaton* texts = TRY(facts_.pattern(*found, found->get<std::string>()));
     if (texts != nullptr && !texts->accepts(text)) return false;
   }
   return true;
 }
 
-Result<bool> SchemaAnalyzer::admits_number(const SchemaCase& one, const OrderedJson& value) {
-  const NumberFacts facts = TRY(numbers(one));
+Result<bool> SchemaValues::admits_number(const SchemaCase& one, const OrderedJson& value) {
+  const NumberFacts facts = TRY(facts_.numbers(one));
   const auto number = value.get<double>();
-  const auto is_below = [number](const NumericBound& low) {
-    const auto bound = low.value->get<double>();
-    return number < bound || (low.exclusive && number == bound);
+  const auto keeps = [number](bool is_upper) {
+    return [number, is_upper](const NumericBound& bound) {
+      const auto limit = bound.value->get<double>();
+      if (number == limit) return !bound.exclusive;
+      return is_upper ? number < limit : number > limit;
+    };
   };
-  const auto is_above = [number](const NumericBound& high) {
-    const auto bound = high.value->get<double>();
-    return number > bound || (high.exclusive && number == bound);
-  };
-  const auto is_between = [number](std::uint64_t step) {
-    return std::fmod(number, static_cast<double>(step)) != 0.0;
-  };
-  return std::ranges::none_of(facts.low, is_below) && std::ranges::none_of(facts.high, is_above) &&
-         std::ranges::none_of(facts.multiples_of, is_between);
+  return std::ranges::all_of(facts.low, keeps(false)) &&
+         std::ranges::all_of(facts.high, keeps(true)) &&
+         std::ranges::all_of(facts.multiples_of, [number](std::uint64_t step) {
+           return std::fmod(number, static_cast<double>(step)) == 0.0;
+         });
 }
 
 }  // namespace leasehold

@@ -91,22 +91,17 @@ TEST_CASE("chat: in every known template the marks of turns are the template's o
 }
 
 TEST_CASE("chat: every known template with tools prints a call of a turn without content") {
-  const auto function = value_from_json(Json::parse(R"({"name": "add", "arguments": {"x": 1}})"));
-  const auto as_text =
-      value_from_json(Json::parse(R"({"name": "add", "arguments": "{\"x\": 1}"})"));
   for (const auto& file : template_files()) {
     const auto chat = ChatTemplate::parse(content_of(file), {.bos = "<s>", .eos = "</s>"});
     if (!chat->uses_tools()) continue;
     INFO(file.stem().string());
     const CallStyle& style = chat->call_style();
-    const jinja::Value& called = *(style.arguments_as_text ? as_text : function);
-    const std::vector<jinja::Dict::Entry> members = {
-        {jinja::Value::text("id"), jinja::Value::text("call00001")},
-        {jinja::Value::text("type"), jinja::Value::text("function")},
-        {jinja::Value::text("function"), called}};
-    const jinja::Value call(std::make_shared<const jinja::Dict>(members));
-    const jinja::Value calls(
-        std::make_shared<const jinja::List>(jinja::List{.items = {call}, .depth = 4}));
+    const Json arguments{{"x", 1}};
+    const Json function{
+        {"name", "add"},
+        {"arguments", style.arguments_as_text ? Json(arguments.dump()) : arguments}};
+    const Json call{{"id", "call00001"}, {"type", "function"}, {"function", function}};
+    const jinja::Value calls = value_from_json(Json::array({call})).value();
     ChatMessage turn{.role = "assistant", .content = {}, .more = {{"tool_calls", calls}}};
     if (style.empty_content_as_text) turn.content = "";
     const ChatMessage messages[] = {{.role = "user", .content = "1+1?"}, turn};

@@ -10,39 +10,38 @@ namespace {
 
 using Calls = std::vector<ToolCall>;
 
-/// The result is the same for pieces of every size.
-ToolCallParser::Output parsed(const std::string& text) {
-  std::optional<ToolCallParser::Output> first;
+void add(ToolCallParser::Output& all, const ToolCallParser::Output& more) {
+  all.text += more.text;
+  all.calls.insert(all.calls.end(), more.calls.begin(), more.calls.end());
+}
+
+void add(ReasoningParser::Output& all, const ReasoningParser::Output& more) {
+  all.text += more.text;
+  all.reasoning += more.reasoning;
+}
+
+/// The output of the parser, which is the same for pieces of every size.
+template <class Parser>
+Parser::Output in_pieces(const Parser& start, const std::string& text) {
+  std::optional<typename Parser::Output> first;
   for (std::size_t size = 1; size <= text.size() + 1; ++size) {
-    ToolCallParser parser;
-    ToolCallParser::Output all;
-    const auto add = [&](const ToolCallParser::Output& more) {
-      all.text += more.text;
-      all.calls.insert(all.calls.end(), more.calls.begin(), more.calls.end());
-    };
-    for (std::size_t at = 0; at < text.size(); at += size) add(parser.push(text.substr(at, size)));
-    add(parser.finish());
+    Parser parser = start;
+    typename Parser::Output all;
+    for (std::size_t at = 0; at < text.size(); at += size)
+      add(all, parser.push(text.substr(at, size)));
+    add(all, parser.finish());
     if (!first) first = all;
     REQUIRE(all == *first);
   }
   return *first;
 }
 
+ToolCallParser::Output parsed(const std::string& text, std::vector<std::string> tools = {}) {
+  return in_pieces(ToolCallParser(std::move(tools)), text);
+}
+
 ReasoningParser::Output thought(const std::string& text, bool begins_inside = false) {
-  std::optional<ReasoningParser::Output> first;
-  for (std::size_t size = 1; size <= text.size() + 1; ++size) {
-    ReasoningParser parser(begins_inside);
-    ReasoningParser::Output all;
-    const auto add = [&](const ReasoningParser::Output& more) {
-      all.text += more.text;
-      all.reasoning += more.reasoning;
-    };
-    for (std::size_t at = 0; at < text.size(); at += size) add(parser.push(text.substr(at, size)));
-    add(parser.finish());
-    if (!first) first = all;
-    REQUIRE(all == *first);
-  }
-  return *first;
+  return in_pieces(ReasoningParser(begins_inside), text);
 }
 
 }  // namespace
@@ -94,24 +93,17 @@ TEST_CASE("tool calls: what cannot be read stays text, and later calls are found
 }
 
 TEST_CASE("tool calls: a call of a tool that the request does not have stays text") {
-  const auto read = [](const std::string& text) {
-    ToolCallParser parser({"f", "g"});
-    ToolCallParser::Output all = parser.push(text);
-    const auto rest = parser.finish();
-    all.text += rest.text;
-    all.calls.insert(all.calls.end(), rest.calls.begin(), rest.calls.end());
-    return all;
-  };
+  const std::vector<std::string> tools{"f", "g"};
   const std::string other = R"(<tool_call>{"name":"h","arguments":{}}</tool_call>)";
   const std::string both =
       R"([TOOL_CALLS][{"name":"f","arguments":{}},{"name":"h","arguments":{}}])";
   const std::string bare = R"({"name": "Ann", "parameters": {}})";
   const std::string cut = R"(<tool_call>{"name":"h","arguments":{}})";
   for (const std::string& text : {other, both, bare, cut}) {
-    CHECK(read(text).text == text);
-    CHECK(read(text).calls.empty());
+    CHECK(parsed(text, tools).text == text);
+    CHECK(parsed(text, tools).calls.empty());
   }
-  const auto mixed = read(other + R"(<tool_call>{"name":"g","arguments":{}}</tool_call>)");
+  const auto mixed = parsed(other + R"(<tool_call>{"name":"g","arguments":{}}</tool_call>)", tools);
   CHECK(mixed.text == other);
   CHECK(mixed.calls == Calls{{"g", "{}"}});
 }

@@ -4,7 +4,7 @@
 #include "tests/unit/worker/text/grammar/compiled_schema.hpp"
 #include "tests/unit/worker/text/grammar/earley.hpp"
 #include "worker/text/grammar/grammar_matcher.hpp"
-#include "worker/text/grammar/schema/integer_range.hpp"
+#include "worker/text/grammar/schema/number_range.hpp"
 
 namespace leasehold::testing {
 namespace {

@@ -1,8 +1,5 @@
-/// Analyzes schemas: which of them apply together to a value, and what they require of it. Internal
+/// Reads what a set of schemas, without their combinators, requires of each type of value. Internal
 /// to worker/text/grammar.
-///
-/// anyOf, oneOf, dependencies and references turn a set of schemas into *cases*: alternatives that
-/// are schemas without combinators. The analyzer reads a case as facts about each type of value.
 #pragma once
 
 #include "worker/text/grammar/schema/schema_context.hpp"
@@ -21,8 +18,11 @@ struct SchemaCase {
   std::optional<std::set<std::string>> only;  ///< If set, no other members are allowed.
   bool operator==(const SchemaCase&) const = default;
   auto operator<=>(const SchemaCase&) const = default;
+
+  bool excludes(const std::string& name) const {
+    return forbidden.contains(name) || (only && !only->contains(name));
+  }
 };
-using Cases = std::vector<SchemaCase>;
 
 enum SchemaType : unsigned {
   NullType = 1,
@@ -47,35 +47,50 @@ struct NumberFacts {
 };
 
 struct ObjectFacts {
-  std::vector<std::string>
-      names;  ///< Declared names: of `properties` in order, then of `required`.
+  /// Declared names: of `properties` in order, then of `required`.
+  std::vector<std::string> names;
   std::set<std::string> required;
   Schemas property_names;
   bool is_closed = false;  ///< Allows only declared names and those that match a pattern.
 };
 
-/// Lifetime: the context outlives it. Threads: one. Errors of all functions: BadRequest naming a
-/// keyword that is malformed or cannot be enforced and its path, or the part that took too much
-/// work.
-class SchemaAnalyzer {
+/// Each pattern is compiled once. Lifetime: the context outlives it. Threads: one. Errors of all
+/// functions: BadRequest naming a keyword that is malformed or cannot be enforced and its path, or
+/// the part that took too much work.
+class SchemaFacts {
  public:
-  explicit SchemaAnalyzer(SchemaContext& context) : context_(context) {}
+  explicit SchemaFacts(SchemaContext& context) : context_(context) {}
+  SchemaFacts(const SchemaFacts&) = delete;
+  SchemaFacts& operator=(const SchemaFacts&) = delete;
 
-  /// Returns the cases of values that satisfy all of `schemas`. With oneOf, they may leave out some
-  /// such values.
-  Result<Cases> cases(const Schemas& schemas);
+  /// While one exists, keywords that no grammar can enforce and formats are ignored, not refused or
+  /// listed. That only adds values, so a set that is empty then is empty.
+  class Proof {
+   public:
+    explicit Proof(SchemaFacts& facts) : facts_(facts) { ++facts_.n_proofs_; }
+    ~Proof() { --facts_.n_proofs_; }
+    Proof(const Proof&) = delete;
+    Proof& operator=(const Proof&) = delete;
 
+   private:
+    SchemaFacts& facts_;
+  };
+  int proof_depth() const { return n_proofs_; }
+  bool is_proving() const { return n_proofs_ > 0; }
+
+  /// Where an error about the case is reported.
+  const OrderedJson& place(const SchemaCase& one) const;
   /// The allowed types, as bits of SchemaType. Adds formats that are not regular to `unchecked`.
   Result<unsigned> types(const SchemaCase& one);
-  /// The values of `enum` and `const` that satisfy the case; nothing if it has neither keyword.
-  Result<std::optional<Schemas>> literals(const SchemaCase& one);
   Result<NumberFacts> numbers(const SchemaCase& one);
   Result<CountRange> counts(const SchemaCase& one, const char* min, const char* max);
+  /// The same, as far as a grammar can repeat: a larger maximum is cut. Errors: also BadRequest for
+  /// a minimum above the maximum, or above what a grammar can repeat.
+  Result<Repetition> repetition(const SchemaCase& one, const char* min, const char* max);
   /// The texts that match all patterns and formats of the case; nothing: any text.
   Result<std::optional<TextAutomaton>> texts_of_patterns(const SchemaCase& one);
   /// The same, also within the lengths of the case.
   Result<std::optional<TextAutomaton>> texts(const SchemaCase& one);
-  Result<std::optional<TextAutomaton>> texts(const Schemas& schemas);
   Result<ObjectFacts> object(const SchemaCase& one);
   /// The schemas that apply to the member with this name.
   Result<Schemas> member(const SchemaCase& one, const std::string& name);
@@ -90,28 +105,6 @@ class SchemaAnalyzer {
   SchemaContext& context() { return context_; }
 
  private:
-  // schema_cases.cpp
-  Result<Cases> one(const OrderedJson& schema);
-  Result<Cases> keywords(const OrderedJson& schema);
-  Result<Cases> any_of(const OrderedJson& list);
-  Result<Cases> dependency(const std::string& name, const OrderedJson& needed);
-  Result<Cases> product(const OrderedJson& at, const Cases& a, const Cases& b);
-  // schema_exclusive.cpp
-  Result<Cases> one_of(const OrderedJson& schema, const OrderedJson& list);
-  Result<Cases> without(const OrderedJson& base, const SchemaCase& one, const Cases& other);
-  Result<bool> is_empty(const SchemaCase& one);
-  Result<bool> are_empty(const Schemas& schemas);
-  Result<bool> has_no(const SchemaCase& one, SchemaType type);
-  Result<bool> has_no_object(const SchemaCase& one);
-  // schema_values.cpp
-  Result<bool> admits(const Schemas& schemas, const OrderedJson& value);
-  Result<bool> admits(const SchemaCase& one, const OrderedJson& value);
-  Result<bool> fits(const SchemaCase& one, const OrderedJson& value);
-  Result<bool> admits_object(const SchemaCase& one, const OrderedJson& value);
-  Result<bool> admits_array(const SchemaCase& one, const OrderedJson& value);
-  Result<bool> admits_text(const SchemaCase& one, const std::string& text);
-  Result<bool> admits_number(const SchemaCase& one, const OrderedJson& value);
-  // schema_facts.cpp
   Result<void> check_enforceable(const OrderedJson& part, unsigned types);
   Result<void> check_format(const OrderedJson& part);
   Result<void> add_texts(const OrderedJson& part, const TextAutomaton& more,
@@ -119,8 +112,7 @@ class SchemaAnalyzer {
   Result<void> add_bound(const OrderedJson& part, bool upper, NumberFacts& facts);
 
   SchemaContext& context_;
-  Schemas open_;     ///< Schemas whose cases are being found.
-  int proving_ = 0;  ///< Depth of a search for a value that two branches share; see is_empty.
+  int n_proofs_ = 0;
   std::map<std::string, TextAutomaton> patterns_;
 };
 

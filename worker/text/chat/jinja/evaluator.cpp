@@ -1,41 +1,41 @@
-// Evaluates expressions.
+#include "worker/text/chat/jinja/evaluator.hpp"
+
 #include "common/utf8.hpp"
 #include "worker/text/chat/jinja/builtins.hpp"
 #include "worker/text/chat/jinja/formatting.hpp"
-#include "worker/text/chat/jinja/interpreter.hpp"
 #include "worker/text/chat/jinja/operators.hpp"
 
 namespace leasehold::jinja {
 
-Result<Value> Interpreter::evaluate(const Expression& expression) {
-  const Nesting nesting(depth_);
+Result<Value> Evaluator::evaluate(const Expression& expression) {
+  const Nesting nesting = runtime_.nest();
   runtime_.set_line(expression.line);
-  TRY(check_depth());
+  TRY(runtime_.check_depth());
   TRY(runtime_.charge(1));
   return std::visit([this](const auto& kind) { return value_of(kind); }, expression.kind);
 }
 
-Result<Value> Interpreter::optional_value(const ExpressionPtr& expression) {
+Result<Value> Evaluator::optional_value(const ExpressionPtr& expression) {
   if (expression == nullptr) return Value(None{});
   return evaluate(*expression);
 }
 
-Result<Value> Interpreter::value_of(const Name& name) {
+Result<Value> Evaluator::look_up(std::string_view name) {
   for (const Scope* scope = scope_.get(); scope != nullptr; scope = scope->parent.get()) {
     TRY(runtime_.charge(1));
-    const auto found = scope->variables.find(name.name);
+    const auto found = scope->variables.find(name);
     if (found != scope->variables.end()) return found->second;
   }
-  return global_function(runtime_, name.name);
+  return global_function(runtime_, name);
 }
 
-Result<Value> Interpreter::value_of(const ListLiteral& literal) {
+Result<Value> Evaluator::value_of(const ListLiteral& literal) {
   std::vector<Value> items;
   for (const ExpressionPtr& item : literal.items) items.push_back(TRY(evaluate(*item)));
   return runtime_.list(std::move(items), literal.is_tuple);
 }
 
-Result<Value> Interpreter::value_of(const DictLiteral& literal) {
+Result<Value> Evaluator::value_of(const DictLiteral& literal) {
   std::vector<Dict::Entry> entries;
   for (const auto& [key_expression, value_expression] : literal.entries) {
     const Value key = TRY(evaluate(*key_expression));
@@ -52,16 +52,16 @@ Result<Value> Interpreter::value_of(const DictLiteral& literal) {
   return runtime_.dict(std::move(entries));
 }
 
-Result<Value> Interpreter::value_of(const Attribute& attribute) {
+Result<Value> Evaluator::value_of(const Attribute& attribute) {
   return attribute_of(runtime_, TRY(evaluate(*attribute.object)), attribute.name);
 }
 
-Result<Value> Interpreter::value_of(const Subscript& subscript) {
+Result<Value> Evaluator::value_of(const Subscript& subscript) {
   const Value object = TRY(evaluate(*subscript.object));
   return element_of(runtime_, object, TRY(evaluate(*subscript.index)));
 }
 
-Result<Value> Interpreter::value_of(const Slice& slice_node) {
+Result<Value> Evaluator::value_of(const Slice& slice_node) {
   const Value object = TRY(evaluate(*slice_node.object));
   SliceBounds bounds;
   bounds.start = TRY(optional_value(slice_node.start));
@@ -70,7 +70,7 @@ Result<Value> Interpreter::value_of(const Slice& slice_node) {
   return slice(runtime_, object, bounds);
 }
 
-Result<Arguments> Interpreter::arguments_of(const ArgumentExpressions& given) {
+Result<Arguments> Evaluator::arguments_of(const ArgumentExpressions& given) {
   Arguments arguments;
   for (const ExpressionPtr& argument : given.positional)
     arguments.positional.push_back(TRY(evaluate(*argument)));
@@ -79,7 +79,7 @@ Result<Arguments> Interpreter::arguments_of(const ArgumentExpressions& given) {
   return arguments;
 }
 
-Result<Value> Interpreter::call_with(const Call& call, const Value* caller) {
+Result<Value> Evaluator::call_with(const Call& call, const Value* caller) {
   const Value callee = TRY(evaluate(*call.callee));
   const int line = call.callee->line;
   Arguments arguments = TRY(arguments_of(call.arguments));
@@ -98,30 +98,30 @@ Result<Value> Interpreter::call_with(const Call& call, const Value* caller) {
   return runtime_.bad_request(fmt::format("'{}' cannot be called", callee.type_name()));
 }
 
-Result<Value> Interpreter::value_of(const FilterCall& filter) {
+Result<Value> Evaluator::value_of(const FilterCall& filter) {
   const Value subject = TRY(evaluate(*filter.subject));
   const Arguments arguments = TRY(arguments_of(filter.arguments));
   return apply_filter(runtime_, filter.name, subject, arguments);
 }
 
-Result<Value> Interpreter::value_of(const TestCall& test) {
+Result<Value> Evaluator::value_of(const TestCall& test) {
   const Value subject = TRY(evaluate(*test.subject));
   const Arguments arguments = TRY(arguments_of(test.arguments));
   return Value(TRY(apply_test(runtime_, test.name, subject, arguments)) != test.negated);
 }
 
-Result<Value> Interpreter::value_of(const Unary& unary) {
+Result<Value> Evaluator::value_of(const Unary& unary) {
   const Value operand = TRY(evaluate(*unary.operand));
   if (unary.operation == "not") return Value(!operand.is_truthy());
   return apply_sign(runtime_, unary.operation, operand);
 }
 
-Result<Value> Interpreter::value_of(const Binary& binary) {
+Result<Value> Evaluator::value_of(const Binary& binary) {
   const Value left = TRY(evaluate(*binary.left));
   return arithmetic(runtime_, binary.operation, left, TRY(evaluate(*binary.right)));
 }
 
-Result<Value> Interpreter::value_of(const Concat& concat) {
+Result<Value> Evaluator::value_of(const Concat& concat) {
   MarkedText text;
   for (const ExpressionPtr& part : concat.parts) {
     const Value value = TRY(evaluate(*part));
@@ -130,7 +130,7 @@ Result<Value> Interpreter::value_of(const Concat& concat) {
   return runtime_.text(std::move(text));
 }
 
-Result<Value> Interpreter::value_of(const Comparison& comparison) {
+Result<Value> Evaluator::value_of(const Comparison& comparison) {
   Value left = TRY(evaluate(*comparison.first));
   for (const auto& [operation, expression] : comparison.rest) {
     Value right = TRY(evaluate(*expression));
@@ -140,13 +140,13 @@ Result<Value> Interpreter::value_of(const Comparison& comparison) {
   return Value(true);
 }
 
-Result<Value> Interpreter::value_of(const Logical& logical) {
+Result<Value> Evaluator::value_of(const Logical& logical) {
   Value left = TRY(evaluate(*logical.left));
   if (left.is_truthy() != logical.is_and) return left;
   return evaluate(*logical.right);
 }
 
-Result<Value> Interpreter::value_of(const Conditional& conditional) {
+Result<Value> Evaluator::value_of(const Conditional& conditional) {
   if (TRY(evaluate(*conditional.condition)).is_truthy()) return evaluate(*conditional.then);
   if (conditional.otherwise != nullptr) return evaluate(*conditional.otherwise);
   return Value::undefined("an inline if without else was false");

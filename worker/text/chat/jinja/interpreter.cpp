@@ -1,18 +1,10 @@
-// Executes statements.
-#include <algorithm>
+#include "worker/text/chat/jinja/interpreter.hpp"
 
 #include "worker/text/chat/jinja/builtins.hpp"
 #include "worker/text/chat/jinja/formatting.hpp"
-#include "worker/text/chat/jinja/interpreter.hpp"
 #include "worker/text/chat/jinja/template.hpp"
 
 namespace leasehold::jinja {
-
-Result<void> Interpreter::check_depth() const {
-  const std::uint32_t most = runtime_.limits().call_depth;
-  if (depth_ <= most) return {};
-  return runtime_.unsupported(fmt::format("evaluation nests deeper than {}", most));
-}
 
 Result<MarkedText> Interpreter::run(const Body& body) {
   (void)TRY(execute(body));
@@ -20,8 +12,8 @@ Result<MarkedText> Interpreter::run(const Body& body) {
 }
 
 Result<Flow> Interpreter::execute(const Body& body) {
-  const Nesting nesting(depth_);
-  TRY(check_depth());
+  const Nesting nesting = runtime_.nest();
+  TRY(runtime_.check_depth());
   for (const Statement& statement : body) {
     runtime_.set_line(statement.line);
     TRY(runtime_.charge(1));
@@ -43,27 +35,28 @@ Result<Flow> Interpreter::write(const MarkedText& text) {
 }
 
 Result<Flow> Interpreter::perform(const Print& print) {
-  const Value value = TRY(evaluate(*print.value));
+  const Value value = TRY(expressions_.evaluate(*print.value));
   return write(TRY(to_text(runtime_, value)));
 }
 
 Result<Flow> Interpreter::perform(const If& choice) {
   for (const If::Branch& branch : choice.branches) {
-    const bool taken = branch.condition == nullptr || TRY(evaluate(*branch.condition)).is_truthy();
+    const bool taken =
+        branch.condition == nullptr || TRY(expressions_.evaluate(*branch.condition)).is_truthy();
     if (taken) return execute(branch.body);
   }
   return Flow::Next;
 }
 
 Result<Value> Interpreter::loop_items(const For& loop) {
-  const Value iterable = TRY(evaluate(*loop.iterable));
+  const Value iterable = TRY(expressions_.evaluate(*loop.iterable));
   std::vector<Value> items = TRY(runtime_.elements(iterable));
   if (loop.filter == nullptr) return runtime_.list(std::move(items));
   std::vector<Value> chosen;
   for (Value& item : items) {
-    const InnerScope inner(*this);
+    const InnerScope inner(expressions_);
     TRY(assign(loop.target, item));
-    if (TRY(evaluate(*loop.filter)).is_truthy()) chosen.push_back(std::move(item));
+    if (TRY(expressions_.evaluate(*loop.filter)).is_truthy()) chosen.push_back(std::move(item));
   }
   return runtime_.list(std::move(chosen));
 }
@@ -81,13 +74,13 @@ Result<Flow> Interpreter::perform(const For& loop) {
     has_finished_one |= flow == Flow::Next;
   }
   if (has_finished_one || loop.otherwise.empty()) return Flow::Next;
-  const InnerScope inner(*this);
+  const InnerScope inner(expressions_);
   return execute(loop.otherwise);
 }
 
 Result<Flow> Interpreter::run_iteration(const For& loop, const LoopRef& state) {
   TRY(runtime_.charge(4));
-  const InnerScope inner(*this);
+  const InnerScope inner(expressions_);
   define("loop", Value(state));
   TRY(assign(loop.target, state->items->items[state->index0]));
   return execute(loop.body);
@@ -95,7 +88,7 @@ Result<Flow> Interpreter::run_iteration(const For& loop, const LoopRef& state) {
 
 Result<void> Interpreter::assign(const Target& target, Value value) {
   if (!target.attribute.empty()) {
-    const Value object = TRY(value_of(Name{target.names.front()}));
+    const Value object = TRY(expressions_.look_up(target.names.front()));
     const auto* space = object.get<NamespaceRef>();
     if (space == nullptr) {
       return runtime_.bad_request(fmt::format("'{}' is not a namespace; cannot set '{}'",
@@ -118,7 +111,7 @@ Result<void> Interpreter::assign(const Target& target, Value value) {
 }
 
 Result<Flow> Interpreter::perform(const Set& set) {
-  Value value = TRY(evaluate(*set.value));
+  Value value = TRY(expressions_.evaluate(*set.value));
   TRY(assign(set.target, std::move(value)));
   return Flow::Next;
 }
@@ -134,7 +127,7 @@ Result<Interpreter::Captured> Interpreter::capture(const Body& body) {
 
 Result<Value> Interpreter::filtered(const std::vector<FilterCall>& filters, Value value) {
   for (const FilterCall& filter : filters) {
-    const Arguments arguments = TRY(arguments_of(filter.arguments));
+    const Arguments arguments = TRY(expressions_.arguments_of(filter.arguments));
     value = TRY(apply_filter(runtime_, filter.name, value, arguments));
   }
   return value;
@@ -143,7 +136,7 @@ Result<Value> Interpreter::filtered(const std::vector<FilterCall>& filters, Valu
 Result<Flow> Interpreter::perform(const CaptureBlock& block) {
   Captured captured;
   {
-    const InnerScope inner(*this);
+    const InnerScope inner(expressions_);
     captured = TRY(capture(block.body));
     if (captured.flow != Flow::Next) return captured.flow;
     captured.text = TRY(filtered(block.filters, std::move(captured.text)));
@@ -155,8 +148,9 @@ Result<Flow> Interpreter::perform(const CaptureBlock& block) {
 
 Result<Flow> Interpreter::perform(const ScopeBlock& block) {
   std::vector<Value> values;
-  for (const auto& variable : block.variables) values.push_back(TRY(evaluate(*variable.second)));
-  const InnerScope inner(*this);
+  for (const auto& variable : block.variables)
+    values.push_back(TRY(expressions_.evaluate(*variable.second)));
+  const InnerScope inner(expressions_);
   for (std::size_t i = 0; i < values.size(); ++i)
     define(block.variables[i].first, std::move(values[i]));
   return execute(block.body);
@@ -164,7 +158,7 @@ Result<Flow> Interpreter::perform(const ScopeBlock& block) {
 
 Result<Flow> Interpreter::perform(const CallBlock& block) {
   const Value caller = TRY(callable_of(block.caller));
-  const Value text = TRY(call_with(std::get<Call>(block.call->kind), &caller));
+  const Value text = TRY(expressions_.call_with(std::get<Call>(block.call->kind), &caller));
   return write(TRY(to_text(runtime_, text)));
 }
 
@@ -180,7 +174,7 @@ Result<Value> Interpreter::callable_of(std::shared_ptr<const Macro> macro) {
   return runtime_.callable(
       Value(),
       [this, macro = std::move(macro),
-       around = std::weak_ptr(scope_)](const Arguments& given) -> Result<Value> {
+       around = std::weak_ptr(expressions_.scope())](const Arguments& given) -> Result<Value> {
         const ScopeRef scope = around.lock();
         if (scope == nullptr) {
           return runtime_.unsupported(fmt::format(
@@ -192,9 +186,9 @@ Result<Value> Interpreter::callable_of(std::shared_ptr<const Macro> macro) {
 
 Result<Value> Interpreter::call_macro(const Macro& macro, const ScopeRef& around,
                                       const Arguments& given) {
-  const Nesting nesting(depth_);
-  TRY(check_depth());
-  const InnerScope inner(*this, around);
+  const Nesting nesting = runtime_.nest();
+  TRY(runtime_.check_depth());
+  const InnerScope inner(expressions_, around);
   TRY(bind_parameters(macro, given));
   const int line_outside = runtime_.line();
   Result<Captured> captured = capture(macro.body);
@@ -209,7 +203,7 @@ Result<void> Interpreter::bind_parameters(const Macro& macro, const Arguments& g
     if (const Value* argument = parameters.given(parameter.name)) {
       value = *argument;
     } else if (parameter.fallback != nullptr) {
-      value = TRY(evaluate(*parameter.fallback));
+      value = TRY(expressions_.evaluate(*parameter.fallback));
     }
     define(parameter.name, std::move(value));
   }
