@@ -15,10 +15,6 @@
 namespace leasehold {
 namespace {
 
-/// Longer than a unit on a CPU takes while the broker has a core; short compared to a journal
-/// write.
-constexpr auto kQuietSpin = std::chrono::microseconds(100);
-
 template <class T>
 std::optional<Error> error_of(const Result<T>& result) {
   return result ? std::nullopt : std::optional(result.error());
@@ -258,10 +254,6 @@ void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
   const WorkerLink* link = dependencies_.links.find(effect.worker);
   if (link == nullptr) return;  // the worker's exit event is already queued
   dependencies_.quiet.watch(link->segment, {effect.worker, effect.scope, effect.leases});
-  // Poll briefly before the journal is written: leases that become quiet now need neither the
-  // wakeup_fd nor a timer.
-  std::vector<LaunchQuiet> proofs = dependencies_.quiet.observe_for(kQuietSpin, clock_);
-  if (!proofs.empty()) post_(QuietObserved{std::move(proofs), clock_.now()});
 }
 
 void ServerEffects::perform(const effect::PunchExtents& effect) {

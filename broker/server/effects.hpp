@@ -16,9 +16,9 @@
 #include "broker/server/connections/worker_links.hpp"
 #include "broker/server/event_log.hpp"
 #include "broker/server/event_logger.hpp"
+#include "broker/server/quiet_watches.hpp"
 #include "broker/server/replies.hpp"
 #include "broker/server/start/fd_keeper.hpp"
-#include "broker/supervise/quiet_observer.hpp"
 #include "ipc/table/lease_table.hpp"
 
 namespace leasehold {
@@ -31,7 +31,7 @@ struct EffectDependencies {
   HostMemory& host;  ///< Memory of the swap pool; the same object as `memory` if no device is lent.
   SpillSpace& spill;
   WorkerLinks& links;
-  QuietObserver& quiet;
+  QuietWatches& quiet;
   Replies& replies;
   EventLog& log;
   journal::Journal& journal;
