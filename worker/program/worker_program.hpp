@@ -6,8 +6,7 @@
 ///   LoadedWorker    the backend, and an engine with its weights
 ///   ReadyWorker     the servers; announced to the broker
 ///
-/// The threads have
-/// these names in `ps -L`, except the first, which has the program's name:
+/// The threads have these names in `ps -L`, except the first, which has the program's name:
 ///
 ///   main       attaches, loads, then runs the engine; thread 0 of the backend
 ///   compute    threads 1 … n-1 of the backend
