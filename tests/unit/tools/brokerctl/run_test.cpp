@@ -10,7 +10,6 @@
 #include "common/machine/temporary_directory.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/unit/tools/brokerctl/fake_broker.hpp"
-#include "tools/brokerctl/arguments/prefix_arguments.hpp"
 
 using namespace leasehold;
 using namespace leasehold::brokerctl;
