@@ -325,18 +325,17 @@ void ServerEffects::perform(const effect::ReplyWhenJournaled& effect) {
 }
 
 void ServerEffects::perform(const effect::NotifyHolder& effect) {
-  const auto peer = dependencies_.find_peer(effect.holder);
-  if (peer != nullptr) {
-    peer->notify(std::string(effect.revoked.kMethod),
-                 {.body = effect.revoked.to_json(), .fds = {}});
-  }
+  notify(effect.holder, effect.revoked);
 }
 
 void ServerEffects::perform(const effect::NotifyDraining& effect) {
-  const auto peer = dependencies_.find_peer(effect.holder);
-  if (peer == nullptr) return;
-  peer->notify(std::string(effect.draining.kMethod),
-               {.body = effect.draining.to_json(), .fds = {}});
+  notify(effect.holder, effect.draining);
+}
+
+template <class Message>
+void ServerEffects::notify(ConnectionId holder, const Message& message) {
+  const auto peer = dependencies_.find_peer(holder);
+  if (peer != nullptr) peer->notify(std::string(Message::kMethod), {.body = message.to_json()});
 }
 
 void ServerEffects::perform(const effect::AppendEvent& effect) {
