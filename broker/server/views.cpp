@@ -61,17 +61,8 @@ wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
 }
 
 std::string_view state_name(const Worker& worker) {
-  switch (worker.state) {
-    case WorkerState::Attached:
-      return "attached";
-    case WorkerState::Ready:
-      return "ready";
-    case WorkerState::Lost:
-      return "lost";
-    case WorkerState::Gone:
-      return "gone";
-  }
-  return "gone";
+  constexpr std::string_view kNames[] = {"attached", "ready", "lost", "gone"};
+  return kNames[static_cast<unsigned>(worker.state)];
 }
 
 /// Number of tenant leases on the worker that are not fenced. Engine leases do not count: the

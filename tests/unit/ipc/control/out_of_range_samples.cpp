@@ -155,13 +155,13 @@ std::vector<OutOfRange> make_out_of_range() {
 
 std::string OutOfRange::name_in_error() const {
   if (!field.empty()) return field;
-  std::string name;
+  std::string dotted;
   for (const auto part : std::views::split(std::string_view(pointer).substr(1), '/')) {
     const std::string word(part.begin(), part.end());
     const bool is_index = std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
-    name += is_index ? '[' + word + ']' : (name.empty() ? "" : ".") + word;
+    dotted += is_index ? '[' + word + ']' : (dotted.empty() ? "" : ".") + word;
   }
-  return name;
+  return dotted;
 }
 
 const std::vector<OutOfRange>& out_of_range_samples() {
