@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "common/cli/number_option.hpp"
 #include "tools/brokerctl/arguments/arguments.hpp"
 
 namespace leasehold::brokerctl {
@@ -70,15 +71,6 @@ CLI::Option* add_name(CLI::App& command, const std::string& option, std::string&
 /// Adds an option that takes free text on one line (TextRule::Sentence).
 CLI::Option* add_sentence(CLI::App& command, const std::string& option, std::string& value,
                           const std::string& help);
-
-/// Adds a number with a default.
-template <class Number>
-CLI::Option* add_number(CLI::App& command, const std::string& option, Number& value,
-                        const std::string& help, int low, int high) {
-  return command.add_option(option, value, help)
-      ->check(CLI::Range(low, high))
-      ->capture_default_str();
-}
 
 /// Nothing for an empty text.
 template <class Id>

@@ -61,8 +61,8 @@ void add_revoke(Commands& commands) {
   part->excludes(revoke->get_option("lease"))->excludes(revoke->get_option("--tenant"));
   add_name(*revoke, "--worker", values->worker, "With --part: on this worker only")->needs(part);
   revoke->add_flag("--wait", values->wait, "Wait until fenced and print the four clocks");
-  add_number(*revoke, "--timeout-ms", values->timeout_ms, "With --wait: longest time to wait", 1,
-             kMaxWait_ms);
+  add_number_option(*revoke, "--timeout-ms", values->timeout_ms,
+                    "With --wait: longest time to wait", 1, kMaxWait_ms);
   commands.add_request_id(*revoke);
 }
 
@@ -87,14 +87,15 @@ void add_drain(Commands& commands) {
            "All leases of tenants on this worker; a new process of its name serves again")
       ->excludes(drain->get_option("lease"))
       ->excludes(drain->get_option("--tenant"));
-  add_number(*drain, "--grace-ms", values->grace_ms,
-             "Time to finish; what still runs then is revoked", 0, kMaxWait_ms);
+  add_number_option(*drain, "--grace-ms", values->grace_ms,
+                    "Time to finish; what still runs then is revoked", 0, kMaxWait_ms);
   drain->add_flag("--wait", values->wait,
                   "Wait until the leases have ended; fail if one was cut off or the worker is not "
                   "empty");
-  add_number(*drain, "--timeout-ms", values->timeout_ms,
-             "With --wait: longest time from a revocation or the end of the grace to a fence", 1,
-             kMaxWait_ms);
+  add_number_option(
+      *drain, "--timeout-ms", values->timeout_ms,
+      "With --wait: longest time from a revocation or the end of the grace to a fence", 1,
+      kMaxWait_ms);
   commands.add_request_id(*drain);
 }
 
@@ -189,7 +190,8 @@ void add_top(Commands& commands) {
                          "leases, live; press q to quit",
                          "brokerctl top\nbrokerctl top --once"},
                         [top] { return *top; });
-  add_number(*verb, "--interval-ms", top->interval_ms, "Time between two updates", 100, 3'600'000);
+  add_number_option(*verb, "--interval-ms", top->interval_ms, "Time between two updates", 100,
+                    3'600'000);
   verb->add_flag("--once", top->once, "Print one update and exit");
 }
 

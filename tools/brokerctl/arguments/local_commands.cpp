@@ -75,18 +75,16 @@ void add_plan(Commands& commands) {
       [options] { return MakeText{[options] { return plan(*options); }}; });
   PlanRequest& request = options->request;
   verb->add_option("--model", request.model, "GGUF model file")->required();
-  verb->add_option("--tenants", request.tenants, "Tenants that run one request each at a time")
-      ->check(CLI::Range(1u, 1u << 16))
-      ->capture_default_str();
+  add_number_option(*verb, "--tenants", request.tenants,
+                    "Tenants that run one request each at a time", 1u, 1u << 16);
   verb->add_option("--context", request.context,
                    "Tokens of one request, prompt and answer; default: the model's context")
       ->check(CLI::Range(2u, kMaxContext));
   verb->add_option("--kv-type", request.kv_type, "Element type of the KV cache")
       ->check(CLI::IsMember(kv_type_names()))
       ->capture_default_str();
-  verb->add_option("--max-extents", request.max_extents, "As the option of leasehold-broker")
-      ->check(CLI::Range(1u, 16'384u))
-      ->capture_default_str();
+  add_number_option(*verb, "--max-extents", request.max_extents,
+                    "As the option of leasehold-broker", 1u, 16'384u);
   add_size_option(*verb, "--memory", options->memory_bytes,
                   "Memory of the machine, for example 64GiB; default: what is available here",
                   {.low = 1ull << 20, .high = 1ull << 50});

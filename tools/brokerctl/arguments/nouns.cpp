@@ -55,13 +55,13 @@ void add_workers(Commands& commands) {
   wire::WorkerReplace& message = replace->message;
   add_name(*verb, "old", message.worker, "Worker to replace")->required();
   add_name(*verb, "new", message.by, "Worker that takes over")->required();
-  add_number(*verb, "--grace-ms", message.grace_ms,
-             "Time for the holders to move; what is left then is revoked", 0, 86'400'000);
+  add_number_option(*verb, "--grace-ms", message.grace_ms,
+                    "Time for the holders to move; what is left then is revoked", 0, 86'400'000);
   verb->add_flag("--any-arithmetic", message.any_arithmetic,
                  "Also where the workers compute in different arithmetics; only texts that allow "
                  "it move, and may change from there on");
-  add_number(*verb, "--timeout-ms", replace->timeout_ms,
-             "Longest time from the end of the grace until no lease is left", 1, 86'400'000);
+  add_number_option(*verb, "--timeout-ms", replace->timeout_ms,
+                    "Longest time from the end of the grace until no lease is left", 1, 86'400'000);
   commands.add_request_id(*verb);
 }
 
@@ -72,7 +72,8 @@ void add_actions(Commands& commands) {
        "brokerctl actions --limit 20"},
       [query] { return *query; });
   for (CLI::App* command : both)
-    add_number(*command, "--limit", query->limit, "List at most this number of actions", 1, 1000);
+    add_number_option(*command, "--limit", query->limit, "List at most this number of actions", 1,
+                      1000);
 }
 
 /// The values of `tenants admit` and `tenants remove`.
@@ -268,8 +269,8 @@ void add_audit(Commands& commands) {
        "brokerctl audit --limit 20"},
       [query] { return *query; });
   for (CLI::App* command : both) {
-    add_number(*command, "--limit", query->limit, "List at most this number of records, the newest",
-               1, 1000);
+    add_number_option(*command, "--limit", query->limit,
+                      "List at most this number of records, the newest", 1, 1000);
   }
   commands.add_verb(*both[0],
                     {"verify",
