@@ -11,7 +11,7 @@ Result<std::unique_ptr<Launcher>> Launcher::create(const Context& context, const
                                                    std::uint32_t max_in_flight) {
   TRY(context.make_current());
   KernelLibrary library = TRY(KernelLibrary::load(context));
-  GateMirrorWriter mirror = TRY(GateMirrorWriter::create(context));
+  LauncherMirror mirror = TRY(LauncherMirror::create(context));
   std::unique_ptr<Launcher> launcher(
       new Launcher(context, gate, std::move(library), std::move(mirror)));
   TRY(launcher->allocate(max_in_flight));

@@ -26,9 +26,9 @@
 #include <vector>
 
 #include "ipc/segment/thread_gate.hpp"
-#include "kernels/cuda/gate_mirror_writer.hpp"
 #include "kernels/cuda/kernel_launch.hpp"
 #include "kernels/cuda/kernel_library.hpp"
+#include "kernels/cuda/launcher_mirror.hpp"
 #include "kernels/cuda/settle_watch.hpp"
 #include "kernels/launch_status.hpp"
 
@@ -116,7 +116,7 @@ class Launcher {
 
  private:
   Launcher(const Context& context, const ThreadGate& gate, KernelLibrary library,
-           GateMirrorWriter mirror)
+           LauncherMirror mirror)
       : context_(&context), gate_(gate), library_(std::move(library)), mirror_(std::move(mirror)) {}
   Result<void> allocate(std::uint32_t max_in_flight);
 
@@ -134,7 +134,7 @@ class Launcher {
   ThreadGate gate_;
   KernelLibrary library_;
   Stream stream_;
-  GateMirrorWriter mirror_;
+  LauncherMirror mirror_;
   PinnedBuffer graph_progress_;
   std::vector<Event> events_;  // [max_in_flight]; launch n has event n mod max_in_flight
   Event end_;                  // recorded after everything in the stream

@@ -38,7 +38,7 @@ class Inbox {
   /// Memory held for bytes that have arrived and were not taken; 0 after all lines were taken.
   std::size_t held_bytes() const { return bytes_.empty() ? 0 : bytes_.capacity(); }
 
-  /// From now on `meter` counts what `charge` was told; null: no meter does.
+  /// From now on `meter` counts the charged bytes; null: no meter does.
   void set_meter(std::shared_ptr<QueueMeter> meter) { charge_.set_meter(std::move(meter)); }
   /// Charges the bytes held, and those of a line that was taken and waits. Returns true if a meter
   /// counts any.

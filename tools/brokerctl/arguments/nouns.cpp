@@ -212,33 +212,27 @@ void add_quarantine(Commands& commands) {
 }
 
 void add_prefix(Commands& commands) {
-  struct Values {
-    std::string file, worker, name;
-  };
-  const auto values = std::make_shared<Values>();
   CLI::App* noun = commands.add_noun(
       {"prefix", "Published texts with lease, name and worker", "brokerctl prefix"},
       [] { return Show::Prefixes; })[0];
-  auto* publish = commands.add_verb(
+  const auto publish = std::make_shared<PublishPrefix>();
+  auto* verb = commands.add_verb(
       *noun,
       {"publish",
        "Compute a text once for the prompts of all tenants that begin with it; `brokerctl revoke "
        "LEASE` ends it",
        "brokerctl prefix publish --file rules.txt --worker w1 --name rules"},
-      [&commands, values]() -> Result<Verb> {
-        return PublishPrefix{.file = values->file,
-                             .message = {.worker = values->worker,
-                                         .text = {},
-                                         .name = values->name,
-                                         .request_id = TRY(commands.request_id())}};
+      [&commands, publish]() -> Result<Verb> {
+        publish->message.request_id = TRY(commands.request_id());
+        return *publish;
       });
-  publish
-      ->add_option("--file", values->file,
+  verb->add_option("--file", publish->file,
                    "File with the UTF-8 text that prompts start with; - reads stdin")
       ->required();
-  add_name(*publish, "--worker", values->worker, "Worker whose tenants share the text")->required();
-  add_name(*publish, "--name", values->name, "Name shown in lists");
-  commands.add_request_id(*publish);
+  add_name(*verb, "--worker", publish->message.worker, "Worker whose tenants share the text")
+      ->required();
+  add_name(*verb, "--name", publish->message.name, "Name shown in lists");
+  commands.add_request_id(*verb);
 }
 
 void add_keys(Commands& commands) {

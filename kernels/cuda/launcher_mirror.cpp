@@ -1,4 +1,4 @@
-#include "kernels/cuda/gate_mirror_writer.hpp"
+#include "kernels/cuda/launcher_mirror.hpp"
 
 namespace leasehold::cuda {
 namespace {
@@ -11,20 +11,20 @@ constexpr std::uint32_t kValues = 2 * kMaxStepSequences + 1;
 
 }  // namespace
 
-Result<GateMirrorWriter> GateMirrorWriter::create(const Context& context) {
+Result<LauncherMirror> LauncherMirror::create(const Context& context) {
   Stream stream = TRY(create_stream(context, kHighestPriority));
   DeviceBuffer mirror = TRY(DeviceBuffer::allocate(context, sizeof(device::GateMirror)));
   PinnedBuffer values = TRY(PinnedBuffer::allocate(context, kValues * sizeof(device::GateMirror)));
   Event written = TRY(create_event(context));
-  return GateMirrorWriter(context, std::move(stream), std::move(mirror), std::move(values),
-                          std::move(written));
+  return LauncherMirror(context, std::move(stream), std::move(mirror), std::move(values),
+                        std::move(written));
 }
 
-const device::GateMirror* GateMirrorWriter::mirror() const {
+const device::GateMirror* LauncherMirror::mirror() const {
   return reinterpret_cast<const device::GateMirror*>(mirror_.data());
 }
 
-CUresult GateMirrorWriter::write(SequenceMask live, CUstream stream) {
+CUresult LauncherMirror::write(SequenceMask live, CUstream stream) {
   auto* value = reinterpret_cast<device::GateMirror*>(values_.data()) + next_value_++ % kValues;
   *value = {.live = live, .engine_stopped = live == 0 ? 1u : 0u, .epoch = ++epoch_};
   live_ = live;

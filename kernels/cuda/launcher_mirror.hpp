@@ -12,9 +12,9 @@
 
 namespace leasehold::cuda {
 
-class GateMirrorWriter {
+class LauncherMirror {
  public:
-  static Result<GateMirrorWriter> create(const Context& context);
+  static Result<LauncherMirror> create(const Context& context);
 
   /// On the card; not initialised.
   const device::GateMirror* mirror() const;
@@ -30,8 +30,8 @@ class GateMirrorWriter {
   bool take_stopped() { return std::exchange(was_stopped_, false); }
 
  private:
-  GateMirrorWriter(const Context& context, Stream stream, DeviceBuffer mirror, PinnedBuffer values,
-                   Event written)
+  LauncherMirror(const Context& context, Stream stream, DeviceBuffer mirror, PinnedBuffer values,
+                 Event written)
       : context_(&context),
         stream_(std::move(stream)),
         mirror_(std::move(mirror)),
