@@ -23,6 +23,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "ipc/segment/thread_gate.hpp"
