@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <map>
 #include <span>
 
 #include "broker/server/connections/operators.hpp"
