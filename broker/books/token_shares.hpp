@@ -1,9 +1,9 @@
 /// Divides a tenant's tokens per minute among the workers that have live leases of it.
 ///
-/// A worker counts its part in a bucket (worker/schedule/token_allowance.hpp) that starts empty and
-/// keeps its balance between leases. So over all workers a tenant gains as many tokens as its limit
-/// allows, even if it moves between workers. The tokens come from the parts, which add up to the
-/// limit, and from IdleTokens while no worker has a part.
+/// A worker counts its part in a bucket (worker/schedule/tenants/token_allowance.hpp) that starts
+/// empty and keeps its balance between leases. So over all workers a tenant gains as many tokens as
+/// its limit allows, even if it moves between workers. The tokens come from the parts, which add up
+/// to the limit, and from IdleTokens while no worker has a part.
 ///
 /// Pure. Threads: one.
 #pragma once

@@ -12,7 +12,7 @@
 namespace leasehold {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = 1 << 16;
+constexpr std::size_t kMaxNodeFileBytes = 1 << 16;
 
 /// A node as its files describe it, with all of its cores.
 struct FoundNode {
@@ -22,7 +22,7 @@ struct FoundNode {
 };
 
 Result<std::string> read_line(const std::string& path) {
-  std::string text = TRY(read_text_file(path, kMaxFileBytes));
+  std::string text = TRY(read_text_file(path, kMaxNodeFileBytes));
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   return text;
 }

@@ -9,7 +9,7 @@ namespace leasehold::events {
 constexpr std::string_view kKinds[] = {"extent", "weights"};
 constexpr std::string_view kAwaited[] = {"ping_reply", "answer", "delivery", "fence_proof",
                                          "unmap"};
-constexpr std::string_view kScopes[] = {"", "engine", "tenant", "shared"};
+constexpr std::string_view kEventScopes[] = {"", "engine", "tenant", "shared"};
 constexpr std::string_view kReplacementStates[] = {"begun", "done", "dropped"};
 constexpr std::string_view kServiceStates[] = {"out_of_service", "in_service"};
 
@@ -75,7 +75,7 @@ void describe(Is<RequestCompletedEvent> auto& e, auto& fields) {
   fields.field("lease", e.lease);
   fields.field("reason", e.reason, TextRule::Sentence);
   fields.field("emitted_tokens", e.emitted_tokens);
-  fields.with_default("scope", e.scope, std::string(), Choice{kScopes});
+  fields.with_default("scope", e.scope, std::string(), Choice{kEventScopes});
 }
 
 void describe(Is<OperatorAction> auto& e, auto& fields) {

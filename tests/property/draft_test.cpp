@@ -55,8 +55,12 @@ class DraftScene {
   void run_to(std::size_t tokens) {
     while (rig.outcome("t/r").tokens.size() < tokens) REQUIRE(rig.step());
   }
-  std::uint64_t proposed() const { return rig.engine().scheduler().proposal_counters().proposed; }
-  std::uint64_t accepted() const { return rig.engine().scheduler().proposal_counters().accepted; }
+  std::uint64_t proposed() const {
+    return rig.engine().scheduler().proposals().counters().proposed;
+  }
+  std::uint64_t accepted() const {
+    return rig.engine().scheduler().proposals().counters().accepted;
+  }
 
  private:
   RigOptions probed(RigOptions options) {
@@ -113,7 +117,7 @@ TEST_CASE("draft: with the model as its own draft every greedy proposal is right
   int steps = 0;
   for (; rig.engine().scheduler().has_work(); ++steps) REQUIRE(rig.step());
   CHECK(rig.outcome("r").tokens == bundled_texts()[0]);
-  const ProposalCounters& counters = rig.engine().scheduler().proposal_counters();
+  const ProposalCounters& counters = rig.engine().scheduler().proposals().counters();
   CHECK(counters.accepted == counters.proposed);
   // The first step reads the prompt and gives a token; of the others each gives all it may.
   CHECK(steps == 1 + (kDraftTokens - 1 + kProposed) / (kProposed + 1));
@@ -290,7 +294,7 @@ TEST_CASE("draft: a long text is read in parts, after a rebind and a move, too")
     EngineRig rig(std::move(options));
     PromptRequest request = rig.request("t", rig.grant("t", 4), "r", prompt, kDraftTokens);
     REQUIRE(rig.submit(request));
-    const auto proposed = [&] { return rig.engine().scheduler().proposal_counters().proposed; };
+    const auto proposed = [&] { return rig.engine().scheduler().proposals().counters().proposed; };
     const auto steps_without = [&] {
       const std::uint64_t before = proposed();
       int steps = 0;

@@ -130,7 +130,7 @@ FourTenants::Undisturbed FourTenants::run_undisturbed() {
 }
 
 SequenceMask FourTenants::mask_of(std::uint32_t tenant) const {
-  const auto& running = rig.engine().scheduler().running();
+  const auto& running = rig.engine().scheduler().running().all();
   const auto found = std::ranges::find_if(running, [&](const auto& sequence) {
     return sequence->request.engine_request_id.value == request_id(tenant);
   });

@@ -187,7 +187,8 @@ void submit_many(ConfinementScene& scene, std::uint32_t tick) {
       REQUIRE(submitted.error().code == Errc::QueueFull);
     }
   }
-  CHECK(scene.rig.engine().scheduler().waiting_count() <= SchedulerLimits{}.max_waiting / 2);
+  CHECK(scene.rig.engine().scheduler().tenancies().waiting_count() <=
+        SchedulerLimits{}.max_waiting / 2);
 }
 
 Misfortune many_requests() {
@@ -294,7 +295,7 @@ Result<void> ConfinementScene::submit(const PromptRequest& request) {
 
 /// Rows are drawn in the order of the running sequences.
 void ConfinementScene::throw_at_victim() {
-  const auto& running = rig.engine().scheduler().running();
+  const auto& running = rig.engine().scheduler().running().all();
   std::size_t row = 0;
   while (running[row]->request.tenant != TenantId{"victim"}) ++row;
   backend->throw_at(row);

@@ -31,7 +31,7 @@ Handle handle(const EngineRig& rig, std::uint32_t tenant) {
 }
 
 std::uint32_t live_tenants(EngineRig& rig) {
-  return rig.engine().scheduler().running_count();
+  return rig.engine().scheduler().running().size();
 }
 
 }  // namespace

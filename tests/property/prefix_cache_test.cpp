@@ -64,7 +64,7 @@ MeasuredRun cold_run(const RigOptions& options) {
 }
 
 PrefixCounters prefix_counters(const EngineRig& rig) {
-  return rig.engine().scheduler().prefix_counters();
+  return rig.engine().scheduler().tenancies().prefix_counters();
 }
 
 /// One tenant submits the text of another, which ran it before if `is_cached`.

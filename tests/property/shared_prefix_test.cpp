@@ -50,7 +50,7 @@ Cold run_cold() {
 }
 
 PrefixCounters hit_counters(const EngineRig& rig) {
-  return rig.engine().scheduler().prefix_counters();
+  return rig.engine().scheduler().tenancies().prefix_counters();
 }
 
 const Completed& only_end(EngineRig& rig, const std::string& id) {

@@ -53,7 +53,7 @@ class Batch {
     }
     return texts;
   }
-  ProposalCounters proposals() const { return rig_.engine().scheduler().proposal_counters(); }
+  ProposalCounters proposals() const { return rig_.engine().scheduler().proposals().counters(); }
   int steps() const { return steps_; }
 
  private:
@@ -132,7 +132,7 @@ TEST_CASE("speculation: a proposer without memory ends no text, and nothing is p
     EngineRig rig(std::move(options));
     REQUIRE(rig.submit(rig.request("t", rig.grant("t"), "r", rig.encode(prompts()[0]), 16)));
     rig.run();
-    CHECK(rig.engine().scheduler().proposal_counters().proposed == 0);
+    CHECK(rig.engine().scheduler().proposals().counters().proposed == 0);
     return rig.outcome("r").tokens;
   };
   const std::vector<TokenId> expected = heard({});
@@ -212,7 +212,7 @@ TEST_CASE("speculation: on a GPU the texts are those of single steps") {
       EngineRig rig(options);
       REQUIRE(rig.submit(rig.request("t", rig.grant("t"), "r", rig.encode(prompts()[0]), 16)));
       rig.run();
-      REQUIRE((rig.engine().scheduler().proposal_counters().accepted > 0) == speculates);
+      REQUIRE((rig.engine().scheduler().proposals().counters().accepted > 0) == speculates);
       std::vector<TokenId> text = rig.encode(prompts()[0]);
       for (const TokenId token : rig.outcome("r").tokens) text.push_back(token);
       return text;

@@ -93,7 +93,7 @@ class SwapScene {
   UnitClock::RowTime row_time() {
     return [this] {
       Duration rows{};
-      for (const auto& sequence : rig.engine().scheduler().running())
+      for (const auto& sequence : rig.engine().scheduler().running().all())
         rows += std::chrono::microseconds(100) * sequence->pending();
       return rows;
     };

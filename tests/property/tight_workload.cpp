@@ -206,7 +206,8 @@ bool TightWorkload::has_spill(const std::string& id) {
     return running->blocks.state() == KvState::Returning;
   const Tenancy& tenancy = rig_.engine().scheduler().tenancies().at(leases_[open_.at(id).tenant]);
   const auto found = tenancy.swapped.find(RequestId{id});
-  return found != tenancy.swapped.end() && rig_.engine().scheduler().spills().has(*found->second);
+  return found != tenancy.swapped.end() &&
+         rig_.engine().scheduler().spill().books().has(*found->second);
 }
 
 void TightWorkload::reclaim_swap() {

@@ -110,7 +110,9 @@ class TightWorkload {
   /// Also checks that every block is free or cached.
   void finish();
 
-  std::uint64_t proposed() const { return rig_.engine().scheduler().proposal_counters().proposed; }
+  std::uint64_t proposed() const {
+    return rig_.engine().scheduler().proposals().counters().proposed;
+  }
 
   int completed = 0;
   int faults = 0;

@@ -258,7 +258,7 @@ TEST_CASE("typed ends: a draining lease refuses new requests and finishes accept
   REQUIRE(rig.submit(late).error().scope == FailureScope::Tenant);
   REQUIRE(rig.engine().take_drained().empty());
   while (rig.outcome("r").completions.empty()) REQUIRE(rig.step());
-  REQUIRE(rig.engine().scheduler().waiting_count() == 1);
+  REQUIRE(rig.engine().scheduler().tenancies().waiting_count() == 1);
   REQUIRE(rig.engine().take_drained().empty());
   rig.run();
   for (const char* id : {"r", "waits"}) {

@@ -48,7 +48,7 @@ inline void check_block_conservation(const Scheduler& scheduler) {
   for (const auto& [lease, tenancy] : scheduler.tenancies()) {
     for (const PrefixId id : tenancy.published) ++references[lease][id];
   }
-  for (const auto& sequence : scheduler.running()) {
+  for (const auto& sequence : scheduler.running().all()) {
     for (const PrefixId id : sequence->borrowed) ++references[*sequence->shared_lease][id];
     const LeaseId lease = sequence->request.lease;
     require(sequence->blocks.swapped().empty(), lease, "a running sequence has swap blocks");

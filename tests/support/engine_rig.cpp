@@ -250,7 +250,7 @@ std::vector<TokenId> EngineRig::encode(const std::string& text) const {
 }
 
 const Sequence* EngineRig::sequence(const std::string& id) const {
-  for (const auto& sequence : engine_->scheduler().running()) {
+  for (const auto& sequence : engine_->scheduler().running().all()) {
     if (sequence->request.engine_request_id.value == id) return sequence.get();
   }
   return nullptr;

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "tests/support/required.hpp"
+#include "tests/support/test_paths.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -102,13 +103,20 @@ void System::start_worker_on(const std::string& model, const std::string& name,
 void System::start_ready_worker(const std::string& name, const std::string& fault,
                                 const std::vector<std::string>& more) {
   start_worker(name, fault, more);
-  required(local_->await_worker(name, kTimeout));
+  await_ready(name);
 }
 
 void System::start_ready_worker_on(const std::string& model, const std::string& name,
                                    const std::vector<std::string>& more) {
   start_worker_on(model, name, {}, more);
+  await_ready(name);
+}
+
+/// The log has its own writer thread: its line tells that the lines before it are written, too.
+void System::await_ready(const std::string& name) {
   required(local_->await_worker(name, kTimeout));
+  if (!eventually([&] { return worker_reports_ready(name); }))
+    throw std::runtime_error("the log of worker " + name + " does not say that it is ready");
 }
 
 bool System::worker_reports_ready(const std::string& name) const {

@@ -134,6 +134,7 @@ class System {
   void start_worker_on(const std::string& model, const std::string& name, const std::string& fault,
                        const std::vector<std::string>& more);
   std::string add_event_log(const std::string& name);
+  void await_ready(const std::string& name);
   std::string log(const std::string& log_name) const;
 
   SystemSpec spec_;

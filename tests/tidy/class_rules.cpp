@@ -11,14 +11,13 @@ namespace {
 
 constexpr ClassLimits kLimits;
 
-constexpr std::array<ClassException, 20> kExceptions{{
+constexpr std::array<ClassException, 16> kExceptions{{
     // Records: named values whose few functions only query them.
     {"leasehold::BrokerConfig", {.data_members = 16}, "Settings of the broker."},
     {"leasehold::LeaseRecord", {.data_members = 50}, "What the broker knows of one lease."},
     {"leasehold::PromptRequest", {.data_members = 17}, "A request as a tenant sent it."},
     {"leasehold::State", {.data_members = 22}, "All state of the pure decisions."},
     {"leasehold::StepBuffers", {.data_members = 16}, "One pointer for each buffer."},
-    {"leasehold::Tenancy", {.data_members = 21}, "What the scheduler knows of one lease."},
     {"leasehold::Worker", {.data_members = 31}, "What the broker knows of one worker."},
 
     // One overload for each alternative of a variant.
@@ -29,14 +28,7 @@ constexpr std::array<ClassException, 20> kExceptions{{
     {"leasehold::CpuBackend",
      {.implementation_lines = 757, .functions = 51, .data_members = 20},
      "Not divided yet."},
-    {"leasehold::DraftProposer", {.data_members = 16}, "Not divided yet."},
-    {"leasehold::Engine",
-     {.implementation_lines = 748, .functions = 85, .data_members = 18},
-     "Not divided yet."},
     {"leasehold::RequestPipeline", {.implementation_lines = 453}, "Not divided yet."},
-    {"leasehold::Scheduler",
-     {.implementation_lines = 1251, .functions = 138, .data_members = 25},
-     "Not divided yet."},
     {"leasehold::SchemaAnalyzer", {.implementation_lines = 624}, "Not divided yet."},
     {"leasehold::client::TenantSession",
      {.implementation_lines = 419, .data_members = 28},
@@ -52,7 +44,7 @@ constexpr std::array<ClassException, 20> kExceptions{{
 bool keeps(const ClassSize& size, const ClassLimits& limits) {
   const bool is_record = size.functions == size.defaulted;
   return size.implementation_lines <= limits.implementation_lines &&
-         size.functions <= limits.functions &&
+         size.functions - size.defaulted <= limits.functions &&
          (is_record || size.data_members <= limits.data_members);
 }
 

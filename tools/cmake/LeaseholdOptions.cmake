@@ -7,6 +7,7 @@ set(LEASEHOLD_SANITIZE "" CACHE STRING "Sanitizers, as given to -fsanitize= (emp
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
 endif()
@@ -19,5 +20,6 @@ endif()
 
 find_program(LEASEHOLD_CCACHE ccache)
 if(LEASEHOLD_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${LEASEHOLD_CCACHE}")
+  # What a precompiled header defines, ccache takes from the header's bytes.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros "${LEASEHOLD_CCACHE}")
 endif()

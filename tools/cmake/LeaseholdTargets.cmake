@@ -7,7 +7,7 @@
 #       Warnings, rounding and sanitizers, without include directories.
 #   leasehold_program(NAME SOURCES … LINKS …)
 #       Program in <build>/bin.
-#   leasehold_test(NAME LABEL … SOURCES … LINKS … [TIMEOUT seconds] [FAKE_CUDA]
+#   leasehold_test(NAME LABEL … SOURCES … LINKS … [TIMEOUT seconds] [FAKE_CUDA] [OPTIMISED]
 #                  [ENVIRONMENT NAME=value …])
 #       Catch2 program with one ctest case per TEST_CASE. Always a unity build. The target tests_LABEL
 #       builds all tests with that label. With FAKE_CUDA the test and its child processes load the
@@ -16,6 +16,7 @@
 function(leasehold_settings target)
   target_compile_features(${target} PUBLIC cxx_std_23)
   target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}")
+  target_link_libraries(${target} PUBLIC leasehold::external)
   leasehold_compile_settings(${target})
 endfunction()
 
@@ -25,6 +26,9 @@ function(leasehold_compile_settings target)
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion
     -Wno-sign-conversion -Wno-missing-field-initializers -Wnon-virtual-dtor -ffp-contract=off>)
+  # gcc collects garbage a fifth of its time unless it may use some memory first.
+  target_compile_options(${target} PRIVATE
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:--param=ggc-min-heapsize=1000000>)
   if(LEASEHOLD_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
   endif()
@@ -36,24 +40,56 @@ function(leasehold_compile_settings target)
   endif()
 endfunction()
 
+# Sets `result` to the sources, ordered by the libraries of other projects that they include, so that
+# few units of a unity build compile each library.
+function(leasehold_order_sources result)
+  set(keyed "")
+  foreach(source IN LISTS ARGN)
+    get_filename_component(path "${source}" ABSOLUTE)
+    set(key "")
+    foreach(include CLI/ boost/beast/ boost/asio/ nlohmann/json.hpp spdlog/)
+      set(lines "")
+      if(EXISTS "${path}")
+        file(STRINGS "${path}" lines REGEX "^#include <${include}" LIMIT_COUNT 1)
+      endif()
+      if(lines)
+        string(APPEND key 0)
+      else()
+        string(APPEND key 1)
+      endif()
+    endforeach()
+    list(APPEND keyed "${key} ${source}")
+  endforeach()
+  list(SORT keyed)
+  list(TRANSFORM keyed REPLACE "^[01]+ " "")
+  set(${result} "${keyed}" PARENT_SCOPE)
+endfunction()
+
 function(leasehold_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
-  add_library(leasehold_${name} STATIC ${arg_SOURCES})
+  leasehold_order_sources(sources ${arg_SOURCES})
+  add_library(leasehold_${name} STATIC ${sources})
   add_library(leasehold::${name} ALIAS leasehold_${name})
   leasehold_settings(leasehold_${name})
+  leasehold_precompile(leasehold_${name} ${LEASEHOLD_PRECOMPILED})
   target_link_libraries(leasehold_${name} PUBLIC ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS})
 endfunction()
 
 function(leasehold_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
-  add_executable(${name} ${arg_SOURCES})
+  leasehold_order_sources(sources ${arg_SOURCES})
+  add_executable(${name} ${sources})
   leasehold_settings(${name})
+  leasehold_precompile(${name} ${LEASEHOLD_PRECOMPILED})
+  # As libraries: the precompiled header is for both.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
   target_link_libraries(${name} PRIVATE ${arg_LINKS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 endfunction()
 
 function(leasehold_test name)
-  cmake_parse_arguments(arg "FAKE_CUDA" "LABEL;TIMEOUT" "SOURCES;LINKS;DEPENDS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(arg "FAKE_CUDA;OPTIMISED" "LABEL;TIMEOUT" "SOURCES;LINKS;DEPENDS;ENVIRONMENT" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -64,11 +100,13 @@ function(leasehold_test name)
   leasehold_settings(${name})
   # Compile time dominates, except for tests that compute much.
   set(optimise -O0)
-  if(arg_LABEL MATCHES "^(contract|long|model|property|tsan)$")
+  if(arg_OPTIMISED OR arg_LABEL MATCHES "^(contract|long|model|property|tsan)$")
     set(optimise -O1)
   endif()
   target_compile_options(${name} PRIVATE ${optimise})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+  string(REPLACE "-O" "tests_o" precompiled ${optimise})
+  leasehold_precompile(${name} ${precompiled})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
   if(NOT TARGET tests_${arg_LABEL})
     add_custom_target(tests_${arg_LABEL})
   endif()

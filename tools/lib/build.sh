@@ -3,18 +3,23 @@
 
 # build_programs NAME PRESET TARGET...
 # Installs missing packages, configures (with the options in the array `configure_options`, if it is
-# set), and builds the targets; changes to $root. Writes to
-# build/logs/NAME-build.log. Exits with 1 and the end of the log when the build fails.
+# set), and builds the targets; changes to $root. Shows the build's progress on a terminal; otherwise
+# writes to build/logs/NAME-build.log. Exits with 1 when the build fails.
 build_programs() {
   local name=$1 preset=$2 log=build/logs/$1-build.log
   shift 2
   "$root/tools/setup"
   cd "$root"
   mkdir -p build/logs
-  [[ ! -t 2 ]] || echo "$name: building ($preset); the first build takes some minutes" >&2
-  cmake --preset "$preset" ${configure_options[@]+"${configure_options[@]}"} >"$log" 2>&1 &&
+  cmake --preset "$preset" ${configure_options[@]+"${configure_options[@]}"} >"$log" 2>&1 ||
+    { tail -n 40 "$log" >&2; echo "$name: cannot configure the build; see $log" >&2; exit 1; }
+  if [[ -t 2 ]]; then
+    echo "$name: building ($preset); the first build takes some minutes" >&2
+    cmake --build "build/$preset" --target "$@" >&2 || { echo "$name: the build failed" >&2; exit 1; }
+  else
     cmake --build "build/$preset" --target "$@" >>"$log" 2>&1 ||
-    { tail -n 40 "$log" >&2; echo "$name: the build failed; see $log" >&2; exit 1; }
+      { tail -n 40 "$log" >&2; echo "$name: the build failed; see $log" >&2; exit 1; }
+  fi
 }
 
 # absolute_paths NAME OPTIONS ARGUMENT...

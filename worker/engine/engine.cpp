@@ -42,8 +42,8 @@ void finish_sample(StepSample& sample, const StepReport& report, const Scheduler
   sample.at = report.decided_at;
   sample.duration = duration;
   sample.n_seqs = report.summary.n_seqs;
-  sample.running = scheduler.running_count();
-  sample.waiting = scheduler.waiting_count();
+  sample.running = scheduler.running().size();
+  sample.waiting = scheduler.tenancies().waiting_count();
 }
 
 }  // namespace
@@ -124,15 +124,15 @@ void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping,
   const auto blocks = static_cast<std::uint32_t>(mapping.size_bytes() / memory_.block_size_bytes());
   memory_.add(lease, extent, std::move(mapping));
   if (pool == wire::MemoryPool::Swap) {
-    scheduler_.add_swap_extent(lease, extent, blocks);
+    scheduler_.blocks().add_swap_extent(lease, extent, blocks);
   } else {
-    scheduler_.add_extent(lease, extent, blocks);
+    scheduler_.blocks().add_extent(lease, extent, blocks);
   }
 }
 
 std::vector<ExtentId> Engine::reclaim_extents(LeaseId lease, std::uint32_t count,
                                               wire::MemoryPool pool) {
-  const std::vector<ExtentId> extents = scheduler_.remove_free_extents(lease, count, pool);
+  const std::vector<ExtentId> extents = scheduler_.blocks().remove_free_extents(lease, count, pool);
   memory_.remove(lease, extents);
   return extents;
 }
@@ -170,7 +170,7 @@ void Engine::report_kv_changes() {
 void Engine::end_stopped() {
   ender_.end_revoked_leases();
   ender_.end_stopped();
-  scheduler_.drop_expired(deps_.clock->now());
+  scheduler_.waiting().drop_expired(deps_.clock->now());
 }
 
 Result<StepReport> Engine::step() {
@@ -185,12 +185,12 @@ Result<StepReport> Engine::step() {
   report.mask_units = masks.units;
   proposals_.make();
   StepPlan plan = scheduler_.plan();
-  deps_.running_requests->update(stop_slots_of(scheduler_.running()));
+  deps_.running_requests->update(stop_slots_of(scheduler_.running().all()));
   records_.clear_released();
   const Result<void> transferred = transfers_.make(plan);
   spills_.post_jobs();
   TRY(transferred);
-  report.spills = scheduler_.take_spill_events();
+  report.spills = scheduler_.spill().take_events();
   StepRefusals refusals(plan, *deps_.table, *deps_.clock, *deps_.observer);
   StepBatch batch(++step_, deps_.running_requests->stops(), refusals);
   batch.add_engine_leases(weights_.leases());

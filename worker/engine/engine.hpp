@@ -128,7 +128,7 @@ class Engine {
   // ---- leases
 
   std::uint64_t kv_block_size_bytes() const { return memory_.block_size_bytes(); }
-  void add_lease(Tenancy tenancy) { scheduler_.add_lease(std::move(tenancy)); }
+  void add_lease(Tenancy tenancy) { scheduler_.tenancies().add(std::move(tenancy)); }
   void set_quota(const wire::TenantQuota& quota) { submissions_.set_quota(quota); }
   /// Unmaps all memory under this lease, which belongs to a tenant, a part of the weights or the
   /// proposer. Precondition: the lease is fenced (any thread once weights are bound, also during a
@@ -154,7 +154,7 @@ class Engine {
   std::vector<ExtentId> reclaim_extents(LeaseId lease, std::uint32_t count,
                                         wire::MemoryPool pool = wire::MemoryPool::Kv);
   void deny_growth(const GrowthRequest& refused, Errc why = Errc::PoolExhausted) {
-    scheduler_.deny_growth(refused, why);
+    scheduler_.tenancies().deny_growth(refused, why);
   }
   /// The draining leases under which no request runs or waits. Each is returned once, until
   /// `repeat_drained`. `submit` accepts no request under them any more: it reads the drain word on
@@ -188,7 +188,7 @@ class Engine {
   /// tokens are in the vocabulary. Errors: those of Scheduler::fill, NoModelLoaded,
   /// WeightsLoading, LeaseRevoked.
   Result<void> fill(LeaseId lease, std::vector<TokenId> text);
-  std::vector<PrefixFilled> take_filled() { return scheduler_.take_filled(); }
+  std::vector<PrefixFilled> take_filled() { return scheduler_.publications().take_filled(); }
 
   // ---- the step
 
@@ -218,9 +218,11 @@ class Engine {
   /// first unit, because that unit's poll may end a request, and "held" must be reported before the
   /// end.
   void report_kv_changes();
-  std::vector<GrowthRequest> take_growth_requests() { return scheduler_.take_growth_requests(); }
-  std::vector<wire::TenantUsage> take_usage() { return scheduler_.take_usage(); }
-  std::vector<wire::TenantServed> take_served() { return scheduler_.take_served(); }
+  std::vector<GrowthRequest> take_growth_requests() {
+    return scheduler_.tenancies().take_growth_requests();
+  }
+  std::vector<wire::TenantUsage> take_usage() { return scheduler_.tenancies().take_usage(); }
+  std::vector<wire::TenantServed> take_served() { return scheduler_.tenancies().take_served(); }
   const Scheduler& scheduler() const { return scheduler_; }
   /// Logits of a request in the last step. Empty when the request had none, and after all scratch
   /// was scrubbed because a sequence was revoked, stopped or cancelled or a lease ended.

@@ -59,12 +59,12 @@ Result<std::uint32_t> RequestMover::move(const RequestId& engine_request_id, Lea
   const TimePoint ended = deps_.clock->now();
   pauses_.note(move.sequence->request.tenant, began, ended);
   if (!copied) {
-    deps_.scheduler->drop_move(std::move(move));
+    deps_.scheduler->moves().drop(std::move(move));
     return std::unexpected(copied.error());
   }
-  deps_.scheduler->finish_move(std::move(move), ended - called_at);
+  deps_.scheduler->moves().finish(std::move(move), ended - called_at);
   // From now on the new lease's deadline stops the request.
-  deps_.running_requests->update(stop_slots_of(deps_.scheduler->running()));
+  deps_.running_requests->update(stop_slots_of(deps_.scheduler->running().all()));
   return blocks;
 }
 

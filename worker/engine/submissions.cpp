@@ -23,7 +23,7 @@ void Submissions::set_quota(const wire::TenantQuota& quota) {
 void Submissions::shorten(PromptRequest& request) const {
   const auto limit = allowances_.most_per_request(request.tenant);
   constexpr std::uint32_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
-  deps_.scheduler->shorten(request, limit.value_or(kNoLimit));
+  deps_.scheduler->fit().shorten(request, limit.value_or(kNoLimit));
 }
 
 Result<void> Submissions::submit(PromptRequest request) {
@@ -58,7 +58,7 @@ Result<void> Submissions::take_tokens(PromptRequest& request) {
   give_back_tokens();
   request.unused_tokens = 0;
   if (!allowances_.most_per_request(request.tenant) || !deps_.scheduler->check(request)) return {};
-  const std::uint64_t all = deps_.scheduler->most_positions(request);
+  const std::uint64_t all = deps_.scheduler->fit().most_positions(request);
   const std::uint64_t at_least = known_tokens(request) + 1;
   const TokenDemand demand{.tokens = all,
                            .needed = request.may_shorten ? std::min(all, at_least) : all};
@@ -68,7 +68,7 @@ Result<void> Submissions::take_tokens(PromptRequest& request) {
 }
 
 void Submissions::give_back_tokens() {
-  for (const auto& [tenant, tokens] : deps_.scheduler->take_unused_tokens())
+  for (const auto& [tenant, tokens] : deps_.scheduler->tenancies().take_unused_tokens())
     allowances_.give_back(tenant, tokens);
 }
 

@@ -12,7 +12,7 @@
 #include "worker/engine/leases/engine_weights.hpp"
 #include "worker/engine/leases/lease_checks.hpp"
 #include "worker/schedule/scheduler.hpp"
-#include "worker/schedule/token_allowance.hpp"
+#include "worker/schedule/tenants/token_allowance.hpp"
 
 namespace leasehold {
 

@@ -141,7 +141,7 @@ void LeaseService::on_mapped(MappedGrant granted, Result<std::vector<LeasedMappi
   if (granted.answers == Answers::OnceMapped) early = std::exchange(responder, nullptr);
   deps_.loop->post([this, grant = std::move(granted.grant), mapped = *std::move(done),
                     respond = std::move(responder)](Engine& engine) mutable {
-    if (!engine.scheduler().has_lease(grant.lease)) {
+    if (!engine.scheduler().tenancies().contains(grant.lease)) {
       engine.add_lease({.lease = grant.lease,
                         .tenant = grant.tenant,
                         .is_shared = grant.scope == wire::LeaseScope::Shared});

@@ -8,10 +8,10 @@ void EngineMetrics::add_served(const std::vector<wire::TenantServed>& served) {
 }
 
 void EngineMetrics::publish(const Scheduler& scheduler, std::optional<bool> is_drafting) {
-  EngineSnapshot snapshot{.running = scheduler.running_count(),
-                          .waiting = scheduler.waiting_count(),
-                          .prefixes = scheduler.prefix_counters(),
-                          .proposals = scheduler.proposal_counters(),
+  EngineSnapshot snapshot{.running = scheduler.running().size(),
+                          .waiting = scheduler.tenancies().waiting_count(),
+                          .prefixes = scheduler.tenancies().prefix_counters(),
+                          .proposals = scheduler.proposals().counters(),
                           .is_drafting = is_drafting,
                           .tenants = tenants_.counts()};
   for (const auto& [lease, tenancy] : scheduler.tenancies()) {

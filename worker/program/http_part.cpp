@@ -13,8 +13,8 @@ namespace leasehold {
 namespace {
 
 constexpr auto kCheckTimeout = std::chrono::seconds(10);
-constexpr auto kCloseWaitInterval = std::chrono::milliseconds(5);
-constexpr int kMaxCloseWaits = 200;
+constexpr auto kHttpCloseWaitInterval = std::chrono::milliseconds(5);
+constexpr int kMaxHttpCloseWaits = 200;
 
 Result<wire::KeyView> key_of(Result<control::Payload> reply) {
   return wire::KeyView::from_json(TRY(std::move(reply)).body);
@@ -87,8 +87,8 @@ void HttpPart::close() {
     server_->close();
     return {};
   });
-  for (int wait = 0; wait < kMaxCloseWaits && !closed; ++wait) {
-    if (wait > 0) std::this_thread::sleep_for(kCloseWaitInterval);
+  for (int wait = 0; wait < kMaxHttpCloseWaits && !closed; ++wait) {
+    if (wait > 0) std::this_thread::sleep_for(kHttpCloseWaitInterval);
     (void)io_.run([&]() -> Result<void> {
       closed = server_->is_closed();
       return {};

@@ -18,14 +18,14 @@
 #include <span>
 #include <vector>
 
-#include "worker/schedule/kv_allocator.hpp"
+#include "worker/schedule/memory/kv_allocator.hpp"
+#include "worker/schedule/memory/publications.hpp"
+#include "worker/schedule/memory/swap_planner.hpp"
+#include "worker/schedule/memory/transfers.hpp"
 #include "worker/schedule/pending_events.hpp"
-#include "worker/schedule/publications.hpp"
 #include "worker/schedule/request_fit.hpp"
 #include "worker/schedule/running_sequences.hpp"
-#include "worker/schedule/swap_planner.hpp"
-#include "worker/schedule/tenancies.hpp"
-#include "worker/schedule/transfers.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 #include "worker/schedule/waiting_requests.hpp"
 
 namespace leasehold {

@@ -17,10 +17,10 @@
 #include <optional>
 #include <vector>
 
-#include "worker/schedule/kv_allocator.hpp"
+#include "worker/schedule/memory/kv_allocator.hpp"
+#include "worker/schedule/memory/swap_planner.hpp"
 #include "worker/schedule/running_sequences.hpp"
-#include "worker/schedule/swap_planner.hpp"
-#include "worker/schedule/tenancies.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 
 namespace leasehold {
 

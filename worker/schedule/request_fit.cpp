@@ -73,4 +73,11 @@ std::uint64_t RequestFit::most_positions(const PromptRequest& request) const {
                                  limits_.max_context);
 }
 
+std::optional<CompletionReason> RequestFit::capacity_end(const Sequence& sequence) const {
+  if (sequence.emitted() >= sequence.request.max_emitted_tokens)
+    return CompletionReason::MaxTokensReached;
+  if (sequence.tokens.size() >= limits_.max_context) return CompletionReason::ContextFull;
+  return std::nullopt;
+}
+
 }  // namespace leasehold

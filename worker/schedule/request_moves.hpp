@@ -7,10 +7,10 @@
 /// Pure bookkeeping: the caller makes the copies of the Move. Threads: one (the engine's).
 #pragma once
 
-#include "worker/schedule/kv_allocator.hpp"
+#include "worker/schedule/memory/kv_allocator.hpp"
 #include "worker/schedule/pending_events.hpp"
 #include "worker/schedule/scheduler_types.hpp"
-#include "worker/schedule/tenancies.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 
 namespace leasehold {
 
@@ -22,7 +22,10 @@ class RequestMoves {
   /// Errors: those of Scheduler::begin_move about the lease `to` and its blocks. Precondition: the
   /// sequence runs, has its blocks in the KV pool, and no transfer is pending.
   Result<Move> begin(Sequence& sequence, LeaseId to);
+  /// Assigns the sequence to the new lease and frees its blocks of the old lease. Blocks cached
+  /// under the old lease stay there. Emits Rebound.
   void finish(Move move, Duration since_call);
+  /// Abandons the move; the sequence stays under its lease.
   void drop(Move move);
 
  private:

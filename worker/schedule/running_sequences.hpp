@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -30,7 +31,7 @@ class RunningSequences {
   const std::vector<std::unique_ptr<Sequence>>& all() const { return sequences_; }
   auto begin() const { return sequences_.begin(); }
   auto end() const { return sequences_.end(); }
-  std::size_t size() const { return sequences_.size(); }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(sequences_.size()); }
   bool empty() const { return sequences_.empty(); }
 
  private:

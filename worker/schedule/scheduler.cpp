@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "common/expects.hpp"
-#include "worker/schedule/prompt_rows.hpp"
+#include "worker/schedule/rows/prompt_rows.hpp"
 
 namespace leasehold {
 
@@ -16,7 +16,7 @@ namespace leasehold {
 
 void Scheduler::admit(TimePoint now) {
   swap_.spill().check_timeouts(now);
-  drop_expired(now);
+  waiting_.drop_expired(now);
   tenancies_.settle_active();
   if (transfers_.empty()) admission_.admit();
 }
@@ -75,7 +75,7 @@ std::vector<PlannedRows> Scheduler::prefill_least_served(std::uint32_t budget) c
 void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn) {
   expects(transfers_.empty(), "blocks are copied before rows are computed");
   Sequence& sequence = *part.sequence;
-  Tenancy& tenancy = tenancy_of(sequence);
+  Tenancy& tenancy = tenancies_.at(sequence.request.lease);
   const std::uint32_t rows_kept = part.rows_kept(drawn.size());
   proposals_.note_drawn(part, drawn);
   std::uint64_t used = sequence.prompt_rows(rows_kept);
@@ -96,14 +96,7 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn) {
   sequence.blocks.trim(static_cast<std::uint32_t>(sequence.tokens.size()), tenancy.pool);
   if (drawn.empty()) return;
   if (drawn.back().ends) return end_sequence(sequence, {.reason = *drawn.back().ends});
-  if (const auto full = capacity_end(sequence)) end_sequence(sequence, {.reason = *full});
-}
-
-std::optional<CompletionReason> Scheduler::capacity_end(const Sequence& sequence) const {
-  if (sequence.emitted() >= sequence.request.max_emitted_tokens)
-    return CompletionReason::MaxTokensReached;
-  if (sequence.tokens.size() >= limits_.max_context) return CompletionReason::ContextFull;
-  return std::nullopt;
+  if (const auto full = fit().capacity_end(sequence)) end_sequence(sequence, {.reason = *full});
 }
 
 void Scheduler::note_duration(Duration step) {
@@ -131,7 +124,7 @@ bool Scheduler::relieve_starved() {
 /// again or fewer blocks copied back.
 void Scheduler::preempt(const Relief& relief) {
   Sequence& victim = *relief.sequence;
-  Tenancy& tenancy = tenancy_of(victim);
+  Tenancy& tenancy = tenancies_.at(victim.request.lease);
   const std::uint32_t available = tenancy.available_blocks();
   PromptRequest request = request_to_wait(victim);
   const std::uint32_t swapped_blocks = relief.to_swap ? swap_.swap_out(victim) : 0;
@@ -157,7 +150,7 @@ void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_del
   how.engine_request_id = id;
   how.emitted_tokens = sequence.emitted();
   how.cached_tokens = sequence.request.cached;
-  const bool is_fill = tenancy_of(sequence).is_shared;
+  const bool is_fill = tenancies_.at(sequence.request.lease).is_shared;
   tenancies_.give_back_tokens(sequence.request, sequence.request.unused_tokens);
   free_blocks(sequence, how);
   if (!already_delivered && !is_fill) events_.add(std::move(how));
@@ -169,7 +162,7 @@ void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_del
 /// may be damaged and a retry must not reuse them; and blocks not yet copied back from swap or the
 /// spill file.
 void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
-  Tenancy& tenancy = tenancy_of(sequence);
+  Tenancy& tenancy = tenancies_.at(sequence.request.lease);
   const bool is_damaged = how.error && how.error->code == Errc::NumericFault;
   const bool is_copied = !transfers_.has(sequence) && sequence.blocks.state() != KvState::Returning;
   swap_.spill().abandon(sequence);
@@ -188,7 +181,7 @@ void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
 }
 
 std::unique_ptr<Sequence> Scheduler::stop_running(Sequence& sequence) {
-  Tenancy& tenancy = tenancy_of(sequence);
+  Tenancy& tenancy = tenancies_.at(sequence.request.lease);
   --tenancy.running;
   tenancies_.note_change(tenancy.tenant);
   return running_.remove(sequence);
@@ -266,28 +259,8 @@ void Scheduler::set_quota(const wire::TenantQuota& quota) {
   kv_.evict_above(quota.tenant, quota.max_blocks);
 }
 
-void Scheduler::add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
-  expects(has_lease(lease), "an extent belongs to a known lease");
-  tenancies_.at(lease).pool.add_extent(extent, blocks);
-}
-
-void Scheduler::add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
-  expects(has_lease(lease), "an extent belongs to a known lease");
-  tenancies_.at(lease).swap.add_extent(extent, blocks);
-  tenancies_.at(lease).growth.grant_swap();
-}
-
-std::vector<ExtentId> Scheduler::remove_free_extents(LeaseId lease, std::uint32_t count,
-                                                     wire::MemoryPool pool) {
-  const auto found = tenancies_.find(lease);
-  if (found == tenancies_.end() || transfers_.has_of(lease)) return {};
-  Tenancy& tenancy = found->second;
-  if (pool == wire::MemoryPool::Swap) return tenancy.swap.remove_free_extents(count);
-  return kv_.remove_free_extents(tenancy, count);
-}
-
 void Scheduler::end_lease(LeaseId lease, const Completed& how) {
-  if (!has_lease(lease)) return;
+  if (!tenancies_.contains(lease)) return;
   std::vector<Sequence*> ending;
   for (const auto& sequence : running_) {
     const bool depends = sequence->request.lease == lease || sequence->shared_lease == lease;
@@ -307,35 +280,10 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
   tenancies_.erase(lease);
 }
 
-std::uint32_t Scheduler::adopt(LeaseId lease, const AdoptedRecords& records) {
-  const auto found = tenancies_.find(lease);
-  if (found == tenancies_.end()) return 0;
-  Tenancy& tenancy = found->second;
-  return records.cache(tenancy.tenant, tenancy.pool, tenancy.prefixes);
-}
-
-const BlockPool* Scheduler::pool_of(LeaseId lease) const {
-  const auto found = tenancies_.find(lease);
-  return found == tenancies_.end() ? nullptr : &found->second.pool;
-}
-
-std::vector<std::pair<LeaseId, BlockId>> Scheduler::take_released_records() {
-  std::vector<std::pair<LeaseId, BlockId>> released;
-  for (auto& [lease, tenancy] : tenancies_) {
-    for (const BlockId block : tenancy.pool.take_released_records())
-      released.emplace_back(lease, block);
-  }
-  return released;
-}
-
 // -------------------------------------------------------------------------------------- queries
 
 bool Scheduler::has_work() const {
-  return !running_.empty() || waiting_count() > 0;
-}
-
-Tenancy& Scheduler::tenancy_of(const Sequence& sequence) {
-  return tenancies_.at(sequence.request.lease);
+  return !running_.empty() || tenancies_.waiting_count() > 0;
 }
 
 }  // namespace leasehold

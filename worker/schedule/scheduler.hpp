@@ -58,22 +58,22 @@
 #include <vector>
 
 #include "ipc/control/messages/worker.hpp"
-#include "worker/kv/adopted_records.hpp"
 #include "worker/schedule/admission.hpp"
 #include "worker/schedule/events.hpp"
-#include "worker/schedule/kv_allocator.hpp"
+#include "worker/schedule/memory/kv_allocator.hpp"
+#include "worker/schedule/memory/lease_blocks.hpp"
+#include "worker/schedule/memory/publications.hpp"
+#include "worker/schedule/memory/swap_planner.hpp"
+#include "worker/schedule/memory/transfers.hpp"
 #include "worker/schedule/pending_events.hpp"
 #include "worker/schedule/preemption.hpp"
-#include "worker/schedule/prefill_limit.hpp"
-#include "worker/schedule/proposal_planner.hpp"
-#include "worker/schedule/publications.hpp"
 #include "worker/schedule/request_moves.hpp"
+#include "worker/schedule/rows/prefill_limit.hpp"
+#include "worker/schedule/rows/proposal_planner.hpp"
 #include "worker/schedule/running_sequences.hpp"
 #include "worker/schedule/scheduler_types.hpp"
 #include "worker/schedule/sequence.hpp"
-#include "worker/schedule/swap_planner.hpp"
-#include "worker/schedule/tenancies.hpp"
-#include "worker/schedule/transfers.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 #include "worker/schedule/waiting_requests.hpp"
 
 namespace leasehold {
@@ -92,62 +92,26 @@ class Scheduler {
 
   // ---- leases
 
-  /// Adds a lease. Preconditions: it is not known yet, and has no blocks or requests.
-  void add_lease(Tenancy tenancy) { tenancies_.add(std::move(tenancy)); }
+  /// The leases: add one, ask for growth or record its refusal, take the reports to the broker.
+  Tenancies& tenancies() { return tenancies_; }
+  const Tenancies& tenancies() const { return tenancies_; }
   /// Sets the quota of a tenant, over all its leases here. Without a quota, or above it, no request
   /// is admitted; running requests continue within the quota under which they were admitted. A
   /// withdrawn quota is removed once the tenant has no lease here.
   void set_quota(const wire::TenantQuota& quota);
-  /// The use of divided quotas by the tenants whose use changed since the last call. Examines only
-  /// `Tenancies::changed_tenants`.
-  std::vector<wire::TenantUsage> take_usage() { return tenancies_.take_usage(); }
-  /// The service that tenants received since the last call; omits tenants without changes.
-  std::vector<wire::TenantServed> take_served() { return tenancies_.take_served(); }
-  void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
-  void add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
-  /// Records that the broker refused a GrowthRequest. For swap: until it grants swap, victims are
-  /// dropped unless a spill makes room. For KV: if a running sequence lacks a block, and the
-  /// request was not for more than the running sequences want, the next plan preempts one sequence
-  /// of the lease, or ends it if it runs alone. If no request of the lease runs, its first waiting
-  /// request is rejected. `why`: QuotaBlocks for the limit of the tenant or of published texts; any
-  /// other code means an exhausted pool.
-  void deny_growth(const GrowthRequest& refused, Errc why = Errc::PoolExhausted) {
-    tenancies_.deny_growth(refused, why);
-  }
-  /// Removes up to `count` extents of a pool that no sequence uses; cached blocks in them are
-  /// evicted. Removes none while transfers of the lease are pending, because their source blocks
-  /// count as free.
-  std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count,
-                                            wire::MemoryPool pool = wire::MemoryPool::Kv);
   /// Ends with `how` every request of the lease and every request that reads its published text,
   /// and removes the lease.
   void end_lease(LeaseId lease, const Completed& how);
-  bool has_lease(LeaseId lease) const { return tenancies_.contains(lease); }
-  std::vector<LeaseId> leases() const { return tenancies_.ids(); }
 
-  // ---- records in memory
+  // ---- memory
 
-  /// Caches the prefixes described by records found in the memory of a new lease. Returns the
-  /// number of blocks. Precondition: the lease has run no request.
-  std::uint32_t adopt(LeaseId lease, const AdoptedRecords& records);
-  /// The pool against which such records are checked; null for an unknown lease.
-  const BlockPool* pool_of(LeaseId lease) const;
-  /// The first blocks of the records of sequences that ended or were moved out since the last call.
-  /// The caller clears them before any block is written again.
-  std::vector<std::pair<LeaseId, BlockId>> take_released_records();
-
-  // ---- spill
-
-  /// Precondition: called once, before the first lease.
-  void lend_spill(const SpillLimits& limits) { swap_.spill().lend(limits); }
-  /// New jobs for the spill store since the last call. Jobs that depend on copies are added by
+  LeaseBlocks blocks() { return {tenancies_, kv_, transfers_}; }
+  /// The KV blocks that requests hold or gave back, since the last call.
+  std::vector<KvChange> take_kv_changes() { return kv_.take_changes(); }
+  /// The spill file's jobs, answers and events. Jobs that depend on copies are added by
   /// `transfer_done`.
-  std::vector<SpillJob> take_spill_jobs() { return swap_.spill().take_jobs(); }
-  void spill_answered(const std::vector<SpillAnswer>& answers, TimePoint now) {
-    swap_.spill().answered(answers, now);
-  }
-  std::vector<SpillEvent> take_spill_events() { return swap_.spill().take_events(); }
-  const SpillBooks& spills() const { return swap_.spill().books(); }
+  SpillPlanner& spill() { return swap_.spill(); }
+  const SpillPlanner& spill() const { return swap_.spill(); }
 
   // ---- requests
 
@@ -158,43 +122,25 @@ class Scheduler {
   /// The error that `submit` would return. QuotaBlocks with `retry_after_ms` when the blocks are
   /// held by the tenant's leases on other workers, without it when the request can never have them.
   Result<void> check(const PromptRequest& request) const;
-  /// Lowers the token limit of a request with `may_shorten` to `most_tokens`, prompt included, and
-  /// to the capacity of the context and of the tenant's blocks; never below one token or the tokens
-  /// already emitted.
-  void shorten(PromptRequest& request, std::uint64_t most_tokens) const {
-    admission_.fit().shorten(request, most_tokens);
-  }
-  /// The most positions that the request can fill.
-  std::uint64_t most_positions(const PromptRequest& request) const {
-    return admission_.fit().most_positions(request);
-  }
-  /// Tokens per minute to return, by tenant: those that requests took and did not use, since the
-  /// last call.
-  std::map<TenantId, std::uint64_t> take_unused_tokens() { return tenancies_.take_unused_tokens(); }
+  const RequestFit& fit() const { return admission_.fit(); }
   /// Queues the fill of a shared lease: computes the full blocks of `text` and keeps them, without
-  /// emitting a token. `take_filled` returns the result. Errors: LeaseFenced (no such shared
-  /// lease), BadRequest (no full block, filled already), and those of `submit`.
+  /// emitting a token. `publications().take_filled` returns the result. Errors: LeaseFenced (no
+  /// such shared lease), BadRequest (no full block, filled already), and those of `submit`.
   Result<void> fill(LeaseId lease, std::vector<TokenId> text) {
     return submit(TRY(publications_.fill_request(lease, std::move(text))));
   }
-  std::vector<PrefixFilled> take_filled() { return publications_.take_filled(); }
+  Publications& publications() { return publications_; }
   /// Ends a waiting or running request. Errors: UnknownRequest.
   Result<void> cancel(const RequestId& engine_request_id);
 
   /// Reserves blocks for a running request in another lease of its tenant. The caller makes the
-  /// copies, then calls `finish_move` or `drop_move` before any other function. Errors:
+  /// copies, then calls `finish` or `drop` of `moves()` before any other function. Errors:
   /// UnknownRequest, LeaseFenced (no such lease of the tenant), BadRequest (its own lease);
   /// QueueFull while the request waits or a transfer is pending, and PoolExhausted, after which the
   /// scheduler requests growth of the lease: the caller may retry both; QuotaBlocks.
   Result<Move> begin_move(const RequestId& engine_request_id, LeaseId to);
-  /// Assigns the sequence to the new lease and frees its blocks of the old lease. Blocks cached
-  /// under the old lease stay there. Emits Rebound.
-  void finish_move(Move move, Duration since_call) { moves_.finish(std::move(move), since_call); }
-  /// Abandons the move; the sequence stays under its lease.
-  void drop_move(Move move) { moves_.drop(std::move(move)); }
-
-  /// Ends the waiting requests whose deadline has passed; `admit` calls it.
-  void drop_expired(TimePoint now) { waiting_.drop_expired(now); }
+  RequestMoves& moves() { return moves_; }
+  WaitingRequests& waiting() { return waiting_; }
 
   // ---- the tick
 
@@ -203,12 +149,8 @@ class Scheduler {
   /// Preempts or ends sequences that lack blocks, and plans the step. Pointers in the plan stay
   /// valid while their sequence runs.
   StepPlan plan();
-  /// The decoding sequences that may have proposals in the next step; `n_proposed` is the number of
-  /// proposals worth a row, as far as known before the plan. Empty while a prompt is computed.
-  StepPlan plan_proposals() const { return proposals_.plan(); }
-  /// Records the time spent on making proposals. It is added to the cost of the next proposals that
-  /// get rows.
-  void note_proposing(Duration took) { proposals_.note_proposing(took); }
+  ProposalPlanner& proposals() { return proposals_; }
+  const ProposalPlanner& proposals() const { return proposals_; }
   /// Records the duration of the planned step, for the limits of later steps. If it is never
   /// called, prompts may fill the token budget.
   void note_duration(Duration step);
@@ -225,29 +167,15 @@ class Scheduler {
   /// Ends one running or swapped sequence and frees its blocks. With `already_delivered` no
   /// Completed event is emitted, because a gate thread delivered it early.
   void end_sequence(Sequence& sequence, Completed how, bool already_delivered = false);
-  /// Why the sequence may emit no more tokens; nothing while it may. A rebound sequence may be full
-  /// from the start: its last token was delivered, but its end was not.
-  std::optional<CompletionReason> capacity_end(const Sequence& sequence) const;
 
   /// Ends every waiting and running request with this error. Leases stay.
   void end_all(const Error& error);
 
   /// Returns all events since the last call, in the order of events.hpp.
   std::vector<SchedulerEvent> take_events() { return events_.take(); }
-  std::vector<GrowthRequest> take_growth_requests() { return tenancies_.take_growth_requests(); }
-  std::vector<KvChange> take_kv_changes() { return kv_.take_changes(); }
 
   bool has_work() const;
-  std::uint32_t running_count() const { return static_cast<std::uint32_t>(running_.size()); }
-  std::uint32_t waiting_count() const {
-    return static_cast<std::uint32_t>(tenancies_.waiting_count());
-  }
-  /// Sums over all leases, including ended ones.
-  PrefixCounters prefix_counters() const { return tenancies_.prefix_counters(); }
-  const ProposalCounters& proposal_counters() const { return proposals_.counters(); }
-  const Tenancies& tenancies() const { return tenancies_; }
-  const std::vector<std::unique_ptr<Sequence>>& running() const { return running_.all(); }
-  bool is_running(const Sequence* sequence) const { return running_.contains(sequence); }
+  const RunningSequences& running() const { return running_; }
 
  private:
   StepPlan plan_rows();
@@ -258,7 +186,6 @@ class Scheduler {
   void free_blocks(Sequence& sequence, const Completed& how);
   std::unique_ptr<Sequence> stop_running(Sequence& sequence);
   bool id_in_use(const RequestId& engine_request_id) const;
-  Tenancy& tenancy_of(const Sequence& sequence);
 
   SchedulerLimits limits_;
   Tenancies tenancies_{limits_.tokens_per_block};

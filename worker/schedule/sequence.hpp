@@ -10,9 +10,9 @@
 #include "common/checksum.hpp"
 #include "worker/kv/block_table.hpp"
 #include "worker/kv/sequence_record.hpp"
-#include "worker/schedule/proposal_limit.hpp"
 #include "worker/schedule/request.hpp"
-#include "worker/schedule/row_work.hpp"
+#include "worker/schedule/rows/proposal_limit.hpp"
+#include "worker/schedule/rows/row_work.hpp"
 
 namespace leasehold {
 

@@ -13,11 +13,11 @@
 #include <cstdint>
 #include <limits>
 
+#include "worker/schedule/memory/publications.hpp"
+#include "worker/schedule/memory/swap_planner.hpp"
 #include "worker/schedule/pending_events.hpp"
-#include "worker/schedule/publications.hpp"
 #include "worker/schedule/scheduler_types.hpp"
-#include "worker/schedule/swap_planner.hpp"
-#include "worker/schedule/tenancies.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 
 namespace leasehold {
 

@@ -12,7 +12,7 @@ namespace leasehold {
 namespace {
 
 /// Short, because workers return unused extents at the end of a step.
-constexpr std::chrono::milliseconds kRetryAfter{50};
+constexpr std::chrono::milliseconds kSwapRetryAfter{50};
 
 /// Swap extents of the tenant's open leases. They count until they are free; quarantined extents do
 /// not count.
@@ -79,7 +79,7 @@ CallResult grow_swap(Decision& decision, const Caller& caller, LeaseRecord& reco
   TRY(require_lendable(state, {record.tenant, record.worker(), extents}));
   if (const auto room = require_share(state, record.tenant, extents); !room) {
     Error why = room.error();
-    if (ask_others(decision, record.id(), extents)) why.retry_after_ms = kRetryAfter.count();
+    if (ask_others(decision, record.id(), extents)) why.retry_after_ms = kSwapRetryAfter.count();
     decision.reply(caller.call, std::unexpected(std::move(why)));
     return std::nullopt;
   }

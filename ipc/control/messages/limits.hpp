@@ -7,7 +7,7 @@
 namespace leasehold::wire {
 
 /// Small enough that products of tokens and nanoseconds fit into 64 bits
-/// (worker/schedule/token_allowance.hpp).
+/// (worker/schedule/tenants/token_allowance.hpp).
 inline constexpr std::uint32_t kMostTokensPerMinute = 10'000'000;
 
 inline constexpr Between<std::uint32_t> kConcurrent{1, kMaxStepSequences};

@@ -28,15 +28,15 @@ class LoadedScheduler {
     for (std::uint32_t i = 0; i < load.tenants; ++i) {
       scheduler_.set_quota(
           {.tenant = tenant(i), .max_concurrent = load.running, .max_blocks = 1u << 20});
-      scheduler_.add_lease({.lease = lease(i), .tenant = tenant(i)});
-      scheduler_.add_extent(lease(i), ExtentId{i + 1}, kContext);
+      scheduler_.tenancies().add({.lease = lease(i), .tenant = tenant(i)});
+      scheduler_.blocks().add_extent(lease(i), ExtentId{i + 1}, kContext);
     }
     refill();
   }
 
   /// Submits requests until the number of waiting requests is restored.
   void refill() {
-    while (scheduler_.waiting_count() < load_.waiting) {
+    while (scheduler_.tenancies().waiting_count() < load_.waiting) {
       const std::uint32_t i = static_cast<std::uint32_t>(next_++ % load_.tenants);
       const auto submitted = scheduler_.submit(
           {.tenant = tenant(i),
@@ -59,7 +59,7 @@ class LoadedScheduler {
     (void)scheduler_.take_events();
   }
 
-  bool is_full() const { return scheduler_.running_count() == load_.running; }
+  bool is_full() const { return scheduler_.running().size() == load_.running; }
 
  private:
   static TenantId tenant(std::uint32_t i) { return TenantId{fmt::format("tenant-{}", i)}; }

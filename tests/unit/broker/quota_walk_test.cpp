@@ -149,9 +149,9 @@ class Walk {
 
   void submit() {
     WalkWorker& worker = any_worker();
-    std::vector<LeaseId> leases = worker.scheduler->leases();
+    std::vector<LeaseId> leases = worker.scheduler->tenancies().ids();
     std::erase_if(leases, [this](LeaseId lease) { return !is_live(lease); });  // as the engine does
-    if (leases.empty() || worker.scheduler->waiting_count() > 6) return;
+    if (leases.empty() || worker.scheduler->tenancies().waiting_count() > 6) return;
     PromptRequest request{.tenant = {"a"},
                           .lease = leases.at(random_.below(leases.size())),
                           .engine_request_id = RequestId{"r" + std::to_string(++requests_)},
@@ -180,7 +180,7 @@ class Walk {
   }
 
   void tick(WalkWorker& worker) {
-    for (const LeaseId lease : worker.scheduler->leases()) {
+    for (const LeaseId lease : worker.scheduler->tenancies().ids()) {
       if (!is_live(lease)) worker.scheduler->end_lease(lease, {});
     }
     const std::uint32_t before = running_everywhere();
@@ -194,7 +194,7 @@ class Walk {
                                std::vector<DrawnToken>(part.wants_token ? 1 : 0, {.sampled = {2}}));
     }
     worker.scheduler->take_events();
-    for (wire::TenantUsage& usage : worker.scheduler->take_usage()) {
+    for (wire::TenantUsage& usage : worker.scheduler->tenancies().take_usage()) {
       if (worker.resumed) worker.outbox.push_back(std::move(usage));
     }
   }
@@ -220,8 +220,8 @@ class Walk {
 
   void add_lease(WalkWorker& worker, LeaseId lease) {
     if (!is_live(lease)) return;
-    worker.scheduler->add_lease({.lease = lease, .tenant = {"a"}});
-    worker.scheduler->add_extent(lease, ExtentId{lease.slot + 1ull}, 64);
+    worker.scheduler->tenancies().add({.lease = lease, .tenant = {"a"}});
+    worker.scheduler->blocks().add_extent(lease, ExtentId{lease.slot + 1ull}, 64);
   }
 
   /// Moves quotas that the broker sent into the workers' inboxes.
@@ -268,7 +268,7 @@ class Walk {
   std::uint32_t running_everywhere() {
     std::uint32_t running = 0;
     for (const auto& worker : workers_) {
-      for (const auto& sequence : worker->scheduler->running()) {
+      for (const auto& sequence : worker->scheduler->running().all()) {
         running += is_live(sequence->request.lease) ? 1 : 0;
       }
     }

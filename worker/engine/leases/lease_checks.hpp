@@ -14,7 +14,7 @@
 #include "common/clock.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "worker/engine/step_refusals.hpp"
-#include "worker/schedule/tenancies.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 
 namespace leasehold {
 

@@ -40,7 +40,7 @@ bool LeasedRecords::run_for(LeaseId lease, Unit&& unit) {
 
 void LeasedRecords::clear_released() {
   std::map<LeaseId, std::vector<BlockId>> released;
-  for (const auto& [lease, block] : deps_.scheduler->take_released_records())
+  for (const auto& [lease, block] : deps_.scheduler->blocks().take_released_records())
     released[lease].push_back(block);
   for (const auto& [lease, blocks] : released) clear(lease, blocks);
 }
@@ -60,7 +60,7 @@ bool LeasedRecords::clear(LeaseId lease, std::span<const BlockId> first_blocks) 
 
 LeasedRecords::Adopted LeasedRecords::adopt(LeaseId lease) {
   Adopted adopted;
-  if (deps_.scheduler->pool_of(lease) == nullptr) return adopted;
+  if (deps_.scheduler->blocks().pool_of(lease) == nullptr) return adopted;
   AdoptedRecords records(KvLayout::kBlockTokens, n_vocab_);
   const std::vector<BlockId> found = find(lease);
   for (const BlockId first : found) {
@@ -71,7 +71,7 @@ LeasedRecords::Adopted LeasedRecords::adopt(LeaseId lease) {
   // adopted.
   if (!clear(lease, found)) return {};
   adopted.records = records.size();
-  adopted.blocks = deps_.scheduler->adopt(lease, records);
+  adopted.blocks = deps_.scheduler->blocks().adopt(lease, records);
   return adopted;
 }
 
@@ -122,7 +122,7 @@ Result<void> LeasedRecords::take(LeaseId lease, BlockId first, AdoptedRecords& i
   const std::uint64_t most = record_size_bytes(n_context_) + kMaxSamplingListsBytes;
   const std::vector<std::byte> bytes = TRY(read(lease, blocks, std::min(block_bytes, most)));
   SequenceRecord record = TRY(read_record(bytes, n_context_));
-  return into.add(std::move(record), blocks, *deps_.scheduler->pool_of(lease));
+  return into.add(std::move(record), blocks, *deps_.scheduler->blocks().pool_of(lease));
 }
 
 }  // namespace leasehold

@@ -26,19 +26,19 @@ void SpillChannel::lend(SpillStore& store, SpillQueue& queue, SpillLimits limits
   queue_ = &queue;
   limits.slots = store.slot_count();
   limits.buffers = store.buffer_count();
-  scheduler_->lend_spill(limits);
+  scheduler_->spill().lend(limits);
 }
 
 void SpillChannel::take_answers(const Clock& clock) {
   if (queue_ == nullptr) return;
-  scheduler_->spill_answered(queue_->take_answers(), clock.now());
+  scheduler_->spill().answered(queue_->take_answers(), clock.now());
   post_jobs();
 }
 
 /// A job whose seal cannot be created is posted without one, and its answer is an error. The end of
 /// a stream is not posted when the lease's seal is already discarded.
 void SpillChannel::post_jobs() {
-  for (SpillJob& job : scheduler_->take_spill_jobs()) {
+  for (SpillJob& job : scheduler_->spill().take_jobs()) {
     const bool needs_key = job.kind == SpillJob::Kind::Write || job.kind == SpillJob::Kind::Read;
     if (needs_key) job.seal = seals_.of(job.lease).value_or(nullptr);
     if (job.kind == SpillJob::Kind::End) job.seal = seals_.find(job.lease);

@@ -134,10 +134,10 @@ void DraftProposer::propose(std::span<const PlannedRows> parts, std::uint32_t mo
   begin(parts, most);
   while (!gates->engine_refused() && plan_pass()) {
     const LaunchStatus status = transformer_.forward(*weights_, {.gates = gates,
-                                                                 .rows = rows_,
-                                                                 .tokens = tokens_,
-                                                                 .block_tables = block_tables_,
-                                                                 .logit_rows = logit_rows_});
+                                                                 .rows = pass_.rows,
+                                                                 .tokens = pass_.tokens,
+                                                                 .block_tables = pass_.block_tables,
+                                                                 .logit_rows = pass_.logit_rows});
     take(status.live, *gates);
   }
   if (gates->engine_refused()) turn_off();
@@ -147,7 +147,7 @@ void DraftProposer::propose(std::span<const PlannedRows> parts, std::uint32_t mo
 /// rows that the other texts leave.
 void DraftProposer::begin(std::span<const PlannedRows> parts, std::uint32_t most) {
   drafts_.clear();
-  block_tables_.assign(parts.size(), {});
+  pass_.block_tables.assign(parts.size(), {});
   for (std::uint32_t i = 0; i < parts.size(); ++i) {
     Sequence& sequence = *parts[i].sequence;
     const std::uint32_t wanted = std::min({most, parts[i].n_proposed, positions_left(sequence)});
@@ -158,7 +158,7 @@ void DraftProposer::begin(std::span<const PlannedRows> parts, std::uint32_t most
     slot.read.erase(differs, slot.read.end());
     // The last known token is computed in any case, because its row has the logits.
     slot.read.resize(std::min(slot.read.size(), sequence.tokens.size() - 1));
-    block_tables_[i] = slot.blocks;
+    pass_.block_tables[i] = slot.blocks;
     drafts_.push_back({.sequence = &sequence, .slot = &slot, .index = i, .most = wanted});
   }
   std::ranges::stable_sort(drafts_, {}, &Draft::pending);
@@ -183,9 +183,9 @@ TokenId DraftProposer::Draft::token_at(std::size_t position) const {
 
 /// Collects the rows of the next pass. Returns false when there are none.
 bool DraftProposer::plan_pass() {
-  rows_.clear();
-  tokens_.clear();
-  logit_rows_.clear();
+  pass_.rows.clear();
+  pass_.tokens.clear();
+  pass_.logit_rows.clear();
   std::size_t left = kReadAtOnce;
   for (Draft& draft : drafts_) {
     draft.n_rows = 0;
@@ -195,7 +195,7 @@ bool DraftProposer::plan_pass() {
     if (pending > kUsualRows) left -= n_rows;
     add_rows(draft, static_cast<std::uint32_t>(n_rows));
   }
-  return !rows_.empty();
+  return !pass_.rows.empty();
 }
 
 void DraftProposer::add_rows(Draft& draft, std::uint32_t n_rows) {
@@ -203,10 +203,10 @@ void DraftProposer::add_rows(Draft& draft, std::uint32_t n_rows) {
   draft.n_rows = n_rows;
   draft.draws = n_rows > 0 && n_rows == draft.pending();
   for (std::uint32_t i = 0; i < n_rows; ++i) {
-    rows_.push_back({draft.index, first + i});
-    tokens_.push_back(draft.token_at(first + i));
+    pass_.rows.push_back({draft.index, first + i});
+    pass_.tokens.push_back(draft.token_at(first + i));
   }
-  if (draft.draws) logit_rows_.push_back(static_cast<std::uint32_t>(rows_.size() - 1));
+  if (draft.draws) pass_.logit_rows.push_back(static_cast<std::uint32_t>(pass_.rows.size() - 1));
   draft.slot->written = std::max(draft.slot->written, first + n_rows);
 }
 

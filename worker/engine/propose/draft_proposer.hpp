@@ -96,6 +96,14 @@ class DraftProposer final : public Proposer {
     TokenId token_at(std::size_t position) const;
   };
 
+  /// The rows of a forward pass of the draft model.
+  struct Pass {
+    std::vector<BlockTableView> block_tables;
+    std::vector<RowRef> rows;
+    std::vector<TokenId> tokens;
+    std::vector<std::uint32_t> logit_rows;
+  };
+
   void begin(std::span<const PlannedRows> parts, std::uint32_t most);
   std::uint32_t positions_left(const Sequence& sequence) const;
   bool plan_pass();
@@ -119,10 +127,7 @@ class DraftProposer final : public Proposer {
 
   // Valid within one call of `propose`.
   std::vector<Draft> drafts_;
-  std::vector<BlockTableView> block_tables_;
-  std::vector<RowRef> rows_;
-  std::vector<TokenId> tokens_;
-  std::vector<std::uint32_t> logit_rows_;
+  Pass pass_;
 };
 
 }  // namespace leasehold

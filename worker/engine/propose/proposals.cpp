@@ -9,9 +9,9 @@ namespace leasehold {
 
 void Proposals::make() {
   if (!proposer_) return;
-  for (const auto& sequence : deps_.scheduler->running()) sequence->proposals.clear();
-  proposer_->retain(deps_.scheduler->running());
-  StepPlan plan = deps_.scheduler->plan_proposals();
+  for (const auto& sequence : deps_.scheduler->running().all()) sequence->proposals.clear();
+  proposer_->retain(deps_.scheduler->running().all());
+  StepPlan plan = deps_.scheduler->proposals().plan();
   if (plan.parts.empty()) return;
   if (proposer_->leases().empty()) {
     make_for(plan, nullptr);
@@ -22,11 +22,11 @@ void Proposals::make() {
 
 void Proposals::make_gated(StepPlan plan) {
   const TimePoint began = deps_.clock->now();
-  deps_.running_requests->update(stop_slots_of(deps_.scheduler->running()));
+  deps_.running_requests->update(stop_slots_of(deps_.scheduler->running().all()));
   SequenceGates sequences(deps_.gates, std::move(plan), proposer_->leases());
   make_for(sequences.plan(), &sequences.gates());
   sequences.end_refused();
-  deps_.scheduler->note_proposing(deps_.clock->now() - began);
+  deps_.scheduler->proposals().note_proposing(deps_.clock->now() - began);
 }
 
 void Proposals::make_for(const StepPlan& plan, const GateSet* gates) {
@@ -48,7 +48,7 @@ void Proposals::make_for(const StepPlan& plan, const GateSet* gates) {
 void Proposals::scrub() {
   if (!proposer_) return;
   proposer_->scrub();
-  proposer_->retain(deps_.scheduler->running());
+  proposer_->retain(deps_.scheduler->running().all());
 }
 
 }  // namespace leasehold

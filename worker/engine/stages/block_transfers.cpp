@@ -21,7 +21,7 @@ Result<void> BlockTransfers::make(StepPlan& plan) {
   }
   beside.end_refused();
   std::erase_if(plan.parts, [this](const PlannedRows& part) {
-    return !deps_.scheduler->is_running(part.sequence);
+    return !deps_.scheduler->running().contains(part.sequence);
   });
   return {};
 }

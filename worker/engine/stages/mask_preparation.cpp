@@ -10,7 +10,7 @@ namespace leasehold {
 
 Result<MaskPreparation::Work> MaskPreparation::prepare() {
   if (!mark_awaiting()) return Work{};
-  deps_.running_requests->update(stop_slots_of(deps_.scheduler->running()));
+  deps_.running_requests->update(stop_slots_of(deps_.scheduler->running().all()));
   SequenceGates sequences(deps_.gates, all_running(*deps_.scheduler), deps_.weights->leases());
   MaskTurns turns = turns_for(sequences.plan());
   const PartErrors errors = run_turns(sequences, turns);
@@ -31,7 +31,7 @@ Result<MaskPreparation::Work> MaskPreparation::prepare() {
 /// Marks the sequences that cannot draw a token yet. Returns true when there is one.
 bool MaskPreparation::mark_awaiting() {
   bool any = false;
-  for (const auto& sequence : deps_.scheduler->running()) {
+  for (const auto& sequence : deps_.scheduler->running().all()) {
     if (!sequence->rules) {
       sequence->rules =
           std::make_shared<TokenRules>(sequence->request, *deps_.tokenizer, limits_.token_units);
@@ -47,7 +47,7 @@ bool MaskPreparation::mark_awaiting() {
 bool MaskPreparation::can_draw(const Sequence& sequence) const {
   const TokenRules& rules = *sequence.rules;
   return rules.is_ready() ||
-         (rules.has_accepted_emitted() && deps_.scheduler->capacity_end(sequence));
+         (rules.has_accepted_emitted() && deps_.scheduler->fit().capacity_end(sequence));
 }
 
 MaskTurns MaskPreparation::turns_for(const StepPlan& plan) const {

@@ -6,7 +6,7 @@
 namespace leasehold {
 
 void SequenceEnder::end_revoked_leases() {
-  for (const LeaseId lease : deps_.scheduler->leases()) {
+  for (const LeaseId lease : deps_.scheduler->tenancies().ids()) {
     const std::optional<Completed> end = deps_.leases->completion_for(lease);
     if (!end) continue;
     deps_.leases->report_found_revoked(lease);
@@ -16,7 +16,7 @@ void SequenceEnder::end_revoked_leases() {
 
 void SequenceEnder::end_stopped() {
   std::vector<Sequence*> stopped;
-  for (const auto& sequence : deps_.scheduler->running()) {
+  for (const auto& sequence : deps_.scheduler->running().all()) {
     const LocalStop stop = deps_.stops->read(sequence->stop_slot);
     if (stop != LocalStop::None) stopped.push_back(sequence.get());
   }
@@ -55,10 +55,10 @@ void SequenceEnder::end_refused(const StepPlan& plan, const StepRefusals& refusa
 }
 
 Result<void> SequenceEnder::cancel(const RequestId& engine_request_id) {
-  const std::uint32_t running = deps_.scheduler->running_count();
+  const std::size_t running = deps_.scheduler->running().size();
   TRY(deps_.scheduler->cancel(engine_request_id));
   // A waiting request has no intermediate values.
-  if (deps_.scheduler->running_count() < running) scrub();
+  if (deps_.scheduler->running().size() < running) scrub();
   return {};
 }
 

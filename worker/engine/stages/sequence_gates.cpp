@@ -9,7 +9,7 @@ namespace leasehold {
 
 StepPlan all_running(const Scheduler& scheduler) {
   StepPlan plan;
-  for (const auto& sequence : scheduler.running())
+  for (const auto& sequence : scheduler.running().all())
     plan.parts.push_back({.sequence = sequence.get()});
   return plan;
 }

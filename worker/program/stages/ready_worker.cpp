@@ -120,7 +120,7 @@ WorkerStop::Dependencies ReadyWorker::stop_dependencies() {
               [this](std::function<void(std::size_t)> done) {
                 loop_.post([done = std::move(done)](Engine& engine) {
                   const Scheduler& scheduler = engine.scheduler();
-                  done(scheduler.running_count() + scheduler.waiting_count());
+                  done(scheduler.running().size() + scheduler.tenancies().waiting_count());
                 });
               },
           .is_answering = [this] { return http_.is_answering(); },

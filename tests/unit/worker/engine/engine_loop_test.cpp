@@ -91,7 +91,7 @@ TEST_CASE("engine loop: commands run between steps, in order") {
     if (fixture.tokens != 2) return;
     fixture.loop.post([&](Engine& engine) {
       order.push_back(3);
-      REQUIRE(engine.scheduler().running().front()->emitted() == 2);
+      REQUIRE(engine.scheduler().running().all().front()->emitted() == 2);
     });
   };
   fixture.loop.run();

@@ -130,7 +130,7 @@ TEST_CASE("tokens per minute: cached blocks of a prompt are given back when it i
     REQUIRE(rig.submit(rig.sized(id, 33, 1)));
     rig.run();
   }
-  REQUIRE(rig.engine().scheduler().prefix_counters().hits == 2);
+  REQUIRE(rig.engine().scheduler().tenancies().prefix_counters().hits == 2);
   // 34 were taken by the cold prompt and 2 by the warm one: 564 are left.
   CHECK(rig.wait_ms("a", 300) == std::nullopt);
   CHECK(rig.wait_ms("b", 263) == 100);

@@ -33,7 +33,7 @@ TEST_CASE("engine weights: requests that arrive during a restore wait and then r
   CHECK(error.code == Errc::WeightsLoading);
   CHECK(error.scope == FailureScope::Engine);
   CHECK(lost.rig.units_run() == units);
-  CHECK(lost.rig.engine().scheduler().waiting_count() == 40);
+  CHECK(lost.rig.engine().scheduler().tenancies().waiting_count() == 40);
 
   lost.rig.restore_weights();
   lost.rig.run();

@@ -142,7 +142,7 @@ TEST_CASE("growth: swap is asked for beside KV memory, and each failure of it is
 
 TEST_CASE("growth: a request for swap names the pool, and its refusal leaves KV requests waiting") {
   WaitingRequest waiting(Errc::PoolExhausted);
-  const LeaseId lease = waiting.rig.engine().scheduler().leases().front();
+  const LeaseId lease = waiting.rig.engine().scheduler().tenancies().ids().front();
   waiting.ask({lease, 2 * waiting.blocks_per_extent + 1, wire::MemoryPool::Swap});
   REQUIRE(waiting.asked.size() == 1);
   CHECK(waiting.asked[0].pool == wire::MemoryPool::Swap);
@@ -168,7 +168,7 @@ TEST_CASE("growth: while the broker resumes the worker a request waits, and is a
   for (std::size_t calls = 1; calls <= 3; ++calls) {
     waiting.step_and_ask();
     CHECK(waiting.asked.size() == calls);
-    CHECK(waiting.rig.engine().scheduler().waiting_count() == 1);
+    CHECK(waiting.rig.engine().scheduler().tenancies().waiting_count() == 1);
     waiting.rig.clock().advance(kGrowthRetryDelay);
   }
   CHECK(waiting.rig.outcome("r").rejections.empty());

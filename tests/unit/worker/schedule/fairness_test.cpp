@@ -97,7 +97,7 @@ class Backlog {
   /// No request waits longer than scheduler.hpp states.
   void check_waits(const std::vector<SchedulerEvent>& events) {
     for (const Completed& end : only<Completed>(events)) waits_.erase(end.engine_request_id);
-    for (const auto& sequence : fixture_.scheduler.running())
+    for (const auto& sequence : fixture_.scheduler.running().all())
       waits_.erase(sequence->request.engine_request_id);
     for (const auto& [id, wait] : waits_) {
       if (served_[wait.tenant] > wait.served_until) FAIL("request " << id.value << " starves");
@@ -106,7 +106,8 @@ class Backlog {
 
   void check_quotas() const {
     std::map<LeaseId, std::uint32_t> running;
-    for (const auto& sequence : fixture_.scheduler.running()) ++running[sequence->request.lease];
+    for (const auto& sequence : fixture_.scheduler.running().all())
+      ++running[sequence->request.lease];
     for (std::size_t i = 0; i < loads_.size(); ++i) {
       std::uint32_t sequences = 0, blocks = 0;
       for (const LeaseId lease : leases_[i]) {
@@ -269,7 +270,7 @@ TEST_CASE("fairness: a first token waits for little work behind prompts of a lon
   const LeaseId bob = world.lease(2);
   REQUIRE(world.fixture.scheduler.submit(world.fixture.request(ann, "long", 100'000, 4)));
   world.tick();
-  const auto& running = world.fixture.scheduler.running();
+  const auto& running = world.fixture.scheduler.running().all();
   while (running.at(0)->blocks.committed() < 20'000) world.tick();
   const std::uint32_t prompt = GENERATE(20u, 250u);
   REQUIRE(world.fixture.scheduler.submit(world.fixture.request(bob, "short", prompt, 4)));
@@ -285,7 +286,7 @@ TEST_CASE("fairness: short prompts of one tenant do not hold up the long one of 
   std::uint64_t rows_of_long = 0;
   std::uint64_t work_of_short = 0;  // without context
   for (int ticks = 0; ticks < 30; ++ticks) {
-    while (world.fixture.scheduler.waiting_count() < 4)
+    while (world.fixture.scheduler.tenancies().waiting_count() < 4)
       REQUIRE(world.fixture.scheduler.submit(
           world.fixture.request(bob, "short" + std::to_string(++shorts), 60, 1)));
     world.fixture.tick();

@@ -1,5 +1,5 @@
 // Blocks for sequences, and the cached blocks that make room for them.
-#include "worker/schedule/kv_allocator.hpp"
+#include "worker/schedule/memory/kv_allocator.hpp"
 
 #include "tests/unit/worker/schedule/parts_fixture.hpp"
 

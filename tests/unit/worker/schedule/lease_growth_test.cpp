@@ -1,5 +1,5 @@
 // What a lease asks the broker for, and how long a refusal counts.
-#include "worker/schedule/lease_growth.hpp"
+#include "worker/schedule/tenants/lease_growth.hpp"
 
 #include <catch2/catch.hpp>
 

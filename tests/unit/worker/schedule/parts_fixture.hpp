@@ -5,9 +5,9 @@
 #include <numeric>
 #include <string>
 
-#include "worker/schedule/kv_allocator.hpp"
+#include "worker/schedule/memory/kv_allocator.hpp"
 #include "worker/schedule/running_sequences.hpp"
-#include "worker/schedule/tenancies.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 
 namespace leasehold::testing {
 

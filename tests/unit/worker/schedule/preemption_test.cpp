@@ -15,8 +15,8 @@ struct TightPool : SchedulerFixture {
 
   /// Runs one tick and files its events.
   void step(TimePoint now = kNow) {
-    for (const GrowthRequest& growth : scheduler.take_growth_requests())
-      scheduler.deny_growth(growth);
+    for (const GrowthRequest& growth : scheduler.tenancies().take_growth_requests())
+      scheduler.tenancies().deny_growth(growth);
     file(tick(now));
     check_block_conservation(scheduler);
   }
@@ -46,7 +46,7 @@ struct TightPool : SchedulerFixture {
   }
   std::vector<std::string> running() const {
     std::vector<std::string> ids;
-    for (const auto& sequence : scheduler.running())
+    for (const auto& sequence : scheduler.running().all())
       ids.push_back(sequence->request.engine_request_id.value);
     return ids;
   }
@@ -81,7 +81,7 @@ TEST_CASE("preemption: after a denied growth one sequence waits, and then each t
   CHECK(pool.victim() == "younger");
   CHECK(pool.preemptions[0].cause == Errc::PoolExhausted);
   CHECK(pool.preemptions[0].freed_blocks == 2);
-  const auto served = pool.scheduler.take_served();
+  const auto served = pool.scheduler.tenancies().take_served();
   REQUIRE(served.size() == 2);
   CHECK(served[0].preemptions == 1);
   CHECK(served[1].preemptions == 0);
@@ -102,9 +102,9 @@ TEST_CASE("preemption: growth that is refused to a waiting request ends no runni
   pool.file(pool.tick());
   int refused = 0;
   for (int i = 0; i < 100 && !pool.ends.contains("runs"); ++i) {
-    for (const GrowthRequest& growth : pool.scheduler.take_growth_requests()) {
+    for (const GrowthRequest& growth : pool.scheduler.tenancies().take_growth_requests()) {
       if (growth.blocks > 1) {
-        pool.scheduler.deny_growth(growth);
+        pool.scheduler.tenancies().deny_growth(growth);
         ++refused;
       } else {
         pool.grow(lease, 1);
@@ -195,7 +195,7 @@ TEST_CASE("preemption: the full blocks of the victim save rows when they are sti
   pool.step_until_preempted();
   REQUIRE(pool.victim() == "younger");
   while (pool.emitted["younger"] == pool.preemptions[0].emitted_tokens) pool.step();
-  CHECK(pool.scheduler.prefix_counters().hits >= 4);
+  CHECK(pool.scheduler.tenancies().prefix_counters().hits >= 4);
 }
 
 TEST_CASE("preemption: a waiting victim ends as any waiting request, with what it emitted") {
@@ -246,7 +246,7 @@ TEST_CASE("preemption: a victim whose memory is reclaimed ends with OutOfBlocks"
   SECTION("the broker reclaims the extent") {
     pool.step_until_preempted();
     REQUIRE(pool.scheduler.cancel(RequestId{"older"}));
-    REQUIRE(pool.scheduler.remove_free_extents(lease, 1).size() == 1);
+    REQUIRE(pool.scheduler.blocks().remove_free_extents(lease, 1).size() == 1);
   }
   pool.finish();
   const bool reclaimed = pool.ends.at("older").reason == CompletionReason::Cancelled;
@@ -273,8 +273,8 @@ TEST_CASE("preemption: a rebind is reported once, however often it is preempted"
   pool.submit(rebound);
   int reports = 0;
   for (int i = 0; i < 300 && pool.scheduler.has_work(); ++i) {
-    for (const GrowthRequest& growth : pool.scheduler.take_growth_requests())
-      pool.scheduler.deny_growth(growth);
+    for (const GrowthRequest& growth : pool.scheduler.tenancies().take_growth_requests())
+      pool.scheduler.tenancies().deny_growth(growth);
     const auto events = pool.tick();
     reports += static_cast<int>(only<Rebound>(events).size());
     pool.file(events);

@@ -97,8 +97,8 @@ TEST_CASE("priority: out of blocks, the lowest is the victim, also when it is th
     REQUIRE(fixture.scheduler.submit(fixture.request(lease, name, 2, 30)));
   std::vector<Preempted> preempted;
   for (int i = 0; i < 60 && preempted.empty(); ++i) {
-    for (const GrowthRequest& growth : fixture.scheduler.take_growth_requests())
-      fixture.scheduler.deny_growth(growth);
+    for (const GrowthRequest& growth : fixture.scheduler.tenancies().take_growth_requests())
+      fixture.scheduler.tenancies().deny_growth(growth);
     preempted = only<Preempted>(fixture.tick());
   }
   REQUIRE(preempted.size() == 1);
@@ -114,8 +114,8 @@ TEST_CASE("priority: a preempted request comes before its equals, and after a hi
   later.deadline = kNow + Duration(100);
   Names ended;
   for (int i = 0; i < 300 && fixture.scheduler.has_work(); ++i) {
-    for (const GrowthRequest& growth : fixture.scheduler.take_growth_requests())
-      fixture.scheduler.deny_growth(growth);
+    for (const GrowthRequest& growth : fixture.scheduler.tenancies().take_growth_requests())
+      fixture.scheduler.tenancies().deny_growth(growth);
     const auto events = fixture.tick();
     if (!only<Preempted>(events).empty()) {
       REQUIRE(fixture.scheduler.submit(later));

@@ -1,5 +1,5 @@
 // How the prompt rows of one step are distributed, without a scheduler.
-#include "worker/schedule/prompt_rows.hpp"
+#include "worker/schedule/rows/prompt_rows.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "worker/schedule/proposal_limit.hpp"
+#include "worker/schedule/rows/proposal_limit.hpp"
 
 #include <catch2/catch.hpp>
 

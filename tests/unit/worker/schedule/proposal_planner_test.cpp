@@ -1,5 +1,5 @@
 // Rows for proposed tokens, without a scheduler.
-#include "worker/schedule/proposal_planner.hpp"
+#include "worker/schedule/rows/proposal_planner.hpp"
 
 #include "tests/unit/worker/schedule/parts_fixture.hpp"
 

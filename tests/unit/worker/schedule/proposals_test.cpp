@@ -14,7 +14,7 @@ struct Proposing : SchedulerFixture {
   explicit Proposing(SchedulerLimits limits = {.speculate = 4}) : SchedulerFixture(limits) {}
 
   void propose(std::vector<TokenId> proposals = std::vector<TokenId>(8, kRight)) {
-    for (const auto& sequence : scheduler.running()) sequence->proposals = proposals;
+    for (const auto& sequence : scheduler.running().all()) sequence->proposals = proposals;
   }
   const StepPlan& plan_with(std::vector<TokenId> proposals = std::vector<TokenId>(8, kRight)) {
     propose(std::move(proposals));
@@ -52,25 +52,25 @@ TEST_CASE(
   const auto tokens = only<Token>(fixture.commit());
   REQUIRE(tokens.size() == 3);
   for (std::uint32_t i = 0; i < 3; ++i) CHECK(tokens[i].position == i + 1);
-  const Sequence& sequence = *fixture.scheduler.running().front();
+  const Sequence& sequence = *fixture.scheduler.running().all().front();
   CHECK(sequence.tokens.size() == 4 + 4);
   CHECK(sequence.blocks.committed() == 4 + 3);
   CHECK(sequence.pending() == 1);
-  CHECK(fixture.scheduler.proposal_counters().proposed == 4);
-  CHECK(fixture.scheduler.proposal_counters().accepted == 2);
+  CHECK(fixture.scheduler.proposals().counters().proposed == 4);
+  CHECK(fixture.scheduler.proposals().counters().accepted == 2);
 }
 
 TEST_CASE("proposals: the tenant pays for all rows and is served those that stay") {
   Proposing fixture;
   REQUIRE(fixture.scheduler.submit(fixture.request(fixture.lease(1, 20), "r", 4, 20)));
   fixture.tick();
-  (void)fixture.scheduler.take_served();
+  (void)fixture.scheduler.tenancies().take_served();
   const auto& account = *fixture.scheduler.tenancies().begin()->second.account;
   const auto before = *account.counter;
   fixture.plan_with({kRight, kWrong, kRight, kRight});
   fixture.commit();
   CHECK(*account.counter - before == TokenCounters::cost(5, account.quota.weight));
-  CHECK(fixture.scheduler.take_served().at(0).tokens == 2);
+  CHECK(fixture.scheduler.tenancies().take_served().at(0).tokens == 2);
 }
 
 TEST_CASE("proposals: the last token is that of the request") {
@@ -97,7 +97,7 @@ TEST_CASE("proposals: none beside a prompt, and no more than the step has rows a
   fixture.plan_with();
   CHECK(fixture.proposed() == std::vector<std::uint32_t>{0, 0});
   fixture.commit();
-  while (fixture.scheduler.running().back()->pending() > 1) fixture.tick();
+  while (fixture.scheduler.running().all().back()->pending() > 1) fixture.tick();
   fixture.plan_with();
   CHECK(fixture.proposed() == std::vector<std::uint32_t>{2, 1});
 }
@@ -107,13 +107,13 @@ TEST_CASE("proposals: they take free blocks only, and leave each sequence its ne
   const LeaseId lease = fixture.lease(1, 5);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 4, 12)));
   fixture.tick();  // a block is full, and the first token is drawn
-  (void)fixture.scheduler.take_growth_requests();
+  (void)fixture.scheduler.tenancies().take_growth_requests();
   fixture.plan_with();
   const BlockPool& pool = fixture.scheduler.tenancies().at(lease).pool;
   // Of 5 blocks one is the record, two are needed, one is for proposals, and one stays free.
   CHECK(fixture.proposed() == std::vector<std::uint32_t>{7});
   CHECK(pool.free_blocks() == 1);
-  CHECK(fixture.scheduler.take_growth_requests().empty());
+  CHECK(fixture.scheduler.tenancies().take_growth_requests().empty());
   fixture.commit();
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("proposals: blocks that lie beyond the text are free again after the s
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 4, 40)));
   fixture.tick();
   const BlockPool& pool = fixture.scheduler.tenancies().at(lease).pool;
-  const Sequence& sequence = *fixture.scheduler.running().front();
+  const Sequence& sequence = *fixture.scheduler.running().all().front();
 
   SECTION("no proposal was right: the sequence keeps the block of its last token") {
     fixture.plan_with(std::vector<TokenId>(8, kWrong));
@@ -148,7 +148,7 @@ TEST_CASE("proposals: the record of a sequence names no block that may be given 
   REQUIRE(fixture.scheduler.submit(fixture.request(fixture.lease(1, 20), "r", 4, 40)));
   fixture.tick();
   fixture.plan_with(std::vector<TokenId>(8, kWrong));
-  const Sequence& sequence = *fixture.scheduler.running().front();
+  const Sequence& sequence = *fixture.scheduler.running().all().front();
   REQUIRE(sequence.blocks.blocks().size() == 4);
   const TokenId drawn[] = {kRight};
   CHECK(sequence.record_commit(1, drawn).blocks.size() == 2);  // 4 + 1 positions
@@ -192,7 +192,7 @@ TEST_CASE("proposals: before the plan it is known how many are worth making") {
   const LeaseId lease = fixture.lease(1, 60);
   const auto worth = [&] {
     std::vector<std::uint32_t> all;
-    for (const PlannedRows& part : fixture.scheduler.plan_proposals().parts)
+    for (const PlannedRows& part : fixture.scheduler.proposals().plan().parts)
       all.push_back(part.n_proposed);
     return all;
   };
@@ -203,9 +203,9 @@ TEST_CASE("proposals: before the plan it is known how many are worth making") {
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "s", 100, 40)));
   fixture.tick();
   CHECK(worth().empty());  // a prompt is computed
-  while (fixture.scheduler.running().back()->pending() > 1) fixture.tick();
+  while (fixture.scheduler.running().all().back()->pending() > 1) fixture.tick();
   CHECK(worth() == std::vector<std::uint32_t>{2, 2});  // room for 3, which the plan divides
-  fixture.scheduler.running().front()->awaits_mask = true;
+  fixture.scheduler.running().all().front()->awaits_mask = true;
   CHECK(worth() == std::vector<std::uint32_t>{4});
 }
 
@@ -218,15 +218,15 @@ TEST_CASE("proposals: the time of making them is part of their cost") {
     fixture.scheduler.note_duration(kStep);
     std::uint32_t rows = 0;
     for (int step = 0; step < 40; ++step) {
-      const StepPlan wanted = fixture.scheduler.plan_proposals();
+      const StepPlan wanted = fixture.scheduler.proposals().plan();
       const std::uint32_t n_made = wanted.parts.at(0).n_proposed;
-      if (n_made > 0) fixture.scheduler.note_proposing(n_made * of_making_one);
+      if (n_made > 0) fixture.scheduler.proposals().note_proposing(n_made * of_making_one);
       fixture.plan_with(std::vector<TokenId>(n_made, kRight));
       rows = fixture.plan.parts.at(0).n_proposed;
       fixture.commit();
       fixture.scheduler.note_duration(kStep + rows * (kStep / 50));
     }
-    CHECK((fixture.scheduler.proposal_counters().time > Duration::zero()) ==
+    CHECK((fixture.scheduler.proposals().counters().time > Duration::zero()) ==
           (of_making_one > Duration::zero()));
     return rows;
   };

@@ -1,5 +1,5 @@
 // Published texts and their readers, without a scheduler.
-#include "worker/schedule/publications.hpp"
+#include "worker/schedule/memory/publications.hpp"
 
 #include "tests/unit/worker/schedule/parts_fixture.hpp"
 

@@ -22,12 +22,12 @@ class SchedulerFixture {
   }
   LeaseId lease_of(const TenantId& tenant, std::uint32_t slot, std::uint32_t blocks) {
     const LeaseId id{slot, 1};
-    scheduler.add_lease({.lease = id, .tenant = tenant});
+    scheduler.tenancies().add({.lease = id, .tenant = tenant});
     grow(id, blocks);
     return id;
   }
   void grow(LeaseId id, std::uint32_t blocks) {
-    scheduler.add_extent(id, ExtentId{next_extent_++}, blocks);
+    scheduler.blocks().add_extent(id, ExtentId{next_extent_++}, blocks);
   }
 
   /// The prompts of requests with different names have no common beginning.

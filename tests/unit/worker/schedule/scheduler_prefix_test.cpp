@@ -63,7 +63,7 @@ TEST_CASE("prefix cache: a prompt computes only what follows its cached blocks")
   std::vector<TokenId> branch = numbered(70);
   branch[50] = 1;  // in the fourth block
   CHECK(run(fixture, fixture.request(lease, "branch"), branch).rows == 70 - 48);
-  const PrefixCounters counters = fixture.scheduler.prefix_counters();
+  const PrefixCounters counters = fixture.scheduler.tenancies().prefix_counters();
   CHECK(counters.hits == 4 + 2 + 1 + 3);
   CHECK(counters.misses == 4 + 0 + 0 + 0 + 1);
   CHECK(counters.evictions == 0);
@@ -80,7 +80,7 @@ TEST_CASE("prefix cache: what a tenant cached saves no row of another tenant or 
   PromptRequest request = fixture.request(second, "other lease");
   request.tenant = {"t1"};
   CHECK(run(fixture, request, numbered(70)).rows == 70);
-  CHECK(fixture.scheduler.prefix_counters().hits == 0);
+  CHECK(fixture.scheduler.tenancies().prefix_counters().hits == 0);
 }
 
 TEST_CASE("prefix cache: blocks of a sequence that runs are used by others, and outlive it") {
@@ -95,9 +95,9 @@ TEST_CASE("prefix cache: blocks of a sequence that runs are used by others, and 
   REQUIRE(fixture.scheduler.submit(second));
   fixture.tick();
   CHECK(fixture.row_count() == 1 + 8);
-  REQUIRE(fixture.scheduler.running_count() == 2);
-  const auto shared = fixture.scheduler.running()[0]->blocks.cached();
-  CHECK(std::ranges::equal(shared, fixture.scheduler.running()[1]->blocks.cached()));
+  REQUIRE(fixture.scheduler.running().size() == 2);
+  const auto shared = fixture.scheduler.running().all()[0]->blocks.cached();
+  CHECK(std::ranges::equal(shared, fixture.scheduler.running().all()[1]->blocks.cached()));
   REQUIRE(fixture.scheduler.cancel(RequestId{"first"}));
   check_block_conservation(fixture.scheduler);
   CHECK(cached(fixture, lease) == 0);  // the second one uses them
@@ -126,14 +126,14 @@ TEST_CASE("prefix cache: cached blocks are evicted before the lease asks for gro
   SECTION("by a prompt") {
     const auto next = run(fixture, fixture.request(lease, "next"), numbered(70, 1000));
     CHECK(only<Token>(next.events).size() == 3);
-    CHECK(fixture.scheduler.prefix_counters().evictions == 3);
+    CHECK(fixture.scheduler.tenancies().prefix_counters().evictions == 3);
   }
   SECTION("by a sequence that grows") {
     const auto next = run(fixture, fixture.request(lease, "next", 1, 70), numbered(4, 1000));
     CHECK(only<Token>(next.events).size() == 70);
-    CHECK(fixture.scheduler.prefix_counters().evictions == 3);
+    CHECK(fixture.scheduler.tenancies().prefix_counters().evictions == 3);
   }
-  CHECK(fixture.scheduler.take_growth_requests().empty());
+  CHECK(fixture.scheduler.tenancies().take_growth_requests().empty());
 }
 
 TEST_CASE("prefix cache: a prompt asks for the blocks that it lacks after eviction and hits") {
@@ -144,7 +144,7 @@ TEST_CASE("prefix cache: a prompt asks for the blocks that it lacks after evicti
   larger.prompt = numbered(100);  // four cached blocks, three more, and a record
   REQUIRE(fixture.scheduler.submit(larger));
   CHECK(fixture.tick().empty());
-  const auto growth = fixture.scheduler.take_growth_requests();
+  const auto growth = fixture.scheduler.tenancies().take_growth_requests();
   REQUIRE(growth.size() == 1);
   CHECK(growth[0].blocks == 2);
   CHECK(cached(fixture, lease) == 4);  // nothing is evicted for a request that waits
@@ -185,12 +185,12 @@ TEST_CASE("prefix cache: reclaimed extents lose their cached blocks, and running
   REQUIRE(cached(fixture, lease) == 4);
   REQUIRE(fixture.scheduler.tenancies().at(lease).pool.total_blocks() == 6);
   SECTION("all of them while nothing runs") {
-    CHECK(fixture.scheduler.remove_free_extents(lease, 9).size() == 2);
+    CHECK(fixture.scheduler.blocks().remove_free_extents(lease, 9).size() == 2);
     CHECK(fixture.scheduler.tenancies().at(lease).prefixes.size() == 0);
   }
   SECTION("as many as the broker asked for") {
-    CHECK(fixture.scheduler.remove_free_extents(lease, 0).empty());
-    CHECK(fixture.scheduler.remove_free_extents(lease, 1).size() == 1);
+    CHECK(fixture.scheduler.blocks().remove_free_extents(lease, 0).empty());
+    CHECK(fixture.scheduler.blocks().remove_free_extents(lease, 1).size() == 1);
     CHECK(fixture.scheduler.tenancies().at(lease).pool.total_blocks() == 3);
   }
   SECTION("none that a sequence uses") {
@@ -198,7 +198,7 @@ TEST_CASE("prefix cache: reclaimed extents lose their cached blocks, and running
     warm.prompt = numbered(70);
     REQUIRE(fixture.scheduler.submit(warm));
     fixture.tick();
-    CHECK(fixture.scheduler.remove_free_extents(lease, 9).empty());
+    CHECK(fixture.scheduler.blocks().remove_free_extents(lease, 9).empty());
   }
   check_block_conservation(fixture.scheduler);
 }
@@ -209,10 +209,11 @@ TEST_CASE("prefix cache: the end of a lease drops its cached blocks") {
   run(fixture, fixture.request(lease, "old"), numbered(70));
   fixture.scheduler.end_lease(lease, {.reason = CompletionReason::Revoked});
   const LeaseId next{1, 2};
-  fixture.scheduler.add_lease({.lease = next, .tenant = {"t1"}});
+  fixture.scheduler.tenancies().add({.lease = next, .tenant = {"t1"}});
   fixture.grow(next, 40);
   CHECK(run(fixture, fixture.request(next, "same"), numbered(70)).rows == 70);
-  CHECK(fixture.scheduler.prefix_counters().misses == 8);  // those of the ended lease still count
+  CHECK(fixture.scheduler.tenancies().prefix_counters().misses ==
+        8);  // those of the ended lease still count
 }
 
 TEST_CASE("prefix cache: a request that met a logit that is not finite leaves no block behind") {
@@ -222,8 +223,8 @@ TEST_CASE("prefix cache: a request that met a logit that is not finite leaves no
   request.prompt = numbered(70);
   REQUIRE(fixture.scheduler.submit(request));
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 1);
-  fixture.scheduler.end_sequence(*fixture.scheduler.running()[0],
+  REQUIRE(fixture.scheduler.running().size() == 1);
+  fixture.scheduler.end_sequence(*fixture.scheduler.running().all()[0],
                                  {.reason = CompletionReason::EngineError,
                                   .error = Error{Errc::NumericFault, "a logit is not finite"}});
   CHECK(run(fixture, fixture.request(lease, "again"), numbered(70)).rows == 70);
@@ -247,7 +248,7 @@ TEST_CASE("prefix cache: text is held from the admission until its last cached b
     CHECK(kv_changes(fixture) == Changes{"-cold", "-warm"});
   }
   SECTION("reclaimed") {
-    REQUIRE(fixture.scheduler.remove_free_extents(lease, 1).size() == 1);
+    REQUIRE(fixture.scheduler.blocks().remove_free_extents(lease, 1).size() == 1);
     CHECK(kv_changes(fixture) == Changes{"-cold", "-warm"});
   }
   SECTION("gone with the lease") {
@@ -259,7 +260,7 @@ TEST_CASE("prefix cache: text is held from the admission until its last cached b
     request.prompt = numbered(70);
     REQUIRE(fixture.scheduler.submit(request));
     fixture.tick();
-    fixture.scheduler.end_sequence(*fixture.scheduler.running()[0],
+    fixture.scheduler.end_sequence(*fixture.scheduler.running().all()[0],
                                    {.reason = CompletionReason::EngineError,
                                     .error = Error{Errc::NumericFault, "a logit is not finite"}});
     CHECK(kv_changes(fixture) == Changes{"+damaged", "-cold", "-warm", "-damaged"});
@@ -295,7 +296,7 @@ TEST_CASE("prefix cache: what a tenant was served and what is cached is counted 
   run(fixture, elsewhere, numbered(40));
   run(fixture, fixture.request(other, "other", 1, 1), numbered(9));
 
-  auto served = fixture.scheduler.take_served();
+  auto served = fixture.scheduler.tenancies().take_served();
   REQUIRE(served.size() == 2);
   CHECK(served[0].tenant == TenantId{"t1"});
   CHECK(served[0].tokens == 70 + 6 + 40);
@@ -307,25 +308,25 @@ TEST_CASE("prefix cache: what a tenant was served and what is cached is counted 
   CHECK(served[1].tenant == TenantId{"t2"});
   CHECK(served[1].tokens == 9);
   CHECK(served[1].cached_blocks == 0);
-  CHECK(fixture.scheduler.take_served().empty());
+  CHECK(fixture.scheduler.tenancies().take_served().empty());
   fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 100});
-  served = fixture.scheduler.take_served();  // the quota may be of another broker
+  served = fixture.scheduler.tenancies().take_served();  // the quota may be of another broker
   REQUIRE(served.size() == 1);
   CHECK(served[0].tokens == 0);
   CHECK(served[0].cached_blocks == 4 + 2);
 
   fixture.scheduler.end_lease(lease, {.reason = CompletionReason::Revoked});
-  served = fixture.scheduler.take_served();
+  served = fixture.scheduler.tenancies().take_served();
   REQUIRE(served.size() == 1);
   CHECK(served[0].tokens == 0);
   CHECK(served[0].cached_blocks == 2);
   fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 1});
   fixture.scheduler.end_lease(second, {.reason = CompletionReason::Revoked});
-  served = fixture.scheduler.take_served();
+  served = fixture.scheduler.tenancies().take_served();
   REQUIRE(served.size() == 1);
   CHECK(served[0].evicted_blocks == 1);
   CHECK(served[0].cached_blocks == 0);
-  CHECK(fixture.scheduler.take_served().empty());
+  CHECK(fixture.scheduler.tenancies().take_served().empty());
 }
 
 }  // namespace leasehold::testing

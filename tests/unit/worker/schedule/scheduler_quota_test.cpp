@@ -30,7 +30,7 @@ TEST_CASE("quota: a lowered max_concurrent admits nothing until fewer run, and e
   const LeaseId lease = fixture.lease(1, 40, 3);
   submit_all(fixture, lease, {3, 5, 9, 2});
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 3);
+  REQUIRE(fixture.scheduler.running().size() == 3);
 
   fixture.scheduler.set_quota(quota(1));
   std::vector<std::uint32_t> running;
@@ -38,7 +38,7 @@ TEST_CASE("quota: a lowered max_concurrent admits nothing until fewer run, and e
     for (const Completed& end : only<Completed>(fixture.tick())) {
       REQUIRE(end.reason == CompletionReason::MaxTokensReached);
     }
-    running.push_back(fixture.scheduler.running_count());
+    running.push_back(fixture.scheduler.running().size());
   }
   // r1, r2 and r3 end after their third, fifth and ninth token; only then does r4 run.
   REQUIRE(running == std::vector<std::uint32_t>{3, 2, 2, 1, 1, 1, 1, 0, 1, 0, 0, 0});
@@ -48,7 +48,7 @@ TEST_CASE("quota: it counts the requests and blocks of all leases of the tenant"
   SchedulerFixture fixture;
   const LeaseId one = fixture.lease(1, 20, 8);
   const LeaseId other{9, 1};
-  fixture.scheduler.add_lease({.lease = other, .tenant = {"t1"}});
+  fixture.scheduler.tenancies().add({.lease = other, .tenant = {"t1"}});
   fixture.grow(other, 20);
   PromptRequest second = fixture.request(one, "second", 4, 50);
   second.lease = other;
@@ -57,15 +57,15 @@ TEST_CASE("quota: it counts the requests and blocks of all leases of the tenant"
 
   fixture.scheduler.set_quota(quota(1));
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 1);
+  REQUIRE(fixture.scheduler.running().size() == 1);
 
   fixture.scheduler.set_quota(quota(2, 3));  // each holds 2 blocks: one of text, one record
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 1);
+  REQUIRE(fixture.scheduler.running().size() == 1);
 
   fixture.scheduler.set_quota(quota(2));
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 2);
+  REQUIRE(fixture.scheduler.running().size() == 2);
 }
 
 TEST_CASE("quota: a request that runs grows past a lowered max_blocks, and none is admitted") {
@@ -78,14 +78,14 @@ TEST_CASE("quota: a request that runs grows past a lowered max_blocks, and none 
 
   std::vector<Completed> ends;
   for (int tick = 0; tick < 59; ++tick) {
-    REQUIRE(fixture.scheduler.running_count() == 1);
+    REQUIRE(fixture.scheduler.running().size() == 1);
     for (const Completed& end : only<Completed>(fixture.tick())) ends.push_back(end);
   }
   REQUIRE(ends.size() == 1);
   REQUIRE(ends[0].reason == CompletionReason::MaxTokensReached);
   REQUIRE(ends[0].emitted_tokens == 60);
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 1);  // "small"
+  REQUIRE(fixture.scheduler.running().size() == 1);  // "small"
 }
 
 TEST_CASE("quota: a waiting request that a lowered max_blocks can never hold is rejected") {
@@ -112,7 +112,7 @@ TEST_CASE("quota: while its share here is nothing, a waiting request is not reje
   submit_all(fixture, lease, {3});
   fixture.scheduler.set_quota(quota(0, 0));
   REQUIRE(fixture.tick().empty());
-  REQUIRE(fixture.scheduler.waiting_count() == 1);
+  REQUIRE(fixture.scheduler.tenancies().waiting_count() == 1);
   fixture.scheduler.set_quota(quota(1));
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
@@ -124,13 +124,13 @@ TEST_CASE("quota: a default token limit is lowered to what the tenant may hold b
   PromptRequest request = fixture.request(lease, "chat", 20, 256);
   request.may_shorten = true;
   constexpr std::uint64_t kAny = 1'000'000;
-  fixture.scheduler.shorten(request, kAny);
+  fixture.scheduler.fit().shorten(request, kAny);
   CHECK(request.max_emitted_tokens == 28);
   CHECK(fixture.scheduler.check(request));
   SECTION("but not below min_tokens, so that a text that cannot be as long is refused") {
     request.max_emitted_tokens = 256;
     request.sampling.min_tokens = 29;
-    fixture.scheduler.shorten(request, kAny);
+    fixture.scheduler.fit().shorten(request, kAny);
     CHECK(request.max_emitted_tokens == 29);
     const auto refused = fixture.scheduler.check(request);
     REQUIRE_FALSE(refused);
@@ -139,23 +139,23 @@ TEST_CASE("quota: a default token limit is lowered to what the tenant may hold b
   SECTION("and to what the context holds") {
     fixture.scheduler.set_quota(quota(8, 100));
     request.max_emitted_tokens = 1'000;
-    fixture.scheduler.shorten(request, kAny);
+    fixture.scheduler.fit().shorten(request, kAny);
     CHECK(request.max_emitted_tokens == 236);
   }
   SECTION("not below one token, which may fit or not") {
     request.prompt.resize(47, 1);
-    fixture.scheduler.shorten(request, kAny);
+    fixture.scheduler.fit().shorten(request, kAny);
     CHECK(request.max_emitted_tokens == 1);
     CHECK(fixture.scheduler.check(request));
     request.prompt.resize(48, 1);
-    fixture.scheduler.shorten(request, kAny);
+    fixture.scheduler.fit().shorten(request, kAny);
     CHECK(fixture.scheduler.check(request).error().code == Errc::QuotaBlocks);
   }
   SECTION("not below what was emitted before a rebind") {
     request.prompt.resize(40, 1);
     request.emitted.resize(20, 2);
     request.max_emitted_tokens = 256;
-    fixture.scheduler.shorten(request, kAny);
+    fixture.scheduler.fit().shorten(request, kAny);
     CHECK(request.max_emitted_tokens == 20);
   }
   SECTION("not to a part of the quota once the text has begun") {
@@ -164,14 +164,14 @@ TEST_CASE("quota: a default token limit is lowered to what the tenant may hold b
     fixture.scheduler.set_quota(part);
     request.emitted.resize(40, 2);
     request.max_emitted_tokens = 92;
-    fixture.scheduler.shorten(request, kAny);
+    fixture.scheduler.fit().shorten(request, kAny);
     CHECK(request.max_emitted_tokens == 92);
     CHECK(fixture.scheduler.check(request).error().retry_after_ms > 0);
   }
   SECTION("and one that was asked for is not lowered") {
     request.may_shorten = false;
     request.max_emitted_tokens = 256;
-    fixture.scheduler.shorten(request, kAny);
+    fixture.scheduler.fit().shorten(request, kAny);
     CHECK(request.max_emitted_tokens == 256);
   }
 }
@@ -199,7 +199,7 @@ TEST_CASE("quota: a request that waits behind blocks of the tenant's other lease
   const LeaseId lease = fixture.lease(1, 1);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 4, 3)));
   fixture.tick();
-  fixture.scheduler.deny_growth({.lease = lease, .blocks = 1}, Errc::QuotaBlocks);
+  fixture.scheduler.tenancies().deny_growth({.lease = lease, .blocks = 1}, Errc::QuotaBlocks);
   const auto rejected = only<AdmissionRejected>(fixture.tick());
   REQUIRE(rejected.size() == 1);
   CHECK(rejected[0].reason.code == Errc::QuotaBlocks);
@@ -209,29 +209,29 @@ TEST_CASE("quota: a request that waits behind blocks of the tenant's other lease
 TEST_CASE("quota: the use of a divided quota is reported once for each change") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 20);
-  REQUIRE(fixture.scheduler.take_usage().empty());  // the quota is not divided
+  REQUIRE(fixture.scheduler.tenancies().take_usage().empty());  // the quota is not divided
   fixture.scheduler.set_quota(quota(1));
   submit_all(fixture, lease, {2, 9});
   fixture.tick();
 
-  const auto usage = fixture.scheduler.take_usage();
+  const auto usage = fixture.scheduler.tenancies().take_usage();
   REQUIRE(usage.size() == 1);
   REQUIRE(usage[0].tenant == TenantId{"t1"});
   REQUIRE(usage[0].revision == 7);
   REQUIRE(usage[0].running == 1);
   REQUIRE(usage[0].waiting == 1);
   REQUIRE(usage[0].admitted == 1);
-  REQUIRE(fixture.scheduler.take_usage().empty());
+  REQUIRE(fixture.scheduler.tenancies().take_usage().empty());
 
   fixture.tick();  // ends the first
-  REQUIRE(fixture.scheduler.take_usage().at(0).running == 0);
+  REQUIRE(fixture.scheduler.tenancies().take_usage().at(0).running == 0);
   fixture.scheduler.set_quota(quota(0));
   fixture.tick();
-  REQUIRE(fixture.scheduler.take_usage().empty());
+  REQUIRE(fixture.scheduler.tenancies().take_usage().empty());
   auto later = quota(0);
   later.revision = 8;
   fixture.scheduler.set_quota(later);
-  REQUIRE(fixture.scheduler.take_usage().at(0).revision == 8);
+  REQUIRE(fixture.scheduler.tenancies().take_usage().at(0).revision == 8);
 }
 
 TEST_CASE("quota: a tenant is forgotten once its quota is withdrawn and its last lease ends") {
@@ -247,7 +247,7 @@ TEST_CASE("quota: a tenant is forgotten once its quota is withdrawn and its last
     fixture.scheduler.end_lease(lease, end);
     if (slot % 2 == 1) fixture.scheduler.set_quota(withdrawn);
     CHECK(fixture.scheduler.tenancies().tenant_count() == 0);
-    fixture.scheduler.take_usage();
+    fixture.scheduler.tenancies().take_usage();
   }
 }
 
@@ -258,11 +258,11 @@ TEST_CASE("quota: one that came for the next lease outlives the end of the last 
   fixture.scheduler.set_quota(quota(2));
   fixture.scheduler.end_lease(lease, {.reason = CompletionReason::Revoked});
   const LeaseId next{1, 2};
-  fixture.scheduler.add_lease({.lease = next, .tenant = {"t1"}});
+  fixture.scheduler.tenancies().add({.lease = next, .tenant = {"t1"}});
   fixture.grow(next, 20);
   REQUIRE(fixture.scheduler.submit(fixture.request(next, "r")));
   fixture.tick();
-  CHECK(fixture.scheduler.running_count() == 1);
+  CHECK(fixture.scheduler.running().size() == 1);
 }
 
 TEST_CASE("quota: only tenants whose use changed are looked at for the next report") {
@@ -274,17 +274,17 @@ TEST_CASE("quota: only tenants whose use changed are looked at for the next repo
     divided.tenant = {"t" + std::to_string(slot)};
     fixture.scheduler.set_quota(divided);
   }
-  CHECK(fixture.scheduler.take_usage().size() == 100);
+  CHECK(fixture.scheduler.tenancies().take_usage().size() == 100);
   CHECK(fixture.scheduler.tenancies().changed_tenants().empty());
 
   REQUIRE(fixture.scheduler.submit(fixture.request(leases[6], "r", 4, 3)));
   fixture.tick();
   CHECK(fixture.scheduler.tenancies().changed_tenants() == std::set{TenantId{"t7"}});
-  CHECK(fixture.scheduler.take_usage().at(0).running == 1);
+  CHECK(fixture.scheduler.tenancies().take_usage().at(0).running == 1);
   fixture.tick();  // another token of the same request
   CHECK(fixture.scheduler.tenancies().changed_tenants().empty());
   fixture.tick();
-  CHECK(fixture.scheduler.take_usage().at(0).running == 0);
+  CHECK(fixture.scheduler.tenancies().take_usage().at(0).running == 0);
 }
 
 }  // namespace leasehold::testing

@@ -109,7 +109,7 @@ TEST_CASE(
     "scheduler: submit refuses a request above the tenant's quota and takes one at its limit") {
   SchedulerFixture fixture;
   const LeaseId lease{1, 1};
-  fixture.scheduler.add_lease({.lease = lease, .tenant = TenantId{"t1"}});
+  fixture.scheduler.tenancies().add({.lease = lease, .tenant = TenantId{"t1"}});
   fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 1, .max_blocks = 3});
   REQUIRE(refused(fixture, fixture.request(lease, "r", 30, 3)) ==
           Errc::QuotaBlocks);  // 3 blocks and a record
@@ -155,7 +155,7 @@ TEST_CASE("scheduler: the last row of a sequence waits for its mask and delays n
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "masked", 4)));
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "other", 4, 9)));
   fixture.scheduler.admit(kNow);
-  Sequence& masked = *fixture.scheduler.running().front();
+  Sequence& masked = *fixture.scheduler.running().all().front();
   masked.awaits_mask = true;
 
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
@@ -218,11 +218,12 @@ TEST_CASE("scheduler: a sequence without a block waits for the broker and then c
   const LeaseId lease = fixture.lease(1, 2);  // a record and sixteen positions
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 15, 10)));
   fixture.tick();
-  REQUIRE(fixture.scheduler.take_growth_requests().size() == 1);  // before the block is needed
+  REQUIRE(fixture.scheduler.tenancies().take_growth_requests().size() ==
+          1);  // before the block is needed
   fixture.tick();
   REQUIRE(fixture.tick().empty());
   REQUIRE(fixture.plan.parts.empty());
-  const auto growth_requests = fixture.scheduler.take_growth_requests();
+  const auto growth_requests = fixture.scheduler.tenancies().take_growth_requests();
   REQUIRE(growth_requests.size() == 1);
   REQUIRE(growth_requests[0].lease == lease);
   REQUIRE(growth_requests[0].blocks >= 1);
@@ -236,9 +237,9 @@ TEST_CASE("scheduler: a waiting prompt that cannot fit is rejected after a denie
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "big", 60, 3)));
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "small", 4, 3)));
   REQUIRE(fixture.tick().empty());
-  const auto asked = fixture.scheduler.take_growth_requests();
+  const auto asked = fixture.scheduler.tenancies().take_growth_requests();
   REQUIRE(asked.at(0).blocks == 3);
-  fixture.scheduler.deny_growth(asked[0]);
+  fixture.scheduler.tenancies().deny_growth(asked[0]);
   const auto rejected = only<AdmissionRejected>(fixture.tick());
   REQUIRE(rejected.size() == 1);
   REQUIRE(rejected[0].engine_request_id.value == "big");
@@ -251,7 +252,8 @@ TEST_CASE("scheduler: growth refused for the tenant's limit is not an empty pool
   const LeaseId lease = fixture.lease(1, 2);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "waits", 60, 3)));
   REQUIRE(fixture.tick().empty());
-  fixture.scheduler.deny_growth(fixture.scheduler.take_growth_requests().at(0), Errc::QuotaBlocks);
+  fixture.scheduler.tenancies().deny_growth(
+      fixture.scheduler.tenancies().take_growth_requests().at(0), Errc::QuotaBlocks);
   const auto rejected = only<AdmissionRejected>(fixture.tick());
   REQUIRE(rejected.size() == 1);
   CHECK(rejected[0].reason.code == Errc::QuotaBlocks);
@@ -260,7 +262,7 @@ TEST_CASE("scheduler: growth refused for the tenant's limit is not an empty pool
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "runs", 4, 60)));
   std::vector<Completed> ends;
   for (int tick = 0; tick < 60 && ends.empty(); ++tick) {
-    fixture.scheduler.deny_growth({lease, 1}, Errc::QuotaBlocks);
+    fixture.scheduler.tenancies().deny_growth({lease, 1}, Errc::QuotaBlocks);
     ends = only<Completed>(fixture.tick());
   }
   REQUIRE(ends.size() == 1);
@@ -277,7 +279,8 @@ TEST_CASE("scheduler: a rejected rebind reports its lease and the tokens emitted
   REQUIRE(fixture.scheduler.submit(rebind));
   SECTION("because the broker lends no more") {
     REQUIRE(fixture.tick().empty());
-    fixture.scheduler.deny_growth(fixture.scheduler.take_growth_requests().at(0));
+    fixture.scheduler.tenancies().deny_growth(
+        fixture.scheduler.tenancies().take_growth_requests().at(0));
   }
   SECTION("because the quota was lowered") {
     fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 2});
@@ -300,8 +303,8 @@ TEST_CASE("scheduler: a lowered quota ends no request that was admitted before")
     preempted = only<Preempted>(fixture.tick());
   REQUIRE(preempted.size() == 1);
   CHECK(preempted[0].engine_request_id.value == "late");
-  REQUIRE(fixture.scheduler.running().size() == 1);
-  CHECK(fixture.scheduler.running()[0]->request.engine_request_id.value == "early");
+  REQUIRE(fixture.scheduler.running().all().size() == 1);
+  CHECK(fixture.scheduler.running().all()[0]->request.engine_request_id.value == "early");
 }
 
 TEST_CASE("scheduler: OutOfBlocks says whether the quota or the broker is the reason") {
@@ -315,7 +318,7 @@ TEST_CASE("scheduler: OutOfBlocks says whether the quota or the broker is the re
     fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 2, .max_blocks = 5});
   std::vector<Completed> ends;
   for (int tick = 0; tick < 60 && ends.empty(); ++tick) {
-    if (!quota) fixture.scheduler.deny_growth({lease, 1});
+    if (!quota) fixture.scheduler.tenancies().deny_growth({lease, 1});
     ends = only<Completed>(fixture.tick());
     std::erase_if(ends,
                   [](const Completed& end) { return end.engine_request_id.value == "first"; });
@@ -381,7 +384,7 @@ TEST_CASE("scheduler: ending a lease ends its running and waiting requests, and 
     REQUIRE(end.revocation->lease == dead);
     REQUIRE(end.revocation->reason == RevokeReason::Released);
   }
-  REQUIRE_FALSE(fixture.scheduler.has_lease(dead));
+  REQUIRE_FALSE(fixture.scheduler.tenancies().contains(dead));
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
 

@@ -44,7 +44,7 @@ class HeldTexts {
         REQUIRE(text.of.prompt.size() + text.of.emitted.size() <= kBlock);
     }
     std::set<RequestId> running;
-    for (const auto& sequence : scheduler.running())
+    for (const auto& sequence : scheduler.running().all())
       running.insert(sequence->request.engine_request_id);
     for (auto& [id, text] : texts_) {
       if (running.contains(id)) {
@@ -81,7 +81,7 @@ class HeldTexts {
     return chain.front();
   }
   static bool exists(const Scheduler& scheduler, const Text& text) {
-    if (!scheduler.has_lease(text.of.lease)) return false;
+    if (!scheduler.tenancies().contains(text.of.lease)) return false;
     const auto entries = scheduler.tenancies().at(text.of.lease).prefixes.entries();
     return std::ranges::binary_search(entries, *text.first);
   }
@@ -124,7 +124,9 @@ class Walk {
     REQUIRE(held.held() == 0);
   }
 
-  PrefixCounters prefix_counters() const { return fixture_.scheduler.prefix_counters(); }
+  PrefixCounters prefix_counters() const {
+    return fixture_.scheduler.tenancies().prefix_counters();
+  }
 
   std::set<CompletionReason> ends;
   std::size_t reclaimed = 0;
@@ -137,7 +139,7 @@ class Walk {
     const LeaseId lease{slot, ++generation_};
     max_concurrent_[lease] = 1 + static_cast<std::uint32_t>(random_.below(3));
     const TenantId tenant{"t" + std::to_string(slot)};
-    fixture_.scheduler.add_lease({.lease = lease, .tenant = tenant});
+    fixture_.scheduler.tenancies().add({.lease = lease, .tenant = tenant});
     fixture_.scheduler.set_quota(
         {.tenant = tenant, .max_concurrent = max_concurrent_[lease], .max_blocks = 12});
     fixture_.grow(lease, 4);
@@ -180,13 +182,13 @@ class Walk {
   void reclaim() {
     const LeaseId lease = leases_[static_cast<std::uint32_t>(1 + random_.below(4))];
     const auto count = static_cast<std::uint32_t>(random_.below(3));
-    reclaimed += fixture_.scheduler.remove_free_extents(lease, count).size();
+    reclaimed += fixture_.scheduler.blocks().remove_free_extents(lease, count).size();
   }
 
   void answer_growth_requests() {
-    for (const GrowthRequest& growth : fixture_.scheduler.take_growth_requests()) {
+    for (const GrowthRequest& growth : fixture_.scheduler.tenancies().take_growth_requests()) {
       if (random_.below(2) == 0) {
-        fixture_.scheduler.deny_growth(growth);
+        fixture_.scheduler.tenancies().deny_growth(growth);
       } else {
         fixture_.grow(growth.lease, 3);
       }
@@ -221,12 +223,12 @@ class Walk {
     const Scheduler& scheduler = fixture_.scheduler;
     std::map<LeaseId, std::uint32_t> running;
     std::set<std::uint32_t> places;
-    for (const auto& sequence : scheduler.running()) {
+    for (const auto& sequence : scheduler.running().all()) {
       const LeaseId lease = sequence->request.lease;
       ++running[lease];
       REQUIRE(places.insert(sequence->stop_slot).second);
     }
-    REQUIRE(scheduler.running_count() <= 6);
+    REQUIRE(scheduler.running().size() <= 6);
     check_block_conservation(scheduler);
     for (const auto& [lease, tenancy] : scheduler.tenancies()) {
       REQUIRE(running[lease] == tenancy.running);
@@ -237,7 +239,7 @@ class Walk {
         REQUIRE((!is_due || waiting.was_admitted()));  // it may have been preempted in this tick
       }
     }
-    REQUIRE(scheduler.running_count() + scheduler.waiting_count() == open_.size());
+    REQUIRE(scheduler.running().size() + scheduler.tenancies().waiting_count() == open_.size());
     held.observe(fixture_.scheduler);
   }
 

@@ -16,21 +16,21 @@ struct SpillTriple : SwapPair {
   explicit SpillTriple(double first_bytes_per_second = 1e15, std::uint32_t swap_blocks = 3,
                        std::uint64_t block_size_bytes = 1024)
       : SwapPair(swap_blocks, block_size_bytes, /*max_tokens=*/60) {
-    scheduler.lend_spill({.slots = 8,
-                          .buffers = 4,
-                          .timeout = kDiskTimeout,
-                          .first_bytes_per_second = first_bytes_per_second});
+    scheduler.spill().lend({.slots = 8,
+                            .buffers = 4,
+                            .timeout = kDiskTimeout,
+                            .first_bytes_per_second = first_bytes_per_second});
     grow(lease_id, 3);
     submit("youngest");
   }
 
   /// Refuses swap, too.
   void spill_step(TimePoint now = kNow) {
-    for (const GrowthRequest& growth : scheduler.take_growth_requests())
-      scheduler.deny_growth(growth);
+    for (const GrowthRequest& growth : scheduler.tenancies().take_growth_requests())
+      scheduler.tenancies().deny_growth(growth);
     file(swap_tick(StepFault::None, now));
-    for (const SpillJob& job : scheduler.take_spill_jobs()) jobs.push_back(job);
-    for (SpillEvent& event : scheduler.take_spill_events()) spills.push_back(event);
+    for (const SpillJob& job : scheduler.spill().take_jobs()) jobs.push_back(job);
+    for (SpillEvent& event : scheduler.spill().take_events()) spills.push_back(event);
   }
   bool has_spilled(Kind kind) const {
     return std::ranges::any_of(spills, [kind](const auto& each) { return each.kind == kind; });
@@ -47,8 +47,8 @@ struct SpillTriple : SwapPair {
       if (job.kind != SpillJob::Kind::End) answers.push_back({std::move(job), {}, took});
     }
     jobs.clear();
-    scheduler.spill_answered(answers, kNow);
-    for (const SpillJob& job : scheduler.take_spill_jobs()) jobs.push_back(job);
+    scheduler.spill().answered(answers, kNow);
+    for (const SpillJob& job : scheduler.spill().take_jobs()) jobs.push_back(job);
   }
   template <class Until>
   void run(Until until) {
@@ -76,7 +76,7 @@ TEST_CASE("spill: a sequence that goes to the file and back computes no row agai
     CHECK(triple.emitted[id] == 60);
     CHECK(triple.rows[id] == 79);
   }
-  CHECK(triple.scheduler.spills().slots_taken() == 0);
+  CHECK(triple.scheduler.spill().books().slots_taken() == 0);
 }
 
 TEST_CASE(

@@ -28,7 +28,7 @@ class SwapFixture : public SchedulerFixture {
   }
 
   void grow_swap(LeaseId id, std::uint32_t blocks) {
-    scheduler.add_swap_extent(id, ExtentId{next_swap_extent_++}, blocks);
+    scheduler.blocks().add_swap_extent(id, ExtentId{next_swap_extent_++}, blocks);
   }
 
   /// Runs a tick and returns its events.

@@ -26,8 +26,8 @@ struct SwapPair : SwapFixture {
 
   /// Denies growth of the KV pool and files the events of a tick. Growth of swap stays unanswered.
   void step(StepFault fault = StepFault::None, TimePoint now = kNow) {
-    for (const GrowthRequest& growth : scheduler.take_growth_requests()) {
-      if (growth.pool == wire::MemoryPool::Kv) scheduler.deny_growth(growth);
+    for (const GrowthRequest& growth : scheduler.tenancies().take_growth_requests()) {
+      if (growth.pool == wire::MemoryPool::Kv) scheduler.tenancies().deny_growth(growth);
       if (growth.pool == wire::MemoryPool::Swap) swap_wanted = growth;
     }
     file(swap_tick(fault, now));

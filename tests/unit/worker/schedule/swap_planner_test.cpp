@@ -1,5 +1,5 @@
 // Whether a victim is swapped out, and the copies of a swap, without a scheduler.
-#include "worker/schedule/swap_planner.hpp"
+#include "worker/schedule/memory/swap_planner.hpp"
 
 #include "tests/unit/worker/schedule/parts_fixture.hpp"
 

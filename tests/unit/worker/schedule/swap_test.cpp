@@ -38,7 +38,7 @@ TEST_CASE("swap: a victim runs on until the broker has answered about room in sw
   SwapPair pair(0);
   for (int i = 0; i < 60; ++i) pair.step();
   CHECK(pair.preemptions.empty());
-  CHECK(pair.scheduler.running_count() == 2);
+  CHECK(pair.scheduler.running().size() == 2);
   REQUIRE(pair.swap_wanted);
   CHECK(pair.swap_wanted->lease == pair.lease_id);
   CHECK(pair.swap_wanted->blocks == 2);
@@ -47,7 +47,7 @@ TEST_CASE("swap: a victim runs on until the broker has answered about room in sw
   if (granted) {
     pair.grow_swap(pair.lease_id, 2);
   } else {
-    pair.scheduler.deny_growth(*pair.swap_wanted);
+    pair.scheduler.tenancies().deny_growth(*pair.swap_wanted);
   }
   pair.step();
   REQUIRE(pair.preemptions.size() == 1);
@@ -58,7 +58,7 @@ TEST_CASE("swap: a victim runs on until the broker has answered about room in sw
 
 TEST_CASE("swap: after a refusal victims are dropped at once, and swap is asked for meanwhile") {
   SwapPair pair(0);
-  pair.scheduler.deny_growth({pair.lease_id, 1, wire::MemoryPool::Swap});
+  pair.scheduler.tenancies().deny_growth({pair.lease_id, 1, wire::MemoryPool::Swap});
   pair.step_until_preempted();
   CHECK(pair.preemptions[0].swapped_blocks == 0);
   pair.step();
@@ -71,10 +71,10 @@ TEST_CASE("swap: a refused swap is not a refusal of KV blocks") {
   const LeaseId lease = fixture.lease(1, 1);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 20, 5)));
   fixture.swap_tick();
-  (void)fixture.scheduler.take_growth_requests();
-  fixture.scheduler.deny_growth({lease, 1, wire::MemoryPool::Swap});
+  (void)fixture.scheduler.tenancies().take_growth_requests();
+  fixture.scheduler.tenancies().deny_growth({lease, 1, wire::MemoryPool::Swap});
   CHECK(fixture.swap_tick().empty());
-  CHECK(fixture.scheduler.waiting_count() == 1);
+  CHECK(fixture.scheduler.tenancies().waiting_count() == 1);
 }
 
 TEST_CASE("swap: a swapped request that ends gives back the blocks of both pools") {
@@ -102,7 +102,9 @@ TEST_CASE("swap: a swapped request that ends gives back the blocks of both pools
   CHECK(pair.tenancy().swap.held_blocks() == 0);
   for (int i = 0; i < 100 && pair.scheduler.has_work(); ++i) pair.step();
   CHECK(pair.is_all_free());
-  CHECK(pair.scheduler.remove_free_extents(pair.lease_id, 9, wire::MemoryPool::Swap).size() == 1);
+  CHECK(pair.scheduler.memory()
+            .remove_free_extents(pair.lease_id, 9, wire::MemoryPool::Swap)
+            .size() == 1);
 }
 
 TEST_CASE("swap: a swapped request ends at its deadline, and with its lease") {
@@ -114,8 +116,8 @@ TEST_CASE("swap: a swapped request ends at its deadline, and with its lease") {
   younger.deadline = kNow + Duration(5);
   REQUIRE(fixture.scheduler.submit(younger));
   while (fixture.scheduler.tenancies().at(lease).swapped.empty()) {
-    for (const GrowthRequest& growth : fixture.scheduler.take_growth_requests())
-      fixture.scheduler.deny_growth(growth);
+    for (const GrowthRequest& growth : fixture.scheduler.tenancies().take_growth_requests())
+      fixture.scheduler.tenancies().deny_growth(growth);
     (void)fixture.swap_tick();
   }
   (void)fixture.scheduler.take_kv_changes();
@@ -124,7 +126,7 @@ TEST_CASE("swap: a swapped request ends at its deadline, and with its lease") {
     fixture.scheduler.end_lease(
         lease, {.reason = CompletionReason::Revoked, .revocation = RevocationInfo{lease}});
   } else {
-    fixture.scheduler.drop_expired(kNow + Duration(5));
+    fixture.scheduler.waiting().drop_expired(kNow + Duration(5));
     CHECK(fixture.scheduler.tenancies().at(lease).swapped.empty());
     CHECK(fixture.scheduler.tenancies().at(lease).swap.held_blocks() == 0);
   }
@@ -155,10 +157,10 @@ TEST_CASE("swap: nothing is admitted while copies wait") {
   pair.step_until_preempted(StepFault::BeforeCopies);
   REQUIRE(pair.scheduler.cancel(RequestId{"older"}));
   pair.step(StepFault::BeforeCopies);
-  CHECK(pair.scheduler.running_count() == 0);
+  CHECK(pair.scheduler.running().size() == 0);
   pair.step();
   pair.step();
-  CHECK(pair.scheduler.running_count() == 1);
+  CHECK(pair.scheduler.running().size() == 1);
 }
 
 TEST_CASE("swap: what was not copied back yet is not cached") {
@@ -185,9 +187,9 @@ TEST_CASE("swap: extents whose blocks are to be copied are not given back") {
   pair.step_until_preempted(StepFault::BeforeCopies);
   REQUIRE(pair.scheduler.cancel(RequestId{"older"}));
   for (const auto pool : {wire::MemoryPool::Kv, wire::MemoryPool::Swap})
-    CHECK(pair.scheduler.remove_free_extents(pair.lease_id, 9, pool).empty());
+    CHECK(pair.scheduler.blocks().remove_free_extents(pair.lease_id, 9, pool).empty());
   pair.step();
-  CHECK_FALSE(pair.scheduler.remove_free_extents(pair.lease_id, 9).empty());
+  CHECK_FALSE(pair.scheduler.blocks().remove_free_extents(pair.lease_id, 9).empty());
 }
 
 TEST_CASE("swap: a request holds text once from its admission to its end") {
@@ -234,8 +236,8 @@ TEST_CASE("swap: nothing of a swapped request is charged again") {
   pair.step_until_preempted();
   while (!pair.ends.contains("older")) pair.step();
   pair.scheduler.admit(kNow);
-  REQUIRE(pair.scheduler.running_count() == 1);
-  const Sequence& sequence = *pair.scheduler.running()[0];
+  REQUIRE(pair.scheduler.running().size() == 1);
+  const Sequence& sequence = *pair.scheduler.running().all()[0];
   CHECK(sequence.pending() == 1);
   CHECK(sequence.prompt_rows(1) == 0);
   pair.finish();

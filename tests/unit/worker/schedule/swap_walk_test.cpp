@@ -70,7 +70,7 @@ class SwapWalk {
   void open(std::uint32_t slot) {
     const LeaseId lease{slot, ++generation_};
     const TenantId tenant{"t" + std::to_string(slot)};
-    fixture_.scheduler.add_lease({.lease = lease, .tenant = tenant});
+    fixture_.scheduler.tenancies().add({.lease = lease, .tenant = tenant});
     fixture_.scheduler.set_quota({.tenant = tenant, .max_concurrent = 4, .max_blocks = 12});
     fixture_.grow(lease, 8);
     fixture_.grow_swap(lease, 3);
@@ -120,14 +120,15 @@ class SwapWalk {
 
   void reclaim() {
     const auto count = static_cast<std::uint32_t>(random_.below(2));
-    reclaimed_swap +=
-        fixture_.scheduler.remove_free_extents(any_lease(), count, wire::MemoryPool::Swap).size();
+    reclaimed_swap += fixture_.scheduler.memory()
+                          .remove_free_extents(any_lease(), count, wire::MemoryPool::Swap)
+                          .size();
   }
 
   void answer_growth() {
-    for (const GrowthRequest& growth : fixture_.scheduler.take_growth_requests()) {
+    for (const GrowthRequest& growth : fixture_.scheduler.tenancies().take_growth_requests()) {
       if (growth.pool == wire::MemoryPool::Kv || random_.below(3) == 0) {
-        fixture_.scheduler.deny_growth(growth);
+        fixture_.scheduler.tenancies().deny_growth(growth);
       } else if (random_.below(2) == 0) {
         fixture_.grow_swap(growth.lease, growth.blocks);
       }  // or the answer comes later
@@ -137,7 +138,7 @@ class SwapWalk {
   void tick(StepFault fault) {
     note_swapped();
     note(fixture_.swap_tick(fault, kNow + Duration(static_cast<std::int64_t>(++now_))));
-    REQUIRE(fixture_.scheduler.running_count() + fixture_.scheduler.waiting_count() ==
+    REQUIRE(fixture_.scheduler.running().size() + fixture_.scheduler.tenancies().waiting_count() ==
             open_.size());
   }
 

@@ -1,5 +1,5 @@
 // Leases and tenants of a worker, without a scheduler.
-#include "worker/schedule/tenancies.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 
 #include <catch2/catch.hpp>
 

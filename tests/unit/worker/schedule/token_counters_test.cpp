@@ -1,4 +1,4 @@
-#include "worker/schedule/token_counters.hpp"
+#include "worker/schedule/tenants/token_counters.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // The list of copies that precede a step.
-#include "worker/schedule/transfers.hpp"
+#include "worker/schedule/memory/transfers.hpp"
 
 #include "tests/unit/worker/schedule/parts_fixture.hpp"
 

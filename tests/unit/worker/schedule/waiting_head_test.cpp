@@ -18,7 +18,7 @@ PrefixKey counted_key(const PrefixKey& parent, std::span<const TokenId> tokens) 
 struct CountedLease : SchedulerFixture {
   CountedLease() {
     scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 100});
-    scheduler.add_lease(
+    scheduler.tenancies().add(
         {.lease = lease_id, .tenant = {"t1"}, .prefixes = PrefixIndex(counted_key)});
     grow(lease_id, 16);
     submit("cold", 70, 1);
@@ -44,17 +44,17 @@ TEST_CASE("waiting head: a text that lacks blocks is hashed again only where the
   fixture.submit("warm", 160, 3);
   fixture.tick();
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 1);
+  REQUIRE(fixture.scheduler.running().size() == 1);
   hashes = 0;
   const std::size_t before = fixture.prefixes().size();
   for (int i = 0; i < 50; ++i) fixture.tick();
   const std::size_t added = fixture.prefixes().size() - before;
   REQUIRE(added >= 3);
   CHECK(hashes <= 2 * added);  // the block of the running text, and the one that would follow
-  REQUIRE(fixture.scheduler.running_count() == 1);
+  REQUIRE(fixture.scheduler.running().size() == 1);
 
   while (fixture.scheduler.has_work()) fixture.tick();
-  CHECK(fixture.scheduler.prefix_counters().hits == 4);
+  CHECK(fixture.scheduler.tenancies().prefix_counters().hits == 4);
 }
 
 TEST_CASE("waiting head: blocks that are evicted while it waits are not hits") {
@@ -67,11 +67,11 @@ TEST_CASE("waiting head: blocks that are evicted while it waits are not hits") {
   fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 100});
   while (fixture.scheduler.has_work()) {
     fixture.tick();
-    for (const GrowthRequest& growth : fixture.scheduler.take_growth_requests())
+    for (const GrowthRequest& growth : fixture.scheduler.tenancies().take_growth_requests())
       fixture.grow(growth.lease, growth.blocks);
   }
-  CHECK(fixture.scheduler.prefix_counters().hits == 0);
-  CHECK(fixture.scheduler.prefix_counters().evictions >= 4);
+  CHECK(fixture.scheduler.tenancies().prefix_counters().hits == 0);
+  CHECK(fixture.scheduler.tenancies().prefix_counters().evictions >= 4);
 }
 
 TEST_CASE("waiting head: a request with a higher priority takes its place") {
@@ -83,9 +83,9 @@ TEST_CASE("waiting head: a request with a higher priority takes its place") {
   urgent.priority = 1;
   REQUIRE(fixture.scheduler.submit(urgent));
   fixture.tick();
-  REQUIRE(fixture.scheduler.running_count() == 2);
-  CHECK(fixture.scheduler.running()[1]->request.engine_request_id == RequestId{"urgent"});
-  CHECK(fixture.scheduler.running()[1]->tokens.size() >= 8);
+  REQUIRE(fixture.scheduler.running().size() == 2);
+  CHECK(fixture.scheduler.running().all()[1]->request.engine_request_id == RequestId{"urgent"});
+  CHECK(fixture.scheduler.running().all()[1]->tokens.size() >= 8);
 }
 
 }  // namespace leasehold::testing

@@ -158,7 +158,7 @@ TEST_CASE("resumable request: the same submission continues the stream and gener
   fixture.submit_and_answer(*late, "r", {.emitted = std::vector(all.begin(), all.begin() + 20)});
   fixture.run_until_ended(*late);
   CHECK(fixture.ids_of(*late, 20) == std::vector(all.begin() + 20, all.end()));
-  CHECK(fixture.rig.engine().scheduler().running().empty());
+  CHECK(fixture.rig.engine().scheduler().running().all().empty());
 }
 
 TEST_CASE("resumable request: another body or other tokens under its id are refused") {
@@ -362,7 +362,7 @@ TEST_CASE("resumable request: without 'resumable\' the end of the connection can
   fixture.resume(*again, "r");
   CHECK(fixture.error_of(*again, "r") == Errc::UnknownRequest);
   fixture.start_engine();
-  run_until(fixture.io, [&] { return fixture.rig.engine().scheduler().running().empty(); });
+  run_until(fixture.io, [&] { return fixture.rig.engine().scheduler().running().all().empty(); });
 }
 
 }  // namespace leasehold::testing

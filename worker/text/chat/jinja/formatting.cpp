@@ -15,7 +15,7 @@ std::string escaped_number(std::uint32_t code_point) {
   return fmt::format("\\U{:08x}", code_point);
 }
 
-std::string quoted(std::string_view text) {
+std::string python_quoted(std::string_view text) {
   const bool only_single = text.contains('\'') && !text.contains('"');
   const char quote = only_single ? '"' : '\'';
   std::string out(1, quote);
@@ -68,7 +68,7 @@ Result<void> append_repr(Runtime& runtime, const Value& value, std::string& out)
   if (const Dict* dict = value.as_dict()) return append_dict(runtime, *dict, out);
   if (const std::string* text = value.as_text()) {
     TRY(runtime.charge(text->size() / 8));
-    out += quoted(*text);
+    out += python_quoted(*text);
   } else {
     out += value.is_undefined() ? "Undefined" : TRY(printed(runtime, value));
   }

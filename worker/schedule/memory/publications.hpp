@@ -16,7 +16,7 @@
 
 #include "worker/schedule/events.hpp"
 #include "worker/schedule/scheduler_types.hpp"
-#include "worker/schedule/tenancies.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 
 namespace leasehold {
 

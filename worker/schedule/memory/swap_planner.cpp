@@ -1,4 +1,4 @@
-#include "worker/schedule/swap_planner.hpp"
+#include "worker/schedule/memory/swap_planner.hpp"
 
 #include <algorithm>
 #include <utility>

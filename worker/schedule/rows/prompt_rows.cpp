@@ -1,4 +1,4 @@
-#include "worker/schedule/prompt_rows.hpp"
+#include "worker/schedule/rows/prompt_rows.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "worker/schedule/tenancies.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 
 #include <fmt/format.h>
 
@@ -124,10 +124,10 @@ std::size_t Tenancies::waiting_of(const TenantId& tenant) const {
   return waiting;
 }
 
-std::size_t Tenancies::waiting_count() const {
+std::uint32_t Tenancies::waiting_count() const {
   std::size_t waiting = 0;
   for (const auto& [lease, tenancy] : leases_) waiting += tenancy.waiting.size();
-  return waiting;
+  return static_cast<std::uint32_t>(waiting);
 }
 
 bool Tenancies::has_waiting(const TenantAccount& account) const {

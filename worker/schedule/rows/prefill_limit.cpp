@@ -1,4 +1,4 @@
-#include "worker/schedule/prefill_limit.hpp"
+#include "worker/schedule/rows/prefill_limit.hpp"
 
 #include <algorithm>
 #include <cmath>

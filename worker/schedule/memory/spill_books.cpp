@@ -1,4 +1,4 @@
-#include "worker/schedule/spill_books.hpp"
+#include "worker/schedule/memory/spill_books.hpp"
 
 #include <numeric>
 #include <utility>

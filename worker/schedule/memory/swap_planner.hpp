@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "worker/schedule/events.hpp"
-#include "worker/schedule/kv_allocator.hpp"
+#include "worker/schedule/memory/kv_allocator.hpp"
+#include "worker/schedule/memory/spill_planner.hpp"
+#include "worker/schedule/memory/swap_costs.hpp"
+#include "worker/schedule/memory/transfers.hpp"
 #include "worker/schedule/scheduler_types.hpp"
-#include "worker/schedule/spill_planner.hpp"
-#include "worker/schedule/swap_costs.hpp"
-#include "worker/schedule/tenancies.hpp"
-#include "worker/schedule/transfers.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 
 namespace leasehold {
 

@@ -1,4 +1,4 @@
-#include "worker/schedule/swap_costs.hpp"
+#include "worker/schedule/memory/swap_costs.hpp"
 
 #include <algorithm>
 

@@ -27,8 +27,8 @@
 #include <optional>
 
 #include "common/clock.hpp"
-#include "worker/schedule/bounded_average.hpp"
-#include "worker/schedule/recent_median.hpp"
+#include "worker/schedule/rows/bounded_average.hpp"
+#include "worker/schedule/rows/recent_median.hpp"
 
 namespace leasehold {
 

@@ -1,4 +1,4 @@
-#include "worker/schedule/transfers.hpp"
+#include "worker/schedule/memory/transfers.hpp"
 
 #include <algorithm>
 #include <bitset>

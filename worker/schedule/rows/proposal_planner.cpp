@@ -1,4 +1,4 @@
-#include "worker/schedule/proposal_planner.hpp"
+#include "worker/schedule/rows/proposal_planner.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "worker/schedule/token_allowance.hpp"
+#include "worker/schedule/tenants/token_allowance.hpp"
 
 #include <fmt/format.h>
 

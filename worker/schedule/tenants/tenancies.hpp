@@ -14,7 +14,7 @@
 
 #include "ipc/control/messages/worker.hpp"
 #include "worker/schedule/scheduler_types.hpp"
-#include "worker/schedule/token_counters.hpp"
+#include "worker/schedule/tenants/token_counters.hpp"
 
 namespace leasehold {
 
@@ -62,7 +62,7 @@ class Tenancies {
   std::uint32_t running_of(const TenantAccount& account) const;
   /// Waiting requests of the tenant; `waiting_count`: of all tenants.
   std::size_t waiting_of(const TenantId& tenant) const;
-  std::size_t waiting_count() const;
+  std::uint32_t waiting_count() const;
 
   // ---- turns
 
@@ -75,8 +75,13 @@ class Tenancies {
 
   // ---- growth
 
-  /// Records that the broker refused a request (Scheduler::deny_growth).
-  void deny_growth(const GrowthRequest& refused, Errc why);
+  /// Records that the broker refused a GrowthRequest. For swap: until it grants swap, victims are
+  /// dropped unless a spill makes room. For KV: if a running sequence lacks a block, and the
+  /// request was not for more than the running sequences want, the next plan preempts one sequence
+  /// of the lease, or ends it if it runs alone. If no request of the lease runs, its first waiting
+  /// request is rejected. `why`: QuotaBlocks for the limit of the tenant or of published texts; any
+  /// other code means an exhausted pool.
+  void deny_growth(const GrowthRequest& refused, Errc why = Errc::PoolExhausted);
   /// The memory that leases want, as noted since the last call.
   std::vector<GrowthRequest> take_growth_requests();
 

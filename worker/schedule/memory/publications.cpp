@@ -1,4 +1,4 @@
-#include "worker/schedule/publications.hpp"
+#include "worker/schedule/memory/publications.hpp"
 
 #include <fmt/format.h>
 

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "common/clock.hpp"
-#include "worker/schedule/bounded_average.hpp"
-#include "worker/schedule/prefill_limit.hpp"
+#include "worker/schedule/rows/bounded_average.hpp"
+#include "worker/schedule/rows/prefill_limit.hpp"
 
 namespace leasehold {
 

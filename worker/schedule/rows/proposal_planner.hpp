@@ -13,11 +13,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "worker/schedule/kv_allocator.hpp"
-#include "worker/schedule/proposal_limit.hpp"
+#include "worker/schedule/memory/kv_allocator.hpp"
+#include "worker/schedule/rows/proposal_limit.hpp"
 #include "worker/schedule/running_sequences.hpp"
 #include "worker/schedule/scheduler_types.hpp"
-#include "worker/schedule/tenancies.hpp"
+#include "worker/schedule/tenants/tenancies.hpp"
 
 namespace leasehold {
 
@@ -27,7 +27,8 @@ class ProposalPlanner {
                   const RunningSequences& running, KvAllocator& kv)
       : limits_(limits), tenancies_(tenancies), running_(running), kv_(kv) {}
 
-  /// The sequences that may have proposals in the next step (Scheduler::plan_proposals).
+  /// The decoding sequences that may have proposals in the next step; `n_proposed` is the number of
+  /// proposals worth a row, as far as known before the plan. Empty while a prompt is computed.
   StepPlan plan() const;
   /// Adds rows of proposals to a plan of `decode_rows` rows, and returns their number. Adds none
   /// while a prompt runs: prompt rows delay the streams already, and the time of the proposals
@@ -36,7 +37,8 @@ class ProposalPlanner {
   /// Compares the sequence's proposals with the tokens drawn, and clears them. Also counts a
   /// proposal that got no row, because comparing it with the drawn token costs nothing.
   void note_drawn(const PlannedRows& part, const std::vector<DrawnToken>& drawn);
-  /// Records the time spent on making proposals.
+  /// Records the time spent on making proposals. It is added to the cost of the next proposals that
+  /// get rows.
   void note_proposing(Duration took);
   /// Records the duration of a step. A step with proposals is charged with the time of making them,
   /// including the time in earlier steps that only prepared proposals.

@@ -1,4 +1,4 @@
-#include "worker/schedule/kv_allocator.hpp"
+#include "worker/schedule/memory/kv_allocator.hpp"
 
 #include <algorithm>
 #include <iterator>

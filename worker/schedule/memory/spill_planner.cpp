@@ -1,4 +1,4 @@
-#include "worker/schedule/spill_planner.hpp"
+#include "worker/schedule/memory/spill_planner.hpp"
 
 #include <algorithm>
 #include <ranges>
