@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 namespace leasehold {
 namespace {
@@ -166,15 +165,8 @@ std::string_view name(Errc code) {
 }
 
 std::string_view name(FailureScope scope) {
-  switch (scope) {
-    case FailureScope::Tenant:
-      return "tenant";
-    case FailureScope::Engine:
-      return "engine";
-    case FailureScope::Shared:
-      return "shared";
-  }
-  return "tenant";
+  constexpr std::string_view kNames[] = {"tenant", "engine", "shared"};
+  return kNames[static_cast<unsigned>(scope)];
 }
 
 std::optional<FailureScope> failure_scope_from_name(std::string_view text) {

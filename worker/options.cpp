@@ -8,6 +8,7 @@
 
 #include "common/cli/command_line.hpp"
 #include "common/cli/config_file.hpp"
+#include "common/cli/number_option.hpp"
 #include "common/cli/size_option.hpp"
 #include "common/cli/version.hpp"
 #include "common/ids.hpp"
@@ -78,31 +79,29 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
   app.add_option("--name", options.name, "Name of this worker")
       ->check(check_name)
       ->capture_default_str();
-  app.add_option("--broker-timeout-ms", raw.broker_timeout_ms,
-                 "How long to wait for a broker that has not started, or to return when it is lost")
-      ->check(CLI::Range(0, 3'600'000))
-      ->capture_default_str();
-  app.add_option(
-         "--drain-timeout-ms", raw.drain_timeout_ms,
-         "Longest time requests may run after SIGTERM; 0 ends them at once; extends systemd's "
-         "TimeoutStopSec to this plus 15 s")
-      ->check(CLI::Range(0, 3'600'000))
-      ->capture_default_str();
+  add_number_option(
+      app, "--broker-timeout-ms", raw.broker_timeout_ms,
+      "How long to wait for a broker that has not started, or to return when it is lost", 0,
+      3'600'000);
+  add_number_option(
+      app, "--drain-timeout-ms", raw.drain_timeout_ms,
+      "Longest time requests may run after SIGTERM; 0 ends them at once; extends systemd's "
+      "TimeoutStopSec to this plus 15 s",
+      0, 3'600'000);
   app.add_option("--kv-index-url", raw.kv_index_url,
                  "URL of the index to notify of ended requests, such as http://127.0.0.1:8765")
       ->envname("CONTEXTPILOT_INDEX_URL");
   app.add_option("--http", raw.http,
                  "Serve OpenAI's API here, such as 127.0.0.1:8080 or /run/leasehold/http.sock");
-  app.add_option("--http-idle-ttl-ms", raw.http_idle_ttl_ms,
-                 "How long the lease of an API key, with its cached prompts, is kept after the "
-                 "key's last request")
-      ->check(CLI::Range(0, 3'600'000))
-      ->capture_default_str();
-  app.add_option("--http-heartbeat-ms", raw.http_heartbeat_ms,
-                 "How long a stream may send nothing before it sends a comment, so that proxies do "
-                 "not end it; 0 means for ever")
-      ->check(CLI::Range(0, 3'600'000))
-      ->capture_default_str();
+  add_number_option(app, "--http-idle-ttl-ms", raw.http_idle_ttl_ms,
+                    "How long the lease of an API key, with its cached prompts, is kept after the "
+                    "key's last request",
+                    0, 3'600'000);
+  add_number_option(
+      app, "--http-heartbeat-ms", raw.http_heartbeat_ms,
+      "How long a stream may send nothing before it sends a comment, so that proxies do "
+      "not end it; 0 means for ever",
+      0, 3'600'000);
   app.add_option("--http-allow-origin", raw.http_allowed_origins,
                  "Let browsers give pages of this origin answers of --http, such as "
                  "https://chat.example, or * for all; repeatable");
@@ -141,12 +140,11 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
   app.add_option("--simd", raw.simd, "SIMD path of the cpu backend; all give the same bits")
       ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx-vnni", "avx512", "amx"}))
       ->capture_default_str();
-  raw.threads =
-      app.add_option("--threads", options.threads,
-                     "Compute threads; default: one per core of --compute-cpus or of this process, "
-                     "fewer with a CPU quota (cgroup v2)")
-          ->check(CLI::Range(1u, kMaxGateThreads - 1))
-          ->capture_default_str();
+  raw.threads = add_number_option(
+      app, "--threads", options.threads,
+      "Compute threads; default: one per core of --compute-cpus or of this process, "
+      "fewer with a CPU quota (cgroup v2)",
+      1u, kMaxGateThreads - 1);
   add_placement_options(app, raw);
   app.add_option("--kv-type", raw.kv_type,
                  "Element type of the KV cache; q8_0 rounds keys and values and takes about half "
@@ -169,42 +167,37 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
 }
 
 void add_limit_options(CLI::App& app, SchedulerLimits& limits) {
-  app.add_option("--max-batch-size", limits.max_batch_size, "Sequences in one step")
-      ->check(CLI::Range(1u, kMaxStepSequences))
-      ->capture_default_str();
-  app.add_option("--token-budget", limits.token_budget,
-                 "Tokens in one step, prompts included; at least the batch size")
-      ->check(CLI::Range(1u, kMaxTokenBudget))
-      ->capture_default_str();
-  app.add_option("--speculate", limits.speculate,
-                 "Most tokens proposed per sequence and step, from repeats in its text or by "
-                 "--draft-model; never changes a text; 0 means none")
-      ->check(CLI::Range(0u, kMaxSpeculate))
-      ->capture_default_str();
+  add_number_option(app, "--max-batch-size", limits.max_batch_size, "Sequences in one step", 1u,
+                    kMaxStepSequences);
+  add_number_option(app, "--token-budget", limits.token_budget,
+                    "Tokens in one step, prompts included; at least the batch size", 1u,
+                    kMaxTokenBudget);
+  add_number_option(app, "--speculate", limits.speculate,
+                    "Most tokens proposed per sequence and step, from repeats in its text or by "
+                    "--draft-model; never changes a text; 0 means none",
+                    0u, kMaxSpeculate);
   app.add_option("--max-context", limits.max_context,
                  "Tokens of one request, prompt and answer; default: the model's context")
       ->check(CLI::Range(2u, kMaxContext));
-  app.add_option("--max-waiting", limits.max_waiting,
-                 "Most requests that wait for the batch; beyond its tenant's share a request gets "
-                 "QueueFull")
-      ->check(CLI::Range(1u, kMaxWaiting))
-      ->capture_default_str();
-  app.add_option("--max-waiting-per-lease", limits.max_waiting_per_lease,
-                 "Requests of one lease that wait; one more is refused with QuotaConcurrent")
-      ->check(CLI::Range(1u, kMaxWaiting))
-      ->capture_default_str();
+  add_number_option(
+      app, "--max-waiting", limits.max_waiting,
+      "Most requests that wait for the batch; beyond its tenant's share a request gets "
+      "QueueFull",
+      1u, kMaxWaiting);
+  add_number_option(app, "--max-waiting-per-lease", limits.max_waiting_per_lease,
+                    "Requests of one lease that wait; one more is refused with QuotaConcurrent", 1u,
+                    kMaxWaiting);
 }
 
 void add_draft_options(CLI::App& app, WorkerOptions& options) {
   app.add_option("--draft-model", options.draft_model_path,
                  "GGUF model that makes the proposals of --speculate: a smaller one with the same "
                  "vocabulary; on a CPU only");
-  app.add_option(
-         "--draft-context", options.draft_context,
-         "Longest text that the draft model reads, in tokens; longer texts get no proposals; "
-         "memory is reserved for this many tokens per sequence of --max-batch-size")
-      ->check(CLI::Range(2u, kMaxContext))
-      ->capture_default_str();
+  add_number_option(
+      app, "--draft-context", options.draft_context,
+      "Longest text that the draft model reads, in tokens; longer texts get no proposals; "
+      "memory is reserved for this many tokens per sequence of --max-batch-size",
+      2u, kMaxContext);
 }
 
 /// Options that apply on a GPU only.
@@ -213,21 +206,15 @@ void add_cuda_options(CLI::App& app, WorkerOptions& options) {
                  "CUDA graphs for decoding steps; gated ones can stop inside a step")
       ->check(CLI::IsMember({"none", "plain", "gated"}))
       ->capture_default_str();
-  app.add_option("--graph-segment-layers", options.graph_segment_layers,
-                 "Layers between two gates of a CUDA graph")
-      ->check(CLI::Range(1u, 1024u))
-      ->capture_default_str();
-  app.add_option("--max-in-flight", options.max_in_flight,
-                 "Launches queued on a GPU; fewer make a revocation faster")
-      ->check(CLI::Range(1u, 64u))
-      ->capture_default_str();
+  add_number_option(app, "--graph-segment-layers", options.graph_segment_layers,
+                    "Layers between two gates of a CUDA graph", 1u, 1024u);
+  add_number_option(app, "--max-in-flight", options.max_in_flight,
+                    "Launches queued on a GPU; fewer make a revocation faster", 1u, 64u);
 }
 
 void add_observability_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
-  app.add_option("--slow-motion-us", raw.slow_motion_us,
-                 "Pause every unit of work this long, so that people can watch")
-      ->check(CLI::Range(0, 1'000'000))
-      ->capture_default_str();
+  add_number_option(app, "--slow-motion-us", raw.slow_motion_us,
+                    "Pause every unit of work this long, so that people can watch", 0, 1'000'000);
   app.add_option("--log-level", options.log_level, "Least severe level to log")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
       ->capture_default_str();

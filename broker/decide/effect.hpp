@@ -134,7 +134,7 @@ struct SendFill {
 };
 
 /// Takes one snapshot of the worker segment for all these leases and watches, without blocking,
-/// until the units in it have ended (BrokerServer::observe_quiet). → QuietObserved
+/// until the units in it have ended (QuietWatches::observe). → QuietObserved
 struct BeginQuietWatch {
   AttachmentId worker;
   Touches scope = Touches::TenantMemory;

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include "ipc/region/present_memory.hpp"
-
 namespace leasehold {
 namespace {
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <map>
 #include <span>
 
 #include "broker/server/connections/operators.hpp"
@@ -179,18 +178,9 @@ Result<void> Dispatch::take_report(ConnectionId connection, const control::Json&
   return {};
 }
 
-Result<void> Dispatch::take_usage(ConnectionId connection, const control::Json& params) {
-  hooks_.post(UsageReported{connection, TRY(wire::TenantUsage::from_json(params))});
-  return {};
-}
-
-Result<void> Dispatch::take_served(ConnectionId connection, const control::Json& params) {
-  hooks_.post(ServedReported{connection, TRY(wire::TenantServed::from_json(params))});
-  return {};
-}
-
-Result<void> Dispatch::take_weights(ConnectionId connection, const control::Json& params) {
-  hooks_.post(WeightsReported{connection, TRY(wire::WorkerWeights::from_json(params))});
+template <class Message, class Report>
+Result<void> Dispatch::post_report(ConnectionId connection, const control::Json& params) {
+  hooks_.post(Report{connection, TRY(Message::from_json(params))});
   return {};
 }
 
@@ -198,12 +188,19 @@ void Dispatch::notification(const std::string& method, ConnectionId connection,
                             const control::Credentials& credentials,
                             const control::Payload& params) {
   if (!check_role(Role::Worker, credentials)) return;
-  Result<void> taken;
-  if (method == wire::EventReport::kMethod) taken = take_report(connection, params.body);
-  if (method == wire::TenantUsage::kMethod) taken = take_usage(connection, params.body);
-  if (method == wire::TenantServed::kMethod) taken = take_served(connection, params.body);
-  if (method == wire::WorkerDraining::kMethod) hooks_.post(DrainReported{connection});
-  if (method == wire::WorkerWeights::kMethod) taken = take_weights(connection, params.body);
+  const auto take = [&]() -> Result<void> {
+    const control::Json& body = params.body;
+    if (method == wire::EventReport::kMethod) return take_report(connection, body);
+    if (method == wire::TenantUsage::kMethod)
+      return post_report<wire::TenantUsage, UsageReported>(connection, body);
+    if (method == wire::TenantServed::kMethod)
+      return post_report<wire::TenantServed, ServedReported>(connection, body);
+    if (method == wire::WorkerWeights::kMethod)
+      return post_report<wire::WorkerWeights, WeightsReported>(connection, body);
+    if (method == wire::WorkerDraining::kMethod) hooks_.post(DrainReported{connection});
+    return {};
+  };
+  const Result<void> taken = take();
   if (taken) return;
   spdlog::warn("dropped a report method={} connection={} detail=\"{}\"", method, connection.value,
                taken.error().detail);

@@ -69,9 +69,8 @@ class Dispatch {
   Result<void> open_spill(const std::string& method, Incoming& incoming);
   Result<void> answer_report(const std::string& method, Incoming& incoming);
   Result<void> take_report(ConnectionId connection, const control::Json& params);
-  Result<void> take_usage(ConnectionId connection, const control::Json& params);
-  Result<void> take_served(ConnectionId connection, const control::Json& params);
-  Result<void> take_weights(ConnectionId connection, const control::Json& params);
+  template <class Message, class Report>
+  Result<void> post_report(ConnectionId connection, const control::Json& params);
   Result<void> check_role(Role role, const control::Credentials& credentials) const;
   template <class Message>
   Result<void> post_call(const std::string& method, Incoming& incoming);

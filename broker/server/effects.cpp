@@ -15,10 +15,6 @@
 namespace leasehold {
 namespace {
 
-/// Longer than a unit on a CPU takes while the broker has a core; short compared to a journal
-/// write.
-constexpr auto kQuietSpin = std::chrono::microseconds(100);
-
 template <class T>
 std::optional<Error> error_of(const Result<T>& result) {
   return result ? std::nullopt : std::optional(result.error());
@@ -258,10 +254,6 @@ void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
   const WorkerLink* link = dependencies_.links.find(effect.worker);
   if (link == nullptr) return;  // the worker's exit event is already queued
   dependencies_.quiet.watch(link->segment, {effect.worker, effect.scope, effect.leases});
-  // Poll briefly before the journal is written: leases that become quiet now need neither the
-  // wakeup_fd nor a timer.
-  std::vector<LaunchQuiet> proofs = dependencies_.quiet.observe_for(kQuietSpin, clock_);
-  if (!proofs.empty()) post_(QuietObserved{std::move(proofs), clock_.now()});
 }
 
 void ServerEffects::perform(const effect::PunchExtents& effect) {
@@ -333,18 +325,17 @@ void ServerEffects::perform(const effect::ReplyWhenJournaled& effect) {
 }
 
 void ServerEffects::perform(const effect::NotifyHolder& effect) {
-  const auto peer = dependencies_.find_peer(effect.holder);
-  if (peer != nullptr) {
-    peer->notify(std::string(effect.revoked.kMethod),
-                 {.body = effect.revoked.to_json(), .fds = {}});
-  }
+  notify(effect.holder, effect.revoked);
 }
 
 void ServerEffects::perform(const effect::NotifyDraining& effect) {
-  const auto peer = dependencies_.find_peer(effect.holder);
-  if (peer == nullptr) return;
-  peer->notify(std::string(effect.draining.kMethod),
-               {.body = effect.draining.to_json(), .fds = {}});
+  notify(effect.holder, effect.draining);
+}
+
+template <class Message>
+void ServerEffects::notify(ConnectionId holder, const Message& message) {
+  const auto peer = dependencies_.find_peer(holder);
+  if (peer != nullptr) peer->notify(std::string(Message::kMethod), {.body = message.to_json()});
 }
 
 void ServerEffects::perform(const effect::AppendEvent& effect) {

@@ -16,9 +16,9 @@
 #include "broker/server/connections/worker_links.hpp"
 #include "broker/server/event_log.hpp"
 #include "broker/server/event_logger.hpp"
+#include "broker/server/quiet_watches.hpp"
 #include "broker/server/replies.hpp"
 #include "broker/server/start/fd_keeper.hpp"
-#include "broker/supervise/quiet_observer.hpp"
 #include "ipc/table/lease_table.hpp"
 
 namespace leasehold {
@@ -31,7 +31,7 @@ struct EffectDependencies {
   HostMemory& host;  ///< Memory of the swap pool; the same object as `memory` if no device is lent.
   SpillSpace& spill;
   WorkerLinks& links;
-  QuietObserver& quiet;
+  QuietWatches& quiet;
   Replies& replies;
   EventLog& log;
   journal::Journal& journal;
@@ -45,8 +45,6 @@ class ServerEffects {
  public:
   ServerEffects(EffectDependencies dependencies, std::function<void(Event)> post)
       : dependencies_(dependencies), post_(std::move(post)) {}
-  ServerEffects(const ServerEffects&) = delete;
-  ServerEffects& operator=(const ServerEffects&) = delete;
 
   void perform(const effect::Journal& effect);
   void perform(const effect::PublishGrant& effect);
@@ -98,6 +96,8 @@ class ServerEffects {
   /// Removes and returns the journal error that forbids sending `id`.
   template <class Id>
   std::optional<Error> take_refusal(std::map<Id, Error>& refused, Id id);
+  template <class Message>
+  void notify(ConnectionId holder, const Message& message);
   using OnReply = std::function<void(Result<control::Payload>)>;
   /// Calls the worker, with the timeout that the message names.
   template <class Message>

@@ -30,10 +30,10 @@ class EventLog {
  public:
   static constexpr std::size_t kCapacity = 65'536;
 
-  explicit EventLog(std::size_t capacity = kCapacity) : capacity_(capacity) {}
-
-  /// Writes every later event to this file, too.
-  void append_to_file(events::EventFile file) { file_.emplace(std::move(file)); }
+  /// Writes every event to `file`, too, if there is one.
+  explicit EventLog(std::size_t capacity = kCapacity,
+                    std::optional<events::EventFile> file = std::nullopt)
+      : capacity_(capacity), file_(std::move(file)) {}
 
   /// Adds an event to the log and the file. The result is that of events::EventFile::append; 0
   /// without a file. After an error the event is still in the log.

@@ -49,13 +49,14 @@ std::string isolation(const State& state) {
 }
 
 Result<Json> query_status(const ListSources& sources, const Json&) {
-  wire::StatusView view = status_view(sources.state, sources.now);
+  const TimePoint now = sources.clock.now();
+  wire::StatusView view = status_view(sources.state, now);
   view.isolation = isolation(sources.state);
   view.spill_capacity_bytes = sources.spill.capacity_bytes();
   view.spill_lent_bytes = sources.spill.lent_bytes();
-  view.journal_faults = sources.journal_faults;
+  view.journal_faults = sources.effects.journal_faults();
   view.log_lines_dropped = log_lines_dropped();
-  view.uptime_ms = (sources.now - sources.started) / std::chrono::milliseconds(1);
+  view.uptime_ms = (now - sources.started) / std::chrono::milliseconds(1);
   return view.to_json();
 }
 
@@ -63,7 +64,7 @@ Result<Json> query_status(const ListSources& sources, const Json&) {
 
 Result<Json> query_tenants(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::TenantList::from_json(params));
-  return page_of(tenant_views(sources.state, request.after, request.limit + 1, sources.now),
+  return page_of(tenant_views(sources.state, request.after, request.limit + 1, sources.clock.now()),
                  request.limit);
 }
 

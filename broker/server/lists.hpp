@@ -9,6 +9,7 @@
 #include "broker/memory/memory_store.hpp"
 #include "broker/memory/spill_space.hpp"
 #include "broker/server/dispatch.hpp"
+#include "broker/server/effects.hpp"
 #include "broker/server/event_log.hpp"
 #include "ipc/control/transport/peer.hpp"
 #include "ipc/table/lease_table.hpp"
@@ -22,10 +23,10 @@ struct ListSources {
   const SpillSpace& spill;
   const LeaseTable& table;
   journal::Journal& journal;
+  const ServerEffects& effects;
+  const Clock& clock;
   TimePoint started;
-  TimePoint now;
   bool allow_memory_check;
-  std::uint64_t journal_faults;
 };
 
 struct Query {

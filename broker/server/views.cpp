@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
@@ -61,17 +60,8 @@ wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
 }
 
 std::string_view state_name(const Worker& worker) {
-  switch (worker.state) {
-    case WorkerState::Attached:
-      return "attached";
-    case WorkerState::Ready:
-      return "ready";
-    case WorkerState::Lost:
-      return "lost";
-    case WorkerState::Gone:
-      return "gone";
-  }
-  return "gone";
+  constexpr std::string_view kNames[] = {"attached", "ready", "lost", "gone"};
+  return kNames[static_cast<unsigned>(worker.state)];
 }
 
 /// Number of tenant leases on the worker that are not fenced. Engine leases do not count: the
@@ -325,35 +315,25 @@ std::uint32_t count_live_tenants(const State& state, TimePoint now) {
   return static_cast<std::uint32_t>(live.size());
 }
 
-wire::SwapView swap_view(const State& state) {
-  const auto bytes = state.extents.bytes_by_state(MemoryPool::Swap);
+template <class View>
+void set_pool_bytes(View& view, const State& state, MemoryPool pool) {
+  const auto bytes = state.extents.bytes_by_state(pool);
   const auto of = [&bytes](ExtentState each) { return bytes[static_cast<unsigned>(each)]; };
-  return {.capacity_bytes = state.extents.capacity_bytes(MemoryPool::Swap),
-          .free_bytes = of(ExtentState::Free),
-          .owned_bytes = of(ExtentState::Owned),
-          .draining_bytes = of(ExtentState::Draining),
-          .scrubbing_bytes = of(ExtentState::Scrubbing),
-          .retained_bytes = of(ExtentState::Retained),
-          .quarantined_bytes = of(ExtentState::Quarantined),
-          .unproven_bytes = unproven_bytes(state, MemoryPool::Swap)};
+  view.capacity_bytes = state.extents.capacity_bytes(pool);
+  view.free_bytes = of(ExtentState::Free);
+  view.owned_bytes = of(ExtentState::Owned);
+  view.draining_bytes = of(ExtentState::Draining);
+  view.scrubbing_bytes = of(ExtentState::Scrubbing);
+  view.retained_bytes = of(ExtentState::Retained);
+  view.quarantined_bytes = of(ExtentState::Quarantined);
+  if constexpr (requires { view.held_bytes; }) view.held_bytes = of(ExtentState::Held);
+  view.unproven_bytes = unproven_bytes(state, pool);
 }
 
 }  // namespace
 
 wire::StatusView status_view(const State& state, TimePoint now) {
-  const auto bytes = state.extents.bytes_by_state();
-  const auto of = [&bytes](ExtentState each) { return bytes[static_cast<unsigned>(each)]; };
-  wire::StatusView view{.capacity_bytes = state.extents.capacity_bytes(),
-                        .free_bytes = of(ExtentState::Free),
-                        .owned_bytes = of(ExtentState::Owned),
-                        .draining_bytes = of(ExtentState::Draining),
-                        .scrubbing_bytes = of(ExtentState::Scrubbing),
-                        .retained_bytes = of(ExtentState::Retained),
-                        .quarantined_bytes = of(ExtentState::Quarantined),
-                        .held_bytes = of(ExtentState::Held),
-                        .unproven_bytes = unproven_bytes(state, MemoryPool::Kv),
-                        .swap = swap_view(state),
-                        .leases_fenced = state.leases_fenced,
+  wire::StatusView view{.leases_fenced = state.leases_fenced,
                         .tenants = static_cast<std::uint32_t>(state.tenants.all().size()),
                         .tenants_live = count_live_tenants(state, now),
                         .tampered = state.tampered,
@@ -363,6 +343,8 @@ wire::StatusView status_view(const State& state, TimePoint now) {
                         .device_state = state.device_lost ? "lost" : "ready",
                         .device_losses = state.device_losses,
                         .rebinds = mode_summaries(state, now)};
+  set_pool_bytes(view, state, MemoryPool::Kv);
+  set_pool_bytes(view.swap, state, MemoryPool::Swap);
   state.leases.for_each_open([&](const LeaseRecord& record) {
     if (record.is(LeaseState::Live)) ++view.leases_live;
     if (!record.is(LeaseState::Revoked)) return;

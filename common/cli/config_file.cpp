@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 
 #include "common/cli/command_line.hpp"
@@ -30,36 +31,19 @@ Kind kind_of(const CLI::Option& option) {
   return type.starts_with("FLOAT") ? Kind::Number : Kind::Text;
 }
 
-const char* description(Kind kind) {
-  switch (kind) {
-    case Kind::Flag:
-      return "true or false";
-    case Kind::Size:
-      return "a size, such as \"256MiB\"";
-    case Kind::Integer:
-      return "an integer";
-    case Kind::Number:
-      return "a number";
-    case Kind::Text:
-      return "a string, in quotes";
-  }
-  return "";
-}
+struct KindRow {
+  const char* description;
+  std::vector<TomlType> types;  ///< That a value may have.
+};
 
-bool accepts(Kind kind, TomlType type) {
-  switch (kind) {
-    case Kind::Flag:
-      return type == TomlType::Boolean;
-    case Kind::Size:
-      return type == TomlType::Integer || type == TomlType::String;
-    case Kind::Integer:
-      return type == TomlType::Integer;
-    case Kind::Number:
-      return type == TomlType::Integer || type == TomlType::Float;
-    case Kind::Text:
-      return type == TomlType::String;
-  }
-  return false;
+const KindRow& row_of(Kind kind) {
+  static const KindRow kRows[]{
+      {"true or false", {TomlType::Boolean}},
+      {"a size, such as \"256MiB\"", {TomlType::Integer, TomlType::String}},
+      {"an integer", {TomlType::Integer}},
+      {"a number", {TomlType::Integer, TomlType::Float}},
+      {"a string, in quotes", {TomlType::String}}};
+  return kRows[static_cast<unsigned>(kind)];
 }
 
 bool takes_many(const CLI::Option& option) {
@@ -90,12 +74,13 @@ Result<CLI::Option*> find_option(CLI::App& app, const std::string& key) {
 }
 
 Result<void> check_type(const TomlEntry& entry, const CLI::Option& option) {
-  const Kind kind = kind_of(option);
+  const auto& [description, types] = row_of(kind_of(option));
   bool fits = !entry.values.empty() && (!entry.is_array || takes_many(option));
-  for (const TomlValue& value : entry.values) fits = fits && accepts(kind, value.type);
+  for (const TomlValue& value : entry.values)
+    fits = fits && std::ranges::count(types, value.type) > 0;
   if (!fits) {
     return fail(Errc::BadRequest,
-                fmt::format("{} must be {}{}, not of type {}", entry.key, description(kind),
+                fmt::format("{} must be {}{}, not of type {}", entry.key, description,
                             takes_many(option) ? ", or an array" : "", entry.type_name()));
   }
   for (const TomlValue& value : entry.values) {

@@ -46,19 +46,12 @@ TomlEntry entry_of(std::string_view key, const toml::node& node, std::uint32_t l
 }
 
 std::string_view name_of(const TomlValue& value, bool is_plural) {
-  switch (value.type) {
-    case TomlType::Boolean:
-      return is_plural ? "array of booleans" : "boolean";
-    case TomlType::Integer:
-      return is_plural ? "array of integers" : "integer";
-    case TomlType::Float:
-      return is_plural ? "array of numbers" : "number";
-    case TomlType::String:
-      return is_plural ? "array of strings" : "string";
-    case TomlType::Other:
-      return is_plural ? "array" : std::string_view(value.text);
-  }
-  return "value";
+  constexpr std::string_view kNames[][2] = {{"boolean", "array of booleans"},
+                                            {"integer", "array of integers"},
+                                            {"number", "array of numbers"},
+                                            {"string", "array of strings"}};
+  if (value.type == TomlType::Other) return is_plural ? "array" : std::string_view(value.text);
+  return kNames[static_cast<unsigned>(value.type)][is_plural ? 1 : 0];
 }
 
 }  // namespace

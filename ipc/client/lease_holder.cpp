@@ -36,26 +36,23 @@ std::shared_ptr<LeaseHolder> LeaseHolder::create(boost::asio::io_context& io, Ti
 }
 
 Result<void> LeaseHolder::connect() {
-  if (broker_) return {};
-  auto socket = TRY(control::connect_to(io_, path_));
+  if (broker_.is_open()) return {};
   control::Peer::Handlers handlers;
   handlers.on_notification = [weak = weak_from_this()](const std::string& method,
                                                        const control::Payload& params) {
     if (const auto self = weak.lock()) self->take_notification(method, params.body);
   };
-  handlers.on_closed = [weak = weak_from_this(), mine = ++connection_](const Error& why) {
+  handlers.on_closed = [weak = weak_from_this(), mine = broker_.next_number()](const Error& why) {
     const auto self = weak.lock();
-    if (self && self->broker_ && self->connection_ == mine) self->broker_disconnected(why);
+    if (self && self->broker_.is_open(mine)) self->broker_disconnected(why);
   };
-  broker_ = control::Peer::create(std::move(socket), std::move(handlers));
-  broker_->start();
-  return {};
+  return broker_.open(std::move(handlers));
 }
 
 void LeaseHolder::disconnect() {
   renew_timer_.reset();
   reconnect_timer_.reset();
-  if (const auto broker = std::exchange(broker_, nullptr)) broker->close();
+  broker_.close();
 }
 
 void LeaseHolder::stop_renewing() {
@@ -77,13 +74,11 @@ void LeaseHolder::acquire(const wire::LeaseAcquire& wanted, AcquireHandler done)
 }
 
 void LeaseHolder::send_acquire() {
-  broker_->call(
-      std::string(wire::LeaseAcquire::kMethod), {.body = pending_acquire_->message.to_json()},
-      [weak = weak_from_this()](Result<control::Payload> reply) {
-        const auto self = weak.lock();
-        if (self && self->pending_acquire_) self->granted(std::move(reply));
-      },
-      kAcquireTimeout);
+  broker_.call(pending_acquire_->message, kAcquireTimeout,
+               [weak = weak_from_this()](Result<control::Payload> reply) {
+                 const auto self = weak.lock();
+                 if (self && self->pending_acquire_) self->granted(std::move(reply));
+               });
 }
 
 /// True if the broker granted a lease to the first call, whose reply was lost, and that lease ended
@@ -150,21 +145,19 @@ void LeaseHolder::replace(wire::LeaseReplace wanted, AcquireHandler done) {
   on_replaced_ = std::move(done);
   wanted.lease = lease_->lease;
   wanted.request_id = fresh_request_id();
-  broker_->call(
-      std::string(wire::LeaseReplace::kMethod), {.body = wanted.to_json()},
-      [weak = weak_from_this(), mine = ++replacement_](Result<control::Payload> reply) {
-        const auto self = weak.lock();
-        if (!self) return;
-        const auto acquired = reply ? parse_message<wire::LeaseAcquired>(reply->body)
-                                    : std::unexpected(reply.error());
-        const bool is_wanted = self->on_replaced_ && self->replacement_ == mine;
-        if (!is_wanted && acquired && self->broker_)
-          return self->release_lease(acquired->lease, [](Result<control::Payload>) {});
-        if (!is_wanted) return;
-        if (acquired) return self->replaced(*acquired);
-        std::exchange(self->on_replaced_, nullptr)(std::unexpected(acquired.error()));
-      },
-      kAcquireTimeout);
+  broker_.call(wanted, kAcquireTimeout,
+               [weak = weak_from_this(), mine = ++replacement_](Result<control::Payload> reply) {
+                 const auto self = weak.lock();
+                 if (!self) return;
+                 const auto acquired = reply ? parse_message<wire::LeaseAcquired>(reply->body)
+                                             : std::unexpected(reply.error());
+                 const bool is_wanted = self->on_replaced_ && self->replacement_ == mine;
+                 if (!is_wanted && acquired && self->broker_.is_open())
+                   return self->release_lease(acquired->lease, [](Result<control::Payload>) {});
+                 if (!is_wanted) return;
+                 if (acquired) return self->replaced(*acquired);
+                 std::exchange(self->on_replaced_, nullptr)(std::unexpected(acquired.error()));
+               });
 }
 
 void LeaseHolder::replaced(const wire::LeaseAcquired& acquired) {
@@ -178,7 +171,7 @@ void LeaseHolder::replaced(const wire::LeaseAcquired& acquired) {
 /// The broker may refuse, because the lease may already be over.
 void LeaseHolder::release_previous() {
   const auto previous = std::exchange(previous_, std::nullopt);
-  if (previous && broker_) release_lease(*previous, [](Result<control::Payload>) {});
+  if (previous && broker_.is_open()) release_lease(*previous, [](Result<control::Payload>) {});
 }
 
 // ---------------------------------------------------------------- revoked
@@ -210,9 +203,10 @@ void LeaseHolder::broker_disconnected(const Error& why) {
   if (!lease_ || !lease_is_live_) return;
   reconnect_attempts_ = 0;
   if (const auto on_lost = handlers_.on_lost) {
-    on_lost({Errc::BrokerLost,
-             fmt::format("the connection to the broker at {} closed: {}", path_, why.detail),
-             FailureScope::Tenant});  // the worker may still be connected to the broker
+    on_lost(
+        {Errc::BrokerLost,
+         fmt::format("the connection to the broker at {} closed: {}", broker_.path(), why.detail),
+         FailureScope::Tenant});  // the worker may still be connected to the broker
   }
   reconnect();
 }
@@ -236,15 +230,14 @@ void LeaseHolder::reconnect() {
 void LeaseHolder::hold(std::move_only_function<void(Result<void>)> done) {
   const wire::LeaseHold message{
       .lease = lease_->lease, .token = lease_->token, .request_id = fresh_request_id()};
-  broker_->call(
-      std::string(wire::LeaseHold::kMethod), {.body = message.to_json()},
+  broker_.call(
+      message, kCallTimeout,
       [weak = weak_from_this(), done = std::move(done)](Result<control::Payload> reply) mutable {
         const auto self = weak.lock();
         if (!self) return;
         if (!reply) return done(std::unexpected(reply.error()));
         done({});
-      },
-      kCallTimeout);
+      });
 }
 
 // ---------------------------------------------------------------- renew and release
@@ -257,24 +250,23 @@ void LeaseHolder::renew_later() {
 
 void LeaseHolder::renew() {
   const wire::LeaseRenew message{.lease = lease_->lease, .request_id = fresh_request_id()};
-  broker_->call(
-      std::string(wire::LeaseRenew::kMethod), {.body = message.to_json()},
+  broker_.call(
+      message, kCallTimeout,
       [weak = weak_from_this(), lease = lease_->lease](Result<control::Payload> reply) {
         const auto self = weak.lock();
-        if (!self || !self->broker_ || !self->lease_ || self->lease_->lease != lease) return;
+        if (!self || !self->broker_.is_open() || !self->lease_ || self->lease_->lease != lease)
+          return;
         const auto renewed =
             reply ? parse_message<wire::LeaseRenewed>(reply->body) : std::unexpected(reply.error());
         if (renewed) self->lease_->deadline_boottime_ns = renewed->deadline_boottime_ns;
         if (!renewed && !is_retryable(renewed.error().code)) self->stop_renewing();
-      },
-      kCallTimeout);
+      });
   renew_later();
 }
 
 void LeaseHolder::release_lease(LeaseId lease, control::Peer::ReplyHandler on_reply) {
   const wire::LeaseRelease message{.lease = lease, .request_id = fresh_request_id()};
-  broker_->call(std::string(wire::LeaseRelease::kMethod), {.body = message.to_json()},
-                std::move(on_reply), kCallTimeout);
+  broker_.call(message, kCallTimeout, std::move(on_reply));
 }
 
 /// Releases a lease that is being acquired or replaced, because the reply would reach the next
@@ -292,7 +284,7 @@ void LeaseHolder::release(Duration timeout, std::move_only_function<void()> done
   pending_acquire_.reset();
   on_replaced_ = nullptr;
   release_previous();
-  if (!broker_ || !lease_) {
+  if (!broker_.is_open() || !lease_) {
     disconnect();
     return done();
   }

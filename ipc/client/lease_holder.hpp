@@ -16,10 +16,10 @@
 #include <optional>
 #include <string>
 
+#include "ipc/client/broker_connection.hpp"
 #include "ipc/client/session_lease.hpp"
 #include "ipc/client/timers.hpp"
 #include "ipc/control/messages.hpp"
-#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold::client {
 
@@ -43,8 +43,8 @@ class LeaseHolder final : public SessionLease, public std::enable_shared_from_th
 
   void replace(wire::LeaseReplace wanted, AcquireHandler done) override;
   void release_previous() override;
-  bool is_live() const override { return lease_is_live_ && broker_ != nullptr; }
-  bool is_reconnecting() const override { return lease_is_live_ && broker_ == nullptr; }
+  bool is_live() const override { return lease_is_live_ && broker_.is_open(); }
+  bool is_reconnecting() const override { return lease_is_live_ && !broker_.is_open(); }
   bool is_replacing() const override { return on_replaced_ != nullptr; }
 
   void note_refused(Errc code) override {
@@ -62,9 +62,8 @@ class LeaseHolder final : public SessionLease, public std::enable_shared_from_th
  private:
   LeaseHolder(boost::asio::io_context& io, Timers& timers, std::string path, Handlers handlers,
               AtSessionEnd at_end)
-      : io_(io),
-        timers_(timers),
-        path_(std::move(path)),
+      : timers_(timers),
+        broker_(io, std::move(path)),
         handlers_(std::move(handlers)),
         at_session_end_(at_end) {}
   Result<void> connect();
@@ -91,14 +90,10 @@ class LeaseHolder final : public SessionLease, public std::enable_shared_from_th
   void renew();
   void release_lease(LeaseId lease, control::Peer::ReplyHandler on_reply);
 
-  boost::asio::io_context& io_;
   Timers& timers_;
-  std::string path_;
+  BrokerConnection broker_;
   Handlers handlers_;
   const AtSessionEnd at_session_end_;
-  std::shared_ptr<control::Peer> broker_;
-  /// Number of the connection; identifies a late notice about an earlier one.
-  int connection_ = 0;
   std::optional<PendingAcquire> pending_acquire_;
   std::optional<wire::LeaseAcquired> lease_;
   bool lease_is_live_ = false;       ///< The holder knows of no end of the lease, so it reconnects.

@@ -8,6 +8,8 @@
 
 #include <cerrno>
 
+#include "ipc/region/mapping.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -82,6 +84,13 @@ Result<std::size_t> MemoryObject::allocated_bytes() const {
 Result<MemoryIdentity> MemoryObject::identity() const {
   const struct stat status = TRY(status_of(fd_));
   return MemoryIdentity{status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size)};
+}
+
+Result<MemoryObject> create_present(const MemoryObject::Spec& spec) {
+  MemoryObject object = TRY(MemoryObject::create(spec));
+  const Mapping mapping = TRY(Mapping::map(object.fd(), spec.size_bytes, MapAccess::ReadWrite));
+  TRY(mapping.prefault(MapAccess::ReadWrite));
+  return object;
 }
 
 }  // namespace leasehold

@@ -21,24 +21,19 @@ constexpr auto kExceptions = std::to_array<ClassException>({
     {"leasehold::Worker", {.data_members = 31}, "What the broker knows of one worker."},
 
     // One overload for each alternative of a variant.
-    {"leasehold::ServerEffects", {.functions = 46}, "One function for each effect."},
+    {"leasehold::ServerEffects", {.functions = 45}, "One function for each effect."},
 
     // Not divided yet. Each may become smaller, and none larger.
-    {"leasehold::BrokerServer", {.data_members = 34}, "Not divided yet."},
     {"leasehold::CpuBackend",
      {.implementation_lines = 757, .functions = 51, .data_members = 20},
      "Not divided yet."},
-    {"leasehold::IndexSender", {.data_members = 20}, "Not divided yet."},
     {"leasehold::RequestPipeline", {.implementation_lines = 453}, "Not divided yet."},
-    {"leasehold::client::LeaseHolder", {.data_members = 18}, "Not divided yet."},
     {"leasehold::client::TenantSession",
      {.implementation_lines = 419, .data_members = 28},
      "Not divided yet."},
-    {"leasehold::control::SocketPeer", {.functions = 41, .data_members = 19}, "Not divided yet."},
     {"leasehold::cuda::CudaBackend",
      {.implementation_lines = 714, .functions = 61, .data_members = 20},
      "Not divided yet."},
-    {"leasehold::cuda::Launcher", {.data_members = 19}, "Not divided yet."},
     {"leasehold::http::AnswerDriver", {.data_members = 22}, "Not divided yet."},
     {"leasehold::http::BeastConnection", {.data_members = 18}, "Not divided yet."},
     {"leasehold::http::ChoiceText", {.data_members = 17}, "Not divided yet."},

@@ -48,4 +48,8 @@ std::string audit_notes(const AuditVerdict& verdict);
 int audit_exit_code(const AuditVerdict& verdict);
 cli::Table audit_table(const std::vector<wire::Json>& records);
 
+/// Converts a day, such as 2026-11-24, or a time, such as 2026-11-24T18:30:00Z, from UTC to Unix
+/// milliseconds. Pure. Errors: BadRequest.
+Result<std::int64_t> parse_utc_ms(const std::string& text);
+
 }  // namespace leasehold::brokerctl

@@ -31,15 +31,8 @@ constexpr std::uint64_t kStateBytes = 64 << 20;
 constexpr std::uint64_t kReserveStepBytes = 1 << 20;
 
 std::string_view name(Grade grade) {
-  switch (grade) {
-    case Grade::Ok:
-      return "ok";
-    case Grade::Note:
-      return "note";
-    case Grade::Wrong:
-      return "wrong";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"ok", "note", "wrong"};
+  return kNames[static_cast<unsigned>(grade)];
 }
 
 struct Release {

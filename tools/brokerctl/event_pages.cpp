@@ -1,4 +1,4 @@
-#include "tools/brokerctl/event_pages.hpp"
+#include "tools/brokerctl/repeated_output.hpp"
 
 #include <fmt/format.h>
 

@@ -6,20 +6,17 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "common/machine/text_file.hpp"
 #include "common/random.hpp"
+#include "common/utf8.hpp"
 #include "ipc/client/all_pages.hpp"
 #include "ipc/client/parse_message.hpp"
 #include "ipc/control/tokens/api_key.hpp"
-#include "tools/brokerctl/arguments/prefix_arguments.hpp"
 #include "tools/brokerctl/audit.hpp"
-#include "tools/brokerctl/event_pages.hpp"
-#include "tools/brokerctl/step_lines.hpp"
+#include "tools/brokerctl/repeated_output.hpp"
 #include "tools/brokerctl/timeline.hpp"
-#include "tools/brokerctl/top.hpp"
 #include "tools/brokerctl/views.hpp"
-#include "tools/brokerctl/wait/wait_drained.hpp"
-#include "tools/brokerctl/wait/wait_fenced.hpp"
-#include "tools/brokerctl/wait/wait_replaced.hpp"
+#include "tools/brokerctl/wait/wait.hpp"
 #include "tools/cli/json_text.hpp"
 #include "tools/cli/table.hpp"
 
@@ -360,6 +357,18 @@ Result<void> run(const Arguments& arguments, const Dependencies& given) {
     TRY(std::visit(Runner(arguments, dependencies), arguments.verb));
     if (!dependencies.wait(std::chrono::milliseconds(*arguments.watch_ms))) return {};
   }
+}
+
+Result<std::string> read_prefix_text(const std::string& file) {
+  constexpr std::size_t kMostBytes = wire::PrefixPublish::kMaxTextBytes;
+  const bool is_stdin = file == "-";
+  std::string text = TRY(is_stdin ? read_text_stdin(kMostBytes) : read_text_file(file, kMostBytes));
+  const std::string source = is_stdin ? "stdin" : file;
+  if (text.empty())
+    return fail(Errc::BadRequest, source + " is empty; --file names the text to publish");
+  if (!is_utf8(text))
+    return fail(Errc::BadRequest, source + " is not UTF-8 text; --file takes no other encoding");
+  return text;
 }
 
 }  // namespace leasehold::brokerctl

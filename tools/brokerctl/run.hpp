@@ -33,9 +33,12 @@ struct Dependencies {
 /// (`watch`, `events --follow` and --watch with -o json: one object per line).
 /// Errors: those of the call; MalformedMessage for a reply that does not fit; UnknownLease from
 /// `revoke` when no lease matches; UnknownTenant from `leases --tenant`; TimedOut, UnknownLease and
-/// StillWritable from `revoke --wait`; those of wait_drained.hpp from
-/// `drain --wait`; those of wait_replaced.hpp from `worker replace`; UnknownLease and
-/// StaleGeneration from `timeline`.
+/// StillWritable from `revoke --wait`; those of wait.hpp from `drain --wait` and `worker replace`;
+/// UnknownLease and StaleGeneration from `timeline`.
 Result<void> run(const Arguments& arguments, const Dependencies& dependencies);
+
+/// Reads the text of `prefix publish`: a whole file, or standard input for "-". Errors: those of
+/// common/machine/text_file.hpp; BadRequest for a text that is empty or not UTF-8.
+Result<std::string> read_prefix_text(const std::string& file);
 
 }  // namespace leasehold::brokerctl

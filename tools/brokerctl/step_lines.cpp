@@ -1,4 +1,4 @@
-#include "tools/brokerctl/step_lines.hpp"
+#include "tools/brokerctl/repeated_output.hpp"
 
 #include <fmt/format.h>
 

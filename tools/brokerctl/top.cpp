@@ -1,4 +1,4 @@
-#include "tools/brokerctl/top.hpp"
+#include "tools/brokerctl/repeated_output.hpp"
 
 #include <nlohmann/json.hpp>
 #include <ostream>

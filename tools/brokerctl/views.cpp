@@ -54,22 +54,20 @@ cli::Table status_table(const wire::StatusView& status) {
   auto add = [&](std::string what, std::string value) {
     table.rows.push_back({std::move(what), std::move(value)});
   };
+  const auto add_states = [&](const auto& pool) {
+    add("  free", bytes_text(pool.free_bytes));
+    add("  owned", bytes_text(pool.owned_bytes));
+    add("  draining", bytes_text(pool.draining_bytes));
+    add("  scrubbing", bytes_text(pool.scrubbing_bytes));
+    add("  retained", bytes_text(pool.retained_bytes));
+    add("  quarantined", bytes_text(pool.quarantined_bytes));
+  };
   add("capacity", bytes_text(status.capacity_bytes));
-  add("  free", bytes_text(status.free_bytes));
-  add("  owned", bytes_text(status.owned_bytes));
-  add("  draining", bytes_text(status.draining_bytes));
-  add("  scrubbing", bytes_text(status.scrubbing_bytes));
-  add("  retained", bytes_text(status.retained_bytes));
-  add("  quarantined", bytes_text(status.quarantined_bytes));
+  add_states(status);
   add("  held for returning workers", bytes_text(status.held_bytes));
   add("held by lost workers (included above)", bytes_text(status.unproven_bytes));
   add("swap capacity", bytes_text(status.swap.capacity_bytes));
-  add("  free", bytes_text(status.swap.free_bytes));
-  add("  owned", bytes_text(status.swap.owned_bytes));
-  add("  draining", bytes_text(status.swap.draining_bytes));
-  add("  scrubbing", bytes_text(status.swap.scrubbing_bytes));
-  add("  retained", bytes_text(status.swap.retained_bytes));
-  add("  quarantined", bytes_text(status.swap.quarantined_bytes));
+  add_states(status.swap);
   add("swap held by lost workers (included above)", bytes_text(status.swap.unproven_bytes));
   add("spill capacity", bytes_text(status.spill_capacity_bytes));
   add("  lent", bytes_text(status.spill_lent_bytes));

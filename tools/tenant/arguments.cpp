@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "common/cli/number_option.hpp"
 #include "common/cli/version.hpp"
 #include "common/machine/text_file.hpp"
 #include "common/random.hpp"
@@ -51,11 +52,8 @@ void add_lease(CommandLine& line) {
   line.app.add_option("--model", line.model,
                       "Model as `brokerctl workers` names it, or sha256: and at least 8 digits of "
                       "its content; default: what every ready worker serves");
-  line.app
-      .add_option("--blocks", line.config.blocks,
-                  "KV blocks to acquire at the start; 0: one extent's worth")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
+  add_number_option(line.app, "--blocks", line.config.blocks,
+                    "KV blocks to acquire at the start; 0: one extent's worth", 0, 1 << 20);
   auto* rebind = line.app.add_flag("--rebind", line.config.rebind,
                                    "Continue under a new lease when the lease is revoked");
   line.app
@@ -69,12 +67,10 @@ void add_lease(CommandLine& line) {
                   "reprefill, to always compute it again")
       ->check(CLI::IsMember({"auto", "reprefill"}))
       ->capture_default_str();
-  line.app
-      .add_option("--rebind-timeout-ms", line.rebind_timeout_ms,
-                  "With --rebind: how long the text waits in turn for its next lease when memory "
-                  "is short")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{86'400'000}))
-      ->capture_default_str();
+  add_number_option(line.app, "--rebind-timeout-ms", line.rebind_timeout_ms,
+                    "With --rebind: how long the text waits in turn for its next lease when memory "
+                    "is short",
+                    std::int64_t{0}, std::int64_t{86'400'000});
 }
 
 /// Rejects "nan", which CLI11's range check accepts.
@@ -180,13 +176,11 @@ void add_request(CommandLine& line) {
   line.app.add_flag("--chat", line.chat,
                     "Send the prompt as a user message through the model's chat template");
   line.system_option = line.app.add_option("--system", line.system, "System message; needs --chat");
-  line.max_tokens_option =
-      line.app
-          .add_option("--max-tokens", request.max_emitted_tokens,
-                      "Most tokens to generate; the default is lowered to what the tenant's quota "
-                      "holds")
-          ->check(CLI::Range(1, 1 << 20))
-          ->capture_default_str();
+  line.max_tokens_option = add_number_option(
+      line.app, "--max-tokens", request.max_emitted_tokens,
+      "Most tokens to generate; the default is lowered to what the tenant's quota "
+      "holds",
+      1, 1 << 20);
   line.app
       .add_option("--temperature", request.sampling.temperature, "Sampling temperature; 0: greedy")
       ->check(CLI::Range(0.0, 100.0))
@@ -198,12 +192,11 @@ void add_request(CommandLine& line) {
       ->capture_default_str();
   line.app.add_flag("--ignore-eos", request.ignore_eos,
                     "Continue to --max-tokens after the end of sequence");
-  line.app
-      .add_option("--priority", request.priority,
-                  "Priority among the tenant's requests, -10 to 10; the highest runs first and is "
-                  "preempted last")
-      ->check(CLI::Range(-wire::RequestSubmit::kMaxPriority, wire::RequestSubmit::kMaxPriority))
-      ->capture_default_str();
+  add_number_option(
+      line.app, "--priority", request.priority,
+      "Priority among the tenant's requests, -10 to 10; the highest runs first and is "
+      "preempted last",
+      -wire::RequestSubmit::kMaxPriority, wire::RequestSubmit::kMaxPriority);
   add_sampling(line);
   auto* id = line.app.add_option("--request-id", line.request_id, "Request id; default: a new one")
                  ->check(check_name);

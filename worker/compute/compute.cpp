@@ -92,10 +92,17 @@ Result<Compute> make_compute(const WorkerOptions& options, const Attachment& len
                              const ComputeRequirements& required, NodeCalls calls) {
   TRY(check_lent_device(options, lent));
   if (is_cuda_device(lent.device)) {
-    Compute compute =
-        TRY(make_cuda_compute(options, required.arithmetic, lent, required.limits, required.gates));
-    compute.engine_cpus = options.compute_cpus;
-    return compute;
+    if constexpr (LEASEHOLD_HAS_CUDA) {
+      Compute compute = TRY(
+          make_cuda_compute(options, required.arithmetic, lent, required.limits, required.gates));
+      compute.engine_cpus = options.compute_cpus;
+      return compute;
+    }
+    return fail(Errc::DeviceUnsupported,
+                fmt::format("the broker lends memory of {}, but this worker was built without "
+                            "CUDA; build it with the CUDA toolkit, or start the broker with "
+                            "--device cpu",
+                            lent.device));
   }
   auto [backend, nodes] = TRY(make_host_backend(options, required.limits, required.gates,
                                                 nodes_for(options, std::move(calls))));

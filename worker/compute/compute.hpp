@@ -49,7 +49,7 @@ struct ComputeRequirements {
 Result<Compute> make_compute(const WorkerOptions& options, const Attachment& lent,
                              const ComputeRequirements& required, NodeCalls calls = {});
 
-/// Creates the backend on the lent GPU. A build without CUDA always returns DeviceUnsupported.
+/// Creates the backend on the lent GPU. A build without CUDA has no definition of it.
 Result<Compute> make_cuda_compute(const WorkerOptions& options, Arithmetic arithmetic,
                                   const Attachment& lent, const BackendLimits& limits,
                                   const GateDependencies& dependencies);

@@ -23,7 +23,6 @@ using boost::beast::http::verb;
 IndexSender::IndexSender(IndexSenderConfig config, std::optional<IdSpool> spool)
     : config_(std::move(config)),
       inbox_(config_.max_inbox),
-      to_keep_(config_.max_inbox),
       spool_(std::move(spool)),
       backlog_(config_.backlog),
       retry_(config_.first_retry),
@@ -74,60 +73,33 @@ void IndexSender::remove_left() {
 
 void IndexSender::add_live(const TenantId& tenant, const RequestId& id) {
   add({tenant, id, true});
-  if (!spool_) return;
-  {
-    const std::scoped_lock lock(mutex_);
-    (void)to_keep_.push({.owner = tenant, .key = id});
-    if (std::exchange(will_keep_, true)) return;
-  }
-  asio::post(io_, [this] { keep_live(); });
+  if (spool_ && inbox_.keep(tenant, id)) asio::post(io_, [this] { keep_live(); });
 }
 
 void IndexSender::keep_live() {
-  std::vector<OwnedQueue<TenantId, RequestId>::Entry> live;
-  {
-    const std::scoped_lock lock(mutex_);
-    live = to_keep_.take_all();
-    will_keep_ = false;
-  }
-  for (const auto& [tenant, id, none] : live) spool_->keep({tenant, id});
+  for (const auto& [tenant, id, none] : inbox_.take_to_keep()) spool_->keep({tenant, id});
 }
 
-void IndexSender::add(Changes::Entry change) {
-  const bool is_live = change.value;
-  if (!is_live) ++counts_.incoming;
-  {
-    const std::scoped_lock lock(mutex_);
-    if (const auto dropped = inbox_.push(std::move(change))) {
-      lost_live_ = lost_live_ || dropped->value;
-      if (!dropped->value) ++counts_.dropped;
-    }
-    const bool is_half_full = 2 * inbox_.size() > config_.max_inbox;
-    if (is_live && !is_half_full) return;
-    if (std::exchange(is_woken_, true)) return;
-  }
+void IndexSender::add(IndexInbox::Changes::Entry change) {
+  if (!change.value) ++counts_.incoming;
+  const IndexInbox::Added added = inbox_.add(std::move(change));
+  if (added.dropped_ended) ++counts_.dropped;
+  if (!added.must_wake) return;
   asio::post(io_, [this] {
     if (is_idle_) timer_.cancel();
   });
 }
 
 void IndexSender::take_inbox() {
-  std::vector<Changes::Entry> inbox;
-  bool lost_live = false;
-  {
-    const std::scoped_lock lock(mutex_);
-    inbox = inbox_.take_all();
-    lost_live = std::exchange(lost_live_, false);
-    is_woken_ = false;
-  }
+  const IndexInbox::Taken taken = inbox_.take();
   if (spool_) keep_live();
-  for (const auto& [tenant, id, is_live] : inbox) {
+  for (const auto& [tenant, id, is_live] : taken.changes) {
     is_live ? backlog_.add_live(id) : backlog_.add_ended(tenant, id);
     // Kept also after an end: the id may have ended again during the exchange that confirmed and
     // erased its first end.
     if (spool_) spool_->keep({tenant, id});
   }
-  if (lost_live) backlog_.forget_confirmed();
+  if (taken.lost_live) backlog_.forget_confirmed();
   const std::vector<RequestId> dropped = backlog_.take_dropped();
   erase_kept(dropped);
   counts_.dropped += dropped.size();

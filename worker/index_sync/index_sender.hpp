@@ -26,12 +26,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <future>
-#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "worker/index_sync/http_exchange.hpp"
 #include "worker/index_sync/id_spool.hpp"
+#include "worker/index_sync/index_inbox.hpp"
 #include "worker/index_sync/removal_backlog.hpp"
 
 namespace leasehold {
@@ -72,13 +72,11 @@ class IndexSender {
   IndexCounters counters() const;
 
  private:
-  /// The newest change of each id; the value is true for a live one.
-  using Changes = OwnedQueue<TenantId, RequestId, bool>;
   struct Counts {
     std::atomic<std::uint64_t> incoming, removed, not_found, dropped, failures;
   };
 
-  void add(Changes::Entry change);
+  void add(IndexInbox::Changes::Entry change);
   void remove_left();
   void keep_live();
   void take_inbox();
@@ -93,12 +91,7 @@ class IndexSender {
 
   IndexSenderConfig config_;
   Counts counts_{};
-  std::mutex mutex_;
-  Changes inbox_;
-  OwnedQueue<TenantId, RequestId> to_keep_;  ///< Live ids for the spool.
-  bool is_woken_ = false;                    ///< The thread will take the inbox.
-  bool will_keep_ = false;                   ///< The thread will take `to_keep_`.
-  bool lost_live_ = false;                   ///< The inbox was full, and a live id was dropped.
+  IndexInbox inbox_;
 
   // Used only on the thread.
   std::optional<IdSpool> spool_;

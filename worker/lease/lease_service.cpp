@@ -51,28 +51,22 @@ Payload empty_payload() {
 }  // namespace
 
 void LeaseService::on_call(const std::string& method, Payload params, Responder respond) {
-  Result<void> done = fail(Errc::UnknownMethod, fmt::format("a worker has no method '{}'", method));
-  if (method == wire::LeaseGrant::kMethod) {
-    done = grant(std::move(params), respond);
-  } else if (method == wire::TenantQuota::kMethod) {
-    done = set_quota(params.body, respond);
-  } else if (method == wire::LeaseUnmap::kMethod) {
-    done = unmap(params.body, respond);
-  } else if (method == wire::LeaseSettle::kMethod) {
-    done = settle(params.body, respond);
-  } else if (method == wire::LeaseDraining::kMethod) {
-    deps_.loop->post([](Engine&) {});  // the loop checks for drained leases after each command
+  const auto handle = [&]() -> Result<void> {
+    if (method == wire::LeaseGrant::kMethod) return grant(std::move(params), respond);
+    if (method == wire::TenantQuota::kMethod) return set_quota(params.body, respond);
+    if (method == wire::LeaseUnmap::kMethod) return unmap(params.body, respond);
+    if (method == wire::LeaseSettle::kMethod) return settle(params.body, respond);
+    if (method == wire::LeaseReclaim::kMethod) return reclaim(params.body, respond);
+    if (method == wire::PrefixFill::kMethod) return fills_.fill(params.body, respond);
+    const bool is_drain = method == wire::LeaseDraining::kMethod;
+    if (!is_drain && method != wire::WorkerPing::kMethod)
+      return fail(Errc::UnknownMethod, fmt::format("a worker has no method '{}'", method));
+    // The loop checks for drained leases after each command.
+    if (is_drain) deps_.loop->post([](Engine&) {});
     respond(empty_payload());
-    done = Result<void>{};
-  } else if (method == wire::LeaseReclaim::kMethod) {
-    done = reclaim(params.body, respond);
-  } else if (method == wire::PrefixFill::kMethod) {
-    done = fill(params.body, respond);
-  } else if (method == wire::WorkerPing::kMethod) {
-    respond(empty_payload());
-    done = Result<void>{};
-  }
-  if (!done) respond(std::unexpected(done.error()));
+    return {};
+  };
+  if (const auto handled = handle(); !handled) respond(std::unexpected(handled.error()));
 }
 
 Result<void> LeaseService::set_quota(const Json& body, Responder& respond) {

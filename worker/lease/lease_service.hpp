@@ -23,6 +23,7 @@
 #include "worker/engine/engine_loop.hpp"
 #include "worker/lease/broker_link.hpp"
 #include "worker/lease/growth_calls.hpp"
+#include "worker/lease/prefix_fills.hpp"
 
 namespace leasehold {
 
@@ -44,13 +45,18 @@ class LeaseService {
     /// Empty: the service answers between two steps, which is correct if each step waits for its
     /// launches.
     std::function<void(SettleScope, std::move_only_function<void()>)> when_settled = {};
-    boost::asio::any_io_executor parser = {};  ///< Runs `encode`.
-    /// Tokenizes a text like a prompt.
+    // As in PrefixFills.
+    boost::asio::any_io_executor parser = {};
     std::function<Result<std::vector<TokenId>>(const std::string& text)> encode = {};
     /// Called on the I/O thread for each fenced lease. May be empty.
     std::function<void(LeaseId)> on_fenced = {};
   };
-  explicit LeaseService(Dependencies dependencies) : deps_(std::move(dependencies)) {}
+  explicit LeaseService(Dependencies dependencies)
+      : deps_(std::move(dependencies)),
+        fills_(
+            {.io = deps_.io, .loop = deps_.loop, .parser = deps_.parser, .encode = deps_.encode}) {}
+
+  PrefixFills& fills() { return fills_; }
 
   void set_blocks_per_extent(std::uint32_t blocks) { deps_.blocks_per_extent = blocks; }
 
@@ -72,9 +78,6 @@ class LeaseService {
   void grow(const std::vector<GrowthRequest>& growth_requests);
   /// Sends the use of divided quotas to the broker. From any thread.
   void report_usage(const std::vector<wire::TenantUsage>& usage);
-
-  /// Answers the `prefix.fill` call of each. From any thread.
-  void report_filled(std::vector<PrefixFilled> filled);
 
   /// Reports to the broker draining leases without requests.
   void report_drained(const std::vector<LeaseId>& leases);
@@ -99,9 +102,6 @@ class LeaseService {
   void unmap_fenced(LeaseId lease, control::Responder respond);
   void unmap_between_steps(LeaseId lease, control::Responder respond);
   Result<void> reclaim(const control::Json& body, control::Responder& respond);
-  Result<void> fill(const control::Json& body, control::Responder& respond);
-  void queue_fill(LeaseId lease, std::vector<TokenId> text, control::Responder respond);
-  void answer_fill(const PrefixFilled& filled);
   void answer(control::Responder respond, control::Payload reply);
   void grant_installed(LeaseId lease);
   void on_growth_reply(const GrowthRequest& asked, const Result<void>& reply);
@@ -117,11 +117,7 @@ class LeaseService {
   };
   std::map<LeaseId, InFlight> grants_in_flight_;    // I/O thread
   std::move_only_function<void()> when_installed_;  // I/O thread
-  struct Fill {
-    control::Responder respond;
-    std::uint32_t tokens = 0;
-  };
-  std::map<LeaseId, Fill> fills_;  // unanswered calls; I/O thread
+  PrefixFills fills_;
   std::mutex mutex_;
   GrowthCalls growth_calls_;  // guarded by mutex_
 };

@@ -1,9 +1,10 @@
-// The part of LeaseService that fills shared leases with published text.
+#include "worker/lease/prefix_fills.hpp"
+
 #include <boost/asio/post.hpp>
 #include <utility>
 
 #include "common/machine/confined.hpp"
-#include "worker/lease/lease_service.hpp"
+#include "ipc/control/messages.hpp"
 
 namespace leasehold {
 
@@ -11,13 +12,12 @@ using control::Json;
 using control::Payload;
 using control::Responder;
 
-/// The call is answered once the engine has computed the text.
-Result<void> LeaseService::fill(const Json& body, Responder& respond) {
+Result<void> PrefixFills::fill(const Json& body, Responder& respond) {
   wire::PrefixFill request = TRY(wire::PrefixFill::from_json(body));
   boost::asio::post(
       deps_.parser, [this, request = std::move(request), respond = std::move(respond)]() mutable {
         auto text = run_confined([&] { return deps_.encode(request.text); });
-        if (text) return queue_fill(request.lease, *std::move(text), std::move(respond));
+        if (text) return queue(request.lease, *std::move(text), std::move(respond));
         boost::asio::post(*deps_.io, [respond = std::move(respond), why = text.error()]() mutable {
           respond(std::unexpected(std::move(why)));
         });
@@ -25,7 +25,7 @@ Result<void> LeaseService::fill(const Json& body, Responder& respond) {
   return {};
 }
 
-void LeaseService::queue_fill(LeaseId lease, std::vector<TokenId> text, Responder respond) {
+void PrefixFills::queue(LeaseId lease, std::vector<TokenId> text, Responder respond) {
   deps_.loop->post(
       [this, lease, text = std::move(text), respond = std::move(respond)](Engine& engine) mutable {
         Fill fill{.respond = std::move(respond), .tokens = static_cast<std::uint32_t>(text.size())};
@@ -39,13 +39,13 @@ void LeaseService::queue_fill(LeaseId lease, std::vector<TokenId> text, Responde
       });
 }
 
-void LeaseService::report_filled(std::vector<PrefixFilled> filled) {
+void PrefixFills::report_filled(std::vector<PrefixFilled> filled) {
   boost::asio::post(*deps_.io, [this, filled = std::move(filled)] {
-    for (const PrefixFilled& each : filled) answer_fill(each);
+    for (const PrefixFilled& each : filled) answer(each);
   });
 }
 
-void LeaseService::answer_fill(const PrefixFilled& filled) {
+void PrefixFills::answer(const PrefixFilled& filled) {
   const auto waiting = fills_.extract(filled.lease);
   if (!waiting) return;
   Fill& fill = waiting.mapped();

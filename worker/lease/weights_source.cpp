@@ -11,7 +11,6 @@
 #include "common/random.hpp"
 #include "worker/engine/gate_numbers.hpp"
 #include "worker/engine/worker_gates.hpp"
-#include "worker/lease/retry_while_loading.hpp"
 
 namespace leasehold {
 namespace {

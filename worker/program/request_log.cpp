@@ -5,19 +5,9 @@
 namespace leasehold {
 namespace {
 
-const char* sentence(SpillEvent::Kind kind) {
-  switch (kind) {
-    case SpillEvent::Kind::Spilled:
-      return "request spilled";
-    case SpillEvent::Kind::Returned:
-      return "request returned from the spill file";
-    case SpillEvent::Kind::WriteFailed:
-      return "request not spilled";
-    case SpillEvent::Kind::ReadFailed:
-      return "spilled request is computed again";
-  }
-  return "";
-}
+constexpr const char* kSentences[]{"request spilled", "request returned from the spill file",
+                                   "request not spilled",
+                                   "spilled request is computed again"};  // by SpillEvent::Kind
 
 }  // namespace
 
@@ -39,13 +29,15 @@ void RequestLog::log_events(const std::vector<SchedulerEvent>& events) {
 
 void RequestLog::log_spills(const std::vector<SpillEvent>& spills) {
   for (const SpillEvent& event : spills) {
-    const std::uint64_t count = ++counts_.at(static_cast<std::size_t>(event.kind));
+    const auto kind = static_cast<std::size_t>(event.kind);
+    const char* const sentence = kSentences[kind];
+    const std::uint64_t count = ++counts_.at(kind);
     if (!event.why) {
-      spdlog::debug("{} request={} blocks={} count={}", sentence(event.kind),
-                    event.engine_request_id.value, event.blocks, count);
+      spdlog::debug("{} request={} blocks={} count={}", sentence, event.engine_request_id.value,
+                    event.blocks, count);
       continue;
     }
-    spdlog::warn("{} request={} blocks={} count={} error={} reason=\"{}\"", sentence(event.kind),
+    spdlog::warn("{} request={} blocks={} count={} error={} reason=\"{}\"", sentence,
                  event.engine_request_id.value, event.blocks, count, name(event.why->code),
                  event.why->detail);
   }

@@ -42,13 +42,14 @@ constexpr control::Limits kCallerLimits{
 
 Connections::Connections(boost::asio::io_context& io,
                          boost::asio::local::stream_protocol::acceptor acceptor, Handlers handlers,
-                         const Clock& clock, ConnectionAdmission admission)
+                         const Clock& clock, const std::set<uid_t>& worker_uids)
     : io_(io),
       acceptor_(std::move(acceptor)),
       accept_timer_(io),
       handlers_(std::move(handlers)),
       clock_(&clock),
-      admission_(std::move(admission)) {
+      rates_(worker_uids),
+      admission_(rates_, worker_uids) {
   acceptor_.non_blocking(true);
 }
 
@@ -96,6 +97,23 @@ void Connections::close(ConnectionId id) {
   closed.mapped().peer->close();
 }
 
+std::size_t Connections::admit_events(ConnectionId connection, std::size_t reported) {
+  const std::size_t admitted = rates_.admit_events(connection, reported, clock_->now());
+  if (rates_.has_dropped()) handlers_.on_change();
+  return admitted;
+}
+
+void Connections::check() {
+  if (const std::uint64_t dropped = rates_.take_dropped()) {
+    spdlog::warn("dropped worker events beyond the rate limit events={}", dropped);
+  }
+  close_silent();
+  if (const auto report = take_report()) {
+    spdlog::warn("connections reached a limit refused={} displaced={} silent={} bytes={}",
+                 report->refused, report->displaced, report->silent, report->bytes);
+  }
+}
+
 void Connections::close_silent() {
   for (const ConnectionId id : admission_.take_silent(clock_->now())) close(id);
 }
@@ -118,12 +136,14 @@ control::Peer::Handlers Connections::peer_handlers(ConnectionId id) {
                 if (why.code == Errc::QueueFull) admission_.count_excess();
                 connections_.erase(id);
                 admission_.closed(id);
+                rates_.forget(id);
                 spares_.refill();
                 handlers_.on_closed(id);
               },
           .throttle =
               [this, id](std::size_t weight) {
-                return handlers_.throttle(connections_.at(id).peer->credentials().uid, weight);
+                const uid_t uid = connections_.at(id).peer->credentials().uid;
+                return rates_.admit_line(uid, weight, clock_->now());
               },
           .refuse_input =
               [this, id] { return refuse_input(connections_.at(id).peer->credentials().uid); }};

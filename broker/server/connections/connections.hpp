@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "broker/books/ids.hpp"
 #include "broker/server/connections/connection_admission.hpp"
@@ -40,26 +41,33 @@ class Connections {
     std::function<void(ConnectionId, const std::string& method, control::Payload)> on_notification;
     std::function<void(ConnectionId)> on_closed;
     std::function<void(ConnectionId)> on_holder_exit;
-    std::function<Duration(uid_t, std::size_t weight)> throttle;  ///< As in Peer::Handlers.
     /// Called when `has_pending_checks` may have become true.
     std::function<void()> on_change = [] {};
   };
 
   /// Lifetime: the clock outlives this object.
   Connections(boost::asio::io_context& io, boost::asio::local::stream_protocol::acceptor acceptor,
-              Handlers handlers, const Clock& clock, ConnectionAdmission admission);
+              Handlers handlers, const Clock& clock, const std::set<uid_t>& worker_uids);
 
   void start() { accept_next(); }
   void stop_accepting();
+
+  /// As RateLimits::admit_events.
+  std::size_t admit_events(ConnectionId connection, std::size_t reported);
 
   /// As ConnectionAdmission::take_report.
   std::optional<ConnectionAdmission::Report> take_report() {
     return admission_.take_report(clock_->now());
   }
 
-  /// True while connections may have to be closed or reported later. Then call `close_silent` and
-  /// `take_report` from time to time.
-  bool has_pending_checks() const { return admission_.has_pending_checks(); }
+  /// True while connections may have to be closed or reported later. Then call `check` from time to
+  /// time.
+  bool has_pending_checks() const {
+    return admission_.has_pending_checks() || rates_.has_dropped();
+  }
+
+  /// Closes connections that have made no call in time, and logs what the limits did.
+  void check();
 
   /// Closes connections that have made no call in time.
   void close_silent();
@@ -105,6 +113,7 @@ class Connections {
   boost::asio::steady_timer accept_timer_;
   Handlers handlers_;
   const Clock* clock_;
+  RateLimits rates_;
   ConnectionAdmission admission_;
   SpareDescriptors spares_{kSpareDescriptors};
   std::uint64_t next_ = 1;

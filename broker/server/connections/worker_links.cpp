@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <fstream>
 
 #include "broker/supervise/exit_observer.hpp"
 #include "common/expects.hpp"
-#include "common/machine/process.hpp"
 
 namespace leasehold {
 namespace {
@@ -126,10 +126,16 @@ WorkerLink* WorkerLinks::find(AttachmentId worker) {
   return found == links_.end() ? nullptr : found->second.get();
 }
 
-void WorkerLinks::watch_orphan(AttachmentId worker, UniqueFd pidfd) {
-  auto watch = watch_of(io_, pidfd);
+void WorkerLinks::watch_orphan(AttachmentId worker, const ProcessIdentity& process) {
+  auto pidfd = open_pidfd(process);
+  if (!pidfd) {
+    if (const auto exit = ExitObserver::observe(worker, process))
+      asio::post(io_, [this, proof = *exit] { handlers_.on_exit(proof); });
+    return;
+  }
+  auto watch = watch_of(io_, *pidfd);
   if (!watch) return;  // without a watch the worker's memory stays counted
-  orphans_.emplace(worker, Orphan{std::move(pidfd), *std::move(watch)});
+  orphans_.emplace(worker, Orphan{*std::move(pidfd), *std::move(watch)});
   watch_exit(worker);
 }
 

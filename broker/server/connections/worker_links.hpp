@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "broker/decide/event.hpp"
+#include "common/machine/process.hpp"
 #include "ipc/control/transport/peer.hpp"
 #include "ipc/table/worker_segment.hpp"
 
@@ -58,8 +59,9 @@ class WorkerLinks {
   }
   void resume(ConnectionId connection, AttachmentId worker);
 
-  /// Watches for the exit of an earlier broker's worker whose descriptors were not kept.
-  void watch_orphan(AttachmentId worker, UniqueFd pidfd);
+  /// Watches for the exit of an earlier broker's worker whose descriptors were not kept. If it has
+  /// exited, `on_exit` is called soon.
+  void watch_orphan(AttachmentId worker, const ProcessIdentity& process);
 
   void drop_prepared(ConnectionId connection) {
     prepared_.erase(connection);

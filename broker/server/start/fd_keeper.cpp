@@ -5,7 +5,6 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <vector>
 
 #include "common/machine/service_manager.hpp"
 

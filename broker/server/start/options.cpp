@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <vector>
 
 #include "common/cli/command_line.hpp"
 #include "common/cli/config_file.hpp"
+#include "common/cli/number_option.hpp"
 #include "common/cli/size_option.hpp"
 #include "common/cli/version.hpp"
 #include "common/machine/available_memory.hpp"
@@ -101,23 +101,19 @@ void add_memory_options(CLI::App& app, BrokerOptions& options) {
 }
 
 void add_limit_options(CLI::App& app, BrokerOptions& options) {
-  app.add_option("--slots", options.slots, "Number of slots in the lease table")
-      ->check(CLI::Range(1u, 1u << 20))
-      ->capture_default_str();
-  app.add_option("--max-engine-leases", options.max_engine_leases,
-                 "Maximum engine leases per worker; tensor scope uses one per tensor")
-      ->check(CLI::Range(1u, 1u << 16))
-      ->capture_default_str();
-  app.add_option(
-         "--max-shared-blocks", options.max_shared_blocks,
-         "KV blocks that published texts may hold on one worker, in whole extents; 0 allows "
-         "none")
-      ->check(CLI::Range(0u, 1u << 20))
-      ->capture_default_str();
-  app.add_option("--max-extents", options.max_extents,
-                 "Maximum number of extents in each pool; more suits many small tenants")
-      ->check(CLI::Range(1u, 16'384u))
-      ->capture_default_str();
+  add_number_option(app, "--slots", options.slots, "Number of slots in the lease table", 1u,
+                    1u << 20);
+  add_number_option(app, "--max-engine-leases", options.max_engine_leases,
+                    "Maximum engine leases per worker; tensor scope uses one per tensor", 1u,
+                    1u << 16);
+  add_number_option(
+      app, "--max-shared-blocks", options.max_shared_blocks,
+      "KV blocks that published texts may hold on one worker, in whole extents; 0 allows "
+      "none",
+      0u, 1u << 20);
+  add_number_option(app, "--max-extents", options.max_extents,
+                    "Maximum number of extents in each pool; more suits many small tenants", 1u,
+                    16'384u);
 }
 
 void add_timeout(CLI::App& app, const char* name, std::chrono::milliseconds& timeout, int least,
@@ -147,14 +143,13 @@ void add_state_options(CLI::App& app, BrokerOptions& options) {
   app.add_option("--state-dir", options.state_dir,
                  "Directory for the journal and the token key; without it no state is kept")
       ->check(check_directory_path);
-  app.add_option("--audit-records", options.audit_records,
-                 "Audit records to keep in --state-dir, about 600 bytes each")
-      ->check(CLI::Range(std::uint64_t{1000}, std::uint64_t{1} << 32))
-      ->capture_default_str();
-  app.add_option("--audit-days", options.audit_days,
-                 "Days after which an audit record is removed once newer ones come; 0 means never")
-      ->check(CLI::Range(0u, 36'500u))
-      ->capture_default_str();
+  add_number_option(app, "--audit-records", options.audit_records,
+                    "Audit records to keep in --state-dir, about 600 bytes each",
+                    std::uint64_t{1000}, std::uint64_t{1} << 32);
+  add_number_option(
+      app, "--audit-days", options.audit_days,
+      "Days after which an audit record is removed once newer ones come; 0 means never", 0u,
+      36'500u);
   app.add_flag("--audit-trust-clock", options.audit_trust_clock,
                "Let --audit-days follow the machine's clock again after it jumped; for one start");
   app.add_flag("--allow-memory-check", options.allow_memory_check,

@@ -116,7 +116,10 @@ Result<void> run_broker(const BrokerOptions& options, ReloadOptions reload) {
   FdKeeper fd_store(kept.stored_names());
   const auto agent = TRY(start_agent(io, options));
   const LentDevice device = TRY(lent_device(options, agent.get()));
-  StartupState startup = TRY(load_startup_state(options, device, kept, SystemClock().now()));
+  std::optional<AgentMemory> device_memory;
+  if (agent) device_memory.emplace(*agent);
+  const SystemClock clock;
+  StartupState startup = TRY(load_startup_state(options, device, kept, clock.now()));
   check_fd_store(startup);
   SpillConfig spill = TRY(open_spill(options, device, startup));
   const auto in_use = names_in_use(startup);
@@ -137,12 +140,14 @@ Result<void> run_broker(const BrokerOptions& options, ReloadOptions reload) {
   BrokerServer server(io, std::move(startup),
                       {.acceptor = std::move(acceptor),
                        .fd_store = fd_store,
+                       .clock = clock,
                        .agent = agent.get(),
+                       .device_memory = device_memory ? &*device_memory : nullptr,
                        .spill = std::move(spill),
-                       .reload = std::move(reload)},
+                       .reload = std::move(reload),
+                       .event_file = std::move(event_file)},
                       options);
-  if (event_file) server.write_events_to(*std::move(event_file));
-  TRY(server.start(std::move(kept)));
+  TRY(server.start(io, std::move(kept)));
   spdlog::info(
       "broker serves socket={} capacity_bytes={} swap_capacity_bytes={} spill_capacity_bytes={} "
       "weights_capacity_bytes={} slots={}",

@@ -2,7 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <ctime>
 
 #include "broker/journal/state_file.hpp"

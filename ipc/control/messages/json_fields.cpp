@@ -51,60 +51,39 @@ bool is_one_line(std::string_view text, std::size_t max_bytes) {
   return text.size() <= max_bytes && std::ranges::none_of(text, is_control);
 }
 
-bool matches(TextRule rule, std::string_view text) {
-  switch (rule) {
-    case TextRule::Any:
-      return true;
-    case TextRule::NonEmpty:
-      return !text.empty();
-    case TextRule::Name:
-      return is_name(text);
-    case TextRule::NameOrEmpty:
-      return text.empty() || is_name(text);
-    case TextRule::LeaseOrEmpty:
-      return text.empty() || LeaseId::parse(text).has_value();
-    case TextRule::SocketPath:
-      return !text.empty() && text.size() <= kMaxSocketPath && !text.contains('\0');
-    case TextRule::HexKey:
-      return text.size() == kHexKeyDigits && std::ranges::all_of(text, is_hex_digit);
-    case TextRule::RevokeReasonOrEmpty:
-      return text.empty() || is_revoke_reason(text);
-    case TextRule::SentenceOrEmpty:
-      return is_one_line(text, kMaxSentence);
-    case TextRule::Sentence:
-      return !text.empty() && is_one_line(text, kMaxSentence);
-    case TextRule::Label:
-      return is_one_line(text, kMaxLabel);
-  }
-  std::unreachable();
-}
+struct TextRuleRow {
+  bool (*matches)(std::string_view text);
+  std::string description;
+};
 
-std::string description(TextRule rule) {
-  switch (rule) {
-    case TextRule::Any:
-      return "text";
-    case TextRule::NonEmpty:
-      return "text that is not empty";
-    case TextRule::Name:
-      return "a name of 1 to 64 letters, digits, '.', '_', ':' and '-'";
-    case TextRule::NameOrEmpty:
-      return "a name of 1 to 64 letters, digits, '.', '_', ':' and '-', or empty text";
-    case TextRule::LeaseOrEmpty:
-      return "a lease written SLOT.GENERATION, or empty text";
-    case TextRule::SocketPath:
-      return fmt::format("the path of a Unix socket, 1 to {} bytes", kMaxSocketPath);
-    case TextRule::HexKey:
-      return fmt::format("{} lower-case hex digits", kHexKeyDigits);
-    case TextRule::RevokeReasonOrEmpty:
-      return "the name of a revoke reason, or empty text";
-    case TextRule::SentenceOrEmpty:
-      return fmt::format("up to {} bytes on one line", kMaxSentence);
-    case TextRule::Sentence:
-      return fmt::format("1 to {} bytes on one line", kMaxSentence);
-    case TextRule::Label:
-      return fmt::format("up to {} bytes on one line", kMaxLabel);
-  }
-  std::unreachable();
+const TextRuleRow& row_of(TextRule rule) {
+  using Text = std::string_view;
+  static const std::string kName = "a name of 1 to 64 letters, digits, '.', '_', ':' and '-'";
+  // In the order of the rules.
+  static const TextRuleRow kRows[]{
+      {[](Text) { return true; }, "text"},
+      {[](Text text) { return !text.empty(); }, "text that is not empty"},
+      {is_name, kName},
+      {[](Text text) { return text.empty() || is_name(text); }, kName + ", or empty text"},
+      {[](Text text) { return text.empty() || LeaseId::parse(text).has_value(); },
+       "a lease written SLOT.GENERATION, or empty text"},
+      {[](Text text) {
+         return !text.empty() && text.size() <= kMaxSocketPath && !text.contains('\0');
+       },
+       fmt::format("the path of a Unix socket, 1 to {} bytes", kMaxSocketPath)},
+      {[](Text text) {
+         return text.size() == kHexKeyDigits && std::ranges::all_of(text, is_hex_digit);
+       },
+       fmt::format("{} lower-case hex digits", kHexKeyDigits)},
+      {[](Text text) { return text.empty() || is_revoke_reason(text); },
+       "the name of a revoke reason, or empty text"},
+      {[](Text text) { return !text.empty() && is_one_line(text, kMaxSentence); },
+       fmt::format("1 to {} bytes on one line", kMaxSentence)},
+      {[](Text text) { return is_one_line(text, kMaxSentence); },
+       fmt::format("up to {} bytes on one line", kMaxSentence)},
+      {[](Text text) { return is_one_line(text, kMaxLabel); },
+       fmt::format("up to {} bytes on one line", kMaxLabel)}};
+  return kRows[static_cast<unsigned>(rule)];
 }
 
 }  // namespace
@@ -129,8 +108,8 @@ Problem mismatch(const nlohmann::json& got, std::string expected) {
 }
 
 std::string check_text(TextRule rule, std::string_view text) {
-  if (matches(rule, text)) return {};
-  return fmt::format("expected {}, got {} bytes", description(rule), text.size());
+  if (row_of(rule).matches(text)) return {};
+  return fmt::format("expected {}, got {} bytes", row_of(rule).description, text.size());
 }
 
 std::string expected_integer(std::string low, std::string high) {
@@ -164,8 +143,8 @@ Problem from_field(const nlohmann::json& json, float& out, Between<float> range)
 }
 
 Problem from_field(const nlohmann::json& json, std::string& out, TextRule rule) {
-  if (!json.is_string() || !matches(rule, json.get_ref<const std::string&>()))
-    return mismatch(json, description(rule));
+  if (!json.is_string() || !row_of(rule).matches(json.get_ref<const std::string&>()))
+    return mismatch(json, row_of(rule).description);
   out = json.get<std::string>();
   return {};
 }

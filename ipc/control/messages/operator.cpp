@@ -1,8 +1,6 @@
 // Operator → broker: admit, revoke, drain, quarantine, and the parameters of lists.
 #include "ipc/control/messages/operator.hpp"
 
-#include <utility>
-
 #include "ipc/control/messages/codec.hpp"
 #include "ipc/control/messages/limits.hpp"
 #include "ipc/control/messages/tenant_policy.hpp"
@@ -10,43 +8,19 @@
 namespace leasehold::wire {
 
 std::string_view name(LeaseScope scope) {
-  switch (scope) {
-    case LeaseScope::Engine:
-      return "engine";
-    case LeaseScope::Tenant:
-      return "tenant";
-    case LeaseScope::Shared:
-      return "shared";
-  }
-  std::unreachable();
+  constexpr std::string_view kNames[kLeaseScopeCount] = {"engine", "tenant", "shared"};
+  return kNames[static_cast<unsigned>(scope)];
 }
 
 std::string_view name(RebindMode mode) {
-  switch (mode) {
-    case RebindMode::Reprefill:
-      return "reprefill";
-    case RebindMode::Checkpoint:
-      return "checkpoint";
-    case RebindMode::Preemptive:
-      return "preemptive";
-    case RebindMode::Failover:
-      return "failover";
-    case RebindMode::Adopt:
-      return "adopt";
-  }
-  std::unreachable();
+  constexpr std::string_view kNames[kRebindModeCount] = {"reprefill", "checkpoint", "preemptive",
+                                                         "failover", "adopt"};
+  return kNames[static_cast<unsigned>(mode)];
 }
 
 std::string_view name(Tier tier) {
-  switch (tier) {
-    case Tier::Guaranteed:
-      return "guaranteed";
-    case Tier::Standard:
-      return "standard";
-    case Tier::Scavenger:
-      return "scavenger";
-  }
-  std::unreachable();
+  constexpr std::string_view kNames[] = {"guaranteed", "standard", "scavenger"};
+  return kNames[static_cast<unsigned>(tier)];
 }
 
 void describe(Is<Empty> auto&, auto&) {}

@@ -138,7 +138,8 @@ void describe(Is<ModeSummary> auto& m, auto& fields) {
   fields.field("rebinds", m.rebinds);
 }
 
-void describe(Is<SwapView> auto& m, auto& fields) {
+/// The memory of one pool by the state of its extents.
+constexpr auto kPoolBytes = [](auto& m, auto& fields) {
   fields.field("capacity_bytes", m.capacity_bytes);
   fields.field("free_bytes", m.free_bytes);
   fields.field("owned_bytes", m.owned_bytes);
@@ -147,18 +148,15 @@ void describe(Is<SwapView> auto& m, auto& fields) {
   fields.field("retained_bytes", m.retained_bytes);
   fields.field("quarantined_bytes", m.quarantined_bytes);
   fields.field("unproven_bytes", m.unproven_bytes);
+};
+
+void describe(Is<SwapView> auto& m, auto& fields) {
+  kPoolBytes(m, fields);
 }
 
 void describe(Is<StatusView> auto& m, auto& fields) {
-  fields.field("capacity_bytes", m.capacity_bytes);
-  fields.field("free_bytes", m.free_bytes);
-  fields.field("owned_bytes", m.owned_bytes);
-  fields.field("draining_bytes", m.draining_bytes);
-  fields.field("scrubbing_bytes", m.scrubbing_bytes);
-  fields.field("retained_bytes", m.retained_bytes);
-  fields.field("quarantined_bytes", m.quarantined_bytes);
+  kPoolBytes(m, fields);
   fields.field("held_bytes", m.held_bytes);
-  fields.field("unproven_bytes", m.unproven_bytes);
   fields.field("swap", m.swap);
   fields.field("spill_capacity_bytes", m.spill_capacity_bytes);
   fields.field("spill_lent_bytes", m.spill_lent_bytes);

@@ -17,6 +17,13 @@ void Inbox::add(std::string_view bytes, std::vector<UniqueFd> fds) {
   if (!fds.empty()) arrived_.push_back({dropped_ + bytes_.size() - 1, std::move(fds)});
 }
 
+void Inbox::clear() {
+  bytes_ = {};
+  begin_ = searched_ = 0;
+  arrived_.clear();
+  charge_.set(0);
+}
+
 std::vector<UniqueFd> Inbox::claim_before(std::uint64_t end) {
   std::vector<UniqueFd> claimed;
   while (!arrived_.empty() && arrived_.front().last_byte < end) {

@@ -28,6 +28,7 @@ class Inbox {
  public:
   explicit Inbox(const Limits& limits) : limits_(limits) {}
 
+  const Limits& limits() const { return limits_; }
   /// The new limits also apply to a line that has partly arrived.
   void set_limits(const Limits& limits) { limits_ = limits; }
 
@@ -36,6 +37,18 @@ class Inbox {
 
   /// Memory held for bytes that have arrived and were not taken; 0 after all lines were taken.
   std::size_t held_bytes() const { return bytes_.empty() ? 0 : bytes_.capacity(); }
+
+  /// From now on `meter` counts the charged bytes; null: no meter does.
+  void set_meter(std::shared_ptr<QueueMeter> meter) { charge_.set_meter(std::move(meter)); }
+  /// Charges the bytes held, and those of a line that was taken and waits. Returns true if a meter
+  /// counts any.
+  bool charge(std::size_t waiting_line_bytes) {
+    charge_.set(held_bytes() + waiting_line_bytes);
+    return charge_.bytes() != 0 && charge_.has_meter();
+  }
+
+  /// Drops everything that has arrived. No more is added afterwards.
+  void clear();
 
   /// The bytes of the next line that have arrived.
   std::string_view begun_line() const { return std::string_view(bytes_).substr(begin_); }
@@ -61,6 +74,7 @@ class Inbox {
   std::size_t searched_ = 0;     ///< There is no newline between begin_ and here.
   std::uint64_t dropped_ = 0;    ///< Offset of bytes_[0] in the stream.
   std::deque<Arrival> arrived_;  ///< In order of last_byte.
+  QueueCharge charge_;
 };
 
 }  // namespace leasehold::control

@@ -30,15 +30,24 @@ Credentials credentials_of(int socket) {
   return {.pid = other.pid, .uid = other.uid, .gid = other.gid};
 }
 
+bool fits(const std::string& line, const Payload& payload) {
+  return line.size() <= kMaxSentLineBytes && payload.fds.size() <= kMaxSentFds;
+}
+
+Error too_large(const std::string& line, const Payload& payload) {
+  return {Errc::MessageTooLarge,
+          fmt::format("the message has {} bytes and {} descriptors; at most {} bytes and {} "
+                      "descriptors fit into one",
+                      line.size(), payload.fds.size(), kMaxSentLineBytes, kMaxSentFds)};
+}
+
 }  // namespace
 
 SocketPeer::SocketPeer(Socket socket, Handlers handlers, Limits limits)
     : socket_(std::move(socket)),
       handlers_(std::move(handlers)),
-      limits_(limits),
       credentials_(credentials_of(socket_.native_handle())),
-      linger_(socket_.get_executor()),
-      pause_(socket_.get_executor()),
+      timer_(socket_.get_executor()),
       inbox_(limits),
       control_(control_buffer(limits.max_fds)) {
   set_close_on_exec(socket_.native_handle());
@@ -78,7 +87,7 @@ void SocketPeer::read_some() {
     return refuse_and_close(
         {Errc::MalformedMessage, fmt::format("descriptors were lost: more than {} arrived, or this "
                                              "process has reached its limit of open files",
-                                             limits_.max_fds)});
+                                             inbox_.limits().max_fds)});
   }
   const auto added = run_confined([&]() -> Result<void> {
     inbox_.add({bytes.data(), got->size_bytes}, std::move(got->fds));
@@ -120,8 +129,7 @@ void SocketPeer::read_more() {
 /// If the owner of the connection may not make this process hold more input, closes the connection
 /// and returns true.
 bool SocketPeer::refuse_input(std::size_t waiting_line_bytes) {
-  input_.set(inbox_.held_bytes() + waiting_line_bytes);
-  if (input_.bytes() == 0 || !input_.has_meter() || !handlers_.refuse_input) return false;
+  if (!inbox_.charge(waiting_line_bytes) || !handlers_.refuse_input) return false;
   auto why = handlers_.refuse_input();
   if (why) refuse_and_close(*std::move(why));
   return why.has_value();
@@ -129,8 +137,8 @@ bool SocketPeer::refuse_input(std::size_t waiting_line_bytes) {
 
 void SocketPeer::process_after(Duration wait, Line line) {
   if (refuse_input(line.text.capacity())) return;
-  pause_.expires_after(wait);
-  pause_.async_wait(
+  timer_.expires_after(wait);
+  timer_.async_wait(
       [me = self(), line = std::move(line)](const boost::system::error_code& error) mutable {
         if (error || me->state_ != State::Open) return;
         if (me->parse(std::move(line))) me->process_lines();
@@ -145,12 +153,12 @@ bool SocketPeer::parse(Line line) {
     return true;
   }
   if (!handlers_.parse_long || line.text.size() <= kShortLineBytes) {
-    take(parse_line(line.text, limits_), std::move(line.fds));
+    take(parse_line(line.text, inbox_.limits()), std::move(line.fds));
     return true;
   }
   if (refuse_input(line.text.capacity())) return false;
   // The work holds the peer weakly: only this thread may destroy the peer or use its members.
-  handlers_.parse_long([weak = weak_from_this(), limits = limits_,
+  handlers_.parse_long([weak = weak_from_this(), limits = inbox_.limits(),
                         executor = socket_.get_executor(), line = std::move(line)]() mutable {
     Envelope envelope = parse_line(line.text, limits);
     boost::asio::post(executor, [weak = std::move(weak), envelope = std::move(envelope),
@@ -198,21 +206,21 @@ void SocketPeer::handle(IncomingReply reply, std::vector<UniqueFd> fds) {
   // of the reply close here.
   if (!reply.id.is_number_unsigned()) return;
   const auto id = reply.id.get<std::uint64_t>();
-  if (!reply.result) return complete_call(id, std::unexpected(std::move(reply.result).error()));
-  complete_call(id, Payload{*std::move(reply.result), std::move(fds)});
+  if (!reply.result) return calls_.complete(id, std::unexpected(std::move(reply.result).error()));
+  calls_.complete(id, Payload{*std::move(reply.result), std::move(fds)});
 }
 
 void SocketPeer::handle(RejectedMessage refusal, std::vector<UniqueFd>) {
   send(rejection_line(refusal), {});
-  if (malformed_lines_ <= limits_.max_malformed_lines) return;
+  const std::size_t most = inbox_.limits().max_malformed_lines;
+  if (malformed_lines_ <= most) return;
   refuse_and_close({Errc::MalformedMessage,
                     fmt::format("more than {} malformed lines in a row; send JSON-RPC 2.0, "
                                 "one object per line",
-                                limits_.max_malformed_lines)});
+                                most)});
 }
 
 void SocketPeer::set_limits(const Limits& limits) {
-  limits_ = limits;
   inbox_.set_limits(limits);
   control_ = control_buffer(limits.max_fds);
 }
@@ -223,11 +231,11 @@ void SocketPeer::call(const std::string& method, Payload params, ReplyHandler on
                       Duration timeout) {
   if (state_ != State::Open)
     return fail_later(std::move(on_reply), {Errc::ConnectionLost, "the connection is closed"});
-  const std::uint64_t id = next_id_++;
+  const std::uint64_t id = calls_.next_id();
   std::string line = call_line(id, method, params);
   if (!fits(line, params)) return fail_later(std::move(on_reply), too_large(line, params));
-  pending_.emplace(id, PendingCall{std::move(on_reply), nullptr});
-  if (timeout != Duration::zero()) arm_timeout(id, timeout);
+  calls_.add(id, std::move(on_reply),
+             timeout == Duration::zero() ? nullptr : start_timeout(id, timeout));
   send(std::move(line), std::move(params.fds));
 }
 
@@ -237,20 +245,15 @@ void SocketPeer::fail_later(ReplyHandler on_reply, Error error) {
   });
 }
 
-void SocketPeer::arm_timeout(std::uint64_t id, Duration timeout) {
-  auto& timer = pending_.at(id).timer;
-  timer = std::make_unique<boost::asio::steady_timer>(socket_.get_executor(), timeout);
+std::unique_ptr<boost::asio::steady_timer> SocketPeer::start_timeout(std::uint64_t id,
+                                                                     Duration timeout) {
+  auto timer = std::make_unique<boost::asio::steady_timer>(socket_.get_executor(), timeout);
   timer->async_wait([me = self(), id, timeout](const boost::system::error_code& error) {
     if (error) return;
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
-    me->complete_call(id, fail(Errc::TimedOut, fmt::format("no reply within {} ms", ms)));
+    me->calls_.complete(id, fail(Errc::TimedOut, fmt::format("no reply within {} ms", ms)));
   });
-}
-
-/// Passes a result to its call, if the call still waits.
-void SocketPeer::complete_call(std::uint64_t id, Result<Payload> result) {
-  auto node = pending_.extract(id);
-  if (node) node.mapped().on_reply(std::move(result));
+  return timer;
 }
 
 void SocketPeer::answer(const Json& id, Result<Payload> result) {
@@ -279,22 +282,11 @@ void SocketPeer::send_notification(std::string line, Payload params) {
 
 // ---------------------------------------------------------------- send
 
-bool SocketPeer::fits(const std::string& line, const Payload& payload) const {
-  return line.size() <= kMaxSentLineBytes && payload.fds.size() <= kMaxSentFds;
-}
-
-Error SocketPeer::too_large(const std::string& line, const Payload& payload) const {
-  return {Errc::MessageTooLarge,
-          fmt::format("the message has {} bytes and {} descriptors; at most {} bytes and {} "
-                      "descriptors fit into one",
-                      line.size(), payload.fds.size(), kMaxSentLineBytes, kMaxSentFds)};
-}
-
 void SocketPeer::send(std::string line, std::vector<UniqueFd> fds) {
   if (state_ == State::Closed || write_broken_) return;
   outbox_.push(std::move(line), std::move(fds));
   if (!waits_writable_) flush();
-  if (outbox_.cost_bytes() > limits_.max_queued_bytes) {
+  if (outbox_.cost_bytes() > inbox_.limits().max_queued_bytes) {
     finish({Errc::QueueFull,
             fmt::format("the other end does not read: {} bytes are unsent", outbox_.cost_bytes())});
   }
@@ -352,36 +344,26 @@ void SocketPeer::begin_close(Error why) {
   if (outbox_.empty()) return finish(std::move(why));
   state_ = State::Closing;
   why_ = std::move(why);
-  drop_input();
-  linger_.expires_after(kLinger);
-  linger_.async_wait([me = self()](const boost::system::error_code& error) {
+  inbox_.clear();
+  timer_.expires_after(kLinger);
+  timer_.async_wait([me = self()](const boost::system::error_code& error) {
     if (!error) me->finish(me->why_);
   });
-}
-
-void SocketPeer::drop_input() {
-  pause_.cancel();
-  inbox_ = Inbox(limits_);
-  input_.set(0);
 }
 
 void SocketPeer::finish(Error why) {
   if (std::exchange(state_, State::Closed) == State::Closed) return;
   boost::system::error_code ignored;
   socket_.close(ignored);
-  linger_.cancel();
-  drop_input();
+  timer_.cancel();
+  inbox_.clear();
   outbox_.clear();
   post([me = self(), why = std::move(why)] { me->deliver_close(why); });
 }
 
 void SocketPeer::deliver_close(const Error& why) {
-  // Empty both first: a handler may destroy this peer, or call again.
-  auto pending = std::exchange(pending_, {});
-  for (auto& [id, call] : pending) {
-    call.on_reply(
-        fail(Errc::ConnectionLost, "the connection ended before the reply arrived: " + why.detail));
-  }
+  calls_.fail_all(
+      {Errc::ConnectionLost, "the connection ended before the reply arrived: " + why.detail});
   const Handlers handlers = std::exchange(handlers_, {});
   if (handlers.on_closed) handlers.on_closed(why);
 }

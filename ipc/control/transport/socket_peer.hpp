@@ -6,7 +6,6 @@
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "ipc/control/transport/inbox.hpp"
 #include "ipc/control/transport/outbox.hpp"
 #include "ipc/control/transport/peer.hpp"
+#include "ipc/control/transport/pending_calls.hpp"
 
 namespace leasehold::control {
 
@@ -37,7 +37,7 @@ class SocketPeer final : public Peer {
     outbox_.set_meter(std::move(meter));
   }
   void set_input_meter(std::shared_ptr<QueueMeter> meter) override {
-    input_.set_meter(std::move(meter));
+    inbox_.set_meter(std::move(meter));
   }
   const Credentials& credentials() const override { return credentials_; }
   void close() override;
@@ -45,10 +45,6 @@ class SocketPeer final : public Peer {
 
  private:
   enum class State { Open, Closing, Closed };  // Closing: only sends queued lines
-  struct PendingCall {
-    ReplyHandler on_reply;
-    std::unique_ptr<boost::asio::steady_timer> timer;
-  };
   class Answer;
 
   std::shared_ptr<SocketPeer> self();
@@ -61,7 +57,6 @@ class SocketPeer final : public Peer {
   void read_more();
   void process_after(Duration wait, Line line);
   bool refuse_input(std::size_t waiting_line_bytes);
-  void drop_input();
   bool parse(Line line);
   void take(Envelope envelope, std::vector<UniqueFd> fds);
   void handle(IncomingCall call, std::vector<UniqueFd> fds);
@@ -70,13 +65,10 @@ class SocketPeer final : public Peer {
   void handle(RejectedMessage refusal, std::vector<UniqueFd> fds);
 
   void answer(const Json& id, Result<Payload> result);
-  void complete_call(std::uint64_t id, Result<Payload> result);
   void fail_later(ReplyHandler on_reply, Error error);
-  void arm_timeout(std::uint64_t id, Duration timeout);
+  std::unique_ptr<boost::asio::steady_timer> start_timeout(std::uint64_t id, Duration timeout);
 
   void send_notification(std::string line, Payload params);
-  bool fits(const std::string& line, const Payload& payload) const;
-  Error too_large(const std::string& line, const Payload& payload) const;
   void send(std::string line, std::vector<UniqueFd> fds);
   void flush();
   void write_failed(Error why);
@@ -87,7 +79,6 @@ class SocketPeer final : public Peer {
 
   Socket socket_;
   Handlers handlers_;
-  Limits limits_;
   Credentials credentials_;
   State state_ = State::Open;
   bool started_ = false;
@@ -96,14 +87,11 @@ class SocketPeer final : public Peer {
   Error why_{Errc::ConnectionLost, ""};  // while Closing, or once write_broken_
   int drain_reads_ = 0;
   std::size_t malformed_lines_ = 0;  // in a row
-  boost::asio::steady_timer linger_;
-  boost::asio::steady_timer pause_;
+  boost::asio::steady_timer timer_;  ///< While Open, ends the pause of a line; then, the linger.
   Inbox inbox_;
-  QueueCharge input_;  ///< The input that waits in inbox_ and for pause_.
   Outbox outbox_;
   std::vector<std::uint64_t> control_;
-  std::uint64_t next_id_ = 1;
-  std::map<std::uint64_t, PendingCall> pending_;
+  PendingCalls calls_;
 };
 
 /// The responder of one call. After it was called or moved from, it has no peer, and its destructor

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/cli/command_line.hpp"
+#include "common/cli/number_option.hpp"
 #include "common/cli/print_error.hpp"
 #include "common/cli/version.hpp"
 #include "common/machine/process.hpp"
@@ -55,12 +56,10 @@ void describe(CLI::App& app, Options& options) {
       ->check(check_file_path);
   app.add_flag("--own-user", options.has_own_user,
                "The broker runs as another user: include what it allows its own user");
-  app.add_option("--milliseconds", options.milliseconds, "How long to attack")
-      ->check(CLI::Range(1, 3'600'000))
-      ->capture_default_str();
-  app.add_option("--attack-milliseconds", options.attack_milliseconds, "Longest run of one attack")
-      ->check(CLI::Range(1, 60'000))
-      ->capture_default_str();
+  add_number_option(app, "--milliseconds", options.milliseconds, "How long to attack", 1,
+                    3'600'000);
+  add_number_option(app, "--attack-milliseconds", options.attack_milliseconds,
+                    "Longest run of one attack", 1, 60'000);
   app.add_option("--seed", options.seed, "Seed for guesses and names")->capture_default_str();
   app.add_option("--first", options.first, "Begin with this attack of the list, counted from 0")
       ->capture_default_str();

@@ -10,6 +10,7 @@
 #include <iostream>
 
 #include "common/cli/command_line.hpp"
+#include "common/cli/number_option.hpp"
 #include "common/cli/version.hpp"
 #include "common/machine/text_file.hpp"
 #include "ipc/segment/segment_layout.hpp"
@@ -91,9 +92,8 @@ Result<int> print_peer(const Options& options) {
 }
 
 void declare_numbers(CLI::App& app, Options& options) {
-  app.add_option("--threads", options.measure.threads, "Compute threads")
-      ->check(CLI::Range(1u, kMaxGateThreads - 1))
-      ->capture_default_str();
+  add_number_option(app, "--threads", options.measure.threads, "Compute threads", 1u,
+                    kMaxGateThreads - 1);
   app.add_option("--kv-type", options.kv_type, "Format of keys and values")
       ->check(CLI::IsMember(kv_type_names()))
       ->capture_default_str();

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "common/cli/command_line.hpp"
+#include "common/cli/number_option.hpp"
 #include "common/cli/version.hpp"
 #include "common/machine/temporary_directory.hpp"
 #include "common/machine/text_file.hpp"
@@ -150,24 +151,19 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--model", settings.model_path, "GGUF model")->required();
   app.add_option("--seed", settings.seed, "Seed of the actions, their targets and their times")
       ->capture_default_str();
-  app.add_option(
-         "--kills", settings.kills,
-         "Stop after this many SIGKILLs; a run that --max-minutes ends earlier passes as well")
-      ->check(CLI::Range(1u, 1'000'000u))
-      ->capture_default_str();
-  app.add_option("--max-minutes", settings.max_minutes, "Stop after this many minutes")
-      ->check(CLI::Range(1u, 10'000u))
-      ->capture_default_str();
+  add_number_option(
+      app, "--kills", settings.kills,
+      "Stop after this many SIGKILLs; a run that --max-minutes ends earlier passes as well", 1u,
+      1'000'000u);
+  add_number_option(app, "--max-minutes", settings.max_minutes, "Stop after this many minutes", 1u,
+                    10'000u);
   app.add_option("--disturbed-texts", settings.least_disturbed_texts,
                  "Least number of disturbed texts that must come whole")
       ->capture_default_str();
-  app.add_option("--kills-per-round", settings.kills_per_round,
-                 "SIGKILLs in one round; its history is checked at its end")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  app.add_option("--tenants", settings.tenants, "Number of tenants that run at a time")
-      ->check(CLI::Range(1, 32))
-      ->capture_default_str();
+  add_number_option(app, "--kills-per-round", settings.kills_per_round,
+                    "SIGKILLs in one round; its history is checked at its end", 1, 1000);
+  add_number_option(app, "--tenants", settings.tenants, "Number of tenants that run at a time", 1,
+                    32);
   app.add_option(
          "--max-tokens", options.max_tokens,
          "Length of each text in tokens; default: 120, with --hostile 400, with --models 80")
@@ -184,10 +180,8 @@ void describe_hostile(CLI::App& app, Options& options) {
   app.add_option("--seconds", options.seconds,
                  "With --hostile or --models: how long to attack or disturb; default: 60 or 120")
       ->check(CLI::Range(1u, 100'000u));
-  app.add_option("--window-seconds", hostile.window_seconds,
-                 "With --hostile: longest attack between two calm windows")
-      ->check(CLI::Range(1u, 1'000u))
-      ->capture_default_str();
+  add_number_option(app, "--window-seconds", hostile.window_seconds,
+                    "With --hostile: longest attack between two calm windows", 1u, 1'000u);
   std::set<std::string> names;
   for (const attack::Attack& each : attack::attacks()) names.emplace(each.name);
   app.add_option("--without", hostile.without, "With --hostile: leave out this attack; repeatable")

@@ -64,7 +64,6 @@ struct ConnectionsFixture {
   const std::string path = directory.file("socket");
   boost::asio::io_context io;
   ManualClock clock;
-  RateLimits rates{std::set<uid_t>{}};
   std::size_t reply_bytes = 0;
   Connections connections{
       io,
@@ -75,10 +74,9 @@ struct ConnectionsFixture {
            },
        .on_notification = {},
        .on_closed = [](ConnectionId) {},
-       .on_holder_exit = {},
-       .throttle = [](uid_t, std::size_t) { return Duration::zero(); }},
+       .on_holder_exit = {}},
       clock,
-      ConnectionAdmission(rates, {})};
+      {}};
   std::deque<MuteClient> clients;
 };
 

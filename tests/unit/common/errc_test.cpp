@@ -4,7 +4,6 @@
 #include <cctype>
 #include <cerrno>
 #include <set>
-#include <string>
 
 #include "common/result.hpp"
 

@@ -1,4 +1,4 @@
-#include "tools/brokerctl/wait/wait_replaced.hpp"
+#include "tools/brokerctl/wait/wait.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 ///
 /// These steps are cheap, so that an invalid path fails before the weights are loaded.
 ///
-/// Lifetime: outlives the later stages (worker_program.hpp), which call `stop_io` before they are
+/// Lifetime: outlives the later stages (program/main.cpp), which call `stop_io` before they are
 /// destroyed. The tenants' socket file is removed with it. Threads: main, except as each member
 /// says.
 #pragma once

@@ -88,7 +88,8 @@ EngineLoop::Hooks ReadyWorker::loop_hooks() {
                 opened_->metrics.engine().publish(e.scheduler(),
                                                   DraftModel::is_live(opened_->draft.get()));
               },
-          .on_filled = [this](auto filled) { serving_.leases().report_filled(std::move(filled)); },
+          .on_filled =
+              [this](auto filled) { serving_.leases().fills().report_filled(std::move(filled)); },
           .on_weights_lost = [this](Engine&) { return loaded_->restore_weights(); },
           .on_service_changed = [this](const auto& missing) { service_.set(missing); }};
 }

@@ -19,6 +19,19 @@ auto keep_in(std::vector<Responder>& kept) {
   };
 }
 
+/// Calls, answers with this value of `error`, and returns what the caller gets.
+Error error_of_reply(const std::string& error) {
+  PeerFixture bench;
+  std::optional<Result<Payload>> reply;
+  bench.peer->call("m", {}, [&](Result<Payload> result) { reply = std::move(result); });
+  const json call = bench.other->read_required();
+  bench.other->send(R"({"jsonrpc":"2.0","id":)" + call["id"].dump() + R"(,"error":)" + error +
+                    "}\n");
+  run_until(bench.io, [&] { return reply.has_value(); });
+  REQUIRE_FALSE(*reply);
+  return reply->error();
+}
+
 }  // namespace
 
 TEST_CASE("peer: each call gets its own result, in any order of replies") {
@@ -74,14 +87,7 @@ TEST_CASE("peer: an error without a scope has the one of its code") {
            {R"({"code":"Draining","scope":"engine"})", FailureScope::Engine},
            {R"({"code":"Draining","scope":"planet"})", FailureScope::Tenant}}) {
     CAPTURE(data);
-    PeerFixture bench;
-    std::optional<Result<Payload>> reply;
-    bench.peer->call("m", {}, [&](Result<Payload> result) { reply = std::move(result); });
-    const json call = bench.other->read_required();
-    bench.other->send(R"({"jsonrpc":"2.0","id":)" + call["id"].dump() +
-                      R"(,"error":{"code":-32000,"message":"?","data":)" + data + "}}\n");
-    run_until(bench.io, [&] { return reply.has_value(); });
-    CHECK(reply->error().scope == scope);
+    CHECK(error_of_reply(R"({"code":-32000,"message":"?","data":)" + data + "}").scope == scope);
   }
 }
 
@@ -94,30 +100,17 @@ TEST_CASE("peer: an error without a known code is read by its JSON-RPC number") 
       {R"("bad")", Errc::MalformedMessage}};
   for (const auto& [error, code] : cases) {
     CAPTURE(error);
-    PeerFixture bench;
-    std::optional<Result<Payload>> reply;
-    bench.peer->call("m", {}, [&](Result<Payload> result) { reply = std::move(result); });
-    const json call = bench.other->read_required();
-    bench.other->send(R"({"jsonrpc":"2.0","id":)" + call["id"].dump() + R"(,"error":)" + error +
-                      "}\n");
-    run_until(bench.io, [&] { return reply.has_value(); });
-    REQUIRE_FALSE(*reply);
-    CHECK(reply->error().code == code);
+    CHECK(error_of_reply(error).code == code);
   }
 }
 
 TEST_CASE("peer: a retry time that is not an integer of at most a day is ignored") {
   for (const char* time : {"-1", "1.5", "\"1\"", "86400001", "18446744073709551616", "null"}) {
     CAPTURE(time);
-    PeerFixture bench;
-    std::optional<Result<Payload>> reply;
-    bench.peer->call("m", {}, [&](Result<Payload> result) { reply = std::move(result); });
-    const json call = bench.other->read_required();
-    bench.other->send(R"({"jsonrpc":"2.0","id":)" + call["id"].dump() +
-                      R"(,"error":{"code":-32000,"message":"wait","data":{"code":)" +
-                      R"("RebindRateLimited","retry_after_ms":)" + time + "}}}\n");
-    run_until(bench.io, [&] { return reply.has_value(); });
-    CHECK(reply->error() == Error{Errc::RebindRateLimited, "wait"});
+    const std::string data =
+        R"({"code":"RebindRateLimited","retry_after_ms":)" + std::string(time) + "}";
+    CHECK(error_of_reply(R"({"code":-32000,"message":"wait","data":)" + data + "}") ==
+          Error{Errc::RebindRateLimited, "wait"});
   }
 }
 

@@ -29,7 +29,9 @@ struct OutOfRange {
   std::string name;
   std::string pointer;              ///< JSON pointer into the sample.
   std::vector<std::string> values;  ///< JSON.
-  std::string field;                ///< The name in the error.
+  std::string field = {};           ///< The name in the error, if it is not that of the pointer.
+
+  std::string name_in_error() const;
 };
 
 const std::vector<OutOfRange>& out_of_range_samples();

@@ -100,7 +100,7 @@ TEST_CASE("messages: an error names a field out of range") {
       CAPTURE(bad.name, bad.pointer, value);
       json wrong = sample_named(bad.name).json();
       wrong.at(json::json_pointer(bad.pointer)) = json::parse(value);
-      check_refused(sample_named(bad.name).round_trip(wrong), bad.field + "'");
+      check_refused(sample_named(bad.name).round_trip(wrong), bad.name_in_error() + "'");
     }
   }
 }

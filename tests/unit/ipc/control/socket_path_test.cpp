@@ -24,6 +24,11 @@ mode_t mode_of(const std::string& path) {
   return status.st_mode & 07777;
 }
 
+struct PathFixture {
+  const TemporaryDirectory directory = TemporaryDirectory::create("test").value();
+  boost::asio::io_context io;
+};
+
 template <class T>
 Errc code_of(const Result<T>& result) {
   REQUIRE_FALSE(result);
@@ -33,9 +38,9 @@ Errc code_of(const Result<T>& result) {
 
 }  // namespace
 
-TEST_CASE("socket path: a listener accepts connections and its file has the requested mode") {
-  const auto directory = TemporaryDirectory::create("test").value();
-  boost::asio::io_context io;
+TEST_CASE_METHOD(
+    PathFixture,
+    "socket path: a listener accepts connections and its file has the requested mode") {
   const mode_t before = ::umask(0077);
   for (const mode_t mode : {mode_t{0600}, mode_t{0660}, mode_t{0666}}) {
     const std::string path = directory.file(std::to_string(mode));
@@ -47,18 +52,16 @@ TEST_CASE("socket path: a listener accepts connections and its file has the requ
   ::umask(before);
 }
 
-TEST_CASE("socket path: a second listener gets SocketInUse, the first goes on") {
-  const auto directory = TemporaryDirectory::create("test").value();
-  boost::asio::io_context io;
+TEST_CASE_METHOD(PathFixture,
+                 "socket path: a second listener gets SocketInUse, the first goes on") {
   const auto first = listen_on(io, directory.file("s"), 0600);
   REQUIRE(first);
   CHECK(code_of(listen_on(io, directory.file("s"), 0600)) == Errc::SocketInUse);
   CHECK(connect_to(io, directory.file("s")).has_value());
 }
 
-TEST_CASE("socket path: a process that keeps the directory locked does not stop a start") {
-  const auto directory = TemporaryDirectory::create("test").value();
-  boost::asio::io_context io;
+TEST_CASE_METHOD(PathFixture,
+                 "socket path: a process that keeps the directory locked does not stop a start") {
   const UniqueFd foreign(::open(directory.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   REQUIRE(::flock(foreign.get(), LOCK_EX) == 0);
   const auto acceptor = listen_on(io, directory.file("s"), 0600);
@@ -66,9 +69,8 @@ TEST_CASE("socket path: a process that keeps the directory locked does not stop 
   CHECK(connect_to(io, directory.file("s")).has_value());
 }
 
-TEST_CASE("socket path: an adopted listener serves clients that connected before") {
-  const auto directory = TemporaryDirectory::create("test").value();
-  boost::asio::io_context io;
+TEST_CASE_METHOD(PathFixture,
+                 "socket path: an adopted listener serves clients that connected before") {
   auto first = listen_on(io, directory.file("s"), 0600);
   REQUIRE(first);
   UniqueFd kept(::dup(first->native_handle()));
@@ -84,9 +86,7 @@ TEST_CASE("socket path: an adopted listener serves clients that connected before
   CHECK_FALSE(error);
 }
 
-TEST_CASE("socket path: only a listener on that path can be adopted") {
-  const auto directory = TemporaryDirectory::create("test").value();
-  boost::asio::io_context io;
+TEST_CASE_METHOD(PathFixture, "socket path: only a listener on that path can be adopted") {
   auto elsewhere = listen_on(io, directory.file("t"), 0600);
   REQUIRE(elsewhere);
   UniqueFd kept(::dup(elsewhere->native_handle()));
@@ -102,9 +102,8 @@ TEST_CASE("socket path: only a listener on that path can be adopted") {
         Errc::BadRequest);
 }
 
-TEST_CASE("socket path: a stale file refuses connections, and a new listener replaces it") {
-  const auto directory = TemporaryDirectory::create("test").value();
-  boost::asio::io_context io;
+TEST_CASE_METHOD(PathFixture,
+                 "socket path: a stale file refuses connections, and a new listener replaces it") {
   {
     REQUIRE(listen_on(io, directory.file("s"), 0600));
   }
@@ -115,9 +114,7 @@ TEST_CASE("socket path: a stale file refuses connections, and a new listener rep
   CHECK(connect_to(io, directory.file("s")).has_value());
 }
 
-TEST_CASE("socket path: an existing file, directory or link is never removed") {
-  const auto directory = TemporaryDirectory::create("test").value();
-  boost::asio::io_context io;
+TEST_CASE_METHOD(PathFixture, "socket path: an existing file, directory or link is never removed") {
   std::ofstream(directory.file("file")) << "precious";
   fs::create_directory(directory.file("directory"));
   fs::create_symlink("nowhere", directory.file("link"));
@@ -138,9 +135,7 @@ TEST_CASE("socket path: a path that cannot be a Unix socket is BadRequest") {
   }
 }
 
-TEST_CASE("socket path: the longest path works") {
-  const auto directory = TemporaryDirectory::create("test").value();
-  boost::asio::io_context io;
+TEST_CASE_METHOD(PathFixture, "socket path: the longest path works") {
   const std::string path = directory.file(std::string(106 - directory.path().string().size(), 'p'));
   REQUIRE(path.size() == 107);
   const auto acceptor = listen_on(io, path, 0600);
@@ -148,9 +143,9 @@ TEST_CASE("socket path: the longest path works") {
   CHECK(connect_to(io, path).has_value());
 }
 
-TEST_CASE("socket path: a missing file and a file that is not a socket are different errors") {
-  const auto directory = TemporaryDirectory::create("test").value();
-  boost::asio::io_context io;
+TEST_CASE_METHOD(
+    PathFixture,
+    "socket path: a missing file and a file that is not a socket are different errors") {
   CHECK(code_of(connect_to(io, directory.file("none"))) == Errc::FileNotFound);
   CHECK(code_of(listen_on(io, directory.file("none/s"), 0600)) == Errc::FileNotFound);
   std::ofstream(directory.file("file")) << "x";

@@ -1,6 +1,5 @@
 /// Host memory that is registered with a card: what the driver refuses, and when it is
 /// unregistered.
-#include <array>
 #include <catch2/catch.hpp>
 
 #include "ipc/cuda/registered_mapper.hpp"

@@ -7,7 +7,6 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <span>
-#include <string>
 #include <thread>
 
 #include "common/random.hpp"

@@ -5,7 +5,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <fstream>

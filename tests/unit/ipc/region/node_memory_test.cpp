@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <cerrno>
 #include <vector>
 
 #include "ipc/region/memory_object.hpp"

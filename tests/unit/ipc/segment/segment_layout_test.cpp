@@ -3,7 +3,6 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstddef>
-#include <cstring>
 #include <string_view>
 #include <type_traits>
 

@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "tests/unit/tools/brokerctl/fake_broker.hpp"
-#include "tools/brokerctl/arguments/audit_arguments.hpp"
 
 using namespace leasehold;
 using namespace leasehold::brokerctl;

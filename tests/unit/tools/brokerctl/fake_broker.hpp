@@ -57,9 +57,10 @@ inline wire::LeaseView lease_view(LeaseId lease, LeaseState state, std::string t
           .proof = state == LeaseState::Fenced ? "LaunchQuiet" : ""};
 }
 
-inline wire::Json items(const std::vector<wire::LeaseView>& leases) {
+template <class View = wire::LeaseView>
+wire::Json items(const std::vector<View>& views) {
   wire::Json list = wire::Json::array();
-  for (const auto& lease : leases) list.push_back(lease.to_json());
+  for (const View& view : views) list.push_back(view.to_json());
   return {{"items", list}};
 }
 

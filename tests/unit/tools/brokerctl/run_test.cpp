@@ -10,7 +10,6 @@
 #include "common/machine/temporary_directory.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/unit/tools/brokerctl/fake_broker.hpp"
-#include "tools/brokerctl/arguments/prefix_arguments.hpp"
 
 using namespace leasehold;
 using namespace leasehold::brokerctl;
@@ -146,7 +145,7 @@ TEST_CASE("brokerctl: prefix list shows the blocks of published texts, and which
 TEST_CASE("brokerctl: workers are listed with their arithmetic") {
   FakeBroker broker;
   const wire::WorkerView worker{.worker = "w1", .state = "ready", .arithmetic = "int8"};
-  broker.replies["worker.list"] = {wire::Json{{"items", wire::Json::array({worker.to_json()})}}};
+  broker.replies["worker.list"] = {items(std::vector{worker})};
 
   REQUIRE(run_verb(broker, Show::Workers, Output::Wide));
 
@@ -189,8 +188,7 @@ TEST_CASE("brokerctl: leases of a tenant that does not exist are an error, not a
   FakeBroker broker;
   const wire::TenantView ann{.policy = {.tenant = {"ann"}}, .served = {.tenant = {"ann"}}};
   broker.replies["lease.list"] = {items({})};
-  broker.replies["tenant.list"] = {
-      wire::Json{{"items", wire::Json::array({ann.to_json()})}, {"more", false}}};
+  broker.replies["tenant.list"] = {items(std::vector{ann})};
 
   CHECK(run_verb(broker, ListLeases{.tenant = TenantId{"ann"}}));
   const auto unknown = run_verb(broker, ListLeases{.tenant = TenantId{"bob"}});
@@ -240,8 +238,7 @@ TEST_CASE("brokerctl: quarantined memory is listed with the reason") {
                                          .since_boottime_ns = 1'500'000'000,
                                          .size_bytes = 2u << 20,
                                          .why = "4096 bytes were written after the revocation"};
-  broker.replies["quarantine.list"] = {
-      wire::Json{{"items", wire::Json::array({quarantined.to_json()})}}};
+  broker.replies["quarantine.list"] = {items(std::vector{quarantined})};
 
   REQUIRE(run_verb(broker, Show::Quarantine));
 
@@ -320,8 +317,7 @@ TEST_CASE("brokerctl: actions show the user, the action and the refusals") {
   wire::OperatorActionView refused{
       .uid = 8, .action = "quarantine_release", .object = "extent:5", .reason = "inspected"};
   refused.done = false;
-  broker.replies["operator_action.list"] = {
-      wire::Json{{"items", wire::Json::array({done.to_json(), refused.to_json()})}}};
+  broker.replies["operator_action.list"] = {items(std::vector{done, refused})};
 
   REQUIRE(run_verb(broker, ListOperatorActions{.limit = 2}));
 

@@ -1,4 +1,4 @@
-#include "tools/brokerctl/wait/wait_drained.hpp"
+#include "tools/brokerctl/wait/wait.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -18,12 +18,6 @@ wire::LeaseView ended(LeaseId lease, RevokeReason reason) {
   return view;
 }
 
-Result<wire::Json> worker_list(std::vector<wire::WorkerView> workers) {
-  wire::Json items = wire::Json::array();
-  for (const auto& worker : workers) items.push_back(worker.to_json());
-  return wire::Json{{"items", items}};
-}
-
 wire::WorkerView worker(std::string state, std::string drain) {
   return {.worker = "w1", .pid = 7, .state = std::move(state), .drain = std::move(drain)};
 }
@@ -37,7 +31,7 @@ wire::LeaseView revoked(LeaseId lease, TimePoint at) {
 Result<void> drain_and_wait(FakeBroker& broker) {
   broker.replies["lease.drain"] = {wire::LeasesTouched{.leases = {kFirst, kSecond}}.to_json()};
   if (broker.replies["worker.list"].empty())
-    broker.replies["worker.list"] = {worker_list({worker("ready", "drained")})};
+    broker.replies["worker.list"] = {items<wire::WorkerView>({worker("ready", "drained")})};
   return run({.verb = Drain{.message = {.worker = "w1"}, .wait = true}}, broker.dependencies());
 }
 
@@ -167,7 +161,7 @@ TEST_CASE("drain --wait: a worker that is not drained at the end is an error tha
   FakeBroker broker;
   broker.replies["lease.list"] = {
       items({ended(kFirst, RevokeReason::Released), ended(kSecond, RevokeReason::Released)})};
-  broker.replies["worker.list"] = {worker_list(end.workers)};
+  broker.replies["worker.list"] = {items(end.workers)};
 
   const auto done = drain_and_wait(broker);
 

@@ -1,4 +1,4 @@
-#include "tools/brokerctl/wait/wait_fenced.hpp"
+#include "tools/brokerctl/wait/wait.hpp"
 
 #include <catch2/catch.hpp>
 

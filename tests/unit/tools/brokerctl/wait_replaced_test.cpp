@@ -1,4 +1,4 @@
-#include "tools/brokerctl/wait/wait_replaced.hpp"
+#include "tools/brokerctl/wait/wait.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -20,12 +20,6 @@ wire::WorkerView old_worker(std::string drain, std::uint32_t moved, std::uint32_
           .leases_ended = ended};
 }
 
-Result<wire::Json> listed(const std::vector<wire::WorkerView>& workers) {
-  wire::Json items = wire::Json::array();
-  for (const auto& worker : workers) items.push_back(worker.to_json());
-  return wire::Json{{"items", items}};
-}
-
 Result<void> replace_and_wait(FakeBroker& broker) {
   broker.replies["worker.replace"] = {
       wire::LeasesTouched{.leases = {{1, 1}, {2, 1}, {3, 1}}}.to_json()};
@@ -38,9 +32,9 @@ Result<void> replace_and_wait(FakeBroker& broker) {
 TEST_CASE("worker replace: waits until no lease is left, with progress, and says what became") {
   FakeBroker broker;
   const wire::WorkerView gone{.worker = "w1", .pid = 6, .state = "gone"};
-  broker.replies["worker.list"] = {listed({gone, old_worker("replacing", 0, 0)}),
-                                   listed({gone, old_worker("replacing", 1, 1)}),
-                                   listed({gone, old_worker("replaced", 2, 1)})};
+  broker.replies["worker.list"] = {items<wire::WorkerView>({gone, old_worker("replacing", 0, 0)}),
+                                   items<wire::WorkerView>({gone, old_worker("replacing", 1, 1)}),
+                                   items<wire::WorkerView>({gone, old_worker("replaced", 2, 1)})};
   REQUIRE(replace_and_wait(broker));
   using Progress = std::pair<std::size_t, std::size_t>;
   CHECK(broker.progress == std::vector<Progress>{{0, 3}, {2, 3}, {3, 3}});
@@ -49,8 +43,9 @@ TEST_CASE("worker replace: waits until no lease is left, with progress, and says
 
 TEST_CASE("worker replace: the end of the replacement is an error that says who serves") {
   FakeBroker broker;
-  broker.replies["worker.list"] = {listed({old_worker("replacing", 1, 0)}),
-                                   listed({old_worker("serving", 0, 0, std::nullopt)})};
+  broker.replies["worker.list"] = {
+      items<wire::WorkerView>({old_worker("replacing", 1, 0)}),
+      items<wire::WorkerView>({old_worker("serving", 0, 0, std::nullopt)})};
   const auto done = replace_and_wait(broker);
   REQUIRE_FALSE(done);
   CHECK(done.error().code == Errc::IllegalTransition);
@@ -59,7 +54,7 @@ TEST_CASE("worker replace: the end of the replacement is an error that says who 
 
 TEST_CASE("worker replace: leases that do not end are TimedOut after grace and timeout") {
   FakeBroker broker;
-  broker.replies["worker.list"] = {listed({old_worker("replacing", 1, 0)})};
+  broker.replies["worker.list"] = {items<wire::WorkerView>({old_worker("replacing", 1, 0)})};
   const TimePoint begin = broker.clock.now();
   const auto done = replace_and_wait(broker);
   REQUIRE_FALSE(done);
@@ -70,7 +65,7 @@ TEST_CASE("worker replace: leases that do not end are TimedOut after grace and t
 TEST_CASE("worker replace: an interruption ends the wait, not the replacement") {
   FakeBroker broker;
   broker.waits_left = 2;
-  broker.replies["worker.list"] = {listed({old_worker("replacing", 1, 0)})};
+  broker.replies["worker.list"] = {items<wire::WorkerView>({old_worker("replacing", 1, 0)})};
   const auto done = replace_and_wait(broker);
   REQUIRE_FALSE(done);
   CHECK_THAT(done.error().detail, Catch::Contains("still being replaced"));

@@ -1,10 +1,8 @@
 #include "worker/index_sync/eviction_tracker.hpp"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <map>
-#include <set>
 #include <string>
 
 #include "common/random.hpp"

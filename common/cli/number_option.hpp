@@ -1,0 +1,16 @@
+/// Options that take a number of a range and have a default.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace leasehold {
+
+/// Adds the option. Its default is the present `value`, which outlives the parse.
+template <class Number, class Bound>
+CLI::Option* add_number_option(CLI::App& app, const std::string& name, Number& value,
+                               const std::string& help, Bound low, Bound high) {
+  return app.add_option(name, value, help)->check(CLI::Range(low, high))->capture_default_str();
+}
+
+}  // namespace leasehold

@@ -1,0 +1,52 @@
+/// A tenant's connection to the broker, one at a time.
+///
+/// Lifetime: the io_context outlives it. Threads: only the thread that runs the io_context.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <string>
+#include <utility>
+
+#include "ipc/control/transport/peer.hpp"
+
+namespace leasehold::client {
+
+class BrokerConnection {
+ public:
+  BrokerConnection(boost::asio::io_context& io, std::string path)
+      : io_(io), path_(std::move(path)) {}
+
+  bool is_open() const { return peer_ != nullptr; }
+  const std::string& path() const { return path_; }
+  /// Whether `number`, which `next_number` returned, is that of the open connection.
+  bool is_open(int number) const { return is_open() && number == number_; }
+
+  /// The number of the connection that `open` makes next; it identifies a late notice about an
+  /// earlier one.
+  int next_number() { return ++number_; }
+  /// Precondition: not open. Until `close` the connection counts as open, also after it has ended.
+  /// Errors: as control::connect_to.
+  Result<void> open(control::Peer::Handlers handlers) {
+    peer_ = control::Peer::create(TRY(control::connect_to(io_, path_)), std::move(handlers));
+    peer_->start();
+    return {};
+  }
+  void close() {
+    if (const auto peer = std::exchange(peer_, nullptr)) peer->close();
+  }
+
+  /// Precondition: open.
+  template <class Message>
+  void call(const Message& message, Duration timeout, control::Peer::ReplyHandler on_reply) {
+    peer_->call(std::string(Message::kMethod), {.body = message.to_json()}, std::move(on_reply),
+                timeout);
+  }
+
+ private:
+  boost::asio::io_context& io_;
+  std::string path_;
+  std::shared_ptr<control::Peer> peer_;
+  int number_ = 0;
+};
+
+}  // namespace leasehold::client

@@ -1,0 +1,86 @@
+/// The commands of brokerctl while a command line is parsed. Each command adds its options and a
+/// function that makes its verb from their values. Internal to the arguments.
+///
+/// Lifetime: outlives the parse. Threads: one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "common/cli/number_option.hpp"
+#include "tools/brokerctl/arguments/arguments.hpp"
+
+namespace leasehold::brokerctl {
+
+/// Called once, after the parse. It keeps the values of the options alive until then.
+using MakeVerb = std::function<Result<Verb>()>;
+
+struct CommandText {
+  std::string name;
+  std::string help;
+  std::string examples = {};  ///< One per line.
+};
+
+class Commands {
+ public:
+  explicit Commands(CLI::App& app) : app_(app) {}
+
+  CLI::App& app() { return app_; }
+
+  CLI::App* add_verb(const CommandText& text, MakeVerb make) {
+    return add(app_, text, "Verbs", std::move(make));
+  }
+  CLI::App* add_verb(CLI::App& noun, const CommandText& text, MakeVerb make) {
+    return add(noun, text, "Verbs", std::move(make));
+  }
+  CLI::App* add_local_verb(const CommandText& text, MakeVerb make) {
+    return add(app_, text, "Without a broker", std::move(make));
+  }
+
+  /// Returns the noun and its verb `list`. Both list and have --watch.
+  std::array<CLI::App*, 2> add_noun(const CommandText& text, MakeVerb list);
+
+  /// Adds --watch to a command that prints a list or a state.
+  void add_watch(CLI::App& command);
+  /// Adds --request-id. A repeated call with the same id has the same effect as one call.
+  void add_request_id(CLI::App& verb);
+
+  // After the parse.
+  Result<Verb> make_verb() const;
+  Result<RequestId> request_id() const;
+  /// The value of --interval-ms with --watch, otherwise nothing.
+  std::optional<std::int64_t> watch_ms() const;
+
+ private:
+  CLI::App* add(CLI::App& parent, const CommandText& text, const char* group, MakeVerb make);
+
+  CLI::App& app_;
+  std::map<const CLI::App*, MakeVerb> makers_;
+  std::string request_id_;
+  bool watch_ = false;
+  std::int64_t watch_interval_ms_ = 2000;
+};
+
+/// Adds an option or a positional that takes a name.
+CLI::Option* add_name(CLI::App& command, const std::string& option, std::string& value,
+                      const std::string& help);
+/// Adds an option that takes free text on one line (TextRule::Sentence).
+CLI::Option* add_sentence(CLI::App& command, const std::string& option, std::string& value,
+                          const std::string& help);
+
+/// Nothing for an empty text.
+template <class Id>
+Result<std::optional<Id>> parse_optional(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  return TRY(Id::parse(text));
+}
+
+void add_lease_verbs(Commands& commands);  ///< `status` to `watch`.
+void add_nouns(Commands& commands);
+void add_local_commands(Commands& commands);  ///< explain, completion, man, doctor, plan.
+
+}  // namespace leasehold::brokerctl

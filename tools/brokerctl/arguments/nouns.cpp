@@ -1,0 +1,315 @@
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "common/cli/command_line.hpp"
+#include "common/random.hpp"
+#include "tools/brokerctl/arguments/commands.hpp"
+#include "tools/brokerctl/audit.hpp"
+
+namespace leasehold::brokerctl {
+namespace {
+
+void add_leases(Commands& commands) {
+  struct Values {
+    std::string tenant, state;
+  };
+  const auto values = std::make_shared<Values>();
+  const auto list = [values]() -> Result<Verb> {
+    ListLeases query{.tenant = TRY(parse_optional<TenantId>(values->tenant))};
+    for (const LeaseState state : {LeaseState::Live, LeaseState::Revoked, LeaseState::Fenced}) {
+      const std::string state_name(name(state));
+      if (CLI::detail::to_lower(state_name) == CLI::detail::to_lower(values->state))
+        query.state = state;
+    }
+    return query;
+  };
+  const auto both = commands.add_noun(
+      {"leases", "Leases with state, memory and clocks",
+       "brokerctl leases -o wide\nbrokerctl leases --tenant alice --state Live --watch"},
+      list);
+  for (CLI::App* command : both) {
+    add_name(*command, "--tenant", values->tenant, "List the leases of this tenant only");
+    command->add_option("--state", values->state, "List the leases in this state only")
+        ->check(CLI::IsMember({"Live", "Revoked", "Fenced"}, CLI::ignore_case));
+  }
+}
+
+void add_workers(Commands& commands) {
+  const auto [noun, list] =
+      commands.add_noun({"workers", "Workers with state, drain, model, arithmetic and address",
+                         "brokerctl workers\nbrokerctl workers -o json"},
+                        [] { return Show::Workers; });
+  noun->alias("worker");
+  const auto replace = std::make_shared<ReplaceWorker>();
+  auto* verb = commands.add_verb(
+      *noun,
+      {"replace",
+       "Move the leases of all tenants to another worker of the same model and options, and wait "
+       "until the old one may be stopped; `brokerctl undrain --worker OLD` cancels the replacement",
+       "brokerctl workers replace w1 w2\nbrokerctl workers replace w1 w2 --grace-ms 60000"},
+      [&commands, replace]() -> Result<Verb> {
+        replace->message.request_id = TRY(commands.request_id());
+        return *replace;
+      });
+  wire::WorkerReplace& message = replace->message;
+  add_name(*verb, "old", message.worker, "Worker to replace")->required();
+  add_name(*verb, "new", message.by, "Worker that takes over")->required();
+  add_number_option(*verb, "--grace-ms", message.grace_ms,
+                    "Time for the holders to move; what is left then is revoked", 0, 86'400'000);
+  verb->add_flag("--any-arithmetic", message.any_arithmetic,
+                 "Also where the workers compute in different arithmetics; only texts that allow "
+                 "it move, and may change from there on");
+  add_number_option(*verb, "--timeout-ms", replace->timeout_ms,
+                    "Longest time from the end of the grace until no lease is left", 1, 86'400'000);
+  commands.add_request_id(*verb);
+}
+
+void add_actions(Commands& commands) {
+  const auto query = std::make_shared<ListOperatorActions>();
+  const auto both = commands.add_noun(
+      {"actions", "Operator actions, newest first; needs a broker with --state-dir",
+       "brokerctl actions --limit 20"},
+      [query] { return *query; });
+  for (CLI::App* command : both)
+    add_number_option(*command, "--limit", query->limit, "List at most this number of actions", 1,
+                      1000);
+}
+
+/// The values of `tenants admit` and `tenants remove`.
+struct TenantValues {
+  std::string tenant, tier;
+  wire::TenantAdmit admit;
+  bool revokes = false;
+};
+
+void add_limits(CLI::App& admit, TenantValues& values) {
+  const auto limit = [&admit](const char* name, auto& value, const char* help, std::int64_t low,
+                              std::int64_t high) {
+    admit.add_option(name, value, help)->check(CLI::Range(low, high));
+  };
+  wire::TenantAdmit& limits = values.admit;
+  limit("--max-concurrent", limits.max_concurrent,
+        "Requests that run at once, over all workers; new tenant: 1", 1, 64);
+  limit("--max-blocks", limits.max_blocks, "KV blocks over all leases; new tenant: 1024", 1,
+        1 << 20);
+  limit("--reserved-blocks", limits.reserved_blocks,
+        "KV blocks kept for a guaranteed tenant, in whole extents; new tenant: 0", 0, 1 << 20);
+  limit("--weight", limits.weight, "Share of a worker's time while tenants compete; new tenant: 1",
+        1, 1000);
+  admit
+      .add_option("--tier", values.tier,
+                  "Tier under memory pressure: scavengers give way to the reserves of guaranteed "
+                  "tenants; new tenant: standard")
+      ->check(CLI::IsMember({"guaranteed", "standard", "scavenger"}));
+  limit("--ttl-ms", limits.ttl_ms, "Lifetime of a lease without renewal; new tenant: 10000", 100,
+        86'400'000);
+  limit(
+      "--max-lifetime-ms", limits.max_lifetime_ms,
+      "Longest lifetime with renewals, of later leases; new tenant: no limit; never removed later",
+      100, 1'000'000'000'000);
+  limit("--rebinds-per-minute", limits.rebinds_per_minute,
+        "Revoked leases that may be replaced per minute; new tenant: 600", 1, 6'000'000);
+  limit("--rebind-burst", limits.rebind_burst,
+        "Revoked leases that may be replaced at once; new tenant: 256", 1, 1 << 20);
+  limit(
+      "--tokens-per-minute", limits.tokens_per_minute,
+      "Computed prompt tokens and emitted tokens per minute, over all workers, and of one request "
+      "at most; each worker also keeps what the tenant left there, up to a minute's; new tenant: "
+      "no limit",
+      1, 10'000'000);
+  limit("--uid", limits.uid,
+        "User id that may act for the tenant; new tenant: any; changed later, never removed", 0,
+        ~std::uint32_t{0});
+}
+
+void add_tenant(CLI::App& verb, TenantValues& values) {
+  add_name(verb, "tenant", values.tenant, "Name of the tenant")->required();
+}
+
+void add_tenants(Commands& commands) {
+  const auto values = std::make_shared<TenantValues>();
+  CLI::App* noun =
+      commands.add_noun({"tenants", "Tenants with limits, usage and drain",
+                         "brokerctl tenants\nbrokerctl tenants --watch --interval-ms 500 -o json"},
+                        [] { return Show::Tenants; })[0];
+  auto* admit = commands.add_verb(
+      *noun,
+      {"admit",
+       "Create a tenant, or change the given limits of an existing one; workers hear it at once, "
+       "and no running request ends",
+       "brokerctl tenants admit alice --max-concurrent 4 --max-blocks 4096\nbrokerctl tenants "
+       "admit batch --tier scavenger"},
+      [&commands, values]() -> Result<Verb> {
+        wire::TenantAdmit message = values->admit;
+        message.request_id = TRY(commands.request_id());
+        message.tenant = TRY(TenantId::parse(values->tenant));
+        for (const auto tier :
+             {wire::Tier::Guaranteed, wire::Tier::Standard, wire::Tier::Scavenger}) {
+          if (wire::name(tier) == values->tier) message.tier = tier;
+        }
+        return message;
+      });
+  add_tenant(*admit, *values);
+  add_limits(*admit, *values);
+  auto* remove = commands.add_verb(
+      *noun,
+      {"remove",
+       "Forget a tenant: later calls for it get UnknownTenant; refused while it has live leases",
+       "brokerctl tenants remove alice --revoke"},
+      [&commands, values]() -> Result<Verb> {
+        RequestId id = TRY(commands.request_id());
+        return wire::TenantRemove{.tenant = TRY(TenantId::parse(values->tenant)),
+                                  .revoke = values->revokes,
+                                  .request_id = std::move(id)};
+      });
+  add_tenant(*remove, *values);
+  remove->add_flag("--revoke", values->revokes, "Revoke its live leases (policy_changed)");
+  for (CLI::App* verb : {admit, remove}) commands.add_request_id(*verb);
+}
+
+/// Sets the extent or the region that `text` names: "extent:5", "region:3"; a bare number is an
+/// extent.
+Result<void> name_memory(const std::string& text, wire::QuarantineRelease& release) {
+  const auto colon = text.find(':');
+  const std::string kind = colon == std::string::npos ? "extent" : text.substr(0, colon);
+  const std::string digits = text.substr(colon == std::string::npos ? 0 : colon + 1);
+  std::uint64_t id = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), id);
+  const bool whole = read.ec == std::errc() && read.ptr == digits.data() + digits.size();
+  if (!whole || (kind != "extent" && kind != "region")) {
+    return fail(Errc::BadRequest,
+                fmt::format("'{}' is not a memory id; write extent:5 or region:3", text));
+  }
+  if (kind == "extent") release.extent = ExtentId{id};
+  if (kind == "region") release.region = RegionId{id};
+  return {};
+}
+
+void add_quarantine(Commands& commands) {
+  struct Values {
+    std::string memory, reason;
+  };
+  const auto values = std::make_shared<Values>();
+  CLI::App* noun =
+      commands.add_noun({"quarantine", "Memory whose teardown is unproven", "brokerctl quarantine"},
+                        [] { return Show::Quarantine; })[0];
+  auto* release = commands.add_verb(
+      *noun,
+      {"release", "Clear quarantined memory and make it free",
+       "brokerctl quarantine release extent:5 --reason \"worker w0 was replaced\""},
+      [&commands, values]() -> Result<Verb> {
+        wire::QuarantineRelease message{.reason = values->reason};
+        TRY(name_memory(values->memory, message));
+        message.request_id = TRY(commands.request_id());
+        return message;
+      });
+  release->add_option("memory", values->memory, "Memory as listed, e.g. extent:5 or region:3")
+      ->required();
+  add_sentence(*release, "--reason", values->reason, "Reason for the record, 1 to 200 bytes")
+      ->required();
+  commands.add_request_id(*release);
+}
+
+void add_prefix(Commands& commands) {
+  CLI::App* noun = commands.add_noun(
+      {"prefix", "Published texts with lease, name and worker", "brokerctl prefix"},
+      [] { return Show::Prefixes; })[0];
+  const auto publish = std::make_shared<PublishPrefix>();
+  auto* verb = commands.add_verb(
+      *noun,
+      {"publish",
+       "Compute a text once for the prompts of all tenants that begin with it; `brokerctl revoke "
+       "LEASE` ends it",
+       "brokerctl prefix publish --file rules.txt --worker w1 --name rules"},
+      [&commands, publish]() -> Result<Verb> {
+        publish->message.request_id = TRY(commands.request_id());
+        return *publish;
+      });
+  verb->add_option("--file", publish->file,
+                   "File with the UTF-8 text that prompts start with; - reads stdin")
+      ->required();
+  add_name(*verb, "--worker", publish->message.worker, "Worker whose tenants share the text")
+      ->required();
+  add_name(*verb, "--name", publish->message.name, "Name shown in lists");
+  commands.add_request_id(*verb);
+}
+
+void add_keys(Commands& commands) {
+  const auto name = std::make_shared<std::string>();
+  CLI::App* noun =
+      commands.add_noun({"keys", "API keys of HTTP clients, with tenant", "brokerctl keys"},
+                        [] { return Show::Keys; })[0];
+  auto* create = commands.add_verb(
+      *noun,
+      {"create", "Create an API key for HTTP clients of a tenant; it is shown once",
+       "brokerctl keys create --tenant alice"},
+      [name]() -> Result<Verb> { return CreateKey{.tenant = TRY(TenantId::parse(*name))}; });
+  add_name(*create, "--tenant", *name, "Tenant for which the key acts")->required();
+  auto* revoke = commands.add_verb(*noun,
+                                   {"revoke", "Revoke a key; its requests end at once",
+                                    "brokerctl keys revoke 0011223344556677"},
+                                   [name]() -> Result<Verb> {
+                                     return wire::KeyRevoke{.key = TRY(ApiKeyId::parse(*name)),
+                                                            .request_id = {mint_request_id()}};
+                                   });
+  add_name(*revoke, "key", *name, "Id of the key, from `brokerctl keys`")->required();
+}
+
+void add_audit(Commands& commands) {
+  const auto query = std::make_shared<ListAudit>();
+  const auto both = commands.add_noun(
+      {"audit", "Records of finished requests and revocations; needs a broker with --state-dir",
+       "brokerctl audit --limit 20"},
+      [query] { return *query; });
+  for (CLI::App* command : both) {
+    add_number_option(*command, "--limit", query->limit,
+                      "List at most this number of records, the newest", 1, 1000);
+  }
+  commands.add_verb(*both[0],
+                    {"verify",
+                     "Check the hash chain of all records; exit code 1 if one was changed, moved "
+                     "or removed, 4 if the file audit_head was missing",
+                     "brokerctl audit verify\nbrokerctl audit verify -o json"},
+                    [] { return VerifyAudit{}; });
+  struct Values {
+    std::string since, tenant;
+  };
+  const auto values = std::make_shared<Values>();
+  auto* all = commands.add_verb(
+      *both[0],
+      {"export", "All records as JSON lines, oldest first",
+       "brokerctl audit export >audit.jsonl\nbrokerctl audit export --since 2026-11-24 --tenant "
+       "alice"},
+      [values]() -> Result<Verb> {
+        ExportAudit request;
+        if (!values->since.empty()) request.since_unix_ms = TRY(parse_utc_ms(values->since));
+        request.tenant = TRY(parse_optional<TenantId>(values->tenant));
+        return request;
+      });
+  all->add_option("--since", values->since,
+                  "Only records from this time on, in UTC, such as 2026-11-24 or "
+                  "2026-11-24T18:30:00Z")
+      ->check([](const std::string& text) {
+        const auto parsed = parse_utc_ms(text);
+        return parsed ? std::string() : parsed.error().detail;
+      });
+  add_name(*all, "--tenant", values->tenant, "Only records of this tenant");
+}
+
+}  // namespace
+
+void add_nouns(Commands& commands) {
+  add_leases(commands);
+  commands.add_noun({"extents", "Extents of memory with state and lease", "brokerctl extents"},
+                    [] { return Show::Extents; });
+  add_workers(commands);
+  add_actions(commands);
+  add_tenants(commands);
+  add_quarantine(commands);
+  add_prefix(commands);
+  add_keys(commands);
+  add_audit(commands);
+}
+
+}  // namespace leasehold::brokerctl
