@@ -61,8 +61,8 @@ void HostMemory::add_cleared(Result<MemoryObject> object) {
   clear_next();
 }
 
-void HostMemory::lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) {
-  on_fds(store_.extents_for_worker(extents, size_bytes));
+void HostMemory::lend(std::vector<ExtentId> extents, std::size_t, OnFds on_fds) {
+  on_fds(store_.extents_for_worker(extents));
 }
 
 void HostMemory::punch(std::span<const ExtentId> extents) {

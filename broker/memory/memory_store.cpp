@@ -49,14 +49,24 @@ std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region) {
   return allocated(*region);
 }
 
-Result<std::shared_ptr<MemoryObject>> MemoryStore::new_extent(ExtentId id, std::size_t size_bytes) {
+Result<void> MemoryStore::create_extent(ExtentId extent, std::size_t size_bytes) {
   if (!cleared_.empty() && cleared_.back().size_bytes() == size_bytes) {
-    auto object = shared(std::move(cleared_.back()));
+    extents_.emplace(extent, shared(std::move(cleared_.back())));
     cleared_.pop_back();
-    return object;
+    return {};
   }
-  const std::string name = fmt::format("leasehold-extent-{}", id.value);
-  return shared(TRY(MemoryObject::create({.name = name.c_str(), .size_bytes = size_bytes})));
+  const std::string name = fmt::format("leasehold-extent-{}", extent.value);
+  extents_.emplace(
+      extent, shared(TRY(MemoryObject::create({.name = name.c_str(), .size_bytes = size_bytes}))));
+  return {};
+}
+
+Result<const MemoryObject*> MemoryStore::object_of(ExtentId extent) const {
+  const auto found = extents_.find(extent);
+  if (found != extents_.end()) return found->second.get();
+  return fail(
+      Errc::UnknownLease,
+      fmt::format("extent {} has no memory; list extents with `brokerctl extents`", extent.value));
 }
 
 std::vector<MemoryObject> MemoryStore::take_surplus(std::uint32_t count, std::size_t size_bytes) {
@@ -69,27 +79,14 @@ std::vector<MemoryObject> MemoryStore::take_surplus(std::uint32_t count, std::si
   return surplus;
 }
 
-Result<std::vector<UniqueFd>> MemoryStore::extents_for_worker(std::span<const ExtentId> extents,
-                                                              std::size_t size_bytes) {
-  std::map<ExtentId, std::shared_ptr<MemoryObject>> made;
+Result<std::vector<UniqueFd>> MemoryStore::extents_for_worker(
+    std::span<const ExtentId> extents) const {
   std::vector<UniqueFd> fds;
   for (const ExtentId id : extents) {
-    auto found = extents_.find(id);
-    if (found == extents_.end()) {
-      found = made.emplace(id, TRY(new_extent(id, size_bytes))).first;
-    }
-    fds.push_back(TRY(found->second->fd().duplicate()));
+    const MemoryObject* const object = TRY(object_of(id));
+    fds.push_back(TRY(object->fd().duplicate()));
   }
-  extents_.merge(made);
   return fds;
-}
-
-Result<MemoryIdentity> MemoryStore::make_extent(ExtentId extent, std::size_t size_bytes) {
-  auto found = extents_.find(extent);
-  if (found == extents_.end()) {
-    found = extents_.emplace(extent, TRY(new_extent(extent, size_bytes))).first;
-  }
-  return found->second->identity();
 }
 
 HeldExtents MemoryStore::hold(std::span<const ExtentId> extents) const {
@@ -114,20 +111,12 @@ void MemoryStore::close(ExtentsVerified& verified, bool close_anyway) {
 }
 
 Result<UniqueFd> MemoryStore::open_extent(ExtentId extent) const {
-  const auto found = extents_.find(extent);
-  if (found == extents_.end()) {
-    return fail(Errc::UnknownLease,
-                fmt::format("extent {} has no memory; list extents with `brokerctl extents`",
-                            extent.value));
-  }
-  return found->second->open_read_only();
+  return TRY(object_of(extent))->open_read_only();
 }
 
-std::uint64_t MemoryStore::inode(ExtentId extent) const {
-  const auto found = extents_.find(extent);
-  if (found == extents_.end()) return 0;
-  const auto identity = found->second->identity();
-  return identity ? identity->inode : 0;
+MemoryIdentity MemoryStore::identity(ExtentId extent) const {
+  const auto object = object_of(extent);
+  return object ? (*object)->identity().value_or(MemoryIdentity{}) : MemoryIdentity{};
 }
 
 Result<void> MemoryStore::adopt(ExtentId extent, UniqueFd fd) {

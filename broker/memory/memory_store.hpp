@@ -35,14 +35,13 @@ std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region);
 
 class MemoryStore {
  public:
-  /// Returns one descriptor per extent. Creates missing objects; if one cannot be created, none of
-  /// the new ones is kept. Errors: OutOfMemory, SystemError.
-  Result<std::vector<UniqueFd>> extents_for_worker(std::span<const ExtentId> extents,
-                                                   std::size_t size_bytes);
+  /// Creates the extent's object, which is one that was cleared ahead if there is one of this size.
+  /// Precondition: the extent has none. Errors: OutOfMemory, SystemError.
+  Result<void> create_extent(ExtentId extent, std::size_t size_bytes);
 
-  /// Identity of the extent's object, which is created if it is missing. Errors: OutOfMemory,
+  /// Returns one descriptor per extent. Errors: UnknownLease when an extent has no object,
   /// SystemError.
-  Result<MemoryIdentity> make_extent(ExtentId extent, std::size_t size_bytes);
+  Result<std::vector<UniqueFd>> extents_for_worker(std::span<const ExtentId> extents) const;
 
   /// The next extent that is created takes this object. Precondition: `cleared_object` made it, and
   /// no other process has had its descriptor.
@@ -62,8 +61,8 @@ class MemoryStore {
   /// A read-only descriptor. Errors: UnknownLease when the extent has no object.
   Result<UniqueFd> open_extent(ExtentId extent) const;
 
-  /// Inode of the extent's object; 0 if it has none.
-  std::uint64_t inode(ExtentId extent) const;
+  /// Identity of the extent's object; zeros if it has none.
+  MemoryIdentity identity(ExtentId extent) const;
 
   /// Expects that the worker redelivers the object of this extent: after a restart the worker has
   /// the only descriptor.
@@ -83,8 +82,8 @@ class MemoryStore {
   Result<UniqueFd> region_fd(RegionId region, bool writable) const;
 
  private:
-  /// Returns a cleared object of this size, or creates a new one.
-  Result<std::shared_ptr<MemoryObject>> new_extent(ExtentId id, std::size_t size_bytes);
+  /// Errors: UnknownLease when the extent has no object.
+  Result<const MemoryObject*> object_of(ExtentId extent) const;
 
   std::map<ExtentId, std::shared_ptr<MemoryObject>> extents_;
   std::vector<MemoryObject> cleared_;  // all of one size

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/lease/acquire.hpp"
@@ -83,6 +84,9 @@ void grant_extents(Decision& decision, LeaseRecord& record, const ExtentRequest&
       decision.state.extents.take(request.pool, request.count, record.id(), record.worker());
   record.extents.insert(record.extents.end(), taken.begin(), taken.end());
   for (const ExtentId extent : taken) record_extent(decision, extent, &record);
+  if (!decision.state.config.is_on_device(request.pool)) {
+    std::ranges::copy(taken, std::back_inserter(decision.touched.taken));
+  }
   PendingGrant grant{
       .call = request.call, .pool = request.pool, .waiting = {taken.begin(), taken.end()}};
   grant.waiting.insert(request.adopted.begin(), request.adopted.end());
