@@ -50,7 +50,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAttach& attach);
 void decide_event(Decision& decision, const GrantAnswered& answered);
 
-// lease/replace.cpp
+// lease/succession.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseReplace& replace);
 
 // tenant/publish.cpp

@@ -32,6 +32,10 @@ CREATE TABLE usage_source (attachment INTEGER PRIMARY KEY, number INTEGER NOT NU
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 )sql";
 
+}  // namespace
+
+namespace detail {  // not unnamed: Tables::Statements has members of these types
+
 /// Collects the columns of a table as SQL.
 struct ColumnSql {
   std::vector<std::string> names, definitions, conditions;
@@ -206,6 +210,13 @@ class Table {
 using AllTables =
     std::tuple<Table<Reserved>, Table<ShapeRow>, Table<BootRow>, Table<TenantRow>, Table<ApiKeyRow>,
                Table<WorkerRow>, Table<RegionRow>, Table<LeaseRow>, Table<ExtentRow>>;
+
+}  // namespace detail
+
+using detail::AllTables;
+using detail::Table;
+
+namespace {
 
 /// Calls `act` with each table until it fails.
 Result<void> for_each_table(AllTables& tables, auto act) {

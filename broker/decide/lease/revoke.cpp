@@ -4,6 +4,7 @@
 
 #include "broker/decide/lease/rebind.hpp"
 #include "broker/decide/lease/record.hpp"
+#include "broker/decide/lease/succession.hpp"
 #include "broker/decide/tenant/publish.hpp"
 
 namespace leasehold {
@@ -29,17 +30,6 @@ void notify_holder(Decision& decision, const LeaseRecord& record) {
   if (is_gone || !record.acquired) return;
   decision.add(effect::NotifyHolder{
       record.holder, {.lease = record.id(), .scope = record.scope, .reason = reason}});
-}
-
-/// Ends the replacement of another lease by this one. If the replaced lease is live, it is charged
-/// again. If the acquire of this lease failed, the replaced lease can be replaced again.
-void end_replacement(Decision& decision, const LeaseRecord& record) {
-  if (!record.replaces) return;
-  const auto old = decision.state.leases.find(*record.replaces);
-  if (!old) return;
-  if ((*old)->is(LeaseState::Live)) (*old)->charged_to_replacement = false;
-  if (!record.acquired) (*old)->replaced_by.reset();
-  decision.touch((*old)->id());
 }
 
 void add_revocation(Decision& decision, const LeaseRecord& record, RevokeReason reason) {
@@ -107,7 +97,7 @@ std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> 
     if (reason != RevokeReason::Released) add_revocation(decision, record, reason);
     drain_extents(decision, record);
     answer_pending_calls(decision, record);
-    end_replacement(decision, record);
+    end_succession(decision, record);
     keep_lost_text(decision.state, record);
   }
   return revoked;

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/lease/adopt.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/grant.hpp"
 #include "broker/decide/lease/named_leases.hpp"
 #include "broker/decide/lease/record.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/lease/adopt.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/named_leases.hpp"
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/revoke.hpp"

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/lease/adopt.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/tenant/keys.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "broker/decide/lease/adopt.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/grant.hpp"
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/revoke.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/lease/adopt.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/fence.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/lease/revoke_clock.hpp"
