@@ -62,7 +62,7 @@ void decide_event(Decision& decision, const FillAnswered& answered);
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::WorkerReplace& replace);
 
-// lease/hold.cpp
+// lease/holder.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRenew& renew);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRelease& release);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseHold& hold);

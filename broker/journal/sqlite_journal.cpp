@@ -169,7 +169,7 @@ Result<Image> SqliteJournal::load(std::int64_t now_unix_s) {
   }
   for (const auto& [id, row] : image.extents) note_recorded(row);
   for (const auto& [id, row] : image.regions) note_recorded(row);
-  (void)components_.reserve.hold(reserve_wanted());  // on failure the old reserve remains
+  (void)components_.reserve.grow_to(reserve_wanted());  // on failure the old reserve remains
   return image;
 }
 
@@ -210,7 +210,7 @@ void SqliteJournal::wait_for_short_log(const Batch& batch) {
 
 Result<void> SqliteJournal::write_new(const Batch& batch) {
   wait_for_short_log(batch);
-  if (batch.grants) TRY(components_.reserve.hold(reserve_wanted()));
+  if (batch.grants) TRY(components_.reserve.grow_to(reserve_wanted()));
   TRY(raise_marks(batch));
   return commit(batch);
 }

@@ -25,18 +25,18 @@ Result<MemoryObject> cleared_object(std::size_t size_bytes) {
   return create_present({.name = "leasehold-extent", .size_bytes = size_bytes});
 }
 
-Result<void> punch(const HeldExtents& extents) {
+Result<void> punch(const ExtentObjects& extents) {
   Result<void> outcome;
-  for (const HeldExtent& extent : extents) {
+  for (const ExtentObject& extent : extents) {
     if (!extent.object) continue;
     if (auto punched = extent.object->punch(); !punched) outcome = punched;
   }
   return outcome;
 }
 
-ExtentsVerified verify(const HeldExtents& extents) {
+ExtentsVerified verify(const ExtentObjects& extents) {
   ExtentsVerified verified;
-  for (const HeldExtent& extent : extents) {
+  for (const ExtentObject& extent : extents) {
     const std::uint64_t bytes = extent.object ? allocated(*extent.object) : 0;
     verified.entries.push_back({.extent = extent.id, .allocated_bytes = bytes});
   }
@@ -89,18 +89,18 @@ Result<std::vector<UniqueFd>> MemoryStore::extents_for_worker(
   return fds;
 }
 
-HeldExtents MemoryStore::hold(std::span<const ExtentId> extents) const {
-  HeldExtents held;
+ExtentObjects MemoryStore::objects_of(std::span<const ExtentId> extents) const {
+  ExtentObjects objects;
   for (const ExtentId id : extents) {
     const auto found = extents_.find(id);
-    held.push_back({id, found == extents_.end() ? nullptr : found->second});
+    objects.push_back({id, found == extents_.end() ? nullptr : found->second});
   }
-  return held;
+  return objects;
 }
 
-HeldExtents MemoryStore::hold_and_refuse_redelivery(std::span<const ExtentId> extents) {
+ExtentObjects MemoryStore::objects_to_return(std::span<const ExtentId> extents) {
   for (const ExtentId id : extents) expected_.erase(id);
-  return hold(extents);
+  return objects_of(extents);
 }
 
 void MemoryStore::close(ExtentsVerified& verified, bool close_anyway) {
@@ -119,7 +119,7 @@ MemoryIdentity MemoryStore::identity(ExtentId extent) const {
   return object ? (*object)->identity().value_or(MemoryIdentity{}) : MemoryIdentity{};
 }
 
-Result<void> MemoryStore::adopt(ExtentId extent, UniqueFd fd) {
+Result<void> MemoryStore::redeliver(ExtentId extent, UniqueFd fd) {
   const int flags = ::fcntl(fd.get(), F_GETFL);
   if (flags < 0 || (flags & O_ACCMODE) != O_RDWR) {
     return fail(Errc::UntrustedSegment,
@@ -144,7 +144,7 @@ Result<void> MemoryStore::adopt(ExtentId extent, UniqueFd fd) {
   return {};
 }
 
-Result<void> MemoryStore::adopt_region(RegionId region, UniqueFd fd, std::size_t size_bytes) {
+Result<void> MemoryStore::restore_region(RegionId region, UniqueFd fd, std::size_t size_bytes) {
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
   if ((seals & F_SEAL_WRITE) == 0 || object.size_bytes() != size_bytes) {
@@ -157,7 +157,7 @@ Result<void> MemoryStore::adopt_region(RegionId region, UniqueFd fd, std::size_t
   return {};
 }
 
-std::shared_ptr<MemoryObject> MemoryStore::hold_region(RegionId region) const {
+std::shared_ptr<MemoryObject> MemoryStore::region_object(RegionId region) const {
   const auto found = regions_.find(region);
   return found == regions_.end() ? nullptr : found->second;
 }

@@ -270,7 +270,7 @@ Result<void> BrokerServer::take_memory(ConnectionId id, const wire::LeaseRedeliv
                                               redeliver.extents.size(), fds.size()));
   }
   for (std::size_t i = 0; i < fds.size(); ++i) {
-    TRY(memory_.adopt(redeliver.extents[i], std::move(fds[i])));
+    TRY(memory_.redeliver(redeliver.extents[i], std::move(fds[i])));
   }
   return {};
 }

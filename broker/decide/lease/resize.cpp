@@ -4,7 +4,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/lease/grant.hpp"
-#include "broker/decide/lease/hold.hpp"
+#include "broker/decide/lease/holder.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/memory/reclaim.hpp"
 #include "broker/decide/memory/reserves.hpp"

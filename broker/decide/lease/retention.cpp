@@ -13,14 +13,14 @@ namespace leasehold {
 namespace {
 
 /// Short, because scrubbing takes milliseconds.
-constexpr std::chrono::milliseconds kRetryAfter{50};
+constexpr std::chrono::milliseconds kRetryWhileScrubbing{50};
 
 Error while_scrubbing() {
   return {.code = Errc::PoolExhausted,
           .detail = fmt::format("memory kept for tenants of a worker that ended is being scrubbed; "
                                 "retry in {} ms",
-                                kRetryAfter.count()),
-          .retry_after_ms = kRetryAfter.count()};
+                                kRetryWhileScrubbing.count()),
+          .retry_after_ms = kRetryWhileScrubbing.count()};
 }
 
 /// How long the memory is retained; zero: not at all. Memory that a succession waits for is

@@ -7,7 +7,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/lease/grant.hpp"
-#include "broker/decide/lease/hold.hpp"
+#include "broker/decide/lease/holder.hpp"
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"

@@ -101,7 +101,7 @@ TEST_CASE("host memory: an extent that cannot be punched is reported as not clea
       MemoryObject::create({.size_bytes = kExtentBytes, .final_seals = false}).value();
   sealed.seal_against_writing().value();
   memory.store.expect(ExtentId{2}, sealed.identity().value());
-  memory.store.adopt(ExtentId{2}, std::move(sealed).release()).value();
+  memory.store.redeliver(ExtentId{2}, std::move(sealed).release()).value();
 
   std::optional<ExtentsCleared> cleared;
   memory.host.clear(extents(2), [&](ExtentsCleared entries) { cleared = std::move(entries); });

@@ -1,4 +1,4 @@
-#include "broker/decide/lease/hold.hpp"
+#include "broker/decide/lease/holder.hpp"
 
 #include <fmt/format.h>
 
