@@ -53,6 +53,13 @@ void decide_event(Decision& decision, const GrantAnswered& answered);
 // lease/succession.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseReplace& replace);
 
+// memory/swap.cpp
+/// Takes swap extents for the lease; the call is answered once the worker has mapped them. Errors:
+/// PermissionDenied unless the lease's worker calls; PoolExhausted without --swap-capacity, beyond
+/// the share, or when the worker has no descriptors left.
+CallResult grow_swap(Decision& decision, const Caller& caller, LeaseRecord& record,
+                     std::uint32_t extents);
+
 // tenant/publish.cpp
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::PrefixPublish& publish);
@@ -82,6 +89,9 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
 void decide_event(Decision& decision, const WorkerExited& exited);
 void decide_event(Decision& decision, const WorkerReported& reported);
 void mark_worker_lost(Decision& decision, Worker& worker);
+/// Tells the worker whether it gets leases. Call it when the worker becomes ready and after each
+/// change. A worker that is not ready gets the message when it becomes ready.
+void send_admission(Decision& decision, const Worker& worker);
 
 // worker/reattach.cpp
 CallResult resume_worker(Decision& decision, const Caller& caller,
@@ -111,6 +121,10 @@ CallResult decide_call(Decision& decision, const Caller& caller,
 // lease/steps.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::StepWatch& watch);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerStep& step);
+/// Makes a worker that became ready sample its steps, if an operator watches.
+void start_sampling(Decision& decision, const Worker& worker);
+/// Ends the watch of this connection, if it has one. Workers stop sampling when no watcher is left.
+void end_step_watch(Decision& decision, ConnectionId connection);
 
 // tenant/usage.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::UsageReport& report);

@@ -9,8 +9,6 @@
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
-#include "broker/decide/lease/revoke_clock.hpp"
-#include "broker/decide/memory/quarantine.hpp"
 #include "broker/decide/memory/return_memory.hpp"
 
 namespace leasehold {

@@ -13,7 +13,6 @@
 #include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/lease/succession.hpp"
-#include "broker/decide/lease/turns.hpp"
 #include "broker/decide/memory/reclaim.hpp"
 #include "broker/decide/memory/reserves.hpp"
 #include "broker/decide/memory/return_memory.hpp"

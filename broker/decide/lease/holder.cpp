@@ -5,7 +5,6 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
-#include "broker/decide/lease/steps.hpp"
 
 namespace leasehold {
 

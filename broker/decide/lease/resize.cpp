@@ -9,7 +9,6 @@
 #include "broker/decide/memory/reclaim.hpp"
 #include "broker/decide/memory/reserves.hpp"
 #include "broker/decide/memory/return_memory.hpp"
-#include "broker/decide/memory/swap.hpp"
 #include "broker/decide/tenant/publish.hpp"
 #include "broker/decide/worker/liveness.hpp"
 

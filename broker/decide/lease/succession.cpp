@@ -11,9 +11,8 @@
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
-#include "broker/decide/memory/drain.hpp"
-#include "broker/decide/memory/unavailable.hpp"
 #include "broker/decide/worker/choose_worker.hpp"
+#include "broker/decide/worker/unavailable.hpp"
 #include "broker/decide/worker/worker_replace.hpp"
 
 namespace leasehold {

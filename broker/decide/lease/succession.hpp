@@ -32,7 +32,7 @@
 
 #include "broker/decide/decision.hpp"
 #include "broker/decide/memory/reserves.hpp"
-#include "broker/decide/worker/wanted_worker.hpp"
+#include "broker/decide/worker/choose_worker.hpp"
 
 namespace leasehold {
 

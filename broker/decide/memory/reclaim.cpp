@@ -6,10 +6,9 @@
 #include <map>
 #include <tuple>
 
-#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/grant.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
-#include "broker/decide/memory/drain.hpp"
 
 namespace leasehold {
 namespace {

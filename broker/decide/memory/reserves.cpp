@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "broker/decide/memory/device.hpp"
+#include "broker/decide/memory/return_memory.hpp"
 
 namespace leasehold {
 namespace {

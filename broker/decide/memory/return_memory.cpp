@@ -1,9 +1,7 @@
 #include "broker/decide/memory/return_memory.hpp"
 
 #include "broker/decide/lease/record.hpp"
-#include "broker/decide/lease/revoke_clock.hpp"
 #include "broker/decide/lease/succession.hpp"
-#include "broker/decide/memory/device.hpp"
 #include "common/expects.hpp"
 
 namespace leasehold {
