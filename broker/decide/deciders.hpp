@@ -89,7 +89,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
 void decide_event(Decision& decision, const WorkerExited& exited);
 void decide_event(Decision& decision, const WorkerReported& reported);
 void mark_worker_lost(Decision& decision, Worker& worker);
-/// Tells the worker whether it gets leases. Call it when the worker becomes ready and after each
+/// Sends whether the worker admits requests. Call it when the worker becomes ready and after each
 /// change. A worker that is not ready gets the message when it becomes ready.
 void send_admission(Decision& decision, const Worker& worker);
 

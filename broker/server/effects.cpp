@@ -213,13 +213,11 @@ void ServerEffects::perform(const effect::SendSettle& effect) {
 /// The message is sent after the punches are done, so that verification finds any later write of
 /// the worker.
 void ServerEffects::perform(const effect::SendUnmap& effect) {
-  dependencies_.host.after_punches([this, effect] { send_unmap(effect); });
-}
-
-void ServerEffects::send_unmap(const effect::SendUnmap& effect) {
-  const wire::LeaseUnmap unmap{.lease = effect.lease};
-  call_worker(effect.worker, unmap, [this, lease = effect.lease](auto reply) {
-    post_(UnmapAnswered{lease, error_of(reply)});
+  dependencies_.host.after_punches([this, effect] {
+    const wire::LeaseUnmap unmap{.lease = effect.lease};
+    call_worker(effect.worker, unmap, [this, lease = effect.lease](auto reply) {
+      post_(UnmapAnswered{lease, error_of(reply)});
+    });
   });
 }
 

@@ -94,7 +94,6 @@ class ServerEffects {
   LentMemory& memory_of(MemoryPool pool);
   void identify_memory(journal::Batch& batch) const;
   void send_grant(const effect::SendGrant& effect, Result<std::vector<UniqueFd>> fds);
-  void send_unmap(const effect::SendUnmap& effect);
   void note_refused(const journal::Batch& batch, const Error& why);
   /// Removes and returns the error that forbids sending `id`.
   template <class Id>

@@ -15,7 +15,7 @@
 ///   old   Live ────────────────── Revoked ─► Fenced, Retained ─► unmapped ──┐            failover
 ///   new         granted ─► mapped ──┘                                       └─► adopted ─► reply
 ///
-/// A pair of which the old lease is live counts once against the quota but needs memory twice: all
+/// While the old lease is live, the pair counts once against the quota but needs memory twice: all
 /// of it for a copy, one extent for a failover. Three rules limit this memory: a lease is replaced
 /// at most once, its replacement cannot be replaced before the old lease is fenced, and the old
 /// lease always ends.
