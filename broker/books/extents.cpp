@@ -86,7 +86,7 @@ void ExtentBook::move(ExtentId extent, ExtentState to) {
 void ExtentBook::adopt(ExtentId extent, LeaseId lease) {
   const auto found = records_.find(extent);
   expects(found != records_.end() && found->second.state == ExtentState::Retained,
-          "only kept extents are adopted");
+          "only retained extents are adopted");
   move(extent, ExtentState::Owned);
   found->second.lease = lease;
 }

@@ -20,8 +20,8 @@
 /// `ExtentId` and a memory object that no lease has had (a fresh memfd is zero). The object is
 /// closed when the extent is free again.
 ///
-/// Host memory of a tenant whose worker died is kept for the tenant's next lease, with its bytes
-/// (broker/decide/lease/adopt.hpp):
+/// Host memory of a tenant whose worker died is retained for the tenant's next lease, with its
+/// bytes (broker/decide/lease/retention.hpp):
 ///
 ///   Draining ─fence, worker_gone─► Retained ─adopted─► Owned
 ///                                      └─given up─► Scrubbing

@@ -62,7 +62,7 @@ struct LeaseRecord {
   /// journaled.
   bool charged_to_replacement = false;
 
-  /// End of the time for which the memory is kept for adoption. Zero: it was never kept. Not
+  /// End of the time for which the memory is retained. Zero: it was never retained. Not
   /// journaled; neither are the next two members.
   TimePoint retained_until;
   std::optional<LeaseId> adopted_from;  ///< The lease that `adopted_extents` come from.

@@ -3,11 +3,15 @@
 /// A row is the state of its object after a decision and replaces the previous row. The extent
 /// states that follow from a Revoked or Fenced lease (Draining, Retained, Scrubbing) are not
 /// written. Units: times are nanoseconds since boot and valid under the same boot id only.
+/// `kTable` names a row's table; journal/row_columns.hpp names its columns.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -23,6 +27,7 @@
 namespace leasehold::journal {
 
 struct TenantRow {
+  static constexpr std::string_view kTable = "tenant";
   wire::TenantPolicy policy;
   bool draining = false;
   std::uint64_t reserved_bytes = 0;
@@ -30,6 +35,7 @@ struct TenantRow {
 
 /// An API key of a tenant. Only the hash of the key is stored (ipc/control/tokens/api_key.hpp).
 struct ApiKeyRow {
+  static constexpr std::string_view kTable = "api_key";
   ApiKeyId id;
   TenantId tenant;
   std::string hash;
@@ -37,6 +43,7 @@ struct ApiKeyRow {
 
 /// A worker. The row is kept until the worker has exited and its last lease is closed.
 struct WorkerRow {
+  static constexpr std::string_view kTable = "worker";
   AttachmentId id;
   WorkerId index;
   std::string name;
@@ -48,6 +55,7 @@ struct WorkerRow {
   std::uint32_t blocks_per_extent = 0;
   bool untrusted = false;  ///< It wrote to memory after its fence.
   bool draining = false;
+  bool operator==(const WorkerRow&) const = default;
 };
 
 /// Identifies the acquire that created a lease, so that a repeated acquire finds the lease after a
@@ -61,6 +69,7 @@ struct RequestKey {
 
 /// A lease that is not closed.
 struct LeaseRow {
+  static constexpr std::string_view kTable = "lease";
   LeaseId id;
   AttachmentId worker;
   wire::LeaseScope scope = wire::LeaseScope::Tenant;
@@ -85,6 +94,7 @@ struct LeaseRow {
   LeaseId replaced_by;
   std::int64_t granted_ns = 0;
   ApiKeyId api_key;  ///< The API key of the acquire; empty: none.
+  bool operator==(const LeaseRow&) const = default;
 };
 
 /// Details of a Quarantined object. A Held object has only `worker`; for any other, all members are
@@ -99,6 +109,7 @@ struct QuarantineColumns {
 };
 
 struct ExtentRow {
+  static constexpr std::string_view kTable = "extent";
   ExtentId id;
   LeaseId lease;
   /// Owned, Scrubbing (of a live lease), Quarantined or Held.
@@ -108,21 +119,25 @@ struct ExtentRow {
   std::uint64_t inode = 0;
   QuarantineColumns quarantine{};
   MemoryPool pool = MemoryPool::Kv;
+  bool operator==(const ExtentRow&) const = default;
 };
 
 struct RegionRow {
+  static constexpr std::string_view kTable = "region";
   RegionId id;
   WeightsKey key;
   std::uint64_t size_bytes = 0;
   RegionState state = RegionState::Loading;
   AttachmentId loader;
   QuarantineColumns quarantine{};
+  bool operator==(const RegionRow&) const = default;
 };
 
 /// High-water marks: ids above them were never used. A mark is raised on disk before the first id
 /// above it is used. The marks are also written to a second file, which survives the loss of the
 /// journal.
 struct Reserved {
+  static constexpr std::string_view kTable = "reserved";
   std::uint64_t generations = 0;
   std::uint64_t attachments = 0;
   std::uint64_t extents = 0;
@@ -132,6 +147,7 @@ struct Reserved {
 
 /// The extent size of both pools.
 struct ShapeRow {
+  static constexpr std::string_view kTable = "shape";
   std::uint64_t extent_size_bytes = 0;
 };
 
@@ -170,27 +186,36 @@ struct RevocationRow {
 
 /// Identifies the boot under which the rows were written.
 struct BootRow {
+  static constexpr std::string_view kTable = "boot";
   std::string boot_id;
 };
 
-struct WorkerGone {
-  AttachmentId id;
+/// The id of the object that a row describes.
+template <class ObjectRow>
+  requires requires(ObjectRow& row) { row.id; }
+auto& id_of(ObjectRow& row) {
+  return row.id;
+}
+inline TenantId& id_of(TenantRow& row) {
+  return row.policy.tenant;
+}
+inline const TenantId& id_of(const TenantRow& row) {
+  return row.policy.tenant;
+}
+template <class ObjectRow>
+using IdOf = std::remove_cvref_t<decltype(id_of(std::declval<ObjectRow&>()))>;
+
+/// The object no longer exists: its row is erased.
+template <class ObjectRow>
+struct Gone {
+  IdOf<ObjectRow> id;
 };
-struct LeaseGone {
-  LeaseId id;
-};
-struct TenantGone {
-  TenantId id;
-};
-struct ApiKeyGone {
-  ApiKeyId id;
-};
-struct ExtentGone {
-  ExtentId id;
-};
-struct RegionGone {
-  RegionId id;
-};
+using TenantGone = Gone<TenantRow>;
+using ApiKeyGone = Gone<ApiKeyRow>;
+using WorkerGone = Gone<WorkerRow>;
+using LeaseGone = Gone<LeaseRow>;
+using ExtentGone = Gone<ExtentRow>;
+using RegionGone = Gone<RegionRow>;
 
 using Row = std::variant<TenantRow, ApiKeyRow, WorkerRow, LeaseRow, ExtentRow, RegionRow, Reserved,
                          ShapeRow, OperatorActionRow, UsageRow, RevocationRow, BootRow, TenantGone,
@@ -208,6 +233,13 @@ struct Image {
   std::map<ExtentId, ExtentRow> extents;
   std::map<RegionId, RegionRow> regions;
 };
+
+/// The objects of one kind.
+template <class ObjectRow>
+std::map<IdOf<ObjectRow>, ObjectRow>& objects(Image& image) {
+  return std::get<std::map<IdOf<ObjectRow>, ObjectRow>&>(std::tie(
+      image.tenants, image.api_keys, image.workers, image.leases, image.extents, image.regions));
+}
 
 /// Applies one row to an image, as the journal does on disk.
 void apply(Image& image, const Row& row);

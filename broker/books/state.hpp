@@ -41,7 +41,7 @@ struct BrokerConfig {
   Duration fence_timeout = std::chrono::seconds(2);
   /// Time that the requests of a scavenger get to finish when its memory is reclaimed.
   Duration reclaim_grace = std::chrono::seconds(1);
-  /// How long the memory of a tenant whose worker died is kept. Zero: it is scrubbed at once.
+  /// How long the memory of a tenant whose worker died is retained. Zero: it is scrubbed at once.
   Duration adopt_grace{};
   Duration worker_timeout{};  ///< Timeout for unanswered pings and calls. Zero: none.
   TokenKey token_key{};
@@ -67,7 +67,8 @@ struct BrokerConfig {
 enum class RevokeClock : std::uint8_t { Refuse, Error, Quiet, Reuse };
 inline constexpr std::size_t kRevokeClockCount = 4;
 
-/// An acquire that replaces a lease whose memory is kept, and waits for a worker that can adopt it.
+/// An acquire that replaces a lease whose memory is retained, and waits for a worker that can adopt
+/// it.
 struct WaitingAcquire {
   Caller caller;
   wire::LeaseAcquire acquire;
@@ -75,7 +76,7 @@ struct WaitingAcquire {
 };
 
 struct WaitingAcquires {
-  std::map<LeaseId, WaitingAcquire> by_lease;  ///< Keyed by the lease whose memory is kept.
+  std::map<LeaseId, WaitingAcquire> by_lease;  ///< Keyed by the lease whose memory is retained.
   TimePoint first_end{};                       ///< When the first wait ends. Zero: none waits.
 };
 
@@ -110,7 +111,7 @@ struct State {
   WeightsStore weights;
   RequestBook requests;
   RebindPlaces places;  ///< Not journaled: callers that wait ask again.
-  /// Leases whose memory is kept for adoption, ordered by the time at which that ends.
+  /// Leases whose memory is retained, ordered by the time at which that ends.
   std::set<std::pair<TimePoint, LeaseId>> retained;
   WaitingAcquires waiting;
   StepSamples steps;

@@ -50,8 +50,15 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAttach& attach);
 void decide_event(Decision& decision, const GrantAnswered& answered);
 
-// lease/replace.cpp
+// lease/succession.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseReplace& replace);
+
+// memory/swap.cpp
+/// Takes swap extents for the lease; the call is answered once the worker has mapped them. Errors:
+/// PermissionDenied unless the lease's worker calls; PoolExhausted without --swap-capacity, beyond
+/// the share, or when the worker has no descriptors left.
+CallResult grow_swap(Decision& decision, const Caller& caller, LeaseRecord& record,
+                     std::uint32_t extents);
 
 // tenant/publish.cpp
 CallResult decide_call(Decision& decision, const Caller& caller,
@@ -62,7 +69,7 @@ void decide_event(Decision& decision, const FillAnswered& answered);
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::WorkerReplace& replace);
 
-// lease/hold.cpp
+// lease/holder.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRenew& renew);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRelease& release);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseHold& hold);
@@ -82,6 +89,9 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
 void decide_event(Decision& decision, const WorkerExited& exited);
 void decide_event(Decision& decision, const WorkerReported& reported);
 void mark_worker_lost(Decision& decision, Worker& worker);
+/// Sends whether the worker admits requests. Call it when the worker becomes ready and after each
+/// change. A worker that is not ready gets the message when it becomes ready.
+void send_admission(Decision& decision, const Worker& worker);
 
 // worker/reattach.cpp
 CallResult resume_worker(Decision& decision, const Caller& caller,
@@ -111,6 +121,10 @@ CallResult decide_call(Decision& decision, const Caller& caller,
 // lease/steps.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::StepWatch& watch);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerStep& step);
+/// Makes a worker that became ready sample its steps, if an operator watches.
+void start_sampling(Decision& decision, const Worker& worker);
+/// Ends the watch of this connection, if it has one. Workers stop sampling when no watcher is left.
+void end_step_watch(Decision& decision, ConnectionId connection);
 
 // tenant/usage.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::UsageReport& report);

@@ -22,6 +22,8 @@ struct Touched {
   std::vector<TenantId> tenants;
   std::vector<ApiKeyId> api_keys;
   std::vector<TenantId> usage;  ///< Tenants for which a worker reported quota usage.
+  std::vector<ExtentId>
+      taken;  ///< Extents whose memory must be created before the journal is written.
   bool shape = false;
   std::vector<journal::OperatorActionRow> operator_actions;
   std::vector<journal::UsageRow> usage_records;

@@ -16,9 +16,16 @@
 
 namespace leasehold::effect {
 
+/// Creates the host memory of extents that a lease takes. It comes directly before the Journal
+/// effect, because the rows identify the memory. If a creation fails, the grant is refused.
+/// → GrantAnswered
+struct CreateExtents {
+  std::vector<ExtentId> extents;
+  std::uint64_t size_bytes = 0;
+};
+
 /// Writes one transaction. It comes before grants, fences and answers that depend on it, and after
-/// revocations. Before the write, extents to be granted get their memory, so that their rows can
-/// identify it. If a granting batch cannot be written, its grants are refused. → GrantAnswered,
+/// revocations. If a granting batch cannot be written, its grants are refused. → GrantAnswered,
 /// RegionLent
 struct Journal {
   journal::Batch batch;
@@ -72,8 +79,8 @@ struct ForgetWorker {
   AttachmentId worker;
 };
 
-/// Sends `lease.grant` with the extents' descriptors. Host memory exists since the Journal effect;
-/// the device agent allocates its memory now, or clears what was Held. → GrantAnswered
+/// Sends `lease.grant` with the extents' descriptors. The device agent allocates its memory now, or
+/// clears what was Held. → GrantAnswered
 struct SendGrant {
   AttachmentId worker;
   wire::LeaseGrant grant;
@@ -233,11 +240,11 @@ struct Warn {
 namespace leasehold {
 
 using Effect =
-    std::variant<effect::Journal, effect::PublishGrant, effect::StoreWords, effect::SetDeadline,
-                 effect::SetDrainDeadline, effect::BindWorker, effect::ResumeWorker,
-                 effect::ForgetWorker, effect::SendGrant, effect::SendQuota, effect::SendSampling,
-                 effect::SendAdmission, effect::SendSettle, effect::SendUnmap, effect::SendPing,
-                 effect::SendReclaim, effect::SendFill, effect::BeginQuietWatch,
+    std::variant<effect::CreateExtents, effect::Journal, effect::PublishGrant, effect::StoreWords,
+                 effect::SetDeadline, effect::SetDrainDeadline, effect::BindWorker,
+                 effect::ResumeWorker, effect::ForgetWorker, effect::SendGrant, effect::SendQuota,
+                 effect::SendSampling, effect::SendAdmission, effect::SendSettle, effect::SendUnmap,
+                 effect::SendPing, effect::SendReclaim, effect::SendFill, effect::BeginQuietWatch,
                  effect::PunchExtents, effect::ClearExtents, effect::VerifyExtents,
                  effect::CreateRegion, effect::ShareRegion, effect::SealRegion, effect::ScrubRegion,
                  effect::CloseRegion, effect::KillWorker, effect::Reply, effect::ReplyWhenJournaled,

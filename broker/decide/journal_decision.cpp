@@ -229,7 +229,13 @@ void journal_decision(Decision& decision) {
     batch.grants = std::ranges::any_of(effects, lends);
     const auto position = std::ranges::find_if(
         effects, [revokes](const Effect& each) { return must_follow(each, revokes); });
-    effects.insert(position, effect::Journal{.batch = std::move(batch)});
+    const auto journal = effects.insert(position, effect::Journal{.batch = std::move(batch)});
+    auto& taken = decision.touched.taken;
+    if (!taken.empty()) {
+      effects.insert(
+          journal, effect::CreateExtents{.extents = std::move(taken),
+                                         .size_bytes = decision.state.extents.extent_size_bytes()});
+    }
   }
   if (later.empty()) return;
   effects.emplace_back(effect::Journal{.batch = {.rows = std::move(later), .synced_later = acts},

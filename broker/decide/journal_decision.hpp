@@ -1,5 +1,5 @@
 /// The last step of every decision: turns its changes into journal rows, inserts them among the
-/// effects, and updates the lease index.
+/// effects, after the creation of the memory that they identify, and updates the lease index.
 #pragma once
 
 #include "broker/decide/decision.hpp"

@@ -5,7 +5,7 @@
 
 #include "broker/decide/core.hpp"
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/lease/adopt.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/worker/liveness.hpp"
 #include "broker/decide/worker/worker_replace.hpp"

@@ -68,7 +68,7 @@ Result<void> Statement::finish() {
   while (result == SQLITE_ROW) result = sqlite3_step(statement_.get());
   Result<void> outcome;
   if (result != SQLITE_DONE) outcome = refuse(sqlite3_db_handle(statement_.get()), result);
-  sqlite3_reset(statement_.get());
+  reset();
   return outcome;
 }
 
@@ -81,6 +81,7 @@ Result<bool> Statement::next() {
 }
 
 void Statement::reset() {
+  bound_ = 0;
   sqlite3_reset(statement_.get());
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "common/ids.hpp"
 #include "common/result.hpp"
@@ -24,10 +25,27 @@ class Statement {
   /// Creates an empty object. Precondition of all other calls: a prepared statement was moved in.
   Statement() = default;
 
+  /// Binds the value of the next parameter. A text must outlive the run or the query.
+  void bind(const std::string& value) { bind_text(value); }
+  void bind(std::string_view value) { bind_text(value); }
+  void bind(const char* value) { bind_text(value); }
+  template <class Number>
+    requires std::integral<Number> || std::is_enum_v<Number>
+  void bind(Number value) {
+    bind_number(static_cast<std::int64_t>(value));
+  }
+  template <class Tag>
+  void bind(StrongId<Tag> id) {
+    bind_number(static_cast<std::int64_t>(id.value));
+  }
+  template <class Tag>
+  void bind(const StrongName<Tag>& name) {
+    bind_text(name.value);
+  }
+
   /// Binds the values in order, runs the statement to its end and resets it.
   template <class... Values>
   Result<void> run(const Values&... values) {
-    bound_ = 0;
     (bind(values), ...);
     return finish();
   }
@@ -35,12 +53,10 @@ class Statement {
   /// Moves to the next row of a query; false at its end.
   Result<bool> next();
 
-  /// Binds the values and moves to the first row; false if there is none. The values must outlive
-  /// the query.
+  /// Binds the values and moves to the first row; false if there is none.
   template <class... Values>
   Result<bool> query(const Values&... values) {
     reset();
-    bound_ = 0;
     (bind(values), ...);
     return next();
   }
@@ -60,16 +76,6 @@ class Statement {
 
   void bind_number(std::int64_t value);
   void bind_text(std::string_view value);
-  void bind(const std::string& value) { bind_text(value); }
-  void bind(const char* value) { bind_text(value); }
-  template <std::integral Number>
-  void bind(Number value) {
-    bind_number(static_cast<std::int64_t>(value));
-  }
-  template <class Tag>
-  void bind(StrongId<Tag> id) {
-    bind_number(static_cast<std::int64_t>(id.value));
-  }
   Result<void> finish();
   template <class Value>
   void read_column(Value& value);

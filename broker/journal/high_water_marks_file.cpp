@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
-#include <optional>
 #include <sstream>
 
 #include "common/machine/unique_fd.hpp"
@@ -23,31 +21,25 @@ constexpr std::int64_t kStartOf2026UnixS = 1'767'225'600;
 constexpr int kIdsPerSecondBits = 16;
 constexpr int kExtentsPerSecondBits = 24;
 
-std::string text_of(const Reserved& marks) {
-  return fmt::format("{} {} {} {}", marks.generations, marks.attachments, marks.extents,
-                     marks.regions);
-}
-
 std::string text_of(const Reserved& marks, const FileIdentity& file) {
-  return fmt::format("{} {} {}\n", text_of(marks), file.inode, file.born_unix_ns);
+  return fmt::format("{} {} {} {} {} {}\n", marks.generations, marks.attachments, marks.extents,
+                     marks.regions, file.inode, file.born_unix_ns);
 }
 
 struct Line {
   Reserved marks;
-  std::optional<FileIdentity> file;  ///< Empty for a file of four numbers.
+  FileIdentity file;
 };
 
 /// Rejects a line that differs from what a broker writes, because the file is then incomplete or
 /// was not written by a broker.
 Result<Line> parse(const std::string& text, const std::string& path) {
-  Reserved marks;
-  FileIdentity file;
+  Line line;
   std::istringstream words(text);
-  words >> marks.generations >> marks.attachments >> marks.extents >> marks.regions;
-  const bool has_marks = words && marks.generations <= kLargestGeneration;
-  if (has_marks && text_of(marks) + '\n' == text) return Line{marks, std::nullopt};
-  words >> file.inode >> file.born_unix_ns;
-  if (has_marks && words && text_of(marks, file) == text) return Line{marks, file};
+  words >> line.marks.generations >> line.marks.attachments >> line.marks.extents >>
+      line.marks.regions >> line.file.inode >> line.file.born_unix_ns;
+  const bool is_in_range = line.marks.generations <= kLargestGeneration;
+  if (words && is_in_range && text_of(line.marks, line.file) == text) return line;
   return fail(
       Errc::FileCorrupt,
       fmt::format("{} does not hold marks; restore it from a backup, or end all workers and "
@@ -56,12 +48,6 @@ Result<Line> parse(const std::string& text, const std::string& path) {
 }
 
 }  // namespace
-
-Result<void> rename_old_marks_file(const std::string& old_path, const std::string& path) {
-  if (::access(path.c_str(), F_OK) == 0) return {};
-  if (::rename(old_path.c_str(), path.c_str()) == 0 || errno == ENOENT) return {};
-  return state_file_error(old_path, errno);
-}
 
 Reserved higher(const Reserved& a, const Reserved& b) {
   return {.generations = std::max(a.generations, b.generations),
@@ -90,7 +76,7 @@ Result<HighWaterMarksFile> HighWaterMarksFile::open(const std::string& path) {
   const Line line = TRY(parse({text.data(), static_cast<std::size_t>(got)}, path));
   const FileIdentity file = TRY(identity_of(fd, path));
   opened.marks_ = line.marks;
-  opened.is_original_ = line.file && *line.file == file;
+  opened.is_original_ = line.file == file;
   return opened;
 }
 

@@ -7,8 +7,7 @@
 /// journal then continues above every id that can have been issued (ids_issued_before).
 ///
 /// Format: one line of six decimal numbers: generations, attachments, extents, regions, inode, time
-/// of birth in Unix ns (0 on a file system without it). A file of four numbers, written by a broker
-/// before this rule, is not original. Threads: one. Source: statx(2).
+/// of birth in Unix ns (0 on a file system without it). Threads: one. Source: statx(2).
 #pragma once
 
 #include <string>
@@ -18,10 +17,6 @@
 #include "common/result.hpp"
 
 namespace leasehold::journal {
-
-/// Renames the marks file of a broker before schema 8, unless a file with the new name exists. The
-/// caller holds the lock of the state directory. Errors: those of state_file_error.
-Result<void> rename_old_marks_file(const std::string& old_path, const std::string& path);
 
 /// The higher mark of each kind.
 Reserved higher(const Reserved& a, const Reserved& b);
@@ -38,7 +33,7 @@ class HighWaterMarksFile {
   static Result<HighWaterMarksFile> open(const std::string& path);
 
   const Reserved& marks() const { return marks_; }
-  /// False if there is no file, or if the file is a copy or of an earlier format.
+  /// False if there is no file, or if the file is a copy.
   bool is_original() const { return is_original_; }
 
   /// Writes higher marks. The file is durable when this returns, and original. Errors: those of

@@ -32,7 +32,7 @@ Result<ReserveFile> ReserveFile::open(const std::string& path) {
   return ReserveFile(path, std::move(fd), backed ? static_cast<std::uint64_t>(status.st_size) : 0);
 }
 
-Result<void> ReserveFile::hold(std::uint64_t size_bytes) {
+Result<void> ReserveFile::grow_to(std::uint64_t size_bytes) {
   if (size_bytes <= size_bytes_) return {};
   const std::uint64_t wanted = whole_steps(size_bytes);
   const int error_number = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(wanted));

@@ -19,9 +19,9 @@ class ReserveFile {
 
   /// Grows the file to at least this size, in steps of 1 MiB, so that most calls do nothing.
   /// Errors: those of state_file_error; the file keeps its size.
-  Result<void> hold(std::uint64_t size_bytes);
+  Result<void> grow_to(std::uint64_t size_bytes);
 
-  /// The bytes that `hold` would add to the file.
+  /// The bytes that `grow_to` would add to the file.
   std::uint64_t missing_bytes(std::uint64_t size_bytes) const;
 
   /// The error with which the file cannot grow by this many bytes; no error if it can. Does not

@@ -6,9 +6,6 @@
 #include <chrono>
 #include <filesystem>
 
-#include "broker/journal/load_image.hpp"
-#include "broker/journal/schema.hpp"
-
 namespace leasehold::journal {
 namespace {
 
@@ -102,43 +99,26 @@ Result<KnownHead> known_head(const std::string& path) {
   return KnownHead{.link = TRY(read_audit_head(path)), .is_missing = !exists};
 }
 
+template <class... Kinds>
+bool is_one_of(const Row& row) {
+  return (std::holds_alternative<Kinds>(row) || ...);
+}
+
 /// True for the rows of objects that end when they are no longer used.
 bool may_end(const Row& row) {
-  return std::holds_alternative<LeaseRow>(row) || std::holds_alternative<ExtentRow>(row) ||
-         std::holds_alternative<RegionRow>(row);
+  return is_one_of<LeaseRow, ExtentRow, RegionRow>(row);
 }
 
 bool is_end(const Row& row) {
-  return std::holds_alternative<LeaseGone>(row) || std::holds_alternative<ExtentGone>(row) ||
-         std::holds_alternative<RegionGone>(row);
+  return is_one_of<LeaseGone, ExtentGone, RegionGone>(row);
+}
+
+/// True for the rows that no later row replaces.
+bool is_record(const Row& row) {
+  return is_one_of<OperatorActionRow, UsageRow, RevocationRow>(row);
 }
 
 }  // namespace
-
-struct SqliteJournal::KeyOf {
-  RowKey operator()(const TenantRow& row) const { return {0, row.policy.tenant.value, 0, 0}; }
-  RowKey operator()(const TenantGone& row) const { return {0, row.id.value, 0, 0}; }
-  RowKey operator()(const ApiKeyRow& row) const { return {9, row.id.value, 0, 0}; }
-  RowKey operator()(const ApiKeyGone& row) const { return {9, row.id.value, 0, 0}; }
-  RowKey operator()(const WorkerRow& row) const { return {1, "", row.id.value, 0}; }
-  RowKey operator()(const WorkerGone& row) const { return {1, "", row.id.value, 0}; }
-  RowKey operator()(const LeaseRow& row) const { return {2, "", row.id.slot, row.id.generation}; }
-  RowKey operator()(const LeaseGone& row) const { return {2, "", row.id.slot, row.id.generation}; }
-  RowKey operator()(const ExtentRow& row) const { return {3, "", row.id.value, 0}; }
-  RowKey operator()(const ExtentGone& row) const { return {3, "", row.id.value, 0}; }
-  RowKey operator()(const RegionRow& row) const { return {4, "", row.id.value, 0}; }
-  RowKey operator()(const RegionGone& row) const { return {4, "", row.id.value, 0}; }
-  RowKey operator()(const Reserved&) const { return {5, "", 0, 0}; }
-  RowKey operator()(const ShapeRow&) const { return {6, "", 0, 0}; }
-  RowKey operator()(const BootRow&) const { return {8, "", 0, 0}; }
-  RowKey operator()(const UsageRow& row) const { return {10, "", row.worker.value, 0}; }
-  RowKey operator()(const RevocationRow& row) const {
-    return {11, "", row.lease.slot, row.lease.generation};
-  }
-  RowKey operator()(const OperatorActionRow& row) const {  // not replaced by a later row
-    return {7, row.action + ' ' + row.object, static_cast<std::uint64_t>(row.at_boottime_ns), 0};
-  }
-};
 
 Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& state_dir,
                                                            AuditLimits limits) {
@@ -157,15 +137,14 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
   // Write the head file before the first record, so that a missing file always means that it was
   // removed.
   if (head.is_missing) (void)write_audit_head(head_path, audit->head());
-  RowWriter writer = TRY(RowWriter::create(database, *audit));
+  Tables tables = TRY(Tables::open(database, *audit));
   const std::string marks_path = state_dir + "/high_water_marks";
-  TRY(rename_old_marks_file(state_dir + "/numbers.used", marks_path));
   HighWaterMarksFile high_water_marks = TRY(HighWaterMarksFile::open(marks_path));
   auto checkpointer = TRY(Checkpointer::start(path, head_path));
   return std::unique_ptr<SqliteJournal>(
       new SqliteJournal({.database = std::move(database),
                          .audit = std::move(audit),
-                         .writer = std::move(writer),
+                         .tables = std::move(tables),
                          .statements = {.begin = std::move(begin),
                                         .commit = std::move(commit),
                                         .rollback = std::move(rollback),
@@ -190,7 +169,7 @@ Result<Image> SqliteJournal::load(std::int64_t now_unix_s) {
   }
   for (const auto& [id, row] : image.extents) note_recorded(row);
   for (const auto& [id, row] : image.regions) note_recorded(row);
-  (void)components_.reserve.hold(reserve_wanted());  // on failure the old reserve remains
+  (void)components_.reserve.grow_to(reserve_wanted());  // on failure the old reserve remains
   return image;
 }
 
@@ -231,7 +210,7 @@ void SqliteJournal::wait_for_short_log(const Batch& batch) {
 
 Result<void> SqliteJournal::write_new(const Batch& batch) {
   wait_for_short_log(batch);
-  if (batch.grants) TRY(components_.reserve.hold(reserve_wanted()));
+  if (batch.grants) TRY(components_.reserve.grow_to(reserve_wanted()));
   TRY(raise_marks(batch));
   return commit(batch);
 }
@@ -289,8 +268,7 @@ bool SqliteJournal::may_use_reserve(const Batch& batch) const {
 bool SqliteJournal::has_revocations(const Batch& batch) const {
   const auto revokes = [this](const Row& row) {
     const auto* lease = std::get_if<LeaseRow>(&row);
-    return lease != nullptr && lease->state != LeaseState::Live &&
-           recorded_.contains(KeyOf{}(*lease));
+    return lease != nullptr && lease->state != LeaseState::Live && recorded_.contains(lease->id);
   };
   return std::ranges::any_of(batch.rows, revokes) ||
          std::ranges::any_of(waiting_, revokes, &std::pair<const RowKey, Row>::second);
@@ -340,18 +318,26 @@ void SqliteJournal::checkpoint_if_due() {
 }
 
 Result<void> SqliteJournal::write_rows(const Batch& batch) {
-  for (const auto& [key, row] : waiting_) TRY(components_.writer.write(row));
-  for (const Row& row : batch.rows) TRY(components_.writer.write(row));
+  for (const auto& [key, row] : waiting_) TRY(components_.tables.write(row));
+  for (const Row& row : batch.rows) TRY(components_.tables.write(row));
   return {};
 }
 
 void SqliteJournal::note_recorded(const Row& row) {
-  const RowKey key = std::visit(KeyOf{}, row);
   if (is_end(row)) {
-    recorded_.erase(key);
+    recorded_.erase(key_of(row));
   } else if (may_end(row)) {
-    recorded_.insert(key);
+    recorded_.insert(key_of(row));
   }
+}
+
+SqliteJournal::RowKey SqliteJournal::key_of(const Row& row) {
+  return std::visit(
+      [&](const auto& each) -> RowKey {
+        if constexpr (requires { id_of(each); }) return id_of(each);
+        return std::pair(row.index(), is_record(row) ? ++records_ : 0);
+      },
+      row);
 }
 
 /// Rows of an object that ended before it was on disk are dropped, so that repeated refused grants
@@ -360,7 +346,7 @@ void SqliteJournal::queue_rows(const Batch& batch) {
   waiting_is_durable_ = waiting_is_durable_ || batch.durable || batch.synced_later;
   for (const Row& row : batch.rows) {
     if (std::holds_alternative<UsageRow>(row)) continue;
-    const RowKey key = std::visit(KeyOf{}, row);
+    const RowKey key = key_of(row);
     if (is_end(row) && !recorded_.contains(key)) {
       waiting_.erase(key);
     } else {

@@ -15,22 +15,23 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <tuple>
 #include <unordered_set>
+#include <utility>
+#include <variant>
 
 #include "broker/journal/audit_log.hpp"
 #include "broker/journal/checkpointer.hpp"
 #include "broker/journal/high_water_marks_file.hpp"
 #include "broker/journal/journal.hpp"
 #include "broker/journal/reserve_file.hpp"
-#include "broker/journal/row_writer.hpp"
 #include "broker/journal/space_shortage.hpp"
+#include "broker/journal/tables.hpp"
 
 namespace leasehold::journal {
 
 class SqliteJournal final : public Journal {
  public:
-  /// Opens or creates the journal, then checks and migrates it.
+  /// Opens or creates the journal, then checks it.
   /// Errors: FileCorrupt, DiskFull, SystemError; those of state_file_error.
   static Result<std::unique_ptr<SqliteJournal>> open(const std::string& state_dir,
                                                      AuditLimits limits = {});
@@ -69,7 +70,7 @@ class SqliteJournal final : public Journal {
   struct Components {
     Database database;  // first, so that it is destroyed after the statements
     std::unique_ptr<AuditLog> audit;
-    RowWriter writer;
+    Tables tables;
     Statements statements;
     ReserveFile reserve;
     HighWaterMarksFile high_water_marks;
@@ -94,16 +95,18 @@ class SqliteJournal final : public Journal {
   void count_leases(const Batch& batch);
   std::uint64_t reserve_wanted() const;
 
-  /// Identifies the object of a row (kind, then a name or two numbers), so that a newer row
-  /// replaces an older one.
-  using RowKey = std::tuple<int, std::string, std::uint64_t, std::uint64_t>;
-  struct KeyOf;
+  /// Identifies what a newer row replaces: an object, or one of the rows that exist once (the index
+  /// of its type, 0). No row replaces a record, which has the index of its type and a number.
+  using RowKey = std::variant<TenantId, ApiKeyId, AttachmentId, LeaseId, ExtentId, RegionId,
+                              std::pair<std::size_t, std::uint64_t>>;
+  RowKey key_of(const Row& row);
 
   Components components_;
   std::set<RowKey> recorded_;  ///< Leases, extents and regions that are on disk.
   std::unordered_set<LeaseId> not_fenced_;
   std::map<RowKey, Row> waiting_;
   bool waiting_is_durable_ = false;
+  std::uint64_t records_ = 0;  ///< Number of records that had to wait.
   SpaceShortage no_space_;
   SpaceShortage no_space_for_grants_;  ///< Grants also need space for the reserve.
   bool was_restored_ = false;

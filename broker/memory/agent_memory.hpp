@@ -32,7 +32,6 @@ class AgentMemory final : public LentMemory {
   /// Drops all objects. Call it when the agent process has ended.
   void forget_all();
 
-  Result<MemoryIdentity> name_extent(ExtentId, std::size_t) override { return MemoryIdentity{}; }
   void lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) override;
   void punch(std::span<const ExtentId>) override {}
   void clear(std::vector<ExtentId> extents, OnCleared on_cleared) override;

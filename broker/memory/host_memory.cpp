@@ -11,9 +11,9 @@ namespace leasehold {
 namespace {
 
 /// Clears extents by punching them: punched pages read as zero.
-ExtentsCleared punched_entries(const HeldExtents& extents) {
+ExtentsCleared punched_entries(const ExtentObjects& extents) {
   ExtentsCleared cleared;
-  for (const HeldExtent& extent : extents) {
+  for (const ExtentObject& extent : extents) {
     const auto punched = extent.object ? extent.object->punch() : Result<void>{};
     cleared.entries.push_back(
         {.extent = extent.id, .refused = punched ? std::nullopt : std::optional(punched.error())});
@@ -61,13 +61,13 @@ void HostMemory::add_cleared(Result<MemoryObject> object) {
   clear_next();
 }
 
-void HostMemory::lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) {
-  on_fds(store_.extents_for_worker(extents, size_bytes));
+void HostMemory::lend(std::vector<ExtentId> extents, std::size_t, OnFds on_fds) {
+  on_fds(store_.extents_for_worker(extents));
 }
 
 void HostMemory::punch(std::span<const ExtentId> extents) {
-  boost::asio::post(scrubber_, [held = store_.hold(extents)] {
-    if (const auto punched = leasehold::punch(held); !punched) {
+  boost::asio::post(scrubber_, [objects = store_.objects_of(extents)] {
+    if (const auto punched = leasehold::punch(objects); !punched) {
       spdlog::error("could not punch extents error={} detail=\"{}\"", name(punched.error().code),
                     punched.error().detail);
     }
@@ -82,20 +82,20 @@ void HostMemory::after_punches(std::move_only_function<void()> then) {
 }
 
 void HostMemory::clear(std::vector<ExtentId> extents, OnCleared on_cleared) {
-  boost::asio::post(
-      scrubber_, [this, held = store_.hold(extents), on_cleared = std::move(on_cleared)]() mutable {
-        boost::asio::post(
-            io_, [cleared = punched_entries(held), on_cleared = std::move(on_cleared)]() mutable {
-              on_cleared(std::move(cleared));
-            });
-      });
+  boost::asio::post(scrubber_, [this, objects = store_.objects_of(extents),
+                                on_cleared = std::move(on_cleared)]() mutable {
+    boost::asio::post(
+        io_, [cleared = punched_entries(objects), on_cleared = std::move(on_cleared)]() mutable {
+          on_cleared(std::move(cleared));
+        });
+  });
 }
 
 void HostMemory::verify(Verification request, OnVerified on_verified) {
-  boost::asio::post(scrubber_, [this, held = store_.hold_and_refuse_redelivery(request.extents),
+  boost::asio::post(scrubber_, [this, objects = store_.objects_to_return(request.extents),
                                 close_anyway = request.close_anyway,
                                 on_verified = std::move(on_verified)]() mutable {
-    boost::asio::post(io_, [this, verified = leasehold::verify(held), close_anyway,
+    boost::asio::post(io_, [this, verified = leasehold::verify(objects), close_anyway,
                             on_verified = std::move(on_verified)]() mutable {
       store_.close(verified, close_anyway);
       on_verified(std::move(verified));
@@ -109,9 +109,9 @@ void HostMemory::create_region(RegionId region, std::size_t size_bytes, OnDone o
 }
 
 void HostMemory::scrub_region(RegionId region, OnScrubbed on_scrubbed) {
-  boost::asio::post(scrubber_, [this, region, held = store_.hold_region(region),
+  boost::asio::post(scrubber_, [this, region, object = store_.region_object(region),
                                 on_scrubbed = std::move(on_scrubbed)]() mutable {
-    boost::asio::post(io_, [this, region, allocated_bytes = scrub(held),
+    boost::asio::post(io_, [this, region, allocated_bytes = scrub(object),
                             on_scrubbed = std::move(on_scrubbed)]() mutable {
       if (allocated_bytes == 0) store_.close_region(region);
       on_scrubbed(allocated_bytes);
@@ -121,14 +121,14 @@ void HostMemory::scrub_region(RegionId region, OnScrubbed on_scrubbed) {
 
 /// Closing the last descriptor frees the pages, so the scrubber thread closes it.
 void HostMemory::close_region(RegionId region) {
-  auto held = store_.hold_region(region);
+  auto object = store_.region_object(region);
   store_.close_region(region);
-  boost::asio::post(scrubber_, [held = std::move(held)] {});
+  boost::asio::post(scrubber_, [object = std::move(object)] {});
 }
 
 const UniqueFd* HostMemory::keepable_fd(RegionId region) const {
-  const auto held = store_.hold_region(region);
-  return held ? &held->fd() : nullptr;
+  const auto object = store_.region_object(region);
+  return object ? &object->fd() : nullptr;
 }
 
 }  // namespace leasehold

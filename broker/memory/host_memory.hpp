@@ -26,9 +26,11 @@ class HostMemory final : public LentMemory {
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
 
-  Result<MemoryIdentity> name_extent(ExtentId extent, std::size_t size_bytes) override {
-    return store_.make_extent(extent, size_bytes);
+  /// As MemoryStore::create_extent.
+  Result<void> create_extent(ExtentId extent, std::size_t size_bytes) {
+    return store_.create_extent(extent, size_bytes);
   }
+  MemoryIdentity identity(ExtentId extent) const { return store_.identity(extent); }
   /// Keeps `count` cleared objects ready for extents created later, and closes surplus ones.
   /// Returns at once; a later call replaces an earlier one. An error is logged and stops the
   /// clearing until the next call.

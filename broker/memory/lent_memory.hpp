@@ -36,12 +36,8 @@ class LentMemory {
 
   virtual ~LentMemory() = default;
 
-  /// Creates the extent's object if it has none, and returns the identity that the journal records.
-  /// For device memory it creates nothing and returns zeros; `lend` allocates.
-  virtual Result<MemoryIdentity> name_extent(ExtentId extent, std::size_t size_bytes) = 0;
-
-  /// Delivers one descriptor per extent. Creates missing objects and clears objects that a worker
-  /// has unmapped. Delivers all descriptors or an error.
+  /// Delivers one descriptor per extent, or an error. Device memory is allocated now, or cleared if
+  /// a worker has unmapped it; host memory exists (HostMemory::create_extent).
   virtual void lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) = 0;
 
   /// Frees the pages while they may still be mapped. A no-op for device memory.

@@ -23,18 +23,18 @@ Result<MemoryObject> cleared_object(std::size_t size_bytes) {
   return create_present({.name = "leasehold-extent", .size_bytes = size_bytes});
 }
 
-Result<void> punch(const HeldExtents& extents) {
+Result<void> punch(const ExtentObjects& extents) {
   Result<void> outcome;
-  for (const HeldExtent& extent : extents) {
+  for (const ExtentObject& extent : extents) {
     if (!extent.object) continue;
     if (auto punched = extent.object->punch(); !punched) outcome = punched;
   }
   return outcome;
 }
 
-ExtentsVerified verify(const HeldExtents& extents) {
+ExtentsVerified verify(const ExtentObjects& extents) {
   ExtentsVerified verified;
-  for (const HeldExtent& extent : extents) {
+  for (const ExtentObject& extent : extents) {
     const std::uint64_t bytes = extent.object ? allocated(*extent.object) : 0;
     verified.entries.push_back({.extent = extent.id, .allocated_bytes = bytes});
   }
@@ -47,14 +47,24 @@ std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region) {
   return allocated(*region);
 }
 
-Result<std::shared_ptr<MemoryObject>> MemoryStore::new_extent(ExtentId id, std::size_t size_bytes) {
+Result<void> MemoryStore::create_extent(ExtentId extent, std::size_t size_bytes) {
   if (!cleared_.empty() && cleared_.back().size_bytes() == size_bytes) {
-    auto object = shared(std::move(cleared_.back()));
+    extents_.emplace(extent, shared(std::move(cleared_.back())));
     cleared_.pop_back();
-    return object;
+    return {};
   }
-  const std::string name = fmt::format("leasehold-extent-{}", id.value);
-  return shared(TRY(MemoryObject::create({.name = name.c_str(), .size_bytes = size_bytes})));
+  const std::string name = fmt::format("leasehold-extent-{}", extent.value);
+  extents_.emplace(
+      extent, shared(TRY(MemoryObject::create({.name = name.c_str(), .size_bytes = size_bytes}))));
+  return {};
+}
+
+Result<const MemoryObject*> MemoryStore::object_of(ExtentId extent) const {
+  const auto found = extents_.find(extent);
+  if (found != extents_.end()) return found->second.get();
+  return fail(
+      Errc::UnknownLease,
+      fmt::format("extent {} has no memory; list extents with `brokerctl extents`", extent.value));
 }
 
 std::vector<MemoryObject> MemoryStore::take_surplus(std::uint32_t count, std::size_t size_bytes) {
@@ -67,41 +77,28 @@ std::vector<MemoryObject> MemoryStore::take_surplus(std::uint32_t count, std::si
   return surplus;
 }
 
-Result<std::vector<UniqueFd>> MemoryStore::extents_for_worker(std::span<const ExtentId> extents,
-                                                              std::size_t size_bytes) {
-  std::map<ExtentId, std::shared_ptr<MemoryObject>> made;
+Result<std::vector<UniqueFd>> MemoryStore::extents_for_worker(
+    std::span<const ExtentId> extents) const {
   std::vector<UniqueFd> fds;
   for (const ExtentId id : extents) {
-    auto found = extents_.find(id);
-    if (found == extents_.end()) {
-      found = made.emplace(id, TRY(new_extent(id, size_bytes))).first;
-    }
-    fds.push_back(TRY(found->second->fd().duplicate()));
+    const MemoryObject* const object = TRY(object_of(id));
+    fds.push_back(TRY(object->fd().duplicate()));
   }
-  extents_.merge(made);
   return fds;
 }
 
-Result<MemoryIdentity> MemoryStore::make_extent(ExtentId extent, std::size_t size_bytes) {
-  auto found = extents_.find(extent);
-  if (found == extents_.end()) {
-    found = extents_.emplace(extent, TRY(new_extent(extent, size_bytes))).first;
-  }
-  return found->second->identity();
-}
-
-HeldExtents MemoryStore::hold(std::span<const ExtentId> extents) const {
-  HeldExtents held;
+ExtentObjects MemoryStore::objects_of(std::span<const ExtentId> extents) const {
+  ExtentObjects objects;
   for (const ExtentId id : extents) {
     const auto found = extents_.find(id);
-    held.push_back({id, found == extents_.end() ? nullptr : found->second});
+    objects.push_back({id, found == extents_.end() ? nullptr : found->second});
   }
-  return held;
+  return objects;
 }
 
-HeldExtents MemoryStore::hold_and_refuse_redelivery(std::span<const ExtentId> extents) {
+ExtentObjects MemoryStore::objects_to_return(std::span<const ExtentId> extents) {
   for (const ExtentId id : extents) expected_.erase(id);
-  return hold(extents);
+  return objects_of(extents);
 }
 
 void MemoryStore::close(ExtentsVerified& verified, bool close_anyway) {
@@ -112,23 +109,15 @@ void MemoryStore::close(ExtentsVerified& verified, bool close_anyway) {
 }
 
 Result<UniqueFd> MemoryStore::open_extent(ExtentId extent) const {
-  const auto found = extents_.find(extent);
-  if (found == extents_.end()) {
-    return fail(Errc::UnknownLease,
-                fmt::format("extent {} has no memory; list extents with `brokerctl extents`",
-                            extent.value));
-  }
-  return found->second->open_read_only();
+  return TRY(object_of(extent))->open_read_only();
 }
 
-std::uint64_t MemoryStore::inode(ExtentId extent) const {
-  const auto found = extents_.find(extent);
-  if (found == extents_.end()) return 0;
-  const auto identity = found->second->identity();
-  return identity ? identity->inode : 0;
+MemoryIdentity MemoryStore::identity(ExtentId extent) const {
+  const auto object = object_of(extent);
+  return object ? (*object)->identity().value_or(MemoryIdentity{}) : MemoryIdentity{};
 }
 
-Result<void> MemoryStore::adopt(ExtentId extent, UniqueFd fd) {
+Result<void> MemoryStore::redeliver(ExtentId extent, UniqueFd fd) {
   const int flags = ::fcntl(fd.get(), F_GETFL);
   if (flags < 0 || (flags & O_ACCMODE) != O_RDWR) {
     return fail(Errc::UntrustedSegment,
@@ -153,7 +142,7 @@ Result<void> MemoryStore::adopt(ExtentId extent, UniqueFd fd) {
   return {};
 }
 
-Result<void> MemoryStore::adopt_region(RegionId region, UniqueFd fd, std::size_t size_bytes) {
+Result<void> MemoryStore::restore_region(RegionId region, UniqueFd fd, std::size_t size_bytes) {
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
   if ((seals & F_SEAL_WRITE) == 0 || object.size_bytes() != size_bytes) {
@@ -166,7 +155,7 @@ Result<void> MemoryStore::adopt_region(RegionId region, UniqueFd fd, std::size_t
   return {};
 }
 
-std::shared_ptr<MemoryObject> MemoryStore::hold_region(RegionId region) const {
+std::shared_ptr<MemoryObject> MemoryStore::region_object(RegionId region) const {
   const auto found = regions_.find(region);
   return found == regions_.end() ? nullptr : found->second;
 }

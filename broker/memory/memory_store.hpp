@@ -1,6 +1,6 @@
 /// The memfds behind extents and weights regions.
 ///
-/// Ownership: owns every object from its first grant until it is proven empty. `hold` returns
+/// Ownership: owns every object from its first grant until it is proven empty. `objects_of` returns
 /// shared ownership, which keeps an object open. Threads: the io_context's thread; the free
 /// functions run on any thread.
 #pragma once
@@ -17,16 +17,16 @@ namespace leasehold {
 
 /// An extent whose memory is being reclaimed. `object` is null when it was never created or was not
 /// redelivered after a restart.
-struct HeldExtent {
+struct ExtentObject {
   ExtentId id;
   std::shared_ptr<MemoryObject> object;
 };
-using HeldExtents = std::vector<HeldExtent>;
+using ExtentObjects = std::vector<ExtentObject>;
 
 /// Frees the pages of every extent. If some fail, returns the last error.
-Result<void> punch(const HeldExtents& extents);
+Result<void> punch(const ExtentObjects& extents);
 /// Bytes allocated in each extent. An extent that cannot be read counts as not empty.
-ExtentsVerified verify(const HeldExtents& extents);
+ExtentsVerified verify(const ExtentObjects& extents);
 /// A new object whose pages are all present and zero, as huge pages where the kernel has them. It
 /// takes as long as clearing the memory. Errors: OutOfMemory, SystemError.
 Result<MemoryObject> cleared_object(std::size_t size_bytes);
@@ -35,14 +35,13 @@ std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region);
 
 class MemoryStore {
  public:
-  /// Returns one descriptor per extent. Creates missing objects; if one cannot be created, none of
-  /// the new ones is kept. Errors: OutOfMemory, SystemError.
-  Result<std::vector<UniqueFd>> extents_for_worker(std::span<const ExtentId> extents,
-                                                   std::size_t size_bytes);
+  /// Creates the extent's object, which is one that was cleared ahead if there is one of this size.
+  /// Precondition: the extent has none. Errors: OutOfMemory, SystemError.
+  Result<void> create_extent(ExtentId extent, std::size_t size_bytes);
 
-  /// Identity of the extent's object, which is created if it is missing. Errors: OutOfMemory,
+  /// Returns one descriptor per extent. Errors: UnknownLease when an extent has no object,
   /// SystemError.
-  Result<MemoryIdentity> make_extent(ExtentId extent, std::size_t size_bytes);
+  Result<std::vector<UniqueFd>> extents_for_worker(std::span<const ExtentId> extents) const;
 
   /// The next extent that is created takes this object. Precondition: `cleared_object` made it, and
   /// no other process has had its descriptor.
@@ -52,9 +51,9 @@ class MemoryStore {
   /// `count`.
   std::vector<MemoryObject> take_surplus(std::uint32_t count, std::size_t size_bytes);
 
-  HeldExtents hold(std::span<const ExtentId> extents) const;
-  /// As `hold`; in addition, `adopt` refuses these extents from now on.
-  HeldExtents hold_and_refuse_redelivery(std::span<const ExtentId> extents);
+  ExtentObjects objects_of(std::span<const ExtentId> extents) const;
+  /// As `objects_of`; in addition, `redeliver` refuses these extents from now on.
+  ExtentObjects objects_to_return(std::span<const ExtentId> extents);
   /// Closes the extents that were found empty, or all with `close_anyway`, and marks them as
   /// `closed`.
   void close(ExtentsVerified& verified, bool close_anyway);
@@ -62,8 +61,8 @@ class MemoryStore {
   /// A read-only descriptor. Errors: UnknownLease when the extent has no object.
   Result<UniqueFd> open_extent(ExtentId extent) const;
 
-  /// Inode of the extent's object; 0 if it has none.
-  std::uint64_t inode(ExtentId extent) const;
+  /// Identity of the extent's object; zeros if it has none.
+  MemoryIdentity identity(ExtentId extent) const;
 
   /// Expects that the worker redelivers the object of this extent: after a restart the worker has
   /// the only descriptor.
@@ -71,20 +70,20 @@ class MemoryStore {
   /// Takes the redelivered descriptor of an expected extent, if its object is the one in the
   /// journal. Idempotent. Errors: UntrustedSegment for any other object, or for a read-only
   /// descriptor.
-  Result<void> adopt(ExtentId extent, UniqueFd fd);
+  Result<void> redeliver(ExtentId extent, UniqueFd fd);
 
   Result<void> create_region(RegionId region, std::size_t size_bytes);
   Result<void> seal_region(RegionId region);
   /// Takes the descriptor of a published region that the previous broker kept. Errors:
   /// UntrustedSegment.
-  Result<void> adopt_region(RegionId region, UniqueFd fd, std::size_t size_bytes);
-  std::shared_ptr<MemoryObject> hold_region(RegionId region) const;  ///< Null when there is none.
+  Result<void> restore_region(RegionId region, UniqueFd fd, std::size_t size_bytes);
+  std::shared_ptr<MemoryObject> region_object(RegionId region) const;  ///< Null when there is none.
   void close_region(RegionId region) { regions_.erase(region); }
   Result<UniqueFd> region_fd(RegionId region, bool writable) const;
 
  private:
-  /// Returns a cleared object of this size, or creates a new one.
-  Result<std::shared_ptr<MemoryObject>> new_extent(ExtentId id, std::size_t size_bytes);
+  /// Errors: UnknownLease when the extent has no object.
+  Result<const MemoryObject*> object_of(ExtentId extent) const;
 
   std::map<ExtentId, std::shared_ptr<MemoryObject>> extents_;
   std::vector<MemoryObject> cleared_;  // all of one size

@@ -27,23 +27,27 @@ LentMemory& ServerEffects::memory_of(MemoryPool pool) {
   return dependencies_.memory;
 }
 
-/// Creates the memory of the batch's extents, because the rows record the identities of the
-/// objects. If a creation fails here, SendGrant fails later.
-void ServerEffects::make_memory(journal::Batch& batch) {
+void ServerEffects::perform(const effect::CreateExtents& effect) {
+  for (const ExtentId extent : effect.extents) {
+    const auto created = dependencies_.host.create_extent(extent, effect.size_bytes);
+    if (!created) refused_extents_.emplace(extent, created.error());
+  }
+}
+
+void ServerEffects::identify_memory(journal::Batch& batch) const {
   for (journal::Row& row : batch.rows) {
     auto* extent = std::get_if<journal::ExtentRow>(&row);
     if (extent == nullptr || extent->state != ExtentState::Owned) continue;
-    const auto identity = memory_of(extent->pool).name_extent(extent->id, extent->size_bytes);
-    if (!identity) continue;
-    extent->device = identity->device;
-    extent->inode = identity->inode;
+    const MemoryIdentity identity = dependencies_.host.identity(extent->id);
+    extent->device = identity.device;
+    extent->inode = identity.inode;
   }
 }
 
 void ServerEffects::note_refused(const journal::Batch& batch, const Error& why) {
   for (const journal::Row& row : batch.rows) {
     const auto* extent = std::get_if<journal::ExtentRow>(&row);
-    if (extent && extent->state == ExtentState::Owned) unwritten_extents_.emplace(extent->id, why);
+    if (extent && extent->state == ExtentState::Owned) refused_extents_.emplace(extent->id, why);
     const auto* lease = std::get_if<journal::LeaseRow>(&row);
     const bool engine = lease != nullptr && lease->scope == wire::LeaseScope::Engine;
     if (engine && lease->state == LeaseState::Live) unwritten_weights_.emplace(lease->id, why);
@@ -64,7 +68,7 @@ void ServerEffects::perform(const effect::Journal& effect) {
 }
 
 void ServerEffects::write(journal::Batch batch) {
-  if (batch.grants) make_memory(batch);
+  identify_memory(batch);
   const auto written = dependencies_.journal.write(batch);
   fault_point(FaultSite::BrokerJournalWritten);
   const bool was_written = !unwritten_.has_value();
@@ -140,11 +144,11 @@ void ServerEffects::perform(const effect::ForgetWorker& effect) {
 
 void ServerEffects::perform(const effect::SendGrant& effect) {
   const wire::LeaseGrant& grant = effect.grant;
-  std::optional<Error> unwritten;
+  std::optional<Error> refused;
   for (const ExtentId extent : grant.extents) {
-    if (auto refusal = take_refusal(unwritten_extents_, extent)) unwritten = std::move(refusal);
+    if (auto why = take_refusal(refused_extents_, extent)) refused = std::move(why);
   }
-  if (unwritten) return post_(GrantAnswered{grant.lease, grant.extents, unwritten, false});
+  if (refused) return post_(GrantAnswered{grant.lease, grant.extents, refused, false});
   memory_of(grant.pool).lend(grant.extents, grant.extent_size_bytes, [this, effect](auto fds) {
     send_grant(effect, std::move(fds));
   });
@@ -205,13 +209,11 @@ void ServerEffects::perform(const effect::SendSettle& effect) {
 /// The message is sent after the punches are done, so that verification finds any later write of
 /// the worker.
 void ServerEffects::perform(const effect::SendUnmap& effect) {
-  dependencies_.host.after_punches([this, effect] { send_unmap(effect); });
-}
-
-void ServerEffects::send_unmap(const effect::SendUnmap& effect) {
-  const wire::LeaseUnmap unmap{.lease = effect.lease};
-  call_worker(effect.worker, unmap, [this, lease = effect.lease](auto reply) {
-    post_(UnmapAnswered{lease, error_of(reply)});
+  dependencies_.host.after_punches([this, effect] {
+    const wire::LeaseUnmap unmap{.lease = effect.lease};
+    call_worker(effect.worker, unmap, [this, lease = effect.lease](auto reply) {
+      post_(UnmapAnswered{lease, error_of(reply)});
+    });
   });
 }
 

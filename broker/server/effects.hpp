@@ -46,6 +46,7 @@ class ServerEffects {
   ServerEffects(EffectDependencies dependencies, std::function<void(Event)> post)
       : dependencies_(dependencies), post_(std::move(post)) {}
 
+  void perform(const effect::CreateExtents& effect);
   void perform(const effect::Journal& effect);
   void perform(const effect::PublishGrant& effect);
   void perform(const effect::StoreWords& effect);
@@ -89,11 +90,10 @@ class ServerEffects {
  private:
   void write(journal::Batch batch);
   LentMemory& memory_of(MemoryPool pool);
-  void make_memory(journal::Batch& batch);
+  void identify_memory(journal::Batch& batch) const;
   void send_grant(const effect::SendGrant& effect, Result<std::vector<UniqueFd>> fds);
-  void send_unmap(const effect::SendUnmap& effect);
   void note_refused(const journal::Batch& batch, const Error& why);
-  /// Removes and returns the journal error that forbids sending `id`.
+  /// Removes and returns the error that forbids sending `id`.
   template <class Id>
   std::optional<Error> take_refusal(std::map<Id, Error>& refused, Id id);
   template <class Message>
@@ -109,8 +109,8 @@ class ServerEffects {
   EventLogger logger_;
   std::uint64_t journal_faults_ = 0;
   std::optional<Error> unwritten_;  ///< The error, if the last batch is not on disk.
-  /// Extents granted by a decision that is not on disk.
-  std::map<ExtentId, Error> unwritten_extents_;
+  /// Extents that must not be sent: their memory was not created, or their grant is not on disk.
+  std::map<ExtentId, Error> refused_extents_;
   std::map<LeaseId, Error> unwritten_weights_;  ///< Engine leases granted by such a decision.
   SystemClock clock_;
 };

@@ -82,7 +82,7 @@ Result<Json> query_key(const ListSources& sources, const Json& params) {
 Result<Json> query_extents(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::ExtentList::from_json(params));
   auto views = extent_views(sources.state, request.after, request.limit + 1);
-  for (auto& view : views) view.inode = sources.memory.inode(view.extent);
+  for (auto& view : views) view.inode = sources.memory.identity(view.extent).inode;
   Json reply = page_of(views, request.limit);
   reply["total"] = sources.state.extents.records().size();
   return reply;

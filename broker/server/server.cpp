@@ -226,7 +226,7 @@ Result<void> BrokerServer::take_memory(ConnectionId id, const wire::LeaseRedeliv
                                               redeliver.extents.size(), fds.size()));
   }
   for (std::size_t i = 0; i < fds.size(); ++i) {
-    TRY(startup_.memory.adopt(redeliver.extents[i], std::move(fds[i])));
+    TRY(startup_.memory.redeliver(redeliver.extents[i], std::move(fds[i])));
   }
   return {};
 }

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "broker/decide/lease/adopt.hpp"
 #include "broker/decide/lease/grant.hpp"
-#include "broker/decide/memory/unavailable.hpp"
+#include "broker/decide/lease/succession.hpp"
 #include "broker/decide/tenant/keys.hpp"
 #include "broker/decide/worker/choose_worker.hpp"
+#include "broker/decide/worker/unavailable.hpp"
 #include "broker/decide/worker/worker_replace.hpp"
 
 namespace leasehold {

@@ -1,22 +1,22 @@
 /// Acquires that wait for a successor of their worker. The decision about `lease.acquire` itself is
 /// declared in deciders.hpp and defined in acquire.cpp.
 ///
-/// The worker of a lease died, and the lease's memory is kept (adopt.hpp). The acquire that
+/// The worker of a lease died, and the lease's memory is retained (retention.hpp). The acquire that
 /// replaces the lease finds no worker. It waits at most 2 s for one, so that the lease is granted
 /// as soon as the worker is ready and the caller need not poll. At most one acquire waits for each
-/// kept lease; a second one is refused and may be retried.
+/// such lease; a second one is refused and may be retried.
 #pragma once
 
 #include "broker/decide/decision.hpp"
 
 namespace leasehold {
 
-/// Decides waiting acquires whose worker became ready, whose memory is no longer kept, or whose 2 s
-/// have passed. Call it at the end of each decision.
+/// Decides waiting acquires whose worker became ready, whose memory is no longer retained, or whose
+/// 2 s have passed. Call it at the end of each decision.
 void settle_waiting_acquires(Decision& decision);
 
 /// Makes `caller`, which repeated the acquire `first` on another connection of the same user, the
-/// holder of the kept lease. False if the call `first` does not wait.
+/// holder of the replaced lease. False if the call `first` does not wait.
 bool reassign_waiting(Decision& decision, const Caller& caller, CallId first);
 
 }  // namespace leasehold

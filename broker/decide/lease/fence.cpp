@@ -5,12 +5,10 @@
 #include <algorithm>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/lease/adopt.hpp"
 #include "broker/decide/lease/grant.hpp"
 #include "broker/decide/lease/record.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
-#include "broker/decide/lease/revoke_clock.hpp"
-#include "broker/decide/memory/quarantine.hpp"
 #include "broker/decide/memory/return_memory.hpp"
 
 namespace leasehold {
@@ -53,20 +51,20 @@ void ask_to_settle(Decision& decision, std::span<const LaunchQuiet> quiet) {
 
 /// Retains the KV extents if a later lease may adopt them, and starts to scrub all others.
 void scrub_fenced(Decision& decision, LeaseRecord& record) {
-  const bool keeps = keeps_memory(decision, record);
+  const bool retains = retains_memory(decision, record);
   std::vector<ExtentId> punched;
   for (const ExtentId id : record.extents) {
     const ExtentRecord& extent = *decision.state.extents.find(id);
     if (extent.state != ExtentState::Draining) continue;
-    const bool is_kept = keeps && extent.pool == MemoryPool::Kv;
-    decision.state.extents.move(id, is_kept ? ExtentState::Retained : ExtentState::Scrubbing);
+    const bool is_retained = retains && extent.pool == MemoryPool::Kv;
+    decision.state.extents.move(id, is_retained ? ExtentState::Retained : ExtentState::Scrubbing);
     record_extent(decision, id, &record);
-    if (!is_kept) punched.push_back(id);
+    if (!is_retained) punched.push_back(id);
   }
-  const bool any_kept = std::ranges::any_of(record.extents, [&decision](ExtentId id) {
+  const bool any_retained = std::ranges::any_of(record.extents, [&decision](ExtentId id) {
     return decision.state.extents.find(id)->state == ExtentState::Retained;
   });
-  if (any_kept) start_retention(decision, record);
+  if (any_retained) start_retention(decision, record);
   punch_extents(decision, punched);
 }
 

@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/lease/acquire.hpp"
-#include "broker/decide/lease/adopt.hpp"
 #include "broker/decide/lease/fence.hpp"
-#include "broker/decide/lease/handover.hpp"
 #include "broker/decide/lease/rebind.hpp"
 #include "broker/decide/lease/record.hpp"
-#include "broker/decide/lease/replace.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
-#include "broker/decide/lease/turns.hpp"
+#include "broker/decide/lease/succession.hpp"
 #include "broker/decide/memory/reclaim.hpp"
 #include "broker/decide/memory/reserves.hpp"
 #include "broker/decide/memory/return_memory.hpp"
@@ -83,6 +82,9 @@ void grant_extents(Decision& decision, LeaseRecord& record, const ExtentRequest&
       decision.state.extents.take(request.pool, request.count, record.id(), record.worker());
   record.extents.insert(record.extents.end(), taken.begin(), taken.end());
   for (const ExtentId extent : taken) record_extent(decision, extent, &record);
+  if (!decision.state.config.is_on_device(request.pool)) {
+    std::ranges::copy(taken, std::back_inserter(decision.touched.taken));
+  }
   PendingGrant grant{
       .call = request.call, .pool = request.pool, .waiting = {taken.begin(), taken.end()}};
   grant.waiting.insert(request.adopted.begin(), request.adopted.end());
@@ -134,15 +136,6 @@ void reassign_pending_holder(Decision& decision, const Caller& caller, CallId fi
 
 namespace {
 
-void note_replacement(Decision& decision, std::optional<LeaseId> old, LeaseRecord& by) {
-  if (!old) return;
-  LeaseRecord& replaced = decision.state.leases.at(*old);
-  replaced.replaced_by = by.id();
-  replaced.charged_to_replacement = replaced.is(LeaseState::Live);
-  decision.touch(*old);
-  by.replaces = old;
-}
-
 LeaseRecord& open_tenant_lease(Decision& decision, const Caller& caller,
                                const wire::LeaseAcquire& acquire, const Worker& worker) {
   const std::int64_t longest = decision.state.tenants.find(acquire.tenant)->policy.ttl_ms;
@@ -174,12 +167,7 @@ void refuse_growth(Decision& decision, LeaseRecord& record, const GrantAnswered&
 void finish_grant(Decision& decision, LeaseRecord& record, const PendingGrant& grant) {
   if (!record.acquired && record.scope == wire::LeaseScope::Shared)
     return start_fill(decision, record, grant.call);
-  if (!record.acquired && begin_handover(decision, record, grant.call)) return;
-  if (!record.acquired) {
-    record.acquired = true;
-    drain_replaced(decision, record);
-    return decision.reply(grant.call, acquired_answer(decision.state, record));
-  }
+  if (!record.acquired) return finish_succession(decision, record, grant.call);
   recharge(decision, record);
   if (grant.refused) return decision.reply(grant.call, std::unexpected(*grant.refused));
   decision.reply(grant.call, resized(decision.state, record, grant.pool));
@@ -345,7 +333,7 @@ CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
   record.replace_mode = terms.as;
   if (!terms.as) tenant.claim = {};
   if (acquire.replaces) state.places.give_up(acquire.tenant, *acquire.replaces);
-  note_replacement(decision, terms.replaces, record);
+  if (terms.replaces) begin_succession(decision, *terms.replaces, record);
   decision.add(effect::PublishGrant{record.id(), record.deadline});
   record_lease(decision, record);
   const std::vector<ExtentId> adopted = adopt_extents(decision, adoption, allowed.extents, record);

@@ -1,7 +1,14 @@
-/// The limit on replacing revoked leases.
+/// Rebinds, which replace revoked leases: their limit, and whose turn it is when memory becomes
+/// free.
+///
+/// Waiting rebinds come first, the oldest before newer ones. A place in the queue counts at most as
+/// many extents as the replaced lease had, so a tenant cannot keep more from others than it had
+/// before. Growth of live leases and acquires within a guaranteed reserve ignore the queue, so a
+/// running text does not end because another one waits.
 #pragma once
 
 #include "broker/decide/decision.hpp"
+#include "broker/decide/memory/reserves.hpp"
 
 namespace leasehold {
 
@@ -19,5 +26,15 @@ void give_back_rebind(State& state, LeaseRecord& record);
 /// that ends its own acquire, by its exit or a short TTL, does not get the token back, because it
 /// could repeat that without limit.
 void note_rebindable(State& state, LeaseRecord& record, RevokeReason reason, TimePoint now);
+
+/// Checks that there is room for the demand and that it is its turn. Errors: those of require_room;
+/// PoolExhausted while the free memory is kept for earlier rebinds.
+Result<void> require_turn(State& state, const wire::LeaseAcquire& acquire,
+                          const ExtentDemand& demand, TimePoint now);
+
+/// Keeps a place for a rebind that was refused with PoolExhausted. The returned error then says
+/// when to retry and how many rebinds come first. Any other error is returned unchanged.
+Error keep_place(State& state, const wire::LeaseAcquire& acquire, const ExtentDemand& demand,
+                 Error why, TimePoint now);
 
 }  // namespace leasehold

@@ -19,4 +19,8 @@ void record_region(Decision& decision, const WeightsRegion& region, std::string_
 /// Records what an operator did or tried, as an event and a journal row.
 void record_operator_action(Decision& decision, const journal::OperatorActionRow& action);
 
+/// Stores the value of the clock in the lease, unless it has one already, and adds it to the
+/// broker's history if the lease did not end normally. Precondition: the lease is not Live.
+void note_latency(Decision& decision, LeaseRecord& record, RevokeClock clock, Duration since_flip);
+
 }  // namespace leasehold

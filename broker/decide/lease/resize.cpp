@@ -4,12 +4,11 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/lease/grant.hpp"
-#include "broker/decide/lease/hold.hpp"
+#include "broker/decide/lease/holder.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/memory/reclaim.hpp"
 #include "broker/decide/memory/reserves.hpp"
 #include "broker/decide/memory/return_memory.hpp"
-#include "broker/decide/memory/swap.hpp"
 #include "broker/decide/tenant/publish.hpp"
 #include "broker/decide/worker/liveness.hpp"
 

@@ -4,6 +4,7 @@
 
 #include "broker/decide/lease/rebind.hpp"
 #include "broker/decide/lease/record.hpp"
+#include "broker/decide/lease/succession.hpp"
 #include "broker/decide/tenant/publish.hpp"
 
 namespace leasehold {
@@ -29,17 +30,6 @@ void notify_holder(Decision& decision, const LeaseRecord& record) {
   if (is_gone || !record.acquired) return;
   decision.add(effect::NotifyHolder{
       record.holder, {.lease = record.id(), .scope = record.scope, .reason = reason}});
-}
-
-/// Ends the replacement of another lease by this one. If the replaced lease is live, it is charged
-/// again. If the acquire of this lease failed, the replaced lease can be replaced again.
-void end_replacement(Decision& decision, const LeaseRecord& record) {
-  if (!record.replaces) return;
-  const auto old = decision.state.leases.find(*record.replaces);
-  if (!old) return;
-  if ((*old)->is(LeaseState::Live)) (*old)->charged_to_replacement = false;
-  if (!record.acquired) (*old)->replaced_by.reset();
-  decision.touch((*old)->id());
 }
 
 void add_revocation(Decision& decision, const LeaseRecord& record, RevokeReason reason) {
@@ -107,7 +97,7 @@ std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> 
     if (reason != RevokeReason::Released) add_revocation(decision, record, reason);
     drain_extents(decision, record);
     answer_pending_calls(decision, record);
-    end_replacement(decision, record);
+    end_succession(decision, record);
     keep_lost_text(decision.state, record);
   }
   return revoked;
@@ -129,6 +119,37 @@ Result<void> require_live(const LeaseRecord& record) {
 FailureScope failure_scope_of(const LeaseRecord& record) {
   const bool is_shared = record.scope == wire::LeaseScope::Shared;
   return is_shared ? FailureScope::Shared : FailureScope::Tenant;
+}
+
+Result<std::vector<LeaseId>> leases_named(State& state, const std::optional<LeaseId>& lease,
+                                          const std::optional<TenantId>& tenant) {
+  if (lease.has_value() == tenant.has_value()) {
+    return fail(Errc::BadRequest,
+                fmt::format("name exactly one of lease and tenant; {} were given", lease ? 2 : 0));
+  }
+  if (lease) {
+    const LeaseRecord& record = *TRY(state.leases.find(*lease));
+    if (record.is(LeaseState::Fenced)) {
+      return std::unexpected(Error{Errc::LeaseFenced,
+                                   fmt::format("lease {} is fenced already ({})", to_string(*lease),
+                                               name(reason_of(record.lease))),
+                                   failure_scope_of(record)});
+    }
+    return std::vector{*lease};
+  }
+  if (state.tenants.find(*tenant) == nullptr) {
+    return fail(Errc::UnknownTenant,
+                fmt::format("no tenant {}; see `brokerctl tenants`", tenant->value));
+  }
+  return open_leases_where(state, [&](const LeaseRecord& record) {
+    return record.scope == wire::LeaseScope::Tenant && record.tenant == *tenant &&
+           record.is(LeaseState::Live);
+  });
+}
+
+std::string object_name(const std::optional<LeaseId>& lease,
+                        const std::optional<TenantId>& tenant) {
+  return lease ? "lease:" + to_string(*lease) : "tenant:" + tenant->value;
 }
 
 }  // namespace leasehold

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "broker/decide/decision.hpp"
@@ -42,5 +44,26 @@ Result<void> require_live(const LeaseRecord& record);
 
 /// The scope to name in an error about the lease: Tenant or Shared.
 FailureScope failure_scope_of(const LeaseRecord& record);
+
+/// The named lease, or the live leases of the named tenant, which may be none. Errors: BadRequest
+/// unless exactly one of the two is given, UnknownLease, StaleGeneration, LeaseFenced,
+/// UnknownTenant.
+Result<std::vector<LeaseId>> leases_named(State& state, const std::optional<LeaseId>& lease,
+                                          const std::optional<TenantId>& tenant);
+
+/// "lease:17.4" or "tenant:acme", as in operator actions. Precondition: one of them is set.
+std::string object_name(const std::optional<LeaseId>& lease, const std::optional<TenantId>& tenant);
+
+// memory/drain.cpp
+
+struct Drain {
+  TimePoint until;
+  RevokeReason reason = RevokeReason::DrainDeadline;  ///< Reason of the revocation at `until`.
+};
+
+/// Makes a live lease accept no new requests; it is revoked at the deadline. If both a reclaim and
+/// another drain apply, the earlier deadline counts. An acquire in flight is answered with
+/// `refusal`, because the lease could not be used.
+void start_drain(Decision& decision, LeaseRecord& record, const Drain& drain, const Error& refusal);
 
 }  // namespace leasehold

@@ -2,9 +2,8 @@
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/lease/adopt.hpp"
-#include "broker/decide/lease/named_leases.hpp"
 #include "broker/decide/lease/record.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
 
 namespace leasehold {
@@ -35,14 +34,14 @@ std::string revoked_object(const wire::LeaseRevoke& revoke) {
   return "part:" + *revoke.part + (revoke.worker ? "@" + *revoke.worker : "");
 }
 
-/// Includes a fenced lease whose memory is kept for adoption.
+/// Includes a fenced lease whose memory is retained.
 Result<std::vector<LeaseId>> leases_to_end(State& state, const wire::LeaseRevoke& revoke) {
   if (revoke.part) return leases_on_part(state, revoke);
-  const bool is_kept =
+  const bool is_retained =
       revoke.lease && !revoke.tenant && !retained_where(state, [&](const auto& record) {
                                            return record.id() == *revoke.lease;
                                          }).empty();
-  if (is_kept) return std::vector{*revoke.lease};
+  if (is_retained) return std::vector{*revoke.lease};
   return leases_named(state, revoke.lease, revoke.tenant);
 }
 

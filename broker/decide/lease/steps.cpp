@@ -1,5 +1,4 @@
 // Sampling of engine steps: workers sample while an operator watches.
-#include "broker/decide/lease/steps.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "broker/decide/memory/device.hpp"
+#include "broker/decide/memory/return_memory.hpp"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,6 @@
 #include "broker/decide/lease/fence.hpp"
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/revoke.hpp"
-#include "broker/decide/lease/revoke_clock.hpp"
-#include "broker/decide/memory/return_memory.hpp"
 
 namespace leasehold {
 namespace {

@@ -1,18 +1,16 @@
 // `brokerctl drain`: leases accept no new requests and end with their last request, at the latest
 // after the grace. A drained tenant or worker gets no new lease until `brokerctl undrain`.
-#include "broker/decide/memory/drain.hpp"
+
+#include "broker/decide/lease/revoke.hpp"
 
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/lease/adopt.hpp"
 #include "broker/decide/lease/grant.hpp"
-#include "broker/decide/lease/named_leases.hpp"
 #include "broker/decide/lease/record.hpp"
-#include "broker/decide/lease/revoke.hpp"
-#include "broker/decide/memory/unavailable.hpp"
-#include "broker/decide/worker/admission.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/worker/choose_worker.hpp"
+#include "broker/decide/worker/unavailable.hpp"
 #include "broker/decide/worker/worker_replace.hpp"
 
 namespace leasehold {

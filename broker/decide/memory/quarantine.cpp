@@ -1,11 +1,10 @@
-#include "broker/decide/memory/quarantine.hpp"
+#include "broker/decide/memory/return_memory.hpp"
 
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/revoke.hpp"
-#include "broker/decide/memory/return_memory.hpp"
 
 namespace leasehold {
 namespace {

@@ -6,10 +6,9 @@
 #include <map>
 #include <tuple>
 
-#include "broker/decide/lease/adopt.hpp"
 #include "broker/decide/lease/grant.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
-#include "broker/decide/memory/drain.hpp"
 
 namespace leasehold {
 namespace {
@@ -120,7 +119,7 @@ void take_from(Decision& decision, std::span<const LeaseId> victims, TimePoint u
   if (until <= decision.now) revoke_leases(decision, victims, RevokeReason::PreemptedByPriority);
 }
 
-/// Scrubs kept memory for the demand and returns the refusal; nothing if no kept memory can serve
+/// Scrubs retained memory for the demand and returns the refusal; nothing if none of it can serve
 /// it.
 std::optional<Error> scrub_for(Decision& decision, const ExtentDemand& demand, const Error& why) {
   if (why.code != Errc::PoolExhausted || !require_lendable(decision.state, demand)) return {};

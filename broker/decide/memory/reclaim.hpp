@@ -11,7 +11,7 @@
 
 namespace leasehold {
 
-/// Refuses a call that found no room, with the error `why`. If memory that is kept for adoption
+/// Refuses a call that found no room, with the error `why`. If memory that is retained
 /// could serve the demand, that memory is scrubbed, and the error has `retry_after_ms`.
 CallResult refuse_or_scrub(Decision& decision, const ExtentDemand& demand, const Error& why);
 

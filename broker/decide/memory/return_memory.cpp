@@ -1,9 +1,7 @@
 #include "broker/decide/memory/return_memory.hpp"
 
-#include "broker/decide/lease/handover.hpp"
 #include "broker/decide/lease/record.hpp"
-#include "broker/decide/lease/revoke_clock.hpp"
-#include "broker/decide/memory/device.hpp"
+#include "broker/decide/lease/succession.hpp"
 #include "common/expects.hpp"
 
 namespace leasehold {
@@ -79,7 +77,7 @@ void collect_memory(Decision& decision, LeaseRecord& record) {
   if (record.fenced_during_grant || record.may_be_mapping) punch_extents(decision, scrubbed);
   return_extents(decision, record, scrubbed);
   close_if_returned(decision, record);
-  continue_handover(decision, record);
+  continue_succession(decision, record);
 }
 
 void scrub_returned(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents) {
@@ -95,7 +93,7 @@ void scrub_returned(Decision& decision, LeaseRecord& record, std::span<const Ext
 void close_if_returned(Decision& decision, LeaseRecord& record) {
   if (!record.is(LeaseState::Fenced) || !record.extents.empty() || record.memory_returned) return;
   const bool all_empty = record.quarantined_extents == 0;
-  // The time for which memory was kept is not a latency.
+  // The time for which memory was retained is not a latency.
   if (all_empty && record.retained_until == TimePoint{}) {
     note_latency(decision, record, RevokeClock::Reuse, decision.now - record.revoked_at());
   }

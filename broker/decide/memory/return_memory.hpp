@@ -1,9 +1,10 @@
-/// Frees the memory of leases that have ended.
+/// Frees the memory of leases that have ended, holds it for its worker, or quarantines it.
 #pragma once
 
 #include <span>
 
 #include "broker/decide/decision.hpp"
+#include "broker/decide/event.hpp"
 
 namespace leasehold {
 
@@ -25,5 +26,31 @@ void close_region(Decision& decision, const WeightsRegion& region);
 
 /// Closes the lease if all its memory has returned.
 void close_if_returned(Decision& decision, LeaseRecord& record);
+
+// device.cpp
+
+/// Errors: PoolExhausted while no device agent is running.
+Result<void> require_device(const State& state);
+
+/// Clears extents that are Scrubbing and holds them for the lease's worker, which may still reach
+/// them. Releases them instead if the worker has exited or never mapped them.
+/// Precondition: a device is lent, and the extents are of the KV pool.
+void return_to_device(Decision& decision, const LeaseRecord& record,
+                      std::span<const ExtentId> extents);
+
+/// Releases everything that was held for a worker that has exited.
+void release_held(Decision& decision, AttachmentId worker);
+
+// quarantine.cpp
+
+/// Quarantines the memory. If the worker wrote to it after the fence, all leases of that worker are
+/// revoked, and it gets no more leases.
+void quarantine_extent(Decision& decision, ExtentId extent, const Quarantine& quarantine);
+void quarantine_region(Decision& decision, WeightsRegion& region, const Quarantine& quarantine);
+
+/// Finishes an operator's release after the memory was punched and verified once more; does nothing
+/// if none is pending. Precondition: the memory is Quarantined.
+void finish_release(Decision& decision, const ExtentsVerified::Entry& verified);
+void finish_release(Decision& decision, WeightsRegion& region, std::uint64_t allocated_bytes);
 
 }  // namespace leasehold

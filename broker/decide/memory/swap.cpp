@@ -1,4 +1,4 @@
-#include "broker/decide/memory/swap.hpp"
+#include "broker/decide/deciders.hpp"
 
 #include <fmt/format.h>
 

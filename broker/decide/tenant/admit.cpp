@@ -4,9 +4,8 @@
 #include <algorithm>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/lease/adopt.hpp"
-#include "broker/decide/lease/named_leases.hpp"
 #include "broker/decide/lease/record.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/memory/reserves.hpp"
 #include "broker/decide/tenant/keys.hpp"

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/lease/adopt.hpp"
 #include "broker/decide/lease/record.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/tenant/keys.hpp"
 #include "ipc/control/tokens/api_key.hpp"

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "broker/decide/lease/adopt.hpp"
 #include "broker/decide/lease/grant.hpp"
 #include "broker/decide/lease/record.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/memory/reclaim.hpp"
 #include "broker/decide/memory/reserves.hpp"
-#include "broker/decide/memory/unavailable.hpp"
 #include "broker/decide/worker/choose_worker.hpp"
+#include "broker/decide/worker/unavailable.hpp"
 
 namespace leasehold {
 namespace {

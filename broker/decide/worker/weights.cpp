@@ -5,14 +5,12 @@
 #include <algorithm>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/lease/adopt.hpp"
 #include "broker/decide/lease/grant.hpp"
 #include "broker/decide/lease/record.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
-#include "broker/decide/memory/device.hpp"
-#include "broker/decide/memory/quarantine.hpp"
 #include "broker/decide/memory/return_memory.hpp"
-#include "broker/decide/memory/unavailable.hpp"
+#include "broker/decide/worker/unavailable.hpp"
 
 namespace leasehold {
 namespace {

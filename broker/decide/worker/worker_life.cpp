@@ -3,17 +3,14 @@
 #include <algorithm>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/lease/adopt.hpp"
 #include "broker/decide/lease/fence.hpp"
+#include "broker/decide/lease/record.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
-#include "broker/decide/lease/revoke_clock.hpp"
-#include "broker/decide/lease/steps.hpp"
-#include "broker/decide/memory/device.hpp"
 #include "broker/decide/memory/reserves.hpp"
 #include "broker/decide/memory/return_memory.hpp"
-#include "broker/decide/memory/unavailable.hpp"
-#include "broker/decide/worker/admission.hpp"
 #include "broker/decide/worker/liveness.hpp"
+#include "broker/decide/worker/unavailable.hpp"
 
 namespace leasehold {
 namespace {
@@ -335,6 +332,11 @@ void decide_event(Decision& decision, const WorkerReported& reported) {
     count_rebind(decision, *rebind);
   }
   decision.add(effect::AppendEvent{std::move(event), at});
+}
+
+void send_admission(Decision& decision, const Worker& worker) {
+  if (worker.state != WorkerState::Ready) return;
+  decision.add(effect::SendAdmission{worker.id, {.admits = worker.is_admitting()}});
 }
 
 }  // namespace leasehold

@@ -10,9 +10,8 @@
 #include "broker/decide/lease/grant.hpp"
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/revoke.hpp"
-#include "broker/decide/memory/unavailable.hpp"
-#include "broker/decide/worker/admission.hpp"
 #include "broker/decide/worker/choose_worker.hpp"
+#include "broker/decide/worker/unavailable.hpp"
 
 namespace leasehold {
 namespace {

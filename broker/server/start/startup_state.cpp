@@ -68,7 +68,7 @@ std::set<RegionId> take_regions(const journal::Image& image, KeptDescriptors& ke
   for (const auto& [id, row] : image.regions) {
     UniqueFd fd = kept.take(kept::weights(id.value));
     if (!fd) continue;
-    if (const auto taken = memory.adopt_region(id, std::move(fd), row.size_bytes)) {
+    if (const auto taken = memory.restore_region(id, std::move(fd), row.size_bytes)) {
       regions.insert(id);
     } else {
       spdlog::warn("could not use kept weights region={} detail=\"{}\"", id.value,
@@ -195,7 +195,7 @@ std::set<std::string> names_in_use(const StartupState& startup) {
   }
   for (const auto& [worker, fd] : startup.kept_spills) names.insert(kept::spill(worker.value));
   for (const auto& [id, region] : startup.recovered.state.weights.regions()) {
-    if (startup.memory.hold_region(id)) names.insert(kept::weights(id.value));
+    if (startup.memory.region_object(id)) names.insert(kept::weights(id.value));
   }
   return names;
 }

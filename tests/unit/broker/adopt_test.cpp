@@ -1,7 +1,7 @@
 // Memory of a tenant whose worker died: kept, adopted, or scrubbed.
 #include <catch2/catch.hpp>
 
-#include "broker/decide/lease/adopt.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "tests/unit/broker/keeping_world.hpp"
 
 using namespace leasehold;
@@ -11,7 +11,7 @@ TEST_CASE("adopt: the next lease gets the extents of a dead worker's tenant, not
   KeepingWorld world;
   world.kill_worker();
   REQUIRE(world.record(world.lease).is(LeaseState::Fenced));
-  REQUIRE(world.is_kept());
+  REQUIRE(world.is_retained());
   world.attach("w0", kSuccessorSocket, "same");
   world.workers_answer = false;
 
@@ -34,7 +34,7 @@ TEST_CASE("adopt: the next lease gets the extents of a dead worker's tenant, not
 TEST_CASE("adopt: memory is not handed on before the old worker has exited") {
   KeepingWorld world;
   world.lose_worker();
-  REQUIRE(world.is_kept());
+  REQUIRE(world.is_retained());
   world.attach("w0", kSuccessorSocket, "same");
 
   const auto acquired = world.answer<wire::LeaseAcquired>(world.replace());
@@ -51,12 +51,12 @@ TEST_CASE("adopt: another tenant, holder, user, name or identity adopts nothing"
   SECTION("another tenant of the same connection") {
     world.attach("w0", kSuccessorSocket, "same");
     CHECK(world.refusal(world.replace("b")) == Errc::UnknownLease);
-    CHECK(world.is_kept());
+    CHECK(world.is_retained());
   }
   SECTION("another connection") {
     world.attach("w0", kSuccessorSocket, "same");
     CHECK(world.answer<wire::LeaseAcquired>(world.replace("a", kSecondHolder)).adopted_blocks == 0);
-    CHECK(world.is_kept());
+    CHECK(world.is_retained());
   }
   SECTION("a worker of another name") {
     world.attach("w1", kSuccessorSocket, "same");
@@ -102,7 +102,7 @@ TEST_CASE("adopt: only a worker's death keeps memory") {
 TEST_CASE("adopt: kept memory is scrubbed when no holder can adopt it any more") {
   KeepingWorld world;
   world.kill_worker();
-  REQUIRE(world.is_kept());
+  REQUIRE(world.is_retained());
   SECTION("the grace is over") {
     world.advance(10s);
   }
@@ -136,7 +136,7 @@ TEST_CASE("adopt: kept memory is scrubbed when no holder can adopt it any more")
 TEST_CASE("adopt: a demand that lacks room ends the retention of memory") {
   KeepingWorld world(keeping(4 * kMiB));  // two extents, both kept
   world.kill_worker();
-  REQUIRE(world.is_kept());
+  REQUIRE(world.is_retained());
   world.attach("w1", kSuccessorSocket, "same");
 
   const CallId first = world.acquire("b", 8, kSecondHolder);
@@ -154,7 +154,7 @@ TEST_CASE("adopt: a replacement that lacks room ends the retention of memory") {
       world.call(kSecondHolder, wire::LeaseAcquire{.tenant = {"b"}, .blocks = 16, .worker = "w1"});
   const LeaseId live = world.answer<wire::LeaseAcquired>(second).lease;
   world.kill_worker();
-  REQUIRE(world.is_kept());
+  REQUIRE(world.is_retained());
 
   const CallId first = world.call(kSecondHolder, wire::LeaseReplace{.lease = live});
 
@@ -169,7 +169,7 @@ TEST_CASE("adopt: a reserve does not count kept memory, which its tenant may ado
   KeepingWorld world(keeping(8 * kMiB));  // four extents
   world.attach("w1", kSuccessorSocket, "same");
   world.kill_worker();
-  REQUIRE(world.is_kept());
+  REQUIRE(world.is_retained());
 
   const CallId admitted = world.call(
       kOperator,
@@ -183,7 +183,7 @@ TEST_CASE("adopt: a full lease table ends the retention of memory") {
   config.slot_count = 2;
   KeepingWorld world(config);
   world.kill_worker();
-  REQUIRE(world.is_kept());
+  REQUIRE(world.is_retained());
   world.attach("w1", kSuccessorSocket, "same");
   world.acquired("b", 8, kSecondHolder);
 
@@ -244,7 +244,7 @@ TEST_CASE("adopt: a holder that ends before the fence keeps no memory") {
 TEST_CASE("adopt: an operator who revokes a lease whose memory is kept ends that") {
   KeepingWorld world;
   world.kill_worker();
-  REQUIRE(world.is_kept());
+  REQUIRE(world.is_retained());
 
   const CallId revoked = world.revoke(world.lease);
 
@@ -284,7 +284,7 @@ TEST_CASE("adopt: a lease that names no worker goes to one that can adopt") {
 TEST_CASE("adopt: a restarted broker has no descriptor of kept memory, which is free then") {
   KeepingWorld world;
   world.kill_worker();
-  REQUIRE(world.is_kept());
+  REQUIRE(world.is_retained());
 
   World after(world, {.exited_workers = {exit_of(world.worker)}}, keeping());
 

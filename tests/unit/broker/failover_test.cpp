@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "broker/decide/lease/handover.hpp"
+#include "broker/decide/lease/succession.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

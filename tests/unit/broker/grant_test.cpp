@@ -33,7 +33,7 @@ TEST_CASE("acquire: the holder receives the lease once the worker has mapped it"
   CHECK(*claim == LeaseClaim{acquired.lease, {"a"}});
 }
 
-TEST_CASE("acquire: the word is stored before the grant is sent") {
+TEST_CASE("acquire: memory, journal, word and descriptors follow in this order") {
   OneWorker world;
   world.forget_effects();
   world.acquire("a");
@@ -43,6 +43,8 @@ TEST_CASE("acquire: the word is stored before the grant is sent") {
     }
     return world.effects.size();
   };
+  CHECK(index(effect::CreateExtents{}) + 1 == index(effect::Journal{}));
+  CHECK(index(effect::Journal{}) < index(effect::PublishGrant{}));
   CHECK(index(effect::PublishGrant{}) < index(effect::SendGrant{}));
 }
 

@@ -54,7 +54,7 @@ struct KeepingWorld : World {
     kill_worker();
     return replace();
   }
-  bool is_kept() const { return in_state(ExtentState::Retained) == 2; }
+  bool is_retained() const { return in_state(ExtentState::Retained) == 2; }
   /// The memory objects are closed, which follows their punch.
   bool is_scrubbed() const {
     return std::ranges::none_of(extents, [this](ExtentId id) { return objects.contains(id); });

@@ -186,6 +186,10 @@ std::string World::proof_of(LeaseId lease) {
   return fenced ? std::string(name(fenced->state().proof)) : "";
 }
 
+void World::perform(const effect::CreateExtents& effect) {
+  if (!memory_fails) objects.insert(effect.extents.begin(), effect.extents.end());
+}
+
 void World::perform(const effect::Journal& effect) {
   grant_unwritten_ = disk_full && effect.batch.grants;
   const bool has_usage = std::ranges::any_of(effect.batch.rows, [](const journal::Row& row) {
@@ -256,7 +260,8 @@ void World::perform(const effect::SendGrant& effect) {
     queue_.push_back(GrantAnswered{grant.lease, grant.extents, why, false});
     return;
   }
-  objects.insert(grant.extents.begin(), grant.extents.end());
+  if (state.config.is_on_device(grant.pool))
+    objects.insert(grant.extents.begin(), grant.extents.end());
   if (!workers_answer) return grants.push_back(effect);
   queue_.push_back(GrantAnswered{grant.lease, grant.extents, std::nullopt});
 }

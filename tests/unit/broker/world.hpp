@@ -129,6 +129,7 @@ class World {
   template <class Wanted>
   std::vector<Wanted> recorded() const;
 
+  void perform(const effect::CreateExtents& effect);
   void perform(const effect::Journal& effect);
   void perform(const effect::PublishGrant& effect);
   void perform(const effect::StoreWords& effect);

@@ -136,7 +136,7 @@ TEST_CASE("journal: the end of an object on disk waits, also after a refused gra
 TEST_CASE("journal: the reserve is released in parts, so that one fence leaves space for others") {
   const StateDir dir;
   auto reserve = ReserveFile::open(dir.file("journal.reserve")).value();
-  reserve.hold(1).value();
+  reserve.grow_to(1).value();
   const std::uint64_t held = reserve.size_bytes();
 
   reserve.give_up(8192);
@@ -152,9 +152,9 @@ TEST_CASE("journal: a reserve that cannot grow for another reason than space say
   auto reserve = ReserveFile::open(dir.file("journal.reserve")).value();
   {
     const FileSizeLimit limit(4096);
-    CHECK(reserve.hold(4096 + 1).error().code == Errc::DiskFull);
+    CHECK(reserve.grow_to(4096 + 1).error().code == Errc::DiskFull);
   }
-  const auto refused = reserve.hold(std::uint64_t{1} << 63);  // a negative length to the kernel
+  const auto refused = reserve.grow_to(std::uint64_t{1} << 63);  // a negative length to the kernel
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == Errc::SystemError);
   CHECK(refused.error().detail.find("journal.reserve") != std::string::npos);

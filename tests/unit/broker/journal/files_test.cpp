@@ -30,7 +30,7 @@ void crash_copy(const StateDir& from, const StateDir& to) {
 
 }  // namespace
 
-TEST_CASE("journal: a foreign or newer file is refused and left unchanged") {
+TEST_CASE("journal: a foreign file is refused and left unchanged") {
   const StateDir dir;
   SECTION("text") {
     std::ofstream(dir.file("journal.db")) << std::string(5000, 'x');
@@ -38,12 +38,23 @@ TEST_CASE("journal: a foreign or newer file is refused and left unchanged") {
   SECTION("a foreign database") {
     run_sql(dir.file("journal.db"), "CREATE TABLE theirs (x)");
   }
-  SECTION("a journal of a newer broker") {
-    SqliteJournal::open(dir.path()).value();
-    run_sql(dir.file("journal.db"), "PRAGMA user_version=99");
-  }
   const auto before = std::filesystem::file_size(dir.file("journal.db"));
   CHECK(load_error(dir) == Errc::FileCorrupt);
+  CHECK(std::filesystem::file_size(dir.file("journal.db")) == before);
+}
+
+TEST_CASE("journal: a file of another schema version is refused and left unchanged") {
+  const StateDir dir;
+  SqliteJournal::open(dir.path()).value();
+  const auto [sql, version] = GENERATE(std::pair("PRAGMA user_version=17", "schema 17"),
+                                       std::pair("PRAGMA user_version=19", "schema 19"));
+  run_sql(dir.file("journal.db"), sql);
+  const auto before = std::filesystem::file_size(dir.file("journal.db"));
+  CHECK(load_error(dir) == Errc::FileCorrupt);
+  const Error why = SqliteJournal::open(dir.path()).error();
+  CHECK(why.detail.contains(version));
+  CHECK(why.detail.contains("start the broker that wrote it"));
+  CHECK(why.detail.contains("move " + dir.file("journal.db")));
   CHECK(std::filesystem::file_size(dir.file("journal.db")) == before);
 }
 

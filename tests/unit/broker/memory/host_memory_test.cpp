@@ -53,6 +53,7 @@ struct Memory {
 
   std::vector<UniqueFd> lend(std::vector<ExtentId> extents, std::size_t size_bytes = kExtentBytes) {
     std::vector<UniqueFd> lent;
+    for (const ExtentId id : extents) host.create_extent(id, size_bytes).value();
     host.lend(std::move(extents), size_bytes, [&](auto fds) { lent = std::move(fds).value(); });
     return lent;
   }
@@ -100,7 +101,7 @@ TEST_CASE("host memory: an extent that cannot be punched is reported as not clea
       MemoryObject::create({.size_bytes = kExtentBytes, .final_seals = false}).value();
   sealed.seal_against_writing().value();
   memory.store.expect(ExtentId{2}, sealed.identity().value());
-  memory.store.adopt(ExtentId{2}, std::move(sealed).release()).value();
+  memory.store.redeliver(ExtentId{2}, std::move(sealed).release()).value();
 
   std::optional<ExtentsCleared> cleared;
   memory.host.clear(extents(2), [&](ExtentsCleared entries) { cleared = std::move(entries); });
@@ -151,12 +152,18 @@ TEST_CASE("clear ahead: memory that a lease has had is never lent again") {
   for (const UniqueFd& fd : next) CHECK(is_zero(fd));
 }
 
-TEST_CASE("clear ahead: the object that the journal names is the one that is lent") {
+TEST_CASE("host memory: the object that the journal names is the one that is lent") {
   Memory memory;
-  memory.clear_ahead(1);
-  const MemoryIdentity named = memory.host.name_extent(ExtentId{1}, kExtentBytes).value();
-  CHECK(memory.store.cleared_objects() == 0);
-  CHECK(inodes(memory.lend(extents(1))) == std::set<ino_t>{named.inode});
+  CHECK(memory.host.identity(ExtentId{1}) == MemoryIdentity{});
+  const std::vector<UniqueFd> lent = memory.lend(extents(1));
+  CHECK(inodes(lent) == std::set<ino_t>{memory.host.identity(ExtentId{1}).inode});
+}
+
+TEST_CASE("host memory: an extent without memory is not lent") {
+  Memory memory;
+  std::optional<Errc> refused;
+  memory.host.lend(extents(1), kExtentBytes, [&](auto fds) { refused = fds.error().code; });
+  CHECK(refused == Errc::UnknownLease);
 }
 
 TEST_CASE("clear ahead: a lower limit ends the clearing under way") {

@@ -1,4 +1,4 @@
-#include "broker/decide/memory/unavailable.hpp"
+#include "broker/decide/worker/unavailable.hpp"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,10 @@
-#include "broker/decide/lease/hold.hpp"
+#include "broker/decide/lease/holder.hpp"
 
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/lease/adopt.hpp"
+#include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
-#include "broker/decide/lease/steps.hpp"
 
 namespace leasehold {
 
@@ -31,7 +30,7 @@ void revoke_held_by(Decision& decision, ConnectionId connection) {
   revoke_leases(decision, held, RevokeReason::HolderGone);
   for (const LeaseId id : held) {
     LeaseRecord& record = decision.state.leases.at(id);
-    if (record.is(LeaseState::Revoked)) record.holder = {};  // so its fence keeps no memory
+    if (record.is(LeaseState::Revoked)) record.holder = {};  // so its fence retains no memory
   }
   end_retention(decision, retained_where(decision.state, [&](const LeaseRecord& record) {
                   return record.holder == connection;
