@@ -22,10 +22,6 @@ inline bool may_copy(const LaunchContext& context, const CopyInArgs& args,
   return args.site == LaunchSite::WeightLoad || permit.live() == context.gates->all();
 }
 
-/// Bytes that a unit of a host backend copies. Such a unit takes at most about 15 µs, including the
-/// page faults of first touch.
-inline constexpr std::size_t kCopyUnitBytes = 64 * 1024;
-
 /// Blocks are copied in pieces of at most `piece_bytes`, each of them a unit.
 struct CopyPiece {
   Leased<std::byte> to;

@@ -226,14 +226,11 @@ LaunchStatus ReferenceBackend::swiglu(const LaunchContext& context, const SwiGlu
 }
 
 LaunchStatus ReferenceBackend::copy_in(const LaunchContext& context, const CopyInArgs& args) {
-  const auto copy = [&](const LaunchPermit& permit, std::size_t unit) {
-    if (!may_copy(context, args, permit)) return;
-    const std::size_t at = unit * kCopyUnitBytes;
-    std::memcpy(permit.open(args.to) + at, args.from + at,
-                std::min(kCopyUnitBytes, args.size_bytes - at));
-  };
   const std::size_t units = (args.size_bytes + kCopyUnitBytes - 1) / kCopyUnitBytes;
-  return each_unit(context, label(context, args.site, touches_of(args)), units, copy);
+  return each_unit(context, label(context, args.site, touches_of(args)), units,
+                   [&](const LaunchPermit& permit, std::size_t unit) {
+                     copy_in_unit(permit, context, args, unit);
+                   });
 }
 
 LaunchStatus ReferenceBackend::copy_blocks(const LaunchContext& context,
@@ -241,7 +238,7 @@ LaunchStatus ReferenceBackend::copy_blocks(const LaunchContext& context,
   return each_unit(context, label(context, LaunchSite::BlockCopy, Touches::TenantMemory),
                    copy_piece_count(args, kCopyUnitBytes),
                    [&](const LaunchPermit& permit, std::size_t unit) {
-                     copy_piece(permit, args, static_cast<std::uint32_t>(unit), kCopyUnitBytes);
+                     copy_piece(permit, args, static_cast<std::uint32_t>(unit));
                    });
 }
 
