@@ -6,65 +6,29 @@
 #include <thread>
 
 namespace leasehold::cuda {
-namespace {
-
-// More mirror values than the card can have left to read. Within a step sequences only die, so a
-// step writes at most kMaxStepSequences + 1 values, one of them before its first launch. A launch
-// waits for all values written before it, and a step ends after its launches. So only those that
-// one step wrote after its last launch, and those of the next step, are unread.
-constexpr std::uint32_t kValues = 2 * kMaxStepSequences + 1;
-
-}  // namespace
 
 Result<std::unique_ptr<Launcher>> Launcher::create(const Context& context, const ThreadGate& gate,
                                                    std::uint32_t max_in_flight) {
   TRY(context.make_current());
   KernelLibrary library = TRY(KernelLibrary::load(context));
-  std::unique_ptr<Launcher> launcher(new Launcher(context, gate, std::move(library)));
-  TRY(launcher->allocate(max_in_flight));
+  Stream stream = TRY(create_stream(context));
+  LauncherMirror mirror = TRY(LauncherMirror::create(context, stream.get()));
+  std::unique_ptr<Launcher> launcher(
+      new Launcher(context, gate, std::move(library), std::move(stream), std::move(mirror)));
+  launcher->graph_progress_ = TRY(PinnedBuffer::allocate(context, sizeof(GraphProgress)));
+  *launcher->graph_progress() = 0;
+  for (std::uint32_t i = 0; i < max_in_flight; ++i)
+    launcher->events_.push_back(TRY(create_event(context)));
+  launcher->end_ = TRY(create_event(context));
   return launcher;
-}
-
-Result<void> Launcher::allocate(std::uint32_t max_in_flight) {
-  stream_ = TRY(create_stream(*context_));
-  side_stream_ = TRY(create_stream(*context_, kHighestPriority));
-  mirror_ = TRY(DeviceBuffer::allocate(*context_, sizeof(device::GateMirror)));
-  values_ = TRY(PinnedBuffer::allocate(*context_, kValues * sizeof(device::GateMirror)));
-  graph_progress_ = TRY(PinnedBuffer::allocate(*context_, sizeof(GraphProgress)));
-  for (std::uint32_t i = 0; i < max_in_flight; ++i) events_.push_back(TRY(create_event(*context_)));
-  mirror_written_ = TRY(create_event(*context_));
-  end_ = TRY(create_event(*context_));
-  *graph_progress() = 0;
-  return check(context_->driver(), clear(mirror_.data(), mirror_.size_bytes()),
-               "clearing the gate's mirror");
-}
-
-const device::GateMirror* Launcher::mirror() const {
-  return reinterpret_cast<const device::GateMirror*>(mirror_.data());
 }
 
 GraphProgress* Launcher::graph_progress() const {
   return reinterpret_cast<GraphProgress*>(graph_progress_.data());
 }
 
-// ------------------------------------------------------------------------------------ the mirror
-
-/// One stream writes all values, so that no value overtakes a newer one.
 void Launcher::write_mirror(SequenceMask live) {
-  if (fault_) return;
-  auto* value = reinterpret_cast<device::GateMirror*>(values_.data()) + next_value_++ % kValues;
-  *value = {.live = live, .engine_stopped = live == 0 ? 1u : 0u, .epoch = ++epoch_};
-  mirrored_live_ = live;
-  was_stopped_ |= live == 0;
-  const Driver& driver = context_->driver();
-  constexpr std::string_view kAction = "writing the gate's mirror";
-  record_failure(driver.cuMemcpyHtoDAsync(device_address(mirror_.data()), value, sizeof *value,
-                                          side_stream_.get()),
-                 kAction);
-  record_failure(driver.cuEventRecord(mirror_written_.get(), side_stream_.get()), kAction);
-  record_failure(
-      driver.cuStreamWaitEvent(stream_.get(), mirror_written_.get(), CU_EVENT_WAIT_DEFAULT),
-      kAction);
+  if (!fault_) record_failure(mirror_.write(live, stream_.get()), "writing the gate's mirror");
 }
 
 void Launcher::begin(const GateSet& set) {
@@ -74,11 +38,11 @@ void Launcher::begin(const GateSet& set) {
   live_ = gate_.poll(set, kBegin);
   // Most steps have as many sequences as the previous step, and the mirror identifies sequences by
   // index, so it stays valid.
-  if (live_ == mirrored_live_) return;
+  if (live_ == mirror_.live()) return;
   const DriverTurn::Short turn = take_turn(set, kBegin);
   // The card is idle, so no waiter depends on an earlier epoch.
   if (watch_.finished_count() == watch_.issued_count()) {
-    epoch_ = 0;
+    mirror_.restart_epochs();
     std::atomic_ref(*graph_progress()).store(0, std::memory_order_relaxed);
   }
   write_mirror(live_);
@@ -124,8 +88,17 @@ CUresult Launcher::copy_to_host(void* to, const void* from, std::size_t size_byt
   return context_->driver().cuMemcpyDtoHAsync(to, device_address(from), size_bytes, stream_.get());
 }
 
-CUresult Launcher::clear(const void* at, std::size_t size_bytes) {
-  return context_->driver().cuMemsetD8Async(device_address(at), 0, size_bytes, stream_.get());
+void Launcher::zero(const std::byte* at, std::size_t size_bytes) {
+  if (size_bytes == 0) return;
+  enqueue_internal("clearing scratch", [&] {
+    return context_->driver().cuMemsetD8Async(device_address(at), 0, size_bytes, stream_.get());
+  });
+}
+
+Result<DeviceBuffer> Launcher::zeroed_buffer(std::size_t size_bytes) {
+  DeviceBuffer buffer = TRY(DeviceBuffer::allocate(*context_, size_bytes));
+  zero(buffer);
+  return buffer;
 }
 
 CUresult Launcher::upload(CUgraphExec graph) {
@@ -174,8 +147,8 @@ void Launcher::back_off() {
 void Launcher::poll(const GateSet& set, UnitLabel label) {
   const std::uint64_t unstamped = watch_.unstamped();  // before reading the lease words
   live_ = gate_.poll(set, label);
-  if (live_ != mirrored_live_) write_mirror(live_);
-  if (unstamped != 0) watch_.stamp(unstamped, epoch_);
+  if (live_ != mirror_.live()) write_mirror(live_);
+  if (unstamped != 0) watch_.stamp(unstamped, mirror_.epoch());
   const GraphProgress seen = std::atomic_ref(*graph_progress())
                                  .load(std::memory_order_acquire);  // the card stores it last
   watch_.seen(static_cast<std::uint32_t>(seen >> 32));

@@ -27,10 +27,9 @@
 #include <vector>
 
 #include "ipc/segment/thread_gate.hpp"
-#include "kernels/cuda/device/gate.hpp"
-#include "kernels/cuda/device_objects.hpp"
 #include "kernels/cuda/kernel_launch.hpp"
 #include "kernels/cuda/kernel_library.hpp"
+#include "kernels/cuda/launcher_mirror.hpp"
 #include "kernels/cuda/settle_watch.hpp"
 #include "kernels/launch_status.hpp"
 
@@ -46,10 +45,9 @@ class Launcher {
   static Result<std::unique_ptr<Launcher>> create(const Context& context, const ThreadGate& gate,
                                                   std::uint32_t max_in_flight);
 
-  const device::GateMirror* mirror() const;
-  /// Whether the mirror stopped all kernels since the last call. Some blocks of a kernel may then
-  /// have run and others not.
-  bool take_stopped() { return std::exchange(was_stopped_, false); }
+  const device::GateMirror* mirror() const { return mirror_.address(); }
+  /// LauncherMirror::take_stopped.
+  bool take_stopped() { return mirror_.take_stopped(); }
   GraphProgress* graph_progress() const;
 
   /// Begins a step: the mirror holds the sequences that the gate finds live.
@@ -64,11 +62,11 @@ class Launcher {
     const DriverTurn::Short turn = take_turn(set, label);
     if (fault_) return {};
     const SequenceMask live = gate_.run(set, label, [&](const LaunchPermit& permit) {
-      if (permit.live() != mirrored_live_) write_mirror(permit.live());
+      if (permit.live() != mirror_.live()) write_mirror(permit.live());
       record_failure(std::forward<Enqueue>(enqueue)(permit), action);
       note_issued(label.touches);
     });
-    if (live != mirrored_live_) write_mirror(live);
+    if (live != mirror_.live()) write_mirror(live);
     return {fault_ ? SequenceMask{0} : live};
   }
 
@@ -85,7 +83,6 @@ class Launcher {
   CUresult copy(void* to, const void* from, std::size_t size_bytes);  ///< Any kinds of memory.
   CUresult copy_to_device(const void* to, const void* from, std::size_t size_bytes);
   CUresult copy_to_host(void* to, const void* from, std::size_t size_bytes);
-  CUresult clear(const void* at, std::size_t size_bytes);
   CUresult upload(CUgraphExec graph);  ///< Otherwise the first replay uploads the graph.
   CUresult replay(CUgraphExec graph);
 
@@ -102,11 +99,15 @@ class Launcher {
   /// Waits until the stream is empty, without polling.
   void wait_all();
 
-  /// Enqueues the launcher's own work outside units: clearing scratch, copying results to the host.
+  /// Enqueues the backend's own work outside units: zeroing scratch, copying results to the host.
   template <class Enqueue>
   void enqueue_internal(std::string_view action, Enqueue&& enqueue) {
     if (!fault_) record_failure(std::forward<Enqueue>(enqueue)(), action);
   }
+  void zero(const std::byte* at, std::size_t size_bytes);
+  void zero(const DeviceBuffer& buffer) { zero(buffer.data(), buffer.size_bytes()); }
+  /// Allocates a buffer and enqueues its zeroing.
+  Result<DeviceBuffer> zeroed_buffer(std::size_t size_bytes);
 
   void when_settled(SettleScope scope, SettleWatch::Callback callback) {
     watch_.when_settled(std::move(callback), scope);
@@ -117,9 +118,13 @@ class Launcher {
   KernelLibrary& library() { return library_; }
 
  private:
-  Launcher(const Context& context, const ThreadGate& gate, KernelLibrary library)
-      : context_(&context), gate_(gate), library_(std::move(library)) {}
-  Result<void> allocate(std::uint32_t max_in_flight);
+  Launcher(const Context& context, const ThreadGate& gate, KernelLibrary library, Stream stream,
+           LauncherMirror mirror)
+      : context_(&context),
+        gate_(gate),
+        library_(std::move(library)),
+        stream_(std::move(stream)),
+        mirror_(std::move(mirror)) {}
 
   void record_failure(CUresult result, std::string_view action);
   void make_room(const GateSet& set, UnitLabel label);
@@ -135,19 +140,12 @@ class Launcher {
   ThreadGate gate_;
   KernelLibrary library_;
   Stream stream_;
-  Stream side_stream_;
-  DeviceBuffer mirror_;
-  PinnedBuffer values_;  // [kValues] mirror values; the copies read them later
+  LauncherMirror mirror_;
   PinnedBuffer graph_progress_;
   std::vector<Event> events_;  // [max_in_flight]; launch n has event n mod max_in_flight
-  Event mirror_written_;       // recorded after the newest write of the mirror
   Event end_;                  // recorded after everything in the stream
   SettleWatch watch_;
-  std::uint32_t epoch_ = 0;
-  std::uint32_t next_value_ = 0;
-  SequenceMask mirrored_live_ = 0;
   SequenceMask live_ = 0;
-  bool was_stopped_ = false;
   std::uint32_t polls_ = 0;  // of the current wait
   std::optional<Error> fault_;
 };

@@ -110,16 +110,14 @@ KernelLaunch plan_kv_append(const PlanContext& context, const KvAppendArgs& args
 }
 
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
-                         std::uint32_t items_per_row, const PreparedRows& prepared,
-                         RowParts parts) {
+                         const PreparedRows& prepared, RowParts parts) {
   constexpr std::uint32_t kThreads = 512;  // a multiple of every block size
-  const std::uint32_t n_rows = context.n_rows * items_per_row;
   // The last block gathers the largest of each block, one per thread.
   std::uint32_t blocks = std::min(blocks_for(args.width, kThreads), kThreads);
   if (prepared.tiles.halves != nullptr)
-    blocks = std::clamp(parts.max_blocks / std::max(n_rows, 1u), 1u, std::max(blocks, 1u));
+    blocks = std::clamp(parts.max_blocks / std::max(context.n_rows, 1u), 1u, std::max(blocks, 1u));
   return {.kernel = "lh_swiglu",
-          .grid = {blocks, n_rows},
+          .grid = {blocks, context.n_rows},
           .block_threads = kThreads,
           .params = KernelParams(device::SwiGluParams{.gate = context.gate,
                                                       .gates = args.gate,
@@ -128,8 +126,7 @@ KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
                                                       .rounded = prepared.rounded,
                                                       .part_largest = parts.largest,
                                                       .counters = parts.counters,
-                                                      .width = args.width,
-                                                      .items_per_row = items_per_row})};
+                                                      .width = args.width})};
 }
 
 KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args) {

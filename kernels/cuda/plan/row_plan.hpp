@@ -41,12 +41,9 @@ struct RowParts {
   std::uint32_t max_blocks = 0;       ///< Below two per row, a row has one block.
 };
 
-/// Plans SwiGLU. The kernel also stores the prepared form of each row of the array; tiles need
-/// `parts`. With experts, `items_per_row` is n_used, the rows of the array per row of the step, and
-/// args.width is the width of one of these rows.
+/// Plans SwiGLU. The kernel also stores the prepared form of each row; tiles need `parts`.
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
-                         std::uint32_t items_per_row = 1, const PreparedRows& prepared = {},
-                         RowParts parts = {});
+                         const PreparedRows& prepared = {}, RowParts parts = {});
 
 KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args);
 KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs& args);
