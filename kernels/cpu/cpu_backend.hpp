@@ -42,12 +42,6 @@ class CpuBackend final : public HostBackend {
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override {
     return rows_.rms_norm(context, args);
   }
-  LaunchStatus rope(const LaunchContext& context, const RopeArgs& args) override {
-    return rows_.rope(context, args);
-  }
-  LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) override {
-    return rows_.kv_append(context, args);
-  }
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override {
     return rows_.prepare_heads(context, args);
   }

@@ -32,36 +32,21 @@ LaunchStatus RowOperators::embedding(const LaunchContext& context, const Embeddi
 }
 
 LaunchStatus RowOperators::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
-  const std::uint64_t row_floats = std::uint64_t{args.n_vectors} * args.width;
-  return cpu_.each_row(context, label(context, args.site), row_floats * kMacsPerElement,
+  return cpu_.each_row(context, label(context, args.site),
+                       std::uint64_t{args.width} * kMacsPerElement,
                        [&](const LaunchPermit& permit, std::size_t r) {
-                         for (std::uint32_t v = 0; v < args.n_vectors; ++v) {
-                           const std::size_t at = r * row_floats + std::size_t{v} * args.width;
-                           cpu_.kernels.rms_norm_row({.x = args.x + at,
-                                                      .weight = permit.open(args.weight),
-                                                      .out = args.out + at,
-                                                      .width = args.width,
-                                                      .epsilon = args.epsilon});
-                         }
+                         cpu_.kernels.rms_norm_row({.x = args.x + r * args.width,
+                                                    .weight = permit.open(args.weight),
+                                                    .out = args.out + r * args.width,
+                                                    .width = args.width,
+                                                    .epsilon = args.epsilon});
                        });
 }
 
-LaunchStatus RowOperators::rope(const LaunchContext& context, const RopeArgs& args) {
-  const std::size_t row_floats = std::size_t{args.n_heads} * args.head_dim;
-  return cpu_.each_row(context, label(context, args.site), row_floats * kMacsPerElement,
-                       [&](const LaunchPermit&, std::size_t r) {
-                         const float* cos_sin = args.cos_sin + r * args.rope_dim;
-                         for (std::uint32_t h = 0; h < args.n_heads; ++h)
-                           cpu_.kernels.rope_head(args.x + r * row_floats + h * args.head_dim,
-                                                  cos_sin, args.rope_dim, args.style);
-                       });
-}
-
-/// Appends the keys and values of row r, unless its sequence is dead.
+/// Appends the keys and values of row r.
 void RowOperators::append(const LaunchPermit& permit, const LaunchContext& context,
-                          const KvAppendArgs& args, std::size_t r) const {
+                          const HeadsArgs& args, std::size_t r) const {
   const RowRef row = context.rows[r];
-  if (!permit.is_live(row.sequence)) return;
   const KvLayout& layout = args.layout;
   std::byte* block =
       permit.open(args.block_tables[row.sequence][row.position / KvLayout::kBlockTokens]);
@@ -75,20 +60,10 @@ void RowOperators::append(const LaunchPermit& permit, const LaunchContext& conte
   }
 }
 
-LaunchStatus RowOperators::kv_append(const LaunchContext& context, const KvAppendArgs& args) {
-  const std::uint64_t elements = std::uint64_t{2} * args.layout.n_kv_heads * args.layout.head_dim;
-  return cpu_.each_row(context, label(context, LaunchSite::KvAppend, Touches::TenantMemory),
-                       elements * kMacsPerElement, [&](const LaunchPermit& permit, std::size_t r) {
-                         append(permit, context, args, r);
-                       });
-}
-
 /// A unit runs all operators of its rows under the label of the append.
 LaunchStatus RowOperators::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
   const std::uint32_t head_dim = args.layout.head_dim;
   const std::uint32_t n_kv_heads = args.layout.n_kv_heads;
-  const KvAppendArgs appended{
-      .layout = args.layout, .k = args.k, .v = args.v, .block_tables = args.block_tables};
   const auto prepare = [&](float* heads, std::uint32_t n, const float* norm, std::size_t r) {
     for (float* head = heads + r * n * head_dim; n > 0; --n, head += head_dim) {
       if (norm != nullptr) cpu_.kernels.rms_norm_row({head, norm, head, head_dim, args.epsilon});
@@ -102,7 +77,7 @@ LaunchStatus RowOperators::prepare_heads(const LaunchContext& context, const Hea
         if (!permit.is_live(context.rows[r].sequence)) return;
         prepare(args.q, args.n_heads, args.query_norm ? permit.open(args.query_norm) : nullptr, r);
         prepare(args.k, n_kv_heads, args.key_norm ? permit.open(args.key_norm) : nullptr, r);
-        append(permit, context, appended, r);
+        append(permit, context, args, r);
       });
 }
 

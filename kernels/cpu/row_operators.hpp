@@ -12,15 +12,13 @@ class RowOperators {
 
   LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args);
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args);
-  LaunchStatus rope(const LaunchContext& context, const RopeArgs& args);
-  LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args);
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args);
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args);
   LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args);
   LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args);
 
  private:
-  void append(const LaunchPermit& permit, const LaunchContext& context, const KvAppendArgs& args,
+  void append(const LaunchPermit& permit, const LaunchContext& context, const HeadsArgs& args,
               std::size_t r) const;
 
   CpuResources& cpu_;

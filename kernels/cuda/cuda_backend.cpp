@@ -105,12 +105,6 @@ void CudaBackend::begin_step(const StepInput& input) {
   cuda_->runner->begin(input);
 }
 
-LaunchStatus CudaBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
-  return rows_.rms_norm(
-      context, args,
-      args.n_vectors == 1 ? cuda_->prepared.usual_form(args.width) : RowForm::Floats);
-}
-
 LaunchStatus CudaBackend::project(const LaunchContext& context, const ProjectionArgs& args) {
   LaunchStatus status = matmuls_.project(context, args, rows_);
   const MatmulArgs& last = args.matmuls.back();

@@ -50,17 +50,13 @@ class CudaBackend final : public Backend {
   LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override {
     return rows_.embedding(context, args);
   }
-  LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override;
+  LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override {
+    return rows_.rms_norm(context, args, cuda_->prepared.usual_form(args.width));
+  }
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override {
     return project(context, {.matmuls = {&args, 1}});
   }
   LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args) override;
-  LaunchStatus rope(const LaunchContext& context, const RopeArgs& args) override {
-    return rows_.rope(context, args);
-  }
-  LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) override {
-    return rows_.kv_append(context, args);
-  }
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override {
     return rows_.prepare_heads(context, args);
   }

@@ -3,7 +3,6 @@
 namespace leasehold::cuda {
 
 LaunchStatus RowOperators::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
-  expect_within_limits(cuda_.limits, context);
   cuda_.prepared.overwrite(args.out);
   EmbeddingArgs here = args;
   here.tokens = cuda_.step().tokens();
@@ -15,7 +14,6 @@ LaunchStatus RowOperators::embedding(const LaunchContext& context, const Embeddi
 
 LaunchStatus RowOperators::rms_norm(const LaunchContext& context, const RmsNormArgs& args,
                                     RowForm next) {
-  expect_within_limits(cuda_.limits, context);
   cuda_.prepared.overwrite(args.out, args.width, next);
   return cuda_.runner->launch_one(context, label(context, args.site),
                                   [&](const PlanContext& plan, const LaunchPermit& permit) {
@@ -24,27 +22,7 @@ LaunchStatus RowOperators::rms_norm(const LaunchContext& context, const RmsNormA
                                   });
 }
 
-LaunchStatus RowOperators::rope(const LaunchContext& context, const RopeArgs& args) {
-  expect_within_limits(cuda_.limits, context);
-  cuda_.prepared.overwrite(args.x);
-  RopeArgs here = args;
-  here.cos_sin = cuda_.step().cos_sin();
-  return cuda_.runner->launch_one(
-      context, label(context, args.site),
-      [&](const PlanContext& plan, const LaunchPermit&) { return plan_rope(plan, here); });
-}
-
-LaunchStatus RowOperators::kv_append(const LaunchContext& context, const KvAppendArgs& args) {
-  expect_within_limits(cuda_.limits, context);
-  return cuda_.runner->launch_one(context,
-                                  label(context, LaunchSite::KvAppend, Touches::TenantMemory),
-                                  [&](const PlanContext& plan, const LaunchPermit&) {
-                                    return plan_kv_append(plan, args, cuda_.step().block_tables());
-                                  });
-}
-
 LaunchStatus RowOperators::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
-  expect_within_limits(cuda_.limits, context);
   cuda_.prepared.overwrite(args.q);
   const auto plan_heads = [&](const PlanContext& plan, const LaunchPermit& permit) {
     const auto opened = [&](Leased<const float> handle) {
@@ -73,7 +51,6 @@ LaunchStatus RowOperators::prepare_heads(const LaunchContext& context, const Hea
 
 LaunchStatus RowOperators::swiglu(const LaunchContext& context, const SwiGluArgs& args,
                                   RowForm next) {
-  expect_within_limits(cuda_.limits, context);
   cuda_.prepared.overwrite(args.gate, args.width, next);
   return cuda_.runner->launch_one(context, label(context, LaunchSite::SwiGlu),
                                   [&](const PlanContext& plan, const LaunchPermit&) {
@@ -85,7 +62,6 @@ LaunchStatus RowOperators::swiglu(const LaunchContext& context, const SwiGluArgs
 
 LaunchStatus RowOperators::expert_routing(const LaunchContext& context,
                                           const ExpertRoutingArgs& args) {
-  expect_within_limits(cuda_.limits, context);
   return cuda_.runner->launch_one(context, label(context, LaunchSite::ExpertRouting),
                                   [&](const PlanContext& plan, const LaunchPermit&) {
                                     return plan_expert_routing(plan, args);
@@ -93,7 +69,6 @@ LaunchStatus RowOperators::expert_routing(const LaunchContext& context,
 }
 
 LaunchStatus RowOperators::weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) {
-  expect_within_limits(cuda_.limits, context);
   cuda_.prepared.overwrite(args.out);
   return cuda_.runner->launch_one(
       context, label(context, LaunchSite::ExpertSum),

@@ -14,8 +14,6 @@ class RowOperators {
 
   LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args);
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args, RowForm next);
-  LaunchStatus rope(const LaunchContext& context, const RopeArgs& args);
-  LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args);
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args);
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args, RowForm next);
   LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args);

@@ -58,6 +58,7 @@ class StepRunner {
   template <class Plan>
   LaunchStatus launch_all(const LaunchContext& context, UnitLabel even, UnitLabel odd,
                           Plan&& plan) {
+    expect_within_limits(limits_, context);
     LaunchStatus status{context.gates->all()};
     if (mode_ == Mode::Replay || context.rows.empty()) return status;
     std::size_t count = 1;

@@ -35,6 +35,13 @@ void store_entry(const KvLayout& layout, const float* values, std::byte* head, s
   }
 }
 
+void norm_vector(const float* x, const float* weight, float* out, std::uint32_t width,
+                 float epsilon) {
+  const float mean = ordered_dot(x, x, width) / static_cast<float>(width);
+  const float factor = 1.0F / std::sqrt(mean + epsilon);
+  for (std::uint32_t i = 0; i < width; ++i) out[i] = (x[i] * factor) * weight[i];
+}
+
 void load_entry(const KvLayout& layout, const std::byte* head, std::uint32_t slot, float* out) {
   const std::byte* from = head + layout.entry_offset_bytes(slot);
   if (layout.type == KvType::F32)
@@ -72,15 +79,11 @@ LaunchStatus ReferenceBackend::embedding(const LaunchContext& context, const Emb
 
 LaunchStatus ReferenceBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
   expect_within_limits(limits_, context);
-  const auto norm = [&](const LaunchPermit& permit, std::size_t vector) {
-    const float* weight = permit.open(args.weight);
-    const float* x = args.x + vector * args.width;
-    float* out = args.out + vector * args.width;
-    const float mean = ordered_dot(x, x, args.width) / static_cast<float>(args.width);
-    const float factor = 1.0F / std::sqrt(mean + args.epsilon);
-    for (std::uint32_t i = 0; i < args.width; ++i) out[i] = (x[i] * factor) * weight[i];
-  };
-  return each_unit(context, label(context, args.site), context.rows.size() * args.n_vectors, norm);
+  return each_unit(context, label(context, args.site), context.rows.size(),
+                   [&](const LaunchPermit& permit, std::size_t r) {
+                     norm_vector(args.x + r * args.width, permit.open(args.weight),
+                                 args.out + r * args.width, args.width, args.epsilon);
+                   });
 }
 
 LaunchStatus ReferenceBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
@@ -120,21 +123,43 @@ LaunchStatus ReferenceBackend::matmul_int8(const LaunchContext& context, const M
   return each_unit(context, label(context, args.site), units, multiply_group);
 }
 
-LaunchStatus ReferenceBackend::rope(const LaunchContext& context, const RopeArgs& args) {
+LaunchStatus ReferenceBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
   expect_within_limits(limits_, context);
-  const std::uint32_t pairs = args.rope_dim / 2;
-  const auto rotate_head = [&](const LaunchPermit&, std::size_t unit) {
-    const float* cos_sin = args.cos_sin + unit / args.n_heads * pairs * 2;
-    float* head = args.x + unit * args.head_dim;
-    for (std::uint32_t i = 0; i < pairs; ++i)
-      rotate_pair(head, args.style, i, args.rope_dim, cos_sin);
+  const std::uint32_t head_dim = args.layout.head_dim;
+  const std::uint32_t n_kv_heads = args.layout.n_kv_heads;
+  SequenceMask live = context.gates->all();
+  // A unit is one head. `use(permit, head, row)` changes it.
+  const auto each_head = [&](LaunchSite site, float* heads, std::uint32_t n_heads, auto&& use) {
+    if (live == 0) return;
+    live &= each_unit(context, label(context, site), context.rows.size() * n_heads,
+                      [&](const LaunchPermit& permit, std::size_t unit) {
+                        use(permit, heads + unit * head_dim, unit / n_heads);
+                      })
+                .live;
   };
-  return each_unit(context, label(context, args.site), context.rows.size() * args.n_heads,
-                   rotate_head);
+  const auto norm = [&](LaunchSite site, float* heads, std::uint32_t n_heads,
+                        Leased<const float> weight) {
+    if (!weight) return;
+    each_head(site, heads, n_heads, [&](const LaunchPermit& permit, float* head, std::size_t) {
+      norm_vector(head, permit.open(weight), head, head_dim, args.epsilon);
+    });
+  };
+  const auto rotate = [&](LaunchSite site, float* heads, std::uint32_t n_heads) {
+    if (args.rope_dim == 0) return;
+    each_head(site, heads, n_heads, [&](const LaunchPermit&, float* head, std::size_t row) {
+      for (std::uint32_t i = 0; i < args.rope_dim / 2; ++i)
+        rotate_pair(head, args.style, i, args.rope_dim, args.cos_sin + row * args.rope_dim);
+    });
+  };
+  norm(LaunchSite::QueryNorm, args.q, args.n_heads, args.query_norm);
+  norm(LaunchSite::KeyNorm, args.k, n_kv_heads, args.key_norm);
+  rotate(LaunchSite::QueryRope, args.q, args.n_heads);
+  rotate(LaunchSite::KeyRope, args.k, n_kv_heads);
+  if (live != 0) live &= append(context, args).live;
+  return {live};
 }
 
-LaunchStatus ReferenceBackend::kv_append(const LaunchContext& context, const KvAppendArgs& args) {
-  expect_within_limits(limits_, context);
+LaunchStatus ReferenceBackend::append(const LaunchContext& context, const HeadsArgs& args) {
   const KvLayout& layout = args.layout;
   const auto append_row = [&](const LaunchPermit& permit, std::size_t r) {
     const RowRef row = context.rows[r];

@@ -224,20 +224,15 @@ TEST_CASE("backend: an embedding is the token's row of the table, exactly") {
   }
 }
 
-TEST_CASE(
-    "backend: rms_norm of rows or heads matches doubles and has the reference's bits, also in "
-    "place") {
+TEST_CASE("backend: rms_norm matches doubles and has the reference's bits, also in place") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 500);
   Rig rig(threads);
   Rig reference(0);
   for (int shape = 0; shape < kShapes; ++shape) {
     const auto rows = plain_rows(static_cast<std::uint32_t>(1 + random.below(40)));
-    const bool by_head = shape % 3 == 0;
-    const auto width = static_cast<std::uint32_t>(1 + random.below(by_head ? 96 : 1000));
-    const auto n_vectors = static_cast<std::uint32_t>(by_head ? 2 + random.below(7) : 1);
-    const std::size_t n_all = rows.size() * n_vectors;
-    const auto x = random_floats(random, n_all * width, 5.0F);
+    const auto width = static_cast<std::uint32_t>(1 + random.below(1000));
+    const auto x = random_floats(random, rows.size() * width, 5.0F);
     const auto weight = random_floats(random, width);
     LeasedMemory memory(width * sizeof(float));
     memory.fill<float>(weight);
@@ -249,16 +244,15 @@ TEST_CASE(
                                           .weight = memory.at().as<const float>(),
                                           .out = out.data(),
                                           .width = width,
-                                          .epsilon = 1e-5F,
-                                          .n_vectors = n_vectors});
+                                          .epsilon = 1e-5F});
       });
       return out;
     };
     const auto out = on(rig, false);
-    CAPTURE(threads, shape, width, n_vectors, rows.size());
+    CAPTURE(threads, shape, width, rows.size());
     REQUIRE(first_difference(out, on(reference, false)) == -1);
     REQUIRE(first_difference(out, on(rig, true)) == -1);
-    for (std::size_t r = 0; r < n_all; ++r) {
+    for (std::size_t r = 0; r < rows.size(); ++r) {
       double squares = 0;
       for (std::uint32_t i = 0; i < width; ++i) squares += std::pow(double{x[r * width + i]}, 2);
       for (std::uint32_t i = 0; i < width; i += 13) {
@@ -269,7 +263,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("backend: rope rotates the pairs of its style by each row's own angles") {
+TEST_CASE("backend: heads are normed, then rotated in pairs by each row's own angles") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const RopeStyle style = GENERATE(RopeStyle::Interleaved, RopeStyle::Halves);
   SeededRandom random(test_seed() + 600);
@@ -280,42 +274,74 @@ TEST_CASE("backend: rope rotates the pairs of its style by each row's own angles
     const auto n_heads = static_cast<std::uint32_t>(1 + random.below(8));
     const auto head_dim = static_cast<std::uint32_t>(2 * (1 + random.below(40)));
     const auto rope_dim = static_cast<std::uint32_t>(2 * (1 + random.below(head_dim / 2)));
+    const bool has_norms = shape % 3 == 0;
     const auto x = random_floats(random, rows.size() * n_heads * head_dim);
+    const auto weight = random_floats(random, head_dim);
+    LeasedMemory norm(head_dim * sizeof(float));
+    norm.fill<float>(weight);
     const auto frequencies = rope_frequencies(rope_dim, 10000.0);
     std::vector<float> cos_sin(rows.size() * rope_dim);
     fill_rope_cos_sin(rows, {frequencies}, cos_sin.data());
+    std::vector<std::uint32_t> lengths;
+    for (const RowRef row : rows) lengths.push_back(row.position + 1);
+    const KvLayout layout{
+        .n_layers = 2, .n_kv_heads = n_heads, .head_dim = head_dim, .type = KvType::F32};
+    const std::uint64_t kv_seed = random.below(1000);
+    // Queries and keys are alike; the keys are read from the blocks.
     const auto on = [&](Rig& on_rig) {
-      std::vector<float> out = x;
+      SeededRandom of_kv(kv_seed);
+      KvFixture kv(of_kv, layout, lengths);
+      std::vector<float> q = x, k = x, v(x.size());
       run_step(on_rig, rows, [&](Backend& backend, const LaunchContext& context) {
-        return backend.rope(context, {.site = LaunchSite::KeyRope,
-                                      .x = out.data(),
-                                      .n_heads = n_heads,
-                                      .head_dim = head_dim,
-                                      .rope_dim = rope_dim,
-                                      .style = style,
-                                      .cos_sin = cos_sin.data()});
+        return backend.prepare_heads(
+            context, {.layout = layout,
+                      .q = q.data(),
+                      .k = k.data(),
+                      .v = v.data(),
+                      .n_heads = n_heads,
+                      .query_norm = has_norms ? norm.at().as<const float>() : Leased<const float>(),
+                      .key_norm = has_norms ? norm.at().as<const float>() : Leased<const float>(),
+                      .epsilon = 1e-5F,
+                      .rope_dim = rope_dim,
+                      .style = style,
+                      .cos_sin = cos_sin.data(),
+                      .block_tables = kv.block_tables()});
       });
-      return out;
+      for (std::size_t i = 0; i < q.size(); ++i) {
+        const auto row = static_cast<std::uint32_t>(i / (n_heads * head_dim));
+        const auto head = static_cast<std::uint32_t>(i / head_dim % n_heads);
+        REQUIRE(kv.at(row, 1, 0, head, rows[row].position,
+                      static_cast<std::uint32_t>(i % head_dim)) == q[i]);
+      }
+      return q;
     };
     const auto out = on(rig);
-    CAPTURE(threads, shape, n_heads, head_dim, rope_dim);
+    CAPTURE(threads, shape, n_heads, head_dim, rope_dim, has_norms);
     REQUIRE(first_difference(out, on(reference)) == -1);
-    for (std::size_t h = 0; h < rows.size() * n_heads; ++h)
+    for (std::size_t h = 0; h < rows.size() * n_heads; ++h) {
+      std::vector<double> normed(head_dim);
+      double squares = 0;
+      for (std::uint32_t e = 0; e < head_dim; ++e)
+        squares += std::pow(double{x[h * head_dim + e]}, 2);
+      for (std::uint32_t e = 0; e < head_dim; ++e)
+        normed[e] = x[h * head_dim + e] *
+                    (has_norms ? weight[e] / std::sqrt(squares / head_dim + 1e-5F) : 1.0);
       for (std::uint32_t e = 0; e < head_dim; ++e) {
         const std::uint32_t half = rope_dim / 2;
         const bool halves = style == RopeStyle::Halves;
         const std::uint32_t pair = halves ? e % half : e / 2;
         const bool is_first = halves ? e < half : e % 2 == 0;
         const std::uint32_t other = halves ? (is_first ? e + half : e - half) : e ^ 1;
-        double expected = x[h * head_dim + e];
+        double expected = normed[e];
         if (e < rope_dim) {
           const double angle =
               rows[h / n_heads].position * std::pow(10000.0, -2.0 * pair / rope_dim);
-          const double partner = x[h * head_dim + other];
-          expected = expected * std::cos(angle) + (is_first ? -partner : partner) * std::sin(angle);
+          expected = expected * std::cos(angle) +
+                     (is_first ? -normed[other] : normed[other]) * std::sin(angle);
         }
-        REQUIRE(out[h * head_dim + e] == Approx(expected).margin(3e-7));
+        REQUIRE(out[h * head_dim + e] == Approx(expected).margin(has_norms ? 4e-6 : 3e-7));
       }
+    }
   }
 }
 
