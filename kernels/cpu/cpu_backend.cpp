@@ -3,8 +3,22 @@
 #include <system_error>
 
 #include "common/machine/start_thread.hpp"
+#include "kernels/numerics/expert_routing.hpp"
 
 namespace leasehold {
+namespace {
+
+/// Stores one position of one head; the head's elements and scales begin at `head`.
+void store_entry(const RowKernels& kernels, const KvLayout& layout, const float* values,
+                 std::byte* head, std::uint32_t slot) {
+  std::byte* to = head + layout.entry_offset_bytes(slot);
+  if (layout.type != KvType::Q8_0)
+    return kernels.store_kv(layout.type, values, to, layout.head_dim);
+  kernels.round_kv(values, layout.head_dim, reinterpret_cast<std::int8_t*>(to),
+                   reinterpret_cast<Half*>(head + layout.scales_offset_bytes(slot)));
+}
+
+}  // namespace
 
 Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendLimits& limits,
                                                        std::vector<ThreadGate> gates, SimdPath path,
@@ -34,6 +48,110 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendLimits& limi
     return std::unexpected(
         thread_refused(std::to_string(threads) + " compute threads", error, "use fewer --threads"));
   }
+}
+
+LaunchStatus CpuBackend::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
+  const std::uint32_t width = args.table.n_in;
+  return cpu_.each_row(context, label(context, LaunchSite::Embedding), width * kMacsPerElement,
+                       [&](const LaunchPermit& permit, std::size_t r) {
+                         const auto token = static_cast<std::uint32_t>(args.tokens[r]);
+                         expects(token < args.table.n_out, "a token is an index of the vocabulary");
+                         float* out = args.out + r * width;
+                         if (args.table.layout == MatrixLayout::RowGroups)
+                           return dequantize_grouped(permit, args.table, token, out);
+                         cpu_.kernels.dequantize_row(
+                             args.table.type, matrix_row(permit, args.table, token), out, width);
+                       });
+}
+
+LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
+  return cpu_.each_row(context, label(context, args.site),
+                       std::uint64_t{args.width} * kMacsPerElement,
+                       [&](const LaunchPermit& permit, std::size_t r) {
+                         cpu_.kernels.rms_norm_row({.x = args.x + r * args.width,
+                                                    .weight = permit.open(args.weight),
+                                                    .out = args.out + r * args.width,
+                                                    .width = args.width,
+                                                    .epsilon = args.epsilon});
+                       });
+}
+
+/// Appends the keys and values of row r.
+void CpuBackend::append(const LaunchPermit& permit, const LaunchContext& context,
+                        const HeadsArgs& args, std::size_t r) const {
+  const RowRef row = context.rows[r];
+  const KvLayout& layout = args.layout;
+  std::byte* block =
+      permit.open(args.block_tables[row.sequence][row.position / KvLayout::kBlockTokens]);
+  const std::uint32_t slot = row.position % KvLayout::kBlockTokens;
+  for (std::uint32_t h = 0; h < layout.n_kv_heads; ++h) {
+    const std::size_t from = (r * layout.n_kv_heads + h) * layout.head_dim;
+    store_entry(cpu_.kernels, layout, args.k + from,
+                block + layout.head_offset_bytes(context.layer, 0, h), slot);
+    store_entry(cpu_.kernels, layout, args.v + from,
+                block + layout.head_offset_bytes(context.layer, 1, h), slot);
+  }
+}
+
+/// A unit runs all operators of its rows under the label of the append.
+LaunchStatus CpuBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
+  const std::uint32_t head_dim = args.layout.head_dim;
+  const std::uint32_t n_kv_heads = args.layout.n_kv_heads;
+  const auto prepare = [&](float* heads, std::uint32_t n, const float* norm, std::size_t r) {
+    for (float* head = heads + r * n * head_dim; n > 0; --n, head += head_dim) {
+      if (norm != nullptr) cpu_.kernels.rms_norm_row({head, norm, head, head_dim, args.epsilon});
+      cpu_.kernels.rope_head(head, args.cos_sin + r * args.rope_dim, args.rope_dim, args.style);
+    }
+  };
+  const std::uint64_t elements = std::uint64_t{args.n_heads + 2 * n_kv_heads} * head_dim;
+  return cpu_.each_row(
+      context, label(context, LaunchSite::KvAppend, Touches::TenantMemory),
+      elements * 2 * kMacsPerElement, [&](const LaunchPermit& permit, std::size_t r) {
+        if (!permit.is_live(context.rows[r].sequence)) return;
+        prepare(args.q, args.n_heads, args.query_norm ? permit.open(args.query_norm) : nullptr, r);
+        prepare(args.k, n_kv_heads, args.key_norm ? permit.open(args.key_norm) : nullptr, r);
+        append(permit, context, args, r);
+      });
+}
+
+/// Rows are contiguous, so tiles ignore row boundaries.
+LaunchStatus CpuBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
+  return cpu_.each_part(
+      context, label(context, LaunchSite::SwiGlu), context.rows.size() * args.width, kMacsPerExp,
+      [&](const LaunchPermit&, Span32 span) {
+        cpu_.kernels.swiglu(args.gate + span.begin, args.up + span.begin, span.end - span.begin);
+      });
+}
+
+LaunchStatus CpuBackend::expert_routing(const LaunchContext& context,
+                                        const ExpertRoutingArgs& args) {
+  return cpu_.each_row(
+      context, label(context, LaunchSite::ExpertRouting),
+      std::uint64_t{args.n_experts} * (kMacsPerExp + args.n_used * kMacsPerElement),
+      [&](const LaunchPermit&, std::size_t r) { select_experts(args, r); });
+}
+
+/// A row may exceed a tile, so tiles ignore row boundaries.
+LaunchStatus CpuBackend::weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) {
+  const auto add_terms = [&](std::uint32_t row, std::uint32_t column, std::uint32_t count) {
+    for (std::uint32_t k = 0; k < args.n_terms; ++k) {
+      const std::size_t term = std::size_t{row} * args.n_terms + k;
+      const float weight = args.weights[term];
+      cpu_.kernels.add_scaled(args.is_gate ? sigmoid(weight) : weight,
+                              args.x + term * args.width + column,
+                              args.out + std::size_t{row} * args.width + column, count);
+    }
+  };
+  return cpu_.each_part(
+      context, label(context, LaunchSite::ExpertSum), context.rows.size() * args.width,
+      std::uint64_t{args.n_terms} * kMacsPerElement, [&](const LaunchPermit&, Span32 span) {
+        for (std::uint32_t at = span.begin; at < span.end;) {
+          const std::uint32_t column = at % args.width;
+          const std::uint32_t count = std::min(args.width - column, span.end - at);
+          add_terms(at / args.width, column, count);
+          at += count;
+        }
+      });
 }
 
 LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {

@@ -1,6 +1,7 @@
 /// Runs tiles on a thread pool with the fastest SIMD path of the CPU and the bits of the reference
 /// backend.
 ///
+/// The backend chooses among operators that own their scratch; those that work row by row own none.
 /// A unit is a tile of at most about 15 µs (kernels/cpu/tiling.hpp). create() allocates all
 /// scratch.
 #pragma once
@@ -12,7 +13,6 @@
 #include "kernels/cpu/cpu_attention.hpp"
 #include "kernels/cpu/float_matmuls.hpp"
 #include "kernels/cpu/int8_matmuls.hpp"
-#include "kernels/cpu/row_operators.hpp"
 #include "kernels/host_backend.hpp"
 
 namespace leasehold {
@@ -36,25 +36,12 @@ class CpuBackend final : public HostBackend {
 
   /// For example "cpu-avx2".
   std::string_view name() const override { return name_; }
-  LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override {
-    return rows_.embedding(context, args);
-  }
-  LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override {
-    return rows_.rms_norm(context, args);
-  }
-  LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override {
-    return rows_.prepare_heads(context, args);
-  }
-  LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override {
-    return rows_.swiglu(context, args);
-  }
-  LaunchStatus expert_routing(const LaunchContext& context,
-                              const ExpertRoutingArgs& args) override {
-    return rows_.expert_routing(context, args);
-  }
-  LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override {
-    return rows_.weighted_sum(context, args);
-  }
+  LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
+  LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override;
+  LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
+  LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
+  LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args) override;
+  LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override {
     return attention_.run(context, args);
   }
@@ -73,10 +60,11 @@ class CpuBackend final : public HostBackend {
   CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates, const RowKernels& kernels,
              std::string name, const PoolNodes& nodes)
       : name_(std::move(name)), cpu_{limits, kernels, Launcher(std::move(gates), nodes)} {}
+  void append(const LaunchPermit& permit, const LaunchContext& context, const HeadsArgs& args,
+              std::size_t r) const;
 
   std::string name_;
   CpuResources cpu_;
-  RowOperators rows_{cpu_};
   CpuAttention attention_{cpu_};
   FloatMatmuls float_matmuls_{cpu_};
   Int8Matmuls int8_matmuls_{cpu_};

@@ -19,34 +19,14 @@ Result<void> check_limits(const BackendLimits& limits) {
 
 }  // namespace
 
-Result<BlockScratch> BlockScratch::create(Launcher& launcher, const DeviceProperties& card,
-                                          std::uint32_t max_logit_rows) {
-  BlockScratch made(counter_count(card));
-  made.partials_ = TRY(launcher.zeroed_buffer(max_split_bytes(card)));
-  made.counters_ = TRY(
-      launcher.zeroed_buffer(aligned((made.n_counters_ + max_logit_rows) * sizeof(std::uint32_t))));
-  return made;
-}
-
 Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const Context& context,
                                                          const BackendLimits& limits,
                                                          const ThreadGate& gate,
                                                          CudaOptions options) {
   TRY(check_limits(limits));
-  const RowArithmetic rows = options.rows;
-  std::unique_ptr<StepRunner> runner =
-      TRY(StepRunner::create(context, limits, gate, std::move(options)));
-  Launcher& launcher = runner->launcher();
-  ProbedDevice device = TRY(probe_device(context, launcher, runner->gate()));
-  PreparedArray prepared = TRY(PreparedArray::create(launcher, limits, rows));
-  BlockScratch blocks =
-      TRY(BlockScratch::create(launcher, device.properties, limits.max_logit_rows));
-  std::unique_ptr<CudaResources> cuda(new CudaResources{.limits = limits,
-                                                        .rows = rows,
-                                                        .card = device.properties,
-                                                        .runner = std::move(runner),
-                                                        .prepared = std::move(prepared),
-                                                        .blocks = std::move(blocks)});
+  std::unique_ptr<CudaResources> cuda =
+      TRY(CudaResources::create(context, limits, gate, std::move(options)));
+  Launcher& launcher = cuda->launcher();
   Scratch scratch{.memory = TRY(launcher.zeroed_buffer(aligned(limits.scratch_bytes))),
                   .fetched = TRY(PinnedBuffer::allocate(
                       context, std::max(1u, limits.n_vocab) * sizeof(float)))};
@@ -55,9 +35,9 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const Context& context,
   CudaCopies copies = TRY(CudaCopies::create(context, *cuda->runner));
   launcher.wait_all();
   if (launcher.fault()) return std::unexpected(*launcher.fault());
-  return std::unique_ptr<CudaBackend>(new CudaBackend(std::move(device.name), std::move(cuda),
-                                                      std::move(scratch), std::move(attention),
-                                                      std::move(logits), std::move(copies)));
+  return std::unique_ptr<CudaBackend>(new CudaBackend(std::move(cuda), std::move(scratch),
+                                                      std::move(attention), std::move(logits),
+                                                      std::move(copies)));
 }
 
 std::byte* CudaBackend::allocate_scratch(std::size_t size_bytes) {
@@ -105,8 +85,88 @@ void CudaBackend::begin_step(const StepInput& input) {
   cuda_->runner->begin(input);
 }
 
+LaunchStatus CudaBackend::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
+  cuda_->prepared.overwrite(args.out);
+  EmbeddingArgs here = args;
+  here.tokens = cuda_->step().tokens();
+  return cuda_->runner->launch_one(context, label(context, LaunchSite::Embedding),
+                                   [&](const PlanContext& plan, const LaunchPermit& permit) {
+                                     return plan_embedding(plan, here,
+                                                           permit.open(args.table.data));
+                                   });
+}
+
+LaunchStatus CudaBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args,
+                                   RowForm next) {
+  cuda_->prepared.overwrite(args.out, args.width, next);
+  return cuda_->runner->launch_one(
+      context, label(context, args.site), [&](const PlanContext& plan, const LaunchPermit& permit) {
+        return plan_rms_norm(plan, args, permit.open(args.weight),
+                             cuda_->prepared.room_for(args.width, next));
+      });
+}
+
+LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
+  cuda_->prepared.overwrite(args.q);
+  const auto plan_heads = [&](const PlanContext& plan, const LaunchPermit& permit) {
+    const auto opened = [&](Leased<const float> handle) {
+      return handle ? permit.open(handle) : nullptr;
+    };
+    return plan_rope_kv_append(
+        {.gate = plan.gate,
+         .kv = device::KvAddressing::of(args.layout, plan.layer, cuda_->step().block_tables()),
+         .q = args.q,
+         .k = args.k,
+         .v = args.v,
+         .q_norm = opened(args.query_norm),
+         .k_norm = opened(args.key_norm),
+         .cos_sin = cuda_->step().cos_sin(),
+         .n_heads = args.n_heads,
+         .n_kv_heads = args.layout.n_kv_heads,
+         .head_dim = args.layout.head_dim,
+         .rope_dim = args.rope_dim,
+         .epsilon = args.epsilon,
+         .style = args.style},
+        plan.n_rows);
+  };
+  return cuda_->runner->launch_one(
+      context, label(context, LaunchSite::KvAppend, Touches::TenantMemory), plan_heads);
+}
+
+LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args,
+                                 RowForm next) {
+  cuda_->prepared.overwrite(args.gate, args.width, next);
+  return cuda_->runner->launch_one(context, label(context, LaunchSite::SwiGlu),
+                                   [&](const PlanContext& plan, const LaunchPermit&) {
+                                     return plan_swiglu(plan, args,
+                                                        cuda_->prepared.room_for(args.width, next),
+                                                        cuda_->blocks.row_parts());
+                                   });
+}
+
+LaunchStatus CudaBackend::expert_routing(const LaunchContext& context,
+                                         const ExpertRoutingArgs& args) {
+  return cuda_->runner->launch_one(context, label(context, LaunchSite::ExpertRouting),
+                                   [&](const PlanContext& plan, const LaunchPermit&) {
+                                     return plan_expert_routing(plan, args);
+                                   });
+}
+
+LaunchStatus CudaBackend::weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) {
+  cuda_->prepared.overwrite(args.out);
+  return cuda_->runner->launch_one(
+      context, label(context, LaunchSite::ExpertSum),
+      [&](const PlanContext& plan, const LaunchPermit&) { return plan_weighted_sum(plan, args); });
+}
+
 LaunchStatus CudaBackend::project(const LaunchContext& context, const ProjectionArgs& args) {
-  LaunchStatus status = matmuls_.project(context, args, rows_);
+  expect_within_limits(cuda_->limits, context, args);
+  const RowForm next = matmuls_.form_of(args);
+  LaunchStatus status{context.gates->all()};
+  if (args.norm != nullptr) status.live &= rms_norm(context, *args.norm, next).live;
+  if (args.swiglu != nullptr && !status.none_live())
+    status.live &= swiglu(context, *args.swiglu, next).live;
+  if (!status.none_live()) status.live &= matmuls_.run(context, args.matmuls).live;
   const MatmulArgs& last = args.matmuls.back();
   const bool are_logits = last.site == LaunchSite::LmHead && !last.select.empty() &&
                           last.weight.n_out == cuda_->limits.n_vocab;

@@ -1,7 +1,8 @@
 /// The operators on a card, with the contract of Backend.
 ///
 /// An operator is planned (plan/: pure functions that choose kernels and parameters) and launched
-/// (StepRunner), one object per family of operators.
+/// (StepRunner). Attention, matmuls, copies and the search of logits are objects that own their
+/// memory; operators that work row by row own none.
 ///
 /// Lifetime: the context and the gate's worker segment, table and stop flags outlive the backend.
 /// Threads: the engine's; any thread may call `when_settled`. Errors: create() reports missing
@@ -9,14 +10,11 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "kernels/backend.hpp"
 #include "kernels/cuda/cuda_attention.hpp"
 #include "kernels/cuda/cuda_copies.hpp"
 #include "kernels/cuda/cuda_matmuls.hpp"
-#include "kernels/cuda/cuda_options.hpp"
-#include "kernels/cuda/row_operators.hpp"
 
 namespace leasehold::cuda {
 
@@ -27,7 +25,7 @@ class CudaBackend final : public Backend {
                                                      const BackendLimits& limits,
                                                      const ThreadGate& gate, CudaOptions options);
 
-  std::string_view name() const override { return name_; }
+  std::string_view name() const override { return cuda_->name; }
   std::byte* allocate_scratch(std::size_t size_bytes) override;
   void clear_scratch(std::byte* at, std::size_t size_bytes) override {
     cuda_->launcher().zero(at, size_bytes);
@@ -47,37 +45,28 @@ class CudaBackend final : public Backend {
   }
   std::optional<Error> fault() const override { return cuda_->launcher().fault(); }
 
-  LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override {
-    return rows_.embedding(context, args);
-  }
+  LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override {
-    return rows_.rms_norm(context, args, cuda_->prepared.usual_form(args.width));
+    return rms_norm(context, args, cuda_->prepared.usual_form(args.width));
   }
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override {
     return project(context, {.matmuls = {&args, 1}});
   }
   LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args) override;
-  LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override {
-    return rows_.prepare_heads(context, args);
-  }
+  LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override {
     return attention_.run(context, args);
   }
   /// With experts, one row here is the rows of all items of a step's row, and no operator reads it
   /// as prepared.
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override {
-    return rows_.swiglu(context, args, cuda_->prepared.usual_form(args.width));
+    return swiglu(context, args, cuda_->prepared.usual_form(args.width));
   }
-  LaunchStatus expert_routing(const LaunchContext& context,
-                              const ExpertRoutingArgs& args) override {
-    return rows_.expert_routing(context, args);
-  }
+  LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args) override;
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override {
     return matmuls_.expert_matmul(context, args);
   }
-  LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override {
-    return rows_.weighted_sum(context, args);
-  }
+  LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override {
     return copies_.copy_in(context, args);
   }
@@ -100,21 +89,21 @@ class CudaBackend final : public Backend {
     std::size_t used = 0;
     PinnedBuffer fetched;
   };
-  CudaBackend(std::string name, std::unique_ptr<CudaResources> cuda, Scratch scratch,
-              CudaAttention attention, LargestLogits logits, CudaCopies copies)
-      : name_(std::move(name)),
-        cuda_(std::move(cuda)),
+  CudaBackend(std::unique_ptr<CudaResources> cuda, Scratch scratch, CudaAttention attention,
+              LargestLogits logits, CudaCopies copies)
+      : cuda_(std::move(cuda)),
         scratch_(std::move(scratch)),
-        rows_(*cuda_),
         attention_(std::move(attention)),
         matmuls_(*cuda_),
         logits_(std::move(logits)),
         copies_(std::move(copies)) {}
 
-  std::string name_;
+  // These store their output also in the form that the next matmul reads.
+  LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args, RowForm next);
+  LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args, RowForm next);
+
   std::unique_ptr<CudaResources> cuda_;
   Scratch scratch_;
-  RowOperators rows_;
   CudaAttention attention_;
   CudaMatmuls matmuls_;
   LargestLogits logits_;

@@ -3,8 +3,8 @@
 namespace leasehold::cuda {
 
 /// Runs the group as one launch, after a launch that prepares x if necessary.
-LaunchStatus CudaMatmuls::run(const LaunchContext& context, LaunchSite site,
-                              std::span<const PlannedMatmul> group) {
+LaunchStatus CudaMatmuls::run_group(const LaunchContext& context, LaunchSite site,
+                                    std::span<const PlannedMatmul> group) {
   const MatmulOperands& first = group.front().operands;
   const RowForm form = group.front().form;
   for (const PlannedMatmul& one : group) cuda_.prepared.overwrite(one.operands.out);
@@ -57,26 +57,25 @@ CudaMatmuls::PlannedMatmul CudaMatmuls::plan(const LaunchContext& context,
   return {operands, args.weight.data, args.bias, cuda_.prepared.form_for(args.weight)};
 }
 
-LaunchStatus CudaMatmuls::project(const LaunchContext& context, const ProjectionArgs& args,
-                                  RowOperators& rows) {
-  expect_within_limits(cuda_.limits, context, args);
+RowForm CudaMatmuls::form_of(const ProjectionArgs& args) const {
+  for (const MatmulArgs& one : args.matmuls)
+    if (const RowForm form = cuda_.prepared.form_for(one.weight); form != RowForm::Floats)
+      return form;
+  return RowForm::Floats;
+}
+
+LaunchStatus CudaMatmuls::run(const LaunchContext& context, std::span<const MatmulArgs> matmuls) {
   LaunchStatus status{context.gates->all()};
-  RowForm next = RowForm::Floats;  // the form of the first matmul that needs a form at all
-  for (std::size_t i = 0; i < args.matmuls.size() && next == RowForm::Floats; ++i)
-    next = cuda_.prepared.form_for(args.matmuls[i].weight);
-  if (args.norm != nullptr) status.live &= rows.rms_norm(context, *args.norm, next).live;
-  if (args.swiglu != nullptr && !status.none_live())
-    status.live &= rows.swiglu(context, *args.swiglu, next).live;
   std::vector<PlannedMatmul> planned;
   std::vector<MatmulOperands> operands;
-  for (const MatmulArgs& one : args.matmuls) {
+  for (const MatmulArgs& one : matmuls) {
     planned.push_back(plan(context, one));
     operands.push_back(planned.back().operands);
   }
   for (std::size_t first = 0; first < planned.size() && !status.none_live();) {
     const std::size_t n = joined_matmuls(std::span(operands).subspan(first));
     status.live &=
-        run(context, args.matmuls[first].site, std::span(planned).subspan(first, n)).live;
+        run_group(context, matmuls[first].site, std::span(planned).subspan(first, n)).live;
     first += n;
   }
   return status;
@@ -96,7 +95,7 @@ LaunchStatus CudaMatmuls::expert_matmul(const LaunchContext& context,
   operands.n_results *= per_row;
   operands.count.per_row = per_row;
   const PlannedMatmul one{operands, args.weight.data, {}, cuda_.prepared.form_for(args.weight)};
-  return run(context, args.site, {&one, 1});
+  return run_group(context, args.site, {&one, 1});
 }
 
 }  // namespace leasehold::cuda

@@ -1,7 +1,7 @@
 /// Matmuls on a card. Neighbours of one type and layout share a launch.
 #pragma once
 
-#include "kernels/cuda/row_operators.hpp"
+#include "kernels/cuda/cuda_resources.hpp"
 
 namespace leasehold::cuda {
 
@@ -10,9 +10,9 @@ class CudaMatmuls {
   /// The resources outlive it.
   explicit CudaMatmuls(CudaResources& cuda) : cuda_(cuda) {}
 
-  /// Runs the norm or SwiGLU with `rows`, in the form that the matmuls read, then the matmuls.
-  LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args,
-                       RowOperators& rows);
+  /// The form in which the first of the matmuls that reads prepared rows reads them.
+  RowForm form_of(const ProjectionArgs& args) const;
+  LaunchStatus run(const LaunchContext& context, std::span<const MatmulArgs> matmuls);
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args);
 
  private:
@@ -25,8 +25,8 @@ class CudaMatmuls {
   };
   PlannedMatmul plan(const LaunchContext& context, const MatmulArgs& args) const;
   MatmulOperands operands_of(const LaunchContext& context, const WeightMatrix& weight) const;
-  LaunchStatus run(const LaunchContext& context, LaunchSite site,
-                   std::span<const PlannedMatmul> group);
+  LaunchStatus run_group(const LaunchContext& context, LaunchSite site,
+                         std::span<const PlannedMatmul> group);
 
   CudaResources& cuda_;
 };
