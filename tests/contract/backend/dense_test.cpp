@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/numerics/rope.hpp"
-#include "tests/contract/backend/rig.hpp"
+#include "tests/contract/backend/matmul_cases.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -25,50 +25,13 @@ std::uint32_t random_width(SeededRandom& random, TensorType type) {
   return (width + block - 1) / block * block;
 }
 
-struct MatmulCase {
-  explicit MatmulCase(SeededRandom& random)
-      : type(random_type(random)),
-        weight(random, type, static_cast<std::uint32_t>(1 + random.below(70)),
-               random_width(random, type)),
-        rows(plain_rows(static_cast<std::uint32_t>(1 + random.below(40)))),
-        x(random_floats(random, rows.size() * weight.n_in)),
-        accumulate(random.below(2) == 1),
-        bias(random.below(2) == 1 ? random_floats(random, weight.n_out) : std::vector<float>{}),
-        bias_memory(weight.n_out * sizeof(float)) {
-    bias_memory.fill<float>(bias);
-    if (random.below(2) == 1)
-      for (std::uint32_t r = 0; r < rows.size(); ++r)
-        if (r + 1 == rows.size() || random.below(3) == 0) select.push_back(r);
-    before = random_floats(random, (select.empty() ? rows.size() : select.size()) * weight.n_out);
-  }
+using RowsCase = MatmulCase<Matrix>;
 
-  std::vector<float> on(Rig& rig) const {
-    std::vector<float> out = before;
-    run_step(rig, rows, [&](Backend& backend, const LaunchContext& context) {
-      return backend.matmul(context, {.site = LaunchSite::FfnUp,
-                                      .weight = weight.view(),
-                                      .x = x.data(),
-                                      .out = out.data(),
-                                      .accumulate = accumulate,
-                                      .select = select,
-                                      .bias = bias_view()});
-    });
-    return out;
-  }
-  Leased<const float> bias_view() const {
-    return bias.empty() ? Leased<const float>() : bias_memory.at().as<const float>();
-  }
-
-  TensorType type;
-  Matrix weight;
-  std::vector<RowRef> rows;
-  std::vector<float> x;
-  bool accumulate;
-  std::vector<float> bias;  // [n_out], or empty
-  LeasedMemory bias_memory;
-  std::vector<std::uint32_t> select;
-  std::vector<float> before;
-};
+RowsCase random_matmul(SeededRandom& random) {
+  const TensorType type = random_type(random);
+  const auto n_out = static_cast<std::uint32_t>(1 + random.below(70));
+  return {random, Matrix(random, type, n_out, random_width(random, type))};
+}
 
 struct Expected {
   double value;
@@ -76,24 +39,22 @@ struct Expected {
   double slack_of_halves;  ///< For backends that round both factors to halves.
 };
 
-Expected expected_dot(const MatmulCase& c, std::size_t i, std::uint32_t output) {
-  const std::size_t row = c.select.empty() ? i : c.select[i];
-  const double before = c.accumulate ? c.before[i * c.weight.n_out + output] : 0.0;
-  const double bias = c.bias.empty() ? 0.0 : c.bias[output];
+Expected expected_dot(const RowsCase& c, std::size_t i, std::uint32_t output) {
+  const auto [before, bias] = c.added_to(i, output);
   double sum = before + bias;
   double magnitude = std::abs(before) + std::abs(bias);
   double reach = 0;
-  for (std::uint32_t k = 0; k < c.weight.n_in; ++k) {
-    const double x = c.x[row * c.weight.n_in + k];
+  for (std::uint32_t k = 0; k < c.n_in; ++k) {
+    const double x = c.x_of(i)[k];
     sum += c.weight.at(output, k) * x;
     magnitude += std::abs(c.weight.at(output, k) * x);
     reach += std::abs(x);
   }
   // At most one rounding per element of a lane, per fold, and for the bias and the previous value.
-  const double slack = magnitude * (c.weight.n_in / 32.0 + 8) * 0x1p-24;
+  const double slack = magnitude * (c.n_in / 32.0 + 8) * 0x1p-24;
   // Rounding to a half gives a relative error of 2^-11, or 2^-25 for subnormals; sums round once
   // per term.
-  return {sum, slack, magnitude * (0x1.01p-10 + c.weight.n_in * 0x1p-24) + reach * 0x1.01p-25};
+  return {sum, slack, magnitude * (0x1.01p-10 + c.n_in * 0x1p-24) + reach * 0x1.01p-25};
 }
 
 }  // namespace
@@ -104,16 +65,16 @@ TEST_CASE("backend: a matmul matches doubles within its roundings") {
   CAPTURE(threads, test_seed());
   Rig rig(threads);
   for (int shape = 0; shape < kShapes; ++shape) {
-    const MatmulCase c(random);
+    const RowsCase c = random_matmul(random);
     const std::vector<float> out = c.on(rig);
     double worst = 0;
     for (std::size_t i = 0; i < out.size(); ++i) {
       const Expected expected =
-          expected_dot(c, i / c.weight.n_out, static_cast<std::uint32_t>(i % c.weight.n_out));
+          expected_dot(c, i / c.n_out, static_cast<std::uint32_t>(i % c.n_out));
       const double slack = threads == kCuda ? expected.slack_of_halves : expected.slack;
       worst = std::max(worst, std::abs(out[i] - expected.value) / (slack + 1e-30));
     }
-    CAPTURE(shape, name(c.type), c.weight.n_out, c.weight.n_in, c.rows.size());
+    CAPTURE(shape, name(c.weight.type), c.n_out, c.n_in, c.rows.size());
     REQUIRE(worst <= 1.0);
   }
 }
@@ -125,8 +86,8 @@ TEST_CASE("backend: a matmul has the reference's bits for every type, shape and 
   Rig rig(threads);
   Rig reference(0);
   for (int shape = 0; shape < 2 * kShapes; ++shape) {
-    const MatmulCase c(random);
-    CAPTURE(shape, name(c.type), c.weight.n_out, c.weight.n_in, c.rows.size(), c.accumulate);
+    const RowsCase c = random_matmul(random);
+    CAPTURE(shape, name(c.weight.type), c.n_out, c.n_in, c.rows.size(), c.accumulate);
     REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
   }
 }
@@ -137,19 +98,9 @@ TEST_CASE("backend: a matmul larger than a tile is cut over outputs and over bat
   Rig rig(threads);
   Rig reference(0);
   const Matrix weight(random, TensorType::F16, 23, 1023);
-  const auto rows = plain_rows(48);
-  const auto x = random_floats(random, rows.size() * weight.n_in);
-  const auto on = [&](Rig& on_rig) {
-    std::vector<float> out(rows.size() * weight.n_out);
-    const std::vector<RowRef> of_one_sequence(rows.size(), RowRef{0, 3});
-    run_step(on_rig, of_one_sequence, [&](Backend& backend, const LaunchContext& context) {
-      return backend.matmul(
-          context,
-          {.site = LaunchSite::LmHead, .weight = weight.view(), .x = x.data(), .out = out.data()});
-    });
-    return out;
-  };
-  REQUIRE(first_difference(on(rig), on(reference)) == -1);
+  const auto x = random_floats(random, std::size_t{48} * weight.n_in);
+  REQUIRE(first_difference(product(rig, weight.view(), x), product(reference, weight.view(), x)) ==
+          -1);
 }
 
 TEST_CASE("backend: lanes without a tail element keep their bits, even a negative zero") {
@@ -179,17 +130,10 @@ TEST_CASE("backend: a row's product does not depend on its batch or its index") 
   const auto x = random_floats(random, weight.n_in);
   std::vector<float> alone;
   for (const std::uint32_t n_rows : {1, 2, 3, 4, 5, 17, 48}) {
-    const auto rows = std::vector<RowRef>(n_rows, RowRef{0, 0});
     for (std::uint32_t place = 0; place < n_rows; place += 5) {
       auto batch = random_floats(random, std::size_t{n_rows} * weight.n_in);
       std::ranges::copy(x, batch.begin() + place * weight.n_in);
-      std::vector<float> out(std::size_t{n_rows} * weight.n_out);
-      run_step(rig, rows, [&](Backend& backend, const LaunchContext& context) {
-        return backend.matmul(context, {.site = LaunchSite::FfnDown,
-                                        .weight = weight.view(),
-                                        .x = batch.data(),
-                                        .out = out.data()});
-      });
+      const std::vector<float> out = product(rig, weight.view(), batch);
       const auto first = out.begin() + place * weight.n_out;
       const std::vector<float> mine(first, first + weight.n_out);
       if (alone.empty()) alone = mine;
