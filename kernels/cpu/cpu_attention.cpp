@@ -215,14 +215,14 @@ LaunchStatus CpuAttention::merge(const Wave& wave) {
 
 LaunchStatus CpuAttention::run(const LaunchContext& context, const AttentionArgs& args) {
   expect_within_limits(cpu_.limits, context, args);
-  SequenceMask live = context.gates->all();
-  for (std::uint32_t row = 0; row < context.rows.size() && live != 0;) {
+  LaunchStatus status{context.gates->all()};
+  for (std::uint32_t row = 0; row < context.rows.size() && !status.none_live();) {
     const Wave wave = next_wave(context, args, row);
-    live &= score(wave).live;
-    if (live != 0 && !wave.merges_in_units()) live &= merge(wave).live;
+    status &= score(wave);
+    if (!status.none_live() && !wave.merges_in_units()) status &= merge(wave);
     row += wave.n_rows;
   }
-  return {live};
+  return status;
 }
 
 void CpuAttention::clear() {

@@ -169,9 +169,9 @@ LaunchStatus CpuBackend::project(const LaunchContext& context, const ProjectionA
 
 LaunchStatus CpuBackend::feed_forward(const LaunchContext& context, const FeedForwardArgs& args) {
   if (!int8_matmuls_.can_fuse(context, args)) return Backend::feed_forward(context, args);
-  const LaunchStatus gated = int8_matmuls_.gate_and_up(context, args);
-  if (gated.none_live()) return gated;
-  return {gated.live & matmul(context, args.down).live};
+  LaunchStatus status = int8_matmuls_.gate_and_up(context, args);
+  if (!status.none_live()) status &= matmul(context, args.down);
+  return status;
 }
 
 LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) {

@@ -69,14 +69,12 @@ class RowRounding {
             unit(permit, own_rows(thread), index);
           });
     }
-    const LaunchStatus rounded = round_shared(context, plan);
-    if (rounded.none_live()) return rounded;
-    const LaunchStatus multiplied =
-        cpu_.launcher.run(context, multiplies, tiles,
-                          [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t index) {
-                            unit(permit, {rounded_, 0}, index);
-                          });
-    return {rounded.live & multiplied.live};
+    LaunchStatus status = round_shared(context, plan);
+    if (!status.none_live())
+      status &= cpu_.launcher.run(context, multiplies, tiles,
+                                  [&](const LaunchPermit& permit, std::uint32_t,
+                                      std::uint32_t index) { unit(permit, {rounded_, 0}, index); });
+    return status;
   }
   void clear();
 

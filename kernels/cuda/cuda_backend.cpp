@@ -172,14 +172,11 @@ LaunchStatus CudaBackend::project(const LaunchContext& context, const Projection
                           last.weight.n_out == cuda_->limits.n_vocab;
   if (!are_logits || status.none_live()) return status;
   logits_.set_found(true);
-  status.live &=
-      cuda_->runner
-          ->launch_one(context, label(context, last.site),
-                       [&](const PlanContext& plan, const LaunchPermit&) {
-                         return logits_.plan(plan, last, cuda_->runner->result_count(context, last),
-                                             cuda_->blocks.logit_counters(), cuda_->card.n_sms);
-                       })
-          .live;
+  const auto plan_search = [&](const PlanContext& plan, const LaunchPermit&) {
+    return logits_.plan(plan, last, cuda_->runner->result_count(context, last),
+                        cuda_->blocks.logit_counters(), cuda_->card.n_sms);
+  };
+  status &= cuda_->runner->launch_one(context, label(context, last.site), plan_search);
   return status;
 }
 

@@ -40,17 +40,15 @@ LaunchStatus CudaCopies::copy_in(const LaunchContext& context, const CopyInArgs&
     const std::size_t n = std::min(kHalfBytes, args.size_bytes - at);
     std::byte* const half = halves_.data() + at / kHalfBytes % 2 * kHalfBytes;
     if (at >= 2 * kHalfBytes)
-      status.live &= launcher_.wait_until_queued_at_most(1, *context.gates, where).live;
-    status.live &= launcher_
-                       .unit(*context.gates, where, "copying to the device",
+      status &= launcher_.wait_until_queued_at_most(1, *context.gates, where);
+    status &= launcher_.unit(*context.gates, where, "copying to the device",
                              [&](const LaunchPermit& permit) {
                                if (!may_copy(context, args, permit)) return CUDA_SUCCESS;
                                std::memcpy(half, args.from + at, n);
                                return launcher_.copy_to_device(permit.open(args.to) + at, half, n);
-                             })
-                       .live;
+                             });
   }
-  status.live &= launcher_.wait_all(*context.gates, where).live;
+  status &= launcher_.wait_all(*context.gates, where);
   return status;
 }
 
@@ -63,17 +61,14 @@ LaunchStatus CudaCopies::copy_blocks(const LaunchContext& context, const CopyBlo
   LaunchStatus status{context.gates->all()};
   const auto is_live = [&] { return (status.live >> args.sequence & 1) != 0; };
   for (std::uint32_t i = 0; i < pieces && is_live(); ++i) {
-    status.live &= launcher_
-                       .unit(*context.gates, where, "copying blocks",
-                             [&](const LaunchPermit& permit) {
-                               if (!permit.is_live(args.sequence)) return CUDA_SUCCESS;
-                               const CopyPiece piece = copy_piece_of(args, i, kPieceBytes);
-                               return launcher_.copy(permit.open(piece.to), permit.open(piece.from),
-                                                     piece.size_bytes);
-                             })
-                       .live;
+    status &=
+        launcher_.unit(*context.gates, where, "copying blocks", [&](const LaunchPermit& permit) {
+          if (!permit.is_live(args.sequence)) return CUDA_SUCCESS;
+          const CopyPiece piece = copy_piece_of(args, i, kPieceBytes);
+          return launcher_.copy(permit.open(piece.to), permit.open(piece.from), piece.size_bytes);
+        });
   }
-  status.live &= launcher_.wait_all(*context.gates, where).live;
+  status &= launcher_.wait_all(*context.gates, where);
   return status;
 }
 

@@ -74,8 +74,7 @@ LaunchStatus CudaMatmuls::run(const LaunchContext& context, std::span<const Matm
   }
   for (std::size_t first = 0; first < planned.size() && !status.none_live();) {
     const std::size_t n = joined_matmuls(std::span(operands).subspan(first));
-    status.live &=
-        run_group(context, matmuls[first].site, std::span(planned).subspan(first, n)).live;
+    status &= run_group(context, matmuls[first].site, std::span(planned).subspan(first, n));
     first += n;
   }
   return status;

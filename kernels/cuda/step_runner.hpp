@@ -97,10 +97,9 @@ class StepRunner {
         record(launches[i], context.layer);
         return CUDA_SUCCESS;
       };
-      status.live &=
-          mode_ == Mode::Record
-              ? launcher_->plan_unit(*context.gates, label, run).live
-              : launcher_->unit(*context.gates, label, leasehold::name(label.site), run).live;
+      status &= mode_ == Mode::Record
+                    ? launcher_->plan_unit(*context.gates, label, run)
+                    : launcher_->unit(*context.gates, label, leasehold::name(label.site), run);
     }
     is_fully_recorded_ = is_fully_recorded_ && !status.none_live();
     return status;

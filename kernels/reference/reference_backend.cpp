@@ -127,15 +127,14 @@ LaunchStatus ReferenceBackend::prepare_heads(const LaunchContext& context, const
   expect_within_limits(limits_, context);
   const std::uint32_t head_dim = args.layout.head_dim;
   const std::uint32_t n_kv_heads = args.layout.n_kv_heads;
-  SequenceMask live = context.gates->all();
+  LaunchStatus status{context.gates->all()};
   // A unit is one head. `use(permit, head, row)` changes it.
   const auto each_head = [&](LaunchSite site, float* heads, std::uint32_t n_heads, auto&& use) {
-    if (live == 0) return;
-    live &= each_unit(context, label(context, site), context.rows.size() * n_heads,
-                      [&](const LaunchPermit& permit, std::size_t unit) {
-                        use(permit, heads + unit * head_dim, unit / n_heads);
-                      })
-                .live;
+    if (status.none_live()) return;
+    status &= each_unit(context, label(context, site), context.rows.size() * n_heads,
+                        [&](const LaunchPermit& permit, std::size_t unit) {
+                          use(permit, heads + unit * head_dim, unit / n_heads);
+                        });
   };
   const auto norm = [&](LaunchSite site, float* heads, std::uint32_t n_heads,
                         Leased<const float> weight) {
@@ -155,8 +154,8 @@ LaunchStatus ReferenceBackend::prepare_heads(const LaunchContext& context, const
   norm(LaunchSite::KeyNorm, args.k, n_kv_heads, args.key_norm);
   rotate(LaunchSite::QueryRope, args.q, args.n_heads);
   rotate(LaunchSite::KeyRope, args.k, n_kv_heads);
-  if (live != 0) live &= append(context, args).live;
-  return {live};
+  if (!status.none_live()) status &= append(context, args);
+  return status;
 }
 
 LaunchStatus ReferenceBackend::append(const LaunchContext& context, const HeadsArgs& args) {
@@ -209,8 +208,9 @@ void ReferenceBackend::score_partition(const float* q, const AttentionArgs& args
 LaunchStatus ReferenceBackend::attention(const LaunchContext& context, const AttentionArgs& args) {
   expect_within_limits(limits_, context, args);
   const KvLayout& layout = args.layout;
-  SequenceMask live = context.gates->all();
-  for (std::size_t unit = 0; unit < context.rows.size() * args.n_heads && live != 0; ++unit) {
+  LaunchStatus status{context.gates->all()};
+  for (std::size_t unit = 0; unit < context.rows.size() * args.n_heads && !status.none_live();
+       ++unit) {
     const RowRef row = context.rows[unit / args.n_heads];
     const auto head = static_cast<std::uint32_t>(unit % args.n_heads);
     const std::uint32_t kv_head = head / (args.n_heads / layout.n_kv_heads);
@@ -227,17 +227,16 @@ LaunchStatus ReferenceBackend::attention(const LaunchContext& context, const Att
       score_partition(q, args, blocks.data(), n,
                       partials_.data() + p * partial_floats(layout.head_dim));
     };
-    live &= each_unit(context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
-                      partition_count(n_positions), scores)
-                .live;
+    status &= each_unit(context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
+                        partition_count(n_positions), scores);
     const auto merge = [&](const LaunchPermit& permit, std::size_t) {
       if (!permit.is_live(row.sequence)) return;
       merge_partials(partials_.data(), partition_count(n_positions), layout.head_dim,
                      args.out + unit * layout.head_dim);
     };
-    live &= each_unit(context, label(context, LaunchSite::AttentionMerge), 1, merge).live;
+    status &= each_unit(context, label(context, LaunchSite::AttentionMerge), 1, merge);
   }
-  return {live};
+  return status;
 }
 
 LaunchStatus ReferenceBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
