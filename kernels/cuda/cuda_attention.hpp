@@ -1,5 +1,4 @@
-/// Attention on a card: pairs of launches, of which score launches reach tenant memory and merges
-/// do not.
+/// Attention on a card, in pairs of launches. Score launches reach tenant memory; merges do not.
 #pragma once
 
 #include "kernels/cuda/cuda_resources.hpp"

@@ -27,9 +27,10 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const Context& context,
   std::unique_ptr<CudaResources> cuda =
       TRY(CudaResources::create(context, limits, gate, std::move(options)));
   Launcher& launcher = cuda->launcher();
-  Scratch scratch{.memory = TRY(launcher.zeroed_buffer(aligned(limits.scratch_bytes))),
-                  .fetched = TRY(PinnedBuffer::allocate(
-                      context, std::max(1u, limits.n_vocab) * sizeof(float)))};
+  Scratch scratch;
+  scratch.memory = TRY(launcher.zeroed_buffer(aligned(limits.scratch_bytes)));
+  scratch.fetched =
+      TRY(PinnedBuffer::allocate(context, std::max(1u, limits.n_vocab) * sizeof(float)));
   CudaAttention attention = TRY(CudaAttention::create(*cuda));
   LargestLogits logits = TRY(LargestLogits::create(context, launcher, limits));
   CudaCopies copies = TRY(CudaCopies::create(context, *cuda->runner));
