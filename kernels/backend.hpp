@@ -112,8 +112,7 @@ class Backend {
   virtual LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) = 0;
   virtual LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) = 0;
   virtual LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) = 0;
-  virtual LaunchStatus rope(const LaunchContext& context, const RopeArgs& args) = 0;
-  virtual LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) = 0;
+  virtual LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) = 0;
   virtual LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) = 0;
   virtual LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) = 0;
   virtual LaunchStatus expert_routing(const LaunchContext& context,
@@ -127,10 +126,6 @@ class Backend {
   /// steps. Returns when the copies are over; they are complete if the sequence is live in the
   /// returned status.
   virtual LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) = 0;
-
-  /// Runs the norms, the rotations and the append, by default as one launch each. A backend may
-  /// fuse them.
-  virtual LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args);
 
   /// Runs the norm or SwiGLU, then the matmuls, by default as one launch each. A backend may fuse
   /// them; the contents of x are then undefined.

@@ -43,10 +43,17 @@ void write_on_host(const LaunchPermit& permit, std::span<const LeasedPiece> piec
   }
 }
 
-void copy_piece(const LaunchPermit& permit, const CopyBlocksArgs& args, std::uint32_t piece,
-                std::uint64_t piece_bytes) {
+void copy_in_unit(const LaunchPermit& permit, const LaunchContext& context, const CopyInArgs& args,
+                  std::size_t unit) {
+  if (!may_copy(context, args, permit)) return;
+  const std::size_t at = unit * kCopyUnitBytes;
+  std::memcpy(permit.open(args.to) + at, args.from + at,
+              std::min(kCopyUnitBytes, args.size_bytes - at));
+}
+
+void copy_piece(const LaunchPermit& permit, const CopyBlocksArgs& args, std::uint32_t piece) {
   if (!permit.is_live(args.sequence)) return;
-  const CopyPiece part = copy_piece_of(args, piece, piece_bytes);
+  const CopyPiece part = copy_piece_of(args, piece, kCopyUnitBytes);
   std::memcpy(permit.open(part.to), permit.open(part.from), part.size_bytes);
 }
 

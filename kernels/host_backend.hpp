@@ -11,9 +11,17 @@ namespace leasehold {
 /// Writes pieces into leased host memory in the order that Backend::write promises.
 void write_on_host(const LaunchPermit& permit, std::span<const LeasedPiece> pieces);
 
-/// Copies the piece that copy_piece_of describes, unless its sequence is not live.
-void copy_piece(const LaunchPermit& permit, const CopyBlocksArgs& args, std::uint32_t piece,
-                std::uint64_t piece_bytes);
+/// Bytes that a unit copies. Such a unit takes at most about 15 µs, including the page faults of
+/// first touch.
+inline constexpr std::size_t kCopyUnitBytes = 64 * 1024;
+
+/// Copies unit `unit` of a copy_in, if may_copy allows it.
+void copy_in_unit(const LaunchPermit& permit, const LaunchContext& context, const CopyInArgs& args,
+                  std::size_t unit);
+
+/// Copies the piece of kCopyUnitBytes that copy_piece_of describes, unless its sequence is not
+/// live.
+void copy_piece(const LaunchPermit& permit, const CopyBlocksArgs& args, std::uint32_t piece);
 
 class HostBackend : public Backend {
  public:

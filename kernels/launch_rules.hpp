@@ -22,10 +22,6 @@ inline bool may_copy(const LaunchContext& context, const CopyInArgs& args,
   return args.site == LaunchSite::WeightLoad || permit.live() == context.gates->all();
 }
 
-/// Bytes that a unit of a host backend copies. Such a unit takes at most about 15 µs, including the
-/// page faults of first touch.
-inline constexpr std::size_t kCopyUnitBytes = 64 * 1024;
-
 /// Blocks are copied in pieces of at most `piece_bytes`, each of them a unit.
 struct CopyPiece {
   Leased<std::byte> to;
@@ -154,7 +150,7 @@ inline void expect_within_limits(const BackendLimits& limits, const LaunchContex
           "a projection has 1 to kMaxMatmuls matmuls");
   const MatmulArgs& first = args.matmuls.front();
   expects(first.weight.n_in <= limits.max_width, "matrix rows are at most max_width long");
-  expects(args.norm == nullptr || (args.norm->out == first.x && args.norm->n_vectors == 1),
+  expects(args.norm == nullptr || args.norm->out == first.x,
           "the norm of a projection computes its rows of x");
   expects(args.swiglu == nullptr || (args.swiglu->gate == first.x && args.norm == nullptr),
           "the gate of a projection computes its rows of x");

@@ -11,6 +11,11 @@ namespace leasehold {
 struct LaunchStatus {
   SequenceMask live = 0;
   bool none_live() const { return live == 0; }
+  /// The status of both launches together.
+  LaunchStatus& operator&=(LaunchStatus other) {
+    live &= other.live;
+    return *this;
+  }
 };
 
 /// The launches that can touch the memory of a lease. Every launch may read weights, so for the

@@ -85,17 +85,14 @@ struct EmbeddingArgs {
   float* out;                  ///< [n_rows, n_embd]
 };
 
-/// out = (x · (1 / sqrt(dot(x, x) / width + epsilon))) · weight, per vector (Zhang & Sennrich
-/// 2019).
+/// out = (x · (1 / sqrt(dot(x, x) / width + epsilon))) · weight, per row (Zhang & Sennrich 2019).
 struct RmsNormArgs {
   LaunchSite site;
-  const float* x;              ///< [n_rows, n_vectors, width]
+  const float* x;              ///< [n_rows, width]
   Leased<const float> weight;  ///< [width]
-  float* out;                  ///< [n_rows, n_vectors, width]; may be x
+  float* out;                  ///< [n_rows, width]; may be x
   std::uint32_t width;
   float epsilon;
-  std::uint32_t n_vectors =
-      1;  ///< Per row: the number of heads if each head is normalised separately.
 };
 
 /// out[i, :] (+)= W · x[select[i], :] (+ bias)
@@ -108,17 +105,6 @@ struct MatmulArgs {
   /// The rows of x to use, ascending; empty means all.
   std::span<const std::uint32_t> select = {};
   Leased<const float> bias = {};  ///< [n_out], added to the product first; empty means none.
-};
-
-/// Rotates the first `rope_dim` elements of each head in place (Su et al. 2021).
-struct RopeArgs {
-  LaunchSite site;
-  float* x;  ///< [n_rows, n_heads, head_dim]
-  std::uint32_t n_heads;
-  std::uint32_t head_dim;
-  std::uint32_t rope_dim;
-  RopeStyle style;
-  const float* cos_sin;  ///< [n_rows, rope_dim/2, 2] for each row's own position
 };
 
 /// The shape of the paged KV cache, the same for every block of a model.
@@ -166,14 +152,6 @@ struct KvLayout {
   static constexpr std::uint32_t kScaleBytes = 2;
 };
 
-/// Writes k and v of every row into its sequence's block at the row's position.
-struct KvAppendArgs {
-  KvLayout layout;
-  const float* k;                                ///< [n_rows, n_kv_heads, head_dim]
-  const float* v;                                ///< [n_rows, n_kv_heads, head_dim]
-  std::span<const BlockTableView> block_tables;  ///< [n_sequences]
-};
-
 /// Causal attention of every row over positions 0 … its own; blocks supply keys and values. Query
 /// head h reads kv head h / (n_heads / n_kv_heads).
 struct AttentionArgs {
@@ -185,8 +163,10 @@ struct AttentionArgs {
   std::span<const BlockTableView> block_tables;  ///< [n_sequences]
 };
 
-/// Prepares queries, keys and values for attention, in this order: normalise each head if the model
-/// has norm weights; rotate queries and keys; append keys and values to the rows' blocks.
+/// Prepares queries, keys and values for attention, in this order: normalise each head of queries
+/// and keys if the model has norm weights; rotate the first `rope_dim` elements of each head (Su et
+/// al. 2021); write keys and values into the sequence's block at the row's position. Queries change
+/// in place, and so may keys.
 struct HeadsArgs {
   KvLayout layout;
   float* q;  ///< [n_rows, n_heads, head_dim]

@@ -91,8 +91,9 @@ constexpr RowKernels kAvx512Vnni = [] {
   return kernels;
 }();
 
-/// Below kLeastTileRows rows, AMX uses the dots and units of AVX-512. The speed of AMX is not
-/// measured; it is assumed to be twice that of AVX-512.
+/// Below kLeastTileRows rows, AMX uses the dots and units of AVX-512. No CPU with AMX has run this
+/// path yet: tests run it on emulated tiles, and the size of a unit assumes twice the speed of
+/// AVX-512.
 constexpr RowKernels kAmx = [] {
   RowKernels kernels = kAvx512Vnni;
   kernels.dot_groups_int8 = amx::dot_groups_int8;

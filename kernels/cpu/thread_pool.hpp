@@ -29,7 +29,8 @@ namespace leasehold {
 
 class NodeTiles;
 
-/// How the threads of a pool are spread over nodes of memory.
+/// How the threads of a pool are spread over nodes of memory. Machines with several nodes have not
+/// run this yet; tests divide the threads of one node.
 struct PoolNodes {
   /// Threads per node: each at least 1, together the pool's. With fewer than two nodes no thread is
   /// bound and passes are not divided.

@@ -11,28 +11,21 @@ Result<std::unique_ptr<Launcher>> Launcher::create(const Context& context, const
                                                    std::uint32_t max_in_flight) {
   TRY(context.make_current());
   KernelLibrary library = TRY(KernelLibrary::load(context));
-  LauncherMirror mirror = TRY(LauncherMirror::create(context));
+  Stream stream = TRY(create_stream(context));
+  LauncherMirror mirror = TRY(LauncherMirror::create(context, stream.get()));
   std::unique_ptr<Launcher> launcher(
-      new Launcher(context, gate, std::move(library), std::move(mirror)));
-  TRY(launcher->allocate(max_in_flight));
+      new Launcher(context, gate, std::move(library), std::move(stream), std::move(mirror)));
+  launcher->graph_progress_ = TRY(PinnedBuffer::allocate(context, sizeof(GraphProgress)));
+  *launcher->graph_progress() = 0;
+  for (std::uint32_t i = 0; i < max_in_flight; ++i)
+    launcher->events_.push_back(TRY(create_event(context)));
+  launcher->end_ = TRY(create_event(context));
   return launcher;
-}
-
-Result<void> Launcher::allocate(std::uint32_t max_in_flight) {
-  stream_ = TRY(create_stream(*context_));
-  graph_progress_ = TRY(PinnedBuffer::allocate(*context_, sizeof(GraphProgress)));
-  for (std::uint32_t i = 0; i < max_in_flight; ++i) events_.push_back(TRY(create_event(*context_)));
-  end_ = TRY(create_event(*context_));
-  *graph_progress() = 0;
-  return check(context_->driver(), clear(mirror(), sizeof(device::GateMirror)),
-               "clearing the gate's mirror");
 }
 
 GraphProgress* Launcher::graph_progress() const {
   return reinterpret_cast<GraphProgress*>(graph_progress_.data());
 }
-
-// ------------------------------------------------------------------------------------ the mirror
 
 void Launcher::write_mirror(SequenceMask live) {
   if (!fault_) record_failure(mirror_.write(live, stream_.get()), "writing the gate's mirror");
@@ -95,8 +88,17 @@ CUresult Launcher::copy_to_host(void* to, const void* from, std::size_t size_byt
   return context_->driver().cuMemcpyDtoHAsync(to, device_address(from), size_bytes, stream_.get());
 }
 
-CUresult Launcher::clear(const void* at, std::size_t size_bytes) {
-  return context_->driver().cuMemsetD8Async(device_address(at), 0, size_bytes, stream_.get());
+void Launcher::zero(const std::byte* at, std::size_t size_bytes) {
+  if (size_bytes == 0) return;
+  enqueue_internal("clearing scratch", [&] {
+    return context_->driver().cuMemsetD8Async(device_address(at), 0, size_bytes, stream_.get());
+  });
+}
+
+Result<DeviceBuffer> Launcher::zeroed_buffer(std::size_t size_bytes) {
+  DeviceBuffer buffer = TRY(DeviceBuffer::allocate(*context_, size_bytes));
+  zero(buffer);
+  return buffer;
 }
 
 CUresult Launcher::upload(CUgraphExec graph) {

@@ -45,9 +45,8 @@ class Launcher {
   static Result<std::unique_ptr<Launcher>> create(const Context& context, const ThreadGate& gate,
                                                   std::uint32_t max_in_flight);
 
-  const device::GateMirror* mirror() const { return mirror_.mirror(); }
-  /// Whether the mirror stopped all kernels since the last call. Some blocks of a kernel may then
-  /// have run and others not.
+  const device::GateMirror* mirror() const { return mirror_.address(); }
+  /// LauncherMirror::take_stopped.
   bool take_stopped() { return mirror_.take_stopped(); }
   GraphProgress* graph_progress() const;
 
@@ -84,7 +83,6 @@ class Launcher {
   CUresult copy(void* to, const void* from, std::size_t size_bytes);  ///< Any kinds of memory.
   CUresult copy_to_device(const void* to, const void* from, std::size_t size_bytes);
   CUresult copy_to_host(void* to, const void* from, std::size_t size_bytes);
-  CUresult clear(const void* at, std::size_t size_bytes);
   CUresult upload(CUgraphExec graph);  ///< Otherwise the first replay uploads the graph.
   CUresult replay(CUgraphExec graph);
 
@@ -101,11 +99,15 @@ class Launcher {
   /// Waits until the stream is empty, without polling.
   void wait_all();
 
-  /// Enqueues the launcher's own work outside units: clearing scratch, copying results to the host.
+  /// Enqueues the backend's own work outside units: zeroing scratch, copying results to the host.
   template <class Enqueue>
   void enqueue_internal(std::string_view action, Enqueue&& enqueue) {
     if (!fault_) record_failure(std::forward<Enqueue>(enqueue)(), action);
   }
+  void zero(const std::byte* at, std::size_t size_bytes);
+  void zero(const DeviceBuffer& buffer) { zero(buffer.data(), buffer.size_bytes()); }
+  /// Allocates a buffer and enqueues its zeroing.
+  Result<DeviceBuffer> zeroed_buffer(std::size_t size_bytes);
 
   void when_settled(SettleScope scope, SettleWatch::Callback callback) {
     watch_.when_settled(std::move(callback), scope);
@@ -116,10 +118,13 @@ class Launcher {
   KernelLibrary& library() { return library_; }
 
  private:
-  Launcher(const Context& context, const ThreadGate& gate, KernelLibrary library,
+  Launcher(const Context& context, const ThreadGate& gate, KernelLibrary library, Stream stream,
            LauncherMirror mirror)
-      : context_(&context), gate_(gate), library_(std::move(library)), mirror_(std::move(mirror)) {}
-  Result<void> allocate(std::uint32_t max_in_flight);
+      : context_(&context),
+        gate_(gate),
+        library_(std::move(library)),
+        stream_(std::move(stream)),
+        mirror_(std::move(mirror)) {}
 
   void record_failure(CUresult result, std::string_view action);
   void make_room(const GateSet& set, UnitLabel label);

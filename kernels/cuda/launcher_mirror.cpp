@@ -11,17 +11,17 @@ constexpr std::uint32_t kValues = 2 * kMaxStepSequences + 1;
 
 }  // namespace
 
-Result<LauncherMirror> LauncherMirror::create(const Context& context) {
-  Stream stream = TRY(create_stream(context, kHighestPriority));
-  DeviceBuffer mirror = TRY(DeviceBuffer::allocate(context, sizeof(device::GateMirror)));
-  PinnedBuffer values = TRY(PinnedBuffer::allocate(context, kValues * sizeof(device::GateMirror)));
-  Event written = TRY(create_event(context));
-  return LauncherMirror(context, std::move(stream), std::move(mirror), std::move(values),
-                        std::move(written));
-}
-
-const device::GateMirror* LauncherMirror::mirror() const {
-  return reinterpret_cast<const device::GateMirror*>(mirror_.data());
+Result<LauncherMirror> LauncherMirror::create(const Context& context, CUstream stream) {
+  LauncherMirror made(context);
+  made.stream_ = TRY(create_stream(context, kHighestPriority));
+  made.mirror_ = TRY(DeviceBuffer::allocate(context, sizeof(device::GateMirror)));
+  made.values_ = TRY(PinnedBuffer::allocate(context, kValues * sizeof(device::GateMirror)));
+  made.written_ = TRY(create_event(context));
+  TRY(check(context.driver(),
+            context.driver().cuMemsetD8Async(device_address(made.mirror_.data()), 0,
+                                             made.mirror_.size_bytes(), stream),
+            "clearing the gate's mirror"));
+  return made;
 }
 
 CUresult LauncherMirror::write(SequenceMask live, CUstream stream) {

@@ -1,12 +1,13 @@
-/// The mirror on the card that holds the live sequences, and the stream that writes it.
+/// The mirror on the card that every kernel reads when it begins: the live sequences of the step.
 ///
-/// One stream writes all values, so that no value overtakes a newer one. Threads: one at a time,
-/// with the context current. Lifetime: the context outlives this object.
+/// Writes use a separate stream, so they reach kernels that are already queued.
+///
+/// Lifetime: the context outlives it. Threads: the launcher's. Errors: create() reports missing
+/// resources.
 #pragma once
 
 #include <utility>
 
-#include "ipc/segment/gate_set.hpp"
 #include "kernels/cuda/device/gate.hpp"
 #include "kernels/cuda/device_objects.hpp"
 
@@ -14,29 +15,26 @@ namespace leasehold::cuda {
 
 class LauncherMirror {
  public:
-  static Result<LauncherMirror> create(const Context& context);
+  /// `stream` zeroes the mirror.
+  static Result<LauncherMirror> create(const Context& context, CUstream stream);
 
-  /// On the card; not initialised.
-  const device::GateMirror* mirror() const;
-
-  /// Writes the live sequences under the next epoch; `stream` waits for the write.
-  CUresult write(SequenceMask live, CUstream stream);
-  /// The next write has epoch 1. Precondition: no kernel reads an earlier epoch.
-  void restart_epochs() { epoch_ = 0; }
-
-  std::uint32_t epoch() const { return epoch_; }  ///< Of the newest write.
-  SequenceMask live() const { return live_; }     ///< Of the newest write.
-  /// Whether a write since the last call stopped all kernels.
+  const device::GateMirror* address() const {
+    return reinterpret_cast<const device::GateMirror*>(mirror_.data());
+  }
+  SequenceMask live() const { return live_; }     ///< As written last.
+  std::uint32_t epoch() const { return epoch_; }  ///< Of the last write.
+  /// Whether the mirror stopped all kernels since the last call. Some blocks of a kernel may then
+  /// have run and others not.
   bool take_stopped() { return std::exchange(was_stopped_, false); }
 
+  /// Writes the live sequences; the next launch of `stream` waits for the write. One stream writes
+  /// all values, so that no value overtakes a newer one.
+  CUresult write(SequenceMask live, CUstream stream);
+  /// Counts epochs from 0 again. Call while the card is idle.
+  void restart_epochs() { epoch_ = 0; }
+
  private:
-  LauncherMirror(const Context& context, Stream stream, DeviceBuffer mirror, PinnedBuffer values,
-                 Event written)
-      : context_(&context),
-        stream_(std::move(stream)),
-        mirror_(std::move(mirror)),
-        values_(std::move(values)),
-        written_(std::move(written)) {}
+  explicit LauncherMirror(const Context& context) : context_(&context) {}
 
   const Context* context_;
   Stream stream_;

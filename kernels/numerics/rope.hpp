@@ -52,7 +52,7 @@ struct YarnScaling {
 };
 RopeAngles yarn_angles(const YarnScaling& scaling);
 
-/// Fills RopeArgs::cos_sin for these rows.
+/// Fills HeadsArgs::cos_sin for these rows.
 void fill_rope_cos_sin(std::span<const RowRef> rows, const RopeAngles& angles,
                        float* cos_sin);  // [n_rows, angles.frequencies.size(), 2]
 

@@ -35,6 +35,13 @@ void store_entry(const KvLayout& layout, const float* values, std::byte* head, s
   }
 }
 
+void norm_vector(const float* x, const float* weight, float* out, std::uint32_t width,
+                 float epsilon) {
+  const float mean = ordered_dot(x, x, width) / static_cast<float>(width);
+  const float factor = 1.0F / std::sqrt(mean + epsilon);
+  for (std::uint32_t i = 0; i < width; ++i) out[i] = (x[i] * factor) * weight[i];
+}
+
 void load_entry(const KvLayout& layout, const std::byte* head, std::uint32_t slot, float* out) {
   const std::byte* from = head + layout.entry_offset_bytes(slot);
   if (layout.type == KvType::F32)
@@ -72,15 +79,11 @@ LaunchStatus ReferenceBackend::embedding(const LaunchContext& context, const Emb
 
 LaunchStatus ReferenceBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
   expect_within_limits(limits_, context);
-  const auto norm = [&](const LaunchPermit& permit, std::size_t vector) {
-    const float* weight = permit.open(args.weight);
-    const float* x = args.x + vector * args.width;
-    float* out = args.out + vector * args.width;
-    const float mean = ordered_dot(x, x, args.width) / static_cast<float>(args.width);
-    const float factor = 1.0F / std::sqrt(mean + args.epsilon);
-    for (std::uint32_t i = 0; i < args.width; ++i) out[i] = (x[i] * factor) * weight[i];
-  };
-  return each_unit(context, label(context, args.site), context.rows.size() * args.n_vectors, norm);
+  return each_unit(context, label(context, args.site), context.rows.size(),
+                   [&](const LaunchPermit& permit, std::size_t r) {
+                     norm_vector(args.x + r * args.width, permit.open(args.weight),
+                                 args.out + r * args.width, args.width, args.epsilon);
+                   });
 }
 
 LaunchStatus ReferenceBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
@@ -120,21 +123,42 @@ LaunchStatus ReferenceBackend::matmul_int8(const LaunchContext& context, const M
   return each_unit(context, label(context, args.site), units, multiply_group);
 }
 
-LaunchStatus ReferenceBackend::rope(const LaunchContext& context, const RopeArgs& args) {
+LaunchStatus ReferenceBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
   expect_within_limits(limits_, context);
-  const std::uint32_t pairs = args.rope_dim / 2;
-  const auto rotate_head = [&](const LaunchPermit&, std::size_t unit) {
-    const float* cos_sin = args.cos_sin + unit / args.n_heads * pairs * 2;
-    float* head = args.x + unit * args.head_dim;
-    for (std::uint32_t i = 0; i < pairs; ++i)
-      rotate_pair(head, args.style, i, args.rope_dim, cos_sin);
+  const std::uint32_t head_dim = args.layout.head_dim;
+  const std::uint32_t n_kv_heads = args.layout.n_kv_heads;
+  LaunchStatus status{context.gates->all()};
+  // A unit is one head. `use(permit, head, row)` changes it.
+  const auto each_head = [&](LaunchSite site, float* heads, std::uint32_t n_heads, auto&& use) {
+    if (status.none_live()) return;
+    status &= each_unit(context, label(context, site), context.rows.size() * n_heads,
+                        [&](const LaunchPermit& permit, std::size_t unit) {
+                          use(permit, heads + unit * head_dim, unit / n_heads);
+                        });
   };
-  return each_unit(context, label(context, args.site), context.rows.size() * args.n_heads,
-                   rotate_head);
+  const auto norm = [&](LaunchSite site, float* heads, std::uint32_t n_heads,
+                        Leased<const float> weight) {
+    if (!weight) return;
+    each_head(site, heads, n_heads, [&](const LaunchPermit& permit, float* head, std::size_t) {
+      norm_vector(head, permit.open(weight), head, head_dim, args.epsilon);
+    });
+  };
+  const auto rotate = [&](LaunchSite site, float* heads, std::uint32_t n_heads) {
+    if (args.rope_dim == 0) return;
+    each_head(site, heads, n_heads, [&](const LaunchPermit&, float* head, std::size_t row) {
+      for (std::uint32_t i = 0; i < args.rope_dim / 2; ++i)
+        rotate_pair(head, args.style, i, args.rope_dim, args.cos_sin + row * args.rope_dim);
+    });
+  };
+  norm(LaunchSite::QueryNorm, args.q, args.n_heads, args.query_norm);
+  norm(LaunchSite::KeyNorm, args.k, n_kv_heads, args.key_norm);
+  rotate(LaunchSite::QueryRope, args.q, args.n_heads);
+  rotate(LaunchSite::KeyRope, args.k, n_kv_heads);
+  if (!status.none_live()) status &= append(context, args);
+  return status;
 }
 
-LaunchStatus ReferenceBackend::kv_append(const LaunchContext& context, const KvAppendArgs& args) {
-  expect_within_limits(limits_, context);
+LaunchStatus ReferenceBackend::append(const LaunchContext& context, const HeadsArgs& args) {
   const KvLayout& layout = args.layout;
   const auto append_row = [&](const LaunchPermit& permit, std::size_t r) {
     const RowRef row = context.rows[r];
@@ -184,8 +208,9 @@ void ReferenceBackend::score_partition(const float* q, const AttentionArgs& args
 LaunchStatus ReferenceBackend::attention(const LaunchContext& context, const AttentionArgs& args) {
   expect_within_limits(limits_, context, args);
   const KvLayout& layout = args.layout;
-  SequenceMask live = context.gates->all();
-  for (std::size_t unit = 0; unit < context.rows.size() * args.n_heads && live != 0; ++unit) {
+  LaunchStatus status{context.gates->all()};
+  for (std::size_t unit = 0; unit < context.rows.size() * args.n_heads && !status.none_live();
+       ++unit) {
     const RowRef row = context.rows[unit / args.n_heads];
     const auto head = static_cast<std::uint32_t>(unit % args.n_heads);
     const std::uint32_t kv_head = head / (args.n_heads / layout.n_kv_heads);
@@ -202,17 +227,16 @@ LaunchStatus ReferenceBackend::attention(const LaunchContext& context, const Att
       score_partition(q, args, blocks.data(), n,
                       partials_.data() + p * partial_floats(layout.head_dim));
     };
-    live &= each_unit(context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
-                      partition_count(n_positions), scores)
-                .live;
+    status &= each_unit(context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
+                        partition_count(n_positions), scores);
     const auto merge = [&](const LaunchPermit& permit, std::size_t) {
       if (!permit.is_live(row.sequence)) return;
       merge_partials(partials_.data(), partition_count(n_positions), layout.head_dim,
                      args.out + unit * layout.head_dim);
     };
-    live &= each_unit(context, label(context, LaunchSite::AttentionMerge), 1, merge).live;
+    status &= each_unit(context, label(context, LaunchSite::AttentionMerge), 1, merge);
   }
-  return {live};
+  return status;
 }
 
 LaunchStatus ReferenceBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
@@ -226,14 +250,11 @@ LaunchStatus ReferenceBackend::swiglu(const LaunchContext& context, const SwiGlu
 }
 
 LaunchStatus ReferenceBackend::copy_in(const LaunchContext& context, const CopyInArgs& args) {
-  const auto copy = [&](const LaunchPermit& permit, std::size_t unit) {
-    if (!may_copy(context, args, permit)) return;
-    const std::size_t at = unit * kCopyUnitBytes;
-    std::memcpy(permit.open(args.to) + at, args.from + at,
-                std::min(kCopyUnitBytes, args.size_bytes - at));
-  };
   const std::size_t units = (args.size_bytes + kCopyUnitBytes - 1) / kCopyUnitBytes;
-  return each_unit(context, label(context, args.site, touches_of(args)), units, copy);
+  return each_unit(context, label(context, args.site, touches_of(args)), units,
+                   [&](const LaunchPermit& permit, std::size_t unit) {
+                     copy_in_unit(permit, context, args, unit);
+                   });
 }
 
 LaunchStatus ReferenceBackend::copy_blocks(const LaunchContext& context,
@@ -241,7 +262,7 @@ LaunchStatus ReferenceBackend::copy_blocks(const LaunchContext& context,
   return each_unit(context, label(context, LaunchSite::BlockCopy, Touches::TenantMemory),
                    copy_piece_count(args, kCopyUnitBytes),
                    [&](const LaunchPermit& permit, std::size_t unit) {
-                     copy_piece(permit, args, static_cast<std::uint32_t>(unit), kCopyUnitBytes);
+                     copy_piece(permit, args, static_cast<std::uint32_t>(unit));
                    });
 }
 

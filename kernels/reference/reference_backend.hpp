@@ -20,8 +20,8 @@ class ReferenceBackend final : public HostBackend {
   LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override;
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override;
-  LaunchStatus rope(const LaunchContext& context, const RopeArgs& args) override;
-  LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) override;
+  /// One launch for each norm and rotation, and one for the append.
+  LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
   LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args) override;
@@ -43,6 +43,7 @@ class ReferenceBackend final : public HostBackend {
           gate_.run(*context.gates, label, [&](const LaunchPermit& permit) { unit(permit, i); });
     return {live};
   }
+  LaunchStatus append(const LaunchContext& context, const HeadsArgs& args);
   LaunchStatus matmul_int8(const LaunchContext& context, const MatmulArgs& args);
   LaunchStatus expert_matmul_int8(const LaunchContext& context, const ExpertMatmulArgs& args);
   void score_partition(const float* q, const AttentionArgs& args, const std::byte* const* blocks,

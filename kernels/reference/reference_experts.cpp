@@ -19,8 +19,8 @@ LaunchStatus ReferenceBackend::expert_matmul(const LaunchContext& context,
   if (args.weight.layout == MatrixLayout::RowGroups) return expert_matmul_int8(context, args);
   const std::uint32_t n_out = args.n_out();
   const ExpertItems batch = groups_.sort({args.chosen, args.n_items});
-  SequenceMask live = context.gates->all();
-  for (std::uint32_t expert = 0; expert < args.n_experts && live != 0; ++expert) {
+  LaunchStatus status{context.gates->all()};
+  for (std::uint32_t expert = 0; expert < args.n_experts && !status.none_live(); ++expert) {
     const auto items =
         batch.items.subspan(batch.first[expert], batch.first[expert + 1] - batch.first[expert]);
     const auto weight_row = [&](const LaunchPermit& permit, std::size_t o) {
@@ -32,9 +32,9 @@ LaunchStatus ReferenceBackend::expert_matmul(const LaunchContext& context,
             ordered_dot(row_.data(), item_row(args, item), args.weight.n_in);
     };
     const std::uint32_t units = items.empty() ? 0 : n_out;
-    live &= each_unit(context, label(context, args.site), units, weight_row).live;
+    status &= each_unit(context, label(context, args.site), units, weight_row);
   }
-  return {live};
+  return status;
 }
 
 /// A unit is one row group of the expert of one item. Each unit rounds the item's row again.

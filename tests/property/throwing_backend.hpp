@@ -40,11 +40,8 @@ class ThrowingBackend final : public Backend {
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override {
     return to_->matmul(context, args);
   }
-  LaunchStatus rope(const LaunchContext& context, const RopeArgs& args) override {
-    return to_->rope(context, args);
-  }
-  LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) override {
-    return to_->kv_append(context, args);
+  LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override {
+    return to_->prepare_heads(context, args);
   }
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override {
     return to_->attention(context, args);

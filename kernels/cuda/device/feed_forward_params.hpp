@@ -21,8 +21,6 @@ struct SwiGluParams {
   std::uint32_t* part_largest;  ///< [n_rows, blocks per row]
   std::uint32_t* counters;      ///< [n_rows]
   std::uint32_t width;
-  /// Rows of these arrays for each row of the step: n_used with experts.
-  std::uint32_t items_per_row;
 };
 
 struct ExpertRoutingParams {

@@ -1,4 +1,4 @@
-/// Parameters of the root mean square norm, for whole rows and for heads. C++20-clean.
+/// Parameters of the root mean square norm. C++20-clean.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
@@ -11,14 +11,13 @@ inline constexpr std::uint32_t kMaxNormThreads = 1024;
 
 struct RmsNormParams {
   KernelGate gate;
-  const float* x;       ///< [n_rows, n_vectors, width]
+  const float* x;       ///< [n_rows, width]
   const float* weight;  ///< [width]
-  float* out;           ///< [n_rows, n_vectors, width]; may be x
-  /// Second outputs for the next matmul; none if `halves` or `q` is null. Whole rows only.
+  float* out;           ///< [n_rows, width]; may be x
+  /// Second outputs for the next matmul; none if `halves` or `q` is null.
   TileRows tiles;
   Int8Rows rounded;
   std::uint32_t width;
-  std::uint32_t n_vectors;
   float epsilon;
   std::uint32_t fits_shared;  ///< Not 0: the launch has shared memory for a row of whole quads,
                               ///< at most four per thread.

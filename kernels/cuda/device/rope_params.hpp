@@ -8,16 +8,6 @@ namespace leasehold::device {
 
 inline constexpr std::uint32_t kMaxHeadDim = 256;
 
-struct RopeParams {
-  KernelGate gate;
-  float* x;              ///< [n_rows, n_heads, head_dim]
-  const float* cos_sin;  ///< [n_rows, rope_dim/2, 2]
-  std::uint32_t n_heads;
-  std::uint32_t head_dim;
-  std::uint32_t rope_dim;
-  RopeStyle style;
-};
-
 /// Everything between the projections and attention: head norms, rotation, append. Queries are
 /// updated in place. Keys and values go into the blocks; the arrays here do not change.
 struct RopeKvAppendParams {

@@ -30,12 +30,12 @@ __device__ __forceinline__ void round_own_parts(const SwiGluParams& p, std::uint
   }
 }
 
-/// Grid: blocks per row, at most as many as threads; rows of the arrays. If tiles are wanted, a
+/// Grid: blocks per row, at most as many as threads; rows. If tiles are wanted, a
 /// row's last block stores them. Rounding needs 512 threads, a multiple of every block size.
 LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
   __shared__ std::uint32_t scratch[32];
   const std::uint32_t row = blockIdx.y;
-  const bool exists = row < row_count(p.gate) * p.items_per_row;
+  const bool exists = row < row_count(p.gate);
   if (block_engine_is_stopped(p.gate) || !exists) return;
   float* gates = p.gates + std::size_t{row} * p.width;
   const float* up = p.up + std::size_t{row} * p.width;

@@ -108,16 +108,4 @@ LEASEHOLD_KERNEL(lh_rms_norm, RmsNormParams, kMaxNormThreads) {
   if (p.rounded.q != nullptr) round_whole_row(p.rounded, row, results);
 }
 
-/// One warp per vector: the heads of rows. Grid: vectors / 4, rows.
-LEASEHOLD_KERNEL(lh_rms_norm_heads, RmsNormParams, 128) {
-  if (warp_engine_is_stopped(p.gate)) return;
-  const std::uint32_t vector = blockIdx.x * (blockDim.x / kWarp) + warp_of_block();
-  if (blockIdx.y >= row_count(p.gate) || vector >= p.n_vectors) return;
-  const std::size_t at = (std::size_t{blockIdx.y} * p.n_vectors + vector) * p.width;
-  const float* x = p.x + at;
-  const float factor = norm_factor(warp_dot(x, x, p.width), p.width, p.epsilon);
-  for (std::uint32_t i = lane_of_warp(); i < p.width; i += kWarp)
-    p.out[at + i] = (x[i] * factor) * p.weight[i];
-}
-
 }  // namespace leasehold::device

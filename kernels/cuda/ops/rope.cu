@@ -1,4 +1,4 @@
-/// Rotation of heads, alone and fused with head norms and the append.
+/// Head norms, rotation of heads, and the append of keys and values.
 #include "kernels/cuda/device/rope_params.hpp"
 #include "kernels/cuda/device/tiles.cuh"
 #include "kernels/cuda/device/warp_collectives.cuh"
@@ -9,17 +9,6 @@
 namespace leasehold::device {
 
 inline constexpr std::uint32_t kHeadsPerBlock = 4;
-
-/// One thread per pair. Grid: pairs of a row / 128, rows.
-LEASEHOLD_KERNEL(lh_rope, RopeParams, 128) {
-  if (engine_is_stopped(p.gate)) return;
-  const std::uint32_t row = blockIdx.y;
-  const std::uint32_t pairs = p.rope_dim / 2;
-  const std::uint32_t unit = blockIdx.x * blockDim.x + threadIdx.x;
-  if (row >= row_count(p.gate) || unit >= p.n_heads * pairs) return;
-  float* head = p.x + (std::size_t{row} * p.n_heads + unit / pairs) * p.head_dim;
-  rotate_pair(head, p.style, unit % pairs, p.rope_dim, p.cos_sin + std::size_t{row} * pairs * 2);
-}
 
 /// Processes one head in a warp's shared memory: applies the norm if there is a weight, and the
 /// rotation if there are angles.

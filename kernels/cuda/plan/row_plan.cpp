@@ -48,10 +48,7 @@ KernelLaunch plan_embedding(const PlanContext& context, const EmbeddingArgs& arg
 KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, const float* weight,
                            const PreparedRows& prepared) {
   const std::uint32_t row_bytes = args.width * static_cast<std::uint32_t>(sizeof(float));
-  const bool by_heads = args.n_vectors > 1;
-  const bool fits_shared = !by_heads && row_bytes <= kPlainSharedBytes && args.width % 4 == 0;
-  expects(!by_heads || (prepared.tiles.halves == nullptr && prepared.rounded.q == nullptr),
-          "prepared rows are whole rows");
+  const bool fits_shared = row_bytes <= kPlainSharedBytes && args.width % 4 == 0;
   const device::RmsNormParams params{.gate = context.gate,
                                      .x = args.x,
                                      .weight = weight,
@@ -59,33 +56,13 @@ KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, 
                                      .tiles = prepared.tiles,
                                      .rounded = prepared.rounded,
                                      .width = args.width,
-                                     .n_vectors = args.n_vectors,
                                      .epsilon = args.epsilon,
                                      .fits_shared = fits_shared ? 1u : 0u};
-  if (by_heads)
-    return {.kernel = "lh_rms_norm_heads",
-            .grid = {blocks_for(args.n_vectors, kHeadsPerBlock), context.n_rows},
-            .block_threads = kHeadsPerBlock * kWarpThreads,
-            .params = KernelParams(params)};
   return {.kernel = "lh_rms_norm",
           .grid = {context.n_rows},
           .block_threads = fits_shared ? norm_threads(args.width) : 256,
           .shared_bytes = fits_shared ? row_bytes : 0,
           .params = KernelParams(params)};
-}
-
-KernelLaunch plan_rope(const PlanContext& context, const RopeArgs& args) {
-  constexpr std::uint32_t kThreads = 128;
-  return {.kernel = "lh_rope",
-          .grid = {blocks_for(args.n_heads * (args.rope_dim / 2), kThreads), context.n_rows},
-          .block_threads = kThreads,
-          .params = KernelParams(device::RopeParams{.gate = context.gate,
-                                                    .x = args.x,
-                                                    .cos_sin = args.cos_sin,
-                                                    .n_heads = args.n_heads,
-                                                    .head_dim = args.head_dim,
-                                                    .rope_dim = args.rope_dim,
-                                                    .style = args.style})};
 }
 
 KernelLaunch plan_rope_kv_append(const device::RopeKvAppendParams& params, std::uint32_t n_rows) {
@@ -98,28 +75,15 @@ KernelLaunch plan_rope_kv_append(const device::RopeKvAppendParams& params, std::
           .params = KernelParams(params)};
 }
 
-KernelLaunch plan_kv_append(const PlanContext& context, const KvAppendArgs& args,
-                            device::BlockTables tables) {
-  return plan_rope_kv_append({.gate = context.gate,
-                              .kv = device::KvAddressing::of(args.layout, context.layer, tables),
-                              .k = args.k,
-                              .v = args.v,
-                              .n_kv_heads = args.layout.n_kv_heads,
-                              .head_dim = args.layout.head_dim},
-                             context.n_rows);
-}
-
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
-                         std::uint32_t items_per_row, const PreparedRows& prepared,
-                         RowParts parts) {
+                         const PreparedRows& prepared, RowParts parts) {
   constexpr std::uint32_t kThreads = 512;  // a multiple of every block size
-  const std::uint32_t n_rows = context.n_rows * items_per_row;
   // The last block gathers the largest of each block, one per thread.
   std::uint32_t blocks = std::min(blocks_for(args.width, kThreads), kThreads);
   if (prepared.tiles.halves != nullptr)
-    blocks = std::clamp(parts.max_blocks / std::max(n_rows, 1u), 1u, std::max(blocks, 1u));
+    blocks = std::clamp(parts.max_blocks / std::max(context.n_rows, 1u), 1u, std::max(blocks, 1u));
   return {.kernel = "lh_swiglu",
-          .grid = {blocks, n_rows},
+          .grid = {blocks, context.n_rows},
           .block_threads = kThreads,
           .params = KernelParams(device::SwiGluParams{.gate = context.gate,
                                                       .gates = args.gate,
@@ -128,8 +92,7 @@ KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
                                                       .rounded = prepared.rounded,
                                                       .part_largest = parts.largest,
                                                       .counters = parts.counters,
-                                                      .width = args.width,
-                                                      .items_per_row = items_per_row})};
+                                                      .width = args.width})};
 }
 
 KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args) {

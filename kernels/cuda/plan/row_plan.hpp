@@ -21,18 +21,12 @@ struct PreparedRows {
   device::Int8Rows rounded = {};
 };
 
-/// Plans the norm. The kernel also stores the prepared form of the output (whole rows, n_vectors =
-/// 1).
+/// Plans the norm. The kernel also stores the prepared form of the output.
 KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, const float* weight,
                            const PreparedRows& prepared = {});
 
-KernelLaunch plan_rope(const PlanContext& context, const RopeArgs& args);
-
 /// Head norms, rotation and append of one layer, in one launch.
 KernelLaunch plan_rope_kv_append(const device::RopeKvAppendParams& params, std::uint32_t n_rows);
-/// The append alone. args.block_tables are host data and are not read.
-KernelLaunch plan_kv_append(const PlanContext& context, const KvAppendArgs& args,
-                            device::BlockTables tables);
 
 /// Device memory with which several blocks share a row, until the next launch.
 struct RowParts {
@@ -41,12 +35,9 @@ struct RowParts {
   std::uint32_t max_blocks = 0;       ///< Below two per row, a row has one block.
 };
 
-/// Plans SwiGLU. The kernel also stores the prepared form of each row of the array; tiles need
-/// `parts`. With experts, `items_per_row` is n_used, the rows of the array per row of the step, and
-/// args.width is the width of one of these rows.
+/// Plans SwiGLU. The kernel also stores the prepared form of each row; tiles need `parts`.
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
-                         std::uint32_t items_per_row = 1, const PreparedRows& prepared = {},
-                         RowParts parts = {});
+                         const PreparedRows& prepared = {}, RowParts parts = {});
 
 KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args);
 KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs& args);

@@ -187,11 +187,8 @@ TEST_CASE("backend: a NaN at a later position of the cache reaches no earlier ro
   const auto expected = c.on(rig);
   const std::vector<float> nans(c.kv.layout.head_dim, std::nanf(""));
   const auto gates = rig.table.step(1);
-  rig.backend->kv_append({.gates = gates.get(), .rows = {&c.rows.back(), 1}, .layer = kLayer},
-                         {.layout = c.kv.layout,
-                          .k = nans.data(),
-                          .v = nans.data(),
-                          .block_tables = c.kv.block_tables()});
+  append(*rig.backend, {.gates = gates.get(), .rows = {&c.rows.back(), 1}, .layer = kLayer},
+         c.kv.layout, nans, nans, c.kv.block_tables());
   const auto out = c.on(rig);
   CAPTURE(threads, test_seed());
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -236,9 +233,8 @@ TEST_CASE("backend: an append writes each row's keys and values only to its own 
   const auto k = random_floats(random, rows.size() * 3 * width);
   const auto v = random_floats(random, rows.size() * 3 * width);
   const auto gates = rig.table.step(3);
-  rig.backend->kv_append(
-      {.gates = gates.get(), .rows = rows, .layer = kLayer},
-      {.layout = kv.layout, .k = k.data(), .v = v.data(), .block_tables = kv.block_tables()});
+  append(*rig.backend, {.gates = gates.get(), .rows = rows, .layer = kLayer}, kv.layout, k, v,
+         kv.block_tables());
   const auto stored = [&](const std::vector<float>& values, std::size_t i) {
     if (type == KvType::F32) return values[i];
     if (type == KvType::F16) return f32_from_f16(f16_from_f32(values[i]));

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/numerics/rope.hpp"
-#include "tests/contract/backend/rig.hpp"
+#include "tests/contract/backend/matmul_cases.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -25,50 +25,13 @@ std::uint32_t random_width(SeededRandom& random, TensorType type) {
   return (width + block - 1) / block * block;
 }
 
-struct MatmulCase {
-  explicit MatmulCase(SeededRandom& random)
-      : type(random_type(random)),
-        weight(random, type, static_cast<std::uint32_t>(1 + random.below(70)),
-               random_width(random, type)),
-        rows(plain_rows(static_cast<std::uint32_t>(1 + random.below(40)))),
-        x(random_floats(random, rows.size() * weight.n_in)),
-        accumulate(random.below(2) == 1),
-        bias(random.below(2) == 1 ? random_floats(random, weight.n_out) : std::vector<float>{}),
-        bias_memory(weight.n_out * sizeof(float)) {
-    bias_memory.fill<float>(bias);
-    if (random.below(2) == 1)
-      for (std::uint32_t r = 0; r < rows.size(); ++r)
-        if (r + 1 == rows.size() || random.below(3) == 0) select.push_back(r);
-    before = random_floats(random, (select.empty() ? rows.size() : select.size()) * weight.n_out);
-  }
+using RowsCase = MatmulCase<Matrix>;
 
-  std::vector<float> on(Rig& rig) const {
-    std::vector<float> out = before;
-    run_step(rig, rows, [&](Backend& backend, const LaunchContext& context) {
-      return backend.matmul(context, {.site = LaunchSite::FfnUp,
-                                      .weight = weight.view(),
-                                      .x = x.data(),
-                                      .out = out.data(),
-                                      .accumulate = accumulate,
-                                      .select = select,
-                                      .bias = bias_view()});
-    });
-    return out;
-  }
-  Leased<const float> bias_view() const {
-    return bias.empty() ? Leased<const float>() : bias_memory.at().as<const float>();
-  }
-
-  TensorType type;
-  Matrix weight;
-  std::vector<RowRef> rows;
-  std::vector<float> x;
-  bool accumulate;
-  std::vector<float> bias;  // [n_out], or empty
-  LeasedMemory bias_memory;
-  std::vector<std::uint32_t> select;
-  std::vector<float> before;
-};
+RowsCase random_matmul(SeededRandom& random) {
+  const TensorType type = random_type(random);
+  const auto n_out = static_cast<std::uint32_t>(1 + random.below(70));
+  return {random, Matrix(random, type, n_out, random_width(random, type))};
+}
 
 struct Expected {
   double value;
@@ -76,24 +39,22 @@ struct Expected {
   double slack_of_halves;  ///< For backends that round both factors to halves.
 };
 
-Expected expected_dot(const MatmulCase& c, std::size_t i, std::uint32_t output) {
-  const std::size_t row = c.select.empty() ? i : c.select[i];
-  const double before = c.accumulate ? c.before[i * c.weight.n_out + output] : 0.0;
-  const double bias = c.bias.empty() ? 0.0 : c.bias[output];
+Expected expected_dot(const RowsCase& c, std::size_t i, std::uint32_t output) {
+  const auto [before, bias] = c.added_to(i, output);
   double sum = before + bias;
   double magnitude = std::abs(before) + std::abs(bias);
   double reach = 0;
-  for (std::uint32_t k = 0; k < c.weight.n_in; ++k) {
-    const double x = c.x[row * c.weight.n_in + k];
+  for (std::uint32_t k = 0; k < c.n_in; ++k) {
+    const double x = c.x_of(i)[k];
     sum += c.weight.at(output, k) * x;
     magnitude += std::abs(c.weight.at(output, k) * x);
     reach += std::abs(x);
   }
   // At most one rounding per element of a lane, per fold, and for the bias and the previous value.
-  const double slack = magnitude * (c.weight.n_in / 32.0 + 8) * 0x1p-24;
+  const double slack = magnitude * (c.n_in / 32.0 + 8) * 0x1p-24;
   // Rounding to a half gives a relative error of 2^-11, or 2^-25 for subnormals; sums round once
   // per term.
-  return {sum, slack, magnitude * (0x1.01p-10 + c.weight.n_in * 0x1p-24) + reach * 0x1.01p-25};
+  return {sum, slack, magnitude * (0x1.01p-10 + c.n_in * 0x1p-24) + reach * 0x1.01p-25};
 }
 
 }  // namespace
@@ -104,16 +65,16 @@ TEST_CASE("backend: a matmul matches doubles within its roundings") {
   CAPTURE(threads, test_seed());
   Rig rig(threads);
   for (int shape = 0; shape < kShapes; ++shape) {
-    const MatmulCase c(random);
+    const RowsCase c = random_matmul(random);
     const std::vector<float> out = c.on(rig);
     double worst = 0;
     for (std::size_t i = 0; i < out.size(); ++i) {
       const Expected expected =
-          expected_dot(c, i / c.weight.n_out, static_cast<std::uint32_t>(i % c.weight.n_out));
+          expected_dot(c, i / c.n_out, static_cast<std::uint32_t>(i % c.n_out));
       const double slack = threads == kCuda ? expected.slack_of_halves : expected.slack;
       worst = std::max(worst, std::abs(out[i] - expected.value) / (slack + 1e-30));
     }
-    CAPTURE(shape, name(c.type), c.weight.n_out, c.weight.n_in, c.rows.size());
+    CAPTURE(shape, name(c.weight.type), c.n_out, c.n_in, c.rows.size());
     REQUIRE(worst <= 1.0);
   }
 }
@@ -125,8 +86,8 @@ TEST_CASE("backend: a matmul has the reference's bits for every type, shape and 
   Rig rig(threads);
   Rig reference(0);
   for (int shape = 0; shape < 2 * kShapes; ++shape) {
-    const MatmulCase c(random);
-    CAPTURE(shape, name(c.type), c.weight.n_out, c.weight.n_in, c.rows.size(), c.accumulate);
+    const RowsCase c = random_matmul(random);
+    CAPTURE(shape, name(c.weight.type), c.n_out, c.n_in, c.rows.size(), c.accumulate);
     REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
   }
 }
@@ -137,19 +98,9 @@ TEST_CASE("backend: a matmul larger than a tile is cut over outputs and over bat
   Rig rig(threads);
   Rig reference(0);
   const Matrix weight(random, TensorType::F16, 23, 1023);
-  const auto rows = plain_rows(48);
-  const auto x = random_floats(random, rows.size() * weight.n_in);
-  const auto on = [&](Rig& on_rig) {
-    std::vector<float> out(rows.size() * weight.n_out);
-    const std::vector<RowRef> of_one_sequence(rows.size(), RowRef{0, 3});
-    run_step(on_rig, of_one_sequence, [&](Backend& backend, const LaunchContext& context) {
-      return backend.matmul(
-          context,
-          {.site = LaunchSite::LmHead, .weight = weight.view(), .x = x.data(), .out = out.data()});
-    });
-    return out;
-  };
-  REQUIRE(first_difference(on(rig), on(reference)) == -1);
+  const auto x = random_floats(random, std::size_t{48} * weight.n_in);
+  REQUIRE(first_difference(product(rig, weight.view(), x), product(reference, weight.view(), x)) ==
+          -1);
 }
 
 TEST_CASE("backend: lanes without a tail element keep their bits, even a negative zero") {
@@ -179,17 +130,10 @@ TEST_CASE("backend: a row's product does not depend on its batch or its index") 
   const auto x = random_floats(random, weight.n_in);
   std::vector<float> alone;
   for (const std::uint32_t n_rows : {1, 2, 3, 4, 5, 17, 48}) {
-    const auto rows = std::vector<RowRef>(n_rows, RowRef{0, 0});
     for (std::uint32_t place = 0; place < n_rows; place += 5) {
       auto batch = random_floats(random, std::size_t{n_rows} * weight.n_in);
       std::ranges::copy(x, batch.begin() + place * weight.n_in);
-      std::vector<float> out(std::size_t{n_rows} * weight.n_out);
-      run_step(rig, rows, [&](Backend& backend, const LaunchContext& context) {
-        return backend.matmul(context, {.site = LaunchSite::FfnDown,
-                                        .weight = weight.view(),
-                                        .x = batch.data(),
-                                        .out = out.data()});
-      });
+      const std::vector<float> out = product(rig, weight.view(), batch);
       const auto first = out.begin() + place * weight.n_out;
       const std::vector<float> mine(first, first + weight.n_out);
       if (alone.empty()) alone = mine;
@@ -224,20 +168,15 @@ TEST_CASE("backend: an embedding is the token's row of the table, exactly") {
   }
 }
 
-TEST_CASE(
-    "backend: rms_norm of rows or heads matches doubles and has the reference's bits, also in "
-    "place") {
+TEST_CASE("backend: rms_norm matches doubles and has the reference's bits, also in place") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 500);
   Rig rig(threads);
   Rig reference(0);
   for (int shape = 0; shape < kShapes; ++shape) {
     const auto rows = plain_rows(static_cast<std::uint32_t>(1 + random.below(40)));
-    const bool by_head = shape % 3 == 0;
-    const auto width = static_cast<std::uint32_t>(1 + random.below(by_head ? 96 : 1000));
-    const auto n_vectors = static_cast<std::uint32_t>(by_head ? 2 + random.below(7) : 1);
-    const std::size_t n_all = rows.size() * n_vectors;
-    const auto x = random_floats(random, n_all * width, 5.0F);
+    const auto width = static_cast<std::uint32_t>(1 + random.below(1000));
+    const auto x = random_floats(random, rows.size() * width, 5.0F);
     const auto weight = random_floats(random, width);
     LeasedMemory memory(width * sizeof(float));
     memory.fill<float>(weight);
@@ -249,16 +188,15 @@ TEST_CASE(
                                           .weight = memory.at().as<const float>(),
                                           .out = out.data(),
                                           .width = width,
-                                          .epsilon = 1e-5F,
-                                          .n_vectors = n_vectors});
+                                          .epsilon = 1e-5F});
       });
       return out;
     };
     const auto out = on(rig, false);
-    CAPTURE(threads, shape, width, n_vectors, rows.size());
+    CAPTURE(threads, shape, width, rows.size());
     REQUIRE(first_difference(out, on(reference, false)) == -1);
     REQUIRE(first_difference(out, on(rig, true)) == -1);
-    for (std::size_t r = 0; r < n_all; ++r) {
+    for (std::size_t r = 0; r < rows.size(); ++r) {
       double squares = 0;
       for (std::uint32_t i = 0; i < width; ++i) squares += std::pow(double{x[r * width + i]}, 2);
       for (std::uint32_t i = 0; i < width; i += 13) {
@@ -269,7 +207,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("backend: rope rotates the pairs of its style by each row's own angles") {
+TEST_CASE("backend: heads are normed, then rotated in pairs by each row's own angles") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const RopeStyle style = GENERATE(RopeStyle::Interleaved, RopeStyle::Halves);
   SeededRandom random(test_seed() + 600);
@@ -280,42 +218,74 @@ TEST_CASE("backend: rope rotates the pairs of its style by each row's own angles
     const auto n_heads = static_cast<std::uint32_t>(1 + random.below(8));
     const auto head_dim = static_cast<std::uint32_t>(2 * (1 + random.below(40)));
     const auto rope_dim = static_cast<std::uint32_t>(2 * (1 + random.below(head_dim / 2)));
+    const bool has_norms = shape % 3 == 0;
     const auto x = random_floats(random, rows.size() * n_heads * head_dim);
+    const auto weight = random_floats(random, head_dim);
+    LeasedMemory norm(head_dim * sizeof(float));
+    norm.fill<float>(weight);
     const auto frequencies = rope_frequencies(rope_dim, 10000.0);
     std::vector<float> cos_sin(rows.size() * rope_dim);
     fill_rope_cos_sin(rows, {frequencies}, cos_sin.data());
+    std::vector<std::uint32_t> lengths;
+    for (const RowRef row : rows) lengths.push_back(row.position + 1);
+    const KvLayout layout{
+        .n_layers = 2, .n_kv_heads = n_heads, .head_dim = head_dim, .type = KvType::F32};
+    const std::uint64_t kv_seed = random.below(1000);
+    // Queries and keys are alike; the keys are read from the blocks.
     const auto on = [&](Rig& on_rig) {
-      std::vector<float> out = x;
+      SeededRandom of_kv(kv_seed);
+      KvFixture kv(of_kv, layout, lengths);
+      std::vector<float> q = x, k = x, v(x.size());
       run_step(on_rig, rows, [&](Backend& backend, const LaunchContext& context) {
-        return backend.rope(context, {.site = LaunchSite::KeyRope,
-                                      .x = out.data(),
-                                      .n_heads = n_heads,
-                                      .head_dim = head_dim,
-                                      .rope_dim = rope_dim,
-                                      .style = style,
-                                      .cos_sin = cos_sin.data()});
+        return backend.prepare_heads(
+            context, {.layout = layout,
+                      .q = q.data(),
+                      .k = k.data(),
+                      .v = v.data(),
+                      .n_heads = n_heads,
+                      .query_norm = has_norms ? norm.at().as<const float>() : Leased<const float>(),
+                      .key_norm = has_norms ? norm.at().as<const float>() : Leased<const float>(),
+                      .epsilon = 1e-5F,
+                      .rope_dim = rope_dim,
+                      .style = style,
+                      .cos_sin = cos_sin.data(),
+                      .block_tables = kv.block_tables()});
       });
-      return out;
+      for (std::size_t i = 0; i < q.size(); ++i) {
+        const auto row = static_cast<std::uint32_t>(i / (n_heads * head_dim));
+        const auto head = static_cast<std::uint32_t>(i / head_dim % n_heads);
+        REQUIRE(kv.at(row, 1, 0, head, rows[row].position,
+                      static_cast<std::uint32_t>(i % head_dim)) == q[i]);
+      }
+      return q;
     };
     const auto out = on(rig);
-    CAPTURE(threads, shape, n_heads, head_dim, rope_dim);
+    CAPTURE(threads, shape, n_heads, head_dim, rope_dim, has_norms);
     REQUIRE(first_difference(out, on(reference)) == -1);
-    for (std::size_t h = 0; h < rows.size() * n_heads; ++h)
+    for (std::size_t h = 0; h < rows.size() * n_heads; ++h) {
+      std::vector<double> normed(head_dim);
+      double squares = 0;
+      for (std::uint32_t e = 0; e < head_dim; ++e)
+        squares += std::pow(double{x[h * head_dim + e]}, 2);
+      for (std::uint32_t e = 0; e < head_dim; ++e)
+        normed[e] = x[h * head_dim + e] *
+                    (has_norms ? weight[e] / std::sqrt(squares / head_dim + 1e-5F) : 1.0);
       for (std::uint32_t e = 0; e < head_dim; ++e) {
         const std::uint32_t half = rope_dim / 2;
         const bool halves = style == RopeStyle::Halves;
         const std::uint32_t pair = halves ? e % half : e / 2;
         const bool is_first = halves ? e < half : e % 2 == 0;
         const std::uint32_t other = halves ? (is_first ? e + half : e - half) : e ^ 1;
-        double expected = x[h * head_dim + e];
+        double expected = normed[e];
         if (e < rope_dim) {
           const double angle =
               rows[h / n_heads].position * std::pow(10000.0, -2.0 * pair / rope_dim);
-          const double partner = x[h * head_dim + other];
-          expected = expected * std::cos(angle) + (is_first ? -partner : partner) * std::sin(angle);
+          expected = expected * std::cos(angle) +
+                     (is_first ? -normed[other] : normed[other]) * std::sin(angle);
         }
-        REQUIRE(out[h * head_dim + e] == Approx(expected).margin(3e-7));
+        REQUIRE(out[h * head_dim + e] == Approx(expected).margin(has_norms ? 4e-6 : 3e-7));
       }
+    }
   }
 }
 

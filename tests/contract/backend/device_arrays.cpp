@@ -128,7 +128,7 @@ LaunchStatus DeviceArrays::embedding(const LaunchContext& context, const Embeddi
 
 RmsNormArgs DeviceArrays::on_device(const LaunchContext& context, const RmsNormArgs& args) {
   RmsNormArgs here = args;
-  const std::size_t count = context.rows.size() * args.n_vectors * args.width;
+  const std::size_t count = context.rows.size() * args.width;
   reach_->add(args.weight.as<const std::byte>(), args.width * sizeof(float));
   here.x = on_device(args.x, count);
   here.out = on_device(args.out, count);
@@ -166,23 +166,6 @@ LaunchStatus DeviceArrays::project(const LaunchContext& context, const Projectio
                             .matmuls = matmuls};
   return in_step(context, {.logit_rows = args.matmuls.front().select},
                  [&] { return backend_->project(context, here); });
-}
-
-LaunchStatus DeviceArrays::rope(const LaunchContext& context, const RopeArgs& args) {
-  RopeArgs here = args;
-  here.x = on_device(args.x, context.rows.size() * args.n_heads * args.head_dim);
-  return in_step(context, {.cos_sin = {args.cos_sin, context.rows.size() * args.rope_dim}},
-                 [&] { return backend_->rope(context, here); });
-}
-
-LaunchStatus DeviceArrays::kv_append(const LaunchContext& context, const KvAppendArgs& args) {
-  KvAppendArgs here = args;
-  const std::size_t count = context.rows.size() * args.layout.n_kv_heads * args.layout.head_dim;
-  reach(args.block_tables, args.layout);
-  here.k = on_device(args.k, count);
-  here.v = on_device(args.v, count);
-  return in_step(context, {.block_tables = args.block_tables},
-                 [&] { return backend_->kv_append(context, here); });
 }
 
 LaunchStatus DeviceArrays::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <set>
 
-#include "tests/contract/backend/rig.hpp"
+#include "tests/contract/backend/matmul_cases.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -63,44 +63,14 @@ double expected_weight(const ChoiceCase& c, const Choice& choice, std::uint32_t 
   return score(e) / sum;
 }
 
-struct ExpertCase {
-  explicit ExpertCase(SeededRandom& random)
-      : n_rows(between(random, 1, 20)),
-        n_experts(between(random, 1, 16)),
-        n_used(between(random, 1, n_experts)),
-        by_row(random.below(2) == 1),
-        n_out(between(random, 1, 30)),
-        weight(random, random.below(2) == 1 ? TensorType::F16 : TensorType::Q8_0, n_experts * n_out,
-               32 * between(random, 1, 8)),
-        x(random_floats(random, std::size_t{n_rows} * (by_row ? 1 : n_used) * weight.n_in)) {
-    for (std::uint32_t item = 0; item < n_rows * n_used; ++item)
-      chosen.push_back(static_cast<std::uint32_t>(random.below(n_experts)));
-  }
+using ExpertRows = ExpertsCase<Matrix>;
 
-  std::vector<float> on(Rig& rig) const {
-    std::vector<float> out(chosen.size() * n_out);
-    run_step(rig, plain_rows(n_rows), [&](Backend& backend, const LaunchContext& context) {
-      return backend.expert_matmul(context, {.site = LaunchSite::ExpertUp,
-                                             .weight = weight.view(),
-                                             .n_experts = n_experts,
-                                             .chosen = chosen.data(),
-                                             .n_items = static_cast<std::uint32_t>(chosen.size()),
-                                             .x = x.data(),
-                                             .items_per_x = by_row ? n_used : 1,
-                                             .out = out.data()});
-    });
-    return out;
-  }
-
-  std::uint32_t n_rows;
-  std::uint32_t n_experts;
-  std::uint32_t n_used;
-  bool by_row;
-  std::uint32_t n_out;
-  Matrix weight;
-  std::vector<float> x;
-  std::vector<std::uint32_t> chosen;
-};
+ExpertRows random_experts(SeededRandom& random) {
+  const std::uint32_t n_experts = between(random, 1, 16);
+  const TensorType type = random.below(2) == 1 ? TensorType::F16 : TensorType::Q8_0;
+  const std::uint32_t n_out = between(random, 1, 30);
+  return {random, n_experts, Matrix(random, type, n_experts * n_out, 32 * between(random, 1, 8))};
+}
 
 }  // namespace
 
@@ -154,19 +124,18 @@ TEST_CASE("backend: each item goes through its own expert, whatever the other it
   Rig rig(threads);
   Rig reference(0);
   for (int shape = 0; shape < kExpertShapes; ++shape) {
-    const ExpertCase c(random);
+    const ExpertRows c = random_experts(random);
     const std::vector<float> out = c.on(rig);
     CAPTURE(shape, c.n_rows, c.n_experts, c.n_used, c.by_row, c.n_out, c.weight.n_in);
     const bool of_halves = threads == kCuda;
     if (!of_halves) REQUIRE(first_difference(out, c.on(reference)) == -1);
     for (std::size_t item = 0; item < c.chosen.size(); ++item)
       for (std::uint32_t o = 0; o < c.n_out; ++o) {
-        const std::size_t row = c.by_row ? item / c.n_used : item;
         double sum = 0;
         double magnitude = 0;
         double reach = 0;
         for (std::uint32_t i = 0; i < c.weight.n_in; ++i) {
-          const double x = c.x[row * c.weight.n_in + i];
+          const double x = c.x_of(item)[i];
           const double product = c.weight.at(c.chosen[item] * c.n_out + o, i) * x;
           sum += product;
           magnitude += std::abs(product);
@@ -185,7 +154,7 @@ TEST_CASE("backend: an expert with more rows than a tile computes every row") {
   SeededRandom random(test_seed() + 2300);
   Rig rig(threads);
   Rig reference(0);
-  ExpertCase c(random);
+  ExpertRows c = random_experts(random);
   c.n_rows = 48;
   c.n_experts = 2;
   c.n_used = 4;

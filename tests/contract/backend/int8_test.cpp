@@ -5,8 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/contract/backend/grouped_matrix.hpp"
-#include "tests/contract/backend/rig.hpp"
+#include "tests/contract/backend/matmul_cases.hpp"
 #include "tests/support/child_process.hpp"
 
 namespace leasehold::testing {
@@ -23,136 +22,50 @@ std::uint32_t most_blocks(TensorType type) {
   return group_format(type).elements == kInt8Block ? 30 : kLimits.max_width / 256;
 }
 
-struct Int8Case {
-  Int8Case(SeededRandom& random, TensorType type)
-      : weight(random, type, static_cast<std::uint32_t>(1 + random.below(70)),
-               static_cast<std::uint32_t>(1 + random.below(most_blocks(type))) *
-                   group_format(type).elements),
-        rows(plain_rows(static_cast<std::uint32_t>(1 + random.below(40)))),
-        x(random_floats(random, rows.size() * weight.rows.n_in)),
-        accumulate(random.below(2) == 1),
-        bias(random.below(2) == 1 ? random_floats(random, weight.rows.n_out)
-                                  : std::vector<float>{}),
-        bias_memory(weight.rows.n_out * sizeof(float)) {
-    bias_memory.fill<float>(bias);
-    if (random.below(2) == 1)
-      for (std::uint32_t r = 0; r < rows.size(); ++r)
-        if (r + 1 == rows.size() || random.below(3) == 0) select.push_back(r);
-    before =
-        random_floats(random, (select.empty() ? rows.size() : select.size()) * weight.rows.n_out);
-  }
+using Int8Case = MatmulCase<GroupedMatrix>;
+using Int8Experts = ExpertsCase<GroupedMatrix>;
 
-  std::vector<float> on(Rig& rig) const {
-    std::vector<float> out = before;
-    run_step(rig, rows, [&](Backend& backend, const LaunchContext& context) {
-      return backend.matmul(context, {.site = LaunchSite::FfnUp,
-                                      .weight = weight.view(),
-                                      .x = x.data(),
-                                      .out = out.data(),
-                                      .accumulate = accumulate,
-                                      .select = select,
-                                      .bias = bias.empty() ? Leased<const float>()
-                                                           : bias_memory.at().as<const float>()});
-    });
-    return out;
-  }
-
-  /// The exact product, and how far rounding the activations may move it: half a step of each
-  /// block times its weights, and the roundings of the sums.
-  std::pair<double, double> expected(std::size_t i, std::uint32_t output) const {
-    const std::size_t row = select.empty() ? i : select[i];
-    const std::uint32_t n_in = weight.rows.n_in;
-    double sum = (accumulate ? before[i * weight.rows.n_out + output] : 0.0) +
-                 (bias.empty() ? 0.0 : bias[output]);
-    double slack = std::abs(sum) * 0x1p-22;
-    const std::uint32_t block = group_format(weight.rows.type).elements;
-    for (std::uint32_t begin = 0; begin < n_in; begin += block) {
-      double largest = 0;
-      double weights = 0;
-      for (std::uint32_t k = begin; k < begin + block; ++k) {
-        const double value = x[row * n_in + k];
-        largest = std::max(largest, std::abs(value));
-        weights += std::abs(weight.rows.at(output, k));
-        sum += weight.rows.at(output, k) * value;
-      }
-      slack += weights * largest * (0.5001 / 127 + n_in * 0x1p-24);
-    }
-    return {sum, slack};
-  }
-
-  GroupedMatrix weight;
-  std::vector<RowRef> rows;
-  std::vector<float> x;
-  bool accumulate;
-  std::vector<float> bias;  // [n_out], or empty
-  LeasedMemory bias_memory;
-  std::vector<std::uint32_t> select;
-  std::vector<float> before;
-};
-
-std::vector<float> product(Rig& rig, const WeightMatrix& weight, const std::vector<float>& x) {
-  const std::size_t n_rows = x.size() / weight.n_in;
-  std::vector<float> out(n_rows * weight.n_out);
-  run_step(rig, std::vector<RowRef>(n_rows, RowRef{0, 0}),
-           [&](Backend& backend, const LaunchContext& context) {
-             return backend.matmul(
-                 context,
-                 {.site = LaunchSite::FfnDown, .weight = weight, .x = x.data(), .out = out.data()});
-           });
-  return out;
+Int8Case random_matmul(SeededRandom& random, TensorType type) {
+  const auto n_out = static_cast<std::uint32_t>(1 + random.below(70));
+  const auto n_blocks = static_cast<std::uint32_t>(1 + random.below(most_blocks(type)));
+  return {random, GroupedMatrix(random, type, n_out, n_blocks * group_format(type).elements)};
 }
 
-/// A matmul of experts with some rows each, sharing rows of x or with one for each item.
-struct ExpertsCase {
-  ExpertsCase(SeededRandom& random, TensorType type)
-      : n_experts(static_cast<std::uint32_t>(1 + random.below(8))),
-        n_used(static_cast<std::uint32_t>(1 + random.below(n_experts))),
-        by_row(random.below(2) == 1),
-        n_out(static_cast<std::uint32_t>(1 + random.below(3)) * kGroupRows),
-        n_rows(static_cast<std::uint32_t>(1 + random.below(20))),
-        weight(random, type, n_experts * n_out,
-               256 * static_cast<std::uint32_t>(1 + random.below(2))),
-        x(random_floats(random, std::size_t{n_rows} * (by_row ? 1 : n_used) * weight.rows.n_in)) {
-    for (std::uint32_t item = 0; item < n_rows * n_used; ++item)
-      chosen.push_back(static_cast<std::uint32_t>(random.below(n_experts)));
+/// The exact product, and how far rounding the activations may move it: half a step of each block
+/// times its weights, and the roundings of the sums.
+std::pair<double, double> expected_dot(const Int8Case& c, std::size_t i, std::uint32_t output) {
+  const auto [before, bias] = c.added_to(i, output);
+  double sum = before + bias;
+  double slack = std::abs(sum) * 0x1p-22;
+  const std::uint32_t block = group_format(c.weight.rows.type).elements;
+  for (std::uint32_t begin = 0; begin < c.n_in; begin += block) {
+    double largest = 0;
+    double weights = 0;
+    for (std::uint32_t k = begin; k < begin + block; ++k) {
+      const double value = c.x_of(i)[k];
+      largest = std::max(largest, std::abs(value));
+      weights += std::abs(c.weight.rows.at(output, k));
+      sum += c.weight.rows.at(output, k) * value;
+    }
+    slack += weights * largest * (0.5001 / 127 + c.n_in * 0x1p-24);
   }
+  return {sum, slack};
+}
 
-  std::vector<float> on(Rig& rig) const {
-    std::vector<float> out(chosen.size() * n_out);
-    run_step(rig, plain_rows(n_rows), [&](Backend& backend, const LaunchContext& context) {
-      return backend.expert_matmul(context, {.site = LaunchSite::ExpertUp,
-                                             .weight = weight.view(),
-                                             .n_experts = n_experts,
-                                             .chosen = chosen.data(),
-                                             .n_items = static_cast<std::uint32_t>(chosen.size()),
-                                             .x = x.data(),
-                                             .items_per_x = by_row ? n_used : 1,
-                                             .out = out.data()});
-    });
-    return out;
-  }
-  WeightMatrix matrix_of(std::uint32_t expert) const {
-    WeightMatrix matrix = weight.view();
-    matrix.n_out = n_out;
-    matrix.data =
-        weight.memory.at(expert * (n_out / kGroupRows) * row_group_bytes(matrix.type, matrix.n_in));
-    return matrix;
-  }
-  std::vector<float> x_of(std::uint32_t item) const {
-    const std::size_t n_in = weight.rows.n_in;
-    const auto first = x.begin() + static_cast<std::ptrdiff_t>(item / (by_row ? n_used : 1) * n_in);
-    return {first, first + static_cast<std::ptrdiff_t>(n_in)};
-  }
+Int8Experts random_experts(SeededRandom& random, TensorType type) {
+  const auto n_experts = static_cast<std::uint32_t>(1 + random.below(8));
+  const auto n_out = static_cast<std::uint32_t>(1 + random.below(3)) * kGroupRows;
+  const auto n_in = 256 * static_cast<std::uint32_t>(1 + random.below(2));
+  return {random, n_experts, GroupedMatrix(random, type, n_experts * n_out, n_in)};
+}
 
-  std::uint32_t n_experts;
-  std::uint32_t n_used;
-  bool by_row;
-  std::uint32_t n_out;
-  std::uint32_t n_rows;
-  GroupedMatrix weight;
-  std::vector<float> x;
-  std::vector<std::uint32_t> chosen;
-};
+WeightMatrix matrix_of(const Int8Experts& c, std::uint32_t expert) {
+  WeightMatrix matrix = c.weight.view();
+  matrix.n_out = c.n_out;
+  matrix.data = c.weight.memory.at(expert * (c.n_out / kGroupRows) *
+                                   row_group_bytes(matrix.type, matrix.n_in));
+  return matrix;
+}
 
 /// A Q4_K matrix of one block, with a scale of 1 and no minimum. The elements of sub-block 6 are 8
 /// and those of sub-block 7 are 1; all others are 15.
@@ -188,8 +101,8 @@ TEST_CASE("int8: a matmul has the reference's bits for every type, shape and sel
   Rig reference(0);
   for (int shape = 0; shape < 2 * kInt8Shapes; ++shape) {
     const TensorType type = kInt8Types[static_cast<std::size_t>(shape) % std::size(kInt8Types)];
-    const Int8Case c(random, type);
-    CAPTURE(shape, name(type), c.weight.rows.n_out, c.weight.rows.n_in, c.rows.size());
+    const Int8Case c = random_matmul(random, type);
+    CAPTURE(shape, name(type), c.n_out, c.n_in, c.rows.size());
     REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
   }
 }
@@ -199,15 +112,15 @@ TEST_CASE("int8: a matmul is as near to the exact product as its rounding allows
   Rig reference(0);
   for (int shape = 0; shape < kInt8Shapes; ++shape) {
     const TensorType type = kInt8Types[static_cast<std::size_t>(shape) % std::size(kInt8Types)];
-    const Int8Case c(random, type);
+    const Int8Case c = random_matmul(random, type);
     const std::vector<float> out = c.on(reference);
     double worst = 0;
     for (std::size_t i = 0; i < out.size(); ++i) {
       const auto [exact, slack] =
-          c.expected(i / c.weight.rows.n_out, static_cast<std::uint32_t>(i % c.weight.rows.n_out));
+          expected_dot(c, i / c.n_out, static_cast<std::uint32_t>(i % c.n_out));
       worst = std::max(worst, std::abs(out[i] - exact) / (slack + 1e-30));
     }
-    CAPTURE(shape, name(type), c.weight.rows.n_out, c.weight.rows.n_in);
+    CAPTURE(shape, name(type), c.n_out, c.n_in);
     REQUIRE(worst <= 1.0);
   }
 }
@@ -238,7 +151,7 @@ TEST_CASE("int8: experts with a part of a row group are refused") {
   const ChildExit end = run_in_child([&] {
     SeededRandom random(test_seed() + 6600);
     Rig rig(threads);
-    ExpertsCase c(random, TensorType::Q8_0);
+    Int8Experts c = random_experts(random, TensorType::Q8_0);
     c.n_experts = 1;
     c.n_out = 24;
     c.weight = GroupedMatrix(random, TensorType::Q8_0, c.n_out, c.weight.rows.n_in);
@@ -257,13 +170,14 @@ TEST_CASE("int8: an expert's products are those of a matmul with its matrix") {
   Rig reference(0);
   for (int shape = 0; shape < 20; ++shape) {
     const TensorType type = kInt8Types[static_cast<std::size_t>(shape) % std::size(kInt8Types)];
-    const ExpertsCase c(random, type);
+    const Int8Experts c = random_experts(random, type);
     CAPTURE(threads, name(type), shape, c.n_experts, c.n_used, c.by_row, c.n_out);
     const std::vector<float> out = c.on(rig);
     for (std::uint32_t item = 0; item < c.chosen.size(); ++item) {
       const auto first = out.begin() + item * c.n_out;
+      const auto x = c.x_of(item);
       const std::vector<float> alone =
-          product(reference, c.matrix_of(c.chosen[item]), c.x_of(item));
+          product(reference, matrix_of(c, c.chosen[item]), {x.begin(), x.end()});
       REQUIRE(first_difference({first, first + c.n_out}, alone) == -1);
     }
   }

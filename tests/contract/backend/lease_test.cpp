@@ -43,9 +43,7 @@ class SmallStep {
                                               .block_tables = kv.block_tables()});
   }
   LaunchStatus append(Backend& backend, const GateSet& gates) {
-    return backend.kv_append(
-        context(gates),
-        {.layout = kv.layout, .k = k_.data(), .v = k_.data(), .block_tables = kv.block_tables()});
+    return testing::append(backend, context(gates), kv.layout, k_, k_, kv.block_tables());
   }
   LaunchStatus matmul(Backend& backend, const GateSet& gates) {
     return backend.matmul(
@@ -102,15 +100,6 @@ class SmallStep {
                                      .out = out.data(),
                                      .width = kWidth,
                                      .epsilon = 1e-5F});
-    };
-    all[LaunchSite::QueryRope] = [this](Backend& b, const GateSet& g) {
-      return b.rope(context(g), {.site = LaunchSite::QueryRope,
-                                 .x = out.data(),
-                                 .n_heads = kHeads,
-                                 .head_dim = kHeadDim,
-                                 .rope_dim = kHeadDim,
-                                 .style = RopeStyle::Halves,
-                                 .cos_sin = x_.data()});
     };
     all[LaunchSite::SwiGlu] = [this](Backend& b, const GateSet& g) {
       return b.swiglu(context(g), {.gate = out.data(), .up = x_.data(), .width = kWidth});
@@ -317,7 +306,6 @@ TEST_CASE("backend: every unit announces what it can reach") {
 
   std::map<LaunchSite, Touches> expected{{LaunchSite::WeightLoad, Touches::WeightsAndScratch},
                                          {LaunchSite::Embedding, Touches::WeightsAndScratch},
-                                         {LaunchSite::QueryRope, Touches::WeightsAndScratch},
                                          {LaunchSite::KvAppend, Touches::TenantMemory},
                                          {LaunchSite::AttentionScores, Touches::TenantMemory},
                                          {LaunchSite::AttentionMerge, Touches::WeightsAndScratch},

@@ -68,6 +68,13 @@ Rig::Rig(std::uint32_t threads, GateProbe* probe) {
                                           static_cast<SimdPath>(threads - kForcedSimd)));
 }
 
+LaunchStatus append(Backend& backend, const LaunchContext& context, const KvLayout& layout,
+                    std::vector<float> k, std::vector<float> v,
+                    std::span<const BlockTableView> block_tables) {
+  return backend.prepare_heads(
+      context, {.layout = layout, .k = k.data(), .v = v.data(), .block_tables = block_tables});
+}
+
 std::vector<RowRef> plain_rows(std::uint32_t n) {
   std::vector<RowRef> rows;
   for (std::uint32_t i = 0; i < n; ++i) rows.push_back({.sequence = i, .position = 7 * i});

@@ -94,6 +94,11 @@ void run_step(Rig& rig, const std::vector<RowRef>& rows, Launch&& launch) {
   REQUIRE(status.live == gates->all());
 }
 
+/// Appends keys and values as they are: without queries, norms and rotation.
+LaunchStatus append(Backend& backend, const LaunchContext& context, const KvLayout& layout,
+                    std::vector<float> k, std::vector<float> v,
+                    std::span<const BlockTableView> block_tables);
+
 /// A matrix of random numbers stored as `type`, with its values as doubles.
 struct Matrix {
   Matrix(SeededRandom& random, TensorType type, std::uint32_t n_out, std::uint32_t n_in);

@@ -1,29 +1,11 @@
 /// The SIMD path of the CPU backend, and the AMX path on emulated tiles.
 #include "kernels/cpu/cpu_backend.hpp"
-#include "tests/contract/backend/grouped_matrix.hpp"
-#include "tests/contract/backend/rig.hpp"
+#include "tests/contract/backend/matmul_cases.hpp"
 #include "tests/support/emulated_tiles.hpp"
 #include "tests/support/no_more_threads.hpp"
 #include "tests/support/trapped_tiles.hpp"
 
 namespace leasehold::testing {
-namespace {
-
-std::vector<float> product(Rig& rig, const GroupedMatrix& weight, const std::vector<float>& x) {
-  const WeightMatrix matrix = weight.view();
-  const std::size_t n_rows = x.size() / matrix.n_in;
-  std::vector<float> out(n_rows * matrix.n_out);
-  run_step(rig, plain_rows(static_cast<std::uint32_t>(n_rows)),
-           [&](Backend& backend, const LaunchContext& context) {
-             return backend.matmul(
-                 context,
-                 {.site = LaunchSite::FfnDown, .weight = matrix, .x = x.data(), .out = out.data()});
-           });
-  return out;
-}
-
-}  // namespace
-
 TEST_CASE("simd: a path that the CPU lacks is refused, with what it lacks") {
   for (const SimdPath path : kSimdPaths) {
     if (cpu_has(path)) continue;
@@ -62,7 +44,8 @@ TEST_CASE("simd: units with tiles have the reference's bits and leave no tile co
       CpuBackend::create(kLimits, amx.table.gates(2), row_kernels(SimdPath::Amx), "cpu-amx"));
   const TrappedTiles handler;
   const std::uint64_t before = trapped_instructions();
-  CHECK(first_difference(product(amx, weight, x), product(reference, weight, x)) == -1);
+  CHECK(first_difference(product(amx, weight.view(), x), product(reference, weight.view(), x)) ==
+        -1);
   CHECK(trapped_instructions() > before);
   CHECK(EmulatedTiles::configured_threads == 0);
 }

@@ -71,30 +71,24 @@ struct AppendCase {
     for (LeasedMemory& norm : norms) norm.fill<float>(random_floats(random, head_dim));
     fill_rope_cos_sin(step.rows(), {rope_frequencies(rope_dim(), 10000.0)}, cos_sin.data());
   }
-  std::uint32_t rope_dim() const { return head_dim / 4 * 2; }
+  std::uint32_t rope_dim() const { return rotates ? head_dim / 4 * 2 : 0; }
 
-  /// Runs the reference's separate launches.
   void on_reference(RopeStyle style, bool with_norms) {
-    const LaunchContext context = step.context();
-    ReferenceBackend& reference = step.reference();
-    if (with_norms) {
-      norm_on_reference(q, norms[0], kHeads);
-      norm_on_reference(k, norms[1], 2);
-    }
-    reference.rope(context, {LaunchSite::QueryRope, q.data(), kHeads, head_dim, rope_dim(), style,
-                             cos_sin.data()});
-    reference.rope(context,
-                   {LaunchSite::KeyRope, k.data(), 2, head_dim, rope_dim(), style, cos_sin.data()});
-    reference.kv_append(context, {kv.layout, k.data(), v.data(), kv.block_tables()});
-  }
-  void norm_on_reference(std::vector<float>& x, const LeasedMemory& weight, std::uint32_t heads) {
-    step.reference().rms_norm(step.context(), {.site = LaunchSite::QueryNorm,
-                                               .x = x.data(),
-                                               .weight = weight.at().as<const float>(),
-                                               .out = x.data(),
-                                               .width = head_dim,
-                                               .epsilon = 1e-6F,
-                                               .n_vectors = heads});
+    const auto weight = [&](int i) {
+      return with_norms ? norms[i].at().as<const float>() : Leased<const float>();
+    };
+    step.reference().prepare_heads(step.context(), {.layout = kv.layout,
+                                                    .q = q.data(),
+                                                    .k = k.data(),
+                                                    .v = v.data(),
+                                                    .n_heads = kHeads,
+                                                    .query_norm = weight(0),
+                                                    .key_norm = weight(1),
+                                                    .epsilon = 1e-6F,
+                                                    .rope_dim = rope_dim(),
+                                                    .style = style,
+                                                    .cos_sin = cos_sin.data(),
+                                                    .block_tables = kv.block_tables()});
   }
   cuda::KernelLaunch fused(RopeStyle style, bool with_norms) {
     const auto weight = [&](int i) {
@@ -122,6 +116,7 @@ struct AppendCase {
   static constexpr std::uint32_t kHeads = 6;
   SeededRandom random;
   std::uint32_t head_dim;
+  bool rotates = true;
   DeviceStep step;
   KvFixture kv;
   DeviceTables tables;
@@ -133,21 +128,6 @@ struct AppendCase {
 };
 
 }  // namespace
-
-TEST_CASE("cuda: rope alone has the reference's bits") {
-  for (const RopeStyle style : {RopeStyle::Interleaved, RopeStyle::Halves})
-    for (const std::uint32_t head_dim : {8u, 20u, 64u, 128u}) {
-      AppendCase c(test_seed(), head_dim, KvType::F32);
-      auto expected = c.q;
-      const auto args = [&](float* x) {
-        return RopeArgs{LaunchSite::QueryRope, x,     AppendCase::kHeads, head_dim,
-                        c.rope_dim(),          style, c.cos_sin.data()};
-      };
-      c.step.reference().rope(c.step.context(), args(expected.data()));
-      c.step.run(cuda::plan_rope(c.step.plan(), args(c.q.data())));
-      REQUIRE(first_difference(c.q, expected) == -1);
-    }
-}
 
 TEST_CASE("cuda: norms, rotation and append in one launch have the bits of separate launches") {
   for (const KvType type : kTypes)
@@ -166,16 +146,15 @@ TEST_CASE("cuda: norms, rotation and append in one launch have the bits of separ
         }
 }
 
-TEST_CASE("cuda: the append alone has the reference's bits") {
+TEST_CASE("cuda: keys and values that are not rotated are appended with the reference's bits") {
   for (const KvType type : kTypes) {
     const std::uint32_t head_dim = can_store(type, 24) ? 24 : 160;
     AppendCase here(test_seed(), head_dim, type);
     AppendCase reference(test_seed(), head_dim, type);
-    reference.step.reference().kv_append(
-        reference.step.context(),
-        {reference.kv.layout, reference.k.data(), reference.v.data(), reference.kv.block_tables()});
-    here.step.run(cuda::plan_kv_append(
-        here.step.plan(), {here.kv.layout, here.k.data(), here.v.data(), {}}, here.tables.view()));
+    here.rotates = reference.rotates = false;
+    reference.on_reference(RopeStyle::Halves, false);
+    here.step.run(here.fused(RopeStyle::Halves, false));
+    REQUIRE(first_difference(here.q, reference.q) == -1);
     for (std::uint32_t s = 0; s < 3; ++s) REQUIRE(here.kv.bytes_of(s) == reference.kv.bytes_of(s));
   }
 }
@@ -188,11 +167,9 @@ TEST_CASE("cuda: an append in q8_0 rounds ties, limits and numbers that are not 
     of_case->v = here.v;
     of_case->k = here.v;
   }
-  reference.step.reference().kv_append(
-      reference.step.context(),
-      {reference.kv.layout, reference.k.data(), reference.v.data(), reference.kv.block_tables()});
-  here.step.run(cuda::plan_kv_append(
-      here.step.plan(), {here.kv.layout, here.k.data(), here.v.data(), {}}, here.tables.view()));
+  here.rotates = reference.rotates = false;
+  reference.on_reference(RopeStyle::Halves, false);
+  here.step.run(here.fused(RopeStyle::Halves, false));
   for (std::uint32_t s = 0; s < 3; ++s) REQUIRE(here.kv.bytes_of(s) == reference.kv.bytes_of(s));
 }
 

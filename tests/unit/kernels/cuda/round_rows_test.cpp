@@ -172,9 +172,9 @@ TEST_CASE("cuda rounding: a gate stores its output and the rounded output, in an
     auto expected = out;
     step.reference().swiglu(step.context(), {expected.data(), up.data(), n_in});
     RoundedMemory memory(n_in, block);
-    step.run(cuda::plan_swiglu(step.plan(), {out.data(), up.data(), n_in}, 1,
-                               {.rounded = memory.view()}),
-             3);
+    step.run(
+        cuda::plan_swiglu(step.plan(), {out.data(), up.data(), n_in}, {.rounded = memory.view()}),
+        3);
     REQUIRE(first_difference(out, expected) == -1);
     REQUIRE(memory.bytes == by_host(expected, kRows, n_in, block).bytes);
   }

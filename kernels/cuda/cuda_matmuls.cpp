@@ -1,0 +1,100 @@
+#include "kernels/cuda/cuda_matmuls.hpp"
+
+namespace leasehold::cuda {
+
+/// Runs the group as one launch, after a launch that prepares x if necessary.
+LaunchStatus CudaMatmuls::run_group(const LaunchContext& context, LaunchSite site,
+                                    std::span<const PlannedMatmul> group) {
+  const MatmulOperands& first = group.front().operands;
+  const RowForm form = group.front().form;
+  for (const PlannedMatmul& one : group) cuda_.prepared.overwrite(one.operands.out);
+  const PreparedRows rows = cuda_.prepared.room_for(first.n_in, form);
+  const bool are_ready = cuda_.prepared.holds(first.x, first.n_in, form);
+  const MatmulScratch scratch{.tiles = rows.tiles,
+                              .rounded = rows.rounded,
+                              .rows_are_prepared = are_ready,
+                              .partials = cuda_.blocks.partials(),
+                              .counters = cuda_.blocks.counters()};
+  // Prepared rows of a selection serve this launch only.
+  if (!are_ready && form != RowForm::Floats)
+    cuda_.prepared.set(first.select == nullptr ? first.x : nullptr, first.n_in, form);
+  const UnitLabel where = label(context, site);
+  return cuda_.runner->launch_all(context, where, where, [&](const LaunchPermit& permit) {
+    std::vector<MatmulOperands> opened;
+    for (const PlannedMatmul& one : group) {
+      opened.push_back(one.operands);
+      opened.back().weights = permit.open(one.weight);
+      if (one.bias) opened.back().bias = permit.open(one.bias);
+    }
+    return plan_matmul(opened, scratch, cuda_.card);
+  });
+}
+
+/// The operands that every matmul with this matrix has.
+MatmulOperands CudaMatmuls::operands_of(const LaunchContext& context,
+                                        const WeightMatrix& weight) const {
+  const PlanContext plan = cuda_.runner->plan_context(context);
+  return {.gate = plan.gate,
+          .type = weight.type,
+          .layout = weight.layout,
+          .is_exact = cuda_.rows == RowArithmetic::Floats,
+          .n_out = weight.n_out,
+          .n_in = weight.n_in,
+          .n_results = plan.n_rows};
+}
+
+CudaMatmuls::PlannedMatmul CudaMatmuls::plan(const LaunchContext& context,
+                                             const MatmulArgs& args) const {
+  MatmulOperands operands = operands_of(context, args.weight);
+  operands.x = args.x;
+  operands.out = args.out;
+  operands.accumulate = args.accumulate;
+  if (!args.select.empty()) {
+    operands.select = cuda_.step().logit_rows();
+    operands.n_results = cuda_.runner->result_count(context, args);
+    operands.count.is_logit_rows = 1;
+  }
+  return {operands, args.weight.data, args.bias, cuda_.prepared.form_for(args.weight)};
+}
+
+RowForm CudaMatmuls::form_of(const ProjectionArgs& args) const {
+  for (const MatmulArgs& one : args.matmuls)
+    if (const RowForm form = cuda_.prepared.form_for(one.weight); form != RowForm::Floats)
+      return form;
+  return RowForm::Floats;
+}
+
+LaunchStatus CudaMatmuls::run(const LaunchContext& context, std::span<const MatmulArgs> matmuls) {
+  LaunchStatus status{context.gates->all()};
+  std::vector<PlannedMatmul> planned;
+  std::vector<MatmulOperands> operands;
+  for (const MatmulArgs& one : matmuls) {
+    planned.push_back(plan(context, one));
+    operands.push_back(planned.back().operands);
+  }
+  for (std::size_t first = 0; first < planned.size() && !status.none_live();) {
+    const std::size_t n = joined_matmuls(std::span(operands).subspan(first));
+    status &= run_group(context, matmuls[first].site, std::span(planned).subspan(first, n));
+    first += n;
+  }
+  return status;
+}
+
+LaunchStatus CudaMatmuls::expert_matmul(const LaunchContext& context,
+                                        const ExpertMatmulArgs& args) {
+  expect_within_limits(cuda_.limits, context, args);
+  const auto n_rows = static_cast<std::uint32_t>(context.rows.size());
+  const std::uint32_t per_row = n_rows == 0 ? 1 : args.n_items / n_rows;
+  MatmulOperands operands = operands_of(context, args.weight);
+  operands.n_out = args.n_out();
+  operands.x = args.x;
+  operands.out = args.out;
+  operands.experts = {.chosen = args.chosen, .items_per_x = args.items_per_x};
+  operands.n_experts = args.n_experts;
+  operands.n_results *= per_row;
+  operands.count.per_row = per_row;
+  const PlannedMatmul one{operands, args.weight.data, {}, cuda_.prepared.form_for(args.weight)};
+  return run_group(context, args.site, {&one, 1});
+}
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,34 @@
+/// Matmuls on a card. Neighbours of one type and layout share a launch.
+#pragma once
+
+#include "kernels/cuda/cuda_resources.hpp"
+
+namespace leasehold::cuda {
+
+class CudaMatmuls {
+ public:
+  /// The resources outlive it.
+  explicit CudaMatmuls(CudaResources& cuda) : cuda_(cuda) {}
+
+  /// The form in which the first of the matmuls that reads prepared rows reads them.
+  RowForm form_of(const ProjectionArgs& args) const;
+  LaunchStatus run(const LaunchContext& context, std::span<const MatmulArgs> matmuls);
+  LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args);
+
+ private:
+  /// A matmul with its leased operands, which only a permit opens.
+  struct PlannedMatmul {
+    MatmulOperands operands;
+    Leased<const std::byte> weight;
+    Leased<const float> bias;
+    RowForm form;
+  };
+  PlannedMatmul plan(const LaunchContext& context, const MatmulArgs& args) const;
+  MatmulOperands operands_of(const LaunchContext& context, const WeightMatrix& weight) const;
+  LaunchStatus run_group(const LaunchContext& context, LaunchSite site,
+                         std::span<const PlannedMatmul> group);
+
+  CudaResources& cuda_;
+};
+
+}  // namespace leasehold::cuda
