@@ -54,21 +54,21 @@ Result<void> LeaseHolder::connect() {
 
 void LeaseHolder::disconnect() {
   renew_timer_.reset();
-  reconnect_timer_.reset();
+  reconnect_.timer.reset();
   if (const auto broker = std::exchange(broker_, nullptr)) broker->close();
 }
 
 void LeaseHolder::stop_renewing() {
   lease_is_live_ = false;
   renew_timer_.reset();
-  reconnect_timer_.reset();
+  reconnect_.timer.reset();
 }
 
 // ---------------------------------------------------------------- acquire
 
 void LeaseHolder::acquire(const wire::LeaseAcquire& wanted, AcquireHandler done) {
   stop_renewing();
-  on_replaced_ = nullptr;
+  replacement_.done = nullptr;
   if (auto connected = connect(); !connected) {
     return done(std::unexpected(std::move(connected).error()));
   }
@@ -121,7 +121,7 @@ void LeaseHolder::take(const wire::LeaseAcquired& acquired) {
   if (lease_) release_lease(lease_->lease, [](Result<control::Payload>) {});
   lease_ = acquired;
   lease_is_live_ = true;
-  reconnect_attempts_ = 0;
+  reconnect_.attempts = 0;
   renew_later();
   if (pending_acquire_->resends == 0) return std::exchange(pending_acquire_, {})->done(acquired);
   // The granted lease may belong to the first call, whose connection is closed: hold it on this
@@ -136,7 +136,7 @@ void LeaseHolder::take(const wire::LeaseAcquired& acquired) {
 }
 
 void LeaseHolder::resend() {
-  reconnect_timer_ = timers_.after(reconnect_delay(pending_acquire_->resends++), [this] {
+  reconnect_.timer = timers_.after(reconnect_delay(pending_acquire_->resends++), [this] {
     if (const auto connected = connect(); !connected) {
       return granted(fail(Errc::ConnectionLost, connected.error().detail));
     }
@@ -147,22 +147,22 @@ void LeaseHolder::resend() {
 // ---------------------------------------------------------------- replace
 
 void LeaseHolder::replace(wire::LeaseReplace wanted, AcquireHandler done) {
-  on_replaced_ = std::move(done);
+  replacement_.done = std::move(done);
   wanted.lease = lease_->lease;
   wanted.request_id = fresh_request_id();
   broker_->call(
       std::string(wire::LeaseReplace::kMethod), {.body = wanted.to_json()},
-      [weak = weak_from_this(), mine = ++replacement_](Result<control::Payload> reply) {
+      [weak = weak_from_this(), mine = ++replacement_.number](Result<control::Payload> reply) {
         const auto self = weak.lock();
         if (!self) return;
         const auto acquired = reply ? parse_message<wire::LeaseAcquired>(reply->body)
                                     : std::unexpected(reply.error());
-        const bool is_wanted = self->on_replaced_ && self->replacement_ == mine;
+        const bool is_wanted = self->replacement_.done && self->replacement_.number == mine;
         if (!is_wanted && acquired && self->broker_)
           return self->release_lease(acquired->lease, [](Result<control::Payload>) {});
         if (!is_wanted) return;
         if (acquired) return self->replaced(*acquired);
-        std::exchange(self->on_replaced_, nullptr)(std::unexpected(acquired.error()));
+        std::exchange(self->replacement_.done, nullptr)(std::unexpected(acquired.error()));
       },
       kAcquireTimeout);
 }
@@ -172,7 +172,7 @@ void LeaseHolder::replaced(const wire::LeaseAcquired& acquired) {
   lease_ = acquired;
   lease_is_live_ = true;
   renew_later();
-  std::exchange(on_replaced_, nullptr)(acquired);
+  std::exchange(replacement_.done, nullptr)(acquired);
 }
 
 /// The broker may refuse, because the lease may already be over.
@@ -203,12 +203,12 @@ void LeaseHolder::take_notification(const std::string& method, const control::Js
 // ---------------------------------------------------------------- reconnect
 
 void LeaseHolder::broker_disconnected(const Error& why) {
-  Timer resend_timer = std::exchange(reconnect_timer_, nullptr);
+  Timer resend_timer = std::exchange(reconnect_.timer, nullptr);
   disconnect();
-  reconnect_timer_ = std::move(resend_timer);
-  if (on_released_) return std::exchange(on_released_, nullptr)();
+  reconnect_.timer = std::move(resend_timer);
+  if (release_.done) return std::exchange(release_.done, nullptr)();
   if (!lease_ || !lease_is_live_) return;
-  reconnect_attempts_ = 0;
+  reconnect_.attempts = 0;
   if (const auto on_lost = handlers_.on_lost) {
     on_lost({Errc::BrokerLost,
              fmt::format("the connection to the broker at {} closed: {}", path_, why.detail),
@@ -219,7 +219,7 @@ void LeaseHolder::broker_disconnected(const Error& why) {
 
 void LeaseHolder::reconnect() {
   if (TimePoint{lease_->deadline_boottime_ns} <= timers_.now()) return stop_renewing();
-  reconnect_timer_ = timers_.after(reconnect_delay(reconnect_attempts_++), [this] {
+  reconnect_.timer = timers_.after(reconnect_delay(reconnect_.attempts++), [this] {
     if (!connect()) return reconnect();
     hold([this](const Result<void>& held) {
       if (!lease_is_live_) return;
@@ -290,21 +290,21 @@ void LeaseHolder::session_ended(Duration timeout, std::move_only_function<void()
 void LeaseHolder::release(Duration timeout, std::move_only_function<void()> done) {
   stop_renewing();
   pending_acquire_.reset();
-  on_replaced_ = nullptr;
+  replacement_.done = nullptr;
   release_previous();
   if (!broker_ || !lease_) {
     disconnect();
     return done();
   }
-  on_released_ = std::move(done);
+  release_.done = std::move(done);
   auto finish = [weak = weak_from_this()] {
     const auto self = weak.lock();
-    if (!self || !self->on_released_) return;
-    self->release_timer_.reset();
+    if (!self || !self->release_.done) return;
+    self->release_.timer.reset();
     self->disconnect();
-    std::exchange(self->on_released_, nullptr)();
+    std::exchange(self->release_.done, nullptr)();
   };
-  release_timer_ = timers_.after(timeout, finish);
+  release_.timer = timers_.after(timeout, finish);
   release_lease(lease_->lease, [finish](Result<control::Payload>) { finish(); });
 }
 

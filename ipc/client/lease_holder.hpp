@@ -45,7 +45,7 @@ class LeaseHolder final : public SessionLease, public std::enable_shared_from_th
   void release_previous() override;
   bool is_live() const override { return lease_is_live_ && broker_ != nullptr; }
   bool is_reconnecting() const override { return lease_is_live_ && broker_ == nullptr; }
-  bool is_replacing() const override { return on_replaced_ != nullptr; }
+  bool is_replacing() const override { return replacement_.done != nullptr; }
 
   void note_refused(Errc code) override {
     if (is_lease_ended(code)) stop_renewing();
@@ -77,6 +77,18 @@ class LeaseHolder final : public SessionLease, public std::enable_shared_from_th
     AcquireHandler done;
     int resends = 0;
   };
+  struct PendingReplace {
+    AcquireHandler done;  ///< Null if no replacement is in flight.
+    int number = 0;       ///< Of the latest replacement; identifies late replies.
+  };
+  struct PendingRelease {
+    std::move_only_function<void()> done;  ///< Null if the lease is not being released.
+    Timer timer;
+  };
+  struct Reconnect {
+    int attempts = 0;  ///< In a row.
+    Timer timer;       ///< Until the next attempt, or until an acquisition is sent again.
+  };
   void send_acquire();
   bool lost_lease_of_resend(Errc code) const;
   void granted(Result<control::Payload> reply);
@@ -103,13 +115,10 @@ class LeaseHolder final : public SessionLease, public std::enable_shared_from_th
   std::optional<wire::LeaseAcquired> lease_;
   bool lease_is_live_ = false;       ///< The holder knows of no end of the lease, so it reconnects.
   std::optional<LeaseId> previous_;  ///< The lease that lease_ replaced, until it is released.
-  AcquireHandler on_replaced_;       ///< Handler of the replacement in flight.
-  int replacement_ = 0;              ///< Number of the latest replacement; identifies late replies.
-  int reconnect_attempts_ = 0;       ///< Attempts in a row.
+  PendingReplace replacement_;
   Timer renew_timer_;
-  Timer reconnect_timer_;
-  Timer release_timer_;
-  std::move_only_function<void()> on_released_;
+  Reconnect reconnect_;
+  PendingRelease release_;
 };
 
 }  // namespace leasehold::client
