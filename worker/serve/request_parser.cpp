@@ -1,13 +1,38 @@
 #include "worker/serve/request_parser.hpp"
 
 #include <fmt/format.h>
+#include <sodium.h>
 
 #include <algorithm>
 #include <ctime>
+#include <nlohmann/json.hpp>
 
+#include "common/expects.hpp"
 #include "worker/kv/request_ids.hpp"
 
 namespace leasehold {
+namespace {
+
+/// BLAKE2b of the submission without `token`, `emitted`, `rebound_from` and `asked_at_unix_s`,
+/// which may differ between two submissions of one request. Takes milliseconds for a long prompt.
+BodyDigest digest_of(const wire::RequestSubmit& submission) {
+  wire::RequestSubmit body = submission;
+  body.token.clear();
+  body.emitted.clear();
+  body.rebound_from.reset();
+  body.asked_at_unix_s.reset();
+  if (body.may_shorten) body.max_emitted_tokens = 0;
+  const std::string text = body.to_json().dump();
+  BodyDigest digest;
+  static_assert(digest.size() == crypto_generichash_BYTES);
+  const int rc = ::crypto_generichash(
+      reinterpret_cast<unsigned char*>(digest.data()), digest.size(),
+      reinterpret_cast<const unsigned char*>(text.data()), text.size(), nullptr, 0);
+  ensures(rc == 0, "BLAKE2b accepts every text");
+  return digest;
+}
+
+}  // namespace
 
 RequestId IncomingRequest::engine_request_id() const {
   return to_engine_request_id(claim.tenant, submit.request_id);
