@@ -36,22 +36,6 @@ bool is_refused(const wire::ResponseFormat& format) {
   return !run_confined([&] { return compile_grammar(GrammarSource{kind, format.schema}); });
 }
 
-/// Counts an answer as waiting for a lease while this object exists.
-class AwaitingLease {
- public:
-  AwaitingLease(Shared& shared, bool waits) : shared_(waits ? &shared : nullptr) {
-    if (shared_ != nullptr) ++shared_->awaiting_lease;
-  }
-  ~AwaitingLease() {
-    if (shared_ != nullptr) --shared_->awaiting_lease;
-  }
-  AwaitingLease(const AwaitingLease&) = delete;
-  AwaitingLease& operator=(const AwaitingLease&) = delete;
-
- private:
-  Shared* shared_;
-};
-
 /// Names what the tokens of a text depend on, and the context length that ends it.
 std::string how_computed(const ApiModel& model) {
   return fmt::format("{} with {} tokens of context", model.text_identity, model.max_context);
@@ -293,7 +277,8 @@ awaitable<void> AnswerDriver::await_events() {
     co_await boost::asio::post(*shared_.deps.io, boost::asio::use_awaitable);
     co_return;
   }
-  const AwaitingLease waiting(shared_, progress_.await_lease());
+  std::optional<CountedIn> waiting;
+  if (progress_.await_lease()) waiting.emplace(shared_.awaiting_lease);
   co_await generations_->changed(until_beat());
 }
 

@@ -49,18 +49,6 @@ void append_lines(const ServerEvent& event, std::string& out) {
   out.append("data: ").append(event.data).append("\n\n");
 }
 
-/// Counts a request as being served while this object exists.
-class Answering {
- public:
-  explicit Answering(Shared& shared) : shared_(shared) { ++shared_.answering; }
-  ~Answering() { --shared_.answering; }
-  Answering(const Answering&) = delete;
-  Answering& operator=(const Answering&) = delete;
-
- private:
-  Shared& shared_;
-};
-
 /// A request and the form of its answer.
 struct Exchange {
   PeerAddress client;  ///< The peer, or a trusted proxy's client.
@@ -195,7 +183,7 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   unread_.set_meter(shared_->unread.meter_of(*tenant_));
   const auto route = find_route(head);
   if (!route) co_return co_await refuse(route.error());
-  const Answering answering(*shared_);
+  const CountedIn answering(shared_->answering);
   if (shared_->draining && !comes_back(**route, head))
     co_return co_await refuse(refusal(shared_->deps.stopping));
   const auto length = parser.is_done() ? 0 : parser.content_length().value_or(max_body_bytes());
