@@ -22,7 +22,7 @@
 namespace leasehold {
 
 struct ClientRequest {
-  std::uint64_t connection = 0;  ///< 0: the connection has closed, or nobody reads the stream.
+  std::uint64_t connection = 0;  ///< 0: the connection has closed, or the stream has no reader.
   LeaseId lease{};
   bool is_resumable = false;  ///< The messages go to ResumableStreams; `text` has no peer.
   bool is_cancelled = false;

@@ -246,8 +246,7 @@ Read<void> read_template_fields(const BodyFields& body, wire::RequestSubmit& out
   return continues.refuse("the last message has no text that could be continued");
 }
 
-std::expected<ApiRequest, ApiError> parse_api_request(Api api, std::string_view text,
-                                                      const ApiModel& model) {
+Read<ApiRequest> parse_api_request(Api api, std::string_view text, const ApiModel& model) {
   const auto body = control::parse_request_json(text, "the body");
   if (!body) return std::unexpected(ApiError{body.error()});
   if (!body->is_object())

@@ -36,7 +36,7 @@ class Field {
 
   bool is_sent() const { return value_ != nullptr; }
   explicit operator bool() const { return is_sent(); }
-  /// An empty text if this is no text.
+  /// The text, or an empty one if this is not a text.
   std::string text() const { return is_text() ? value_->get<std::string>() : std::string(); }
   bool is_text() const { return is_sent() && value_->is_string(); }
   bool is_object() const { return is_sent() && value_->is_object(); }

@@ -30,7 +30,7 @@ constexpr std::array kSameFields{"model",
 constexpr std::pair<std::string_view, std::string_view> kPaths[] = {
     {"messages", "input"}, {"max_tokens", "max_output_tokens"}, {"response_format", "text/format"}};
 
-/// A field of which only one value can be honoured.
+/// A field with a single value that can be honoured.
 struct FixedField {
   const char* key;
   OrderedJson value;
