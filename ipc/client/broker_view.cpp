@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "ipc/client/all_pages.hpp"
 #include "ipc/client/parse_message.hpp"
 
@@ -20,18 +22,15 @@ Result<wire::StatusView> BrokerView::status() {
 }
 
 Result<std::vector<wire::LeaseView>> BrokerView::leases() {
-  return all_pages<wire::LeaseView>(
-      [this](const std::string& method, const wire::Json& params) { return call(method, params); });
+  return all_pages<wire::LeaseView>(std::bind_front(&BrokerView::call, this));
 }
 
 Result<std::vector<wire::ExtentView>> BrokerView::extents() {
-  return all_pages<wire::ExtentView>(
-      [this](const std::string& method, const wire::Json& params) { return call(method, params); });
+  return all_pages<wire::ExtentView>(std::bind_front(&BrokerView::call, this));
 }
 
 Result<std::vector<wire::TenantView>> BrokerView::tenants() {
-  return all_pages<wire::TenantView>(
-      [this](const std::string& method, const wire::Json& params) { return call(method, params); });
+  return all_pages<wire::TenantView>(std::bind_front(&BrokerView::call, this));
 }
 
 Result<std::vector<wire::WorkerView>> BrokerView::workers() {

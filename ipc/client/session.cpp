@@ -8,6 +8,7 @@
 #include "common/fault_point.hpp"
 #include "common/random.hpp"
 #include "ipc/client/lease_holder.hpp"
+#include "ipc/client/lease_replacement.hpp"
 
 namespace leasehold::client {
 namespace {
@@ -33,10 +34,13 @@ TenantSession::TenantSession(boost::asio::io_context& io, Timers& timers, Sessio
       config_(std::move(config)),
       observer_(std::move(observer)),
       ledger_(config_.request.emitted),
+      replacement_(std::make_unique<LeaseReplacement>(*this)),
       continuity_({.model = config_.model,
                    .text_identity = config_.text_identity,
                    .any_arithmetic = config_.any_arithmetic}),
       retry_counts_(config_.retry) {}
+
+TenantSession::~TenantSession() = default;
 
 std::shared_ptr<TenantSession> TenantSession::create(boost::asio::io_context& io, Timers& timers,
                                                      SessionConfig config, Observer observer) {
@@ -50,29 +54,22 @@ std::shared_ptr<TenantSession> TenantSession::create(boost::asio::io_context& io
 }
 
 SessionLease::Handlers TenantSession::lease_handlers() {
-  const auto weak = weak_from_this();
-  return {.on_lost =
-              [weak](const Error& error) {
-                const auto self = weak.lock();
-                if (self && !self->is_over()) self->observer_(BrokerDisconnected{error});
-              },
-          .on_revoked =
-              [weak](const wire::LeaseRevoked& revoked) {
-                const auto self = weak.lock();
-                if (self && !self->is_over()) self->lease_revoked(revoked);
-              },
-          .on_draining =
-              [weak](const wire::LeaseDraining& notice) {
-                const auto self = weak.lock();
-                if (self && !self->is_over()) self->lease_draining(notice);
-              }};
+  return {.on_lost = unless_over([](TenantSession& session, const Error& error) {
+            session.observer_(BrokerDisconnected{error});
+          }),
+          .on_revoked = unless_over([](TenantSession& session, const wire::LeaseRevoked& revoked) {
+            session.lease_revoked(revoked);
+          }),
+          .on_draining = unless_over([](TenantSession& session, const wire::LeaseDraining& notice) {
+            session.replacement_->draining(notice);
+          })};
 }
 
 /// Ignores the notice while a worker has the request, because the worker then reports the end with
 /// the number of tokens. Between two submissions only the broker reports that the lease has ended.
 void TenantSession::lease_revoked(const wire::LeaseRevoked& revoked) {
   if (state_ == State::Connecting || state_ == State::Streaming) return;
-  if (is_failing_over_) return;  // the reply to the replacement decides
+  if (replacement_->is_failing_over()) return;  // the reply to the replacement decides
   failed({Errc::LeaseRevoked,
           fmt::format("lease {} ({} scope) was revoked ({}) while no request ran under it",
                       to_string(revoked.lease), wire::name(revoked.scope), name(revoked.reason))},
@@ -82,9 +79,9 @@ void TenantSession::lease_revoked(const wire::LeaseRevoked& revoked) {
 void TenantSession::start() {
   expects(state_ == State::Idle, "a session is started once");
   state_ = State::Acquiring;
-  if (const auto& held = holder_->lease()) last_lease_ = replaceable_ = held->lease;
+  if (const auto& given = holder_->lease()) leases_.granted(given->lease);
   if (!holder_->is_live() && !holder_->is_reconnecting()) return acquire();
-  if (const auto fits = continuity_.check(*holder_->lease(), ledger_.size()); !fits)
+  if (const auto fits = continuity_.check(held(), ledger_.size()); !fits)
     return finish({.error = fits.error()});
   submit();
 }
@@ -93,106 +90,100 @@ void TenantSession::acquire() {
   wire::LeaseAcquire wanted{.tenant = config_.tenant,
                             .blocks = config_.blocks,
                             .worker = config_.worker,
-                            .replaces = replaceable_,
+                            .replaces = leases_.replaceable(),
                             .api_key = config_.api_key,
                             .request_id = RequestId{mint_request_id()}};
   continuity_.ask(wanted, ledger_.size());
-  holder_->acquire(wanted, [weak = weak_from_this()](Result<wire::LeaseAcquired> result) {
-    const auto self = weak.lock();
-    if (self && !self->is_over()) self->acquired(std::move(result));
-  });
+  holder_->acquire(
+      wanted, unless_over([](TenantSession& session, const Result<wire::LeaseAcquired>& result) {
+        session.acquired(result);
+      }));
 }
 
-void TenantSession::acquired(Result<wire::LeaseAcquired> result) {
+void TenantSession::acquired(const Result<wire::LeaseAcquired>& result) {
   // A restarted broker may not know the old lease; acquire one that replaces none.
   const bool is_unknown_lease = !result && result.error().code == Errc::UnknownLease;
-  if (is_unknown_lease && std::exchange(replaceable_, std::nullopt)) return acquire();
+  if (is_unknown_lease && leases_.forget_replaceable()) return acquire();
   if (!result) return failed(result.error(), Stage::Broker);
   if (const auto fits = continuity_.check(*result, ledger_.size()); !fits)
     return finish({.error = fits.error()});
   fault_point(FaultSite::TenantLeaseAcquired);
-  if (!is_move(rebind_mode_))
-    rebind_mode_ =
-        result->adopted_blocks > 0 ? wire::RebindMode::Adopt : wire::RebindMode::Reprefill;
-  observer_(Acquired{.lease = result->lease,
-                     .worker = result->worker,
-                     .blocks = result->blocks,
-                     .ttl_ms = result->ttl_ms,
-                     .deadline_boottime_ns = result->deadline_boottime_ns,
-                     .replaces = replaceable_,
-                     .adopted_blocks = result->adopted_blocks});
-  last_lease_ = replaceable_ = result->lease;
+  const bool is_adopted = result->adopted_blocks > 0;
+  if (!is_move(leases_.mode()))
+    leases_.set_mode(is_adopted ? wire::RebindMode::Adopt : wire::RebindMode::Reprefill);
+  granted(*result, result->adopted_blocks);
   submit();
+}
+
+void TenantSession::granted(const wire::LeaseAcquired& lease, std::uint32_t adopted_blocks) {
+  observer_(Acquired{.lease = lease.lease,
+                     .worker = lease.worker,
+                     .blocks = lease.blocks,
+                     .ttl_ms = lease.ttl_ms,
+                     .deadline_boottime_ns = lease.deadline_boottime_ns,
+                     .replaces = leases_.replaceable(),
+                     .adopted_blocks = adopted_blocks});
+  leases_.granted(lease.lease);
 }
 
 void TenantSession::submit() {
   state_ = State::Connecting;
   wire::RequestSubmit request = config_.request;
-  request.token = holder_->lease()->token;
+  request.token = held().token;
   request.emitted = ledger_.tokens();
-  if (accepted_lease_ != holder_->lease()->lease) request.rebound_from = accepted_lease_;
+  if (leases_.accepted() != held().lease) request.rebound_from = leases_.accepted();
   const auto begin = std::exchange(begin_, WorkerStream::Begin::Submit);
-  auto stream =
-      WorkerStream::open(io_, holder_->lease()->address, request, stream_handlers(), begin);
+  auto stream = WorkerStream::open(io_, held().address, request, stream_handlers(), begin);
   if (!stream) return failed(stream.error(), Stage::Worker);
   stream_ = *std::move(stream);
   fault_point(FaultSite::TenantRequestSubmitted);
 }
 
 WorkerStream::Handlers TenantSession::stream_handlers() {
-  // finish() closes the stream, so none of these is called while the lease is released.
-  const auto weak = weak_from_this();
   return {.on_submitted =
-              [weak](const wire::RequestSubmitted& message) {
-                if (const auto self = weak.lock()) self->accepted(message);
-              },
-          .on_token =
-              [weak](wire::TokenEmitted message) {
-                if (const auto self = weak.lock()) self->take(std::move(message));
-              },
+              unless_over([](TenantSession& session, const wire::RequestSubmitted& message) {
+                session.accepted(message);
+              }),
+          .on_token = unless_over([](TenantSession& session, wire::TokenEmitted&& message) {
+            session.take(std::move(message));
+          }),
           .on_completed =
-              [weak](const wire::RequestCompleted& message) {
-                if (const auto self = weak.lock()) self->completed(message);
-              },
-          .on_failed =
-              [weak](const Error& error) {
-                const auto self = weak.lock();
-                if (self) self->failed(self->with_lost_worker_as_lease_end(error), Stage::Worker);
-              }};
+              unless_over([](TenantSession& session, const wire::RequestCompleted& message) {
+                session.completed(message);
+              }),
+          .on_failed = unless_over([](TenantSession& session, const Error& error) {
+            session.failed(session.with_lost_worker_as_lease_end(error), Stage::Worker);
+          })};
 }
 
 void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   state_ = State::Streaming;
   retry_counts_.note_accepted(timers_.now());
-  refused_unused_token_ = false;
   if (generating.max_emitted_tokens > 0)
     config_.request.max_emitted_tokens = generating.max_emitted_tokens;
-  const LeaseId now_under = holder_->lease()->lease;
-  Submitted submitted{.lease = now_under, .prompt_tokens = generating.prompt_tokens};
-  if (!accepted_lease_) {
+  Submitted submitted{.lease = held().lease, .prompt_tokens = generating.prompt_tokens};
+  if (!leases_.accepted()) {
     submitted.unchecked = generating.unchecked;
     submitted.unchecked_omitted = generating.unchecked_omitted;
   }
   observer_(submitted);
-  replaceable_ = now_under;
-  const auto before = std::exchange(accepted_lease_, now_under);
   const std::uint64_t most_tokens =
       std::uint64_t{generating.prompt_tokens} + config_.request.max_emitted_tokens;
-  std::string other_arithmetic =
-      continuity_.accepted(*holder_->lease(), ledger_.size(), most_tokens);
-  const auto text = std::exchange(ended_text_, std::nullopt);
-  const auto ended = text && before == now_under ? text : before;
-  const auto began = std::exchange(rebind_began_, std::nullopt);
-  if (ended && *ended != now_under) {
-    observer_(Rebound{.old_lease = *ended,
-                      .new_lease = now_under,
-                      .delivered_tokens = ledger_.size(),
-                      .other_arithmetic = std::move(other_arithmetic),
-                      .mode = rebind_mode_,
-                      .took = timers_.now() - began.value_or(timers_.now())});
-  }
-  rebind_mode_ = wire::RebindMode::Reprefill;
-  plan_replacement();
+  accepted_under_held(continuity_.accepted(held(), ledger_.size(), most_tokens));
+  replacement_->plan();
+}
+
+/// Reports the rebind that ends now, if there is one, and returns how long it took.
+Duration TenantSession::accepted_under_held(std::string other_arithmetic) {
+  const auto rebind = leases_.accepted_under(held().lease, timers_.now());
+  if (!rebind) return {};
+  observer_(Rebound{.old_lease = rebind->old_lease,
+                    .new_lease = held().lease,
+                    .delivered_tokens = ledger_.size(),
+                    .other_arithmetic = std::move(other_arithmetic),
+                    .mode = rebind->mode,
+                    .took = rebind->took});
+  return rebind->took;
 }
 
 void TenantSession::take(wire::TokenEmitted token) {
@@ -200,8 +191,8 @@ void TenantSession::take(wire::TokenEmitted token) {
     return finish({.error = taken.error()});
   }
   retry_counts_.note_token(timers_.now());
-  observer_(TokenArrived{.lease = accepted_lease_.value_or(holder_->lease()->lease),
-                         .token = std::move(token)});
+  observer_(
+      TokenArrived{.lease = leases_.accepted().value_or(held().lease), .token = std::move(token)});
   fault_point(FaultSite::TenantTokenReceived);
 }
 
@@ -217,7 +208,7 @@ void TenantSession::completed(wire::RequestCompleted completed) {
     return finish({.reason = completed.reason, .note = completed.detail, .text = completed.text});
   }
   const bool is_shared = error->scope == FailureScope::Shared;
-  const LeaseId own = holder_->lease()->lease;
+  const LeaseId own = held().lease;
   if (is_lease_ended(error->code) && !is_shared && completed.lease && *completed.lease != own) {
     if (is_whole()) return finish({.reason = "MaxTokensReached"});
     return submit_again_after_earlier(*error);
@@ -225,11 +216,11 @@ void TenantSession::completed(wire::RequestCompleted completed) {
   // A refusal after waiting also names the lease, which may still be live.
   const bool lease_ended = completed.lease && is_lease_ended(error->code);
   if (lease_ended && !is_shared && !is_whole() &&
-      ends_in_failover(Stage::Worker, [this, completed] { this->completed(completed); }))
+      replacement_->takes_end(Stage::Worker, [this, completed] { this->completed(completed); }))
     return;
   if (lease_ended) {
     if (is_shared) {
-      ended_text_ = completed.lease;
+      leases_.text_ended(completed.lease);
     } else {
       holder_->note_refused(error->code);
     }
@@ -258,9 +249,9 @@ void TenantSession::submit_again_after_earlier(const Error& error) {
 /// before the worker died. A worker of another broker does so, too, so a token that was never
 /// accepted is retried once.
 Error TenantSession::with_lost_worker_as_lease_end(const Error& error) {
-  const LeaseId own = holder_->lease()->lease;
+  const LeaseId own = held().lease;
   if (error.code != Errc::BadToken) return error;
-  if (accepted_lease_ != own && (!config_.rebind || std::exchange(refused_unused_token_, true)))
+  if (leases_.accepted() != own && (!config_.rebind || leases_.refused_unused_token()))
     return error;
   return {Errc::LeaseFenced,
           fmt::format("lease {} ended with its worker; another worker answers there: {}",
@@ -268,14 +259,13 @@ Error TenantSession::with_lost_worker_as_lease_end(const Error& error) {
 }
 
 void TenantSession::failed(const Error& error, Stage stage) {
-  if (ends_in_failover(stage, [this, error, stage] { failed(error, stage); })) return;
+  if (replacement_->takes_end(stage, [this, error, stage] { failed(error, stage); })) return;
   const bool is_of_tenant = stage == Stage::Worker && error.scope == FailureScope::Tenant;
   if (is_of_tenant && holder_->lease()) holder_->note_refused(error.code);
   RetryDecision decision = after_failure(error, stage, retry_context(), config_.retry);
   const bool is_stream_lost =
       state_ == State::Streaming && stage == Stage::Worker && error.code == Errc::ConnectionLost;
-  // If the worker died before a move, the memory to adopt belongs to the earlier lease.
-  if (is_stream_lost) replaceable_ = accepted_lease_;
+  if (is_stream_lost) leases_.stream_lost();
   if (decision && is_stream_lost && config_.request.resumable) {
     decision->fresh_lease = false;  // the text continues under its current lease
     begin_ = WorkerStream::Begin::Resume;
@@ -285,11 +275,11 @@ void TenantSession::failed(const Error& error, Stage stage) {
 
 RetryContext TenantSession::retry_context() const {
   return {.rebind = config_.rebind,
-          .had_lease = last_lease_.has_value(),
+          .had_lease = leases_.had_lease(),
           .names_worker = config_.worker.has_value(),
           .failures = retry_counts_.failures(),
           .setbacks = retry_counts_.setbacks(),
-          .waited = rebind_began_ ? timers_.now() - *rebind_began_ : Duration::zero()};
+          .waited = leases_.waited(timers_.now())};
 }
 
 void TenantSession::act(const RetryDecision& decision, const Error& error, Reported reported) {
@@ -299,31 +289,27 @@ void TenantSession::act(const RetryDecision& decision, const Error& error, Repor
 }
 
 void TenantSession::schedule_retry(const Retry& again, const Error& error, Reported reported) {
-  state_ = last_lease_ ? State::Rebinding : State::Acquiring;
+  state_ = leases_.had_lease() ? State::Rebinding : State::Acquiring;
   stream_.reset();
-  is_moving_ = is_failing_over_ = false;
-  on_failover_refused_ = nullptr;
-  if (again.fresh_lease) rebind_mode_ = wire::RebindMode::Reprefill;
-  replacement_timer_.reset();
-  if (!rebind_began_) rebind_began_ = timers_.now();
+  replacement_->stop();
+  if (again.fresh_lease) leases_.set_mode(wire::RebindMode::Reprefill);
+  leases_.begin_rebind(timers_.now());
   retry_counts_.note_failure(error);
   if (again.delay > Duration::zero() || reported == Reported::NotYet) {
     observer_(Retrying{.error = error, .delay = again.delay, .attempt = retry_counts_.failures()});
   }
-  const auto& held = holder_->lease();
-  retry_timer_ = timers_.after(again.delay, [this, fresh = again.fresh_lease,
-                                             ended = held ? std::optional(held->lease)
-                                                          : std::nullopt] { retry(fresh, ended); });
+  const auto& last = holder_->lease();
+  timer_ = timers_.after(again.delay, [this, fresh = again.fresh_lease,
+                                       ended = last ? std::optional(last->lease) : std::nullopt] {
+    retry(fresh, ended);
+  });
 }
 
-/// Waits for a replacement in flight, because it counts against the quota and another lease may not
-/// fit beside it.
 void TenantSession::retry(bool fresh_lease, std::optional<LeaseId> ended) {
-  const auto& held = holder_->lease();
-  const bool is_replaced = held && held->lease != ended;
+  const auto& last = holder_->lease();
+  const bool is_replaced = last && last->lease != ended;
   if (!fresh_lease || is_replaced) return submit();
-  awaits_replacement_ = holder_->is_replacing();
-  if (!awaits_replacement_) acquire();
+  if (!replacement_->await_reply()) acquire();
 }
 
 void TenantSession::cancel() {
@@ -332,7 +318,7 @@ void TenantSession::cancel() {
   const bool worker_has_it = state_ == State::Connecting || state_ == State::Streaming;
   if (!worker_has_it) return finish({.reason = std::string(kCancelled)});
   stream_->cancel();
-  cancel_timer_ = timers_.after(kTimeout, [this] { finish({.reason = std::string(kCancelled)}); });
+  timer_ = timers_.after(kTimeout, [this] { finish({.reason = std::string(kCancelled)}); });
 }
 
 void TenantSession::leave() {
@@ -346,10 +332,8 @@ void TenantSession::finish(Ended ended) {
   ended.delivered_tokens = ledger_.size();
   if (ended.reason == "MaxTokensReached" && ended.note.empty())
     ended.note = note_on_cut(config_.request.sampling, ended.delivered_tokens);
-  retry_timer_.reset();
-  cancel_timer_.reset();
-  replacement_timer_.reset();
-  on_failover_refused_ = nullptr;
+  timer_.reset();
+  replacement_->stop();
   if (stream_) stream_->close();
   holder_->session_ended(kTimeout, [weak = weak_from_this(), ended = std::move(ended)] {
     const auto self = weak.lock();

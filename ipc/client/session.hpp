@@ -33,6 +33,7 @@
 #include <optional>
 #include <string>
 
+#include "ipc/client/lease_history.hpp"
 #include "ipc/client/retry_counts.hpp"
 #include "ipc/client/retry_decision.hpp"
 #include "ipc/client/session_event.hpp"
@@ -76,6 +77,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   /// cancel() or leave().
   using Observer = std::function<void(SessionEvent)>;
 
+  ~TenantSession();
   /// Does not connect yet.
   static std::shared_ptr<TenantSession> create(boost::asio::io_context& io, Timers& timers,
                                                SessionConfig config, Observer observer);
@@ -98,29 +100,33 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   const std::vector<std::int32_t>& tokens() const { return ledger_.tokens(); }
 
  private:
+  class LeaseReplacement;
+
   TenantSession(boost::asio::io_context& io, Timers& timers, SessionConfig config,
                 Observer observer);
   bool is_over() const { return state_ == State::Releasing || state_ == State::Done; }
+  /// Makes a handler that calls `action(*this, argument)`, unless the session is over by then.
+  template <class Action>
+  auto unless_over(Action action) {
+    return [weak = weak_from_this(), action](auto&& argument) {
+      const auto self = weak.lock();
+      if (self && !self->is_over()) action(*self, std::forward<decltype(argument)>(argument));
+    };
+  }
+  /// The lease granted last. Precondition: there is one.
+  const wire::LeaseAcquired& held() const { return *holder_->lease(); }
   void acquire();
-  void acquired(Result<wire::LeaseAcquired> result);
-  SessionLease::Handlers lease_handlers();
+  void acquired(const Result<wire::LeaseAcquired>& result);
+  void granted(const wire::LeaseAcquired& lease, std::uint32_t adopted_blocks);
   void lease_revoked(const wire::LeaseRevoked& revoked);
   void submit();
   void accepted(const wire::RequestSubmitted& generating);
+  Duration accepted_under_held(std::string other_arithmetic);
   void take(wire::TokenEmitted token);
   void completed(wire::RequestCompleted completed);
   void submit_again_after_earlier(const Error& error);
-  void lease_draining(const wire::LeaseDraining& notice);
-  void plan_replacement();
-  void replace(wire::RebindMode mode);
-  void replaced(wire::RebindMode mode, const Result<wire::LeaseAcquired>& result);
-  void move(wire::RebindMode mode);
-  void moved(wire::RebindMode mode, const Result<void>& result);
-  bool may_replace() const;
   /// True once every token has arrived, even if the completion has not.
   bool is_whole() const { return ledger_.size() >= config_.request.max_emitted_tokens; }
-  void failed_over(const wire::LeaseAcquired& acquired);
-  bool ends_in_failover(Stage stage, std::move_only_function<void()> otherwise);
   Error with_lost_worker_as_lease_end(const Error& error);
   void failed(const Error& error, Stage stage);
   RetryContext retry_context() const;
@@ -130,6 +136,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void schedule_retry(const Retry& again, const Error& error, Reported reported);
   void retry(bool fresh_lease, std::optional<LeaseId> ended);
   void finish(Ended ended);
+  SessionLease::Handlers lease_handlers();
   WorkerStream::Handlers stream_handlers();
 
   boost::asio::io_context& io_;
@@ -140,37 +147,14 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   std::shared_ptr<SessionLease> holder_;
   std::shared_ptr<WorkerStream> stream_;
   TokenLedger ledger_;
-  std::optional<LeaseId> last_lease_;  ///< The lease granted last.
-  /// The lease that the next acquire replaces: `last_lease_`, or after the loss of a worker the
-  /// lease that holds the text's memory. Empty if the broker does not know that lease.
-  std::optional<LeaseId> replaceable_;
-  /// The lease under which a worker last accepted the request.
-  std::optional<LeaseId> accepted_lease_;
-  /// The lease of a published text whose end ended the stream.
-  std::optional<LeaseId> ended_text_;
-  /// True after the refusal of a token that was never accepted; reset when a worker accepts the
-  /// request.
-  bool refused_unused_token_ = false;
+  LeaseHistory leases_;
+  std::unique_ptr<LeaseReplacement> replacement_;
   TextContinuity continuity_;
   /// Resume if the connection broke to a worker that keeps the text.
   WorkerStream::Begin begin_ = WorkerStream::Begin::Submit;
   RetryCounts retry_counts_;
   bool cancelled_ = false;
-  /// When the rebind in progress began, which is when the stream ended or the replacement was
-  /// requested.
-  std::optional<TimePoint> rebind_began_;
-  Duration last_move_{};    ///< Duration of the last move.
-  bool is_moving_ = false;  ///< True from the request for a replacement to the end of the move.
-  /// The lease ended, and the session continues when the broker answers the replacement in flight.
-  bool awaits_replacement_ = false;
-  std::optional<LeaseId> leaving_;  ///< The lease whose worker is being replaced.
-  bool is_failing_over_ = false;    ///< As `is_moving_`, for a move to another worker.
-  /// The stream ended during a failover: called if the failover fails.
-  std::move_only_function<void()> on_failover_refused_;
-  wire::RebindMode rebind_mode_ = wire::RebindMode::Reprefill;  ///< Mode of the next submission.
-  Timer replacement_timer_;
-  Timer retry_timer_;
-  Timer cancel_timer_;
+  Timer timer_;  ///< Until the next attempt, or until a cancelled request is given up.
 };
 
 }  // namespace leasehold::client

@@ -1,6 +1,8 @@
 /// The tokens delivered for one request: each position once, without gaps.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -18,7 +20,15 @@ class TokenLedger {
 
   /// Appends the token. Errors: MalformedMessage when its position is not the next one; the ledger
   /// is unchanged then.
-  Result<void> take(const wire::TokenEmitted& token);
+  Result<void> take(const wire::TokenEmitted& token) {
+    if (token.position != size()) {
+      return fail(Errc::MalformedMessage,
+                  fmt::format("the worker sent position {} {}, expected {}", token.position,
+                              token.position < size() ? "twice" : "too early", size()));
+    }
+    tokens_.push_back(token.token);
+    return {};
+  }
 
   /// Token ids, one per position from 0.
   const std::vector<std::int32_t>& tokens() const { return tokens_; }

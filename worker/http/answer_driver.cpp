@@ -36,86 +36,192 @@ bool is_refused(const wire::ResponseFormat& format) {
   return !run_confined([&] { return compile_grammar(GrammarSource{kind, format.schema}); });
 }
 
-/// Counts an answer as waiting for a lease while this object exists.
-class AwaitingLease {
- public:
-  AwaitingLease(Shared& shared, bool waits) : shared_(waits ? &shared : nullptr) {
-    if (shared_ != nullptr) ++shared_->awaiting_lease;
-  }
-  ~AwaitingLease() {
-    if (shared_ != nullptr) --shared_->awaiting_lease;
-  }
-  AwaitingLease(const AwaitingLease&) = delete;
-  AwaitingLease& operator=(const AwaitingLease&) = delete;
-
- private:
-  Shared* shared_;
-};
-
 /// Names what the tokens of a text depend on, and the context length that ends it.
 std::string how_computed(const ApiModel& model) {
   return fmt::format("{} with {} tokens of context", model.text_identity, model.max_context);
 }
 
+template <class... Kinds>
+bool is_any_of(const client::SessionEvent& event) {
+  return (std::holds_alternative<Kinds>(event) || ...);
+}
+
+/// What the choices of an answer do, and the tokens that they used.
+class ChoiceProgress {
+ public:
+  ChoiceProgress(std::size_t choices, std::uint32_t choices_per_prompt)
+      : choices_(choices), per_prompt_(choices_per_prompt) {}
+
+  /// Returns the error if a quota or a full queue holds all choices back before the first token;
+  /// while one choice runs, the others wait for it.
+  std::optional<Error> note(const Generations::Event& event);
+  bool any_runs() const { return std::ranges::count(choices_, true, &Choice::runs) > 0; }
+  bool all_ended() const { return ended_ == choices_.size(); }
+  /// True if no choice can generate anything without another lease.
+  bool await_lease() const {
+    const auto lacking =
+        static_cast<std::size_t>(std::ranges::count(choices_, true, &Choice::lacks_lease));
+    return lacking > 0 && lacking + ended_ == choices_.size();
+  }
+  const UsageCount& usage() const { return usage_; }
+
+ private:
+  struct Choice {
+    bool runs = false;        // a worker has the request of the choice
+    bool is_counted = false;  // its prompt counts in `usage_`
+    bool lacks_lease = true;  // it generates nothing until it has a lease
+  };
+  std::vector<Choice> choices_;
+  std::uint32_t per_prompt_;
+  std::size_t ended_ = 0;
+  UsageCount usage_;
+};
+
+std::optional<Error> ChoiceProgress::note(const Generations::Event& event) {
+  using namespace client;
+  Choice& choice = choices_[event.index];
+  if (is_any_of<Interrupted, Retrying>(event.event)) choice.lacks_lease = true;
+  if (is_any_of<Submitted, Rebound, TokenArrived, Ended>(event.event)) choice.lacks_lease = false;
+  if (const auto* submitted = std::get_if<Submitted>(&event.event)) {
+    choice.runs = true;
+    // Count each prompt once: its choices share it, and a rebind reads it again.
+    const bool is_new = event.index % per_prompt_ == 0 && !std::exchange(choice.is_counted, true);
+    if (is_new) usage_.prompt_tokens += submitted->prompt_tokens;
+  }
+  if (is_any_of<TokenArrived>(event.event)) ++usage_.completion_tokens;
+  if (is_any_of<Ended>(event.event)) ++ended_;
+  const auto* retrying = std::get_if<Retrying>(&event.event);
+  if (retrying == nullptr) return std::nullopt;
+  choice.runs = false;
+  if (usage_.completion_tokens > 0 || any_runs()) return std::nullopt;
+  const Errc code = retrying->error.code;
+  const bool is_full = code == Errc::QueueFull || code == Errc::Draining;
+  if (status_of(retrying->error) != 429 && !is_full) return std::nullopt;
+  return retrying->error;
+}
+
+/// The answer: what the client has got of it, and what is not sent yet.
+class AnswerOutput {
+ public:
+  AnswerOutput(const ApiRequest& request, const ApiModel& model)
+      : request_(request), writer_(answer_writer(request, model.name, std::time(nullptr))) {}
+
+  /// Numbers the events, so that the client can resume the stream.
+  void set_ids(EventIds ids) { ids_ = std::move(ids); }
+  const std::optional<EventIds>& ids() const { return ids_; }
+  void add(ChoicePart part, std::uint32_t position, UsageCount usage) {
+    add_events(writer_->add(std::move(part), usage), position);
+  }
+  void end(std::uint32_t position, UsageCount usage);
+  /// Ends the answer, including its other choices.
+  void fail_with(const Error& error);
+  /// Takes the refusal that is the answer, if the schema may be its cause.
+  std::optional<Error> take_refused() { return std::exchange(refused_, std::nullopt); }
+  void name_schema(Error refused) {
+    answer_ = error_answer({std::move(refused), request_.schema_path});
+  }
+
+  awaitable<void> flush(HttpStream& stream);
+  awaitable<void> beat(HttpStream& stream);
+  bool is_begun() const { return has_events_; }
+  Duration silent() const { return std::chrono::steady_clock::now() - written_at_; }
+  /// True if the answer ends with what is unsent.
+  bool is_answered() const { return is_answered_; }
+  /// True if all choices have ended without an error.
+  bool is_whole() const { return is_whole_; }
+
+ private:
+  void add_events(ServerEvents events, std::uint32_t position);
+
+  const ApiRequest& request_;
+  std::unique_ptr<AnswerWriter> writer_;
+  std::optional<EventIds> ids_;  // set for a stream that the client can resume
+  ServerEvents unsent_;
+  std::optional<Answer> answer_;  // sent in place of a stream
+  std::optional<Error> refused_;  // what `answer_` says, if the schema may be the cause
+  bool has_events_ = false;       // events or a comment were sent
+  std::chrono::steady_clock::time_point written_at_ = std::chrono::steady_clock::now();
+  bool is_answered_ = false;
+  bool is_whole_ = false;
+};
+
+/// For a returning client, the text is generated or replayed from its beginning, but the events
+/// that the client already has are not sent.
+void AnswerOutput::add_events(ServerEvents events, std::uint32_t position) {
+  if (ids_) ids_->number(position, events);
+  std::ranges::move(events, std::back_inserter(unsent_));
+}
+
+void AnswerOutput::end(std::uint32_t position, UsageCount usage) {
+  is_answered_ = is_whole_ = true;
+  if (request_.stream) return add_events(writer_->end(usage), position);
+  answer_ = Answer{.body = writer_->whole(usage)};
+}
+
+void AnswerOutput::fail_with(const Error& error) {
+  is_answered_ = true;
+  if (!has_events_ && unsent_.empty()) {
+    answer_ = error_answer({error, param_of(error, request_.api)});
+    if (error.code == Errc::BadRequest && !request_.schema_path.empty()) refused_ = error;
+    return;
+  }
+  std::ranges::move(writer_->failed(error), std::back_inserter(unsent_));
+}
+
+awaitable<void> AnswerOutput::flush(HttpStream& stream) {
+  if (answer_) co_return co_await stream.send(*std::move(answer_));
+  if (!is_answered_ && unsent_.empty()) co_return;
+  has_events_ = true;
+  written_at_ = std::chrono::steady_clock::now();
+  const auto follows = is_answered_ ? HttpStream::Follows::Nothing : HttpStream::Follows::More;
+  // GCC 12 destroys braced temporaries of a co_await expression twice.
+  ServerEvents events = std::exchange(unsent_, {});
+  co_await stream.write_events(std::move(events), follows);
+}
+
+awaitable<void> AnswerOutput::beat(HttpStream& stream) {
+  has_events_ = true;
+  written_at_ = std::chrono::steady_clock::now();
+  ServerEvents none;
+  co_await stream.write_events(std::move(none), HttpStream::Follows::More);
+}
+
 class AnswerDriver {
  public:
-  AnswerDriver(Shared& shared, Caller caller, ApiRequest request, HttpStream& stream);
+  AnswerDriver(Shared& shared, Caller caller, ApiRequest request, HttpStream& stream)
+      : shared_(shared),
+        stream_(stream),
+        caller_(std::move(caller)),
+        request_(std::move(request)),
+        progress_(choices_of(request_), request_.n),
+        output_(request_, shared.deps.model) {}
+  AnswerDriver(const AnswerDriver&) = delete;
+  AnswerDriver& operator=(const AnswerDriver&) = delete;
 
   awaitable<void> run();
 
  private:
   awaitable<void> await_events();
   std::optional<Duration> until_beat() const;
-  awaitable<void> beat();
   void take_waiting();
   void take(const Generations::Event& event);
-  void add(ChoicePart part, std::uint32_t position);
-  void end(std::uint32_t position);
-  void fail_with(const Error& error);
-  awaitable<void> flush();
   awaitable<void> name_schema(Error refused);
   std::function<void()> keep_lease() const;
   void stop_generating();
   Error unknown_event(std::uint32_t last) const;
   std::optional<Error> error_of(const client::Ended& ended) const;
-  std::optional<Error> note(const Generations::Event& event);
-  void note_lease(const Generations::Event& event);
   client::SessionConfig config_of(wire::RequestSubmit submit) const;
-  bool goes_on() const { return !is_answered_ && !stream_.is_gone() && !shared_.closing; }
+  bool goes_on() const { return !output_.is_answered() && !stream_.is_gone() && !shared_.closing; }
 
   Shared& shared_;
   HttpStream& stream_;
   Caller caller_;
   ApiRequest request_;
-  std::unique_ptr<AnswerWriter> writer_;
-  bool is_stream_;
-  std::uint32_t n_;              // choices per prompt
-  std::optional<EventIds> ids_;  // set for a stream that the client can resume
   std::shared_ptr<Generations> generations_;
   std::vector<ChoiceText> texts_;
-  // One entry per choice. Not vector<bool>, because std::exchange needs references to the elements.
-  std::vector<char> runs_;         // a worker has the request of the choice
-  std::vector<char> is_counted_;   // its prompt counts in `usage_`
-  std::vector<char> lacks_lease_;  // it generates nothing until it has a lease
-  std::size_t ended_ = 0;
-  ServerEvents unsent_;
-  std::optional<Answer> answer_;  // sent in place of a stream
-  std::optional<Error> refused_;  // what `answer_` says, if the schema may be the cause
-  bool has_events_ = false;       // events or a comment were sent
-  std::chrono::steady_clock::time_point written_at_ = std::chrono::steady_clock::now();
-  bool is_answered_ = false;  // the answer ends with what is unsent
-  bool is_whole_ = false;     // all choices have ended without an error
-  UsageCount usage_;
+  ChoiceProgress progress_;
+  AnswerOutput output_;
 };
-
-AnswerDriver::AnswerDriver(Shared& shared, Caller caller, ApiRequest request, HttpStream& stream)
-    : shared_(shared),
-      stream_(stream),
-      caller_(std::move(caller)),
-      request_(std::move(request)),
-      writer_(answer_writer(request_, shared.deps.model.name, std::time(nullptr))),
-      is_stream_(request_.stream),
-      n_(request_.n) {}
 
 client::SessionConfig AnswerDriver::config_of(wire::RequestSubmit submit) const {
   client::SessionConfig config;
@@ -138,20 +244,16 @@ Error AnswerDriver::unknown_event(std::uint32_t last) const {
 }
 
 awaitable<void> AnswerDriver::run() {
-  if (is_stream_ && request_.submit.resumable) {
-    const auto ids = EventIds::after(caller_.last_event_id, how_computed(shared_.deps.model));
+  if (request_.stream && request_.submit.resumable) {
+    auto ids = EventIds::after(caller_.last_event_id, how_computed(shared_.deps.model));
     if (!ids) co_return co_await stream_.send(refusal(ids.error()));
-    ids_ = *ids;
+    output_.set_ids(*std::move(ids));
   }
-  const std::size_t count = choices_of(request_);
   std::vector<client::SessionConfig> configs;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (std::uint32_t i = 0; i < choices_of(request_); ++i) {
     configs.push_back(config_of(submission_of(request_, i)));
     texts_.emplace_back(i, request_, configs.back().request, *shared_.deps.tokenizer);
   }
-  runs_.resize(count);
-  is_counted_.resize(count);
-  lacks_lease_.assign(count, true);
   generations_ =
       Generations::start(*shared_.deps.io, shared_.timers, std::move(configs), keep_lease());
   stream_.watch([generations = generations_] { generations->wake(); });
@@ -159,8 +261,12 @@ awaitable<void> AnswerDriver::run() {
     co_await await_events();
     if (generations_->take_wake()) co_await stream_.probe();
     take_waiting();
-    co_await flush();
-    if (goes_on() && until_beat() == Duration::zero()) co_await beat();
+    if (auto refused = output_.take_refused()) co_await name_schema(*std::move(refused));
+    co_await output_.flush(stream_);
+    // A client that left before the end was written may come back for the end.
+    if (output_.is_whole() && request_.submit.resumable && !stream_.is_gone())
+      shared_.leases->finished(caller_.tenant, request_.submit.request_id);
+    if (goes_on() && until_beat() == Duration::zero()) co_await output_.beat(stream_);
   }
   stop_generating();
 }
@@ -171,8 +277,8 @@ awaitable<void> AnswerDriver::await_events() {
     co_await boost::asio::post(*shared_.deps.io, boost::asio::use_awaitable);
     co_return;
   }
-  const auto lacking = static_cast<std::size_t>(std::ranges::count(lacks_lease_, true));
-  const AwaitingLease waiting(shared_, lacking > 0 && lacking + ended_ == texts_.size());
+  std::optional<CountedIn> waiting;
+  if (progress_.await_lease()) waiting.emplace(shared_.awaiting_lease);
   co_await generations_->changed(until_beat());
 }
 
@@ -180,17 +286,10 @@ awaitable<void> AnswerDriver::await_events() {
 /// while a prompt is read, a lease is replaced, or the tokens do not make a whole event. Before a
 /// worker has accepted a choice, no heartbeat is sent, because the status may still be a refusal.
 std::optional<Duration> AnswerDriver::until_beat() const {
-  const bool is_begun = has_events_ || std::ranges::count(runs_, true) > 0;
-  if (!is_stream_ || !is_begun || shared_.deps.heartbeat == Duration::zero()) return std::nullopt;
-  const Duration silent = std::chrono::steady_clock::now() - written_at_;
-  return std::max(Duration::zero(), shared_.deps.heartbeat - silent);
-}
-
-awaitable<void> AnswerDriver::beat() {
-  has_events_ = true;
-  written_at_ = std::chrono::steady_clock::now();
-  ServerEvents none;
-  co_await stream_.write_events(std::move(none), HttpStream::Follows::More);
+  const bool is_begun = output_.is_begun() || progress_.any_runs();
+  if (!request_.stream || !is_begun || shared_.deps.heartbeat == Duration::zero())
+    return std::nullopt;
+  return std::max(Duration::zero(), shared_.deps.heartbeat - output_.silent());
 }
 
 void AnswerDriver::take_waiting() {
@@ -209,96 +308,33 @@ std::function<void()> AnswerDriver::keep_lease() const {
 
 void AnswerDriver::stop_generating() {
   if (generations_->was_unread()) return;  // generation has stopped already
-  const bool goes_on = request_.submit.resumable && !is_answered_ && !shared_.closing;
+  const bool goes_on = request_.submit.resumable && !output_.is_answered() && !shared_.closing;
   goes_on ? generations_->leave() : generations_->cancel();
 }
 
 std::optional<Error> AnswerDriver::error_of(const client::Ended& ended) const {
   if (generations_->was_unread())
     return Error{Errc::QueueFull,
-                 ids_ ? "too much of the stream was unread; send the request again with the "
-                        "last id as Last-Event-ID"
-                      : "too much of the stream was unread; read faster"};
+                 output_.ids() ? "too much of the stream was unread; send the request again with "
+                                 "the last id as Last-Event-ID"
+                               : "too much of the stream was unread; read faster"};
   if (ended.error) return ended.error;
   if (ended.reason != "Cancelled") return std::nullopt;
   return shared_.deps.stopping;
 }
 
-/// Counts the event. Returns the error if a quota or a full queue holds all choices back before the
-/// first token; while one choice runs, the others wait for it.
-std::optional<Error> AnswerDriver::note(const Generations::Event& event) {
-  if (const auto* submitted = std::get_if<client::Submitted>(&event.event)) {
-    runs_[event.index] = true;
-    // Count each prompt once: its choices share it, and a rebind reads it again.
-    const bool is_new = event.index % n_ == 0 && !std::exchange(is_counted_[event.index], true);
-    if (is_new) usage_.prompt_tokens += submitted->prompt_tokens;
-  }
-  if (std::holds_alternative<client::TokenArrived>(event.event)) ++usage_.completion_tokens;
-  const auto* retrying = std::get_if<client::Retrying>(&event.event);
-  if (retrying == nullptr) return std::nullopt;
-  runs_[event.index] = false;
-  if (usage_.completion_tokens > 0 || std::ranges::count(runs_, true) > 0) return std::nullopt;
-  const Errc code = retrying->error.code;
-  const bool is_full = code == Errc::QueueFull || code == Errc::Draining;
-  if (status_of(retrying->error) != 429 && !is_full) return std::nullopt;
-  return retrying->error;
-}
-
-template <class... Kinds>
-bool is_any_of(const client::SessionEvent& event) {
-  return (std::holds_alternative<Kinds>(event) || ...);
-}
-
-void AnswerDriver::note_lease(const Generations::Event& event) {
-  using namespace client;
-  if (is_any_of<Interrupted, Retrying>(event.event)) lacks_lease_[event.index] = true;
-  if (is_any_of<Submitted, Rebound, TokenArrived, Ended>(event.event))
-    lacks_lease_[event.index] = false;
-}
-
 void AnswerDriver::take(const Generations::Event& event) {
-  note_lease(event);
-  if (const auto held_back = note(event)) return fail_with(*held_back);
+  if (const auto held_back = progress_.note(event)) return output_.fail_with(*held_back);
   ChoiceText& text = texts_[event.index];
   if (const auto* token = std::get_if<client::TokenArrived>(&event.event))
-    return add(text.add(token->token), token->token.position);
+    return output_.add(text.add(token->token), token->token.position, progress_.usage());
   const auto* ended = std::get_if<client::Ended>(&event.event);
   if (ended == nullptr) return;
-  if (const auto error = error_of(*ended)) return fail_with(*error);
-  if (ids_ && ids_->is_beyond(ended->delivered_tokens))
-    return fail_with(unknown_event(ended->delivered_tokens));
-  add(text.end(ended->text, ended->reason), ended->delivered_tokens);
-  if (++ended_ == texts_.size()) end(ended->delivered_tokens);
-}
-
-/// For a returning client, the text is generated or replayed from its beginning, but the events
-/// that the client already has are not sent.
-void AnswerDriver::add(ChoicePart part, std::uint32_t position) {
-  ServerEvents events = writer_->add(std::move(part), usage_);
-  if (ids_) ids_->number(position, events);
-  std::ranges::move(events, std::back_inserter(unsent_));
-}
-
-void AnswerDriver::end(std::uint32_t position) {
-  is_answered_ = is_whole_ = true;
-  if (!is_stream_) {
-    answer_ = Answer{.body = writer_->whole(usage_)};
-    return;
-  }
-  ServerEvents events = writer_->end(usage_);
-  if (ids_) ids_->number(position, events);
-  std::ranges::move(events, std::back_inserter(unsent_));
-}
-
-/// Ends the answer, including its other choices.
-void AnswerDriver::fail_with(const Error& error) {
-  is_answered_ = true;
-  if (!has_events_ && unsent_.empty()) {
-    answer_ = error_answer({error, param_of(error, request_.api)});
-    if (error.code == Errc::BadRequest && !request_.schema_path.empty()) refused_ = error;
-    return;
-  }
-  std::ranges::move(writer_->failed(error), std::back_inserter(unsent_));
+  const std::uint32_t end = ended->delivered_tokens;
+  if (const auto error = error_of(*ended)) return output_.fail_with(*error);
+  if (output_.ids() && output_.ids()->is_beyond(end)) return output_.fail_with(unknown_event(end));
+  output_.add(text.end(ended->text, ended->reason), end, progress_.usage());
+  if (progress_.all_ended()) output_.end(end, progress_.usage());
 }
 
 /// The worker compiles a schema, and its refusal does not say which field is the cause. The schema
@@ -308,27 +344,7 @@ awaitable<void> AnswerDriver::name_schema(Error refused) {
   shared_.run_on_pool(caller_.tenant, [format = request_.submit.sampling.response_format,
                                        give = checked.giver()] { give(is_refused(format)); });
   const auto is_schema = co_await checked.take();
-  if (is_schema.value_or(false)) answer_ = error_answer({std::move(refused), request_.schema_path});
-}
-
-awaitable<void> AnswerDriver::flush() {
-  if (refused_) {
-    Error refused = *refused_;
-    refused_.reset();
-    co_await name_schema(std::move(refused));
-  }
-  if (answer_) co_await stream_.send(*std::move(answer_));
-  if (!answer_ && (is_answered_ || !unsent_.empty())) {
-    has_events_ = true;
-    written_at_ = std::chrono::steady_clock::now();
-    const auto follows = is_answered_ ? HttpStream::Follows::Nothing : HttpStream::Follows::More;
-    // GCC 12 destroys braced temporaries of a co_await expression twice.
-    ServerEvents events = std::exchange(unsent_, {});
-    co_await stream_.write_events(std::move(events), follows);
-  }
-  // A client that left before the end was written may come back for the end.
-  if (is_whole_ && request_.submit.resumable && !stream_.is_gone())
-    shared_.leases->finished(caller_.tenant, request_.submit.request_id);
+  if (is_schema.value_or(false)) output_.name_schema(std::move(refused));
 }
 
 awaitable<void> drive(Shared& shared, const Caller& caller, ApiRequest request,

@@ -49,17 +49,45 @@ void append_lines(const ServerEvent& event, std::string& out) {
   out.append("data: ").append(event.data).append("\n\n");
 }
 
-/// Counts a request as being served while this object exists.
-class Answering {
- public:
-  explicit Answering(Shared& shared) : shared_(shared) { ++shared_.answering; }
-  ~Answering() { --shared_.answering; }
-  Answering(const Answering&) = delete;
-  Answering& operator=(const Answering&) = delete;
+/// A request and the form of its answer.
+struct Exchange {
+  PeerAddress client;  ///< The peer, or a trusted proxy's client.
+  Body body_sent = Body::Sent;
+  std::string origin_fields;  ///< Header lines of every answer.
+  bool keep_alive = false;    ///< Another request may follow.
+  bool chunked = true;        ///< The client speaks HTTP/1.1.
+  bool has_events = false;    ///< The head of a stream was sent.
 
- private:
-  Shared& shared_;
+  void append_framed(std::string_view text, std::string& out) const;
+  /// The bytes of these events, with the head before the first ones.
+  std::string text_of(const ServerEvents& events, HttpStream::Follows follows);
 };
+
+void Exchange::append_framed(std::string_view text, std::string& out) const {
+  if (!chunked) return void(out += text);
+  fmt::format_to(std::back_inserter(out), "{:x}\r\n", text.size());
+  out.append(text).append("\r\n");
+}
+
+std::string Exchange::text_of(const ServerEvents& events, HttpStream::Follows follows) {
+  const bool is_last = follows == HttpStream::Follows::Nothing;
+  std::string text;
+  if (!std::exchange(has_events, true)) {
+    keep_alive = keep_alive && chunked;
+    text = fmt::format(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n{}{}\r\n",
+        origin_fields, chunked ? "Transfer-Encoding: chunked\r\n" : "Connection: close\r\n");
+  }
+  if (events.empty() && !is_last) append_framed(kComment, text);
+  std::string one;
+  for (const ServerEvent& event : events) {
+    one.clear();
+    append_lines(event, one);
+    append_framed(one, text);
+  }
+  if (is_last && chunked) text += kLastChunk;
+  return text;
+}
 
 class BeastConnection final : public Connection, public HttpStream {
  public:
@@ -88,8 +116,6 @@ class BeastConnection final : public Connection, public HttpStream {
   awaitable<void> serve_without_key(const Parser& parser, const Head& head);
   Result<void> note_client(const Head& head);
   awaitable<void> refuse(Answer answer);
-  std::string events_head() const;
-  void append_framed(std::string_view text, std::string& out) const;
   std::size_t send_now(std::string_view text);
   bool take_unread(std::size_t bytes);
   awaitable<bool> write(std::string text);
@@ -104,19 +130,14 @@ class BeastConnection final : public Connection, public HttpStream {
   Stream stream_;
   ReadBuffer buffer_;
   PeerAddress peer_;
-  PeerAddress client_;  // of the current request: the peer, or a trusted proxy's client
   Places::ConnectionId id_;
   std::shared_ptr<Shared> shared_;
   std::function<void()> on_change_;  // set while the client is watched
   int watch_ = 0;  // number of the watch; late handlers of earlier ones are ignored
   std::optional<TenantId> tenant_;  // of the newest valid key
   control::QueueCharge unread_;     // bytes of the answer that wait to be read
-  Body body_sent_ = Body::Sent;
-  std::string origin_fields_;  // header lines of every answer to the current request
-  bool keep_alive_ = false;    // another request may follow the current one
-  bool chunked_ = true;        // the client speaks HTTP/1.1
-  bool has_events_ = false;    // the head of a stream was sent
-  bool at_end_ = false;        // the client has shut down its sending side
+  Exchange exchange_;
+  bool at_end_ = false;  // the client has shut down its sending side
   bool is_probed_ = false;
   bool is_gone_ = false;
 };
@@ -124,11 +145,11 @@ class BeastConnection final : public Connection, public HttpStream {
 awaitable<void> BeastConnection::run() {
   const auto self = shared_from_this();
   do {
-    keep_alive_ = has_events_ = false;
+    exchange_.keep_alive = exchange_.has_events = false;
     co_await serve_one();
     stop_watching();
     shared_->places.release_bodies(id_);
-  } while (keep_alive_ && !is_gone_ && !shared_->closing && !shared_->draining);
+  } while (exchange_.keep_alive && !is_gone_ && !shared_->closing && !shared_->draining);
   shared_->places.closed(id_);
   stream_.close();
 }
@@ -144,24 +165,25 @@ awaitable<void> BeastConnection::serve_one() {
 }
 
 awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
-  keep_alive_ = parser.keep_alive();
-  chunked_ = head.version >= 11;
-  body_sent_ = head.method == "HEAD" ? Body::LeftOut : Body::Sent;
-  origin_fields_ = shared_->deps.allowed_origins.fields_for(head);
+  exchange_.keep_alive = parser.keep_alive();
+  exchange_.chunked = head.version >= 11;
+  exchange_.body_sent = head.method == "HEAD" ? Body::LeftOut : Body::Sent;
+  exchange_.origin_fields = shared_->deps.allowed_origins.fields_for(head);
   if (head.path() == "/health" || head.method == "OPTIONS")
     co_return co_await serve_without_key(parser, head);
   if (const auto noted = note_client(head); !noted)
     co_return co_await refuse(refusal(noted.error()));
   const Result<Caller> caller = co_await authenticate(*shared_, id_, head);
   if (!caller) {
-    spdlog::debug("HTTP request refused client={} code={}", client_, name(caller.error().code));
+    spdlog::debug("HTTP request refused client={} code={}", exchange_.client,
+                  name(caller.error().code));
     co_return co_await refuse(refusal(caller.error()));
   }
   tenant_ = caller->tenant;
   unread_.set_meter(shared_->unread.meter_of(*tenant_));
   const auto route = find_route(head);
   if (!route) co_return co_await refuse(route.error());
-  const Answering answering(*shared_);
+  const CountedIn answering(shared_->answering);
   if (shared_->draining && !comes_back(**route, head))
     co_return co_await refuse(refusal(shared_->deps.stopping));
   const auto length = parser.is_done() ? 0 : parser.content_length().value_or(max_body_bytes());
@@ -180,7 +202,7 @@ awaitable<void> BeastConnection::serve_without_key(const Parser& parser, const H
   const bool reads = is_preflight || head.method == "GET" || head.method == "HEAD";
   Answer answer{.status = 204, .more_fields = "Allow: GET, HEAD, POST, OPTIONS\r\n"};
   if (is_preflight && shared_->deps.allowed_origins.allows(head))
-    origin_fields_ += preflight_fields(head);
+    exchange_.origin_fields += preflight_fields(head);
   if (!is_preflight) answer = health(*shared_);
   if (!reads || !parser.is_done()) {
     answer = plain_error(405, "method", "use GET or HEAD, without a body");
@@ -192,8 +214,8 @@ awaitable<void> BeastConnection::serve_without_key(const Parser& parser, const H
 
 /// Charges the connection to the client's source until its key is accepted.
 Result<void> BeastConnection::note_client(const Head& head) {
-  client_ = shared_->deps.trusted_proxies.client_of(peer_, head);
-  const auto place = shared_->places.note_source(id_, source_of(client_));
+  exchange_.client = shared_->deps.trusted_proxies.client_of(peer_, head);
+  const auto place = shared_->places.note_source(id_, source_of(exchange_.client));
   if (place.displaced) shared_->close_connection(*place.displaced);
   if (place.accepted) return {};
   return fail(Errc::QueueFull, "a newer connection of this source took the place; connect again");
@@ -252,9 +274,10 @@ void BeastConnection::await_hangup() {
 
 awaitable<void> BeastConnection::probe() {
   if (!at_end_ || std::exchange(is_probed_, true)) co_return;
-  if (!chunked_ && !has_events_) co_return leave();  // HTTP/1.0 has no interim answer
-  std::string text(has_events_ ? "" : kContinue);
-  if (has_events_) append_framed(kComment, text);
+  if (!exchange_.chunked && !exchange_.has_events)
+    co_return leave();  // HTTP/1.0 has no interim answer
+  std::string text(exchange_.has_events ? "" : kContinue);
+  if (exchange_.has_events) exchange_.append_framed(kComment, text);
   co_await write(std::move(text));
 }
 
@@ -311,43 +334,19 @@ bool BeastConnection::take_unread(std::size_t bytes) {
 
 /// Sends a refusal and ends the connection, because what follows may not be a request.
 awaitable<void> BeastConnection::refuse(Answer answer) {
-  keep_alive_ = false;
+  exchange_.keep_alive = false;
   return send(std::move(answer));
 }
 
 awaitable<void> BeastConnection::send(Answer answer) {
   stop_watching();  // the next request may come before this write is known to be done
-  co_await write(text_of(std::move(answer), keep_alive_, body_sent_, origin_fields_));
-}
-
-std::string BeastConnection::events_head() const {
-  return fmt::format(
-      "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n{}{}\r\n",
-      origin_fields_, chunked_ ? "Transfer-Encoding: chunked\r\n" : "Connection: close\r\n");
-}
-
-void BeastConnection::append_framed(std::string_view text, std::string& out) const {
-  if (!chunked_) return void(out += text);
-  fmt::format_to(std::back_inserter(out), "{:x}\r\n", text.size());
-  out.append(text).append("\r\n");
+  co_await write(text_of(std::move(answer), exchange_.keep_alive, exchange_.body_sent,
+                         exchange_.origin_fields));
 }
 
 awaitable<void> BeastConnection::write_events(ServerEvents events, Follows follows) {
   if (follows == Follows::Nothing) stop_watching();
-  std::string text;
-  if (!std::exchange(has_events_, true)) {
-    keep_alive_ = keep_alive_ && chunked_;
-    text = events_head();
-  }
-  std::string one;
-  if (events.empty() && follows == Follows::More) append_framed(kComment, text);
-  for (const ServerEvent& event : events) {
-    one.clear();
-    append_lines(event, one);
-    append_framed(one, text);
-  }
-  if (follows == Follows::Nothing && chunked_) text += kLastChunk;
-  co_await write(std::move(text));
+  co_await write(exchange_.text_of(events, follows));
 }
 
 }  // namespace

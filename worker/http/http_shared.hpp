@@ -18,6 +18,18 @@
 
 namespace leasehold::http {
 
+/// Adds one to a counter while this object exists.
+class CountedIn {
+ public:
+  explicit CountedIn(std::atomic<std::uint32_t>& counter) : counter_(counter) { ++counter_; }
+  ~CountedIn() { --counter_; }
+  CountedIn(const CountedIn&) = delete;
+  CountedIn& operator=(const CountedIn&) = delete;
+
+ private:
+  std::atomic<std::uint32_t>& counter_;
+};
+
 struct Shared {
   Server::Dependencies deps;
   client::AsioTimers timers;

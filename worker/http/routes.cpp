@@ -32,13 +32,11 @@ awaitable<void> serve_models(Shared& shared, const Caller&, std::string, HttpStr
   return stream.send(models(shared.deps.model));
 }
 
-using ParsedRequest = std::expected<ApiRequest, ApiError>;
-
 /// An exception refuses the body. If it left a thread of the pool, it would end the worker.
-ParsedRequest parse_confined(Api api, const std::string& body, const ApiModel& model) {
-  auto parsed =
-      run_confined([&]() -> Result<ParsedRequest> { return parse_api_request(api, body, model); },
-                   Errc::BadRequest);
+Read<ApiRequest> parse_confined(Api api, const std::string& body, const ApiModel& model) {
+  auto parsed = run_confined(
+      [&]() -> Result<Read<ApiRequest>> { return parse_api_request(api, body, model); },
+      Errc::BadRequest);
   return parsed ? *std::move(parsed) : std::unexpected(ApiError{parsed.error()});
 }
 
@@ -50,7 +48,7 @@ Answer answer_confined(const std::function<Answer()>& work) {
 
 /// Parses long bodies on the pool, not on the thread that sends all streams.
 void parse(Shared& shared, const TenantId& tenant, Api api, std::string body,
-           std::function<void(ParsedRequest)> give) {
+           std::function<void(Read<ApiRequest>)> give) {
   const bool is_short = body.size() <= control::kShortLineBytes;
   auto work = [api, body = std::move(body), model = &shared.deps.model, give = std::move(give)] {
     give(parse_confined(api, body, *model));
@@ -62,7 +60,7 @@ template <Api api>
 awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::string body,
                                  HttpStream& stream) {
   const std::size_t size_bytes = body.size();
-  FromThread<ParsedRequest> parsed(*shared.deps.io);
+  FromThread<Read<ApiRequest>> parsed(*shared.deps.io);
   parse(shared, caller.tenant, api, std::move(body), parsed.giver());
   auto request = co_await parsed.take();
   if (!request) co_return;  // the server is stopping

@@ -9,7 +9,7 @@
 #include "worker/kv/record_layout.hpp"
 #include "worker/kv/sequence_record.hpp"
 #include "worker/lease/attachment.hpp"
-#include "worker/serve/prompt_check.hpp"
+#include "worker/serve/prompt.hpp"
 
 namespace leasehold {
 namespace {

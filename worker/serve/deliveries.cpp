@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 
-#include "common/expects.hpp"
 #include "worker/kv/request_ids.hpp"
 
 namespace leasehold {
@@ -21,19 +20,6 @@ bool is_complete(std::string_view reason) {
 }
 
 }  // namespace
-
-void Deliveries::open(const RequestId& engine_request_id, ClientStream stream) {
-  const bool opened = streams_.emplace(engine_request_id, std::move(stream)).second;
-  ensures(opened, "a request has one stream");
-  if (deps_.eviction_listener != nullptr) deps_.eviction_listener->admitted(engine_request_id);
-}
-
-/// Called once for the end of each request, because every request that was given to the engine has
-/// exactly one stream.
-void Deliveries::close(const RequestId& engine_request_id) {
-  if (deps_.eviction_listener != nullptr) deps_.eviction_listener->ended(engine_request_id);
-  streams_.erase(engine_request_id);
-}
 
 void Deliveries::deliver(std::vector<SchedulerEvent> events) {
   if (events.empty()) return;
@@ -57,45 +43,38 @@ void Deliveries::deliver_batch() {
 }
 
 void Deliveries::deliver_one(const Token& token) {
-  ClientStream* stream = find(token.engine_request_id);
-  if (stream == nullptr) return;
-  if (stream->first_token_at == TimePoint{}) stream->first_token_at = deps_.clock->now();
+  ClientRequest* request = requests_->find_parsed(token.engine_request_id);
+  if (request == nullptr) return;
+  if (request->first_token_at == TimePoint{}) request->first_token_at = deps_.clock->now();
   if (deps_.metrics != nullptr)
-    deps_.metrics->token(stream->timing, token.position, deps_.clock->now());
-  if (stream->unread_end) return;
-  if (stream->is_resumable)
-    return resumable_->add(token.engine_request_id, stream->text.send_token(token));
+    deps_.metrics->token(request->timing, token.position, deps_.clock->now());
+  if (request->unread_end) return;
+  if (request->is_resumable)
+    return resumable_->add(token.engine_request_id, request->text->send_token(token));
   auto excess =
-      unread_->excess(tenant_of(token.engine_request_id), stream->text.unread_output_bytes());
-  if (excess) return stop_unread(*stream, token, *std::move(excess));
-  (void)stream->text.send_token(token);
+      unread_->excess(tenant_of(token.engine_request_id), request->text->unread_output_bytes());
+  if (excess) return stop_unread(*request, token, *std::move(excess));
+  (void)request->text->send_token(token);
 }
 
 /// The client gets the end with the error `why` only once the engine has ended the request, so that
 /// the id stays in use until then.
-void Deliveries::stop_unread(ClientStream& stream, const Token& next, Error why) {
+void Deliveries::stop_unread(ClientRequest& request, const Token& next, Error why) {
   const RequestId& engine_request_id = next.engine_request_id;
-  stream.unread_end = Completed{.engine_request_id = engine_request_id,
-                                .reason = CompletionReason::EngineError,
-                                .emitted_tokens = next.position,
-                                .error = std::move(why)};
+  request.unread_end = Completed{.engine_request_id = engine_request_id,
+                                 .reason = CompletionReason::EngineError,
+                                 .emitted_tokens = next.position,
+                                 .error = std::move(why)};
   deps_.running_requests->stop(engine_request_id, LocalStop::Cancelled);
   deps_.loop->post([engine_request_id](Engine& engine) { (void)engine.cancel(engine_request_id); });
 }
 
-/// Returns null also while a request is being parsed: an event then belongs to an earlier request
-/// with the same id.
-ClientStream* Deliveries::find(const RequestId& engine_request_id) {
-  const auto found = streams_.find(engine_request_id);
-  return found == streams_.end() ? nullptr : &found->second;
-}
-
 /// Explains a text that ends before `max_emitted_tokens` although nothing failed.
-std::string Deliveries::truncation_detail(const ClientStream& stream,
+std::string Deliveries::truncation_detail(const ClientRequest& request,
                                           const Completed& completed) const {
-  const bool is_shortened = stream.may_shorten &&
+  const bool is_shortened = request.may_shorten &&
                             completed.reason == CompletionReason::MaxTokensReached &&
-                            completed.emitted_tokens < stream.max_emitted_tokens;
+                            completed.emitted_tokens < request.max_emitted_tokens;
   if (is_shortened) {
     return fmt::format(
         "{} tokens emitted, which is what the context, the tenant's max_blocks and "
@@ -105,42 +84,42 @@ std::string Deliveries::truncation_detail(const ClientStream& stream,
   if (completed.reason != CompletionReason::ContextFull) return {};
   return fmt::format("{} holds {} tokens and is full: {} of at most {} tokens emitted",
                      name(deps_.prompt.context_bound), deps_.prompt.max_context,
-                     completed.emitted_tokens, stream.max_emitted_tokens);
+                     completed.emitted_tokens, request.max_emitted_tokens);
 }
 
 void Deliveries::deliver_one(const Completed& observed) {
-  const ClientStream* stream = find(observed.engine_request_id);
-  if (stream == nullptr) return;
-  const Completed completed = stream->unread_end.value_or(observed);
-  std::string detail = truncation_detail(*stream, completed);
-  count_end(*stream, completed);
-  report_usage(*stream, observed);
+  const ClientRequest* request = requests_->find_parsed(observed.engine_request_id);
+  if (request == nullptr) return;
+  const Completed completed = request->unread_end.value_or(observed);
+  std::string detail = truncation_detail(*request, completed);
+  count_end(*request, completed);
+  report_usage(*request, observed);
   end_stream(completed.engine_request_id, name(completed.reason), completed.emitted_tokens,
              [&](TextStream& text) { return text.send_completed(completed, std::move(detail)); });
 }
 
 /// Reports the usage of a completed request. Rejected requests used nothing here and have no usage
 /// record.
-void Deliveries::report_usage(const ClientStream& stream, const Completed& completed) {
+void Deliveries::report_usage(const ClientRequest& request, const Completed& completed) {
   const RequestId& engine_request_id = completed.engine_request_id;
-  const std::uint32_t before = std::min(stream.emitted_before, completed.emitted_tokens);
+  const std::uint32_t before = std::min(request.emitted_before, completed.emitted_tokens);
   deps_.broker->report_usage_record(
       {.tenant = tenant_of(engine_request_id),
        .request = to_client_request_id(engine_request_id),
-       .lease = stream.lease,
-       .prompt_tokens = stream.timing.prompt_tokens,
+       .lease = request.lease,
+       .prompt_tokens = request.timing.prompt_tokens,
        .cached_tokens = completed.cached_tokens,
        .generated_tokens = completed.emitted_tokens - before,
        .reason = std::string(name(completed.reason)),
-       .submitted_boottime_ns = stream.timing.submitted_at.boottime_ns,
-       .first_token_boottime_ns = stream.first_token_at.boottime_ns,
+       .submitted_boottime_ns = request.timing.submitted_at.boottime_ns,
+       .first_token_boottime_ns = request.first_token_at.boottime_ns,
        .ended_boottime_ns = deps_.clock->now().boottime_ns});
 }
 
-void Deliveries::count_end(const ClientStream& stream, const Completed& completed) {
+void Deliveries::count_end(const ClientRequest& request, const Completed& completed) {
   if (deps_.metrics == nullptr) return;
   const TimePoint now = deps_.clock->now();
-  deps_.metrics->completed(stream.timing, completed.reason, now);
+  deps_.metrics->completed(request.timing, completed.reason, now);
   if (!completed.revocation || completed.revocation->is_local) return;
   if (const auto since_flip = deps_.table->since_flip(completed.revocation->lease, now))
     deps_.metrics->error_written(*since_flip);
@@ -148,8 +127,8 @@ void Deliveries::count_end(const ClientStream& stream, const Completed& complete
 
 void Deliveries::deliver_one(const Preempted& preempted) {
   if (deps_.metrics != nullptr) deps_.metrics->preempted();
-  ClientStream* stream = find(preempted.engine_request_id);
-  if (stream != nullptr && !stream->unread_end) stream->text.send_preempted(preempted);
+  ClientRequest* request = requests_->find_parsed(preempted.engine_request_id);
+  if (request != nullptr && !request->unread_end) request->text->send_preempted(preempted);
 }
 
 void Deliveries::deliver_one(const AdmissionRejected& rejected) {
@@ -161,27 +140,28 @@ void Deliveries::deliver_one(const AdmissionRejected& rejected) {
 void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view reason,
                             std::uint32_t emitted_tokens,
                             const std::function<wire::RequestCompleted(TextStream&)>& send) {
-  ClientStream* stream = find(engine_request_id);
-  if (stream == nullptr) return;
+  ClientRequest* request = requests_->find_parsed(engine_request_id);
+  if (request == nullptr) return;
   const TimePoint now = deps_.clock->now();
-  wire::RequestCompleted end = send(stream->text);
+  wire::RequestCompleted end = send(*request->text);
   std::string scope = end.scope;
-  if (stream->is_resumable) resumable_->end(engine_request_id, std::move(end), is_complete(reason));
+  if (request->is_resumable)
+    resumable_->end(engine_request_id, std::move(end), is_complete(reason));
   deps_.broker->report(
       events::RequestCompletedEvent{.request = to_client_request_id(engine_request_id),
                                     .tenant = tenant_of(engine_request_id).value,
-                                    .lease = stream->lease,
+                                    .lease = request->lease,
                                     .reason = std::string(reason),
                                     .emitted_tokens = emitted_tokens,
                                     .scope = std::move(scope)},
       now);
-  close(engine_request_id);
-  on_ended_(engine_request_id);
+  requests_->forget(engine_request_id);
 }
 
 void Deliveries::deliver_one(const Rebound& rebound) {
   if (deps_.metrics != nullptr) deps_.metrics->rebound();
-  if (ClientStream* stream = find(rebound.engine_request_id)) stream->lease = rebound.new_lease;
+  if (ClientRequest* request = requests_->find_parsed(rebound.engine_request_id))
+    request->lease = rebound.new_lease;
   resumable_->moved(rebound.engine_request_id, rebound.new_lease);
   // Preemptive is used for every mode that copies; the broker knows the actual mode.
   const wire::RebindMode mode =

@@ -3,6 +3,8 @@
 /// Lifetime: tokenizer and template outlive the encoder. Threads: any.
 #pragma once
 
+#include <optional>
+
 #include "ipc/control/messages.hpp"
 #include "worker/text/chat/chat_template.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
@@ -42,5 +44,12 @@ struct PromptEncoder {
   Result<void> check_length(const std::string& text) const;
   std::size_t max_prompt_bytes() const;
 };
+
+/// Checks when a model is loaded whether prompts can be encoded at all. Encodes a short text and a
+/// short chat, as requests do. If the chat fails, returns the error of the template or of the chat;
+/// plain prompts can still be served. Errors: UnsupportedModel when the tokenizer cannot encode the
+/// text.
+Result<std::optional<Error>> check_prompts(const Tokenizer& tokenizer,
+                                           const Result<ChatTemplate>& chat);
 
 }  // namespace leasehold

@@ -1,29 +1,75 @@
 #include "worker/serve/request_parser.hpp"
 
 #include <fmt/format.h>
+#include <sodium.h>
 
 #include <algorithm>
 #include <ctime>
+#include <nlohmann/json.hpp>
 
+#include "common/expects.hpp"
 #include "worker/kv/request_ids.hpp"
 
 namespace leasehold {
+namespace {
 
-Result<PromptRequest> RequestParser::parse(const wire::RequestSubmit& wire_request,
-                                           const LeaseClaim& claim) {
-  SamplingParams sampling = TRY(parse_sampling(wire_request, *prompt_.tokenizer));
-  PromptRequest request{
-      .tenant = claim.tenant,
-      .lease = claim.lease,
-      .engine_request_id = to_engine_request_id(claim.tenant, wire_request.request_id),
-      .emitted = wire_request.emitted,
-      .rebound_from = wire_request.rebound_from,
-      .sampling = std::move(sampling),
-      .max_emitted_tokens = wire_request.max_emitted_tokens,
-      .may_shorten = wire_request.may_shorten,
-      .priority = wire_request.priority};
-  TRY(check_token_ids(wire_request.emitted, prompt_.tokenizer->n_vocab()));
-  request.prompt = TRY(prompt_.encode(wire_request, std::time(nullptr)));
+/// BLAKE2b of the submission without `token`, `emitted`, `rebound_from` and `asked_at_unix_s`,
+/// which may differ between two submissions of one request. Takes milliseconds for a long prompt.
+BodyDigest digest_of(const wire::RequestSubmit& submission) {
+  wire::RequestSubmit body = submission;
+  body.token.clear();
+  body.emitted.clear();
+  body.rebound_from.reset();
+  body.asked_at_unix_s.reset();
+  if (body.may_shorten) body.max_emitted_tokens = 0;
+  const std::string text = body.to_json().dump();
+  BodyDigest digest;
+  static_assert(digest.size() == crypto_generichash_BYTES);
+  const int rc = ::crypto_generichash(
+      reinterpret_cast<unsigned char*>(digest.data()), digest.size(),
+      reinterpret_cast<const unsigned char*>(text.data()), text.size(), nullptr, 0);
+  ensures(rc == 0, "BLAKE2b accepts every text");
+  return digest;
+}
+
+}  // namespace
+
+RequestId IncomingRequest::engine_request_id() const {
+  return to_engine_request_id(claim.tenant, submit.request_id);
+}
+
+Result<void> RequestParser::parse(IncomingRequest& incoming) {
+  const wire::RequestSubmit& submit = incoming.submit;
+  if (!incoming.joins) {
+    incoming.prompt = TRY(parse_prompt(incoming));
+    // The messages of a resumable request go to the ResumableStreams.
+    incoming.text.emplace(submit.resumable ? std::weak_ptr<control::Peer>() : incoming.peer,
+                          submit.request_id,
+                          GeneratedText(*prompt_.tokenizer, incoming.prompt.sampling));
+    incoming.before = incoming.text->continue_after(incoming.prompt.emitted);
+  }
+  if (!submit.resumable) return {};
+  incoming.body = digest_of(submit);
+  if (!incoming.repeats || *incoming.repeats == incoming.body) return {};
+  return std::unexpected(id_conflict(submit.request_id, "another body"));
+}
+
+Result<PromptRequest> RequestParser::parse_prompt(const IncomingRequest& incoming) {
+  const wire::RequestSubmit& submit = incoming.submit;
+  SamplingParams sampling = TRY(parse_sampling(submit, *prompt_.tokenizer));
+  PromptRequest request{.tenant = incoming.claim.tenant,
+                        .lease = incoming.claim.lease,
+                        .engine_request_id = incoming.engine_request_id(),
+                        .emitted = submit.emitted,
+                        .rebound_from = submit.rebound_from,
+                        .sampling = std::move(sampling),
+                        .max_emitted_tokens = submit.max_emitted_tokens,
+                        .may_shorten = submit.may_shorten,
+                        .priority = submit.priority};
+  if (submit.deadline_ms)
+    request.deadline = incoming.submitted_at + std::chrono::milliseconds(*submit.deadline_ms);
+  TRY(check_token_ids(request.emitted, prompt_.tokenizer->n_vocab()));
+  request.prompt = TRY(prompt_.encode(submit, std::time(nullptr)));
   if (!fits_context(request, prompt_.max_context)) {
     return fail(Errc::PromptTooLong,
                 fmt::format("the prompt has {} tokens, and {} holds {}; shorten it",
@@ -32,6 +78,12 @@ Result<PromptRequest> RequestParser::parse(const wire::RequestSubmit& wire_reque
   }
   request.constraint = TRY(constraints_.compile(request.sampling.grammar));
   return request;
+}
+
+Error id_conflict(const RequestId& client_request_id, std::string_view difference) {
+  return {.code = Errc::RequestIdConflict,
+          .detail = fmt::format("request {} was submitted before with {}; choose another id",
+                                client_request_id.value, difference)};
 }
 
 std::size_t size_bytes(const wire::RequestSubmit& wire_request) {

@@ -9,7 +9,7 @@
 #include "common/expects.hpp"
 #include "worker/kv/request_ids.hpp"
 #include "worker/schedule/request.hpp"
-#include "worker/serve/notify_token.hpp"
+#include "worker/serve/text_stream.hpp"
 
 namespace leasehold {
 namespace {

@@ -19,8 +19,10 @@
 /// object.
 #pragma once
 
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -34,9 +36,11 @@
 #include "ipc/control/messages.hpp"
 #include "ipc/control/transport/peer.hpp"
 #include "ipc/segment/lease_word.hpp"
-#include "worker/serve/body_digest.hpp"
 
 namespace leasehold {
+
+/// Equal for two submissions of one request (RequestParser).
+using BodyDigest = std::array<std::byte, 32>;
 
 class ResumableStreams {
  public:

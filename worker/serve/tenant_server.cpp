@@ -13,14 +13,14 @@ TenantServer::TenantServer(const ServeDependencies& dependencies)
       table_(dependencies.table),
       clock_(dependencies.clock),
       token_key_(dependencies.token_key),
+      requests_(dependencies.eviction_listener),
       resumable_(
           *dependencies.io, *dependencies.clock,
           [this](LeaseId lease) { return word_at(*table_, lease, clock_->now()); },
           [this](const RequestId& unread) { pipeline_.abandon(unread); },
-          [this](const RequestId& read) { pipeline_.reader_ended(read); }),
-      deliveries_(dependencies, unread_, resumable_,
-                  [this](const RequestId& ended) { pipeline_.forget(ended); }),
-      pipeline_(dependencies, deliveries_, resumable_,
+          [this](const RequestId& read) { requests_.detach(read); }),
+      deliveries_(dependencies, unread_, resumable_, requests_),
+      pipeline_(dependencies, requests_, resumable_,
                 [this](std::uint64_t connection, LeaseId lease) {
                   connections_.used(connection, lease);
                 }),
@@ -37,7 +37,7 @@ TenantServer::TenantServer(const ServeDependencies& dependencies)
                     .use_of =
                         [this](std::uint64_t connection, LeaseId lease) {
                           return ConnectionLimiter::Use{
-                              .has_requests = pipeline_.has_requests(connection),
+                              .has_requests = requests_.has_requests(connection),
                               .lease_is_live = is_live(*table_, lease, clock_->now())};
                         },
                     .parse_long = dependencies.parse_long}) {}

@@ -1,14 +1,14 @@
 /// Serves tenants: answers `connection.authenticate`, `request.submit`, `request.resume`,
 /// `request.move` and `request.cancel`, and sends the generated tokens.
 ///
-/// Connects four parts: TenantConnections accepts connections, RequestPipeline brings requests to
-/// the engine, Deliveries sends events to clients, and ResumableStreams keeps the output of
-/// resumable requests. When a connection closes, its non-resumable requests are cancelled within
-/// one unit. The first token on a connection determines the tenant, and the token of a request
-/// determines its lease; the server trusts nothing else that a client writes. A token is valid
-/// as long as its lease is live: after that the server answers it with LeaseRevoked or LeaseFenced,
-/// reserves nothing for it and does not parse the request, and closes the connection unless it has
-/// other requests.
+/// Connects five parts: TenantConnections accepts connections, ClientRequests knows their requests,
+/// RequestPipeline brings requests to the engine, Deliveries sends events to clients, and
+/// ResumableStreams keeps the output of resumable requests. When a connection closes, its
+/// non-resumable requests are cancelled within one unit. The first token on a connection determines
+/// the tenant, and the token of a request determines its lease; the server trusts nothing else that
+/// a client writes. A token is valid as long as its lease is live: after that the server answers it
+/// with LeaseRevoked or LeaseFenced, reserves nothing for it and does not parse the request, and
+/// closes the connection unless it has other requests.
 ///
 /// Lifetime: see ServeDependencies.
 /// Threads: that of the io_context, except `deliver`, `complete_early`, `drain`,
@@ -71,6 +71,7 @@ class TenantServer {
   const Clock* clock_;
   TokenKey token_key_;
   UnreadOutput unread_;
+  ClientRequests requests_;
   ResumableStreams resumable_;
   Deliveries deliveries_;
   RequestPipeline pipeline_;

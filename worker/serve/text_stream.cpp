@@ -1,6 +1,6 @@
 #include "worker/serve/text_stream.hpp"
 
-#include "worker/serve/notify_token.hpp"
+#include "ipc/control/messages/token_line.hpp"
 
 namespace leasehold {
 namespace {
@@ -12,6 +12,11 @@ std::string_view reason_on_the_wire(const Completed& completed) {
 }
 
 }  // namespace
+
+void notify_token(control::Peer& peer, const wire::TokenEmitted& token) {
+  if (auto line = control::token_line(token)) return peer.notify_line(*std::move(line));
+  peer.notify(std::string(wire::TokenEmitted::kMethod), {.body = token.to_json()});
+}
 
 TextStream::TextStream(std::weak_ptr<control::Peer> peer, RequestId client_request_id,
                        GeneratedText text)

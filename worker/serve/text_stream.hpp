@@ -14,6 +14,10 @@
 
 namespace leasehold {
 
+/// Sends a token. Most tokens are written directly as a line, without building a tree of JSON
+/// values.
+void notify_token(control::Peer& peer, const wire::TokenEmitted& token);
+
 /// Threads: that of the tenants' sockets.
 class TextStream {
  public:

@@ -74,6 +74,11 @@ class HttpSystem {
   const std::string& path() const { return path_; }
   /// A new key of an admitted tenant.
   std::string key_of(const std::string& tenant);
+  /// Admits the tenant, with these further arguments, and returns a key.
+  std::string admit(const std::string& tenant, std::vector<std::string> more = {}) {
+    system_->admit(tenant, std::move(more));
+    return key_of(tenant);
+  }
   /// The exit status of brokerctl.
   int revoke(const std::string& key);
   HttpReply send(const std::string& request) {

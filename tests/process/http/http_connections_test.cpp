@@ -13,8 +13,7 @@ TEST_CASE("http: a proxy's connection serves tenants in turn") {
   HttpSystem http;
   HttpClient proxy(http.path());
   for (const std::string tenant : {"ann", "ben"}) {
-    http.system().admit(tenant);
-    const std::string key = http.key_of(tenant);
+    const std::string key = http.admit(tenant);
     proxy.write(get("/v1/models", key));
     CHECK(proxy.reply().status == 200);
     proxy.write(post("/v1/completions", key, http.completion(key, 3, false)));
@@ -25,8 +24,7 @@ TEST_CASE("http: a proxy's connection serves tenants in turn") {
 TEST_CASE("http: a client that shuts down its sending side gets its answer") {
   const auto transport = GENERATE(HttpSystem::Transport::Unix, HttpSystem::Transport::Tcp);
   HttpSystem http({"--slow-motion-us", "30"}, transport);
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   for (const bool stream : {false, true}) {
     const Json body = http.completion(key, 20, stream);
     HttpClient client(http.path());
@@ -42,8 +40,7 @@ TEST_CASE("http: a client that shuts down its sending side gets its answer") {
 
 TEST_CASE("http: a request that is sent before the answer to another one is served after it") {
   HttpSystem http;
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   const std::string request = post("/v1/completions", key, http.completion(key, 30, true));
   const std::string alone = text_of(http.send(request));
 
@@ -61,8 +58,7 @@ TEST_CASE("http: a request that is sent before the answer to another one is serv
 
 TEST_CASE("http: an answer that no socket holds comes whole to a client that reads late") {
   HttpSystem http;
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   std::string prompt;
   for (int i = 0; i < 100'000; ++i) prompt += "x y ";
   HttpClient late(http.path());
@@ -119,8 +115,7 @@ TEST_CASE("http: 200 requests of four tenants run beside 1 000 idle connections"
 TEST_CASE("http: a worker that drains answers what runs, and everything else with 503") {
   // The text outlasts the refusals.
   HttpSystem http({"--slow-motion-us", "300", "--drain-timeout-ms", "600000"});
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   const std::string request = post("/v1/completions", key, http.completion(key, 60, true));
   const std::string health = "GET /health HTTP/1.1\r\nHost: h\r\n\r\n";
   const std::string alone = text_of(http.send(request));

@@ -7,8 +7,7 @@ namespace leasehold::testing {
 
 TEST_CASE("http: health needs no key, everything else a known one") {
   HttpSystem http;
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   CHECK(http.send("GET /health HTTP/1.1\r\nHost: h\r\n\r\n").status == 200);
   const HttpReply models = http.send(get("/v1/models", key));
   CHECK(models.status == 200);
@@ -26,8 +25,7 @@ TEST_CASE("http: health needs no key, everything else a known one") {
 
 TEST_CASE("http: a connection serves one request after another") {
   HttpSystem http;
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   HttpClient client(http.path());
   for (int i = 0; i < 3; ++i) {
     client.write(get("/v1/models", key));
@@ -87,8 +85,7 @@ TEST_CASE("http: framing without end costs its connection, and no stream of anot
 
 TEST_CASE("http: bodies of wrong types are refused, short and long ones, and the worker goes on") {
   HttpSystem http;
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   Json body{{"model", http.model(key)},
             {"messages", {{{"role", "user"}, {"content", "Hi"}}}},
             {"tool_choice", {{"function", {{"name", 5}}}}}};
@@ -107,8 +104,7 @@ TEST_CASE("http: bodies of wrong types are refused, short and long ones, and the
 
 TEST_CASE("http: silent connections of one source do not shut out others") {
   HttpSystem http;
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   std::vector<std::unique_ptr<HttpClient>> silent;
   for (int i = 0; i < 200; ++i) silent.push_back(std::make_unique<HttpClient>(http.path()));
   CHECK(http.send(get("/v1/models", key)).status == 200);

@@ -9,8 +9,7 @@ namespace {
 
 struct FieldsFixture {
   FieldsFixture() {
-    http.system().admit("ann");
-    key = http.key_of("ann");
+    key = http.admit("ann");
     model = http.model(key);
   }
   HttpReply chat(Json more) {

@@ -1,15 +1,13 @@
 // Completions and chats over HTTP with real processes: the text, and what ends it.
 #include <catch2/catch.hpp>
 
-#include "ipc/control/tokens/api_key.hpp"
 #include "tests/process/http/http_client.hpp"
 
 namespace leasehold::testing {
 
 TEST_CASE("http: a completion is the same text whole and in chunks, with its usage") {
   HttpSystem http;
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   const HttpReply whole = http.send(post("/v1/completions", key, http.completion(key, 20, false)));
   REQUIRE(whole.status == 200);
   const Json answer = whole.json();
@@ -33,8 +31,7 @@ TEST_CASE("http: a completion is the same text whole and in chunks, with its usa
 
 TEST_CASE("http: a chat is answered, and ends at a stop text and with its schema") {
   HttpSystem http(std::vector<std::string>{});
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   Json body{{"model", http.model(key)},
             {"messages", {{{"role", "user"}, {"content", "Hi"}}}},
             {"max_tokens", 40},
@@ -56,8 +53,7 @@ TEST_CASE("http: a chat is answered, and ends at a stop text and with its schema
 
 TEST_CASE("http: choices of several prompts come together, with what the request echoes") {
   HttpSystem http;
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   Json body = http.completion(key, 6, false);
   const std::string alone =
       http.send(post("/v1/completions", key, body)).json()["choices"][0]["text"];
@@ -100,8 +96,8 @@ TEST_CASE("http: choices beyond the quota of concurrent requests wait for the ot
 
 TEST_CASE("http: choices beyond the quota of blocks wait for the others") {
   HttpSystem http;
-  http.system().admit("ann", {"--max-blocks", "102"});  // one extent, so one lease at a time
-  const std::string key = http.key_of("ann");
+  const std::string key =
+      http.admit("ann", {"--max-blocks", "102"});  // one extent, so one lease at a time
   Json body = http.completion(key, 4, false);
   body["n"] = 4;
   const HttpReply reply = http.send(post("/v1/completions", key, body));
@@ -113,8 +109,7 @@ TEST_CASE("http: choices beyond the quota of blocks wait for the others") {
 
 TEST_CASE("http: logprobs are those of the tokens of the text") {
   HttpSystem http;
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   Json body = http.completion(key, 8, false);
   body["logprobs"] = 2;
   const Json choice = http.send(post("/v1/completions", key, body)).json()["choices"][0];
@@ -140,8 +135,7 @@ TEST_CASE("http: logprobs are those of the tokens of the text") {
 
 TEST_CASE("http: a text becomes tokens and a text again") {
   HttpSystem http;
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   const Json text{{"prompt", "Once upon a time"}, {"return_token_strs", true}};
   const Json tokens = http.send(post("/tokenize", key, text)).json();
   REQUIRE(tokens["count"] > 1);
@@ -162,8 +156,7 @@ TEST_CASE("http: a text becomes tokens and a text again") {
 
 TEST_CASE("http: the tokens of messages are the prompt of their chat") {
   HttpSystem http;
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   Json chat{{"model", http.model(key)},
             {"messages", {{{"role", "user"}, {"content", "Hi"}}}},
             {"return_token_strs", true}};
@@ -191,8 +184,7 @@ TEST_CASE("http: the tokens of messages are the prompt of their chat") {
 
 TEST_CASE("http: a prompt beyond the context is refused with OpenAI's code") {
   HttpSystem http(std::vector<std::string>{});
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   Json body = http.completion(key, 4, true);
   body["prompt"] = std::vector<int>(60'000, 5);
   const HttpReply refused = http.send(post("/v1/completions", key, body));
@@ -202,8 +194,7 @@ TEST_CASE("http: a prompt beyond the context is refused with OpenAI's code") {
 
 TEST_CASE("http: a stream goes on with the same text when its lease is revoked") {
   HttpSystem http;
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   const std::string request = post("/v1/completions", key, http.completion(key, 60, true));
   const std::string undisturbed = text_of(http.send(request));
 
@@ -218,12 +209,11 @@ TEST_CASE("http: a stream goes on with the same text when its lease is revoked")
 
 TEST_CASE("http: revoking a key ends its streams with an error, and refuses it") {
   HttpSystem http({"--slow-motion-us", "300"});
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   HttpClient client(http.path());
   client.write(post("/v1/completions", key, http.completion(key, 200, true)));
   REQUIRE(client.read_until(has_events(3)));
-  REQUIRE(http.system().brokerctl({"keys", "revoke", api_key_id(hash_of_api_key(key)).value}) == 0);
+  REQUIRE(http.revoke(key) == 0);
   const auto events = client.reply().events();
   REQUIRE(events.size() > 2);
   CHECK(events.back() == "[DONE]");
@@ -234,14 +224,13 @@ TEST_CASE("http: revoking a key ends its streams with an error, and refuses it")
 
 TEST_CASE("http: revoking a key ends the stream of a response with the event of a failure") {
   HttpSystem http({"--slow-motion-us", "300"});
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   const Json body{
       {"model", http.model(key)}, {"input", "Hi"}, {"ignore_eos", true}, {"stream", true}};
   HttpClient client(http.path());
   client.write(post("/v1/responses", key, body));
   REQUIRE(client.read_until(has_events(8)));
-  REQUIRE(http.system().brokerctl({"keys", "revoke", api_key_id(hash_of_api_key(key)).value}) == 0);
+  REQUIRE(http.revoke(key) == 0);
   const std::string stream = client.reply().body;
   const auto last = stream.rfind("event: ");
   REQUIRE(last != std::string::npos);
@@ -256,8 +245,7 @@ TEST_CASE("http: revoking a key ends the stream of a response with the event of 
 TEST_CASE("http: a client that leaves cancels its request") {
   const auto transport = GENERATE(HttpSystem::Transport::Unix, HttpSystem::Transport::Tcp);
   HttpSystem http({"--slow-motion-us", "2000"}, transport);
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   const bool stream = GENERATE(true, false);
   HttpClient client(http.path());
   client.write(post("/v1/completions", key, http.completion(key, 200, stream)));
@@ -274,8 +262,7 @@ TEST_CASE("http: a client that leaves cancels its request") {
 
 TEST_CASE("http: a quota is answered with 429 and Retry-After") {
   HttpSystem http({"--slow-motion-us", "300"});
-  http.system().admit("ann", {"--tokens-per-minute", "100"});
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann", {"--tokens-per-minute", "100"});
   const Json body = http.completion(key, 60, false);
   CHECK(http.send(post("/v1/completions", key, body)).status == 200);
   const HttpReply refused = http.send(post("/v1/completions", key, body));
@@ -286,16 +273,14 @@ TEST_CASE("http: a quota is answered with 429 and Retry-After") {
 
 TEST_CASE("http: what a quota can never hold is answered with 400, without Retry-After") {
   HttpSystem http;
-  http.system().admit("ann", {"--max-blocks", "16", "--tokens-per-minute", "1000"});
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann", {"--max-blocks", "16", "--tokens-per-minute", "1000"});
   for (const int tokens : {400, 4'000}) {  // beyond the blocks; beyond the tokens, too
     const HttpReply refused =
         http.send(post("/v1/completions", key, http.completion(key, tokens, false)));
     CHECK(refused.status == 400);
     CHECK_FALSE(refused.head.contains("Retry-After"));
   }
-  http.system().admit("bob", {"--tokens-per-minute", "100"});
-  const std::string other = http.key_of("bob");
+  const std::string other = http.admit("bob", {"--tokens-per-minute", "100"});
   const HttpReply refused =
       http.send(post("/v1/completions", other, http.completion(other, 200, false)));
   CHECK(refused.status == 400);

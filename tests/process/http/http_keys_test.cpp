@@ -68,8 +68,7 @@ TEST_CASE("http keys: a second request of a key computes less of an equal prompt
 
 TEST_CASE("http keys: four streams of a key go on with their texts when its lease is revoked") {
   HttpSystem http;
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   const std::string request = post("/v1/completions", key, http.completion(key, 60, true));
   const std::string undisturbed = text_of(http.send(request));
 
@@ -92,8 +91,7 @@ TEST_CASE("http keys: four streams of a key go on with their texts when its leas
 
 TEST_CASE("http keys: revoking a key ends its own streams, and another key's stream goes on") {
   HttpSystem http({"--slow-motion-us", "300"});
-  http.system().admit("ann");
-  const std::string revoked = http.key_of("ann");
+  const std::string revoked = http.admit("ann");
   const std::string other = http.key_of("ann");
   std::vector<std::unique_ptr<HttpClient>> clients;
   for (const std::string& key : {revoked, revoked, other}) {
@@ -117,8 +115,7 @@ TEST_CASE("http keys: revoking a key ends its own streams, and another key's str
 TEST_CASE("http keys: a lease outlives its last request for the idle time and no longer") {
   const std::string idle_ms = GENERATE(as<std::string>{}, "3600000", "100");
   HttpSystem http({"--http-idle-ttl-ms", idle_ms});
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   REQUIRE(http.send(post("/v1/completions", key, http.completion(key, 4, false))).status == 200);
   if (idle_ms == kLongTime) {
     CHECK(count_live(http, "ann") == 1);

@@ -23,8 +23,7 @@ std::vector<std::string> positions_of(std::vector<std::string> ids) {
 struct ResumableText {
   explicit ResumableText(std::vector<std::string> worker_arguments = {"--slow-motion-us", "100"})
       : http(std::move(worker_arguments)) {
-    http.system().admit("ann");
-    key = http.key_of("ann");
+    key = http.admit("ann");
     body = http.completion(key, kTokens, true);
     whole = http.send(post("/v1/completions", key, body));
     body["resumable"] = true;
@@ -223,8 +222,7 @@ TEST_CASE("http resume: another body under the id is a conflict, and the text go
 TEST_CASE("http resume: the id of another tenant is answered like an unknown one") {
   ResumableText text;
   const auto client = text.begin(text.key);
-  text.http.system().admit("bob");
-  const std::string bob = text.http.key_of("bob");
+  const std::string bob = text.http.admit("bob");
   const std::string last = "Last-Event-ID: " + client->so_far().ids().back() + "\r\n";
   std::vector<HttpReply> answers;
   for (const char* id : {"story", "unknown"}) {

@@ -37,8 +37,7 @@ class MeteredSystem {
 TEST_CASE("metrics: after known requests the counts are those of the requests") {
   MeteredSystem metered;
   HttpSystem& http = metered.http();
-  http.system().admit("ann");
-  const std::string key = http.key_of("ann");
+  const std::string key = http.admit("ann");
   std::size_t prompt_tokens = 0;
   for (const int generated : {5, 12}) {
     const HttpReply reply =
@@ -81,8 +80,7 @@ TEST_CASE("metrics: a revocation in the middle of a request moves its two clocks
 
 TEST_CASE("metrics: the address of the metrics answers nothing else, and the API's no metrics") {
   MeteredSystem metered;
-  metered.http().system().admit("ann");
-  const std::string key = metered.http().key_of("ann");
+  const std::string key = metered.http().admit("ann");
   CHECK(metered.ask(kGetMetrics).head.contains("Content-Type: text/plain; version=0.0.4"));
   CHECK(metered.ask("GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n").status == 404);
   CHECK(metered.http().send(kGetMetrics).status == 401);

@@ -25,7 +25,7 @@ constexpr std::uint32_t kMaxTokens = 1u << 20;
 class Reader {
  public:
   Reader(Api api, const OrderedJson& body, const ApiModel& model)
-      : api_(api), json_(&body), body_(body), model_(&model) {}
+      : api_(api), body_(body), model_(&model) {}
 
   Read<ApiRequest> read() {
     out_.api = api_;
@@ -130,8 +130,8 @@ class Reader {
   }
 
   Read<ApiPrompt> read_one_prompt(const Field& prompt) const {
-    if (prompt && prompt.json().is_string()) return ApiPrompt{.text = TRY(text_of(prompt, {}))};
-    if (!prompt || !prompt.json().is_array() || prompt.json().empty())
+    if (prompt.is_text()) return ApiPrompt{.text = TRY(text_of(prompt, {}))};
+    if (!prompt.is_array() || prompt.json().empty())
       return prompt.refuse("a prompt is a text or an array of token ids; several are an array");
     ApiPrompt read{.tokens = std::vector<std::int32_t>()};
     for (std::size_t i = 0; i < prompt.json().size(); ++i)
@@ -140,9 +140,7 @@ class Reader {
   }
 
   Read<void> read_chat() {
-    auto read = read_chat_messages(field_of(*json_, "messages"));
-    if (!read) return std::unexpected(std::move(read).error());
-    out_.submit.messages = *std::move(read);
+    out_.submit.messages = TRY(read_chat_messages(body_["messages"]));
     TRY(read_template_fields(body_, out_.submit));
     if (!out_.submit.add_generation_prompt) out_.begins_inside_reasoning = false;
     return {};
@@ -205,7 +203,6 @@ class Reader {
   }
 
   Api api_;
-  const OrderedJson* json_;
   BodyFields body_;
   const ApiModel* model_;
   ApiRequest out_;
@@ -213,6 +210,21 @@ class Reader {
 };
 
 }  // namespace
+
+std::size_t choices_of(const ApiRequest& request) {
+  return request.n * std::max<std::size_t>(1, request.prompts.size());
+}
+
+wire::RequestSubmit submission_of(const ApiRequest& request, std::size_t choice) {
+  wire::RequestSubmit submit = request.submit;
+  submit.sampling.seed += choice % request.n;
+  if (choice > 0) submit.request_id = {mint_request_id()};
+  if (request.prompts.empty()) return submit;
+  const ApiPrompt& prompt = request.prompts[choice / request.n];
+  submit.prompt = prompt.text;
+  submit.prompt_tokens = prompt.tokens;
+  return submit;
+}
 
 Read<void> read_template_fields(const BodyFields& body, wire::RequestSubmit& out) {
   const Field variables = body["chat_template_kwargs"];
@@ -234,8 +246,7 @@ Read<void> read_template_fields(const BodyFields& body, wire::RequestSubmit& out
   return continues.refuse("the last message has no text that could be continued");
 }
 
-std::expected<ApiRequest, ApiError> parse_api_request(Api api, std::string_view text,
-                                                      const ApiModel& model) {
+Read<ApiRequest> parse_api_request(Api api, std::string_view text, const ApiModel& model) {
   const auto body = control::parse_request_json(text, "the body");
   if (!body) return std::unexpected(ApiError{body.error()});
   if (!body->is_object())

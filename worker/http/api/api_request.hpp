@@ -83,7 +83,6 @@ Read<void> read_template_fields(const BodyFields& body, wire::RequestSubmit& out
 /// is honoured, or refused if its value asks for something (unsupported_fields.hpp). All other
 /// fields are ignored. Errors: BadRequest; UnknownRequest if the body names a model other than
 /// `model`. The error's `param` is the JSON pointer of the value without its first slash: "stop/0".
-std::expected<ApiRequest, ApiError> parse_api_request(Api api, std::string_view body,
-                                                      const ApiModel& model);
+Read<ApiRequest> parse_api_request(Api api, std::string_view body, const ApiModel& model);
 
 }  // namespace leasehold::http

@@ -80,7 +80,7 @@ Read<float> number_of(const Field& field, NumberRange range, float otherwise) {
 
 Read<std::string> text_of(const Field& field, std::string otherwise) {
   if (!field) return otherwise;
-  if (field.json().is_string()) return field.json().get<std::string>();
+  if (field.json().is_string()) return field.text();
   return field.refuse(fmt::format("{} is a text, got {}", field.path(), shown(field.json())));
 }
 

@@ -36,6 +36,11 @@ class Field {
 
   bool is_sent() const { return value_ != nullptr; }
   explicit operator bool() const { return is_sent(); }
+  /// The text, or an empty one if this is not a text.
+  std::string text() const { return is_text() ? value_->get<std::string>() : std::string(); }
+  bool is_text() const { return is_sent() && value_->is_string(); }
+  bool is_object() const { return is_sent() && value_->is_object(); }
+  bool is_array() const { return is_sent() && value_->is_array(); }
   const std::string& path() const { return path_; }
   /// Precondition: the field is sent.
   const OrderedJson& json() const { return *value_; }

@@ -27,99 +27,23 @@ std::string echo_of(const wire::RequestSubmit& submit, const Tokenizer& tokenize
 
 }  // namespace
 
-ChoiceText::ChoiceText(std::uint32_t index, const ApiRequest& request,
-                       const wire::RequestSubmit& submit, const Tokenizer& tokenizer)
-    : index_(index),
-      request_id_(submit.request_id.value),
-      tokenizer_(&tokenizer),
-      is_chat_(request.api != Api::Completions),
-      tool_form_(request.tool_form),
-      parallel_calls_(request.parallel_tool_calls),
-      tool_name_(request.tool_name),
-      reasoning_(request.begins_inside_reasoning),
-      tool_calls_(request.tool_names),
-      decoder_(tokenizer) {
-  if (request.echo) echo_ = echo_of(submit, tokenizer);
-}
+// ---------------------------------------------------------------------------------------- markers
 
-ChoicePart ChoiceText::part_of(std::string_view text) {
-  ChoicePart part{.index = index_, .text = std::exchange(echo_, {})};
-  if (is_chat_) {
-    add_text(text, part);
-  } else {
-    part.text += text;
-  }
-  return part;
-}
-
-void ChoiceText::add_text(std::string_view text, ChoicePart& part) {
-  if (tool_form_ == ToolForm::Call || tool_form_ == ToolForm::Arguments) {
-    forced_ += text;
-    return;
-  }
-  ReasoningParser::Output split = reasoning_.push(text);
-  part.reasoning += split.reasoning;
-  if (tool_form_ == ToolForm::None) {
-    part.text += split.text;
-    return;
-  }
-  ToolCallParser::Output said = tool_calls_.push(split.text);
-  part.text += said.text;
-  add_calls(std::move(said.calls), part);
-}
-
-/// Without parallel calls, drops every call after the first, as vLLM does.
-void ChoiceText::add_calls(std::vector<ToolCall> calls, ChoicePart& part) {
-  for (ToolCall& call : calls) {
-    if (calls_ > 0 && !parallel_calls_) return;
-    const std::size_t index = calls_++;
-    part.calls.push_back({.index = index,
-                          .id = fmt::format("call_{}_{}", request_id_, index),
-                          .call = std::move(call)});
-  }
-}
-
-/// Adds the rest of the text. A call that was cut off stays text.
-void ChoiceText::end_text(ChoicePart& part) {
-  if (tool_form_ == ToolForm::Call || tool_form_ == ToolForm::Arguments) {
-    const bool is_call = tool_form_ == ToolForm::Call;
-    const std::string json = is_call ? forced_
-                                     : fmt::format(R"({{"name":{},"arguments":{}}})",
-                                                   nlohmann::json(tool_name_).dump(), forced_);
-    auto calls = ToolCallParser::calls_of(json);
-    if (!calls) part.text += forced_;
-    if (calls) add_calls(*std::move(calls), part);
-    return;
-  }
-  ReasoningParser::Output split = reasoning_.finish();
-  part.reasoning += split.reasoning;
-  if (tool_form_ == ToolForm::None) {
-    part.text += split.text;
-    return;
-  }
-  for (ToolCallParser::Output said : {tool_calls_.push(split.text), tool_calls_.finish()}) {
-    part.text += said.text;
-    add_calls(std::move(said.calls), part);
-  }
-}
-
-/// Adds the names of markers to the token's text: some models' markers are control tokens, which
-/// have no text.
-std::string ChoiceText::with_markers(const wire::TokenEmitted& token) {
+std::string MarkerNames::add(const wire::TokenEmitted& token) {
   constexpr std::string_view kMarkers[] = {"<think>",      "</think>",     "<tool_call>",
                                            "</tool_call>", "[TOOL_CALLS]", "<|python_tag|>"};
-  if (!is_chat_ || !tokenizer_->contains(token.token)) return place_markers(token.text);
+  if (!tokenizer_->contains(token.token)) return place(token.text);
   decoded_bytes_ += decoder_.push(token.token).size();
   const std::string_view name = tokenizer_->text(token.token);
   const bool is_marker = tokenizer_->piece(token.token).empty() &&
                          std::ranges::find(kMarkers, name) != std::end(kMarkers);
   if (is_marker) markers_.push_back({.name = std::string(name), .at = decoded_bytes_});
-  return place_markers(token.text);
+  return place(token.text);
 }
 
 /// Inserts each marker once the text before it has arrived. The worker holds back text that may
 /// become a stop string.
-std::string ChoiceText::place_markers(std::string_view text) {
+std::string MarkerNames::place(std::string_view text) {
   std::string placed;
   while (!markers_.empty() && markers_.front().at <= received_bytes_ + text.size()) {
     const std::size_t before = markers_.front().at - std::min(markers_.front().at, received_bytes_);
@@ -133,6 +57,75 @@ std::string ChoiceText::place_markers(std::string_view text) {
   return placed.append(text);
 }
 
+std::string MarkerNames::end(std::string_view rest) {
+  std::string last = place(rest);
+  for (const Marker& marker : std::exchange(markers_, {})) last += marker.name;
+  return last;
+}
+
+// ------------------------------------------------------------------------------------------- chat
+
+ChatText::ChatText(const ApiRequest& request, const RequestId& id, const Tokenizer& tokenizer)
+    : request_id_(id.value),
+      tool_form_(request.tool_form),
+      parallel_calls_(request.parallel_tool_calls),
+      tool_name_(request.tool_name),
+      markers_(tokenizer),
+      reasoning_(request.begins_inside_reasoning),
+      tool_calls_(request.tool_names) {}
+
+void ChatText::add(std::string_view text, ChoicePart& part) {
+  if (is_forced()) return void(forced_ += text);
+  ReasoningParser::Output split = reasoning_.push(text);
+  part.reasoning += split.reasoning;
+  if (tool_form_ == ToolForm::None) return void(part.text += split.text);
+  ToolCallParser::Output said = tool_calls_.push(split.text);
+  part.text += said.text;
+  add_calls(std::move(said.calls), part);
+}
+
+/// Without parallel calls, drops every call after the first, as vLLM does.
+void ChatText::add_calls(std::vector<ToolCall> calls, ChoicePart& part) {
+  for (ToolCall& call : calls) {
+    if (calls_ > 0 && !parallel_calls_) return;
+    const std::size_t index = calls_++;
+    part.calls.push_back({.index = index,
+                          .id = fmt::format("call_{}_{}", request_id_, index),
+                          .call = std::move(call)});
+  }
+}
+
+void ChatText::end(std::string_view rest, ChoicePart& part) {
+  add(markers_.end(rest), part);
+  if (is_forced()) return end_forced(part);
+  ReasoningParser::Output split = reasoning_.finish();
+  part.reasoning += split.reasoning;
+  if (tool_form_ == ToolForm::None) return void(part.text += split.text);
+  for (ToolCallParser::Output said : {tool_calls_.push(split.text), tool_calls_.finish()}) {
+    part.text += said.text;
+    add_calls(std::move(said.calls), part);
+  }
+}
+
+void ChatText::end_forced(ChoicePart& part) {
+  const bool is_call = tool_form_ == ToolForm::Call;
+  const std::string json = is_call ? forced_
+                                   : fmt::format(R"({{"name":{},"arguments":{}}})",
+                                                 nlohmann::json(tool_name_).dump(), forced_);
+  auto calls = ToolCallParser::calls_of(json);
+  if (!calls) part.text += forced_;
+  if (calls) add_calls(*std::move(calls), part);
+}
+
+// ----------------------------------------------------------------------------------------- choice
+
+ChoiceText::ChoiceText(std::uint32_t index, const ApiRequest& request,
+                       const wire::RequestSubmit& submit, const Tokenizer& tokenizer)
+    : index_(index), tokenizer_(&tokenizer) {
+  if (request.echo) echo_ = echo_of(submit, tokenizer);
+  if (request.api != Api::Completions) chat_.emplace(request, submit.request_id, tokenizer);
+}
+
 /// A token without a text, such as the end of a turn, is shown by its name.
 TextLogprob ChoiceText::text_logprob(std::int32_t token, float logprob) const {
   if (!tokenizer_->contains(token)) return {.logprob = logprob};
@@ -141,7 +134,8 @@ TextLogprob ChoiceText::text_logprob(std::int32_t token, float logprob) const {
 }
 
 ChoicePart ChoiceText::add(const wire::TokenEmitted& token) {
-  ChoicePart part = part_of(with_markers(token));
+  ChoicePart part = next_part();
+  chat_ ? chat_->add(token, part) : void(part.text += token.text);
   if (!token.logprob) return part;
   TokenLogprobs logprobs{.token = text_logprob(token.token, *token.logprob),
                          .text_offset = text_offset_};
@@ -153,12 +147,11 @@ ChoicePart ChoiceText::add(const wire::TokenEmitted& token) {
 }
 
 ChoicePart ChoiceText::end(std::string_view rest, std::string_view completion_reason) {
-  std::string last = place_markers(rest);
-  for (const Marker& marker : std::exchange(markers_, {})) last += marker.name;
-  ChoicePart part = part_of(last);
-  if (is_chat_) end_text(part);
+  ChoicePart part = next_part();
+  chat_ ? chat_->end(rest, part) : void(part.text += rest);
   part.finish_reason = finish_reason(completion_reason);
-  if (calls_ > 0 && part.finish_reason == "stop") part.finish_reason = "tool_calls";
+  const bool is_call = chat_ && chat_->has_calls() && part.finish_reason == "stop";
+  if (is_call) part.finish_reason = "tool_calls";
   return part;
 }
 

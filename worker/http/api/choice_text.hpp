@@ -6,14 +6,69 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "worker/http/api/api_answer.hpp"
 #include "worker/text/chat/reasoning.hpp"
 #include "worker/text/tokenizer/stream_decoder.hpp"
 
 namespace leasehold::http {
+
+/// Puts the names of markers into a text: some models' markers are control tokens, which have no
+/// text.
+class MarkerNames {
+ public:
+  explicit MarkerNames(const Tokenizer& tokenizer) : tokenizer_(&tokenizer), decoder_(tokenizer) {}
+
+  /// The token's text, with the names of the markers before its end.
+  std::string add(const wire::TokenEmitted& token);
+  std::string end(std::string_view rest);
+
+ private:
+  struct Marker {
+    std::string name;
+    std::size_t at = 0;  // byte offset in the text without markers
+  };
+  std::string place(std::string_view text);
+
+  const Tokenizer* tokenizer_;
+  StreamDecoder decoder_;  // also counts text that the worker holds back
+  std::size_t decoded_bytes_ = 0;
+  std::size_t received_bytes_ = 0;
+  std::deque<Marker> markers_;  // beyond the text received so far
+};
+
+/// Divides the text of a chat's choice.
+class ChatText {
+ public:
+  ChatText(const ApiRequest& request, const RequestId& id, const Tokenizer& tokenizer);
+
+  void add(const wire::TokenEmitted& token, ChoicePart& part) { add(markers_.add(token), part); }
+  /// Adds the rest of the text. A call that was cut off stays text.
+  void end(std::string_view rest, ChoicePart& part);
+  bool has_calls() const { return calls_ > 0; }
+
+ private:
+  bool is_forced() const {
+    return tool_form_ == ToolForm::Call || tool_form_ == ToolForm::Arguments;
+  }
+  void add(std::string_view text, ChoicePart& part);
+  void add_calls(std::vector<ToolCall> calls, ChoicePart& part);
+  void end_forced(ChoicePart& part);
+
+  std::string request_id_;
+  ToolForm tool_form_;
+  bool parallel_calls_;
+  std::string tool_name_;
+  MarkerNames markers_;
+  ReasoningParser reasoning_;
+  ToolCallParser tool_calls_;
+  std::string forced_;     // text so far of a call that a schema forces
+  std::size_t calls_ = 0;  // number of calls so far
+};
 
 class ChoiceText {
  public:
@@ -26,36 +81,14 @@ class ChoiceText {
   ChoicePart end(std::string_view rest, std::string_view completion_reason);
 
  private:
-  ChoicePart part_of(std::string_view text);
-  void add_text(std::string_view text, ChoicePart& part);
-  void add_calls(std::vector<ToolCall> calls, ChoicePart& part);
-  void end_text(ChoicePart& part);
-  std::string with_markers(const wire::TokenEmitted& token);
-  std::string place_markers(std::string_view text);
+  ChoicePart next_part() { return {.index = index_, .text = std::exchange(echo_, {})}; }
   TextLogprob text_logprob(std::int32_t token, float logprob) const;
 
   std::uint32_t index_;
-  std::string request_id_;
   const Tokenizer* tokenizer_;
-  std::string echo_;  // empty once it is sent
-  bool is_chat_;
-  ToolForm tool_form_;
-  bool parallel_calls_;
-  std::string tool_name_;
-  ReasoningParser reasoning_;
-  ToolCallParser tool_calls_;
-  /// A control token that has no text of its own.
-  struct Marker {
-    std::string name;
-    std::size_t at = 0;  // byte offset in the text without markers
-  };
-  StreamDecoder decoder_;  // also counts text that the worker holds back
-  std::size_t decoded_bytes_ = 0;
-  std::size_t received_bytes_ = 0;
-  std::deque<Marker> markers_;   // beyond the text received so far
-  std::string forced_;           // text so far of a call that a schema forces
-  std::size_t calls_ = 0;        // number of calls so far
-  std::size_t text_offset_ = 0;  // of the next token, in characters
+  std::string echo_;              // empty once it is sent
+  std::optional<ChatText> chat_;  // not for a completion
+  std::size_t text_offset_ = 0;   // of the next token, in characters
 };
 
 }  // namespace leasehold::http

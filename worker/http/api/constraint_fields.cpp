@@ -167,7 +167,7 @@ Read<Constraint> structured_constraint(const Field& field) {
 Read<Constraint> named_schema(const Field& named) {
   TRY(check_object(named));
   const Field schema = named["schema"];
-  if (!schema || !schema.json().is_object())
+  if (!schema.is_object())
     return schema.refuse(fmt::format("{} is missing; send a JSON schema", schema.path()));
   return schema_constraint(schema, TRY(flag_of(named["strict"], false)));
 }

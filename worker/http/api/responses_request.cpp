@@ -30,161 +30,152 @@ constexpr std::array kSameFields{"model",
 constexpr std::pair<std::string_view, std::string_view> kPaths[] = {
     {"messages", "input"}, {"max_tokens", "max_output_tokens"}, {"response_format", "text/format"}};
 
-/// The text under this key, or an empty one if there is none.
-std::string text_of(const OrderedJson& in, const char* key) {
-  const OrderedJson* found = field_of(in, key);
-  return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
-}
+/// A field with a single value that can be honoured.
+struct FixedField {
+  const char* key;
+  OrderedJson value;
+  const char* refusal;
+};
+
+const FixedField kFixedFields[] = {
+    {"store", false, "no response is stored; send store: false, or leave it out"},
+    {"background", false, "no response runs without its client; leave background out"},
+    {"resumable", false, "no response outlives its client; use /v1/chat/completions"},
+    {"response_format", {{"type", "text"}}, "a response has its format in text.format; send that"},
+    {"truncation", "disabled", "input is never cut; send truncation: \"disabled\""}};
 
 class Translator {
  public:
-  explicit Translator(const OrderedJson& body) : body_(&body) {}
+  explicit Translator(const OrderedJson& body) : body_(&body, {}) {}
 
-  std::expected<OrderedJson, ApiError> chat() {
-    for (const char* key : kSameFields) copy(key, key);
-    for (const char* key : kSamplingFields) copy(key, key);
-    for (const char* key : constraint_fields()) copy(key, key);
+  Read<OrderedJson> chat() {
+    for (const char* key : kSameFields) copy(body_[key], key);
+    for (const char* key : kSamplingFields) copy(body_[key], key);
+    for (const char* key : constraint_fields()) copy(body_[key], key);
     out_.erase("response_format");
-    copy("max_output_tokens", "max_tokens");
+    copy(body_["max_output_tokens"], "max_tokens");
     const std::array steps{&Translator::check_stored_fields, &Translator::read_logprobs,
                            &Translator::read_effort,         &Translator::read_format,
                            &Translator::read_tools,          &Translator::read_choice,
                            &Translator::read_input};
-    for (const auto step : steps) {
-      (this->*step)();
-      if (refused_) return std::unexpected(*std::move(refused_));
-    }
+    for (const auto step : steps) TRY((this->*step)());
     return std::move(out_);
   }
 
  private:
-  void copy(const char* key, const char* as) {
-    if (const OrderedJson* found = field_of(*body_, key)) out_[as] = *found;
-  }
-  void refuse(std::string param, std::string detail) {
-    refuse(ApiError{{Errc::BadRequest, std::move(detail)}, std::move(param)});
-  }
-  void refuse(ApiError refused) {
-    if (!refused_) refused_ = std::move(refused);
-  }
-  bool asks_for(const char* key, const OrderedJson& harmless) const {
-    const OrderedJson* found = field_of(*body_, key);
-    return found != nullptr && *found != harmless;
+  void copy(const Field& field, const char* as) {
+    if (field) out_[as] = field.json();
   }
 
   /// Refuses fields that need stored responses, and fields that a response has in another form.
-  void check_stored_fields() {
-    if (asks_for("store", false))
-      return refuse("store", "no response is stored; send store: false, or leave it out");
-    if (asks_for("background", false))
-      return refuse("background", "no response runs without its client; leave background out");
-    if (asks_for("resumable", false))
-      return refuse("resumable", "no response outlives its client; use /v1/chat/completions");
-    if (asks_for("response_format", {{"type", "text"}}))
-      return refuse("response_format", "a response has its format in text.format; send that");
-    if (asks_for("truncation", "disabled"))
-      return refuse("truncation", "input is never cut; send truncation: \"disabled\"");
+  Read<void> check_stored_fields() {
+    for (const auto& [key, value, refusal] : kFixedFields)
+      if (const Field field = body_[key]; field && field.json() != value)
+        return field.refuse(refusal);
     for (const char* key : {"previous_response_id", "conversation", "prompt"}) {
-      if (field_of(*body_, key) == nullptr) continue;
-      return refuse(key, fmt::format("no response is stored, so there is no {}; send the whole "
-                                     "conversation as input",
-                                     key));
+      const Field field = body_[key];
+      if (!field) continue;
+      return field.refuse(
+          fmt::format("no response is stored, so there is no {}; send the whole "
+                      "conversation as input",
+                      key));
     }
-    if (const OrderedJson* metadata = field_of(*body_, "metadata");
-        metadata && !metadata->is_object())
-      refuse("metadata", "metadata is an object of texts");
+    const Field metadata = body_["metadata"];
+    if (!metadata || metadata.json().is_object()) return {};
+    return metadata.refuse("metadata is an object of texts");
   }
 
   /// Passes on the effort as a hint that the template of the model may read.
-  void read_effort() {
-    const OrderedJson* reasoning = field_of(*body_, "reasoning");
-    if (reasoning == nullptr) return;
-    if (!reasoning->is_object()) return refuse("reasoning", "reasoning is an object");
-    if (const OrderedJson* effort = field_of(*reasoning, "effort"))
-      out_["reasoning_effort"] = *effort;
+  Read<void> read_effort() {
+    const Field reasoning = body_["reasoning"];
+    if (reasoning && !reasoning.json().is_object())
+      return reasoning.refuse("reasoning is an object");
+    copy(reasoning["effort"], "reasoning_effort");
+    return {};
   }
 
   /// Ignores other values of `include`, which ask for results of hosted tools.
-  void read_logprobs() {
-    bool wants = field_of(*body_, "top_logprobs") != nullptr;
-    if (const OrderedJson* include = field_of(*body_, "include")) {
-      if (!include->is_array()) return refuse("include", "include is an array of texts");
-      for (const OrderedJson& one : *include)
+  Read<void> read_logprobs() {
+    bool wants = body_["top_logprobs"].is_sent();
+    if (const Field include = body_["include"]) {
+      if (!include.json().is_array()) return include.refuse("include is an array of texts");
+      for (const OrderedJson& one : include.json())
         wants = wants || one == "message.output_text.logprobs";
     }
     if (wants) out_["logprobs"] = true;
+    return {};
   }
 
-  void read_format() {
-    const OrderedJson* text = field_of(*body_, "text");
-    if (text == nullptr) return;
-    if (!text->is_object()) return refuse("text", "text is an object with the object 'format'");
-    const OrderedJson* format = field_of(*text, "format");
-    if (format == nullptr) return;
-    out_["response_format"] = *format;
-    if (text_of(*format, "type") == "json_schema" && field_of(*format, "schema") == nullptr)
-      refuse("text/format/schema", "a format of type json_schema has the object 'schema'");
+  Read<void> read_format() {
+    const Field text = body_["text"];
+    if (text && !text.json().is_object())
+      return text.refuse("text is an object with the object 'format'");
+    const Field format = text["format"];
+    copy(format, "response_format");
+    const Field schema = format["schema"];
+    if (format["type"].text() != "json_schema" || schema) return {};
+    return schema.refuse("a format of type json_schema has the object 'schema'");
   }
 
   /// Leaves `strict` out of the prompt.
-  void read_tools() {
-    const OrderedJson* tools = field_of(*body_, "tools");
-    if (tools == nullptr) return;
-    if (!tools->is_array()) return refuse("tools", "tools is an array");
+  Read<void> read_tools() {
+    const Field tools = body_["tools"];
+    if (!tools) return {};
+    if (!tools.json().is_array()) return tools.refuse("tools is an array");
     OrderedJson& out = out_["tools"] = OrderedJson::array();
-    for (const OrderedJson& tool : *tools) {
-      const bool is_function = text_of(tool, "type") == "function";
-      if (!is_function || text_of(tool, "name").empty())
-        return refuse(fmt::format("tools/{}/{}", out.size(), is_function ? "name" : "type"),
-                      "a tool is {\"type\": \"function\", \"name\": …}");
+    for (std::size_t i = 0; i < tools.json().size(); ++i) {
+      const Field tool = tools.at(i);
+      const bool is_function = tool["type"].text() == "function";
+      if (!is_function || tool["name"].text().empty())
+        return tool[is_function ? "name" : "type"].refuse(
+            "a tool is {\"type\": \"function\", \"name\": …}");
       OrderedJson function;
       for (const char* key : {"name", "description", "parameters"})
-        if (const OrderedJson* found = field_of(tool, key)) function[key] = *found;
+        if (const Field found = tool[key]) function[key] = found.json();
       out.push_back({{"type", "function"}, {"function", std::move(function)}});
     }
+    return {};
   }
 
-  void read_choice() {
-    const OrderedJson* choice = field_of(*body_, "tool_choice");
-    if (choice == nullptr) return;
-    out_["tool_choice"] = *choice;
-    if (text_of(*choice, "type") != "function") return;
-    out_["tool_choice"] = {{"type", "function"},
-                           {"function", {{"name", text_of(*choice, "name")}}}};
+  Read<void> read_choice() {
+    const Field choice = body_["tool_choice"];
+    copy(choice, "tool_choice");
+    if (choice["type"].text() == "function")
+      out_["tool_choice"] = {{"type", "function"}, {"function", {{"name", choice["name"].text()}}}};
+    return {};
   }
 
-  void read_input() {
+  Read<void> read_input() {
     messages_ = OrderedJson::array();
-    if (const OrderedJson* instructions = field_of(*body_, "instructions")) {
-      if (!instructions->is_string()) return refuse("instructions", "instructions is a text");
-      messages_.push_back({{"role", "system"}, {"content", *instructions}});
+    if (const Field instructions = body_["instructions"]) {
+      if (!instructions.json().is_string()) return instructions.refuse("instructions is a text");
+      messages_.push_back({{"role", "system"}, {"content", instructions.json()}});
     }
-    const OrderedJson* input = field_of(*body_, "input");
-    const bool is_text = input != nullptr && input->is_string();
-    if (!is_text && (input == nullptr || !input->is_array() || input->empty()))
-      return refuse("input", "input is a text, or an array of at least one item");
-    if (is_text) messages_.push_back({{"role", "user"}, {"content", *input}});
-    for (std::size_t i = 0; !is_text && i < input->size(); ++i)
-      add_item((*input)[i], fmt::format("input/{}", i));
+    const Field input = body_["input"];
+    const bool is_text = input.is_text();
+    if (!is_text && (!input.is_array() || input.json().empty()))
+      return input.refuse("input is a text, or an array of at least one item");
+    if (is_text) messages_.push_back({{"role", "user"}, {"content", input.json()}});
+    for (std::size_t i = 0; !is_text && i < input.json().size(); ++i) TRY(add_item(input.at(i)));
     // A turn that was cut off after its reasoning has no content.
     for (OrderedJson& message : messages_)
       if (message["role"] == "assistant" && !has(message, "content") && !has(message, "tool_calls"))
         message["content"] = "";
     out_["messages"] = std::move(messages_);
+    return {};
   }
 
-  void add_item(const OrderedJson& item, const std::string& path) {
-    const std::string type = text_of(item, "type");
-    if (type == "message" || (type.empty() && field_of(item, "role") != nullptr))
-      return add_message(item, path);
-    if (type == "function_call") return add_call(item, path);
-    if (type == "function_call_output") return add_result(item, path);
-    if (type == "reasoning") return add_reasoning(item, path);
+  Read<void> add_item(const Field& item) {
+    const std::string type = item["type"].text();
+    if (type == "message" || (type.empty() && item["role"])) return add_message(item);
+    if (type == "function_call") return add_call(item);
+    if (type == "function_call_output") return add_result(item);
+    if (type == "reasoning") return add_reasoning(item);
     if (type == "item_reference")
-      return refuse(path, "no response is stored, so an item cannot be referred to; send it");
-    refuse(path + "/type",
-           "an item is a message, function_call, function_call_output or reasoning; leave others "
-           "out");
+      return item.refuse("no response is stored, so an item cannot be referred to; send it");
+    return item["type"].refuse(
+        "an item is a message, function_call, function_call_output or reasoning; leave others "
+        "out");
   }
 
   static bool has(const OrderedJson& message, const char* key) {
@@ -201,68 +192,59 @@ class Translator {
     return messages_.back();
   }
 
-  void add_message(const OrderedJson& item, const std::string& path) {
-    const auto role = read_role(item, path);
-    if (!role) return refuse(role.error());
-    const OrderedJson* content = field_of(item, "content");
-    if (content == nullptr) return refuse(path, "a message has the text 'role' and 'content'");
-    const auto text = joined(*content, path + "/content");
-    if (!text) return;
-    if (*role == "assistant") {
-      turn({"content", "tool_calls"})["content"] = *text;
-      return;
+  Read<void> add_message(const Field& item) {
+    const std::string role = TRY(read_role(item));
+    const Field content = item["content"];
+    if (!content) return item.refuse("a message has the text 'role' and 'content'");
+    std::string text = TRY(read_content_text(content));
+    if (role == "assistant") {
+      turn({"content", "tool_calls"})["content"] = std::move(text);
+    } else {
+      messages_.push_back({{"role", role}, {"content", std::move(text)}});
     }
-    messages_.push_back({{"role", *role}, {"content", *text}});
+    return {};
   }
 
-  void add_call(const OrderedJson& item, const std::string& path) {
+  Read<void> add_call(const Field& item) {
     for (const char* key : {"call_id", "name", "arguments"})
-      if (const OrderedJson* found = field_of(item, key); found == nullptr || !found->is_string())
-        return refuse(path, fmt::format("a function_call has the text '{}'", key));
+      if (const Field found = item[key]; !found.is_text())
+        return item.refuse(fmt::format("a function_call has the text '{}'", key));
     turn({})["tool_calls"].push_back(
-        {{"id", item["call_id"]},
+        {{"id", item["call_id"].json()},
          {"type", "function"},
-         {"function", {{"name", item["name"]}, {"arguments", item["arguments"]}}}});
+         {"function", {{"name", item["name"].json()}, {"arguments", item["arguments"].json()}}}});
+    return {};
   }
 
-  void add_result(const OrderedJson& item, const std::string& path) {
-    const OrderedJson* output = field_of(item, "output");
-    if (text_of(item, "call_id").empty() || output == nullptr)
-      return refuse(path, "a function_call_output has the text 'call_id' and 'output'");
-    const auto text = joined(*output, path + "/output");
-    if (text)
-      messages_.push_back(
-          {{"role", "tool"}, {"tool_call_id", item["call_id"]}, {"content", *text}});
+  Read<void> add_result(const Field& item) {
+    const std::string id = item["call_id"].text();
+    const Field output = item["output"];
+    if (id.empty() || !output)
+      return item.refuse("a function_call_output has the text 'call_id' and 'output'");
+    std::string text = TRY(read_content_text(output));
+    messages_.push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", std::move(text)}});
+    return {};
   }
 
-  void add_reasoning(const OrderedJson& item, const std::string& path) {
+  Read<void> add_reasoning(const Field& item) {
     for (const char* key : {"content", "summary"}) {
-      const OrderedJson* parts = field_of(item, key);
-      if (parts == nullptr || (parts->is_array() && parts->empty())) continue;
-      const auto text = joined(*parts, fmt::format("{}/{}", path, key));
-      if (text) turn({"content", "tool_calls", "reasoning_content"})["reasoning_content"] = *text;
-      return;
+      const Field parts = item[key];
+      if (!parts || (parts.json().is_array() && parts.json().empty())) continue;
+      std::string text = TRY(read_content_text(parts));
+      turn({"content", "tool_calls", "reasoning_content"})["reasoning_content"] = std::move(text);
+      return {};
     }
+    return {};
   }
 
-  /// The content as one text. Refuses content that is neither a text nor text parts, and returns
-  /// nothing.
-  std::optional<std::string> joined(const OrderedJson& content, const std::string& path) {
-    auto text = read_content_text(content, path);
-    if (text) return *std::move(text);
-    refuse(text.error());
-    return std::nullopt;
-  }
-
-  const OrderedJson* body_;
+  Field body_;
   OrderedJson out_ = OrderedJson::object();
   OrderedJson messages_;
-  std::optional<ApiError> refused_;
 };
 
 }  // namespace
 
-std::expected<OrderedJson, ApiError> chat_of_response(const OrderedJson& body) {
+Read<OrderedJson> chat_of_response(const OrderedJson& body) {
   return Translator(body).chat();
 }
 

@@ -9,22 +9,19 @@
 /// Source: the reference of OpenAI's Responses API.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
-#include "ipc/http/http_errors.hpp"
+#include "worker/http/api/body_field.hpp"
 
 namespace leasehold::http {
 
 /// Errors: BadRequest naming the field, for fields that need stored responses (`store`,
 /// `previous_response_id`, `conversation`, `prompt`, `background`), for `truncation`, for tools
 /// that are not functions, and for items or parts that are neither text nor calls.
-std::expected<nlohmann::ordered_json, ApiError> chat_of_response(
-    const nlohmann::ordered_json& body);
+Read<OrderedJson> chat_of_response(const OrderedJson& body);
 
 /// Replaces the chat paths in an error by those of a response, such as "text/format/schema".
 ApiError refusal_of_response(ApiError refused);
 
 /// The members of a response that repeat its request, as JSON.
-std::string repeated_fields(const nlohmann::ordered_json& body);
+std::string repeated_fields(const OrderedJson& body);
 
 }  // namespace leasehold::http

@@ -122,7 +122,7 @@ Read<void> read_biases(const Field& field, std::uint32_t n_vocab, wire::TokenBia
   TRY(check_array(field, SamplingParams::kMaxLogitBiases));
   for (std::size_t i = 0; i < field.json().size(); ++i) {
     const Field pair = field.at(i);
-    if (!pair || !pair.json().is_array() || pair.json().size() != 2)
+    if (!pair.is_array() || pair.json().size() != 2)
       return pair.refuse(fmt::format("{} is a token id and its bias, [ID, BIAS]", pair.path()));
     biases.by_token[TRY(token_id(pair.at(0), n_vocab))] = TRY(bias_of(pair.at(1)));
   }

@@ -25,22 +25,17 @@ Answer answer_of(const Json& json) {
   return {.body = escape_controls(json.dump(-1, ' ', false, Json::error_handler_t::replace))};
 }
 
-using Tokens = std::expected<std::vector<TokenId>, ApiError>;
+using Tokens = Read<std::vector<TokenId>>;
 
-Tokens refused(const char* param, std::string detail) {
-  return std::unexpected(ApiError{{Errc::BadRequest, std::move(detail)}, param});
-}
-
-Tokens tokens_of_text(const OrderedJson& body, const Tokenizer& tokenizer) {
-  const BodyFields fields(body);
-  const bool has_special = TRY(flag_of(fields["add_special_tokens"], true));
-  const bool parses = TRY(flag_of(fields["parse_special"], false));
-  const OrderedJson* prompt = field_of(body, "prompt");
-  if (prompt == nullptr || !prompt->is_string())
-    return refused("prompt", "send a JSON object with the text 'prompt' or the array 'messages'");
-  const auto& text = prompt->get_ref<const std::string&>();
+Tokens tokens_of_text(const BodyFields& body, const Tokenizer& tokenizer) {
+  const bool has_special = TRY(flag_of(body["add_special_tokens"], true));
+  const bool parses = TRY(flag_of(body["parse_special"], false));
+  const Field prompt = body["prompt"];
+  if (!prompt.is_text())
+    return prompt.refuse("send a JSON object with the text 'prompt' or the array 'messages'");
+  const auto& text = prompt.json().get_ref<const std::string&>();
   auto tokens = tokenizer.encode(text, parses ? SpecialTokens::AsTokens : SpecialTokens::AsText);
-  if (!tokens) return std::unexpected(ApiError{tokens.error(), "prompt"});
+  if (!tokens) return std::unexpected(ApiError{tokens.error(), prompt.path()});
   const bool begins_with_bos = !tokens->empty() && tokens->front() == tokenizer.bos();
   const bool is_spelt =
       begins_with_bos && parses && text.starts_with(tokenizer.text(*tokenizer.bos()));
@@ -48,24 +43,23 @@ Tokens tokens_of_text(const OrderedJson& body, const Tokenizer& tokenizer) {
   return *std::move(tokens);
 }
 
-Tokens tokens_of_chat(const OrderedJson& body, const ApiModel& model, const EncodeChat& encode) {
-  if (field_of(body, "prompt") != nullptr)
-    return refused("prompt", "prompt and messages exclude each other; send one");
-  if (field_of(body, "chat_template") != nullptr)
-    return refused("chat_template", "the template is the model's; leave chat_template out");
+Tokens tokens_of_chat(const BodyFields& body, const ApiModel& model, const EncodeChat& encode) {
+  if (const Field prompt = body["prompt"])
+    return prompt.refuse("prompt and messages exclude each other; send one");
+  if (const Field own = body["chat_template"])
+    return own.refuse("the template is the model's; leave chat_template out");
   wire::RequestSubmit chat;
-  auto messages = read_chat_messages(field_of(body, "messages"));
-  if (!messages) return std::unexpected(messages.error());
-  chat.messages = *std::move(messages);
-  if (const OrderedJson* tools = field_of(body, "tools"); tools != nullptr) {
-    if (!tools->is_array()) return refused("tools", "tools is an array");
-    if (!tools->empty() && !model.has_tools)
-      return refused("tools", "this model's chat template has no tools; leave them out");
-    if (!tools->empty()) chat.tools = tools->dump();
+  const Field messages = body["messages"];
+  chat.messages = TRY(read_chat_messages(messages));
+  if (const Field tools = body["tools"]) {
+    if (!tools.json().is_array()) return tools.refuse("tools is an array");
+    if (!tools.json().empty() && !model.has_tools)
+      return tools.refuse("this model's chat template has no tools; leave them out");
+    if (!tools.json().empty()) chat.tools = tools.json().dump();
   }
-  TRY(read_template_fields(BodyFields(body), chat));
+  TRY(read_template_fields(body, chat));
   auto tokens = encode(chat);
-  if (!tokens) return std::unexpected(ApiError{tokens.error(), "messages"});
+  if (!tokens) return std::unexpected(ApiError{tokens.error(), messages.path()});
   return *std::move(tokens);
 }
 
@@ -76,11 +70,11 @@ Answer tokenize(std::string_view text, const Tokenizer& tokenizer, const ApiMode
   const auto body = control::parse_request_json(text, "the body");
   if (!body) return error_answer({body.error()});
   if (!body->is_object()) return refuse_field("", "the body is not a JSON object; send one");
-  const auto shows_texts = flag_of(BodyFields(*body)["return_token_strs"], false);
+  const BodyFields fields(*body);
+  const auto shows_texts = flag_of(fields["return_token_strs"], false);
   if (!shows_texts) return error_answer(shows_texts.error());
-  const bool is_chat = field_of(*body, "messages") != nullptr;
-  const Tokens tokens =
-      is_chat ? tokens_of_chat(*body, model, encode_chat) : tokens_of_text(*body, tokenizer);
+  const Tokens tokens = fields["messages"] ? tokens_of_chat(fields, model, encode_chat)
+                                           : tokens_of_text(fields, tokenizer);
   if (!tokens) return error_answer(tokens.error());
   Json answer{{"count", tokens->size()}, {"max_model_len", model.max_context}, {"tokens", *tokens}};
   if (*shows_texts) {
@@ -93,13 +87,12 @@ Answer tokenize(std::string_view text, const Tokenizer& tokenizer, const ApiMode
 Answer detokenize(std::string_view text, const Tokenizer& tokenizer) {
   const auto body = control::parse_request_json(text, "the body");
   if (!body) return error_answer({body.error()});
-  const auto tokens = body->is_object() ? body->find("tokens") : body->end();
-  if (!body->is_object() || tokens == body->end() || !tokens->is_array())
+  const Field tokens = Field(&*body, {})["tokens"];
+  if (!tokens.is_array())
     return refuse_field("tokens", "send a JSON object with the array 'tokens'");
   std::string prompt;
-  const Field all(&*tokens, "tokens");
-  for (std::size_t i = 0; i < tokens->size(); ++i) {
-    const auto token = token_id(all.at(i), static_cast<std::uint32_t>(tokenizer.n_vocab()));
+  for (std::size_t i = 0; i < tokens.json().size(); ++i) {
+    const auto token = token_id(tokens.at(i), static_cast<std::uint32_t>(tokenizer.n_vocab()));
     if (!token) return error_answer(token.error());
     prompt += tokenizer.piece(*token);
   }

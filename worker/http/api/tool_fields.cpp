@@ -15,13 +15,13 @@ struct Tool {
 };
 
 Read<Tool> read_tool(const Field& tool) {
-  if (!tool || !tool.json().is_object())
+  if (!tool.is_object())
     return tool.refuse("a tool is {\"type\": \"function\", \"function\": {\"name\": …}}");
   const Field type = tool["type"];
   if (!type || type.json() != "function")
     return type.refuse(fmt::format("{} is \"function\"; leave other tools out", type.path()));
   const Field function = tool["function"];
-  if (!function || !function.json().is_object())
+  if (!function.is_object())
     return function.refuse(fmt::format("{} is an object with the text 'name'", function.path()));
   const Field name = function["name"];
   const std::string called = TRY(text_of(name, {}));
@@ -77,15 +77,9 @@ bool is_strict(const Tool& tool) {
   return strict && strict.json() == true;
 }
 
-/// The name of the chosen tool, or an empty text if the choice names none.
-std::string named_tool(const Field& choice) {
-  const Field name = choice["function"]["name"];
-  return name && name.json().is_string() ? name.json().get<std::string>() : std::string();
-}
-
 /// Sets a schema that makes the text a call of the named tool, or of any tool.
 Read<void> force_call(const Field& choice, std::span<const Tool> tools, ApiRequest& out) {
-  const std::string name = named_tool(choice);
+  const std::string name = choice["function"]["name"].text();
   const auto named = std::ranges::find(tools, name, &Tool::name);
   OrderedJson schema;
   std::span<const Tool> callable = tools;

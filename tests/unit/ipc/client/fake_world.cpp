@@ -186,6 +186,22 @@ void World::complete_revoked(LeaseId id) {
                                          .to_json());
 }
 
+void World::deliver(int count) {
+  emit(0, count);
+  run_until([&] { return session->tokens().size() == static_cast<std::size_t>(count); });
+}
+
+void World::revoke(LeaseId id) {
+  const std::size_t before = reported<Interrupted>().size();
+  complete_revoked(id);
+  run_until([&] { return reported<Interrupted>().size() == before + 1; });
+}
+
+bool World::completes() {
+  complete("EndOfSequence");
+  return !end().error;
+}
+
 Ended World::end() {
   run_until([&] { return !reported<Ended>().empty(); });
   return reported<Ended>().front();

@@ -67,9 +67,15 @@ struct World {
   void settle();
 
   void emit(std::uint32_t first_position, int count);
+  /// Emits the first `count` tokens and waits for them.
+  void deliver(int count);
   void complete(const std::string& reason);
   /// Ends the request at the worker: the operator revoked `lease`.
   void complete_revoked(LeaseId lease);
+  /// The same, and waits until the session has reported it.
+  void revoke(LeaseId lease);
+  /// Completes the request; true if the session ends without an error.
+  bool completes();
 
   template <class Kind>
   std::vector<Kind> reported() const {

@@ -10,6 +10,7 @@ using namespace std::chrono_literals;
 namespace {
 
 const RetryPolicy kPolicy{};
+const RetryContext kRebinds{.rebind = true, .had_lease = true};
 
 std::optional<Error> error_of_end(const std::string& reason) {
   return error_of({.reason = reason, .emitted_tokens = 3, .lease = LeaseId{1, 1}});
@@ -20,22 +21,44 @@ RetryDecision after_end(const std::string& reason, const RetryContext& retry_con
   return after_completed(error_of_end(reason).value(), retry_context, kPolicy);
 }
 
-Errc code_of(const RetryDecision& decision) {
-  REQUIRE_FALSE(decision);
-  return decision.error().code;
+Error error_of_scope(Errc code, FailureScope scope) {
+  return {.code = code, .detail = "", .scope = scope};
 }
 
-Retry retry_of(const RetryDecision& decision) {
-  REQUIRE(decision);
-  return *decision;
+Error error_with_wait(Errc code, std::int64_t retry_after_ms) {
+  return {.code = code, .detail = "", .retry_after_ms = retry_after_ms};
 }
+
+/// What reports an error: a call to the broker or the worker that fails, or the end of the stream.
+enum class From { Broker, Worker, Stream };
+
+RetryDecision decide(const Error& error, From from, const RetryContext& context) {
+  if (from == From::Stream) return after_completed(error, context, kPolicy);
+  return after_failure(error, from == From::Broker ? Stage::Broker : Stage::Worker, context,
+                       kPolicy);
+}
+
+struct Retried {
+  const char* what;
+  Error error;
+  From from;
+  RetryContext context;
+  Duration delay;
+  bool fresh_lease = true;
+};
+
+struct Final {
+  const char* what;
+  Error error;
+  From from;
+  RetryContext context;
+};
 
 }  // namespace
 
 TEST_CASE("retry decision: a normal end is not an error") {
-  const auto reason = GENERATE("EndOfSequence", "MaxTokensReached", "StopSequence", "Cancelled");
-
-  CHECK_FALSE(error_of_end(reason));
+  for (const char* reason : {"EndOfSequence", "MaxTokensReached", "StopSequence", "Cancelled"})
+    CHECK_FALSE(error_of_end(reason));
 }
 
 TEST_CASE("retry decision: without rebind every other end is final and typed") {
@@ -46,217 +69,186 @@ TEST_CASE("retry decision: without rebind every other end is final and typed") {
                                          {"EngineError", Errc::EngineDecodeFailed},
                                          {"QueueFull", Errc::QueueFull},
                                          {"Nonsense", Errc::MalformedMessage}}));
-
-  CHECK(code_of(after_end(reason, {})) == code);
+  const auto decision = after_end(reason, {});
+  REQUIRE_FALSE(decision);
+  CHECK(decision.error().code == code);
 }
 
 TEST_CASE("retry decision: a revoked lease is replaced without delay") {
-  const auto reason = GENERATE("Revoked", "LeaseFenced");
-
-  const auto again = retry_of(after_end(reason, {.rebind = true, .had_lease = true}));
-
-  CHECK(again.delay == 0ns);
-  CHECK(again.fresh_lease);
-}
-
-TEST_CASE("retry decision: a second revocation without progress in between backs off") {
-  const auto again = retry_of(after_end("Revoked", {.rebind = true, .failures = 1, .setbacks = 1}));
-
-  CHECK(again.delay == 100ms);
-}
-
-TEST_CASE("retry decision: a token alone does not make the next replacement immediate") {
-  const auto again = retry_of(after_end("Revoked", {.rebind = true, .failures = 0, .setbacks = 3}));
-
-  CHECK(again.delay == 400ms);
-}
-
-TEST_CASE("retry decision: a passed deadline is not retried") {
-  CHECK(code_of(after_end("DeadlineExceeded", {.rebind = true})) == Errc::TimedOut);
-}
-
-TEST_CASE("retry decision: temporary errors are retried only with rebind") {
-  const auto code = GENERATE(Errc::PoolExhausted, Errc::QuotaConcurrent, Errc::ConnectionLost,
-                             Errc::RebindRateLimited, Errc::NoModelLoaded);
-  const Error error{code, ""};
-
-  CHECK(code_of(after_failure(error, Stage::Broker, {}, kPolicy)) == code);
-  CHECK(retry_of(after_failure(error, Stage::Broker, {.rebind = true}, kPolicy)).delay == 50ms);
-}
-
-TEST_CASE("retry decision: memory that the broker reclaims is waited for without rebind too") {
-  const Error reclaiming{.code = Errc::PoolExhausted, .retry_after_ms = 70};
-
-  CHECK(retry_of(after_failure(reclaiming, Stage::Broker, {}, kPolicy)).delay == 70ms);
-  CHECK(code_of(after_failure(reclaiming, Stage::Worker, {}, kPolicy)) == Errc::PoolExhausted);
-}
-
-TEST_CASE("retry decision: a worker that the broker awaits is asked for when the broker says") {
-  const Error awaited{.code = Errc::NoModelLoaded, .retry_after_ms = 20};
-  const RetryContext late{.rebind = true, .had_lease = true, .failures = 20, .setbacks = 9};
-  CHECK(retry_of(after_failure(awaited, Stage::Broker, late, kPolicy)).delay == 20ms);
-  const Error absent{.code = Errc::NoModelLoaded};
-  CHECK(code_of(after_failure(absent, Stage::Broker, late, kPolicy)) == Errc::NoModelLoaded);
-}
-
-TEST_CASE("retry decision: memory that is reclaimed is asked for when the broker says, always") {
-  const Error reclaiming{.code = Errc::PoolExhausted, .retry_after_ms = 70};
-  const RetryContext late{.rebind = true, .had_lease = true, .failures = 5, .setbacks = 20};
-
-  CHECK(retry_of(after_failure(reclaiming, Stage::Broker, late, kPolicy)).delay == 70ms);
-}
-
-TEST_CASE("retry decision: a retry waits at least as long as the broker says") {
-  const RetryContext second{.rebind = true, .had_lease = true, .failures = 1, .setbacks = 1};
-  const auto delay_after = [&](std::int64_t retry_after_ms) {
-    const Error limited{.code = Errc::RebindRateLimited, .retry_after_ms = retry_after_ms};
-    return retry_of(after_failure(limited, Stage::Broker, second, kPolicy)).delay;
-  };
-
-  CHECK(delay_after(7'000) == 7s);
-  CHECK(delay_after(10) == 100ms);
-}
-
-TEST_CASE("retry decision: tokens beyond the limit are waited for under the same lease") {
-  const Error limited{.code = Errc::QuotaTokens, .retry_after_ms = 7'000};
-  const Retry again =
-      retry_of(after_failure(limited, Stage::Worker, {.rebind = true, .had_lease = true}, kPolicy));
-
-  CHECK(again.delay == 7s);
-  CHECK_FALSE(again.fresh_lease);
-  CHECK(code_of(after_failure(limited, Stage::Worker, {.had_lease = true}, kPolicy)) ==
-        Errc::QuotaTokens);
-}
-
-TEST_CASE("retry decision: a lease whose worker ended before the grant is acquired again") {
-  const Error error{Errc::LeaseRevoked, "worker_gone"};
-
-  CHECK(code_of(after_failure(error, Stage::Broker, {}, kPolicy)) == Errc::LeaseRevoked);
-  CHECK(retry_of(after_failure(error, Stage::Broker, {.rebind = true}, kPolicy)).fresh_lease);
-}
-
-TEST_CASE("retry decision: final errors are final with rebind too") {
-  const auto code = GENERATE(Errc::UnknownTenant, Errc::BadRequest, Errc::PermissionDenied,
-                             Errc::PromptTooLong, Errc::QuotaBlocks);
-
-  CHECK(code_of(after_failure({code, ""}, Stage::Worker, {.rebind = true}, kPolicy)) == code);
-}
-
-TEST_CASE("retry decision: a broker that was never reached is not retried") {
-  const auto code = GENERATE(Errc::ConnectionRefused, Errc::FileNotFound);
-
-  CHECK(code_of(after_failure({code, ""}, Stage::Broker, {.rebind = true}, kPolicy)) == code);
-  retry_of(after_failure({code, ""}, Stage::Broker, {.rebind = true, .had_lease = true}, kPolicy));
-  retry_of(after_failure({code, ""}, Stage::Worker, {.rebind = true}, kPolicy));
-}
-
-TEST_CASE("retry decision: a temporary refusal keeps the lease, a lost worker does not") {
-  const RetryContext retry_context{.rebind = true, .had_lease = true};
-
-  CHECK_FALSE(
-      retry_of(after_failure({Errc::QuotaConcurrent, ""}, Stage::Worker, retry_context, kPolicy))
-          .fresh_lease);
-  CHECK(retry_of(after_failure({Errc::ConnectionLost, ""}, Stage::Worker, retry_context, kPolicy))
-            .fresh_lease);
-  CHECK(retry_of(after_failure({Errc::QuotaConcurrent, ""}, Stage::Broker, retry_context, kPolicy))
-            .fresh_lease);
-}
-
-TEST_CASE("retry decision: while the engine recovers the lease is kept and the session waits") {
-  const auto code = GENERATE(Errc::EngineLeaseFenced, Errc::WeightsLoading, Errc::BrokerLost,
-                             Errc::EngineDecodeFailed);
-  const Error error{.code = code, .detail = "", .scope = FailureScope::Engine};
-  const RetryContext retry_context{.rebind = true, .had_lease = true};
-
-  for (const auto& decision : {after_failure(error, Stage::Worker, retry_context, kPolicy),
-                               after_completed(error, retry_context, kPolicy)}) {
-    const Retry again = retry_of(decision);
-    CHECK_FALSE(again.fresh_lease);
-    CHECK(again.delay == 50ms);
+  for (const char* reason : {"Revoked", "LeaseFenced"}) {
+    const auto again = after_end(reason, kRebinds);
+    REQUIRE(again);
+    CHECK(again->delay == 0ns);
+    CHECK(again->fresh_lease);
   }
 }
 
-TEST_CASE("retry decision: the same code in tenant scope costs the lease") {
-  const Error error{.code = Errc::BrokerLost, .detail = "", .scope = FailureScope::Tenant};
-  CHECK(retry_of(after_completed(error, {.rebind = true}, kPolicy)).fresh_lease);
+TEST_CASE("retry decision: a revocation without progress since the last one backs off") {
+  // A token resets the failures, but not the setbacks.
+  CHECK(after_end("Revoked", {.rebind = true, .failures = 1, .setbacks = 1})->delay == 100ms);
+  CHECK(after_end("Revoked", {.rebind = true, .failures = 0, .setbacks = 3})->delay == 400ms);
 }
 
-TEST_CASE("retry decision: a text whose worker lost its weights goes to another worker") {
-  const auto error = error_of({.reason = "MissingWeight", .scope = "engine"});
-  REQUIRE(error);
-  CHECK(error->scope == FailureScope::Engine);
-  CHECK(error->detail.find("engine scope") != std::string::npos);
-
-  CHECK(retry_of(after_completed(*error, {.rebind = true}, kPolicy)).fresh_lease);
-  CHECK(retry_of(after_failure(*error, Stage::Worker, {.rebind = true}, kPolicy)).fresh_lease);
+TEST_CASE("retry decision: temporary errors are retried") {
+  const RetryContext second{.rebind = true, .had_lease = true, .failures = 1, .setbacks = 1};
+  const RetryContext late{.rebind = true, .had_lease = true, .failures = 20, .setbacks = 20};
+  const RetryContext named{.rebind = true, .had_lease = true, .names_worker = true};
+  const Error lost{Errc::ConnectionLost, ""};
+  const Error busy{Errc::QuotaConcurrent, ""};
+  const Error reclaiming = error_with_wait(Errc::PoolExhausted, 70);
+  const Error no_weights = error_of_scope(Errc::MissingWeight, FailureScope::Engine);
+  std::vector<Retried> all{
+      {"memory that the broker reclaims, without rebind", reclaiming, From::Broker, {}, 70ms},
+      {"the same when it was refused often", reclaiming, From::Broker, late, 70ms},
+      {"a worker that the broker awaits", error_with_wait(Errc::NoModelLoaded, 20), From::Broker,
+       late, 20ms},
+      {"a wait that the broker asks for", error_with_wait(Errc::RebindRateLimited, 7'000),
+       From::Broker, second, 7s},
+      {"a wait shorter than the back-off", error_with_wait(Errc::RebindRateLimited, 10),
+       From::Broker, second, 100ms},
+      {"tokens beyond the limit", error_with_wait(Errc::QuotaTokens, 7'000), From::Worker, kRebinds,
+       7s, false},
+      {"a lease whose worker ended before the grant",
+       {Errc::LeaseRevoked, "worker_gone"},
+       From::Broker,
+       {.rebind = true},
+       0ms},
+      {"a broker that was reached before", {Errc::FileNotFound, ""}, From::Broker, kRebinds, 50ms},
+      {"a worker that is not reached",
+       {Errc::ConnectionRefused, ""},
+       From::Worker,
+       {.rebind = true},
+       50ms},
+      {"a refusal of the worker, which keeps the lease", busy, From::Worker, kRebinds, 50ms, false},
+      {"a refusal of the broker", busy, From::Broker, kRebinds, 50ms},
+      {"a lost worker", lost, From::Worker, kRebinds, 50ms},
+      {"a code of the engine in tenant scope",
+       error_of_scope(Errc::BrokerLost, FailureScope::Tenant),
+       From::Stream,
+       {.rebind = true},
+       50ms},
+      {"a stream whose worker lost its weights", no_weights, From::Stream, {.rebind = true}, 50ms},
+      {"a worker that lost its weights", no_weights, From::Worker, {.rebind = true}, 50ms},
+      {"the last attempt",
+       {Errc::PoolExhausted, ""},
+       From::Broker,
+       {.rebind = true, .failures = 7},
+       50ms},
+      {"blocks that other leases of the tenant hold", error_with_wait(Errc::QuotaBlocks, 1'000),
+       From::Worker, kRebinds, 1s, false},
+      {"the same after the request waited", error_with_wait(Errc::QuotaBlocks, 1'000), From::Stream,
+       kRebinds, 1s},
+      {"a named worker that a restarted broker does not know",
+       {Errc::UnknownWorker, ""},
+       From::Broker,
+       named,
+       50ms},
+      {"the end of a published text", error_of_scope(Errc::LeaseRevoked, FailureScope::Shared),
+       From::Stream, kRebinds, 0ms, false}};
+  for (const Errc code : {Errc::PoolExhausted, Errc::QuotaConcurrent, Errc::ConnectionLost,
+                          Errc::RebindRateLimited, Errc::NoModelLoaded})
+    all.push_back({"temporary", {code, ""}, From::Broker, {.rebind = true}, 50ms});
+  for (const Errc code : {Errc::EngineLeaseFenced, Errc::WeightsLoading, Errc::BrokerLost,
+                          Errc::EngineDecodeFailed}) {
+    const Error error = error_of_scope(code, FailureScope::Engine);
+    for (const From from : {From::Worker, From::Stream})
+      all.push_back({"the engine recovers", error, from, kRebinds, 50ms, false});
+  }
+  for (const Retried& each : all) {
+    CAPTURE(each.what, name(each.error.code));
+    const auto decision = decide(each.error, each.from, each.context);
+    REQUIRE(decision);
+    CHECK(decision->delay == each.delay);
+    CHECK(decision->fresh_lease == each.fresh_lease);
+  }
 }
 
-TEST_CASE("retry decision: missing weights are final without rebind, and when no worker has them") {
-  const Error error{Errc::MissingWeight, "part blk.1"};
-  CHECK(code_of(after_completed(error, {}, kPolicy)) == Errc::MissingWeight);
-  CHECK(code_of(after_failure(error, Stage::Worker, {}, kPolicy)) == Errc::MissingWeight);
-  CHECK(code_of(after_failure(error, Stage::Broker, {.rebind = true}, kPolicy)) ==
-        Errc::MissingWeight);
+TEST_CASE("retry decision: other errors are final") {
+  const RetryContext late{.rebind = true, .had_lease = true, .failures = 20, .setbacks = 9};
+  const RetryContext rebinds{.rebind = true};
+  const Error unknown{Errc::UnknownWorker, ""};
+  const Error no_weights{Errc::MissingWeight, "part blk.1"};
+  std::vector<Final> all{
+      {"a passed deadline", {Errc::TimedOut, ""}, From::Stream, rebinds},
+      {"memory that the worker lacks", error_with_wait(Errc::PoolExhausted, 70), From::Worker, {}},
+      {"a worker that the broker does not await", {Errc::NoModelLoaded, ""}, From::Broker, late},
+      {"tokens beyond the limit, without rebind",
+       error_with_wait(Errc::QuotaTokens, 7'000),
+       From::Worker,
+       {.had_lease = true}},
+      {"a worker that ended before the grant, without rebind",
+       {Errc::LeaseRevoked, ""},
+       From::Broker,
+       {}},
+      {"missing weights, without rebind", no_weights, From::Stream, {}},
+      {"missing weights, without rebind", no_weights, From::Worker, {}},
+      {"weights that no worker has", no_weights, From::Broker, rebinds},
+      {"too many attempts",
+       {Errc::PoolExhausted, ""},
+       From::Broker,
+       {.rebind = true, .failures = 8}},
+      {"blocks of other leases, before the first lease", error_with_wait(Errc::QuotaBlocks, 1'000),
+       From::Broker, rebinds},
+      {"blocks beyond the quota", {Errc::QuotaBlocks, ""}, From::Worker, kRebinds},
+      {"a named worker, before the first lease",
+       unknown,
+       From::Broker,
+       {.rebind = true, .names_worker = true}},
+      {"a named worker, without rebind",
+       unknown,
+       From::Broker,
+       {.had_lease = true, .names_worker = true}},
+      {"a text that no worker serves", unknown, From::Broker, kRebinds},
+      {"a named worker, after too many attempts",
+       unknown,
+       From::Broker,
+       {.rebind = true, .had_lease = true, .names_worker = true, .failures = kPolicy.max_attempts}},
+      {"the end of a published text, without rebind",
+       error_of_scope(Errc::LeaseRevoked, FailureScope::Shared),
+       From::Stream,
+       {.had_lease = true}}};
+  for (const Errc code : {Errc::PoolExhausted, Errc::QuotaConcurrent, Errc::ConnectionLost,
+                          Errc::RebindRateLimited, Errc::NoModelLoaded})
+    all.push_back({"temporary, without rebind", {code, ""}, From::Broker, {}});
+  for (const Errc code : {Errc::UnknownTenant, Errc::BadRequest, Errc::PermissionDenied,
+                          Errc::PromptTooLong, Errc::QuotaBlocks})
+    all.push_back({"not temporary", {code, ""}, From::Worker, rebinds});
+  for (const Errc code : {Errc::ConnectionRefused, Errc::FileNotFound})
+    all.push_back({"a broker that was never reached", {code, ""}, From::Broker, rebinds});
+  for (const Final& each : all) {
+    CAPTURE(each.what, name(each.error.code));
+    const auto decision = decide(each.error, each.from, each.context);
+    REQUIRE_FALSE(decision);
+    CHECK(decision.error().code == each.error.code);
+    CHECK(decision.error().detail.starts_with(each.error.detail));
+  }
 }
 
-TEST_CASE("retry decision: attempts are bounded and the last error is reported") {
-  const Error error{Errc::PoolExhausted, "0 free"};
-
-  retry_of(after_failure(error, Stage::Broker, {.rebind = true, .failures = 7}, kPolicy));
-  const auto last = after_failure(error, Stage::Broker, {.rebind = true, .failures = 8}, kPolicy);
-
-  CHECK(code_of(last) == Errc::PoolExhausted);
-  CHECK(last.error().detail.starts_with("0 free"));
+TEST_CASE("retry decision: an end keeps the scope and the wait of its error") {
+  const auto lost = error_of({.reason = "MissingWeight", .scope = "engine"});
+  REQUIRE(lost);
+  CHECK(lost->scope == FailureScope::Engine);
+  CHECK(lost->detail.contains("engine scope"));
+  const auto waited = error_of({.reason = "QuotaBlocks", .retry_after_ms = 1'000});
+  REQUIRE(waited);
+  CHECK(waited->retry_after_ms == 1'000);
 }
 
 TEST_CASE("retry decision: a rebind waits for memory as long as refusals say, and as it has time") {
-  const Error full{.code = GENERATE(Errc::PoolExhausted, Errc::QuotaBlocks),
-                   .detail = "",
-                   .retry_after_ms = 250};
+  const Error full = error_with_wait(GENERATE(Errc::PoolExhausted, Errc::QuotaBlocks), 250);
   RetryContext context{.rebind = true, .had_lease = true, .setbacks = 40};
   context.waited = kPolicy.rebind_timeout - 1ms;
-  const Retry again = retry_of(after_failure(full, Stage::Broker, context, kPolicy));
-  CHECK(again.fresh_lease);
-  CHECK(again.delay >= 250ms);
+  const auto again = after_failure(full, Stage::Broker, context, kPolicy);
+  REQUIRE(again);
+  CHECK(again->fresh_lease);
+  CHECK(again->delay >= 250ms);
   context.waited = kPolicy.rebind_timeout;
   const auto last = after_failure(full, Stage::Broker, context, kPolicy);
-  CHECK(code_of(last) == full.code);
+  REQUIRE_FALSE(last);
+  CHECK(last.error().code == full.code);
   CHECK(last.error().detail.contains("given up after 600000 ms"));
   context.waited = 24h;
   CHECK(after_failure(full, Stage::Broker, context, {.rebind_timeout = Duration::max()}));
-}
-
-TEST_CASE("retry decision: blocks that other leases of the tenant hold are final before a lease") {
-  const Error held{.code = Errc::QuotaBlocks, .detail = "", .retry_after_ms = 1'000};
-  CHECK(code_of(after_failure(held, Stage::Broker, {.rebind = true}, kPolicy)) ==
-        Errc::QuotaBlocks);
-  const RetryContext rebinds{.rebind = true, .had_lease = true};
-  CHECK_FALSE(retry_of(after_failure(held, Stage::Worker, rebinds, kPolicy)).fresh_lease);
-  CHECK(after_completed(held, rebinds, kPolicy));
-  const Error never{.code = Errc::QuotaBlocks, .detail = ""};
-  CHECK(code_of(after_failure(never, Stage::Worker, rebinds, kPolicy)) == Errc::QuotaBlocks);
-}
-
-TEST_CASE("retry decision: a named worker may be unknown to a broker that restarted") {
-  const Error unknown{Errc::UnknownWorker, "no worker w1 is attached"};
-  const RetryContext rebinds{.rebind = true, .had_lease = true, .names_worker = true};
-  const auto code_in = [&](RetryContext changed) {
-    return code_of(after_failure(unknown, Stage::Broker, changed, kPolicy));
-  };
-  CHECK(retry_of(after_failure(unknown, Stage::Broker, rebinds, kPolicy)).fresh_lease);
-  CHECK(code_in({.rebind = true, .names_worker = true}) == Errc::UnknownWorker);
-  CHECK(code_in({.had_lease = true, .names_worker = true}) == Errc::UnknownWorker);
-  // No worker serves the text.
-  CHECK(code_in({.rebind = true, .had_lease = true}) == Errc::UnknownWorker);
-  RetryContext often = rebinds;
-  often.failures = kPolicy.max_attempts;
-  CHECK(code_in(often) == Errc::UnknownWorker);
-}
-
-TEST_CASE("retry decision: the end of a request that waited says when to retry") {
-  const auto error = error_of({.reason = "QuotaBlocks", .retry_after_ms = 1'000});
-  REQUIRE(error);
-  CHECK(error->retry_after_ms == 1'000);
 }
 
 TEST_CASE("retry decision: delays double up to a limit and do not overflow") {
@@ -264,13 +256,4 @@ TEST_CASE("retry decision: delays double up to a limit and do not overflow") {
   CHECK(backoff(kPolicy, 3) == 400ms);
   CHECK(backoff(kPolicy, 6) == 2s);
   CHECK(backoff(kPolicy, 1'000'000) == 2s);
-}
-TEST_CASE("retry decision: the end of a published text costs a rebinding client no lease") {
-  const Error error{.code = Errc::LeaseRevoked, .detail = "", .scope = FailureScope::Shared};
-  const RetryContext retry_context{.rebind = true, .had_lease = true};
-  const RetryDecision decision = after_completed(error, retry_context, kPolicy);
-  REQUIRE(decision);
-  CHECK_FALSE(decision->fresh_lease);
-  CHECK(decision->delay == Duration::zero());
-  CHECK_FALSE(after_completed(error, {.had_lease = true}, kPolicy));
 }

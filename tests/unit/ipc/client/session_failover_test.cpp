@@ -39,13 +39,11 @@ struct FailoverWorld : World {
 TEST_CASE("failover: the request is submitted on the new worker with all tokens that came") {
   FailoverWorld world;
   world.stream(true);
-  world.emit(0, 3);
-  world.run_until([&] { return world.session->tokens().size() == 3; });
+  world.deliver(3);
   world.replace_worker();
   world.run_until([&] { return world.reported<Rebound>().size() == 1; });
   world.emit(3, 2);
-  world.complete("EndOfSequence");
-  CHECK_FALSE(world.end().error);
+  CHECK(world.completes());
 
   const auto asked = world.broker.calls("lease.replace");
   REQUIRE(asked.size() == 1);
@@ -69,8 +67,7 @@ TEST_CASE("failover: later leases are acquired on the new worker, although the o
   world.stream(true);
   world.replace_worker();
   world.run_until([&] { return world.reported<Rebound>().size() == 1; });
-  world.complete_revoked({1, 2});
-  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
+  world.revoke({1, 2});
   world.timers.advance(1s);
   world.run_until([&] { return world.reported<Rebound>().size() == 2; });
   REQUIRE(world.broker.calls("lease.acquire").size() == 2);
@@ -87,8 +84,7 @@ TEST_CASE("failover: the end of the stream waits for the broker's reply") {
   world.replace_worker();
   world.complete_revoked({1, 1});
   world.run_until([&] { return world.reported<Rebound>().size() == 1; });
-  world.complete("EndOfSequence");
-  CHECK_FALSE(world.end().error);
+  CHECK(world.completes());
   CHECK(world.broker.calls("lease.acquire").size() == 1);
   CHECK(world.reported<Retrying>().empty());
 }
@@ -100,10 +96,8 @@ TEST_CASE("failover: refused, the stream goes on, and is rebound once its lease 
   world.replace_worker();
   world.run_until([&] { return world.broker.calls("lease.replace").size() == 1; });
   world.settle();
-  world.emit(0, 2);
-  world.run_until([&] { return world.session->tokens().size() == 2; });
-  world.complete_revoked({1, 1});
-  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
+  world.deliver(2);
+  world.revoke({1, 1});
   world.timers.advance(1s);
   world.run_until([&] { return world.reported<Rebound>().size() == 1; });
   CHECK(world.reported<Rebound>()[0].mode == wire::RebindMode::Reprefill);
@@ -138,8 +132,7 @@ TEST_CASE("failover: a text never continues silently in another arithmetic") {
   world.any_arithmetic = GENERATE(false, true);
   world.broker.answers["lease.replace"] = {world.lease(2, 0, "int8")};
   world.stream(true);
-  world.emit(0, 3);
-  world.run_until([&] { return world.session->tokens().size() == 3; });
+  world.deliver(3);
   world.replace_worker();
   if (!world.any_arithmetic) {
     CHECK(world.end().error->code == Errc::UnknownWorker);
@@ -154,8 +147,7 @@ TEST_CASE("failover: a request that is whole waits for its end on the old worker
   FailoverWorld world;
   world.request.max_emitted_tokens = 3;
   world.stream(true);
-  world.emit(0, 3);
-  world.run_until([&] { return world.session->tokens().size() == 3; });
+  world.deliver(3);
   world.replace_worker();
   world.run_until([&] { return world.broker.calls("lease.replace").size() == 1; });
   world.settle();

@@ -11,8 +11,15 @@ namespace {
 
 void stream(World& world, bool rebind) {
   world.stream(rebind);
-  world.emit(0, 2);
-  world.run_until([&] { return world.session->tokens().size() == 2; });
+  world.deliver(2);
+}
+
+/// The connection to the worker breaks, and the session submits or resumes the request again.
+void reconnect(World& world) {
+  world.worker.drop_connections();
+  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
+  world.timers.advance(50ms);
+  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
 }
 
 }  // namespace
@@ -32,10 +39,7 @@ TEST_CASE("loss: without rebind a lost worker ends the stream with ConnectionLos
 TEST_CASE("loss: with rebind a returning worker gets the delivered tokens") {
   World world;
   stream(world, true);
-  world.worker.drop_connections();
-  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
-  world.timers.advance(50ms);
-  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
+  reconnect(world);
   world.emit(2, 1);
   world.complete("EndOfSequence");
 
@@ -50,10 +54,7 @@ TEST_CASE("loss: a resumable request is resumed under its lease, not submitted a
   world.worker.answers["request.resume"] = {
       wire::RequestSubmitted{.request = {"any"}, .prompt_tokens = 4}.to_json()};
   stream(world, true);
-  world.worker.drop_connections();
-  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
-  world.timers.advance(50ms);
-  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
+  reconnect(world);
   world.emit(2, 1);
   world.complete("EndOfSequence");
 
@@ -70,10 +71,7 @@ TEST_CASE("loss: a resumable request is submitted again where less of its text i
   const Errc refusal = GENERATE(Errc::UnknownRequest, Errc::BadRequest);
   world.worker.answers["request.resume"] = {fail(refusal, "not kept")};
   stream(world, true);
-  world.worker.drop_connections();
-  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
-  world.timers.advance(50ms);
-  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
+  reconnect(world);
 
   CHECK(world.worker.calls("request.resume").size() == 1);
   REQUIRE(world.worker.calls("request.submit").size() == 2);
@@ -163,8 +161,7 @@ TEST_CASE("loss: a returning broker grants the next lease") {
   stream(world, true);
   world.broker.drop_connections();
   world.run_until([&] { return world.reported<BrokerDisconnected>().size() == 1; });
-  world.complete_revoked({1, 1});
-  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
+  world.revoke({1, 1});
   world.timers.advance(0ns);
   world.run_until([&] { return world.reported<Submitted>().size() == 2; });
 

@@ -50,8 +50,7 @@ TEST_CASE("move: before the last deadline the request moves, and the stream goes
   world.timers.advance(1ms);
   world.until_moved(1);
   world.emit(3, 2);
-  world.complete("EndOfSequence");
-  CHECK_FALSE(world.end().error);
+  CHECK(world.completes());
 
   CHECK(world.broker.calls("lease.replace")[0].at("lease") == "1.1");
   CHECK(world.broker.calls("lease.replace")[0].at("mode") == "preemptive");
@@ -81,8 +80,7 @@ TEST_CASE("move: each lease is replaced in turn") {
 TEST_CASE("move: a lease that an operator drains is replaced at once, as a checkpoint") {
   MoveWorld world;
   world.stream(true);
-  world.emit(0, 1);
-  world.run_until([&] { return world.session->tokens().size() == 1; });
+  world.deliver(1);
   world.broker.notify("lease.draining", {{"lease", "1.7"}});  // another one
   world.drain("1.1");
   world.until_moved(1);
@@ -144,8 +142,7 @@ TEST_CASE("move: a lease that ends before its replacement is granted waits for t
   world.stream(true);
   world.timers.advance(1'500ms);
   world.run_until([&] { return world.broker.calls("lease.replace").size() == 1; });
-  world.complete_revoked({1, 1});
-  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
+  world.revoke({1, 1});
   SECTION("which comes after the retry") {
     world.timers.advance(0ns);
     world.settle();
@@ -157,8 +154,7 @@ TEST_CASE("move: a lease that ends before its replacement is granted waits for t
     world.timers.advance(0ns);
   }
   world.until_moved(1);
-  world.complete("EndOfSequence");
-  CHECK_FALSE(world.end().error);
+  CHECK(world.completes());
   CHECK(world.broker.calls("lease.acquire").size() == 1);
   CHECK(world.worker.calls("request.submit")[1].at("token") == "v1:2");
   CHECK(world.reported<Rebound>()[0].mode == wire::RebindMode::Reprefill);
@@ -172,8 +168,7 @@ TEST_CASE("move: a lease that ends before its replacement is refused is rebound 
   world.stream(true);
   world.timers.advance(1'500ms);
   world.run_until([&] { return world.broker.calls("lease.replace").size() == 1; });
-  world.complete_revoked({1, 1});
-  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
+  world.revoke({1, 1});
   world.timers.advance(0ns);
   world.settle();
   CHECK(world.broker.calls("lease.acquire").size() == 1);
@@ -228,8 +223,7 @@ TEST_CASE("move: a stream that a worker resumed under the new lease is rebound f
   world.run_until([&] { return world.reported<Retrying>().size() == 1; });
   world.timers.advance(50ms);
   world.until_moved(1);
-  world.complete_revoked({1, 2});
-  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
+  world.revoke({1, 2});
   world.timers.advance(1s);
   world.until_moved(2);
   CHECK(world.broker.calls("lease.acquire")[1].at("replaces") == "1.2");

@@ -13,8 +13,7 @@ namespace {
 void stream_then_revoke(World& world, int count) {
   world.stream(true);
   world.emit(0, count);
-  world.complete_revoked({1, 1});
-  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
+  world.revoke({1, 1});
 }
 
 /// Runs due timers, then the loop until the worker has accepted `submissions` requests.
@@ -135,8 +134,7 @@ TEST_CASE("rebind: the stream continues after a second revocation") {
   stream_then_revoke(world, 2);
   run_until_submitted(world, 2);
   world.emit(2, 2);
-  world.complete_revoked({1, 2});
-  world.run_until([&] { return world.reported<Interrupted>().size() == 2; });
+  world.revoke({1, 2});
   world.timers.advance(100ms);
   run_until_submitted(world, 3);
   world.emit(4, 1);
@@ -151,8 +149,7 @@ TEST_CASE("rebind: a lease that is revoked after each token is replaced with gro
   world.stream(true);
   for (std::uint32_t i = 0; i < 10; ++i) {
     world.emit(i, 1);
-    world.complete_revoked({1, i + 1});
-    world.run_until([&] { return world.reported<Interrupted>().size() == i + 1; });
+    world.revoke({1, i + 1});
     if (i > 0) world.timers.advance(world.reported<Retrying>().back().delay);
     run_until_submitted(world, i + 2);
   }
@@ -171,8 +168,7 @@ TEST_CASE("rebind: after enough tokens a revoked lease is replaced without delay
   stream_then_revoke(world, 1);
   run_until_submitted(world, 2);
   world.emit(1, 16);
-  world.complete_revoked({1, 2});
-  world.run_until([&] { return world.reported<Interrupted>().size() == 2; });
+  world.revoke({1, 2});
   run_until_submitted(world, 3);
 }
 
@@ -240,9 +236,7 @@ TEST_CASE(
   world.timers.advance(waiting.delay);
   world.run_until([&] { return world.reported<Submitted>().size() == 2; });
   world.emit(5, 3);
-  world.complete("EndOfSequence");
-
-  CHECK_FALSE(world.end().error);
+  CHECK(world.completes());
   CHECK(world.session->tokens().size() == 8);
   CHECK(world.broker.calls("lease.acquire").size() == 2);
   CHECK(world.worker.calls("request.submit").size() == 3);
@@ -262,9 +256,7 @@ TEST_CASE("rebind: weights that take long to restore cost no lease and no positi
   world.timers.advance(world.reported<Retrying>()[0].delay);
   world.run_until([&] { return world.reported<Submitted>().size() == 2; });
   world.emit(4, 2);
-  world.complete("EndOfSequence");
-
-  CHECK_FALSE(world.end().error);
+  CHECK(world.completes());
   CHECK(world.session->tokens().size() == 6);
   CHECK(world.reported<Rebound>().empty());
   CHECK(world.broker.calls("lease.acquire").size() == 1);
@@ -336,8 +328,7 @@ TEST_CASE("rebind: while a request runs, its worker reports the end of the lease
   world.settle();
   CHECK(world.reported<Retrying>().empty());
   CHECK(world.session->tokens().size() == 2);
-  world.complete_revoked({1, 1});
-  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
+  world.revoke({1, 1});
   run_until_submitted(world, 2);
 }
 
@@ -383,9 +374,7 @@ TEST_CASE("rebind: a broker that does not know the old lease grants one that rep
   stream_then_revoke(world, 2);
   run_until_submitted(world, 2);
   world.emit(2, 3);
-  world.complete("EndOfSequence");
-
-  CHECK_FALSE(world.end().error);
+  CHECK(world.completes());
   CHECK(world.session->tokens().size() == 5);
   const auto asked = world.broker.calls("lease.acquire");
   REQUIRE(asked.size() == 3);

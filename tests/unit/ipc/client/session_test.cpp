@@ -167,8 +167,7 @@ TEST_CASE("tenant session: JSON that the token limit cuts off has a note, other 
 TEST_CASE("tenant session: cancelling ends the request at the worker, then releases the lease") {
   World world;
   world.stream();
-  world.emit(0, 2);
-  world.run_until([&] { return world.session->tokens().size() == 2; });
+  world.deliver(2);
   world.session->cancel();
   world.run_until([&] { return world.worker.calls("request.cancel").size() == 1; });
   world.complete("Cancelled");

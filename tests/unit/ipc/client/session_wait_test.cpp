@@ -11,8 +11,7 @@ TEST_CASE("rebind: it waits for memory as long as the broker says when to ask ag
   World world;
   world.stream(true);
   world.emit(0, 5);
-  world.complete_revoked({1, 1});
-  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
+  world.revoke({1, 1});
   auto& grants = world.broker.answers["lease.acquire"];
   const Error full{.code = Errc::PoolExhausted, .detail = "0 free", .retry_after_ms = 100};
   for (int i = 0; i < 30; ++i) grants.push_front(std::unexpected(full));
@@ -23,8 +22,7 @@ TEST_CASE("rebind: it waits for memory as long as the broker says when to ask ag
   world.timers.advance(100ms);
   world.run_until([&] { return world.reported<Submitted>().size() == 2; });
   world.emit(5, 1);
-  world.complete("EndOfSequence");
-  CHECK_FALSE(world.end().error);
+  CHECK(world.completes());
   CHECK(world.session->tokens().size() == 6);
   const auto calls = world.broker.calls("lease.acquire");
   REQUIRE(calls.size() == 32);
@@ -39,8 +37,7 @@ TEST_CASE("rebind: a default token limit is the one that the worker lowered it t
           .to_json()};
   world.stream(true);
   world.emit(0, 5);
-  world.complete_revoked({1, 1});
-  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
+  world.revoke({1, 1});
   CHECK_FALSE(world.end().error);  // every token had arrived
   CHECK(world.reported<Ended>().front().reason == "MaxTokensReached");
 }
