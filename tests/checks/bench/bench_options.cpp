@@ -4,9 +4,30 @@
 #include "kernels/model/kv_type.hpp"
 
 namespace leasehold::bench {
+namespace {
+
+template <class Value, class Bound>
+void add_number(CLI::App& app, const char* name, Value& value, const char* help, Bound least,
+                Bound most) {
+  app.add_option(name, value, help)->check(CLI::Range(least, most))->capture_default_str();
+}
+
+void add_threads(CLI::App& app, std::uint32_t& threads) {
+  add_number(app, "--threads", threads, "Compute threads", 1u, kMaxGateThreads - 1);
+}
+
+void add_model(CLI::App& app, std::string& path) {
+  app.add_option("--model", path, "GGUF model")->required();
+}
+
+void add_bin_dir(CLI::App& app, std::string& path) {
+  app.add_option("--bin-dir", path, "Directory of the programs")->required();
+}
+
+}  // namespace
 
 void describe_revoke(CLI::App& app, Options& options) {
-  app.add_option("--bin-dir", options.revoke.bin_dir, "Directory of the programs")->required();
+  add_bin_dir(app, options.revoke.bin_dir);
   app.add_option("--demo-model", options.revoke.demo_model, "Small GGUF model")->required();
   app.add_option("--large-model", options.revoke.large_model,
                  "GGUF model of the 0.5B shape; default: measure the small model only");
@@ -19,83 +40,37 @@ void describe_revoke(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 64));
   app.add_option("--flips", options.revoke.flips, "Revocations in each run of the clocks")
       ->check(CLI::Range(1, 4'000));
-  app.add_option("--leases", options.revoke.mass_leases, "Leases of the mass revocation")
-      ->check(CLI::Range(1, 16'000))
-      ->capture_default_str();
+  add_number(app, "--leases", options.revoke.mass_leases, "Leases of the mass revocation", 1,
+             16'000);
   app.add_option("--seed", options.revoke.seed, "Seed for the revocation times")
       ->capture_default_str();
 }
 
 void describe_engine(CLI::App& app, Options& options) {
-  app.add_option("--model", options.engine.model_path, "GGUF model")->required();
-  app.add_option("--threads", options.engine.threads, "Compute threads")
-      ->check(CLI::Range(1u, kMaxGateThreads - 1))
-      ->capture_default_str();
-  app.add_option("--prompt-tokens", options.engine.prompt_tokens, "Tokens of the prompt")
-      ->check(CLI::Range(1, 2'048))
-      ->capture_default_str();
-  app.add_option("--rounds", options.engine.rounds, "Rounds, each measuring everything once")
-      ->check(CLI::Range(1, 1'000))
-      ->capture_default_str();
-}
-
-void describe_peer(CLI::App& app, Options& options) {
-  app.add_option("--peer", options.peer.peer_dir,
-                 "Folder with llama.cpp's llama-bench and llama-batched-bench")
-      ->required();
-  app.add_option("--model", options.peer.model_paths, "GGUF model; repeatable")->required();
-  app.add_option("--threads", options.peer.threads, "Compute threads; repeatable")
-      ->check(CLI::Range(1u, kMaxGateThreads - 1));
-  app.add_option("--prompt-tokens", options.peer.prompt_tokens, "Tokens of the prompt")
-      ->check(CLI::Range(1, 2'048))
-      ->capture_default_str();
-  app.add_option("--rounds", options.peer.rounds, "Rounds, in which both engines take turns")
-      ->check(CLI::Range(1, 1'000))
-      ->capture_default_str();
-}
-
-void describe_peer_serve(CLI::App& app, Options& options) {
-  PeerServeConfig& config = options.peer_serve;
-  app.add_option("--bin-dir", config.bin_dir, "Directory of the programs")->required();
-  app.add_option("--peer", config.peer_dir, "Folder with llama.cpp's llama-server")->required();
-  app.add_option("--model", config.model_path, "GGUF model")->required();
-  app.add_option("--streams", config.streams,
-                 "Streams at the same time; repeatable; default: 1, 8 and 32")
-      ->check(CLI::Range(1, 63));
-  app.add_option("--prompt-tokens", config.prompt_tokens, "Tokens of each prompt")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--generated-tokens", config.generated_tokens, "Tokens that each stream generates")
-      ->check(CLI::Range(2, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--rounds", config.rounds, "Rounds, in which both servers take turns")
-      ->check(CLI::Range(1, 1'000))
-      ->capture_default_str();
-  app.add_option("--threads", config.threads,
-                 "Compute threads of both servers; default: what each chooses")
-      ->check(CLI::Range(1u, kMaxGateThreads - 1));
+  add_model(app, options.engine.model_path);
+  add_threads(app, options.engine.threads);
+  add_number(app, "--prompt-tokens", options.engine.prompt_tokens, "Tokens of the prompt", 1,
+             2'048);
+  add_number(app, "--rounds", options.engine.rounds, "Rounds, each measuring everything once", 1,
+             1'000);
 }
 
 void describe_context(CLI::App& app, Options& options) {
-  app.add_option("--model", options.context.model_path, "GGUF model")->required();
+  add_model(app, options.context.model_path);
   app.add_option("--arithmetic", options.context.arithmetic, "How matrices are multiplied")
       ->check(CLI::IsMember({"f32", "int8"}))
       ->capture_default_str();
   app.add_option("--simd", options.context.simd, "SIMD path; default: the fastest of this CPU")
       ->check(CLI::IsMember({"scalar", "avx2", "avx-vnni", "avx512", "amx"}));
-  app.add_option("--threads", options.context.threads, "Compute threads")
-      ->check(CLI::Range(1u, kMaxGateThreads - 1))
-      ->capture_default_str();
+  add_threads(app, options.context.threads);
   app.add_option("--kv-type", options.context.kv_type, "Element type of keys and values")
       ->check(CLI::IsMember(kv_type_names()))
       ->capture_default_str();
   app.add_option("--other-kv-type", options.context.other_kv_type,
                  "Element type to measure in turn with --kv-type, with ratios")
       ->check(CLI::IsMember(kv_type_names()));
-  app.add_option("--rounds", options.context.rounds,
-                 "Rounds; the shortest time of each step counts")
-      ->check(CLI::Range(1, 1'000))
-      ->capture_default_str();
+  add_number(app, "--rounds", options.context.rounds,
+             "Rounds; the shortest time of each step counts", 1, 1'000);
 }
 
 void describe_kernels(CLI::App& app, Options& options) {
@@ -105,26 +80,18 @@ void describe_kernels(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 4'096));
   app.add_option("--simd", options.kernels.simd, "SIMD path; default: every path but scalar")
       ->check(CLI::IsMember({"scalar", "avx2", "avx-vnni", "avx512", "amx"}));
-  app.add_option("--threads", options.kernels.threads, "Compute threads")
-      ->check(CLI::Range(1u, kMaxGateThreads - 1))
-      ->capture_default_str();
-  app.add_option("--n-out", options.kernels.n_out, "Rows of the matrix")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--n-in", options.kernels.n_in, "Elements of a row of the matrix")
-      ->check(CLI::Range(1, 1 << 16))
-      ->capture_default_str();
-  app.add_option("--memory-mib", options.kernels.memory_mib, "Memory of the copies of the matrix")
-      ->check(CLI::Range(1, 1 << 16))
-      ->capture_default_str();
-  app.add_option("--rounds", options.kernels.rounds, "Rounds; the best of each figure counts")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
+  add_threads(app, options.kernels.threads);
+  add_number(app, "--n-out", options.kernels.n_out, "Rows of the matrix", 1, 1 << 20);
+  add_number(app, "--n-in", options.kernels.n_in, "Elements of a row of the matrix", 1, 1 << 16);
+  add_number(app, "--memory-mib", options.kernels.memory_mib, "Memory of the copies of the matrix",
+             1, 1 << 16);
+  add_number(app, "--rounds", options.kernels.rounds, "Rounds; the best of each figure counts", 1,
+             10'000);
 }
 
 void describe_serve(CLI::App& app, Options& options) {
-  app.add_option("--bin-dir", options.serve.bin_dir, "Directory of the programs")->required();
-  app.add_option("--model", options.serve.model_path, "GGUF model")->required();
+  add_bin_dir(app, options.serve.bin_dir);
+  add_model(app, options.serve.model_path);
   app.add_option("--shares-model", options.serve.shares_model_path,
                  "GGUF model for the shares, which need many tokens; default: the model");
   app.add_option("--only", options.serve.measurements, "Run only this measurement; repeatable")
@@ -134,102 +101,79 @@ void describe_serve(CLI::App& app, Options& options) {
                  "How the worker multiplies matrices; auto is what it chooses by default")
       ->check(CLI::IsMember({"auto", "f32", "int8"}))
       ->capture_default_str();
-  app.add_option("--streams", options.serve.streams, "Tenants that generate all the time")
-      ->check(CLI::Range(1, 63))
-      ->capture_default_str();
-  app.add_option("--prompt-tokens", options.serve.prompt_tokens,
-                 "Tokens of the prompt that arrives")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--rounds", options.serve.rounds, "Rounds, each with and without the prompt")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
+  add_number(app, "--streams", options.serve.streams, "Tenants that generate all the time", 1, 63);
+  add_number(app, "--prompt-tokens", options.serve.prompt_tokens,
+             "Tokens of the prompt that arrives", 1, 1 << 20);
+  add_number(app, "--rounds", options.serve.rounds, "Rounds, each with and without the prompt", 1,
+             100);
 }
 
 void describe_http(CLI::App& app, Options& options) {
-  app.add_option("--bin-dir", options.http.bin_dir, "Directory of the programs")->required();
-  app.add_option("--model", options.http.model_path, "GGUF model")->required();
-  app.add_option("--requests", options.http.requests, "Requests of one token on each path")
-      ->check(CLI::Range(1, 100'000))
-      ->capture_default_str();
-  app.add_option("--streams", options.http.streams, "Streams of the throughput")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  app.add_option("--rounds", options.http.rounds, "Rounds of the throughput")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
-  app.add_option("--revocations", options.http.revocations, "Revocations on each path")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
+  add_bin_dir(app, options.http.bin_dir);
+  add_model(app, options.http.model_path);
+  add_number(app, "--requests", options.http.requests, "Requests of one token on each path", 1,
+             100'000);
+  add_number(app, "--streams", options.http.streams, "Streams of the throughput", 1, 64);
+  add_number(app, "--rounds", options.http.rounds, "Rounds of the throughput", 1, 100);
+  add_number(app, "--revocations", options.http.revocations, "Revocations on each path", 1, 10'000);
 }
 
 void describe_speculate(CLI::App& app, Options& options) {
-  app.add_option("--bin-dir", options.speculate.bin_dir, "Directory of the programs")->required();
-  app.add_option("--model", options.speculate.model_path, "GGUF model")->required();
-  app.add_option("--threads", options.speculate.threads, "Compute threads")
-      ->check(CLI::Range(1u, kMaxGateThreads - 1))
-      ->capture_default_str();
-  app.add_option("--proposals", options.speculate.proposals, "The worker's --speculate")
-      ->check(CLI::Range(1, 32))
-      ->capture_default_str();
+  add_bin_dir(app, options.speculate.bin_dir);
+  add_model(app, options.speculate.model_path);
+  add_threads(app, options.speculate.threads);
+  add_number(app, "--proposals", options.speculate.proposals, "The worker's --speculate", 1, 32);
   app.add_option(
       "--draft-model", options.speculate.draft_model,
       "The worker's --draft-model; without it texts are continued with what they repeat");
-  app.add_option("--tokens", options.speculate.tokens, "Tokens of each text in each round")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--rounds", options.speculate.rounds,
-                 "Rounds, each with and without proposals in turn")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
+  add_number(app, "--tokens", options.speculate.tokens, "Tokens of each text in each round", 1,
+             1'000'000);
+  add_number(app, "--rounds", options.speculate.rounds,
+             "Rounds, each with and without proposals in turn", 1, 100);
+}
+
+/// The figures have the options of `engine` and the length of the answers.
+void describe_figures(CLI::App& app, Options& options) {
+  describe_engine(app, options);
+  add_number(app, "--decoded-tokens", options.engine.decoded_tokens, "Tokens of each answer", 1,
+             2'048);
 }
 
 void describe_swap(CLI::App& app, Options& options) {
-  app.add_option("--model", options.swap.model_path, "GGUF model")->required();
-  app.add_option(
-         "--longest", options.swap.longest,
-         "Longest text in tokens; the shortest has 64, and each has twice as many as the one "
-         "before")
-      ->check(CLI::Range(64, 1 << 16))
-      ->capture_default_str();
-  app.add_option("--rounds", options.swap.rounds, "Rounds, each measuring everything once")
-      ->check(CLI::Range(1, 1'000))
-      ->capture_default_str();
+  add_model(app, options.swap.model_path);
+  add_number(
+      app, "--longest", options.swap.longest,
+      "Longest text in tokens; the shortest has 64, and each has twice as many as the one before",
+      64, 1 << 16);
+  add_number(app, "--rounds", options.swap.rounds, "Rounds, each measuring everything once", 1,
+             1'000);
 }
 
 void describe_recover(CLI::App& app, Options& options) {
-  app.add_option("--bin-dir", options.recover.bin_dir, "Directory of the programs")->required();
-  app.add_option("--model", options.recover.model_path, "GGUF model")->required();
+  add_bin_dir(app, options.recover.bin_dir);
+  add_model(app, options.recover.model_path);
   app.add_option("--arithmetic", options.recover.arithmetic, "How the worker multiplies matrices")
       ->check(CLI::IsMember({"f32", "int8"}))
       ->capture_default_str();
-  app.add_option("--prompt-tokens", options.recover.prompt_tokens,
-                 "Tokens of each prompt whose worker is killed; at most half the model's context")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--texts", options.recover.texts, "Texts whose worker is killed")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  app.add_option("--longest", options.recover.longest,
-                 "Longest prompt that is rebound; the shortest has 64 tokens, and each has four "
-                 "times as many as the one before")
-      ->check(CLI::Range(64, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--rounds", options.recover.rounds, "Rounds, each measuring everything once")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
-  app.add_option("--slow-motion-us", options.recover.slow_motion_us,
-                 "Pause after each unit of work, for a small model whose texts end too soon")
-      ->check(CLI::Range(0, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--lifetimes", options.recover.lifetimes,
-                 "Lifetimes over which steps without a token are counted")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
+  add_number(app, "--prompt-tokens", options.recover.prompt_tokens,
+             "Tokens of each prompt whose worker is killed; at most half the model's context", 1,
+             1 << 20);
+  add_number(app, "--texts", options.recover.texts, "Texts whose worker is killed", 1, 64);
+  add_number(app, "--longest", options.recover.longest,
+             "Longest prompt that is rebound; the shortest has 64 tokens, and each has four times "
+             "as many as the one before",
+             64, 1 << 20);
+  add_number(app, "--rounds", options.recover.rounds, "Rounds, each measuring everything once", 1,
+             100);
+  add_number(app, "--slow-motion-us", options.recover.slow_motion_us,
+             "Pause after each unit of work, for a small model whose texts end too soon", 0,
+             1'000'000);
+  add_number(app, "--lifetimes", options.recover.lifetimes,
+             "Lifetimes over which steps without a token are counted", 1, 10'000);
 }
 
 void describe_step(CLI::App& app, Options& options) {
-  app.add_option("--model", options.step_model, "GGUF model")->required();
+  add_model(app, options.step_model);
   app.add_option("--steps", options.steps, "Number of steps")->check(CLI::Range(1, 200));
 }
 
@@ -240,12 +184,8 @@ void describe_gate(CLI::App& app, Options& options) {
 }
 
 void describe_launch(CLI::App& app, Options& options) {
-  app.add_option("--threads", options.launch_threads, "Compute threads")
-      ->check(CLI::Range(1u, kMaxGateThreads - 1))
-      ->capture_default_str();
-  app.add_option("--launches", options.launches, "Launches of each kind")
-      ->check(CLI::Range(1, 10'000'000))
-      ->capture_default_str();
+  add_threads(app, options.launch_threads);
+  add_number(app, "--launches", options.launches, "Launches of each kind", 1, 10'000'000);
 }
 
 }  // namespace leasehold::bench

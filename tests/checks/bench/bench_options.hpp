@@ -9,8 +9,6 @@
 #include "tests/checks/bench/engine_bench.hpp"
 #include "tests/checks/bench/http_bench.hpp"
 #include "tests/checks/bench/kernels_bench.hpp"
-#include "tests/checks/bench/peer_ratios.hpp"
-#include "tests/checks/bench/peer_serve.hpp"
 #include "tests/checks/bench/poll_cost.hpp"
 #include "tests/checks/bench/recover_bench.hpp"
 #include "tests/checks/bench/revoke_bench.hpp"
@@ -25,8 +23,6 @@ struct Options {
   std::string step_model;
   std::uint32_t steps = kDecodeSteps;
   EngineBenchConfig engine;
-  PeerRatiosConfig peer;
-  PeerServeConfig peer_serve;
   ContextBenchConfig context;
   KernelsBenchConfig kernels;
   ServeConfig serve;
@@ -41,8 +37,7 @@ struct Options {
 
 void describe_revoke(CLI::App& app, Options& options);
 void describe_engine(CLI::App& app, Options& options);
-void describe_peer(CLI::App& app, Options& options);
-void describe_peer_serve(CLI::App& app, Options& options);
+void describe_figures(CLI::App& app, Options& options);
 void describe_context(CLI::App& app, Options& options);
 void describe_kernels(CLI::App& app, Options& options);
 void describe_serve(CLI::App& app, Options& options);

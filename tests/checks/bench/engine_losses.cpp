@@ -1,5 +1,4 @@
-#include "tests/checks/bench/engine_losses.hpp"
-
+// Time from the revocation of a worker's engine lease to the next token of its texts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +6,8 @@
 #include <memory>
 
 #include "common/machine/temporary_directory.hpp"
-#include "tests/checks/bench/rebinding_text.hpp"
+#include "tests/checks/bench/recover_bench.hpp"
+#include "tests/checks/bench/thread_time.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -19,10 +19,10 @@ constexpr std::size_t kTokensBetween = 8;
 
 class EngineLossesRun {
  public:
-  EngineLossesRun(const DeathsConfig& config, TemporaryDirectory directory)
+  EngineLossesRun(const RecoverConfig& config, TemporaryDirectory directory)
       : config_(config), directory_(std::move(directory)) {}
 
-  Result<EngineLosses> run();
+  Result<void> run(Samples& samples);
 
  private:
   Result<void> start();
@@ -31,7 +31,7 @@ class EngineLossesRun {
   Result<std::int64_t> loads();
   Result<void> lose_engine(bool is_new_file, std::vector<double>& times_ms);
 
-  const DeathsConfig& config_;
+  const RecoverConfig& config_;
   TemporaryDirectory directory_;
   std::unique_ptr<System> system_;
   std::vector<std::unique_ptr<RebindingText>> texts_;
@@ -45,16 +45,8 @@ Result<void> EngineLossesRun::start() {
   fs::create_symlink(fs::absolute(config_.model_path), system.model_path, failed);
   if (failed) return fail(Errc::SystemError, "cannot link to the model: " + failed.message());
   system_ = TRY(System::start(system));
-  for (std::uint32_t i = 0; i < kTexts; ++i) {
-    const std::string tenant = fmt::format("text-{}", i);
-    TRY(system_->admit(tenant));
-    texts_.push_back(std::make_unique<RebindingText>(
-        RebindingTextConfig{.broker_socket = system_->broker_socket(),
-                            .tenant = tenant,
-                            .prompt_tokens = config_.prompt_tokens,
-                            .max_tokens = 1u << 20,
-                            .retry = kEagerRetry}));
-  }
+  for (std::uint32_t i = 0; i < kTexts; ++i)
+    texts_.push_back(TRY(start_text(*system_, i, config_.prompt_tokens, kEagerRetry)));
   return {};
 }
 
@@ -92,8 +84,7 @@ Result<void> EngineLossesRun::lose_engine(bool is_new_file, std::vector<double>&
   TRY(system_->revoke(lease));
   const TimePoint revoked = SystemClock().now();
   for (const auto& text : texts_) {
-    const TimePoint token = TRY(text->await_token_after(revoked));
-    times_ms.push_back(static_cast<double>((token - revoked).count()) / 1e6);
+    times_ms.push_back(ms_of(TRY(text->await_token_after(revoked)) - revoked));
   }
   const std::int64_t read = TRY(loads()) - before;
   if (read == (is_new_file ? 1 : 0)) return {};
@@ -103,20 +94,19 @@ Result<void> EngineLossesRun::lose_engine(bool is_new_file, std::vector<double>&
                           read, to_string(lease), is_new_file ? "a new" : "the same"));
 }
 
-Result<EngineLosses> EngineLossesRun::run() {
+Result<void> EngineLossesRun::run(Samples& samples) {
   TRY(start());
-  EngineLosses losses;
   for (std::uint32_t round = 0; round < config_.rounds; ++round) {
-    TRY(lose_engine(false, losses.retained_ms));
-    TRY(lose_engine(true, losses.reloaded_ms));
+    TRY(lose_engine(false, samples["engine.retained_ms"]));
+    TRY(lose_engine(true, samples["engine.reloaded_ms"]));
   }
-  return losses;
+  return {};
 }
 
 }  // namespace
 
-Result<EngineLosses> measure_engine_losses(const DeathsConfig& config) {
-  return EngineLossesRun(config, TRY(TemporaryDirectory::create("engine"))).run();
+Result<void> measure_engine_losses(const RecoverConfig& config, Samples& samples) {
+  return EngineLossesRun(config, TRY(TemporaryDirectory::create("engine"))).run(samples);
 }
 
 }  // namespace leasehold::bench

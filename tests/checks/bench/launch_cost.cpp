@@ -1,10 +1,9 @@
-#include "tests/checks/bench/launch_cost.hpp"
-
 #include <algorithm>
 #include <string>
 #include <system_error>
 
 #include "kernels/cpu/thread_pool.hpp"
+#include "tests/checks/bench/poll_cost.hpp"
 #include "tests/checks/bench/thread_time.hpp"
 
 namespace leasehold::bench {
@@ -30,16 +29,15 @@ double launch_us(ThreadPool& pool, Tile&& tile) {
 
 }  // namespace
 
-Result<LaunchCost> measure_launch(std::uint32_t threads, std::uint32_t launches) {
+Result<Samples> measure_launch(std::uint32_t threads, std::uint32_t launches) {
   try {
     ThreadPool pool(threads);
-    std::vector<double> empty;
-    std::vector<double> meeting;
+    Samples samples;
     for (std::uint32_t i = 0; i < launches; ++i) {
-      empty.push_back(launch_us(pool, [] {}));
-      meeting.push_back(std::max(launch_us(pool, work) - kWorkNs / 1e3, 0.0));
+      samples["empty_us"].push_back(launch_us(pool, [] {}));
+      samples["meeting_us"].push_back(std::max(launch_us(pool, work) - kWorkNs / 1e3, 0.0));
     }
-    return LaunchCost{distribution_of(std::move(empty)), distribution_of(std::move(meeting))};
+    return samples;
   } catch (const std::system_error& error) {
     return fail(Errc::SystemError, std::string("cannot start the compute threads: ") +
                                        error.what() + "; use fewer --threads");

@@ -16,7 +16,6 @@
 #include "common/cli/command_line.hpp"
 #include "common/cli/version.hpp"
 #include "tests/checks/bench/bench_options.hpp"
-#include "tests/checks/bench/launch_cost.hpp"
 #include "tests/checks/bench/report.hpp"
 #include "tests/checks/bench/run_report.hpp"
 #include "tools/cli/unknown_command.hpp"
@@ -43,16 +42,17 @@ Result<Report> engine(const Options& options) {
   return json_report(TRY(measure_engine(options.engine)));
 }
 
-Result<Report> peer(const Options& options) {
-  nlohmann::json json = TRY(measure_peer_ratios(options.peer));
-  std::string text = peer_ratios_text(json);
-  return Report{std::move(json), std::move(text), {}};
+Result<Report> figures(const Options& options) {
+  return json_report(TRY(measure_figures(options.engine)));
 }
 
-Result<Report> peer_serve(const Options& options) {
-  nlohmann::json json = TRY(measure_peer_serve(options.peer_serve));
-  std::string text = peer_serve_text(json);
-  return Report{std::move(json), std::move(text), {}};
+/// Reads what a driver in tests/checks/peer measured: {"report", "text"} on stdin.
+Result<Report> from_driver(const Options&) {
+  const auto measured = nlohmann::json::parse(std::cin, nullptr, false);
+  if (!measured.is_object() || !measured.contains("report") || !measured.contains("text"))
+    return fail(Errc::MalformedMessage,
+                "stdin has no report; run `tools/bench COMMAND --peer DIR`");
+  return Report{measured["report"], measured["text"]};
 }
 
 Result<Report> context(const Options& options) {
@@ -102,15 +102,10 @@ Result<Report> gate(const Options& options) {
 }
 
 Result<Report> launch(const Options& options) {
-  const LaunchCost cost = TRY(measure_launch(options.launch_threads, options.launches));
-  const auto json_of = [](const Distribution& us) {
-    return nlohmann::json{{"p50", us.p50}, {"p90", us.p90}, {"p99", us.p99}};
-  };
-  const nlohmann::json json = {{"launch",
-                                {{"threads", options.launch_threads},
-                                 {"empty_us", json_of(cost.empty_us)},
-                                 {"meeting_us", json_of(cost.meeting_us)}}}};
-  return json_report(json);
+  const Samples samples = TRY(measure_launch(options.launch_threads, options.launches));
+  nlohmann::json launch = figures_of(samples, Statistic::Distribution);
+  launch["threads"] = options.launch_threads;
+  return json_report({{"launch", std::move(launch)}});
 }
 
 struct Command {
@@ -123,9 +118,12 @@ struct Command {
 constexpr Command kCommands[] = {
     {"revoke", "Measure revocation and what it costs", describe_revoke, revoke, true},
     {"engine", "Measure tokens per second in each arithmetic", describe_engine, engine},
-    {"peer", "Measure tokens per second of this engine and of llama.cpp", describe_peer, peer},
-    {"peer-serve", "Measure completions over HTTP of this engine and of llama.cpp",
-     describe_peer_serve, peer_serve},
+    {"figures", "Measure tokens per second once, for a comparison with another engine",
+     describe_figures, figures},
+    {"peer", "Report tokens per second of this engine and of llama.cpp, from stdin",
+     [](CLI::App&, Options&) {}, from_driver},
+    {"peer-serve", "Report completions over HTTP of this engine and of llama.cpp, from stdin",
+     [](CLI::App&, Options&) {}, from_driver},
     {"context", "Measure a step at several lengths of context", describe_context, context},
     {"kernels", "Measure matmuls as shares of what the processor can do", describe_kernels,
      kernels},

@@ -5,25 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "tests/checks/bench/broker_load.hpp"
 #include "tests/checks/bench/clocks.hpp"
-#include "tests/checks/bench/deaths.hpp"
 #include "tests/checks/bench/limits.hpp"
 #include "tests/checks/bench/percentile_plot.hpp"
 #include "tests/checks/bench/statistics.hpp"
-#include "tests/checks/bench/storm.hpp"
 
 namespace leasehold::bench {
-
-nlohmann::json to_json(const Distribution& distribution);
 
 /// "t_refuse_us" … over all runs with `headline_threads` compute threads, the same keys in
 /// "without_run_queue_delay", and every run in "runs".
 nlohmann::json clocks_json(const std::vector<ClockRun>& runs, std::uint32_t headline_threads);
-nlohmann::json storm_json(const StormResult& storm);
-nlohmann::json mass_json(const std::vector<MassRound>& rounds, std::uint32_t leases);
-nlohmann::json death_json(const DeathTimes& times);
-nlohmann::json death_json(const BrokerDeath& death);
 
 /// A report as text for people.
 std::string report_text(const nlohmann::json& report);

@@ -5,11 +5,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "tests/checks/bench/broker_load.hpp"
-#include "tests/checks/bench/deaths.hpp"
 #include "tests/checks/bench/poll_cost.hpp"
 #include "tests/checks/bench/report.hpp"
-#include "tests/checks/bench/storm.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -109,42 +106,46 @@ Result<void> Bench::poll() {
 
 Result<void> Bench::storm() {
   progress_("storm: alternating seconds with and without revocations");
-  const StormResult storm = TRY(measure_storm({.bin_dir = config_.bin_dir,
-                                               .model_path = config_.demo_model,
-                                               .threads = threads_leaving_a_core()},
-                                              config_.quick ? 2 : 10));
-  report.json["storm"] = storm_json(storm);
+  report.json["storm"] = storm_json(TRY(measure_storm({.bin_dir = config_.bin_dir,
+                                                       .model_path = config_.demo_model,
+                                                       .threads = threads_leaving_a_core()},
+                                                      config_.quick ? 2 : 10)));
   return {};
 }
 
 Result<void> Bench::mass() {
   progress_(fmt::format("mass: {} leases by one command", config_.mass_leases));
-  const auto rounds = TRY(measure_mass_revocation(config_.bin_dir, config_.mass_leases));
-  report.json["mass"] = mass_json(rounds, config_.mass_leases);
+  const Samples mass = TRY(measure_mass_revocation(config_.bin_dir, config_.mass_leases));
+  report.json["mass"] = figures_of(mass, Statistic::Median);
+  report.json["mass"].update(
+      {{"leases", config_.mass_leases}, {"rounds", mass.begin()->second.size()}});
   return {};
 }
 
 Result<void> Bench::cycles() {
   progress_("cycles: acquire, fence, free");
-  const std::uint32_t cycles = config_.quick ? 2'000 : 20'000;
-  const CycleRate rate = TRY(measure_cycle_rate(config_.bin_dir, cycles));
-  report.json["cycles"] = {{"per_s", rate.per_second}, {"broker_cpu_us", rate.broker_cpu_us}};
+  report.json["cycles"] = TRY(measure_cycle_rate(config_.bin_dir, config_.quick ? 2'000 : 20'000));
   return {};
 }
 
 Result<Json> Bench::deaths_of(const std::string& model, const std::string& path) {
   const SystemConfig config{
       .bin_dir = config_.bin_dir, .model_path = path, .threads = threads_leaving_a_core()};
-  progress_(fmt::format("deaths: model {}, revoke and rebind of one tenant", model));
-  Json json = {{"rebind_ms", TRY(measure_rebind_ms(config))}};
-  progress_(fmt::format("deaths: model {}, a tenant", model));
-  json["tenant_killed_to_memory_free_ms"] = TRY(measure_tenant_death_ms(config));
-  progress_(fmt::format("deaths: model {}, the broker", model));
-  json["broker_killed"] = death_json(TRY(measure_broker_death(config)));
-  progress_(fmt::format("deaths: model {}, the worker", model));
-  json["worker_killed"] = death_json(TRY(measure_worker_death(config)));
-  progress_(fmt::format("deaths: model {}, broker and worker together", model));
-  json["cold_restart"] = death_json(TRY(measure_cold_restart(config)));
+  struct Death {
+    const char *what, *key;
+    Result<Json> (*measure)(const SystemConfig& config);
+  };
+  constexpr Death kDeaths[] = {
+      {"revoke and rebind of one tenant", "rebind_ms", measure_rebind_ms},
+      {"a tenant", "tenant_killed_to_memory_free_ms", measure_tenant_death_ms},
+      {"the broker", "broker_killed", measure_broker_death},
+      {"the worker", "worker_killed", measure_worker_death},
+      {"broker and worker together", "cold_restart", measure_cold_restart}};
+  Json json;
+  for (const auto& [what, key, measure] : kDeaths) {
+    progress_(fmt::format("deaths: model {}, {}", model, what));
+    json[key] = TRY(measure(config));
+  }
   return json;
 }
 

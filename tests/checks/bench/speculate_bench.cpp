@@ -2,16 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <vector>
 
 #include "common/machine/temporary_directory.hpp"
+#include "tests/checks/bench/figures.hpp"
 #include "tests/checks/bench/metrics_page.hpp"
-#include "tests/checks/bench/statistics.hpp"
 #include "tests/checks/bench/system.hpp"
 #include "tests/checks/bench/tenant_pool.hpp"
+#include "tests/checks/bench/thread_time.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -47,12 +51,6 @@ Result<ProposedTokens> read_proposed(const std::string& metrics_path) {
   return counted;
 }
 
-/// Results of one kind of text: an entry per round.
-struct Rounds {
-  std::vector<double> without, with, ratio;
-  ProposedTokens counted;  // over all rounds with proposals
-};
-
 /// Words that differ in each request.
 std::vector<std::int32_t> words_of(std::uint32_t, std::uint64_t request) {
   std::vector<std::int32_t> prompt;
@@ -63,7 +61,8 @@ std::vector<std::int32_t> words_of(std::uint32_t, std::uint64_t request) {
   return prompt;
 }
 
-Result<double> tokens_per_s(System& system, const SpeculateBenchConfig& config, const char* kind) {
+Result<double> tokens_per_s(System& system, const SpeculateBenchConfig& config,
+                            const std::string& kind) {
   const std::string name = fmt::format("{}-{}", kSpeculateTenant, kind);
   TRY(system.admit(name + "-0"));
   const TenantPool pool({.broker_socket = system.broker_socket(),
@@ -76,7 +75,7 @@ Result<double> tokens_per_s(System& system, const SpeculateBenchConfig& config, 
   const TimePoint begin = clock.now();
   const std::uint64_t before = pool.tokens();
   TRY(pool.await_tokens(before + config.tokens, kSpeculateTimeout));
-  const double seconds = static_cast<double>((clock.now() - begin).count()) / 1e9;
+  const double seconds = ms_of(clock.now() - begin) / 1e3;
   return static_cast<double>(pool.tokens() - before) / seconds;
 }
 
@@ -96,46 +95,49 @@ Result<std::unique_ptr<System>> start_system(const SpeculateBenchConfig& config,
 
 /// Measures each kind of text on one worker.
 Result<void> add_round(const SpeculateBenchConfig& config, std::uint32_t proposals,
-                       std::span<Rounds> kinds) {
+                       Samples& samples, std::map<std::string, ProposedTokens>& counted) {
   const TemporaryDirectory directory = TRY(TemporaryDirectory::create("speculate-bench"));
   const std::string metrics_path = directory.path() / "metrics.sock";
   const auto system = TRY(start_system(config, proposals, metrics_path));
   ProposedTokens before;
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const double rate = TRY(tokens_per_s(*system, config, kTextKinds[i]));
-    (proposals == 0 ? kinds[i].without : kinds[i].with).push_back(rate);
+  for (const std::string kind : kTextKinds) {
+    const double rate = TRY(tokens_per_s(*system, config, kind));
+    samples[kind + (proposals == 0 ? ".without_tokens_s" : ".with_tokens_s")].push_back(rate);
     if (proposals == 0) continue;
     const ProposedTokens now = TRY(read_proposed(metrics_path));
-    kinds[i].counted.proposed += now.proposed - before.proposed;
-    kinds[i].counted.accepted += now.accepted - before.accepted;
+    counted[kind].proposed += now.proposed - before.proposed;
+    counted[kind].accepted += now.accepted - before.accepted;
     before = now;
   }
   return {};
 }
 
-nlohmann::json to_json(Rounds& rounds) {
-  for (std::size_t i = 0; i < rounds.with.size(); ++i)
-    rounds.ratio.push_back(rounds.with[i] / rounds.without[i]);
-  const ProposedTokens& counted = rounds.counted;
-  return {{"without_tokens_s", median_of(rounds.without)},
-          {"with_tokens_s", median_of(rounds.with)},
-          {"ratio", median_of(rounds.ratio)},
-          {"proposed", counted.proposed},
-          {"acceptance", counted.proposed > 0 ? counted.accepted / counted.proposed : 0.0}};
+/// Adds the ratio of each round.
+void add_ratios(Samples& samples, const std::string& kind) {
+  const std::vector<double>& with = samples[kind + ".with_tokens_s"];
+  const std::vector<double>& without = samples[kind + ".without_tokens_s"];
+  std::ranges::transform(with, without, std::back_inserter(samples[kind + ".ratio"]),
+                         std::divides{});
 }
 
 }  // namespace
 
 Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config) {
-  Rounds kinds[std::size(kTextKinds)];
+  Samples samples;
+  std::map<std::string, ProposedTokens> counted;  // over all rounds with proposals
   for (std::uint32_t round = 0; round < config.rounds; ++round) {
     for (const bool is_first : {true, false})
-      TRY(add_round(config, is_first == (round % 2 == 0) ? 0 : config.proposals, kinds));
+      TRY(add_round(config, is_first == (round % 2 == 0) ? 0 : config.proposals, samples, counted));
   }
-  nlohmann::json json = {{"proposals", config.proposals},
-                         {"threads", config.threads},
-                         {"draft_model", config.draft_model}};
-  for (std::size_t i = 0; i < std::size(kTextKinds); ++i) json[kTextKinds[i]] = to_json(kinds[i]);
+  for (const char* kind : kTextKinds) add_ratios(samples, kind);
+  nlohmann::json json = figures_of(samples, Statistic::Median);
+  for (const auto& [kind, tokens] : counted)
+    json[kind].update(
+        {{"proposed", tokens.proposed},
+         {"acceptance", tokens.proposed > 0 ? tokens.accepted / tokens.proposed : 0.0}});
+  json.update({{"proposals", config.proposals},
+               {"threads", config.threads},
+               {"draft_model", config.draft_model}});
   return nlohmann::json{{"speculate", std::move(json)}};
 }
 

@@ -214,6 +214,17 @@ Result<void> LocalModel::Impl::copy(std::uint32_t sequence, std::uint32_t copied
   return {};
 }
 
+std::vector<LocalRow> text_rows(std::uint32_t sequences, std::uint32_t count, std::uint32_t first) {
+  constexpr std::uint32_t kFirstWord = 100, kWords = 50;
+  std::vector<LocalRow> rows;
+  for (std::uint32_t s = 0; s < sequences; ++s)
+    for (std::uint32_t i = first; i < first + count; ++i)
+      rows.push_back({.sequence = s,
+                      .token = static_cast<TokenId>(kFirstWord + s + i % kWords),
+                      .wants_logits = i + 1 == first + count});
+  return rows;
+}
+
 LocalModel::LocalModel(std::unique_ptr<Impl> parts) : impl_(std::move(parts)) {}
 LocalModel::~LocalModel() = default;
 

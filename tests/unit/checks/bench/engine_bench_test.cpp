@@ -25,8 +25,17 @@ TEST_CASE("engine bench: reports tokens per second in each arithmetic, and their
   CHECK(checks[0].ok);
 }
 
+TEST_CASE("engine bench: the figures of one round are positive numbers") {
+  const auto report = measure_figures(
+      {.model_path = bundled_model_path(), .prompt_tokens = 20, .decoded_tokens = 2});
+  REQUIRE(report.has_value());
+  REQUIRE(report->at("figures").size() == 4);
+  for (const nlohmann::json& figure : report->at("figures")) CHECK(figure > 0.0);
+}
+
 TEST_CASE("engine bench: a model that cannot be read is an error") {
   CHECK(measure_engine({.model_path = "/nowhere.gguf"}).error().code == Errc::FileNotFound);
+  CHECK(measure_figures({.model_path = "/nowhere.gguf"}).error().code == Errc::FileNotFound);
 }
 
 }  // namespace leasehold::bench

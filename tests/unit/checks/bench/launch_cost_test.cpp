@@ -1,4 +1,4 @@
-#include "tests/checks/bench/launch_cost.hpp"
+#include "tests/checks/bench/poll_cost.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -8,10 +8,10 @@ namespace leasehold::bench {
 
 TEST_CASE("launch cost: every launch is measured, whatever the number of threads") {
   const std::uint32_t threads = GENERATE(1, 2, 3);
-  const LaunchCost cost = testing::required(measure_launch(threads, 20));
-  CHECK(cost.empty_us.count == 20);
-  CHECK(cost.empty_us.p50 > 0);
-  CHECK(cost.meeting_us.count == 20);
+  const Samples cost = testing::required(measure_launch(threads, 20));
+  CHECK(cost.at("empty_us").size() == 20);
+  CHECK(figure_of(cost, "empty_us") > 0);
+  CHECK(cost.at("meeting_us").size() == 20);
 }
 
 }  // namespace leasehold::bench

@@ -1,4 +1,4 @@
-#include "tests/checks/bench/missed_steps.hpp"
+#include "tests/checks/bench/recover_bench.hpp"
 
 #include <catch2/catch.hpp>
 

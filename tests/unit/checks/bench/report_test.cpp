@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tests/checks/bench/revoke_bench.hpp"
+
 using namespace leasehold::bench;
 
 namespace {
@@ -45,7 +47,8 @@ TEST_CASE("bench: a clock without a value is left out, not counted as zero") {
 }
 
 TEST_CASE("bench: a storm is reported as ratios to the calm windows") {
-  const auto json = storm_json({.calm_us = {100, 100, 200}, .storm_us = {110, 110, 400}});
+  const auto json = storm_json(
+      {{"calm_inter_token_us", {100, 100, 200}}, {"storm_inter_token_us", {110, 110, 400}}});
   CHECK(json["p50_ratio"].get<double>() == Approx(1.1));
   CHECK(json["p99_ratio"].get<double>() == Approx(2.0));
 }
