@@ -1,10 +1,8 @@
 #include "tests/checks/bench/poll_cost.hpp"
 
-#include "ipc/table/lease_table.hpp"
-#include "ipc/table/table_reader.hpp"
-#include "ipc/table/worker_segment.hpp"
 #include "tests/checks/bench/statistics.hpp"
 #include "tests/checks/bench/thread_time.hpp"
+#include "tests/checks/local_model/local_leases.hpp"
 #include "tests/checks/local_model/local_model.hpp"
 #include "worker/engine/worker_gates.hpp"
 
@@ -29,25 +27,20 @@ double mean_ns(std::uint64_t units, Unit&& unit) {
 }  // namespace
 
 Result<double> measure_gate_ns(std::uint64_t units) {
-  LeaseTable table = TRY(LeaseTable::create(kSequences));
-  UniqueFd table_fd = TRY(table.reader_fd());
-  const TableReader reader = TRY(TableReader::attach(std::move(table_fd)));
-  const WorkerSegmentReader segment = TRY(WorkerSegmentReader::create());
-  UniqueFd segment_fd = TRY(segment.writer_fd());
-  const WorkerSegmentWriter writer = TRY(WorkerSegmentWriter::attach(std::move(segment_fd)));
+  LocalLeases leases = TRY(LocalLeases::create(kSequences));
   const StopFlags stops;
   NullRefusalListener null_listener;
   GateSet set(1, stops, null_listener);
   for (std::uint32_t slot = 0; slot < kSequences; ++slot) {
     const LeaseId lease{.slot = slot, .generation = 1};
-    table.grant(lease, {});
-    const LeaseDependency dependency = TRY(reader.dependency(lease));
+    leases.table.grant(lease, {});
+    const LeaseDependency dependency = TRY(leases.reader.dependency(lease));
     set.add_sequence({&dependency, 1});
   }
   UnitProbe probe(std::chrono::microseconds(0));
   auto gates = make_gates({.worker = WorkerId{0},
-                           .table = &reader,
-                           .segment = &writer,
+                           .table = &leases.reader,
+                           .segment = &leases.writer,
                            .stops = &stops,
                            .probe = &probe},
                           0, 1);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ipc/cuda/memory_cleaner.hpp"
-#include "tests/checks/gpu_check/importer_process.hpp"
+#include "tests/checks/gpu_check/importer.hpp"
 #include "tests/checks/gpu_check/stages.hpp"
 
 namespace leasehold::gpu_check {

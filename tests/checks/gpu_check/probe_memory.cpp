@@ -1,4 +1,5 @@
-// Probes whether a mapping can be read-only, and when memory is free after the death of its holder.
+// Probes of memory: how long the device agent takes to clear it before it is lent again, whether a
+// mapping can be read-only, and when memory is free after the death of its holder.
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -8,7 +9,9 @@
 #include <optional>
 
 #include "ipc/cuda/device_memory.hpp"
-#include "tests/checks/gpu_check/importer_process.hpp"
+#include "ipc/cuda/memory_cleaner.hpp"
+#include "tests/checks/bench/statistics.hpp"
+#include "tests/checks/gpu_check/importer.hpp"
 #include "tests/checks/gpu_check/stages.hpp"
 
 namespace leasehold::gpu_check {
@@ -17,6 +20,21 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kDeaths = 5;
+constexpr std::size_t kMibBytes = 1 << 20;
+
+Result<std::vector<double>> clear_times_us(Card& card, std::size_t size_bytes, int count) {
+  const cuda::MemoryCleaner cleaner = TRY(cuda::MemoryCleaner::create(card.context()));
+  const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), size_bytes));
+  TRY(cleaner.clear(memory));  // warms up
+  std::vector<double> times_us;
+  for (int i = 0; i < count; ++i) {
+    const auto begun = SteadyClock::now();
+    TRY(cleaner.clear(memory));
+    const std::chrono::duration<double, std::micro> took = SteadyClock::now() - begun;
+    times_us.push_back(took.count());
+  }
+  return times_us;
+}
 
 /// The result is not a promise; it decides whether weights can be read-only on this driver.
 Result<void> ask_read_only(const Settings& settings, StageReport& report, Card& card) {
@@ -91,6 +109,25 @@ Result<void> measure_deaths(const Settings& settings, StageReport& report, Card&
 }
 
 }  // namespace
+
+Result<void> probe_clear(const Settings& settings, StageReport& report, Card& card) {
+  struct Case {
+    const char* what;
+    std::size_t mib;
+  };
+  const Case cases[] = {{"an extent", 2}, {"a region", settings.tiny ? 8u : 512u}};
+  for (const Case& one : cases) {
+    const bench::Distribution times = bench::distribution_of(
+        TRY(clear_times_us(card, one.mib * kMibBytes, settings.tiny ? 3 : 50)));
+    report.add_row(
+        "clear", {{"mib", one.mib}, {"p50_us", times.p50}, {"p99_us", times.p99}},
+        judged(fmt::format("memory: clear {} of {} MiB, with map and unmap", one.what, one.mib),
+               fmt::format("p50 {:.0f} us, p99 {:.0f} us, {:.1f} GB/s", times.p50, times.p99,
+                           static_cast<double>(one.mib * kMibBytes) / times.p50 / 1e3),
+               {}));
+  }
+  return {};
+}
 
 Result<void> probe_sharing(const Settings& settings, StageReport& report, Card& card) {
   TRY(ask_read_only(settings, report, card));
