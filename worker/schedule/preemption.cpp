@@ -60,11 +60,11 @@ Sequence* Preemption::choose_victim(const Starved& starved) const {
         starved.over_quota ? request.tenant == lacks.tenant : request.lease == lacks.lease;
     if (shares) sharing.push_back(sequence.get());
   }
+  if (sharing.size() < 2) return nullptr;
   const auto rank = [](const Sequence* sequence) {
     return std::tuple(-sequence->request.priority, sequence->request.arrival);
   };
   sharing.erase(std::ranges::min_element(sharing, {}, rank));
-  if (sharing.empty()) return nullptr;
   const auto lost_work = [](const Sequence* sequence) {
     const PromptRequest& request = sequence->request;
     return std::tuple(request.priority, sequence->blocks.committed(), ~request.arrival);

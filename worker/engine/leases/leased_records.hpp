@@ -16,10 +16,10 @@
 #include "ipc/segment/thread_gate.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/model/config.hpp"
 #include "worker/engine/step_refusals.hpp"
 #include "worker/kv/adopted_records.hpp"
 #include "worker/kv/lease_memory.hpp"
-#include "worker/model/config.hpp"
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {

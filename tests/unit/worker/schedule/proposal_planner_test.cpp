@@ -7,8 +7,8 @@ namespace leasehold::testing {
 namespace {
 
 /// A decoding sequence with two proposals.
-struct Proposing : PartsFixture {
-  explicit Proposing(std::uint32_t blocks) : tenancy(lease(1, blocks)) {
+struct Planning : PartsFixture {
+  explicit Planning(std::uint32_t blocks) : tenancy(lease(1, blocks)) {
     limits.speculate = 4;
     sequence.proposals = {5, 6};
     tenancies.note_change(tenancy.tenant);
@@ -24,20 +24,20 @@ struct Proposing : PartsFixture {
 }  // namespace
 
 TEST_CASE("proposal planner: proposals get rows after the known token, while blocks are free") {
-  Proposing roomy(8);
+  Planning roomy(8);
   StepPlan plan = roomy.decode_plan();
   CHECK(roomy.proposals.add_rows(plan, 1) == 2);
   CHECK(plan.parts[0].n_rows == 3);
   CHECK(plan.parts[0].n_proposed == 2);
 
-  Proposing tight(1);
+  Planning tight(1);
   plan = tight.decode_plan();
   CHECK(tight.proposals.add_rows(plan, 1) == 0);
   CHECK(plan.parts[0].n_rows == 1);
 }
 
 TEST_CASE("proposal planner: no proposal gets a row while a prompt runs") {
-  Proposing test(8);
+  Planning test(8);
   CHECK(test.proposals.plan().parts.size() == 1);
   (void)test.run(test.tenancy, "prompt", 20, 0);
   StepPlan plan = test.decode_plan();
@@ -46,7 +46,7 @@ TEST_CASE("proposal planner: no proposal gets a row while a prompt runs") {
 }
 
 TEST_CASE("proposal planner: accepted proposals are counted, and used proposals are cleared") {
-  Proposing test(8);
+  Planning test(8);
   StepPlan plan = test.decode_plan();
   REQUIRE(test.proposals.add_rows(plan, 1) == 2);
   test.proposals.note_drawn(plan.parts[0], {{.sampled = {5}}, {.sampled = {9}}});
