@@ -14,7 +14,7 @@
 #include "common/machine/text_file.hpp"
 #include "ipc/segment/segment_layout.hpp"
 #include "kernels/model/kv_type.hpp"
-#include "tests/checks/perplexity/peer_verdict.hpp"
+#include "tests/checks/perplexity/peer_divergence.hpp"
 #include "tests/checks/perplexity/perplexity.hpp"
 #include "tools/cli/progress_line.hpp"
 

@@ -9,9 +9,8 @@
 
 #include "common/machine/text_file.hpp"
 #include "kernels/model/kv_type.hpp"
-#include "tests/checks/peer/peer_programs.hpp"
-#include "tests/checks/perplexity/coded_odds.hpp"
 #include "tests/checks/perplexity/peer_logits.hpp"
+#include "tests/checks/perplexity/peer_programs.hpp"
 #include "tests/checks/perplexity/token_odds.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 

@@ -31,7 +31,7 @@ struct FileDivergence {
   std::string file;
   std::size_t positions = 0;
   double peer = 0;
-  /// Our divergence, with our predictions coded in 16 bits as the peer's are (coded_odds.hpp).
+  /// Our divergence, with our predictions coded in 16 bits as the peer's are (token_odds.hpp).
   double ours = 0;
   double ours_exact = 0;        ///< Our divergence without coding.
   double difference_error = 0;  ///< Standard error of ours - peer, assuming independent positions.
@@ -51,5 +51,31 @@ using FilesDone = std::function<void(std::size_t done, std::size_t total)>;
 /// model's context, and for a text of fewer than two windows, which the peer refuses.
 Result<PeerDivergence> measure_peer_divergence(const PeerDivergenceConfig& config,
                                                const FilesDone& progress);
+
+// The verdict and the text of what was measured. Pure.
+
+/// Our mean divergence may be at most this many times the peer's on one file, and at most the
+/// peer's over all files. If the peer's value is below kCodeFloorNats, the floor replaces it,
+/// because the error of the codes would then determine the ratio.
+inline constexpr double kMostTimesPeer = 1.1;
+
+/// True if our divergence on the file is within the limit; false for a file that could not be
+/// compared.
+bool is_within(const FileDivergence& file);
+
+/// Means over the compared files, each with the same weight.
+struct MeanDivergence {
+  std::size_t files = 0;
+  double peer = 0;
+  double ours = 0;
+};
+MeanDivergence mean_of(const PeerDivergence& measured);
+
+/// True if every file, and the mean over all files, is within its limit.
+bool passes(const PeerDivergence& measured);
+
+/// Returns a table with one line per file and one for all files, and a description of the
+/// comparison.
+std::string divergence_text(const PeerDivergenceConfig& config, const PeerDivergence& measured);
 
 }  // namespace leasehold

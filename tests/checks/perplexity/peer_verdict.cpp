@@ -1,11 +1,11 @@
-#include "tests/checks/perplexity/peer_verdict.hpp"
+#include "tests/checks/perplexity/peer_divergence.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "kernels/model/kv_type.hpp"
-#include "tests/checks/perplexity/coded_odds.hpp"
+#include "tests/checks/perplexity/token_odds.hpp"
 #include "tools/cli/table.hpp"
 
 namespace leasehold {

@@ -11,7 +11,6 @@
 
 #include "common/machine/temporary_directory.hpp"
 #include "tests/checks/local_model/local_model.hpp"
-#include "tests/checks/perplexity/coded_odds.hpp"
 #include "tests/checks/perplexity/token_odds.hpp"
 #include "tests/support/required.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"

@@ -1,8 +1,8 @@
-#include "tests/checks/perplexity/peer_verdict.hpp"
+#include "tests/checks/perplexity/peer_divergence.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "tests/checks/perplexity/coded_odds.hpp"
+#include "tests/checks/perplexity/token_odds.hpp"
 
 namespace leasehold {
 namespace {

@@ -18,7 +18,6 @@ class PeerPrograms {
   static Result<PeerPrograms> open(const std::string& directory,
                                    const std::vector<std::string>& programs);
 
-  const ProgramStarter& starter() const { return starter_; }
   /// An empty folder for output of the programs. The destructor removes it.
   const TemporaryDirectory& scratch() const { return scratch_; }
 

@@ -1,4 +1,4 @@
-#include "tests/checks/peer/peer_programs.hpp"
+#include "tests/checks/perplexity/peer_programs.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
