@@ -2,9 +2,11 @@
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
-using namespace leasehold::bench;
+#include "tests/checks/bench/statistics.hpp"
 
+namespace leasehold::bench {
 namespace {
 
 const Samples kSamples = {{"a.calm_us", {4, 1, 2}}, {"a.busy_us", {8, 9, 2}}, {"zero", {0, 0}}};
@@ -13,6 +15,12 @@ nlohmann::json report_of(const FigureRow& row) {
   nlohmann::json report;
   add_figures(report, kSamples, {&row, 1});
   return report;
+}
+
+std::vector<double> one_to(int last) {
+  std::vector<double> values(static_cast<std::size_t>(last));
+  std::iota(values.begin(), values.end(), 1.0);
+  return values;
 }
 
 }  // namespace
@@ -40,3 +48,34 @@ TEST_CASE("bench: all samples have their figures under their names, where limits
   CHECK_FALSE(number_at(report, "a.busy_us.p50"));
   CHECK_FALSE(number_at(report, "b"));
 }
+
+TEST_CASE("bench: a quantile is a measured value, by nearest rank") {
+  const auto values = one_to(10);
+  CHECK(quantile(values, 0.5) == 5);
+  CHECK(quantile(values, 0.51) == 6);
+  CHECK(quantile(values, 0.9) == 9);
+  CHECK(quantile(values, 0.99) == 10);
+  CHECK(quantile(values, 1) == 10);
+}
+
+TEST_CASE("bench: rounding does not raise the rank of an exact share") {
+  const auto values = one_to(1000);
+  CHECK(quantile(values, 0.9) == 900);
+  CHECK(quantile(values, 0.99) == 990);
+  CHECK(quantile(values, 0.999) == 999);
+}
+
+TEST_CASE("bench: a distribution sorts its values and keeps the outlier") {
+  const Distribution seen = distribution_of({5, 1, 4, 2, 1000, 3});
+  CHECK(seen.count == 6);
+  CHECK(seen.p50 == 3);
+  CHECK(seen.p99 == 1000);
+  CHECK(seen.max == 1000);
+}
+
+TEST_CASE("bench: the distribution of no values is empty") {
+  CHECK(distribution_of({}).count == 0);
+  CHECK(median_of({}) == 0);
+}
+
+}  // namespace leasehold::bench

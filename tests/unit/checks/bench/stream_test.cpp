@@ -1,20 +1,22 @@
-// What the bench's clients make of bytes that arrive in pieces, over real sockets.
-#include "tests/checks/bench/read_stream.hpp"
-
+// Clients that read streams and pages at little cost.
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/write.hpp>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <thread>
 
 #include "common/machine/temporary_directory.hpp"
 #include "ipc/control/transport/peer.hpp"
+#include "ipc/http/page_server.hpp"
 #include "tests/checks/bench/light_stream.hpp"
+#include "tests/checks/bench/metrics_page.hpp"
+#include "tests/checks/bench/read_stream.hpp"
 #include "tests/checks/bench/sse_stream.hpp"
+#include "worker/http/api/api_answer.hpp"
 
-using namespace leasehold;
-using namespace leasehold::bench;
-
+namespace leasehold::bench {
 namespace {
 
 /// A server that sends what the test says, on one thread with the client.
@@ -122,3 +124,65 @@ TEST_CASE("read stream: lines in pieces are tokens and one end, and a closed one
   REQUIRE(server.error);
   CHECK(server.error->code == Errc::ConnectionLost);
 }
+
+TEST_CASE("bench: a line is classified by its method, not by text of the model") {
+  CHECK(kind_of(R"({"jsonrpc":"2.0","method":"token.emitted","params":{"text":"a"}})") ==
+        LineKind::Token);
+  CHECK(kind_of(R"({"jsonrpc":"2.0","method":"request.completed","params":{"detail":""}})") ==
+        LineKind::Completed);
+  CHECK(kind_of(R"({"id":1,"jsonrpc":"2.0","result":{}})") == LineKind::Other);
+  CHECK(
+      kind_of(
+          R"({"jsonrpc":"2.0","method":"request.completed","params":{"x":"\"method\":\"token.emitted\""}})") ==
+      LineKind::Completed);
+  CHECK(kind_of("") == LineKind::Other);
+}
+
+TEST_CASE("sse stream: events are recognised as the door writes them") {
+  http::ApiRequest request;
+  request.stream = true;
+  const auto writer = http::answer_writer(request, "m", 0);
+  CHECK(sse_kind_of(writer->add({.text = "a"}, {}).back().data) == SseKind::Token);
+  CHECK(sse_kind_of(writer->add({.finish_reason = "length"}, {}).back().data) == SseKind::Other);
+  CHECK(sse_kind_of(http::error_body({{Errc::LeaseRevoked, "x"}})) == SseKind::Error);
+  CHECK(sse_kind_of("[DONE]") == SseKind::Done);
+}
+
+TEST_CASE("sse stream: a request has the key, the model and the number of tokens") {
+  const std::string request = sse_request("k", "m", 7);
+  for (const char* part : {"Bearer k\r\n", R"("model":"m")", R"("max_tokens":7)"}) {
+    CAPTURE(part);
+    CHECK(request.contains(part));
+  }
+}
+
+TEST_CASE("bench: a counter is read from the page that a Unix socket serves") {
+  const auto directory = TemporaryDirectory::create("metrics-page").value();
+  const std::string path = directory.path() / "metrics.sock";
+  boost::asio::io_context io;
+  const auto pages =
+      http::PageServer::create(
+          io, {.unix_path = path, .ip = {}},
+          {{.path = "/metrics", .make = [] { return http::Answer{.body = "a_total 12\n"}; }}})
+          .value();
+  pages->serve();
+  std::jthread thread([&io] { io.run(); });
+
+  const auto page = fetch_metrics(path);
+  io.stop();
+  REQUIRE(page);
+  CHECK(metric_of(*page, "a_total").value() == 12);
+}
+
+TEST_CASE("bench: a counter has the name that was asked for, and a value") {
+  const std::string page = "HTTP/1.1 200 OK\r\n\r\nab 1\na{x=\"y\"} 2\nb few\na 3.5\n";
+  CHECK(metric_of(page, "a").value() == 3.5);
+  CHECK(metric_of(page, "b").error().code == Errc::BadRequest);
+  CHECK(metric_of(page, "c").error().code == Errc::BadRequest);
+}
+
+TEST_CASE("bench: a worker without a metrics page is an error") {
+  CHECK(fetch_metrics("/nonexistent/metrics.sock").error().code == Errc::ConnectionLost);
+}
+
+}  // namespace leasehold::bench
