@@ -136,17 +136,7 @@ class RebindModesRun {
     TRY(text.await_rebounds(RebindMode::Preemptive, kPreemptiveMoves + 1));
     for (const client::Rebound& move : text.rebounds(RebindMode::Preemptive))
       times("preemptive").push_back(ms_of(move.took));
-    /// Adds the worker's times of the text's moves, and the time of copying as many bytes.
-    Result<void> add_worker_times(const RebindingText& text) {
-      for (const events::Rebind& rebind : TRY(rebinds_of(text))) {
-        if (rebind.mode != RebindMode::Checkpoint && rebind.mode != RebindMode::Preemptive)
-          continue;
-        times("worker").push_back(ms_of(Duration(rebind.latency_ns)));
-        const std::uint64_t tokens = rebind.prompt_tokens + rebind.emitted_tokens;
-        times("copy").push_back(copy_ms(tokens * kv_bytes_per_token_));
-      }
-      return {};
-    }
+    return add_worker_times(text);
   }
 
   Result<void> adopt(RebindingText& text) {
@@ -192,7 +182,17 @@ class RebindModesRun {
     return rebinds;
   }
 
-  Result<void> add_worker_times(const RebindingText& text);
+  /// Adds the worker's times of the text's moves, and the time of copying as many bytes.
+  Result<void> add_worker_times(const RebindingText& text) {
+    for (const events::Rebind& rebind : TRY(rebinds_of(text))) {
+      if (rebind.mode != RebindMode::Checkpoint && rebind.mode != RebindMode::Preemptive) continue;
+      times("worker").push_back(ms_of(Duration(rebind.latency_ns)));
+      const std::uint64_t tokens = rebind.prompt_tokens + rebind.emitted_tokens;
+      times("copy").push_back(copy_ms(tokens * kv_bytes_per_token_));
+    }
+    return {};
+  }
+
   Result<void> drain(RebindingText& text) {
     const std::size_t moves = text.rebounds(RebindMode::Checkpoint).size();
     TRY(system_->broker().command(
