@@ -29,15 +29,21 @@ class Failure(Exception):
 
 
 class Programs:
-    """llama.cpp's programs in a folder. Their logs are in a temporary folder."""
+    """llama.cpp's programs in a folder. Their logs are in a folder that the end of a `with` block removes."""
 
     def __init__(self, folder, names):
         self.folder = folder
-        self.scratch = tempfile.TemporaryDirectory(prefix="peer-")
         for name in names:
             if not os.access(self.path(name), os.X_OK):
                 raise Failure("FileNotFound", f"no program {self.path(name)}; build llama.cpp's {name} and name its "
                               "folder with --peer")
+        self.scratch = tempfile.TemporaryDirectory(prefix="peer-")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.scratch.cleanup()
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -83,12 +89,12 @@ def compared(ours, peers):
             "ratio": {name: value / medians[1][name] for name, value in medians[0].items()}}
 
 
-def table(titles, n_left, rows):
-    """Text in columns; the first `n_left` are aligned to the left, the others to the right."""
+def table(titles, sides, rows):
+    """Text in columns. `sides` has l for a column that is aligned to the left, and r for one to the right."""
     lines = [titles, *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
-    return "".join("  ".join(cell.ljust(width) if i < n_left else cell.rjust(width)
-                             for i, (cell, width) in enumerate(zip(line, widths))).rstrip() + "\n" for line in lines)
+    return "".join("  ".join(cell.ljust(width) if side == "l" else cell.rjust(width)
+                             for side, cell, width in zip(sides, line, widths)).rstrip() + "\n" for line in lines)
 
 
 def in_range(least, most):

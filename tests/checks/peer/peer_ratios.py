@@ -108,22 +108,28 @@ def key_of(path):
     return os.path.splitext(os.path.basename(path))[0].replace(".", "_")
 
 
+def measure_file(programs, options, path, report, before_round):
+    """Adds the figures of one file to the report."""
+    file = report[key_of(path)] = {}
+    for threads in options.threads or [1]:
+        ours, peers = [], []
+        for _ in range(options.rounds):
+            before_round()
+            ours.append(measure_ours(options, path, threads))
+            report["version"], file["format"], figures = measure_peer(programs, options, path, threads)
+            peers.append(figures)
+        file[f"{threads}_threads"] = peer.compared(ours, peers)
+
+
 def measure(options, before_round):
-    programs = peer.Programs(options.peer, [BENCH, BATCHED])
-    for path in options.model:
-        if [key_of(other) for other in options.model].count(key_of(path)) > 1:
-            raise peer.Failure("BadRequest", f"two models are named {key_of(path)}; rename a file")
+    keys = [key_of(path) for path in options.model]
     report = {"rounds": options.rounds, "prompt_tokens": options.prompt_tokens}
-    for path in options.model:
-        file = report[key_of(path)] = {}
-        for threads in options.threads or [1]:
-            ours, peers = [], []
-            for _ in range(options.rounds):
-                before_round()
-                ours.append(measure_ours(options, path, threads))
-                report["version"], file["format"], figures = measure_peer(programs, options, path, threads)
-                peers.append(figures)
-            file[f"{threads}_threads"] = peer.compared(ours, peers)
+    with peer.Programs(options.peer, [BENCH, BATCHED]) as programs:
+        for key in keys:
+            if keys.count(key) > 1:
+                raise peer.Failure("BadRequest", f"two models are named {key}; rename a file")
+        for path in options.model:
+            measure_file(programs, options, path, report, before_round)
     return {"peer": report}
 
 
@@ -135,7 +141,7 @@ def text_of(report):
             for name, file in sorted(everything.items()) if isinstance(file, dict)
             for threads, run in sorted(file.items()) if isinstance(run, dict)
             for figure, ratio in sorted(run["ratio"].items())]
-    return peer.table(["FILE", "FORMAT", "THREADS", "FIGURE", "OURS", "PEER", "RATIO"], 4, rows) + (
+    return peer.table(["FILE", "FORMAT", "THREADS", "FIGURE", "OURS", "PEER", "RATIO"], "llllrrr", rows) + (
         f"Tokens per second, medians of {everything['rounds']} rounds; the peer is llama.cpp "
         f"{everything['version']}.\n")
 

@@ -275,11 +275,12 @@ def measure_streams(programs, options, streams, before_round):
 
 
 def measure(options, before_round):
-    programs = peer.Programs(options.peer, [SERVER])
     report = {"rounds": options.rounds, "prompt_tokens": options.prompt_tokens,
-              "generated_tokens": options.generated_tokens, "version": programs.version_of(SERVER)}
-    for streams in options.streams or [1, 8, 32]:
-        report[f"{streams}_streams"] = measure_streams(programs, options, streams, before_round)
+              "generated_tokens": options.generated_tokens}
+    with peer.Programs(options.peer, [SERVER]) as programs:
+        report["version"] = programs.version_of(SERVER)
+        for streams in options.streams or [1, 8, 32]:
+            report[f"{streams}_streams"] = measure_streams(programs, options, streams, before_round)
     return {"peer_serve": report}
 
 
@@ -290,7 +291,7 @@ def text_of(report):
     rows = [[name, figure, f"{run['ours'][figure]:.2f}", f"{run['peer'][figure]:.2f}", f"{ratio:.2f}"]
             for name, run in runs for figure, ratio in sorted(run["ratio"].items())]
     commands = [f"{name}: leasehold-worker {run['worker_options']}; {run['peer_command']}\n" for name, run in runs]
-    return peer.table(["STREAMS", "FIGURE", "OURS", "PEER", "RATIO"], 2, rows) + (
+    return peer.table(["STREAMS", "FIGURE", "OURS", "PEER", "RATIO"], "llrrr", rows) + (
         f"Medians of {everything['rounds']} rounds; prompts of {everything['prompt_tokens']} tokens, "
         f"{everything['generated_tokens']} generated per stream; the peer is llama.cpp {everything['version']}.\n"
     ) + "".join(commands)

@@ -1,9 +1,7 @@
-/// A folder with a program that acts as llama.cpp's llama-perplexity: it copies prepared files.
+/// Files as llama.cpp's llama-perplexity writes them.
 #pragma once
 
 #include <algorithm>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -76,35 +74,5 @@ inline PeerFile computed_file(const std::string& model_path, const std::string& 
   }
   return file;
 }
-
-struct FakePeer {
-  TemporaryDirectory directory = TemporaryDirectory::create("fake-peer").value();
-
-  FakePeer() {
-    write_program(R"(#!/bin/sh
-echo "$@" >> "$0.arguments"
-[ "$1" != --version ] || { echo 'version: fake 7' >&2; exit 0; }
-while [ $# -gt 1 ]; do
-  [ "$1" != -m ] || model=$(basename "$2" .gguf)
-  [ "$1" != --kl-divergence-base ] || file=$2
-  shift
-done
-cp "$(dirname "$0")/$model.logits" "$file"
-)");
-  }
-  void write_program(const std::string& script) const {
-    const std::string path = directory.file("llama-perplexity");
-    std::ofstream(path) << script;
-    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-  }
-  /// What the program writes for a model of this name.
-  void prepare(const std::string& model, const PeerFile& file) const {
-    file.write(directory.file(model + ".logits"));
-  }
-  std::string arguments() const {
-    std::ifstream file(directory.file("llama-perplexity.arguments"));
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-};
 
 }  // namespace leasehold::testing
