@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <filesystem>
 
 #include "common/cli/print_error.hpp"
@@ -17,7 +16,7 @@
 namespace leasehold::gpu_check {
 namespace {
 
-constexpr std::chrono::seconds kTimeout{60};
+constexpr int kTimeoutMs = 60'000;
 
 void send_result(ImportResult result) {
   const char byte = static_cast<char>(result);
@@ -91,28 +90,25 @@ Result<Importer> start_importer(const Settings& settings, ImportMode what, const
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return fail_errno(Errc::SystemError, "socketpair", errno);
   UniqueFd ours(ends[0]);
-  const UniqueFd theirs(ends[1]);
+  UniqueFd theirs(ends[1]);
   Child child = TRY(Child::start(
       {.argv = {std::filesystem::read_symlink("/proc/self/exe"), std::string(option_of(what)),
                 std::to_string(size_bytes), "--ordinal", std::to_string(settings.ordinal)},
        .log_path = settings.out_dir + "/importer.log",
        .inherited_fds = {{"socket", theirs.get()}, {"memory", memory.get()}}}));
-  return Importer{.child = std::move(child), .socket = std::move(ours)};
-}
-
-/// Waits for the result or the exit of the process.
-void await_result(Importer& importer) {
+  Importer importer{.child = std::move(child), .socket = std::move(ours)};
+  theirs = UniqueFd();  // the exit of the process then ends the wait
   pollfd wait{importer.socket.get(), POLLIN, 0};
   char byte = 0;
-  const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(kTimeout);
-  if (::poll(&wait, 1, static_cast<int>(timeout.count())) <= 0) return;
-  if (::read(importer.socket.get(), &byte, 1) == 1) importer.result = ImportResult{byte};
+  if (::poll(&wait, 1, kTimeoutMs) > 0 && ::read(importer.socket.get(), &byte, 1) == 1)
+    importer.result = ImportResult{byte};
+  return importer;
 }
 
 Result<void> kill_importer(Importer& importer) {
   TRY(importer.child.signal(SIGKILL));
   pollfd gone{importer.child.pidfd().get(), POLLIN, 0};
-  if (::poll(&gone, 1, 60'000) > 0) return {};
+  if (::poll(&gone, 1, kTimeoutMs) > 0) return {};
   return fail(Errc::TimedOut, "a killed importer does not end");
 }
 

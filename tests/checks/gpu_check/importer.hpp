@@ -55,7 +55,7 @@ enum class ImportResult : char {
 /// Runs the second process and returns its exit code.
 int run_importer(ImportMode what, int ordinal, std::size_t size_bytes);
 
-// The side of the stages: starts the process, waits for its result, kills it. Errors: SystemError;
+// The side of the stages: starts the process and kills it. Errors: SystemError;
 // TimedOut.
 
 /// One importer process and its result. The destructor ends the process.
@@ -65,11 +65,9 @@ struct Importer {
   std::optional<ImportResult> result = std::nullopt;
 };
 
+/// Starts the process and waits for its result or its exit.
 Result<Importer> start_importer(const Settings& settings, ImportMode what, const UniqueFd& memory,
                                 std::size_t size_bytes);
-
-/// Waits for the result or the exit of the process.
-void await_result(Importer& importer);
 
 /// Kills the process and waits for the event of its pidfd. From then on the broker would reclaim
 /// its memory.

@@ -44,7 +44,6 @@ Result<void> ask_read_only(const Settings& settings, StageReport& report, Card& 
   TRY(write_first_word(card, mapping.address()));
   const UniqueFd fd = TRY(memory.export_fd());
   Importer importer = TRY(start_importer(settings, ImportMode::WriteReadOnly, fd, kSize));
-  await_result(importer);
   const bool written = TRY(second_word(card, mapping.address())) == kReplyWord;
   report.numbers()["read_only_honoured"] = !written;
   report.measured("memory: a read-only mapping cannot be written",
@@ -67,9 +66,7 @@ Result<Death> kill_holder(const Settings& settings, Card& card, std::size_t size
     const cuda::DeviceMapping mapping = TRY(cuda::DeviceMapping::map(memory, MapAccess::ReadWrite));
     TRY(write_first_word(card, mapping.address()));
     const UniqueFd fd = TRY(memory.export_fd());
-    Importer importer = TRY(start_importer(settings, ImportMode::Share, fd, size_bytes));
-    await_result(importer);
-    return importer;
+    return start_importer(settings, ImportMode::Share, fd, size_bytes);
   };
   Importer importer = TRY(start_holding());
   if (importer.result != ImportResult::Done)

@@ -128,6 +128,10 @@ class Reporter:
         if self.process.poll() is not None:
             sys.exit(self.process.returncode)
 
+    def cancel(self):
+        self.process.kill()
+        self.process.communicate()
+
     def finish(self, report, text):
         """Hands the report over, and returns the exit code."""
         try:
@@ -142,11 +146,11 @@ def run(name, options, measure, text_of):
     reporter = Reporter(name, options)
     try:
         report = measure(options, reporter.require_running)
-    except Failure as failure:
-        reporter.process.kill()
+    except (Failure, OSError) as failure:
+        reporter.cancel()
         print(f"leasehold-bench: {failure}", file=sys.stderr)
-        return failure.exit_code
-    except BaseException:
-        reporter.process.kill()
+        return getattr(failure, "exit_code", EXIT_CODES["SystemError"])
+    except KeyboardInterrupt:
+        reporter.cancel()
         raise
     return reporter.finish(report, text_of(report))

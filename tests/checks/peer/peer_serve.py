@@ -184,8 +184,11 @@ class Ours:
         worker = self.start(stack, "leasehold-worker", "--broker", self.broker_path, "--name", "bench", "--listen",
                             self.path("bench.sock"), "--model", options.model, *self.worker_options)
         await_ready(worker, self.is_ready, self.ended("leasehold-worker"), "the worker")
-        self.control("tenants", "admit", TENANT, "--max-concurrent", str(streams), "--max-blocks", str(1 << 20))
-        key = self.control("keys", "create", "--tenant", TENANT)["api_key"]
+        self.control("tenants", "admit", TENANT, "--max-concurrent", str(streams), "--max-blocks", str(1 << 20),
+                     "--ttl-ms", "3600000")
+        key = (self.control("keys", "create", "--tenant", TENANT) or {}).get("api_key")
+        if not key:
+            raise peer.Failure("SystemError", f"brokerctl creates no API key for tenant {TENANT}")
         port = int(self.worker_options[1].rsplit(":", 1)[1])
         self.server = Server(port, key, self.model_at(port, key), [broker.pid, worker.pid])
 
