@@ -237,10 +237,10 @@ Result<nlohmann::json> launch(const LaunchConfig& config) {
 /// Reads what a driver in tests/checks/peer measured: {"report", "text"} on stdin.
 Result<Report> read_driver() {
   const auto measured = nlohmann::json::parse(std::cin, nullptr, false);
-  if (!measured.is_object() || !measured.contains("report") || !measured.contains("text"))
-    return fail(Errc::MalformedMessage,
-                "stdin has no report; run `tools/bench COMMAND --peer DIR`");
-  return Report{measured["report"], measured["text"]};
+  if (measured.is_object() && measured.contains("report") && measured.contains("text") &&
+      measured["text"].is_string())
+    return Report{measured["report"], measured["text"]};
+  return fail(Errc::MalformedMessage, "stdin has no report; run `tools/bench COMMAND --peer DIR`");
 }
 
 std::string dump(const nlohmann::json& report) {

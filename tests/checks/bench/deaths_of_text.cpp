@@ -10,7 +10,6 @@
 #include "common/clock.hpp"
 #include "common/machine/text_file.hpp"
 #include "tests/checks/bench/recover_bench.hpp"
-#include "tests/checks/bench/worker_start.hpp"
 
 namespace leasehold::bench {
 namespace {

@@ -1,5 +1,10 @@
 #include "tests/checks/bench/poll_cost.hpp"
 
+#include <algorithm>
+#include <string>
+#include <system_error>
+
+#include "kernels/cpu/thread_pool.hpp"
 #include "tests/checks/bench/statistics.hpp"
 #include "tests/checks/bench/thread_time.hpp"
 #include "tests/checks/local_model/local_leases.hpp"
@@ -22,6 +27,24 @@ double mean_ns(std::uint64_t units, Unit&& unit) {
   const double begin = thread_time_ns();
   for (std::uint64_t i = 0; i < units; ++i) unit();
   return (thread_time_ns() - begin) / static_cast<double>(units);
+}
+
+constexpr double kWorkNs = 5'000;  // about a thread's mean work in a launch
+
+void work() {
+  const double end = wall_time_ns() + kWorkNs;
+  while (wall_time_ns() < end) {
+  }
+}
+
+template <class Tile>
+double launch_us(ThreadPool& pool, Tile&& tile) {
+  const double begin = wall_time_ns();
+  pool.run(pool.threads(), [&](std::uint32_t, std::uint32_t) {
+    tile();
+    return true;
+  });
+  return (wall_time_ns() - begin) / 1e3;
 }
 
 }  // namespace
@@ -68,6 +91,21 @@ Result<StepCost> measure_step(const std::string& model_path, std::uint32_t steps
   }
   return StepCost{static_cast<double>(model->units() - units_before) / static_cast<double>(steps),
                   median_of(times_us)};
+}
+
+Result<Samples> measure_launch(std::uint32_t threads, std::uint32_t launches) {
+  try {
+    ThreadPool pool(threads);
+    Samples samples;
+    for (std::uint32_t i = 0; i < launches; ++i) {
+      samples["empty_us"].push_back(launch_us(pool, [] {}));
+      samples["meeting_us"].push_back(std::max(launch_us(pool, work) - kWorkNs / 1e3, 0.0));
+    }
+    return samples;
+  } catch (const std::system_error& error) {
+    return fail(Errc::SystemError, std::string("cannot start the compute threads: ") +
+                                       error.what() + "; use fewer --threads");
+  }
 }
 
 }  // namespace leasehold::bench

@@ -5,11 +5,13 @@
 /// with RestartSec=0.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/result.hpp"
@@ -107,5 +109,24 @@ SystemConfig system_config(const RecoverConfig& config);
 Result<std::unique_ptr<RebindingText>> start_text(System& system, std::uint32_t number,
                                                   std::uint32_t prompt_tokens,
                                                   const client::RetryPolicy& retry);
+
+/// A stage of a worker's start. The log line that has these words ends it.
+struct StartStage {
+  const char* name;
+  std::string_view words;
+};
+/// In order.
+inline constexpr std::array<StartStage, 5> kStartStages{{{"exec", " starting model="},
+                                                         {"tokenizer", " model opened "},
+                                                         {"attach", " attached to the broker "},
+                                                         {"map", " weights bound "},
+                                                         {"ready", " ready name="}}};
+
+/// The ends of the stages, in µs since 1970.
+using StartTimes = std::array<std::int64_t, kStartStages.size()>;
+
+/// Finds the last start in the log, whose times are local times.
+/// Errors: BadRequest if the log lacks a stage, or a time cannot be read.
+Result<StartTimes> last_start(std::string_view log);
 
 }  // namespace leasehold::bench

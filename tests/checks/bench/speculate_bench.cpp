@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <charconv>
+#include <chrono>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <vector>
 
 #include "common/machine/temporary_directory.hpp"
 #include "tests/checks/bench/figures.hpp"
-#include "tests/checks/bench/metrics_page.hpp"
 #include "tests/checks/bench/system.hpp"
 #include "tests/checks/bench/tenant_pool.hpp"
 #include "tests/checks/bench/thread_time.hpp"
@@ -120,6 +123,8 @@ void add_ratios(Samples& samples, const std::string& kind) {
                          std::divides{});
 }
 
+constexpr auto kPageTimeout = std::chrono::seconds(10);
+
 }  // namespace
 
 Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config) {
@@ -139,6 +144,29 @@ Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config) {
                {"threads", config.threads},
                {"draft_model", config.draft_model}});
   return nlohmann::json{{"speculate", std::move(json)}};
+}
+
+Result<std::string> fetch_metrics(const std::string& socket_path) {
+  boost::asio::local::stream_protocol::iostream stream;
+  stream.expires_after(kPageTimeout);
+  stream.connect(boost::asio::local::stream_protocol::endpoint(socket_path));
+  stream << "GET /metrics HTTP/1.1\r\nHost: worker\r\nConnection: close\r\n\r\n" << std::flush;
+  std::ostringstream page;
+  page << stream.rdbuf();
+  if (page.view().starts_with("HTTP/1.1 200")) return std::move(page).str();
+  return fail(Errc::ConnectionLost, fmt::format("{} gives no metrics: {}", socket_path,
+                                                page.view().substr(0, page.view().find('\r'))));
+}
+
+Result<double> metric_of(std::string_view page, std::string_view name) {
+  const std::string before = fmt::format("\n{} ", name);
+  const std::size_t at = page.find(before);
+  double value = 0;
+  if (at != std::string_view::npos) {
+    const char* begin = page.data() + at + before.size();
+    if (std::from_chars(begin, page.data() + page.size(), value).ec == std::errc{}) return value;
+  }
+  return fail(Errc::BadRequest, fmt::format("the metrics page has no value of {}", name));
 }
 
 }  // namespace leasehold::bench

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import subprocess
 import tempfile
 import unittest
 
@@ -110,6 +111,13 @@ class RatiosTest(unittest.TestCase):
     def test_two_files_of_one_name_and_a_model_that_cannot_be_read_are_errors(self):
         self.assertEqual(self.run_driver("--model", f"/elsewhere/{FILE}.gguf")[0], peer.EXIT_CODES["BadRequest"])
         self.assertEqual(self.run_driver(model="/nowhere.gguf")[0], peer.EXIT_CODES["FileNotFound"])
+
+    def test_a_report_that_is_none_is_an_error(self):
+        for text in ("", "[]", '{"report": {}}', '{"report": {}, "text": 1}'):
+            with self.subTest(text=text):
+                done = subprocess.run([f"{context.BIN}/leasehold-bench", "peer"], input=text.encode(), check=False,
+                                      capture_output=True)
+                self.assertEqual(done.returncode, peer.EXIT_CODES["MalformedMessage"])
 
     def test_a_file_of_limits_that_cannot_be_read_ends_the_driver_before_it_measures(self):
         with self.assertRaises(SystemExit) as raised:

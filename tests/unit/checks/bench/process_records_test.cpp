@@ -10,7 +10,6 @@
 #include "common/machine/process.hpp"
 #include "tests/checks/bench/recover_bench.hpp"
 #include "tests/checks/bench/run_queue.hpp"
-#include "tests/checks/bench/worker_start.hpp"
 #include "tests/support/required.hpp"
 #include "tests/support/test_paths.hpp"
 

@@ -7,7 +7,6 @@
 
 #include "common/machine/temporary_directory.hpp"
 #include "tests/checks/bench/limits.hpp"
-#include "tests/checks/bench/percentile_plot.hpp"
 #include "tests/checks/bench/report.hpp"
 #include "tests/checks/bench/revoke_bench.hpp"
 #include "tests/checks/bench/run_report.hpp"

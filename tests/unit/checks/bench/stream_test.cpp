@@ -11,8 +11,8 @@
 #include "ipc/control/transport/peer.hpp"
 #include "ipc/http/page_server.hpp"
 #include "tests/checks/bench/light_stream.hpp"
-#include "tests/checks/bench/metrics_page.hpp"
 #include "tests/checks/bench/read_stream.hpp"
+#include "tests/checks/bench/speculate_bench.hpp"
 #include "tests/checks/bench/sse_stream.hpp"
 #include "worker/http/api/api_answer.hpp"
 
