@@ -1,5 +1,4 @@
-#include "tests/checks/bench/broker_load.hpp"
-
+// Load on the broker alone: many leases revoked by one command, and leases per second.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -8,8 +7,9 @@
 #include "common/clock.hpp"
 #include "tests/checks/bench/holders.hpp"
 #include "tests/checks/bench/light_worker.hpp"
+#include "tests/checks/bench/revoke_bench.hpp"
 #include "tests/checks/bench/run_queue.hpp"
-#include "tests/checks/bench/system.hpp"
+#include "tests/checks/bench/thread_time.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -21,10 +21,6 @@ constexpr std::uint32_t kMassRounds = 3;
 constexpr std::uint32_t kAcquiresInFlight = 64;
 constexpr std::uint32_t kCyclesInFlight = 16;
 constexpr Duration kFreeTimeout = std::chrono::seconds(120);
-
-double ms(Duration duration) {
-  return static_cast<double>(duration.count()) / 1e6;
-}
 
 /// Polls the lease words on a separate thread, as a worker does.
 class WordWatch {
@@ -79,8 +75,8 @@ SystemConfig broker_only(const std::string& bin_dir, std::uint32_t extents) {
           .journal = true};
 }
 
-Result<MassRound> revoke_all(System& system, const LightWorker& worker,
-                             const std::vector<LeaseId>& leases) {
+Result<void> revoke_all(System& system, const LightWorker& worker,
+                        const std::vector<LeaseId>& leases, Samples& samples) {
   const SystemClock clock;
   WordWatch watch(worker.table(), leases);
   const TimePoint called = clock.now();
@@ -88,23 +84,22 @@ Result<MassRound> revoke_all(System& system, const LightWorker& worker,
   const TimePoint answered = clock.now();
   watch.join();
   TRY(await_all_free(system));
-  return MassRound{.flips_us = ms(watch.last_revoked - watch.first_revoked) * 1e3,
-                   .fenced_ms = ms(watch.last_fenced - watch.first_revoked),
-                   .free_ms = ms(clock.now() - watch.first_revoked),
-                   .answer_ms = ms(answered - called)};
+  samples["first_to_last_flip_us"].push_back(1e3 * ms_of(watch.last_revoked - watch.first_revoked));
+  samples["all_fenced_ms"].push_back(ms_of(watch.last_fenced - watch.first_revoked));
+  samples["all_free_ms"].push_back(ms_of(clock.now() - watch.first_revoked));
+  samples["answer_ms"].push_back(ms_of(answered - called));
+  return {};
 }
 
 }  // namespace
 
-Result<std::vector<MassRound>> measure_mass_revocation(const std::string& bin_dir,
-                                                       std::uint32_t leases) {
-  std::vector<MassRound> rounds;
+Result<Samples> measure_mass_revocation(const std::string& bin_dir, std::uint32_t leases) {
+  Samples samples;
   auto system = TRY(System::start(broker_only(bin_dir, leases)));
   TRY(system->admit(kTenant));
   const auto worker = TRY(LightWorker::attach(system->broker_socket()));
-  const auto one_round = [&](const std::vector<LeaseId>& held) -> Result<void> {
-    rounds.push_back(TRY(revoke_all(*system, *worker, held)));
-    return {};
+  const auto one_round = [&](const std::vector<LeaseId>& held) {
+    return revoke_all(*system, *worker, held, samples);
   };
   for (std::uint32_t round = 0; round < kMassRounds; ++round) {
     TRY(hold_leases({.broker_socket = system->broker_socket(),
@@ -113,10 +108,10 @@ Result<std::vector<MassRound>> measure_mass_revocation(const std::string& bin_di
                      .in_flight = kAcquiresInFlight},
                     one_round));
   }
-  return rounds;
+  return samples;
 }
 
-Result<CycleRate> measure_cycle_rate(const std::string& bin_dir, std::uint32_t cycles) {
+Result<nlohmann::json> measure_cycle_rate(const std::string& bin_dir, std::uint32_t cycles) {
   auto system = TRY(System::start(broker_only(bin_dir, 256)));
   TRY(system->admit(kTenant));
   const auto worker = TRY(LightWorker::attach(system->broker_socket()));
@@ -134,9 +129,9 @@ Result<CycleRate> measure_cycle_rate(const std::string& bin_dir, std::uint32_t c
   const std::uint64_t ran_before = broker_ran_ns();
   TRY(cycle_leases(holder));
   TRY(await_all_free(*system));
-  return CycleRate{
-      .per_second = cycles / (ms(clock.now() - begin) / 1e3),
-      .broker_cpu_us = static_cast<double>(broker_ran_ns() - ran_before) / 1e3 / cycles};
+  return nlohmann::json{
+      {"per_s", cycles / (ms_of(clock.now() - begin) / 1e3)},
+      {"broker_cpu_us", static_cast<double>(broker_ran_ns() - ran_before) / 1e3 / cycles}};
 }
 
 }  // namespace leasehold::bench

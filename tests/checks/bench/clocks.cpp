@@ -12,6 +12,7 @@
 #include "common/clock.hpp"
 #include "common/random.hpp"
 #include "tests/checks/bench/tenant_pool.hpp"
+#include "tests/checks/bench/thread_time.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -163,7 +164,7 @@ Result<ClockRun> measure_clocks(const ClockSetup& setup) {
     TRY(tenant_pool.await_running(min_running(setup.tenants), kPoolTimeout));
     run.samples.push_back(TRY(flip_one(*system, tenant_pool, random)));
   }
-  run.seconds = static_cast<double>((clock.now() - begin).count()) / 1e9;
+  run.seconds = ms_of(clock.now() - begin) / 1e3;
   run.worker = sum_of(run_queues_of(system->worker_pid())) - worker;
   run.broker = sum_of(run_queues_of(system->broker_pid())) - broker;
   run.load = load_average();

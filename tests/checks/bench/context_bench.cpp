@@ -1,9 +1,12 @@
 #include "tests/checks/bench/context_bench.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "kernels/model/kv_type.hpp"
+#include "tests/checks/bench/figures.hpp"
 #include "tests/checks/bench/thread_time.hpp"
 #include "tests/checks/local_model/local_model.hpp"
 
@@ -27,31 +30,20 @@ constexpr std::uint32_t kChunkRows = 256;
 
 Result<double> step_ms(LocalModel& model, const StepShape& shape, std::uint32_t context,
                        std::uint32_t threads) {
-  std::vector<LocalRow> rows;
-  for (std::uint32_t s = 0; s < shape.sequences; ++s) {
-    model.restart(s, context);
-    for (std::uint32_t i = 0; i < shape.rows_each; ++i)
-      rows.push_back({.sequence = s,
-                      .token = static_cast<TokenId>(100 + s + i % 50),
-                      .wants_logits = i + 1 == shape.rows_each});
-  }
+  for (std::uint32_t s = 0; s < shape.sequences; ++s) model.restart(s, context);
+  const std::vector<LocalRow> rows = text_rows(shape.sequences, shape.rows_each);
   const double begin_ns = work_time_ns(threads);
   TRY(model.forward(rows));
   return (work_time_ns(threads) - begin_ns) / 1e6;
 }
 
-/// One KV type, and the shortest steps so far.
-struct Measured {
-  std::unique_ptr<LocalModel> model;
-  nlohmann::json step_ms;
-};
-
-Result<Measured> load(const ContextBenchConfig& config, const std::string& kv_type) {
+Result<std::unique_ptr<LocalModel>> load(const ContextBenchConfig& config,
+                                         const std::string& kv_type) {
   const std::optional<KvType> type = kv_type_from_name(kv_type);
   if (!type) return fail(Errc::BadRequest, "there is no KV type " + kv_type + "; use f16 or q8_0");
   const std::uint32_t longest =
       config.contexts.empty() ? 0 : *std::ranges::max_element(config.contexts);
-  auto model = TRY(LocalModel::load(
+  return LocalModel::load(
       {.model_path = config.model_path,
        .simd = path_of(config),
        .threads = config.threads,
@@ -59,40 +51,45 @@ Result<Measured> load(const ContextBenchConfig& config, const std::string& kv_ty
        .arithmetic = config.arithmetic == "int8" ? Arithmetic::Int8 : Arithmetic::F32,
        .max_rows = kChunkRows,
        .sequences = kContextSequences,
-       .positions = longest + kChunkRows}));
-  return Measured{.model = std::move(model), .step_ms = {}};
+       .positions = longest + kChunkRows});
 }
 
-nlohmann::json ratios(const nlohmann::json& other, const nlohmann::json& first) {
-  nlohmann::json all;
-  for (const auto& [shape, contexts] : first.items())
-    for (const auto& [context, ms] : contexts.items())
-      all[shape][context] = other.at(shape).at(context).get<double>() / ms.get<double>();
-  return all;
+/// Measures one step; its times have the name `of` with the shape and the context.
+Result<void> add_step(const std::string& of, LocalModel& model, const StepShape& shape,
+                      const ContextBenchConfig& config, std::uint32_t context, Samples& samples) {
+  samples[fmt::format("{}.{}.{}", of, shape.name, context)].push_back(
+      TRY(step_ms(model, shape, context, config.threads)));
+  return {};
 }
 
 }  // namespace
 
 Result<nlohmann::json> measure_contexts(const ContextBenchConfig& config) {
-  std::vector<Measured> measured;
-  measured.push_back(TRY(load(config, config.kv_type)));
-  if (!config.other_kv_type.empty()) measured.push_back(TRY(load(config, config.other_kv_type)));
+  const auto first = TRY(load(config, config.kv_type));
+  std::unique_ptr<LocalModel> other;
+  if (!config.other_kv_type.empty()) other = TRY(load(config, config.other_kv_type));
+  Samples samples;
   for (std::uint32_t round = 0; round < config.rounds; ++round)
     for (const StepShape& shape : kShapes)
-      for (const std::uint32_t context : config.contexts)
-        for (Measured& one : measured) {
-          const double ms = TRY(step_ms(*one.model, shape, context, config.threads));
-          nlohmann::json& best = one.step_ms[shape.name][std::to_string(context)];
-          if (best.is_null() || ms < best.get<double>()) best = ms;
-        }
-  const Measured& first = measured.front();
-  nlohmann::json json{{"model", first.model->config().name}, {"threads", config.threads},
-                      {"arithmetic", config.arithmetic},     {"simd", name(path_of(config))},
-                      {"kv_type", config.kv_type},           {"step_ms", first.step_ms}};
-  if (measured.size() > 1)
-    json["other"] = {{"kv_type", config.other_kv_type},
-                     {"step_ms", measured.back().step_ms},
-                     {"ratio", ratios(measured.back().step_ms, first.step_ms)}};
+      for (const std::uint32_t context : config.contexts) {
+        TRY(add_step("step_ms", *first, shape, config, context, samples));
+        if (other) TRY(add_step("other.step_ms", *other, shape, config, context, samples));
+      }
+  nlohmann::json json = figures_of(samples, Statistic::Least);
+  json.update({{"model", first->config().name},
+               {"threads", config.threads},
+               {"arithmetic", config.arithmetic},
+               {"simd", name(path_of(config))},
+               {"kv_type", config.kv_type}});
+  if (!other) return nlohmann::json{{"context", std::move(json)}};
+  json["other"]["kv_type"] = config.other_kv_type;
+  for (const StepShape& shape : kShapes)
+    for (const std::uint32_t context : config.contexts) {
+      const std::string place = fmt::format(".{}.{}", shape.name, context);
+      const FigureRow ratio{"other.ratio" + place, Statistic::Least, "other.step_ms" + place,
+                            "step_ms" + place};
+      add_figures(json, samples, {&ratio, 1});
+    }
   return nlohmann::json{{"context", std::move(json)}};
 }
 

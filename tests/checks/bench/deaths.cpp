@@ -1,5 +1,4 @@
-#include "tests/checks/bench/deaths.hpp"
-
+// Measures the time from a SIGKILL until service and revocation work again.
 #include <signal.h>
 
 #include <algorithm>
@@ -7,11 +6,15 @@
 #include <thread>
 
 #include "common/clock.hpp"
+#include "tests/checks/bench/revoke_bench.hpp"
 #include "tests/checks/bench/statistics.hpp"
 #include "tests/checks/bench/tenant_pool.hpp"
+#include "tests/checks/bench/thread_time.hpp"
 
 namespace leasehold::bench {
 namespace {
+
+using Json = nlohmann::json;
 
 constexpr Duration kRecoveryTimeout = std::chrono::seconds(120);
 constexpr auto kMemoryPollInterval = std::chrono::milliseconds(1);
@@ -22,7 +25,7 @@ constexpr auto kCalm = std::chrono::milliseconds(500);
 constexpr std::uint64_t kTokensAfter = 150;
 
 double ms_since(TimePoint begin) {
-  return static_cast<double>((SystemClock().now() - begin).count()) / 1e6;
+  return ms_of(SystemClock().now() - begin);
 }
 
 struct Scenario {
@@ -40,22 +43,22 @@ Result<Scenario> start_scenario(const SystemConfig& config) {
 }
 
 /// Restarts the processes with `restart`; the tenants reconnect by themselves.
-Result<DeathTimes> measure_recovery(Scenario& scenario, TimePoint died,
-                                    const std::function<Result<void>()>& restart) {
+Result<Json> measure_recovery(Scenario& scenario, TimePoint died,
+                              const std::function<Result<void>()>& restart) {
   TRY(restart());
   scenario.tenant_pool->clear_running();  // tokens sent before the death do not count
-  DeathTimes times;
+  Json times;
   TRY(scenario.tenant_pool->await_running(1, kRecoveryTimeout));
-  times.first_token_ms = ms_since(died);
+  times["to_first_token_ms"] = ms_since(died);
   const auto running = scenario.tenant_pool->running();
   if (running.empty()) return fail(Errc::TimedOut, "no tenant is running after the restart");
   TRY(scenario.system->revoke(running.front().lease));
   if (!scenario.tenant_pool->await_end(running.front().lease, kRecoveryTimeout)) {
     return fail(Errc::TimedOut, "the first revoked tenant got no typed end");
   }
-  times.first_revoke_ms = ms_since(died);
+  times["to_first_revoke_ms"] = ms_since(died);
   TRY(scenario.tenant_pool->await_running(kTenants, kRecoveryTimeout));
-  times.all_tenants_ms = ms_since(died);
+  times["to_all_tenants_ms"] = ms_since(died);
   return times;
 }
 
@@ -65,45 +68,45 @@ double longest_ms(const std::vector<double>& gaps_us) {
 
 }  // namespace
 
-Result<BrokerDeath> measure_broker_death(const SystemConfig& config) {
+Result<Json> measure_broker_death(const SystemConfig& config) {
   SystemConfig with_store = config;
   with_store.journal = true;
   with_store.keep_descriptors = true;
   Scenario scenario = TRY(start_scenario(with_store));
   TenantPool& tenant_pool = *scenario.tenant_pool;
-  BrokerDeath result;
+  Json result;
   (void)tenant_pool.take_gaps_us();
   std::this_thread::sleep_for(kCalm);
-  result.calm_gap_ms = longest_ms(tenant_pool.take_gaps_us());
+  result["calm_longest_gap_ms"] = longest_ms(tenant_pool.take_gaps_us());
   const TimePoint died = SystemClock().now();
   scenario.system->kill_broker();
   TRY(scenario.system->start_broker());
   TRY(scenario.system->broker().status());
-  result.answers_ms = ms_since(died);
+  result["to_answer_ms"] = ms_since(died);
   const auto taken = tenant_pool.running().at(0);
   TRY(scenario.system->revoke(taken.lease));
   const auto end = tenant_pool.await_end(taken.lease, kRecoveryTimeout);
   if (!end) return fail(Errc::TimedOut, "the first revoked tenant got no typed end");
-  result.first_revoke_ms = ms_since(died);
+  result["to_first_revoke_ms"] = ms_since(died);
   if (!tenant_pool.await_token(taken.client, end->at, kRecoveryTimeout)) {
     return fail(Errc::TimedOut, "no token under a new lease");
   }
-  result.first_grant_ms = ms_since(died);
-  result.longest_gap_ms = longest_ms(tenant_pool.take_gaps_us());
+  result["to_first_grant_ms"] = ms_since(died);
+  result["longest_gap_ms"] = longest_ms(tenant_pool.take_gaps_us());
   TRY(tenant_pool.await_tokens(tenant_pool.tokens() + kTokensAfter * kTenants, kRecoveryTimeout));
-  result.tokens_lost = tenant_pool.losses().tokens;
-  result.streams_broken = tenant_pool.losses().streams;
+  result["tokens_lost"] = tenant_pool.losses().tokens;
+  result["streams_broken"] = tenant_pool.losses().streams;
   return result;
 }
 
-Result<DeathTimes> measure_worker_death(const SystemConfig& config) {
+Result<Json> measure_worker_death(const SystemConfig& config) {
   Scenario scenario = TRY(start_scenario(config));
   const TimePoint died = SystemClock().now();
   scenario.system->kill_worker();
   return measure_recovery(scenario, died, [&] { return scenario.system->start_worker(); });
 }
 
-Result<DeathTimes> measure_cold_restart(const SystemConfig& config) {
+Result<Json> measure_cold_restart(const SystemConfig& config) {
   Scenario scenario = TRY(start_scenario(config));
   const TimePoint died = SystemClock().now();
   scenario.system->kill_worker();
@@ -115,7 +118,7 @@ Result<DeathTimes> measure_cold_restart(const SystemConfig& config) {
   });
 }
 
-Result<double> measure_tenant_death_ms(const SystemConfig& config) {
+Result<Json> measure_tenant_death_ms(const SystemConfig& config) {
   auto system = TRY(System::start(config));
   TRY(system->admit("bench-0"));
   const std::uint64_t capacity = TRY(system->broker().status()).capacity_bytes;
@@ -140,7 +143,7 @@ Result<double> measure_tenant_death_ms(const SystemConfig& config) {
   return ms_since(died);
 }
 
-Result<double> measure_rebind_ms(const SystemConfig& config) {
+Result<Json> measure_rebind_ms(const SystemConfig& config) {
   Scenario scenario = TRY(start_scenario(config));
   std::vector<double> times;
   for (std::uint32_t i = 0; i < kRebinds; ++i) {
@@ -152,7 +155,7 @@ Result<double> measure_rebind_ms(const SystemConfig& config) {
     if (!end) return fail(Errc::TimedOut, "the revoked tenant got no typed end");
     const auto token = scenario.tenant_pool->await_token(taken.client, end->at, kRecoveryTimeout);
     if (!token) return fail(Errc::TimedOut, "no token after the rebind");
-    times.push_back(static_cast<double>((*token - begin).count()) / 1e6);
+    times.push_back(ms_of(*token - begin));
   }
   return median_of(times);
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
@@ -13,8 +12,8 @@
 #include "ipc/control/tokens/api_key.hpp"
 #include "kernels/model/config.hpp"
 #include "kernels/model/gguf/gguf.hpp"
+#include "tests/checks/bench/figures.hpp"
 #include "tests/checks/bench/light_stream.hpp"
-#include "tests/checks/bench/report.hpp"
 #include "tests/checks/bench/run_queue.hpp"
 #include "tests/checks/bench/sse_stream.hpp"
 #include "tests/checks/bench/system.hpp"
@@ -36,17 +35,6 @@ constexpr std::size_t kPromptTokens = 4;
 constexpr const char* kComputeThreads[] = {"main"};  // the worker's threads that compute
 const TenantId kTenant{"http"};
 
-double us_between(TimePoint from, TimePoint to) {
-  return static_cast<double>((to - from).count()) / 1e3;
-}
-
-struct Rate {
-  double tokens_per_s = 0;
-  /// Excludes the time in which the worker's main thread, which computes, waited for a core.
-  double undisturbed_per_s = 0;
-  double cpu_us_per_token = 0;  ///< CPU time of the worker.
-};
-
 /// The results that the streams of a measurement have read.
 struct Seen {
   std::uint64_t tokens = 0;
@@ -61,16 +49,32 @@ class HttpBench {
 
   Result<Json> measure() {
     TRY(start());
-    const Json latency = TRY(measure_latency());
-    const Json throughput = TRY(measure_throughput());
-    const Json revocations = TRY(measure_revocations());
-    return Json{{"latency_us", latency}, {"throughput", throughput}, {"revoke_us", revocations}};
+    TRY(measure_latency());
+    TRY(measure_throughput());
+    TRY(measure_revocations());
+    const FigureRow rows[] = {{"latency_us.socket"},
+                              {"latency_us.http"},
+                              {"throughput.socket_tokens_per_s", Statistic::Median},
+                              {"throughput.http_tokens_per_s", Statistic::Median},
+                              {"throughput.socket_cpu_us_per_token", Statistic::Median},
+                              {"throughput.http_cpu_us_per_token", Statistic::Median},
+                              {"revoke_us.socket"},
+                              {"revoke_us.http"}};
+    Json json;
+    add_figures(json, samples_, rows);
+    for (const std::string times : {"latency_us", "revoke_us"})
+      json[times]["added_p50"] =
+          figure_of(samples_, times + ".http") - figure_of(samples_, times + ".socket");
+    json["throughput"]["streams"] = config_.streams;
+    json["throughput"]["loss_percent"] = loss_percent("tokens_per_s");
+    json["throughput"]["undisturbed_loss_percent"] = loss_percent("undisturbed_per_s");
+    return json;
   }
 
  private:
   enum class Path { Socket, Http };
   static constexpr Path kPaths[] = {Path::Socket, Path::Http};
-  static std::size_t index(Path path) { return static_cast<std::size_t>(path); }
+  static const char* name_of(Path path) { return path == Path::Socket ? "socket" : "http"; }
 
   Result<void> start() {
     const GgufFile file = TRY(GgufFile::open(config_.model_path));
@@ -158,11 +162,10 @@ class HttpBench {
 
   // -------------------------------------------------------------------------------- latency
 
-  Result<Json> measure_latency() {
+  Result<void> measure_latency() {
     Seen seen;
     const auto http = TRY(connect_http(seen));
     const std::string request = sse_request(key_, model_, 1);
-    std::vector<double> took_us[2];
     for (std::uint32_t i = 0; i < kWarmUp + config_.requests; ++i) {
       for (const Path path : kPaths) {
         seen = {};
@@ -171,46 +174,29 @@ class HttpBench {
         if (path == Path::Http) http->send(request);
         TRY(run_until([&seen] { return seen.ended > 0; }));
         TRY(expect_whole(seen));
-        if (i >= kWarmUp) took_us[index(path)].push_back(us_between(begin, *seen.ended_at));
+        if (i < kWarmUp) continue;
+        samples_[fmt::format("latency_us.{}", name_of(path))].push_back(
+            1e3 * ms_of(*seen.ended_at - begin));
       }
     }
     http->close();
-    return compared(took_us);
-  }
-
-  static Json compared(const std::vector<double> (&took_us)[2]) {
-    const Distribution socket = distribution_of(took_us[0]);
-    const Distribution http = distribution_of(took_us[1]);
-    return {
-        {"socket", to_json(socket)}, {"http", to_json(http)}, {"added_p50", http.p50 - socket.p50}};
+    return {};
   }
 
   // ----------------------------------------------------------------------------- throughput
 
-  Result<Json> measure_throughput() {
-    std::vector<double> per_s[2], undisturbed_per_s[2], cpu_us[2];
-    for (std::uint32_t round = 0; round < config_.rounds; ++round) {
-      for (const Path path : kPaths) {
-        const Rate rate = TRY(path == Path::Socket ? socket_round() : http_round());
-        per_s[index(path)].push_back(rate.tokens_per_s);
-        undisturbed_per_s[index(path)].push_back(rate.undisturbed_per_s);
-        cpu_us[index(path)].push_back(rate.cpu_us_per_token);
-      }
-    }
-    return Json{{"streams", config_.streams},
-                {"socket_tokens_per_s", median_of(per_s[0])},
-                {"http_tokens_per_s", median_of(per_s[1])},
-                {"loss_percent", loss_percent(per_s)},
-                {"undisturbed_loss_percent", loss_percent(undisturbed_per_s)},
-                {"socket_cpu_us_per_token", median_of(cpu_us[0])},
-                {"http_cpu_us_per_token", median_of(cpu_us[1])}};
+  Result<void> measure_throughput() {
+    for (std::uint32_t round = 0; round < config_.rounds; ++round)
+      for (const Path path : kPaths) TRY(path == Path::Socket ? socket_round() : http_round());
+    return {};
   }
 
-  static double loss_percent(const std::vector<double> (&per_s)[2]) {
-    return 100 * (1 - median_of(per_s[1]) / median_of(per_s[0]));
+  double loss_percent(const std::string& rate) const {
+    return 100 * (1 - figure_of(samples_, "throughput.http_" + rate) /
+                          figure_of(samples_, "throughput.socket_" + rate));
   }
 
-  Result<Rate> socket_round() {
+  Result<void> socket_round() {
     Seen seen;
     std::vector<std::shared_ptr<LightStream>> streams(config_.streams);
     std::function<void(std::size_t)> begin = [&](std::size_t i) {
@@ -222,13 +208,13 @@ class HttpBench {
       streams[i] = *std::move(opened);
     };
     for (std::size_t i = 0; i < streams.size(); ++i) begin(i);
-    const auto rate = rate_of(seen);
+    const auto measured = measure_rate(Path::Socket, seen);
     for (const auto& stream : streams)
       if (stream) stream->close();
-    return rate;
+    return measured;
   }
 
-  Result<Rate> http_round() {
+  Result<void> http_round() {
     Seen seen;
     const std::string request = sse_request(key_, model_, kStreamTokens);
     std::vector<std::shared_ptr<SseStream>> streams(config_.streams);
@@ -236,14 +222,16 @@ class HttpBench {
       stream = TRY(connect_http(seen, [&stream, &request] { stream->send(request); }));
       stream->send(request);
     }
-    const auto rate = rate_of(seen);
+    const auto measured = measure_rate(Path::Http, seen);
     for (const auto& stream : streams)
       if (stream) stream->close();
-    return rate;
+    return measured;
   }
 
-  /// Measures once each stream has read as many tokens on average as one request has.
-  Result<Rate> rate_of(const Seen& seen) {
+  /// Measures once each stream has read as many tokens on average as one request has. The
+  /// undisturbed rate excludes the time in which the worker's main thread, which computes, waited
+  /// for a core.
+  Result<void> measure_rate(Path path, const Seen& seen) {
     const std::uint64_t warm = std::uint64_t{kStreamTokens} * config_.streams;
     TRY(run_until([&] { return seen.tokens >= warm || seen.error; }));
     const std::uint64_t before = seen.tokens;
@@ -252,27 +240,28 @@ class HttpBench {
     const TimePoint begin = timers_.now();
     TRY(run_until([&] { return timers_.now() - begin >= config_.window || seen.error; }));
     TRY(expect_whole(seen));
-    const double seconds = us_between(begin, timers_.now()) / 1e6;
+    const double seconds = ms_of(timers_.now() - begin) / 1e3;
     const double ran_after_ns = process_time_ns(system_->worker_pid());
     if (ran_before_ns == 0 || ran_after_ns == 0)
       return fail(Errc::SystemError, "the worker's CPU time is unknown: it has exited; run again");
     const ThreadRunQueues late = run_queues_of(system_->worker_pid());
     const double waited_s = static_cast<double>(waited_ns(early, late, kComputeThreads)) / 1e9;
     const auto tokens = static_cast<double>(seen.tokens - before);
-    return Rate{.tokens_per_s = tokens / seconds,
-                .undisturbed_per_s = tokens / (seconds - waited_s),
-                .cpu_us_per_token = (ran_after_ns - ran_before_ns) / 1e3 / tokens};
+    const std::string place = fmt::format("throughput.{}_", name_of(path));
+    samples_[place + "tokens_per_s"].push_back(tokens / seconds);
+    samples_[place + "undisturbed_per_s"].push_back(tokens / (seconds - waited_s));
+    samples_[place + "cpu_us_per_token"].push_back((ran_after_ns - ran_before_ns) / 1e3 / tokens);
+    return {};
   }
 
   // ---------------------------------------------------------------------------- revocations
 
-  Result<Json> measure_revocations() {
-    std::vector<double> took_us[2];
+  Result<void> measure_revocations() {
     for (std::uint32_t i = 0; i < config_.revocations; ++i) {
-      took_us[0].push_back(TRY(revoke_lease_us()));
-      took_us[1].push_back(TRY(revoke_key_us()));
+      samples_["revoke_us.socket"].push_back(TRY(revoke_lease_us()));
+      samples_["revoke_us.http"].push_back(TRY(revoke_key_us()));
     }
-    return compared(took_us);
+    return {};
   }
 
   Result<double> revoke_lease_us() {
@@ -310,7 +299,7 @@ class HttpBench {
     caller->close();
     TRY(*std::move(reply));
     if (!seen.error) return fail(Errc::TimedOut, "the text ended before it was revoked");
-    return us_between(begin, *seen.ended_at);
+    return 1e3 * ms_of(*seen.ended_at - begin);
   }
 
   const HttpBenchConfig& config_;
@@ -321,6 +310,7 @@ class HttpBench {
   client::AsioTimers timers_{io_};
   std::shared_ptr<client::LeaseHolder> holder_;
   wire::LeaseAcquired lease_;
+  Samples samples_;
 };
 
 }  // namespace

@@ -11,13 +11,11 @@
 #include "common/random.hpp"
 #include "ipc/region/memory_object.hpp"
 #include "ipc/region/region_mapper.hpp"
-#include "ipc/table/lease_table.hpp"
-#include "ipc/table/table_reader.hpp"
-#include "ipc/table/worker_segment.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/quant/group_format.hpp"
 #include "tests/checks/bench/machine_limits.hpp"
 #include "tests/checks/bench/thread_time.hpp"
+#include "tests/checks/local_model/local_leases.hpp"
 #include "worker/engine/worker_gates.hpp"
 
 namespace leasehold::bench {
@@ -80,36 +78,18 @@ BackendLimits limits_of(const KernelsBenchConfig& config) {
 
 constexpr LeaseId kLease{.slot = 0, .generation = 1};
 
-/// A lease that stays live, and what gates need to check it.
-struct OpenLease {
-  LeaseTable table;
-  TableReader reader;
-  WorkerSegmentReader segment;
-  WorkerSegmentWriter writer;
-
-  static Result<OpenLease> create() {
-    LeaseTable table = TRY(LeaseTable::create(1));
-    table.grant(kLease, {});
-    UniqueFd table_fd = TRY(table.reader_fd());
-    TableReader reader = TRY(TableReader::attach(std::move(table_fd)));
-    WorkerSegmentReader segment = TRY(WorkerSegmentReader::create());
-    UniqueFd segment_fd = TRY(segment.writer_fd());
-    WorkerSegmentWriter writer = TRY(WorkerSegmentWriter::attach(std::move(segment_fd)));
-    return OpenLease{std::move(table), std::move(reader), std::move(segment), std::move(writer)};
-  }
-};
-
 /// A backend whose gates are open, and leased memory that holds copies of a matrix.
 class MatmulRig {
  public:
   static Result<std::unique_ptr<MatmulRig>> create(const KernelsBenchConfig& config,
                                                    SimdPath path) {
-    OpenLease lease = TRY(OpenLease::create());
+    LocalLeases leases = TRY(LocalLeases::create(1));
+    leases.table.grant(kLease, {});
     const std::size_t size_bytes = config.memory_mib << 20;
     MemoryObject object = TRY(MemoryObject::create({.name = "bench", .size_bytes = size_bytes}));
     Mapping mapping =
         TRY(map_host_memory(std::move(object).release(), size_bytes, MapAccess::ReadWrite));
-    std::unique_ptr<MatmulRig> rig(new MatmulRig(config, std::move(lease), std::move(mapping)));
+    std::unique_ptr<MatmulRig> rig(new MatmulRig(config, std::move(leases), std::move(mapping)));
     TRY(rig->make_backend(path));
     return rig;
   }
@@ -137,9 +117,9 @@ class MatmulRig {
   }
 
  private:
-  MatmulRig(const KernelsBenchConfig& config, OpenLease lease, Mapping mapping)
+  MatmulRig(const KernelsBenchConfig& config, LocalLeases leases, Mapping mapping)
       : config_(config),
-        lease_(std::move(lease)),
+        leases_(std::move(leases)),
         memory_(mapping.data(), mapping.size_bytes()),
         rows_(std::ranges::max(config.rows), RowRef{0, 0}) {
     fill_small(mapping.data(), mapping.size_bytes());
@@ -148,8 +128,8 @@ class MatmulRig {
 
   Result<void> make_backend(SimdPath path) {
     auto gates = make_gates({.worker = WorkerId{0},
-                             .table = &lease_.reader,
-                             .segment = &lease_.writer,
+                             .table = &leases_.reader,
+                             .segment = &leases_.writer,
                              .stops = &stops_},
                             0, config_.threads);
     backend_ = TRY(CpuBackend::create(limits_of(config_), std::move(gates), path));
@@ -166,7 +146,7 @@ class MatmulRig {
 
   Result<void> launch(TensorType type, std::uint32_t rows, std::uint64_t copy) {
     GateSet gates(++step_, stops_, listener_);
-    gates.add_engine_lease(TRY(lease_.reader.dependency(kLease)));
+    gates.add_engine_lease(TRY(leases_.reader.dependency(kLease)));
     gates.add_sequence({});
     const WeightMatrix weight{
         .type = type,
@@ -186,7 +166,7 @@ class MatmulRig {
   }
 
   KernelsBenchConfig config_;
-  OpenLease lease_;
+  LocalLeases leases_;  // a live lease
   StopFlags stops_ = {};
   NullRefusalListener listener_;
   std::optional<LeasedMapping> weights_;

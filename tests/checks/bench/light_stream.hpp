@@ -37,7 +37,7 @@ class LightStream : public ReadStream {
                                                    Handlers handlers);
 
  private:
-  LightStream(StreamSocket socket, Handlers handlers)
+  LightStream(control::Socket socket, Handlers handlers)
       : ReadStream(std::move(socket)), handlers_(std::move(handlers)) {}
   void use(std::string& unread) override;  // whole lines
   void lost(Error why) override;

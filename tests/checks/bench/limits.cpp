@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
+
+#include "tests/checks/bench/figures.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -36,23 +37,10 @@ Result<Limit> parse_limit(const Json& entry) {
   return limit;
 }
 
-std::optional<double> value_at(const Json& report, const std::string& name) {
-  const Json* node = &report;
-  std::istringstream keys(name);
-  for (std::string key; std::getline(keys, key, '.');) {
-    if (!node->is_object()) return std::nullopt;
-    const auto found = node->find(key);
-    if (found == node->end()) return std::nullopt;
-    node = &*found;
-  }
-  if (!node->is_number()) return std::nullopt;
-  return node->get<double>();
-}
-
 std::optional<double> value_of(const Json& report, const Limit& limit) {
-  const auto value = value_at(report, limit.name);
+  const auto value = number_at(report, limit.name);
   if (!value || limit.per.empty()) return value;
-  const auto divisor = value_at(report, limit.per);
+  const auto divisor = number_at(report, limit.per);
   if (!divisor || *divisor <= 0) return std::nullopt;
   return *value / *divisor;
 }
@@ -69,13 +57,15 @@ Result<std::vector<Limit>> parse_limits(const std::string& text) {
   return limits;
 }
 
+bool is_within(const Limit& limit, double value) {
+  return (!limit.max || value <= *limit.max) && (!limit.min || value >= *limit.min);
+}
+
 std::vector<LimitCheck> check_limits(const Json& report, const std::vector<Limit>& limits) {
   std::vector<LimitCheck> checks;
   for (const Limit& limit : limits) {
     const auto value = value_of(report, limit);
-    const bool ok =
-        value && (!limit.max || *value <= *limit.max) && (!limit.min || *value >= *limit.min);
-    checks.push_back({limit, value, ok});
+    checks.push_back({limit, value, value && is_within(limit, *value)});
   }
   return checks;
 }

@@ -25,6 +25,9 @@ struct Limit {
 /// Errors: BadRequest with the entry that is wrong.
 Result<std::vector<Limit>> parse_limits(const std::string& text);
 
+/// A value that is equal to a limit is within it.
+bool is_within(const Limit& limit, double value);
+
 struct LimitCheck {
   Limit limit;
   /// nullopt if the report lacks the value or the divisor; then `ok` is false.

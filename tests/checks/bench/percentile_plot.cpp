@@ -1,4 +1,4 @@
-#include "tests/checks/bench/percentile_plot.hpp"
+#include "tests/checks/bench/report.hpp"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,13 @@
 #include "tests/checks/bench/poll_cost.hpp"
 
-#include "ipc/table/lease_table.hpp"
-#include "ipc/table/table_reader.hpp"
-#include "ipc/table/worker_segment.hpp"
+#include <algorithm>
+#include <string>
+#include <system_error>
+
+#include "kernels/cpu/thread_pool.hpp"
 #include "tests/checks/bench/statistics.hpp"
 #include "tests/checks/bench/thread_time.hpp"
+#include "tests/checks/local_model/local_leases.hpp"
 #include "tests/checks/local_model/local_model.hpp"
 #include "worker/engine/worker_gates.hpp"
 
@@ -26,28 +29,41 @@ double mean_ns(std::uint64_t units, Unit&& unit) {
   return (thread_time_ns() - begin) / static_cast<double>(units);
 }
 
+constexpr double kWorkNs = 5'000;  // about a thread's mean work in a launch
+
+void work() {
+  const double end = wall_time_ns() + kWorkNs;
+  while (wall_time_ns() < end) {
+  }
+}
+
+template <class Tile>
+double launch_us(ThreadPool& pool, Tile&& tile) {
+  const double begin = wall_time_ns();
+  pool.run(pool.threads(), [&](std::uint32_t, std::uint32_t) {
+    tile();
+    return true;
+  });
+  return (wall_time_ns() - begin) / 1e3;
+}
+
 }  // namespace
 
 Result<double> measure_gate_ns(std::uint64_t units) {
-  LeaseTable table = TRY(LeaseTable::create(kSequences));
-  UniqueFd table_fd = TRY(table.reader_fd());
-  const TableReader reader = TRY(TableReader::attach(std::move(table_fd)));
-  const WorkerSegmentReader segment = TRY(WorkerSegmentReader::create());
-  UniqueFd segment_fd = TRY(segment.writer_fd());
-  const WorkerSegmentWriter writer = TRY(WorkerSegmentWriter::attach(std::move(segment_fd)));
+  LocalLeases leases = TRY(LocalLeases::create(kSequences));
   const StopFlags stops;
   NullRefusalListener null_listener;
   GateSet set(1, stops, null_listener);
   for (std::uint32_t slot = 0; slot < kSequences; ++slot) {
     const LeaseId lease{.slot = slot, .generation = 1};
-    table.grant(lease, {});
-    const LeaseDependency dependency = TRY(reader.dependency(lease));
+    leases.table.grant(lease, {});
+    const LeaseDependency dependency = TRY(leases.reader.dependency(lease));
     set.add_sequence({&dependency, 1});
   }
   UnitProbe probe(std::chrono::microseconds(0));
   auto gates = make_gates({.worker = WorkerId{0},
-                           .table = &reader,
-                           .segment = &writer,
+                           .table = &leases.reader,
+                           .segment = &leases.writer,
                            .stops = &stops,
                            .probe = &probe},
                           0, 1);
@@ -75,6 +91,21 @@ Result<StepCost> measure_step(const std::string& model_path, std::uint32_t steps
   }
   return StepCost{static_cast<double>(model->units() - units_before) / static_cast<double>(steps),
                   median_of(times_us)};
+}
+
+Result<Samples> measure_launch(std::uint32_t threads, std::uint32_t launches) {
+  try {
+    ThreadPool pool(threads);
+    Samples samples;
+    for (std::uint32_t i = 0; i < launches; ++i) {
+      samples["empty_us"].push_back(launch_us(pool, [] {}));
+      samples["meeting_us"].push_back(std::max(launch_us(pool, work) - kWorkNs / 1e3, 0.0));
+    }
+    return samples;
+  } catch (const std::system_error& error) {
+    return fail(Errc::SystemError, std::string("cannot start the compute threads: ") +
+                                       error.what() + "; use fewer --threads");
+  }
 }
 
 }  // namespace leasehold::bench

@@ -1,5 +1,5 @@
-/// The cost of the gate: nanoseconds of one announce + poll + clear, and the number of these per
-/// step.
+/// The smallest costs of computing: nanoseconds of one announce + poll + clear of the gate, the
+/// number of these per step, and a launch of the CPU backend's thread pool besides its work.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/result.hpp"
+#include "tests/checks/bench/figures.hpp"
 
 namespace leasehold::bench {
 
@@ -27,5 +28,11 @@ inline constexpr std::uint32_t kDecodeSteps = 10;
 /// --tool=callgrind`: runs with different `steps` differ by the cost of these steps. Errors: those
 /// of reading the model.
 Result<StepCost> measure_step(const std::string& model_path, std::uint32_t steps);
+
+/// Wall-clock times of `launches` launches of each kind in turn, on this thread and `threads` - 1
+/// others. "empty_us": a launch of one empty tile per thread. "meeting_us": a launch of one tile of
+/// equal work per thread, minus the work, which is the cost of meeting at its end. Errors:
+/// SystemError if the system has no more threads.
+Result<Samples> measure_launch(std::uint32_t threads, std::uint32_t launches);
 
 }  // namespace leasehold::bench

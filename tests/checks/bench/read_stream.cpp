@@ -1,21 +1,9 @@
 #include "tests/checks/bench/read_stream.hpp"
 
-#include <fmt/format.h>
-
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 
 namespace leasehold::bench {
-
-Result<StreamSocket> connect_to_port(boost::asio::io_context& io, std::uint16_t port) {
-  boost::asio::ip::tcp::socket socket(io);
-  boost::system::error_code failed;
-  socket.connect({boost::asio::ip::address_v4::loopback(), port}, failed);
-  if (failed)
-    return fail(Errc::ConnectionRefused, fmt::format("127.0.0.1:{}: {}", port, failed.message()));
-  return StreamSocket(std::move(socket));
-}
 
 void ReadStream::close() {
   closed_ = true;

@@ -5,22 +5,15 @@
 #pragma once
 
 #include <array>
-#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "common/result.hpp"
+#include "ipc/control/transport/peer.hpp"
 
 namespace leasehold::bench {
-
-/// A connected socket of any kind.
-using StreamSocket = boost::asio::generic::stream_protocol::socket;
-
-/// Connects to a port of 127.0.0.1. Errors: ConnectionRefused.
-Result<StreamSocket> connect_to_port(boost::asio::io_context& io, std::uint16_t port);
 
 class ReadStream : public std::enable_shared_from_this<ReadStream> {
  public:
@@ -32,7 +25,7 @@ class ReadStream : public std::enable_shared_from_this<ReadStream> {
   void close();
 
  protected:
-  explicit ReadStream(StreamSocket socket) : socket_(std::move(socket)) {}
+  explicit ReadStream(control::Socket socket) : socket_(std::move(socket)) {}
 
   /// Starts reading.
   void read_more();
@@ -46,7 +39,7 @@ class ReadStream : public std::enable_shared_from_this<ReadStream> {
   /// Called once when nothing more arrives, but not after close().
   virtual void lost(Error why) = 0;
 
-  StreamSocket socket_;
+  control::Socket socket_;
   std::string unread_;
   std::array<char, 65536> chunk_{};
   bool closed_ = false;

@@ -11,6 +11,7 @@
 
 #include "common/random.hpp"
 #include "tests/checks/bench/tenant_pool.hpp"
+#include "tests/checks/bench/thread_time.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -132,10 +133,8 @@ bool RebindingText::has_ended() const {
 std::vector<double> RebindingText::gaps_ms() const {
   const std::scoped_lock lock(state_->mutex);
   std::vector<double> gaps;
-  for (std::size_t i = 1; i < state_->tokens.size(); ++i) {
-    const Duration gap = state_->tokens[i].at - state_->tokens[i - 1].at;
-    gaps.push_back(static_cast<double>(gap.count()) / 1e6);
-  }
+  for (std::size_t i = 1; i < state_->tokens.size(); ++i)
+    gaps.push_back(ms_of(state_->tokens[i].at - state_->tokens[i - 1].at));
   return gaps;
 }
 
@@ -178,10 +177,6 @@ Result<void> RebindingText::await_rebounds(wire::RebindMode mode, std::size_t co
     return static_cast<std::size_t>(
                std::ranges::count(state_->rebounds, mode, &client::Rebound::mode)) >= count;
   });
-}
-
-Result<void> RebindingText::await_end() const {
-  return state_->await("its end", [&] { return state_->ended.has_value(); });
 }
 
 }  // namespace leasehold::bench

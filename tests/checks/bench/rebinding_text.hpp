@@ -56,7 +56,6 @@ class RebindingText {
   /// Waits for the first token that arrives after `since`, and returns its time.
   Result<TimePoint> await_token_after(TimePoint since) const;
   Result<void> await_rebounds(wire::RebindMode mode, std::size_t count) const;
-  Result<void> await_end() const;
 
  private:
   struct State;

@@ -85,11 +85,6 @@ void add_clock_rows(cli::Table& table, const std::string& where, const Json& clo
 
 }  // namespace
 
-Json to_json(const Distribution& distribution) {
-  return {{"n", distribution.count}, {"p50", distribution.p50},    {"p90", distribution.p90},
-          {"p99", distribution.p99}, {"p99_9", distribution.p999}, {"max", distribution.max}};
-}
-
 Json clocks_json(const std::vector<ClockRun>& runs, std::uint32_t headline_threads) {
   std::vector<const ClockRun*> headline;
   Json each = Json::array();
@@ -101,44 +96,6 @@ Json clocks_json(const std::vector<ClockRun>& runs, std::uint32_t headline_threa
   json[kWithoutDelay] = four_clocks(headline, false);
   json["runs"] = std::move(each);
   return json;
-}
-
-Json storm_json(const StormResult& storm) {
-  const Distribution calm = distribution_of(storm.calm_us);
-  const Distribution stormy = distribution_of(storm.storm_us);
-  return {{"calm_inter_token_us", to_json(calm)},
-          {"storm_inter_token_us", to_json(stormy)},
-          {"revocations_per_s", storm.achieved_per_s},
-          {"p50_ratio", calm.p50 > 0 ? stormy.p50 / calm.p50 : 0},
-          {"p99_ratio", calm.p99 > 0 ? stormy.p99 / calm.p99 : 0}};
-}
-
-Json mass_json(const std::vector<MassRound>& rounds, std::uint32_t leases) {
-  const auto median = [&rounds](double MassRound::* field) {
-    std::vector<double> values;
-    for (const MassRound& round : rounds) values.push_back(round.*field);
-    return median_of(std::move(values));
-  };
-  return {{"leases", leases},
-          {"rounds", rounds.size()},
-          {"first_to_last_flip_us", median(&MassRound::flips_us)},
-          {"all_fenced_ms", median(&MassRound::fenced_ms)},
-          {"all_free_ms", median(&MassRound::free_ms)},
-          {"answer_ms", median(&MassRound::answer_ms)}};
-}
-
-Json death_json(const DeathTimes& times) {
-  return {{"to_first_token_ms", times.first_token_ms},
-          {"to_all_tenants_ms", times.all_tenants_ms},
-          {"to_first_revoke_ms", times.first_revoke_ms}};
-}
-
-Json death_json(const BrokerDeath& death) {
-  return {
-      {"to_answer_ms", death.answers_ms},          {"to_first_revoke_ms", death.first_revoke_ms},
-      {"to_first_grant_ms", death.first_grant_ms}, {"calm_longest_gap_ms", death.calm_gap_ms},
-      {"longest_gap_ms", death.longest_gap_ms},    {"tokens_lost", death.tokens_lost},
-      {"streams_broken", death.streams_broken}};
 }
 
 std::string report_text(const Json& report) {

@@ -5,29 +5,34 @@
 #include <string>
 #include <vector>
 
-#include "tests/checks/bench/broker_load.hpp"
 #include "tests/checks/bench/clocks.hpp"
-#include "tests/checks/bench/deaths.hpp"
 #include "tests/checks/bench/limits.hpp"
-#include "tests/checks/bench/percentile_plot.hpp"
 #include "tests/checks/bench/statistics.hpp"
-#include "tests/checks/bench/storm.hpp"
 
 namespace leasehold::bench {
-
-nlohmann::json to_json(const Distribution& distribution);
 
 /// "t_refuse_us" … over all runs with `headline_threads` compute threads, the same keys in
 /// "without_run_queue_delay", and every run in "runs".
 nlohmann::json clocks_json(const std::vector<ClockRun>& runs, std::uint32_t headline_threads);
-nlohmann::json storm_json(const StormResult& storm);
-nlohmann::json mass_json(const std::vector<MassRound>& rounds, std::uint32_t leases);
-nlohmann::json death_json(const DeathTimes& times);
-nlohmann::json death_json(const BrokerDeath& death);
 
 /// A report as text for people.
 std::string report_text(const nlohmann::json& report);
 std::string limit_checks_text(const std::vector<LimitCheck>& checks);
+
+struct Curve {
+  std::string name;
+  std::vector<double> values_us;  ///< Any order; an empty curve has only a legend.
+  double target_us = 0;           ///< Marked at the 99th percentile; 0: none.
+};
+
+struct Panel {
+  std::string title;
+  std::vector<Curve> curves;  ///< At most five, the number of colours.
+};
+
+/// Draws latency by percentile as SVG, with the panels from top to bottom. Both axes are
+/// logarithmic: x is 0, 50, 90, 99, 99.9 … percent with the same width for each nine; y is in µs.
+std::string percentile_svg(const std::vector<Panel>& panels);
 
 /// One panel per number of compute threads.
 std::vector<Panel> clock_panels(const std::vector<ClockRun>& runs);

@@ -8,14 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/checks/bench/prefix_hits.hpp"
-#include "tests/checks/bench/report.hpp"
-#include "tests/checks/bench/served_shares.hpp"
-#include "tests/checks/bench/stalled_index.hpp"
-#include "tests/checks/bench/statistics.hpp"
-#include "tests/checks/bench/system.hpp"
 #include "tests/checks/bench/tenant_pool.hpp"
-#include "tests/checks/bench/tick_cost.hpp"
+#include "tests/checks/bench/thread_time.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -37,26 +31,26 @@ class StreamsBench {
     TRY(system_.admit_pool(config_.streams));
     TRY(system_.admit(fmt::format("{}-0", kArriving)));
     for (std::uint32_t round = 0; round < config_.rounds; ++round) {
-      alone_s_.push_back(TRY(first_token_s()));
+      samples_["first_token_s.alone"].push_back(TRY(first_token_s()));
       TRY(measure_round());
     }
     return {};
   }
 
   Json json() const {
-    const Distribution calm = distribution_of(calm_us_);
-    const Distribution beside = distribution_of(beside_us_);
-    const double alone_s = median_of(alone_s_);
-    const double beside_s = median_of(beside_s_);
-    return {{"streams", config_.streams},
-            {"prompt_tokens", config_.prompt_tokens},
-            {"inter_token_us",
-             {{"calm", to_json(calm)},
-              {"long_prompt", to_json(beside)},
-              {"p50_ratio", beside.p50 / calm.p50},
-              {"p99_ratio", beside.p99 / calm.p99}}},
-            {"first_token_s",
-             {{"alone", alone_s}, {"beside_streams", beside_s}, {"ratio", beside_s / alone_s}}}};
+    const FigureRow rows[] = {{"inter_token_us.calm"},
+                              {"inter_token_us.long_prompt"},
+                              {"inter_token_us.p50_ratio", Statistic::Median,
+                               "inter_token_us.long_prompt", "inter_token_us.calm"},
+                              {"inter_token_us.p99_ratio", Statistic::P99,
+                               "inter_token_us.long_prompt", "inter_token_us.calm"},
+                              {"first_token_s.alone", Statistic::Median},
+                              {"first_token_s.beside_streams", Statistic::Median},
+                              {"first_token_s.ratio", Statistic::Median,
+                               "first_token_s.beside_streams", "first_token_s.alone"}};
+    Json json = {{"streams", config_.streams}, {"prompt_tokens", config_.prompt_tokens}};
+    add_figures(json, samples_, rows);
+    return json;
   }
 
  private:
@@ -70,7 +64,7 @@ class StreamsBench {
                                .name = kArriving});
     while (clock.now() - begin < kFirstTokenTimeout) {
       if (const auto token = arriving.await_token(0, begin, kErrorInterval))
-        return static_cast<double>((*token - begin).count()) / 1e9;
+        return ms_of(*token - begin) / 1e3;
       if (const auto error = arriving.final_error()) return std::unexpected(*error);
     }
     return fail(Errc::TimedOut, "the long prompt got no token within ten minutes");
@@ -83,15 +77,16 @@ class StreamsBench {
     TRY(streams.await_running(config_.streams, kStartTimeout));
     (void)streams.take_gaps_us();
     std::this_thread::sleep_for(config_.calm);
-    std::ranges::copy(streams.take_gaps_us(), std::back_inserter(calm_us_));
-    beside_s_.push_back(TRY(first_token_s()));
-    std::ranges::copy(streams.take_gaps_us(), std::back_inserter(beside_us_));
+    std::ranges::copy(streams.take_gaps_us(), std::back_inserter(samples_["inter_token_us.calm"]));
+    samples_["first_token_s.beside_streams"].push_back(TRY(first_token_s()));
+    std::ranges::copy(streams.take_gaps_us(),
+                      std::back_inserter(samples_["inter_token_us.long_prompt"]));
     return {};
   }
 
   const ServeConfig& config_;
   System& system_;
-  std::vector<double> alone_s_, beside_s_, calm_us_, beside_us_;
+  Samples samples_;
 };
 
 bool is_wanted(const ServeConfig& config, std::string_view measurement) {
@@ -113,7 +108,7 @@ Result<void> measure_on_system(const ServeConfig& config, Json& json) {
   const auto system = TRY(System::start(system_config(config)));
   const auto workers = TRY(system->broker().workers());
   if (!workers.empty()) json["arithmetic"] = workers.front().arithmetic;
-  if (is_wanted(config, "prefix")) json["prefix_hit"] = TRY(measure_prefix_hits(*system, {}));
+  if (is_wanted(config, "prefix")) json["prefix_hit"] = TRY(measure_prefix_hits(*system));
   if (is_wanted(config, "streams")) {
     StreamsBench streams(config, *system);
     TRY(streams.measure());
@@ -129,18 +124,16 @@ Result<Json> measure_serve(const ServeConfig& config) {
   if (is_wanted(config, "streams") || is_wanted(config, "prefix"))
     TRY(measure_on_system(config, json));
   if (is_wanted(config, "stalled_index")) {
-    json["stalled_index"] = TRY(measure_stalled_index(
-        system_config(config), {.streams = config.streams, .rounds = config.rounds}));
+    json["stalled_index"] =
+        TRY(measure_stalled_index(system_config(config), config.streams, config.rounds));
   }
   if (is_wanted(config, "shares")) {
     const std::string& model =
         config.shares_model_path.empty() ? config.model_path : config.shares_model_path;
-    json["shares"] = TRY(measure_served_shares({.bin_dir = config.bin_dir, .model_path = model}));
+    json["shares"] = TRY(measure_served_shares(config.bin_dir, model));
   }
-  if (is_wanted(config, "tick")) {
-    const TickTimes tick = measure_tick_us({});
-    json["tick_us"] = {{"schedule", to_json(tick.schedule)}, {"commit", to_json(tick.commit)}};
-  }
+  if (is_wanted(config, "tick"))
+    json["tick_us"] = figures_of(measure_tick_us({}), Statistic::Distribution);
   return Json{{"serve", std::move(json)}};
 }
 

@@ -9,6 +9,8 @@
 
 #include "common/clock.hpp"
 #include "common/result.hpp"
+#include "tests/checks/bench/figures.hpp"
+#include "tests/checks/bench/system.hpp"
 
 namespace leasehold::bench {
 
@@ -35,5 +37,49 @@ struct ServeConfig {
 /// the prompt, and medians of the time to the prompt's first token. One core is left to the
 /// clients. Errors: those of System::start and TenantPool.
 Result<nlohmann::json> measure_serve(const ServeConfig& config);
+
+/// Measures how much of the time to the first token a cached beginning of a prompt saves.
+///
+/// {"prompt_tokens", "hit_share", "cold_s", "warm_s", "shared_alone_s", "one_token_s",
+/// "saved_share", "of_ideal", "of_computed_rows"}. Times are medians of the time to the first token
+/// of four prompts: a prompt of new text; a prompt that shares 3/4 of that text; the shared part
+/// alone, as new text; and a prompt of one token.
+///
+/// `of_ideal` compares with a prompt whose time is proportional to its blocks: it is the share of
+/// saved time divided by the share of cached blocks. Two things keep it below 1: the part of a
+/// request's time that is not spent on rows, and attention, which makes the first rows of a prompt
+/// cheaper than the last. `of_computed_rows` excludes both: it is the saved time divided by the
+/// time that computing the cached rows takes alone.
+Result<nlohmann::json> measure_prefix_hits(System& system);
+
+/// Measures how much an outside index that never answers slows the streams of a worker down.
+///
+/// Starts two systems per round, one after the other: one as `config`, and one with an index that
+/// accepts connections and never answers. The streams' requests are short, so that ids end all the
+/// time. {"inter_token_us": {"without": {…}, "stalled": {…}}, "p50_ratio", "p99_ratio", "calls"}:
+/// times between two tokens of a request, and the number of connections that the workers opened to
+/// the index. Errors: TimedOut if no worker called the index.
+Result<nlohmann::json> measure_stalled_index(const SystemConfig& config, std::uint32_t n_streams,
+                                             std::uint32_t rounds);
+
+/// Measures how a worker's time is shared by tenants that always have work.
+///
+/// {"served": […], "jain_index", "widest_ratio"}: the tokens that `tenant.list` counts, divided by
+/// weight, of four tenants with the weights 1, 1, 2 and 4 and with prompts of different lengths.
+Result<nlohmann::json> measure_served_shares(const std::string& bin_dir,
+                                             const std::string& model_path);
+
+struct TickLoad {
+  std::uint32_t tenants = 50;
+  std::uint32_t running = 64;
+  std::uint32_t waiting = 1000;
+  std::uint32_t ticks = 2000;
+};
+
+/// CPU times in µs of a tick of the scheduler without an engine: "schedule" is `admit` and `plan`;
+/// "commit" is the commits, which hash full blocks, and the events. Each tick ends some texts of 1
+/// to 128 tokens, which waiting requests replace. As many new requests arrive outside the measured
+/// time. No two texts are equal.
+Samples measure_tick_us(const TickLoad& load);
 
 }  // namespace leasehold::bench

@@ -1,5 +1,3 @@
-#include "tests/checks/bench/served_shares.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/checks/bench/system.hpp"
+#include "tests/checks/bench/serve_bench.hpp"
 #include "tests/checks/bench/tenant_pool.hpp"
 
 namespace leasehold::bench {
@@ -18,6 +16,7 @@ namespace {
 
 constexpr Duration kSharesTimeout = std::chrono::minutes(15);
 constexpr Duration kSharesPollInterval = std::chrono::milliseconds(200);
+constexpr double kSharesTokens = 20'000;  // the fewest in the measured time
 constexpr const char* kSharesTenant = "shares";
 constexpr std::array<std::uint32_t, 4> kShareWeights = {1, 1, 2, 4};
 constexpr std::array<std::uint32_t, 4> kSharesPromptTokens = {4, 40, 20, 10};
@@ -60,10 +59,11 @@ double jain_index(const Served& served) {
 
 }  // namespace
 
-Result<nlohmann::json> measure_served_shares(const SharesLoad& load) {
+Result<nlohmann::json> measure_served_shares(const std::string& bin_dir,
+                                             const std::string& model_path) {
   const auto system =
-      TRY(System::start({.bin_dir = load.bin_dir,
-                         .model_path = load.model_path,
+      TRY(System::start({.bin_dir = bin_dir,
+                         .model_path = model_path,
                          .broker_options = {},
                          .worker_options = {"--max-batch-size", kSharesBatchSize}}));
   for (std::uint32_t i = 0; i < kShareWeights.size(); ++i)
@@ -85,7 +85,7 @@ Result<nlohmann::json> measure_served_shares(const SharesLoad& load) {
   }
   const Served at_start = TRY(read_served(*system));
   const Served before = TRY(await_served(*system, tokens_in(at_start) + 1));
-  Served served = TRY(await_served(*system, tokens_in(before) + static_cast<double>(load.tokens)));
+  Served served = TRY(await_served(*system, tokens_in(before) + kSharesTokens));
   std::ranges::transform(served, before, served.begin(), std::minus{});
   const auto [least, most] = std::ranges::minmax(served);
   return nlohmann::json{

@@ -2,16 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <charconv>
+#include <chrono>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <span>
+#include <sstream>
 #include <vector>
 
 #include "common/machine/temporary_directory.hpp"
-#include "tests/checks/bench/metrics_page.hpp"
-#include "tests/checks/bench/statistics.hpp"
+#include "tests/checks/bench/figures.hpp"
 #include "tests/checks/bench/system.hpp"
 #include "tests/checks/bench/tenant_pool.hpp"
+#include "tests/checks/bench/thread_time.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -47,12 +54,6 @@ Result<ProposedTokens> read_proposed(const std::string& metrics_path) {
   return counted;
 }
 
-/// Results of one kind of text: an entry per round.
-struct SpeculateRounds {
-  std::vector<double> without, with, ratio;
-  ProposedTokens counted;  // over all rounds with proposals
-};
-
 /// Words that differ in each request.
 std::vector<std::int32_t> words_of(std::uint32_t, std::uint64_t request) {
   std::vector<std::int32_t> prompt;
@@ -63,7 +64,8 @@ std::vector<std::int32_t> words_of(std::uint32_t, std::uint64_t request) {
   return prompt;
 }
 
-Result<double> tokens_per_s(System& system, const SpeculateBenchConfig& config, const char* kind) {
+Result<double> tokens_per_s(System& system, const SpeculateBenchConfig& config,
+                            const std::string& kind) {
   const std::string name = fmt::format("{}-{}", kSpeculateTenant, kind);
   TRY(system.admit(name + "-0"));
   const TenantPool pool({.broker_socket = system.broker_socket(),
@@ -76,7 +78,7 @@ Result<double> tokens_per_s(System& system, const SpeculateBenchConfig& config, 
   const TimePoint begin = clock.now();
   const std::uint64_t before = pool.tokens();
   TRY(pool.await_tokens(before + config.tokens, kSpeculateTimeout));
-  const double seconds = static_cast<double>((clock.now() - begin).count()) / 1e9;
+  const double seconds = ms_of(clock.now() - begin) / 1e3;
   return static_cast<double>(pool.tokens() - before) / seconds;
 }
 
@@ -96,47 +98,75 @@ Result<std::unique_ptr<System>> start_system(const SpeculateBenchConfig& config,
 
 /// Measures each kind of text on one worker.
 Result<void> add_round(const SpeculateBenchConfig& config, std::uint32_t proposals,
-                       std::span<SpeculateRounds> kinds) {
+                       Samples& samples, std::map<std::string, ProposedTokens>& counted) {
   const TemporaryDirectory directory = TRY(TemporaryDirectory::create("speculate-bench"));
   const std::string metrics_path = directory.path() / "metrics.sock";
   const auto system = TRY(start_system(config, proposals, metrics_path));
   ProposedTokens before;
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const double rate = TRY(tokens_per_s(*system, config, kTextKinds[i]));
-    (proposals == 0 ? kinds[i].without : kinds[i].with).push_back(rate);
+  for (const std::string kind : kTextKinds) {
+    const double rate = TRY(tokens_per_s(*system, config, kind));
+    samples[kind + (proposals == 0 ? ".without_tokens_s" : ".with_tokens_s")].push_back(rate);
     if (proposals == 0) continue;
     const ProposedTokens now = TRY(read_proposed(metrics_path));
-    kinds[i].counted.proposed += now.proposed - before.proposed;
-    kinds[i].counted.accepted += now.accepted - before.accepted;
+    counted[kind].proposed += now.proposed - before.proposed;
+    counted[kind].accepted += now.accepted - before.accepted;
     before = now;
   }
   return {};
 }
 
-nlohmann::json to_json(SpeculateRounds& rounds) {
-  for (std::size_t i = 0; i < rounds.with.size(); ++i)
-    rounds.ratio.push_back(rounds.with[i] / rounds.without[i]);
-  const ProposedTokens& counted = rounds.counted;
-  return {{"without_tokens_s", median_of(rounds.without)},
-          {"with_tokens_s", median_of(rounds.with)},
-          {"ratio", median_of(rounds.ratio)},
-          {"proposed", counted.proposed},
-          {"acceptance", counted.proposed > 0 ? counted.accepted / counted.proposed : 0.0}};
+/// Adds the ratio of each round.
+void add_ratios(Samples& samples, const std::string& kind) {
+  const std::vector<double>& with = samples[kind + ".with_tokens_s"];
+  const std::vector<double>& without = samples[kind + ".without_tokens_s"];
+  std::ranges::transform(with, without, std::back_inserter(samples[kind + ".ratio"]),
+                         std::divides{});
 }
+
+constexpr auto kPageTimeout = std::chrono::seconds(10);
 
 }  // namespace
 
 Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config) {
-  SpeculateRounds kinds[std::size(kTextKinds)];
+  Samples samples;
+  std::map<std::string, ProposedTokens> counted;  // over all rounds with proposals
   for (std::uint32_t round = 0; round < config.rounds; ++round) {
     for (const bool is_first : {true, false})
-      TRY(add_round(config, is_first == (round % 2 == 0) ? 0 : config.proposals, kinds));
+      TRY(add_round(config, is_first == (round % 2 == 0) ? 0 : config.proposals, samples, counted));
   }
-  nlohmann::json json = {{"proposals", config.proposals},
-                         {"threads", config.threads},
-                         {"draft_model", config.draft_model}};
-  for (std::size_t i = 0; i < std::size(kTextKinds); ++i) json[kTextKinds[i]] = to_json(kinds[i]);
+  for (const char* kind : kTextKinds) add_ratios(samples, kind);
+  nlohmann::json json = figures_of(samples, Statistic::Median);
+  for (const auto& [kind, tokens] : counted)
+    json[kind].update(
+        {{"proposed", tokens.proposed},
+         {"acceptance", tokens.proposed > 0 ? tokens.accepted / tokens.proposed : 0.0}});
+  json.update({{"proposals", config.proposals},
+               {"threads", config.threads},
+               {"draft_model", config.draft_model}});
   return nlohmann::json{{"speculate", std::move(json)}};
+}
+
+Result<std::string> fetch_metrics(const std::string& socket_path) {
+  boost::asio::local::stream_protocol::iostream stream;
+  stream.expires_after(kPageTimeout);
+  stream.connect(boost::asio::local::stream_protocol::endpoint(socket_path));
+  stream << "GET /metrics HTTP/1.1\r\nHost: worker\r\nConnection: close\r\n\r\n" << std::flush;
+  std::ostringstream page;
+  page << stream.rdbuf();
+  if (page.view().starts_with("HTTP/1.1 200")) return std::move(page).str();
+  return fail(Errc::ConnectionLost, fmt::format("{} gives no metrics: {}", socket_path,
+                                                page.view().substr(0, page.view().find('\r'))));
+}
+
+Result<double> metric_of(std::string_view page, std::string_view name) {
+  const std::string before = fmt::format("\n{} ", name);
+  const std::size_t at = page.find(before);
+  double value = 0;
+  if (at != std::string_view::npos) {
+    const char* begin = page.data() + at + before.size();
+    if (std::from_chars(begin, page.data() + page.size(), value).ec == std::errc{}) return value;
+  }
+  return fail(Errc::BadRequest, fmt::format("the metrics page has no value of {}", name));
 }
 
 }  // namespace leasehold::bench

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "common/result.hpp"
 
@@ -28,5 +29,12 @@ struct SpeculateBenchConfig {
 /// with all words, and "other" texts are drawn with temperature 1. Errors: those of System::start,
 /// TenantPool and fetch_metrics.
 Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config);
+
+/// Fetches the page from the path of a Unix socket; blocks for at most ten seconds.
+/// Errors: ConnectionLost.
+Result<std::string> fetch_metrics(const std::string& socket_path);
+
+/// The value of a metric without labels. Errors: BadRequest if the page has no metric of that name.
+Result<double> metric_of(std::string_view page, std::string_view name);
 
 }  // namespace leasehold::bench

@@ -15,7 +15,6 @@ namespace {
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::string_view kData = "data: ";
-constexpr std::string_view kUnfinished = R"("finish_reason":null)";
 constexpr std::size_t kPromptTokens = 4;
 
 }  // namespace
@@ -23,19 +22,12 @@ constexpr std::size_t kPromptTokens = 4;
 SseKind sse_kind_of(std::string_view data) {
   if (data.starts_with(R"({"choices":[{"finish_reason":null)")) return SseKind::Token;
   if (data.starts_with(R"({"error")")) return SseKind::Error;
-  // Other servers begin the event with the text.
-  if (data.starts_with(R"({"choices":[{)") && data.find(kUnfinished) != std::string_view::npos)
-    return SseKind::Token;
   return data.starts_with("[DONE]") ? SseKind::Done : SseKind::Other;
 }
 
 Result<std::shared_ptr<SseStream>> SseStream::connect(boost::asio::io_context& io,
                                                       const std::string& path, Handlers handlers) {
   control::Socket socket = TRY(control::connect_to(io, path));
-  return over(std::move(socket), std::move(handlers));
-}
-
-std::shared_ptr<SseStream> SseStream::over(StreamSocket socket, Handlers handlers) {
   std::shared_ptr<SseStream> stream(new SseStream(std::move(socket), std::move(handlers)));
   stream->read_more();
   return stream;
@@ -86,7 +78,6 @@ void SseStream::read_chunk(std::string_view chunk) {
     const SseKind kind = sse_kind_of(data);
     if (kind == SseKind::Token) handlers_.on_token();
     if (kind == SseKind::Error) end(fail(Errc::LeaseRevoked, std::string(data)));
-    if (kind == SseKind::Other && handlers_.on_other) handlers_.on_other(data);
     if (event_end == std::string_view::npos) return;
     chunk.remove_prefix(event_end + 2);
   }
@@ -97,24 +88,19 @@ void SseStream::end(Result<void> how) {
   handlers_.on_end(std::move(how));
 }
 
-std::string sse_request(const CompletionRequest& request) {
-  nlohmann::json body{
-      {"model", request.model}, {"prompt", request.prompt}, {"max_tokens", request.max_tokens},
-      {"temperature", 0},       {"ignore_eos", true},       {"stream", true}};
-  if (request.include_usage) body["stream_options"] = {{"include_usage", true}};
+std::string sse_request(const std::string& key, const std::string& model,
+                        std::uint32_t max_tokens) {
+  const nlohmann::json body{{"model", model},
+                            {"prompt", std::vector(kPromptTokens, TenantPool::kFirstPromptToken)},
+                            {"max_tokens", max_tokens},
+                            {"temperature", 0},
+                            {"ignore_eos", true},
+                            {"stream", true}};
   const std::string text = body.dump();
   return fmt::format(
       "POST /v1/completions HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {}\r\n"
       "Content-Length: {}\r\n\r\n{}",
-      request.key, text.size(), text);
-}
-
-std::string sse_request(const std::string& key, const std::string& model,
-                        std::uint32_t max_tokens) {
-  return sse_request({.key = key,
-                      .model = model,
-                      .prompt = std::vector(kPromptTokens, TenantPool::kFirstPromptToken),
-                      .max_tokens = max_tokens});
+      key, text.size(), text);
 }
 
 }  // namespace leasehold::bench

@@ -7,10 +7,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "tests/checks/bench/read_stream.hpp"
-#include "worker/text/tokenizer/token_id.hpp"
 
 namespace leasehold::bench {
 
@@ -28,20 +26,16 @@ class SseStream : public ReadStream {
   struct Handlers {
     std::function<void()> on_token;
     std::function<void(Result<void>)> on_end;
-    /// Called with the data of each other event, for example the usage. May be empty.
-    std::function<void(std::string_view)> on_other = {};
   };
 
   /// Connects to the path of a Unix socket. Errors: those of connect_to.
   static Result<std::shared_ptr<SseStream>> connect(boost::asio::io_context& io,
                                                     const std::string& path, Handlers handlers);
-  /// Uses a connected socket.
-  static std::shared_ptr<SseStream> over(StreamSocket socket, Handlers handlers);
   /// Sends a request. Precondition: the previous request has ended.
   void send(const std::string& request);
 
  private:
-  SseStream(StreamSocket socket, Handlers handlers)
+  SseStream(control::Socket socket, Handlers handlers)
       : ReadStream(std::move(socket)), handlers_(std::move(handlers)) {}
   void use(std::string& unread) override;  // whole chunks
   void lost(Error why) override;
@@ -53,17 +47,8 @@ class SseStream : public ReadStream {
   bool has_ended_ = true;
 };
 
-struct CompletionRequest {
-  std::string key;
-  std::string model;
-  std::vector<TokenId> prompt;
-  std::uint32_t max_tokens = 1;
-  bool include_usage = false;  ///< Requests an event with the usage at the end.
-};
-
-/// The HTTP request for a streamed completion. It is greedy; an end token does not end it.
-std::string sse_request(const CompletionRequest& request);
-/// The same for a prompt of words.
+/// The HTTP request for a streamed completion of a prompt of words. It is greedy; an end token does
+/// not end it.
 std::string sse_request(const std::string& key, const std::string& model, std::uint32_t max_tokens);
 
 }  // namespace leasehold::bench

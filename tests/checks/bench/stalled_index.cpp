@@ -1,5 +1,3 @@
-#include "tests/checks/bench/stalled_index.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,8 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/checks/bench/report.hpp"
-#include "tests/checks/bench/statistics.hpp"
+#include "tests/checks/bench/serve_bench.hpp"
 #include "tests/checks/bench/tenant_pool.hpp"
 
 namespace leasehold::bench {
@@ -19,6 +16,7 @@ namespace {
 
 using boost::asio::ip::tcp;
 
+constexpr Duration kMeasured = std::chrono::seconds(5);
 constexpr Duration kStreamsTimeout = std::chrono::minutes(2);
 /// Together with a prompt of 4 tokens this is less than a block: nothing is cached, so each id
 /// leaves at once.
@@ -58,43 +56,44 @@ class StalledIndex {
 };
 
 /// Appends the times between tokens of one run.
-Result<void> run_streams(const SystemConfig& config, const StalledIndexLoad& load,
+Result<void> run_streams(const SystemConfig& config, std::uint32_t n_streams,
                          std::vector<double>& gaps_us) {
   const auto system = TRY(System::start(config));
-  TRY(system->admit_pool(load.streams));
+  TRY(system->admit_pool(n_streams));
   TenantPool streams({.broker_socket = system->broker_socket(),
-                      .clients = load.streams,
+                      .clients = n_streams,
                       .max_tokens = kTokensPerRequest});
-  TRY(streams.await_running(load.streams, kStreamsTimeout));
+  TRY(streams.await_running(n_streams, kStreamsTimeout));
   (void)streams.take_gaps_us();
-  std::this_thread::sleep_for(load.measured);
+  std::this_thread::sleep_for(kMeasured);
   std::ranges::copy(streams.take_gaps_us(), std::back_inserter(gaps_us));
   return {};
 }
 
 }  // namespace
 
-Result<nlohmann::json> measure_stalled_index(const SystemConfig& config,
-                                             const StalledIndexLoad& load) {
-  std::vector<double> without_us, stalled_us;
+Result<nlohmann::json> measure_stalled_index(const SystemConfig& config, std::uint32_t n_streams,
+                                             std::uint32_t rounds) {
+  constexpr const char *kWithout = "inter_token_us.without", *kStalled = "inter_token_us.stalled";
+  Samples samples;
   std::size_t calls = 0;
-  for (std::uint32_t round = 0; round < load.rounds; ++round) {
-    TRY(run_streams(config, load, without_us));
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    TRY(run_streams(config, n_streams, samples[kWithout]));
     StalledIndex index;
     SystemConfig with_index = config;
     with_index.worker_options.insert(with_index.worker_options.end(),
                                      {"--kv-index-url", index.url()});
-    TRY(run_streams(with_index, load, stalled_us));
+    TRY(run_streams(with_index, n_streams, samples[kStalled]));
     calls += index.stop();
   }
   if (calls == 0) return fail(Errc::TimedOut, "no worker called the index in all rounds");
-  const Distribution without = distribution_of(without_us);
-  const Distribution stalled = distribution_of(stalled_us);
-  return nlohmann::json{
-      {"inter_token_us", {{"without", to_json(without)}, {"stalled", to_json(stalled)}}},
-      {"p50_ratio", stalled.p50 / without.p50},
-      {"p99_ratio", stalled.p99 / without.p99},
-      {"calls", calls}};
+  const FigureRow rows[] = {{kWithout},
+                            {kStalled},
+                            {"p50_ratio", Statistic::Median, kStalled, kWithout},
+                            {"p99_ratio", Statistic::P99, kStalled, kWithout}};
+  nlohmann::json json{{"calls", calls}};
+  add_figures(json, samples, rows);
+  return json;
 }
 
 }  // namespace leasehold::bench

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "common/expects.hpp"
 
@@ -24,6 +25,11 @@ Distribution distribution_of(std::vector<double> values) {
           .p99 = quantile(values, 0.99),
           .p999 = quantile(values, 0.999),
           .max = values.back()};
+}
+
+nlohmann::json to_json(const Distribution& distribution) {
+  return {{"n", distribution.count}, {"p50", distribution.p50},    {"p90", distribution.p90},
+          {"p99", distribution.p99}, {"p99_9", distribution.p999}, {"max", distribution.max}};
 }
 
 double median_of(std::vector<double> values) {

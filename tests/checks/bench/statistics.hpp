@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 namespace leasehold::bench {
@@ -21,6 +22,9 @@ struct Distribution {
 double quantile(const std::vector<double>& sorted, double share);
 
 Distribution distribution_of(std::vector<double> values);
+
+/// {"n", "p50", "p90", "p99", "p99_9", "max"}.
+nlohmann::json to_json(const Distribution& distribution);
 
 /// 0 if empty.
 double median_of(std::vector<double> values);

@@ -1,13 +1,12 @@
-#include "tests/checks/bench/storm.hpp"
-
 #include <algorithm>
 #include <iterator>
 #include <thread>
 
 #include "common/clock.hpp"
 #include "tests/checks/bench/holders.hpp"
-#include "tests/checks/bench/system.hpp"
+#include "tests/checks/bench/revoke_bench.hpp"
 #include "tests/checks/bench/tenant_pool.hpp"
+#include "tests/checks/bench/thread_time.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -43,21 +42,21 @@ Result<Duration> revoke_steadily(System& system, const std::vector<LeaseId>& lea
 
 }  // namespace
 
-Result<StormResult> measure_storm(const SystemConfig& config, std::uint32_t pairs) {
+Result<Samples> measure_storm(const SystemConfig& config, std::uint32_t pairs) {
   auto system = TRY(System::start(config));
   TRY(system->admit_pool(kSurvivors));
   TRY(system->admit(kVictim));
   TenantPool tenant_pool({.broker_socket = system->broker_socket(), .clients = kSurvivors});
   TRY(tenant_pool.await_running(kSurvivors, kRunTimeout));
-  StormResult result;
+  Samples samples;
   Duration stormy{};
   const auto one_pair = [&](const std::vector<LeaseId>& leases) -> Result<void> {
     std::this_thread::sleep_for(kSettle);
     (void)tenant_pool.take_gaps_us();
     std::this_thread::sleep_for(kWindow);
-    add_gaps(tenant_pool, result.calm_us);
+    add_gaps(tenant_pool, samples["calm_inter_token_us"]);
     stormy += TRY(revoke_steadily(*system, leases));
-    add_gaps(tenant_pool, result.storm_us);
+    add_gaps(tenant_pool, samples["storm_inter_token_us"]);
     return {};
   };
   for (std::uint32_t pair = 0; pair < pairs; ++pair) {
@@ -67,8 +66,20 @@ Result<StormResult> measure_storm(const SystemConfig& config, std::uint32_t pair
                      .in_flight = 4},
                     one_pair));
   }
-  result.achieved_per_s = kRevocations * pairs / (static_cast<double>(stormy.count()) / 1e9);
-  return result;
+  samples["revocations_per_s"] = {kRevocations * pairs / (ms_of(stormy) / 1e3)};
+  return samples;
+}
+
+nlohmann::json storm_json(const Samples& samples) {
+  const FigureRow rows[] = {
+      {"calm_inter_token_us"},
+      {"storm_inter_token_us"},
+      {"revocations_per_s", Statistic::Median},
+      {"p50_ratio", Statistic::Median, "storm_inter_token_us", "calm_inter_token_us"},
+      {"p99_ratio", Statistic::P99, "storm_inter_token_us", "calm_inter_token_us"}};
+  nlohmann::json report;
+  add_figures(report, samples, rows);
+  return report;
 }
 
 }  // namespace leasehold::bench

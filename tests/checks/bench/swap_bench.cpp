@@ -1,13 +1,14 @@
 #include "tests/checks/bench/swap_bench.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <ranges>
-#include <vector>
+#include <set>
 
 #include "kernels/model/gguf/gguf.hpp"
-#include "tests/checks/bench/statistics.hpp"
+#include "tests/checks/bench/figures.hpp"
 #include "tests/checks/bench/thread_time.hpp"
 #include "tests/checks/local_model/local_model.hpp"
 
@@ -16,32 +17,25 @@ namespace {
 
 constexpr std::uint32_t kShortestText = 64;
 constexpr std::uint32_t kMostPrefillRows = 256;  // the token budget of a worker
-constexpr std::uint32_t kWords = 50;
 
-struct SwapTimes {
-  std::vector<double> swap_us, prefill_us, shares;  ///< [rounds]
-};
-using TimesByLength = std::map<std::uint32_t, SwapTimes>;
+using Lengths = std::set<std::uint32_t>;
 
-std::vector<LocalRow> text_rows(std::uint32_t begin, std::uint32_t end) {
-  std::vector<LocalRow> rows;
-  for (std::uint32_t i = begin; i < end; ++i)
-    rows.push_back({.token = static_cast<TokenId>(100 + i % kWords), .wants_logits = i + 1 == end});
-  return rows;
+std::string place(std::uint32_t length, const char* figure) {
+  return fmt::format("lengths.{}.{}", length, figure);
 }
 
 /// Computes the longest text once. The time of each length is the time until its rows are computed.
-Result<void> measure_prefill(LocalModel& model, TimesByLength& by_length) {
+Result<void> measure_prefill(LocalModel& model, const Lengths& lengths, Samples& samples) {
   model.restart(0);
   std::uint32_t computed = 0;
   const double begin_ns = thread_time_ns();
-  for (auto& [length, times] : by_length) {
+  for (const std::uint32_t length : lengths) {
     while (computed < length) {
       const std::uint32_t end = std::min(length, computed + kMostPrefillRows);
-      TRY(model.forward(text_rows(computed, end)));
+      TRY(model.forward(text_rows(1, end - computed, computed)));
       computed = end;
     }
-    times.prefill_us.push_back((thread_time_ns() - begin_ns) / 1e3);
+    samples[place(length, "prefill_us")].push_back((thread_time_ns() - begin_ns) / 1e3);
   }
   return {};
 }
@@ -54,28 +48,27 @@ Result<double> swap_us(LocalModel& model, std::uint32_t length) {
   return (thread_time_ns() - begin_ns) / 1e3;
 }
 
-Result<void> measure_round(LocalModel& model, TimesByLength& by_length) {
-  TRY(measure_prefill(model, by_length));
-  for (auto& [length, times] : by_length) {
-    times.swap_us.push_back(TRY(swap_us(model, length)));
-    times.shares.push_back(times.swap_us.back() / times.prefill_us.back());
+Result<void> measure_round(LocalModel& model, const Lengths& lengths, Samples& samples) {
+  TRY(measure_prefill(model, lengths, samples));
+  for (const std::uint32_t length : lengths) {
+    const double took_us = TRY(swap_us(model, length));
+    samples[place(length, "swap_us")].push_back(took_us);
+    samples[place(length, "share")].push_back(took_us /
+                                              samples[place(length, "prefill_us")].back());
   }
   return {};
 }
 
-nlohmann::json json_of(const TimesByLength& by_length) {
-  nlohmann::json lengths = nlohmann::json::object();
-  nlohmann::json wins_from;
+nlohmann::json json_of(const Lengths& lengths, const Samples& samples) {
+  nlohmann::json json = figures_of(samples, Statistic::Median);
+  json["wins_from"] = nullptr;
   double largest_share = 0;
-  for (const auto& [length, times] : std::views::reverse(by_length)) {
-    const double share = median_of(times.shares);
-    largest_share = std::max(largest_share, share);
-    if (largest_share < 1) wins_from = length;
-    lengths[std::to_string(length)] = {{"swap_us", median_of(times.swap_us)},
-                                       {"prefill_us", median_of(times.prefill_us)},
-                                       {"share", share}};
+  for (const std::uint32_t length : std::views::reverse(lengths)) {
+    largest_share = std::max(largest_share, figure_of(samples, place(length, "share")));
+    if (largest_share < 1) json["wins_from"] = length;
   }
-  return {{"lengths", lengths}, {"largest_share", largest_share}, {"wins_from", wins_from}};
+  json["largest_share"] = largest_share;
+  return json;
 }
 
 Result<nlohmann::json> measure(const SwapBenchConfig& config, Arithmetic arithmetic,
@@ -85,11 +78,12 @@ Result<nlohmann::json> measure(const SwapBenchConfig& config, Arithmetic arithme
                                            .max_rows = std::min(longest, kMostPrefillRows),
                                            .positions = longest,
                                            .has_swap = true}));
-  TimesByLength by_length;
-  for (std::uint32_t length = kShortestText; length <= longest; length *= 2) by_length[length] = {};
+  Lengths lengths;
+  for (std::uint32_t length = kShortestText; length <= longest; length *= 2) lengths.insert(length);
+  Samples samples;
   for (std::uint32_t round = 0; round < config.rounds; ++round)
-    TRY(measure_round(*model, by_length));
-  return json_of(by_length);
+    TRY(measure_round(*model, lengths, samples));
+  return json_of(lengths, samples);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "common/clock.hpp"
+
 namespace leasehold::bench {
 
 inline double thread_time_ns() {
@@ -33,6 +35,10 @@ inline double wall_time_ns() {
 /// The clock for work on `threads` threads: CPU time for one thread, otherwise wall-clock time.
 inline double work_time_ns(std::uint32_t threads) {
   return threads == 1 ? thread_time_ns() : wall_time_ns();
+}
+
+inline double ms_of(Duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
 }
 
 }  // namespace leasehold::bench

@@ -1,9 +1,8 @@
-#include "tests/checks/bench/tick_cost.hpp"
-
 #include <fmt/format.h>
 
 #include "common/expects.hpp"
 #include "common/random.hpp"
+#include "tests/checks/bench/serve_bench.hpp"
 #include "tests/checks/bench/thread_time.hpp"
 #include "worker/schedule/scheduler.hpp"
 
@@ -73,24 +72,23 @@ class LoadedScheduler {
 
 }  // namespace
 
-TickTimes measure_tick_us(const TickLoad& load) {
+Samples measure_tick_us(const TickLoad& load) {
   LoadedScheduler scheduler(load);
   while (!scheduler.is_full()) {
     scheduler.commit(scheduler.schedule());
     scheduler.refill();
   }
-  std::vector<double> schedule_us, commit_us;
+  Samples samples;
   for (std::uint32_t i = 0; i < load.ticks; ++i) {
     const double begin_ns = thread_time_ns();
     const StepPlan plan = scheduler.schedule();
     const double planned_ns = thread_time_ns();
     scheduler.commit(plan);
-    commit_us.push_back((thread_time_ns() - planned_ns) / 1e3);
-    schedule_us.push_back((planned_ns - begin_ns) / 1e3);
+    samples["commit"].push_back((thread_time_ns() - planned_ns) / 1e3);
+    samples["schedule"].push_back((planned_ns - begin_ns) / 1e3);
     scheduler.refill();
   }
-  return {.schedule = distribution_of(std::move(schedule_us)),
-          .commit = distribution_of(std::move(commit_us))};
+  return samples;
 }
 
 }  // namespace leasehold::bench

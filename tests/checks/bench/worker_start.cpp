@@ -1,4 +1,4 @@
-#include "tests/checks/bench/worker_start.hpp"
+#include "tests/checks/bench/recover_bench.hpp"
 
 #include <fmt/format.h>
 #include <time.h>

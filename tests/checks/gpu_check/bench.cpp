@@ -2,6 +2,7 @@
 // shapes).
 #include <fmt/format.h>
 
+#include "tests/checks/bench/statistics.hpp"
 #include "tests/checks/gpu_check/bench_cases.hpp"
 #include "tests/checks/gpu_check/stages.hpp"
 
@@ -75,6 +76,51 @@ Result<void> check_speed(const Settings& settings, StageReport& report) {
     if (settings.tiny) break;
   }
   return {};
+}
+
+Result<std::unique_ptr<BenchModel>> BenchModel::load(Card& card, cuda::CudaOptions options,
+                                                     LocalOptions local) {
+  auto placement =
+      std::make_unique<CardPlacement>(card, options, CardPlacement::WeightsSource::Synthetic);
+  local.placement = placement.get();
+  std::unique_ptr<LocalModel> model = TRY(LocalModel::load(std::move(local)));
+  return std::unique_ptr<BenchModel>(new BenchModel(std::move(placement), std::move(model)));
+}
+
+Result<void> BenchModel::decode(std::uint32_t batch, std::uint32_t context) {
+  for (std::uint32_t s = 0; s < batch; ++s) model_->restart(s, context - 1);
+  return model_->forward(text_rows(batch, 1));
+}
+
+Result<void> BenchModel::prefill(std::uint32_t from, std::uint32_t count) {
+  model_->restart(0, from);
+  return model_->forward(text_rows(1, count, from));
+}
+
+Result<void> BenchModel::prefill_beside(std::uint32_t count, std::uint32_t context) {
+  model_->restart(0, context - 1);
+  model_->restart(1, 0);
+  std::vector<LocalRow> rows = text_rows(1, 1);
+  for (LocalRow row : text_rows(1, count)) {
+    row.sequence = 1;
+    rows.push_back(row);
+  }
+  return model_->forward(rows);
+}
+
+Result<double> median_seconds(const Repeats& repeats, const std::function<Result<void>()>& once) {
+  for (int i = 0; i < repeats.warm; ++i) TRY(once());
+  std::vector<double> seconds;
+  const auto begun = std::chrono::steady_clock::now();
+  for (int i = 0; i < repeats.count &&
+                  (i < 3 || std::chrono::steady_clock::now() - begun < repeats.max_duration);
+       ++i) {
+    const auto from = std::chrono::steady_clock::now();
+    TRY(once());
+    seconds.push_back(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
+  }
+  return bench::median_of(std::move(seconds));
 }
 
 }  // namespace leasehold::gpu_check

@@ -130,20 +130,20 @@ void report_steps(StageReport& report, const BenchCase& one, const Rates& rates,
     const double wanted = batch == 1 ? kShareOfFloorAlone : kShareOfFloorTogether;
     const bool has_target = one.has_targets && arithmetic == Arithmetic::F16 &&
                             graphs == cuda::GraphUse::Gated && (batch == 1 || batch == 32);
-    report.numbers()["decode"].push_back({{"model", one.title},
-                                          {"arithmetic", announced},
-                                          {"mode", name(graphs)},
-                                          {"batch", batch},
-                                          {"context", one.context},
-                                          {"step_us", seconds * 1e6},
-                                          {"tokens_per_s", batch / seconds},
-                                          {"share_of_floor", share}});
-    report.add(
-        {.what = fmt::format("{} in {}, batch {}, {}", one.title, announced, batch, name(graphs)),
-         .measured = fmt::format("{:.0f} tokens/s, step {:.0f} us, {:.0f} % of the floor",
-                                 batch / seconds, seconds * 1e6, share * 100),
-         .target = has_target ? fmt::format(">= {:.0f} %", wanted * 100) : std::string(),
-         .verdict = against_target(has_target, share >= wanted)});
+    report.add_row(
+        "decode",
+        {{"model", one.title},
+         {"arithmetic", announced},
+         {"mode", name(graphs)},
+         {"batch", batch},
+         {"context", one.context},
+         {"step_us", seconds * 1e6},
+         {"tokens_per_s", batch / seconds},
+         {"share_of_floor", share}},
+        judged(fmt::format("{} in {}, batch {}, {}", one.title, announced, batch, name(graphs)),
+               fmt::format("{:.0f} tokens/s, step {:.0f} us, {:.0f} % of the floor",
+                           batch / seconds, seconds * 1e6, share * 100),
+               at_least(has_target, wanted, share)));
   }
 }
 
@@ -159,18 +159,17 @@ void report_gate_cost(StageReport& report, const BenchCase& one, const Rates& ra
     const double on_card = plain.units * rates.card_gate_s;
     const double of_plain = (plain.units * rates.host_gate_s + on_card) / plain.seconds;
     const double of_gated = (between + on_card) / gated.seconds;
-    report.numbers()["gate_cost"].push_back({{"model", one.title},
-                                             {"batch", batch},
-                                             {"launches", plain.units},
-                                             {"share_of_step_plain_launches", of_plain},
-                                             {"share_of_step_gated_graph", of_gated},
-                                             {"between_segments_s", between}});
-    report.add(
-        {.what = fmt::format("{} batch {}: gates", one.title, batch),
-         .measured = fmt::format("{:.2f} % of a step of {:.0f} launches, {:.2f} % of a graph",
-                                 of_plain * 100, plain.units, of_gated * 100),
-         .target = one.has_targets ? fmt::format("<= {:.0f} %", kMaxGateCost * 100) : "",
-         .verdict = against_target(one.has_targets, std::max(of_plain, of_gated) <= kMaxGateCost)});
+    report.add_row("gate_cost",
+                   {{"model", one.title},
+                    {"batch", batch},
+                    {"launches", plain.units},
+                    {"share_of_step_plain_launches", of_plain},
+                    {"share_of_step_gated_graph", of_gated},
+                    {"between_segments_s", between}},
+                   judged(fmt::format("{} batch {}: gates", one.title, batch),
+                          fmt::format("{:.2f} % of a step of {:.0f} launches, {:.2f} % of a graph",
+                                      of_plain * 100, plain.units, of_gated * 100),
+                          at_most(one.has_targets, kMaxGateCost, std::max(of_plain, of_gated))));
   }
 }
 
@@ -242,17 +241,17 @@ Result<void> time_prefill(StageReport& report, Card& card, const BenchCase& one,
     const double flop = 2.0 * static_cast<double>(one.file.matrix_elements) * rows;
     const double share = flop / seconds / rates.multiply_flop_per_s;
     const bool has_target = one.has_targets && arithmetic == Arithmetic::F16;
-    report.numbers()["prefill"].push_back({{"model", one.title},
-                                           {"arithmetic", name(arithmetic)},
-                                           {"rows", rows},
-                                           {"seconds", seconds},
-                                           {"share_of_rate", share}});
-    report.add({.what = fmt::format("{} in {}, prefill of {} in steps of {}", one.title,
-                                    name(arithmetic), rows, chunk),
-                .measured = fmt::format("{:.0f} tokens/s, {:.0f} % of the rate of matmuls",
-                                        rows / seconds, share * 100),
-                .target = has_target ? fmt::format(">= {:.0f} %", kShareOfRate * 100) : "",
-                .verdict = against_target(has_target, share >= kShareOfRate)});
+    report.add_row("prefill",
+                   {{"model", one.title},
+                    {"arithmetic", name(arithmetic)},
+                    {"rows", rows},
+                    {"seconds", seconds},
+                    {"share_of_rate", share}},
+                   judged(fmt::format("{} in {}, prefill of {} in steps of {}", one.title,
+                                      name(arithmetic), rows, chunk),
+                          fmt::format("{:.0f} tokens/s, {:.0f} % of the rate of matmuls",
+                                      rows / seconds, share * 100),
+                          at_least(has_target, kShareOfRate, share)));
   }
   return {};
 }

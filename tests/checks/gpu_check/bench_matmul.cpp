@@ -130,16 +130,18 @@ Result<void> time_matmul(StageReport& report, const Rates& rates, MatmulBench& b
   const double seconds = TRY(bench.seconds(type, arithmetic, batch, repeats));
   const double bytes_per_s = static_cast<double>(bench.matrix_bytes(type)) / seconds;
   const double share = bytes_per_s / rates.copy_bytes_per_s;
-  report.numbers()["matmul"].push_back({{"type", name(type)},
-                                        {"arithmetic", name(arithmetic)},
-                                        {"batch", batch},
-                                        {"us", seconds * 1e6},
-                                        {"gb_per_s", bytes_per_s / 1e9},
-                                        {"share_of_copying", share}});
-  report.measured(fmt::format("matmul {} {} in {}, batch {}", name(type), bench.shape(),
-                              name(arithmetic), batch),
-                  fmt::format("{:.1f} us, {:.0f} GB/s of weights, {:.0f} % of copying",
-                              seconds * 1e6, bytes_per_s / 1e9, share * 100));
+  report.add_row("matmul",
+                 {{"type", name(type)},
+                  {"arithmetic", name(arithmetic)},
+                  {"batch", batch},
+                  {"us", seconds * 1e6},
+                  {"gb_per_s", bytes_per_s / 1e9},
+                  {"share_of_copying", share}},
+                 judged(fmt::format("matmul {} {} in {}, batch {}", name(type), bench.shape(),
+                                    name(arithmetic), batch),
+                        fmt::format("{:.1f} us, {:.0f} GB/s of weights, {:.0f} % of copying",
+                                    seconds * 1e6, bytes_per_s / 1e9, share * 100),
+                        {}));
   return {};
 }
 

@@ -17,7 +17,6 @@ namespace leasehold::gpu_check {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-using Microseconds = std::chrono::duration<double, std::micro>;
 
 constexpr double kMaxRefuse_us = 50;
 constexpr double kMaxQuietSlack_us = 20;
@@ -228,12 +227,14 @@ Result<void> stamp_units(Card& card, const BenchCase& one, const FlipPlan& plan,
 void report_clock(StageReport& report, const std::string& what, const std::vector<double>& times_us,
                   double most_us, bool has_target) {
   const bench::Distribution times = bench::distribution_of(times_us);
-  report.add({.what = what,
-              .measured = fmt::format("p50 {:.1f} us, p99 {:.1f} us of {}", times.p50, times.p99,
-                                      times.count),
-              .target = has_target ? fmt::format("p99 <= {:.0f} us", most_us) : std::string(),
-              .verdict = against_target(has_target, times.p99 <= most_us),
-              .as_threads = true});
+  std::optional<Target> target;
+  if (has_target)
+    target = {.limit = {.max = most_us}, .value = times.p99, .unit = "us", .statistic = "p99 "};
+  ReportEntry row = judged(
+      what, fmt::format("p50 {:.1f} us, p99 {:.1f} us of {}", times.p50, times.p99, times.count),
+      target);
+  row.as_threads = true;
+  report.add(std::move(row));
 }
 
 /// A `max_quiet_us` of 0 means that there is no target.

@@ -7,7 +7,6 @@
 
 #include "kernels/model/kv_type.hpp"
 #include "tests/checks/gpu_check/card_placement.hpp"
-#include "tests/checks/gpu_check/oracle_file.hpp"
 #include "tests/checks/gpu_check/stages.hpp"
 #include "tests/checks/gpu_check/token_run.hpp"
 

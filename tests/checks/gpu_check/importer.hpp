@@ -6,7 +6,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+
+#include "common/machine/child_process.hpp"
+#include "common/machine/unique_fd.hpp"
+#include "tests/checks/gpu_check/card.hpp"
+#include "tests/checks/gpu_check/stages.hpp"
 
 namespace leasehold::gpu_check {
 
@@ -47,5 +54,30 @@ enum class ImportResult : char {
 
 /// Runs the second process and returns its exit code.
 int run_importer(ImportMode what, int ordinal, std::size_t size_bytes);
+
+// The side of the stages: starts the process and kills it. Errors: SystemError;
+// TimedOut.
+
+/// One importer process and its result. The destructor ends the process.
+struct Importer {
+  Child child;
+  UniqueFd socket;
+  std::optional<ImportResult> result = std::nullopt;
+};
+
+/// Starts the process and waits for its result or its exit.
+Result<Importer> start_importer(const Settings& settings, ImportMode what, const UniqueFd& memory,
+                                std::size_t size_bytes);
+
+/// Kills the process and waits for the event of its pidfd. From then on the broker would reclaim
+/// its memory.
+Result<void> kill_importer(Importer& importer);
+
+/// Writes kMagicWord, which the importer expects, and clears the words after it.
+Result<void> write_first_word(Card& card, CUdeviceptr at);
+/// The word that the importer writes: kReplyWord.
+Result<std::uint32_t> second_word(Card& card, CUdeviceptr at);
+
+std::string text_of(const std::optional<ImportResult>& result);
 
 }  // namespace leasehold::gpu_check

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ipc/cuda/memory_cleaner.hpp"
-#include "tests/checks/gpu_check/importer_process.hpp"
+#include "tests/checks/gpu_check/importer.hpp"
 #include "tests/checks/gpu_check/stages.hpp"
 
 namespace leasehold::gpu_check {
@@ -51,7 +51,6 @@ Result<bool> share_once(const Settings& settings, StageReport& report, Card& car
   report.supported("memory: leaves as a descriptor", fd);
   if (!fd) return false;
   Importer importer = TRY(start_importer(settings, ImportMode::Share, *fd, kSize));
-  await_result(importer);
   const bool shared = importer.result == ImportResult::Done &&
                       TRY(second_word(card, mapping.address())) == kReplyWord;
   if (shared) {
@@ -70,7 +69,6 @@ Result<Kill> kill_in_kernel(const Settings& settings, Card& card) {
   TRY(cleaner.clear(memory));
   const UniqueFd fd = TRY(memory.export_fd());
   Importer importer = TRY(start_importer(settings, ImportMode::KeepWriting, fd, kSharedBytes));
-  await_result(importer);
   if (importer.result != ImportResult::Done)
     return fail(Errc::SystemError, text_of(importer.result));
   Kill kill{.was_writing = TRY(is_being_written(card, mapping.address()))};

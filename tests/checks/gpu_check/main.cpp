@@ -10,7 +10,7 @@
 #include "common/cli/command_line.hpp"
 #include "common/cli/version.hpp"
 #include "tests/checks/gpu_check/importer.hpp"
-#include "tests/checks/gpu_check/orchestrate.hpp"
+#include "tests/checks/gpu_check/stages.hpp"
 
 namespace {
 

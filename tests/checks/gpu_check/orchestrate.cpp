@@ -1,4 +1,4 @@
-#include "tests/checks/gpu_check/orchestrate.hpp"
+#include "tests/checks/gpu_check/stages.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -17,7 +17,6 @@
 #include "common/cli/print_error.hpp"
 #include "common/errc.hpp"
 #include "tests/checks/gpu_check/answers.hpp"
-#include "tests/checks/gpu_check/stages.hpp"
 
 namespace leasehold::gpu_check {
 namespace {

@@ -8,7 +8,6 @@
 #include <sstream>
 #include <vector>
 
-#include "tests/checks/gpu_check/orchestrate.hpp"
 #include "tests/checks/gpu_check/stages.hpp"
 
 namespace leasehold::gpu_check {

@@ -24,6 +24,17 @@ std::string_view name(Verdict verdict) {
   return std::ranges::find(kVerdicts, verdict, &decltype(kVerdicts)::value_type::first)->second;
 }
 
+ReportEntry judged(std::string what, std::string measured, const std::optional<Target>& target) {
+  ReportEntry row{.what = std::move(what), .measured = std::move(measured)};
+  if (!target) return row;
+  const bench::Limit& limit = target->limit;
+  row.target =
+      fmt::format("{}{} {:.0f} {}", target->statistic,
+                  limit.max ? "<=" : ">=", limit.max ? *limit.max : *limit.min, target->unit);
+  row.verdict = bench::is_within(limit, target->value) ? Verdict::Reached : Verdict::Missed;
+  return row;
+}
+
 std::string text_of(const ReportEntry& line) {
   std::string text = fmt::format("  {:<9}{:<50} {}", name(line.verdict), line.what, line.measured);
   if (!line.target.empty()) text += fmt::format("   (target: {})", line.target);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/result.hpp"
+#include "tests/checks/bench/limits.hpp"
 
 namespace leasehold::gpu_check {
 
@@ -30,6 +31,17 @@ struct ReportEntry {
   bool as_threads = false;  ///< The check ran as threads of one process instead of processes.
 };
 
+/// A measured value and the limit that it must keep, both in this unit.
+struct Target {
+  bench::Limit limit;
+  double value = 0;
+  std::string_view unit;
+  std::string_view statistic = "";  ///< "p99 "
+};
+
+/// A row of the measurement table: reached or missed with a target, otherwise only measured.
+ReportEntry judged(std::string what, std::string measured, const std::optional<Target>& target);
+
 /// "  right   vmm: import by another process      yes            (as threads of one process)"
 std::string text_of(const ReportEntry& line);
 
@@ -43,6 +55,11 @@ class StageReport {
       : stage_(std::move(stage)), path_(std::move(path)) {}
 
   void add(ReportEntry line);
+  /// Adds a row, and its numbers to the list of this name.
+  void add_row(const char* list, Json numbers, ReportEntry row) {
+    numbers_[list].push_back(std::move(numbers));
+    add(std::move(row));
+  }
   /// Adds a promise, which fails unless `holds`.
   void require(std::string what, bool holds, std::string measured = {});
   /// Adds a value without a target.

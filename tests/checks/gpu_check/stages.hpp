@@ -1,14 +1,47 @@
-/// The stages. Each runs in a separate process and writes its results to its report.
+/// The stages, and the orchestrator that runs them.
 ///
-/// Errors: those that prevent the rest of the stage, such as NoDevice or DeviceUnsupported.
+/// Each stage runs in a separate process with a share of the time and writes its results to its
+/// report. The orchestrator prints lines as they arrive and writes one report after every stage.
+/// The report names a stage that fails, dies or exceeds its time; the other stages still run.
+///
+/// Errors of a stage: those that prevent the rest of it, such as NoDevice or DeviceUnsupported.
 #pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
 
 #include "common/machine/child_process.hpp"
 #include "tests/checks/gpu_check/card.hpp"
-#include "tests/checks/gpu_check/settings.hpp"
 #include "tests/checks/gpu_check/stage_report.hpp"
 
 namespace leasehold::gpu_check {
+
+/// The options of leasehold-gpu-check.
+struct Settings {
+  std::string bin_dir;    ///< Directory of the programs and the test programs.
+  std::string model_dir;  ///< Models with their oracle files (NAME.json).
+  std::string out_dir;    ///< For the report and the logs of the stages.
+  std::string only;       ///< Comma-separated stages; empty: all.
+  double minutes = 9;
+  int ordinal = 0;    ///< Index of the GPU.
+  bool tiny = false;  ///< Shapes for a driver that computes on the CPU.
+};
+
+inline constexpr int kChecksFailed = 1;
+
+/// "machine, bits, …": every stage, in the order of execution.
+std::string stage_names();
+
+/// Error text for comma-separated names that include an unknown stage; empty when all are known.
+std::string check_stages(const std::string& names);
+
+/// Returns the exit code: 0, kChecksFailed, or that of an error (NoDevice …) that prevents every
+/// stage. Errors: SystemError when the report cannot be written.
+Result<int> orchestrate(const Settings& settings, std::ostream& out);
+
+/// Runs one stage in this process and returns the exit code.
+int run_stage(const Settings& settings, const std::string& stage);
 
 /// Models of a bundle, without ".gguf".
 inline constexpr const char* kDemoModel = "leasehold-stories-q8_0";

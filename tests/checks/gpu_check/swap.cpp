@@ -6,14 +6,13 @@
 #include <atomic>
 #include <thread>
 
-#include "common/clock.hpp"
 #include "ipc/cuda/device_memory.hpp"
 #include "ipc/cuda/registered_mapper.hpp"
 #include "ipc/region/memory_object.hpp"
-#include "ipc/table/lease_table.hpp"
 #include "kernels/cuda/cuda_backend.hpp"
-#include "tests/checks/gpu_check/bench_model.hpp"
+#include "tests/checks/gpu_check/bench_cases.hpp"
 #include "tests/checks/gpu_check/stages.hpp"
+#include "tests/checks/local_model/local_leases.hpp"
 #include "worker/engine/worker_gates.hpp"
 
 namespace leasehold::gpu_check {
@@ -26,51 +25,44 @@ constexpr std::uint64_t kUnitBytes = 256 * 1024;
 /// Revokes the lease after the poll of one unit, so that this unit is still queued.
 class RevokingProbe final : public GateProbe {
  public:
-  explicit RevokingProbe(LeaseTable& table) : table_(&table) {}
+  explicit RevokingProbe(LocalLeases& leases) : leases_(&leases) {}
   void arm() {
     units = 0;
     is_armed_ = true;
   }
   void unit_polled(std::uint32_t, LaunchSite, std::uint16_t, SequenceMask) override {
     if (units++ != kRevokedAt || !is_armed_) return;
-    const LeaseTable::Flip flip{kLease, LeaseState::Revoked, RevokeReason::Operator};
-    table_->store_words(WorkerId{0}, {&flip, 1}, SystemClock().now());
+    leases_->revoke(kLease);
     has_revoked = true;
   }
   std::atomic<std::uint32_t> units{0};
   std::atomic<bool> has_revoked{false};
 
  private:
-  LeaseTable* table_;
+  LocalLeases* leases_;
   bool is_armed_ = false;
 };
 
 /// A lease of one sequence and its gate.
 struct Lease {
   static Result<std::unique_ptr<Lease>> make() {
-    LeaseTable table = TRY(LeaseTable::create(1));
-    table.grant(kLease, {});
-    UniqueFd table_fd = TRY(table.reader_fd());
-    TableReader reader = TRY(TableReader::attach(std::move(table_fd)));
-    WorkerSegmentReader segment = TRY(WorkerSegmentReader::create());
-    UniqueFd segment_fd = TRY(segment.writer_fd());
-    WorkerSegmentWriter writer = TRY(WorkerSegmentWriter::attach(std::move(segment_fd)));
-    return std::make_unique<Lease>(std::move(table), std::move(reader), std::move(segment),
-                                   std::move(writer));
+    LocalLeases shared = TRY(LocalLeases::create(1));
+    shared.table.grant(kLease, {});
+    return std::make_unique<Lease>(std::move(shared));
   }
   ThreadGate gate() {
-    return make_gates({.table = &reader, .segment = &writer, .stops = &stops, .probe = &probe}, 0,
-                      1)
+    return make_gates({.table = &shared.reader,
+                       .segment = &shared.writer,
+                       .stops = &stops,
+                       .probe = &probe},
+                      0, 1)
         .front();
   }
 
-  LeaseTable table;
-  TableReader reader;
-  WorkerSegmentReader segment;
-  WorkerSegmentWriter writer;
+  LocalLeases shared;
   StopFlags stops = {};
   NullRefusalListener ignored = {};
-  RevokingProbe probe{table};
+  RevokingProbe probe{shared};
   std::uint64_t step = 0;
 };
 
@@ -112,7 +104,7 @@ class Blocks {
                                                    : LeasedCopy{.to = here, .from = there});
     }
     GateSet gates(++lease_->step, lease_->stops, lease_->ignored);
-    const LeaseDependency dependency = TRY(lease_->reader.dependency(kLease));
+    const LeaseDependency dependency = TRY(lease_->shared.reader.dependency(kLease));
     gates.add_sequence({&dependency, 1});
     const LaunchStatus status =
         backend_->copy_blocks({.gates = &gates, .rows = {}},
@@ -131,8 +123,9 @@ class Blocks {
   RevokingProbe& probe() { return lease_->probe; }
   /// Waits as a broker that saw the revocation does: first for a quiet segment, then for the GPU.
   void when_settled(std::move_only_function<void()> callback) {
-    const WorkerSegmentReader::Snapshot seen = lease_->segment.snapshot();
-    while (!lease_->segment.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
+    const WorkerSegmentReader::Snapshot seen = lease_->shared.segment.snapshot();
+    while (!lease_->shared.segment.is_quiet_since(seen, Touches::TenantMemory))
+      std::this_thread::yield();
     backend_->when_settled(SettleScope::TenantMemory, std::move(callback));
   }
 

@@ -1,12 +1,16 @@
-/// Runs given tokens through a small model and keeps the logits.
+/// Runs given tokens through a small model and keeps the logits, and reads the expected answers of
+/// a model from another program.
 ///
 /// Errors: those of LocalModel.
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
+#include "common/result.hpp"
 #include "tests/checks/local_model/local_model.hpp"
+#include "worker/text/tokenizer/token_id.hpp"
 
 namespace leasehold::gpu_check {
 
@@ -31,5 +35,18 @@ Result<TokenRun> run_tokens(const LocalOptions& options, std::span<const TokenId
 
 /// The number of logits whose bits differ.
 std::size_t count_differing(const std::vector<Logits>& a, const std::vector<Logits>& b);
+
+/// One prompt of NAME.json, which is beside NAME.gguf.
+struct OracleCase {
+  std::vector<TokenId> prompt;
+  std::vector<TokenId> answers;
+  std::vector<double> margins;  ///< Per answer: its logit minus the second highest logit.
+
+  /// The prompt and all answers but the last.
+  std::vector<TokenId> tokens() const;
+};
+
+/// Errors: FileNotFound, FileCorrupt.
+Result<std::vector<OracleCase>> read_oracle(const std::string& model_path);
 
 }  // namespace leasehold::gpu_check

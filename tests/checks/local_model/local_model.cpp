@@ -6,17 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "common/clock.hpp"
 #include "common/expects.hpp"
 #include "common/random.hpp"
 #include "ipc/region/memory_object.hpp"
 #include "ipc/region/region_mapper.hpp"
-#include "ipc/table/lease_table.hpp"
-#include "ipc/table/table_reader.hpp"
-#include "ipc/table/worker_segment.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/model/kv_type.hpp"
 #include "kernels/reference/reference_backend.hpp"
+#include "tests/checks/local_model/local_leases.hpp"
 #include "worker/engine/worker_gates.hpp"
 #include "worker/kv/lease_memory.hpp"
 #include "worker/model/transformer.hpp"
@@ -58,10 +55,7 @@ std::vector<std::uint32_t> block_order(std::uint32_t n, std::uint64_t seed) {
 struct LocalModel::Impl {
   LocalOptions options;
   ModelConfig config;
-  LeaseTable table;
-  TableReader reader;
-  WorkerSegmentReader segment;
-  WorkerSegmentWriter writer;
+  LocalLeases shared;
   StopFlags stops = {};
   NullRefusalListener null_listener = {};
   std::unique_ptr<Backend> backend = nullptr;
@@ -98,8 +92,8 @@ Result<void> LocalModel::Impl::make_backend() {
   const BackendLimits limits = limits_of(options, config);
   auto gates =
       make_gates({.worker = WorkerId{0},
-                  .table = &reader,
-                  .segment = &writer,
+                  .table = &shared.reader,
+                  .segment = &shared.writer,
                   .stops = &stops,
                   .probe = options.probe},
                  0, options.reference || options.placement != nullptr ? 1 : options.threads);
@@ -119,7 +113,7 @@ Result<void> LocalModel::Impl::make_backend() {
 
 Result<void> LocalModel::Impl::fill(const GgufFile& file, const LeasedMapping& region) {
   GateSet gates(~std::uint64_t{0}, stops, null_listener);
-  gates.add_engine_lease(TRY(reader.dependency(kEngineLease)));
+  gates.add_engine_lease(TRY(shared.reader.dependency(kEngineLease)));
   gates.add_sequence({});
   return copy_weights(file, plan.parts.front().layout,
                       {.region = &region, .gates = &gates, .backend = backend.get()}, {});
@@ -153,7 +147,7 @@ Result<void> LocalModel::Impl::load_weights(const GgufFile& file) {
                            WeightsScope::Model);
   LeasedMapping mapping =
       TRY(options.placement != nullptr ? load_weights_to_device(file) : load_weights_to_host(file));
-  const LeaseDependency lease = TRY(reader.dependency(kEngineLease));
+  const LeaseDependency lease = TRY(shared.reader.dependency(kEngineLease));
   std::vector<Weights::MappedPart> mapped_parts;
   mapped_parts.push_back({.mapping = std::move(mapping), .lease = lease});
   weights.emplace(TRY(Weights::bind(plan, config, std::move(mapped_parts))));
@@ -178,7 +172,7 @@ Result<void> LocalModel::Impl::allocate_kv() {
     for (std::uint32_t i = 0; i < each; ++i)
       tables.back().push_back(TRY(memory->address(kTenantLease, {kExtent, order[s * each + i]})));
     leases.push_back({.slot = kFirstSequenceSlot + s, .generation = 1});
-    table.grant(leases.back(), {});
+    shared.table.grant(leases.back(), {});
   }
   positions.assign(options.sequences, 0);
   return {};
@@ -204,14 +198,25 @@ Result<void> LocalModel::Impl::copy(std::uint32_t sequence, std::uint32_t copied
   for (std::uint32_t i = 0; i * KvLayout::kBlockTokens < copied_positions; ++i)
     copies.push_back({.to = to.at(i), .from = from.at(i)});
   GateSet gates(++step, stops, listener());
-  gates.add_engine_lease(TRY(reader.dependency(kEngineLease)));
-  const LeaseDependency lease = TRY(reader.dependency(leases[sequence]));
+  gates.add_engine_lease(TRY(shared.reader.dependency(kEngineLease)));
+  const LeaseDependency lease = TRY(shared.reader.dependency(leases[sequence]));
   gates.add_sequence({&lease, 1});
   const LaunchStatus status = backend->copy_blocks(
       {.gates = &gates, .rows = {}},
       {.sequence = 0, .copies = copies, .block_size_bytes = memory->block_size_bytes()});
   if (status.live == 0) return fail(Errc::LeaseRevoked, "a copy stopped; its lease was revoked");
   return {};
+}
+
+std::vector<LocalRow> text_rows(std::uint32_t sequences, std::uint32_t count, std::uint32_t first) {
+  constexpr std::uint32_t kFirstWord = 100, kWords = 50;
+  std::vector<LocalRow> rows;
+  for (std::uint32_t s = 0; s < sequences; ++s)
+    for (std::uint32_t i = first; i < first + count; ++i)
+      rows.push_back({.sequence = s,
+                      .token = static_cast<TokenId>(kFirstWord + s + i % kWords),
+                      .wants_logits = i + 1 == first + count});
+  return rows;
 }
 
 LocalModel::LocalModel(std::unique_ptr<Impl> parts) : impl_(std::move(parts)) {}
@@ -222,19 +227,10 @@ Result<std::unique_ptr<LocalModel>> LocalModel::load(LocalOptions options) {
   ModelConfig config = TRY(read_config(file));
   if (options.modify_config) options.modify_config(config);
   TRY(kv_layout_of(config, options.kv_type));
-  LeaseTable table = TRY(LeaseTable::create(kSlots));
-  table.grant(kEngineLease, {});
-  UniqueFd table_fd = TRY(table.reader_fd());
-  TableReader reader = TRY(TableReader::attach(std::move(table_fd)));
-  WorkerSegmentReader segment = TRY(WorkerSegmentReader::create());
-  UniqueFd segment_fd = TRY(segment.writer_fd());
-  WorkerSegmentWriter writer = TRY(WorkerSegmentWriter::attach(std::move(segment_fd)));
-  std::unique_ptr<Impl> parts(new Impl{.options = std::move(options),
-                                       .config = std::move(config),
-                                       .table = std::move(table),
-                                       .reader = std::move(reader),
-                                       .segment = std::move(segment),
-                                       .writer = std::move(writer)});
+  LocalLeases shared = TRY(LocalLeases::create(kSlots));
+  shared.table.grant(kEngineLease, {});
+  std::unique_ptr<Impl> parts(new Impl{
+      .options = std::move(options), .config = std::move(config), .shared = std::move(shared)});
   TRY(parts->make_backend());
   TRY(parts->load_weights(file));
   TRY(parts->allocate_kv());
@@ -261,14 +257,14 @@ Result<void> LocalModel::forward(std::span<const LocalRow> rows) {
   Impl& parts = *impl_;
   TRY(parts.check_capacity(rows));
   GateSet gates(++parts.step, parts.stops, parts.listener());
-  gates.add_engine_lease(TRY(parts.reader.dependency(kEngineLease)));
+  gates.add_engine_lease(TRY(parts.shared.reader.dependency(kEngineLease)));
   std::vector<RowRef> refs;
   std::vector<TokenId> tokens;
   std::vector<BlockTableView> tables;
   std::vector<std::uint32_t> logit_rows;
   for (const LocalRow& row : rows) {
     if (refs.empty() || row.sequence != rows[refs.size() - 1].sequence) {
-      const LeaseDependency lease = TRY(parts.reader.dependency(parts.leases[row.sequence]));
+      const LeaseDependency lease = TRY(parts.shared.reader.dependency(parts.leases[row.sequence]));
       gates.add_sequence({&lease, 1});
       tables.emplace_back(parts.tables[row.sequence]);
     }
@@ -317,25 +313,21 @@ Result<void> LocalModel::clear_swap() {
 }
 
 void LocalModel::revoke(std::uint32_t sequence) {
-  const LeaseTable::Flip flip{.lease = impl_->leases[sequence],
-                              .to = LeaseState::Revoked,
-                              .reason = RevokeReason::Operator};
-  impl_->table.store_words(WorkerId{0}, {&flip, 1}, SystemClock().now());
+  impl_->shared.revoke(impl_->leases[sequence]);
 }
 
 void LocalModel::when_settled(std::move_only_function<void()> on_quiet) {
-  const WorkerSegmentReader::Snapshot seen = impl_->segment.snapshot();
-  while (!impl_->segment.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
+  const WorkerSegmentReader& segment = impl_->shared.segment;
+  const WorkerSegmentReader::Snapshot seen = segment.snapshot();
+  while (!segment.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
   impl_->backend->when_settled(SettleScope::TenantMemory, std::move(on_quiet));
 }
 
 void LocalModel::regrant(std::uint32_t sequence) {
   LeaseId& lease = impl_->leases[sequence];
-  const LeaseTable::Flip flip{
-      .lease = lease, .to = LeaseState::Fenced, .reason = RevokeReason::Operator};
-  impl_->table.store_words(WorkerId{0}, {&flip, 1}, SystemClock().now());
+  impl_->shared.store(lease, LeaseState::Fenced);
   ++lease.generation;
-  impl_->table.grant(lease, {});
+  impl_->shared.table.grant(lease, {});
 }
 
 Backend& LocalModel::backend() {

@@ -63,6 +63,11 @@ struct LocalRow {
   bool wants_logits = true;
 };
 
+/// `count` rows of words for each of the first `sequences` sequences. The last row of each has
+/// logits. A row's word depends on its sequence and on its place from `first` on.
+std::vector<LocalRow> text_rows(std::uint32_t sequences, std::uint32_t count,
+                                std::uint32_t first = 0);
+
 /// Threads: one, unless a function says otherwise; the backend has its own.
 class LocalModel {
  public:

@@ -1,22 +1,21 @@
 /// leasehold-perplexity: measures how well a model predicts a text and how it differs from another,
-/// or how llama.cpp and this engine differ from the same reference.
+/// or how predictions that llama.cpp wrote and ours differ from the same reference.
 ///
-/// Exit codes: 0 done, 1 a check failed, 2 wrong usage, otherwise the code of the error
-/// (common/errc.hpp).
+/// Exit codes: 0 done, 2 wrong usage, otherwise the code of the error (common/errc.hpp).
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "common/cli/command_line.hpp"
-#include "common/cli/number_option.hpp"
 #include "common/cli/version.hpp"
 #include "common/machine/text_file.hpp"
 #include "ipc/segment/segment_layout.hpp"
 #include "kernels/model/kv_type.hpp"
-#include "tests/checks/perplexity/peer_verdict.hpp"
-#include "tests/checks/perplexity/perplexity.hpp"
+#include "tests/checks/perplexity/peer_divergence.hpp"
+#include "tests/checks/perplexity/token_odds.hpp"
 #include "tools/cli/progress_line.hpp"
 
 namespace {
@@ -25,45 +24,32 @@ using namespace leasehold;
 
 constexpr std::size_t kMaxTextBytes = 256 << 20;
 
-constexpr int kBeyondPeer = 1;
-
 struct Options {
   PerplexityConfig measure;
-  std::vector<std::string> model_paths;
   std::string text_path;
   std::string kv_type = "f16";
-  std::string reference_kv_type;  // empty: f16, with a peer f32
+  std::string reference_kv_type = "f16";
   std::string backend = "cpu";
-  std::string arithmetic;  // empty: f32, with a peer int8
-  std::string peer_dir;    // empty: without a peer
-  std::uint32_t windows = 0;
-  bool check = false;
+  std::string arithmetic = "f32";
+  std::string peer_logits_path;
+  bool check_window = false;
 };
 
-KvType reference_kv_type(const Options& options, KvType by_default) {
-  return kv_type_from_name(options.reference_kv_type).value_or(by_default);
-}
-
-Arithmetic arithmetic(const Options& options, Arithmetic by_default) {
-  if (options.arithmetic.empty()) return by_default;
-  return options.arithmetic == "f32" ? Arithmetic::F32 : Arithmetic::Int8;
-}
-
-Result<TextScore> measure(Options& options) {
-  options.measure.model_path = options.model_paths.front();
+Result<void> complete(Options& options) {
   options.measure.text = TRY(read_text_file(options.text_path, kMaxTextBytes));
   options.measure.kv_type = *kv_type_from_name(options.kv_type);
-  options.measure.reference_kv_type = reference_kv_type(options, KvType::F16);
-  options.measure.arithmetic = arithmetic(options, Arithmetic::F32);
+  options.measure.reference_kv_type = *kv_type_from_name(options.reference_kv_type);
+  options.measure.arithmetic = options.arithmetic == "f32" ? Arithmetic::F32 : Arithmetic::Int8;
   options.measure.reference_backend = options.backend == "reference";
-  cli::ProgressLine line(std::chrono::steady_clock::now(), ::isatty(STDERR_FILENO) == 1);
-  return measure_perplexity(options.measure, [&](std::uint64_t done, std::uint64_t total) {
-    line.update(done, total, std::chrono::steady_clock::now());
-  });
+  return {};
 }
 
-Result<int> print_score(Options& options) {
-  const TextScore score = TRY(measure(options));
+Result<int> print_score(const Options& options) {
+  cli::ProgressLine line(std::chrono::steady_clock::now(), ::isatty(STDERR_FILENO) == 1);
+  const TextScore score =
+      TRY(measure_perplexity(options.measure, [&](std::uint64_t done, std::uint64_t total) {
+        line.update(done, total, std::chrono::steady_clock::now());
+      }));
   std::cout << fmt::format("tokens      {}\nperplexity  {:.4f}\n", score.scored,
                            score.perplexity());
   if (!options.measure.reference_path.empty())
@@ -72,75 +58,62 @@ Result<int> print_score(Options& options) {
   return kExitOk;
 }
 
-Result<int> print_peer(const Options& options) {
-  PeerDivergenceConfig config{.peer_dir = options.peer_dir,
-                              .model_paths = options.model_paths,
-                              .text_path = options.text_path,
-                              .windows = options.windows,
-                              .threads = options.measure.threads,
-                              .kv_type = *kv_type_from_name(options.kv_type),
-                              .reference_kv_type = reference_kv_type(options, KvType::F32),
-                              .arithmetic = arithmetic(options, Arithmetic::Int8)};
-  if (options.measure.window != 0) config.window = options.measure.window;
-  cli::ProgressLine line(std::chrono::steady_clock::now(), ::isatty(STDERR_FILENO) == 1);
-  const PeerDivergence measured =
-      TRY(measure_peer_divergence(config, [&](std::size_t done, std::size_t total) {
-        line.update(done, total, std::chrono::steady_clock::now());
-      }));
-  std::cout << divergence_text(config, measured);
-  return options.check && !passes(measured) ? kBeyondPeer : kExitOk;
+/// Prints what the driver of llama-perplexity needs, as JSON.
+Result<int> print_divergence(const Options& options) {
+  const FileDivergence file = TRY(compare_with_peer(options.measure, options.peer_logits_path));
+  const nlohmann::json json{{"positions", file.positions},
+                            {"peer", file.peer},
+                            {"ours", file.ours},
+                            {"ours_exact", file.ours_exact},
+                            {"difference_error", file.difference_error},
+                            {"code_floor", kCodeFloorNats}};
+  std::cout << json.dump() << '\n';
+  return kExitOk;
 }
 
-void declare_numbers(CLI::App& app, Options& options) {
-  add_number_option(app, "--threads", options.measure.threads, "Compute threads", 1u,
-                    kMaxGateThreads - 1);
-  app.add_option("--kv-type", options.kv_type, "Format of keys and values")
-      ->check(CLI::IsMember(kv_type_names()))
-      ->capture_default_str();
-  app.add_option("--reference-kv-type", options.reference_kv_type,
-                 "Format of keys and values of the reference; default: f16, with --peer f32")
-      ->check(CLI::IsMember(kv_type_names()));
-  app.add_option("--arithmetic", options.arithmetic,
-                 "Arithmetic of the model; that of the reference is f32; default: f32, with --peer "
-                 "int8")
-      ->check(CLI::IsMember({"f32", "int8"}));
-}
-
-void declare_peer(CLI::App& app, Options& options) {
-  CLI::Option* const peer =
-      app.add_option("--peer", options.peer_dir,
-                     "Folder with llama.cpp's llama-perplexity; compare it and this engine with "
-                     "this engine's f32 arithmetic on each file");
-  peer->excludes("--reference");
-  app.add_option("--windows", options.windows, "Windows of each file; default: the whole text")
-      ->check(CLI::Range(1u, 1u << 20))
-      ->needs(peer);
-  app.add_flag("--check", options.check,
-               "Exit with 1 if the mean KL of a file is more than 1.1 times the peer's, if that of "
-               "all files is more than the peer's, or if a file could not be compared")
-      ->needs(peer);
+Result<int> run(Options& options) {
+  TRY(complete(options));
+  if (!options.peer_logits_path.empty()) return print_divergence(options);
+  if (!options.check_window) return print_score(options);
+  TRY(check_peer_window(options.measure));
+  return kExitOk;
 }
 
 void declare(CLI::App& app, Options& options) {
   app.set_version_flag("--version", "leasehold-perplexity " + std::string(version()));
-  app.add_option("--model", options.model_paths, "GGUF model file; with --peer repeatable")
-      ->required();
+  app.add_option("--model", options.measure.model_path, "GGUF model file")->required();
   app.add_option("--text", options.text_path, "Text to predict, UTF-8")->required();
-  app.add_option("--reference", options.measure.reference_path,
-                 "GGUF model with the same vocabulary, to compare every prediction with");
-  app.add_option("--window", options.measure.window,
-                 "Tokens per window; default: the model's context, at most 512; with --peer 128");
-  app.add_option("--backend", options.backend, "Compute backend")
-      ->check(CLI::IsMember({"cpu", "reference"}))
+  CLI::Option* const reference =
+      app.add_option("--reference", options.measure.reference_path,
+                     "GGUF model with the same vocabulary, to compare every prediction with");
+  CLI::Option* const window =
+      app.add_option("--window", options.measure.window,
+                     "Tokens per window; default: the model's context, at most 512");
+  CLI::Option* const backend = app.add_option("--backend", options.backend, "Compute backend")
+                                   ->check(CLI::IsMember({"cpu", "reference"}))
+                                   ->capture_default_str();
+  app.add_option("--threads", options.measure.threads, "Compute threads")
+      ->check(CLI::Range(1u, kMaxGateThreads - 1))
       ->capture_default_str();
-  declare_numbers(app, options);
-  declare_peer(app, options);
-  app.callback([&options] {
-    if (options.peer_dir.empty() && options.model_paths.size() > 1)
-      throw CLI::ValidationError("--model", "several models need --peer");
-    if (!options.peer_dir.empty() && options.backend != "cpu")
-      throw CLI::ValidationError("--backend", "--peer needs the backend cpu");
-  });
+  app.add_option("--kv-type", options.kv_type, "Format of keys and values")
+      ->check(CLI::IsMember(kv_type_names()))
+      ->capture_default_str();
+  app.add_option("--reference-kv-type", options.reference_kv_type,
+                 "Format of keys and values of the reference")
+      ->check(CLI::IsMember(kv_type_names()))
+      ->capture_default_str();
+  app.add_option("--arithmetic", options.arithmetic,
+                 "Arithmetic of the model; that of the reference is f32")
+      ->check(CLI::IsMember({"f32", "int8"}))
+      ->capture_default_str();
+  CLI::Option* const logits =
+      app.add_option("--peer-logits", options.peer_logits_path,
+                     "File of llama-perplexity; compare it and the model with the model in f32");
+  CLI::Option* const check =
+      app.add_flag("--check-window", options.check_window,
+                   "Only check that llama-perplexity accepts the window for this model and text");
+  for (CLI::Option* const option : {logits, check})
+    option->excludes(reference)->excludes(backend)->needs(window);
 }
 
 }  // namespace
@@ -150,6 +123,6 @@ int main(int argc, char** argv) {
   CLI::App app{"Measure how well a model predicts a text", "leasehold-perplexity"};
   declare(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
-  const Result<int> done = options.peer_dir.empty() ? print_score(options) : print_peer(options);
+  const Result<int> done = run(options);
   return done ? finish_program(app.get_name(), *done) : print_error(app.get_name(), done.error());
 }

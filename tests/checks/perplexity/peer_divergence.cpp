@@ -4,13 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <span>
 
-#include "common/machine/text_file.hpp"
-#include "kernels/model/kv_type.hpp"
-#include "tests/checks/peer/peer_programs.hpp"
-#include "tests/checks/perplexity/coded_odds.hpp"
+#include "kernels/model/gguf/gguf.hpp"
 #include "tests/checks/perplexity/peer_logits.hpp"
 #include "tests/checks/perplexity/token_odds.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
@@ -19,66 +15,37 @@ namespace leasehold {
 namespace {
 
 constexpr const char* kProgram = "llama-perplexity";
-constexpr std::size_t kMaxTextBytes = 256 << 20;
 constexpr std::uint32_t kComparedRows = 64;
 // large enough for a position to compare in the second half
 constexpr std::uint32_t kLeastWindow = 4;
 
 /// Properties of a file that are known before the peer runs.
 struct ComparedFile {
-  const std::string& path;
   std::uint32_t n_vocab;
   std::optional<TokenId> bos;
 };
 
-Result<ComparedFile> check_file(const PeerDivergenceConfig& config, const std::string& path,
-                                const std::string& text) {
-  const GgufFile file = TRY(GgufFile::open(path));
+Result<ComparedFile> check_file(const PerplexityConfig& config) {
+  const GgufFile file = TRY(GgufFile::open(config.model_path));
   const ModelConfig model = TRY(read_config(file));
   if (config.window < kLeastWindow || config.window > model.n_context)
     return fail(Errc::BadRequest,
                 fmt::format("a window of {} tokens does not fit {}; choose {} to {}", config.window,
-                            path, kLeastWindow, model.n_context));
+                            config.model_path, kLeastWindow, model.n_context));
   const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
-  const std::size_t n_tokens = TRY(tokenizer.encode(text)).size();
+  const std::size_t n_tokens = TRY(tokenizer.encode(config.text)).size();
   if (n_tokens < 2 * std::size_t{config.window})
     return fail(Errc::BadRequest,
                 fmt::format("the text has {} tokens, and the peer needs two windows of {}; use a "
                             "longer text or --window {}",
                             n_tokens, config.window, n_tokens / 2));
-  return ComparedFile{.path = path, .n_vocab = model.n_vocab, .bos = tokenizer.bos()};
-}
-
-/// Runs the peer on the model file. The peer writes its result to `path`.
-Result<void> write_peer_logits(const PeerDivergenceConfig& config, const PeerPrograms& programs,
-                               const std::string& model_path, const std::string& path) {
-  const std::string kv_type(name(config.kv_type));
-  std::vector<std::string> arguments = {"-m",
-                                        model_path,
-                                        "-f",
-                                        config.text_path,
-                                        "-c",
-                                        std::to_string(config.window),
-                                        "-t",
-                                        std::to_string(config.threads),
-                                        "-ngl",
-                                        "0",
-                                        "-ctk",
-                                        kv_type,
-                                        "-ctv",
-                                        kv_type,
-                                        "--kl-divergence-base",
-                                        path};
-  if (config.windows > 0)
-    arguments.insert(arguments.end(), {"--chunks", std::to_string(config.windows)});
-  TRY(programs.output_of(kProgram, std::move(arguments)));
-  return {};
+  return ComparedFile{.n_vocab = model.n_vocab, .bos = tokenizer.bos()};
 }
 
 /// Runs the reference and our model in step with the positions of the peer's file.
 class Comparison {
  public:
-  static Result<Comparison> load(const PeerDivergenceConfig& config, const ComparedFile& subject,
+  static Result<Comparison> load(const PerplexityConfig& config, const ComparedFile& subject,
                                  PeerLogits peer) {
     if (peer.window() != config.window || peer.n_vocab() != subject.n_vocab)
       return fail(
@@ -86,7 +53,7 @@ class Comparison {
           fmt::format("{} wrote windows of {} tokens of a vocabulary of {}, not {} of {}; "
                       "use another llama.cpp",
                       kProgram, peer.window(), peer.n_vocab(), config.window, subject.n_vocab));
-    LocalOptions options{.model_path = subject.path,
+    LocalOptions options{.model_path = config.model_path,
                          .threads = config.threads,
                          .kv_type = config.reference_kv_type,
                          .arithmetic = Arithmetic::F32,
@@ -167,36 +134,19 @@ class Comparison {
   double squares_ = 0;  // sum of squares of ours - peer
 };
 
-Result<FileDivergence> compare_file(const PeerDivergenceConfig& config,
-                                    const PeerPrograms& programs, const std::string& path,
-                                    const std::string& text) {
-  const ComparedFile subject = TRY(check_file(config, path, text));
-  const std::string logits_path = programs.scratch().file("logits");
-  std::error_code ignored;
-  std::filesystem::remove(logits_path, ignored);  // left by the previous file
-  TRY(write_peer_logits(config, programs, path, logits_path));
+}  // namespace
+
+Result<void> check_peer_window(const PerplexityConfig& config) {
+  TRY(check_file(config));
+  return {};
+}
+
+Result<FileDivergence> compare_with_peer(const PerplexityConfig& config,
+                                         const std::string& logits_path) {
+  const ComparedFile subject = TRY(check_file(config));
   PeerLogits logits = TRY(PeerLogits::open(logits_path));
   Comparison comparison = TRY(Comparison::load(config, subject, std::move(logits)));
   return comparison.run();
-}
-
-}  // namespace
-
-Result<PeerDivergence> measure_peer_divergence(const PeerDivergenceConfig& config,
-                                               const FilesDone& progress) {
-  const std::string text = TRY(read_text_file(config.text_path, kMaxTextBytes));
-  const PeerPrograms programs = TRY(PeerPrograms::open(config.peer_dir, {kProgram}));
-  PeerDivergence measured{.version = {}, .files = {}};
-  measured.version = TRY(programs.version_of(kProgram));
-  for (const std::string& path : config.model_paths) {
-    if (progress) progress(measured.files.size(), config.model_paths.size());
-    const auto compared = compare_file(config, programs, path, text);
-    FileDivergence row = compared.value_or(FileDivergence{});
-    if (!compared) row.error = compared.error();
-    row.file = std::filesystem::path(path).stem();
-    measured.files.push_back(std::move(row));
-  }
-  return measured;
 }
 
 }  // namespace leasehold

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "tests/checks/perplexity/coded_odds.hpp"
+#include "tests/checks/perplexity/token_odds.hpp"
 
 namespace leasehold {
 namespace {

@@ -3,7 +3,7 @@
 /// Source: files that the program wrote. The format is little-endian: the bytes `_logits_`; int32
 /// tokens per window;
 /// int32 size of the vocabulary; int32 windows; int32 tokens of all windows; then, for each window,
-/// a record of coded_odds.hpp for each position that predicts a token of the second half, with
+/// a record of token_odds.hpp for each position that predicts a token of the second half, with
 /// codes padded to an even number. The file has the first token of a window as in the text, but the
 /// program computes it as BOS if the model begins texts with BOS.
 #pragma once

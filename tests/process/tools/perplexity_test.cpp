@@ -1,26 +1,19 @@
-// leasehold-perplexity beside a program that acts as llama.cpp's llama-perplexity.
+// leasehold-perplexity on a file as llama.cpp's llama-perplexity writes it.
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "common/cli/command_line.hpp"
 #include "tests/process/tools/program_run.hpp"
-#include "tests/unit/checks/perplexity/fake_peer.hpp"
+#include "tests/unit/checks/perplexity/peer_file.hpp"
 
 using namespace leasehold;
 
 namespace {
 
 constexpr std::uint32_t kWindow = 32;
-constexpr const char* kModelName = "leasehold-stories-q8_0";
 
 std::string story_path() {
   return source_dir() + "/tests/data/texts/story.txt";
-}
-
-void prepare(const testing::FakePeer& peer, KvType kv_type, Arithmetic arithmetic) {
-  std::ifstream file(story_path());
-  const std::string story{std::istreambuf_iterator<char>(file), {}};
-  peer.prepare(kModelName,
-               testing::computed_file(bundled_model_path(), story, kWindow, kv_type, arithmetic));
 }
 
 struct Finished {
@@ -35,50 +28,60 @@ Finished perplexity(std::vector<std::string> arguments) {
   return {exit_code, run.output, run.errors()};
 }
 
-Finished beside(const testing::FakePeer& peer, const std::string& option = "--check") {
-  return perplexity({"--peer", peer.directory.path(), "--window", std::to_string(kWindow), option});
-}
+/// A peer's file that was computed in int8.
+struct Peer {
+  TemporaryDirectory directory = TemporaryDirectory::create("peer").value();
+  std::string path = directory.file("logits");
+
+  Peer() {
+    std::ifstream file(story_path());
+    const std::string story{std::istreambuf_iterator<char>(file), {}};
+    testing::computed_file(bundled_model_path(), story, kWindow, KvType::F16, Arithmetic::Int8)
+        .write(path);
+  }
+  Finished compare() const {
+    return perplexity({"--peer-logits", path, "--window", std::to_string(kWindow), "--arithmetic",
+                       "int8", "--reference-kv-type", "f32"});
+  }
+};
 
 }  // namespace
 
-TEST_CASE("perplexity program: a peer as far from the reference as int8 passes the check") {
-  const testing::FakePeer peer;
-  prepare(peer, KvType::F16, Arithmetic::Int8);
-  const Finished run = beside(peer);
+TEST_CASE("perplexity program: a peer as far from the reference as int8 has our divergence") {
+  const Finished run = Peer().compare();
   CAPTURE(run.output, run.errors);
-  CHECK(run.exit_code == kExitOk);
-  CHECK(run.output.find(kModelName) != std::string::npos);
-  CHECK(run.output.find("1.000") != std::string::npos);
-  CHECK(run.output.find("llama.cpp fake 7; ours: int8") != std::string::npos);
+  REQUIRE(run.exit_code == kExitOk);
+  const auto file = nlohmann::json::parse(run.output);
+  CHECK(file.at("positions") > 100);
+  CHECK(file.at("peer") == file.at("ours"));
+  CHECK(file.at("ours") > file.at("code_floor"));
+  for (const char* number : {"ours_exact", "difference_error"}) CHECK(file.at(number) >= 0);
 }
 
-TEST_CASE("perplexity program: a peer that is nearer fails the check with 1 and is printed") {
-  const testing::FakePeer peer;
-  prepare(peer, KvType::F32, Arithmetic::F32);
-  const Finished checked = beside(peer);
-  CHECK(checked.exit_code == 1);
-  CHECK(checked.output.find("BEYOND") != std::string::npos);
-  const Finished printed = beside(peer, "--threads=1");
-  CHECK(printed.exit_code == kExitOk);
-  CHECK(printed.output == checked.output);
+TEST_CASE("perplexity program: a file that was cut off is an error that names it") {
+  const Peer peer;
+  std::filesystem::resize_file(peer.path, std::filesystem::file_size(peer.path) / 2);
+  const Finished run = peer.compare();
+  CHECK(run.exit_code == exit_code(Errc::FileCorrupt));
+  CHECK(run.errors.contains("run llama-perplexity again"));
 }
 
-TEST_CASE("perplexity program: a file that was cut off is named, and fails the check") {
-  const testing::FakePeer peer;
-  prepare(peer, KvType::F16, Arithmetic::Int8);
-  const std::string file = peer.directory.file(std::string(kModelName) + ".logits");
-  std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
-  const Finished run = beside(peer);
-  CHECK(run.exit_code == 1);
-  CHECK(run.output.find("not compared") != std::string::npos);
-  CHECK(run.output.find("run llama-perplexity again") != std::string::npos);
+TEST_CASE("perplexity program: the window of a peer is checked alone") {
+  CHECK(perplexity({"--check-window", "--window", "32"}).exit_code == kExitOk);
+  CHECK(perplexity({"--check-window", "--window", "3"}).exit_code == exit_code(Errc::BadRequest));
 }
 
 TEST_CASE("perplexity program: options that need a peer, or exclude one, are wrong usage") {
+  const std::vector<std::string> peer = {"--peer-logits", "/nowhere", "--window", "32"};
+  const auto with = [&peer](std::vector<std::string> more) {
+    more.insert(more.end(), peer.begin(), peer.end());
+    return perplexity(std::move(more)).exit_code;
+  };
   CHECK(perplexity({"--check"}).exit_code == 2);
   CHECK(perplexity({"--windows", "2"}).exit_code == 2);
   CHECK(perplexity({"--model", bundled_model_path()}).exit_code == 2);
-  CHECK(perplexity({"--peer", "/nowhere", "--reference", bundled_model_path()}).exit_code == 2);
-  CHECK(perplexity({"--peer", "/nowhere", "--backend", "reference"}).exit_code == 2);
-  CHECK(perplexity({"--peer", "/nowhere"}).exit_code == exit_code(Errc::FileNotFound));
+  CHECK(perplexity({"--peer-logits", "/nowhere"}).exit_code == 2);
+  CHECK(with({"--reference", bundled_model_path()}) == 2);
+  CHECK(with({"--backend", "reference"}) == 2);
+  CHECK(with({}) == exit_code(Errc::FileNotFound));
 }

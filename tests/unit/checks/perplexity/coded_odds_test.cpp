@@ -1,4 +1,4 @@
-#include "tests/checks/perplexity/coded_odds.hpp"
+#include "tests/checks/perplexity/token_odds.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "common/random.hpp"
-#include "tests/checks/perplexity/token_odds.hpp"
 #include "tests/support/required.hpp"
 
 namespace leasehold {

@@ -3,56 +3,48 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/test_paths.hpp"
-#include "tests/unit/checks/perplexity/fake_peer.hpp"
+#include "tests/unit/checks/perplexity/peer_file.hpp"
 
 namespace leasehold {
 namespace {
 
-constexpr const char* kModel = "leasehold-stories-q8_0";
 constexpr std::uint32_t kWindow = 24;
 
-std::string text_path() {
-  return source_dir() + "/tests/data/texts/story.txt";
-}
-
-std::string text() {
-  std::ifstream file(text_path());
+std::string story() {
+  std::ifstream file(source_dir() + "/tests/data/texts/story.txt");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-testing::PeerFile peer_file(KvType kv_type, Arithmetic arithmetic) {
-  testing::PeerFile file =
-      testing::computed_file(bundled_model_path(), text(), kWindow, kv_type, arithmetic);
-  return file;
-}
+/// A model and what its peer wrote.
+struct Subject {
+  TemporaryDirectory directory = TemporaryDirectory::create("peer-divergence").value();
+  PerplexityConfig config{.model_path = bundled_model_path(),
+                          .text = story(),
+                          .window = kWindow,
+                          .reference_kv_type = KvType::F32,
+                          .arithmetic = Arithmetic::Int8};
 
-PeerDivergenceConfig config(const testing::FakePeer& peer) {
-  return {.peer_dir = peer.directory.path(),
-          .model_paths = {bundled_model_path()},
-          .text_path = text_path(),
-          .window = kWindow};
-}
+  void write(const testing::PeerFile& file) const { file.write(directory.file("logits")); }
+  Result<FileDivergence> compared() const {
+    return compare_with_peer(config, directory.file("logits"));
+  }
+  Error error() const {
+    const auto divergence = compared();
+    REQUIRE_FALSE(divergence);
+    return divergence.error();
+  }
+};
 
-FileDivergence only_file(const PeerDivergenceConfig& measured) {
-  const auto divergence = testing::required(measure_peer_divergence(measured, {}));
-  REQUIRE(divergence.files.size() == 1);
-  CHECK(divergence.files.front().file == kModel);
-  return divergence.files.front();
-}
-
-Error error_of(const PeerDivergenceConfig& measured) {
-  const FileDivergence file = only_file(measured);
-  REQUIRE(file.error);
-  return *file.error;
+testing::PeerFile peer_file(KvType kv_type, Arithmetic arithmetic, std::uint32_t window = kWindow) {
+  return testing::computed_file(bundled_model_path(), story(), window, kv_type, arithmetic);
 }
 
 }  // namespace
 
 TEST_CASE("peer divergence: a peer that predicts what we do has our divergence, to the last bit") {
-  const testing::FakePeer peer;
-  peer.prepare(kModel, peer_file(KvType::F16, Arithmetic::Int8));
-  const FileDivergence file = only_file(config(peer));
-  REQUIRE_FALSE(file.error);
+  const Subject subject;
+  subject.write(peer_file(KvType::F16, Arithmetic::Int8));
+  const FileDivergence file = testing::required(subject.compared());
   CHECK(file.positions % (kWindow / 2 - 1) == 0);
   CHECK(file.positions > kWindow);
   CHECK(file.peer == file.ours);
@@ -62,9 +54,9 @@ TEST_CASE("peer divergence: a peer that predicts what we do has our divergence, 
 }
 
 TEST_CASE("peer divergence: a peer that computes as the reference is far nearer than int8") {
-  const testing::FakePeer peer;
-  peer.prepare(kModel, peer_file(KvType::F32, Arithmetic::F32));
-  const FileDivergence file = only_file(config(peer));
+  const Subject subject;
+  subject.write(peer_file(KvType::F32, Arithmetic::F32));
+  const FileDivergence file = testing::required(subject.compared());
   CHECK(file.peer >= 0);
   CHECK(file.peer < kCodeStep * kCodeStep);  // the codes alone
   CHECK(file.ours > 100 * file.peer);
@@ -73,70 +65,36 @@ TEST_CASE("peer divergence: a peer that computes as the reference is far nearer 
 }
 
 TEST_CASE("peer divergence: positions that are one off are far from the reference") {
-  const testing::FakePeer peer;
+  const Subject subject;
   testing::PeerFile file = peer_file(KvType::F16, Arithmetic::Int8);
   std::ranges::rotate(file.rows, file.rows.begin() + 1);
-  peer.prepare(kModel, file);
-  CHECK(only_file(config(peer)).peer > 0.1);
+  subject.write(file);
+  CHECK(testing::required(subject.compared()).peer > 0.1);
 }
 
-TEST_CASE("peer divergence: the peer gets the same file, text, window, threads and KV type") {
-  const testing::FakePeer peer;
-  peer.prepare(kModel, peer_file(KvType::F16, Arithmetic::Int8));
-  PeerDivergenceConfig measured = config(peer);
-  measured.windows = 3;
-  only_file(measured);
-  CHECK(peer.arguments().starts_with("--version\n-m " + bundled_model_path() + " -f " +
-                                     text_path() +
-                                     " -c 24 -t 1 -ngl 0 -ctk f16 -ctv f16 --kl-divergence-base "));
-  CHECK(peer.arguments().ends_with(" --chunks 3\n"));
-  CHECK(testing::required(measure_peer_divergence(measured, {})).version == "fake 7");
-}
-
-TEST_CASE("peer divergence: the error of a file is in its row, and the next file is compared") {
-  const testing::FakePeer peer;
-  peer.prepare(kModel, peer_file(KvType::F16, Arithmetic::Int8));
-  PeerDivergenceConfig measured = config(peer);
-  measured.model_paths.insert(measured.model_paths.begin(), "/nowhere/lost.gguf");
-  const auto divergence = testing::required(measure_peer_divergence(measured, {}));
-  REQUIRE(divergence.files.size() == 2);
-  CHECK(divergence.files[0].error->code == Errc::FileNotFound);
-  CHECK_FALSE(divergence.files[1].error);
-}
-
-TEST_CASE("peer divergence: windows that do not fit, and a peer that fails, are errors") {
-  const testing::FakePeer peer;
-  PeerDivergenceConfig measured = config(peer);
+TEST_CASE("peer divergence: windows that do not fit, and files of others, are errors") {
+  Subject subject;
   SECTION("window") {
     for (const std::uint32_t window : {3u, 1u << 20}) {
-      measured.window = window;
-      CHECK(error_of(measured).code == Errc::BadRequest);
+      subject.config.window = window;
+      CHECK(subject.error().code == Errc::BadRequest);
+      CHECK(check_peer_window(subject.config).error().code == Errc::BadRequest);
     }
   }
   SECTION("short text") {
-    measured.text_path = peer.directory.file("text");
-    std::ofstream(measured.text_path) << "Once upon a time";
-    CHECK(error_of(measured).code == Errc::BadRequest);
-    CHECK(error_of(measured).detail.find("longer text") != std::string::npos);
+    subject.config.text = "Once upon a time";
+    CHECK(subject.error().code == Errc::BadRequest);
+    CHECK(subject.error().detail.contains("longer text"));
   }
-  SECTION("the peer exits with an error") {
-    CHECK(error_of(measured).code == Errc::ConnectionLost);
+  SECTION("no model, or no file of the peer") {
+    CHECK(check_peer_window(subject.config));
+    CHECK(subject.error().code == Errc::FileNotFound);
+    subject.config.model_path = "/nowhere/lost.gguf";
+    CHECK(subject.error().code == Errc::FileNotFound);
   }
-  SECTION("the peer writes nothing") {
-    peer.write_program("#!/bin/sh\necho 'version: 1'\n");
-    CHECK(error_of(measured).code == Errc::FileNotFound);
-  }
-  SECTION("the peer uses another window") {
-    peer.prepare(kModel, testing::computed_file(bundled_model_path(), text(), kWindow + 2,
-                                                KvType::F16, Arithmetic::Int8));
-    CHECK(error_of(measured).code == Errc::FileCorrupt);
-  }
-  SECTION("the peer is missing, or does not print a version") {
-    measured.peer_dir = "/nowhere";
-    CHECK(measure_peer_divergence(measured, {}).error().code == Errc::FileNotFound);
-    peer.write_program("#!/bin/sh\nexit 0\n");
-    measured.peer_dir = peer.directory.path();
-    CHECK(measure_peer_divergence(measured, {}).error().code == Errc::MalformedMessage);
+  SECTION("the peer used another window") {
+    subject.write(peer_file(KvType::F16, Arithmetic::Int8, kWindow + 2));
+    CHECK(subject.error().code == Errc::FileCorrupt);
   }
 }
 

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "tests/unit/checks/perplexity/fake_peer.hpp"
+#include "tests/unit/checks/perplexity/peer_file.hpp"
 
 namespace leasehold {
 namespace {
