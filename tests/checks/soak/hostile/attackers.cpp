@@ -70,7 +70,7 @@ std::vector<std::string> expected_attacks(const HostileSettings& settings, const
              settings.without))
       names.emplace(each.name);
   };
-  if (settings.tenants > 0) add(true);
+  if (settings.attackers > 0) add(true);
   if (settings.strangers > 0) add(false);
   return {names.begin(), names.end()};
 }
@@ -89,7 +89,7 @@ Result<Attackers> Attackers::attack(const HostileSettings& settings, const Progr
     attackers.processes_.push_back({.child = std::move(child), .output = {}});
     return {};
   };
-  for (std::uint32_t i = 0; i < settings.tenants; ++i)
+  for (std::uint32_t i = 0; i < settings.attackers; ++i)
     TRY(start(i,
               {"--tenant", hostile_tenant_name(i), "--http", http_socket_of(programs),
                "--api-key-file", api_key_file_of(programs, i)},
@@ -102,7 +102,7 @@ Result<Attackers> Attackers::attack(const HostileSettings& settings, const Progr
 Result<Attackers> Attackers::burn(const HostileSettings& settings, const ProgramStarter& programs,
                                   double cores, Duration duration) {
   Attackers attackers;
-  const std::uint32_t count = settings.tenants + settings.strangers;
+  const std::uint32_t count = settings.attackers + settings.strangers;
   const double percent = std::clamp(std::round(100 * cores / std::max(count, 1u)), 1.0, 100.0);
   for (std::uint32_t i = 0; i < count; ++i) {
     Child child = TRY(programs.start_reading(

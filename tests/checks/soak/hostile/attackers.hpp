@@ -6,8 +6,8 @@
 
 #include "tests/checks/local_system/program_starter.hpp"
 #include "tests/checks/soak/hostile/record.hpp"
-#include "tests/checks/soak/hostile/settings.hpp"
 #include "tests/checks/soak/hostile/users.hpp"
+#include "tests/checks/soak/settings.hpp"
 
 namespace leasehold::soak {
 
