@@ -42,7 +42,7 @@ std::vector<RawPeer> connect_as_tenant(Run& run, const std::string& token, std::
 }
 
 /// A lease and connections under it. Without a lease there are no connections.
-struct Tenancy {
+struct LeasedPeers {
   std::optional<HeldLease> lease;
   std::vector<RawPeer> peers;
 };
@@ -50,14 +50,14 @@ struct Tenancy {
 /// Acquires a lease, opens connections under it, calls `fill(peer, index, token)` for each, and
 /// sends what it has queued.
 template <class Fill>
-Tenancy attack_as_tenant(Run& run, std::size_t count, Replies replies, Fill fill) {
-  Tenancy tenancy{.lease = acquire(run)};
-  if (!tenancy.lease) return tenancy;
-  const std::string& token = tenancy.lease->token;
-  tenancy.peers = connect_as_tenant(run, token, count);
-  for (std::size_t i = 0; i < count; ++i) fill(tenancy.peers[i], i, token);
-  pump(tenancy.peers, replies, run.until);
-  return tenancy;
+LeasedPeers attack_as_tenant(Run& run, std::size_t count, Replies replies, Fill fill) {
+  LeasedPeers leased{.lease = acquire(run)};
+  if (!leased.lease) return leased;
+  const std::string& token = leased.lease->token;
+  leased.peers = connect_as_tenant(run, token, count);
+  for (std::size_t i = 0; i < count; ++i) fill(leased.peers[i], i, token);
+  pump(leased.peers, replies, run.until);
+  return leased;
 }
 
 /// A request with a random id.
@@ -114,7 +114,7 @@ void fill_many_leases(Run& run) {
 
 void send_long_ids(Run& run) {
   const std::string name(kLongLineBytes - 512, 'i');
-  auto tenancy = attack_as_tenant(
+  auto leased = attack_as_tenant(
       run, kLongIdConnections, Replies::Ignore,
       [&](RawPeer& peer, std::size_t i, const std::string& token) {
         const auto nothing = wire::Json::object();
@@ -122,7 +122,7 @@ void send_long_ids(Run& run) {
                    : i % 3 == 1 ? call_line(1, name, nothing)
                                 : submit_line({.token = token, .request_id = name}));
       });
-  for (RawPeer& peer : tenancy.peers) peer.read();
+  for (RawPeer& peer : leased.peers) peer.read();
 }
 
 void read_no_stream(Run& run) {
@@ -130,14 +130,14 @@ void read_no_stream(Run& run) {
       {"temperature", 1.0}, {"seed", 1}, {"logprobs", true}, {"top_logprobs", 20}};
   const SharedText cancel = shared_text(call_line(
       2, wire::RequestCancel::kMethod, wire::RequestCancel{.request_id = {"unknown"}}.to_json()));
-  const auto tenancy = attack_as_tenant(
+  const auto leased = attack_as_tenant(
       run, kUnreadStreams, Replies::Ignore,
       [&](RawPeer& peer, std::size_t i, const std::string& token) {
         peer.queue(request(run, {.token = token, .max_tokens = kLongestAnswer, .sampling = wordy}));
         if (i % 2 == 0) return;
         for (std::size_t n = 0; n < kUnreadCalls; ++n) peer.queue(cancel);
       });
-  if (tenancy.lease) sleep_until(run.until);
+  if (leased.lease) sleep_until(run.until);
 }
 
 void send_grammar_bombs(Run& run) {

@@ -257,10 +257,10 @@ class Scenario {
   /// Waits until all memory is free. After a timeout the checks report the missing memory.
   Result<void> settle() {
     const auto settled = system_.poll_until(
-        [this]() -> std::optional<std::string> {
-          if (runner::is_all_free(system_.record().brokers.front().samples.back()))
-            return std::nullopt;
-          return "some memory is not free";
+        [this] {
+          const auto& samples = system_.record().brokers.front().samples;
+          return runner::missing_unless(runner::is_all_free(samples.back()),
+                                        "some memory is not free");
         },
         kSettleTimeout, Starts::NoTenants);
     const bool is_late = !settled && settled.error().code == Errc::TimedOut;
@@ -302,9 +302,10 @@ class Scenario {
 Result<Observation> run_scenario(const Settings& settings, const runner::Poller& poller,
                                  const std::filesystem::path& directory, Display& display,
                                  std::ostream& out) {
+  auto arguments = TRY(broker_arguments(settings));
   runner::System system({.bin_dir = settings.bin_dir,
                          .directory = directory,
-                         .broker_arguments = TRY(broker_arguments(settings)),
+                         .broker_arguments = std::move(arguments),
                          .samples_status = true},
                         poller);
   return Scenario(settings, system, display, out).run();

@@ -22,8 +22,6 @@ struct LeaseTraces {
   std::vector<std::string> wrong;  ///< Descriptions of impossible transitions.
 };
 
-LeaseTraces lease_traces(const BrokerInstance& instance);
-
 /// A record and the lease traces of its brokers.
 struct Case {
   const Record& record;

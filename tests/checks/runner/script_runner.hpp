@@ -9,8 +9,9 @@ namespace leasehold::runner {
 /// The next action runs after this time even without new tokens.
 inline constexpr Duration kIdleTimeout = std::chrono::milliseconds(500);
 
-/// Ends one lease of this scope that is live, of this worker unless the name is empty. False if
-/// there is none. Errors: those of a broker that does not answer, unless it may end.
+/// Revokes a live lease of this scope, the `which % n`-th of n. An empty `worker` allows the leases
+/// of every worker. False if there is none, or if the broker does not answer and may end. Errors:
+/// those of another broker that does not answer.
 Result<bool> revoke_lease(System& system, wire::LeaseScope scope, std::uint64_t which,
                           const std::string& worker = {});
 

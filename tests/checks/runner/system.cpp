@@ -71,8 +71,12 @@ Result<void> System::poll(Starts starts) {
   return config_.on_poll ? config_.on_poll(starts) : Result<void>{};
 }
 
-Result<void> System::poll_until(const std::function<std::optional<std::string>()>& missing,
-                                Duration timeout, Starts starts) {
+Missing missing_unless(bool is_done, const std::string& what) {
+  return is_done ? std::nullopt : Missing(what);
+}
+
+Result<void> System::poll_until(const std::function<Missing()>& missing, Duration timeout,
+                                Starts starts) {
   const TimePoint deadline = clock_.now() + timeout;
   while (const auto what = missing()) {
     if (clock_.now() > deadline) {
@@ -85,23 +89,22 @@ Result<void> System::poll_until(const std::function<std::optional<std::string>()
 }
 
 Result<void> System::await_broker(Duration timeout) {
-  return poll_until(
-      [this]() -> std::optional<std::string> {
-        if (view() != nullptr) return std::nullopt;
-        return "the broker does not answer; " + programs_.end_of_log("broker");
-      },
-      timeout, Starts::NoTenants);
+  auto answers =
+      poll_until([this] { return missing_unless(view() != nullptr, "the broker does not answer"); },
+                 timeout, Starts::NoTenants);
+  if (!answers) answers.error().detail += "; " + programs_.end_of_log("broker");
+  return answers;
 }
 
 Result<void> System::await_ready(Duration timeout) {
   TRY(await_broker(timeout));
-  return poll_until(
-      [this]() -> std::optional<std::string> {
-        if (all_workers_ready()) return std::nullopt;
-        const auto late = std::ranges::find(workers_, false, &Worker::ready);
-        return "the worker is not ready; " + programs_.end_of_log("worker-" + late->name);
-      },
-      timeout, Starts::NoTenants);
+  auto ready =
+      poll_until([this] { return missing_unless(all_workers_ready(), "the worker is not ready"); },
+                 timeout, Starts::NoTenants);
+  const auto late = std::ranges::find(workers_, false, &Worker::ready);
+  if (!ready && late != workers_.end())
+    ready.error().detail += "; " + programs_.end_of_log("worker-" + late->name);
+  return ready;
 }
 
 BrokerView* System::view() {

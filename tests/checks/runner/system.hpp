@@ -84,6 +84,10 @@ struct SystemConfig {
   std::function<Result<void>(Starts)> on_poll = {};  ///< Called at the end of each poll.
 };
 
+/// Describes what a wait still lacks; nothing when it is over.
+using Missing = std::optional<std::string>;
+Missing missing_unless(bool is_done, const std::string& what);
+
 /// Lifetime: the destructor ends the processes; the poller outlives the object. Threads: one.
 class System {
  public:
@@ -97,8 +101,7 @@ class System {
   /// worker that ended, that of its exit code, else ConnectionLost, with the end of its log.
   Result<void> poll(Starts starts);
   /// Polls until `missing` returns nothing. Errors: those of poll; TimedOut with what is missing.
-  Result<void> poll_until(const std::function<std::optional<std::string>()>& missing,
-                          Duration timeout, Starts starts);
+  Result<void> poll_until(const std::function<Missing()>& missing, Duration timeout, Starts starts);
   /// Polls until the broker answers and lists every worker as ready, or only until the broker
   /// answers. Errors: as poll_until, with the ends of the logs.
   Result<void> await_ready(Duration timeout);

@@ -78,17 +78,23 @@ std::optional<std::string> LineBuffer::next() {
   return line;
 }
 
-Result<bool> read_available(const UniqueFd& output, LineBuffer& lines, TenantRecord& record) {
+Result<bool> read_output(const UniqueFd& fd, std::string& output) {
   std::array<char, 16 * 1024> bytes;
   while (true) {
-    const ssize_t got = ::read(output.get(), bytes.data(), bytes.size());
+    const ssize_t got = ::read(fd.get(), bytes.data(), bytes.size());
     if (got == 0) return true;
-    if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return false;
-    if (got < 0) return fail_errno(Errc::SystemError, "read", errno);
-    lines.append({bytes.data(), static_cast<std::size_t>(got)});
-    while (const auto line = lines.next()) TRY(note(record, *line));
+    if (got < 0 && errno != EINTR) return fail_errno(Errc::SystemError, "read", errno);
+    if (got > 0) output.append(bytes.data(), static_cast<std::size_t>(got));
   }
+}
+
+Result<bool> read_available(const UniqueFd& output, LineBuffer& lines, TenantRecord& record) {
+  std::string bytes;
+  const bool is_over = TRY(read_output(output, bytes));
+  lines.append(bytes);
+  while (const auto line = lines.next()) TRY(note(record, *line));
+  return is_over;
 }
 
 }  // namespace leasehold::runner

@@ -58,6 +58,10 @@ class LineBuffer {
   std::string rest_;
 };
 
+/// Appends what can be read from the non-blocking `fd` now. True at the end of the output.
+/// Errors: SystemError.
+Result<bool> read_output(const UniqueFd& fd, std::string& output);
+
 /// Adds every complete line that can be read from the non-blocking `output` now. True at the end of
 /// the output. Errors: MalformedMessage, SystemError.
 Result<bool> read_available(const UniqueFd& output, LineBuffer& lines, TenantRecord& record);

@@ -14,10 +14,10 @@ namespace leasehold::soak {
 namespace {
 
 using runner::ActionKind;
+using runner::Missing;
 using runner::Record;
 using runner::Starts;
 using runner::Text;
-using Missing = std::optional<std::string>;
 
 constexpr std::uint64_t kActionsPerScan = 3;
 

@@ -10,9 +10,6 @@
 
 namespace leasehold::soak {
 
-/// Timeout for all requests to end after the last kill or revocation.
-inline constexpr Duration kSettleTimeout = std::chrono::minutes(3);
-
 /// The shares of each action.
 extern const runner::Script kChaos;
 

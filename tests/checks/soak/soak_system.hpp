@@ -43,6 +43,9 @@ class SoakSystem {
   runner::UsedBlocks used_of_broker_;  ///< The broker's last counts.
 };
 
+/// Timeout for all requests to end.
+inline constexpr Duration kSettleTimeout = std::chrono::minutes(3);
+
 /// Fills in each tenant's undisturbed text. Raises a short lifetime to at least the time that the
 /// text took: if a lease always ends before its text is computed again, the tenant gives up.
 /// Errors: those of System; SystemError if requests were swapped.

@@ -1,15 +1,13 @@
 #include "tests/checks/soak/hostile/attackers.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cmath>
 #include <set>
 
 #include "tests/checks/attack/attacks.hpp"
+#include "tests/checks/runner/tenant_record.hpp"
 
 namespace leasehold::soak {
 namespace {
@@ -34,18 +32,6 @@ std::vector<std::string> attacker_arguments(const HostileSettings& settings,
     arguments.insert(arguments.end(), {"--without", attack});
   }
   return arguments;
-}
-
-/// Appends the output that can be read now. Returns true at the end of the output.
-Result<bool> read_output(const UniqueFd& fd, std::string& output) {
-  std::array<char, 4096> bytes;
-  while (true) {
-    const ssize_t got = ::read(fd.get(), bytes.data(), bytes.size());
-    if (got == 0) return true;
-    if (got < 0 && errno == EAGAIN) return false;
-    if (got < 0 && errno != EINTR) return fail_errno(Errc::SystemError, "read", errno);
-    if (got > 0) output.append(bytes.data(), static_cast<std::size_t>(got));
-  }
 }
 
 }  // namespace
@@ -117,7 +103,7 @@ Result<Attackers> Attackers::burn(const HostileSettings& settings, const Program
 Result<bool> Attackers::collect(attack::Outcomes& outcomes) {
   for (Process& process : processes_) {
     if (process.is_over) continue;
-    process.is_over = TRY(read_output(process.child.output(), process.output));
+    process.is_over = TRY(runner::read_output(process.child.output(), process.output));
     if (!process.is_over) continue;
     const auto report = TRY(attack::attacker_report_from_text(process.output));
     cpu_s_ += static_cast<double>(report.cpu_ns) / 1e9;

@@ -14,8 +14,8 @@
 #include "tests/checks/runner/check.hpp"
 #include "tests/checks/runner/system.hpp"
 #include "tests/checks/soak/hostile/attackers.hpp"
+#include "tests/checks/soak/hostile/host.hpp"
 #include "tests/checks/soak/hostile/http_neighbour.hpp"
-#include "tests/checks/soak/hostile/state_disk.hpp"
 
 namespace leasehold::soak {
 namespace {
@@ -184,11 +184,8 @@ Result<void> HostileRun::undisturbed() {
 
 Result<void> HostileRun::await_texts(const char* missing) {
   return system_.poll_until(
-      [&]() -> std::optional<std::string> {
-        if (system_.any_tenant_running()) return missing;
-        return std::nullopt;
-      },
-      kTextTimeout, runner::Starts::NoTenants);
+      [&] { return runner::missing_unless(!system_.any_tenant_running(), missing); }, kTextTimeout,
+      runner::Starts::NoTenants);
 }
 
 // ---------------------------------------------------------------------------------------- windows

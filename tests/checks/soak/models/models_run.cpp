@@ -160,12 +160,11 @@ class ModelsRun final : runner::ScriptRunner {
       wanted.emplace_back(tenant.spec.name, runner::whole_texts(record, tenant.spec.name) +
                                                 (tenant.process.has_process() ? 2 : 1));
     return system_.poll_until(
-        [&]() -> std::optional<std::string> {
+        [&] {
           const bool all_came = std::ranges::all_of(wanted, [&](const auto& each) {
             return runner::whole_texts(record, each.first) >= each.second;
           });
-          if (all_came) return std::nullopt;
-          return fmt::format("the {} texts did not end", which);
+          return runner::missing_unless(all_came, fmt::format("the {} texts did not end", which));
         },
         kTextsTimeout, Starts::Tenants);
   }

@@ -217,7 +217,7 @@ const Change kLeases[]{
 const Change kHolders[]{
     {"a replaced worker's holder that hears of the end by its next lease", nullptr,
      [](Record& r) { end_silently(r, RevokeReason::WorkerReplaced); }},
-    {"another end of which the holder does not hear", kReports,
+    {"another end without a notification", kReports,
      [](Record& r) { end_silently(r, RevokeReason::DrainDeadline); }},
     {"no notification", kReports, [](Record& r) { remove_reported(r, "revoked"); }},
     {"a second notification", kReports,

@@ -1,6 +1,8 @@
-#include "tests/checks/soak/hostile/state_disk.hpp"
+#include "tests/checks/soak/hostile/host.hpp"
 
+#include <poll.h>
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -9,16 +11,26 @@
 namespace leasehold::soak {
 namespace {
 
-constexpr const char* kSize = "12m";
+constexpr int kStartTimeout_ms = 10'000;
+constexpr const char* kDiskSize = "12m";
 
 }  // namespace
+
+Users Users::create(const ProgramStarter& programs) {
+  if (::geteuid() != 0) return Users(false);
+  auto child = programs.start("leasehold-attacker", {.arguments = {"--version"}, .uid = kFirst});
+  if (!child) return Users(false);
+  pollfd ended{child->pidfd().get(), POLLIN, 0};
+  ::poll(&ended, 1, kStartTimeout_ms);
+  return Users(child->status() == 0);
+}
 
 Result<StateDisk> StateDisk::create() {
   return StateDisk(TRY(TemporaryDirectory::create("hostile-state")));
 }
 
 StateDisk::StateDisk(TemporaryDirectory directory) : directory_(std::move(directory)) {
-  if (mount_small_disk(path(), kSize)) size_bytes_ = std::filesystem::space(path()).capacity;
+  if (mount_small_disk(path(), kDiskSize)) size_bytes_ = std::filesystem::space(path()).capacity;
 }
 
 StateDisk::~StateDisk() {
