@@ -46,7 +46,7 @@ bool FaultTarget::wait_until_down() const {
 }
 
 bool FaultTarget::read(Tenant& tenant, std::size_t tokens) const {
-  return tenant.read_until([&](const demo::TenantRecord& record) {
+  return tenant.read_until([&](const runner::TenantRecord& record) {
     return record.tokens.size() >= tokens || is_down();
   });
 }
@@ -64,9 +64,9 @@ Tenant& FaultScenario::start(const TenantSpec& spec) {
 }
 
 void FaultScenario::keep_memory(LeaseId lease) {
-  auto kept = demo::open_extents(system_.view(), lease);
+  auto kept = runner::open_extents(system_.view(), lease);
   if (!kept) return;
-  for (demo::OpenedExtent& extent : *kept) kept_.push_back(std::move(extent));
+  for (runner::OpenedExtent& extent : *kept) kept_.push_back(std::move(extent));
 }
 
 bool FaultScenario::kept_memory_is_zero_and_free() {
@@ -93,7 +93,7 @@ void FaultScenario::check_serves_again(const std::string& worker) {
   CHECK(code == 0);
   CHECK(system_.pool_is_fully_free());
   sample_status();
-  for (const demo::Check& check : soak::judge(history())) {
+  for (const runner::Check& check : runner::judge(history())) {
     INFO(check.promise << ": " << check.seen);
     CHECK(check.ok);
   }
@@ -103,8 +103,8 @@ void FaultScenario::on_new_broker() {
   samples_before_.push_back(std::exchange(samples_, {}));
 }
 
-soak::History FaultScenario::history() {
-  soak::History history;
+runner::Record FaultScenario::history() {
+  runner::Record history;
   for (const EventLogFile& log : system_.event_logs()) {
     auto events = events::read_event_file(log.path).value_or(std::vector<events::StampedEvent>{});
     if (log.name == "broker") {
@@ -121,10 +121,10 @@ soak::History FaultScenario::history() {
   history.last = samples_.back();
   for (Started& started : tenants_) {
     const std::optional<int> status = started.process->child().status();
-    history.tenants.push_back({.tenant = started.spec.tenant,
-                               .record = started.process->record(),
-                               .undisturbed = undisturbed(started.spec),
-                               .was_killed = status == 128 + SIGKILL});
+    history.texts.push_back({.tenant = started.spec.tenant,
+                             .record = started.process->record(),
+                             .undisturbed = undisturbed(started.spec),
+                             .was_killed = status == 128 + SIGKILL});
   }
   return history;
 }

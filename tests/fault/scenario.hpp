@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/checks/soak/judge.hpp"
+#include "tests/checks/runner/check.hpp"
 #include "tests/fault/fault_case.hpp"
 #include "tests/support/system.hpp"
 
@@ -75,11 +75,11 @@ class FaultScenario {
     std::unique_ptr<Tenant> process;
     int exit_code = 0;
   };
-  soak::History history();
+  runner::Record history();
 
   System system_;
   std::vector<Started> tenants_;
-  std::vector<demo::OpenedExtent> kept_;
+  std::vector<runner::OpenedExtent> kept_;
   std::vector<wire::StatusView> samples_;
   std::vector<std::vector<wire::StatusView>> samples_before_;
 };

@@ -33,10 +33,10 @@ StartOptions options_of(std::vector<std::string> arguments, const std::string& f
 // ----------------------------------------------------------------------------------------- Tenant
 
 bool Tenant::read() {
-  return required(demo::read_available(child_.output(), lines_, record_));
+  return required(runner::read_available(child_.output(), lines_, record_));
 }
 
-bool Tenant::read_until(const std::function<bool(const demo::TenantRecord&)>& holds) {
+bool Tenant::read_until(const std::function<bool(const runner::TenantRecord&)>& holds) {
   for (int rounds = 0; rounds < kTimeout_ms / 100; ++rounds) {
     const bool ended = read();
     if (holds(record_)) return true;
@@ -261,9 +261,9 @@ bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int
   return part.size() <= whole.size() && std::equal(part.begin(), part.end(), whole.begin());
 }
 
-bool all_zero_and_free(const std::vector<demo::OpenedExtent>& extents) {
-  for (const demo::OpenedExtent& extent : extents) {
-    const demo::MemoryReading now = required(demo::read_memory(extent.object));
+bool all_zero_and_free(const std::vector<runner::OpenedExtent>& extents) {
+  for (const runner::OpenedExtent& extent : extents) {
+    const runner::MemoryReading now = required(runner::read_memory(extent.object));
     if (now.allocated_bytes != 0 || now.nonzero_bytes != 0) return false;
   }
   return !extents.empty();

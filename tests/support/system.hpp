@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "ipc/control/transport/client.hpp"
-#include "tests/checks/demo/memory_check.hpp"
-#include "tests/checks/demo/tenant_record.hpp"
 #include "tests/checks/local_system/local_system.hpp"
+#include "tests/checks/runner/memory_check.hpp"
+#include "tests/checks/runner/tenant_record.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/test_paths.hpp"
 
@@ -28,17 +28,17 @@ class Tenant {
   /// Reads what can be read now. True at the end of the output.
   bool read();
   /// Reads until `holds`; false when the output ends or a minute passes first.
-  bool read_until(const std::function<bool(const demo::TenantRecord&)>& holds);
+  bool read_until(const std::function<bool(const runner::TenantRecord&)>& holds);
   bool read_tokens(std::size_t count);
   /// Reads to the end and reaps. Returns the exit code, or 128 + signal.
   int finish();
-  const demo::TenantRecord& record() const { return record_; }
+  const runner::TenantRecord& record() const { return record_; }
   Child& child() { return child_; }
 
  private:
   Child child_;
-  demo::LineBuffer lines_;
-  demo::TenantRecord record_;
+  runner::LineBuffer lines_;
+  runner::TenantRecord record_;
 };
 
 struct TenantSpec {
@@ -155,6 +155,6 @@ bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int
 std::size_t count_of(std::string_view text, std::string_view part);
 
 /// True when every extent reads as zero and has no memory allocated.
-bool all_zero_and_free(const std::vector<demo::OpenedExtent>& extents);
+bool all_zero_and_free(const std::vector<runner::OpenedExtent>& extents);
 
 }  // namespace leasehold::testing

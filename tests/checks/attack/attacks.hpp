@@ -59,7 +59,7 @@ struct HeldLease {
 /// Acquires a lease. Returns nothing when the broker refuses or does not answer in time.
 std::optional<HeldLease> acquire(Run& run);
 
-// Attacks on a worker (attacks_on_worker.cpp).
+// Attacks on a worker.
 void send_long_lines(Run& run);
 void send_many_requests(Run& run);
 void fill_many_leases(Run& run);
@@ -73,11 +73,11 @@ void send_long_lines_as_stranger(Run& run);
 void stay_silent_at_worker(Run& run);
 void guess_tokens(Run& run);
 
-// Attacks on a worker's HTTP server (attacks_on_http.cpp).
+// Attacks on a worker's HTTP server.
 void send_endless_framing(Run& run);
 void send_expensive_bodies(Run& run);
 
-// Attacks on a broker (attacks_on_broker.cpp).
+// Attacks on a broker.
 void acquire_and_release(Run& run);
 void forge_tokens_at_broker(Run& run);
 void read_no_answer_of_broker(Run& run);

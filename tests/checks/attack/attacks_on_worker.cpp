@@ -24,6 +24,8 @@ constexpr std::size_t kSilentConnections = 250;
 constexpr std::size_t kStrangersWithLongLines = 120;
 constexpr std::size_t kGuesses = 60;
 constexpr std::uint32_t kLongestAnswer = 400;
+constexpr std::size_t kHttpConnectionsOfEachKind = 4;
+constexpr std::size_t kHttpBodyConnections = 60;
 
 std::vector<RawPeer> connect(const std::string& path, std::size_t count, Outcome& outcome) {
   std::vector<RawPeer> peers;
@@ -39,51 +41,60 @@ std::vector<RawPeer> connect_as_tenant(Run& run, const std::string& token, std::
   return peers;
 }
 
-std::string request_id(Run& run) {
-  return fmt::format("r{:x}", run.random());
+/// A lease and connections under it. Without a lease there are no connections.
+struct LeasedPeers {
+  std::optional<HeldLease> lease;
+  std::vector<RawPeer> peers;
+};
+
+/// Acquires a lease, opens connections under it, calls `fill(peer, index, token)` for each, and
+/// sends what it has queued.
+template <class Fill>
+LeasedPeers attack_as_tenant(Run& run, std::size_t count, Replies replies, Fill fill) {
+  LeasedPeers leased{.lease = acquire(run)};
+  if (!leased.lease) return leased;
+  const std::string& token = leased.lease->token;
+  leased.peers = connect_as_tenant(run, token, count);
+  for (std::size_t i = 0; i < count; ++i) fill(leased.peers[i], i, token);
+  pump(leased.peers, replies, run.until);
+  return leased;
+}
+
+/// A request with a random id.
+std::string request(Run& run, Ask ask) {
+  ask.request_id = fmt::format("r{:x}", run.random());
+  return submit_line(ask);
 }
 
 /// Sends each bomb on a connection of its own, so that the worker may compile them at the same
 /// time.
 void send_bombs(Run& run, const std::vector<NamedSampling>& bombs) {
-  auto held = acquire(run);
-  if (!held) return;
-  auto peers = connect_as_tenant(run, held->token, bombs.size());
-  for (std::size_t i = 0; i < bombs.size(); ++i) {
-    peers[i].queue(submit_line({.token = held->token,
-                                .request_id = request_id(run),
-                                .max_tokens = kLongestAnswer,
-                                .sampling = bombs[i].second}));
-  }
-  pump(peers, Replies::Read, run.until);
+  attack_as_tenant(
+      run, bombs.size(), Replies::Read,
+      [&](RawPeer& peer, std::size_t i, const std::string& token) {
+        peer.queue(request(
+            run, {.token = token, .max_tokens = kLongestAnswer, .sampling = bombs[i].second}));
+      });
 }
 
 }  // namespace
 
 void send_long_lines(Run& run) {
-  auto held = acquire(run);
-  if (!held) return;
-  auto peers = connect_as_tenant(run, held->token, kLongLineConnections);
   const SharedText line = shared_text(expensive_line());
-  for (RawPeer& peer : peers) {
-    for (std::size_t i = 0; i < kLongLinesOfOneConnection; ++i) peer.queue(line);
-  }
-  pump(peers, Replies::Read, run.until);
+  attack_as_tenant(run, kLongLineConnections, Replies::Read,
+                   [&](RawPeer& peer, std::size_t, const std::string&) {
+                     for (std::size_t i = 0; i < kLongLinesOfOneConnection; ++i) peer.queue(line);
+                   });
 }
 
 void send_many_requests(Run& run) {
-  auto held = acquire(run);
-  if (!held) return;
-  auto peers = connect_as_tenant(run, held->token, kRequestConnections);
   std::string prompt;
   while (prompt.size() < kPromptBytes) prompt += "Once upon a time ";
-  for (RawPeer& peer : peers) {
-    for (std::size_t i = 0; i < kRequestsOfOneConnection; ++i) {
-      peer.queue(submit_line(
-          {.token = held->token, .request_id = request_id(run), .prompt = prompt, .sampling = {}}));
-    }
-  }
-  pump(peers, Replies::Read, run.until);
+  attack_as_tenant(run, kRequestConnections, Replies::Read,
+                   [&](RawPeer& peer, std::size_t, const std::string& token) {
+                     for (std::size_t i = 0; i < kRequestsOfOneConnection; ++i)
+                       peer.queue(request(run, {.token = token, .prompt = prompt}));
+                   });
 }
 
 void fill_many_leases(Run& run) {
@@ -93,13 +104,8 @@ void fill_many_leases(Run& run) {
     auto held = acquire(run);
     if (!held) break;
     auto added = connect_as_tenant(run, held->token, 1);
-    for (std::size_t i = 0; i < kWaitingOfOneLease; ++i) {
-      added[0].queue(submit_line({.token = held->token,
-                                  .request_id = request_id(run),
-                                  .max_tokens = kLongestAnswer,
-                                  .prompt = {},
-                                  .sampling = {}}));
-    }
+    for (std::size_t i = 0; i < kWaitingOfOneLease; ++i)
+      added[0].queue(request(run, {.token = held->token, .max_tokens = kLongestAnswer}));
     peers.push_back(std::move(added[0]));
     leases.push_back(*std::move(held));
   }
@@ -107,39 +113,31 @@ void fill_many_leases(Run& run) {
 }
 
 void send_long_ids(Run& run) {
-  auto held = acquire(run);
-  if (!held) return;
-  auto peers = connect_as_tenant(run, held->token, kLongIdConnections);
   const std::string name(kLongLineBytes - 512, 'i');
-  const SharedText lines[] = {
-      shared_text(call_line(name, wire::RequestCancel::kMethod, wire::Json::object())),
-      shared_text(call_line(1, name, wire::Json::object())),
-      shared_text(
-          submit_line({.token = held->token, .request_id = name, .prompt = {}, .sampling = {}}))};
-  for (std::size_t i = 0; i < peers.size(); ++i) peers[i].queue(lines[i % std::size(lines)]);
-  pump(peers, Replies::Ignore, run.until);
-  for (RawPeer& peer : peers) peer.read();
+  auto leased = attack_as_tenant(
+      run, kLongIdConnections, Replies::Ignore,
+      [&](RawPeer& peer, std::size_t i, const std::string& token) {
+        const auto nothing = wire::Json::object();
+        peer.queue(i % 3 == 0   ? call_line(name, wire::RequestCancel::kMethod, nothing)
+                   : i % 3 == 1 ? call_line(1, name, nothing)
+                                : submit_line({.token = token, .request_id = name}));
+      });
+  for (RawPeer& peer : leased.peers) peer.read();
 }
 
 void read_no_stream(Run& run) {
-  auto held = acquire(run);
-  if (!held) return;
-  auto peers = connect_as_tenant(run, held->token, kUnreadStreams);
   const wire::Json wordy = {
       {"temperature", 1.0}, {"seed", 1}, {"logprobs", true}, {"top_logprobs", 20}};
   const SharedText cancel = shared_text(call_line(
       2, wire::RequestCancel::kMethod, wire::RequestCancel{.request_id = {"unknown"}}.to_json()));
-  for (std::size_t i = 0; i < peers.size(); ++i) {
-    peers[i].queue(submit_line({.token = held->token,
-                                .request_id = request_id(run),
-                                .max_tokens = kLongestAnswer,
-                                .prompt = {},
-                                .sampling = wordy}));
-    if (i % 2 == 0) continue;
-    for (std::size_t n = 0; n < kUnreadCalls; ++n) peers[i].queue(cancel);
-  }
-  pump(peers, Replies::Ignore, run.until);
-  sleep_until(run.until);
+  const auto leased = attack_as_tenant(
+      run, kUnreadStreams, Replies::Ignore,
+      [&](RawPeer& peer, std::size_t i, const std::string& token) {
+        peer.queue(request(run, {.token = token, .max_tokens = kLongestAnswer, .sampling = wordy}));
+        if (i % 2 == 0) return;
+        for (std::size_t n = 0; n < kUnreadCalls; ++n) peer.queue(cancel);
+      });
+  if (leased.lease) sleep_until(run.until);
 }
 
 void send_grammar_bombs(Run& run) {
@@ -160,8 +158,7 @@ void forge_tokens(Run& run) {
     peers.emplace_back(run.target.worker_socket, run.outcome);
     peers.back().queue(authentication(token));
     peers.push_back(std::move(connect_as_tenant(run, held->token, 1)[0]));
-    peers.back().queue(
-        submit_line({.token = token, .request_id = request_id(run), .prompt = {}, .sampling = {}}));
+    peers.back().queue(request(run, {.token = token}));
   }
   pump(peers, Replies::Read, run.until);
 }
@@ -188,9 +185,29 @@ void guess_tokens(Run& run) {
     std::string mac;
     for (int i = 0; i < 4; ++i) mac += fmt::format("{:016x}", run.random());
     peer.queue(authentication(fmt::format("v1:{}.1:honest-0:{}", run.random.below(64), mac)));
-    peer.queue(submit_line(
-        {.token = "guess", .request_id = request_id(run), .prompt = {}, .sampling = {}}));
+    peer.queue(request(run, {.token = "guess"}));
   }
+  pump(peers, Replies::Read, run.until);
+}
+
+// --------------------------------------------------------------------------------- its HTTP server
+
+void send_endless_framing(Run& run) {
+  std::vector<RawPeer> peers;
+  for (std::string& request : endless_requests(run.target.api_key)) {
+    const SharedText text = shared_text(std::move(request));
+    for (std::size_t i = 0; i < kHttpConnectionsOfEachKind; ++i) {
+      peers.emplace_back(run.target.http_socket, run.outcome).queue(text);
+    }
+  }
+  pump(peers, Replies::Read, run.until);
+}
+
+void send_expensive_bodies(Run& run) {
+  const SharedText text = shared_text(expensive_request(run.target.api_key));
+  std::vector<RawPeer> peers;
+  for (std::size_t i = 0; i < kHttpBodyConnections; ++i)
+    peers.emplace_back(run.target.http_socket, run.outcome).queue(text);
   pump(peers, Replies::Read, run.until);
 }
 

@@ -25,7 +25,7 @@ std::string fit(std::string text, std::size_t width) {
   return text + std::string(width - count_characters(text), ' ');
 }
 
-std::string_view state(const TenantRecord& record) {
+std::string_view state(const runner::TenantRecord& record) {
   if (record.failed) return "failed";
   if (record.completed) return "done";
   if (record.gone) return "gone";
@@ -33,7 +33,7 @@ std::string_view state(const TenantRecord& record) {
   return record.revocations.size() < record.leases.size() ? "streaming" : "rebinding";
 }
 
-std::string heading(const TenantRecord& record) {
+std::string heading(const runner::TenantRecord& record) {
   const std::string lease = record.leases.empty() ? "-" : to_string(record.leases.back());
   return fmt::format("{} lease {} {} {}", record.name, lease, record.tokens.size(), state(record));
 }
@@ -61,8 +61,7 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width, std::siz
   return lines;
 }
 
-std::vector<std::string> columns(const std::vector<TenantRecord>& records, std::size_t width,
-                                 std::size_t height) {
+std::vector<std::string> columns(const Records& records, std::size_t width, std::size_t height) {
   const std::size_t gaps = (records.size() - 1) * count_characters(kBetween);
   const std::size_t each = std::max<std::size_t>((width - gaps) / records.size(), 8);
   std::vector<std::string> lines(height + 1);
@@ -79,7 +78,7 @@ std::vector<std::string> columns(const std::vector<TenantRecord>& records, std::
   return lines;
 }
 
-void ColumnDisplay::show(const std::vector<TenantRecord>& records) {
+void ColumnDisplay::show(const Records& records) {
   if (lines_drawn_ > 0) out_ << fmt::format("\x1b[{}A", lines_drawn_);
   const auto lines = columns(records, width_, kColumnHeight);
   for (const std::string& line : lines) out_ << '\r' << line << "\x1b[K\n";
@@ -87,14 +86,14 @@ void ColumnDisplay::show(const std::vector<TenantRecord>& records) {
   lines_drawn_ = lines.size();
 }
 
-void PlainDisplay::advance(const std::vector<TenantRecord>& records, std::size_t at_least) {
-  for (const TenantRecord& record : records) {
+void PlainDisplay::advance(const Records& records, std::size_t at_least) {
+  for (const runner::TenantRecord& record : records) {
     Shown& shown = shown_[record.name];
     const bool news =
         record.leases.size() > shown.leases || record.revocations.size() > shown.revocations;
     show_text(record, shown, news ? 1 : at_least);
     for (; shown.revocations < record.revocations.size(); ++shown.revocations) {
-      const Revocation& revocation = record.revocations[shown.revocations];
+      const runner::Revocation& revocation = record.revocations[shown.revocations];
       out_ << fmt::format("{} | -- lease {} revoked ({}) after {} tokens\n", record.name,
                           to_string(revocation.lease), printable(revocation.reason),
                           revocation.after_tokens);
@@ -107,7 +106,8 @@ void PlainDisplay::advance(const std::vector<TenantRecord>& records, std::size_t
   out_ << std::flush;
 }
 
-void PlainDisplay::show_text(const TenantRecord& record, Shown& shown, std::size_t at_least) {
+void PlainDisplay::show_text(const runner::TenantRecord& record, Shown& shown,
+                             std::size_t at_least) {
   if (record.text.size() - shown.text < at_least) return;
   out_ << record.name << " | " << printable(std::string_view(record.text).substr(shown.text))
        << '\n';

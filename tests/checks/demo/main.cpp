@@ -12,8 +12,8 @@
 #include "common/cli/command_line.hpp"
 #include "common/cli/version.hpp"
 #include "common/machine/device_name.hpp"
-#include "tests/checks/demo/report.hpp"
 #include "tests/checks/demo/run_scenario.hpp"
+#include "tests/checks/runner/program.hpp"
 #include "tools/cli/report_directory.hpp"
 
 namespace {
@@ -21,11 +21,9 @@ namespace {
 using namespace leasehold;
 using namespace leasehold::demo;
 
-constexpr int kChecksFailed = 1;
 /// Models up to this size run too fast for people to follow.
 constexpr std::uintmax_t kSmallModelBytes = 32u << 20;
 constexpr std::uint32_t kSlowMotion_us = 100;
-constexpr int kInterrupted = 130;  // as a shell reports SIGINT
 
 std::unique_ptr<Display> make_display(bool plain) {
   winsize size{};
@@ -38,25 +36,23 @@ std::string json_text(const wire::Json& json) {
   return json.dump(2, ' ', false, wire::Json::error_handler_t::replace) + "\n";
 }
 
-/// True when every check passed.
-Result<bool> run_demo(const Settings& settings, const Poller& poller) {
+Result<int> run_demo(const Settings& settings, const runner::Poller& poller) {
   const auto reports = TRY(cli::ReportDirectory::open(settings.out_dir, "demo", {"json", "txt"}));
   std::cout << "Loading " << settings.model_path << std::endl;
-  const auto system = TRY(System::start(settings, poller));
-  const auto display = make_display(settings.plain);
-  auto seen = run_scenario(*system, *display, std::cout);
-  const auto checks = seen ? judge(*seen) : std::vector<Check>{};
-  if (!all_ok(checks) && !poller.interrupted()) {
-    system->keep_logs();
-    std::cerr << "Logs: " << system->programs().directory().string() << "/*.log\n";
-  }
-  if (!seen) return std::unexpected(std::move(seen).error());
-  const std::string text = report_text(*seen, checks, settings) +
-                           (all_ok(checks) ? "\nAll checks passed.\n" : "\nSome checks FAILED.\n");
-  std::cout << text;
-  TRY(reports.write("json", json_text(report_json(*seen, checks, settings))));
-  TRY(reports.write("txt", text));
-  return all_ok(checks);
+  return runner::run_in_directory(
+      "demo", "Logs", poller, [&](const std::filesystem::path& directory) -> Result<int> {
+        const auto display = make_display(settings.plain);
+        const Observation seen =
+            TRY(run_scenario(settings, poller, directory, *display, std::cout));
+        const auto checks = judge(seen);
+        const bool all_passed = runner::all_ok(checks);
+        const std::string text =
+            report_text(seen, checks, settings) + std::string(runner::verdict(all_passed));
+        std::cout << text;
+        TRY(reports.write("json", json_text(report_json(seen, checks, settings))));
+        TRY(reports.write("txt", text));
+        return all_passed ? kExitOk : runner::kChecksFailed;
+      });
 }
 
 std::uint32_t slow_motion_for(const std::string& model_path) {
@@ -95,13 +91,6 @@ int main(int argc, char** argv) {
   describe(app, settings, slow_motion_us);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   settings.slow_motion_us = slow_motion_us.value_or(slow_motion_for(settings.model_path));
-  const auto poller = Poller::create();
-  if (!poller) return print_error(app.get_name(), poller.error());
-  const auto all_passed = run_demo(settings, *poller);
-  if (poller->interrupted()) {
-    std::cerr << "leasehold-demo: interrupted; all its processes have ended\n";
-    return kInterrupted;
-  }
-  if (!all_passed) return print_error(app.get_name(), all_passed.error());
-  return finish_program(app.get_name(), *all_passed ? kExitOk : kChecksFailed);
+  return runner::run_program(
+      app.get_name(), [&](const runner::Poller& poller) { return run_demo(settings, poller); });
 }

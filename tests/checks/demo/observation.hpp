@@ -1,30 +1,36 @@
-/// Everything the demo observed; the checks read nothing else.
+/// Everything the demo observed, its checks and its report.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-#include "ipc/control/events.hpp"
-#include "ipc/control/messages.hpp"
-#include "tests/checks/demo/memory_check.hpp"
-#include "tests/checks/demo/tenant_record.hpp"
+#include "tests/checks/runner/check.hpp"
+#include "tests/checks/runner/memory_check.hpp"
+#include "tests/checks/runner/system.hpp"
 
 namespace leasehold::demo {
 
-/// One tenant of the scenario. B's lease is revoked, C's process is killed, A and D are
-/// undisturbed.
-struct TenantSpec {
-  std::string name;
-  std::string prompt;
-  std::string temperature;
-  std::uint64_t seed = 0;
-  bool rebind = false;
-  bool chat = false;    ///< The prompt is a question that uses the model's chat template.
-  std::string expects;  ///< A word that the answer must contain; empty: none.
+using runner::Check;
+using runner::TenantRecord;
+
+/// Command-line settings of the demo.
+struct Settings {
+  std::string bin_dir;  ///< Directory of leasehold-broker, -worker, -tenant and brokerctl.
+  std::string model_path;
+  std::string device;   ///< The broker's --device; empty: its default.
+  std::string out_dir;  ///< Directory for the reports; empty: write none.
+  bool chat = false;    ///< Send questions that use the model's chat template.
+  bool plain = false;   ///< Print lines instead of columns.
+  std::uint32_t max_tokens = 160;
+  std::uint32_t slow_motion_us = 0;
 };
 
+/// One tenant of the scenario. B's lease is revoked, C's process is killed, A and D are
+/// undisturbed.
 struct TenantResult {
-  TenantSpec spec;
+  runner::TenantSpec spec;
+  std::string expects;       ///< A word that the answer must contain; empty: none.
   TenantRecord undisturbed;  ///< The same request, run alone before the others.
   TenantRecord observed;     ///< Run with the other tenants, during the revocation and the kill.
   TenantRecord recovered;    ///< Run with rebind while the worker is killed.
@@ -33,29 +39,41 @@ struct TenantResult {
 struct CheckedExtent {
   ExtentId extent;
   LeaseId lease;
-  MemoryReading before;     ///< Taken while the lease was live.
-  MemoryReading after;      ///< Taken after the broker reported all memory free.
-  bool still_held = false;  ///< The broker lists the extent as not free.
+  runner::MemoryReading before;  ///< Taken while the lease was live.
+  runner::MemoryReading after;   ///< Taken after the broker reported all memory free.
+  bool still_held = false;       ///< The broker lists the extent as not free.
 };
 
-struct Observation {
+struct Observation : runner::Record {
   std::vector<TenantResult> results;
   std::string revoked = "B";
   std::string killed = "C";
   /// Number of tokens that includes some after the revocation and the kill.
   std::size_t enough_tokens = 64;
   std::vector<wire::LeaseView> leases;
-  std::vector<events::StampedEvent> events;
   bool reads_memory = true;  ///< False on a GPU: its memory has no readable descriptor.
   std::vector<CheckedExtent> extents;
-  std::vector<wire::StatusView> samples;  ///< Taken during the whole run.
-  std::uint64_t adopted = 0;              ///< Texts whose memory the worker's successor adopted.
-  wire::StatusView last;                  ///< Taken after all requests ended.
+  std::uint64_t adopted = 0;  ///< Texts whose memory the worker's successor adopted.
 
   /// Precondition: a tenant has this name.
   const TenantResult& result(const std::string& name) const;
   /// Null when the broker does not list the lease.
   const wire::LeaseView* lease(LeaseId id) const;
 };
+
+/// Checks every promise of the demo, in report order. Pure.
+std::vector<Check> judge(const Observation& seen);
+
+/// The first group: tokens and texts are equal to the undisturbed run, also for the tenant that
+/// rebinds and after the death of the worker; answers of chats contain the expected words.
+void judge_texts(const Observation& seen, std::vector<Check>& checks);
+
+/// The answers of chats, the table of leases with their clocks, then one line per check. Pure.
+std::string report_text(const Observation& seen, const std::vector<Check>& checks,
+                        const Settings& settings);
+
+/// {"ok", "slow_motion_us", "leases": [...], "checks": [{"promise", "ok", "seen"}]}
+wire::Json report_json(const Observation& seen, const std::vector<Check>& checks,
+                       const Settings& settings);
 
 }  // namespace leasehold::demo

@@ -1,10 +1,9 @@
-#include "tests/checks/demo/report.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tests/checks/demo/observation.hpp"
 #include "tools/cli/table.hpp"
 
 namespace leasehold::demo {
@@ -84,14 +83,10 @@ wire::Json report_json(const Observation& seen, const std::vector<Check>& checks
       if (const auto* lease = seen.lease(id)) leases.push_back(lease->to_json());
     }
   }
-  wire::Json judged = wire::Json::array();
-  for (const Check& check : checks) {
-    judged.push_back({{"promise", check.promise}, {"ok", check.ok}, {"seen", check.seen}});
-  }
-  return {{"ok", all_ok(checks)},
+  return {{"ok", runner::all_ok(checks)},
           {"slow_motion_us", settings.slow_motion_us},
           {"leases", std::move(leases)},
-          {"checks", std::move(judged)}};
+          {"checks", runner::checks_json(checks)}};
 }
 
 }  // namespace leasehold::demo

@@ -3,14 +3,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <ostream>
 
-#include "tests/checks/demo/check_groups.hpp"
-#include "tests/checks/demo/tenant_process.hpp"
+#include "common/machine/available_memory.hpp"
 
 namespace leasehold::demo {
 namespace {
+
+using runner::Starts;
+using runner::Tenant;
+using runner::TenantSpec;
+
+constexpr const char* kWorker = "demo";
+constexpr Duration kStartTimeout = std::chrono::minutes(2);
+/// Long enough to load a large model from a slow disk; a worker that fails exits much earlier.
+constexpr Duration kLoadTimeout = std::chrono::minutes(15);
+/// Long enough for a slow machine; the wait ends when all memory is free.
+constexpr Duration kSettleTimeout = std::chrono::minutes(2);
+/// Enough for four prompts on a large model.
+constexpr Duration kIdleTimeout = std::chrono::minutes(5);
+constexpr Duration kExitInterval = std::chrono::milliseconds(2);
+/// Enough for the four texts with a 7B model without grouped heads, which takes 0.5 MiB per token.
+/// Only memory that is written is allocated.
+constexpr const char* kCapacity = "1GiB";
+constexpr const char* kSwapCapacity = "64MiB";
+/// No worker hangs in the demo, so a silent worker is a slow one.
+constexpr const char* kBrokerTimeout_ms = "300000";
 
 /// How many tokens of a stream precede each event, which is in the middle of the stream.
 struct Moments {
@@ -29,88 +47,127 @@ Moments moments_in(std::uint32_t max_tokens) {
           .kill = 6 * twelfth};
 }
 
-/// Long enough for a slow machine; the wait ends when all memory is free.
-constexpr Duration kSettleTimeout = std::chrono::minutes(2);
+/// An event of the fixed script. Happens once, when the tenant has this many tokens.
+struct Event {
+  std::string tenant;
+  std::size_t after_tokens = 0;
+  std::function<Result<void>(Tenant&)> act;
+  bool happened = false;
+};
 
-std::vector<TenantSpec> stories() {
-  return {
-      {.name = "A", .prompt = "Once upon a time", .temperature = "0"},
-      {.name = "B", .prompt = "The little fox", .temperature = "0.8", .seed = 7, .rebind = true},
-      {.name = "C", .prompt = "One morning", .temperature = "0.8", .seed = 11},
-      {.name = "D", .prompt = "In the garden", .temperature = "0"}};
+std::vector<TenantResult> stories() {
+  return {{.spec = {.name = "A", .prompt = "Once upon a time", .temperature = "0"}},
+          {.spec = {.name = "B", .prompt = "The little fox", .seed = 7}},
+          {.spec = {.name = "C", .prompt = "One morning", .seed = 11}},
+          {.spec = {.name = "D", .prompt = "In the garden", .temperature = "0"}}};
 }
 
 /// Questions with answers of 64 tokens or more.
-std::vector<TenantSpec> chats() {
-  return {{.name = "A",
-           .prompt = "How do plants make food from sunlight? Explain it to a child.",
-           .temperature = "0",
-           .chat = true,
+std::vector<TenantResult> chats() {
+  return {{.spec = {.name = "A",
+                    .prompt = "How do plants make food from sunlight? Explain it to a child.",
+                    .temperature = "0"},
            .expects = "photosynthesis"},
-          {.name = "B",
-           .prompt = "Write a short letter to a friend about a day at the beach.",
-           .temperature = "0.6",
-           .seed = 7,
-           .rebind = true,
-           .chat = true,
+          {.spec = {.name = "B",
+                    .prompt = "Write a short letter to a friend about a day at the beach.",
+                    .temperature = "0.6",
+                    .seed = 7},
            .expects = "beach"},
-          {.name = "C",
-           .prompt = "Give me a recipe for vegetable soup.",
-           .temperature = "0.6",
-           .seed = 11,
-           .chat = true},
-          {.name = "D",
-           .prompt = "Why is the sky blue?",
-           .temperature = "0",
-           .chat = true,
+          {.spec = {.name = "C",
+                    .prompt = "Give me a recipe for vegetable soup.",
+                    .temperature = "0.6",
+                    .seed = 11}},
+          {.spec = {.name = "D", .prompt = "Why is the sky blue?", .temperature = "0"},
            .expects = "Rayleigh scattering"}};
+}
+
+Result<std::vector<std::string>> broker_arguments(const Settings& settings) {
+  const std::uint64_t all_memory = TRY(machine_memory()).total_bytes;
+  std::vector<std::string> arguments{"--capacity",           kCapacity,
+                                     "--swap-capacity",      kSwapCapacity,
+                                     "--weights-capacity",   std::to_string(all_memory),
+                                     "--allow-memory-check", "--fence-timeout-ms",
+                                     kBrokerTimeout_ms,      "--worker-timeout-ms",
+                                     kBrokerTimeout_ms};
+  if (!settings.device.empty()) arguments.insert(arguments.end(), {"--device", settings.device});
+  return arguments;
 }
 
 class Scenario {
  public:
-  Scenario(System& system, Display& display, std::ostream& out)
-      : system_(system),
-        display_(display),
-        out_(out),
-        moments_(moments_in(system.settings().max_tokens)) {}
+  Scenario(const Settings& settings, runner::System& system, Display& display, std::ostream& out)
+      : system_(system), display_(display), out_(out), moments_(moments_in(settings.max_tokens)) {
+    system_.add_worker(kWorker, settings.model_path,
+                       {"--slow-motion-us", std::to_string(settings.slow_motion_us)});
+    seen_.results = settings.chat ? chats() : stories();
+    for (TenantResult& result : seen_.results) {
+      result.spec.max_tokens = settings.max_tokens;
+      result.spec.chat = settings.chat;
+      result.spec.rebind = result.spec.name == seen_.revoked;
+      system_.add_tenant(result.spec);
+    }
+  }
 
   Result<Observation> run() {
-    seen_.reads_memory = TRY(system_.broker().status()).device == "cpu";
+    TRY(system_.await_ready(kLoadTimeout));
+    seen_.reads_memory = TRY(status()).device == "cpu";
     seen_.enough_tokens = moments_.kill + 4;
     TRY(admit());
     TRY(run_undisturbed());
     TRY(run_disturbed());
     TRY(settle());
     TRY(recheck_memory());
-    seen_.leases = TRY(system_.broker().leases());
-    seen_.events = TRY(system_.broker().events());
+    client::BrokerView& broker = *TRY(system_.connected());
+    seen_.leases = TRY(broker.leases());
+    system_.record().brokers.front().events = TRY(broker.events());
     TRY(run_with_killed_worker());
     TRY(settle());
-    seen_.last = TRY(system_.broker().status());
+    system_.record().last = TRY(status());
+    static_cast<runner::Record&>(seen_) = std::move(system_.record());
     return std::move(seen_);
   }
 
  private:
+  Result<wire::StatusView> status() {
+    client::BrokerView* const broker = TRY(system_.connected());
+    return broker->status();
+  }
+
+  /// Runs brokerctl with these arguments. Errors: TimedOut; SystemError, with the end of its log,
+  /// if brokerctl does not exit with 0.
+  Result<void> brokerctl(std::vector<std::string> arguments) {
+    const ProgramStarter& programs = system_.programs();
+    arguments.insert(arguments.begin(), {"--socket", programs.broker_socket()});
+    Child child = TRY(programs.start("brokerctl", {.arguments = std::move(arguments)}));
+    const TimePoint deadline = system_.clock().now() + kStartTimeout;
+    std::optional<int> status;
+    while (!(status = child.status())) {
+      TRY(system_.poller().wait({}, kExitInterval));
+      if (system_.clock().now() > deadline) return fail(Errc::TimedOut, "brokerctl does not end");
+    }
+    if (*status == 0) return {};
+    return fail(Errc::SystemError, fmt::format("brokerctl ended with {}; {}", *status,
+                                               programs.end_of_log("brokerctl")));
+  }
+
   Result<void> admit() {
     out_ << "Four tenants are admitted.\n";
-    for (const TenantSpec& spec : system_.settings().chat ? chats() : stories()) {
-      TRY(system_.brokerctl({"tenants", "admit", spec.name}));
-      seen_.results.push_back({.spec = spec});
-    }
+    for (const TenantResult& result : seen_.results)
+      TRY(brokerctl({"tenants", "admit", result.spec.name}));
     return {};
   }
 
   Result<void> run_undisturbed() {
     out_ << "Undisturbed run: each tenant alone, for comparison." << std::endl;
-    for (TenantResult& result : seen_.results) {
-      TenantProcesses alone;
-      alone.push_back(TRY(TenantProcess::start(system_, result.spec)));
-      TRY(read_all(system_, alone, [&] { return sample(); }));
-      result.undisturbed = alone[0]->record();
-      if (!result.undisturbed.completed) {
+    for (std::size_t i = 0; i < seen_.results.size(); ++i) {
+      Tenant& tenant = system_.tenants()[i];
+      TRY(system_.start_tenant(tenant));
+      TRY(run_events({}));
+      seen_.results[i].undisturbed = tenant.record;
+      if (!tenant.record.completed) {
         return fail(Errc::SystemError,
-                    fmt::format("tenant {} failed in the undisturbed run: {}", result.spec.name,
-                                result.undisturbed.failed.value_or("its output ended early")));
+                    fmt::format("tenant {} failed in the undisturbed run: {}", tenant.spec.name,
+                                tenant.record.failed.value_or("its output ended early")));
       }
     }
     return {};
@@ -122,30 +179,23 @@ class Scenario {
                 "after {}.\n",
                 moments_.revoke, moments_.kill)
          << std::endl;
-    for (const TenantResult& result : seen_.results) {
-      tenants_.push_back(TRY(TenantProcess::start(system_, result.spec)));
-    }
-    TRY(read_all(system_, tenants_, [&] { return on_progress(); }));
-    for (std::size_t i = 0; i < tenants_.size(); ++i) {
-      seen_.results[i].observed = tenants_[i]->record();
-    }
+    const auto keep_memory = [this](const Tenant& tenant) { return open_memory(tenant); };
+    const auto revoke = [this](const Tenant& tenant) {
+      return brokerctl({"revoke", "--tenant", tenant.spec.name});
+    };
+    const auto kill = [](Tenant& tenant) -> Result<void> {
+      if (tenant.process.is_running()) tenant.process.kill();
+      return {};
+    };
+    is_shown_ = true;
+    TRY(run_side_by_side({{seen_.revoked, moments_.keep_memory, keep_memory},
+                          {seen_.killed, moments_.keep_memory, keep_memory},
+                          {seen_.revoked, moments_.revoke, revoke},
+                          {seen_.killed, moments_.kill, kill}},
+                         &TenantResult::observed));
+    is_shown_ = false;
     display_.finish(records());
     return {};
-  }
-
-  Result<void> on_progress() {
-    TRY(open_memory(tenant(seen_.revoked), opened_revoked_));
-    TRY(open_memory(tenant(seen_.killed), opened_killed_));
-    if (!revoked_ && tenant(seen_.revoked).record().tokens.size() >= moments_.revoke) {
-      revoked_ = true;
-      TRY(system_.brokerctl({"revoke", "--tenant", seen_.revoked}));
-    }
-    if (!killed_ && tenant(seen_.killed).record().tokens.size() >= moments_.kill) {
-      killed_ = true;
-      TRY(tenant(seen_.killed).kill());
-    }
-    display_.show(records());
-    return sample();
   }
 
   Result<void> run_with_killed_worker() {
@@ -154,64 +204,74 @@ class Scenario {
                 "another one is started.\n",
                 moments_.kill_worker)
          << std::endl;
-    tenants_.clear();
-    for (TenantResult& result : seen_.results) {
-      TenantSpec rebinding = result.spec;
-      rebinding.rebind = true;
-      tenants_.push_back(TRY(TenantProcess::start(system_, rebinding)));
-    }
-    bool killed = false;
-    const auto on_output = [&]() -> Result<void> {
-      if (!killed && tenant(seen_.revoked).record().tokens.size() >= moments_.kill_worker) {
-        killed = true;
-        TRY(system_.replace_killed_worker());
-      }
-      return sample();
+    for (Tenant& tenant : system_.tenants()) tenant.spec.rebind = true;
+    const auto kill_worker = [this](Tenant&) -> Result<void> {
+      system_.workers().front().process.kill();
+      return {};
     };
-    TRY(read_all(system_, tenants_, on_output));
-    for (std::size_t i = 0; i < tenants_.size(); ++i)
-      seen_.results[i].recovered = tenants_[i]->record();
-    const wire::StatusView status = TRY(system_.broker().status());
-    for (const wire::ModeSummary& mode : status.rebinds)
+    TRY(run_side_by_side({{seen_.revoked, moments_.kill_worker, kill_worker}},
+                         &TenantResult::recovered));
+    for (const wire::ModeSummary& mode : TRY(status()).rebinds)
       if (mode.mode == "adopt") seen_.adopted = mode.rebinds.since_start.count;
     return {};
   }
 
-  /// Opens the memory of the lease before its revocation.
-  Result<void> open_memory(const TenantProcess& tenant, bool& done) {
-    const bool is_early = tenant.record().tokens.size() < moments_.keep_memory;
-    if (done || is_early || !seen_.reads_memory) return {};
-    done = true;
-    for (OpenedExtent& extent :
-         TRY(open_extents(system_.broker(), tenant.record().leases.back()))) {
-      opened_.push_back(std::move(extent));
+  Result<void> run_side_by_side(std::vector<Event> script, TenantRecord TenantResult::* record) {
+    for (Tenant& tenant : system_.tenants()) TRY(system_.start_tenant(tenant));
+    TRY(run_events(std::move(script)));
+    for (std::size_t i = 0; i < seen_.results.size(); ++i)
+      seen_.results[i].*record = system_.tenants()[i].record;
+    return {};
+  }
+
+  /// Reads all tenants until all have ended, and runs the script.
+  Result<void> run_events(std::vector<Event> script) {
+    const TimePoint begin = system_.clock().now();
+    while (system_.any_tenant_running()) {
+      TRY(system_.poll(Starts::NoTenants));
+      for (Event& event : script) {
+        Tenant& tenant = *std::ranges::find_if(
+            system_.tenants(), [&](const Tenant& each) { return each.spec.name == event.tenant; });
+        if (event.happened || tenant.record.tokens.size() < event.after_tokens) continue;
+        event.happened = true;
+        TRY(event.act(tenant));
+      }
+      if (is_shown_) display_.show(records());
+      if (system_.clock().now() - std::max(begin, system_.last_output()) > kIdleTimeout) {
+        return fail(Errc::TimedOut,
+                    "no tenant has printed anything for 5 min; see the logs of the worker");
+      }
     }
     return {};
   }
 
-  Result<void> sample() {
-    seen_.samples.push_back(TRY(system_.broker().status()));
+  /// Opens the memory of the lease before its revocation.
+  Result<void> open_memory(const Tenant& tenant) {
+    if (!seen_.reads_memory) return {};
+    client::BrokerView* const broker = TRY(system_.connected());
+    for (auto& extent : TRY(runner::open_extents(*broker, tenant.record.leases.back())))
+      opened_.push_back(std::move(extent));
     return {};
   }
 
   /// Waits until all memory is free. After a timeout the checks report the missing memory.
   Result<void> settle() {
-    const SystemClock clock;
-    const TimePoint deadline = clock.now() + kSettleTimeout;
-    while (clock.now() < deadline) {
-      TRY(system_.check_alive());
-      TRY(sample());
-      const wire::StatusView& status = seen_.samples.back();
-      if (is_all_free(status)) return {};
-      TRY(system_.poller().wait({}, std::chrono::milliseconds(10)));
-    }
-    return {};
+    const auto settled = system_.poll_until(
+        [this] {
+          const auto& samples = system_.record().brokers.front().samples;
+          return runner::missing_unless(runner::is_all_free(samples.back()),
+                                        "some memory is not free");
+        },
+        kSettleTimeout, Starts::NoTenants);
+    const bool is_late = !settled && settled.error().code == Errc::TimedOut;
+    return is_late && !system_.poller().interrupted() ? Result<void>{} : settled;
   }
 
   Result<void> recheck_memory() {
-    const auto listed = TRY(system_.broker().extents());
-    for (const OpenedExtent& opened : opened_) {
-      auto after = TRY(read_memory(opened.object));
+    client::BrokerView* const broker = TRY(system_.connected());
+    const auto listed = TRY(broker->extents());
+    for (const runner::OpenedExtent& opened : opened_) {
+      auto after = TRY(runner::read_memory(opened.object));
       const auto view = std::ranges::find(listed, opened.extent, &wire::ExtentView::extent);
       seen_.extents.push_back({.extent = opened.extent,
                                .lease = opened.lease,
@@ -222,31 +282,33 @@ class Scenario {
     return {};
   }
 
-  TenantProcess& tenant(const std::string& name) {
-    return **std::ranges::find_if(tenants_,
-                                  [&](const auto& other) { return other->spec().name == name; });
-  }
-
-  std::vector<TenantRecord> records() const {
-    std::vector<TenantRecord> all;
-    for (const auto& tenant : tenants_) all.push_back(tenant->record());
+  Records records() const {
+    Records all;
+    for (const Tenant& tenant : system_.tenants()) all.push_back(tenant.record);
     return all;
   }
 
-  System& system_;
+  runner::System& system_;
   Display& display_;
   std::ostream& out_;
   Moments moments_;
   Observation seen_;
-  TenantProcesses tenants_;
-  std::vector<OpenedExtent> opened_;
-  bool opened_revoked_ = false, opened_killed_ = false, revoked_ = false, killed_ = false;
+  std::vector<runner::OpenedExtent> opened_;
+  bool is_shown_ = false;
 };
 
 }  // namespace
 
-Result<Observation> run_scenario(System& system, Display& display, std::ostream& out) {
-  return Scenario(system, display, out).run();
+Result<Observation> run_scenario(const Settings& settings, const runner::Poller& poller,
+                                 const std::filesystem::path& directory, Display& display,
+                                 std::ostream& out) {
+  auto arguments = TRY(broker_arguments(settings));
+  runner::System system({.bin_dir = settings.bin_dir,
+                         .directory = directory,
+                         .broker_arguments = std::move(arguments),
+                         .samples_status = true},
+                        poller);
+  return Scenario(settings, system, display, out).run();
 }
 
 }  // namespace leasehold::demo

@@ -2,16 +2,18 @@
 /// and one kill, then a query of all leases, events and memory.
 #pragma once
 
+#include <filesystem>
 #include <iosfwd>
 
 #include "tests/checks/demo/display.hpp"
 #include "tests/checks/demo/observation.hpp"
-#include "tests/checks/demo/system.hpp"
 
 namespace leasehold::demo {
 
-/// Runs the scenario. Prints a sentence per part to `out` and shows the streams on `display`.
-/// Errors: those that end the scenario early. `judge` checks the observation.
-Result<Observation> run_scenario(System& system, Display& display, std::ostream& out);
+/// Runs the scenario in this directory. Prints a sentence per part to `out` and shows the streams
+/// on `display`. Errors: those that end the scenario early. `judge` checks the observation.
+Result<Observation> run_scenario(const Settings& settings, const runner::Poller& poller,
+                                 const std::filesystem::path& directory, Display& display,
+                                 std::ostream& out);
 
 }  // namespace leasehold::demo

@@ -21,6 +21,7 @@ std::string ProgramStarter::log_path(const std::string& log_name) const {
 }
 
 std::string ProgramStarter::end_of_log(const std::string& log_name) const {
+  if (!std::filesystem::is_regular_file(log_path(log_name))) return "it has no log file";
   std::ifstream file(log_path(log_name));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   return "its log ends: " +

@@ -36,7 +36,7 @@ class ProgramStarter {
   /// The path of a log, which holds stderr, and stdout unless the caller reads it. A restarted
   /// program appends to its log.
   std::string log_path(const std::string& log_name) const;
-  /// Returns "its log ends: " and the last lines of the log, for error messages.
+  /// Returns "its log ends: " and the last lines of the log, for error messages. Reads no pipe.
   std::string end_of_log(const std::string& log_name) const;
 
   Result<Child> start_broker(StartOptions options) const;

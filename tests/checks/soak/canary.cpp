@@ -46,7 +46,7 @@ Result<std::vector<std::byte>> read_whole(const UniqueFd& object, std::uint64_t 
 
 /// Searches the memory of one extent of `owner` for every canary.
 void judge_bytes(std::span<const std::byte> bytes, const std::string& owner,
-                 std::span<const Canary> canaries, CanaryReport& report) {
+                 std::span<const Canary> canaries, runner::CanaryReport& report) {
   ++report.extents_read;
   for (const Canary& canary : canaries) {
     if (!holds(bytes, canary)) continue;
@@ -79,7 +79,7 @@ bool holds(std::span<const std::byte> memory, const Canary& canary) {
 }
 
 Result<void> find_canaries(client::BrokerView& broker, std::span<const Canary> canaries,
-                           CanaryReport& report) {
+                           runner::CanaryReport& report) {
   const Owners owners = TRY(owners_of(broker));
   for (const wire::ExtentView& view : TRY(broker.extents())) {
     if (!view.lease || !owners.contains(*view.lease)) continue;
@@ -95,7 +95,7 @@ Result<void> find_canaries(client::BrokerView& broker, std::span<const Canary> c
 }
 
 void find_canaries(const std::string& tenant, std::span<const std::int32_t> stream,
-                   std::span<const Canary> canaries, CanaryReport& report) {
+                   std::span<const Canary> canaries, runner::CanaryReport& report) {
   for (const Canary& canary : canaries) {
     if (canary.tenant == tenant || std::ranges::search(stream, canary.tokens).empty()) continue;
     report.foreign.push_back(

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ipc/client/broker_view.hpp"
-#include "tests/checks/soak/history.hpp"
+#include "tests/checks/runner/record.hpp"
 
 namespace leasehold::soak {
 
@@ -28,10 +28,10 @@ bool holds(std::span<const std::byte> memory, const Canary& canary);
 /// Searches all memory that tenants lease now; skips extents that are freed meanwhile.
 /// Errors: those of BrokerView, SystemError.
 Result<void> find_canaries(client::BrokerView& broker, std::span<const Canary> canaries,
-                           CanaryReport& report);
+                           runner::CanaryReport& report);
 
 /// Searches the tokens that a tenant received.
 void find_canaries(const std::string& tenant, std::span<const std::int32_t> stream,
-                   std::span<const Canary> canaries, CanaryReport& report);
+                   std::span<const Canary> canaries, runner::CanaryReport& report);
 
 }  // namespace leasehold::soak

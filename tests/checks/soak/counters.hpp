@@ -1,18 +1,19 @@
-/// Counts the actions of a round and their effects.
+/// Counts the actions of rounds and their effects, and sums up all rounds as text and as JSON.
+/// Pure.
 #pragma once
 
-#include <array>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "tests/checks/soak/chaos.hpp"
-#include "tests/checks/soak/judge.hpp"
+#include "tests/checks/runner/check.hpp"
 
 namespace leasehold::soak {
 
 struct Counters {
-  std::array<std::uint64_t, kScriptActionKindCount> actions{};
+  runner::ActionCounts actions{};
   std::uint64_t brokers = 0, workers = 0, tenants = 0;  ///< Processes started.
   std::uint64_t answered = 0;                           ///< Tenants with a complete answer.
   std::map<std::string, std::uint64_t> gave_up;         ///< Failed tenants, by error code.
@@ -30,7 +31,6 @@ struct Counters {
   /// Whole texts that were disturbed by more than the end of a lifetime.
   std::uint64_t disturbed_texts = 0;
 
-  std::uint64_t kills() const;
   void add(const Counters& other);
 };
 
@@ -59,17 +59,53 @@ inline constexpr Figure kFigures[] = {{"brokers_started", &Counters::brokers},
                                       {"disturbed_texts", &Counters::disturbed_texts}};
 
 /// Counts the notifications that a published text ended.
-std::uint64_t text_ends(const std::vector<TenantInstance>& tenants);
+std::uint64_t text_ends(const std::vector<runner::Text>& texts);
 
 /// Counts the whole texts whose process was killed, or which a revocation, a drain, a lost
 /// connection or a replaced worker interrupted. A text that only moved at the end of a lifetime
 /// does not count.
-std::uint64_t disturbed_texts(const std::vector<TenantInstance>& tenants);
+std::uint64_t disturbed_texts(const std::vector<runner::Text>& texts);
+
+/// Precondition: the record has a search for canaries and a published text.
+Counters count(const runner::Record& record);
+
+/// The errors of tenants that gave up.
+std::vector<std::string> failures(const runner::Record& record);
 
 struct RoundResult {
   Counters counters;
-  std::vector<demo::Check> checks;
-  std::vector<std::string> failures;  ///< Errors of tenants that gave up.
+  std::vector<runner::Check> checks;
+  std::vector<std::string> failures;
 };
+
+/// One check over all rounds.
+struct CheckSummary {
+  std::string promise;
+  std::uint32_t rounds = 0, passed = 0;
+  std::string seen;  ///< Values of the first round that failed, else of the last one.
+};
+
+class Summary {
+ public:
+  /// With fewer disturbed texts than `least_disturbed_texts`, all_passed() is false.
+  explicit Summary(std::uint64_t seed, std::uint64_t least_disturbed_texts = 0)
+      : seed_(seed), least_disturbed_texts_(least_disturbed_texts) {}
+  void add(const RoundResult& round);
+
+  bool all_passed() const;
+  std::uint64_t kills() const { return runner::kills(counters_.actions); }
+  std::string text() const;
+  wire::Json json() const;
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t least_disturbed_texts_;
+  Counters counters_;
+  std::uint32_t rounds_ = 0;
+  std::vector<CheckSummary> summaries_;
+};
+
+/// Returns one line of progress.
+std::string round_text(std::uint64_t seed, const RoundResult& round);
 
 }  // namespace leasehold::soak

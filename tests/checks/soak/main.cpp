@@ -14,48 +14,45 @@
 #include "common/cli/command_line.hpp"
 #include "common/cli/number_option.hpp"
 #include "common/cli/version.hpp"
-#include "common/machine/temporary_directory.hpp"
 #include "common/machine/text_file.hpp"
 #include "tests/checks/attack/attacks.hpp"
 #include "tests/checks/bench/limits.hpp"
 #include "tests/checks/bench/poll_cost.hpp"
 #include "tests/checks/bench/report.hpp"
+#include "tests/checks/runner/program.hpp"
+#include "tests/checks/soak/counters.hpp"
 #include "tests/checks/soak/hostile/report.hpp"
 #include "tests/checks/soak/hostile/run.hpp"
-#include "tests/checks/soak/models/models_judge.hpp"
 #include "tests/checks/soak/models/models_run.hpp"
-#include "tests/checks/soak/report.hpp"
 #include "tests/checks/soak/round.hpp"
+#include "tests/checks/soak/soak_system.hpp"
 #include "tools/cli/report_directory.hpp"
 
 namespace {
 
 using namespace leasehold;
 using namespace leasehold::soak;
+using runner::kChecksFailed;
+using runner::Poller;
 
-constexpr int kChecksFailed = 1;
 constexpr int kOverLimit = 3;
-constexpr int kInterrupted = 130;  // as a shell reports SIGINT
-
 constexpr std::size_t kMaxLimitsBytes = 1 << 20;
+constexpr std::uint32_t kHostileSlowMotion_us = 10;
 
 namespace fs = std::filesystem;
 
 struct Options {
-  Settings settings;
+  HostileSettings settings;
   bool is_hostile = false;
-  HostileSettings hostile;
   bool has_models = false;
-  ModelsSettings models;
-  std::optional<std::uint32_t> seconds;  ///< Duration, for --hostile or --models.
-  std::optional<std::uint32_t> max_tokens;
+  std::optional<std::uint32_t> seconds, max_tokens;
   std::string limits_path;
 };
 
 /// The seed grows by one with each round, so `--seed S --kills N` with N kills per round repeats a
 /// failed round.
-Result<void> run_rounds(const Settings& settings, const demo::Poller& poller,
-                        const fs::path& directory, Summary& summary) {
+Result<void> run_rounds(const Settings& settings, const Poller& poller, const fs::path& directory,
+                        Summary& summary) {
   Workload workload = TRY(make_workload(settings));
   fs::create_directory(directory / "calm");
   TRY(run_undisturbed(settings, workload, poller, directory / "calm"));
@@ -71,28 +68,25 @@ Result<void> run_rounds(const Settings& settings, const demo::Poller& poller,
     const RoundResult result = TRY(run_round(settings, workload, poller, plan));
     std::cout << round_text(plan.seed, result) << std::endl;
     summary.add(result);
-    if (demo::all_ok(result.checks)) fs::remove_all(plan.directory);
+    if (runner::all_ok(result.checks)) fs::remove_all(plan.directory);
   }
   return {};
 }
 
-/// Returns the exit code. If a check failed, the histories stay on disk.
-Result<int> run(const Settings& settings, const demo::Poller& poller) {
+Result<int> run_kills(const Settings& settings, const Poller& poller) {
   const auto reports = TRY(cli::ReportDirectory::open(settings.out_dir, "soak", {"json", "txt"}));
-  auto directory = TRY(TemporaryDirectory::create("soak"));
   std::cout << "seed " << settings.seed << std::endl;
   Summary summary(settings.seed, settings.least_disturbed_texts);
-  const auto done = run_rounds(settings, poller, directory.path(), summary);
-  if (!done || !summary.all_passed()) {
-    directory.keep();
-    std::cerr << "Histories and logs: " << directory.path().string() << '\n';
-  }
-  std::cout << '\n' << summary.text();
-  TRY(reports.write("json", summary.json().dump(2) + "\n"));
-  TRY(reports.write("txt", summary.text()));
-  TRY(done);
-  std::cout << (summary.all_passed() ? "\nAll checks passed.\n" : "\nSome checks FAILED.\n");
-  return summary.all_passed() ? kExitOk : kChecksFailed;
+  return runner::run_in_directory(
+      "soak", "Histories and logs", poller, [&](const fs::path& directory) -> Result<int> {
+        const auto done = run_rounds(settings, poller, directory, summary);
+        std::cout << '\n' << summary.text();
+        TRY(reports.write("json", summary.json().dump(2) + "\n"));
+        TRY(reports.write("txt", summary.text()));
+        TRY(done);
+        std::cout << runner::verdict(summary.all_passed());
+        return summary.all_passed() ? kExitOk : kChecksFailed;
+      });
 }
 
 Result<std::vector<bench::Limit>> read_limits(const std::string& path) {
@@ -100,48 +94,41 @@ Result<std::vector<bench::Limit>> read_limits(const std::string& path) {
   return bench::parse_limits(TRY(read_text_file(path, kMaxLimitsBytes)));
 }
 
-/// Returns the exit code.
-Result<int> run_hostile(Options options, const demo::Poller& poller) {
-  const Settings& settings = options.settings;
+Result<int> run_attacks(const Options& options, const Poller& poller) {
+  const HostileSettings& settings = options.settings;
   const auto limits = TRY(read_limits(options.limits_path));
   const auto reports =
       TRY(cli::ReportDirectory::open(settings.out_dir, "hostile", {"json", "txt"}));
-  options.hostile.bin_dir = settings.bin_dir;
-  options.hostile.model_path = settings.model_path;
-  options.hostile.seed = settings.seed;
   const double units = TRY(bench::measure_step(settings.model_path, bench::kDecodeSteps)).units;
-  const nlohmann::json report =
-      hostile_json(TRY(soak::run_hostile(options.hostile, poller)), units);
-  const auto checks = bench::check_limits(report, limits);
-  const std::string text =
-      hostile_text(report) + (checks.empty() ? "" : "\n" + bench::limit_checks_text(checks));
-  std::cout << text;
-  TRY(reports.write("json", report.dump(2) + "\n"));
-  TRY(reports.write("txt", text));
-  const bool within = std::ranges::all_of(checks, &bench::LimitCheck::ok);
-  const int code = !report.at("ok").get<bool>() ? kChecksFailed : within ? kExitOk : kOverLimit;
-  std::cout << (code == kExitOk ? "\nAll checks passed.\n" : "\nSome checks FAILED.\n");
-  return code;
+  return runner::run_in_directory(
+      "hostile", "Logs", poller, [&](const fs::path& directory) -> Result<int> {
+        const nlohmann::json report =
+            hostile_json(TRY(run_hostile(settings, poller, directory)), units);
+        const auto checks = bench::check_limits(report, limits);
+        const std::string text =
+            hostile_text(report) + (checks.empty() ? "" : "\n" + bench::limit_checks_text(checks));
+        std::cout << text;
+        TRY(reports.write("json", report.dump(2) + "\n"));
+        TRY(reports.write("txt", text));
+        const bool within = std::ranges::all_of(checks, &bench::LimitCheck::ok);
+        const int code = !report.at("ok").get<bool>() ? kChecksFailed
+                         : within                     ? kExitOk
+                                                      : kOverLimit;
+        std::cout << runner::verdict(code == kExitOk);
+        return code;
+      });
 }
 
-/// Returns the exit code. If a check failed, files and logs stay on disk.
-Result<int> run_two_models(Options options, const demo::Poller& poller) {
-  options.models.bin_dir = options.settings.bin_dir;
-  options.models.model_path = options.settings.model_path;
-  options.models.seed = options.settings.seed;
-  auto directory = TRY(TemporaryDirectory::create("models"));
-  std::cout << "seed " << options.models.seed << std::endl;
-  const auto history = run_models(options.models, poller, directory.path());
-  const auto checks = history ? judge_models(*history) : std::vector<demo::Check>{};
-  const bool all_passed = history.has_value() && demo::all_ok(checks);
-  if (!all_passed) {
-    directory.keep();
-    std::cerr << "Files and logs: " << directory.path().string() << '\n';
-  }
-  TRY(history);
-  std::cout << models_text(*history, checks)
-            << (all_passed ? "\nAll checks passed.\n" : "\nSome checks FAILED.\n");
-  return all_passed ? kExitOk : kChecksFailed;
+Result<int> run_two_models(const Settings& settings, const Poller& poller) {
+  std::cout << "seed " << settings.seed << std::endl;
+  return runner::run_in_directory(
+      "models", "Files and logs", poller, [&](const fs::path& directory) -> Result<int> {
+        const runner::Record record = TRY(run_models(settings, poller, directory));
+        const auto checks = judge_models(record);
+        const bool all_passed = runner::all_ok(checks);
+        std::cout << models_text(record, checks) << runner::verdict(all_passed);
+        return all_passed ? kExitOk : kChecksFailed;
+      });
 }
 
 void describe(CLI::App& app, Options& options) {
@@ -174,7 +161,7 @@ void describe(CLI::App& app, Options& options) {
 }
 
 void describe_hostile(CLI::App& app, Options& options) {
-  HostileSettings& hostile = options.hostile;
+  HostileSettings& hostile = options.settings;
   app.add_flag("--hostile", options.is_hostile,
                "Attack with hostile tenants and users without a lease, and kill nothing");
   app.add_option("--seconds", options.seconds,
@@ -199,10 +186,20 @@ void describe_models(CLI::App& app, Options& options) {
       ->excludes("--hostile");
 }
 
-Result<int> run_chosen(const Options& options, const demo::Poller& poller) {
-  if (options.is_hostile) return run_hostile(options, poller);
-  if (options.has_models) return run_two_models(options, poller);
-  return run(options.settings, poller);
+/// The lengths that fit to each kind of run, unless the user gave others.
+void choose_lengths(Options& options) {
+  HostileSettings& settings = options.settings;
+  if (options.is_hostile) settings.slow_motion_us = kHostileSlowMotion_us;
+  settings.seconds = options.seconds.value_or(options.is_hostile ? 60 : 120);
+  settings.max_tokens = options.max_tokens.value_or(options.is_hostile   ? 400
+                                                    : options.has_models ? 80
+                                                                         : 120);
+}
+
+Result<int> run_chosen(const Options& options, const Poller& poller) {
+  if (options.is_hostile) return run_attacks(options, poller);
+  if (options.has_models) return run_two_models(options.settings, poller);
+  return run_kills(options.settings, poller);
 }
 
 }  // namespace
@@ -215,15 +212,7 @@ int main(int argc, char** argv) {
   describe_hostile(app, options);
   describe_models(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
-  options.settings.max_tokens = options.max_tokens.value_or(options.settings.max_tokens);
-  options.hostile.max_tokens = options.max_tokens.value_or(options.hostile.max_tokens);
-  options.models.max_tokens = options.max_tokens.value_or(options.models.max_tokens);
-  options.hostile.seconds = options.seconds.value_or(options.hostile.seconds);
-  options.models.seconds = options.seconds.value_or(options.models.seconds);
-  const auto poller = demo::Poller::create();
-  if (!poller) return print_error(app.get_name(), poller.error());
-  const auto code = run_chosen(options, *poller);
-  if (poller->interrupted()) return kInterrupted;
-  if (!code) return print_error(app.get_name(), code.error());
-  return finish_program(app.get_name(), *code);
+  choose_lengths(options);
+  return runner::run_program(app.get_name(),
+                             [&](const Poller& poller) { return run_chosen(options, poller); });
 }

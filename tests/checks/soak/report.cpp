@@ -1,10 +1,10 @@
-#include "tests/checks/soak/report.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tests/checks/soak/counters.hpp"
+#include "tests/checks/soak/round.hpp"
 #include "tools/cli/table.hpp"
 
 namespace leasehold::soak {
@@ -12,7 +12,7 @@ namespace leasehold::soak {
 void Summary::add(const RoundResult& round) {
   counters_.add(round.counters);
   ++rounds_;
-  for (const demo::Check& check : round.checks) {
+  for (const runner::Check& check : round.checks) {
     auto summary = std::ranges::find(summaries_, check.promise, &CheckSummary::promise);
     if (summary == summaries_.end()) {
       summary = summaries_.insert(summary, {.promise = check.promise});
@@ -35,10 +35,8 @@ bool Summary::all_passed() const {
 std::string Summary::text() const {
   cli::Table table{.columns = {{"WHAT"}, {"COUNT", true}}};
   table.rows.push_back({"rounds", std::to_string(rounds_)});
-  for (int i = 0; i < kScriptActionKindCount; ++i) {
-    table.rows.push_back({std::string(name(static_cast<ScriptActionKind>(i))),
-                          std::to_string(counters_.actions[static_cast<std::size_t>(i)])});
-  }
+  for (const auto& [action, count] : runner::named_counts(kChaos, counters_.actions))
+    table.rows.push_back({action, std::to_string(count)});
   for (const Figure& figure : kFigures) {
     table.rows.push_back({std::string(figure.name), std::to_string(counters_.*figure.value)});
   }
@@ -48,9 +46,10 @@ std::string Summary::text() const {
   std::string text = cli::render(table) + "\n";
   for (const CheckSummary& summary : summaries_) {
     const bool ok = summary.passed == summary.rounds;
-    text += fmt::format("{}  {} ({} of {} rounds; {}: {})\n", ok ? "ok    " : "FAILED",
-                        summary.promise, summary.passed, summary.rounds,
-                        ok ? "the last" : "the first failure", summary.seen);
+    text +=
+        runner::check_line(ok, summary.promise,
+                           fmt::format("{} of {} rounds; {}: {}", summary.passed, summary.rounds,
+                                       ok ? "the last" : "the first failure", summary.seen));
   }
   if (counters_.disturbed_texts < least_disturbed_texts_) {
     text += fmt::format("FAILED  {} texts were disturbed and came whole, {} are required\n",
@@ -61,10 +60,8 @@ std::string Summary::text() const {
 
 wire::Json Summary::json() const {
   wire::Json actions = wire::Json::object();
-  for (int i = 0; i < kScriptActionKindCount; ++i) {
-    actions[std::string(name(static_cast<ScriptActionKind>(i)))] =
-        counters_.actions[static_cast<std::size_t>(i)];
-  }
+  for (const auto& [action, count] : runner::named_counts(kChaos, counters_.actions))
+    actions[action] = count;
   wire::Json checks = wire::Json::array();
   for (const CheckSummary& summary : summaries_) {
     checks.push_back({{"promise", summary.promise},
@@ -84,11 +81,11 @@ wire::Json Summary::json() const {
 }
 
 std::string round_text(std::uint64_t seed, const RoundResult& round) {
-  std::string text =
-      fmt::format("seed {}: {} kills, {} leases, {} tokens", seed, round.counters.kills(),
-                  round.counters.leases, round.counters.tokens);
+  std::string text = fmt::format("seed {}: {} kills, {} leases, {} tokens", seed,
+                                 runner::kills(round.counters.actions), round.counters.leases,
+                                 round.counters.tokens);
   for (const std::string& failure : round.failures) text += "\n  gave up  " + failure;
-  for (const demo::Check& check : round.checks) {
+  for (const runner::Check& check : round.checks) {
     if (!check.ok) text += fmt::format("\n  FAILED  {}: {}", check.promise, check.seen);
   }
   return text;

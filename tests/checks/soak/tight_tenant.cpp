@@ -1,5 +1,7 @@
 #include "tests/checks/soak/tight_tenant.hpp"
 
+#include <fmt/format.h>
+
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -15,8 +17,11 @@ constexpr const char* kPrompt = "Once upon a time there was a girl";
 
 }  // namespace
 
-TightTenant::TightTenant(std::string broker_socket, std::uint32_t max_tokens)
-    : broker_socket_(std::move(broker_socket)), max_tokens_(max_tokens) {}
+TightTenant::TightTenant(std::string broker_socket, std::uint32_t max_tokens,
+                         std::vector<std::vector<std::int32_t>> undisturbed)
+    : broker_socket_(std::move(broker_socket)),
+      max_tokens_(max_tokens),
+      undisturbed_(std::move(undisturbed)) {}
 
 TightTenant::~TightTenant() {
   for (const auto& stream : streams_) stream->close();
@@ -43,7 +48,8 @@ void TightTenant::acquire() {
 void TightTenant::submit(const wire::LeaseAcquired& lease) {
   running_.assign(kRequests, {});
   for (std::uint32_t number = 0; number < kRequests; ++number) {
-    running_[number].number = number;
+    running_[number].tenant = fmt::format("{}-{}", kName, number);
+    if (!undisturbed_.empty()) running_[number].undisturbed = undisturbed_[number];
     const wire::RequestSubmit request{
         .token = lease.token,
         .request_id = {mint_request_id()},
@@ -63,7 +69,7 @@ client::WorkerStream::Handlers TightTenant::handlers_of(std::uint32_t number) {
   return {.on_submitted = [](const wire::RequestSubmitted&) {},
           .on_token =
               [this, number](const wire::TokenEmitted& token) {
-                running_[number].tokens.push_back(token.token);
+                running_[number].record.tokens.push_back(token.token);
               },
           .on_preempted =
               [this](const wire::RequestPreempted& preempted) {
@@ -77,7 +83,7 @@ client::WorkerStream::Handlers TightTenant::handlers_of(std::uint32_t number) {
 }
 
 void TightTenant::end(std::uint32_t number, bool is_complete) {
-  running_[number].is_complete = is_complete;
+  if (is_complete) running_[number].record.completed = "MaxTokensReached";
   texts_.push_back(std::move(running_[number]));
   if (--open_ == 0) drop_lease();
 }

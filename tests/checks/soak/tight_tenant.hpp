@@ -12,7 +12,7 @@
 #include "ipc/client/lease_holder.hpp"
 #include "ipc/client/timers.hpp"
 #include "ipc/client/worker_stream.hpp"
-#include "tests/checks/soak/history.hpp"
+#include "tests/checks/runner/record.hpp"
 
 namespace leasehold::soak {
 
@@ -27,8 +27,9 @@ class TightTenant {
   /// KV blocks of the tenant, enough for two requests.
   static constexpr std::uint32_t kBlocks = 24;
 
-  /// `max_tokens`: tokens of each text.
-  TightTenant(std::string broker_socket, std::uint32_t max_tokens);
+  /// `max_tokens`: tokens of each text. `undisturbed`: the texts by number, or empty.
+  TightTenant(std::string broker_socket, std::uint32_t max_tokens,
+              std::vector<std::vector<std::int32_t>> undisturbed);
   ~TightTenant();
 
   /// Performs the next steps without waiting. Starts requests only if `starts`.
@@ -36,7 +37,7 @@ class TightTenant {
   bool is_idle() const { return streams_.empty() && !acquiring_; }
 
   /// The texts that ended since the last call.
-  std::vector<TightText> take_texts() { return std::exchange(texts_, {}); }
+  std::vector<runner::Text> take_texts() { return std::exchange(texts_, {}); }
   /// Preemptions that moved blocks to swap.
   std::uint64_t swaps() const { return swaps_; }
 
@@ -49,16 +50,17 @@ class TightTenant {
 
   std::string broker_socket_;
   std::uint32_t max_tokens_;
+  std::vector<std::vector<std::int32_t>> undisturbed_;
   boost::asio::io_context io_;
   client::AsioTimers timers_{io_};
   std::shared_ptr<client::LeaseHolder> holder_;
   /// Streams of the current lease, including ended ones.
   std::vector<std::shared_ptr<client::WorkerStream>> streams_;
-  std::vector<TightText> running_;  ///< The texts in progress, by number.
+  std::vector<runner::Text> running_;  ///< The texts in progress, by number.
   std::uint32_t open_ = 0;
   bool acquiring_ = false;
   TimePoint retry_at_;
-  std::vector<TightText> texts_;
+  std::vector<runner::Text> texts_;
   std::uint64_t swaps_ = 0;
 };
 

@@ -17,7 +17,7 @@ constexpr std::ptrdiff_t kCanaryTokens = 10;
 
 /// The canary begins where the prompt differs from the published text, or after the first token,
 /// which is the same in all prompts.
-Result<Canary> canary_of(const TenantSpec& spec, const Tokenizer& tokenizer) {
+Result<Canary> canary_of(const runner::TenantSpec& spec, const Tokenizer& tokenizer) {
   const auto published = TRY(tokenizer.encode(kPublishedText));
   const auto tokens = TRY(tokenizer.encode(spec.prompt));
   const auto begin = std::ranges::mismatch(tokens, published).in1;
@@ -29,20 +29,20 @@ Result<Canary> canary_of(const TenantSpec& spec, const Tokenizer& tokenizer) {
   return Canary{spec.name, {begin, begin + kCanaryTokens}};
 }
 
-TenantSpec standard_tenant(const Settings& settings, std::uint32_t i) {
+runner::TenantSpec standard_tenant(const Settings& settings, std::uint32_t i) {
   const bool reads_published = i % 4 < 2;
-  TenantSpec spec{.name = fmt::format("t{}", i),
-                  .prompt = (reads_published ? kPublishedText : "") +
-                            canary_words(settings.seed, i) + "Once upon a time",
-                  .seed = settings.seed + i,
-                  .max_tokens = settings.max_tokens * (2 + i % 3) / 4,
-                  .is_resumable = i % 3 != 2};
+  runner::TenantSpec spec{.name = fmt::format("t{}", i),
+                          .prompt = (reads_published ? kPublishedText : "") +
+                                    canary_words(settings.seed, i) + "Once upon a time",
+                          .seed = settings.seed + i,
+                          .max_tokens = settings.max_tokens * (2 + i % 3) / 4,
+                          .is_resumable = i % 3 != 2};
   if (i % 2 == 1) spec.max_lifetime_ms = kShortLifetime_ms;
   return spec;
 }
 
 /// `number`: must be greater than the number of every standard tenant.
-TenantSpec tenant_of_tier(const Settings& settings, std::uint32_t number, wire::Tier tier) {
+runner::TenantSpec tenant_of_tier(const Settings& settings, std::uint32_t number, wire::Tier tier) {
   return {.name = std::string(wire::name(tier)),
           .prompt = canary_words(settings.seed, number) + "Once upon a time",
           .seed = settings.seed + number,
@@ -69,7 +69,7 @@ Result<Workload> make_workload(const Settings& settings) {
     const auto number = static_cast<std::uint32_t>(workload.tenants.size());
     workload.tenants.push_back(tenant_of_tier(settings, number, tier));
   }
-  for (const TenantSpec& spec : workload.tenants)
+  for (const runner::TenantSpec& spec : workload.tenants)
     workload.canaries.push_back(TRY(canary_of(spec, tokenizer)));
   workload.large_lease_extents = large_lease_extents(settings);
   return workload;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "tests/checks/runner/system.hpp"
 #include "tests/checks/soak/canary.hpp"
 #include "tests/checks/soak/settings.hpp"
 
@@ -14,20 +15,6 @@ inline constexpr const char* kPublishedText =
     "Once upon a time there was a little girl who lived in a small house near a big forest with "
     "her cat ";
 
-struct TenantSpec {
-  std::string name;
-  std::string prompt;
-  std::uint64_t seed = 0;  ///< Seed for sampling.
-  std::uint32_t max_tokens = 0;
-  /// The text outlives its process: the next process resumes it with the same request id.
-  bool is_resumable = false;
-  /// Longest lifetime of a lease; texts move to another lease before it ends.
-  std::optional<std::int64_t> max_lifetime_ms;
-  /// Tenants of other tiers than Standard have large leases.
-  wire::Tier tier = wire::Tier::Standard;
-  std::vector<std::int32_t> undisturbed;  ///< Filled in by run_undisturbed.
-};
-
 /// Memory of one extent.
 struct ExtentShape {
   std::uint64_t bytes = 0;
@@ -35,7 +22,8 @@ struct ExtentShape {
 };
 
 struct Workload {
-  std::vector<TenantSpec> tenants;
+  /// Tenants of other tiers than Standard have large leases.
+  std::vector<runner::TenantSpec> tenants;
   /// The undisturbed texts of the tight tenant, by number; filled in by run_undisturbed.
   std::vector<std::vector<std::int32_t>> tight_texts;
   std::vector<Canary> canaries;  ///< The canary of the tenant with the same index.
@@ -45,6 +33,11 @@ struct Workload {
   /// fill the memory, so one must end when the other is granted beside other leases. Half of the
   /// memory suffices for all other leases.
   std::uint32_t large_lease_extents = 0;
+
+  /// Blocks of a large lease; 0 in the undisturbed run, where nothing is reclaimed.
+  std::uint32_t large_lease_blocks() const {
+    return extent ? large_lease_extents * extent->blocks : 0;
+  }
 };
 
 /// Errors: those of opening the model and reading its vocabulary.

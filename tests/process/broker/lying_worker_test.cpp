@@ -5,8 +5,8 @@
 
 #include "common/cli/print_error.hpp"
 #include "ipc/region/memory_object.hpp"
-#include "tests/checks/demo/check_groups.hpp"
-#include "tests/checks/demo/memory_check.hpp"
+#include "tests/checks/runner/check.hpp"
+#include "tests/checks/runner/memory_check.hpp"
 #include "tests/process/broker/fake_worker.hpp"
 
 namespace leasehold::testing::lying_worker {
@@ -24,9 +24,9 @@ struct KeptMemory {
                 "3600000"}) {
     for (const char* tenant : {"a", "b"}) broker.admit(owner, tenant);
     lease = broker.acquire(owner, "a", kBlocks).value().lease;
-    kept = demo::open_extents(view, lease).value();
+    kept = runner::open_extents(view, lease).value();
     REQUIRE(kept.size() == 2);
-    for (const demo::OpenedExtent& each : kept) REQUIRE(each.before.nonzero_bytes == 1);
+    for (const runner::OpenedExtent& each : kept) REQUIRE(each.before.nonzero_bytes == 1);
     look();
     old.kill();
   }
@@ -36,19 +36,19 @@ struct KeptMemory {
   /// Every byte of the pool is in one state.
   wire::StatusView look() {
     const wire::StatusView status = view.status().value();
-    CHECK(demo::not_conserved(status) == "");
+    CHECK(runner::not_conserved(status) == "");
     return status;
   }
   /// Neither scrubbed nor changed.
   void check_untouched() {
-    for (const demo::OpenedExtent& each : kept)
-      CHECK(demo::read_memory(each.object).value().nonzero_bytes == 1);
+    for (const runner::OpenedExtent& each : kept)
+      CHECK(runner::read_memory(each.object).value().nonzero_bytes == 1);
     CHECK(look().retained_bytes > 0);
   }
   bool is_scrubbed() {
     return eventually([this] {
-      return std::ranges::all_of(kept, [](const demo::OpenedExtent& each) {
-        const demo::MemoryReading now = demo::read_memory(each.object).value();
+      return std::ranges::all_of(kept, [](const runner::OpenedExtent& each) {
+        const runner::MemoryReading now = runner::read_memory(each.object).value();
         return now.allocated_bytes == 0 && now.nonzero_bytes == 0;
       });
     });
@@ -63,8 +63,8 @@ struct KeptMemory {
     CHECK(successor.adopted_from(acquired->lease) == lease);
     CHECK(successor.extents_of(acquired->lease) == ids());
     CHECK(look().retained_bytes == 0);
-    for (const demo::OpenedExtent& each : kept)
-      CHECK(demo::read_memory(each.object).value().nonzero_bytes == 1);
+    for (const runner::OpenedExtent& each : kept)
+      CHECK(runner::read_memory(each.object).value().nonzero_bytes == 1);
     broker.revoke(owner, acquired->lease).value();
     CHECK(is_scrubbed());
     CHECK(eventually([this] { return look().free_bytes == look().capacity_bytes; }));
@@ -72,7 +72,7 @@ struct KeptMemory {
 
   std::vector<ExtentId> ids() const {
     std::vector<ExtentId> ids;
-    for (const demo::OpenedExtent& each : kept) ids.push_back(each.extent);
+    for (const runner::OpenedExtent& each : kept) ids.push_back(each.extent);
     return ids;
   }
   wire::LeaseAcquire message(const std::string& tenant, const std::string& worker) const {
@@ -107,7 +107,7 @@ struct KeptMemory {
   control::Client owner = broker.connect();
   client::BrokerView view = client::BrokerView::connect(broker.socket()).value();
   LeaseId lease;
-  std::vector<demo::OpenedExtent> kept;
+  std::vector<runner::OpenedExtent> kept;
 };
 
 std::string code_of(const auto& refused) {

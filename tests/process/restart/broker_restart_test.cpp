@@ -94,10 +94,10 @@ TEST_CASE("restart: a revocation after a restart stops the stream and scrubs the
   fixture.restart_broker();
   REQUIRE(eventually([&] { return fixture.system.worker_is_ready(); }));
   const LeaseId lease = cat->record().leases.back();
-  const auto kept = demo::open_extents(fixture.system.view(), lease);
+  const auto kept = runner::open_extents(fixture.system.view(), lease);
   REQUIRE(kept);
   REQUIRE_FALSE(kept->empty());
-  REQUIRE(demo::sum({kept->front().before}).nonzero_bytes > 0);
+  REQUIRE(runner::sum({kept->front().before}).nonzero_bytes > 0);
 
   REQUIRE(fixture.system.brokerctl({"revoke", to_string(lease)}) == 0);
 

@@ -9,7 +9,7 @@
 
 #include "common/clock.hpp"
 #include "common/machine/process.hpp"
-#include "tests/checks/demo/check_groups.hpp"
+#include "tests/checks/runner/check.hpp"
 #include "tests/process/restart/restartable.hpp"
 
 namespace leasehold::testing::deaths {
@@ -112,11 +112,11 @@ class Story {
     REQUIRE(eventually([&] { return system().worker_is_ready(mapper); }));
   }
 
-  void look() { CHECK(demo::not_conserved(system().status()) == ""); }
+  void look() { CHECK(runner::not_conserved(system().status()) == ""); }
 
   /// Reads the text to its end.
   void check_text(Tenant& reader) {
-    REQUIRE(reader.read_until([this](const demo::TenantRecord& record) {
+    REQUIRE(reader.read_until([this](const runner::TenantRecord& record) {
       look();
       return record.completed || record.failed;
     }));
@@ -184,8 +184,8 @@ class Story {
   /// A machine that stalls lets the lifetime end before the move.
   void await_rebind() {
     std::string how;
-    REQUIRE(tenant->read_until([&](const demo::TenantRecord& record) {
-      const auto found = std::ranges::find(record.reported, "rebound", &demo::TenantEvent::event);
+    REQUIRE(tenant->read_until([&](const runner::TenantRecord& record) {
+      const auto found = std::ranges::find(record.reported, "rebound", &runner::TenantEvent::event);
       if (found != record.reported.end()) how = found->why;
       return !how.empty();
     }));

@@ -176,9 +176,9 @@ TEST_CASE("adoption: after the grace the memory is zero, and its text is compute
   system.admit(spec_of(0).tenant);
   const auto alone = system.undisturbed(spec_of(0));
   const auto tenant = system.start_streaming(spec_of(0), kReadBeforeKill);
-  const auto kept = demo::open_extents(system.view(), tenant->record().leases.back());
+  const auto kept = runner::open_extents(system.view(), tenant->record().leases.back());
   REQUIRE(kept);
-  REQUIRE(demo::sum({kept->front().before}).nonzero_bytes > 0);
+  REQUIRE(runner::sum({kept->front().before}).nonzero_bytes > 0);
 
   REQUIRE(system.worker().signal(SIGKILL));
   REQUIRE(eventually([&] { return has_exited(system.worker().pidfd()); }));
@@ -206,12 +206,12 @@ TEST_CASE("adoption: a successor with another arithmetic adopts nothing, and nev
   start_successor(system, {}, {"--arithmetic", "f32"});
 
   const int code = tenant->finish();
-  const demo::TenantRecord& record = tenant->record();
+  const runner::TenantRecord& record = tenant->record();
   CHECK(count_of(system.worker_log(), "memory adopted") == 0);
   if (is_allowed) {
     CHECK(code == 0);
     CHECK(record.tokens.size() == spec.max_tokens);
-    const auto rebound = std::ranges::find(record.reported, "rebound", &demo::TenantEvent::event);
+    const auto rebound = std::ranges::find(record.reported, "rebound", &runner::TenantEvent::event);
     REQUIRE(rebound != record.reported.end());
     CHECK(rebound->other_arithmetic == "f32");
   } else {
@@ -242,11 +242,11 @@ TEST_CASE("adoption: a successor with another type of KV cache adopts nothing, n
   start_successor(system, {}, {"--kv-type", type});
 
   const int code = tenant->finish();
-  const demo::TenantRecord& record = tenant->record();
+  const runner::TenantRecord& record = tenant->record();
   CHECK(count_of(system.worker_log(), "memory adopted") == 0);
   if (is_allowed) {
     CHECK(code == 0);
-    const auto rebound = std::ranges::find(record.reported, "rebound", &demo::TenantEvent::event);
+    const auto rebound = std::ranges::find(record.reported, "rebound", &runner::TenantEvent::event);
     REQUIRE(rebound != record.reported.end());
     CHECK(rebound->other_arithmetic == "int8+" + type);
   } else {

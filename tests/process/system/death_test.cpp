@@ -29,10 +29,10 @@ TEST_CASE("a tenant killed mid-decode is revoked, fenced and freed; survivors un
   const auto bob = system.start_tenant(kBob);
   REQUIRE(cat->read_tokens(20));
   const LeaseId lease = cat->record().leases.back();
-  const auto kept = demo::open_extents(system.view(), lease);
+  const auto kept = runner::open_extents(system.view(), lease);
   REQUIRE(kept);
   REQUIRE_FALSE(kept->empty());
-  REQUIRE(demo::sum({kept->front().before}).nonzero_bytes > 0);
+  REQUIRE(runner::sum({kept->front().before}).nonzero_bytes > 0);
 
   REQUIRE(cat->child().signal(SIGKILL));
 
@@ -56,7 +56,7 @@ TEST_CASE("a worker killed mid-decode leaves no lease live and no byte lost") {
   REQUIRE(cat->read_tokens(20));
   REQUIRE(bob->read_tokens(5));
   const LeaseId lease = cat->record().leases.back();
-  const auto kept = demo::open_extents(system.view(), lease);
+  const auto kept = runner::open_extents(system.view(), lease);
   REQUIRE(kept);
 
   REQUIRE(system.worker().signal(SIGKILL));
@@ -132,7 +132,7 @@ TEST_CASE("a worker stopped between poll and launch, continued after the fence, 
     REQUIRE(eventually([&] { return is_stopped(worker); }));
     REQUIRE(cat->read_until([](const auto& record) { return !record.leases.empty(); }));
     const LeaseId lease = cat->record().leases.back();
-    const auto kept = demo::open_extents(system.view(), lease);
+    const auto kept = runner::open_extents(system.view(), lease);
     REQUIRE(kept);
     REQUIRE(is_stopped(worker));
 

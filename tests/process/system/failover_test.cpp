@@ -154,11 +154,11 @@ TEST_CASE("failover: with --any-arithmetic of both a text goes on in another one
   CHECK(stream->finish() == 0);
   running.finish();
 
-  const demo::TenantRecord& record = stream->record();
+  const runner::TenantRecord& record = stream->record();
   CHECK(record.tokens.size() == any.max_tokens);
   REQUIRE(record.leases.size() == 2);
   CHECK(system.lease(record.leases[1]).worker == "w2");
-  const auto rebound = std::ranges::find(record.reported, "rebound", &demo::TenantEvent::event);
+  const auto rebound = std::ranges::find(record.reported, "rebound", &runner::TenantEvent::event);
   REQUIRE(rebound != record.reported.end());
   CHECK(rebound->other_arithmetic == "f32");
   CHECK(running.streams[0]->record().leases.size() == 1);

@@ -19,17 +19,17 @@ SystemSpec slow() {
   return {.worker_arguments = {"--slow-motion-us", "100"}};
 }
 
-bool is_limited(const demo::TenantEvent& event) {
+bool is_limited(const runner::TenantEvent& event) {
   return event.event == "retry" && event.why == "RebindRateLimited";
 }
 
-bool was_limited(const demo::TenantRecord& record) {
+bool was_limited(const runner::TenantRecord& record) {
   return std::ranges::any_of(record.reported, is_limited);
 }
 
-std::size_t rebounds(const demo::TenantRecord& record) {
+std::size_t rebounds(const runner::TenantRecord& record) {
   return static_cast<std::size_t>(
-      std::ranges::count(record.reported, "rebound", &demo::TenantEvent::event));
+      std::ranges::count(record.reported, "rebound", &runner::TenantEvent::event));
 }
 
 /// The rebinds that the broker recorded, oldest first.
@@ -68,7 +68,7 @@ TEST_CASE(
   for (std::size_t revocations = 1; revocations <= 10 && !was_limited(ann->record());
        ++revocations) {
     system.revoke_mid_request("ann");
-    REQUIRE(ann->read_until([&](const demo::TenantRecord& record) {
+    REQUIRE(ann->read_until([&](const runner::TenantRecord& record) {
       return was_limited(record) || rebounds(record) == revocations;
     }));
     if (!was_limited(ann->record())) REQUIRE(ann->read_tokens(ann->record().tokens.size() + 4));
@@ -117,7 +117,7 @@ TEST_CASE("move: a text over many lifetimes moves ahead of their ends, and is th
   const TenantSpec spec{.tenant = "ann", .max_tokens = 300, .rebind = true};
   const auto ann = system.start_streaming(spec, 4);
   std::uint32_t fewest = 1;
-  REQUIRE(ann->read_until([&](const demo::TenantRecord& record) {
+  REQUIRE(ann->read_until([&](const runner::TenantRecord& record) {
     fewest = std::min(fewest, system.status().tenants_live);
     return record.tokens.size() >= 280;
   }));
@@ -194,7 +194,7 @@ TEST_CASE("rebind: the number of live tenants never drops while leases and a wor
   }
   std::uint32_t fewest = kTenants;
   const auto until_rebound = [&](std::size_t tenant, std::size_t leases) {
-    return tenants[tenant]->read_until([&](const demo::TenantRecord& record) {
+    return tenants[tenant]->read_until([&](const runner::TenantRecord& record) {
       fewest = std::min(fewest, system.status().tenants_live);
       return record.leases.size() == leases && rebounds(record) == leases - 1;
     });

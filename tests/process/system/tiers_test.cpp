@@ -40,7 +40,7 @@ TEST_CASE("tiers: a guaranteed tenant gets its text from a pool that a scavenger
   CHECK(ann->finish() == 0);
   CHECK((ann->record().tokens == ann_alone));
   REQUIRE(sam->read_until([](const auto& record) { return !record.revocations.empty(); }));
-  const demo::Revocation revocation = sam->record().revocations.front();
+  const runner::Revocation revocation = sam->record().revocations.front();
   CHECK(revocation.reason == "preempted_by_priority");
   CHECK(revocation.after_tokens >= 4);
   CHECK(revocation.after_tokens < 300);

@@ -22,17 +22,17 @@ void release(control::Client& broker, LeaseId lease) {
 }
 
 auto waits_behind(std::size_t others) {
-  return [others](const demo::TenantRecord& record) {
-    return std::ranges::any_of(record.reported, [others](const demo::TenantEvent& event) {
+  return [others](const runner::TenantRecord& record) {
+    return std::ranges::any_of(record.reported, [others](const runner::TenantEvent& event) {
       return event.event == "retry" &&
              event.detail.contains(std::to_string(others) + " rebinds wait before this one");
     });
   };
 }
 
-bool has_rebound(const demo::TenantRecord& record) {
+bool has_rebound(const runner::TenantRecord& record) {
   return std::ranges::any_of(
-      record.reported, [](const demo::TenantEvent& event) { return event.event == "rebound"; });
+      record.reported, [](const runner::TenantEvent& event) { return event.event == "rebound"; });
 }
 
 }  // namespace

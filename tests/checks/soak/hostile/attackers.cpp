@@ -1,15 +1,13 @@
 #include "tests/checks/soak/hostile/attackers.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cmath>
 #include <set>
 
 #include "tests/checks/attack/attacks.hpp"
+#include "tests/checks/runner/tenant_record.hpp"
 
 namespace leasehold::soak {
 namespace {
@@ -36,18 +34,6 @@ std::vector<std::string> attacker_arguments(const HostileSettings& settings,
   return arguments;
 }
 
-/// Appends the output that can be read now. Returns true at the end of the output.
-Result<bool> read_output(const UniqueFd& fd, std::string& output) {
-  std::array<char, 4096> bytes;
-  while (true) {
-    const ssize_t got = ::read(fd.get(), bytes.data(), bytes.size());
-    if (got == 0) return true;
-    if (got < 0 && errno == EAGAIN) return false;
-    if (got < 0 && errno != EINTR) return fail_errno(Errc::SystemError, "read", errno);
-    if (got > 0) output.append(bytes.data(), static_cast<std::size_t>(got));
-  }
-}
-
 }  // namespace
 
 std::string hostile_tenant_name(std::uint32_t index) {
@@ -70,7 +56,7 @@ std::vector<std::string> expected_attacks(const HostileSettings& settings, const
              settings.without))
       names.emplace(each.name);
   };
-  if (settings.tenants > 0) add(true);
+  if (settings.attackers > 0) add(true);
   if (settings.strangers > 0) add(false);
   return {names.begin(), names.end()};
 }
@@ -89,7 +75,7 @@ Result<Attackers> Attackers::attack(const HostileSettings& settings, const Progr
     attackers.processes_.push_back({.child = std::move(child), .output = {}});
     return {};
   };
-  for (std::uint32_t i = 0; i < settings.tenants; ++i)
+  for (std::uint32_t i = 0; i < settings.attackers; ++i)
     TRY(start(i,
               {"--tenant", hostile_tenant_name(i), "--http", http_socket_of(programs),
                "--api-key-file", api_key_file_of(programs, i)},
@@ -102,7 +88,7 @@ Result<Attackers> Attackers::attack(const HostileSettings& settings, const Progr
 Result<Attackers> Attackers::burn(const HostileSettings& settings, const ProgramStarter& programs,
                                   double cores, Duration duration) {
   Attackers attackers;
-  const std::uint32_t count = settings.tenants + settings.strangers;
+  const std::uint32_t count = settings.attackers + settings.strangers;
   const double percent = std::clamp(std::round(100 * cores / std::max(count, 1u)), 1.0, 100.0);
   for (std::uint32_t i = 0; i < count; ++i) {
     Child child = TRY(programs.start_reading(
@@ -117,7 +103,7 @@ Result<Attackers> Attackers::burn(const HostileSettings& settings, const Program
 Result<bool> Attackers::collect(attack::Outcomes& outcomes) {
   for (Process& process : processes_) {
     if (process.is_over) continue;
-    process.is_over = TRY(read_output(process.child.output(), process.output));
+    process.is_over = TRY(runner::read_output(process.child.output(), process.output));
     if (!process.is_over) continue;
     const auto report = TRY(attack::attacker_report_from_text(process.output));
     cpu_s_ += static_cast<double>(report.cpu_ns) / 1e9;

@@ -1,75 +1,62 @@
-#include "tests/checks/soak/hostile/judge_hostile.hpp"
+#include "tests/checks/soak/hostile/report.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
-
-#include "tests/checks/soak/judge_checks.hpp"
 
 namespace leasehold::soak {
 namespace {
 
+using runner::Check;
+using runner::Finding;
+
 constexpr std::uint64_t kBytesPerMiB = 1 << 20;
 
-demo::Check judge_texts(const HostileRecord& record) {
+Check judge_texts(const HostileRecord& record) {
   Finding texts("Every honest text equals the undisturbed one", "texts");
   std::uint64_t complete = 0;
-  for (const TenantInstance& text : record.honest) {
-    const auto& tokens = text.record.tokens;
-    const bool is_part =
-        tokens.size() <= text.undisturbed.size() &&
-        std::ranges::equal(tokens, std::span(text.undisturbed).first(tokens.size()));
-    texts.checked();
+  for (const runner::Text& text : record.texts) {
+    const std::string wrong =
+        text.record.failed ? "ended with " + *text.record.failed : runner::text_error(text);
+    texts.sample(wrong.empty() ? "" : text.tenant + " " + wrong);
     complete += text.record.completed ? 1 : 0;
-    if (text.record.failed) {
-      texts.wrong(fmt::format("{} ended with {}", text.tenant, *text.record.failed));
-    } else if (!is_part || (text.record.completed && tokens.size() < text.undisturbed.size())) {
-      texts.wrong(
-          fmt::format("{} received another text, {} tokens long", text.tenant, tokens.size()));
-    }
   }
-  demo::Check check = texts.check();
+  Check check = texts.check();
   check.ok = check.ok && complete > 0;
   check.seen += fmt::format(", {} complete", complete);
   return check;
 }
 
-demo::Check judge_rebinds(const HostileRecord& record) {
+Check judge_rebinds(const HostileRecord& record) {
   Finding rebinds("Every revoked honest tenant got one typed error and continued", "revocations");
   for (const HonestRevocation& revocation : record.revocations) {
-    rebinds.checked();
     std::size_t reports = 0;
-    for (const TenantInstance& text : record.honest) {
+    for (const runner::Text& text : record.texts) {
       reports +=
-          std::ranges::count(text.record.revocations, revocation.lease, &demo::Revocation::lease);
+          std::ranges::count(text.record.revocations, revocation.lease, &runner::Revocation::lease);
     }
-    if (reports != 1) {
-      rebinds.wrong(
-          fmt::format("lease {} was reported {} times", to_string(revocation.lease), reports));
-    }
+    rebinds.sample(reports == 1 ? ""
+                                : fmt::format("lease {} was reported {} times",
+                                              to_string(revocation.lease), reports));
   }
   return rebinds.check();
 }
 
-demo::Check judge_attacks(const HostileRecord& record) {
+Check judge_attacks(const HostileRecord& record) {
   Finding attacks("Every attack was made", "attacks");
   for (const std::string& expected : record.expected_attacks) {
-    attacks.checked();
     const auto found = record.attacks.find(expected);
     const bool made = found != record.attacks.end() && found->second.runs > 0 &&
                       found->second.connections > found->second.refused_connections;
-    if (!made) attacks.wrong(expected);
+    attacks.sample(made ? "" : expected);
   }
   return attacks.check();
 }
 
-demo::Check judge_http(const HostileRecord& record) {
+Check judge_http(const HostileRecord& record) {
   Finding requests("Every request of the honest tenant over HTTP is answered", "requests");
-  for (const HttpRequest& request : record.http_requests) {
-    requests.checked();
-    if (!request.is_answered) requests.wrong("one is not");
-  }
+  for (const HttpRequest& request : record.http_requests)
+    requests.sample(request.is_answered ? "" : "one is not");
   return requests.check();
 }
 
@@ -84,7 +71,7 @@ std::uint64_t replies(const HostileRecord& record, const std::string& kind) {
 }
 
 /// Each grant and release writes to the journal.
-demo::Check judge_state_disk(const HostileRecord& record) {
+Check judge_state_disk(const HostileRecord& record) {
   const DiskUse& disk = record.state_disk;
   const std::uint64_t refused = replies(record, "DiskFull");
   return {
@@ -99,7 +86,7 @@ demo::Check judge_state_disk(const HostileRecord& record) {
                                 disk.size_bytes / kBytesPerMiB)};
 }
 
-demo::Check judge_memory_of(const std::string& program, const MemoryUse& use, std::uint64_t most) {
+Check judge_memory_of(const std::string& program, const MemoryUse& use, std::uint64_t most) {
   return {.promise = fmt::format("The {} grows by at most {} MiB", program, most / kBytesPerMiB),
           .ok = use.before_bytes > 0 && use.growth_bytes() <= most,
           .seen = fmt::format("{} MiB before, {} MiB at most", use.before_bytes / kBytesPerMiB,
@@ -117,7 +104,8 @@ std::uint64_t MemoryUse::growth_bytes() const {
   return peak_bytes - std::min(peak_bytes, before_bytes);
 }
 
-std::vector<demo::Check> judge_hostile(const HostileRecord& record) {
+std::vector<Check> judge_hostile(const HostileRecord& record) {
+  const bool is_free = record.last && runner::is_all_free(*record.last);
   return {
       {.promise = "The run ends, with the broker and the worker that it began with",
        .ok = record.failure.empty(),
@@ -133,8 +121,8 @@ std::vector<demo::Check> judge_hostile(const HostileRecord& record) {
       judge_memory_of("broker", record.broker, kMaxBrokerGrowthBytes),
       judge_state_disk(record),
       {.promise = "All leased memory is free at the end",
-       .ok = record.all_memory_free,
-       .seen = record.all_memory_free ? "all" : "some is not"},
+       .ok = is_free,
+       .seen = is_free ? "all" : "some is not"},
   };
 }
 

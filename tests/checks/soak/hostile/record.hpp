@@ -8,7 +8,7 @@
 
 #include "tests/checks/attack/outcome.hpp"
 #include "tests/checks/bench/run_queue.hpp"
-#include "tests/checks/soak/history.hpp"
+#include "tests/checks/runner/record.hpp"
 
 namespace leasehold::soak {
 
@@ -63,9 +63,9 @@ struct AttackerCpu {
   double window_s = 0;
 };
 
-struct HostileRecord {
+/// Its texts are those of honest tenants.
+struct HostileRecord : runner::Record {
   std::vector<Window> windows;
-  std::vector<TenantInstance> honest;  ///< One entry for each honest text.
   std::vector<HonestRevocation> revocations;
   std::vector<HttpRequest> http_requests;
   attack::Outcomes attacks;
@@ -78,7 +78,6 @@ struct HostileRecord {
   bool has_other_users = false;
   int broker_nice = 0, worker_nice = 0;  ///< Nice values that the kernel granted.
   bool worker_kept_link = false;         ///< The worker never lost the connection to the broker.
-  bool all_memory_free = false;          ///< All memory was free at the end.
 };
 
 }  // namespace leasehold::soak

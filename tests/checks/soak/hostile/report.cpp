@@ -10,7 +10,6 @@
 
 #include "tests/checks/bench/report.hpp"
 #include "tests/checks/bench/statistics.hpp"
-#include "tests/checks/soak/hostile/judge_hostile.hpp"
 #include "tools/cli/table.hpp"
 
 namespace leasehold::soak {
@@ -38,7 +37,7 @@ std::vector<double> all_gaps_us(const HostileRecord& record, WindowKind kind) {
   std::vector<double> gaps;
   for (const Window& window : record.windows) {
     if (window.kind != kind) continue;
-    for (const TenantInstance& text : record.honest)
+    for (const runner::Text& text : record.texts)
       std::ranges::copy(gaps_us(text.record, window), std::back_inserter(gaps));
   }
   return gaps;
@@ -78,8 +77,8 @@ double waited_us(const bench::ThreadRunQueues& threads, std::span<const char* co
 /// Time from the flip until the holder read the typed end; nothing if the holder was between two
 /// requests.
 std::optional<double> error_us(const HostileRecord& record, const HonestRevocation& revocation) {
-  for (const TenantInstance& text : record.honest) {
-    for (const demo::TenantEvent& event : text.record.reported) {
+  for (const runner::Text& text : record.texts) {
+    for (const runner::TenantEvent& event : text.record.reported) {
       const bool is_its_end = event.event == "revoked" && event.lease == revocation.lease;
       if (!is_its_end || revocation.flipped == TimePoint{}) continue;
       return static_cast<double>((event.at - revocation.flipped).count()) / 1e3;
@@ -229,7 +228,7 @@ std::string threads_text(const Json& kinds) {
 
 }  // namespace
 
-std::vector<double> gaps_us(const demo::TenantRecord& record, const Window& window) {
+std::vector<double> gaps_us(const runner::TenantRecord& record, const Window& window) {
   std::vector<double> gaps;
   const auto& times = record.token_times;
   for (std::size_t i = 1; i < times.size(); ++i) {
@@ -237,29 +236,26 @@ std::vector<double> gaps_us(const demo::TenantRecord& record, const Window& wind
     if (from < window.from || to > window.to) continue;
     const bool is_plain = std::ranges::none_of(
         record.reported,
-        [&](const demo::TenantEvent& event) { return from <= event.at && event.at <= to; });
+        [&](const runner::TenantEvent& event) { return from <= event.at && event.at <= to; });
     if (is_plain) gaps.push_back(static_cast<double>((to - from).count()) / 1e3);
   }
   return gaps;
 }
 
 Json hostile_json(const HostileRecord& record, double units_per_step) {
-  Json checks = Json::array();
   const auto judged = judge_hostile(record);
-  for (const demo::Check& check : judged)
-    checks.push_back({{"promise", check.promise}, {"ok", check.ok}, {"seen", check.seen}});
   Json gaps = windows_json(record, all_gaps_us);
   const double step_us = gaps["calm"].value("p50", 0.0);
   Json clocks = Json::object();
   for (const WindowKind kind : kKinds) clocks[std::string(name(kind))] = clocks_json(record, kind);
-  return {{"ok", demo::all_ok(judged)},
+  return {{"ok", runner::all_ok(judged)},
           {"inter_token_us", std::move(gaps)},
           {"http_request_us", windows_json(record, http_durations_us)},
           {"threads_ms_per_s", server_threads_json(record)},
           {"nice", {{"broker", record.broker_nice}, {"worker", record.worker_nice}}},
           {"unit_us", ratio(step_us, units_per_step)},
           {"clocks", std::move(clocks)},
-          {"texts", record.honest.size()},
+          {"texts", record.texts.size()},
           {"revocations", record.revocations.size()},
           {"worker_growth_bytes", record.worker.growth_bytes()},
           {"broker_growth_bytes", record.broker.growth_bytes()},
@@ -267,7 +263,7 @@ Json hostile_json(const HostileRecord& record, double units_per_step) {
            {{"size_bytes", record.state_disk.size_bytes},
             {"peak_bytes", record.state_disk.peak_bytes}}},
           {"attackers", attackers_json(record)},
-          {"checks", std::move(checks)}};
+          {"checks", runner::checks_json(judged)}};
 }
 
 std::string hostile_text(const Json& report) {
@@ -277,11 +273,9 @@ std::string hostile_text(const Json& report) {
   rest["attackers"].erase("attacks");
   std::string text = attacks_text(report.at("attackers").at("attacks")) + "\n" +
                      threads_text(report.at("threads_ms_per_s")) + "\n" + rest.dump(2) + "\n\n";
-  for (const Json& check : report.at("checks")) {
-    text +=
-        fmt::format("{}  {} ({})\n", check.at("ok").get<bool>() ? "ok    " : "FAILED",
-                    check.at("promise").get<std::string>(), check.at("seen").get<std::string>());
-  }
+  for (const Json& check : report.at("checks"))
+    text += runner::check_line(check.at("ok").get<bool>(), check.at("promise").get<std::string>(),
+                               check.at("seen").get<std::string>());
   return text;
 }
 

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -12,19 +11,17 @@
 #include "common/random.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "tests/checks/bench/run_queue.hpp"
-#include "tests/checks/local_system/local_system.hpp"
+#include "tests/checks/runner/check.hpp"
+#include "tests/checks/runner/system.hpp"
 #include "tests/checks/soak/hostile/attackers.hpp"
-#include "tests/checks/soak/hostile/honest_tenants.hpp"
+#include "tests/checks/soak/hostile/host.hpp"
 #include "tests/checks/soak/hostile/http_neighbour.hpp"
-#include "tests/checks/soak/hostile/judge_hostile.hpp"
-#include "tests/checks/soak/hostile/state_disk.hpp"
 
 namespace leasehold::soak {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Duration kPollInterval = std::chrono::milliseconds(10);
 constexpr Duration kStartTimeout = std::chrono::seconds(60);
 constexpr Duration kTextTimeout = std::chrono::minutes(3);
 /// Time for attackers to end after their window.
@@ -42,6 +39,9 @@ constexpr std::uint32_t kHostileConcurrent = 2;
 constexpr std::uint32_t kHostileBlocks = 256;
 /// Nice value of broker and worker, as in tools/systemd.
 constexpr int kServerNice = -10;
+/// A lease is revoked only when its text has this many tokens and lacks this many, so that a
+/// request is running.
+constexpr std::size_t kTokensAround = 20;
 
 /// Private resident memory of a process; 0 if it has ended. Source: proc(5), status.
 std::uint64_t private_bytes(pid_t process) {
@@ -52,7 +52,7 @@ std::uint64_t private_bytes(pid_t process) {
   return 0;
 }
 
-int nice_of(const Child& process) {
+int nice_of(const runner::ProcessSlot& process) {
   return ::getpriority(PRIO_PROCESS, static_cast<id_t>(process.pid()));
 }
 
@@ -63,25 +63,22 @@ ServerThreads threads_between(const ServerThreads& early, const ServerThreads& l
 
 class HostileRun {
  public:
-  HostileRun(const HostileSettings& settings, const demo::Poller& poller, LocalSystem& system,
-             const StateDisk& state)
+  HostileRun(const HostileSettings& settings, runner::System& system, const StateDisk& state)
       : settings_(settings),
-        poller_(poller),
         system_(system),
         state_(state),
         users_(Users::create(system.programs())),
-        honest_(settings, system.programs(), users_),
         random_(settings.seed) {}
 
   Result<void> start();
   Result<void> undisturbed();
   Result<void> attack_in_windows();
   Result<void> finish();
+  void see_memory_and_disk();
 
   HostileRecord record;
 
  private:
-  Result<void> poll();
   Result<void> poll_for(Duration duration);
   Result<void> window(WindowKind kind, Duration duration);
   Result<Attackers> start_attackers(WindowKind kind, Duration duration);
@@ -89,21 +86,20 @@ class HostileRun {
   Result<void> admit();
   Result<void> make_keys();
   Result<std::string> key_of(const std::string& tenant);
+  Result<void> await_texts(const char* missing);
   void revoke_one(WindowKind kind);
   Result<void> read_clocks();
-  void see_memory_and_disk();
+  std::vector<LeaseId> leases_mid_text();
   ServerThreads threads();
 
   const HostileSettings& settings_;
-  const demo::Poller& poller_;
-  LocalSystem& system_;
+  runner::System& system_;
   const StateDisk& state_;
   Users users_;
-  HonestTenants honest_;
   std::optional<HttpNeighbour> neighbour_;
   SeededRandom random_;
-  SystemClock clock_;
-  bool serves_ = true;  ///< Tenants whose text ended begin another one.
+  const SystemClock& clock_ = system_.clock();
+  bool is_started_ = false;
   bool attacked_ = false;
   TimePoint sizes_seen_;
   TimePoint revoked_at_;
@@ -113,79 +109,83 @@ class HostileRun {
 };
 
 Result<void> HostileRun::start() {
-  const fs::path& directory = system_.programs().directory();
-  fs::permissions(directory, fs::perms(0755));  // other users reach the sockets
-  TRY(system_.start_broker({.arguments = {"--capacity", "512MiB", "--socket-mode", "0666",
-                                          "--state-dir", state_.path(), "--audit-records", "1000"},
-                            .nice = kServerNice},
-                           kStartTimeout));
-  TRY(system_.start_worker(
+  std::filesystem::permissions(system_.programs().directory(),
+                               std::filesystem::perms(0755));  // other users reach the sockets
+  system_.add_worker(
       kHostileWorker, settings_.model_path,
-      {.arguments = {"--threads", "1", "--slow-motion-us", std::to_string(settings_.slow_motion_us),
-                     "--token-budget", "64", "--http", http_socket_of(system_.programs())},
-       .nice = kServerNice}));
-  TRY(system_.await_worker(kHostileWorker, kStartTimeout));
+      {"--threads", "1", "--slow-motion-us", std::to_string(settings_.slow_motion_us),
+       "--token-budget", "64", "--http", http_socket_of(system_.programs())});
+  for (std::uint32_t i = 0; i < settings_.honest; ++i)
+    system_.add_tenant({.name = fmt::format("honest-{}", i),
+                        .prompt = fmt::format("Once upon a time there were {} friends", i + 2),
+                        .seed = settings_.seed + i,
+                        .max_tokens = settings_.max_tokens,
+                        .uid = users_.honest(i)});
+  TRY(system_.await_ready(kStartTimeout));
   record.state_disk.size_bytes = state_.size_bytes();
   record.broker_nice = nice_of(system_.broker());
-  record.worker_nice = nice_of(system_.worker(kHostileWorker));
+  record.worker_nice = nice_of(system_.workers().front().process);
   record.has_other_users = users_.are_others();
   record.expected_attacks = expected_attacks(settings_, users_);
   TRY(admit());
+  is_started_ = true;
   return make_keys();
 }
 
 /// Attackers read their API keys from files, because other users can read command lines.
 Result<void> HostileRun::make_keys() {
-  for (std::uint32_t i = 0; i < settings_.tenants; ++i) {
+  for (std::uint32_t i = 0; i < settings_.attackers; ++i) {
     std::ofstream file(api_key_file_of(system_.programs(), i));
     file << TRY(key_of(hostile_tenant_name(i)));
   }
-  neighbour_.emplace(http_socket_of(system_.programs()), TRY(key_of(honest_.names().front())));
+  neighbour_.emplace(http_socket_of(system_.programs()),
+                     TRY(key_of(system_.tenants().front().spec.name)));
   return {};
 }
 
 Result<std::string> HostileRun::key_of(const std::string& tenant) {
   std::string key = mint_api_key();
-  TRY(system_.view().command(wire::KeyCreate{.tenant = {tenant}, .hash = hash_of_api_key(key)}));
+  client::BrokerView* const broker = TRY(system_.connected());
+  TRY(broker->command(wire::KeyCreate{.tenant = {tenant}, .hash = hash_of_api_key(key)}));
   return key;
 }
 
 Result<void> HostileRun::admit() {
-  const auto names = honest_.names();
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    TRY(system_.view().command(wire::TenantAdmit{.tenant = {names[i]},
-                                                 .max_concurrent = 2,
-                                                 .rebinds_per_minute = 6'000,
-                                                 .uid = honest_.user(i)}));
+  client::BrokerView& broker = *TRY(system_.connected());
+  for (const runner::Tenant& tenant : system_.tenants()) {
+    TRY(broker.command(wire::TenantAdmit{.tenant = {tenant.spec.name},
+                                         .max_concurrent = 2,
+                                         .rebinds_per_minute = 6'000,
+                                         .uid = tenant.spec.uid}));
   }
-  for (std::uint32_t i = 0; i < settings_.tenants; ++i) {
-    TRY(system_.view().command(wire::TenantAdmit{.tenant = {hostile_tenant_name(i)},
-                                                 .max_concurrent = kHostileConcurrent,
-                                                 .max_blocks = kHostileBlocks,
-                                                 .uid = users_.tenant(i)}));
+  for (std::uint32_t i = 0; i < settings_.attackers; ++i) {
+    TRY(broker.command(wire::TenantAdmit{.tenant = {hostile_tenant_name(i)},
+                                         .max_concurrent = kHostileConcurrent,
+                                         .max_blocks = kHostileBlocks,
+                                         .uid = users_.tenant(i)}));
   }
   return {};
 }
 
 Result<void> HostileRun::undisturbed() {
-  serves_ = false;
-  TRY(honest_.start_missing());
-  std::vector<TenantInstance> texts;
-  const TimePoint deadline = clock_.now() + kTextTimeout;
-  while (honest_.any_running()) {
-    TRY(poller_.wait(honest_.outputs(), kPollInterval));
-    TRY(honest_.read(texts));
-    TRY(system_.check_alive());
-    see_memory_and_disk();
-    if (clock_.now() > deadline) return fail(Errc::TimedOut, "the undisturbed texts do not end");
+  for (runner::Tenant& tenant : system_.tenants()) TRY(system_.start_tenant(tenant));
+  TRY(await_texts("the undisturbed texts do not end"));
+  auto& texts = system_.record().texts;
+  for (const runner::Text& text : texts) {
+    if (!text.record.completed) {
+      return fail(Errc::ConnectionLost, fmt::format("{} without attackers: {}", text.tenant,
+                                                    text.record.failed.value_or("no typed end")));
+    }
   }
-  for (const TenantInstance& text : texts) {
-    if (text.record.failed)
-      return fail(Errc::ConnectionLost, text.tenant + " without attackers: " + *text.record.failed);
-  }
-  honest_.keep_undisturbed(texts);
-  serves_ = true;
+  system_.keep_undisturbed();
+  texts.clear();
   return {};
+}
+
+Result<void> HostileRun::await_texts(const char* missing) {
+  return system_.poll_until(
+      [&] { return runner::missing_unless(!system_.any_tenant_running(), missing); }, kTextTimeout,
+      runner::Starts::NoTenants);
 }
 
 // ---------------------------------------------------------------------------------------- windows
@@ -226,7 +226,7 @@ Result<void> HostileRun::window(WindowKind kind, Duration duration) {
   const ServerThreads early = threads();
   const TimePoint from = clock_.now();
   while (clock_.now() < from + duration) {
-    TRY(poll());
+    TRY(system_.poll(runner::Starts::Tenants));
     revoke_one(kind);
     TRY(read_clocks());
   }
@@ -241,7 +241,7 @@ Result<void> HostileRun::window(WindowKind kind, Duration duration) {
 Result<void> HostileRun::await_end(Attackers& attackers, AttackerCpu& cpu, Duration duration) {
   const TimePoint deadline = clock_.now() + kEndTimeout;
   while (!TRY(attackers.collect(record.attacks))) {
-    TRY(poll());
+    TRY(system_.poll(runner::Starts::Tenants));
     if (clock_.now() > deadline) return fail(Errc::TimedOut, "an attacker does not end");
   }
   if (attackers.cpu_s() == 0) return {};
@@ -250,43 +250,52 @@ Result<void> HostileRun::await_end(Attackers& attackers, AttackerCpu& cpu, Durat
   return {};
 }
 
-Result<void> HostileRun::poll() {
-  TRY(poller_.wait(honest_.outputs(), kPollInterval));
-  TRY(honest_.read(record.honest));
-  TRY(system_.check_alive());
-  see_memory_and_disk();
-  return serves_ ? honest_.start_missing() : Result<void>{};
-}
-
 Result<void> HostileRun::poll_for(Duration duration) {
-  for (const TimePoint end = clock_.now() + duration; clock_.now() < end;) TRY(poll());
+  for (const TimePoint end = clock_.now() + duration; clock_.now() < end;)
+    TRY(system_.poll(runner::Starts::Tenants));
   return {};
 }
 
 void HostileRun::see_memory_and_disk() {
-  if (clock_.now() - sizes_seen_ < kSizesInterval) return;
+  if (!is_started_ || clock_.now() - sizes_seen_ < kSizesInterval) return;
   sizes_seen_ = clock_.now();
   record.broker.see(private_bytes(system_.broker().pid()), attacked_);
-  record.worker.see(private_bytes(system_.worker(kHostileWorker).pid()), attacked_);
+  record.worker.see(private_bytes(system_.workers().front().process.pid()), attacked_);
   record.state_disk.peak_bytes = std::max(record.state_disk.peak_bytes, state_.used_bytes());
 }
 
 ServerThreads HostileRun::threads() {
   return {.broker = bench::run_queues_of(system_.broker().pid()),
-          .worker = bench::run_queues_of(system_.worker(kHostileWorker).pid())};
+          .worker = bench::run_queues_of(system_.workers().front().process.pid())};
 }
 
 // ------------------------------------------------------------------------------------ revocations
+
+/// The leases of tenants that are in the middle of a text.
+std::vector<LeaseId> HostileRun::leases_mid_text() {
+  std::vector<LeaseId> leases;
+  for (const runner::Tenant& tenant : system_.tenants()) {
+    const runner::TenantRecord& text = tenant.record;
+    const bool is_mid_text = tenant.process.has_process() && !text.leases.empty() &&
+                             text.tokens.size() >= kTokensAround &&
+                             text.tokens.size() + kTokensAround <= settings_.max_tokens &&
+                             text.leases.size() == text.revocations.size() + 1 &&
+                             !text.reported.empty() && text.reported.back().event == "submitted";
+    if (is_mid_text) leases.push_back(text.leases.back());
+  }
+  return leases;
+}
 
 /// Revokes the lease of a random honest tenant. A lease that ended by itself meanwhile is not
 /// counted.
 void HostileRun::revoke_one(WindowKind kind) {
   if (open_revocation_ || clock_.now() - revoked_at_ < kRevokeInterval) return;
-  const auto leases = honest_.leases_mid_text();
+  const auto leases = leases_mid_text();
   if (leases.empty()) return;
   const LeaseId lease = leases[random_.below(leases.size())];
   before_flip_ = threads();
-  if (!system_.view().command(wire::LeaseRevoke{.lease = lease})) return;
+  client::BrokerView* const broker = system_.view();
+  if (broker == nullptr || !broker->command(wire::LeaseRevoke{.lease = lease})) return;
   revoked_at_ = clock_.now();
   open_revocation_ = {.lease = lease, .window = kind, .flipped = {}, .clocks = {}};
 }
@@ -294,7 +303,8 @@ void HostileRun::revoke_one(WindowKind kind) {
 /// Reads the clocks of the open revocation. The broker lists a lease until its slot is used again.
 Result<void> HostileRun::read_clocks() {
   if (!open_revocation_) return {};
-  const auto leases = TRY(system_.view().leases());
+  client::BrokerView* const broker = TRY(system_.connected());
+  const auto leases = TRY(broker->leases());
   const auto found = std::ranges::find(leases, open_revocation_->lease, &wire::LeaseView::lease);
   if (found != leases.end()) {
     open_revocation_->flipped = {found->times.revoked_boottime_ns};
@@ -312,23 +322,17 @@ Result<void> HostileRun::read_clocks() {
 // -------------------------------------------------------------------------------------------- end
 
 Result<void> HostileRun::finish() {
-  serves_ = false;
   record.http_requests = neighbour_->requests();
   neighbour_.reset();
-  const TimePoint deadline = clock_.now() + kTextTimeout;
-  while (honest_.any_running()) {
-    TRY(poll());
-    if (clock_.now() > deadline) return fail(Errc::TimedOut, "an honest text does not end");
-  }
+  TRY(await_texts("an honest text does not end"));
   const TimePoint free_deadline = clock_.now() + kFreeTimeout;
-  while (!record.all_memory_free && clock_.now() < free_deadline) {
-    const wire::StatusView status = TRY(system_.view().status());
-    record.all_memory_free = status.free_bytes == status.capacity_bytes;
-    TRY(poll_for(kPollInterval));
-  }
-  const auto& programs = system_.programs();
-  const std::string log =
-      TRY(read_text_file(programs.log_path(std::string("worker-") + kHostileWorker), kMaxLogBytes));
+  do {
+    TRY(system_.poll(runner::Starts::NoTenants));
+    client::BrokerView* const broker = TRY(system_.connected());
+    system_.record().last = TRY(broker->status());
+  } while (!runner::is_all_free(*system_.record().last) && clock_.now() < free_deadline);
+  const std::string log = TRY(read_text_file(
+      system_.programs().log_path(std::string("worker-") + kHostileWorker), kMaxLogBytes));
   record.worker_kept_link = log.find("broker disconnected") == std::string::npos;
   return {};
 }
@@ -345,25 +349,30 @@ Result<void> run_attacks(HostileRun& run) {
 
 }  // namespace
 
-Result<HostileRecord> run_hostile(const HostileSettings& settings, const demo::Poller& poller) {
-  const auto pause = [&poller](Duration at_most) -> Result<void> {
-    TRY(poller.wait({}, at_most));
-    return {};
-  };
+Result<HostileRecord> run_hostile(const HostileSettings& settings, const runner::Poller& poller,
+                                  const std::filesystem::path& directory) {
   const StateDisk state = TRY(StateDisk::create());
-  auto system =
-      TRY(LocalSystem::create({.name = "hostile", .bin_dir = settings.bin_dir, .pause = pause}));
-  HostileRun run(settings, poller, *system, state);
-  const auto calm = run_calm(run);
-  const auto attacked = calm ? run_attacks(run) : Result<void>{};
+  HostileRun* running = nullptr;
+  runner::System system(
+      {.bin_dir = settings.bin_dir,
+       .directory = directory,
+       .broker_arguments = {"--capacity", "512MiB", "--socket-mode", "0666", "--state-dir",
+                            state.path(), "--audit-records", "1000"},
+       .server_nice = kServerNice,
+       .on_poll = [&running](runner::Starts) -> Result<void> {
+         running->see_memory_and_disk();
+         return {};
+       }},
+      poller);
+  HostileRun run(settings, system, state);
+  running = &run;
+  TRY(run_calm(run));
+  const auto attacked = run_attacks(run);
   if (poller.interrupted()) return fail(Errc::TimedOut, "interrupted");
   if (!attacked) run.record.failure = attacked.error().detail;
-  const std::string logs = system->programs().directory();
-  if (!calm || !demo::all_ok(judge_hostile(run.record))) {
-    system->keep_directory();
-    std::cerr << "Logs: " << logs << '\n';
-  }
-  if (!calm) return std::unexpected(calm.error());
+  static_cast<runner::Record&>(run.record) = std::move(system.record());
+  for (runner::Text& text : run.record.texts)
+    if (!text.record.completed && !text.record.failed) text.record.failed = "no typed end";
   return std::move(run.record);
 }
 

@@ -12,14 +12,17 @@
 /// they are attacked.
 #pragma once
 
-#include "tests/checks/demo/poller.hpp"
+#include <filesystem>
+
+#include "tests/checks/runner/poller.hpp"
 #include "tests/checks/soak/hostile/record.hpp"
-#include "tests/checks/soak/hostile/settings.hpp"
+#include "tests/checks/soak/settings.hpp"
 
 namespace leasehold::soak {
 
-/// A failure under attack is part of the record; the logs then stay on disk, and stderr names them.
+/// A failure under attack is part of the record. Precondition: the directory exists and is empty.
 /// Errors: TimedOut after Ctrl-C, and those of starting the system.
-Result<HostileRecord> run_hostile(const HostileSettings& settings, const demo::Poller& poller);
+Result<HostileRecord> run_hostile(const HostileSettings& settings, const runner::Poller& poller,
+                                  const std::filesystem::path& directory);
 
 }  // namespace leasehold::soak

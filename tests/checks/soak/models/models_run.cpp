@@ -3,166 +3,252 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
-#include "tests/checks/soak/models/models_system.hpp"
+#include "kernels/model/gguf/content_digest.hpp"
+#include "tests/checks/runner/script_runner.hpp"
+#include "tests/checks/soak/models/log_pipe.hpp"
+#include "tests/checks/soak/models/model_file.hpp"
+#include "tools/make_model/write_model.hpp"
 
 namespace leasehold::soak {
 namespace {
 
-/// The next step runs after this time even without new tokens.
-constexpr Duration kIdleTimeout = std::chrono::milliseconds(500);
+using runner::ActionKind;
+using runner::ScriptAction;
+using runner::Starts;
+
+constexpr Duration kStartInterval = std::chrono::milliseconds(100);
+constexpr Duration kStartTimeout = std::chrono::seconds(30);
 /// Timeout for each tenant's undisturbed text, and for its last one.
 constexpr Duration kTextsTimeout = std::chrono::minutes(3);
+constexpr std::size_t kWorkersPerModel = 2;
+constexpr const char* kCapacity = "256MiB";
+constexpr const char* kFenceTimeout_ms = "1500";
+constexpr std::array kPrompts{"Once upon a time", "There was a little girl who", "One day a dog"};
 
-class ModelsRun {
+/// A model that is served: its original bytes, and the name that selects this content.
+struct ServedModel {
+  std::vector<std::byte> bytes;
+  std::string selector;  ///< "sha256:" and the digest of `bytes`.
+};
+
+/// The model file of the worker with the same index.
+struct ServedFile {
+  ModelFile file;
+  bool serves_original = false;  ///< The file was whole when the worker's process started.
+};
+
+/// The second model: a shape that computes fast, and a vocabulary of its own.
+Result<std::string> write_second_model(const std::filesystem::path& directory) {
+  std::string path = directory / "second.gguf";
+  const make_model::ModelShape shape = TRY(make_model::named_shape("demo"));
+  const make_model::ModelRequest request{.architecture = make_model::Architecture::Qwen2,
+                                         .shape = shape,
+                                         .type = TensorType::Q8_0,
+                                         .seed = 7,
+                                         .vocabulary = make_model::Vocabulary::ByteLevel};
+  (void)TRY(make_model::write_model(request, path, [](std::uint64_t, std::uint64_t) {}));
+  return path;
+}
+
+Result<ServedModel> read_model(const std::string& path) {
+  const GgufFile file = TRY(GgufFile::open(path));
+  std::vector<std::byte> bytes = TRY(read_bytes(path));
+  const ContentDigest digest = TRY(content_digest(file));
+  return ServedModel{.bytes = std::move(bytes), .selector = "sha256:" + digest.hex()};
+}
+
+Result<void> change(ActionKind action, ModelFile& file) {
+  switch (action) {
+    case ActionKind::ReplaceFile:
+      return file.replace();
+    case ActionKind::RewriteFile:
+      return file.rewrite();
+    case ActionKind::TruncateFile:
+      return file.truncate();
+    case ActionKind::RemoveFile:
+      return file.remove();
+    default:
+      return file.copy();
+  }
+}
+
+/// The system, its files and logs, and the actions of the script on them.
+class ModelsRun final : runner::ScriptRunner {
  public:
-  ModelsRun(const ModelsSettings& settings, ModelsSystem& system)
-      : settings_(settings), system_(system), random_(settings.seed) {}
+  ModelsRun(const Settings& settings, runner::System& system)
+      : ScriptRunner(system, kModelScript, settings.seed), settings_(settings), system_(system) {}
 
-  Result<void> run() {
-    TRY(await_texts("undisturbed"));
-    const TimePoint until = clock_.now() + std::chrono::seconds(settings_.seconds);
-    while (clock_.now() < until) TRY(run_step(next_model_step(random_)));
-    for (LogPipe& log : system_.logs()) log.resume();
-    for (ModelWorker& worker : system_.workers()) TRY(restore(worker));
-    const std::uint64_t before = whole_texts();
-    TRY(await_texts("last"));
-    system_.history().calm_texts = whole_texts() - before;
+  Result<void> prepare() {
+    const auto& programs = system_.programs();
+    logs_.push_back(TRY(LogPipe::create(programs.log_path("broker"))));
+    const std::string second = TRY(write_second_model(programs.directory()));
+    for (const std::string& path : {settings_.model_path, second})
+      models_.push_back(TRY(read_model(path)));
+    for (std::size_t i = 0; i < kWorkersPerModel * models_.size(); ++i)
+      TRY(add_worker(fmt::format("w{}", i), models_[i / kWorkersPerModel]));
+    for (const ServedModel& model : models_) {
+      for (const char* prompt : kPrompts) {
+        const std::size_t number = system_.tenants().size();
+        system_.add_tenant({.name = fmt::format("t{}", number),
+                            .prompt = prompt,
+                            .seed = settings_.seed + number,
+                            .max_tokens = settings_.max_tokens,
+                            .model = model.selector});
+      }
+    }
     return {};
   }
 
+  Result<void> run() {
+    TRY(system_.await_broker(kStartTimeout));
+    client::BrokerView& broker = *TRY(system_.connected());
+    for (const runner::Tenant& tenant : system_.tenants()) {
+      TRY(broker.command(wire::TenantAdmit{
+          .tenant = {tenant.spec.name}, .max_concurrent = 4, .max_blocks = 1000, .ttl_ms = 5000}));
+    }
+    TRY(await_texts("undisturbed"));
+    system_.keep_undisturbed();
+    const TimePoint until = system_.clock().now() + std::chrono::seconds(settings_.seconds);
+    while (system_.clock().now() < until) {
+      if (!TRY(run_next())) continue;
+      for (LogPipe& log : logs_) log.count_step();
+    }
+    for (LogPipe& log : logs_) log.resume();
+    for (std::size_t worker = 0; worker < files_.size(); ++worker) TRY(restore(worker));
+    const std::uint64_t before = all_whole_texts();
+    TRY(await_texts("last"));
+    system_.record().calm_texts = all_whole_texts() - before;
+    return {};
+  }
+
+  void read_logs() {
+    for (LogPipe& log : logs_) log.read();
+  }
+  void on_worker_start(const runner::Worker& worker) {
+    ServedFile& served = files_[static_cast<std::size_t>(&worker - system_.workers().data())];
+    served.serves_original = served.file.is_whole();
+  }
+
  private:
-  std::uint64_t whole_texts() {
+  Result<void> add_worker(const std::string& name, const ServedModel& model) {
+    const auto& programs = system_.programs();
+    logs_.push_back(TRY(LogPipe::create(programs.log_path("worker-" + name))));
+    const std::string path = programs.directory() / (name + ".gguf");
+    auto file = TRY(ModelFile::create(path, model.bytes));
+    files_.push_back({.file = std::move(file)});
+    system_.add_worker(
+        name, path,
+        {"--threads", "1", "--slow-motion-us", std::to_string(settings_.slow_motion_us)});
+    return {};
+  }
+
+  std::uint64_t all_whole_texts() const {
     std::uint64_t texts = 0;
-    for (const ModelTenant& tenant : system_.tenants()) texts += tenant.whole_texts;
+    for (const runner::Tenant& tenant : system_.tenants())
+      texts += runner::whole_texts(system_.record(), tenant.spec.name);
     return texts;
   }
 
   /// Waits until every tenant got one more text from its beginning to its end.
   Result<void> await_texts(const char* which) {
-    const TimePoint deadline = clock_.now() + kTextsTimeout;
-    std::vector<std::uint64_t> wanted;
+    const runner::Record& record = system_.record();
+    std::vector<std::pair<std::string, std::uint64_t>> wanted;
     // A text that runs already may have been disturbed, so it does not count.
-    for (ModelTenant& tenant : system_.tenants())
-      wanted.push_back(tenant.whole_texts + (tenant.process.has_process() ? 2 : 1));
-    const auto all_came = [&] {
-      for (std::size_t i = 0; i < wanted.size(); ++i)
-        if (system_.tenants()[i].whole_texts < wanted[i]) return false;
-      return true;
-    };
-    while (!all_came()) {
-      TRY(system_.poll(true));
-      if (clock_.now() > deadline)
-        return fail(Errc::TimedOut, fmt::format("the {} texts did not end", which));
-    }
-    return {};
+    for (const runner::Tenant& tenant : system_.tenants())
+      wanted.emplace_back(tenant.spec.name, runner::whole_texts(record, tenant.spec.name) +
+                                                (tenant.process.has_process() ? 2 : 1));
+    return system_.poll_until(
+        [&] {
+          const bool all_came = std::ranges::all_of(wanted, [&](const auto& each) {
+            return runner::whole_texts(record, each.first) >= each.second;
+          });
+          return runner::missing_unless(all_came, fmt::format("the {} texts did not end", which));
+        },
+        kTextsTimeout, Starts::Tenants);
   }
 
-  /// Waits for the step's number of tokens, then runs it.
-  Result<void> run_step(const ModelStep& step) {
-    const std::uint64_t wanted = system_.tokens_received() + step.after_tokens;
-    const TimePoint enough = clock_.now() + kIdleTimeout;
-    do {
-      TRY(system_.poll(true));
-    } while (system_.tokens_received() < wanted && clock_.now() < enough);
-    if (!TRY(act(step))) return {};
-    ++system_.history().actions[static_cast<std::size_t>(step.action)];
-    for (LogPipe& log : system_.logs()) log.count_step();
-    return {};
-  }
-
-  /// Returns false if the step has no possible target now.
-  Result<bool> act(const ModelStep& step) {
-    auto& workers = system_.workers();
-    ModelWorker& worker = workers[step.which % workers.size()];
-    if (changes_file(step.action)) return change_file(step, worker);
-    switch (step.action) {
-      case ModelAction::RevokeLease:
-        return revoke(step, wire::LeaseScope::Tenant, "");
-      case ModelAction::RevokeWeights:
-        return revoke(step, wire::LeaseScope::Engine, worker.name);
-      case ModelAction::KillWorker:
-        if (!worker.process.is_running()) return false;
-        worker.process.kill();
+  Result<bool> act(const ScriptAction& action) override {
+    const std::size_t worker = action.which % files_.size();
+    switch (action.kind) {
+      case ActionKind::KillWorker:
+        return ScriptRunner::act(action);
+      case ActionKind::RevokeLease:
+        return revoke(action, wire::LeaseScope::Tenant, "");
+      case ActionKind::RevokeWeights:
+        return revoke(action, wire::LeaseScope::Engine, system_.workers()[worker].name);
+      case ActionKind::StopReader:
+        logs_[action.which % logs_.size()].stop(action.stop_actions);
         return true;
+      case ActionKind::RestoreFile: {
+        const auto damaged = std::ranges::find_if(files_, [](const ServedFile& served) {
+          return !served.file.is_whole() || !served.serves_original;
+        });
+        if (damaged == files_.end()) return false;
+        const auto index = static_cast<std::size_t>(damaged - files_.begin());
+        TRY(restore(index));
+        return read_again(action, index);
+      }
       default:
-        system_.logs()[step.which % system_.logs().size()].stop(step.for_steps);
-        return true;
+        TRY(change(action.kind, files_[worker].file));
+        return read_again(action, worker);
     }
   }
 
-  Result<bool> change_file(const ModelStep& step, ModelWorker& chosen) {
-    ModelWorker* const worker = step.action == ModelAction::RestoreFile ? damaged() : &chosen;
-    if (worker == nullptr) return false;
-    if (step.action == ModelAction::RestoreFile) {
-      TRY(restore(*worker));
-    } else {
-      TRY(change(step.action, worker->file));
-    }
-    // A worker that lost its weights holds no lease on them, and tries to restore them by itself.
-    (void)TRY(revoke(step, wire::LeaseScope::Engine, worker->name));
+  /// Revokes the worker's weights. A worker that lost them already holds no lease on them, and
+  /// tries to restore them by itself.
+  Result<bool> read_again(const ScriptAction& action, std::size_t worker) {
+    (void)TRY(revoke(action, wire::LeaseScope::Engine, system_.workers()[worker].name));
     return true;
   }
 
   /// Restores the worker's file. A worker that started with other values serves them until its next
   /// start.
-  static Result<void> restore(ModelWorker& worker) {
-    if (!worker.file.is_whole()) TRY(worker.file.copy());
-    if (!worker.serves_original && worker.process.is_running()) worker.process.kill();
+  Result<void> restore(std::size_t worker) {
+    ServedFile& served = files_[worker];
+    runner::ProcessSlot& process = system_.workers()[worker].process;
+    if (!served.file.is_whole()) TRY(served.file.copy());
+    if (!served.serves_original && process.is_running()) process.kill();
     return {};
   }
 
-  ModelWorker* damaged() {
-    const auto found = std::ranges::find_if(system_.workers(), [](const ModelWorker& worker) {
-      return !worker.file.is_whole() || !worker.serves_original;
-    });
-    return found == system_.workers().end() ? nullptr : &*found;
+  Result<bool> revoke(const ScriptAction& action, wire::LeaseScope scope,
+                      const std::string& worker) {
+    const bool is_revoked = TRY(runner::revoke_lease(system_, scope, action.which, worker));
+    if (is_revoked && std::ranges::any_of(logs_, &LogPipe::is_stopped))
+      ++system_.record().revoked_without_reader;
+    return is_revoked;
   }
 
-  static Result<void> change(ModelAction action, ModelFile& file) {
-    switch (action) {
-      case ModelAction::ReplaceFile:
-        return file.replace();
-      case ModelAction::RewriteFile:
-        return file.rewrite();
-      case ModelAction::TruncateFile:
-        return file.truncate();
-      case ModelAction::RemoveFile:
-        return file.remove();
-      default:
-        return file.copy();
-    }
-  }
-
-  /// Revokes one lease, of this worker unless the name is empty. Errors: those of a broker that
-  /// does not answer, for example because it waits for the reader of its log.
-  Result<bool> revoke(const ModelStep& step, wire::LeaseScope scope, const std::string& worker) {
-    auto leases = TRY(system_.broker().leases());
-    std::erase_if(leases, [&](const wire::LeaseView& lease) {
-      return lease.scope != scope || lease.state != LeaseState::Live ||
-             (!worker.empty() && lease.worker != worker);
-    });
-    if (leases.empty()) return false;
-    const wire::LeaseRevoke command{.lease = leases[step.which % leases.size()].lease};
-    if (!system_.broker().command(command)) return false;  // it ended meanwhile
-    if (std::ranges::any_of(system_.logs(), &LogPipe::is_stopped))
-      ++system_.history().revoked_without_reader;
-    return true;
-  }
-
-  const ModelsSettings& settings_;
-  ModelsSystem& system_;
-  SystemClock clock_;
-  SeededRandom random_;
+  const Settings& settings_;
+  runner::System& system_;
+  std::vector<ServedModel> models_;
+  std::vector<LogPipe> logs_;  ///< The broker's log is the first.
+  std::vector<ServedFile> files_;
 };
 
 }  // namespace
 
-Result<ModelsHistory> run_models(const ModelsSettings& settings, const demo::Poller& poller,
-                                 const std::filesystem::path& directory) {
-  const auto system = TRY(ModelsSystem::create(settings, poller, directory));
-  TRY(ModelsRun(settings, *system).run());
-  return std::move(system->history());
+Result<runner::Record> run_models(const Settings& settings, const runner::Poller& poller,
+                                  const std::filesystem::path& directory) {
+  std::optional<ModelsRun> run;
+  runner::System system(
+      {.bin_dir = settings.bin_dir,
+       .directory = directory,
+       .broker_arguments = {"--capacity", kCapacity, "--fence-timeout-ms", kFenceTimeout_ms},
+       .restarts_workers = true,
+       .start_interval = kStartInterval,
+       .on_worker_start = [&run](const runner::Worker& worker) { run->on_worker_start(worker); },
+       .on_poll = [&run](Starts) -> Result<void> {
+         run->read_logs();
+         return {};
+       }},
+      poller);
+  run.emplace(settings, system);
+  TRY(run->prepare());
+  TRY(run->run());
+  return std::move(system.record());
 }
 
 }  // namespace leasehold::soak

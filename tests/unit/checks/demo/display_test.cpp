@@ -14,9 +14,9 @@ TEST_CASE("display: wraps text at words and shows its last lines") {
 }
 
 TEST_CASE("display: all lines of the columns have the same width") {
-  const std::vector<TenantRecord> records{{.name = "A", .text = "grün und blau, äöü, äöü"},
-                                          {.name = "B"},
-                                          {.name = "C", .text = "Donaudampfschifffahrt"}};
+  const Records records{{.name = "A", .text = "grün und blau, äöü, äöü"},
+                        {.name = "B"},
+                        {.name = "C", .text = "Donaudampfschifffahrt"}};
 
   const auto lines = columns(records, 62, 4);
 
@@ -28,7 +28,7 @@ TEST_CASE("display: all lines of the columns have the same width") {
 TEST_CASE("display: a log has a line per tenant and one per change of lease") {
   std::ostringstream out;
   PlainDisplay display(out);
-  TenantRecord record{.name = "B", .leases = {{1, 1}}, .text = "Once upon"};
+  runner::TenantRecord record{.name = "B", .leases = {{1, 1}}, .text = "Once upon"};
   display.show({record});
   record.text += " a time";
   display.show({record});

@@ -33,7 +33,7 @@ TEST_CASE("canary: found at every offset, and nothing else is") {
 }
 
 TEST_CASE("canary: reports another tenant's canary in a stream, but not the tenant's own") {
-  CanaryReport report;
+  runner::CanaryReport report;
   const std::vector<std::int32_t> stream{1, 2, 900, 17, 4, 33, 5};
   find_canaries("ann", stream, std::vector{kAnn, kBob}, report);
   CHECK(report.foreign.empty());

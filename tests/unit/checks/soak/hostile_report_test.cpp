@@ -5,8 +5,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "tests/checks/soak/hostile/judge_hostile.hpp"
-
 using namespace leasehold;
 using namespace leasehold::soak;
 
@@ -19,8 +17,8 @@ TimePoint at_ms(std::int64_t ms) {
 }
 
 /// A text with a token every 10 ms, revoked once between two of them.
-TenantInstance text_of(const std::string& tenant, std::size_t tokens) {
-  TenantInstance text{.tenant = tenant, .record = {}, .undisturbed = {}};
+runner::Text text_of(const std::string& tenant, std::size_t tokens) {
+  runner::Text text{.tenant = tenant, .record = {}, .undisturbed = {}};
   for (std::size_t i = 0; i < tokens; ++i) {
     text.undisturbed.push_back(static_cast<std::int32_t>(i));
     text.record.tokens.push_back(static_cast<std::int32_t>(i));
@@ -36,10 +34,10 @@ HostileRecord good_record() {
   record.windows = {{WindowKind::Calm, at_ms(0), at_ms(1'000)},
                     {WindowKind::Control, at_ms(1'000), at_ms(2'000)},
                     {WindowKind::Hostile, at_ms(2'000), at_ms(3'000)}};
-  for (const char* tenant : {"a", "b"}) record.honest.push_back(text_of(tenant, 301));
+  for (const char* tenant : {"a", "b"}) record.texts.push_back(text_of(tenant, 301));
   const LeaseId lease{4, 2};
-  record.honest[0].record.revocations = {{.lease = lease, .reason = "operator", .after_tokens = 9}};
-  record.honest[0].record.reported = {
+  record.texts[0].record.revocations = {{.lease = lease, .reason = "operator", .after_tokens = 9}};
+  record.texts[0].record.reported = {
       {.event = "revoked", .at = at_ms(2'505), .lease = lease, .why = {}, .detail = {}}};
   record.revocations = {{.lease = lease,
                          .window = WindowKind::Hostile,
@@ -53,7 +51,7 @@ HostileRecord good_record() {
   record.worker = {.before_bytes = 10, .peak_bytes = 10};
   record.state_disk = {.size_bytes = 12 << 20, .peak_bytes = 5 << 20};
   record.worker_kept_link = true;
-  record.all_memory_free = true;
+  record.last = wire::StatusView{.capacity_bytes = 2, .free_bytes = 2};
   return record;
 }
 
@@ -61,23 +59,23 @@ HostileRecord good_record() {
 std::ptrdiff_t failures_after(const std::function<void(HostileRecord&)>& change) {
   HostileRecord record = good_record();
   change(record);
-  return std::ranges::count(judge_hostile(record), false, &demo::Check::ok);
+  return std::ranges::count(judge_hostile(record), false, &runner::Check::ok);
 }
 
 }  // namespace
 
 TEST_CASE("hostile report: gaps are those of one window, without revocations") {
   const HostileRecord record = good_record();
-  const auto calm = gaps_us(record.honest[0].record, record.windows[0]);
+  const auto calm = gaps_us(record.texts[0].record, record.windows[0]);
   CHECK(calm.size() == 100);
   CHECK(std::ranges::all_of(calm, [](double us) { return us == 10'000; }));
-  CHECK(gaps_us(record.honest[0].record, record.windows[2]).size() == 99);
-  CHECK(gaps_us(record.honest[1].record, record.windows[2]).size() == 100);
+  CHECK(gaps_us(record.texts[0].record, record.windows[2]).size() == 99);
+  CHECK(gaps_us(record.texts[1].record, record.windows[2]).size() == 100);
 }
 
 TEST_CASE("hostile report: ratios compare the attack with control and calm windows") {
   HostileRecord record = good_record();
-  for (auto& text : record.honest) {
+  for (auto& text : record.texts) {
     auto& times = text.record.token_times;
     for (std::size_t i = 201; i < times.size(); ++i)
       times[i] = at_ms(2'000 + 15 * (static_cast<std::int64_t>(i) - 200));
@@ -137,28 +135,28 @@ TEST_CASE("hostile report: each broken promise fails one check") {
   CHECK(failures_after([](auto& r) { r.failure = "the worker ended"; }) == 1);
   CHECK(failures_after([](auto& r) { r.worker_kept_link = false; }) == 1);
   CHECK(failures_after([](auto& r) { r.http_requests[3].is_answered = false; }) == 1);
-  CHECK(failures_after([](auto& r) { r.honest[1].record.tokens[3] = 999; }) == 1);
-  CHECK(failures_after([](auto& r) { r.honest[1].record.tokens.pop_back(); }) == 1);
-  CHECK(failures_after([](auto& r) { r.honest[1].record.failed = "QueueFull: x"; }) == 1);
-  CHECK(failures_after([](auto& r) { r.honest[0].record.revocations.clear(); }) == 1);
+  CHECK(failures_after([](auto& r) { r.texts[1].record.tokens[3] = 999; }) == 1);
+  CHECK(failures_after([](auto& r) { r.texts[1].record.tokens.pop_back(); }) == 1);
+  CHECK(failures_after([](auto& r) { r.texts[1].record.failed = "QueueFull: x"; }) == 1);
+  CHECK(failures_after([](auto& r) { r.texts[0].record.revocations.clear(); }) == 1);
   CHECK(failures_after([](auto& r) { r.expected_attacks.push_back("never made"); }) == 1);
   CHECK(failures_after([](auto& r) { r.attacks["long lines"].refused_connections = 5; }) == 1);
   CHECK(failures_after([](auto& r) { r.worker.peak_bytes = kMaxWorkerGrowthBytes + 11; }) == 1);
   CHECK(failures_after([](auto& r) { r.broker.peak_bytes = kMaxBrokerGrowthBytes + 11; }) == 1);
   CHECK(failures_after([](auto& r) { r.state_disk.peak_bytes = r.state_disk.size_bytes; }) == 1);
   CHECK(failures_after([](auto& r) { r.attacks["long lines"].replies["DiskFull"] = 1; }) == 1);
-  CHECK(failures_after([](auto& r) { r.all_memory_free = false; }) == 1);
+  CHECK(failures_after([](auto& r) { r.last->free_bytes = 1; }) == 1);
 }
 
 TEST_CASE("hostile report: a text that has not ended is part of the undisturbed one") {
   CHECK(failures_after([](auto& r) {
-          r.honest[1].record.tokens.resize(7);
-          r.honest[1].record.completed.reset();
+          r.texts[1].record.tokens.resize(7);
+          r.texts[1].record.completed.reset();
         }) == 0);
 }
 
 TEST_CASE("hostile report: a run without a complete text proves nothing") {
   CHECK(failures_after([](auto& r) {
-          for (auto& text : r.honest) text.record.completed.reset();
+          for (auto& text : r.texts) text.record.completed.reset();
         }) == 1);
 }

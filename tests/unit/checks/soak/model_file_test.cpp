@@ -2,6 +2,7 @@
 #include "tests/checks/soak/models/model_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-#include "tests/checks/soak/report.hpp"
+#include "tests/checks/soak/counters.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -10,8 +10,8 @@ namespace {
 
 RoundResult round_with(bool passed, const std::string& seen) {
   RoundResult round;
-  round.counters.actions[static_cast<std::size_t>(ScriptActionKind::KillWorker)] = 3;
-  round.counters.actions[static_cast<std::size_t>(ScriptActionKind::RevokeLease)] = 2;
+  round.counters.actions[static_cast<std::size_t>(runner::ActionKind::KillWorker)] = 3;
+  round.counters.actions[static_cast<std::size_t>(runner::ActionKind::RevokeLease)] = 2;
   round.counters.leases = 10;
   round.checks = {{.promise = "bytes", .ok = passed, .seen = seen}};
   return round;
@@ -43,7 +43,7 @@ TEST_CASE("soak summary: too few disturbed texts fail all") {
 
 TEST_CASE("soak counters: a disturbed text is whole, and met more than the end of a lifetime") {
   const auto text = [](const std::string& event, const std::string& why) {
-    TenantInstance tenant;
+    runner::Text tenant;
     tenant.record.completed = "MaxTokensReached";
     tenant.record.reported = {{.event = event, .at = {}, .lease = {}, .why = why, .detail = ""}};
     return tenant;
@@ -51,14 +51,25 @@ TEST_CASE("soak counters: a disturbed text is whole, and met more than the end o
   CHECK(disturbed_texts({text("rebound", "preemptive"), text("token", "")}) == 0);
   CHECK(disturbed_texts({text("rebound", "failover"), text("revoked", "operator"),
                          text("retry", "ConnectionLost")}) == 3);
-  TenantInstance killed{.was_killed = true, .request_id = "a-0"};
-  TenantInstance next = text("acquired", "");
+  runner::Text killed{.was_killed = true, .request_id = "a-0"};
+  runner::Text next = text("acquired", "");
   next.request_id = "a-0";
   CHECK(disturbed_texts({killed}) == 0);
   CHECK(disturbed_texts({killed, next}) == 1);
   CHECK(disturbed_texts({next}) == 0);
   killed.request_id = next.request_id = "";
   CHECK(disturbed_texts({killed, next}) == 0);
+}
+
+TEST_CASE("soak counters: only the end of a published text counts as one") {
+  runner::Text reader;
+  const auto report = [&reader](const std::string& event, const std::string& scope) {
+    reader.record.reported = {{.event = event, .at = {}, .why = {}, .detail = {}, .scope = scope}};
+    return text_ends({reader});
+  };
+  CHECK(report("revoked", "shared") == 1);
+  CHECK(report("revoked", "tenant") == 0);
+  CHECK(report("retry", "shared") == 0);
 }
 
 TEST_CASE("soak summary: one failed check in one round fails all, and its values are kept") {
