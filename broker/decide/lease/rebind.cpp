@@ -50,7 +50,7 @@ namespace {
 /// time; later ones retry less often.
 constexpr std::int64_t kAskAgain_ms = 50;
 constexpr std::int64_t kMostAskAgain_ms = 1'000;
-static_assert(RebindPlaces::kKept > 2 * std::chrono::milliseconds(kMostAskAgain_ms));
+static_assert(RebindPlaces::kPlaceTimeout > 2 * std::chrono::milliseconds(kMostAskAgain_ms));
 
 MemoryDemand demand_of(const State& state, const wire::LeaseAcquire& acquire,
                        const ExtentDemand& demand) {
