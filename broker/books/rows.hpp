@@ -67,7 +67,7 @@ struct RequestKey {
   auto operator<=>(const RequestKey&) const = default;
 };
 
-/// A lease that is not closed.
+/// A lease that is not closed. LeaseRecord (lease_book.hpp) describes most members.
 struct LeaseRow {
   static constexpr std::string_view kTable = "lease";
   LeaseId id;

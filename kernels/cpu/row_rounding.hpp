@@ -1,8 +1,8 @@
 /// The rows of x that int8 matmuls read: computed by a norm or SwiGLU if there is one, then
 /// rounded.
 ///
-/// Few rows are rounded by each thread for itself in a prologue of the matmul, many in a launch of
-/// their own.
+/// With few rows, each thread rounds a copy for itself in a prologue of the matmul; many rows are
+/// rounded in a separate launch.
 #pragma once
 
 #include <functional>
@@ -58,7 +58,7 @@ class RowRounding {
       cpu_.kernels.end_int8_unit();
     };
     if (should_each_thread_round(plan)) {
-      expects(!plan.is_overwritten(), "what a late prologue reads, tiles do not write");
+      expects(!plan.is_overwritten(), "tiles do not overwrite the input of a late prologue");
       const Prologue prologue{label(context, plan.site),
                               [&](const LaunchPermit& permit, std::uint32_t thread) {
                                 round(permit, plan, {0, plan.n_parts()}, thread, own_rows(thread));

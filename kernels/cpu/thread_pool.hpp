@@ -32,8 +32,8 @@ class NodeTiles;
 /// How the threads of a pool are spread over nodes of memory. Machines with several nodes have not
 /// run this yet; tests divide the threads of one node.
 struct PoolNodes {
-  /// Threads per node: each at least 1, together the pool's. With fewer than two nodes no thread is
-  /// bound and passes are not divided.
+  /// Threads per node, each at least 1; their sum is the pool's number of threads. With fewer than
+  /// two nodes no thread is bound and passes are not divided.
   std::vector<std::uint32_t> threads;
   /// Called once for each thread that the pool starts, from the pool's constructor; `node` is an
   /// index of `threads`. The caller of `run` belongs to node 0, and the owner of that thread binds
