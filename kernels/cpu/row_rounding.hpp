@@ -20,7 +20,7 @@ struct RoundingPlan {
   const ProjectionArgs& args;
   std::uint32_t n_rows;
   std::uint32_t n_in;
-  std::uint32_t block;
+  std::uint32_t block;  ///< Elements that share a scale.
   std::uint32_t columns;
   std::uint64_t macs_per_element;
   LaunchSite site;
@@ -79,7 +79,7 @@ class RowRounding {
   void clear();
 
  private:
-  /// Most rows that a thread rounds for itself.
+  /// The most rows that a thread rounds for itself.
   static constexpr std::uint32_t kOwnRows = 8;
 
   InputRows own_rows(std::uint32_t thread) {

@@ -51,13 +51,13 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   std::uint32_t threads() const { return static_cast<std::uint32_t>(workers_.size()) + 1; }
-  /// The number of threads on that thread's node, including that thread.
+  /// The number of threads on the node of `thread`, which is included.
   std::uint32_t threads_on_node_of(std::uint32_t thread) const {
     return node_tiles_ == nullptr ? threads() : threads_of_node(thread);
   }
 
-  /// Calls `work(thread, tile)` once for each tile of the passes, from 0. A thread whose call
-  /// returns false takes no more tiles.
+  /// Calls `work(thread, tile)` once for each tile of the passes; the first tile is 0. A thread
+  /// whose call returns false takes no more tiles.
   template <class Work>
   void run(const TilePasses& passes, Work&& work) {
     const auto call = [](void* target, std::uint32_t thread, std::uint32_t tile) {
