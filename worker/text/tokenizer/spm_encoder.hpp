@@ -40,8 +40,8 @@ class SpmEncoder : public TextEncoder {
 
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::vector<float> scores_;
-  boost::unordered_flat_map<std::string_view, TokenId>
-      by_text_;  ///< Normal tokens; the keys are views of vocabulary_.
+  /// Normal tokens; the keys are views of vocabulary_.
+  boost::unordered_flat_map<std::string_view, TokenId> by_text_;
   std::array<std::optional<TokenId>, 256> by_byte_;
   bool removes_extra_spaces_ = false;
   bool merges_respect_words_ = true;  ///< No token has a space after another character.
