@@ -1,5 +1,5 @@
-/// SentencePiece BPE: spaces become U+2581, one more is put in front, and neighbours merge, best
-/// score first, while their union is a token.
+/// SentencePiece BPE: spaces become U+2581, another U+2581 is put in front of the text, and
+/// neighbours merge, best score first, while their union is a token.
 ///
 /// A character without a token becomes its byte tokens, such as `<0xE2>`, or the unknown token if
 /// the vocabulary has no byte tokens. Produces normal, byte and unknown tokens only.
