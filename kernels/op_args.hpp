@@ -193,10 +193,10 @@ struct SwiGluArgs {
 struct ProjectionArgs {
   static constexpr std::size_t kMaxMatmuls = 3;
 
-  const RmsNormArgs* norm =
-      nullptr;  ///< Null: none. Its `out` is the matmuls' x, one vector per row.
-  const SwiGluArgs* swiglu =
-      nullptr;  ///< Null: none. Its `gate` is the matmuls' x. Excludes `norm`.
+  /// Null: none. Its `out` is the matmuls' x, one vector per row.
+  const RmsNormArgs* norm = nullptr;
+  /// Null: none. Its `gate` is the matmuls' x. Excludes `norm`.
+  const SwiGluArgs* swiglu = nullptr;
   /// 1 … kMaxMatmuls matmuls with the same x, n_in and select. Their outputs overlap neither x nor
   /// the inputs of `norm` and `swiglu`.
   std::span<const MatmulArgs> matmuls;

@@ -44,11 +44,11 @@ void RequestBook::restore(const journal::RequestKey& key, Answer answer) {
 void RequestBook::release(const journal::RequestKey& key, LeaseId lease) {
   const Key id{key.uid, RequestId{key.request_id}};
   const auto found = entries_.find(id);
-  if (found == entries_.end() || !found->second.kept) return;
+  if (found == entries_.end() || !found->second.pinned) return;
   if (acquired_lease(found->second.answer)->lease != lease)
     return;  // a later call with the same id
-  found->second.kept = false;
-  --kept_;
+  found->second.pinned = false;
+  --n_pinned_;
   order_[id.first].push_back(id.second);
   evict_oldest();
 }
@@ -74,8 +74,8 @@ std::vector<CallId> RequestBook::finish(CallId call, const Result<Answer>& answe
 void RequestBook::pin_if_lease_reply(const Key& key, Entry& entry) {
   if (acquired_lease(entry.answer) == nullptr) return;
   remove_from_order(key);
-  entry.kept = true;
-  ++kept_;
+  entry.pinned = true;
+  ++n_pinned_;
 }
 
 void RequestBook::forget(const Key& key) {
@@ -96,7 +96,7 @@ void RequestBook::remove_from_order(const Key& key) {
 }
 
 void RequestBook::evict_oldest() {
-  if (entries_.size() - kept_ <= kMaxEntries) return;
+  if (entries_.size() - n_pinned_ <= kMaxEntries) return;
   const auto most = std::ranges::max_element(
       order_, {}, [](const auto& of_user) { return of_user.second.size(); });
   for (const RequestId& id : most->second) {

@@ -1,4 +1,4 @@
-/// Caches replies: a call with the same request id and the same parameters gets the same answer.
+/// Caches answers: a call with the same request id and the same parameters gets the same answer.
 ///
 /// Ids belong to a user, so no user can read another user's answer by guessing. An answer that
 /// names a lease is kept until the lease is closed. At most 4096 other answers are kept; beyond
@@ -17,7 +17,7 @@
 
 namespace leasehold {
 
-/// The process that made a call, and the key under which the reply is cached.
+/// The process that made a call, and the key under which the answer is cached.
 struct Caller {
   CallId call;
   ConnectionId connection;
@@ -25,7 +25,7 @@ struct Caller {
   std::uint32_t uid = 0;
   bool is_operator = false;
   std::uint64_t start_ticks = 0;  ///< Start time of the process; 0 where it is not needed.
-  RequestId request_id;           ///< Empty: the reply is not cached.
+  RequestId request_id;           ///< Empty: the answer is not cached.
   std::string fingerprint;        ///< Method and parameters.
 };
 
@@ -52,8 +52,8 @@ class RequestBook {
   /// Call it when the lease is closed: the answer may be evicted from now on.
   void release(const journal::RequestKey& key, LeaseId lease);
 
-  /// Caches the answer and returns all calls that wait for it. Returns `call` alone if its reply is
-  /// not cached.
+  /// Caches the answer and returns all calls that wait for it. Returns `call` alone if its answer
+  /// is not cached.
   std::vector<CallId> finish(CallId call, const Result<Answer>& answer);
 
  private:
@@ -62,7 +62,7 @@ class RequestBook {
     std::uint64_t digest = 0;  ///< Digest of the fingerprint.
     std::vector<CallId> waiting;
     std::optional<Result<Answer>> answer;
-    bool kept = false;  ///< Kept until its lease is closed, and not in `order_`.
+    bool pinned = false;  ///< Kept until its lease is closed, and not in `order_`.
   };
 
   void pin_if_lease_reply(const Key& key, Entry& entry);
@@ -71,7 +71,7 @@ class RequestBook {
   void remove_from_order(const Key& key);
 
   std::map<Key, Entry> entries_;
-  std::size_t kept_ = 0;
+  std::size_t n_pinned_ = 0;
   std::map<CallId, Key> in_flight_;
   /// Evictable ids by user, oldest first. A deque is erased when it becomes empty.
   std::map<std::uint32_t, std::deque<RequestId>> order_;

@@ -30,7 +30,7 @@ struct TenantRow {
   static constexpr std::string_view kTable = "tenant";
   wire::TenantPolicy policy;
   bool draining = false;
-  std::uint64_t reserved_bytes = 0;
+  std::uint64_t reserved_bytes = 0;  ///< As in Tenant (tenants.hpp).
 };
 
 /// An API key of a tenant. Only the hash of the key is stored (ipc/control/tokens/api_key.hpp).
@@ -67,7 +67,7 @@ struct RequestKey {
   auto operator<=>(const RequestKey&) const = default;
 };
 
-/// A lease that is not closed.
+/// A lease that is not closed. LeaseRecord (lease_book.hpp) describes most members.
 struct LeaseRow {
   static constexpr std::string_view kTable = "lease";
   LeaseId id;

@@ -22,9 +22,9 @@ struct Touched {
   std::vector<TenantId> tenants;
   std::vector<ApiKeyId> api_keys;
   std::vector<TenantId> usage;  ///< Tenants for which a worker reported quota usage.
-  std::vector<ExtentId>
-      taken;  ///< Extents whose memory must be created before the journal is written.
-  bool shape = false;
+  /// Extents whose memory must be created before the journal is written.
+  std::vector<ExtentId> taken;
+  bool shape = false;  ///< The extent size was chosen.
   std::vector<journal::OperatorActionRow> operator_actions;
   std::vector<journal::UsageRow> usage_records;
   std::vector<journal::RevocationRow> revocations;

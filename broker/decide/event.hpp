@@ -68,8 +68,8 @@ struct ExtentsCleared {
   struct Entry {
     ExtentId extent;
     std::optional<Error> refused{};
-    bool never_sent =
-        false;  ///< The extent never reached a worker: its allocation failed or was cancelled.
+    /// The extent never reached a worker: its allocation failed or was cancelled.
+    bool never_sent = false;
   };
   std::vector<Entry> entries;
 };

@@ -60,7 +60,8 @@ class Statement {
     (bind(values), ...);
     return next();
   }
-  /// Ends a query that may have more rows. While a query is open, the whole log cannot be moved.
+  /// Ends a query that may have more rows. An open query keeps checkpoints from moving the whole
+  /// log.
   void reset();
 
   /// Reads the next columns of the current row, from the left.

@@ -1,8 +1,8 @@
 /// Names the columns of each row once, as describe() does for messages. The tables are created,
-/// written and read from it.
+/// written and read from these descriptions.
 ///
 /// `key` names a column that identifies the object; the first one is the table's primary key. A
-/// table without a key has one row. An enumeration comes with its last enumerator.
+/// table without a key has one row. The column of an enumeration names the last valid enumerator.
 ///
 /// Internal to tables.cpp.
 #pragma once

@@ -97,7 +97,7 @@ class ColumnReader {
     value = static_cast<Enum>(number);
     is_valid_ = is_valid_ && number >= 0 && number <= static_cast<std::int64_t>(last);
   }
-  /// The policy is of the tenant that the key names.
+  /// The policy must name the same tenant as the key.
   void column(const char*, wire::TenantPolicy& policy) {
     std::string text;
     row_.read(text);
@@ -112,7 +112,7 @@ class ColumnReader {
   bool is_valid_ = true;
 };
 
-// What a row requires besides enumerators in range, given the rows that were loaded before it.
+// Each checks what a row requires besides valid enumerators. `image` has the rows loaded before it.
 
 bool fits(const auto&, const Image&) {
   return true;
@@ -206,7 +206,7 @@ class Table {
   Statement erase_;
 };
 
-/// In the order of loading: a row refers only to rows of earlier tables.
+/// The tables in the order of loading: a row refers only to rows of earlier tables.
 using AllTables = std::tuple<Table<Reserved>, Table<ExtentSizeRow>, Table<BootRow>,
                              Table<TenantRow>, Table<ApiKeyRow>, Table<WorkerRow>, Table<RegionRow>,
                              Table<LeaseRow>, Table<ExtentRow>>;

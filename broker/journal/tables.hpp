@@ -10,7 +10,7 @@
 
 namespace leasehold::journal {
 
-/// Value of `PRAGMA user_version`. Every change of a table needs another one; a broker refuses a
+/// Value of `PRAGMA user_version`. Every change of a table needs a new version; a broker refuses a
 /// file with another version.
 inline constexpr std::int64_t kSchemaVersion = 18;
 

@@ -27,16 +27,16 @@ using ExtentObjects = std::vector<ExtentObject>;
 Result<void> punch(const ExtentObjects& extents);
 /// Bytes allocated in each extent. An extent that cannot be read counts as not empty.
 ExtentsVerified verify(const ExtentObjects& extents);
-/// A new object whose pages are all present and zero, as huge pages where the kernel has them. It
-/// takes as long as clearing the memory. Errors: OutOfMemory, SystemError.
+/// A new object whose pages are all present and zero, as huge pages where the kernel has them. The
+/// call takes as long as clearing the memory. Errors: OutOfMemory, SystemError.
 Result<MemoryObject> cleared_object(std::size_t size_bytes);
 /// Punches the region and returns the bytes that are still allocated; 0 if `region` is null.
 std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region);
 
 class MemoryStore {
  public:
-  /// Creates the extent's object, which is one that was cleared ahead if there is one of this size.
-  /// Precondition: the extent has none. Errors: OutOfMemory, SystemError.
+  /// Creates the extent's object, or takes one of this size that was cleared ahead. Precondition:
+  /// the extent has no object. Errors: OutOfMemory, SystemError.
   Result<void> create_extent(ExtentId extent, std::size_t size_bytes);
 
   /// Returns one descriptor per extent. Errors: UnknownLease when an extent has no object,

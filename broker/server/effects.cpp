@@ -194,7 +194,7 @@ void ServerEffects::perform(const effect::SendSampling& effect) {
   });
 }
 
-/// A worker of an earlier version answers UnknownMethod, and reports its health without this.
+/// A worker of an earlier version answers UnknownMethod, and its `/health` omits the admission.
 void ServerEffects::perform(const effect::SendAdmission& effect) {
   call_worker(effect.worker, effect.admission, [](const auto&) {});
 }

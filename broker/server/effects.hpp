@@ -111,7 +111,7 @@ class ServerEffects {
   std::optional<Error> unwritten_;  ///< The error, if the last batch is not on disk.
   /// Extents that must not be sent: their memory was not created, or their grant is not on disk.
   std::map<ExtentId, Error> refused_extents_;
-  std::map<LeaseId, Error> unwritten_weights_;  ///< Engine leases granted by such a decision.
+  std::map<LeaseId, Error> unwritten_weights_;  ///< Engine leases whose grant is not on disk.
   SystemClock clock_;
 };
 

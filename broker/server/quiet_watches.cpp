@@ -5,10 +5,10 @@
 namespace leasehold {
 namespace {
 
-/// How often worker segments are polled while leases wait for quiet.
+/// How often worker segments are polled while launches that may use a revoked lease run.
 constexpr auto kInterval = std::chrono::microseconds(200);
-/// Longer than a unit on a CPU takes while the broker has a core; short compared to a journal
-/// write.
+/// How long a new watch polls: longer than a unit on a CPU takes while the broker has a core, and
+/// short compared to a journal write.
 constexpr auto kSpin = std::chrono::microseconds(100);
 
 }  // namespace

@@ -101,7 +101,8 @@ void BrokerServer::restore_workers(KeptDescriptors& kept) {
       links_.watch_orphan(id, {worker.pid, worker.start_ticks});
       continue;
     }
-    restore_spill(worker);  // before the link, because that may find that the worker has exited
+    // This precedes the link, whose restore may find that the worker has exited.
+    restore_spill(worker);
     const auto restored = links_.restore(id, {.segment = kept.take(kept::segment(id.value)),
                                               .wakeup_fd = kept.take(kept::wakeup_fd(id.value)),
                                               .pidfd = kept.take(kept::pidfd(id.value))});

@@ -15,14 +15,14 @@ namespace leasehold {
 
 class QuietObserver {
  public:
-  /// Takes the snapshot and starts a watch. Precondition: before this call, in program order, the
-  /// words of these leases became Revoked and the worker's counter was incremented (pairs with
-  /// GateCore::begin_unit).
   struct Request {
     AttachmentId worker;
     Touches scope = Touches::TenantMemory;
     std::vector<LeaseId> leases;
   };
+  /// Takes the snapshot and starts a watch. Precondition: before this call, in program order, the
+  /// words of these leases became Revoked and the worker's counter was incremented (pairs with
+  /// GateCore::begin_unit).
   void watch(const WorkerSegmentReader& segment, Request request);
 
   /// Returns proofs for all watched leases whose units have ended. Never blocks.

@@ -33,7 +33,7 @@ Kind kind_of(const CLI::Option& option) {
 
 struct KindRow {
   const char* description;
-  std::vector<TomlType> types;  ///< That a value may have.
+  std::vector<TomlType> types;  ///< The types that a value may have.
 };
 
 const KindRow& row_of(Kind kind) {

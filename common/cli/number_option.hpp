@@ -1,4 +1,4 @@
-/// Options that take a number of a range and have a default.
+/// Numeric options with a range and a default.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,7 +6,7 @@
 
 namespace leasehold {
 
-/// Adds the option. Its default is the present `value`, which outlives the parse.
+/// Adds the option. `value` holds its default and outlives the parse.
 template <class Number, class Bound>
 CLI::Option* add_number_option(CLI::App& app, const std::string& name, Number& value,
                                const std::string& help, Bound low, Bound high) {

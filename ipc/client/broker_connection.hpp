@@ -1,4 +1,4 @@
-/// A tenant's connection to the broker, one at a time.
+/// A tenant's connection to the broker. At most one is open at a time.
 ///
 /// Lifetime: the io_context outlives it. Threads: only the thread that runs the io_context.
 #pragma once
@@ -21,8 +21,8 @@ class BrokerConnection {
   /// Whether `number`, which `next_number` returned, is that of the open connection.
   bool is_open(int number) const { return is_open() && number == number_; }
 
-  /// The number of the connection that `open` makes next; it identifies a late notice about an
-  /// earlier one.
+  /// The number of the connection that `open` makes next. A handler that keeps it can recognise a
+  /// late notice about an earlier connection.
   int next_number() { return ++number_; }
   /// Precondition: not open. Until `close` the connection counts as open, also after it has ended.
   /// Errors: as control::connect_to.

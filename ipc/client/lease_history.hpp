@@ -38,10 +38,10 @@ class LeaseHistory {
 
   /// The lease under which a worker last accepted the request.
   std::optional<LeaseId> accepted() const { return accepted_; }
-  /// Notes that a worker refused the token of a lease under which none accepted the request.
-  /// Returns true if the same happened before, since a worker accepted the request.
+  /// Notes that a worker refused the token of a lease under which no worker has accepted the
+  /// request. Returns true if this is a repeated refusal since a worker last accepted the request.
   bool refused_unused_token() { return std::exchange(refused_unused_token_, true); }
-  /// The end of this lease, which is a published text's, ended the stream.
+  /// The stream ended because this lease, which holds a published text, ended.
   void text_ended(std::optional<LeaseId> lease) { ended_text_lease_ = lease; }
 
   /// Does nothing if a rebind is in progress.

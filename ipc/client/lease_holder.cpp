@@ -10,7 +10,7 @@
 namespace leasehold::client {
 namespace {
 
-/// Long, because a grant waits for the worker to map and prefault memory.
+/// The timeout is long, because a grant waits for the worker to map and prefault memory.
 constexpr Duration kAcquireTimeout = std::chrono::seconds(30);
 constexpr Duration kCallTimeout = std::chrono::seconds(10);
 constexpr Duration kFirstReconnectDelay = std::chrono::milliseconds(20);

@@ -19,11 +19,11 @@ class TenantSession::LeaseReplacement {
   void plan();
   /// True from the request for a lease on another worker to the reply.
   bool is_failing_over() const { return is_failing_over_; }
-  /// In a failover the old lease ends before the reply. So the end of the stream is handled when
-  /// the reply arrives, which grants the lease on another worker or refuses it: `otherwise` is
-  /// called if it is refused. Returns false if no failover is in progress.
+  /// In a failover the old lease, and with it the stream, ends before the broker replies. This
+  /// defers the end of the stream until the reply: if the broker refuses the lease on another
+  /// worker, `otherwise` is called. Returns false if no failover is in progress.
   bool takes_end(Stage stage, std::move_only_function<void()> otherwise);
-  /// The stream has ended: nothing is moved.
+  /// Call it when the stream has ended: the request is not moved any more.
   void stop();
   /// Lets the session continue with the lease of a replacement in flight, because that lease counts
   /// against the quota and another one may not fit beside it. Returns false if none is in flight.

@@ -3,9 +3,8 @@
 ///
 /// Bounded: a file that would grow beyond the limit is renamed to PATH.1, replacing an earlier one,
 /// and a new file begins at PATH. A reader that follows PATH sees a rename, as with other log
-/// rotation. So the log takes at most twice the limit on disk. Devices, pipes and
-/// symbolic links, such as /dev/stderr, are never renamed, so the size of their targets is not
-/// bounded.
+/// rotation. So the log takes at most twice the limit on disk. Devices, pipes and symbolic links,
+/// such as /dev/stderr, are never renamed, so the size of their targets is not bounded.
 ///
 /// A pipe or terminal whose reader stops delays no writer: events are lost and counted, as on a
 /// full disk.

@@ -23,14 +23,14 @@ struct MemoryIdentity {
 
 class MemoryObject {
  public:
-  /// Zero-filled, of fixed size (sealed against shrinking, growing and new seals if `final_seals`),
-  /// mode 0400 so that another user cannot re-open it. `name` shows in /proc.
-  /// Errors: OutOfMemory, SystemError.
   struct Spec {
-    const char* name = "leasehold";
+    const char* name = "leasehold";  ///< The name that /proc shows.
     std::size_t size_bytes = 0;
-    bool final_seals = true;  ///< False when F_SEAL_WRITE comes later (weights).
+    /// Also forbids new seals. False when F_SEAL_WRITE is added later (weights).
+    bool final_seals = true;
   };
+  /// The object is zero-filled, is sealed against shrinking and growing, and has mode 0400, so that
+  /// another user cannot re-open it. Errors: OutOfMemory, SystemError.
   static Result<MemoryObject> create(const Spec& spec);
 
   /// Takes over a received descriptor. Checks that it is a memfd whose size cannot change.

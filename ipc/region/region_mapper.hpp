@@ -2,8 +2,8 @@
 /// contract.
 ///
 /// The mapping has exactly the requested size, is present, and outlives the descriptor. Two
-/// mappings of one memory show the same bytes. A read-only mapping has no writable handle. After an
-/// error nothing stays mapped.
+/// mappings of one memory show the same bytes. A read-only mapping has no writable address. After
+/// an error nothing stays mapped.
 ///
 /// Errors: UntrustedSegment when the descriptor is memory of another kind or size; OutOfMemory;
 /// SystemError; DeviceFault and other errors of devices.

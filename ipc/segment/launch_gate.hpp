@@ -3,7 +3,7 @@
 /// A *unit* is the smallest piece of work that polls: a tile on the CPU, a kernel on CUDA. A poll
 /// alone is not enough: a thread may be delayed between its poll and its first store while the
 /// broker reuses the memory. So each thread first announces the unit in a slot that the broker
-/// reads. After flipping a word, the broker waits until the announcement it saw has changed. Both
+/// reads. After storing a word, the broker waits until the announcement it saw has changed. Both
 /// sides use seq_cst, so either the thread sees the change or the broker sees the announcement
 /// (Dekker's argument; ipc/README.md has it in full).
 ///

@@ -37,13 +37,13 @@ class LeaseTable {
   /// Closed or Fenced → Live under a higher generation. The deadline is stored before the word.
   void grant(LeaseId lease, TimePoint deadline);
 
-  /// Stores the new words of one worker's leases, then increments that worker's counter once. The
-  /// only function that revokes or fences a word. Records the time when a word leaves Live.
   struct LeaseChange {
     LeaseId lease;
     LeaseState to;
     RevokeReason reason;
   };
+  /// Stores the new words of one worker's leases, then increments that worker's counter once. The
+  /// only function that revokes or fences a word. Records the time when a word leaves Live.
   /// `Memory` is the machine's by default; the simulator executes the same stores in its own.
   template <class Memory = StdMemory>
   void store_words(WorkerId worker, std::span<const LeaseChange> changes, TimePoint now) {

@@ -15,7 +15,7 @@ std::size_t partials_per_wave(const BackendLimits& limits) {
   return std::max(per_row, std::min(per_row * limits.max_rows, affordable));
 }
 
-/// Whole cache lines, so that the aligned scratch of two threads does not overlap.
+/// Rounded up to whole cache lines, so that the aligned scratch of two threads does not overlap.
 std::size_t tile_scratch_floats(std::uint32_t head_dim) {
   constexpr std::size_t kLine = kCacheLineBytes / sizeof(float);
   const std::size_t floats = kMaxTileQueries * kPartitionPositions +

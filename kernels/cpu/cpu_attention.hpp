@@ -1,6 +1,6 @@
 /// Attention of the CPU backend. A step is processed in *waves* of rows whose partials fit the
-/// scratch. The unit that computes the last partial of a row and head merges them, in the written
-/// order. A wave with long contexts merges in a separate launch.
+/// scratch. The unit that computes the last partial of a row and head merges all of its partials,
+/// in the order of the partitions. A wave with long contexts merges in a separate launch.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-/// The tiles of an expert matmul: those of one matmul per expert over the expert's items. An expert
-/// without items has no tiles.
+/// The tiles of an expert matmul, which is one matmul per expert over that expert's items: the
+/// tiles of these matmuls, expert after expert. An expert without items has no tiles.
 ///
 /// Threads: `begin` from the engine thread; `at` from any thread of the launch.
 #pragma once
@@ -14,8 +14,8 @@ class ExpertTiles {
   explicit ExpertTiles(const BackendLimits& limits)
       : groups_(limits.n_experts, max_matmul_inputs(limits)), first_tile_(limits.n_experts + 1) {}
 
-  /// Sorts the items by expert and returns the number of tiles; an expert with n > 0 items has
-  /// `count(n)`.
+  /// Sorts the items by expert and returns the number of tiles. An expert with n > 0 items has
+  /// `count(n)` tiles.
   template <class Count>
   std::uint32_t begin(const ExpertMatmulArgs& args, Count&& count) {
     items_ = groups_.sort({args.chosen, args.n_items});

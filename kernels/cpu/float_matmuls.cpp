@@ -94,7 +94,7 @@ LaunchStatus FloatMatmuls::matmul(const LaunchContext& context, const MatmulArgs
     multiply(
         permit, {args.weight, 0, tiles, tile, thread},
         [&](std::uint32_t i, Span32 outputs) {
-          // Otherwise later dots would wait for the lines of the results.
+          // Without this request, later dots would wait for the cache lines of the results.
           __builtin_prefetch(args.out + i * n_out + outputs.begin, 1);
           __builtin_prefetch(args.out + i * n_out + outputs.end - 1, 1);
           return selected_row(args, i);

@@ -6,7 +6,7 @@
 namespace leasehold {
 namespace {
 
-/// Requests the lines to which the products of groups with some rows are stored.
+/// Prefetches the cache lines to which the products of these groups and rows are stored.
 void request_products(const MatmulArgs& args, Span32 groups, Span32 batch) {
   for (std::uint32_t i = batch.begin; i < batch.end; ++i)
     for (std::uint32_t g = groups.begin; g < groups.end; ++g)

@@ -30,7 +30,7 @@ class Launcher {
         pool_(static_cast<std::uint32_t>(gates.size()), nodes) {}
 
   std::uint32_t threads() const { return pool_.threads(); }
-  /// The number of threads on that thread's node, including that thread.
+  /// The number of threads on the node of `thread`, including `thread`.
   std::uint32_t threads_on_node_of(std::uint32_t thread) const {
     return pool_.threads_on_node_of(thread);
   }

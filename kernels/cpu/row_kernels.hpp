@@ -29,8 +29,8 @@ std::optional<SimdPath> simd_path_from_name(std::string_view text);
 /// the first call asks the kernel for the permission to use tiles.
 std::string_view missing_for(SimdPath path);
 bool cpu_has(SimdPath path);
-/// True unless the path is AMX and its int8 dots differ from the plain ones. The first call runs
-/// the check. Other paths are not checked: tests run them. Precondition: cpu_has(path).
+/// True unless the path is AMX and its int8 dots differ from those of the scalar path. The first
+/// call runs the check. Other paths are not checked: tests run them. Precondition: cpu_has(path).
 bool passes_self_check(SimdPath path);
 /// The last path that this CPU has and whose self-check passes.
 SimdPath best_simd_path();

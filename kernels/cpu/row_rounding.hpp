@@ -1,8 +1,8 @@
 /// The rows of x that int8 matmuls read: computed by a norm or SwiGLU if there is one, then
 /// rounded.
 ///
-/// Few rows are rounded by each thread for itself in a prologue of the matmul, many in a launch of
-/// their own.
+/// With few rows, each thread rounds a copy for itself in a prologue of the matmul; many rows are
+/// rounded in a separate launch.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ struct RoundingPlan {
   const ProjectionArgs& args;
   std::uint32_t n_rows;
   std::uint32_t n_in;
-  std::uint32_t block;
+  std::uint32_t block;  ///< Elements that share a scale.
   std::uint32_t columns;
   std::uint64_t macs_per_element;
   LaunchSite site;
@@ -58,7 +58,7 @@ class RowRounding {
       cpu_.kernels.end_int8_unit();
     };
     if (should_each_thread_round(plan)) {
-      expects(!plan.is_overwritten(), "what a late prologue reads, tiles do not write");
+      expects(!plan.is_overwritten(), "tiles do not overwrite the input of a late prologue");
       const Prologue prologue{label(context, plan.site),
                               [&](const LaunchPermit& permit, std::uint32_t thread) {
                                 round(permit, plan, {0, plan.n_parts()}, thread, own_rows(thread));
@@ -79,7 +79,7 @@ class RowRounding {
   void clear();
 
  private:
-  /// Most rows that a thread rounds for itself.
+  /// The most rows that a thread rounds for itself.
   static constexpr std::uint32_t kOwnRows = 8;
 
   InputRows own_rows(std::uint32_t thread) {

@@ -32,8 +32,8 @@ class NodeTiles;
 /// How the threads of a pool are spread over nodes of memory. Machines with several nodes have not
 /// run this yet; tests divide the threads of one node.
 struct PoolNodes {
-  /// Threads per node: each at least 1, together the pool's. With fewer than two nodes no thread is
-  /// bound and passes are not divided.
+  /// Threads per node, each at least 1; their sum is the pool's number of threads. With fewer than
+  /// two nodes no thread is bound and passes are not divided.
   std::vector<std::uint32_t> threads;
   /// Called once for each thread that the pool starts, from the pool's constructor; `node` is an
   /// index of `threads`. The caller of `run` belongs to node 0, and the owner of that thread binds
@@ -51,13 +51,13 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   std::uint32_t threads() const { return static_cast<std::uint32_t>(workers_.size()) + 1; }
-  /// The number of threads on that thread's node, including that thread.
+  /// The number of threads on the node of `thread`, which is included.
   std::uint32_t threads_on_node_of(std::uint32_t thread) const {
     return node_tiles_ == nullptr ? threads() : threads_of_node(thread);
   }
 
-  /// Calls `work(thread, tile)` once for each tile of the passes, from 0. A thread whose call
-  /// returns false takes no more tiles.
+  /// Calls `work(thread, tile)` once for each tile of the passes; the first tile is 0. A thread
+  /// whose call returns false takes no more tiles.
   template <class Work>
   void run(const TilePasses& passes, Work&& work) {
     const auto call = [](void* target, std::uint32_t thread, std::uint32_t tile) {

@@ -20,8 +20,8 @@ class TilePasses {
 
     bool operator==(const EqualPasses&) const = default;
   };
-  static constexpr std::uint32_t kMaxAdded =
-      3;  ///< Enough for three matrices, or for passes of two sizes over one matrix.
+  /// Enough for three matrices, or for passes of two sizes over one matrix.
+  static constexpr std::uint32_t kMaxAdded = 3;
 
   TilePasses() = default;
   /// One pass.

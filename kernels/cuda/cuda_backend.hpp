@@ -57,8 +57,8 @@ class CudaBackend final : public Backend {
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override {
     return attention_.run(context, args);
   }
-  /// With experts, one row here is the rows of all items of a step's row, and no operator reads it
-  /// as prepared.
+  /// With experts, one row here holds the rows of all items of a step's row, and no operator reads
+  /// its prepared form.
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override {
     return swiglu(context, args, cuda_->prepared.expected_form(args.width));
   }

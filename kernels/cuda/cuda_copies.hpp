@@ -17,7 +17,8 @@ class CudaCopies {
   void clear() { launcher_.zero(staging_); }
 
  private:
-  /// Pieces for `write`, in the staging buffer: the counter of blocks, the list, the bytes.
+  /// The pieces of a `write` in the staging buffer, which holds a counter of blocks, the list of
+  /// pieces and their bytes.
   struct StagedPieces {
     std::size_t size_bytes = 0;
     std::uint32_t n_first = 0;  ///< Pieces without is_last.

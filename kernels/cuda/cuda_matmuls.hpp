@@ -1,4 +1,4 @@
-/// Matmuls on a card. Neighbours of one type and layout share a launch.
+/// Matmuls on a card. Consecutive matmuls with the same type and layout share a launch.
 #pragma once
 
 #include "kernels/cuda/cuda_resources.hpp"
@@ -10,7 +10,7 @@ class CudaMatmuls {
   /// The resources outlive it.
   explicit CudaMatmuls(CudaResources& cuda) : cuda_(cuda) {}
 
-  /// The form in which the first of the matmuls that reads prepared rows reads them.
+  /// The form of the prepared rows for the first matmul that reads any.
   RowForm form_of(const ProjectionArgs& args) const;
   LaunchStatus run(const LaunchContext& context, std::span<const MatmulArgs> matmuls);
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args);

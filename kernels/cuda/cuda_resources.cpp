@@ -51,7 +51,7 @@ Result<bool> probe_wgmma(const Context& context, Launcher& launcher,
   return wgmma_adds_as_mma(input, results);
 }
 
-/// Launches a kernel if the card may have wgmma.
+/// Reads the card's properties. Launches a kernel that probes wgmma if the card may have it.
 Result<void> probe_device(const Context& context, CudaResources& cuda) {
   cuda.card.n_sms = TRY(attribute(context, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   cuda.card.max_shared_bytes =
@@ -73,7 +73,7 @@ Result<PreparedArray> PreparedArray::create(Launcher& launcher, const BackendLim
   made.arithmetic_ = rows;
   made.max_rows_ = max_matmul_inputs(limits);
   made.max_width_ = limits.max_width;
-  // Rounded rows are smaller than tiles.
+  // Sized for tiles, because rounded rows are smaller.
   made.rows_ = TRY(launcher.zeroed_buffer(device::tile_halves(made.max_rows_, made.max_width_) *
                                           sizeof(std::uint16_t)));
   made.scales_ = TRY(launcher.zeroed_buffer(aligned(made.max_rows_ * sizeof(float))));

@@ -1,4 +1,4 @@
-/// What the operators of a CUDA backend share. Every part is zeroed when it is created.
+/// What the operators of a CUDA backend share. All memory is zeroed when it is created.
 ///
 /// Lifetime: the context outlives it. Threads: the engine's.
 #pragma once
@@ -12,7 +12,8 @@
 
 namespace leasehold::cuda {
 
-/// The form in which a matmul reads its rows; numbers are the elements of a rounded block.
+/// The form in which a matmul reads its rows. The value of an int8 form is the number of elements
+/// that share a scale.
 enum class RowForm : std::uint16_t { Floats = 0, Halves = 1, Int8By32 = 32, Int8By256 = 256 };
 
 /// The rows of a matmul in the form that it reads: tiles of halves, or rounded to int8.
@@ -69,7 +70,7 @@ class BlockScratch {
             .max_blocks = n_counters_};
   }
   void clear(Launcher& launcher) const { launcher.zero(partials_); }
-  /// Blocks that finished before the mirror stopped a launch have advanced its counters.
+  /// Call it after the mirror stopped a launch, because finished blocks have advanced the counters.
   void reset_counters(Launcher& launcher) const { launcher.zero(counters_); }
 
  private:

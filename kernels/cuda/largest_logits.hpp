@@ -14,7 +14,7 @@ class LargestLogits {
   static Result<LargestLogits> create(const Context& context, Launcher& launcher,
                                       const BackendLimits& limits);
 
-  /// Starts a step with as many rows of logits.
+  /// Starts a step with `n_rows` rows of logits.
   void begin(std::uint32_t n_rows);
   /// Plans the search of at most `n_rows` rows on a card of n_sms SMs. `counters` has one counter
   /// per row, zero before and after.

@@ -3,10 +3,10 @@
 namespace leasehold::cuda {
 namespace {
 
-// More mirror values than the card can have left to read. Within a step sequences only die, so a
-// step writes at most kMaxStepSequences + 1 values, one of them before its first launch. A launch
-// waits for all values written before it, and a step ends after its launches. So only those that
-// one step wrote after its last launch, and those of the next step, are unread.
+// The number of mirror values, more than the card can have unread. Within a step sequences only
+// die, so a step writes at most kMaxStepSequences + 1 values, one of them before its first launch.
+// A launch waits for all values written before it, and a step ends after its launches. So only
+// those that one step wrote after its last launch, and those of the next step, are unread.
 constexpr std::uint32_t kValues = 2 * kMaxStepSequences + 1;
 
 }  // namespace

@@ -65,7 +65,7 @@ class StepRunner {
   /// Ends the step and copies the largest logits to the host if the step finds them.
   LaunchStatus finish(const GateSet& gates, LargestLogits& logits);
 
-  // What plans depend on. A recorded step is planned for the largest step of its shape.
+  // The values on which plans depend. A recorded step is planned for the largest step of its shape.
   PlanContext plan_context(const LaunchContext& context) const;
   /// Positions of the longest sequence.
   std::uint32_t longest() const {

@@ -20,7 +20,7 @@
 
 namespace leasehold {
 
-/// Increment this when the place or the format of bytes changes. Part of the digest.
+/// Increment this when the place or the format of bytes changes. The digest covers it.
 inline constexpr std::uint32_t kWeightsLayoutVersion = 3;
 inline constexpr std::uint64_t kWeightAlignmentBytes = 64;
 
@@ -40,8 +40,8 @@ struct WeightTensor {
 using LayoutDigest = std::array<std::uint8_t, 32>;
 
 struct WeightsLayout {
-  std::vector<WeightTensor>
-      weights;               ///< token_embd, layer by layer, output_norm, output: ascending.
+  /// token_embd, layer by layer, output_norm, output: ascending.
+  std::vector<WeightTensor> weights;
   std::uint64_t size_bytes;  ///< Size of the region; a multiple of kWeightAlignmentBytes.
 
   /// Covers the version and every weight's name, type, shape, layout and offset. Layouts with equal

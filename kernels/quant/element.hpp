@@ -1,5 +1,5 @@
 /// Element e of a block, by the formulas of kernels/quant/dequantize.hpp and super_blocks.hpp: one
-/// function per quantised type. The scalar dequantiser uses them, and kernels that read a few rows.
+/// function per quantised type. The scalar dequantiser and kernels that read a few rows use them.
 /// C++20-clean.
 #pragma once
 

@@ -15,9 +15,8 @@ http::Page metrics_page(BrokerReader& reader);
 /// browser to load content from elsewhere, to show them in a frame, and to store them. `reader` and
 /// `clock` outlive the pages.
 ///
-///   /api/overview   {"now_boottime_ns", "version", "status": StatusView, "workers": [WorkerView
-///   …],
-///                    "tenants": [TenantView …]}
+///   /api/overview   {"now_boottime_ns", "version", "status": StatusView,
+///                    "workers": [WorkerView …], "tenants": [TenantView …]}
 ///   /api/history    History::to_json
 ///   /api/leases     BrokerReader::leases; /api/extents and /api/events likewise
 ///

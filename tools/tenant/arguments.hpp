@@ -28,8 +28,7 @@ struct Arguments {
 };
 
 /// Stores the prompt in the request: as plain text, or as the user's message after the system
-/// message.
-/// A chat also stores `now_unix_s`, so that a rebind renders the same chat template.
+/// message. A chat also stores `now_unix_s`, so that a rebind renders the same chat template.
 void set_prompt(Arguments& arguments, std::string prompt, std::int64_t now_unix_s);
 
 /// `arguments` excludes the program's name. The request gets a new id unless --request-id gives

@@ -19,7 +19,7 @@ SchedulerLimits with_model_limits(SchedulerLimits limits, const ModelConfig& mod
   return limits;
 }
 
-/// Null: nothing is proposed.
+/// Returns null if nothing is proposed.
 std::shared_ptr<Proposer> proposer_for(const SchedulerLimits& limits,
                                        const std::shared_ptr<Proposer>& given) {
   if (limits.speculate == 0) return nullptr;

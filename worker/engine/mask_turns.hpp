@@ -27,7 +27,7 @@ namespace leasehold {
 /// the vocabulary's trie once.
 struct MaskLimits {
   std::size_t slice_units = std::size_t{1} << 14;  ///< Work in one unit of the engine's gate.
-  std::size_t masks_per_step = 8;                  ///< In masks of the most expensive kind.
+  std::size_t masks_per_step = 8;                  ///< Masks of the most expensive kind.
   std::size_t step_units = 0;  ///< 0: computed from the vocabulary and masks_per_step.
   std::size_t token_units = TokenRules::kTokenUnits;
 };

@@ -3,7 +3,7 @@
 /// the weights is revoked.
 ///
 /// Invariant: tokens are taken after all other checks, so a request that can never run is not asked
-/// to wait, and the allowance gets back what requests took and did not use before it is read.
+/// to wait. Unused tokens return to the allowance before it is read.
 ///
 /// Threads: one (the engine's).
 #pragma once

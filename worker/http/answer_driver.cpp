@@ -100,7 +100,7 @@ std::optional<Error> ChoiceProgress::note(const Generations::Event& event) {
   return retrying->error;
 }
 
-/// The answer: what the client has got of it, and what is not sent yet.
+/// The part of the answer that the client has received, and the part that is not sent yet.
 class AnswerOutput {
  public:
   AnswerOutput(const ApiRequest& request, const ApiModel& model)

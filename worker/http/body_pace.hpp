@@ -30,8 +30,8 @@ class BodyRateLimiter {
   }
 
  private:
-  std::map<TenantId, TokenBucket>
-      left_;  ///< Never shrinks: only tenants with a valid key get an entry.
+  /// Never shrinks: only tenants with a valid key get an entry.
+  std::map<TenantId, TokenBucket> left_;
 };
 
 /// Waits without delaying the bodies of other tenants or any stream.

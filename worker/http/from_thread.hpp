@@ -43,7 +43,7 @@ class AsyncValue {
  private:
   struct Waiting {
     explicit Waiting(boost::asio::io_context& io) : timer(io) {}
-    boost::asio::steady_timer timer;  // expires never; cancelled to wake `take`
+    boost::asio::steady_timer timer;  // never expires; cancelled to wake `take`
     std::optional<T> value;
   };
   boost::asio::io_context* io_;

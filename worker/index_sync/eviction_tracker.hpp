@@ -2,8 +2,7 @@
 /// no block holds its text.
 ///
 /// Clients choose ids, so two tenants may use the same id; it leaves the index with the last
-/// request that uses it.
-/// A client that reuses an id begins a new request.
+/// request that uses it. A client that reuses an id begins a new request.
 ///
 /// The number of tracked requests is bounded and shared by tenant: beyond `max_tracked` the tenant
 /// with the most requests loses one. Its ended request that has been held for longest leaves the

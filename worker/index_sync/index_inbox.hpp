@@ -1,6 +1,6 @@
 /// The changes of ids that wait for the index thread.
 ///
-/// The tenants share each queue: when one is full, an entry of the tenant with the most is dropped.
+/// The tenants share each queue: when it is full, the tenant with the most entries loses one.
 /// Threads: any; each call takes a short lock.
 #pragma once
 

@@ -95,8 +95,8 @@ void IndexSender::take_inbox() {
   if (spool_) keep_live();
   for (const auto& [tenant, id, is_live] : taken.changes) {
     is_live ? backlog_.add_live(id) : backlog_.add_ended(tenant, id);
-    // Kept also after an end: the id may have ended again during the exchange that confirmed and
-    // erased its first end.
+    // The spool keeps an ended id too: the id may have ended again during the exchange that
+    // confirmed and erased its first end.
     if (spool_) spool_->keep({tenant, id});
   }
   if (taken.lost_live) backlog_.forget_confirmed();

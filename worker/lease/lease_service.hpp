@@ -62,12 +62,12 @@ class LeaseService {
 
   void on_call(const std::string& method, control::Payload params, control::Responder respond);
 
-  /// Describes all granted memory to a restarted broker: messages with duplicated descriptors.
-  /// Errors: SystemError.
   struct Redelivery {
     wire::LeaseRedeliver message;
     std::vector<UniqueFd> fds;
   };
+  /// The messages that return all granted memory to a restarted broker, with duplicated
+  /// descriptors. Errors: SystemError.
   Result<std::vector<Redelivery>> redeliveries() const;
 
   /// Calls `then` on the I/O thread once the engine has all granted memory, possibly at once. A

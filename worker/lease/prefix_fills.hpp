@@ -27,7 +27,7 @@ class PrefixFills {
   /// Answers once the engine has computed the text. Errors: BadRequest for a malformed message.
   Result<void> fill(const control::Json& body, control::Responder& respond);
 
-  /// Answers the call of each.
+  /// Answers the calls that requested these fills.
   void report_filled(std::vector<PrefixFilled> filled);
 
  private:

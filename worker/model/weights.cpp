@@ -167,13 +167,13 @@ Result<Weights> Weights::bind(const WeightsPlan& plan, const ModelConfig& config
   weights.bases_.resize(mapped_parts.size());
   weights.leases_.resize(mapped_parts.size());
   for (std::size_t part = 0; part < mapped_parts.size(); ++part) {
-    TRY(weights.hold(part, std::move(mapped_parts[part])));
+    TRY(weights.keep_mapping(part, std::move(mapped_parts[part])));
   }
   TRY(weights.bind_matrices());
   return weights;
 }
 
-Result<void> Weights::hold(std::size_t part, MappedPart mapped_part) {
+Result<void> Weights::keep_mapping(std::size_t part, MappedPart mapped_part) {
   const WeightsPart& planned = plan_->parts[part];
   if (mapped_part.mapping.size_bytes() < planned.layout.size_bytes) {
     return fail(
@@ -190,7 +190,7 @@ Result<void> Weights::hold(std::size_t part, MappedPart mapped_part) {
 
 Result<void> Weights::restore(std::size_t part, MappedPart fresh) {
   const LeaseId before = id_of(leases_[part]);
-  TRY(hold(part, std::move(fresh)));
+  TRY(keep_mapping(part, std::move(fresh)));
   unmap(before);
   return bind_matrices();
 }

@@ -92,7 +92,7 @@ class Weights {
 
   Weights(const WeightsPlan& plan, const ModelConfig& config)
       : plan_(&plan), config_(config), mapped_(std::make_unique<Mapped>()) {}
-  Result<void> hold(std::size_t part, MappedPart mapped_part);
+  Result<void> keep_mapping(std::size_t part, MappedPart mapped_part);
   Result<void> bind_matrices();
 
   const WeightsPlan* plan_;

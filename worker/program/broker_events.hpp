@@ -5,7 +5,8 @@
 /// to the handlers that `serve` is given.
 ///
 /// Threads: `serve` and the handlers on the I/O thread, so that a call meets either the loading or
-/// the serving stage. The parts have their own rules. Lifetime: outlives the session.
+/// the serving stage. The objects that it returns have their own rules. Lifetime: outlives the
+/// session.
 #pragma once
 
 #include "worker/engine/step_sampler.hpp"

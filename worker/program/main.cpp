@@ -1,7 +1,7 @@
 /// Runs a worker process, from its files to its last step. Each stage is an object that needs the
 /// earlier ones, and owns what exists from then on:
 ///
-///   OpenedWorker    files, sockets and threads; nothing is asked of the broker
+///   OpenedWorker    files, sockets and threads; the broker is not called yet
 ///   AttachedWorker  the session with the broker, whose calls arrive from here on
 ///   LoadedWorker    the backend, and an engine with its weights
 ///   ReadyWorker     the servers; announced to the broker

@@ -1,9 +1,7 @@
 /// The signals of a worker process.
 ///
-/// | signal | until its handler is set |
-/// | --- | --- |
-/// | SIGTERM, SIGINT | ends the process at once with exit code 128 + signal: nothing is served yet
-/// | | SIGHUP | waits for the handler |
+/// Until their handlers are set, SIGTERM and SIGINT end the process at once with exit code 128 +
+/// signal, because nothing is served yet, and SIGHUP waits for its handler.
 ///
 /// Threads: the functions and the handlers on the thread of the io_context; construction before
 /// that thread starts.

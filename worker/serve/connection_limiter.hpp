@@ -42,7 +42,8 @@ struct ConnectionLimits {
   /// new connection weighs as much as a short line. When a connection authenticates, its charged
   /// lines are charged to its tenant instead, if the tenant is within its own rate.
   Rate unauthenticated_lines{.per_second = 1'000, .burst = 2'000};
-  /// Limits the accumulated debt, so that a user who stops sending is served again soon.
+  /// While the wait is this long, further lines are not charged, so that a user who stops sending
+  /// is served again soon.
   Duration max_unauthenticated_wait = std::chrono::seconds(1);
   /// Weight of the lines of all connections of one tenant: two of the longest lines a second.
   Rate tenant_lines{.per_second = 2'048, .burst = 2'048};

@@ -93,7 +93,7 @@ void RequestPipeline::on_parsed(IncomingRequest incoming, const Result<void>& pa
   const bool is_open = requests_->is_open(incoming.connection);
   if (incoming.joins) {
     if (is_open && !is_closing_) resumer_.join(std::move(incoming), parsed);
-    return;  // the destroyed responder answers the others
+    return;  // otherwise the responder answers when it is destroyed
   }
   const RequestId engine_request_id = incoming.engine_request_id();
   if (requests_->find(engine_request_id) == nullptr) return;  // refused by `drain`
@@ -124,7 +124,7 @@ void RequestPipeline::submit_to_engine(IncomingRequest incoming) {
   request.emitted_before = static_cast<std::uint32_t>(prompt.emitted.size());
   incoming.respond = std::move(request.respond);
   incoming.submit = {.request_id = incoming.submit.request_id,
-                     .resumable = incoming.submit.resumable};  // frees the texts
+                     .resumable = incoming.submit.resumable};  // frees the rest
   deps_.loop->post([this, incoming = std::move(incoming)](Engine& engine) mutable {
     engine.shorten(incoming.prompt);
     if (incoming.prompt.may_shorten)

@@ -20,10 +20,10 @@ class StreamResumer {
         requests_(&requests),
         streams_(&streams) {}
 
-  /// Decides what a submission does whose id may be known. One that repeats an earlier submission
-  /// joins that stream. If that text was interrupted, its kept tokens are added to the submission,
-  /// so that generation continues after them. Errors: BadRequest for an id in use; for a resumable
-  /// request also QueueFull while the earlier one cannot be joined, and RequestIdConflict.
+  /// Checks the id of a submission. A submission that repeats an earlier one joins its stream. If
+  /// that stream was interrupted, its kept tokens are added to the submission, so that generation
+  /// continues after them. Errors: BadRequest for an id in use; for a resumable request also
+  /// QueueFull while the earlier one cannot be joined, and RequestIdConflict.
   Result<void> check_id(IncomingRequest& incoming) const;
 
   /// Answers a submission that joins a stream. Precondition: it is parsed.

@@ -20,9 +20,8 @@ namespace {
 constexpr std::chrono::milliseconds kWaitForSuccessor{2'000};
 constexpr std::chrono::milliseconds kAskForSuccessor{20};
 
-/// The revoked lease that this acquire replaces; it is then not charged. If that lease already has
-/// a replacement that was revoked too, returns the replacement. Nothing for a lease that is not
-/// revoked.
+/// Returns the revoked lease that this acquire replaces. If that lease already has a replacement
+/// that was revoked too, returns the replacement. Nothing for a lease that is not revoked.
 Result<std::optional<LeaseId>> find_replaced_lease(State& state,
                                                    const wire::LeaseAcquire& acquire) {
   if (!acquire.replaces) return std::nullopt;

@@ -12,7 +12,7 @@
 namespace leasehold {
 namespace {
 
-/// Short, because scrubbing takes milliseconds.
+/// The retry time is short, because scrubbing takes milliseconds.
 constexpr std::chrono::milliseconds kRetryWhileScrubbing{50};
 
 Error while_scrubbing() {

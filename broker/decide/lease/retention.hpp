@@ -18,7 +18,7 @@
 
 namespace leasehold {
 
-/// True if a fence of this lease retains its KV memory. Precondition: not Live.
+/// True if a fence of this lease retains its KV memory. Precondition: the lease is not Live.
 bool retains_memory(const Decision& decision, const LeaseRecord& record);
 
 /// True while the memory of this lease is retained.
@@ -42,7 +42,7 @@ std::vector<LeaseId> retained_where(State& state, Predicate matches) {
   return found;
 }
 
-/// Scrubs the retained memory of these leases. Ignores leases without any.
+/// Scrubs the retained memory of these leases. Ignores leases without retained memory.
 void end_retention(Decision& decision, const std::vector<LeaseId>& leases);
 
 /// Scrubs the retained memory of all leases of a tenant.
@@ -59,9 +59,9 @@ std::optional<Error> end_retentions_for(Decision& decision, std::uint64_t extent
 /// oldest is then scrubbed, which frees its lease's slot, and the error is retryable.
 Result<void> require_free_slot(Decision& decision);
 
-/// Makes room for a new worker: scrubs all memory retained for the leases of one exited worker, the
-/// one with the oldest such memory. Returns a retryable refusal; nothing if there is no such
-/// worker.
+/// Makes room for a new worker: chooses the exited worker whose leases have the oldest retained
+/// memory, and scrubs all memory retained for that worker's leases. Returns a retryable refusal;
+/// nothing if no exited worker has such leases.
 std::optional<Error> end_retentions_of_exited_worker(Decision& decision);
 
 }  // namespace leasehold

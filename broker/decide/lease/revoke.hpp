@@ -1,4 +1,4 @@
-/// Revokes leases. Every decider that ends leases calls this.
+/// Revokes leases. Every decider that ends leases calls revoke_leases().
 #pragma once
 
 #include <map>

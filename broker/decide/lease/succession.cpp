@@ -120,7 +120,7 @@ bool may_arrive(const Decision& decision, const LeaseRecord& old) {
 }
 
 /// Ends the old lease, and gives its memory to the new one once no worker maps it. Answers the call
-/// without the memory if that does not arrive. Precondition: `open_call`.
+/// without the memory once it cannot arrive any more. Precondition: `open_call` is set.
 void hand_over(Decision& decision, LeaseRecord& by) {
   State& state = decision.state;
   const LeaseRecord* old = state.leases.find_open(*by.replaces);

@@ -23,7 +23,7 @@
 /// Memory is adopted only by the connection that held the old lease, for the same tenant, once the
 /// old worker has unmapped it or exited (retention.hpp). The new worker has the user and KV
 /// identity of the old one; it also has the old one's name, or replaces it. It checks the contents
-/// as input.
+/// as untrusted input.
 #pragma once
 
 #include <optional>

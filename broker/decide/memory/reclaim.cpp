@@ -13,7 +13,7 @@
 namespace leasehold {
 namespace {
 
-/// Short, because a drain may end at any time.
+/// The retry time is short, because a drain may end at any time.
 constexpr std::chrono::milliseconds kRetryAfter{50};
 /// A claim ends if the tenant does not retry for this long.
 constexpr Duration kClaimTime = std::chrono::seconds(5);

@@ -30,17 +30,17 @@ std::uint64_t reserve_of(const State& state, std::uint64_t reserved_bytes) {
 }
 
 /// Extents of live leases, by tenant.
-using ExtentObjects = std::map<TenantId, std::uint64_t>;
+using ExtentsByTenant = std::map<TenantId, std::uint64_t>;
 
-ExtentObjects held_extents(const State& state) {
-  ExtentObjects held;
+ExtentsByTenant held_extents(const State& state) {
+  ExtentsByTenant held;
   state.leases.for_each_open([&](const LeaseRecord& record) {
     if (record.is(LeaseState::Live)) held[record.tenant] += kv_extents(state, record);
   });
   return held;
 }
 
-std::uint64_t held_by(const ExtentObjects& held, const TenantId& tenant) {
+std::uint64_t held_by(const ExtentsByTenant& held, const TenantId& tenant) {
   const auto found = held.find(tenant);
   return found == held.end() ? 0 : found->second;
 }
@@ -57,7 +57,7 @@ struct TierSums {
 
 /// If `changed` is given, it replaces the current policy of its tenant in the sums.
 TierSums sum_tiers(const State& state, const wire::TenantPolicy* changed = nullptr) {
-  const ExtentObjects held = held_extents(state);
+  const ExtentsByTenant held = held_extents(state);
   TierSums sums;
   const auto add = [&](const wire::TenantPolicy& policy, std::uint64_t reserve) {
     const std::uint64_t held_here = held_by(held, policy.tenant);

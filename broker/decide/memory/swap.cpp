@@ -11,7 +11,7 @@
 namespace leasehold {
 namespace {
 
-/// Short, because workers return unused extents at the end of a step.
+/// The retry time is short, because workers return unused extents at the end of a step.
 constexpr std::chrono::milliseconds kSwapRetryAfter{50};
 
 /// Swap extents of the tenant's open leases. They count until they are free; quarantined extents do

@@ -108,8 +108,8 @@ struct TakeReport {
   bool is_before_flip(const LeaseRecord& record) const {
     return record.is(LeaseState::Live) || at < record.revoked_at();
   }
-  /// A refusal from before the flip is not a latency: the worker refused because of the lease's
-  /// deadline.
+  /// A refusal before the word was stored is not a latency: the worker refused because of the
+  /// lease's deadline.
   Report operator()(const events::ForwardRevoked& seen) const {
     LeaseRecord* record = find_reported(decision.state, worker, seen.lease);
     if (record == nullptr) return Report::NotItsOwn;
@@ -217,7 +217,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   const std::uint32_t share = state.config.workers_per_user();
   const auto is_counted = [&](AttachmentId id) {
     return std::ranges::any_of(state.leases.leases_on(id), [&state](LeaseId lease) {
-      // Kept memory does not count, because it is scrubbed on demand.
+      // Retained memory does not count, because it is scrubbed on demand.
       return state.leases.at(lease).retained_until == TimePoint{};
     });
   };

@@ -16,7 +16,7 @@ namespace leasehold {
 
 struct RateConfig {
   Rate lines{.per_second = 2'000, .burst = 1'000};  ///< Rate of message weight per user.
-  /// Higher, because a worker calls for its tenants.
+  /// This rate is higher, because a worker calls for its tenants.
   Rate worker_lines{.per_second = 20'000, .burst = 40'000};
   Rate events{.per_second = 20'000, .burst = 40'000};  ///< Events reported by one worker.
   std::size_t connection_weight = 16;                  ///< Cost of a new connection.

@@ -44,13 +44,13 @@ class WorkerLinks {
   Result<void> prepare(ConnectionId connection, std::shared_ptr<control::Peer> peer);
   void bind(ConnectionId connection, AttachmentId worker);
 
-  /// Restores a link from kept descriptors, without a connection.
-  /// Errors: UntrustedSegment, SystemError.
+  /// The descriptors of a link that the previous broker kept.
   struct Kept {
     UniqueFd segment;
     UniqueFd wakeup_fd;
     UniqueFd pidfd;
   };
+  /// Restores a link, without a connection. Errors: UntrustedSegment, SystemError.
   Result<void> restore(AttachmentId worker, Kept kept);
   /// As `prepare` and `bind`, for a worker that resumes its link. After `resume` the worker may
   /// send descriptors.

@@ -31,7 +31,7 @@ struct Message {  // NOLINT(bugprone-crtp-constructor-accessibility): messages a
 /// broker to a worker has one, as `kReplyTimeout`.
 enum class ReplyTimeout : std::uint8_t {
   Call,  ///< The broker's timeout for calls; then the caller gets TimedOut.
-  Kill,  ///< The call itself has none: the broker kills a worker that does not reply in time.
+  Kill,  ///< The call never times out; the broker kills a worker that does not reply in time.
   None   ///< The reply may take as long as the work.
 };
 

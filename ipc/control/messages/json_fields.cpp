@@ -59,7 +59,7 @@ struct TextRuleRow {
 const TextRuleRow& row_of(TextRule rule) {
   using Text = std::string_view;
   static const std::string kName = "a name of 1 to 64 letters, digits, '.', '_', ':' and '-'";
-  // In the order of the rules.
+  // The rows are in the order of TextRule.
   static const TextRuleRow kRows[]{
       {[](Text) { return true; }, "text"},
       {[](Text text) { return !text.empty(); }, "text that is not empty"},
@@ -190,7 +190,7 @@ Problem read_id(const nlohmann::json& json, std::uint64_t& out) {
   const char* end = text.data() + text.size();
   std::uint64_t value = 0;
   const auto [rest, error] = std::from_chars(text.data(), end, value);
-  // Written back and compared, so that each id has one spelling ("03" is not 3).
+  // The comparison with the formatted value ensures one spelling of each id ("03" is not 3).
   if (error != std::errc{} || std::to_string(value) != text)
     return mismatch(json, "a number written as text, from \"0\" to \"18446744073709551615\"");
   out = value;

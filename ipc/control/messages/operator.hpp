@@ -218,8 +218,7 @@ struct LeasesTouched : Message<LeasesTouched> {
 // The other lists come in pages of at least one item. A page ends at the limit, or when the line is
 // full. `lease.list` and `event.list` take {"after": <slot or sequence>, "limit": <n ≤ 1000>};
 // `tenant.list`, `key.list`, `extent.list` and `quarantine.list` take the messages below. The reply
-// is
-// {"items": [view or event, …]}. "more" says whether items follow; `event.list` instead returns
+// is {"items": [view or event, …]}. "more" says whether items follow; `event.list` instead returns
 // "newest", the sequence of the last event. Sequences that are left out belong to lost events.
 // `lease.list` and `extent.list` also return "total": the number of all leases that are not closed
 // or of all extents in use, whatever the page shows.

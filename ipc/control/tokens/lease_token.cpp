@@ -30,7 +30,7 @@ std::string mac_of(const TokenKey& key, std::string_view signed_part) {
   return to_hex(mac);
 }
 
-/// Little-endian on every machine, because the bytes enter a key.
+/// The bytes are little-endian on every machine, because they enter a key.
 std::array<unsigned char, 8> bytes_of(std::uint64_t number) {
   std::array<unsigned char, 8> bytes{};
   for (std::size_t i = 0; i < bytes.size(); ++i)

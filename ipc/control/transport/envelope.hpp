@@ -40,9 +40,9 @@ struct Envelope {
 };
 
 /// Never fails: a line that is invalid, or for which there is not enough memory, becomes a
-/// RejectedMessage. Checks the depth before it builds
-/// anything. Objects lose the order of their members, except the JSON schema of a request
-/// (wire::RequestSubmit), which becomes its text in the original order.
+/// RejectedMessage. Checks the depth before it builds anything. Objects lose the order of their
+/// members, except the JSON schema of a request (wire::RequestSubmit), which becomes its text in
+/// the original order.
 Envelope parse_line(std::string_view line, const Limits& limits);
 
 /// Returns the id found in the beginning of a line that is too long to be read; null without one.

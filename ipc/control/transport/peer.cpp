@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kReadBytes = 64 * 1024;
 constexpr int kMaxDrainReads = 64;
-/// The limits of a receiver by default.
+/// The default limits of a receiver.
 constexpr std::size_t kMaxSentFds = Limits{}.max_fds;
 constexpr std::size_t kMaxSentLineBytes = Limits{}.max_line_bytes;
 /// How long a closing connection waits for the other end to read the queued lines.

@@ -1,8 +1,8 @@
 /// Scores of a partition's keys and their exponentials, with the reference's bits.
 ///
 /// One thread, or four neighbouring lanes of a warp, computes the product of a key and a query. The
-/// 32 lanes of ordered_dot are kept as eight sums at a time: lane l takes octets l/8, l/8 + 4, ...
-/// of the row, and octets 4 apart add to the same eight sums.
+/// 32 sums of ordered_dot form four groups of eight. Group g adds the octets g, g + 4, ... of the
+/// row, so the groups are computed one after another, or by different lanes.
 #pragma once
 
 #include "kernels/cuda/device/kv_rows.cuh"

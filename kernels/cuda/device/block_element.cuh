@@ -1,5 +1,5 @@
-/// Reads one element of a row as a float, with the bits of dequantize_row. Kernels use this that
-/// read few rows, or rows of any type.
+/// Reads one element of a row as a float, with the bits of dequantize_row. Kernels that read few
+/// rows, or rows of any type, use it.
 #pragma once
 
 #include "kernels/cuda/device/gate.cuh"

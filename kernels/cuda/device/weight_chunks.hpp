@@ -52,7 +52,7 @@ constexpr WeightChunk weight_chunk(TensorType type) {
 template <TensorType kType>
 inline constexpr WeightChunk kWeightChunk = weight_chunk(kType);
 
-/// Precedes the ring of chunks: the rows of x that a block reads, and the rows it writes.
+/// This list precedes the ring of chunks: the rows of x that a block reads, and the rows it writes.
 struct ColumnList {
   static constexpr std::uint32_t kMaxColumns = 128;
   std::uint32_t source[kMaxColumns];  ///< Rows in the tiles.

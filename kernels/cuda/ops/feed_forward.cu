@@ -30,8 +30,8 @@ __device__ __forceinline__ void round_own_parts(const SwiGluParams& p, std::uint
   }
 }
 
-/// Grid: blocks per row, at most as many as threads; rows. If tiles are wanted, a
-/// row's last block stores them. Rounding needs 512 threads, a multiple of every block size.
+/// Grid: blocks per row, at most as many as threads; rows. If tiles are wanted, a row's last block
+/// stores them. Rounding needs 512 threads, a multiple of every block size.
 LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
   __shared__ std::uint32_t scratch[32];
   const std::uint32_t row = blockIdx.y;

@@ -16,7 +16,7 @@ constexpr std::uint32_t kPlainSharedBytes = 47 * 1024;  // minus the static part
 
 constexpr std::uint32_t kHeadsPerBlock = 4;
 
-/// One quad per thread, if a block can have as many threads.
+/// The threads of a norm's block: one per quad of elements, at most kMaxNormThreads.
 std::uint32_t norm_threads(std::uint32_t width) {
   const std::uint32_t warps = blocks_for(width / 4, kWarpThreads);
   return std::min(warps * kWarpThreads, device::kMaxNormThreads);

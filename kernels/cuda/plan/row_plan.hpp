@@ -32,7 +32,7 @@ KernelLaunch plan_rope_kv_append(const device::RopeKvAppendParams& params, std::
 struct RowParts {
   std::uint32_t* largest = nullptr;   ///< [max_blocks]
   std::uint32_t* counters = nullptr;  ///< [max_blocks], zero before and after.
-  std::uint32_t max_blocks = 0;       ///< Below two per row, a row has one block.
+  std::uint32_t max_blocks = 0;       ///< If fewer than two per row, a row has one block.
 };
 
 /// Plans SwiGLU. The kernel also stores the prepared form of each row; tiles need `parts`.

@@ -41,7 +41,7 @@ class Commands {
     return add(app_, text, "Without a broker", std::move(make));
   }
 
-  /// Returns the noun and its verb `list`. Both list and have --watch.
+  /// Returns the noun and its verb `list`. Both print the list and have --watch.
   std::array<CLI::App*, 2> add_noun(const CommandText& text, MakeVerb list);
 
   /// Adds --watch to a command that prints a list or a state.

@@ -10,8 +10,8 @@
 namespace leasehold {
 namespace {
 
-/// Rows of a text that the draft keeps up with: after a step that accepted every proposal, the
-/// draft has not yet processed the last proposal and the token after it.
+/// The most unprocessed tokens of a text that the draft has caught up with: after a step that
+/// accepted every proposal, the last proposal and the token after it.
 constexpr std::size_t kUsualRows = 2;
 
 Transformer::Limits limits_of(const DraftProposer::Config& config) {

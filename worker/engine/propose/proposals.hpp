@@ -25,7 +25,7 @@ class Proposals {
     SequenceGates::Dependencies gates;
   };
   struct Limits {
-    std::uint32_t most = 0;  ///< Proposals for one sequence.
+    std::uint32_t most = 0;  ///< The most proposals for one sequence.
     std::uint32_t n_vocab = 0;
   };
 

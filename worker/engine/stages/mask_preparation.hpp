@@ -41,7 +41,7 @@ class MaskPreparation {
       : limits_(limits), deps_(dependencies) {}
 
   /// Precondition: the weights are bound. Errors: EngineDecodeFailed when a part of the weights was
-  /// revoked. An error of one mask ends its sequence alone.
+  /// revoked. An error of one mask ends only its sequence.
   Result<Work> prepare();
 
  private:

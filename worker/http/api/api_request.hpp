@@ -80,7 +80,7 @@ wire::RequestSubmit submission_of(const ApiRequest& request, std::size_t choice)
 Read<void> read_template_fields(const BodyFields& body, wire::RequestSubmit& out);
 
 /// Parses a body. A field that OpenAI, vLLM, SGLang or llama.cpp document and that affects the text
-/// is honoured, or refused if its value asks for something (unsupported_fields.hpp). All other
+/// is honoured, or refused unless its value has no effect (unsupported_fields.hpp). All other
 /// fields are ignored. Errors: BadRequest; UnknownRequest if the body names a model other than
 /// `model`. The error's `param` is the JSON pointer of the value without its first slash: "stop/0".
 Read<ApiRequest> parse_api_request(Api api, std::string_view body, const ApiModel& model);

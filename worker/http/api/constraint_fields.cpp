@@ -160,8 +160,7 @@ Read<Constraint> structured_constraint(const Field& field) {
   return TRY(read_members(field, kStructured)).constraint;
 }
 
-// ----------------------------------------------------------------------------------
-// response_format
+// ------------------------------------------------------------------------------- response_format
 
 /// Reads the schema of json_schema in OpenAI's form, {"name", "schema", "strict"}.
 Read<Constraint> named_schema(const Field& named) {

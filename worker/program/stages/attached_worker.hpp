@@ -1,4 +1,4 @@
-/// A worker that is attached to its broker, whose calls arrive from here on.
+/// A worker that is attached to its broker. From then on the broker's calls arrive.
 ///
 /// Lifetime: `opened` outlives it. Threads: attached and destroyed on the main thread; the parts
 /// have their own rules.

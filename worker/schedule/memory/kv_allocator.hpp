@@ -37,7 +37,7 @@ class KvAllocator {
   // ---- blocks of running sequences
 
   /// Reserves the blocks for the next `n_rows` rows. Returns what is missing, and nothing when the
-  /// rows have their blocks. Notes growth for the lease one block ahead.
+  /// rows have their blocks. Requests growth of the lease one block ahead.
   std::optional<Starved> reserve_rows(Sequence& sequence, std::uint32_t n_rows);
   /// Like `reserve_rows`, for rows of proposals: takes free blocks only, and only if afterwards
   /// each running sequence of the lease could still take its next block, and each sequence of the

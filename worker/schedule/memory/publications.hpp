@@ -42,7 +42,7 @@ class Publications {
 
   // ---- readers
 
-  /// The longest published prefix of the sequence's text, which is kept in the head of the lease.
+  /// The longest published prefix of the sequence's text. The lease's queue head keeps the match.
   const PublishedMatch& match(Tenancy& tenancy, const Sequence& sequence);
   /// Starts the sequence with the matched blocks. Precondition: the lookup in the tenant's own
   /// cache found fewer blocks.

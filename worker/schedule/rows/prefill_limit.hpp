@@ -8,11 +8,11 @@
 /// more, so that an inaccurate r, measured over few rows, does not fill the budget. The fraction of
 /// a row that rounding a limit down removes is added to the next limit.
 ///
-/// After kMeasureInterval steps with prompt rows, one step only decodes and measures d. It runs
-/// after kLeastInterval of them already if two steps in succession differ from the model, because
-/// the machine became faster or slower or other streams run. If the measured d differs, the next
-/// one or two steps measure d too, so that the median follows. Steps that differ from the model
-/// count for r only if fewer than kLeastInterval steps have passed since d was measured.
+/// After kMeasureInterval steps with prompt rows, one step only decodes and measures d. This step
+/// runs already after kLeastInterval such steps if two steps in succession differ from the model,
+/// because the machine became faster or slower or other streams run. If the measured d differs, the
+/// next one or two steps measure d too, so that the median follows. Steps that differ from the
+/// model count for r only if fewer than kLeastInterval steps have passed since d was measured.
 ///
 /// A step without decode rows is modelled as r' · (prompt rows), where r' comes from separate
 /// moving averages. Its limit is the number of rows that fit in kMostPromptStep, and at least

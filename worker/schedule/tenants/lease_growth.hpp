@@ -65,7 +65,7 @@ class LeaseGrowth {
 
   /// In this plan a victim keeps running until it has swap blocks, although KV growth was refused.
   void await_swap(bool awaits) { awaits_swap_ = awaits; }
-  /// In the next plan the refusal of KV blocks that such a victim left open counts again.
+  /// Call it in the next plan: if a victim awaited swap, the refusal of KV blocks counts again.
   void renew_denial() {
     if (std::exchange(awaits_swap_, false)) denied_ = 0;
   }

@@ -70,7 +70,7 @@ std::vector<LeaseId> Tenancies::ids() const {
 void Tenancies::set_quota(const wire::TenantQuota& quota) {
   tenants_[quota.tenant].quota = quota;
   changed_tenants_.insert(quota.tenant);
-  // reported anew, because a restarted broker sends quotas again
+  // The count is reported again: a restarted broker has lost it, and sends the quota again.
   cached_blocks_.erase(quota.tenant);
   forget_if_unused(quota.tenant);
 }

@@ -64,7 +64,7 @@ std::optional<std::vector<ToolCall>> ToolCallParser::calls_of(std::string_view t
   return calls;
 }
 
-/// The calls in the scanned value, or nothing unless all of it is calls of known tools.
+/// The calls in the scanned value. Nothing if a part of the value is not a call of a known tool.
 std::optional<std::vector<ToolCall>> ToolCallParser::held_calls() const {
   auto calls = calls_of(std::string_view(held_).substr(value_at_, scanned_ - value_at_));
   const auto is_known = [&](const ToolCall& call) {
@@ -119,7 +119,7 @@ bool ToolCallParser::step_value() {
     }
     if (depth_ == 0 && !begins_value(c)) {
       if (kWhitespace.contains(c)) continue;
-      state_ = State::Closing;  // which finds no value
+      state_ = State::Closing;  // step_closing finds no call and gives up
       return true;
     }
     in_string_ = c == '"';

@@ -78,8 +78,8 @@ class GrammarMatcher {
   std::string busiest_rule() const;
 
  private:
-  static constexpr std::uint32_t kBottom =
-      UINT32_MAX;  ///< Marks the end of a stack, below the entry of the root.
+  /// Marks the end of a stack, below the entry of the root.
+  static constexpr std::uint32_t kBottom = UINT32_MAX;
   static constexpr std::uint32_t kEnded = kBottom;  ///< The stack of a complete text.
 
   /// The next symbol and the entry below. The index of the top entry identifies the stack.

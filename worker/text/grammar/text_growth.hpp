@@ -15,9 +15,11 @@ struct TextGrowth {
   /// A set of states that all reach each other.
   struct Part {
     std::uint32_t n_states = 0;
-    bool grows = false;                   ///< Has a cycle.
-    std::uint32_t max_growing_parts = 0;  ///< Most growing parts on a path to the end, with this.
-    std::uint64_t longest_rest = 0;       ///< Most characters from the one that leaves the part.
+    bool grows = false;  ///< Has a cycle.
+    /// Most growing parts on a path to the end, including this part.
+    std::uint32_t max_growing_parts = 0;
+    /// Most characters to the end, counted from the character that leaves the part.
+    std::uint64_t longest_rest = 0;
   };
   struct State {
     std::uint32_t part = 0;

@@ -15,8 +15,8 @@ struct WorkBudget {
 
   std::size_t left = kMaxCompileSteps;
   std::size_t spent = 0;  ///< May exceed the budget by the last `spend`.
-  std::size_t refusals =
-      0;  ///< Failed calls of `take`. More than one: a caller went on after the first.
+  /// Failed calls of `take`. More than one: a caller went on after the first.
+  std::size_t refusals = 0;
 
   static WorkBudget unlimited() { return {std::numeric_limits<std::size_t>::max()}; }
 

@@ -1,5 +1,5 @@
-/// SentencePiece BPE: spaces become U+2581, one more is put in front, and neighbours merge, best
-/// score first, while their union is a token.
+/// SentencePiece BPE: spaces become U+2581, another U+2581 is put in front of the text, and
+/// neighbours merge, best score first, while their union is a token.
 ///
 /// A character without a token becomes its byte tokens, such as `<0xE2>`, or the unknown token if
 /// the vocabulary has no byte tokens. Produces normal, byte and unknown tokens only.
@@ -40,8 +40,8 @@ class SpmEncoder : public TextEncoder {
 
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::vector<float> scores_;
-  boost::unordered_flat_map<std::string_view, TokenId>
-      by_text_;  ///< Normal tokens; the keys are views of vocabulary_.
+  /// Normal tokens; the keys are views of vocabulary_.
+  boost::unordered_flat_map<std::string_view, TokenId> by_text_;
   std::array<std::optional<TokenId>, 256> by_byte_;
   bool removes_extra_spaces_ = false;
   bool merges_respect_words_ = true;  ///< No token has a space after another character.

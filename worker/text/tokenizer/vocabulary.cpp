@@ -103,7 +103,7 @@ void Vocabulary::find_end_tokens_by_text() {
         kinds[token] == TokenKind::Control || kinds[token] == TokenKind::UserDefined;
     if (!is_special || std::ranges::find(kEndTokenTexts, texts[token]) == std::end(kEndTokenTexts))
       continue;
-    kinds[token] = TokenKind::Control;  // as a user-defined token, user input could produce it
+    kinds[token] = TokenKind::Control;  // a user's text could produce a user-defined token
     if (std::ranges::find(end_tokens, token) == end_tokens.end()) end_tokens.push_back(token);
   }
 }

@@ -28,6 +28,8 @@ struct ChunkRing {
   static constexpr std::uint32_t kStageBytes = kRing.stage_bytes();
   static constexpr std::uint32_t kScalesAt = kRing.scales_at();
   static constexpr std::uint32_t kRingBytes = kRing.size_bytes();
+  // For one unit: the copies of each lane for the weights, those for one column of x, and those of
+  // each lane for x.
   static constexpr std::uint32_t kWeightCopies =
       (kUnit.weight_bytes / kCopyBytes + kWarp - 1) / kWarp;
   static constexpr std::uint32_t kXOfColumn = kUnit.x_bytes / kCopyBytes;
@@ -106,8 +108,8 @@ struct ChunkRing {
     for (std::uint32_t first = 0; first < count; first += kUnit.blocks) {
       copy_async_wait<static_cast<int>(kStages) - 2>();
       __syncwarp();  // the unit has arrived, and all lanes are done with the previous one
-      const std::uint32_t before = stage == 0 ? kAhead : stage - 1;
-      start(first + kAhead * kUnit.blocks, ring + before * kStageBytes);
+      const std::uint32_t previous = stage == 0 ? kAhead : stage - 1;
+      start(first + kAhead * kUnit.blocks, ring + previous * kStageBytes);
       const std::byte* const unit = ring + stage * kStageBytes;
       const auto visit_block = [&](std::uint32_t i) {
         visit(StagedBlock{unit + i * Shape::kBytes,

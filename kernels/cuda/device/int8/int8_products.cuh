@@ -14,8 +14,8 @@ template <TensorType kType, std::uint32_t kTiles, std::uint32_t kColumnStride>
 struct Int8Products {
   using Shape = GroupShape<kType>;
   using Sums = float[kTiles][4];
-  static constexpr std::uint32_t kWords =
-      Shape::kSubBlock / 8;  ///< Words of a sub-block in 2 rows.
+  /// Words of a sub-block in 2 rows.
+  static constexpr std::uint32_t kWords = Shape::kSubBlock / 8;
   static constexpr std::uint32_t kQuadsOfLane = kWords / 2;
 
   struct Rows {

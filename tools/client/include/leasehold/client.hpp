@@ -243,8 +243,7 @@ class [[gnu::visibility("default")]] Session {
 
   /// Begins a text under the lease that is held, otherwise under a new one, and returns at once.
   /// The session keeps the lease for the next text. Errors: BadRequest for an invalid request, or
-  /// while
-  /// another text of this session runs; Stream::result() returns all other errors.
+  /// while another text of this session runs; Stream::result() returns all other errors.
   Result<Stream> generate(Request request);
 
   /// Continues a resumable text of an earlier process: the same request with the same request_id.

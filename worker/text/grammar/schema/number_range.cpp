@@ -16,7 +16,7 @@ Symbols number_digit(GrammarBuilder& builder, char low, char high) {
   return builder.character({{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(high)}});
 }
 
-/// True if digits of this length are unlimited between `low` and `high`.
+/// True if all digits of this length are between `low` and `high`.
 bool is_free(std::string_view low, std::string_view high) {
   return low.find_first_not_of('0') == std::string_view::npos &&
          high.find_first_not_of('9') == std::string_view::npos;

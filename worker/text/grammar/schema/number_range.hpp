@@ -41,7 +41,7 @@ Symbols number_range(GrammarBuilder& builder, const std::optional<DecimalBound>&
                      const std::optional<DecimalBound>& high);
 
 /// Multiples of `step` from `low` to `high`; step > 0, low ≤ high, within ±kMaxSafeInteger. Returns
-/// nothing if the grammar would be too large. Pass bounds of few digits if there are no others,
+/// nothing if the grammar would be too large. Pass bounds of few digits if the schema has none,
 /// because the grammar has a rule for each remainder and number of digits.
 std::optional<Symbols> multiples(GrammarBuilder& builder, std::uint64_t step, std::int64_t low,
                                  std::int64_t high);

@@ -52,7 +52,7 @@ void add_once(Schemas& schemas, const OrderedJson* schema) {
   if (std::ranges::find(schemas, schema) == schemas.end()) schemas.push_back(schema);
 }
 
-/// The steps that a copy takes.
+/// The steps of work that a copy of the case costs.
 std::size_t work_of(const SchemaCase& one) {
   return one.parts.size() + one.required.size() + one.forbidden.size() +
          (one.only ? one.only->size() : 0);

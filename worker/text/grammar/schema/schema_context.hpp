@@ -28,8 +28,8 @@ class SchemaContext {
   const OrderedJson& root() const { return *root_; }
   WorkBudget& work() { return *work_; }
 
-  /// BadRequest with the path of `part`, for example "#/properties/age". Of a long path, only the
-  /// end.
+  /// BadRequest with the path of `part`, for example "#/properties/age". The error contains
+  /// only the end of a long path.
   std::unexpected<Error> error(const OrderedJson& part, const std::string& what) const;
   /// The same, for a keyword that lenient mode ignores.
   std::unexpected<Error> strict_error(const OrderedJson& part, const std::string& what) const {

@@ -63,8 +63,9 @@ class SchemaFacts {
   SchemaFacts(const SchemaFacts&) = delete;
   SchemaFacts& operator=(const SchemaFacts&) = delete;
 
-  /// While one exists, keywords that no grammar can enforce and formats are ignored, not refused or
-  /// listed. That only adds values, so a set that is empty then is empty.
+  /// While a Proof exists, keywords that no grammar can enforce are ignored instead of refused, and
+  /// formats are ignored instead of listed. This only admits more values, so a set of values that a
+  /// proof finds empty is empty.
   class Proof {
    public:
     explicit Proof(SchemaFacts& facts) : facts_(facts) { ++facts_.n_proofs_; }
@@ -84,8 +85,8 @@ class SchemaFacts {
   Result<unsigned> types(const SchemaCase& one);
   Result<NumberFacts> numbers(const SchemaCase& one);
   Result<CountRange> counts(const SchemaCase& one, const char* min, const char* max);
-  /// The same, as far as a grammar can repeat: a larger maximum is cut. Errors: also BadRequest for
-  /// a minimum above the maximum, or above what a grammar can repeat.
+  /// The same, limited to what a grammar can repeat: a larger maximum is lowered. Errors: also
+  /// BadRequest for a minimum above the maximum, or above what a grammar can repeat.
   Result<Repetition> repetition(const SchemaCase& one, const char* min, const char* max);
   /// The texts that match all patterns and formats of the case; nothing: any text.
   Result<std::optional<TextAutomaton>> texts_of_patterns(const SchemaCase& one);

@@ -38,7 +38,7 @@ Result<Cases> SchemaProofs::without(const OrderedJson& base, const SchemaCase& o
         continue;
       }
     }
-    // A value that lacks a name that the other branch requires does not fit there.
+    // A value that lacks a name that the other branch requires does not satisfy that branch.
     const unsigned types = TRY(facts_.types(with_base));
     Cases next;
     for (const std::string& name : TRY(facts_.object(theirs)).required) {
