@@ -112,7 +112,7 @@ void System::start_ready_worker_on(const std::string& model, const std::string& 
   await_ready(name);
 }
 
-/// The log has its own writer thread: its line tells that the lines before it are written, too.
+/// Another thread writes the log, in order: this line shows that earlier lines are written, too.
 void System::await_ready(const std::string& name) {
   required(local_->await_worker(name, kTimeout));
   if (!eventually([&] { return worker_reports_ready(name); }))

@@ -4,16 +4,16 @@
 #   leasehold::external                      Linked by every target through leasehold_settings
 #   leasehold_precompile(TARGET HEADER)      Gives TARGET the precompiled header standard, network,
 #                                            tests_o0 or tests_o1.
-#   LEASEHOLD_PRECOMPILED                    The header of leasehold_library and leasehold_program in
-#                                            this folder and those below it: network, unless set
+#   LEASEHOLD_PRECOMPILED                    The header of leasehold_library and leasehold_program
+#                                            in this folder and those below: network, unless set
 #
-# Only presets that compile several sources together use precompiled headers. The others show that each
-# source includes what it uses, and their compile commands suit clang-tidy.
+# Only presets that compile several sources together use precompiled headers. The others show that
+# each source includes what it uses, and clang-tidy can use their compile commands.
 set(LEASEHOLD_EXTERNAL "${CMAKE_SOURCE_DIR}/tools/cmake/external")
 set(LEASEHOLD_PRECOMPILED network)
 option(LEASEHOLD_PRECOMPILE "Use precompiled headers" OFF)
 
-# The same definitions everywhere: gcc rejects a precompiled header that was made with others.
+# The same definitions everywhere: gcc rejects a precompiled header made with other definitions.
 add_library(leasehold_external STATIC
   "${LEASEHOLD_EXTERNAL}/asio.cpp" "${LEASEHOLD_EXTERNAL}/fmt.cpp" "${LEASEHOLD_EXTERNAL}/json.cpp")
 add_library(leasehold::external ALIAS leasehold_external)
@@ -39,10 +39,11 @@ function(leasehold_add_precompiled name file)
   file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/precompiled/${name}.cpp" CONTENT "" @ONLY)
   add_library(leasehold_precompiled_${name} STATIC "${CMAKE_BINARY_DIR}/precompiled/${name}.cpp")
   leasehold_settings(leasehold_precompiled_${name})
-  # clang records when its headers changed, which a compiler cache would return for other copies of them.
+  # clang records the times of its headers, which differ in another copy of the tree.
   target_compile_options(leasehold_precompiled_${name} PRIVATE
     ${ARGN} $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
-  target_precompile_headers(leasehold_precompiled_${name} PRIVATE "${LEASEHOLD_EXTERNAL}/${file}.hpp")
+  target_precompile_headers(leasehold_precompiled_${name} PRIVATE
+    "${LEASEHOLD_EXTERNAL}/${file}.hpp")
   set_target_properties(leasehold_precompiled_${name} PROPERTIES UNITY_BUILD OFF)
 endfunction()
 

@@ -20,6 +20,6 @@ endif()
 
 find_program(LEASEHOLD_CCACHE ccache)
 if(LEASEHOLD_CCACHE)
-  # What a precompiled header defines, ccache takes from the header's bytes.
+  # ccache caches units with precompiled headers only with these settings.
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros "${LEASEHOLD_CCACHE}")
 endif()

@@ -7,7 +7,7 @@
 #       Warnings, rounding and sanitizers, without include directories.
 #   leasehold_program(NAME SOURCES … LINKS …)
 #       Program in <build>/bin.
-#       LEASEHOLD_OPTIMISE, where a folder sets it, is the level of its libraries and programs.
+#       A folder of tests may set LEASEHOLD_OPTIMISE for its libraries and programs.
 #   leasehold_test(NAME LABEL … SOURCES … LINKS … [TIMEOUT seconds] [FAKE_CUDA] [OPTIMISED]
 #                  [ENVIRONMENT NAME=value …])
 #       Catch2 program with one ctest case per TEST_CASE. Always a unity build. The target tests_LABEL
@@ -27,7 +27,7 @@ function(leasehold_compile_settings target)
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion
     -Wno-sign-conversion -Wno-missing-field-initializers -Wnon-virtual-dtor -ffp-contract=off>)
-  # gcc collects garbage a fifth of its time unless it may use some memory first.
+  # By default gcc spends a fifth of its time on garbage collection.
   target_compile_options(${target} PRIVATE
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:--param=ggc-min-heapsize=1000000>)
   if(LEASEHOLD_WARNINGS_AS_ERRORS)

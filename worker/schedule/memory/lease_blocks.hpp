@@ -1,4 +1,4 @@
-/// The blocks of leases outside of a step: extents that are granted and taken back, and the records
+/// The blocks of leases outside of a step: extents that are granted and returned, and the records
 /// of sequences in them.
 ///
 /// A view of the scheduler's tenancies; valid while the scheduler exists. Threads: one (the

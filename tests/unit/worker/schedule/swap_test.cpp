@@ -102,7 +102,7 @@ TEST_CASE("swap: a swapped request that ends gives back the blocks of both pools
   CHECK(pair.tenancy().swap.held_blocks() == 0);
   for (int i = 0; i < 100 && pair.scheduler.has_work(); ++i) pair.step();
   CHECK(pair.is_all_free());
-  CHECK(pair.scheduler.memory()
+  CHECK(pair.scheduler.blocks()
             .remove_free_extents(pair.lease_id, 9, wire::MemoryPool::Swap)
             .size() == 1);
 }

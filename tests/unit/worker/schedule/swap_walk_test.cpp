@@ -120,7 +120,7 @@ class SwapWalk {
 
   void reclaim() {
     const auto count = static_cast<std::uint32_t>(random_.below(2));
-    reclaimed_swap += fixture_.scheduler.memory()
+    reclaimed_swap += fixture_.scheduler.blocks()
                           .remove_free_extents(any_lease(), count, wire::MemoryPool::Swap)
                           .size();
   }
