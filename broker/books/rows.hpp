@@ -146,7 +146,7 @@ struct Reserved {
 };
 
 /// The extent size of both pools.
-struct ShapeRow {
+struct ExtentSizeRow {
   static constexpr std::string_view kTable = "shape";
   std::uint64_t extent_size_bytes = 0;
 };
@@ -218,8 +218,8 @@ using ExtentGone = Gone<ExtentRow>;
 using RegionGone = Gone<RegionRow>;
 
 using Row = std::variant<TenantRow, ApiKeyRow, WorkerRow, LeaseRow, ExtentRow, RegionRow, Reserved,
-                         ShapeRow, OperatorActionRow, UsageRow, RevocationRow, BootRow, TenantGone,
-                         ApiKeyGone, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
+                         ExtentSizeRow, OperatorActionRow, UsageRow, RevocationRow, BootRow,
+                         TenantGone, ApiKeyGone, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
 
 /// The content of a journal from which a broker restores its state.
 struct Image {

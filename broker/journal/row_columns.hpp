@@ -24,7 +24,7 @@ void describe(IsRow<Reserved> auto& row, auto& columns) {
   columns.column("regions", row.regions);
 }
 
-void describe(IsRow<ShapeRow> auto& row, auto& columns) {
+void describe(IsRow<ExtentSizeRow> auto& row, auto& columns) {
   columns.column("extent_size_bytes", row.extent_size_bytes);
 }
 

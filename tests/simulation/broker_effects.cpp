@@ -113,7 +113,7 @@ void Broker::perform(const effect::PublishGrant& effect) {
 }
 
 void Broker::perform(const effect::StoreWords& effect) {
-  std::vector<LeaseTable::Flip> flips;
+  std::vector<LeaseTable::LeaseChange> flips;
   for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
   const bool fences = flips.front().to == LeaseState::Fenced;
   if (fences && deps_.machine.reach(FaultSite::BrokerFenceDecided, *this)) Fiber::pause();

@@ -93,18 +93,18 @@ void fence_never_mapped(Decision& decision, std::span<const LaunchQuiet> quiet) 
 }  // namespace
 
 void fence_all(Decision& decision, std::span<const ProvenLease> leases) {
-  FlipsByWorker flips;
+  ChangesByWorker changes;
   std::vector<const ProvenLease*> fenced;
   for (const ProvenLease& proven : leases) {
     LeaseRecord& record = decision.state.leases.at(proven.lease);
     auto* revoked = std::get_if<Lease<Revoked>>(&record.lease);
     if (revoked == nullptr) continue;
     const RevokeReason reason = revoked->state().reason;
-    flips[record.worker()].push_back({proven.lease, LeaseState::Fenced, reason});
+    changes[record.worker()].push_back({proven.lease, LeaseState::Fenced, reason});
     record.lease = fence(std::move(*revoked), proven.proof, decision.now);
     fenced.push_back(&proven);
   }
-  add_store_words(decision, std::move(flips));
+  add_store_words(decision, std::move(changes));
   for (const ProvenLease* proven : fenced) {
     LeaseRecord& record = decision.state.leases.at(proven->lease);
     ++decision.state.leases_fenced;
@@ -118,7 +118,7 @@ void fence_all(Decision& decision, std::span<const ProvenLease> leases) {
 void decide_event(Decision& decision, const WordsStored& stored) {
   for (const LeaseId lease : stored.leases) {
     const auto found = decision.state.leases.find(lease);
-    if (found && !(*found)->is(LeaseState::Live)) (*found)->flipped_at = stored.at;
+    if (found && !(*found)->is(LeaseState::Live)) (*found)->word_stored_at = stored.at;
   }
 }
 

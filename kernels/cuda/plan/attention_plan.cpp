@@ -68,8 +68,8 @@ struct TileShape {
 TileShape tile_shape(const AttentionArgs& args, const AttentionPlanInput& input,
                      std::uint64_t n_partitions_of_all_rows) {
   const std::uint32_t group = args.n_heads / args.layout.n_kv_heads;
-  const bool are_few = n_partitions_of_all_rows * args.n_heads <= input.blocks_at_once;
-  if (!input.has_multi_row && are_few) return {1, group, 1, kOneWide};
+  const bool has_few_tiles = n_partitions_of_all_rows * args.n_heads <= input.blocks_at_once;
+  if (!input.has_multi_row && has_few_tiles) return {1, group, 1, kOneWide};
   const std::uint32_t tiles = blocks_for(group, device::kMaxTileQueries);
   const std::uint32_t heads = blocks_for(group, tiles);
   if (input.has_multi_row) return {heads, tiles, device::kMaxTileQueries / heads, kEightOfRows};

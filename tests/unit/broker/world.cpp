@@ -206,7 +206,7 @@ void World::perform(const effect::PublishGrant& effect) {
 }
 
 void World::perform(const effect::StoreWords& effect) {
-  std::vector<LeaseTable::Flip> flips;
+  std::vector<LeaseTable::LeaseChange> flips;
   for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
   table.store_words(effect.worker, flips, effect.at);
 }

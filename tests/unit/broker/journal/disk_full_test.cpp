@@ -121,7 +121,7 @@ TEST_CASE("journal: a refused growth leaves no waiting rows of its extents") {
 TEST_CASE("journal: the end of an object on disk waits, also after a refused grant") {
   GrantedLeases world;
   const ExtentRow extent{.id = {1}, .lease = lease_row(0).id, .size_bytes = 2u << 20};
-  world.journal->write({.rows = {ShapeRow{2u << 20}, extent}, .grants = true}).value();
+  world.journal->write({.rows = {ExtentSizeRow{2u << 20}, extent}, .grants = true}).value();
   {
     const FileSizeLimit limit(world.log_bytes());
     CHECK_FALSE(world.journal->write({.rows = {lease_row(0), extent}, .grants = true}));
