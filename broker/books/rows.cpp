@@ -16,7 +16,7 @@ struct Apply {
   void operator()(const Gone<ObjectRow>& gone) const {
     objects<ObjectRow>(image).erase(gone.id);
   }
-  void operator()(const Reserved& row) const { image.reserved = row; }
+  void operator()(const HighWaterMarks& row) const { image.reserved = row; }
   void operator()(const ExtentSizeRow& row) const {
     image.extent_size_bytes = row.extent_size_bytes;
   }

@@ -91,7 +91,7 @@ bool reserve_ids(State& state) {
     mark = (used + at_once - 1) / at_once * at_once;
     return true;
   };
-  journal::Reserved& marks = state.reserved;
+  journal::HighWaterMarks& marks = state.reserved;
   const bool generations =
       raise(marks.generations, state.leases.highest_generation(), kReservedIdBatch);
   const bool attachments = raise(marks.attachments, state.workers.highest_id(), kReservedIdBatch);

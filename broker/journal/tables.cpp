@@ -207,7 +207,7 @@ class Table {
 };
 
 /// The tables in the order of loading: a row refers only to rows of earlier tables.
-using AllTables = std::tuple<Table<Reserved>, Table<ExtentSizeRow>, Table<BootRow>,
+using AllTables = std::tuple<Table<HighWaterMarks>, Table<ExtentSizeRow>, Table<BootRow>,
                              Table<TenantRow>, Table<ApiKeyRow>, Table<WorkerRow>, Table<RegionRow>,
                              Table<LeaseRow>, Table<ExtentRow>>;
 

@@ -42,7 +42,7 @@ class LeaseHistory {
   /// request. Returns true if this is a repeated refusal since a worker last accepted the request.
   bool refused_unused_token() { return std::exchange(refused_unused_token_, true); }
   /// The stream ended because this lease, which holds a published text, ended.
-  void text_ended(std::optional<LeaseId> lease) { ended_text_lease_ = lease; }
+  void published_lease_ended(std::optional<LeaseId> lease) { ended_text_lease_ = lease; }
 
   /// Does nothing if a rebind is in progress.
   void begin_rebind(TimePoint now) {

@@ -52,20 +52,20 @@ void ask_to_settle(Decision& decision, std::span<const LaunchQuiet> quiet) {
 /// Retains the KV extents if a later lease may adopt them, and starts to scrub all others.
 void scrub_fenced(Decision& decision, LeaseRecord& record) {
   const bool retains = retains_memory(decision, record);
-  std::vector<ExtentId> punched;
+  std::vector<ExtentId> to_punch;
   for (const ExtentId id : record.extents) {
     const ExtentRecord& extent = *decision.state.extents.find(id);
     if (extent.state != ExtentState::Draining) continue;
     const bool is_retained = retains && extent.pool == MemoryPool::Kv;
     decision.state.extents.move(id, is_retained ? ExtentState::Retained : ExtentState::Scrubbing);
     record_extent(decision, id, &record);
-    if (!is_retained) punched.push_back(id);
+    if (!is_retained) to_punch.push_back(id);
   }
   const bool any_retained = std::ranges::any_of(record.extents, [&decision](ExtentId id) {
     return decision.state.extents.find(id)->state == ExtentState::Retained;
   });
   if (any_retained) start_retention(decision, record);
-  punch_extents(decision, punched);
+  punch_extents(decision, to_punch);
 }
 
 /// Starts to reclaim the memory of a fenced lease: asks the worker to unmap it, or collects it at

@@ -101,7 +101,7 @@ void SocketPeer::read_some() {
 void SocketPeer::process_lines() {
   for (std::size_t weight = 0; state_ == State::Open && weight < kTurnWeight;) {
     auto line = catch_request_errors([&] { return inbox_.next(); });
-    if (!line) return refuse_and_close(line.error(), id_of_partial_line(inbox_.begun_line()));
+    if (!line) return refuse_and_close(line.error(), id_of_partial_line(inbox_.partial_line()));
     if (!*line) return read_more();
     const std::size_t its_weight = weight_of_line((*line)->text.size());
     weight += its_weight;

@@ -6,9 +6,10 @@
 namespace leasehold {
 namespace {
 
-constexpr double kMostRows = 1 << 20;   // more than any budget
-constexpr double kOtherDecode = 0.125;  // smallest relative difference at which d counts as changed
-constexpr double kUnexpected = 0.25;    // smallest relative difference of a step from the model
+constexpr double kMostRows = 1 << 20;  // more than any budget
+constexpr double kDecodeChange =
+    0.125;                            // smallest relative difference at which d counts as changed
+constexpr double kUnexpected = 0.25;  // smallest relative difference of a step from the model
 constexpr std::uint32_t kUnexpectedSteps = 2;
 
 bool differs(double ns, double usual_ns, double part) {
@@ -61,7 +62,7 @@ std::optional<double> PrefillLimit::row_ns() const {
 }
 
 void PrefillLimit::note_decode(double ns) {
-  const bool is_other = decode_ns_ && differs(ns, *decode_ns_, kOtherDecode);
+  const bool is_other = decode_ns_ && differs(ns, *decode_ns_, kDecodeChange);
   decode_ns_.add(ns);
   unexpected_ = 0;
   const bool repeats = is_other && repeated_measurements_ + 1 < RecentMedian::kTimes;

@@ -196,7 +196,7 @@ TEST_CASE("journal: opening it reserves space for the fences of its leases") {
 TEST_CASE("journal: a grant is refused if the marks file cannot be written") {
   const StateDir dir;
   auto journal = SqliteJournal::open(dir.path()).value();
-  const Batch batch{.rows = {Reserved{1024, 1024, 0, 0}}, .grants = true, .durable = true};
+  const Batch batch{.rows = {HighWaterMarks{1024, 1024, 0, 0}}, .grants = true, .durable = true};
   std::filesystem::create_directories(
       dir.file("high_water_marks.new/full"));  // makes the rename fail
 
@@ -204,5 +204,5 @@ TEST_CASE("journal: a grant is refused if the marks file cannot be written") {
   std::filesystem::remove_all(dir.file("high_water_marks.new"));
   CHECK(journal->write({.rows = {lease_row(0)}, .grants = true}).has_value());
   CHECK(HighWaterMarksFile::open(dir.file("high_water_marks")).value().marks() ==
-        Reserved{1024, 1024, 0, 0});
+        HighWaterMarks{1024, 1024, 0, 0});
 }

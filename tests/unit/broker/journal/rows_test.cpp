@@ -81,7 +81,7 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
                          .pool = MemoryPool::Swap};
   const Image image = reopened(dir, {.rows = {TenantRow{policy, true, 6u << 20}, worker_row(1),
                                               untrusted, ExtentSizeRow{2u << 20}, lease, extent,
-                                              region, Reserved{1024, 2048, 3072, 4096}},
+                                              region, HighWaterMarks{1024, 2048, 3072, 4096}},
                                      .durable = true});
 
   const TenantRow& tenant = image.tenants.at({"a"});
@@ -93,7 +93,7 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
   CHECK(image.leases.at({4, 3}) == lease);
   CHECK(image.extents.at({7}) == extent);
   CHECK(image.regions.at({2}) == region);
-  CHECK(image.reserved == Reserved{1024, 2048, 3072, 4096});
+  CHECK(image.reserved == HighWaterMarks{1024, 2048, 3072, 4096});
   CHECK(image.extent_size_bytes == 2u << 20);
 }
 
