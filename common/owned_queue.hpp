@@ -19,7 +19,7 @@
 namespace leasehold {
 
 template <class Owner, class Key, class Value = std::monostate>
-class OwnedQueue {
+class FairBoundedQueue {
  public:
   struct Entry {
     Owner owner;
@@ -27,7 +27,7 @@ class OwnedQueue {
     Value value{};
   };
 
-  explicit OwnedQueue(std::size_t capacity) : held_(capacity) {}
+  explicit FairBoundedQueue(std::size_t capacity) : held_(capacity) {}
 
   /// Adds an entry. If the key is queued already, its entry gets the new value and keeps its place
   /// and owner. Returns the entry that was dropped, if any; of owners with equally many entries,
@@ -76,7 +76,7 @@ class OwnedQueue {
     std::vector<Entry> taken;
     taken.reserve(size());
     for (auto& [number, entry] : entries_) taken.push_back(std::move(entry));
-    *this = OwnedQueue(capacity());
+    *this = FairBoundedQueue(capacity());
     return taken;
   }
 

@@ -245,7 +245,7 @@ struct WeightedSumArgs {
   float* out;            ///< [n_rows, width]
   std::uint32_t n_terms;
   std::uint32_t width;
-  bool is_gate = false;  ///< True: weight(r, k) is the sigmoid of weights[r, k].
+  bool applies_sigmoid = false;  ///< True: weight(r, k) is the sigmoid of weights[r, k].
 };
 
 /// One of several pieces that are written into leased memory together.

@@ -13,8 +13,8 @@ namespace leasehold {
 class RoundedRows {
  public:
   RoundedRows(std::uint32_t n_rows, std::uint32_t max_width)
-      : width_((max_width + kInt8Block - 1) / kInt8Block * kInt8Block),
-        n_blocks_(width_ / kInt8Block),
+      : width_((max_width + kMinInt8Block - 1) / kMinInt8Block * kMinInt8Block),
+        n_blocks_(width_ / kMinInt8Block),
         n_strips_(width_ / kInt8Strip),
         q_(std::size_t{n_rows} * width_),
         scales_(std::size_t{n_rows} * n_blocks_),

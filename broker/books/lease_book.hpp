@@ -98,8 +98,8 @@ struct LeaseRecord {
   bool memory_returned = false;
   bool is_unmapped = false;  ///< No worker maps the memory. Not journaled.
   TimePoint granted_at;
-  TimePoint flipped_at;  ///< When the word left Live, as in the table; zero until WordsStored.
-  TimePoint rebound_at;  ///< Zero: no request was rebound to another lease.
+  TimePoint word_stored_at;  ///< When the word left Live, as in the table; zero until WordsStored.
+  TimePoint rebound_at;      ///< Zero: no request was rebound to another lease.
   std::optional<LeaseId> rebound_to;  ///< The lease of the first rebound request.
   /// When the worker stopped the lease at its deadline, before the word was stored. Zero: it did
   /// not.

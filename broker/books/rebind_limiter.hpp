@@ -45,7 +45,7 @@ class RebindLimiter {
   std::expected<std::optional<RebindToken>, Duration> take(const std::optional<LeaseId>& replaces,
                                                            TimePoint now);
   /// True while an acquire that follows a revocation would be a rebind.
-  bool is_awaited(TimePoint now) const {
+  bool may_rebind(TimePoint now) const {
     return !revocations_.empty() && revocations_.back().at + kWindow >= now;
   }
   /// Undoes a take: the next acquire that follows the revocation is a rebind again.

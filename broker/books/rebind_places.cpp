@@ -26,7 +26,7 @@ bool RebindPlaces::has(const MemoryDemand& demand) const {
 bool RebindPlaces::keep(const MemoryDemand& demand, TimePoint now) {
   expects(demand.replaces.has_value(), "only a rebind waits");
   drop_old(now);
-  const Place place{demand, now + kKept};
+  const Place place{demand, now + kPlaceTimeout};
   if (const auto found = find(demand); found != places_.end()) {
     *found = place;
     return true;

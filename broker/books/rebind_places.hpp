@@ -3,8 +3,8 @@
 /// A rebind that finds no memory is refused, gets a place in the queue, and is retried by its
 /// caller. While the caller retries, no later acquire gets the memory that the rebind waits for. A
 /// place belongs to a tenant and the lease that is replaced, so a caller that reconnects finds its
-/// place again. A place whose caller has not retried for kKept is dropped. Tenants share the places
-/// (common/fair_shares.hpp).
+/// place again. A place whose caller has not retried for kPlaceTimeout is dropped. Tenants share
+/// the places (common/fair_shares.hpp).
 ///
 /// Pure: time is an argument. Threads: one.
 #pragma once
@@ -38,7 +38,7 @@ struct PlacesBefore {
 class RebindPlaces {
  public:
   /// Longer than a waiting caller takes to retry, even on a new connection.
-  static constexpr Duration kKept = std::chrono::seconds(5);
+  static constexpr Duration kPlaceTimeout = std::chrono::seconds(5);
   static constexpr std::size_t kMaxPlaces = 1024;
 
   /// `by_worker`: true if memory that one worker had cannot serve another worker. Only rebinds on

@@ -5,7 +5,7 @@
 namespace leasehold {
 namespace {
 
-const wire::LeaseAcquired* lease_named(const std::optional<Result<Answer>>& answer) {
+const wire::LeaseAcquired* acquired_lease(const std::optional<Result<Answer>>& answer) {
   if (!answer || !*answer) return nullptr;
   return std::get_if<wire::LeaseAcquired>(&(*answer)->body);
 }
@@ -45,7 +45,8 @@ void RequestBook::release(const journal::RequestKey& key, LeaseId lease) {
   const Key id{key.uid, RequestId{key.request_id}};
   const auto found = entries_.find(id);
   if (found == entries_.end() || !found->second.kept) return;
-  if (lease_named(found->second.answer)->lease != lease) return;  // a later call with the same id
+  if (acquired_lease(found->second.answer)->lease != lease)
+    return;  // a later call with the same id
   found->second.kept = false;
   --kept_;
   order_[id.first].push_back(id.second);
@@ -71,7 +72,7 @@ std::vector<CallId> RequestBook::finish(CallId call, const Result<Answer>& answe
 }
 
 void RequestBook::pin_if_lease_reply(const Key& key, Entry& entry) {
-  if (lease_named(entry.answer) == nullptr) return;
+  if (acquired_lease(entry.answer) == nullptr) return;
   remove_from_order(key);
   entry.kept = true;
   ++kept_;

@@ -16,8 +16,10 @@ struct Apply {
   void operator()(const Gone<ObjectRow>& gone) const {
     objects<ObjectRow>(image).erase(gone.id);
   }
-  void operator()(const Reserved& row) const { image.reserved = row; }
-  void operator()(const ShapeRow& row) const { image.extent_size_bytes = row.extent_size_bytes; }
+  void operator()(const HighWaterMarks& row) const { image.reserved = row; }
+  void operator()(const ExtentSizeRow& row) const {
+    image.extent_size_bytes = row.extent_size_bytes;
+  }
   void operator()(const BootRow& row) const { image.boot_id = row.boot_id; }
   void operator()(const OperatorActionRow&) const {}  // records are not part of the state
   void operator()(const UsageRow&) const {}

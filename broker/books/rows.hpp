@@ -136,17 +136,17 @@ struct RegionRow {
 /// High-water marks: ids above them were never used. A mark is raised on disk before the first id
 /// above it is used. The marks are also written to a second file, which survives the loss of the
 /// journal.
-struct Reserved {
+struct HighWaterMarks {
   static constexpr std::string_view kTable = "reserved";
   std::uint64_t generations = 0;
   std::uint64_t attachments = 0;
   std::uint64_t extents = 0;
   std::uint64_t regions = 0;
-  auto operator<=>(const Reserved&) const = default;
+  auto operator<=>(const HighWaterMarks&) const = default;
 };
 
 /// The extent size of both pools.
-struct ShapeRow {
+struct ExtentSizeRow {
   static constexpr std::string_view kTable = "shape";
   std::uint64_t extent_size_bytes = 0;
 };
@@ -217,14 +217,15 @@ using LeaseGone = Gone<LeaseRow>;
 using ExtentGone = Gone<ExtentRow>;
 using RegionGone = Gone<RegionRow>;
 
-using Row = std::variant<TenantRow, ApiKeyRow, WorkerRow, LeaseRow, ExtentRow, RegionRow, Reserved,
-                         ShapeRow, OperatorActionRow, UsageRow, RevocationRow, BootRow, TenantGone,
-                         ApiKeyGone, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
+using Row =
+    std::variant<TenantRow, ApiKeyRow, WorkerRow, LeaseRow, ExtentRow, RegionRow, HighWaterMarks,
+                 ExtentSizeRow, OperatorActionRow, UsageRow, RevocationRow, BootRow, TenantGone,
+                 ApiKeyGone, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
 
 /// The content of a journal from which a broker restores its state.
 struct Image {
   std::string boot_id;
-  Reserved reserved;
+  HighWaterMarks reserved;
   std::uint64_t extent_size_bytes = 0;  ///< 0: not chosen yet.
   std::map<TenantId, TenantRow> tenants;
   std::map<ApiKeyId, ApiKeyRow> api_keys;

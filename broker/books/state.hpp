@@ -115,7 +115,7 @@ struct State {
   std::set<std::pair<TimePoint, LeaseId>> retained;
   WaitingAcquires waiting;
   StepSamples steps;
-  journal::Reserved reserved;        ///< Ids up to these are reserved in the journal.
+  journal::HighWaterMarks reserved;  ///< Ids up to these are reserved in the journal.
   std::uint64_t leases_fenced = 0;   ///< Since the broker started, like the other counters below.
   std::vector<LostText> lost_texts;  ///< At most kMaxLostTexts, oldest first. Not journaled.
   /// By RevokeClock. Normal ends of leases are not counted.

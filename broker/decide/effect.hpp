@@ -41,12 +41,12 @@ struct PublishGrant {
 /// Stores Revoked or Fenced words of one worker, then moves its counter once.
 struct StoreWords {
   WorkerId worker;
-  struct Flip {
+  struct LeaseChange {
     LeaseId lease;
     LeaseState to = LeaseState::Revoked;
     RevokeReason reason = RevokeReason::None;
   };
-  std::vector<Flip> flips;
+  std::vector<LeaseChange> changes;
   TimePoint at;
 };
 

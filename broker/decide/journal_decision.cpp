@@ -91,7 +91,7 @@ bool reserve_ids(State& state) {
     mark = (used + at_once - 1) / at_once * at_once;
     return true;
   };
-  journal::Reserved& marks = state.reserved;
+  journal::HighWaterMarks& marks = state.reserved;
   const bool generations =
       raise(marks.generations, state.leases.highest_generation(), kReservedIdBatch);
   const bool attachments = raise(marks.attachments, state.workers.highest_id(), kReservedIdBatch);
@@ -110,7 +110,7 @@ class RowCollector {
       batch_.durable = true;
     }
     if (touched.shape) {
-      batch_.rows.push_back(journal::ShapeRow{state_.extents.extent_size_bytes()});
+      batch_.rows.push_back(journal::ExtentSizeRow{state_.extents.extent_size_bytes()});
     }
     for (const TenantId& id : touched.tenants) {
       const Tenant* tenant = state_.tenants.find(id);
@@ -196,7 +196,7 @@ class RowCollector {
 
 bool stores_state(const Effect& effect, LeaseState state) {
   const auto* stored = std::get_if<effect::StoreWords>(&effect);
-  return stored != nullptr && stored->flips.front().to == state;
+  return stored != nullptr && stored->changes.front().to == state;
 }
 
 bool lends(const Effect& effect) {

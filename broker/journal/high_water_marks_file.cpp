@@ -21,13 +21,13 @@ constexpr std::int64_t kStartOf2026UnixS = 1'767'225'600;
 constexpr int kIdsPerSecondBits = 16;
 constexpr int kExtentsPerSecondBits = 24;
 
-std::string text_of(const Reserved& marks, const FileIdentity& file) {
+std::string text_of(const HighWaterMarks& marks, const FileIdentity& file) {
   return fmt::format("{} {} {} {} {} {}\n", marks.generations, marks.attachments, marks.extents,
                      marks.regions, file.inode, file.born_unix_ns);
 }
 
 struct Line {
-  Reserved marks;
+  HighWaterMarks marks;
   FileIdentity file;
 };
 
@@ -49,14 +49,14 @@ Result<Line> parse(const std::string& text, const std::string& path) {
 
 }  // namespace
 
-Reserved higher(const Reserved& a, const Reserved& b) {
+HighWaterMarks higher(const HighWaterMarks& a, const HighWaterMarks& b) {
   return {.generations = std::max(a.generations, b.generations),
           .attachments = std::max(a.attachments, b.attachments),
           .extents = std::max(a.extents, b.extents),
           .regions = std::max(a.regions, b.regions)};
 }
 
-Reserved ids_issued_before(std::int64_t now_unix_s) {
+HighWaterMarks ids_issued_before(std::int64_t now_unix_s) {
   const std::int64_t seconds = std::max<std::int64_t>(0, now_unix_s - kStartOf2026UnixS);
   const std::uint64_t ids = static_cast<std::uint64_t>(seconds) << kIdsPerSecondBits;
   return {.generations = std::min(ids, kLargestGeneration),
@@ -80,7 +80,7 @@ Result<HighWaterMarksFile> HighWaterMarksFile::open(const std::string& path) {
   return opened;
 }
 
-Result<void> HighWaterMarksFile::raise(const Reserved& marks) {
+Result<void> HighWaterMarksFile::raise(const HighWaterMarks& marks) {
   TRY(write_state_file(path_, [&](const FileIdentity& file) { return text_of(marks, file); }));
   marks_ = marks;
   is_original_ = true;

@@ -17,14 +17,14 @@ namespace leasehold::journal {
 template <class T, class Row>
 concept IsRow = std::same_as<std::remove_const_t<T>, Row>;
 
-void describe(IsRow<Reserved> auto& row, auto& columns) {
+void describe(IsRow<HighWaterMarks> auto& row, auto& columns) {
   columns.column("generations", row.generations);
   columns.column("attachments", row.attachments);
   columns.column("extents", row.extents);
   columns.column("regions", row.regions);
 }
 
-void describe(IsRow<ShapeRow> auto& row, auto& columns) {
+void describe(IsRow<ExtentSizeRow> auto& row, auto& columns) {
   columns.column("extent_size_bytes", row.extent_size_bytes);
 }
 

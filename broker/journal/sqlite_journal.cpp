@@ -160,7 +160,7 @@ Result<Image> SqliteJournal::load(std::int64_t now_unix_s) {
   Image image = TRY(naming_files(database.path(), load_image(database)));
   const HighWaterMarksFile& file = components_.high_water_marks;
   marks_ = higher(image.reserved, file.marks());
-  was_restored_ = !file.is_original() && marks_ != Reserved{};
+  was_restored_ = !file.is_original() && marks_ != HighWaterMarks{};
   if (was_restored_) marks_ = higher(marks_, ids_issued_before(now_unix_s));
   image.reserved = marks_;
   for (const auto& [id, row] : image.leases) {
@@ -238,7 +238,7 @@ Result<wire::AuditPage> SqliteJournal::audit_page(const wire::AuditList& request
 /// delayed.
 Result<void> SqliteJournal::raise_marks(const Batch& batch) {
   for (const Row& row : batch.rows) {
-    if (const auto* reserved = std::get_if<Reserved>(&row)) marks_ = *reserved;
+    if (const auto* reserved = std::get_if<HighWaterMarks>(&row)) marks_ = *reserved;
   }
   if (marks_ == components_.high_water_marks.marks()) return {};
   Result<void> raised = components_.high_water_marks.raise(marks_);

@@ -110,7 +110,7 @@ class SqliteJournal final : public Journal {
   SpaceShortage no_space_;
   SpaceShortage no_space_for_grants_;  ///< Grants also need space for the reserve.
   bool was_restored_ = false;
-  Reserved marks_;  ///< Marks of the newest row; the marks file may have older ones.
+  HighWaterMarks marks_;  ///< Marks of the newest row; the marks file may have older ones.
   std::uint64_t checkpointed_pages_ = 0;  ///< Length of the log at the last checkpoint.
   std::uint64_t awaited_pages_ = 0;       ///< Length of the log at the last wait for one.
 };

@@ -207,9 +207,9 @@ class Table {
 };
 
 /// In the order of loading: a row refers only to rows of earlier tables.
-using AllTables =
-    std::tuple<Table<Reserved>, Table<ShapeRow>, Table<BootRow>, Table<TenantRow>, Table<ApiKeyRow>,
-               Table<WorkerRow>, Table<RegionRow>, Table<LeaseRow>, Table<ExtentRow>>;
+using AllTables = std::tuple<Table<HighWaterMarks>, Table<ExtentSizeRow>, Table<BootRow>,
+                             Table<TenantRow>, Table<ApiKeyRow>, Table<WorkerRow>, Table<RegionRow>,
+                             Table<LeaseRow>, Table<ExtentRow>>;
 
 }  // namespace detail
 

@@ -58,7 +58,7 @@ struct Facts {
 struct Recovered {
   State state;
   /// Words to store in the table first. Their generations are higher than those in the table.
-  using Word = effect::StoreWords::Flip;
+  using Word = effect::StoreWords::LeaseChange;
   std::vector<Word> words;
   /// Effects to perform once the server is ready, including journal batches.
   std::vector<Effect> effects;

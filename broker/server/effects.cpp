@@ -93,16 +93,17 @@ void ServerEffects::perform(const effect::PublishGrant& effect) {
 }
 
 void ServerEffects::perform(const effect::StoreWords& effect) {
-  std::vector<LeaseTable::Flip> flips;
-  for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
-  const bool fences = flips.front().to == LeaseState::Fenced;
+  std::vector<LeaseTable::LeaseChange> changes;
+  for (const auto& change : effect.changes)
+    changes.push_back({change.lease, change.to, change.reason});
+  const bool fences = changes.front().to == LeaseState::Fenced;
   if (fences) fault_point(FaultSite::BrokerFenceDecided);
   const TimePoint flipped = clock_.now();  // the time of the store, not of the decision
-  dependencies_.table.store_words(effect.worker, flips, flipped);
+  dependencies_.table.store_words(effect.worker, changes, flipped);
   if (fences) return;
   fault_point(FaultSite::BrokerRevokePublished);
   WordsStored stored{.leases = {}, .at = flipped};
-  for (const auto& flip : effect.flips) stored.leases.push_back(flip.lease);
+  for (const auto& change : effect.changes) stored.leases.push_back(change.lease);
   post_(std::move(stored));
 }
 

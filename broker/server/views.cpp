@@ -311,7 +311,7 @@ std::uint32_t count_live_tenants(const State& state, TimePoint now) {
     if (is_tenants && record.is(LeaseState::Live)) live.insert(record.tenant);
   });
   for (const auto& [id, tenant] : state.tenants.all())
-    if (tenant.rebinds.is_awaited(now)) live.insert(id);
+    if (tenant.rebinds.may_rebind(now)) live.insert(id);
   return static_cast<std::uint32_t>(live.size());
 }
 

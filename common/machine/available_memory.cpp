@@ -34,7 +34,7 @@ Result<std::uint64_t> bytes_of(std::string_view meminfo, std::string_view name) 
 
 Result<MachineMemory> machine_memory() {
   const std::string meminfo = TRY(read_text_file(kMeminfo, kMaxMeminfoBytes));
-  return limited_by(TRY(parse_machine_memory(meminfo)), group_memory(read_system_file()));
+  return limited_by(TRY(parse_machine_memory(meminfo)), group_memory(system_file_reader()));
 }
 
 MachineMemory limited_by(MachineMemory memory, const std::optional<GroupMemory>& group) {

@@ -13,8 +13,8 @@ namespace leasehold {
 /// Returns the Result of `work`. An exception becomes an error of tenant scope: OutOfMemory, or
 /// `otherwise` with the text of the exception.
 template <class Work>
-std::invoke_result_t<Work> run_confined(Work&& work,
-                                        Errc otherwise = Errc::EngineDecodeFailed) try {
+std::invoke_result_t<Work> catch_request_errors(Work&& work,
+                                                Errc otherwise = Errc::EngineDecodeFailed) try {
   return std::forward<Work>(work)();
 } catch (const std::bad_alloc&) {
   return std::unexpected(Error{.code = Errc::OutOfMemory,

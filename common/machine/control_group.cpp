@@ -89,7 +89,7 @@ void add_groups(const ReadFile& read, const MemoryFiles& files, std::optional<Gr
 
 }  // namespace
 
-ReadFile read_system_file() {
+ReadFile system_file_reader() {
   return [](const std::string& path) -> std::optional<std::string> {
     auto text = read_text_file(path, kMaxFileBytes);
     return text ? std::optional(*std::move(text)) : std::nullopt;

@@ -17,7 +17,7 @@ namespace leasehold {
 using ReadFile = std::function<std::optional<std::string>(const std::string& path)>;
 
 /// Returns a function that reads files of at most 64 KiB.
-ReadFile read_system_file();
+ReadFile system_file_reader();
 
 /// The directories of the process's control group and of those above it, nearest first; empty when
 /// they are not known. `controller` names a controller of version 1, such as "memory"; empty means

@@ -24,7 +24,7 @@ std::optional<double> cpu_quota(const ReadFile& read) {
 }
 
 std::optional<double> cpu_quota() {
-  return cpu_quota(read_system_file());
+  return cpu_quota(system_file_reader());
 }
 
 }  // namespace leasehold

@@ -42,7 +42,7 @@ class LeaseHistory {
   /// Returns true if the same happened before, since a worker accepted the request.
   bool refused_unused_token() { return std::exchange(refused_unused_token_, true); }
   /// The end of this lease, which is a published text's, ended the stream.
-  void text_ended(std::optional<LeaseId> lease) { ended_text_ = lease; }
+  void published_lease_ended(std::optional<LeaseId> lease) { ended_text_lease_ = lease; }
 
   /// Does nothing if a rebind is in progress.
   void begin_rebind(TimePoint now) {
@@ -61,7 +61,7 @@ class LeaseHistory {
     replaceable_ = lease;
     refused_unused_token_ = false;
     const auto before = std::exchange(accepted_, lease);
-    const auto text = std::exchange(ended_text_, std::nullopt);
+    const auto text = std::exchange(ended_text_lease_, std::nullopt);
     const auto ended = text && before == lease ? text : before;
     const Rebind rebind{.old_lease = ended.value_or(lease),
                         .mode = std::exchange(mode_, wire::RebindMode::Reprefill),
@@ -75,7 +75,7 @@ class LeaseHistory {
   bool had_lease_ = false;
   std::optional<LeaseId> replaceable_;
   std::optional<LeaseId> accepted_;
-  std::optional<LeaseId> ended_text_;
+  std::optional<LeaseId> ended_text_lease_;
   bool refused_unused_token_ = false;
   std::optional<TimePoint> rebind_began_;
   wire::RebindMode mode_ = wire::RebindMode::Reprefill;  // of the rebind in progress

@@ -220,7 +220,7 @@ void TenantSession::completed(wire::RequestCompleted completed) {
     return;
   if (lease_ended) {
     if (is_shared) {
-      leases_.text_ended(completed.lease);
+      leases_.published_lease_ended(completed.lease);
     } else {
       holder_->note_refused(error->code);
     }

@@ -14,7 +14,7 @@ struct Answer {
   std::int64_t retry_after_s = 0;  ///< The Retry-After header; 0: none.
   std::string content_type = "application/json";
   /// Further lines of the head, each with its "\r\n". Must outlive the answer.
-  std::string_view more_fields;
+  std::string_view extra_headers;
 };
 
 /// One event of a stream.
@@ -27,10 +27,10 @@ using ServerEvents = std::vector<ServerEvent>;
 
 enum class Body { Sent, LeftOut };
 
-/// Returns the whole answer as HTTP/1.1 text; `more_fields` follows those of the answer. With
+/// Returns the whole answer as HTTP/1.1 text; `extra_headers` follows those of the answer. With
 /// LeftOut the head still has the length of the body. Moves the body, which may be large, out of
 /// the answer.
 std::string text_of(Answer&& answer, bool keep_alive, Body body = Body::Sent,
-                    std::string_view more_fields = {});
+                    std::string_view extra_headers = {});
 
 }  // namespace leasehold::http

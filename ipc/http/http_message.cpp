@@ -95,7 +95,7 @@ asio::awaitable<beast::error_code> parse_part(Part part, Stream& stream, ReadBuf
 
 }  // namespace
 
-std::string text_of(Answer&& answer, bool keep_alive, Body body, std::string_view more_fields) {
+std::string text_of(Answer&& answer, bool keep_alive, Body body, std::string_view extra_headers) {
   std::string text = fmt::format("HTTP/1.1 {} {}\r\n", answer.status, phrase(answer.status));
   if (answer.status != 204) {
     text += fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n", answer.content_type,
@@ -103,7 +103,7 @@ std::string text_of(Answer&& answer, bool keep_alive, Body body, std::string_vie
   }
   if (answer.retry_after_s > 0) text += fmt::format("Retry-After: {}\r\n", answer.retry_after_s);
   if (answer.status == 401) text += "WWW-Authenticate: Bearer\r\n";
-  text.append(answer.more_fields).append(more_fields);
+  text.append(answer.extra_headers).append(extra_headers);
   if (!keep_alive) text += "Connection: close\r\n";
   text += "\r\n";
   if (body == Body::LeftOut) return text;

@@ -89,7 +89,7 @@ Answer PageServer::State::answer(const Head& head) const {
   if (page == pages.end()) return plain_error(404, "not_found", "no such path");
   if (head.method != "GET" && head.method != "HEAD") {
     Answer refused = plain_error(405, "method", "use GET or HEAD");
-    refused.more_fields = "Allow: GET, HEAD\r\n";
+    refused.extra_headers = "Allow: GET, HEAD\r\n";
     return refused;
   }
   return page->make();

@@ -4,7 +4,7 @@
 /// alone is not enough: a thread may be delayed between its poll and its first store while the
 /// broker reuses the memory. So each thread first announces the unit in a slot that the broker
 /// reads. After flipping a word, the broker waits until the announcement it saw has changed. Both
-/// sides use seq_cst, so either the thread sees the flip or the broker sees the announcement
+/// sides use seq_cst, so either the thread sees the change or the broker sees the announcement
 /// (Dekker's argument; ipc/README.md has it in full).
 ///
 ///   worker thread, per unit                           broker, per revoke
@@ -70,7 +70,7 @@ class GateCore {
   }
 
   /// Compares the words after a poll that saw a change. The counters are read *before* `compare`
-  /// reads the words, and these values become the baseline, so the next poll sees a flip that
+  /// reads the words, and these values become the baseline, so the next poll sees a change that
   /// happens during the comparison.
   template <class Compare>
   auto recheck(Compare&& compare) {
@@ -95,7 +95,7 @@ class GateCore {
 };
 
 /// True when the thread has ended the unit it announced in `seen`, or that unit cannot reach
-/// `scope`. `seen` was read after the flip. Both values come from the worker: a false value harms
+/// `scope`. `seen` was read after the change. Both values come from the worker: a false value harms
 /// only that worker's tenants.
 constexpr bool is_quiet(std::uint64_t seen, std::uint64_t now, Touches scope) {
   return touches_of(seen) < scope || now != seen;
@@ -112,11 +112,11 @@ struct RevokeCore {
     std::uint64_t bits;
   };
 
-  /// Stores the word of each flip, then increments the worker's counter.
+  /// Stores the word of each change, then increments the worker's counter.
   template <class Changes, class StoreFor>
-  static void store_words(const Changes& flips, StoreFor store_for, Word& revocations) {
-    for (const auto& flip : flips) {
-      const WordStore word_store = store_for(flip);
+  static void store_words(const Changes& changes, StoreFor store_for, Word& revocations) {
+    for (const auto& change : changes) {
+      const WordStore word_store = store_for(change);
       word_store.word->store(word_store.bits, Memory::seq_cst);
     }
     // After the words: a thread that reads the new count finds the new words.
@@ -124,7 +124,7 @@ struct RevokeCore {
     revocations.fetch_add(1, Memory::seq_cst);
   }
 
-  /// Reads what a thread announces, after a flip. seq_cst: pairs with GateCore::begin_unit.
+  /// Reads what a thread announces, after a change. seq_cst: pairs with GateCore::begin_unit.
   static std::uint64_t snapshot(const Word& announce) { return announce.load(Memory::seq_cst); }
 
   /// acquire: pairs with GateCore::end_unit, so the unit's stores have happened.

@@ -108,16 +108,16 @@ void LeaseTable::grant(LeaseId lease, TimePoint deadline) {
   }
 }
 
-LeaseWord LeaseTable::begin_flip(const Flip& flip, TimePoint now) {
-  const LeaseWord before = shadow_word(flip.lease.slot);
-  expects(before.generation() == flip.lease.generation && before.state() < flip.to,
+LeaseWord LeaseTable::begin_change(const LeaseChange& change, TimePoint now) {
+  const LeaseWord before = shadow_word(change.lease.slot);
+  expects(before.generation() == change.lease.generation && before.state() < change.to,
           "a word only moves forward within its generation");
-  check_slot(flip.lease.slot);
-  const LeaseWord after = LeaseWord::make(flip.lease.generation, flip.to, flip.reason);
-  shadow().slot(flip.lease.slot).word.store(after.bits, std::memory_order_relaxed);
+  check_slot(change.lease.slot);
+  const LeaseWord after = LeaseWord::make(change.lease.generation, change.to, change.reason);
+  shadow().slot(change.lease.slot).word.store(after.bits, std::memory_order_relaxed);
   for (const TableView<std::byte> table : {shadow(), view()}) {
     if (before.state() != LeaseState::Live) break;
-    table.slot(flip.lease.slot)
+    table.slot(change.lease.slot)
         .flipped_boottime_ns.store(now.boottime_ns, std::memory_order_relaxed);
   }
   return after;
@@ -233,7 +233,7 @@ TimePoint LeaseTable::drain_deadline(std::uint32_t slot) const {
   return {view().slot(slot).drain_deadline_boottime_ns.load(std::memory_order_relaxed)};
 }
 
-TimePoint LeaseTable::flipped_at(std::uint32_t slot) const {
+TimePoint LeaseTable::word_stored_at(std::uint32_t slot) const {
   return {view().slot(slot).flipped_boottime_ns.load(std::memory_order_relaxed)};
 }
 

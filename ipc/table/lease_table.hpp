@@ -39,21 +39,21 @@ class LeaseTable {
 
   /// Stores the new words of one worker's leases, then increments that worker's counter once. The
   /// only function that revokes or fences a word. Records the time when a word leaves Live.
-  struct Flip {
+  struct LeaseChange {
     LeaseId lease;
     LeaseState to;
     RevokeReason reason;
   };
   /// `Memory` is the machine's by default; the simulator executes the same stores in its own.
   template <class Memory = StdMemory>
-  void store_words(WorkerId worker, std::span<const Flip> flips, TimePoint now) {
+  void store_words(WorkerId worker, std::span<const LeaseChange> changes, TimePoint now) {
     const auto index = static_cast<std::uint32_t>(worker.value);
     check_counter(index);
     RevokeCore<Memory>::store_words(
-        flips,
-        [&](const Flip& flip) -> typename RevokeCore<Memory>::WordStore {
-          const LeaseWord after = begin_flip(flip, now);
-          return {Memory::word(&view().slot(flip.lease.slot).word), after.bits};
+        changes,
+        [&](const LeaseChange& change) -> typename RevokeCore<Memory>::WordStore {
+          const LeaseWord after = begin_change(change, now);
+          return {Memory::word(&view().slot(change.lease.slot).word), after.bits};
         },
         *Memory::word(&view().counter(index).revocations));
     shadow().counter(index).revocations.fetch_add(1, std::memory_order_relaxed);
@@ -71,7 +71,7 @@ class LeaseTable {
   LeaseWord word(std::uint32_t slot) const;
   TimePoint deadline(std::uint32_t slot) const;
   TimePoint drain_deadline(std::uint32_t slot) const;
-  TimePoint flipped_at(std::uint32_t slot) const;
+  TimePoint word_stored_at(std::uint32_t slot) const;
   std::uint64_t revocations(WorkerId worker) const;
 
   /// Compares header, counters and every slot that was ever granted with the shadow, and writes
@@ -100,8 +100,8 @@ class LeaseTable {
   TableView<std::byte> view() const { return {mapping_.data()}; }
   TableView<std::byte> shadow() { return {shadow_.front().bytes}; }
   LeaseWord shadow_word(std::uint32_t slot) { return {shadow().slot(slot).word.load()}; }
-  /// Records the flip in the shadow. Returns the word to store.
-  LeaseWord begin_flip(const Flip& flip, TimePoint now);
+  /// Records the change in the shadow. Returns the word to store.
+  LeaseWord begin_change(const LeaseChange& change, TimePoint now);
   void check_slot(std::uint32_t slot);
   void check_counter(std::uint32_t worker);
   bool slot_matches_shadow(std::uint32_t slot);

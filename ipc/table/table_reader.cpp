@@ -94,12 +94,12 @@ TimePoint TableReader::drain_deadline(LeaseId lease) const {
   return time_of(lease, &LeaseSlot::drain_deadline_boottime_ns);
 }
 
-TimePoint TableReader::flipped_at(LeaseId lease) const {
+TimePoint TableReader::word_stored_at(LeaseId lease) const {
   return time_of(lease, &LeaseSlot::flipped_boottime_ns);
 }
 
-std::optional<Duration> TableReader::since_flip(LeaseId lease, TimePoint now) const {
-  const TimePoint flipped = flipped_at(lease);
+std::optional<Duration> TableReader::since_word_stored(LeaseId lease, TimePoint now) const {
+  const TimePoint flipped = word_stored_at(lease);
   if (flipped == TimePoint{}) return std::nullopt;
   const LeaseWord word{view().slot(lease.slot).word.load(std::memory_order_seq_cst)};
   if (word.generation() != lease.generation) return std::nullopt;

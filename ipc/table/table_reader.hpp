@@ -44,10 +44,10 @@ class TableReader {
   TimePoint deadline(LeaseId lease) const;
   /// Zero when the lease is not draining.
   TimePoint drain_deadline(LeaseId lease) const;
-  TimePoint flipped_at(LeaseId lease) const;
+  TimePoint word_stored_at(LeaseId lease) const;
   /// The time since the broker revoked the lease, up to `now`. Nothing while the lease is Live,
   /// even past its deadline, and once the slot holds another lease.
-  std::optional<Duration> since_flip(LeaseId lease, TimePoint now) const;
+  std::optional<Duration> since_word_stored(LeaseId lease, TimePoint now) const;
 
  private:
   TableReader(Mapping mapping, std::uint32_t slot_count)

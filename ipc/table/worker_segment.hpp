@@ -22,7 +22,7 @@ class WorkerSegmentReader {
   /// A writable descriptor for the worker.
   Result<UniqueFd> writer_fd() const { return object_.fd().duplicate(); }
 
-  /// Every thread's announcement, read after a flip (seq_cst, pairs with GateCore::begin_unit).
+  /// Every thread's announcement, read after a change (seq_cst, pairs with GateCore::begin_unit).
   using Snapshot = std::array<std::uint64_t, kMaxGateThreads>;
   Snapshot snapshot() const;
 

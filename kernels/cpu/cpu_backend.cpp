@@ -137,7 +137,7 @@ LaunchStatus CpuBackend::weighted_sum(const LaunchContext& context, const Weight
     for (std::uint32_t k = 0; k < args.n_terms; ++k) {
       const std::size_t term = std::size_t{row} * args.n_terms + k;
       const float weight = args.weights[term];
-      cpu_.kernels.add_scaled(args.is_gate ? sigmoid(weight) : weight,
+      cpu_.kernels.add_scaled(args.applies_sigmoid ? sigmoid(weight) : weight,
                               args.x + term * args.width + column,
                               args.out + std::size_t{row} * args.width + column, count);
     }

@@ -68,8 +68,8 @@ struct GroupTiles {
     const std::uint32_t least =
         tiles_for(n_sets, static_cast<std::uint32_t>(std::max<std::uint64_t>(most, 1)));
     const std::uint32_t even = (least + costs.threads - 1) / costs.threads * costs.threads;
-    const bool are_few = least * tiles_for(n_batch, batch) < 8 * costs.threads;
-    return {n_groups, n_batch, at_once, are_few ? std::min(even, n_sets) : least, batch};
+    const bool has_few_tiles = least * tiles_for(n_batch, batch) < 8 * costs.threads;
+    return {n_groups, n_batch, at_once, has_few_tiles ? std::min(even, n_sets) : least, batch};
   }
   std::uint32_t batch_tiles() const { return tiles_for(n_batch, batch_per_tile); }
   std::uint32_t count() const { return group_tiles * batch_tiles(); }

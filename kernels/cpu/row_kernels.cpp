@@ -150,7 +150,7 @@ bool cpu_has(SimdPath path) {
 
 bool passes_self_check(SimdPath path) {
   if (path != SimdPath::Amx) return true;
-  static const bool passes = has_plain_products(kAmx);
+  static const bool passes = matches_scalar_dots(kAmx);
   return passes;
 }
 

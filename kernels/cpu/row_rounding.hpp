@@ -52,7 +52,7 @@ class RowRounding {
   template <class Tile>
   LaunchStatus run(const LaunchContext& context, const RoundingPlan& plan, const TilePasses& tiles,
                    Tile&& tile) {
-    const UnitLabel multiplies = label(context, plan.first().site);
+    const UnitLabel matmul_label = label(context, plan.first().site);
     const auto unit = [&](const LaunchPermit& permit, InputRows rows, std::uint32_t index) {
       tile(permit, rows, index);
       cpu_.kernels.end_int8_unit();
@@ -64,14 +64,14 @@ class RowRounding {
                                 round(permit, plan, {0, plan.n_parts()}, thread, own_rows(thread));
                               }};
       return cpu_.launcher.run_after(
-          prologue, context, multiplies, tiles,
+          prologue, context, matmul_label, tiles,
           [&](const LaunchPermit& permit, std::uint32_t thread, std::uint32_t index) {
             unit(permit, own_rows(thread), index);
           });
     }
     LaunchStatus status = round_shared(context, plan);
     if (!status.none_live())
-      status &= cpu_.launcher.run(context, multiplies, tiles,
+      status &= cpu_.launcher.run(context, matmul_label, tiles,
                                   [&](const LaunchPermit& permit, std::uint32_t,
                                       std::uint32_t index) { unit(permit, {rounded_, 0}, index); });
     return status;

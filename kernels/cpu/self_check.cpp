@@ -24,7 +24,7 @@ std::vector<std::byte> random_group(SeededRandom& random, TensorType type, std::
   std::vector<std::byte> group(row_group_bytes(type, n_in));
   for (std::byte& byte : group) byte = static_cast<std::byte>(random.below(256));
   for (std::size_t block = 0; block < group.size(); block += format.size_bytes())
-    for (std::size_t at = 0; at < format.numbers_at(); at += sizeof(std::uint16_t)) {
+    for (std::size_t at = 0; at < format.sub_scales_at(); at += sizeof(std::uint16_t)) {
       const auto half = static_cast<std::uint16_t>(0x2000 + random.below(0x400));
       std::memcpy(group.data() + block + at, &half, sizeof half);
     }
@@ -83,7 +83,7 @@ bool has_plain_products_of(TensorType type, const RowKernels& kernels) {
 
 }  // namespace
 
-bool has_plain_products(const RowKernels& kernels) {
+bool matches_scalar_dots(const RowKernels& kernels) {
   return std::ranges::all_of(kTensorTypeRows, [&](const TensorTypeRow& row) {
     const auto type = static_cast<TensorType>(&row - kTensorTypeRows);
     const bool is_quantised = row.block.size_bytes != 0 && has_row_groups(type);

@@ -7,6 +7,6 @@ namespace leasehold {
 
 /// True if the dot products of random rows have the same bits as on the scalar path, in every
 /// quantised format. Takes some milliseconds.
-bool has_plain_products(const RowKernels& kernels);
+bool matches_scalar_dots(const RowKernels& kernels);
 
 }  // namespace leasehold

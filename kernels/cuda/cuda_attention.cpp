@@ -24,8 +24,8 @@ Result<CudaAttention> CudaAttention::create(CudaResources& cuda) {
 LaunchStatus CudaAttention::run(const LaunchContext& context, const AttentionArgs& args) {
   expect_within_limits(cuda_.limits, context, args);
   const std::uint32_t width = args.n_heads * args.layout.head_dim;
-  const RowForm next =
-      args.n_heads <= device::kMaxMergedHeads ? cuda_.prepared.usual_form(width) : RowForm::Floats;
+  const RowForm next = args.n_heads <= device::kMaxMergedHeads ? cuda_.prepared.expected_form(width)
+                                                               : RowForm::Floats;
   cuda_.prepared.overwrite(args.out, width, next);
   const AttentionPlanInput input{.tables = cuda_.step().block_tables(),
                                  .scratch = reinterpret_cast<float*>(partials_.data()),
@@ -33,7 +33,7 @@ LaunchStatus CudaAttention::run(const LaunchContext& context, const AttentionArg
                                  .longest = cuda_.runner->longest(),
                                  .has_multi_row = cuda_.runner->has_multi_row(),
                                  .blocks_at_once = kBlocksPerSm * cuda_.card.n_sms,
-                                 .tiles = cuda_.prepared.room_for(width, next).tiles};
+                                 .tiles = cuda_.prepared.prepared_rows_at(width, next).tiles};
   return cuda_.runner->launch_all(
       context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
       label(context, LaunchSite::AttentionMerge), [&](const LaunchPermit&) {

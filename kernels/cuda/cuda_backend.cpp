@@ -103,7 +103,7 @@ LaunchStatus CudaBackend::rms_norm(const LaunchContext& context, const RmsNormAr
   return cuda_->runner->launch_one(
       context, label(context, args.site), [&](const PlanContext& plan, const LaunchPermit& permit) {
         return plan_rms_norm(plan, args, permit.open(args.weight),
-                             cuda_->prepared.room_for(args.width, next));
+                             cuda_->prepared.prepared_rows_at(args.width, next));
       });
 }
 
@@ -137,12 +137,12 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
 LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args,
                                  RowForm next) {
   cuda_->prepared.overwrite(args.gate, args.width, next);
-  return cuda_->runner->launch_one(context, label(context, LaunchSite::SwiGlu),
-                                   [&](const PlanContext& plan, const LaunchPermit&) {
-                                     return plan_swiglu(plan, args,
-                                                        cuda_->prepared.room_for(args.width, next),
-                                                        cuda_->blocks.row_parts());
-                                   });
+  return cuda_->runner->launch_one(
+      context, label(context, LaunchSite::SwiGlu),
+      [&](const PlanContext& plan, const LaunchPermit&) {
+        return plan_swiglu(plan, args, cuda_->prepared.prepared_rows_at(args.width, next),
+                           cuda_->blocks.row_parts());
+      });
 }
 
 LaunchStatus CudaBackend::expert_routing(const LaunchContext& context,

@@ -47,7 +47,7 @@ class CudaBackend final : public Backend {
 
   LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override {
-    return rms_norm(context, args, cuda_->prepared.usual_form(args.width));
+    return rms_norm(context, args, cuda_->prepared.expected_form(args.width));
   }
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override {
     return project(context, {.matmuls = {&args, 1}});
@@ -60,7 +60,7 @@ class CudaBackend final : public Backend {
   /// With experts, one row here is the rows of all items of a step's row, and no operator reads it
   /// as prepared.
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override {
-    return swiglu(context, args, cuda_->prepared.usual_form(args.width));
+    return swiglu(context, args, cuda_->prepared.expected_form(args.width));
   }
   LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args) override;
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override {

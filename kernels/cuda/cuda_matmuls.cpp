@@ -8,7 +8,7 @@ LaunchStatus CudaMatmuls::run_group(const LaunchContext& context, LaunchSite sit
   const MatmulOperands& first = group.front().operands;
   const RowForm form = group.front().form;
   for (const PlannedMatmul& one : group) cuda_.prepared.overwrite(one.operands.out);
-  const PreparedRows rows = cuda_.prepared.room_for(first.n_in, form);
+  const PreparedRows rows = cuda_.prepared.prepared_rows_at(first.n_in, form);
   const bool are_ready = cuda_.prepared.holds(first.x, first.n_in, form);
   const MatmulScratch scratch{.tiles = rows.tiles,
                               .rounded = rows.rounded,

@@ -82,17 +82,18 @@ Result<PreparedArray> PreparedArray::create(Launcher& launcher, const BackendLim
 
 RowForm PreparedArray::form_for(const WeightMatrix& weight) const {
   if (weight.layout == MatrixLayout::RowGroups)
-    return block_shape(weight.type).elements == kInt8Block ? RowForm::Int8By32 : RowForm::Int8By256;
+    return block_shape(weight.type).elements == kMinInt8Block ? RowForm::Int8By32
+                                                              : RowForm::Int8By256;
   const bool are_floats = weight.type == TensorType::F32 || arithmetic_ == RowArithmetic::Floats;
   return are_floats ? RowForm::Floats : RowForm::Halves;
 }
 
-RowForm PreparedArray::usual_form(std::uint32_t n_in) const {
+RowForm PreparedArray::expected_form(std::uint32_t n_in) const {
   return n_in <= max_width_ && arithmetic_ == RowArithmetic::Halves ? RowForm::Halves
                                                                     : RowForm::Floats;
 }
 
-PreparedRows PreparedArray::room_for(std::uint32_t n_in, RowForm form) const {
+PreparedRows PreparedArray::prepared_rows_at(std::uint32_t n_in, RowForm form) const {
   if (form == RowForm::Floats) return {};
   if (form == RowForm::Halves)
     return {.tiles = {.halves = reinterpret_cast<std::uint16_t*>(rows_.data()),

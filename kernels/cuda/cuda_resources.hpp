@@ -27,9 +27,9 @@ class PreparedArray {
 
   RowForm form_for(const WeightMatrix& weight) const;
   /// The form that the next matmul is likely to read.
-  RowForm usual_form(std::uint32_t n_in) const;
+  RowForm expected_form(std::uint32_t n_in) const;
   /// Where to store rows of n_in elements in this form.
-  PreparedRows room_for(std::uint32_t n_in, RowForm form) const;
+  PreparedRows prepared_rows_at(std::uint32_t n_in, RowForm form) const;
 
   /// Records that the rows are those of `array`. Null: no rows are prepared.
   void set(const float* array, std::uint32_t n_in, RowForm form);

@@ -7,20 +7,20 @@
 namespace leasehold::cuda {
 namespace {
 
-constexpr std::uint32_t kEach = device::kMaxCandidates;
+constexpr std::uint32_t kCandidatesPerRow = device::kMaxCandidates;
 
 struct CandidateRows {
-  device::Candidate* out;        ///< [n_rows, kEach]
+  device::Candidate* out;        ///< [n_rows, kCandidatesPerRow]
   std::uint32_t* has_nonfinite;  ///< [n_rows]
 };
 constexpr std::size_t size_bytes_of(std::uint32_t n_rows) {
-  return n_rows * (kEach * sizeof(device::Candidate) + sizeof(std::uint32_t));
+  return n_rows * (kCandidatesPerRow * sizeof(device::Candidate) + sizeof(std::uint32_t));
 }
 CandidateRows rows_at(std::byte* at, std::uint32_t n_rows) {
   auto* const candidates = reinterpret_cast<device::Candidate*>(at);
-  return {
-      .out = candidates,
-      .has_nonfinite = reinterpret_cast<std::uint32_t*>(candidates + std::size_t{n_rows} * kEach)};
+  return {.out = candidates,
+          .has_nonfinite = reinterpret_cast<std::uint32_t*>(candidates + std::size_t{n_rows} *
+                                                                             kCandidatesPerRow)};
 }
 
 }  // namespace
@@ -29,8 +29,9 @@ Result<LargestLogits> LargestLogits::create(const Context& context, Launcher& la
                                             const BackendLimits& limits) {
   LargestLogits made(limits.max_logit_rows);
   made.found_ = TRY(launcher.zeroed_buffer(size_bytes_of(limits.max_logit_rows)));
-  made.keys_ = TRY(launcher.zeroed_buffer(std::size_t{limits.max_logit_rows} *
-                                          device::kMaxLogitParts * kEach * sizeof(std::uint64_t)));
+  made.keys_ =
+      TRY(launcher.zeroed_buffer(std::size_t{limits.max_logit_rows} * device::kMaxLogitParts *
+                                 kCandidatesPerRow * sizeof(std::uint64_t)));
   made.host_found_ = TRY(PinnedBuffer::allocate(context, size_bytes_of(limits.max_logit_rows)));
   return made;
 }
@@ -52,7 +53,7 @@ KernelLaunch LargestLogits::plan(const PlanContext& context, const MatmulArgs& h
                               .part_keys = reinterpret_cast<std::uint64_t*>(keys_.data()),
                               .counters = counters,
                               .n_vocab = head.weight.n_out,
-                              .k = kEach},
+                              .k = kCandidatesPerRow},
                              searched, logit_parts(searched, head.weight.n_out, n_sms));
 }
 
@@ -64,8 +65,8 @@ std::optional<TopLogits> LargestLogits::row(std::uint32_t row) const {
   if (!is_found_ || row >= n_rows_) return std::nullopt;
   const CandidateRows rows = rows_at(host_found_.data(), max_rows_);
   TopLogits top{.tokens = {}, .all_finite = rows.has_nonfinite[row] == 0};
-  for (std::uint32_t i = 0; i < kEach; ++i) {
-    const device::Candidate& candidate = rows.out[std::size_t{row} * kEach + i];
+  for (std::uint32_t i = 0; i < kCandidatesPerRow; ++i) {
+    const device::Candidate& candidate = rows.out[std::size_t{row} * kCandidatesPerRow + i];
     if (candidate.token == device::kNoToken) break;  // the vocabulary has no more tokens
     top.tokens.push_back({.token = candidate.token, .logit = candidate.logit});
   }

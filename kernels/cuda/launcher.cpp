@@ -19,7 +19,7 @@ Result<std::unique_ptr<Launcher>> Launcher::create(const Context& context, const
   *launcher->graph_progress() = 0;
   for (std::uint32_t i = 0; i < max_in_flight; ++i)
     launcher->events_.push_back(TRY(create_event(context)));
-  launcher->end_ = TRY(create_event(context));
+  launcher->stream_end_ = TRY(create_event(context));
   return launcher;
 }
 
@@ -210,9 +210,9 @@ LaunchStatus Launcher::wait_all(const GateSet& set, UnitLabel label) {
 /// Waits for the whole stream, including work outside units.
 void Launcher::wait_all() {
   if (fault_) return;
-  record_failure(context_->driver().cuEventRecord(end_.get(), stream_.get()),
+  record_failure(context_->driver().cuEventRecord(stream_end_.get(), stream_.get()),
                  "recording the end of a step");
-  record_failure(context_->driver().cuEventSynchronize(end_.get()), "waiting for the card");
+  record_failure(context_->driver().cuEventSynchronize(stream_end_.get()), "waiting for the card");
   if (!fault_) watch_.finished(watch_.issued_count());
 }
 

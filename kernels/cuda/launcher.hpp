@@ -143,7 +143,7 @@ class Launcher {
   LauncherMirror mirror_;
   PinnedBuffer graph_progress_;
   std::vector<Event> events_;  // [max_in_flight]; launch n has event n mod max_in_flight
-  Event end_;                  // recorded after everything in the stream
+  Event stream_end_;           // recorded after everything in the stream
   SettleWatch watch_;
   SequenceMask live_ = 0;
   std::uint32_t polls_ = 0;  // of the current wait

@@ -49,8 +49,8 @@ inline void merge_partials(const float* partials,  // [count, partial_floats(hea
   const std::uint32_t stride = partial_floats(head_dim);
   float max = -std::numeric_limits<float>::infinity();
   for (std::uint32_t p = 0; p < count; ++p) {
-    const float of_partition = partials[p * stride + kPartialMax];
-    max = of_partition > max ? of_partition : max;
+    const float partition_max = partials[p * stride + kPartialMax];
+    max = partition_max > max ? partition_max : max;
   }
   float sum = 0.0F;
   for (std::uint32_t d = 0; d < head_dim; ++d) out[d] = 0.0F;

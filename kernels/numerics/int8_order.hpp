@@ -35,7 +35,7 @@
 namespace leasehold {
 
 /// The smallest number of elements in a block, and in a row.
-inline constexpr std::uint32_t kInt8Block = 32;
+inline constexpr std::uint32_t kMinInt8Block = 32;
 inline constexpr std::uint32_t kInt8Chunks = 8;
 /// Elements whose q are added up in one entry of RoundedRow::sums.
 inline constexpr std::uint32_t kInt8Strip = 16;

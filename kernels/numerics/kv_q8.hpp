@@ -42,15 +42,15 @@ LEASEHOLD_HD inline float kv_value(std::int8_t q, float d) {
   return static_cast<float>(q) * d;
 }
 
-/// Rounds one position of a head. Its n elements are a multiple of kInt8Block.
+/// Rounds one position of a head. Its n elements are a multiple of kMinInt8Block.
 inline void round_kv(const float* x, std::size_t n, std::int8_t* q, Half* scales) {
-  for (std::size_t b = 0; b < n / kInt8Block; ++b) {
+  for (std::size_t b = 0; b < n / kMinInt8Block; ++b) {
     std::uint32_t largest = 0;
-    for (std::size_t i = b * kInt8Block; i < (b + 1) * kInt8Block; ++i)
+    for (std::size_t i = b * kMinInt8Block; i < (b + 1) * kMinInt8Block; ++i)
       largest = std::max(largest, std::bit_cast<std::uint32_t>(x[i]) & 0x7FFFFFFF);
     scales[b] = kv_scale(largest);
     const float d = f32_from_f16(scales[b]);
-    for (std::size_t i = b * kInt8Block; i < (b + 1) * kInt8Block; ++i)
+    for (std::size_t i = b * kMinInt8Block; i < (b + 1) * kMinInt8Block; ++i)
       q[i] = d > 0 ? kv_code(x[i], d) : std::int8_t{0};
   }
 }

@@ -32,13 +32,13 @@ LEASEHOLD_HD inline Halves halves_of(TensorType type, const std::byte* block) {
 }
 
 /// Blocks of 32 hold two elements per byte, half a block apart.
-LEASEHOLD_HD inline int four_of_small(const std::byte* quants, std::uint32_t e) {
+LEASEHOLD_HD inline int low4_of_block32(const std::byte* quants, std::uint32_t e) {
   return read_byte(quants + e % 16) >> (e < 16 ? 0 : 4) & 15;
 }
 /// The four bytes of fifth bits precede the low four bits of the elements.
-LEASEHOLD_HD inline int five_of_small(const std::byte* high, std::uint32_t e) {
+LEASEHOLD_HD inline int bits5_of_block32(const std::byte* high, std::uint32_t e) {
   const int fifth = read_byte(high + e / 8) >> (e % 8) & 1;
-  return four_of_small(high + 4, e) | fifth << 4;
+  return low4_of_block32(high + 4, e) | fifth << 4;
 }
 
 LEASEHOLD_HD inline float q8_0(const std::byte* block, Halves halves, std::uint32_t e) {
@@ -46,29 +46,29 @@ LEASEHOLD_HD inline float q8_0(const std::byte* block, Halves halves, std::uint3
 }
 
 LEASEHOLD_HD inline float q4_0(const std::byte* block, Halves halves, std::uint32_t e) {
-  return times(halves.d, four_of_small(block + kHalfBytes, e) - 8);
+  return times(halves.d, low4_of_block32(block + kHalfBytes, e) - 8);
 }
 
 LEASEHOLD_HD inline float q4_1(const std::byte* block, Halves halves, std::uint32_t e) {
-  return times(halves.d, four_of_small(block + 2 * kHalfBytes, e)) + halves.m;
+  return times(halves.d, low4_of_block32(block + 2 * kHalfBytes, e)) + halves.m;
 }
 
 LEASEHOLD_HD inline float q5_0(const std::byte* block, Halves halves, std::uint32_t e) {
-  return times(halves.d, five_of_small(block + kHalfBytes, e) - 16);
+  return times(halves.d, bits5_of_block32(block + kHalfBytes, e) - 16);
 }
 
 LEASEHOLD_HD inline float q5_1(const std::byte* block, Halves halves, std::uint32_t e) {
-  return times(halves.d, five_of_small(block + 2 * kHalfBytes, e)) + halves.m;
+  return times(halves.d, bits5_of_block32(block + 2 * kHalfBytes, e)) + halves.m;
 }
 
 /// The next three functions read bits of element e in blocks of 256.
-LEASEHOLD_HD inline int two_of_super(const std::byte* quants, std::uint32_t e) {
+LEASEHOLD_HD inline int bits2_of_block256(const std::byte* quants, std::uint32_t e) {
   return read_byte(quants + e / 128 * 32 + e % 32) >> (2 * (e / 32 % 4)) & 3;
 }
-LEASEHOLD_HD inline int four_of_super(const std::byte* quants, std::uint32_t e) {
+LEASEHOLD_HD inline int bits4_of_block256(const std::byte* quants, std::uint32_t e) {
   return read_byte(quants + e / 64 * 32 + e % 32) >> (4 * (e / 32 % 2)) & 15;
 }
-LEASEHOLD_HD inline int high_of_super(const std::byte* high, std::uint32_t e) {
+LEASEHOLD_HD inline int high_bit_of_block256(const std::byte* high, std::uint32_t e) {
   return read_byte(high + e % 32) >> (e / 32) & 1;
 }
 
@@ -76,14 +76,14 @@ LEASEHOLD_HD inline float q2_k(const std::byte* block, Halves halves, std::uint3
   using Fields = Q2KFields;
   const int both = read_byte(block + Fields::kScales + e / 16);
   const float scale = times(halves.d, both & 15);
-  return times(scale, two_of_super(block + Fields::kQuants, e)) - times(halves.m, both >> 4);
+  return times(scale, bits2_of_block256(block + Fields::kQuants, e)) - times(halves.m, both >> 4);
 }
 
 LEASEHOLD_HD inline float q3_k(const std::byte* block, Halves halves, std::uint32_t e) {
   using Fields = Q3KFields;
   const float scale = times(halves.d, q3_scale(block + Fields::kScales, e / 16));
-  const int q =
-      two_of_super(block + Fields::kQuants, e) + 4 * high_of_super(block + Fields::kHigh, e);
+  const int q = bits2_of_block256(block + Fields::kQuants, e) +
+                4 * high_bit_of_block256(block + Fields::kHigh, e);
   return times(scale, q - 4);
 }
 
@@ -91,15 +91,15 @@ LEASEHOLD_HD inline float q4_k(const std::byte* block, Halves halves, std::uint3
   using Fields = Q4KFields;
   const ScaleAndMin sub = q4_scale_and_min(block + Fields::kScales, e / 32);
   const float scale = times(halves.d, sub.scale);
-  return times(scale, four_of_super(block + Fields::kQuants, e)) - times(halves.m, sub.min);
+  return times(scale, bits4_of_block256(block + Fields::kQuants, e)) - times(halves.m, sub.min);
 }
 
 LEASEHOLD_HD inline float q5_k(const std::byte* block, Halves halves, std::uint32_t e) {
   using Fields = Q5KFields;
   const ScaleAndMin sub = q4_scale_and_min(block + Fields::kScales, e / 32);
   const float scale = times(halves.d, sub.scale);
-  const int q =
-      four_of_super(block + Fields::kQuants, e) + 16 * high_of_super(block + Fields::kHigh, e);
+  const int q = bits4_of_block256(block + Fields::kQuants, e) +
+                16 * high_bit_of_block256(block + Fields::kHigh, e);
   return times(scale, q) - times(halves.m, sub.min);
 }
 
@@ -108,7 +108,7 @@ LEASEHOLD_HD inline float q6_k(const std::byte* block, Halves halves, std::uint3
   const float scale = times(halves.d, read_int8(block + Fields::kScales + e / 16));
   const int four =
       read_byte(block + Fields::kQuants + e / 128 * 64 + e % 64) >> (e % 128 < 64 ? 0 : 4) & 15;
-  return times(scale, (four | two_of_super(block + Fields::kHigh, e) << 4) - 32);
+  return times(scale, (four | bits2_of_block256(block + Fields::kHigh, e) << 4) - 32);
 }
 
 }  // namespace leasehold::element

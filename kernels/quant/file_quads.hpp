@@ -23,7 +23,7 @@ std::uint32_t bits_of(const std::byte* at, std::uint32_t shift) {
 }
 
 /// Blocks of 32 hold two elements per byte, half a block apart.
-inline std::uint32_t four_of_small(const std::byte* quants, std::uint32_t e) {
+inline std::uint32_t low4_of_block32(const std::byte* quants, std::uint32_t e) {
   return bits_of<4>(quants + e % 16, e < 16 ? 0 : 4);
 }
 /// Moves bits e … e + 3 of the word at `high` to bit 4 of the four bytes.
@@ -32,13 +32,13 @@ inline std::uint32_t fifth_of_small(const std::byte* high, std::uint32_t e) {
   return (four * 0x00204081u & 0x01010101u) << 4;
 }
 
-inline std::uint32_t two_of_super(const std::byte* quants, std::uint32_t e) {
+inline std::uint32_t bits2_of_block256(const std::byte* quants, std::uint32_t e) {
   return bits_of<2>(quants + e / 128 * 32 + e % 32, 2 * (e / 32 % 4));
 }
-inline std::uint32_t four_of_super(const std::byte* quants, std::uint32_t e) {
+inline std::uint32_t bits4_of_block256(const std::byte* quants, std::uint32_t e) {
   return bits_of<4>(quants + e / 64 * 32 + e % 32, 4 * (e / 32 % 2));
 }
-inline std::uint32_t high_of_super(const std::byte* high, std::uint32_t e) {
+inline std::uint32_t high_bit_of_block256(const std::byte* high, std::uint32_t e) {
   return bits_of<1>(high + e % 32, e / 32);
 }
 
@@ -49,27 +49,27 @@ std::uint32_t codes(const std::byte* block, std::uint32_t e) {
     case TensorType::Q8_0:  // int8 in the file; a group stores q + 128
       return load_quad(block + kHalfBytes + e) ^ 0x80808080u;
     case TensorType::Q4_0:
-      return four_of_small(block + kHalfBytes, e);
+      return low4_of_block32(block + kHalfBytes, e);
     case TensorType::Q4_1:
-      return four_of_small(block + 2 * kHalfBytes, e);
+      return low4_of_block32(block + 2 * kHalfBytes, e);
     case TensorType::Q5_0:
-      return four_of_small(block + kHalfBytes + 4, e) | fifth_of_small(block + kHalfBytes, e);
+      return low4_of_block32(block + kHalfBytes + 4, e) | fifth_of_small(block + kHalfBytes, e);
     case TensorType::Q5_1:
-      return four_of_small(block + 2 * kHalfBytes + 4, e) |
+      return low4_of_block32(block + 2 * kHalfBytes + 4, e) |
              fifth_of_small(block + 2 * kHalfBytes, e);
     case TensorType::Q2_K:
-      return two_of_super(block + Q2KFields::kQuants, e);
+      return bits2_of_block256(block + Q2KFields::kQuants, e);
     case TensorType::Q3_K:
-      return two_of_super(block + Q3KFields::kQuants, e) |
-             high_of_super(block + Q3KFields::kHigh, e) << 2;
+      return bits2_of_block256(block + Q3KFields::kQuants, e) |
+             high_bit_of_block256(block + Q3KFields::kHigh, e) << 2;
     case TensorType::Q4_K:
-      return four_of_super(block + Q4KFields::kQuants, e);
+      return bits4_of_block256(block + Q4KFields::kQuants, e);
     case TensorType::Q5_K:
-      return four_of_super(block + Q5KFields::kQuants, e) |
-             high_of_super(block + Q5KFields::kHigh, e) << 4;
+      return bits4_of_block256(block + Q5KFields::kQuants, e) |
+             high_bit_of_block256(block + Q5KFields::kHigh, e) << 4;
     case TensorType::Q6_K:
       return bits_of<4>(block + Q6KFields::kQuants + e / 128 * 64 + e % 64, e % 128 < 64 ? 0 : 4) |
-             two_of_super(block + Q6KFields::kHigh, e) << 4;
+             bits2_of_block256(block + Q6KFields::kHigh, e) << 4;
     default:
       return 0;
   }

@@ -36,13 +36,15 @@ struct GroupFormat {
   std::uint32_t high_bits;
   std::int32_t offset;
   bool has_min;
-  std::uint32_t number_bits = 0;  ///< 0: no numbers, and no sub-blocks.
-  std::uint32_t sub_block = 0;    ///< Elements of a sub-block.
+  std::uint32_t sub_scale_bits = 0;  ///< 0: no numbers, and no sub-blocks.
+  std::uint32_t sub_block = 0;       ///< Elements of a sub-block.
   std::int32_t largest_scale = 1;
 
-  constexpr bool has_sub_blocks() const { return number_bits != 0; }
-  constexpr std::uint32_t numbers_at() const { return kGroupRows * (has_min ? 4 : 2); }
-  constexpr std::uint32_t low_at() const { return numbers_at() + kGroupRows * number_bits * 2; }
+  constexpr bool has_sub_blocks() const { return sub_scale_bits != 0; }
+  constexpr std::uint32_t sub_scales_at() const { return kGroupRows * (has_min ? 4 : 2); }
+  constexpr std::uint32_t low_at() const {
+    return sub_scales_at() + kGroupRows * sub_scale_bits * 2;
+  }
   constexpr std::uint32_t high_at() const {
     return low_at() + kGroupRows * elements / 8 * low_bits;
   }

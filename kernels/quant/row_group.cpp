@@ -15,13 +15,13 @@ constexpr std::uint32_t kNumbers = 16;
 constexpr std::uint32_t kMaxElements = 256;
 
 /// Where the bits of four elements of a row are in planes of `bits` per element.
-struct PlanePlace {
+struct PlaneBits {
   std::size_t at;
   std::uint32_t shift;
   std::uint32_t mask;
 };
 
-constexpr PlanePlace plane_place(std::uint32_t bits, std::uint32_t row, std::uint32_t quad) {
+constexpr PlaneBits plane_bits_of(std::uint32_t bits, std::uint32_t row, std::uint32_t quad) {
   const std::uint32_t per_plane = 8 / bits;
   return {.at = std::size_t{quad / per_plane} * kPlaneBytes + row * kQuad,
           .shift = quad % per_plane * bits,
@@ -31,7 +31,7 @@ constexpr PlanePlace plane_place(std::uint32_t bits, std::uint32_t row, std::uin
 /// Precondition: the bits at this place are zero.
 void put_quad(std::byte* planes, std::uint32_t bits, std::uint32_t row, std::uint32_t quad,
               std::uint32_t codes) {
-  const PlanePlace place = plane_place(bits, row, quad);
+  const PlaneBits place = plane_bits_of(bits, row, quad);
   const std::uint32_t word = file::load_quad(planes + place.at) | (codes & place.mask)
                                                                       << place.shift;
   std::memcpy(planes + place.at, &word, sizeof word);
@@ -39,7 +39,7 @@ void put_quad(std::byte* planes, std::uint32_t bits, std::uint32_t row, std::uin
 
 std::uint32_t get_quad(const std::byte* planes, std::uint32_t bits, std::uint32_t row,
                        std::uint32_t quad) {
-  const PlanePlace place = plane_place(bits, row, quad);
+  const PlaneBits place = plane_bits_of(bits, row, quad);
   return file::load_quad(planes + place.at) >> place.shift & place.mask;
 }
 
@@ -77,7 +77,7 @@ void interleave_block(const std::byte* from, std::uint32_t row, std::byte* to) {
       std::uint32_t numbers = 0;
       for (std::uint32_t i = 0; i < kQuad; ++i)
         numbers |= file::number<kType>(from, quad * kQuad + i) << 8 * i;
-      put_numbers<kFormat.number_bits>(to + kFormat.numbers_at(), row, quad, numbers);
+      put_numbers<kFormat.sub_scale_bits>(to + kFormat.sub_scales_at(), row, quad, numbers);
     }
   for (std::uint32_t quad = 0; quad < kFormat.elements / kQuad; ++quad) {
     const std::uint32_t codes = file::codes<kType>(from, quad * kQuad);
@@ -112,7 +112,7 @@ std::int32_t byte_of(std::uint32_t quad, std::uint32_t i) {
 
 void read_numbers(TensorType type, const std::byte* planes, std::uint32_t row, RowBlock& to) {
   for (std::uint32_t n = 0; n < kNumbers; ++n) {
-    const std::uint32_t bits = group_format(type).number_bits;
+    const std::uint32_t bits = group_format(type).sub_scale_bits;
     const std::int32_t number = byte_of(get_numbers(bits, planes, row, n / kQuad), n);
     switch (type) {
       case TensorType::Q2_K:
@@ -135,7 +135,7 @@ RowBlock read_block(TensorType type, const std::byte* block, std::uint32_t row) 
   const GroupFormat format = group_format(type);
   RowBlock read{.d = read_half(block + row * kHalfBytes)};
   if (format.has_min) read.m = read_half(block + (kGroupRows + row) * kHalfBytes);
-  if (format.has_sub_blocks()) read_numbers(type, block + format.numbers_at(), row, read);
+  if (format.has_sub_blocks()) read_numbers(type, block + format.sub_scales_at(), row, read);
   for (std::uint32_t quad = 0; quad < format.elements / kQuad; ++quad) {
     std::uint32_t codes = get_quad(block + format.low_at(), format.low_bits, row, quad);
     if (format.high_bits != 0)

@@ -63,7 +63,7 @@ LaunchStatus ReferenceBackend::weighted_sum(const LaunchContext& context,
     float* out = args.out + r * args.width;
     for (std::uint32_t k = 0; k < args.n_terms; ++k) {
       const std::size_t term = r * args.n_terms + k;
-      const float weight = args.is_gate ? sigmoid(args.weights[term]) : args.weights[term];
+      const float weight = args.applies_sigmoid ? sigmoid(args.weights[term]) : args.weights[term];
       for (std::uint32_t i = 0; i < args.width; ++i)
         out[i] = std::fma(weight, args.x[term * args.width + i], out[i]);
     }

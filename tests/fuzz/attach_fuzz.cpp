@@ -21,7 +21,7 @@ void use_table(UniqueFd fd, LeaseId lease) {
   (void)table->word_of(lease);
   (void)table->deadline(lease);
   (void)table->drain_deadline(lease);
-  (void)table->flipped_at(lease);
+  (void)table->word_stored_at(lease);
   for (std::uint32_t worker = 0; worker < kMaxWorkers; ++worker) {
     (void)table->revocations(WorkerId{worker}).load();
   }

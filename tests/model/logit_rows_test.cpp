@@ -84,7 +84,7 @@ std::vector<std::vector<float>> logits_of(LocalModel& model,
 std::vector<RowRange> ranges_of(const std::vector<std::uint32_t>& rows, std::uint32_t between) {
   std::vector<RowRange> ranges;
   for (std::span<const std::uint32_t> left(rows); !left.empty();)
-    ranges.push_back(take_neighbours(left, between));
+    ranges.push_back(take_range(left, between));
   return ranges;
 }
 

@@ -287,7 +287,7 @@ TEST_CASE("draft: a tenant revoked in mid-draft ends at once, and the other text
 }
 
 TEST_CASE("draft: a long text is read in parts, after a rebind and a move, too") {
-  const std::size_t long_prompt = 2 * DraftProposer::kReadAtOnce + 20;
+  const std::size_t long_prompt = 2 * DraftProposer::kMaxPrefillRows + 20;
   const auto prompt = DraftScene::prompt_of(long_prompt);
   const auto text = [&](RigOptions options, bool disturbs) {
     EngineRig rig(std::move(options));

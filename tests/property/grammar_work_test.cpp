@@ -91,7 +91,7 @@ TEST_CASE("grammar work: expensive grammars delay a step by a bound and change n
   bench.submit_bombs(kBombs);
   bench.submit_honest();
   const std::size_t nodes = bench.vocabulary->pieces.node_count();
-  const auto limits = MaskTurns::limits_for({}, nodes, 4);
+  const auto limits = MaskSchedule::limits_for({}, nodes, 4);
   std::size_t steps = 0;
   while (bench.rig.engine().scheduler().has_work()) {
     const auto report = bench.rig.step();

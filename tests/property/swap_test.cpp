@@ -51,7 +51,7 @@ class SwapScene {
   }
 
   /// Embedding units of the request alone: one for each row that it computes.
-  int rows_alone(const std::string& id, Run* logits = nullptr) const {
+  int prefill_only_rows(const std::string& id, Run* logits = nullptr) const {
     UnitClock count;
     TightRig calm(100, bundled_model_path(), &count, backend_);
     const TightKind& kind = tight_kinds()[kinds_.at(id)];
@@ -65,7 +65,7 @@ class SwapScene {
   }
   void check_as_alone(const std::string& id) {
     CAPTURE(id);
-    (void)rows_alone(id);
+    (void)prefill_only_rows(id);
     CHECK(rig.outcome(id).completions.size() == 1);
     CHECK(rig.outcome(id).tokens == alone_.at(id));
   }
@@ -155,8 +155,9 @@ TEST_CASE("swap: a request that comes back computes no row again, and has the bi
     CHECK(each.swapped_blocks > 0);
   CHECK(records > 3);
   Run expected;
-  const int rows = scene.rows_alone("older") + scene.rows_alone("younger", &expected) +
-                   scene.rows_alone("bystander");
+  const int rows = scene.prefill_only_rows("older") +
+                   scene.prefill_only_rows("younger", &expected) +
+                   scene.prefill_only_rows("bystander");
   CHECK(scene.clock.units(LaunchSite::Embedding) == rows);
   CHECK(same_bits(got, expected));
   for (const char* id : {"older", "younger", "bystander"}) scene.check_as_alone(id);
@@ -173,7 +174,7 @@ TEST_CASE("swap: a request that comes back has the bits it has alone, with every
   CHECK(scene.rig.outcome("younger").preemptions.at(0).swapped_blocks > 0);
   CHECK(scene.clock.units(LaunchSite::BlockCopy) > 1);
   Run expected;
-  (void)scene.rows_alone("younger", &expected);
+  (void)scene.prefill_only_rows("younger", &expected);
   CHECK(same_bits(got, expected));
   for (const char* id : {"older", "younger", "bystander"}) scene.check_as_alone(id);
   CHECK(scene.is_all_free(scene.a));

@@ -113,20 +113,21 @@ void Broker::perform(const effect::PublishGrant& effect) {
 }
 
 void Broker::perform(const effect::StoreWords& effect) {
-  std::vector<LeaseTable::Flip> flips;
-  for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
-  const bool fences = flips.front().to == LeaseState::Fenced;
+  std::vector<LeaseTable::LeaseChange> changes;
+  for (const auto& change : effect.changes)
+    changes.push_back({change.lease, change.to, change.reason});
+  const bool fences = changes.front().to == LeaseState::Fenced;
   if (fences && deps_.machine.reach(FaultSite::BrokerFenceDecided, *this)) Fiber::pause();
   Fiber::pause();
   if (fences) {
-    for (const auto& flip : flips) deps_.judge.word_stored(flip.lease, flip.to);
+    for (const auto& change : changes) deps_.judge.word_stored(change.lease, change.to);
   }
-  table.store_words<SimulatedMemory>(effect.worker, flips, effect.at);
+  table.store_words<SimulatedMemory>(effect.worker, changes, effect.at);
   if (fences) return;
-  for (const auto& flip : flips) deps_.judge.word_stored(flip.lease, flip.to);
+  for (const auto& change : changes) deps_.judge.word_stored(change.lease, change.to);
   if (deps_.machine.reach(FaultSite::BrokerRevokePublished, *this)) Fiber::pause();
   WordsStored stored{.leases = {}, .at = deps_.machine.clock.now()};
-  for (const auto& flip : flips) stored.leases.push_back(flip.lease);
+  for (const auto& change : changes) stored.leases.push_back(change.lease);
   receive(std::move(stored));
 }
 

@@ -55,7 +55,7 @@ void Judge::granted(LeaseId lease, AttachmentId worker, bool engine) {
 
 void Judge::word_stored(LeaseId lease, LeaseState to) {
   Lease& slot = at(lease);
-  if (to == LeaseState::Revoked && !slot.orphaned) slot.flipped_at = machine_->step;
+  if (to == LeaseState::Revoked && !slot.orphaned) slot.word_stored_at = machine_->step;
   if (to == LeaseState::Fenced) check_no_unit_in(slot);
   slot.state = to;
   if (tracing) trace(fmt::format("{} becomes {}", to_string(lease), name(to)));
@@ -101,12 +101,12 @@ void Judge::unit_opened(UnitState& unit, Touches touches, std::vector<LeaseId> l
       violated(fmt::format("a unit begun at step {} ran for {}, expired at step {}", unit.called_at,
                            to_string(lease), slot.expired_at));
     }
-    const bool flipped = slot.id != lease || slot.flipped_at != 0;
+    const bool flipped = slot.id != lease || slot.word_stored_at != 0;
     if (!flipped) continue;
     // Only the unit that was at the gate when the word was revoked may still run.
-    if (slot.id != lease || unit.called_at > slot.flipped_at) {
+    if (slot.id != lease || unit.called_at > slot.word_stored_at) {
       violated(fmt::format("a unit begun at step {} ran for {}, revoked at step {}", unit.called_at,
-                           to_string(lease), slot.flipped_at));
+                           to_string(lease), slot.word_stored_at));
     }
     if (slot.state == LeaseState::Fenced) {
       violated(fmt::format("a unit ran for {} after its fence", to_string(lease)));
@@ -308,7 +308,7 @@ Request& Judge::submitted(LeaseId lease, const Process& holder, const Process& w
 
 void Judge::token_emitted(const Request& request, std::uint64_t commit_begun) {
   const Lease& lease = at(request.lease);
-  if (lease.flipped_at != 0 && lease.flipped_at < commit_begun) {
+  if (lease.word_stored_at != 0 && lease.word_stored_at < commit_begun) {
     violated(fmt::format("a token of {} was emitted by a commit that started after its revocation",
                          to_string(request.lease)));
   }

@@ -166,9 +166,9 @@ class Judge {
     bool engine = false;
     bool sent = false;
     LeaseState state = LeaseState::Live;
-    bool orphaned = false;         ///< Its worker reads a table that no broker writes any more.
-    std::uint64_t flipped_at = 0;  ///< Step by which word *and* counter were stored.
-    std::uint64_t expired_at = 0;  ///< Step in which its worker learned of its deadline.
+    bool orphaned = false;             ///< Its worker reads a table that no broker writes any more.
+    std::uint64_t word_stored_at = 0;  ///< Step by which word *and* counter were stored.
+    std::uint64_t expired_at = 0;      ///< Step in which its worker learned of its deadline.
     std::uint32_t launches_after_flip = 0;  ///< Launches that still worked for it, on a card.
   };
   struct Object {

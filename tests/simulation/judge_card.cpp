@@ -126,7 +126,7 @@ void Judge::kernel_touches(const Worker& worker, Launch& launch, const LaunchRow
                       found->second.state == LeaseState::Fenced;
   if (fenced) violated(fmt::format("a kernel worked for {} after its fence", to_string(row.lease)));
   Lease& lease = found->second;
-  if (lease.flipped_at != 0) count_after_flip(launch, lease);
+  if (lease.word_stored_at != 0) count_after_flip(launch, lease);
   for (const ExtentId extent : row.extents) {
     Object& object = objects_.at(extent);
     if (object.lease != row.lease) violated("a kernel touched an extent of another lease");
@@ -140,9 +140,9 @@ void Judge::kernel_touches(const Worker& worker, Launch& launch, const LaunchRow
 
 /// Only launches that were in the stream or at the gate when the word was revoked.
 void Judge::count_after_flip(Launch& launch, Lease& lease) const {
-  if (launch.called_at > lease.flipped_at) {
+  if (launch.called_at > lease.word_stored_at) {
     violated(fmt::format("a kernel launched at step {} worked for {}, revoked at step {}",
-                         launch.called_at, to_string(lease.id), lease.flipped_at));
+                         launch.called_at, to_string(lease.id), lease.word_stored_at));
   }
   if (std::ranges::find(launch.worked_for, lease.id) != launch.worked_for.end()) return;
   launch.worked_for.push_back(lease.id);

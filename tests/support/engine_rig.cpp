@@ -216,12 +216,12 @@ void EngineRig::grow(LeaseId lease, std::uint32_t extents, wire::MemoryPool pool
 }
 
 void EngineRig::revoke(LeaseId lease, RevokeReason reason) {
-  const LeaseTable::Flip flip{lease, LeaseState::Revoked, reason};
+  const LeaseTable::LeaseChange flip{lease, LeaseState::Revoked, reason};
   table_.store_words(kWorker, {&flip, 1}, clock_.now());
 }
 
 void EngineRig::fence(LeaseId lease) {
-  const LeaseTable::Flip flip{lease, LeaseState::Fenced, table_.word(lease.slot).reason()};
+  const LeaseTable::LeaseChange flip{lease, LeaseState::Fenced, table_.word(lease.slot).reason()};
   table_.store_words(kWorker, {&flip, 1}, clock_.now());
 }
 

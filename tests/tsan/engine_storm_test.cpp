@@ -50,7 +50,7 @@ class BrokerThread {
   }
 
   void revoke(LeaseId lease, const std::stop_token& stop) {
-    const LeaseTable::Flip flip{lease, LeaseState::Revoked, RevokeReason::Operator};
+    const LeaseTable::LeaseChange flip{lease, LeaseState::Revoked, RevokeReason::Operator};
     rig_.broker_table().store_words(kWorker, std::span(&flip, 1), TimePoint{1});
     const WorkerSegmentReader::Snapshot seen = rig_.worker_segment().snapshot();
     while (!rig_.worker_segment().is_quiet_since(seen, Touches::TenantMemory) &&

@@ -86,7 +86,7 @@ class Storm {
   }
 
   void store_words(LeaseId lease, LeaseState to) {
-    const LeaseTable::Flip flip{lease, to, RevokeReason::Operator};
+    const LeaseTable::LeaseChange flip{lease, to, RevokeReason::Operator};
     table_.store_words(kStormWorker, std::span(&flip, 1), TimePoint{});
   }
 

@@ -94,7 +94,7 @@ using leasehold::print_error;
 
 int print_error(const Error& error, brokerctl::Output output) {
   if (output != brokerctl::Output::Json) return print_error(kProgram, error);
-  std::cerr << cli::explain_json(error) + '\n';
+  std::cerr << cli::error_json(error) + '\n';
   return exit_code(error.code);
 }
 

@@ -23,7 +23,7 @@ std::string error_line(std::string_view code, std::string_view detail, std::stri
 
 }  // namespace
 
-std::string explain_json(const Error& error) {
+std::string error_json(const Error& error) {
   return error_line(name(error.code), error.detail, error_hint(error), exit_code(error.code),
                     is_retryable(error.code));
 }

@@ -9,7 +9,7 @@
 namespace leasehold::cli {
 
 /// One line: {"error": {"code", "detail", "next", "exit_code", "retryable"}}.
-std::string explain_json(const Error& error);
+std::string error_json(const Error& error);
 
 /// Exit code of a wait that the user interrupted, as a shell reports SIGINT.
 inline constexpr int kExitInterrupted = 130;

@@ -67,8 +67,8 @@ Result<BrokerState> BrokerReader::ask_state() const {
   state.workers = TRY(client::parse_items<wire::WorkerView>(workers));
   state.tenants = TRY(client::all_pages<wire::TenantView>(broker));
   // broker_metrics throws if the metrics have another structure.
-  TRY(run_confined([&]() -> Result<std::string> { return broker_metrics(state); },
-                   Errc::MalformedMessage));
+  TRY(catch_request_errors([&]() -> Result<std::string> { return broker_metrics(state); },
+                           Errc::MalformedMessage));
   return state;
 }
 
@@ -125,7 +125,7 @@ Result<Json> BrokerReader::ask_events() const {
   if (down_) return std::unexpected(*down_);
   Connection broker = TRY(Connection::open(socket_));
   const auto number = [](const Json& reply, const char* field) -> Result<std::uint64_t> {
-    return run_confined(
+    return catch_request_errors(
         [&]() -> Result<std::uint64_t> { return reply.at(field).get<std::uint64_t>(); },
         Errc::MalformedMessage);
   };

@@ -14,7 +14,7 @@ using control::Json;
 
 /// Allows only this server as a source, no inline scripts or styles, and no text that becomes
 /// markup.
-constexpr std::string_view kFields =
+constexpr std::string_view kSecurityHeaders =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'\r\n"
@@ -37,20 +37,20 @@ http::Page file_page(const PageFile& file) {
   return {.path = path, .make = [file] {
             return http::Answer{.body = std::string(file.text),
                                 .content_type = std::string(content_type_of(file.name)),
-                                .more_fields = kFields};
+                                .extra_headers = kSecurityHeaders};
           }};
 }
 
 /// Replaces invalid UTF-8 instead of throwing. A broker does not send any.
 http::Answer json_answer(const Json& document) {
   return {.body = document.dump(-1, ' ', false, Json::error_handler_t::replace),
-          .more_fields = kFields};
+          .extra_headers = kSecurityHeaders};
 }
 
 http::Answer answer_of(const Result<Json>& document) {
   if (document) return json_answer(*document);
   http::Answer refused = http::refusal(document.error());
-  refused.more_fields = kFields;
+  refused.extra_headers = kSecurityHeaders;
   return refused;
 }
 

@@ -7,14 +7,14 @@
 
 namespace leasehold {
 
-struct LeaseTime {
+struct LeaseExpiry {
   TimePoint deadline;  ///< Zero: none.
   bool broker_disconnected = false;
 };
 
 /// A lease that expires while the broker is disconnected ends with BrokerLost, because no renewal
 /// was possible. Returns None before the deadline.
-inline LocalStop lease_stop(const LeaseTime& lease, TimePoint now) {
+inline LocalStop expiry_stop(const LeaseExpiry& lease, TimePoint now) {
   const bool over = lease.deadline.boottime_ns != 0 && lease.deadline <= now;
   if (!over) return LocalStop::None;
   return lease.broker_disconnected ? LocalStop::BrokerLost : LocalStop::LeaseExpired;

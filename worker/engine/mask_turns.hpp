@@ -32,7 +32,7 @@ struct MaskLimits {
   std::size_t token_units = TokenRules::kTokenUnits;
 };
 
-class MaskTurns {
+class MaskSchedule {
  public:
   struct Limits {
     std::size_t slice = 0;
@@ -48,7 +48,7 @@ class MaskTurns {
   /// of the most expensive masks, as long as the step has units.
   static Limits limits_for(const MaskLimits& limits, std::size_t nodes, std::size_t tenants);
 
-  MaskTurns(const Limits& limits, TenantId last) : limits_(limits), last_(std::move(last)) {}
+  MaskSchedule(const Limits& limits, TenantId last) : limits_(limits), last_(std::move(last)) {}
 
   void add(std::uint32_t sequence, const TenantId& tenant, std::size_t spent_before);
   /// Returns nothing when no sequence needs work, or no sequence may do more work in this step.

@@ -78,7 +78,8 @@ events::ForwardRevoked StepRefusals::describe(const GateRefusal& refusal, TimePo
     if (refusal.local != LocalStop::None) what.lease = sequence.request.lease;
   }
   if (refusal.local == LocalStop::None)
-    what.since_flip_ns = table_->since_flip(what.lease, now).value_or(Duration::zero()).count();
+    what.since_flip_ns =
+        table_->since_word_stored(what.lease, now).value_or(Duration::zero()).count();
   return what;
 }
 

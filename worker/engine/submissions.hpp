@@ -46,7 +46,7 @@ class Submissions {
   /// Rebinds refused with EngineLeaseFenced and not queued since. Clients that never submit again
   /// fill it; when it is full, the oldest entry of the tenant with the most entries is dropped, and
   /// that rebind is refused a second time.
-  OwnedQueue<TenantId, RequestId> refused_rebinds_{1024};
+  FairBoundedQueue<TenantId, RequestId> refused_rebinds_{1024};
 };
 
 }  // namespace leasehold

@@ -27,16 +27,16 @@ void TokenDrawer::draw_tokens(PlannedRows part, std::uint32_t index, const StepB
     before = sequence.rules->mark();
     return {};
   };
-  if (part.n_proposed > 0 && !run_confined(mark)) part.n_proposed = 0;
+  if (part.n_proposed > 0 && !catch_request_errors(mark)) part.n_proposed = 0;
   const std::uint32_t first = *batch.logit_index(index);
-  bool goes_on = true;
-  for (std::uint32_t row = 0; goes_on && row <= part.n_proposed; ++row) {
-    goes_on = false;
+  bool continues = true;
+  for (std::uint32_t row = 0; continues && row <= part.n_proposed; ++row) {
+    continues = false;
     const auto draw_if_live = [&](const LaunchPermit& permit) {
       if (!permit.is_live(index)) return;
       const auto drawn =
-          run_confined([&] { return draw_row(part, drawn_[index].tokens, first + row); });
-      goes_on = drawn.value_or(false);
+          catch_request_errors([&] { return draw_row(part, drawn_[index].tokens, first + row); });
+      continues = drawn.value_or(false);
       // A failure after the first row is not reported: the sequence keeps the tokens drawn before
       // it, and the next step meets the failure again.
       if (!drawn && row == 0) drawn_[index] = {.tokens = {}, .error = drawn.error()};

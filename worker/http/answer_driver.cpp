@@ -33,7 +33,7 @@ std::string param_of(const Error& error, Api api) {
 
 bool is_refused(const wire::ResponseFormat& format) {
   const auto kind = format.strict ? GrammarKind::JsonSchema : GrammarKind::LenientJsonSchema;
-  return !run_confined([&] { return compile_grammar(GrammarSource{kind, format.schema}); });
+  return !catch_request_errors([&] { return compile_grammar(GrammarSource{kind, format.schema}); });
 }
 
 /// Names what the tokens of a text depend on, and the context length that ends it.
@@ -202,7 +202,7 @@ class AnswerDriver {
 
  private:
   awaitable<void> await_events();
-  std::optional<Duration> until_beat() const;
+  std::optional<Duration> time_to_heartbeat() const;
   void take_waiting();
   void take(const Generations::Event& event);
   awaitable<void> name_schema(Error refused);
@@ -266,7 +266,7 @@ awaitable<void> AnswerDriver::run() {
     // A client that left before the end was written may come back for the end.
     if (output_.is_whole() && request_.submit.resumable && !stream_.is_gone())
       shared_.leases->finished(caller_.tenant, request_.submit.request_id);
-    if (goes_on() && until_beat() == Duration::zero()) co_await output_.beat(stream_);
+    if (goes_on() && time_to_heartbeat() == Duration::zero()) co_await output_.beat(stream_);
   }
   stop_generating();
 }
@@ -279,13 +279,13 @@ awaitable<void> AnswerDriver::await_events() {
   }
   std::optional<CountedIn> waiting;
   if (progress_.await_lease()) waiting.emplace(shared_.awaiting_lease);
-  co_await generations_->changed(until_beat());
+  co_await generations_->changed(time_to_heartbeat());
 }
 
 /// How long until the stream sends a heartbeat; nothing if it sends none. A stream may be silent
 /// while a prompt is read, a lease is replaced, or the tokens do not make a whole event. Before a
 /// worker has accepted a choice, no heartbeat is sent, because the status may still be a refusal.
-std::optional<Duration> AnswerDriver::until_beat() const {
+std::optional<Duration> AnswerDriver::time_to_heartbeat() const {
   const bool is_begun = output_.is_begun() || progress_.any_runs();
   if (!request_.stream || !is_begun || shared_.deps.heartbeat == Duration::zero())
     return std::nullopt;
@@ -340,7 +340,7 @@ void AnswerDriver::take(const Generations::Event& event) {
 /// The worker compiles a schema, and its refusal does not say which field is the cause. The schema
 /// is compiled again, away from the thread that sends all streams.
 awaitable<void> AnswerDriver::name_schema(Error refused) {
-  FromThread<bool> checked(*shared_.deps.io);
+  AsyncValue<bool> checked(*shared_.deps.io);
   shared_.run_on_pool(caller_.tenant, [format = request_.submit.sampling.response_format,
                                        give = checked.giver()] { give(is_refused(format)); });
   const auto is_schema = co_await checked.take();

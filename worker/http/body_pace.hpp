@@ -18,7 +18,7 @@
 
 namespace leasehold::http {
 
-class BodyPace {
+class BodyRateLimiter {
  public:
   static constexpr Rate kRate{.per_second = 2'048, .burst = 2'048};  ///< In KiB.
 
@@ -35,7 +35,7 @@ class BodyPace {
 };
 
 /// Waits without delaying the bodies of other tenants or any stream.
-inline boost::asio::awaitable<void> await_turn(boost::asio::io_context& io, Duration wait) {
+inline boost::asio::awaitable<void> async_wait_for(boost::asio::io_context& io, Duration wait) {
   boost::asio::steady_timer turn(io, wait);
   co_await turn.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
 }

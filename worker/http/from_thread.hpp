@@ -14,9 +14,9 @@
 namespace leasehold::http {
 
 template <class T>
-class FromThread {
+class AsyncValue {
  public:
-  explicit FromThread(boost::asio::io_context& io)
+  explicit AsyncValue(boost::asio::io_context& io)
       : io_(&io), waiting_(std::make_shared<Waiting>(io)) {
     waiting_->timer.expires_at(boost::asio::steady_timer::time_point::max());
   }

@@ -121,7 +121,7 @@ class BeastConnection final : public Connection, public HttpStream {
   awaitable<bool> write(std::string text);
   awaitable<bool> read_body(Parser& parser, const Head& head);
   void await_input();
-  void take_input();
+  void read_input();
   void await_hangup();
   void leave();
   void stop_watching();
@@ -191,8 +191,9 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
     co_return co_await refuse(refusal(taken.error()));
   if (!co_await read_body(parser, head)) co_return;
   std::string body = std::move(parser.get().body());
-  co_await await_turn(*shared_->deps.io, shared_->body_pace.reserve(caller->tenant, body.size(),
-                                                                    shared_->deps.clock->now()));
+  co_await async_wait_for(
+      *shared_->deps.io,
+      shared_->body_pace.reserve(caller->tenant, body.size(), shared_->deps.clock->now()));
   co_await (*route)->serve(*shared_, *caller, std::move(body), *this);
 }
 
@@ -200,13 +201,13 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
 awaitable<void> BeastConnection::serve_without_key(const Parser& parser, const Head& head) {
   const bool is_preflight = head.method == "OPTIONS";
   const bool reads = is_preflight || head.method == "GET" || head.method == "HEAD";
-  Answer answer{.status = 204, .more_fields = "Allow: GET, HEAD, POST, OPTIONS\r\n"};
+  Answer answer{.status = 204, .extra_headers = "Allow: GET, HEAD, POST, OPTIONS\r\n"};
   if (is_preflight && shared_->deps.allowed_origins.allows(head))
     exchange_.origin_fields += preflight_fields(head);
   if (!is_preflight) answer = health(*shared_);
   if (!reads || !parser.is_done()) {
     answer = plain_error(405, "method", "use GET or HEAD, without a body");
-    answer.more_fields = kAllowGet;
+    answer.extra_headers = kAllowGet;
     return refuse(std::move(answer));
   }
   return send(std::move(answer));
@@ -247,12 +248,12 @@ void BeastConnection::await_input() {
   stream_.socket().async_wait(
       Socket::wait_read, [weak = weak_from_this(), watch = watch_](const beast::error_code& error) {
         const auto self = std::static_pointer_cast<BeastConnection>(weak.lock());
-        if (self && !error && self->on_change_ && self->watch_ == watch) self->take_input();
+        if (self && !error && self->on_change_ && self->watch_ == watch) self->read_input();
       });
 }
 
 /// Reads the next requests, as far as the buffer has room.
-void BeastConnection::take_input() {
+void BeastConnection::read_input() {
   if (buffer_.size() >= kMaxHeadBytes) return;
   beast::error_code error;
   const auto room = buffer_.prepare(kMaxHeadBytes - buffer_.size());

@@ -34,7 +34,7 @@ awaitable<void> serve_models(Shared& shared, const Caller&, std::string, HttpStr
 
 /// An exception refuses the body. If it left a thread of the pool, it would end the worker.
 Read<ApiRequest> parse_confined(Api api, const std::string& body, const ApiModel& model) {
-  auto parsed = run_confined(
+  auto parsed = catch_request_errors(
       [&]() -> Result<Read<ApiRequest>> { return parse_api_request(api, body, model); },
       Errc::BadRequest);
   return parsed ? *std::move(parsed) : std::unexpected(ApiError{parsed.error()});
@@ -42,7 +42,7 @@ Read<ApiRequest> parse_confined(Api api, const std::string& body, const ApiModel
 
 /// Handles exceptions as parse_confined does.
 Answer answer_confined(const std::function<Answer()>& work) {
-  auto answer = run_confined([&]() -> Result<Answer> { return work(); }, Errc::BadRequest);
+  auto answer = catch_request_errors([&]() -> Result<Answer> { return work(); }, Errc::BadRequest);
   return answer ? *std::move(answer) : error_answer({answer.error()});
 }
 
@@ -60,7 +60,7 @@ template <Api api>
 awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::string body,
                                  HttpStream& stream) {
   const std::size_t size_bytes = body.size();
-  FromThread<Read<ApiRequest>> parsed(*shared.deps.io);
+  AsyncValue<Read<ApiRequest>> parsed(*shared.deps.io);
   parse(shared, caller.tenant, api, std::move(body), parsed.giver());
   auto request = co_await parsed.take();
   if (!request) co_return;  // the server is stopping
@@ -70,7 +70,7 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::stri
   const auto taken = shared.places.take_body(caller.connection, copies * size_bytes);
   if (!taken) co_return co_await stream.send(refusal(taken.error()));
   if (copies > 0) {
-    co_await await_turn(
+    co_await async_wait_for(
         *shared.deps.io,
         shared.body_pace.reserve(caller.tenant, copies * size_bytes, shared.deps.clock->now()));
   }
@@ -79,7 +79,7 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::stri
 
 awaitable<void> serve_off_thread(Shared& shared, const Caller& caller, HttpStream& stream,
                                  std::function<Answer()> work) {
-  FromThread<Answer> made(*shared.deps.io);
+  AsyncValue<Answer> made(*shared.deps.io);
   shared.run_on_pool(caller.tenant, [work = std::move(work), give = made.giver()] {
     give(answer_confined(work));
   });
@@ -129,7 +129,7 @@ std::expected<const Route*, Answer> find_route(const Head& head) {
   const bool is_head = head.method == "HEAD" && route->method == "GET";
   if (is_head || head.method == route->method) return route;
   Answer refused = plain_error(405, "method", "use " + std::string(route->method));
-  refused.more_fields = route->method == "GET" ? kAllowGet : kAllowPost;
+  refused.extra_headers = route->method == "GET" ? kAllowGet : kAllowPost;
   return std::unexpected(std::move(refused));
 }
 

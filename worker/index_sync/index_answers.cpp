@@ -70,7 +70,7 @@ Result<std::vector<RequestId>> parse_listed_requests(std::string_view body) {
   return ids;
 }
 
-std::vector<RequestId> ids_listed_as(const RequestId& listed) {
+std::vector<RequestId> possible_full_ids(const RequestId& listed) {
   std::vector<RequestId> ids{listed};
   for (const char* prefix : {"cmpl-", "chatcmpl-", "batch-"})
     ids.push_back({prefix + listed.value});

@@ -33,6 +33,6 @@ Result<EvictAnswer> parse_evict_answer(std::string_view body, std::size_t asked)
 Result<std::vector<RequestId>> parse_listed_requests(std::string_view body);
 
 /// The ids that the index may list as `listed`: the same id, and the id with each prefix added.
-std::vector<RequestId> ids_listed_as(const RequestId& listed);
+std::vector<RequestId> possible_full_ids(const RequestId& listed);
 
 }  // namespace leasehold

@@ -16,8 +16,8 @@ namespace leasehold {
 class IndexInbox {
  public:
   /// The newest change of each id; the value is true for a live one.
-  using Changes = OwnedQueue<TenantId, RequestId, bool>;
-  using LiveIds = OwnedQueue<TenantId, RequestId>;
+  using Changes = FairBoundedQueue<TenantId, RequestId, bool>;
+  using LiveIds = FairBoundedQueue<TenantId, RequestId>;
 
   explicit IndexInbox(std::size_t max_changes)
       : max_changes_(max_changes), changes_(max_changes), to_keep_(max_changes) {}

@@ -27,7 +27,7 @@ IndexSender::IndexSender(IndexSenderConfig config, std::optional<IdSpool> spool)
       backlog_(config_.backlog),
       retry_(config_.first_retry),
       names_(config_.resolve) {
-  remove_left();
+  remove_leftover_ids();
   asio::co_spawn(io_, serve(), [this](const std::exception_ptr& failed) {
     if (failed) std::rethrow_exception(failed);
     served_.set_value();
@@ -62,7 +62,7 @@ IndexCounters IndexSender::counters() const {
 
 // ------------------------------------------------------------------------------------------ inbox
 
-void IndexSender::remove_left() {
+void IndexSender::remove_leftover_ids() {
   if (!spool_) return;
   const auto left = spool_->take_leftover_ids();
   for (const auto& [tenant, id] : left) backlog_.add_ended(tenant, id);

@@ -77,7 +77,7 @@ class IndexSender {
   };
 
   void add(IndexInbox::Changes::Entry change);
-  void remove_left();
+  void remove_leftover_ids();
   void keep_live();
   void take_inbox();
   void erase_kept(std::span<const RequestId> ids);

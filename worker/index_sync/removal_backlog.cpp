@@ -26,7 +26,7 @@ void RemovalBacklog::confirm(std::span<const RequestId> batch) {
 std::size_t RemovalBacklog::reconcile(std::span<const RequestId> listed) {
   std::size_t found = 0;
   for (const RequestId& each : listed) {
-    for (const RequestId& id : ids_listed_as(each)) found += push_again(id);
+    for (const RequestId& id : possible_full_ids(each)) found += push_again(id);
   }
   return found;
 }

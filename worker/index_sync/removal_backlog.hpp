@@ -53,7 +53,7 @@ class RemovalBacklog {
   std::vector<RequestId> take_dropped() { return std::exchange(dropped_, {}); }
 
  private:
-  using IdQueue = OwnedQueue<TenantId, RequestId>;
+  using IdQueue = FairBoundedQueue<TenantId, RequestId>;
   bool push_again(const RequestId& id);
   void push_pending(const TenantId& tenant, const RequestId& id);
 

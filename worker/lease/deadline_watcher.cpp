@@ -16,8 +16,8 @@ constexpr TimePoint kEndOfTime{std::numeric_limits<std::int64_t>::max()};
 
 }  // namespace
 
-LocalStop deadline_stop(const RunningRequest& running_request, LeaseTime lease, TimePoint now) {
-  const LocalStop by_lease = lease_stop(lease, now);
+LocalStop deadline_stop(const RunningRequest& running_request, LeaseExpiry lease, TimePoint now) {
+  const LocalStop by_lease = expiry_stop(lease, now);
   if (by_lease != LocalStop::None) return by_lease;
   if (running_request.deadline && *running_request.deadline <= now)
     return LocalStop::DeadlineExceeded;
@@ -61,7 +61,7 @@ void DeadlineWatcher::watch(const std::stop_token& stop) {
   request_short_time_slice();
   while (!stop.stop_requested()) {
     deps_.running_requests->stop_due([this](const RunningRequest& running_request) {
-      const LeaseTime lease{
+      const LeaseExpiry lease{
           .deadline = deps_.table->deadline(running_request.lease),
           .broker_disconnected = deps_.broker_disconnected->load(std::memory_order_relaxed)};
       return deadline_stop(running_request, lease, deps_.clock->now());

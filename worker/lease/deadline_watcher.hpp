@@ -20,7 +20,7 @@
 namespace leasehold {
 
 /// The reason for which the request must stop at `now`; None when it may continue.
-LocalStop deadline_stop(const RunningRequest& running_request, LeaseTime lease, TimePoint now);
+LocalStop deadline_stop(const RunningRequest& running_request, LeaseExpiry lease, TimePoint now);
 
 /// The time at which the deadlines must be read again: the earliest deadline, but at most a second
 /// from now; the largest TimePoint while no request runs.

@@ -59,7 +59,7 @@ void EarlyCalls::answer() {
   waiting_ = std::move(waiting);
 }
 
-void EarlyCalls::pass_on(LeaseService& leases) {
+void EarlyCalls::forward_to(LeaseService& leases) {
   for (Call& call : std::exchange(waiting_, {}))
     leases.on_call(call.method, std::move(call.params), std::move(call.respond));
 }

@@ -31,7 +31,7 @@ class EarlyCalls {
   /// thread, which is loading and runs no step.
   void unmap_revoked(Engine& engine, const std::function<void(LeaseId)>& unmap_elsewhere);
   /// Passes the waiting calls to LeaseService, because the engine has their memory.
-  void pass_on(LeaseService& leases);
+  void forward_to(LeaseService& leases);
 
  private:
   struct Call {

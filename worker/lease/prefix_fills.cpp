@@ -16,7 +16,7 @@ Result<void> PrefixFills::fill(const Json& body, Responder& respond) {
   wire::PrefixFill request = TRY(wire::PrefixFill::from_json(body));
   boost::asio::post(
       deps_.parser, [this, request = std::move(request), respond = std::move(respond)]() mutable {
-        auto text = run_confined([&] { return deps_.encode(request.text); });
+        auto text = catch_request_errors([&] { return deps_.encode(request.text); });
         if (text) return queue(request.lease, *std::move(text), std::move(respond));
         boost::asio::post(*deps_.io, [respond = std::move(respond), why = text.error()]() mutable {
           respond(std::unexpected(std::move(why)));

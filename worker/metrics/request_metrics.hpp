@@ -46,11 +46,11 @@ class RequestMetrics {
   void rebound() { rebinds_.add(); }
   /// A poll refused a sequence this long after the broker stored the lease word. Zero is not
   /// counted, because no word caused that refusal (ForwardRevoked).
-  void refused_poll(Duration since_flip) {
-    if (since_flip > Duration::zero()) clock_refuse_.observe(since_flip);
+  void refused_poll(Duration since_word_stored) {
+    if (since_word_stored > Duration::zero()) clock_refuse_.observe(since_word_stored);
   }
   /// The typed error of a revoked request was written this long after the broker stored the word.
-  void error_written(Duration since_flip) { clock_error_.observe(since_flip); }
+  void error_written(Duration since_word_stored) { clock_error_.observe(since_word_stored); }
 
   std::uint64_t prompt_tokens() const { return prompt_tokens_.value(); }
   std::uint64_t generated_tokens() const { return generated_tokens_.value(); }

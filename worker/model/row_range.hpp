@@ -25,7 +25,7 @@ constexpr std::uint32_t max_row_gap(std::size_t threads) {
 
 /// Removes the first of `logit_rows`, which are ascending, and returns them as one range with gaps
 /// of at most `between` rows. Precondition: `logit_rows` has one.
-inline RowRange take_neighbours(std::span<const std::uint32_t>& logit_rows, std::uint32_t between) {
+inline RowRange take_range(std::span<const std::uint32_t>& logit_rows, std::uint32_t between) {
   RowRange range{logit_rows.front(), logit_rows.front()};
   while (!logit_rows.empty() && logit_rows.front() - range.end <= between) {
     range.end = logit_rows.front() + 1;

@@ -94,7 +94,7 @@ class Transformer::Pass {
   /// In the last layer, once keys and values are appended, only rows with logits are needed.
   void finish_rows_with_logits(const LayerWeights& layer) {
     for (std::span<const std::uint32_t> left = input_.logit_rows; !left.empty() && live_ != 0;)
-      finish_layer(layer, take_neighbours(left, model_.most_between_));
+      finish_layer(layer, take_range(left, model_.most_between_));
   }
 
   /// Changes rows [begin, end) of x from the output of the previous layer to that of this one.
@@ -267,14 +267,14 @@ class Transformer::Pass {
     launch([&](Backend& b) { return b.expert_matmul(context_, args); });
   }
 
-  void add_to_residual(const float* weights, std::uint32_t n_terms, bool is_gate) {
+  void add_to_residual(const float* weights, std::uint32_t n_terms, bool applies_sigmoid) {
     launch([&](Backend& b) {
       return b.weighted_sum(context_, {.x = s().expert_out,
                                        .weights = weights,
                                        .out = x(),
                                        .n_terms = n_terms,
                                        .width = model_.config_.n_embd,
-                                       .is_gate = is_gate});
+                                       .applies_sigmoid = applies_sigmoid});
     });
   }
 

@@ -38,7 +38,7 @@ BrokerSession::Handlers BrokerEvents::loading_stage() {
 
 void BrokerEvents::serve(BrokerSession::Handlers stage, LeaseService& leases) {
   stage_ = std::move(stage);
-  early_calls_.pass_on(leases);
+  early_calls_.forward_to(leases);
 }
 
 void BrokerEvents::on_call(const std::string& method, control::Payload params,

@@ -33,9 +33,9 @@ bool begins_inside_reasoning(const ChatTemplate& chat) {
 
 }  // namespace
 
-Result<void> HttpPart::open(const WorkerOptions& options, const OpenedModel& model,
-                            const TextIdentity& identity, BrokerLink& broker, const Clock& clock,
-                            const http::Health& health) {
+Result<void> HttpService::open(const WorkerOptions& options, const OpenedModel& model,
+                               const TextIdentity& identity, BrokerLink& broker, const Clock& clock,
+                               const http::Health& health) {
   if (!options.http) return {};
   http::Server::Dependencies dependencies{
       .io = &io_.context(),
@@ -80,7 +80,7 @@ Result<void> HttpPart::open(const WorkerOptions& options, const OpenedModel& mod
   return {};
 }
 
-void HttpPart::close() {
+void HttpService::close() {
   if (!server_) return;
   bool closed = false;
   (void)io_.run([this]() -> Result<void> {

@@ -16,9 +16,9 @@
 
 namespace leasehold {
 
-class HttpPart {
+class HttpService {
  public:
-  ~HttpPart() { io_.stop(); }
+  ~HttpService() { io_.stop(); }
 
   /// With `--http`, listens, and serves texts of this identity. `/health` reports `health`. Errors:
   /// those of http::Server::create.

@@ -10,8 +10,8 @@ constexpr Duration kOpenTimeout = std::chrono::seconds(10);
 
 }  // namespace
 
-std::unique_ptr<LentSpill> LentSpill::take(BrokerLink& broker, Engine& engine,
-                                           std::function<void()> on_answer) {
+std::unique_ptr<SpillService> SpillService::take(BrokerLink& broker, Engine& engine,
+                                                 std::function<void()> on_answer) {
   auto spill = open(broker, engine.kv_block_size_bytes(), std::move(on_answer));
   if (!spill) {
     spdlog::warn("nothing is spilled error={} reason=\"{}\"", name(spill.error().code),
@@ -24,9 +24,9 @@ std::unique_ptr<LentSpill> LentSpill::take(BrokerLink& broker, Engine& engine,
   return *std::move(spill);
 }
 
-Result<std::unique_ptr<LentSpill>> LentSpill::open(BrokerLink& broker,
-                                                   std::uint64_t block_size_bytes,
-                                                   std::function<void()> on_answer) {
+Result<std::unique_ptr<SpillService>> SpillService::open(BrokerLink& broker,
+                                                         std::uint64_t block_size_bytes,
+                                                         std::function<void()> on_answer) {
   control::Payload reply = TRY(broker.call(std::string(wire::SpillOpened::kOpen),
                                            {.body = wire::Empty{}.to_json()}, kOpenTimeout));
   const wire::SpillOpened opened = TRY(wire::SpillOpened::from_json(reply.body));
@@ -38,7 +38,7 @@ Result<std::unique_ptr<LentSpill>> LentSpill::open(BrokerLink& broker,
   }
   SpillFile file = TRY(SpillFile::adopt(std::move(reply.fds[0]), opened.size_bytes));
   std::shared_ptr<SpillStore> store = TRY(SpillStore::create(std::move(file), block_size_bytes));
-  return std::unique_ptr<LentSpill>(new LentSpill(store, std::move(on_answer)));
+  return std::unique_ptr<SpillService>(new SpillService(store, std::move(on_answer)));
 }
 
 }  // namespace leasehold

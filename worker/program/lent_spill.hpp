@@ -13,19 +13,20 @@
 
 namespace leasehold {
 
-class LentSpill {
+class SpillService {
  public:
   /// Requests a file from the broker and passes it to the engine. Returns null when the broker
   /// lends none, or when the file cannot be used, which is logged: the worker then serves without a
   /// spill file. A broker that lends GPU memory lends no spill file, because staging would have to
   /// be pinned.
-  static std::unique_ptr<LentSpill> take(BrokerLink& broker, Engine& engine,
-                                         std::function<void()> on_answer);
+  static std::unique_ptr<SpillService> take(BrokerLink& broker, Engine& engine,
+                                            std::function<void()> on_answer);
 
  private:
-  static Result<std::unique_ptr<LentSpill>> open(BrokerLink& broker, std::uint64_t block_size_bytes,
-                                                 std::function<void()> on_answer);
-  LentSpill(const std::shared_ptr<SpillStore>& store, std::function<void()> on_answer)
+  static Result<std::unique_ptr<SpillService>> open(BrokerLink& broker,
+                                                    std::uint64_t block_size_bytes,
+                                                    std::function<void()> on_answer);
+  SpillService(const std::shared_ptr<SpillStore>& store, std::function<void()> on_answer)
       : store_(store), thread_(store, std::move(on_answer)) {}
 
   std::shared_ptr<SpillStore> store_;

@@ -7,7 +7,7 @@
 
 namespace leasehold {
 
-Result<void> MetricsPart::open(const WorkerOptions& options, const OpenedModel& model) {
+Result<void> MetricsService::open(const WorkerOptions& options, const OpenedModel& model) {
   if (!options.metrics) return {};
   identity_ = {.worker = options.name, .model = model.config.name};
   const auto make = [this] {

@@ -15,13 +15,13 @@
 
 namespace leasehold {
 
-class MetricsPart {
+class MetricsService {
  public:
-  explicit MetricsPart(const Clock& clock)
+  explicit MetricsService(const Clock& clock)
       : engine_(clock), page_(clock, [this] {
           return metrics_page(identity_, requests_, engine_.read(), log_lines_dropped());
         }) {}
-  ~MetricsPart() { io_.stop(); }
+  ~MetricsService() { io_.stop(); }
 
   RequestMetrics& requests() { return requests_; }
   EngineMetrics& engine() { return engine_; }

@@ -121,8 +121,9 @@ void Deliveries::count_end(const ClientRequest& request, const Completed& comple
   const TimePoint now = deps_.clock->now();
   deps_.metrics->completed(request.timing, completed.reason, now);
   if (!completed.revocation || completed.revocation->is_local) return;
-  if (const auto since_flip = deps_.table->since_flip(completed.revocation->lease, now))
-    deps_.metrics->error_written(*since_flip);
+  if (const auto since_word_stored =
+          deps_.table->since_word_stored(completed.revocation->lease, now))
+    deps_.metrics->error_written(*since_word_stored);
 }
 
 void Deliveries::deliver_one(const Preempted& preempted) {

@@ -52,7 +52,7 @@ void ParserQueue::parse_next(const TenantId& tenant) {
   queue.waiting.pop_front();
   waiting_bytes_.give_back(tenant, size_bytes(next.submit));
   boost::asio::post(thread_, [this, next = std::move(next)]() mutable {
-    auto parsed = run_confined([&] { return parser_.parse(next); });
+    auto parsed = catch_request_errors([&] { return parser_.parse(next); });
     boost::asio::post(*io_, [this, next = std::move(next), parsed = std::move(parsed)]() mutable {
       const TenantId parsed_tenant = next.claim.tenant;
       queues_.at(parsed_tenant).is_parsing = false;

@@ -47,7 +47,7 @@ RequestPipeline::RequestPipeline(const ServeDependencies& dependencies, ClientRe
 
 void RequestPipeline::submit(const TenantConnection& connection, const Json& body,
                              Responder respond) {
-  auto incoming = run_confined([&] { return check(connection, body); });
+  auto incoming = catch_request_errors([&] { return check(connection, body); });
   if (!incoming) return refuse(std::move(respond), incoming.error());
   requests_->opened(connection);
   if (incoming->joins) {

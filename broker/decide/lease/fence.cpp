@@ -52,20 +52,20 @@ void ask_to_settle(Decision& decision, std::span<const LaunchQuiet> quiet) {
 /// Retains the KV extents if a later lease may adopt them, and starts to scrub all others.
 void scrub_fenced(Decision& decision, LeaseRecord& record) {
   const bool retains = retains_memory(decision, record);
-  std::vector<ExtentId> punched;
+  std::vector<ExtentId> to_punch;
   for (const ExtentId id : record.extents) {
     const ExtentRecord& extent = *decision.state.extents.find(id);
     if (extent.state != ExtentState::Draining) continue;
     const bool is_retained = retains && extent.pool == MemoryPool::Kv;
     decision.state.extents.move(id, is_retained ? ExtentState::Retained : ExtentState::Scrubbing);
     record_extent(decision, id, &record);
-    if (!is_retained) punched.push_back(id);
+    if (!is_retained) to_punch.push_back(id);
   }
   const bool any_retained = std::ranges::any_of(record.extents, [&decision](ExtentId id) {
     return decision.state.extents.find(id)->state == ExtentState::Retained;
   });
   if (any_retained) start_retention(decision, record);
-  punch_extents(decision, punched);
+  punch_extents(decision, to_punch);
 }
 
 /// Starts to reclaim the memory of a fenced lease: asks the worker to unmap it, or collects it at
@@ -93,18 +93,18 @@ void fence_never_mapped(Decision& decision, std::span<const LaunchQuiet> quiet) 
 }  // namespace
 
 void fence_all(Decision& decision, std::span<const ProvenLease> leases) {
-  FlipsByWorker flips;
+  ChangesByWorker changes;
   std::vector<const ProvenLease*> fenced;
   for (const ProvenLease& proven : leases) {
     LeaseRecord& record = decision.state.leases.at(proven.lease);
     auto* revoked = std::get_if<Lease<Revoked>>(&record.lease);
     if (revoked == nullptr) continue;
     const RevokeReason reason = revoked->state().reason;
-    flips[record.worker()].push_back({proven.lease, LeaseState::Fenced, reason});
+    changes[record.worker()].push_back({proven.lease, LeaseState::Fenced, reason});
     record.lease = fence(std::move(*revoked), proven.proof, decision.now);
     fenced.push_back(&proven);
   }
-  add_store_words(decision, std::move(flips));
+  add_store_words(decision, std::move(changes));
   for (const ProvenLease* proven : fenced) {
     LeaseRecord& record = decision.state.leases.at(proven->lease);
     ++decision.state.leases_fenced;
@@ -118,7 +118,7 @@ void fence_all(Decision& decision, std::span<const ProvenLease> leases) {
 void decide_event(Decision& decision, const WordsStored& stored) {
   for (const LeaseId lease : stored.leases) {
     const auto found = decision.state.leases.find(lease);
-    if (found && !(*found)->is(LeaseState::Live)) (*found)->flipped_at = stored.at;
+    if (found && !(*found)->is(LeaseState::Live)) (*found)->word_stored_at = stored.at;
   }
 }
 

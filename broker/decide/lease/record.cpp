@@ -58,12 +58,13 @@ std::int64_t& value_of(wire::RevokeClocks& clocks, RevokeClock clock) {
 
 }  // namespace
 
-void note_latency(Decision& decision, LeaseRecord& record, RevokeClock clock, Duration since_flip) {
+void note_latency(Decision& decision, LeaseRecord& record, RevokeClock clock,
+                  Duration since_word_stored) {
   std::int64_t& value_ns = value_of(record.clocks, clock);
   if (value_ns >= 0) return;
-  value_ns = since_flip.count();
+  value_ns = since_word_stored.count();
   if (!is_revocation(reason_of(record.lease))) return;
-  decision.state.clocks[static_cast<std::size_t>(clock)].add(since_flip, decision.now);
+  decision.state.clocks[static_cast<std::size_t>(clock)].add(since_word_stored, decision.now);
 }
 
 }  // namespace leasehold

@@ -21,6 +21,7 @@ void record_operator_action(Decision& decision, const journal::OperatorActionRow
 
 /// Stores the value of the clock in the lease, unless it has one already, and adds it to the
 /// broker's history if the lease did not end normally. Precondition: the lease is not Live.
-void note_latency(Decision& decision, LeaseRecord& record, RevokeClock clock, Duration since_flip);
+void note_latency(Decision& decision, LeaseRecord& record, RevokeClock clock,
+                  Duration since_word_stored);
 
 }  // namespace leasehold

@@ -15,7 +15,7 @@ namespace {
 /// Short, because scrubbing takes milliseconds.
 constexpr std::chrono::milliseconds kRetryWhileScrubbing{50};
 
-Error while_scrubbing() {
+Error scrubbing_error() {
   return {.code = Errc::PoolExhausted,
           .detail = fmt::format("memory kept for tenants of a worker that ended is being scrubbed; "
                                 "retry in {} ms",
@@ -116,7 +116,7 @@ std::optional<Error> end_retentions_for(Decision& decision, std::uint64_t extent
     return true;
   });
   end_retention(decision, oldest);
-  return while_scrubbing();
+  return scrubbing_error();
 }
 
 Result<void> require_free_slot(Decision& decision) {
@@ -132,7 +132,7 @@ std::optional<Error> end_retentions_of_exited_worker(Decision& decision) {
     const AttachmentId worker = state.leases.find_open(id)->worker();
     if (state.workers.find(worker)->state != WorkerState::Gone) continue;
     end_retention(decision, state.leases.leases_on(worker));
-    return while_scrubbing();
+    return scrubbing_error();
   }
   return std::nullopt;
 }

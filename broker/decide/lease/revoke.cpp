@@ -52,8 +52,8 @@ void drain_extents(Decision& decision, const LeaseRecord& record) {
 
 }  // namespace
 
-void add_store_words(Decision& decision, FlipsByWorker flips) {
-  for (auto& [worker, words] : flips) {
+void add_store_words(Decision& decision, ChangesByWorker changes) {
+  for (auto& [worker, words] : changes) {
     const WorkerId index = decision.state.workers.find(worker)->index;
     decision.add(effect::StoreWords{index, std::move(words), decision.now});
   }
@@ -77,18 +77,18 @@ void add_quiet_watches(Decision& decision, std::span<const LeaseId> leases) {
 std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> leases,
                                    RevokeReason reason, HolderNotice notice) {
   std::vector<LeaseId> revoked;
-  FlipsByWorker flips;
+  ChangesByWorker changes;
   for (const LeaseId id : leases) {
     LeaseRecord& record = decision.state.leases.at(id);
     auto* live = std::get_if<Lease<Live>>(&record.lease);
     if (live == nullptr) continue;
-    flips[record.worker()].push_back({id, LeaseState::Revoked, reason});
+    changes[record.worker()].push_back({id, LeaseState::Revoked, reason});
     record.lease = revoke(std::move(*live), reason, decision.now);
     note_rebindable(decision.state, record, reason, decision.now);
     revoked.push_back(id);
   }
   // The words come first, so that the leases stop as soon as possible.
-  add_store_words(decision, std::move(flips));
+  add_store_words(decision, std::move(changes));
   add_quiet_watches(decision, revoked);
   for (const LeaseId id : revoked) {
     LeaseRecord& record = decision.state.leases.at(id);

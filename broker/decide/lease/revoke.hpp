@@ -11,10 +11,10 @@
 
 namespace leasehold {
 
-using FlipsByWorker = std::map<AttachmentId, std::vector<effect::StoreWords::Flip>>;
+using ChangesByWorker = std::map<AttachmentId, std::vector<effect::StoreWords::LeaseChange>>;
 
 /// Adds one StoreWords effect per worker, which stores its words and moves its counter once.
-void add_store_words(Decision& decision, FlipsByWorker flips);
+void add_store_words(Decision& decision, ChangesByWorker changes);
 
 /// Whether the holders of the leases get `lease.revoked`. Not needed for a holder that released its
 /// lease.

@@ -150,7 +150,7 @@ Result<StartupState> load_startup_state(const BrokerOptions& options, const Lent
         "been issued since generation={} attachment={}",
         image.reserved.generations, image.reserved.attachments);
   }
-  const bool is_first_start = image.boot_id.empty() && image.reserved == journal::Reserved{};
+  const bool is_first_start = image.boot_id.empty() && image.reserved == journal::HighWaterMarks{};
   const TokenKey key = TRY(load_or_create_token_key(options.state_dir, is_first_start));
   Facts facts{.now = now, .reattach_grace = options.reattach_grace};
   facts.boot_id = TRY(boot_id());

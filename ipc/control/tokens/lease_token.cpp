@@ -17,13 +17,13 @@ constexpr std::size_t kMacDigits = 2 * crypto_auth_BYTES;
 constexpr std::size_t kMaxTokenBytes = 256;
 
 /// libsodium selects its code for this CPU once; later calls cost one load.
-void ready_sodium() {
+void init_sodium() {
   static const bool ready = ::sodium_init() >= 0;
   ensures(ready, "libsodium starts");
 }
 
 std::string mac_of(const TokenKey& key, std::string_view signed_part) {
-  ready_sodium();
+  init_sodium();
   std::array<unsigned char, crypto_auth_BYTES> mac{};
   ::crypto_auth(mac.data(), reinterpret_cast<const unsigned char*>(signed_part.data()),
                 signed_part.size(), key.data());
@@ -58,14 +58,14 @@ Result<LeaseClaim> parse_claim(std::string_view text) {
 }  // namespace
 
 TokenKey random_token_key() {
-  ready_sodium();
+  init_sodium();
   TokenKey key{};
   ::randombytes_buf(key.data(), key.size());
   return key;
 }
 
 TokenKey derive_worker_key(const TokenKey& broker_key, WorkerId worker, std::uint64_t attachment) {
-  ready_sodium();
+  init_sodium();
   const auto absorb = [](auto& state, const auto& bytes) {
     ::crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(bytes.data()),
                                 bytes.size());

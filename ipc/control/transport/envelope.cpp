@@ -209,8 +209,8 @@ Envelope parse_whole_line(std::string_view line, const Limits& limits) {
 }  // namespace
 
 Envelope parse_line(std::string_view line, const Limits& limits) {
-  auto envelope = run_confined([&]() -> Result<Envelope> { return parse_whole_line(line, limits); },
-                               Errc::MalformedMessage);
+  auto envelope = catch_request_errors(
+      [&]() -> Result<Envelope> { return parse_whole_line(line, limits); }, Errc::MalformedMessage);
   if (envelope) return *std::move(envelope);
   return {.content = RejectedMessage{nullptr, envelope.error(), number_of(envelope.error().code)}};
 }

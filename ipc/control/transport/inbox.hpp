@@ -51,7 +51,7 @@ class Inbox {
   void clear();
 
   /// The bytes of the next line that have arrived.
-  std::string_view begun_line() const { return std::string_view(bytes_).substr(begin_); }
+  std::string_view partial_line() const { return std::string_view(bytes_).substr(begin_); }
 
   /// The next whole line, or nothing if none has arrived. Errors: MessageTooLarge when a line
   /// exceeds the limit; MalformedMessage when more descriptors wait than one message may carry.

@@ -89,7 +89,7 @@ void SocketPeer::read_some() {
                                              "process has reached its limit of open files",
                                              inbox_.limits().max_fds)});
   }
-  const auto added = run_confined([&]() -> Result<void> {
+  const auto added = catch_request_errors([&]() -> Result<void> {
     inbox_.add({bytes.data(), got->size_bytes}, std::move(got->fds));
     return {};
   });
@@ -100,8 +100,8 @@ void SocketPeer::read_some() {
 /// One turn: processes only a few lines, then lets the other peers of this io_context run.
 void SocketPeer::process_lines() {
   for (std::size_t weight = 0; state_ == State::Open && weight < kTurnWeight;) {
-    auto line = run_confined([&] { return inbox_.next(); });
-    if (!line) return refuse_and_close(line.error(), id_of_partial_line(inbox_.begun_line()));
+    auto line = catch_request_errors([&] { return inbox_.next(); });
+    if (!line) return refuse_and_close(line.error(), id_of_partial_line(inbox_.partial_line()));
     if (!*line) return read_more();
     const std::size_t its_weight = weight_of_line((*line)->text.size());
     weight += its_weight;

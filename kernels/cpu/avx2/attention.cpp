@@ -224,8 +224,8 @@ void merge(const float* partials, std::uint32_t count, std::uint32_t head_dim, f
   const std::uint32_t stride = partial_floats(head_dim);
   float max = kNoScore;
   for (std::uint32_t p = 0; p < count; ++p) {
-    const float of_partition = partials[p * stride + kPartialMax];
-    max = of_partition > max ? of_partition : max;
+    const float partition_max = partials[p * stride + kPartialMax];
+    max = partition_max > max ? partition_max : max;
   }
   float sum = 0.0F;
   float weights[kWidth];

@@ -86,7 +86,7 @@ template <TensorType kType, int kRows>
   constexpr GroupFormat kFormat = group_format(kType);
   constexpr std::uint32_t kStrips = kFormat.sub_block / kInt8Strip;
   const std::byte* half_block = block + half * kHalfPlane;
-  const SubBlocks sub = load_sub_blocks<kType>(half_block + kFormat.numbers_at());
+  const SubBlocks sub = load_sub_blocks<kType>(half_block + kFormat.sub_scales_at());
   __m256i products[kRows];
   __m256i sums[kRows];  // sums of activations, times the factors
 #pragma GCC unroll 4

@@ -85,12 +85,12 @@ void round_row(const float* x, std::size_t n, std::uint32_t block, const Rounded
   for (std::size_t begin = 0; begin < n; begin += block) {
     const float d = int8_scale(largest_magnitude(x + begin, block));
     out.scale[begin / block] = d;
-    for (std::size_t i = begin; i < begin + block; i += kInt8Block) {
+    for (std::size_t i = begin; i < begin + block; i += kMinInt8Block) {
       std::int16_t* sums = out.sums + i / kInt8Strip;
       if (d > 0) {
         round_two_strips(x + i, d, out.q + i, sums);
       } else {
-        std::memset(out.q + i, 0, kInt8Block);
+        std::memset(out.q + i, 0, kMinInt8Block);
         sums[0] = sums[1] = 0;
       }
     }
@@ -98,14 +98,14 @@ void round_row(const float* x, std::size_t n, std::uint32_t block, const Rounded
 }
 
 void round_kv(const float* values, std::size_t n, std::int8_t* q, Half* scales) {
-  for (std::size_t begin = 0; begin < n; begin += kInt8Block) {
-    const Half scale = kv_scale(largest_magnitude(values + begin, kInt8Block));
-    scales[begin / kInt8Block] = scale;
+  for (std::size_t begin = 0; begin < n; begin += kMinInt8Block) {
+    const Half scale = kv_scale(largest_magnitude(values + begin, kMinInt8Block));
+    scales[begin / kMinInt8Block] = scale;
     const float d = f32_from_f16(scale);
     if (d > 0)
       round_kv_block(values + begin, d, q + begin);
     else
-      std::memset(q + begin, 0, kInt8Block);
+      std::memset(q + begin, 0, kMinInt8Block);
   }
 }
 

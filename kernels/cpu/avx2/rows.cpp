@@ -114,9 +114,9 @@ template <int kInputs>
 /// Computes the dots of kOutputs weight rows from `first_output` on with kInputs inputs from
 /// `first_input` on.
 template <class Element, int kOutputs, int kInputs>
-[[gnu::target("avx2,fma,f16c")]] void dot_some(const DotTile& tile, std::uint32_t first_output,
-                                               std::uint32_t first_input, NextRows& next,
-                                               DotProducts& out) {
+[[gnu::target("avx2,fma,f16c")]] void dot_block(const DotTile& tile, std::uint32_t first_output,
+                                                std::uint32_t first_input, NextRows& next,
+                                                DotProducts& out) {
   constexpr int kParts = parts_at_once(kOutputs * kInputs);
   Operands<Element, kOutputs, kInputs> to;
   for (int o = 0; o < kOutputs; ++o) to.w[o] = weights_as<Element>(tile, first_output + o);
@@ -142,10 +142,10 @@ template <class Element, int kOutputs>
                                                   NextRows& next, DotProducts& out) {
   for (std::uint32_t done = 0; done < tile.n_inputs; done += kInputsAtOnce) {
     const std::uint32_t now = std::min(kInputsAtOnce, tile.n_inputs - done);
-    if (now == 4) dot_some<Element, kOutputs, 4>(tile, first_output, done, next, out);
-    if (now == 3) dot_some<Element, kOutputs, 3>(tile, first_output, done, next, out);
-    if (now == 2) dot_some<Element, kOutputs, 2>(tile, first_output, done, next, out);
-    if (now == 1) dot_some<Element, kOutputs, 1>(tile, first_output, done, next, out);
+    if (now == 4) dot_block<Element, kOutputs, 4>(tile, first_output, done, next, out);
+    if (now == 3) dot_block<Element, kOutputs, 3>(tile, first_output, done, next, out);
+    if (now == 2) dot_block<Element, kOutputs, 2>(tile, first_output, done, next, out);
+    if (now == 1) dot_block<Element, kOutputs, 1>(tile, first_output, done, next, out);
   }
 }
 

@@ -18,7 +18,7 @@ template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline SubBlocks load_sub_blocks(
     const std::byte* numbers) {
   SubBlocks sub;
-  if constexpr (group_format(kType).number_bits == 6)
+  if constexpr (group_format(kType).sub_scale_bits == 6)
     load_strip<4, 2>(numbers, numbers + 2 * std::size_t{kPlaneBytes}, 0, sub.scales);
   else
     load_strip<8, 0>(numbers, numbers, 0, sub.scales);

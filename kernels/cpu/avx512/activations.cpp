@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kStripsAtOnce = 8;
 constexpr std::uint32_t kElementsAtOnce = kStripsAtOnce * kInt8Strip;
 /// Blocks of 32 that are rounded at once: one per quarter of a register.
-constexpr std::uint32_t kBlocksAtOnce = kElementsAtOnce / kInt8Block;
+constexpr std::uint32_t kBlocksAtOnce = kElementsAtOnce / kMinInt8Block;
 
 /// Per lane, the bits of the larger |x| of a strip and the next strip. Bits order like numbers.
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline __m512i larger_magnitudes(
@@ -78,9 +78,9 @@ template <int kLow, int kHigh>
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void round_four_blocks(
     const float* x, std::int8_t* q, float* scales, std::int16_t* sums) {
   const __m512i low =
-      largest_quarters<0x44, 0xEE>(larger_magnitudes(x), larger_magnitudes(x + kInt8Block));
-  const __m512i high = largest_quarters<0x44, 0xEE>(larger_magnitudes(x + 2 * kInt8Block),
-                                                    larger_magnitudes(x + 3 * kInt8Block));
+      largest_quarters<0x44, 0xEE>(larger_magnitudes(x), larger_magnitudes(x + kMinInt8Block));
+  const __m512i high = largest_quarters<0x44, 0xEE>(larger_magnitudes(x + 2 * kMinInt8Block),
+                                                    larger_magnitudes(x + 3 * kMinInt8Block));
   const __m512 scale = scales_of(largest_of_quarters(largest_quarters<0x88, 0xDD>(low, high)));
   const __m512i first_of_quarters =
       _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 8, 4, 0);
@@ -101,7 +101,7 @@ template <int kLow, int kHigh>
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline float round_large_block(
     const float* x, std::uint32_t block, std::int8_t* q, std::int16_t* sums) {
   __m512i lanes = _mm512_setzero_si512();
-  for (std::uint32_t i = 0; i < block; i += kInt8Block)
+  for (std::uint32_t i = 0; i < block; i += kMinInt8Block)
     lanes = _mm512_maskz_max_epu32(0xFFFF, lanes, larger_magnitudes(x + i));
   const __m512i halves = largest_quarters<0x44, 0xEE>(lanes, lanes);
   const __m512 scale = scales_of(largest_of_quarters(largest_quarters<0x88, 0xDD>(halves, halves)));
@@ -121,9 +121,9 @@ template <int kLow, int kHigh>
                                                                     std::uint32_t block,
                                                                     const RoundedRowBuffer& out) {
   std::size_t i = 0;
-  if (block == kInt8Block)
+  if (block == kMinInt8Block)
     for (; i + kElementsAtOnce <= n; i += kElementsAtOnce)
-      round_four_blocks(x + i, out.q + i, out.scale + i / kInt8Block, out.sums + i / kInt8Strip);
+      round_four_blocks(x + i, out.q + i, out.scale + i / kMinInt8Block, out.sums + i / kInt8Strip);
   else if (block % kElementsAtOnce == 0)
     for (; i < n; i += block)
       out.scale[i / block] = round_large_block(x + i, block, out.q + i, out.sums + i / kInt8Strip);

@@ -282,10 +282,8 @@ template <class Element>
 /// Same as dot_outputs for multiples of six weight rows and four inputs, without tails and with one
 /// chunk.
 template <class Element>
-[[gnu::noinline, gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_whole(const DotTile& tile,
-                                                                           const DotSpan& span,
-                                                                           NextRows& next,
-                                                                           DotProducts& out) {
+[[gnu::noinline, gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_without_tail(
+    const DotTile& tile, const DotSpan& span, NextRows& next, DotProducts& out) {
   __m512 lanes[24];
   for (std::uint32_t i = span.first_input; i < span.end_input; i += 4)
     for (std::uint32_t o = span.first_output; o < span.end_output; o += 6)
@@ -302,7 +300,7 @@ std::uint32_t dot_multiple(const DotTile& tile, std::uint32_t first, NextRows& n
   DotSpan span{first, end, 0, tile.n_inputs};
   if (kOutputs == 6 && is_chunk && tile.n % kSumLanes == 0) {
     span.end_input = tile.n_inputs / kInputsAtOnce * kInputsAtOnce;
-    dot_whole<Element>(tile, span, next, out);
+    dot_without_tail<Element>(tile, span, next, out);
     span.first_input = std::exchange(span.end_input, tile.n_inputs);
     if (span.first_input == span.end_input) return end;
   }

@@ -16,9 +16,9 @@ template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline SubBlocks
 load_sub_blocks(const std::byte* block) {
   constexpr GroupFormat kFormat = group_format(kType);
-  const std::byte* numbers = block + kFormat.numbers_at();
+  const std::byte* numbers = block + kFormat.sub_scales_at();
   SubBlocks sub;
-  if constexpr (kFormat.number_bits == 6)
+  if constexpr (kFormat.sub_scale_bits == 6)
     load_strip<4, 2>(numbers, numbers + 2 * std::size_t{kPlaneBytes}, 0, sub.scales);
   else
     load_strip<8, 0>(numbers, numbers, 0, sub.scales);

@@ -145,7 +145,7 @@ template <TensorType kType, int kRows>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c,avxvnni")]] inline void add_super_block(
     const std::byte* block, std::uint32_t b, const RoundedRow* x, Floats (&chunk)[kRows]) {
   constexpr GroupFormat kFormat = group_format(kType);
-  const std::byte* numbers = block + kFormat.numbers_at();
+  const std::byte* numbers = block + kFormat.sub_scales_at();
   const avx2::SubBlocks sub[2] = {avx2::load_sub_blocks<kType>(numbers),
                                   avx2::load_sub_blocks<kType>(numbers + kHalfPlane)};
   Integers products[kRows];

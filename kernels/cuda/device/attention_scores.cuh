@@ -61,8 +61,8 @@ __device__ __forceinline__ void dots(const KvRows<Stored>& key, const float* que
 /// ordered_dot of one query with the key, computed by four neighbouring lanes: lane k adds octets
 /// k, k + 4, ... The whole warp calls it; each lane returns the result.
 template <class Stored>
-__device__ __forceinline__ float dot_of_four(const KvRows<Stored>& key, const float* query,
-                                             std::uint32_t n_octets) {
+__device__ __forceinline__ float dot_by_four_lanes(const KvRows<Stored>& key, const float* query,
+                                                   std::uint32_t n_octets) {
   float lanes[1][8] = {};
   add_octets(key, query, n_octets, lane_of_warp() % 4, lanes);
 #pragma unroll
@@ -94,22 +94,22 @@ __device__ __forceinline__ AttentionShared shared_of(const AttentionParams& p) {
   return shared;
 }
 
-/// Each thread computes one key and kPer queries at a time.
-template <class Stored, int kTile, int kPer>
+/// Each thread computes one key and kQueriesPerThread queries at a time.
+template <class Stored, int kTile, int kQueriesPerThread>
 __device__ __forceinline__ void score_keys(const AttentionParams& p, const AttentionShared& shared,
                                            std::uint32_t n_queries, const KvSpan& span,
                                            const std::byte* keys) {
   const std::uint32_t n_octets = octets(p.head_dim);
-  for (std::uint32_t unit = threadIdx.x; unit < p.tile_positions * (kTile / kPer);
+  for (std::uint32_t unit = threadIdx.x; unit < p.tile_positions * (kTile / kQueriesPerThread);
        unit += blockDim.x) {
     const std::uint32_t position = unit % p.tile_positions;
-    const std::uint32_t query = unit / p.tile_positions * kPer;
+    const std::uint32_t query = unit / p.tile_positions * kQueriesPerThread;
     if (position >= span.count || query >= n_queries) continue;
-    float out[kPer];
-    dots<Stored, kPer>(kv_rows<Stored>(p, keys, position, 0), shared.queries + query * n_octets * 8,
-                       n_octets, out);
+    float out[kQueriesPerThread];
+    dots<Stored, kQueriesPerThread>(kv_rows<Stored>(p, keys, position, 0),
+                                    shared.queries + query * n_octets * 8, n_octets, out);
 #pragma unroll
-    for (int i = 0; i < kPer; ++i)
+    for (int i = 0; i < kQueriesPerThread; ++i)
       shared.scores[(query + i) * kPartitionPositions + span.first + position] = out[i] * p.scale;
   }
 }
@@ -122,8 +122,8 @@ __device__ __forceinline__ void score_keys_by_four(const AttentionParams& p,
                                                    const KvSpan& span, const std::byte* keys) {
   for (std::uint32_t i = threadIdx.x / 4; i < p.tile_positions; i += blockDim.x / 4) {
     const std::uint32_t position = i < span.count ? i : 0;
-    const float dot =
-        dot_of_four(kv_rows<Stored>(p, keys, position, 0), shared.queries, octets(p.head_dim));
+    const float dot = dot_by_four_lanes(kv_rows<Stored>(p, keys, position, 0), shared.queries,
+                                        octets(p.head_dim));
     if (i < span.count && lane_of_warp() % 4 == 0) shared.scores[span.first + i] = dot * p.scale;
   }
 }

@@ -6,27 +6,27 @@
 
 namespace leasehold::device {
 
-/// Each thread sums two neighbouring elements of kPer queries; for heads above 128 also the two
-/// elements 128 further on.
+/// Each thread sums two neighbouring elements of kQueriesPerThread queries; for heads above 128
+/// also the two elements 128 further on.
 inline constexpr std::uint32_t kPairThreads = kThreadsPerQuery;
 inline constexpr std::uint32_t kPairSpans = 2;
-template <int kPer>
+template <int kQueriesPerThread>
 struct ValueSums {
   std::uint32_t element;  ///< The first element of the pair.
-  std::uint32_t query;    ///< The first of kPer queries.
-  std::uint32_t reads[kPer];
-  float2 acc[kPairSpans][kPer];
+  std::uint32_t query;    ///< The first of kQueriesPerThread queries.
+  std::uint32_t reads[kQueriesPerThread];
+  float2 acc[kPairSpans][kQueriesPerThread];
 };
 
 /// The sums of this thread, with zero accumulators.
-template <int kPer>
-__device__ __forceinline__ ValueSums<kPer> value_sums(const AttentionParams& p,
-                                                      const AttentionTile& tile) {
-  ValueSums<kPer> sums;
+template <int kQueriesPerThread>
+__device__ __forceinline__ ValueSums<kQueriesPerThread> value_sums(const AttentionParams& p,
+                                                                   const AttentionTile& tile) {
+  ValueSums<kQueriesPerThread> sums;
   sums.element = threadIdx.x % kPairThreads * 2;
-  sums.query = threadIdx.x / kPairThreads * kPer;
+  sums.query = threadIdx.x / kPairThreads * kQueriesPerThread;
 #pragma unroll
-  for (int q = 0; q < kPer; ++q) {
+  for (int q = 0; q < kQueriesPerThread; ++q) {
     sums.reads[q] = query_reads(p, tile, sums.query + q);
     for (std::uint32_t s = 0; s < kPairSpans; ++s) sums.acc[s][q] = {0.0F, 0.0F};
   }
@@ -37,23 +37,23 @@ __device__ __forceinline__ ValueSums<kPer> value_sums(const AttentionParams& p,
 template <class Stored>
 struct WeightedValues {
   KvRows<Stored> values;  ///< Starts at the first position.
-  const float* weights;   ///< [kPer queries, stride 256], starts at the first position
+  const float* weights;   ///< [kQueriesPerThread queries, stride 256], starts at the first position
 };
 
 /// Adds positions that every query reads; the count is a multiple of four.
-template <class Stored, int kPer>
+template <class Stored, int kQueriesPerThread>
 __device__ __forceinline__ void add_common(const WeightedValues<Stored>& from, std::uint32_t count,
-                                           float2 (&acc)[kPer]) {
+                                           float2 (&acc)[kQueriesPerThread]) {
   for (std::uint32_t i = 0; i < count; i += 4) {
-    float4 e[kPer];
+    float4 e[kQueriesPerThread];
 #pragma unroll
-    for (int q = 0; q < kPer; ++q)
+    for (int q = 0; q < kQueriesPerThread; ++q)
       e[q] = *reinterpret_cast<const float4*>(from.weights + q * kPartitionPositions + i);
 #pragma unroll
     for (int s = 0; s < 4; ++s) {
       const float2 v = load_pair(from.values, i + s);
 #pragma unroll
-      for (int q = 0; q < kPer; ++q) {
+      for (int q = 0; q < kQueriesPerThread; ++q) {
         const float weight = s == 0 ? e[q].x : s == 1 ? e[q].y : s == 2 ? e[q].z : e[q].w;
         acc[q].x = fmaf(weight, v.x, acc[q].x);
         acc[q].y = fmaf(weight, v.y, acc[q].y);
@@ -64,14 +64,15 @@ __device__ __forceinline__ void add_common(const WeightedValues<Stored>& from, s
 
 /// Adds positions first ... end - 1, which only some queries read. `reads` counts from the same
 /// position as first and end.
-template <class Stored, int kPer>
+template <class Stored, int kQueriesPerThread>
 __device__ __forceinline__ void add_rest(const WeightedValues<Stored>& from, std::uint32_t first,
-                                         std::uint32_t end, const std::uint32_t (&reads)[kPer],
-                                         float2 (&acc)[kPer]) {
+                                         std::uint32_t end,
+                                         const std::uint32_t (&reads)[kQueriesPerThread],
+                                         float2 (&acc)[kQueriesPerThread]) {
   for (std::uint32_t i = first; i < end; ++i) {
     const float2 v = load_pair(from.values, i);
 #pragma unroll
-    for (int q = 0; q < kPer; ++q) {
+    for (int q = 0; q < kQueriesPerThread; ++q) {
       if (i >= reads[q]) continue;
       const float weight = from.weights[q * kPartitionPositions + i];
       acc[q].x = fmaf(weight, v.x, acc[q].x);
@@ -81,16 +82,17 @@ __device__ __forceinline__ void add_rest(const WeightedValues<Stored>& from, std
 }
 
 /// Adds one span of values for the thread's queries.
-template <class Stored, int kPer>
+template <class Stored, int kQueriesPerThread>
 __device__ __forceinline__ void add_values(const AttentionParams& p, const AttentionTile& tile,
                                            const KvSpan& span, const std::byte* rows,
-                                           const float* scores, ValueSums<kPer>& sums) {
+                                           const float* scores,
+                                           ValueSums<kQueriesPerThread>& sums) {
   if (sums.query >= tile.n_queries()) return;
   const std::uint32_t of_all = tile.first_reads > span.first ? tile.first_reads - span.first : 0;
   const std::uint32_t common = (of_all < span.count ? of_all : span.count) / 4 * 4;
-  std::uint32_t reads[kPer];
+  std::uint32_t reads[kQueriesPerThread];
 #pragma unroll
-  for (int q = 0; q < kPer; ++q)
+  for (int q = 0; q < kQueriesPerThread; ++q)
     reads[q] = sums.reads[q] > span.first ? sums.reads[q] - span.first : 0;
 #pragma unroll
   for (std::uint32_t s = 0; s < kPairSpans; ++s) {
@@ -98,16 +100,16 @@ __device__ __forceinline__ void add_values(const AttentionParams& p, const Atten
     if (element >= p.head_dim) break;
     const WeightedValues<Stored> from{kv_rows<Stored>(p, rows, 0, element),
                                       scores + sums.query * kPartitionPositions + span.first};
-    add_common<Stored, kPer>(from, common, sums.acc[s]);
-    add_rest<Stored, kPer>(from, common, span.count, reads, sums.acc[s]);
+    add_common<Stored, kQueriesPerThread>(from, common, sums.acc[s]);
+    add_rest<Stored, kQueriesPerThread>(from, common, span.count, reads, sums.acc[s]);
   }
 }
 
-template <int kPer>
+template <int kQueriesPerThread>
 __device__ __forceinline__ void store_values(const AttentionParams& p, const AttentionTile& tile,
-                                             const ValueSums<kPer>& sums) {
+                                             const ValueSums<kQueriesPerThread>& sums) {
 #pragma unroll
-  for (int q = 0; q < kPer; ++q) {
+  for (int q = 0; q < kQueriesPerThread; ++q) {
     if (sums.reads[q] == 0) continue;
     float* out = p.partials.acc + partial_of(p, tile, sums.query + q) * p.head_dim;
 #pragma unroll

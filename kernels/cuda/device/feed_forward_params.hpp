@@ -40,7 +40,7 @@ struct WeightedSumParams {
   float* out;            ///< [n_rows, width]
   std::uint32_t n_terms;
   std::uint32_t width;
-  std::uint32_t is_gate;
+  std::uint32_t applies_sigmoid;
 };
 
 }  // namespace leasehold::device

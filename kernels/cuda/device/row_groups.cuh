@@ -18,7 +18,7 @@ struct GroupShape {
   static constexpr GroupFormat kFormat = group_format(kType);
   static constexpr std::uint32_t kElements = kFormat.elements;
   static constexpr std::uint32_t kBytes = kFormat.size_bytes();
-  static constexpr std::uint32_t kNumbersAt = kFormat.numbers_at();
+  static constexpr std::uint32_t kNumbersAt = kFormat.sub_scales_at();
   static constexpr std::uint32_t kLowAt = kFormat.low_at();
   static constexpr std::uint32_t kHighAt = kFormat.high_at();
   static constexpr std::int64_t kLargestSum = kFormat.largest_sum();
@@ -77,7 +77,7 @@ struct GroupRow {
 
   /// Numbers 4n … 4n + 3 of a block of 256, as bytes.
   __device__ __forceinline__ std::uint32_t numbers(std::uint32_t n) const {
-    if constexpr (kFormat.number_bits == 8) {
+    if constexpr (kFormat.sub_scale_bits == 8) {
       return plane_quad<8>(Shape::kNumbersAt, n);
     } else {
       constexpr std::uint32_t kHighNumbersAt = Shape::kNumbersAt + 2 * kPlaneBytes;

@@ -38,9 +38,9 @@ struct Spans {
 };
 
 /// One block per tile: all keys of the partition, their weights, then all values. Copies overlap
-/// with computing. A block has kTile queries, a thread kPer of them. With kByFour, four threads
-/// compute one key of the only query.
-template <class Stored, int kTile, int kPer, bool kByFour = false>
+/// with computing. A block has kTile queries, a thread kQueriesPerThread of them. With kByFour,
+/// four threads compute one key of the only query.
+template <class Stored, int kTile, int kQueriesPerThread, bool kByFour = false>
 __device__ __forceinline__ void attend(const AttentionParams& p) {
   __shared__ std::uint64_t blocks[kPartitionBlocks];
   const AttentionTile tile = tile_of_block(p);
@@ -60,15 +60,17 @@ __device__ __forceinline__ void attend(const AttentionParams& p) {
     if constexpr (kByFour) {
       score_keys_by_four<Stored>(p, shared, spans.at(i), spans.buffer(i));
     } else {
-      score_keys<Stored, kTile, kPer>(p, shared, tile.n_queries(), spans.at(i), spans.buffer(i));
+      score_keys<Stored, kTile, kQueriesPerThread>(p, shared, tile.n_queries(), spans.at(i),
+                                                   spans.buffer(i));
     }
   }
   __syncthreads();
   softmax_weights(p, tile, shared.scores);
-  ValueSums<kPer> sums = value_sums<kPer>(p, tile);
+  ValueSums<kQueriesPerThread> sums = value_sums<kQueriesPerThread>(p, tile);
   for (std::uint32_t i = n; i < 2 * n; ++i) {
     spans.wait_for(i);
-    add_values<Stored, kPer>(p, tile, spans.at(i), spans.buffer(i), shared.scores, sums);
+    add_values<Stored, kQueriesPerThread>(p, tile, spans.at(i), spans.buffer(i), shared.scores,
+                                          sums);
   }
   store_values(p, tile, sums);
 }

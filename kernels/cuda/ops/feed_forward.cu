@@ -113,7 +113,7 @@ LEASEHOLD_KERNEL(lh_weighted_sum, WeightedSumParams, 256) {
   float sum = p.out[std::size_t{row} * p.width + i];
   for (std::uint32_t k = 0; k < p.n_terms; ++k) {
     const std::size_t term = std::size_t{row} * p.n_terms + k;
-    const float weight = p.is_gate != 0 ? sigmoid(p.weights[term]) : p.weights[term];
+    const float weight = p.applies_sigmoid != 0 ? sigmoid(p.weights[term]) : p.weights[term];
     sum = fmaf(weight, p.x[term * p.width + i], sum);
   }
   p.out[std::size_t{row} * p.width + i] = sum;

@@ -45,17 +45,17 @@ struct AttentionKernel {
     return nullptr;
   }
 };
-constexpr std::uint32_t kPer = device::kThreadsPerQuery;
+constexpr std::uint32_t kThreadsPerQuery = device::kThreadsPerQuery;
 constexpr AttentionKernel kOne{"lh_attention_f16_q1", "lh_attention_f32_q1", "lh_attention_q8_0_q1",
-                               1, kPer};
+                               1, kThreadsPerQuery};
 constexpr AttentionKernel kOneWide{"lh_attention_f16_q1_wide", "lh_attention_f32_q1_wide",
-                                   "lh_attention_q8_0_q1_wide", 1, 4 * kPer};
+                                   "lh_attention_q8_0_q1_wide", 1, 4 * kThreadsPerQuery};
 constexpr AttentionKernel kFour{"lh_attention_f16_q4", "lh_attention_f32_q4",
-                                "lh_attention_q8_0_q4", 4, 4 * kPer};
+                                "lh_attention_q8_0_q4", 4, 4 * kThreadsPerQuery};
 constexpr AttentionKernel kEight{"lh_attention_f16_q8", "lh_attention_f32_q8",
-                                 "lh_attention_q8_0_q8", 8, 4 * kPer};
+                                 "lh_attention_q8_0_q8", 8, 4 * kThreadsPerQuery};
 constexpr AttentionKernel kEightOfRows{"lh_attention_f16_q8_rows", "lh_attention_f32_q8_rows",
-                                       "lh_attention_q8_0_q8_rows", 8, 2 * kPer};
+                                       "lh_attention_q8_0_q8_rows", 8, 2 * kThreadsPerQuery};
 
 /// The heads and rows that share a block, and the kernel for that shape.
 struct TileShape {
@@ -68,8 +68,8 @@ struct TileShape {
 TileShape tile_shape(const AttentionArgs& args, const AttentionPlanInput& input,
                      std::uint64_t n_partitions_of_all_rows) {
   const std::uint32_t group = args.n_heads / args.layout.n_kv_heads;
-  const bool are_few = n_partitions_of_all_rows * args.n_heads <= input.blocks_at_once;
-  if (!input.has_multi_row && are_few) return {1, group, 1, kOneWide};
+  const bool has_few_tiles = n_partitions_of_all_rows * args.n_heads <= input.blocks_at_once;
+  if (!input.has_multi_row && has_few_tiles) return {1, group, 1, kOneWide};
   const std::uint32_t tiles = blocks_for(group, device::kMaxTileQueries);
   const std::uint32_t heads = blocks_for(group, tiles);
   if (input.has_multi_row) return {heads, tiles, device::kMaxTileQueries / heads, kEightOfRows};

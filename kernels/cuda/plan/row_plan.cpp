@@ -115,13 +115,14 @@ KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs
   return {.kernel = "lh_weighted_sum",
           .grid = {blocks_for(args.width, kThreads), context.n_rows},
           .block_threads = kThreads,
-          .params = KernelParams(device::WeightedSumParams{.gate = context.gate,
-                                                           .x = args.x,
-                                                           .weights = args.weights,
-                                                           .out = args.out,
-                                                           .n_terms = args.n_terms,
-                                                           .width = args.width,
-                                                           .is_gate = args.is_gate ? 1u : 0u})};
+          .params = KernelParams(
+              device::WeightedSumParams{.gate = context.gate,
+                                        .x = args.x,
+                                        .weights = args.weights,
+                                        .out = args.out,
+                                        .n_terms = args.n_terms,
+                                        .width = args.width,
+                                        .applies_sigmoid = args.applies_sigmoid ? 1u : 0u})};
 }
 
 }  // namespace leasehold::cuda

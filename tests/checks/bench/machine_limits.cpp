@@ -10,9 +10,9 @@
 namespace leasehold::bench {
 namespace {
 
-constexpr std::uint32_t kTimes = 200'000;  // a millisecond or two
-constexpr int kSums = 12;                  // enough to hide the latency of every instruction
-constexpr int kRepeats = 4;                // enough to hide the cost of a loop
+constexpr std::uint32_t kIterations = 200'000;  // a millisecond or two
+constexpr int kSums = 12;                       // enough to hide the latency of every instruction
+constexpr int kRepeats = 4;                     // enough to hide the cost of a loop
 constexpr std::size_t kTileBytes = 256 * 1024;
 constexpr std::size_t kStepBytes = 256;
 
@@ -24,7 +24,7 @@ constexpr std::size_t kStepBytes = 256;
   __m512 sums[kSums];
 #pragma GCC unroll 12
   for (__m512& sum : sums) sum = factor;
-  for (std::uint32_t i = 0; i < kTimes; i += kRepeats)
+  for (std::uint32_t i = 0; i < kIterations; i += kRepeats)
 #pragma GCC unroll 4
     for (int repeat = 0; repeat < kRepeats; ++repeat)
 #pragma GCC unroll 12
@@ -36,7 +36,7 @@ constexpr std::size_t kStepBytes = 256;
   __m256 sums[kSums];
 #pragma GCC unroll 12
   for (__m256& sum : sums) sum = factor;
-  for (std::uint32_t i = 0; i < kTimes; i += kRepeats)
+  for (std::uint32_t i = 0; i < kIterations; i += kRepeats)
 #pragma GCC unroll 4
     for (int repeat = 0; repeat < kRepeats; ++repeat)
 #pragma GCC unroll 12
@@ -48,7 +48,7 @@ constexpr std::size_t kStepBytes = 256;
   __m512i sums[kSums];
 #pragma GCC unroll 12
   for (__m512i& sum : sums) sum = factor;
-  for (std::uint32_t i = 0; i < kTimes; i += kRepeats)
+  for (std::uint32_t i = 0; i < kIterations; i += kRepeats)
 #pragma GCC unroll 4
     for (int repeat = 0; repeat < kRepeats; ++repeat)
 #pragma GCC unroll 12
@@ -61,7 +61,7 @@ constexpr std::size_t kStepBytes = 256;
   __m256i sums[kSums];
 #pragma GCC unroll 12
   for (__m256i& sum : sums) sum = factor;
-  for (std::uint32_t i = 0; i < kTimes; i += kRepeats)
+  for (std::uint32_t i = 0; i < kIterations; i += kRepeats)
 #pragma GCC unroll 4
     for (int repeat = 0; repeat < kRepeats; ++repeat)
 #pragma GCC unroll 12
@@ -76,7 +76,7 @@ constexpr std::size_t kStepBytes = 256;
   __m256i sums[kSums];
 #pragma GCC unroll 12
   for (__m256i& sum : sums) sum = factor;
-  for (std::uint32_t i = 0; i < kTimes; i += kRepeats)
+  for (std::uint32_t i = 0; i < kIterations; i += kRepeats)
 #pragma GCC unroll 4
     for (int repeat = 0; repeat < kRepeats; ++repeat)
 #pragma GCC unroll 12
@@ -95,7 +95,7 @@ constexpr std::size_t kStepBytes = 256;
 [[gnu::target("amx-tile,amx-int8")]] void multiply_bytes_amx() {
   using Tiles = amx::HardwareTiles;
   amx::configure_tiles<Tiles>(16, 64);
-  for (std::uint32_t i = 0; i < kTimes; i += amx::kSumTiles) {
+  for (std::uint32_t i = 0; i < kIterations; i += amx::kSumTiles) {
     Tiles::multiply<0, 4, 6>();
     Tiles::multiply<1, 5, 7>();
     Tiles::multiply<2, 4, 6>();
@@ -145,7 +145,7 @@ double read_rate(ThreadPool& pool, std::span<const std::byte> memory) {
 }
 
 double rate_of(ThreadPool& pool, double macs_each, void (*work)()) {
-  return rate(pool, pool.threads(), macs_each * kTimes * pool.threads(),
+  return rate(pool, pool.threads(), macs_each * kIterations * pool.threads(),
               [&](std::uint32_t) { work(); });
 }
 

@@ -15,7 +15,7 @@ Result<LocalLeases> LocalLeases::create(std::uint32_t slots) {
 }
 
 void LocalLeases::store(LeaseId lease, LeaseState state) {
-  const LeaseTable::Flip flip{.lease = lease, .to = state, .reason = RevokeReason::Operator};
+  const LeaseTable::LeaseChange flip{.lease = lease, .to = state, .reason = RevokeReason::Operator};
   table.store_words(WorkerId{0}, {&flip, 1}, SystemClock().now());
 }
 

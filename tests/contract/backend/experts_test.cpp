@@ -177,7 +177,7 @@ TEST_CASE("backend: a weighted sum adds its terms in order and applies the sigmo
     const std::uint32_t n_rows = between(random, 1, 48);
     const std::uint32_t n_terms = between(random, 1, 9);
     const std::uint32_t width = between(random, 1, shape == 0 ? 9000 : 700);
-    const bool is_gate = random.below(2) == 1;
+    const bool applies_sigmoid = random.below(2) == 1;
     const auto x = random_floats(random, std::size_t{n_rows} * n_terms * width);
     const auto weights = random_floats(random, std::size_t{n_rows} * n_terms, 3.0F);
     const auto before = random_floats(random, std::size_t{n_rows} * width);
@@ -189,19 +189,19 @@ TEST_CASE("backend: a weighted sum adds its terms in order and applies the sigmo
                                               .out = out.data(),
                                               .n_terms = n_terms,
                                               .width = width,
-                                              .is_gate = is_gate});
+                                              .applies_sigmoid = applies_sigmoid});
       });
       return out;
     };
     const std::vector<float> out = on(rig);
-    CAPTURE(shape, n_rows, n_terms, width, is_gate);
+    CAPTURE(shape, n_rows, n_terms, width, applies_sigmoid);
     REQUIRE(first_difference(out, on(reference)) == -1);
     for (std::size_t i = 0; i < out.size(); i += 7) {
       const std::size_t row = i / width;
       double expected = before[i];
       for (std::uint32_t k = 0; k < n_terms; ++k) {
         const double weight = weights[row * n_terms + k];
-        expected += (is_gate ? 1 / (1 + std::exp(-weight)) : weight) *
+        expected += (applies_sigmoid ? 1 / (1 + std::exp(-weight)) : weight) *
                     x[(row * n_terms + k) * width + i % width];
       }
       REQUIRE(out[i] == Approx(expected).epsilon(1e-5).margin(2e-5));

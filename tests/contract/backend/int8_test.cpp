@@ -19,7 +19,7 @@ constexpr TensorType kInt8Types[] = {
 
 /// More than eight blocks, so that some chunks have several.
 std::uint32_t most_blocks(TensorType type) {
-  return group_format(type).elements == kInt8Block ? 30 : kLimits.max_width / 256;
+  return group_format(type).elements == kMinInt8Block ? 30 : kLimits.max_width / 256;
 }
 
 using Int8Case = MatmulCase<GroupedMatrix>;

@@ -20,7 +20,7 @@ struct Serving : ServingWorld {
   std::size_t first_flip(LeaseState to) const {
     return position_of([to](const Effect& each) {
       const auto* taken = std::get_if<effect::StoreWords>(&each);
-      return taken != nullptr && taken->flips.front().to == to;
+      return taken != nullptr && taken->changes.front().to == to;
     });
   }
   /// The journal effect with a row of this lease in this state.

@@ -121,7 +121,7 @@ TEST_CASE("revoke: a thousand leases of one worker move its counter once") {
 
   const auto taken = world.performed<effect::StoreWords>();
   REQUIRE(taken.size() == 1);
-  CHECK(taken.at(0).flips.size() == 1000);
+  CHECK(taken.at(0).changes.size() == 1000);
   CHECK(world.performed<effect::BeginQuietWatch>().size() == 1);  // and one snapshot
   CHECK(world.table.revocations(WorkerId{0}) == before + 1);
 }

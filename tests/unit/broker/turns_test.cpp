@@ -93,12 +93,12 @@ TEST_CASE("turns: a place outlives the connection, and ends once it is not asked
   REQUIRE(waits(world.rebind("a", ConnectionId{9})));
   world.post(ConnectionClosed{ConnectionId{9}});
   REQUIRE(waits(world.rebind("b", ConnectionId{3})));
-  world.advance(RebindPlaces::kKept - 1ms);
+  world.advance(RebindPlaces::kPlaceTimeout - 1ms);
   REQUIRE(waits(world.rebind("a", ConnectionId{4})));
   REQUIRE(waits(world.rebind("b", ConnectionId{3})));
   world.free_one();
   CHECK(waits(world.rebind("b", ConnectionId{3})));
-  world.advance(RebindPlaces::kKept - 1ms);
+  world.advance(RebindPlaces::kPlaceTimeout - 1ms);
   CHECK(waits(world.rebind("b", ConnectionId{3})));  // "a" has its place for 1 ms more
   world.advance(1ms);
   CHECK(world.rebind("b", ConnectionId{3}));
@@ -155,7 +155,7 @@ TEST_CASE("turns: places are bounded, and shared by tenants") {
   CHECK(kept == RebindPlaces::kMaxPlaces / 2);
   CHECK(places.keep({.tenant = {"b"}, .replaces = LeaseId{1, 1}, .extents = 1}, now));
   CHECK(places.before({.tenant = {"c"}}, now).count == kept + 1);
-  CHECK(places.before({.tenant = {"c"}}, now + RebindPlaces::kKept).count == 0);
+  CHECK(places.before({.tenant = {"c"}}, now + RebindPlaces::kPlaceTimeout).count == 0);
   CHECK(places.size() == 0);
 }
 

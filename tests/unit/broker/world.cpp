@@ -206,9 +206,10 @@ void World::perform(const effect::PublishGrant& effect) {
 }
 
 void World::perform(const effect::StoreWords& effect) {
-  std::vector<LeaseTable::Flip> flips;
-  for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
-  table.store_words(effect.worker, flips, effect.at);
+  std::vector<LeaseTable::LeaseChange> changes;
+  for (const auto& change : effect.changes)
+    changes.push_back({change.lease, change.to, change.reason});
+  table.store_words(effect.worker, changes, effect.at);
 }
 
 void World::perform(const effect::SetDeadline& effect) {

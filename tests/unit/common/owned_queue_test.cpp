@@ -8,7 +8,7 @@
 namespace leasehold {
 namespace {
 
-using Queue = OwnedQueue<std::string, int, int>;
+using Queue = FairBoundedQueue<std::string, int, int>;
 using Keys = std::vector<int>;
 
 }  // namespace

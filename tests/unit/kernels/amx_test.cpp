@@ -18,7 +18,7 @@ constexpr std::uint32_t kMostRows = 33;
 
 /// Rows of one block, whose chunks are whole steps or not, and whose last chunk is shorter.
 std::vector<std::uint32_t> widths_in_blocks(TensorType type) {
-  if (group_format(type).elements == kInt8Block) return {1, 7, 32, 43, 67};
+  if (group_format(type).elements == kMinInt8Block) return {1, 7, 32, 43, 67};
   return {1, 3, 8, 9, 18};
 }
 
@@ -215,8 +215,8 @@ TEST_CASE("amx: the largest elements, scales and minima have the bits of the pla
     const GroupFormat format = group_format(type);
     for (const int byte : {0x00, 0x7F, 0x80, 0xFF}) {
       for (std::size_t at = 0; at < tile.groups.size(); at += format.size_bytes())
-        std::fill_n(tile.groups.begin() + static_cast<std::ptrdiff_t>(at + format.numbers_at()),
-                    format.size_bytes() - format.numbers_at(), static_cast<std::byte>(byte));
+        std::fill_n(tile.groups.begin() + static_cast<std::ptrdiff_t>(at + format.sub_scales_at()),
+                    format.size_bytes() - format.sub_scales_at(), static_cast<std::byte>(byte));
       for (const float value : {1.0F, -1.0F, 0.75F, -0.75F}) {
         for (std::uint32_t r = 0; r < kInt8TileRows; ++r)
           tile.round(r, values_near(random, tile.n_in, value));
@@ -297,10 +297,10 @@ TEST_CASE("amx: what a machine lacks is named") {
 
 TEST_CASE("self-check: every path of this CPU passes, and products with a wrong sign do not") {
   for (const SimdPath path : kSimdPaths)
-    if (cpu_has(path)) CHECK(has_plain_products(row_kernels(path)));
+    if (cpu_has(path)) CHECK(matches_scalar_dots(row_kernels(path)));
   if (lacks_avx512()) return;
-  CHECK(has_plain_products(kernels_with<EmulatedTiles>()));
-  CHECK_FALSE(has_plain_products(kernels_with<UnsignedTiles>()));
+  CHECK(matches_scalar_dots(kernels_with<EmulatedTiles>()));
+  CHECK_FALSE(matches_scalar_dots(kernels_with<UnsignedTiles>()));
 }
 
 }  // namespace leasehold::testing

@@ -11,7 +11,7 @@ namespace {
 
 /// Rows of one block, of chunks whose last is shorter, and of chunks of several parts.
 std::vector<std::uint32_t> block_counts(TensorType type) {
-  if (group_format(type).elements == kInt8Block) return {1, 3, 8, 19, 64, 67, 150};
+  if (group_format(type).elements == kMinInt8Block) return {1, 3, 8, 19, 64, 67, 150};
   return {1, 2, 8, 9, 19};
 }
 
@@ -90,8 +90,8 @@ TEST_CASE("int8 dots: the largest elements, scales and minima have the bits of t
     const GroupFormat format = group_format(type);
     for (const int byte : {0x00, 0x7F, 0x80, 0xFF}) {
       for (std::size_t at = 0; at < tile.groups.size(); at += format.size_bytes())
-        std::fill_n(tile.groups.begin() + static_cast<std::ptrdiff_t>(at + format.numbers_at()),
-                    format.size_bytes() - format.numbers_at(), static_cast<std::byte>(byte));
+        std::fill_n(tile.groups.begin() + static_cast<std::ptrdiff_t>(at + format.sub_scales_at()),
+                    format.size_bytes() - format.sub_scales_at(), static_cast<std::byte>(byte));
       for (const float value : {1.0F, -1.0F}) {
         const std::vector<float> values(tile.n_in, value);
         for (std::uint32_t r = 0; r < kInt8TileRows; ++r) tile.round(r, values);

@@ -25,14 +25,14 @@ struct Rounded {
   std::vector<std::int16_t> sums;
 };
 
-Rounded rounded(const std::vector<float>& x, SimdPath path, std::uint32_t block = kInt8Block) {
+Rounded rounded(const std::vector<float>& x, SimdPath path, std::uint32_t block = kMinInt8Block) {
   Rounded out(x.size(), block);
   row_kernels(path).round_row(x.data(), x.size(), block, out.buffer());
   return out;
 }
 
 std::vector<float> block_of(float first, float second) {
-  std::vector<float> x(kInt8Block, 0.0F);
+  std::vector<float> x(kMinInt8Block, 0.0F);
   x[0] = first;
   x[31] = second;
   return x;
@@ -130,12 +130,13 @@ TEST_CASE(
 }
 
 TEST_CASE("int8 order: cleared rows are zero, and the rows after them stay") {
-  const std::vector<float> x(kInt8Block, 1.0F);
-  RoundedRows rows(2, kInt8Block);
-  for (const std::size_t row : {0, 1}) round_row(x.data(), x.size(), kInt8Block, rows.buffer(row));
+  const std::vector<float> x(kMinInt8Block, 1.0F);
+  RoundedRows rows(2, kMinInt8Block);
+  for (const std::size_t row : {0, 1})
+    round_row(x.data(), x.size(), kMinInt8Block, rows.buffer(row));
   rows.clear(1);
   const RoundedRow cleared = rows.row(0);
-  CHECK(std::all_of(cleared.q, cleared.q + kInt8Block, [](std::int8_t q) { return q == 0; }));
+  CHECK(std::all_of(cleared.q, cleared.q + kMinInt8Block, [](std::int8_t q) { return q == 0; }));
   CHECK(cleared.scale[0] == 0.0F);
   CHECK(cleared.sums[0] == 0);
   CHECK(rows.row(1).q[0] == 127);

@@ -15,7 +15,7 @@ namespace {
 struct Rounded {
   bool operator==(const Rounded&) const = default;
   float scale(std::size_t block = 0) const { return f32_from_f16(scales[block]); }
-  float value(std::size_t i) const { return kv_value(q[i], scale(i / kInt8Block)); }
+  float value(std::size_t i) const { return kv_value(q[i], scale(i / kMinInt8Block)); }
 
   std::vector<std::int8_t> q;
   std::vector<Half> scales;
@@ -23,7 +23,7 @@ struct Rounded {
 
 Rounded rounded(const std::vector<float>& x, SimdPath path) {
   Rounded out{.q = std::vector<std::int8_t>(x.size()),
-              .scales = std::vector<Half>(x.size() / kInt8Block)};
+              .scales = std::vector<Half>(x.size() / kMinInt8Block)};
   row_kernels(path).round_kv(x.data(), x.size(), out.q.data(), out.scales.data());
   return out;
 }
@@ -36,7 +36,7 @@ std::vector<SimdPath> paths() {
 }
 
 std::vector<float> block_of(float first, float last) {
-  std::vector<float> x(kInt8Block, 0.0F);
+  std::vector<float> x(kMinInt8Block, 0.0F);
   x.front() = first;
   x.back() = last;
   return x;
@@ -84,7 +84,7 @@ TEST_CASE("kv q8_0: subnormal scales limit codes, and values with a scale beyond
   CHECK(rounded(block_of(0x1p-24F, 0), path).q.front() == 0);  // its scale is zero
   for (const float bad : {1e7F, HUGE_VALF, -HUGE_VALF, std::nanf("")}) {
     const Rounded out = rounded(block_of(bad, 1.0F), path);
-    for (std::size_t i = 0; i < kInt8Block; ++i) REQUIRE(std::isnan(out.value(i)));
+    for (std::size_t i = 0; i < kMinInt8Block; ++i) REQUIRE(std::isnan(out.value(i)));
   }
 }
 
@@ -92,11 +92,11 @@ TEST_CASE("kv q8_0: every path rounds alike, no value is off by more than half a
   SeededRandom random(11);
   for (int i = 0; i < 2000; ++i) {
     const auto spread = static_cast<int>(random.below(36)) - 20;
-    std::vector<float> x(kInt8Block * (1 + random.below(4)));
+    std::vector<float> x(kMinInt8Block * (1 + random.below(4)));
     for (float& value : x) value = std::ldexp(random_floats(random, 1)[0], spread);
     const Rounded plain = rounded(x, SimdPath::Scalar);
     for (std::size_t k = 0; k < x.size(); ++k) {
-      const float d = plain.scale(k / kInt8Block);
+      const float d = plain.scale(k / kMinInt8Block);
       if (d < 0x1p-14F) continue;
       REQUIRE(std::abs(double{plain.value(k)} - x[k]) <= d * 0.5001);
       REQUIRE(double{plain.value(k)} == static_cast<double>(plain.q[k]) * d);  // exact

@@ -25,9 +25,9 @@ std::optional<Completed> LeaseChecks::completion_for(LeaseId lease) const {
   const LeaseWord word = deps_.table->word_of(lease);
   if (word.state() != LeaseState::Live) return revoked(lease, word);
   // A lease ends at its deadline, also while the broker is disconnected.
-  const LeaseTime time{.deadline = deps_.table->deadline(lease),
-                       .broker_disconnected = *deps_.broker_disconnected};
-  const LocalStop stop = lease_stop(time, deps_.clock->now());
+  const LeaseExpiry time{.deadline = deps_.table->deadline(lease),
+                         .broker_disconnected = *deps_.broker_disconnected};
+  const LocalStop stop = expiry_stop(time, deps_.clock->now());
   if (stop == LocalStop::None) return std::nullopt;
   return stopped_by(stop, lease);
 }
@@ -49,11 +49,12 @@ Result<void> LeaseChecks::check_usable(LeaseId lease) const {
 
 void LeaseChecks::report_found_revoked(LeaseId lease) const {
   const TimePoint now = deps_.clock->now();
-  const auto since_flip = deps_.table->since_flip(lease, now);
-  if (!since_flip) return;  // expired, not revoked
-  deps_.observer->lease_found_revoked(
-      {.lease = lease, .kernel_site = LaunchSite::Commit, .since_flip_ns = since_flip->count()},
-      now);
+  const auto since_word_stored = deps_.table->since_word_stored(lease, now);
+  if (!since_word_stored) return;  // expired, not revoked
+  deps_.observer->lease_found_revoked({.lease = lease,
+                                       .kernel_site = LaunchSite::Commit,
+                                       .since_flip_ns = since_word_stored->count()},
+                                      now);
 }
 
 bool LeaseChecks::is_draining(LeaseId lease) const {

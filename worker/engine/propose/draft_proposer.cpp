@@ -16,7 +16,7 @@ constexpr std::size_t kUsualRows = 2;
 
 Transformer::Limits limits_of(const DraftProposer::Config& config) {
   const auto usual = static_cast<std::uint32_t>(kUsualRows);
-  return {.max_rows = usual * config.max_batch_size + DraftProposer::kReadAtOnce,
+  return {.max_rows = usual * config.max_batch_size + DraftProposer::kMaxPrefillRows,
           .max_logit_rows = config.max_batch_size};
 }
 
@@ -74,7 +74,7 @@ void DraftProposer::bind(Weights weights, DraftMemory memory) {
     }
   }
   memory_.emplace(std::move(memory.mapping));
-  is_off_ = false;
+  is_disabled_ = false;
 }
 
 bool DraftProposer::is_live() const {
@@ -83,7 +83,7 @@ bool DraftProposer::is_live() const {
 }
 
 std::span<const LeaseDependency> DraftProposer::leases() const {
-  if (is_off_) return {};
+  if (is_disabled_) return {};
   return leases_;
 }
 
@@ -130,7 +130,7 @@ void DraftProposer::clear(Slot& slot) {
 
 void DraftProposer::propose(std::span<const PlannedRows> parts, std::uint32_t most,
                             const GateSet* gates) {
-  if (is_off_ || gates == nullptr) return;
+  if (is_disabled_ || gates == nullptr) return;
   begin(parts, most);
   while (!gates->engine_refused() && plan_pass()) {
     const LaunchStatus status = transformer_.forward(*weights_, {.gates = gates,
@@ -140,7 +140,7 @@ void DraftProposer::propose(std::span<const PlannedRows> parts, std::uint32_t mo
                                                                  .logit_rows = pass_.logit_rows});
     take(status.live, *gates);
   }
-  if (gates->engine_refused()) turn_off();
+  if (gates->engine_refused()) disable();
 }
 
 /// Sorts the texts with the fewest unprocessed tokens first, so that a long prefill gets only the
@@ -186,7 +186,7 @@ bool DraftProposer::plan_pass() {
   pass_.rows.clear();
   pass_.tokens.clear();
   pass_.logit_rows.clear();
-  std::size_t left = kReadAtOnce;
+  std::size_t left = kMaxPrefillRows;
   for (Draft& draft : drafts_) {
     draft.n_rows = 0;
     if (draft.is_over) continue;
@@ -241,8 +241,8 @@ bool DraftProposer::draw(Draft& draft, std::uint32_t logit_row, const GateSet& g
 
 /// Keeps the proposals made before the refusal: a proposal never decides a token, because the
 /// engine draws its own.
-void DraftProposer::turn_off() {
-  is_off_ = true;
+void DraftProposer::disable() {
+  is_disabled_ = true;
   const auto lost = std::ranges::find_if(
       leases_, [](const LeaseDependency& each) { return !leasehold::is_live(each); });
   if (deps_.on_lost && lost != leases_.end()) deps_.on_lost(id_of(*lost));

@@ -3,9 +3,9 @@
 /// Each proposed position takes one forward pass of the draft model, over all sequences of the
 /// step. The draft's keys and values lie in memory under a lease of its own: a fixed number of
 /// positions for each stop slot. The draft first prefills the tokens of a text that it has not
-/// processed, at most kReadAtOnce rows in a call; until it has caught up, it proposes nothing for
-/// that text. Positions of rejected proposals are overwritten. A text longer than the draft model's
-/// context gets no proposals.
+/// processed, at most kMaxPrefillRows rows in a call; until it has caught up, it proposes nothing
+/// for that text. Positions of rejected proposals are overwritten. A text longer than the draft
+/// model's context gets no proposals.
 ///
 /// The positions of a stop slot hold one sequence's text. They are cleared before the next step
 /// after that sequence has ended, and at once when the sequence is revoked or stopped or when a
@@ -38,7 +38,7 @@ struct DraftMemory {
 
 class DraftProposer final : public Proposer {
  public:
-  static constexpr std::uint32_t kReadAtOnce = 64;
+  static constexpr std::uint32_t kMaxPrefillRows = 64;
 
   struct Config {
     ModelConfig model;  ///< `n_context` limits the length of a text.
@@ -110,7 +110,7 @@ class DraftProposer final : public Proposer {
   void add_rows(Draft& draft, std::uint32_t n_rows);
   void take(SequenceMask live, const GateSet& gates);
   bool draw(Draft& draft, std::uint32_t logit_row, const GateSet& gates);
-  void turn_off();
+  void disable();
   void clear(Slot& slot);
 
   Config config_;
@@ -120,7 +120,7 @@ class DraftProposer final : public Proposer {
   std::mutex mutex_;
   std::optional<LeasedMapping> memory_;  // guarded by mutex_
   std::vector<LeaseDependency> leases_;  // of the weights, then of the memory
-  bool is_off_ = true;                   // true until `bind`
+  bool is_disabled_ = true;              // true until `bind`
   std::vector<Slot> slots_;              // [max_batch_size]
   std::vector<std::byte> zeros_;         // a block
   StopFlags no_stops_;

@@ -31,7 +31,7 @@ bool NgramIndex::read(std::span<const TokenId> text) {
     n_read_ = 0;
   }
   const std::size_t begin = std::max(n_read_, kRun);
-  const std::size_t end = std::min(text.size(), begin + kReadAtOnce);
+  const std::size_t end = std::min(text.size(), begin + kMaxPrefillRows);
   for (std::size_t i = begin; i < end; ++i)
     last_behind(text.subspan(i - kRun, kRun)) = static_cast<std::uint32_t>(i);
   n_read_ = std::max(n_read_, end);
@@ -56,7 +56,7 @@ void NgramProposer::propose(std::span<const PlannedRows> parts, std::uint32_t mo
     Sequence& sequence = *part.sequence;
     Text& text = texts_[sequence.stop_slot];
     text.admission = sequence.admission;
-    const auto proposed = run_confined([&]() -> Result<void> {
+    const auto proposed = catch_request_errors([&]() -> Result<void> {
       text.index.propose(sequence.tokens, most, sequence.proposals);
       return {};
     });

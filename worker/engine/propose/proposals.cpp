@@ -30,7 +30,7 @@ void Proposals::make_gated(StepPlan plan) {
 }
 
 void Proposals::make_for(const StepPlan& plan, const GateSet* gates) {
-  const auto made = run_confined([&]() -> Result<void> {
+  const auto made = catch_request_errors([&]() -> Result<void> {
     proposer_->propose(plan.parts, limits_.most, gates);
     return {};
   });

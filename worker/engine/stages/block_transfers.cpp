@@ -8,18 +8,18 @@ namespace leasehold {
 
 Result<void> BlockTransfers::make(StepPlan& plan) {
   if (deps_.scheduler->transfers().empty()) return {};
-  SequenceGates beside(deps_.gates, sequences(), deps_.weights->leases());
-  const PartErrors errors = run(beside);
+  SequenceGates transfer_gates(deps_.gates, sequences(), deps_.weights->leases());
+  const PartErrors errors = run(transfer_gates);
   TRY(check_device(*deps_.backend));
-  if (beside.gates().engine_refused()) {
-    beside.end_refused();
+  if (transfer_gates.gates().engine_refused()) {
+    transfer_gates.end_refused();
     return deps_.weights->step_failed("no step ran");
   }
   for (const auto& [part, error] : errors) {
-    if (beside.is_refused(part)) continue;
-    deps_.gates.ender->end_without_lease(*beside.plan().parts[part].sequence, error);
+    if (transfer_gates.is_refused(part)) continue;
+    deps_.gates.ender->end_without_lease(*transfer_gates.plan().parts[part].sequence, error);
   }
-  beside.end_refused();
+  transfer_gates.end_refused();
   std::erase_if(plan.parts, [this](const PlannedRows& part) {
     return !deps_.scheduler->running().contains(part.sequence);
   });

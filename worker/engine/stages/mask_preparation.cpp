@@ -12,7 +12,7 @@ Result<MaskPreparation::Work> MaskPreparation::prepare() {
   if (!mark_awaiting()) return Work{};
   deps_.running_requests->update(stop_slots_of(deps_.scheduler->running().all()));
   SequenceGates sequences(deps_.gates, all_running(*deps_.scheduler), deps_.weights->leases());
-  MaskTurns turns = turns_for(sequences.plan());
+  MaskSchedule turns = turns_for(sequences.plan());
   const PartErrors errors = run_turns(sequences, turns);
   last_tenant_ = turns.last();
   if (sequences.gates().engine_refused()) {
@@ -50,7 +50,7 @@ bool MaskPreparation::can_draw(const Sequence& sequence) const {
          (rules.has_accepted_emitted() && deps_.scheduler->fit().capacity_end(sequence));
 }
 
-MaskTurns MaskPreparation::turns_for(const StepPlan& plan) const {
+MaskSchedule MaskPreparation::turns_for(const StepPlan& plan) const {
   std::size_t nodes = 0;
   std::set<TenantId> tenants;
   for (const PlannedRows& part : plan.parts) {
@@ -59,7 +59,7 @@ MaskTurns MaskPreparation::turns_for(const StepPlan& plan) const {
     if (request.constraint)
       nodes = std::max(nodes, request.constraint.vocabulary->pieces.node_count());
   }
-  MaskTurns turns(MaskTurns::limits_for(limits_, nodes, tenants.size()), last_tenant_);
+  MaskSchedule turns(MaskSchedule::limits_for(limits_, nodes, tenants.size()), last_tenant_);
   for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
     const Sequence& sequence = *plan.parts[i].sequence;
     if (sequence.awaits_mask) turns.add(i, sequence.request.tenant, sequence.rules->spent());
@@ -69,7 +69,7 @@ MaskTurns MaskPreparation::turns_for(const StepPlan& plan) const {
 
 /// Runs one unit per slice.
 MaskPreparation::PartErrors MaskPreparation::run_turns(const SequenceGates& sequences,
-                                                       MaskTurns& turns) {
+                                                       MaskSchedule& turns) {
   PartErrors errors;
   while (const auto turn = turns.next()) {
     const Sequence& sequence = *sequences.plan().parts[turn->sequence].sequence;
@@ -77,7 +77,8 @@ MaskPreparation::PartErrors MaskPreparation::run_turns(const SequenceGates& sequ
     bool is_over = true;  // a sequence that is not live does no more work
     const auto prepare = [&](const LaunchPermit& permit) {
       if (!permit.is_live(turn->sequence)) return;
-      const Result<void> prepared = run_confined([&] { return sequence.rules->prepare(slice); });
+      const Result<void> prepared =
+          catch_request_errors([&] { return sequence.rules->prepare(slice); });
       if (!prepared) errors.emplace(turn->sequence, prepared.error());
       is_over = !prepared || can_draw(sequence);
     };

@@ -1,7 +1,7 @@
 /// Computes the masks of sequences with a grammar, before the step is planned.
 ///
-/// The work is done in slices. Each slice is a unit that polls, and MaskTurns decides whose slice
-/// is next. A sequence whose mask is not ready when the step's budget is used up keeps
+/// The work is done in slices. Each slice is a unit that polls, and MaskSchedule decides whose
+/// slice is next. A sequence whose mask is not ready when the step's budget is used up keeps
 /// `awaits_mask`, and the next step continues the mask.
 ///
 /// Invariant: after `prepare` has succeeded, `awaits_mask` is false exactly for the running
@@ -49,8 +49,8 @@ class MaskPreparation {
 
   bool mark_awaiting();
   bool can_draw(const Sequence& sequence) const;
-  MaskTurns turns_for(const StepPlan& plan) const;
-  PartErrors run_turns(const SequenceGates& sequences, MaskTurns& turns);
+  MaskSchedule turns_for(const StepPlan& plan) const;
+  PartErrors run_turns(const SequenceGates& sequences, MaskSchedule& turns);
 
   MaskLimits limits_;
   Dependencies deps_;

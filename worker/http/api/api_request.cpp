@@ -30,10 +30,11 @@ class Reader {
   Read<ApiRequest> read() {
     out_.api = api_;
     out_.begins_inside_reasoning = model_->begins_inside_reasoning;
-    const std::array steps{&Reader::read_model,   &Reader::check_built,   &Reader::read_ids,
-                           &Reader::read_text,    &Reader::read_length,   &Reader::read_sampling,
-                           &Reader::read_choices, &Reader::read_logprobs, &Reader::read_stream,
-                           &Reader::read_ends};
+    const std::array steps{&Reader::read_model,   &Reader::check_implemented,
+                           &Reader::read_ids,     &Reader::read_text,
+                           &Reader::read_length,  &Reader::read_sampling,
+                           &Reader::read_choices, &Reader::read_logprobs,
+                           &Reader::read_stream,  &Reader::read_end_conditions};
     for (const auto step : steps) TRY((this->*step)());
     return std::move(out_);
   }
@@ -51,7 +52,7 @@ class Reader {
 
   /// Refuses fields that are not implemented. A chat's template writes the special tokens, and a
   /// completion always gets those of the model.
-  Read<void> check_built() {
+  Read<void> check_implemented() {
     TRY(check_unsupported(body_));
     const bool is_chat = api_ == Api::Chat;
     const Field special = body_["add_special_tokens"];
@@ -177,7 +178,7 @@ class Reader {
   }
 
   /// Checks the fields that decide where the text ends.
-  Read<void> read_ends() {
+  Read<void> read_end_conditions() {
     const Field least = body_["min_tokens"];
     const std::uint32_t min_tokens = out_.submit.sampling.min_tokens;
     if (min_tokens > out_.submit.max_emitted_tokens) {

@@ -18,9 +18,9 @@ struct NumberField {
 };
 constexpr NumberField kNumbers[] = {
     {{"temperature"}, &wire::Sampling::temperature, SamplingParams::kTemperatures},
-    {{"top_p"}, &wire::Sampling::top_p, SamplingParams::kShares},
-    {{"min_p"}, &wire::Sampling::min_p, SamplingParams::kShares},
-    {{"typical_p"}, &wire::Sampling::typical_p, SamplingParams::kShares},
+    {{"top_p"}, &wire::Sampling::top_p, SamplingParams::kProbabilities},
+    {{"min_p"}, &wire::Sampling::min_p, SamplingParams::kProbabilities},
+    {{"typical_p"}, &wire::Sampling::typical_p, SamplingParams::kProbabilities},
     {{"repetition_penalty", "repeat_penalty"},
      &wire::Sampling::repetition_penalty,
      SamplingParams::kRepetitionPenalties},

@@ -13,7 +13,7 @@ using asio::awaitable;
 constexpr std::size_t kMaxKeyBytes = 128;
 
 awaitable<Result<wire::KeyView>> check_key(Shared& shared, std::string key) {
-  FromThread<Result<wire::KeyView>> checked(*shared.deps.io);
+  AsyncValue<Result<wire::KeyView>> checked(*shared.deps.io);
   // The link to the broker may hold this call longer than the thread of `io` lives.
   shared.deps.check_key(std::move(key), checked.giver());
   auto answer = co_await checked.take();

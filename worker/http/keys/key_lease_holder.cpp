@@ -196,7 +196,7 @@ void KeyLeaseHolder::join(const std::shared_ptr<Share>& share) {
   const auto joined = book_.join(share->key_, share->wanted_.tenant, timers_.now());
   if (const auto* error = std::get_if<Error>(&joined))
     return share->acquired(std::unexpected(*error));
-  const auto* begun = std::get_if<KeyLeases::Acquire>(&joined);
+  const auto* begun = std::get_if<KeyLeaseTable::Acquire>(&joined);
   const Number number = *book_.lease_of(share->key_);
   share->number_ = number;
   if (begun != nullptr) {
@@ -212,7 +212,7 @@ void KeyLeaseHolder::join(const std::shared_ptr<Share>& share) {
   } else {
     Held& held = held_.at(number);
     held.shares.push_back(share);
-    const bool is_usable = std::holds_alternative<KeyLeases::Use>(joined);
+    const bool is_usable = std::holds_alternative<KeyLeaseTable::Use>(joined);
     if (is_usable && !held.holder->is_replacing())
       share->acquired(wire::LeaseAcquired(*held.holder->lease()));
   }
@@ -245,9 +245,9 @@ void KeyLeaseHolder::refused(Number number, const Error& error) {
   if (error.code == Errc::UnknownLease && std::exchange(held.wanted.replaces, std::nullopt))
     return ask(number);
   const auto idle = book_.take_idle_for(number, error, now);
-  if (!idle.empty()) held.asks_until = now + kMaxAskTime;
+  if (!idle.empty()) held.retry_until = now + kMaxAskTime;
   for (const Number each : idle) release(each);
-  if (lacks_memory(error.code) && now < held.asks_until) {
+  if (lacks_memory(error.code) && now < held.retry_until) {
     held.ask_timer = timers_.after(kAskInterval, [weak = weak_from_this(), number] {
       if (const auto self = weak.lock()) self->ask(number);
     });
@@ -286,13 +286,13 @@ void KeyLeaseHolder::replace_in_place(Number number, const std::shared_ptr<Share
   if (!share->is_under(held.holder->lease()->lease))
     return share->replaced(wire::LeaseAcquired(*held.holder->lease()));
   if (held.holder->is_replacing()) {
-    if (held.replaced_as != wanted.mode) share->replaced(std::unexpected(replaced_otherwise()));
+    if (held.replacing_mode != wanted.mode) share->replaced(std::unexpected(replaced_otherwise()));
     return;
   }
   for (const auto& each : shares_of(number))  // the holder can have only one previous lease
     if (each->number_ == number && each->is_on_previous_)
       return share->replaced(std::unexpected(replaced_otherwise()));
-  held.replaced_as = wanted.mode;
+  held.replacing_mode = wanted.mode;
   held.holder->replace(
       wanted, [weak = weak_from_this(), number](const Result<wire::LeaseAcquired>& result) {
         const auto self = weak.lock();

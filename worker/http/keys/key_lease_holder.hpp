@@ -35,16 +35,16 @@ class KeyLeaseHolder : public std::enable_shared_from_this<KeyLeaseHolder> {
   void finished(const TenantId& tenant, const RequestId& request);
 
  private:
-  using Number = KeyLeases::Number;
+  using Number = KeyLeaseTable::Number;
   class Share;
   struct Held {
     ApiKeyId key;
     std::shared_ptr<client::LeaseHolder> holder;
     wire::LeaseAcquire wanted;
     std::vector<std::weak_ptr<Share>>
-        shares{};                    // that wait for the lease, use it, or have not left it
-    wire::RebindMode replaced_as{};  // mode of the replacement in flight
-    TimePoint asks_until{};          // deadline for retries while other leases free memory
+        shares{};                       // that wait for the lease, use it, or have not left it
+    wire::RebindMode replacing_mode{};  // mode of the replacement in flight
+    TimePoint retry_until{};            // deadline for retries while other leases free memory
     client::Timer ask_timer{};
   };
 
@@ -76,7 +76,7 @@ class KeyLeaseHolder : public std::enable_shared_from_this<KeyLeaseHolder> {
   boost::asio::io_context& io_;
   client::Timers& timers_;
   std::string broker_path_;
-  KeyLeases book_;
+  KeyLeaseTable book_;
   std::map<Number, Held> held_;
   std::map<ApiKeyId, LeaseId> ended_;  // the ended lease of a key that needs another
   client::Timer expiry_timer_;

@@ -11,17 +11,18 @@ Error as_local_error(const Error& error) {
   return {Errc::BrokerLost, error.detail + "; this worker attaches again, retry"};
 }
 
-TimePoint KeyLeases::Lease::kept_until() const {
+TimePoint KeyLeaseTable::Lease::kept_until() const {
   TimePoint last{};
   for (const auto& [request, until] : kept) last = std::max(last, until);
   return last;
 }
 
-TimePoint KeyLeases::Lease::due() const {
+TimePoint KeyLeaseTable::Lease::due() const {
   return is_closed ? kept_until() : std::max(*idle_until, kept_until());
 }
 
-KeyLeases::Joined KeyLeases::join(const ApiKeyId& key, const TenantId& tenant, TimePoint now) {
+KeyLeaseTable::Joined KeyLeaseTable::join(const ApiKeyId& key, const TenantId& tenant,
+                                          TimePoint now) {
   std::erase_if(refusals_, [now](const auto& each) { return each.second.until <= now; });
   if (const auto current = current_.find(key); current != current_.end()) {
     Lease& lease = leases_.at(current->second);
@@ -37,11 +38,11 @@ KeyLeases::Joined KeyLeases::join(const ApiKeyId& key, const TenantId& tenant, T
   return Acquire{last_};
 }
 
-void KeyLeases::granted(Number lease) {
+void KeyLeaseTable::granted(Number lease) {
   leases_.at(lease).is_granted = true;
 }
 
-void KeyLeases::refused(Number lease, const Error& error, TimePoint now) {
+void KeyLeaseTable::refused(Number lease, const Error& error, TimePoint now) {
   const auto found = leases_.find(lease);
   expects(found != leases_.end(), "a lease is refused once");
   const ApiKeyId key = found->second.key;
@@ -50,14 +51,14 @@ void KeyLeases::refused(Number lease, const Error& error, TimePoint now) {
   if (is_retryable(error.code)) refusals_.insert_or_assign(key, Refusal{error, now + kRefusalTime});
 }
 
-void KeyLeases::close(Number lease) {
+void KeyLeaseTable::close(Number lease) {
   const auto found = leases_.find(lease);
   if (found == leases_.end() || !found->second.is_granted) return;
   found->second.is_closed = true;
   forget_current(found->second, lease);
 }
 
-void KeyLeases::ended(Number lease) {
+void KeyLeaseTable::ended(Number lease) {
   const auto found = leases_.find(lease);
   if (found == leases_.end()) return;
   found->second.has_ended = true;
@@ -65,43 +66,43 @@ void KeyLeases::ended(Number lease) {
   close(lease);
 }
 
-void KeyLeases::reopen(Number lease) {
+void KeyLeaseTable::reopen(Number lease) {
   Lease& closed = leases_.at(lease);
   closed.is_closed = closed.has_ended = false;
   const bool is_current = current_.emplace(closed.key, lease).first->second == lease;
   expects(is_current, "a key has one open lease");
 }
 
-void KeyLeases::left(Number lease) {
+void KeyLeaseTable::left(Number lease) {
   const auto found = leases_.find(lease);
   if (found == leases_.end()) return;  // the lease was refused
   expects(found->second.requests > 0, "a request leaves a lease once");
   --found->second.requests;
 }
 
-void KeyLeases::keep(Number lease, const RequestId& request, TimePoint until) {
+void KeyLeaseTable::keep(Number lease, const RequestId& request, TimePoint until) {
   const auto found = leases_.find(lease);
   if (found == leases_.end() || found->second.has_ended) return;
   found->second.kept.insert_or_assign(request, until);
 }
 
-void KeyLeases::finished(const TenantId& tenant, const RequestId& request) {
+void KeyLeaseTable::finished(const TenantId& tenant, const RequestId& request) {
   for (auto& [number, lease] : leases_)
     if (lease.tenant == tenant) lease.kept.erase(request);
 }
 
-bool KeyLeases::is_kept(Number lease, TimePoint now) const {
+bool KeyLeaseTable::is_kept(Number lease, TimePoint now) const {
   const auto found = leases_.find(lease);
   return found != leases_.end() && found->second.kept_until() > now;
 }
 
-std::optional<KeyLeases::Number> KeyLeases::lease_of(const ApiKeyId& key) const {
+std::optional<KeyLeaseTable::Number> KeyLeaseTable::lease_of(const ApiKeyId& key) const {
   const auto current = current_.find(key);
   if (current == current_.end()) return std::nullopt;
   return current->second;
 }
 
-std::vector<KeyLeases::Number> KeyLeases::take_unused(TimePoint now) {
+std::vector<KeyLeaseTable::Number> KeyLeaseTable::take_unused(TimePoint now) {
   for (auto& [number, lease] : leases_) {
     std::erase_if(lease.kept, [now](const auto& each) { return each.second <= now; });
     if (lease.requests == 0 && !lease.idle_until) lease.idle_until = now + idle_ttl_;
@@ -111,8 +112,8 @@ std::vector<KeyLeases::Number> KeyLeases::take_unused(TimePoint now) {
   });
 }
 
-std::vector<KeyLeases::Number> KeyLeases::take_idle_for(Number refused, const Error& error,
-                                                        TimePoint now) {
+std::vector<KeyLeaseTable::Number> KeyLeaseTable::take_idle_for(Number refused, const Error& error,
+                                                                TimePoint now) {
   const bool is_quota = error.code == Errc::QuotaBlocks;
   if (!is_quota && error.code != Errc::PoolExhausted) return {};
   const TenantId tenant = leases_.at(refused).tenant;
@@ -122,7 +123,7 @@ std::vector<KeyLeases::Number> KeyLeases::take_idle_for(Number refused, const Er
   });
 }
 
-std::optional<TimePoint> KeyLeases::next_expiry() const {
+std::optional<TimePoint> KeyLeaseTable::next_expiry() const {
   std::optional<TimePoint> next;
   for (const auto& [number, lease] : leases_) {
     if (!lease.is_granted || !lease.idle_until) continue;
@@ -131,7 +132,7 @@ std::optional<TimePoint> KeyLeases::next_expiry() const {
   return next;
 }
 
-std::vector<KeyLeases::Number> KeyLeases::take_if(const auto& is_taken) {
+std::vector<KeyLeaseTable::Number> KeyLeaseTable::take_if(const auto& is_taken) {
   std::vector<Number> taken;
   for (const auto& [number, lease] : leases_)
     if (is_taken(lease)) taken.push_back(number);
@@ -142,7 +143,7 @@ std::vector<KeyLeases::Number> KeyLeases::take_if(const auto& is_taken) {
   return taken;
 }
 
-void KeyLeases::forget_current(const Lease& lease, Number number) {
+void KeyLeaseTable::forget_current(const Lease& lease, Number number) {
   const auto current = current_.find(lease.key);
   if (current != current_.end() && current->second == number) current_.erase(current);
 }

@@ -33,7 +33,7 @@ namespace leasehold::http {
 /// BrokerLost, which is temporary.
 Error as_local_error(const Error& error);
 
-class KeyLeases {
+class KeyLeaseTable {
  public:
   /// Identifies a lease from its acquisition on. Never reused.
   using Number = std::uint64_t;
@@ -53,7 +53,7 @@ class KeyLeases {
   /// What a request does to get a lease, or why it gets none.
   using Joined = std::variant<Acquire, Wait, Use, Error>;
 
-  explicit KeyLeases(Duration idle_ttl) : idle_ttl_(idle_ttl) {}
+  explicit KeyLeaseTable(Duration idle_ttl) : idle_ttl_(idle_ttl) {}
 
   /// Finds the lease for a request. The request counts towards that lease until `left`, unless the
   /// result is an error.

@@ -29,7 +29,7 @@ class KnownKeys {
   void refused(std::string_view key) { (void)keys_.erase(hash_of_api_key(key)); }
 
  private:
-  OwnedQueue<TenantId, std::string> keys_{kMaxKeys};
+  FairBoundedQueue<TenantId, std::string> keys_{kMaxKeys};
 };
 
 }  // namespace leasehold::http

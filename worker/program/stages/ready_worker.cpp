@@ -49,8 +49,8 @@ ReadyWorker::ReadyWorker(LoadedWorker& loaded, ReloadOptions reload)
                attached_->events().health()),
       step_reporter_(step_reporter_dependencies()),
       loop_(loaded.engine(), loop_hooks()),
-      spill_(LentSpill::take(attached_->broker().link(), loaded.engine(),
-                             [this] { loop_.post([](Engine&) {}); })),
+      spill_(SpillService::take(attached_->broker().link(), loaded.engine(),
+                                [this] { loop_.post([](Engine&) {}); })),
       serving_(serving_dependencies(), std::move(opened_->acceptor)),
       stop_(stop_dependencies()) {
   loaded.revocations().set_server(serving_.server());

@@ -23,7 +23,7 @@ namespace leasehold {
 class ReadyWorker {
  public:
   /// Opens the servers and announces the worker to the broker. SIGHUP calls `reload`. Errors: those
-  /// of DeadlineWatcher::start, HttpPart::open, MetricsPart::open and
+  /// of DeadlineWatcher::start, HttpService::open, MetricsService::open and
   /// BrokerSession::announce_ready.
   static Result<std::unique_ptr<ReadyWorker>> start(LoadedWorker& loaded, ReloadOptions reload);
 
@@ -56,9 +56,9 @@ class ReadyWorker {
   ServiceState service_;
   StepReporter step_reporter_;
   EngineLoop loop_;
-  std::unique_ptr<LentSpill> spill_;  // null: nothing is spilled
+  std::unique_ptr<SpillService> spill_;  // null: nothing is spilled
   Serving serving_;
-  HttpPart http_;
+  HttpService http_;
   WorkerStop stop_;
   std::unique_ptr<DeadlineWatcher> watcher_;  // null once the engine has stopped
 };

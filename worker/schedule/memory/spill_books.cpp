@@ -7,7 +7,7 @@
 
 namespace leasehold {
 
-void SpillBooks::lend(const SpillLimits& limits) {
+void SpillTracker::lend(const SpillLimits& limits) {
   expects(spills_.empty(), "spill space is lent once");
   limits_ = limits;
   slot_shares_ = FairShares<TenantId>(limits.slots);
@@ -18,7 +18,7 @@ void SpillBooks::lend(const SpillLimits& limits) {
 
 // --------------------------------------------------------------------------------------- spills
 
-bool SpillBooks::begin_write(Sequence& sequence, TimePoint now) {
+bool SpillTracker::begin_write(Sequence& sequence, TimePoint now) {
   expects(find(sequence) == nullptr, "a sequence has one spill");
   if (!may_write(now)) return false;
   Spill spill{.id = {ids_ + 1},
@@ -32,26 +32,26 @@ bool SpillBooks::begin_write(Sequence& sequence, TimePoint now) {
   return true;
 }
 
-bool SpillBooks::is_writing(LeaseId lease) const {
+bool SpillTracker::is_writing(LeaseId lease) const {
   return std::ranges::any_of(spills_, [lease](const auto& entry) {
     return entry.second.lease == lease && entry.second.phase == Spill::Phase::Writing;
   });
 }
 
-void SpillBooks::begin_read(Spill& spill) {
+void SpillTracker::begin_read(Spill& spill) {
   expects(spill.phase == Spill::Phase::Stored, "blocks are read once all are written");
   spill.phase = Spill::Phase::Reading;
   spill.next = 0;
   spill.done = 0;
 }
 
-Spill* SpillBooks::find(const Sequence& sequence) {
+Spill* SpillTracker::find(const Sequence& sequence) {
   for (auto& [id, spill] : spills_)
     if (spill.sequence == &sequence) return &spill;
   return nullptr;
 }
 
-std::vector<Spill*> SpillBooks::moving() {
+std::vector<Spill*> SpillTracker::moving() {
   std::vector<Spill*> moving;
   for (auto& [id, spill] : spills_) {
     const bool moves = spill.phase == Spill::Phase::Writing || spill.phase == Spill::Phase::Reading;
@@ -60,7 +60,7 @@ std::vector<Spill*> SpillBooks::moving() {
   return moving;
 }
 
-std::vector<Spill*> SpillBooks::late(TimePoint now) {
+std::vector<Spill*> SpillTracker::late(TimePoint now) {
   std::vector<Spill*> late = moving();
   const bool is_hung = at_disk_ > 0 && now - disk_since_ > limits_.timeout;
   std::erase_if(late, [&](const Spill* spill) {
@@ -70,7 +70,7 @@ std::vector<Spill*> SpillBooks::late(TimePoint now) {
   return late;
 }
 
-void SpillBooks::end(Spill& spill) {
+void SpillTracker::end(Spill& spill) {
   spill.phase = Spill::Phase::Ended;
   spill.sequence = nullptr;
   for (const SpillPiece& piece : std::exchange(spill.arrived, {}))
@@ -78,7 +78,7 @@ void SpillBooks::end(Spill& spill) {
   forget_if_over(spill);
 }
 
-void SpillBooks::forget_if_over(const Spill& spill) {
+void SpillTracker::forget_if_over(const Spill& spill) {
   if (spill.phase != Spill::Phase::Ended || spill.buffers_held > 0) return;
   add_job(SpillJob::Kind::End, spill, {});
   auto node = spills_.extract(spill.id);
@@ -87,7 +87,7 @@ void SpillBooks::forget_if_over(const Spill& spill) {
 
 // --------------------------------------------------------------------------------------- pieces
 
-std::vector<SpillPiece> SpillBooks::take_pieces(Spill& spill) {
+std::vector<SpillPiece> SpillTracker::take_pieces(Spill& spill) {
   std::vector<SpillPiece> pieces;
   while (spill.next < spill.blocks()) {
     const auto buffer = take_buffer(spill);
@@ -97,26 +97,26 @@ std::vector<SpillPiece> SpillBooks::take_pieces(Spill& spill) {
   return pieces;
 }
 
-void SpillBooks::staged(Spill& spill, const std::vector<SpillPiece>& pieces, TimePoint now) {
+void SpillTracker::staged(Spill& spill, const std::vector<SpillPiece>& pieces, TimePoint now) {
   for (const SpillPiece& piece : pieces) add_disk_job(SpillJob::Kind::Write, spill, piece, now);
 }
 
-void SpillBooks::read_ahead(Spill& spill, TimePoint now) {
+void SpillTracker::read_ahead(Spill& spill, TimePoint now) {
   for (const SpillPiece& piece : take_pieces(spill))
     add_disk_job(SpillJob::Kind::Read, spill, piece, now);
 }
 
-bool SpillBooks::returned(Spill& spill, const std::vector<SpillPiece>& pieces) {
+bool SpillTracker::returned(Spill& spill, const std::vector<SpillPiece>& pieces) {
   for (const SpillPiece& piece : pieces) add_job(SpillJob::Kind::Clear, spill, piece);
   spill.done += static_cast<std::uint32_t>(pieces.size());
   return spill.done == spill.blocks();
 }
 
-void SpillBooks::clear(SpillId id, const SpillPiece& piece) {
+void SpillTracker::clear(SpillId id, const SpillPiece& piece) {
   add_job(SpillJob::Kind::Clear, spills_.at(id), piece);
 }
 
-Spill* SpillBooks::answered(const SpillAnswer& answer, TimePoint now) {
+Spill* SpillTracker::answered(const SpillAnswer& answer, TimePoint now) {
   Spill& spill = spills_.at(answer.job.block.stream);
   const SpillPiece piece{.block = answer.job.block.number, .buffer = answer.job.buffer};
   const bool has_ended = spill.phase == Spill::Phase::Ended;
@@ -143,14 +143,14 @@ Spill* SpillBooks::answered(const SpillAnswer& answer, TimePoint now) {
   return &spill;
 }
 
-void SpillBooks::add_disk_job(SpillJob::Kind kind, Spill& spill, const SpillPiece& piece,
-                              TimePoint now) {
+void SpillTracker::add_disk_job(SpillJob::Kind kind, Spill& spill, const SpillPiece& piece,
+                                TimePoint now) {
   if (spill.at_disk++ == 0) spill.progressed = now;
   if (at_disk_++ == 0) disk_since_ = now;
   add_job(kind, spill, piece);
 }
 
-void SpillBooks::add_job(SpillJob::Kind kind, const Spill& spill, const SpillPiece& piece) {
+void SpillTracker::add_job(SpillJob::Kind kind, const Spill& spill, const SpillPiece& piece) {
   jobs_.push_back({.kind = kind,
                    .lease = spill.lease,
                    .block = {.stream = spill.id,
@@ -163,7 +163,7 @@ void SpillBooks::add_job(SpillJob::Kind kind, const Spill& spill, const SpillPie
 
 // --------------------------------------------------------------------------------------- shares
 
-std::optional<std::uint32_t> SpillBooks::take_buffer(Spill& spill) {
+std::optional<std::uint32_t> SpillTracker::take_buffer(Spill& spill) {
   if (free_buffers_.empty() || !buffer_shares_.may_take_more(spill.tenant)) return std::nullopt;
   buffer_shares_.take(spill.tenant);
   ++spill.buffers_held;
@@ -172,13 +172,13 @@ std::optional<std::uint32_t> SpillBooks::take_buffer(Spill& spill) {
   return buffer;
 }
 
-void SpillBooks::release_buffer(Spill& spill, std::uint32_t buffer) {
+void SpillTracker::release_buffer(Spill& spill, std::uint32_t buffer) {
   free_buffers_.push_back(buffer);
   buffer_shares_.give_back(spill.tenant);
   --spill.buffers_held;
 }
 
-bool SpillBooks::take_slots(Spill& spill, std::uint32_t count) {
+bool SpillTracker::take_slots(Spill& spill, std::uint32_t count) {
   while (spill.slots.size() < count && slot_shares_.may_take_more(spill.tenant)) {
     slot_shares_.take(spill.tenant);
     if (free_slots_.empty()) free_slots_.push_back(unused_slots_from_++);
@@ -190,7 +190,7 @@ bool SpillBooks::take_slots(Spill& spill, std::uint32_t count) {
   return false;
 }
 
-void SpillBooks::release_slots(Spill& spill) {
+void SpillTracker::release_slots(Spill& spill) {
   if (spill.slots.empty()) return;
   slot_shares_.give_back(spill.tenant, spill.slots.size());
   free_slots_.insert(free_slots_.end(), spill.slots.begin(), spill.slots.end());

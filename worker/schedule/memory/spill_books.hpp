@@ -59,7 +59,7 @@ struct Spill {
   std::uint32_t blocks() const { return static_cast<std::uint32_t>(slots.size()); }
 };
 
-class SpillBooks {
+class SpillTracker {
  public:
   void lend(const SpillLimits& limits);
 

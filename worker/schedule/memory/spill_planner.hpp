@@ -8,8 +8,8 @@
 /// Invariant: the blocks stay in swap until all are written, so a write that fails or takes too
 /// long changes nothing.
 ///
-/// Pure: time is an argument; copies are listed in Transfers, and jobs for the store in SpillBooks.
-/// Threads: one (the engine's).
+/// Pure: time is an argument; copies are listed in Transfers, and jobs for the store in
+/// SpillTracker. Threads: one (the engine's).
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ class SpillPlanner {
   /// New jobs for the store since the last call.
   std::vector<SpillJob> take_jobs() { return books_.take_jobs(); }
   std::vector<SpillEvent> take_events() { return std::exchange(events_, {}); }
-  const SpillBooks& books() const { return books_; }
+  const SpillTracker& books() const { return books_; }
 
  private:
   Sequence* choose(const Tenancy& tenancy) const;
@@ -76,7 +76,7 @@ class SpillPlanner {
   Tenancies& tenancies_;
   const RunningSequences& running_;
   Transfers& transfers_;
-  SpillBooks books_;
+  SpillTracker books_;
   SwapCosts costs_;
   bool is_measured_ = false;  // an answer of the store has measured `costs_`
   TimePoint now_;             // time of the last tick or answer

@@ -6,9 +6,10 @@
 namespace leasehold {
 namespace {
 
-constexpr double kMostRows = 1 << 20;   // more than any budget
-constexpr double kOtherDecode = 0.125;  // smallest relative difference at which d counts as changed
-constexpr double kUnexpected = 0.25;    // smallest relative difference of a step from the model
+constexpr double kMostRows = 1 << 20;  // more than any budget
+constexpr double kDecodeChange =
+    0.125;                            // smallest relative difference at which d counts as changed
+constexpr double kUnexpected = 0.25;  // smallest relative difference of a step from the model
 constexpr std::uint32_t kUnexpectedSteps = 2;
 
 bool differs(double ns, double usual_ns, double part) {
@@ -19,21 +20,22 @@ bool differs(double ns, double usual_ns, double part) {
 
 std::uint32_t PrefillLimit::rows(std::uint32_t decode_rows, std::uint32_t budget) const {
   if (!noted_) return budget;
-  if (decode_rows == 0) return rows_alone(budget);
+  if (decode_rows == 0) return prefill_only_rows(budget);
   if (!decode_ns_ || since_measured_ >= kMeasureInterval) return 0;
-  return std::min(static_cast<std::uint32_t>(allowed_rows_ + left_of_row_), budget);
+  return std::min(static_cast<std::uint32_t>(allowed_rows_ + row_fraction_), budget);
 }
 
-std::uint32_t PrefillLimit::rows_alone(std::uint32_t budget) const {
+std::uint32_t PrefillLimit::prefill_only_rows(std::uint32_t budget) const {
   if (!alone_rows_) return budget;
-  const double afforded = kMostPromptStep.count() * *alone_rows_ / std::max(1.0, *alone_ns_);
+  const double afforded = kMostPromptStep.count() * *alone_rows_ / std::max(1.0, *prefill_only_ns_);
   const auto rows = static_cast<std::uint32_t>(std::min(afforded, kMostRows));
   return std::min(std::max(rows, kFirstRows), budget);
 }
 
 void PrefillLimit::note_alone(double ns, std::uint32_t rows) {
-  const double usual = alone_rows_ ? *alone_ns_ / *alone_rows_ * static_cast<double>(rows) : 0;
-  alone_ns_.add(usual > 0 ? std::min(ns, BoundedAverage::kMostStall * usual) : ns);
+  const double usual =
+      alone_rows_ ? *prefill_only_ns_ / *alone_rows_ * static_cast<double>(rows) : 0;
+  prefill_only_ns_.add(usual > 0 ? std::min(ns, BoundedAverage::kMostStall * usual) : ns);
   alone_rows_.add(static_cast<double>(rows));
 }
 
@@ -60,11 +62,11 @@ std::optional<double> PrefillLimit::row_ns() const {
 }
 
 void PrefillLimit::note_decode(double ns) {
-  const bool is_other = decode_ns_ && differs(ns, *decode_ns_, kOtherDecode);
+  const bool is_other = decode_ns_ && differs(ns, *decode_ns_, kDecodeChange);
   decode_ns_.add(ns);
   unexpected_ = 0;
-  const bool repeats = is_other && measured_again_ + 1 < RecentMedian::kTimes;
-  measured_again_ = repeats ? measured_again_ + 1 : 0;
+  const bool repeats = is_other && repeated_measurements_ + 1 < RecentMedian::kTimes;
+  repeated_measurements_ = repeats ? repeated_measurements_ + 1 : 0;
   since_measured_ = repeats ? kMeasureInterval : 0;
 }
 
@@ -88,8 +90,8 @@ void PrefillLimit::note_mixed(double ns, std::uint32_t work) {
   }
   mixed_ns_.add(above_ns);
   mixed_rows_.add(rows);
-  const double whole = std::floor(allowed_rows_ + left_of_row_);
-  if (rows == whole) left_of_row_ += allowed_rows_ - whole;
+  const double whole = std::floor(allowed_rows_ + row_fraction_);
+  if (rows == whole) row_fraction_ += allowed_rows_ - whole;
   allowed_rows_ = std::min(std::max<double>(kFirstRows, 2 * rows), affordable_rows());
 }
 

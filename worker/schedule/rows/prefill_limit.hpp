@@ -68,20 +68,20 @@ class PrefillLimit {
   void note_decode(double ns);
   void note_mixed(double ns, std::uint32_t rows);
   void note_alone(double ns, std::uint32_t rows);
-  std::uint32_t rows_alone(std::uint32_t budget) const;
+  std::uint32_t prefill_only_rows(std::uint32_t budget) const;
   bool is_expected(double ns, std::uint32_t rows) const;
   double affordable_rows() const;
 
-  RecentMedian decode_ns_;     // d
-  BoundedAverage mixed_ns_;    // duration above d of a step with decode and prompt rows
-  BoundedAverage mixed_rows_;  // prompt rows of such a step; r = mixed_ns_ / mixed_rows_
-  BoundedAverage alone_ns_;    // duration of a step with prompt rows only
-  BoundedAverage alone_rows_;  // r' = alone_ns_ / alone_rows_
+  RecentMedian decode_ns_;          // d
+  BoundedAverage mixed_ns_;         // duration above d of a step with decode and prompt rows
+  BoundedAverage mixed_rows_;       // prompt rows of such a step; r = mixed_ns_ / mixed_rows_
+  BoundedAverage prefill_only_ns_;  // duration of a step with prompt rows only
+  BoundedAverage alone_rows_;       // r' = prefill_only_ns_ / alone_rows_
   double allowed_rows_ = kFirstRows;
-  double left_of_row_ = 0;  // fractions of rows from rounding limits down
+  double row_fraction_ = 0;  // fractions of rows from rounding limits down
   std::uint32_t since_measured_ = 0;
-  std::uint32_t measured_again_ = 0;  // repeated measurements in succession
-  std::uint32_t unexpected_ = 0;      // steps in succession that differ from the model
+  std::uint32_t repeated_measurements_ = 0;  // repeated measurements in succession
+  std::uint32_t unexpected_ = 0;             // steps in succession that differ from the model
   bool noted_ = false;
 };
 

@@ -19,7 +19,7 @@ struct MarkerSearch {
 };
 
 /// The number of bytes at the end of the text that may begin the marker.
-inline std::size_t begun_bytes(std::string_view text, std::string_view marker) {
+inline std::size_t partial_marker_size(std::string_view text, std::string_view marker) {
   std::size_t size = std::min(text.size(), marker.size() - 1);
   while (size > 0 && !text.ends_with(marker.substr(0, size))) --size;
   return size;
@@ -30,7 +30,7 @@ inline MarkerSearch find_marker(std::string_view text, std::span<const std::stri
   search.marker_at = text.size();
   std::size_t begun = 0;
   for (std::size_t i = 0; i < markers.size(); ++i) {
-    begun = std::max(begun, begun_bytes(text, markers[i]));
+    begun = std::max(begun, partial_marker_size(text, markers[i]));
     const auto at = text.find(markers[i]);
     if (at == std::string_view::npos || at >= search.marker_at) continue;
     search.marker = i;

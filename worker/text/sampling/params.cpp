@@ -63,9 +63,9 @@ Result<void> check_grammar(const SamplingParams& params) {
 
 Result<void> check_sampling(const SamplingParams& params) {
   TRY(check_range("temperature", params.temperature, SamplingParams::kTemperatures));
-  TRY(check_range("top_p", params.top_p, SamplingParams::kShares));
-  TRY(check_range("min_p", params.min_p, SamplingParams::kShares));
-  TRY(check_range("typical_p", params.typical_p, SamplingParams::kShares));
+  TRY(check_range("top_p", params.top_p, SamplingParams::kProbabilities));
+  TRY(check_range("min_p", params.min_p, SamplingParams::kProbabilities));
+  TRY(check_range("typical_p", params.typical_p, SamplingParams::kProbabilities));
   TRY(check_range("repetition_penalty", params.repetition_penalty,
                   SamplingParams::kRepetitionPenalties));
   TRY(check_range("presence_penalty", params.presence_penalty, SamplingParams::kPenalties));

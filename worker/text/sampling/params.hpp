@@ -43,7 +43,8 @@ struct NumberRange {
 /// worker/text/sampling/sampler.hpp defines the steps and their order.
 struct SamplingParams {
   static constexpr NumberRange kTemperatures{0.0f, 100.0f};
-  static constexpr NumberRange kShares{0.0f, 1.0f};  ///< Range of top_p, min_p and typical_p.
+  static constexpr NumberRange kProbabilities{0.0f,
+                                              1.0f};  ///< Range of top_p, min_p and typical_p.
   static constexpr NumberRange kRepetitionPenalties{0.01f, 100.0f};
   static constexpr NumberRange kPenalties{-2.0f, 2.0f};  ///< Range of both penalties.
   static constexpr NumberRange kBiases{-100.0f, 100.0f};

@@ -37,8 +37,8 @@ CountAndMass above(std::span<const std::uint32_t> weights, std::uint32_t thresho
   return found;
 }
 
-std::uint64_t mask_above(std::span<const std::uint32_t> weights, std::uint32_t threshold,
-                         std::size_t from) {
+std::uint64_t mask_at_least(std::span<const std::uint32_t> weights, std::uint32_t threshold,
+                            std::size_t from) {
   const std::size_t n = std::min(weights.size() - from, kMaskBits);
   std::uint64_t mask = 0;
   for (std::size_t i = 0; i < n; ++i)
@@ -46,7 +46,7 @@ std::uint64_t mask_above(std::span<const std::uint32_t> weights, std::uint32_t t
   return mask;
 }
 
-constexpr RowScans kPlain{all_finite, highest, find, above, mask_above};
+constexpr RowScans kPlain{all_finite, highest, find, above, mask_at_least};
 
 #ifdef __x86_64__
 
@@ -124,7 +124,7 @@ constexpr std::size_t kStride = kRegisters * kWidth;
 [[gnu::target("avx2")]] std::uint64_t mask_above_avx2(std::span<const std::uint32_t> weights,
                                                       std::uint32_t threshold, std::size_t from) {
   if (threshold > 1u << 30) return 0;
-  if (from + kMaskBits > weights.size()) return mask_above(weights, threshold, from);
+  if (from + kMaskBits > weights.size()) return mask_at_least(weights, threshold, from);
   const __m256i below = _mm256_set1_epi32(static_cast<int>(threshold - 1));
   std::uint64_t mask = 0;
   for (std::size_t i = 0; i < kMaskBits; i += kWidth) {

@@ -27,8 +27,8 @@ struct RowScans {
   CountAndMass (*above)(std::span<const std::uint32_t> weights, std::uint32_t threshold);
   /// Bit i, below 64, is set if token `from + i` exists and weighs at least `threshold`, which is
   /// at least 1.
-  std::uint64_t (*mask_above)(std::span<const std::uint32_t> weights, std::uint32_t threshold,
-                              std::size_t from);
+  std::uint64_t (*mask_at_least)(std::span<const std::uint32_t> weights, std::uint32_t threshold,
+                                 std::size_t from);
 };
 
 /// The set for any CPU. Every other set must give the same results.

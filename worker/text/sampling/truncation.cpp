@@ -45,7 +45,7 @@ std::uint32_t threshold_for(std::span<const std::uint32_t> weights, Enough enoug
 void collect_candidates(const TokenScores& scores, std::uint32_t threshold, Ranked& ranked) {
   ranked.clear();
   for (std::size_t from = 0; from < scores.weights.size(); from += 64) {
-    std::uint64_t mask = row_scans().mask_above(scores.weights, threshold, from);
+    std::uint64_t mask = row_scans().mask_at_least(scores.weights, threshold, from);
     for (; mask != 0; mask &= mask - 1) {
       const std::size_t i = from + static_cast<std::size_t>(std::countr_zero(mask));
       ranked.push_back(

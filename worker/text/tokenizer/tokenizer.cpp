@@ -13,7 +13,7 @@ namespace leasehold {
 namespace {
 
 /// The common name of an unsupported kind of tokenizer.
-std::string_view described(std::string_view model) {
+std::string_view common_name_suffix(std::string_view model) {
   if (model == "t5") return " (SentencePiece unigram)";
   if (model == "bert") return " (WordPiece)";
   return "";
@@ -28,7 +28,7 @@ Result<Tokenizer> Tokenizer::from_metadata(const GgufFile& file) {
   return fail(Errc::UnsupportedModel,
               fmt::format("{}: the tokenizer is \"{}\"{}; this build reads \"llama\" "
                           "(SentencePiece BPE) and \"gpt2\" (byte-level BPE)",
-                          file.path(), printable_excerpt(model), described(model)));
+                          file.path(), printable_excerpt(model), common_name_suffix(model)));
 }
 
 Result<Tokenizer> Tokenizer::sentencepiece(const GgufFile& file) {

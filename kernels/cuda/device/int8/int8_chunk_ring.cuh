@@ -9,10 +9,10 @@
 namespace leasehold::device {
 
 /// The range of blocks of a chunk.
-struct StagedBlocks {
+struct ChunkBlocks {
   std::uint32_t begin, end;
 
-  __device__ __forceinline__ StagedBlocks(std::uint32_t n_blocks, std::uint32_t chunk) {
+  __device__ __forceinline__ ChunkBlocks(std::uint32_t n_blocks, std::uint32_t chunk) {
     const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
     begin = chunk * per_chunk < n_blocks ? chunk * per_chunk : n_blocks;
     end = begin + per_chunk < n_blocks ? begin + per_chunk : n_blocks;
@@ -30,12 +30,12 @@ struct ChunkRing {
   static constexpr std::uint32_t kRingBytes = kRing.size_bytes();
   static constexpr std::uint32_t kWeightCopies =
       (kUnit.weight_bytes / kCopyBytes + kWarp - 1) / kWarp;
-  static constexpr std::uint32_t kXOfColumn = kUnit.x_bytes / kCopyBytes;
-  static constexpr std::uint32_t kXCopies = (kColumns * kXOfColumn + kWarp - 1) / kWarp;
+  static constexpr std::uint32_t kCopiesPerColumn = kUnit.x_bytes / kCopyBytes;
+  static constexpr std::uint32_t kXCopies = (kColumns * kCopiesPerColumn + kWarp - 1) / kWarp;
   static_assert(kUnit.blocks * kColumns <= kWarp, "a lane copies one scale");
 
   std::byte* ring;
-  StagedBlocks blocks;
+  ChunkBlocks blocks;
   const std::byte* weights_from;        ///< The source of the lane's first copy of the chunk.
   const std::int8_t* x_from[kXCopies];  ///< Null: nothing to copy.
   const float* scale_from;              ///< Null: nothing to copy.
@@ -47,11 +47,11 @@ struct ChunkRing {
     weights_from = group + std::size_t{blocks.begin} * Shape::kBytes + lane * kCopyBytes;
 #pragma unroll
     for (std::uint32_t i = 0; i < kXCopies; ++i) {
-      const std::uint32_t column = (lane + i * kWarp) / kXOfColumn;
+      const std::uint32_t column = (lane + i * kWarp) / kCopiesPerColumn;
       const bool is_wanted = column < kColumns && column < list.count;
       x_from[i] = is_wanted ? x.q + std::size_t{list.source[column]} * x.n_in +
                                   blocks.begin * Shape::kElements +
-                                  (lane + i * kWarp) % kXOfColumn * kCopyBytes
+                                  (lane + i * kWarp) % kCopiesPerColumn * kCopyBytes
                             : nullptr;
     }
     const std::uint32_t column = lane % kColumns;
@@ -72,8 +72,8 @@ struct ChunkRing {
         copy_async_16(to + at + i * kWarp * kCopyBytes, from + i * kWarp * kCopyBytes);
 #pragma unroll
     for (std::uint32_t i = 0; i < kXCopies; ++i) {
-      const std::uint32_t column = (lane + i * kWarp) / kXOfColumn;
-      const std::uint32_t in_column = (lane + i * kWarp) % kXOfColumn * kCopyBytes;
+      const std::uint32_t column = (lane + i * kWarp) / kCopiesPerColumn;
+      const std::uint32_t in_column = (lane + i * kWarp) % kCopiesPerColumn * kCopyBytes;
       if (x_from[i] != nullptr && in_column < n * Shape::kElements)
         copy_async_16(to + kUnit.weight_bytes + column * kUnit.column_stride + in_column,
                       x_from[i] + first * Shape::kElements);

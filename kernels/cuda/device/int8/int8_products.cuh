@@ -74,8 +74,8 @@ struct Int8Products {
 
   /// Adds a block without sub-blocks. The minimum of a row is multiplied by the sum of
   /// a column.
-  __device__ __forceinline__ void add_short(Sums& chunk, const Rows& w,
-                                            const StagedBlock& block) const {
+  __device__ __forceinline__ void add_block32(Sums& chunk, const Rows& w,
+                                              const StagedBlock& block) const {
     std::uint32_t a[kWords];
     load_words(a, w, 0);
     const float d[2] = {w.upper.d(), w.lower.d()};
@@ -90,12 +90,12 @@ struct Int8Products {
       for (std::uint32_t i = 0; i < 4; ++i)
         chunk[tile][i] = fmaf(d[i / 2] * (i % 2 == 0 ? scales.x : scales.y),
                               float_of_biased(products[i]), chunk[tile][i]);
-      if constexpr (Shape::kHasMin) add_short_minima(chunk[tile], w, block, tile, scales);
+      if constexpr (Shape::kHasMin) add_block32_minima(chunk[tile], w, block, tile, scales);
     }
   }
-  __device__ __forceinline__ void add_short_minima(float (&chunk)[4], const Rows& w,
-                                                   const StagedBlock& block, std::uint32_t tile,
-                                                   float2 scales) const {
+  __device__ __forceinline__ void add_block32_minima(float (&chunk)[4], const Rows& w,
+                                                     const StagedBlock& block, std::uint32_t tile,
+                                                     float2 scales) const {
     const float m[2] = {w.upper.m(), w.lower.m()};
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
@@ -149,8 +149,8 @@ struct Int8Products {
   }
 
   /// Adds a block of sub-blocks.
-  __device__ __forceinline__ void add_long(Sums& chunk, const Rows& w,
-                                           const StagedBlock& block) const {
+  __device__ __forceinline__ void add_block256(Sums& chunk, const Rows& w,
+                                               const StagedBlock& block) const {
     BlockSums sums = {};
 #pragma unroll 1
     for (std::uint32_t n = 0; n < Shape::kSubBlocks / kQuad; ++n) add_sub_blocks(sums, w, block, n);
@@ -181,9 +181,9 @@ struct Int8Products {
     const std::uint32_t g = lane_of_warp() / 4;
     const Rows w{{block.weights, g}, {block.weights, g + 8}};
     if constexpr (Shape::kHasSubBlocks) {
-      add_long(chunk, w, block);
+      add_block256(chunk, w, block);
     } else {
-      add_short(chunk, w, block);
+      add_block32(chunk, w, block);
     }
   }
 

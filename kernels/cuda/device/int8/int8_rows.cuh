@@ -51,8 +51,8 @@ __device__ __forceinline__ void round_blocks(const Int8Rows& to, std::uint32_t r
                                              const float* values, std::uint32_t first,
                                              std::uint32_t end, std::uint32_t stride) {
   for (std::uint32_t b = first; b < end; b += stride) {
-    if (to.block == kInt8Block) {
-      round_block<kInt8Block>(to, row, b, values);
+    if (to.block == kMinInt8Block) {
+      round_block<kMinInt8Block>(to, row, b, values);
     } else {
       round_block<256>(to, row, b, values);
     }

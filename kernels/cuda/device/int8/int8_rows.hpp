@@ -32,7 +32,7 @@ inline Int8Rows int8_rows_at(std::byte* at, std::uint32_t n_rows, std::uint32_t 
 constexpr std::size_t int8_rows_bytes(std::uint32_t n_rows, std::uint32_t n_in) {
   const std::size_t elements = std::size_t{n_rows} * n_in;
   return elements + elements / kInt8Strip * sizeof(std::int16_t) +
-         elements / kInt8Block * sizeof(float);
+         elements / kMinInt8Block * sizeof(float);
 }
 
 }  // namespace leasehold::device

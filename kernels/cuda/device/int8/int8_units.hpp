@@ -49,7 +49,7 @@ struct Int8Ring {
 
 constexpr Int8Ring int8_ring(TensorType type, std::uint32_t groups, std::uint32_t columns) {
   const GroupFormat format = group_format(type);
-  const bool is_large = format.elements > kInt8Block;
+  const bool is_large = format.elements > kMinInt8Block;
   return {.unit = int8_unit(format, is_large ? 1 : 4),
           .stages = is_large ? 2u : 3u,
           .groups = groups,

@@ -121,7 +121,7 @@ TEST_CASE("journal: a refused growth leaves no waiting rows of its extents") {
 TEST_CASE("journal: the end of an object on disk waits, also after a refused grant") {
   GrantedLeases world;
   const ExtentRow extent{.id = {1}, .lease = lease_row(0).id, .size_bytes = 2u << 20};
-  world.journal->write({.rows = {ShapeRow{2u << 20}, extent}, .grants = true}).value();
+  world.journal->write({.rows = {ExtentSizeRow{2u << 20}, extent}, .grants = true}).value();
   {
     const FileSizeLimit limit(world.log_bytes());
     CHECK_FALSE(world.journal->write({.rows = {lease_row(0), extent}, .grants = true}));
@@ -196,7 +196,7 @@ TEST_CASE("journal: opening it reserves space for the fences of its leases") {
 TEST_CASE("journal: a grant is refused if the marks file cannot be written") {
   const StateDir dir;
   auto journal = SqliteJournal::open(dir.path()).value();
-  const Batch batch{.rows = {Reserved{1024, 1024, 0, 0}}, .grants = true, .durable = true};
+  const Batch batch{.rows = {HighWaterMarks{1024, 1024, 0, 0}}, .grants = true, .durable = true};
   std::filesystem::create_directories(
       dir.file("high_water_marks.new/full"));  // makes the rename fail
 
@@ -204,5 +204,5 @@ TEST_CASE("journal: a grant is refused if the marks file cannot be written") {
   std::filesystem::remove_all(dir.file("high_water_marks.new"));
   CHECK(journal->write({.rows = {lease_row(0)}, .grants = true}).has_value());
   CHECK(HighWaterMarksFile::open(dir.file("high_water_marks")).value().marks() ==
-        Reserved{1024, 1024, 0, 0});
+        HighWaterMarks{1024, 1024, 0, 0});
 }

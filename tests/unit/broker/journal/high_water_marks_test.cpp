@@ -9,15 +9,15 @@ using namespace leasehold::journal;
 
 namespace {
 
-constexpr Reserved kUsed{2048, 1024, 65'536, 1024};
+constexpr HighWaterMarks kUsed{2048, 1024, 65'536, 1024};
 
 struct UsedJournal {
   StateDir dir;
   UsedJournal() { reserve(kUsed); }
-  void reserve(const Reserved& marks) const {
+  void reserve(const HighWaterMarks& marks) const {
     SqliteJournal::open(dir.path()).value()->write({.rows = {marks}, .durable = true}).value();
   }
-  Reserved read_again(std::int64_t now_unix_s = kNowUnixS) const {
+  HighWaterMarks read_again(std::int64_t now_unix_s = kNowUnixS) const {
     return SqliteJournal::open(dir.path()).value()->load(now_unix_s).value().reserved;
   }
 };
@@ -33,7 +33,7 @@ void copy_files(const StateDir& from, const StateDir& to) {
   }
 }
 
-bool is_above(const Reserved& a, const Reserved& b) {
+bool is_above(const HighWaterMarks& a, const HighWaterMarks& b) {
   return a.generations > b.generations && a.attachments > b.attachments && a.extents > b.extents &&
          a.regions > b.regions;
 }
@@ -54,7 +54,7 @@ TEST_CASE("journal: a new journal in the same directory reuses no id") {
 TEST_CASE("journal: an older copy of the journal reuses no id") {
   const UsedJournal world;
   std::filesystem::copy_file(world.dir.file("journal.db"), world.dir.file("older"));
-  constexpr Reserved kLater{4096, 1024, 65'536, 2048};
+  constexpr HighWaterMarks kLater{4096, 1024, 65'536, 2048};
   SqliteJournal::open(world.dir.path()).value()->write({.rows = {kLater}, .durable = true}).value();
   std::filesystem::rename(world.dir.file("older"), world.dir.file("journal.db"));
   CHECK(world.read_again() == kLater);
@@ -64,7 +64,7 @@ TEST_CASE("journal: a restored backup reuses no id that was reserved after it") 
   const UsedJournal world;
   const StateDir backup;
   copy_files(world.dir, backup);
-  constexpr Reserved kLater{1'000'000, 900'000, 500'000'000, 800'000};
+  constexpr HighWaterMarks kLater{1'000'000, 900'000, 500'000'000, 800'000};
   world.reserve(kLater);
   SECTION("in the directory where it was made, into its files") {
     copy_files(backup, world.dir);
@@ -74,11 +74,11 @@ TEST_CASE("journal: a restored backup reuses no id that was reserved after it") 
     const StateDir next;
     copy_files(backup, next);
     auto journal = SqliteJournal::open(next.path()).value();
-    const Reserved first = journal->load(kNowUnixS).value().reserved;
+    const HighWaterMarks first = journal->load(kNowUnixS).value().reserved;
     CHECK(journal->was_restored());
     CHECK(is_above(first, kLater));
-    const Reserved used{first.generations + 1024, first.attachments + 1024, first.extents + 65'536,
-                        first.regions + 1024};
+    const HighWaterMarks used{first.generations + 1024, first.attachments + 1024,
+                              first.extents + 65'536, first.regions + 1024};
     journal->write({.rows = {used}, .durable = true}).value();
 
     const StateDir last;
@@ -101,7 +101,7 @@ TEST_CASE("journal: a restored state is the original once it has written its mar
   const StateDir restored;
   copy_files(world.dir, restored);
   auto journal = SqliteJournal::open(restored.path()).value();
-  const Reserved first = journal->load(kNowUnixS).value().reserved;
+  const HighWaterMarks first = journal->load(kNowUnixS).value().reserved;
   journal->write({.rows = {worker_row(1)}}).value();
   journal.reset();
 
@@ -121,7 +121,7 @@ TEST_CASE("journal: a clock before 2026 takes no id back") {
 TEST_CASE("journal: marks of a journal without a marks file count") {
   const UsedJournal world;
   std::filesystem::remove(world.dir.file("high_water_marks"));
-  const Reserved read = world.read_again();
+  const HighWaterMarks read = world.read_again();
   CHECK(is_above(read, kUsed));
 
   auto journal = SqliteJournal::open(world.dir.path()).value();

@@ -79,10 +79,10 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
                          .inode = 9,
                          .quarantine = {{1}, "w1", 6, 8192, QuarantineReason::NotReturned},
                          .pool = MemoryPool::Swap};
-  const Image image = reopened(
-      dir, {.rows = {TenantRow{policy, true, 6u << 20}, worker_row(1), untrusted,
-                     ShapeRow{2u << 20}, lease, extent, region, Reserved{1024, 2048, 3072, 4096}},
-            .durable = true});
+  const Image image = reopened(dir, {.rows = {TenantRow{policy, true, 6u << 20}, worker_row(1),
+                                              untrusted, ExtentSizeRow{2u << 20}, lease, extent,
+                                              region, HighWaterMarks{1024, 2048, 3072, 4096}},
+                                     .durable = true});
 
   const TenantRow& tenant = image.tenants.at({"a"});
   CHECK(tenant.policy.to_json() == policy.to_json());
@@ -93,7 +93,7 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
   CHECK(image.leases.at({4, 3}) == lease);
   CHECK(image.extents.at({7}) == extent);
   CHECK(image.regions.at({2}) == region);
-  CHECK(image.reserved == Reserved{1024, 2048, 3072, 4096});
+  CHECK(image.reserved == HighWaterMarks{1024, 2048, 3072, 4096});
   CHECK(image.extent_size_bytes == 2u << 20);
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("journal: API keys are read as written, and a damaged one is refused")
 TEST_CASE("journal: held and quarantined extents need no lease") {
   const StateDir dir;
   const Image image =
-      reopened(dir, {.rows = {ShapeRow{2u << 20},
+      reopened(dir, {.rows = {ExtentSizeRow{2u << 20},
                               ExtentRow{.id = {6},
                                         .lease = {3, 9},
                                         .state = ExtentState::Held,

@@ -104,7 +104,7 @@ class Rounds {
   }
 
   void store_words(std::uint64_t round, LeaseState to) {
-    const LeaseTable::Flip flip{lease_of(round), to, RevokeReason::Operator};
+    const LeaseTable::LeaseChange flip{lease_of(round), to, RevokeReason::Operator};
     table_.store_words(kWorker, std::span(&flip, 1), TimePoint{});
   }
 

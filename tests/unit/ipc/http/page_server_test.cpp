@@ -46,7 +46,7 @@ class ServedPages {
                                [] {
                                  return Answer{.body = "a 1\n",
                                                .content_type = "text/plain",
-                                               .more_fields = "X-Static: yes\r\n"};
+                                               .extra_headers = "X-Static: yes\r\n"};
                                }}},
                          hosts_)
           .value();

@@ -14,7 +14,7 @@
 
 using namespace leasehold;
 using testing::required;
-using Flip = LeaseTable::Flip;
+using LeaseChange = LeaseTable::LeaseChange;
 
 namespace {
 
@@ -27,7 +27,7 @@ LeaseTable new_table(std::uint32_t slots = 8) {
 }
 
 void flip(LeaseTable& table, LeaseId lease, LeaseState to, TimePoint now = kNow) {
-  table.store_words(kWorker, std::array{Flip{lease, to, RevokeReason::Operator}}, now);
+  table.store_words(kWorker, std::array{LeaseChange{lease, to, RevokeReason::Operator}}, now);
 }
 
 void revoke(LeaseTable& table, LeaseId lease, TimePoint now = kNow) {
@@ -88,7 +88,7 @@ TEST_CASE(
 TEST_CASE("lease table: revoking a thousand words moves the worker's counter once") {
   constexpr std::uint32_t kLeases = 1'000;
   LeaseTable table = new_table(kLeases);
-  std::vector<Flip> flips;
+  std::vector<LeaseChange> flips;
   for (std::uint32_t slot = 0; slot < kLeases; ++slot) {
     table.grant({slot, slot + 1}, kDeadline);
     flips.push_back({{slot, slot + 1}, LeaseState::Revoked, RevokeReason::WorkerGone});
@@ -107,10 +107,10 @@ TEST_CASE("lease table: the flip time is stored only when the word leaves Live")
   LeaseTable table = new_table();
   const auto reader = required(TableReader::attach(required(table.reader_fd())));
   table.grant({2, 5}, kDeadline);
-  CHECK(reader.flipped_at({2, 5}) == TimePoint{0});
+  CHECK(reader.word_stored_at({2, 5}) == TimePoint{0});
   revoke(table, {2, 5}, TimePoint{7'000});
   fence(table, {2, 5}, TimePoint{8'000});
-  CHECK(reader.flipped_at({2, 5}) == TimePoint{7'000});
+  CHECK(reader.word_stored_at({2, 5}) == TimePoint{7'000});
 }
 
 TEST_CASE("lease table: a new grant clears the drain and the flip time of the lease before") {
@@ -123,7 +123,7 @@ TEST_CASE("lease table: a new grant clears the drain and the flip time of the le
   table.grant({2, 6}, TimePoint{12'000});
   CHECK(reader.deadline({2, 6}) == TimePoint{12'000});
   CHECK(reader.drain_deadline({2, 6}) == TimePoint{0});
-  CHECK(reader.flipped_at({2, 6}) == TimePoint{0});
+  CHECK(reader.word_stored_at({2, 6}) == TimePoint{0});
 }
 
 TEST_CASE("lease table: a live lease and one whose slot is reused have no time since a flip") {
@@ -131,13 +131,13 @@ TEST_CASE("lease table: a live lease and one whose slot is reused have no time s
   const auto reader = required(TableReader::attach(required(table.reader_fd())));
   constexpr TimePoint kLater{9'000};
   table.grant({2, 5}, kDeadline);
-  CHECK_FALSE(reader.since_flip({2, 5}, kLater));
+  CHECK_FALSE(reader.since_word_stored({2, 5}, kLater));
   fence(table, {2, 5}, TimePoint{7'000});
-  CHECK(reader.since_flip({2, 5}, kLater) == Duration{2'000});
+  CHECK(reader.since_word_stored({2, 5}, kLater) == Duration{2'000});
   table.grant({2, 6}, kDeadline);
   fence(table, {2, 6}, TimePoint{8'000});
-  CHECK_FALSE(reader.since_flip({2, 5}, kLater));
-  CHECK_FALSE(reader.since_flip({8, 1}, kLater));
+  CHECK_FALSE(reader.since_word_stored({2, 5}, kLater));
+  CHECK_FALSE(reader.since_word_stored({8, 1}, kLater));
 }
 
 TEST_CASE("lease table: a renewal changes only the deadline") {
@@ -284,7 +284,7 @@ TEST_CASE("lease table: a kept table continues with its state") {
   CHECK(second.slot_count() == 8);
   CHECK(second.word(2) == LeaseWord::make(5, LeaseState::Live));
   CHECK(second.deadline(2) == kDeadline);
-  CHECK(second.flipped_at(3) == kNow);
+  CHECK(second.word_stored_at(3) == kNow);
   CHECK(second.revocations(kWorker) == 3);
   revoke(second, {2, 5});
   CHECK(worker.word_of({2, 5}).state() == LeaseState::Revoked);

@@ -8,7 +8,7 @@
 #include "tests/unit/ipc/table/stepped_child.hpp"
 
 using namespace leasehold;
-using Flip = LeaseTable::Flip;
+using LeaseChange = LeaseTable::LeaseChange;
 
 namespace {
 
@@ -25,9 +25,9 @@ void grant_all(LeaseTable& table) {
 }
 
 void revoke_all(LeaseTable& table) {
-  std::array<Flip, kLeases> flips{};
+  std::array<LeaseChange, kLeases> flips{};
   std::ranges::transform(leases(), flips.begin(), [](LeaseId lease) {
-    return Flip{lease, LeaseState::Revoked, RevokeReason::Operator};
+    return LeaseChange{lease, LeaseState::Revoked, RevokeReason::Operator};
   });
   table.store_words(kSteppedWorker, flips, TimePoint{7'000});
 }
@@ -64,7 +64,7 @@ TEST_CASE("lease table: a reader that sees a revoked word finds its flip time") 
   broker.step_through([&](const TableReader& reader) {
     always_stamped &= std::ranges::all_of(leases(), [&](LeaseId lease) {
       return reader.word_of(lease).state() == LeaseState::Live ||
-             reader.flipped_at(lease) == TimePoint{7'000};
+             reader.word_stored_at(lease) == TimePoint{7'000};
     });
   });
   CHECK(always_stamped);
@@ -75,7 +75,7 @@ TEST_CASE("lease table: a reader that sees a grant finds its deadline and a clea
     table.grant({2, 5}, TimePoint{9'000});
     table.set_drain_deadline({2, 5}, TimePoint{8'000});
     table.store_words(kSteppedWorker,
-                      std::array{Flip{{2, 5}, LeaseState::Fenced, RevokeReason::Released}},
+                      std::array{LeaseChange{{2, 5}, LeaseState::Fenced, RevokeReason::Released}},
                       TimePoint{7'000});
   };
   testing::SteppedBroker broker(fence_then_nothing,
@@ -89,7 +89,7 @@ TEST_CASE("lease table: a reader that sees a grant finds its deadline and a clea
     was_granted = true;
     always_complete &= reader.deadline(next) == TimePoint{20'000} &&
                        reader.drain_deadline(next) == TimePoint{0} &&
-                       reader.flipped_at(next) == TimePoint{0};
+                       reader.word_stored_at(next) == TimePoint{0};
   });
   CHECK(was_granted);
   CHECK(always_complete);

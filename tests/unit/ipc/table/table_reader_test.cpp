@@ -14,7 +14,7 @@
 
 using namespace leasehold;
 using testing::required;
-using Flip = LeaseTable::Flip;
+using LeaseChange = LeaseTable::LeaseChange;
 
 namespace {
 
@@ -113,9 +113,10 @@ TEST_CASE("table reader: the reader sees the broker's stores") {
   CHECK(pair.reader.word_of({2, 5}) == LeaseWord::make(5, LeaseState::Live));
   CHECK(pair.reader.deadline({2, 5}) == kGrantDeadline);
   CHECK(pair.reader.revocations(kReadingWorker).load() == 1);
-  pair.table.store_words(kReadingWorker,
-                         std::array{Flip{{2, 5}, LeaseState::Revoked, RevokeReason::TtlExpired}},
-                         kGrantDeadline);
+  pair.table.store_words(
+      kReadingWorker,
+      std::array{LeaseChange{{2, 5}, LeaseState::Revoked, RevokeReason::TtlExpired}},
+      kGrantDeadline);
   CHECK(pair.reader.word_of({2, 5}) ==
         LeaseWord::make(5, LeaseState::Revoked, RevokeReason::TtlExpired));
   CHECK(pair.reader.revocations(kReadingWorker).load() == 2);
@@ -135,8 +136,9 @@ TEST_CASE(
     "table reader: a slot that has moved on to another generation is fenced for the old one") {
   Pair pair;
   pair.table.grant({2, 5}, kGrantDeadline);
-  pair.table.store_words(kReadingWorker,
-                         std::array{Flip{{2, 5}, LeaseState::Fenced, RevokeReason::Released}}, {});
+  pair.table.store_words(
+      kReadingWorker, std::array{LeaseChange{{2, 5}, LeaseState::Fenced, RevokeReason::Released}},
+      {});
   pair.table.grant({2, 6}, kGrantDeadline);
   CHECK(pair.reader.word_of({2, 5}) == LeaseWord::make(5, LeaseState::Fenced));
   CHECK(pair.reader.word_of({2, 6}).state() == LeaseState::Live);

@@ -99,17 +99,17 @@ TEST_CASE("cuda: experts and their weights are the reference's, including ties a
 TEST_CASE("cuda: weighted sums have the reference's bits, plain and gated") {
   SeededRandom random(test_seed());
   for (const std::uint32_t n_terms : {1u, 8u})
-    for (const bool is_gate : {false, true}) {
-      CAPTURE(n_terms, is_gate, test_seed());
+    for (const bool applies_sigmoid : {false, true}) {
+      CAPTURE(n_terms, applies_sigmoid, test_seed());
       DeviceStep step(rows_of({3}, {3}), 1, 1);
       const auto x = random_floats(random, 3 * n_terms * 300);
       const auto weights = random_floats(random, 3 * n_terms, 5.0F);
       auto expected = random_floats(random, 3 * 300);
       auto out = expected;
-      step.reference().weighted_sum(
-          step.context(), {x.data(), weights.data(), expected.data(), n_terms, 300, is_gate});
+      step.reference().weighted_sum(step.context(), {x.data(), weights.data(), expected.data(),
+                                                     n_terms, 300, applies_sigmoid});
       step.run(cuda::plan_weighted_sum(
-          step.plan(), {x.data(), weights.data(), out.data(), n_terms, 300, is_gate}));
+          step.plan(), {x.data(), weights.data(), out.data(), n_terms, 300, applies_sigmoid}));
       REQUIRE(first_difference(out, expected) == -1);
     }
 }

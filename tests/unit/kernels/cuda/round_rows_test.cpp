@@ -56,22 +56,22 @@ cuda::MatmulOperands operands_of(const DeviceStep& step, const std::vector<float
 std::vector<float> hard_rows(SeededRandom& random, std::uint32_t n_in) {
   std::vector<float> x;
   for (std::uint32_t row = 0; row < kRows; ++row)
-    for (std::uint32_t first = 0; first < n_in; first += kInt8Block) {
+    for (std::uint32_t first = 0; first < n_in; first += kMinInt8Block) {
       const auto exponent = static_cast<int>(random.below(290)) - 145;
-      for (float value : random_floats(random, kInt8Block))
+      for (float value : random_floats(random, kMinInt8Block))
         x.push_back(std::ldexp(value, exponent));
-      float* const strip = x.data() + x.size() - kInt8Block;
+      float* const strip = x.data() + x.size() - kMinInt8Block;
       switch (random.below(6)) {
         case 0:
-          std::fill_n(strip, kInt8Block, -0.0F);
+          std::fill_n(strip, kMinInt8Block, -0.0F);
           break;
         case 1:
           for (int i = 0; i < 32; ++i) strip[i] = static_cast<float>(i) - 16.5F;
           strip[31] = 127.0F;  // a scale of 1
           break;
         case 2:
-          std::fill_n(strip, kInt8Block, 0.0F);
-          strip[random.below(kInt8Block)] = random.below(2) == 0 ? 0x1p-119F : 0x1.fffffep-120F;
+          std::fill_n(strip, kMinInt8Block, 0.0F);
+          strip[random.below(kMinInt8Block)] = random.below(2) == 0 ? 0x1p-119F : 0x1.fffffep-120F;
           break;
         default:
           break;

@@ -7,7 +7,7 @@ using namespace leasehold;
 
 TEST_CASE("explain: an error as JSON has code, detail, next step and exit code") {
   const auto line =
-      nlohmann::json::parse(cli::explain_json({Errc::UnknownLease, "lease 9.9 \"gone\""}));
+      nlohmann::json::parse(cli::error_json({Errc::UnknownLease, "lease 9.9 \"gone\""}));
 
   CHECK(line.at("error").at("code") == "UnknownLease");
   CHECK(line.at("error").at("detail") == "lease 9.9 \"gone\"");

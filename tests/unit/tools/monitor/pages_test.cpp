@@ -29,9 +29,9 @@ TEST_CASE("pages: every page forbids what does not come from this server") {
   for (const http::Page& page : pages_of(reader, clock)) {
     paths.insert(page.path);
     const http::Answer answer = page.make();
-    CHECK(answer.more_fields.contains("Content-Security-Policy: default-src 'none';"));
-    CHECK_FALSE(answer.more_fields.contains("unsafe"));
-    CHECK(answer.more_fields.contains("Cache-Control: no-store\r\n"));
+    CHECK(answer.extra_headers.contains("Content-Security-Policy: default-src 'none';"));
+    CHECK_FALSE(answer.extra_headers.contains("unsafe"));
+    CHECK(answer.extra_headers.contains("Cache-Control: no-store\r\n"));
     CHECK_FALSE(answer.body.empty());
   }
   for (const char* path : {"/", "/main.js", "/style.css", "/api/overview", "/api/history"})

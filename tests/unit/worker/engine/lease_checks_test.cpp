@@ -31,7 +31,7 @@ struct CheckedLease {
   CheckedLease() { table.grant(kLease, TimePoint{}); }
 
   void store(LeaseState state, RevokeReason reason = RevokeReason::Operator) {
-    const LeaseTable::Flip flip{kLease, state, reason};
+    const LeaseTable::LeaseChange flip{kLease, state, reason};
     table.store_words(kWorker, {&flip, 1}, clock.now());
   }
   void expire() {

@@ -171,7 +171,7 @@ TEST_CASE("http places: keys of one source are checked at its rate") {
 
 TEST_CASE(
     "http pace: a tenant's bodies beyond 2 MiB at once wait for each other, not for others'") {
-  BodyPace pace;
+  BodyRateLimiter pace;
   const TenantId ann{"ann"}, bob{"bob"};
   const TimePoint now{1'000'000'000};
   constexpr std::size_t kBody = (512 << 10) - 1;  // weighs 512

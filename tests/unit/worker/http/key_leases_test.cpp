@@ -19,39 +19,39 @@ TimePoint at(double seconds) {
 }
 
 /// Joins, and is granted what it asks for.
-KeyLeases::Number open(KeyLeases& leases, const ApiKeyId& key, const TenantId& tenant,
-                       TimePoint now) {
+KeyLeaseTable::Number open(KeyLeaseTable& leases, const ApiKeyId& key, const TenantId& tenant,
+                           TimePoint now) {
   const auto joined = leases.join(key, tenant, now);
-  if (const auto* acquire = std::get_if<KeyLeases::Acquire>(&joined)) {
+  if (const auto* acquire = std::get_if<KeyLeaseTable::Acquire>(&joined)) {
     leases.granted(acquire->lease);
     return acquire->lease;
   }
-  return std::get<KeyLeases::Use>(joined).lease;
+  return std::get<KeyLeaseTable::Use>(joined).lease;
 }
 
-void leave(KeyLeases& leases, KeyLeases::Number lease, TimePoint now) {
+void leave(KeyLeaseTable& leases, KeyLeaseTable::Number lease, TimePoint now) {
   leases.left(lease);
   CHECK(leases.take_unused(now).empty());
 }
 
-using Numbers = std::vector<KeyLeases::Number>;
+using Numbers = std::vector<KeyLeaseTable::Number>;
 
 }  // namespace
 
 TEST_CASE("key leases: the first request of a key asks for a lease, the others wait and use it") {
-  KeyLeases leases(kIdle);
+  KeyLeaseTable leases(kIdle);
   const auto first = leases.join(kKey, kAnn, at(0));
-  REQUIRE(std::holds_alternative<KeyLeases::Acquire>(first));
-  const auto number = std::get<KeyLeases::Acquire>(first).lease;
-  CHECK(std::get<KeyLeases::Wait>(leases.join(kKey, kAnn, at(0))).lease == number);
+  REQUIRE(std::holds_alternative<KeyLeaseTable::Acquire>(first));
+  const auto number = std::get<KeyLeaseTable::Acquire>(first).lease;
+  CHECK(std::get<KeyLeaseTable::Wait>(leases.join(kKey, kAnn, at(0))).lease == number);
   leases.granted(number);
-  CHECK(std::get<KeyLeases::Use>(leases.join(kKey, kAnn, at(0))).lease == number);
+  CHECK(std::get<KeyLeaseTable::Use>(leases.join(kKey, kAnn, at(0))).lease == number);
   // Another key of the same tenant has a lease of its own.
-  CHECK(std::holds_alternative<KeyLeases::Acquire>(leases.join(kOther, kAnn, at(0))));
+  CHECK(std::holds_alternative<KeyLeaseTable::Acquire>(leases.join(kOther, kAnn, at(0))));
 }
 
 TEST_CASE("key leases: a lease without requests is released after the idle time, not before") {
-  KeyLeases leases(kIdle);
+  KeyLeaseTable leases(kIdle);
   const auto lease = open(leases, kKey, kAnn, at(0));
   CHECK(open(leases, kKey, kAnn, at(0)) == lease);
   leave(leases, lease, at(1));
@@ -60,11 +60,11 @@ TEST_CASE("key leases: a lease without requests is released after the idle time,
   CHECK(leases.next_expiry() == at(32));
   CHECK(leases.take_unused(at(31.9)).empty());
   CHECK(leases.take_unused(at(32)) == Numbers{lease});
-  CHECK(std::holds_alternative<KeyLeases::Acquire>(leases.join(kKey, kAnn, at(32))));
+  CHECK(std::holds_alternative<KeyLeaseTable::Acquire>(leases.join(kKey, kAnn, at(32))));
 }
 
 TEST_CASE("key leases: a request within the idle time uses the lease and ends that time") {
-  KeyLeases leases(kIdle);
+  KeyLeaseTable leases(kIdle);
   const auto lease = open(leases, kKey, kAnn, at(0));
   leave(leases, lease, at(0));
   CHECK(open(leases, kKey, kAnn, at(29)) == lease);
@@ -74,7 +74,7 @@ TEST_CASE("key leases: a request within the idle time uses the lease and ends th
 }
 
 TEST_CASE("key leases: a request that goes on without its session keeps the lease") {
-  KeyLeases leases(Duration::zero());
+  KeyLeaseTable leases(Duration::zero());
   const auto lease = open(leases, kKey, kAnn, at(0));
   leases.keep(lease, {"long"}, at(60));
   leave(leases, lease, at(1));
@@ -85,7 +85,7 @@ TEST_CASE("key leases: a request that goes on without its session keeps the leas
 }
 
 TEST_CASE("key leases: a lease is kept until all its requests without clients are finished") {
-  KeyLeases leases(Duration::zero());
+  KeyLeaseTable leases(Duration::zero());
   const auto lease = open(leases, kKey, kAnn, at(0));
   const auto other = open(leases, kOther, kBob, at(0));
   for (const char* request : {"one", "two"}) leases.keep(lease, {request}, at(60));
@@ -100,7 +100,7 @@ TEST_CASE("key leases: a lease is kept until all its requests without clients ar
 }
 
 TEST_CASE("key leases: after its kept request is finished a lease is idle as long as any other") {
-  KeyLeases leases(kIdle);
+  KeyLeaseTable leases(kIdle);
   const auto lease = open(leases, kKey, kAnn, at(0));
   leases.keep(lease, {"r"}, at(60));
   leave(leases, lease, at(1));
@@ -111,7 +111,7 @@ TEST_CASE("key leases: after its kept request is finished a lease is idle as lon
 
 TEST_CASE(
     "key leases: a kept lease that takes no more requests is released when its time is over") {
-  KeyLeases leases(kIdle);
+  KeyLeaseTable leases(kIdle);
   const auto lease = open(leases, kKey, kAnn, at(0));
   leases.keep(lease, {"r"}, at(60));
   leave(leases, lease, at(1));
@@ -132,7 +132,7 @@ TEST_CASE(
 }
 
 TEST_CASE("key leases: a request keeps the lease that it runs under, not its key's later one") {
-  KeyLeases leases(Duration::zero());
+  KeyLeaseTable leases(Duration::zero());
   const auto drained = open(leases, kKey, kAnn, at(0));
   leases.close(drained);
   const auto later = open(leases, kKey, kAnn, at(1));
@@ -144,7 +144,7 @@ TEST_CASE("key leases: a request keeps the lease that it runs under, not its key
 }
 
 TEST_CASE("key leases: a lease that has ended is kept for no request") {
-  KeyLeases leases(kIdle);
+  KeyLeaseTable leases(kIdle);
   const auto lease = open(leases, kKey, kAnn, at(0));
   leases.ended(lease);
   leases.keep(lease, {"r"}, at(60));
@@ -153,7 +153,7 @@ TEST_CASE("key leases: a lease that has ended is kept for no request") {
 }
 
 TEST_CASE("key leases: after a lease ended one request asks for another one") {
-  KeyLeases leases(kIdle);
+  KeyLeaseTable leases(kIdle);
   const auto old = open(leases, kKey, kAnn, at(0));
   open(leases, kKey, kAnn, at(0));
   leases.close(old);
@@ -166,32 +166,32 @@ TEST_CASE("key leases: after a lease ended one request asks for another one") {
 }
 
 TEST_CASE("key leases: a refusal that passes is given to later requests for a moment") {
-  KeyLeases leases(kIdle);
+  KeyLeaseTable leases(kIdle);
   const Error full{Errc::PoolExhausted, "full"};
-  const auto asked = std::get<KeyLeases::Acquire>(leases.join(kKey, kAnn, at(0))).lease;
+  const auto asked = std::get<KeyLeaseTable::Acquire>(leases.join(kKey, kAnn, at(0))).lease;
   leases.refused(asked, full, at(0));
   leases.left(asked);  // too late: nothing happens
   CHECK(std::get<Error>(leases.join(kKey, kAnn, at(0.049))) == full);
-  CHECK(std::holds_alternative<KeyLeases::Acquire>(leases.join(kOther, kAnn, at(0.049))));
-  CHECK(std::holds_alternative<KeyLeases::Acquire>(leases.join(kKey, kAnn, at(0.05))));
+  CHECK(std::holds_alternative<KeyLeaseTable::Acquire>(leases.join(kOther, kAnn, at(0.049))));
+  CHECK(std::holds_alternative<KeyLeaseTable::Acquire>(leases.join(kKey, kAnn, at(0.05))));
 }
 
 TEST_CASE("key leases: a final refusal is given to those that waited only") {
-  KeyLeases leases(kIdle);
-  const auto asked = std::get<KeyLeases::Acquire>(leases.join(kKey, kAnn, at(0))).lease;
+  KeyLeaseTable leases(kIdle);
+  const auto asked = std::get<KeyLeaseTable::Acquire>(leases.join(kKey, kAnn, at(0))).lease;
   leases.refused(asked, {Errc::BadToken, "revoked"}, at(0));
-  CHECK(std::holds_alternative<KeyLeases::Acquire>(leases.join(kKey, kAnn, at(0))));
+  CHECK(std::holds_alternative<KeyLeaseTable::Acquire>(leases.join(kKey, kAnn, at(0))));
 }
 
 TEST_CASE("key leases: idle leases give way to a key that was refused blocks or memory") {
-  KeyLeases leases(kIdle);
+  KeyLeaseTable leases(kIdle);
   const auto ann = open(leases, kKey, kAnn, at(0));
   const auto bob = open(leases, {"k3"}, kBob, at(0));
   const auto kept = open(leases, {"k4"}, kAnn, at(0));
   const auto running = open(leases, {"k5"}, kAnn, at(0));
   leases.keep(kept, {"r"}, at(60));
   for (const auto lease : {ann, bob, kept}) leave(leases, lease, at(0));
-  const auto asked = std::get<KeyLeases::Acquire>(leases.join(kOther, kAnn, at(1))).lease;
+  const auto asked = std::get<KeyLeaseTable::Acquire>(leases.join(kOther, kAnn, at(1))).lease;
   CHECK(leases.take_idle_for(asked, {Errc::BadToken, ""}, at(1)).empty());
   CHECK(leases.take_idle_for(asked, {Errc::QuotaBlocks, ""}, at(1)) == Numbers{ann});
   CHECK(leases.take_idle_for(asked, {Errc::PoolExhausted, ""}, at(1)) == Numbers{bob});
@@ -200,7 +200,7 @@ TEST_CASE("key leases: idle leases give way to a key that was refused blocks or 
 }
 
 TEST_CASE("key leases: a lease that was replaced in place is its key's again") {
-  KeyLeases leases(kIdle);
+  KeyLeaseTable leases(kIdle);
   const auto lease = open(leases, kKey, kAnn, at(0));
   leases.close(lease);
   CHECK_FALSE(leases.lease_of(kKey));

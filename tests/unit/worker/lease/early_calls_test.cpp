@@ -118,7 +118,7 @@ TEST_CASE("early calls: what waits when the engine serves is answered by the lea
   rig.fence(lease);
   const auto unmap = fixture.call(wire::LeaseUnmap{.lease = lease});
 
-  fixture.early.pass_on(service);
+  fixture.early.forward_to(service);
   fixture.io.restart();
   fixture.io.poll();
 

@@ -102,7 +102,7 @@ TEST_CASE(
 TEST_CASE("spill: a spill that has no place in a step does not blame the disk") {
   SpillTriple triple;
   triple.run([&] { return triple.tenancy().swapped.size() == 1; });
-  SpillBooks books;
+  SpillTracker books;
   books.lend({.slots = 64, .buffers = 1, .timeout = kDiskTimeout});
   Sequence& sequence = *triple.tenancy().swapped.begin()->second;
   REQUIRE(books.begin_write(sequence, kNow));
@@ -121,7 +121,7 @@ TEST_CASE("spill: a spill that has no place in a step does not blame the disk") 
 TEST_CASE("spill: a spill that waits for staging is late once the disk owes others an answer") {
   SpillTriple triple(1e15, 6);
   triple.run([&] { return triple.tenancy().swapped.size() == 2; });
-  SpillBooks books;
+  SpillTracker books;
   books.lend({.slots = 64, .buffers = 1, .timeout = kDiskTimeout});
   const std::vector<Sequence*> sequences = triple.swapped();
   for (Sequence* each : sequences) REQUIRE(books.begin_write(*each, kNow));
@@ -137,7 +137,7 @@ TEST_CASE("spill: a spill that waits for staging is late once the disk owes othe
 TEST_CASE("spill: a return that waits behind another's write is late once the disk hangs") {
   SpillTriple triple(1e15, 6);
   triple.run([&] { return triple.tenancy().swapped.size() == 2; });
-  SpillBooks books;
+  SpillTracker books;
   books.lend({.slots = 64, .buffers = 64, .timeout = kDiskTimeout});
   const std::vector<Sequence*> sequences = triple.swapped();
   const auto answer_all = [&] {

@@ -190,7 +190,8 @@ const OrderedJson* SchemaContext::part_of(const OrderedJson& resource,
   return nullptr;
 }
 
-Result<void> SchemaContext::cannot_promise(const OrderedJson& schema, const std::string& keyword) {
+Result<void> SchemaContext::refuse_unenforceable(const OrderedJson& schema,
+                                                 const std::string& keyword) {
   if (strict_)
     return strict_error(schema,
                         fmt::format("'{}' is not supported: no grammar can promise it", keyword));

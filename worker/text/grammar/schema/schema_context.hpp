@@ -47,7 +47,7 @@ class SchemaContext {
   Result<const OrderedJson*> target(const OrderedJson& schema);
 
   /// Refuses the keyword in strict mode. Adds it to `unchecked` in lenient mode.
-  Result<void> cannot_promise(const OrderedJson& schema, const std::string& keyword);
+  Result<void> refuse_unenforceable(const OrderedJson& schema, const std::string& keyword);
   void add_unchecked(const OrderedJson& schema, const std::string& what);
   const UncheckedParts& unchecked() const { return unchecked_; }
   bool is_strict() const { return strict_; }

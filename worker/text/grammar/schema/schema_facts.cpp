@@ -69,18 +69,18 @@ Result<void> SchemaFacts::check_enforceable(const OrderedJson& part, unsigned ty
     return part.contains(keyword) && part.at(keyword) != OrderedJson(true);
   };
   for (const char* keyword : {"not", "if", "$dynamicRef", "$recursiveRef"})
-    if (part.contains(keyword)) TRY(context_.cannot_promise(part, keyword));
+    if (part.contains(keyword)) TRY(context_.refuse_unenforceable(part, keyword));
   if ((types & ArrayType) != 0) {
-    if (part.contains("contains")) TRY(context_.cannot_promise(part, "contains"));
-    if (is_set("unevaluatedItems")) TRY(context_.cannot_promise(part, "unevaluatedItems"));
+    if (part.contains("contains")) TRY(context_.refuse_unenforceable(part, "contains"));
+    if (is_set("unevaluatedItems")) TRY(context_.refuse_unenforceable(part, "unevaluatedItems"));
     const auto unique = part.find("uniqueItems");
     const auto max = part.find("maxItems");
     const bool is_short = max != part.end() && max->is_number() && max->get<double>() <= 1;
     if (unique != part.end() && *unique == OrderedJson(true) && !is_short)
-      TRY(context_.cannot_promise(part, "uniqueItems"));
+      TRY(context_.refuse_unenforceable(part, "uniqueItems"));
   }
   if ((types & ObjectType) != 0 && is_set("unevaluatedProperties"))
-    TRY(context_.cannot_promise(part, "unevaluatedProperties"));
+    TRY(context_.refuse_unenforceable(part, "unevaluatedProperties"));
   if ((types & StringType) != 0 && part.contains("format")) return check_format(part);
   return {};
 }
@@ -142,7 +142,7 @@ Result<NumberFacts> SchemaFacts::numbers(const SchemaCase& one) {
       facts.multiples_of.push_back(static_cast<std::uint64_t>(value));
     } else if (!is_proving()) {
       // Validators divide binary fractions, so most of them do not count 0.3 as a multiple of 0.1.
-      TRY(context_.cannot_promise(*part, "multipleOf"));
+      TRY(context_.refuse_unenforceable(*part, "multipleOf"));
     }
   }
   return facts;

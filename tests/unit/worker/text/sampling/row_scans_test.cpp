@@ -70,8 +70,8 @@ TEST_CASE("row scans: weights at or above any threshold are counted, summed and 
         REQUIRE(row_scans().above(weights, threshold) ==
                 plain_row_scans().above(weights, threshold));
         for (std::size_t from = 0; from < n; from += 1 + random.below(64))
-          REQUIRE(row_scans().mask_above(weights, threshold, from) ==
-                  plain_row_scans().mask_above(weights, threshold, from));
+          REQUIRE(row_scans().mask_at_least(weights, threshold, from) ==
+                  plain_row_scans().mask_at_least(weights, threshold, from));
       }
   }
 }
