@@ -1,7 +1,6 @@
 // Tokenizers with real vocabularies: published token ids, and round trips.
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,6 +10,7 @@
 #include "common/utf8.hpp"
 #include "tests/support/gguf_builder.hpp"
 #include "tests/support/test_paths.hpp"
+#include "tests/support/test_seed.hpp"
 #include "worker/text/tokenizer/stream_decoder.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 
@@ -68,11 +68,6 @@ std::string random_text(SeededRandom& random) {
   return text;
 }
 
-std::uint64_t seed() {
-  const char* text = std::getenv("SEED");
-  return text ? std::strtoull(text, nullptr, 10) : 20261120;
-}
-
 std::string vocabulary_path(const std::string& name) {
   return test_data("vocab/ggml-vocab-" + name + ".gguf");
 }
@@ -110,13 +105,13 @@ std::string decoded(const Tokenizer& tokenizer, const Tokens& tokens, bool& whol
 }
 
 void check_round_trips(const Tokenizer& tokenizer, int n_texts, bool nfc) {
-  SeededRandom random(seed());
+  SeededRandom random(test_seed(20261120));
   for (int i = 0; i < n_texts; ++i) {
     const std::string text = random_text(random);
     const auto tokens = tokenizer.encode(text);
     REQUIRE(tokens.has_value());
     bool whole = false;
-    INFO("SEED=" << seed() << " text " << i << ": " << text);
+    INFO("SEED=" << test_seed(20261120) << " text " << i << ": " << text);
     CHECK(decoded(tokenizer, *tokens, whole) == (nfc ? to_nfc(text) : text));
     CHECK(whole);
   }
@@ -124,7 +119,7 @@ void check_round_trips(const Tokenizer& tokenizer, int n_texts, bool nfc) {
 
 /// For random bytes, the pieces of the tokens are the bytes, after an optional leading space.
 void check_byte_round_trips(const Tokenizer& tokenizer, int n_texts, bool nfc) {
-  SeededRandom random(seed() + 1);
+  SeededRandom random(test_seed(20261120) + 1);
   for (int i = 0; i < n_texts; ++i) {
     std::string text, back;
     for (std::uint64_t n = random.below(200); n > 0; --n)
@@ -133,7 +128,7 @@ void check_byte_round_trips(const Tokenizer& tokenizer, int n_texts, bool nfc) {
     REQUIRE(tokens.has_value());
     if (nfc) text = to_nfc(text);
     for (const TokenId token : *tokens) back += tokenizer.piece(token);
-    INFO("SEED=" << seed() << " bytes " << i);
+    INFO("SEED=" << test_seed(20261120) << " bytes " << i);
     CHECK(back == (tokenizer.adds_space_prefix() && !text.empty() ? " " + text : text));
   }
 }

@@ -15,8 +15,7 @@ namespace leasehold::testing {
 std::string model_with_nan_embedding(TokenId token) {
   const GgufFile file = *GgufFile::open(bundled_model_path());
   const GgufTensor* table = file.find("token_embd.weight");
-  std::ifstream in(bundled_model_path(), std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  std::string bytes = file_bytes(bundled_model_path());
   const auto* start = reinterpret_cast<const char*>(file.data(*table).data());
   const std::size_t rows = read_config(file)->n_vocab;
   const std::size_t row_bytes = file.data(*table).size() / rows;

@@ -43,8 +43,7 @@ struct GrammarRig {
   std::vector<std::vector<TokenId>> honest_tokens() {
     std::vector<std::vector<TokenId>> tokens;
     for (const auto& [tenant, source] : kHonest) {
-      REQUIRE(rig.outcome(tenant).completions.size() == 1);
-      REQUIRE_FALSE(rig.outcome(tenant).completions[0].error);
+      REQUIRE_FALSE(rig.completion(tenant).error);
       tokens.push_back(rig.outcome(tenant).tokens);
     }
     return tokens;
@@ -169,7 +168,7 @@ TEST_CASE("grammar work: a revoked or stopped request ends within one slice of a
       CHECK(std::popcount(bench.watch.units()[1].live) == 1);
       CHECK(ends_at_next_unit == 1);
       CHECK(bench.rig.early_completions() == std::vector<bool>{true});
-      CHECK(bench.rig.outcome(id).completions[0].reason ==
+      CHECK(bench.rig.completion(id).reason ==
             (is_revoked ? CompletionReason::Revoked : CompletionReason::Cancelled));
       bench.rig.run();
       if (victim == "plain") bench.check_bombs(1);
@@ -196,8 +195,7 @@ TEST_CASE("grammar work: a lease unmapped during the last slice ends with its re
   REQUIRE(bench.watch.units().size() > 2);
   CHECK(bench.watch.units()[1].site == LaunchSite::Sampling);
   CHECK(bench.watch.units()[2].site != LaunchSite::Sampling);
-  REQUIRE(bench.rig.outcome("late").completions.size() == 1);
-  const Completed& end = bench.rig.outcome("late").completions[0];
+  const Completed& end = bench.rig.completion("late");
   CHECK(end.reason == CompletionReason::Revoked);
   CHECK_FALSE(end.error);
   REQUIRE(end.revocation);
@@ -242,10 +240,9 @@ TEST_CASE("grammar work: emitted tokens are read in slices, and those that do no
   REQUIRE(bench.rig.submit(wrong));
   bench.rig.run(1u << 20);
   CHECK(bench.rig.outcome("words").tokens == std::vector{last});
-  REQUIRE(bench.rig.outcome("json").completions.size() == 1);
-  REQUIRE(bench.rig.outcome("json").completions[0].error);
-  CHECK(bench.rig.outcome("json").completions[0].error->code == Errc::BadRequest);
-  CHECK_THAT(bench.rig.outcome("json").completions[0].error->detail,
+  REQUIRE(bench.rig.completion("json").error);
+  CHECK(bench.rig.completion("json").error->code == Errc::BadRequest);
+  CHECK_THAT(bench.rig.completion("json").error->detail,
              Catch::StartsWith("emitted token 1 does not fit the grammar"));
 }
 

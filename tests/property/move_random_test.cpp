@@ -1,16 +1,15 @@
 /// Random moves of requests between leases of a tenant, with revocations and cancels in between.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
 #include "common/random.hpp"
 #include "tests/property/tight_workload.hpp"
+#include "tests/support/test_seed.hpp"
 
 namespace leasehold::testing {
 
 TEST_CASE("move: random moves, revocations and cancels change no text and leak no block") {
-  const char* given = std::getenv("SEED");
-  const std::uint64_t seed = given == nullptr ? 11 : std::strtoull(given, nullptr, 10);
+  const std::uint64_t seed = test_seed(11);
   CAPTURE(seed);
   SeededRandom random(seed);
   UnitClock clock;

@@ -54,10 +54,7 @@ class MoveScene {
     for (std::uint32_t i = 0; i < rig.outcome(id).positions.size(); ++i)
       CHECK(rig.outcome(id).positions[i] == i);
   }
-  CompletionReason end_of(const std::string& id) {
-    REQUIRE(rig.outcome(id).completions.size() == 1);
-    return rig.outcome(id).completions[0].reason;
-  }
+  CompletionReason end_of(const std::string& id) { return rig.completion(id).reason; }
 
  private:
   RigOptions with_probe(BackendUnderTest backend) {
@@ -175,7 +172,7 @@ TEST_CASE("move: the old lease revoked during the copy ends the request with Rev
   CHECK(scene.is_all_free(fresh));
   scene.rig.run();
   CHECK(scene.end_of("r") == CompletionReason::Revoked);
-  CHECK(scene.rig.outcome("r").completions[0].revocation->lease == scene.old);
+  CHECK(scene.rig.completion("r").revocation->lease == scene.old);
   CHECK(scene.rig.outcome("r").tokens.size() == 3);
   scene.check_text("other");
 }
@@ -218,7 +215,7 @@ TEST_CASE("move: a request that moved outlives its old lease and ends with its n
   scene.rig.revoke(fresh);
   scene.rig.run();
   CHECK(scene.end_of("r") == CompletionReason::Revoked);
-  CHECK(scene.rig.outcome("r").completions[0].revocation->lease == fresh);
+  CHECK(scene.rig.completion("r").revocation->lease == fresh);
 }
 
 TEST_CASE("move: refusals change nothing") {
@@ -318,7 +315,7 @@ TEST_CASE("move: a reader of a published text takes its borrowed blocks along") 
   rig.run();
   REQUIRE(rig.outcome("r").completions.size() == 1);
   if (ends) {
-    CHECK(rig.outcome("r").completions[0].revocation->lease == shared);
+    CHECK(rig.completion("r").revocation->lease == shared);
   } else {
     CHECK(rig.outcome("r").tokens == rig.outcome("still").tokens);
   }

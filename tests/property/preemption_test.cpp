@@ -1,18 +1,17 @@
 /// A pool that is too small for all requests changes when they run, and none of their tokens.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 
 #include "tests/property/damaged_model.hpp"
 #include "tests/property/tight_workload.hpp"
+#include "tests/support/test_seed.hpp"
 #include "worker/kv/sequence_record.hpp"
 
 namespace leasehold::testing {
 
 TEST_CASE("preemption: random requests in a tiny pool get the tokens that they get alone") {
-  const char* given = std::getenv("SEED");
-  const std::uint64_t seed = given == nullptr ? 7 : std::strtoull(given, nullptr, 10);
+  const std::uint64_t seed = test_seed(7);
   CAPTURE(seed);
   const std::string model = model_with_nan_embedding(kPoisonedTight);
   TightWorkload workload(seed, model, tight_answers_alone(model));

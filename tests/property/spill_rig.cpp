@@ -28,10 +28,6 @@ void SpillRig::lend_to(Engine& engine) {
                      .first_bytes_per_second = 1e15});
 }
 
-void SpillRig::post(SpillJob job) {
-  jobs_.push_back(std::move(job));
-}
-
 /// Jobs of one stream run in their order.
 void SpillRig::run(std::size_t at) {
   SpillJob job = jobs_[at];
@@ -39,10 +35,6 @@ void SpillRig::run(std::size_t at) {
   const bool has_answer = job.kind != SpillJob::Kind::End;
   SpillAnswer answer = store_->execute(std::move(job), clock_);
   if (has_answer) answers_.push_back(std::move(answer));
-}
-
-void SpillRig::run_all() {
-  while (!jobs_.empty()) run(0);
 }
 
 void SpillRig::work(SeededRandom& random) {

@@ -24,14 +24,16 @@ class SpillRig final : public SpillQueue {
   void work(SeededRandom& random);
   /// Runs all jobs, and checks that nothing is left in staging or in the books.
   void finish(Engine& engine);
-  void run_all();
+  void run_all() {
+    while (!jobs_.empty()) run(0);
+  }
   bool is_staging_clear() const { return store_->is_staging_clear(); }
 
   /// Changes one byte of a slot.
   void change(std::uint32_t slot);
   void cut_off();
 
-  void post(SpillJob job) override;
+  void post(SpillJob job) override { jobs_.push_back(std::move(job)); }
   std::vector<SpillAnswer> take_answers() override { return std::exchange(answers_, {}); }
 
   bool damages = false;  ///< Set before `lend_to`.

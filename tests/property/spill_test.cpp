@@ -1,11 +1,11 @@
 /// Blocks that go to the spill file and back hold the same bits, and a file that is damaged or does
 /// not answer changes no text.
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 
 #include "tests/property/damaged_model.hpp"
 #include "tests/property/tight_workload.hpp"
+#include "tests/support/test_seed.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -18,8 +18,7 @@ std::uint64_t kv_block_size() {
 }  // namespace
 
 TEST_CASE("spill: random requests get the tokens they get alone, whatever happens to the file") {
-  const char* given = std::getenv("SEED");
-  const std::uint64_t seed = given == nullptr ? 7 : std::strtoull(given, nullptr, 10);
+  const std::uint64_t seed = test_seed(7);
   const bool damages = GENERATE(false, true);
   CAPTURE(seed, damages);
   SpillRig spill(40, kv_block_size());

@@ -171,9 +171,8 @@ TEST_CASE("typed ends: a lease revoked after the look between two steps ends at 
   const auto report = rig.engine().step();
   REQUIRE(report);
   CHECK(report->events.empty());  // the gate reported the end within the step
-  REQUIRE(rig.outcome("r").completions.size() == 1);
-  CHECK(rig.outcome("r").completions[0].reason == CompletionReason::Revoked);
-  CHECK(rig.outcome("r").completions[0].emitted_tokens == 1);
+  CHECK(rig.completion("r").reason == CompletionReason::Revoked);
+  CHECK(rig.completion("r").emitted_tokens == 1);
 }
 
 TEST_CASE("typed ends: a NaN in one request's forward pass ends only that request") {
@@ -200,9 +199,8 @@ TEST_CASE("typed ends: a NaN in one request's forward pass ends only that reques
   rig.run();
   REQUIRE(rig.outcome("good").tokens == expected);
   REQUIRE(rig.outcome("bad").tokens.empty());
-  REQUIRE(rig.outcome("bad").completions.size() == 1);
-  REQUIRE(rig.outcome("bad").completions[0].reason == CompletionReason::EngineError);
-  REQUIRE(rig.outcome("bad").completions[0].error->code == Errc::NumericFault);
+  REQUIRE(rig.completion("bad").reason == CompletionReason::EngineError);
+  REQUIRE(rig.completion("bad").error->code == Errc::NumericFault);
 }
 
 TEST_CASE("typed ends: a request that reuses id, lease and stop slot of a cancelled one runs") {
@@ -237,8 +235,7 @@ TEST_CASE("typed ends: a lease ends at its deadline, and without a broker with B
     REQUIRE(rig.step());
     REQUIRE(rig.submit(request).error().code == refusal);
     REQUIRE(rig.outcome("r").tokens.size() == 1);
-    REQUIRE(rig.outcome("r").completions.size() == 1);
-    const Completed& end = rig.outcome("r").completions[0];
+    const Completed& end = rig.completion("r");
     REQUIRE((end.reason == CompletionReason::EngineError) == disconnected);
     if (disconnected) REQUIRE(end.error->code == Errc::BrokerLost);
     if (disconnected) REQUIRE(end.error->scope == FailureScope::Tenant);
@@ -262,7 +259,7 @@ TEST_CASE("typed ends: a draining lease refuses new requests and finishes accept
   REQUIRE(rig.engine().take_drained().empty());
   rig.run();
   for (const char* id : {"r", "waits"}) {
-    REQUIRE(rig.outcome(id).completions[0].reason == CompletionReason::MaxTokensReached);
+    REQUIRE(rig.completion(id).reason == CompletionReason::MaxTokensReached);
   }
   REQUIRE(rig.outcome("waits").tokens == rig.outcome("r").tokens);
   REQUIRE(rig.engine().take_drained() == std::vector{lease});

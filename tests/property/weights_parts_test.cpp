@@ -1,21 +1,16 @@
 /// A part of the weights is revoked during a forward pass. It is restored alone, and every request
 /// continues with the same text.
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
 #include "common/random.hpp"
 #include "tests/property/four_tenants.hpp"
+#include "tests/support/test_seed.hpp"
 
 namespace leasehold::testing {
 namespace {
 
 using Catch::Matchers::Contains;
 using Tokens = FourTenants::Tokens;
-
-std::uint64_t test_seed() {
-  const char* seed = std::getenv("SEED");
-  return seed == nullptr ? 20261120 : std::strtoull(seed, nullptr, 10);
-}
 
 RigOptions scoped(WeightsScope scope, std::uint32_t threads) {
   return {.threads = threads, .weights_scope = scope};
@@ -64,7 +59,7 @@ void revoke_part(FourTenants& scenario, const FourTenants::Undisturbed& calm, st
 }
 
 void take_parts_back(WeightsScope scope, std::uint32_t threads) {
-  const std::uint64_t seed = test_seed();
+  const std::uint64_t seed = test_seed(20261120);
   SeededRandom random(seed);
   FourTenants scenario(scoped(scope, threads));
   const FourTenants::Undisturbed calm = scenario.run_undisturbed();

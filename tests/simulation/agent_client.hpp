@@ -43,7 +43,6 @@ class AgentClient final : public AgentCalls {
     return !calls_.empty() || !posted_.empty() || !timers_.empty() || !serves_;
   }
   Agent& agent() const { return *agent_; }
-  bool has_calls() const { return !calls_.empty(); }
 
  private:
   void begin_process();

@@ -61,10 +61,6 @@ void Judge::word_stored(LeaseId lease, LeaseState to) {
   if (tracing) trace(fmt::format("{} becomes {}", to_string(lease), name(to)));
 }
 
-void Judge::grant_sent(LeaseId lease) {
-  at(lease).sent = true;
-}
-
 void Judge::check_no_unit_in(const Lease& lease) const {
   const auto worker = workers_.find(lease.worker);
   if (worker == workers_.end() || worker->second->is_dead()) return;
@@ -91,10 +87,6 @@ void Judge::fenced(LeaseId lease, std::string_view proof) {
     violated(
         fmt::format("{} was fenced as never mapped, but its grant was sent", to_string(lease)));
   }
-}
-
-void Judge::attached(AttachmentId attachment, const Worker& worker) {
-  workers_[attachment] = &worker;
 }
 
 void Judge::unit_opened(UnitState& unit, Touches touches, std::vector<LeaseId> leases) {
@@ -164,10 +156,6 @@ void Judge::notified_expired(LeaseId lease) {
   if (slot.id == lease && slot.expired_at == 0) slot.expired_at = machine_->step;
 }
 
-void Judge::accepted(LeaseId lease) {
-  at(lease).expired_at = 0;
-}
-
 // ------------------------------------------------------------------------------------------
 // restart of a broker
 
@@ -235,10 +223,6 @@ void Judge::enter(const Recovered::Word& word, const State& state) {
                .worker = record == nullptr ? AttachmentId{} : record->worker(),
                .engine = record != nullptr && record->scope == wire::LeaseScope::Engine,
                .state = word.to};
-}
-
-void Judge::redelivered(ExtentId extent) {
-  objects_.at(extent).open = true;
 }
 
 void Judge::taint(ExtentId extent) {

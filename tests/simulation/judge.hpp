@@ -81,11 +81,11 @@ class Judge {
   // Words, as the broker stores them.
   void granted(LeaseId lease, AttachmentId worker, bool engine);
   void word_stored(LeaseId lease, LeaseState to);
-  void grant_sent(LeaseId lease);
+  void grant_sent(LeaseId lease) { at(lease).sent = true; }
   void fenced(LeaseId lease, std::string_view proof);
 
   // Workers.
-  void attached(AttachmentId attachment, const Worker& worker);
+  void attached(AttachmentId attachment, const Worker& worker) { workers_[attachment] = &worker; }
   void unit_opened(UnitState& unit, Touches touches, std::vector<LeaseId> leases);
   void touched(const Worker& worker, const UnitState& unit, LeaseId lease, ExtentId extent);
   void mapped(const Worker& worker, ExtentId extent);
@@ -93,7 +93,7 @@ class Judge {
   void died(const Worker& worker);
   /// The worker learned that the lease is past its deadline; a new request resets this.
   void notified_expired(LeaseId lease);
-  void accepted(LeaseId lease);
+  void accepted(LeaseId lease) { at(lease).expired_at = 0; }
   /// A worker writes to the extent after its fence: the memory must never be free again.
   void taint(ExtentId extent);
 
@@ -108,7 +108,7 @@ class Judge {
   };
   void broker_started(const BrokerStartup& started, bool table_kept);
   /// Its descriptor came in a message: the object is open again, whether or not a worker maps it.
-  void redelivered(ExtentId extent);
+  void redelivered(ExtentId extent) { objects_.at(extent).open = true; }
 
   // Memory objects, as the broker makes, punches and closes them.
   /// Memory of another lease is adopted only by a lease of the same tenant, after its fence, while

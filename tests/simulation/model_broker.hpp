@@ -125,7 +125,6 @@ class Broker : public Process {
   std::optional<TimePoint> next_due() const;
   /// Handles worker segments and clocks, as its wakeup_fd and its timers would make it do.
   void poll_timers();
-  bool has_wakeup() const { return wakeup_pending_; }
   void wake() { wakeup_pending_ = true; }
   /// The broker continues after a stop; as in its loop, this event comes first.
   void stalled(Duration gap) { queue_.push_front(BrokerStalled{gap}); }

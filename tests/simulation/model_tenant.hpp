@@ -23,8 +23,6 @@ class Tenant final : public Process, private StreamReader {
   /// The broker's notice: the lease drains, or its worker is being replaced.
   void on_draining(const wire::LeaseDraining& notice);
   Connection& link() const { return *link_; }
-  const std::string& tenant_name() const { return name_; }
-  bool has_lease() const { return lease_.has_value(); }
 
  private:
   void connect();

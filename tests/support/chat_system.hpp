@@ -3,7 +3,6 @@
 
 #include <catch2/catch.hpp>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 #include "tests/support/gguf_builder.hpp"
@@ -16,8 +15,7 @@ inline constexpr std::size_t kGrid = 4096;  // a multiple of every alignment tha
 /// Copies the bundled model with a chat template as its first entry. A template comment pads the
 /// entry to the grid, so that the rest of the file stays aligned.
 inline std::string model_with_template(const std::string& text) {
-  std::ifstream file(bundled_model_path(), std::ios::binary);
-  std::string model{std::istreambuf_iterator<char>(file), {}};
+  std::string model = file_bytes(bundled_model_path());
   const std::string key = raw_string("tokenizer.chat_template") + raw(std::uint32_t{8});
   const std::size_t size = key.size() + raw_string(text + "{##}").size();
   const std::string filler((kGrid - size % kGrid) % kGrid, ' ');

@@ -262,6 +262,12 @@ std::uint64_t EngineRig::units_run() const {
   return units;
 }
 
+const Completed& EngineRig::completion(const std::string& id) const {
+  const auto& completions = outcomes_.at(id).completions;
+  if (completions.size() != 1) throw std::logic_error(id + " has not ended exactly once");
+  return completions[0];
+}
+
 void EngineRig::clear_outcomes() {
   const std::scoped_lock lock(mutex_);
   outcomes_.clear();

@@ -138,6 +138,8 @@ class EngineRig : public RevocationObserver {
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const ModelConfig& config() const { return config_; }
   RequestOutcome& outcome(const std::string& id) { return outcomes_[id]; }
+  /// How the request ended. Throws unless it ended exactly once.
+  const Completed& completion(const std::string& id) const;
   void clear_outcomes();
   /// One entry for each completion reported through the observer: whether `step` was running.
   std::vector<bool> early_completions() const;

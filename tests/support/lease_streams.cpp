@@ -16,19 +16,13 @@ void expect(bool holds, const char* promise) {
 
 LeaseStreams::LeaseStreams(const System& system, const std::string& tenant)
     : broker_(control::Client::connect(system.broker_socket()).value()) {
-  const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
-  const auto reply = broker_.call("lease.acquire", {.body = ask.to_json()}).value();
-  const auto acquired = wire::LeaseAcquired::from_json(reply.body).value();
+  const auto acquired = acquire(broker_, tenant);
   lease_ = acquired.lease;
   token_ = acquired.token;
-  worker_ = control::Peer::create(
-      control::connect_to(io_, acquired.address).value(),
-      {.on_call = nullptr,
-       .on_notification = [this](const std::string& method,
-                                 const control::Payload& params) { note(method, params.body); },
-       .on_closed = [](const Error&) {}});
-  worker_->start();
-  authenticate(*worker_, acquired);
+  worker_ = connect_peer(io_, acquired,
+                         [this](const std::string& method, const control::Payload& params) {
+                           note(method, params.body);
+                         });
 }
 
 void LeaseStreams::submit(std::uint32_t number, std::uint32_t max_tokens,

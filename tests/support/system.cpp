@@ -4,10 +4,9 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <fstream>
 #include <stdexcept>
 
-#include "tests/support/required.hpp"
+#include "common/random.hpp"
 #include "tests/support/test_paths.hpp"
 
 namespace leasehold::testing {
@@ -31,10 +30,6 @@ StartOptions options_of(std::vector<std::string> arguments, const std::string& f
 }  // namespace
 
 // ----------------------------------------------------------------------------------------- Tenant
-
-bool Tenant::read() {
-  return required(runner::read_available(child_.output(), lines_, record_));
-}
 
 bool Tenant::read_until(const std::function<bool(const runner::TenantRecord&)>& holds) {
   for (int rounds = 0; rounds < kTimeout_ms / 100; ++rounds) {
@@ -65,6 +60,7 @@ System::System(SystemSpec spec)
           LocalSystem::create({.name = "test", .bin_dir = program_dir(), .store = spec_.store}))) {
   if (!start_broker(spec_.broker_fault)) throw std::runtime_error("the broker does not listen");
   if (spec_.start_worker) start_ready_worker("w1", spec_.worker_fault);
+  for (const std::string& tenant : spec_.tenants) admit(tenant);
 }
 
 bool System::start_broker(const std::string& fault) {
@@ -123,13 +119,8 @@ bool System::worker_reports_ready(const std::string& name) const {
   return worker_log(name).find("ready name=" + name) != std::string::npos;
 }
 
-std::string System::worker_log(const std::string& name) const {
-  return log("worker-" + name);
-}
-
 std::string System::log(const std::string& log_name) const {
-  std::ifstream file(local_->programs().log_path(log_name));
-  return {std::istreambuf_iterator<char>(file), {}};
+  return file_bytes(local_->programs().log_path(log_name));
 }
 
 void System::admit(const std::string& tenant, std::vector<std::string> more) {
@@ -200,10 +191,6 @@ int System::brokerctl(std::vector<std::string> arguments) {
   return exit_status_of(child);
 }
 
-wire::StatusView System::status() {
-  return required(view().status());
-}
-
 wire::LeaseView System::lease(LeaseId lease) {
   for (wire::LeaseView& view : required(view().leases())) {
     if (view.lease == lease) return view;
@@ -235,6 +222,14 @@ bool System::pool_is_fully_free() {
   });
 }
 
+wire::LeaseAcquired acquire(control::Client& broker, const std::string& tenant,
+                            const std::string& worker) {
+  const wire::LeaseAcquire ask{
+      .tenant = {tenant}, .worker = worker, .request_id = {mint_request_id()}};
+  const auto reply = required(broker.call("lease.acquire", {.body = ask.to_json()}));
+  return required(wire::LeaseAcquired::from_json(reply.body));
+}
+
 control::Client connect_to_worker(const wire::LeaseAcquired& lease) {
   control::Client worker = required(control::Client::connect(lease.address));
   const wire::ConnectionAuthenticate authenticate{.token = lease.token};
@@ -242,12 +237,21 @@ control::Client connect_to_worker(const wire::LeaseAcquired& lease) {
   return worker;
 }
 
-void authenticate(control::Peer& worker, const wire::LeaseAcquired& lease) {
+std::shared_ptr<control::Peer> connect_peer(
+    boost::asio::io_context& io, const wire::LeaseAcquired& lease,
+    std::function<void(const std::string&, const control::Payload&)> on_notification,
+    std::function<void(const Error&)> on_closed) {
+  auto worker = control::Peer::create(required(control::connect_to(io, lease.address)),
+                                      {.on_call = nullptr,
+                                       .on_notification = std::move(on_notification),
+                                       .on_closed = std::move(on_closed)});
+  worker->start();
   const wire::ConnectionAuthenticate message{.token = lease.token};
-  worker.call(std::string(message.kMethod), {.body = message.to_json()},
-              [](const Result<control::Payload>& reply) {
-                if (!reply) throw std::runtime_error(reply.error().detail);
-              });
+  worker->call(std::string(message.kMethod), {.body = message.to_json()},
+               [](const Result<control::Payload>& reply) {
+                 if (!reply) throw std::runtime_error(reply.error().detail);
+               });
+  return worker;
 }
 
 std::size_t count_of(std::string_view text, std::string_view part) {

@@ -4,6 +4,7 @@
 /// does not expect are exceptions.
 #pragma once
 
+#include <catch2/catch.hpp>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "tests/checks/runner/memory_check.hpp"
 #include "tests/checks/runner/tenant_record.hpp"
 #include "tests/support/child_process.hpp"
+#include "tests/support/required.hpp"
 #include "tests/support/test_paths.hpp"
 
 namespace leasehold::testing {
@@ -26,7 +28,7 @@ class Tenant {
   explicit Tenant(Child child) : child_(std::move(child)) {}
 
   /// Reads what can be read now. True at the end of the output.
-  bool read();
+  bool read() { return required(runner::read_available(child_.output(), lines_, record_)); }
   /// Reads until `holds`; false when the output ends or a minute passes first.
   bool read_until(const std::function<bool(const runner::TenantRecord&)>& holds);
   bool read_tokens(std::size_t count);
@@ -58,6 +60,7 @@ struct SystemSpec {
   std::string broker_fault;  ///< LEASEHOLD_FAULT of the first broker; empty: none.
   std::string worker_fault;  ///< LEASEHOLD_FAULT of the first worker; empty: none.
   bool start_worker = true;
+  std::vector<std::string> tenants;  ///< Admitted once the worker is ready.
   std::string model_name;    ///< Copies the model to this name in the directory; empty: no copy.
   FdStore* store = nullptr;  ///< Keeps the broker's descriptors; outlives the system.
 };
@@ -97,7 +100,7 @@ class System {
   /// According to the worker's log, for when the broker cannot be asked.
   bool worker_reports_ready(const std::string& name = "w1") const;
   /// The stderr of all workers with this name.
-  std::string worker_log(const std::string& name = "w1") const;
+  std::string worker_log(const std::string& name = "w1") const { return log("worker-" + name); }
   std::string broker_log() const { return log("broker"); }
   void remove_worker(const std::string& name) { local_->kill_worker(name); }
 
@@ -122,7 +125,16 @@ class System {
   const std::vector<EventLogFile>& event_logs() const { return event_logs_; }
 
   BrokerView& view() { return local_->view(); }
-  wire::StatusView status();
+  /// Events of one kind that the broker recorded, oldest first.
+  template <class Event>
+  std::vector<Event> recorded() {
+    std::vector<Event> found;
+    const auto all = view().events().value();
+    for (const events::StampedEvent& stamped : all)
+      if (const auto* event = std::get_if<Event>(&stamped.event)) found.push_back(*event);
+    return found;
+  }
+  wire::StatusView status() { return required(view().status()); }
   wire::LeaseView lease(LeaseId lease);
   std::vector<wire::LeaseView> leases_of(const std::string& tenant);
   std::vector<wire::LeaseView> engine_leases();
@@ -143,10 +155,22 @@ class System {
   std::vector<EventLogFile> event_logs_;
 };
 
+/// A new lease of the tenant, on `worker` if it is named. Throws if it is refused.
+wire::LeaseAcquired acquire(control::Client& broker, const std::string& tenant,
+                            const std::string& worker = {});
 /// An authenticated connection to the worker of the lease. Fails the test if it is refused.
 control::Client connect_to_worker(const wire::LeaseAcquired& lease);
-/// Authenticates another connection to it.
-void authenticate(control::Peer& worker, const wire::LeaseAcquired& lease);
+/// Another one, whose notifications are passed on.
+std::shared_ptr<control::Peer> connect_peer(
+    boost::asio::io_context& io, const wire::LeaseAcquired& lease,
+    std::function<void(const std::string& method, const control::Payload& params)> on_notification,
+    std::function<void(const Error&)> on_closed = [](const Error&) {});
+
+/// Checks that the tenant exits with 0 and has received exactly these tokens.
+inline void check_whole(Tenant& tenant, const std::vector<std::int32_t>& tokens) {
+  CHECK(tenant.finish() == 0);
+  CHECK((tenant.record().tokens == tokens));
+}
 
 /// True when `whole` starts with `part`.
 bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole);

@@ -26,6 +26,11 @@ std::string test_data_path(const std::string& relative) {
   return {};
 }
 
+std::string file_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 bool eventually(const std::function<bool()>& holds) {
   for (int tries = 0; tries < 12'000; ++tries) {
     if (holds()) return true;
@@ -39,8 +44,7 @@ bool is_stopped(pid_t pid) {
   std::filesystem::directory_iterator thread("/proc/" + std::to_string(pid) + "/task", gone);
   bool all_stopped = !gone;
   for (; all_stopped && thread != std::filesystem::directory_iterator(); thread.increment(gone)) {
-    std::ifstream file(thread->path() / "stat");
-    const std::string stat{std::istreambuf_iterator<char>(file), {}};
+    const std::string stat = file_bytes(thread->path() / "stat");
     const auto state = stat.rfind(") ");  // a name may contain anything
     all_stopped = !gone && state != std::string::npos && stat[state + 2] == 'T';
   }

@@ -29,6 +29,9 @@ inline std::string bundled_model_path() {
 /// which has some of the same files; empty when neither has it.
 std::string test_data_path(const std::string& relative);
 
+/// The content of a file; empty when it cannot be read.
+std::string file_bytes(const std::string& path);
+
 /// True as soon as `holds` returns true; false when it does not within a minute. For actions of
 /// other processes.
 bool eventually(const std::function<bool()>& holds);

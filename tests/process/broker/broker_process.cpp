@@ -5,7 +5,6 @@
 
 #include <stdexcept>
 
-#include "tests/support/child_process.hpp"
 
 namespace leasehold {
 
@@ -29,18 +28,6 @@ void BrokerProcess::kill_and_restart(const std::function<void()>& between) {
   wait();
   between();
   start();
-}
-
-void BrokerProcess::signal(int signal_number) {
-  child_->signal(signal_number).value();
-}
-
-int BrokerProcess::wait() {
-  return testing::exit_status_of(*child_);
-}
-
-control::Client BrokerProcess::connect() const {
-  return control::Client::connect(socket_).value();
 }
 
 void BrokerProcess::admit(control::Client& client, const std::string& tenant) const {

@@ -10,6 +10,7 @@
 #include "ipc/control/messages.hpp"
 #include "ipc/control/transport/client.hpp"
 #include "tests/checks/local_system/program_starter.hpp"
+#include "tests/support/child_process.hpp"
 #include "tests/support/test_paths.hpp"
 
 namespace leasehold {
@@ -22,14 +23,14 @@ class BrokerProcess {
 
   const std::string& socket() const { return socket_; }
   pid_t pid() const { return child_->pid(); }
-  void signal(int signal_number);
+  void signal(int signal_number) { child_->signal(signal_number).value(); }
   /// Kills the broker, runs `between`, starts a broker with the same arguments and waits until it
   /// serves.
   void kill_and_restart(const std::function<void()>& between = [] {});
   /// Waits until the broker ends; returns the exit code, or 128 + signal.
-  int wait();
+  int wait() { return testing::exit_status_of(*child_); }
 
-  control::Client connect() const;
+  control::Client connect() const { return control::Client::connect(socket_).value(); }
   void admit(control::Client& client, const std::string& tenant) const;
   /// `blocks` 0 requests one extent.
   Result<wire::LeaseAcquired> acquire(control::Client& client, const std::string& tenant,

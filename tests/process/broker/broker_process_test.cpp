@@ -24,6 +24,15 @@ bool is_zero(const Mapping& mapping) {
                      [](std::byte byte) { return byte == std::byte{0}; });
 }
 
+/// A broker whose worker is stuck in a unit, and an operator who has admitted the tenant `a`.
+struct BrokerWithStuckWorker {
+  BrokerWithStuckWorker() { broker.admit(client, "a"); }
+
+  BrokerProcess broker{{"--fence-timeout-ms", "300"}};
+  ForkedProcess worker = start_stuck_worker(broker.socket());
+  control::Client client = broker.connect();
+};
+
 }  // namespace
 
 TEST_CASE_METHOD(
@@ -117,11 +126,8 @@ TEST_CASE("broker: the exit of a worker killed inside a unit is proof of the fen
   CHECK(eventually([&] { return broker.status(client).free_bytes == 64u << 20; }));
 }
 
-TEST_CASE("broker: a worker that gives no proof within the fence timeout is killed") {
-  BrokerProcess broker({"--fence-timeout-ms", "300"});
-  ForkedProcess worker = start_stuck_worker(broker.socket());
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+TEST_CASE_METHOD(BrokerWithStuckWorker,
+                 "broker: a worker that gives no proof within the fence timeout is killed") {
   const LeaseId lease = broker.acquire(client, "a").value().lease;
 
   broker.revoke(client, lease).value();
@@ -130,11 +136,8 @@ TEST_CASE("broker: a worker that gives no proof within the fence timeout is kill
   CHECK(eventually([&] { return broker.view(client, lease).proof == "ProcessExit"; }));
 }
 
-TEST_CASE("broker: an acquire on a stopped worker ends with TimedOut") {
-  BrokerProcess broker({"--fence-timeout-ms", "300"});
-  ForkedProcess worker = start_stuck_worker(broker.socket());
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+TEST_CASE_METHOD(BrokerWithStuckWorker,
+                 "broker: an acquire on a stopped worker ends with TimedOut") {
   REQUIRE(::kill(worker.pid(), SIGSTOP) == 0);
   REQUIRE(eventually([&] { return is_stopped(worker.pid()); }));
 

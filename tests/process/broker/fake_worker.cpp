@@ -139,14 +139,6 @@ void FakeWorker::send_settle_replies() {
   });
 }
 
-void FakeWorker::begin_unit() {
-  segment_->announce(0).store(announcement(++seq_, Touches::TenantMemory));
-}
-
-void FakeWorker::end_unit() {
-  segment_->announce(0).store(announcement(seq_, Touches::Nothing));
-}
-
 void FakeWorker::signal_wakeup_fd() {
   const std::uint64_t one = 1;
   (void)!::write(wakeup_fd_.get(), &one, sizeof one);

@@ -30,8 +30,8 @@ class FakeWorker {
   FakeWorker& operator=(const FakeWorker&) = delete;
 
   /// Announces that thread 0 begins or ends a unit that can access tenant memory.
-  void begin_unit();
-  void end_unit();
+  void begin_unit() { segment_->announce(0).store(announcement(++seq_, Touches::TenantMemory)); }
+  void end_unit() { segment_->announce(0).store(announcement(seq_, Touches::Nothing)); }
   void signal_wakeup_fd();
   /// Stores an arbitrary value, as a malicious worker would.
   void announce(std::uint32_t thread, std::uint64_t value) {

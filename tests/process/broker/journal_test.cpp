@@ -150,10 +150,8 @@ TEST_CASE("broker: a damaged journal is refused and not overwritten") {
 
 TEST_CASE("broker: memory is not sent while its grant cannot be journaled") {
   const auto state = TemporaryDirectory::create("state").value();
-  const BrokerProcess broker(keeping_state_in(state));
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+  BrokerWithWorker started(keeping_state_in(state));
+  auto& [broker, worker, client] = started;
   CHECK(broker.status(client).journal_faults == 0);
   {
     const HighWaterMarksUnwritable unwritten(state);

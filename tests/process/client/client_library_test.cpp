@@ -104,8 +104,7 @@ struct Disturbed {
 }  // namespace
 
 TEST_CASE("client library: two texts run under one lease and equal leasehold-tenant's") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   const auto alone = system.undisturbed(kPlain);
   {
     api::Session session = session_of(system);
@@ -208,8 +207,7 @@ TEST_CASE("client library: a text is cancelled from another thread, and by its d
 }
 
 TEST_CASE("client library: a grammar, a schema or JSON mode shapes the answer") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   api::Session session = session_of(system);
   api::Request shaped{"Is the fox red?"};
   shaped.grammar = "root ::= \"yes\" | \"no\"";
@@ -237,8 +235,7 @@ TEST_CASE("client library: a grammar, a schema or JSON mode shapes the answer") 
 }
 
 TEST_CASE("client library: logprobs, biases, a seed and stop tokens reach the worker") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   api::Session session = session_of(system);
   api::Request request = request_of(kPlain);
   request.max_tokens = 40;

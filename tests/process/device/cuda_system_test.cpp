@@ -76,10 +76,8 @@ TEST_CASE(
   CHECK(system.lease(lease).proof == "WorkerAck");
   CHECK(cat->finish() == exit_code(Errc::LeaseRevoked));
   CHECK(cat->record().tokens.size() < kCat.max_tokens);
-  CHECK(ann->finish() == 0);
-  CHECK(bob->finish() == 0);
-  CHECK((ann->record().tokens == ann_alone));
-  CHECK((bob->record().tokens == bob_alone));
+  check_whole(*ann, ann_alone);
+  check_whole(*bob, bob_alone);
   CHECK(eventually([&] { return no_memory_lent(system); }));
 }
 
@@ -94,8 +92,7 @@ TEST_CASE("on a card: a revoked tenant rebinds and its text is unchanged") {
 
   system.revoke_mid_request("cat");
 
-  CHECK(cat->finish() == 0);
-  CHECK((cat->record().tokens == alone));
+  check_whole(*cat, alone);
   CHECK(cat->record().leases.size() == 2);
   CHECK_FALSE(has_exited(system.worker().pidfd()));
 }
@@ -111,8 +108,7 @@ TEST_CASE("on a card: weights revoked mid-decode are leased again and every text
   system.revoke_mid_request(engine.front().lease);
 
   REQUIRE(system.eventually_fenced(engine.front().lease));
-  CHECK(ann->finish() == 0);
-  CHECK((ann->record().tokens == ann_alone));
+  check_whole(*ann, ann_alone);
   CHECK(system.engine_leases().size() == 2);
 }
 

@@ -3,11 +3,11 @@
 #include <signal.h>
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
 #include "common/random.hpp"
 #include "ipc/control/transport/client.hpp"
 #include "tests/process/restart/restartable.hpp"
+#include "tests/support/test_seed.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -44,16 +44,11 @@ void check_no_token_lost(Streams& streams) {
   CHECK((streams.cat->record().tokens == Texts::undisturbed().cat));
 }
 
-std::uint64_t seed() {
-  const char* given = std::getenv("SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : 20261120;
-}
-
 }  // namespace
 
 TEST_CASE("restart: no stream loses a token when the broker is killed while decoding") {
-  SeededRandom random(seed());
-  CAPTURE(seed());
+  SeededRandom random(test_seed(20261120));
+  CAPTURE(test_seed(20261120));
   Restartable fixture;
   const pid_t worker = fixture.system.worker().pid();
   for (int round = 0; round < 3; ++round) {
@@ -149,9 +144,7 @@ TEST_CASE("restart: a drained lease ends although its worker's report was lost w
   Restartable fixture;
   fixture.system.admit("ann", {"--ttl-ms", "600000"});
   auto client = control::Client::connect(fixture.system.broker_socket()).value();
-  const wire::LeaseAcquire ask{.tenant = {"ann"}, .request_id = {mint_request_id()}};
-  const auto reply = client.call("lease.acquire", {.body = ask.to_json()}).value();
-  const LeaseId lease = wire::LeaseAcquired::from_json(reply.body).value().lease;
+  const LeaseId lease = acquire(client, "ann").lease;
 
   fixture.system.while_worker_stopped([&] {
     REQUIRE(fixture.system.brokerctl({"drain", to_string(lease), "--grace-ms", "3600000"}) == 0);

@@ -6,7 +6,6 @@
 
 #include <catch2/catch.hpp>
 #include <fstream>
-#include <iterator>
 
 #include "tests/process/restart/restartable.hpp"
 #include "tests/support/required.hpp"
@@ -40,8 +39,7 @@ TEST_CASE("hung worker: its tenant rebinds to another worker without losing a to
 
   REQUIRE(system.worker().signal(SIGSTOP));
 
-  CHECK(cat->finish() == 0);
-  CHECK((cat->record().tokens == alone));
+  check_whole(*cat, alone);
   CHECK(exit_status_of(system.worker("w1")) == 128 + SIGKILL);
   CHECK(system.eventually_fenced(lease));
   CHECK(system.lease(lease).reason == RevokeReason::WorkerHung);
@@ -62,10 +60,7 @@ TEST_CASE("hung worker: one that the broker may not kill ends when it runs again
   Child broker = required(programs.start_broker(
       {.arguments = {"--capacity", "64MiB", "--worker-timeout-ms", "2000", "--worker-uid", "0"},
        .uid = kNobody}));
-  const auto log = [&](const std::string& name) {
-    std::ifstream file(programs.log_path(name));
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
+  const auto log = [&](const std::string& name) { return file_bytes(programs.log_path(name)); };
   Child worker = required(programs.start_worker("w1", bundled_model_path(), {}));
   REQUIRE(eventually([&] { return log("worker-w1").contains("ready name=w1"); }));
 
@@ -87,8 +82,7 @@ TEST_CASE("hung worker: a worker that continues after the warning loses nothing"
 
   REQUIRE(system.worker().signal(SIGCONT));
 
-  CHECK(cat->finish() == 0);
-  CHECK((cat->record().tokens == alone));
+  check_whole(*cat, alone);
   CHECK(cat->record().leases.size() == 1);
   CHECK_FALSE(system.worker().status());
 }
@@ -107,8 +101,7 @@ TEST_CASE("hung worker: a worker that hangs while it resumes is killed and its t
     fixture.system.start_ready_worker("w2");
 
     CHECK(exit_status_of(fixture.system.worker("w3")) == 128 + SIGKILL);
-    CHECK(cat->finish() == 0);
-    CHECK((cat->record().tokens == alone));
+    check_whole(*cat, alone);
     CHECK(fixture.system.eventually_fenced(lease));
     CHECK(fixture.system.pool_is_fully_free());
   }

@@ -59,13 +59,11 @@ control::Json newest_events(control::Client& client, std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("security: an operator's revoke is answered by a broker without a free descriptor") {
+TEST_CASE_METHOD(
+    BrokerWithWorker,
+    "security: an operator's revoke is answered by a broker without a free descriptor") {
   if (!can_change_user()) return;
-  BrokerProcess broker;
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client holder = broker.connect();
-  broker.admit(holder, "a");
-  const LeaseId lease = broker.acquire(holder, "a").value().lease;
+  const LeaseId lease = broker.acquire(client, "a").value().lease;
   constexpr std::size_t kFree = 2;
   limit_process(broker.pid(), RLIMIT_NOFILE, open_descriptors(broker.pid()) + kFree);
   const ForkedProcess strangers(kNobody, [&] {
@@ -82,10 +80,8 @@ TEST_CASE("security: an operator's revoke is answered by a broker without a free
 
 TEST_CASE("security: a file size limit is a full disk, and the broker keeps serving") {
   const auto state = TemporaryDirectory::create("state").value();
-  BrokerProcess broker({"--state-dir", state.path()});
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+  BrokerWithWorker started({"--state-dir", state.path()});
+  auto& [broker, worker, client] = started;
   const LeaseId lease = broker.acquire(client, "a").value().lease;
   limit_process(broker.pid(), RLIMIT_FSIZE,
                 std::filesystem::file_size(state.path() / "journal.db-wal"));
@@ -106,12 +102,9 @@ TEST_CASE("security: a state directory that others may write to is refused") {
         exit_code(Errc::PermissionDenied));
 }
 
-TEST_CASE("security: idle connections of four users do not lock out a fifth") {
+TEST_CASE_METHOD(BrokerWithWorker,
+                 "security: idle connections of four users do not lock out a fifth") {
   if (!can_change_user()) return;
-  BrokerProcess broker;
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
   std::vector<std::unique_ptr<ForkedProcess>> strangers;
   for (const uid_t uid : {kNobody, kNobody - 1, kNobody - 2, kNobody - 3}) {
     strangers.push_back(std::make_unique<ForkedProcess>(uid, [&] {
@@ -133,10 +126,8 @@ TEST_CASE("security: a tenant that acquires in a loop fills two files of --event
   const auto directory = TemporaryDirectory::create("log").value();
   const std::string path = directory.file("events.jsonl");
   constexpr std::uintmax_t kMaxBytes = 64 << 10;
-  BrokerProcess broker({"--event-log", path, "--event-log-bytes", "64KiB"});
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+  BrokerWithWorker started({"--event-log", path, "--event-log-bytes", "64KiB"});
+  auto& [broker, worker, client] = started;
   const auto acquire_and_revoke = [&] {
     broker.revoke(client, broker.acquire(client, "a").value().lease).value();
   };
@@ -170,10 +161,8 @@ TEST_CASE("security: a full disk under the event log costs no decision") {
         events::to_json(events::LeaseStateChanged{.lease = {5, 1}}, TimePoint{1}).dump();
     std::ofstream(path) << event << std::string(kLimitBytes - event.size() - 1, ' ') << '\n';
   }
-  BrokerProcess broker({"--event-log", path});
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+  BrokerWithWorker started({"--event-log", path});
+  auto& [broker, worker, client] = started;
   const auto size_bytes = std::filesystem::file_size(path);
   limit_process(broker.pid(), RLIMIT_FSIZE, size_bytes + 10);
 

@@ -50,11 +50,8 @@ std::string calls() {
 
 }  // namespace
 
-TEST_CASE("security: unread answers cost the broker little, and a revoke is answered") {
-  BrokerProcess broker;
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+TEST_CASE_METHOD(BrokerWithWorker,
+                 "security: unread answers cost the broker little, and a revoke is answered") {
   for (int i = 0; i < kTenants; ++i) broker.admit(client, "t" + std::to_string(i));
   const LeaseId lease = broker.acquire(client, "a").value().lease;
   client.call("event.list", {control::Json{{"limit", 1000}}, {}}).value();

@@ -10,13 +10,6 @@
 namespace leasehold::testing {
 namespace {
 
-wire::LeaseAcquired acquire(control::Client& broker, const std::string& tenant) {
-  const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
-  return wire::LeaseAcquired::from_json(
-             broker.call("lease.acquire", {.body = ask.to_json()}).value().body)
-      .value();
-}
-
 Result<control::Payload> submit(control::Client& worker, const wire::LeaseAcquired& lease) {
   const wire::RequestSubmit request{.token = lease.token,
                                     .request_id = {mint_request_id()},
@@ -28,8 +21,7 @@ Result<control::Payload> submit(control::Client& worker, const wire::LeaseAcquir
 }  // namespace
 
 TEST_CASE("security: the token of an ended lease opens no connection, however often it is shown") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   control::Client broker = control::Client::connect(system.broker_socket()).value();
   const wire::LeaseAcquired ended = acquire(broker, "ann");
   control::Client early = connect_to_worker(ended);

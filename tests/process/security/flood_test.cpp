@@ -2,7 +2,6 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,21 +13,13 @@
 #include "tests/process/broker/broker_process.hpp"
 #include "tests/process/broker/fake_worker.hpp"
 #include "tests/process/broker/forked_process.hpp"
+#include "tests/support/raw_socket.hpp"
 
 using namespace leasehold;
 
 namespace {
 
 constexpr int kConnections = 16;
-
-UniqueFd connect_raw(const std::string& path) {
-  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-  ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  return fd;
-}
 
 /// Sends until the socket is full and reads what has arrived. Returns the number of reply lines, or
 /// nothing when the connection is closed.
@@ -47,7 +38,7 @@ void flood(const std::string& path, const std::string& lines,
     std::vector<pollfd> polled;
     for (UniqueFd& fd : fds) {
       const auto replies_received = send_and_receive(fd.get(), lines);
-      if (!replies_received) fd = connect_raw(path);
+      if (!replies_received) fd = testing::connect_raw(path);
       answered += replies_received.value_or(0);
       polled.push_back({fd.get(), POLLIN, 0});
     }

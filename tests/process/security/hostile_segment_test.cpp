@@ -28,6 +28,16 @@ void check_conserved(const wire::StatusView& status) {
                                      status.quarantined_bytes);
 }
 
+/// A broker with two workers, and an operator who has admitted the tenant `a`.
+struct BrokerWithLiar {
+  BrokerWithLiar() { broker.admit(client, "a"); }
+
+  BrokerProcess broker;
+  FakeWorker liar{broker.socket(), "liar"};
+  FakeWorker honest{broker.socket(), "honest"};
+  control::Client client = broker.connect();
+};
+
 }  // namespace
 
 TEST_CASE("security: a worker whose unit never ends is killed and other leases stay live") {
@@ -48,12 +58,7 @@ TEST_CASE("security: a worker whose unit never ends is killed and other leases s
   check_conserved(broker.status(client));
 }
 
-TEST_CASE("security: an announcement of all ones counts as a running unit") {
-  BrokerProcess broker;
-  FakeWorker liar(broker.socket(), "liar");
-  FakeWorker honest(broker.socket(), "honest");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+TEST_CASE_METHOD(BrokerWithLiar, "security: an announcement of all ones counts as a running unit") {
   const LeaseId lease = acquire_on(client, "liar");
   const LeaseId kept = acquire_on(client, "honest");
   for (std::uint32_t thread = 0; thread < 64; ++thread) liar.announce(thread, ~0ull);
@@ -69,12 +74,8 @@ TEST_CASE("security: an announcement of all ones counts as a running unit") {
   CHECK(honest.word_of(kept).state() == LeaseState::Live);
 }
 
-TEST_CASE("security: random announcements do not crash the broker or prevent a fence") {
-  BrokerProcess broker;
-  FakeWorker liar(broker.socket(), "liar");
-  FakeWorker honest(broker.socket(), "honest");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+TEST_CASE_METHOD(BrokerWithLiar,
+                 "security: random announcements do not crash the broker or prevent a fence") {
   const LeaseId kept = acquire_on(client, "honest");
   std::atomic<bool> stop = false;
   std::jthread noise([&] {

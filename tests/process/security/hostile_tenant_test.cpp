@@ -2,17 +2,16 @@
 // and the broker keeps serving.
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cerrno>
-#include <cstring>
 #include <random>
 
 #include "tests/process/broker/broker_process.hpp"
 #include "tests/process/broker/fake_worker.hpp"
 #include "tests/process/broker/forked_process.hpp"
+#include "tests/support/raw_socket.hpp"
 
 using namespace leasehold;
 
@@ -23,15 +22,8 @@ constexpr int kTimeout_ms = 60'000;
 /// A raw socket connection that does not use the project's client code.
 class RawPeer {
  public:
-  explicit RawPeer(const std::string& path)
-      : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-    connected_ =
-        ::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  }
-  bool is_connected() const { return connected_; }
+  explicit RawPeer(const std::string& path) : fd_(testing::connect_raw(path)) {}
+  bool is_connected() const { return static_cast<bool>(fd_); }
 
   /// Returns false when the socket is full or closed.
   bool send(std::string_view bytes) {
@@ -89,7 +81,6 @@ class RawPeer {
 
  private:
   UniqueFd fd_;
-  bool connected_ = false;
   std::string pending_;
 };
 
@@ -116,6 +107,11 @@ std::string expensive_call(std::size_t values) {
 
 constexpr std::size_t kManyValues = 100'000;  ///< 300 kB.
 constexpr std::size_t kSomeValues = 2'000;    ///< 6 kB.
+
+void check_serves(RawPeer& peer) {
+  REQUIRE(peer.send(call_line("status", "{}")));
+  CHECK(peer.line().find("capacity_bytes") != std::string::npos);
+}
 
 std::string code_of_answer(RawPeer& peer, const std::string& line) {
   peer.send_all(line);
@@ -154,8 +150,7 @@ TEST_CASE_METHOD(HarmlessTenant, "security: every garbage line is answered with 
   std::erase(noise, '\n');
   REQUIRE(peer.send(noise + "\n"));
   CHECK(errc_from_name(peer.code()).has_value());
-  REQUIRE(peer.send(call_line("status", "{}")));
-  CHECK(peer.line().find("capacity_bytes") != std::string::npos);
+  check_serves(peer);
   check_unharmed();
 }
 
@@ -243,8 +238,7 @@ TEST_CASE_METHOD(HarmlessTenant,
   const std::string deep = std::string(5'000, '[') + std::string(5'000, ']');
   REQUIRE(peer.send(call_line("status", R"({"x":)" + deep + "}")));
   CHECK(errc_from_name(peer.code()).has_value());
-  REQUIRE(peer.send(call_line("status", "{}")));
-  CHECK(peer.line().find("capacity_bytes") != std::string::npos);
+  check_serves(peer);
   check_unharmed();
 }
 
@@ -271,8 +265,7 @@ TEST_CASE_METHOD(HarmlessTenant,
     const auto answer = other.call("lease.renew", std::move(payload));
     CHECK_FALSE(answer.has_value());
   }
-  REQUIRE(bystander.send(call_line("status", "{}")));
-  CHECK(bystander.line().find("capacity_bytes") != std::string::npos);
+  check_serves(bystander);
   check_unharmed();
 }
 

@@ -2,13 +2,13 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <deque>
 
 #include "common/machine/temporary_directory.hpp"
+#include "tests/support/raw_socket.hpp"
 #include "tests/support/required.hpp"
 #include "tests/support/system.hpp"
 
@@ -73,10 +73,8 @@ class UnreadSystem {
   }
   /// The body of an answer over the monitor's Unix socket; empty when it does not answer.
   std::string metrics() {
-    const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-    directory_.file("monitor.sock").copy(address.sun_path, sizeof(address.sun_path) - 1);
-    if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) return "";
+    const UniqueFd fd = connect_raw(directory_.file("monitor.sock"));
+    if (!fd) return "";
     const std::string request = "GET /metrics HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n";
     (void)!::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL);
     return read_all(fd);

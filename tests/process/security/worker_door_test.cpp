@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "common/random.hpp"
 #include "ipc/control/transport/client.hpp"
+#include "tests/support/raw_socket.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {
@@ -24,11 +24,8 @@ constexpr int kMaxRounds = 600;
 
 /// A connection that sends one text as far as the worker reads it.
 struct RawConnection {
-  explicit RawConnection(const std::string& path)
-      : fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-    REQUIRE(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  explicit RawConnection(const std::string& path) : fd(connect_raw(path)) {
+    REQUIRE(fd);
     ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
   }
   /// False once everything is sent or the worker has closed the connection.
@@ -97,12 +94,8 @@ std::string authentication(const std::string& token) {
 /// A lease, with the connection that holds it.
 struct Holder {
   Holder(const System& system, const std::string& tenant)
-      : broker(control::Client::connect(system.broker_socket()).value()) {
-    const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
-    lease = wire::LeaseAcquired::from_json(
-                broker.call("lease.acquire", {.body = ask.to_json()}).value().body)
-                .value();
-  }
+      : broker(control::Client::connect(system.broker_socket()).value()),
+        lease(acquire(broker, tenant)) {}
   control::Client broker;
   wire::LeaseAcquired lease;
 };
@@ -150,8 +143,7 @@ TEST_CASE("security: long lines of 500 strangers do not cost a worker its broker
 
 TEST_CASE("security: a tenant with 500 connections full of long lines costs the others nothing") {
   System system(impatient_broker());
-  system.admit("ann");
-  system.admit("greedy");
+  for (const char* tenant : {"ann", "greedy"}) system.admit(tenant);
   const TenantSpec request{.tenant = "ann", .max_tokens = 100};
   const auto ann = system.start_streaming(request, 1);
   const Holder holder(system, "greedy");
@@ -168,8 +160,7 @@ TEST_CASE("security: a tenant with 500 connections full of long lines costs the 
 }
 
 TEST_CASE("security: silent connections lock no tenant out of a worker, and the log says so once") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   auto silent = connect_many(system.worker_socket("w1"), 2 * kConnections);
   const TenantSpec request{.tenant = "ann", .max_tokens = 8};
   CHECK(system.undisturbed(request).size() == 8);

@@ -70,8 +70,7 @@ void check_text_over_death(const std::string& fault, const std::vector<std::int3
 
   start_successor(system);
 
-  CHECK(tenant->finish() == 0);
-  CHECK((tenant->record().tokens == alone));
+  check_whole(*tenant, alone);
   CHECK(short_text->finish() == 0);
   CHECK(tenant->record().leases.size() == 2);
   CHECK(count_of(system.worker_log(), "memory adopted") > 0);
@@ -110,16 +109,12 @@ TEST_CASE(
   const auto first = first_positions(system.event_logs().back().path);
   CHECK(first.size() == kTenants);
   // The first step computes the row of the last token that arrived, and no other.
-  std::size_t rebinds = 0;
-  const auto all = system.view().events().value();
-  for (const auto& stamped : all) {
-    const auto* rebind = std::get_if<events::Rebind>(&stamped.event);
-    if (rebind == nullptr) continue;
-    ++rebinds;
-    CAPTURE(to_string(rebind->new_lease));
-    CHECK(first.at(to_string(rebind->new_lease)) == rebind->prompt_tokens + rebind->emitted_tokens);
+  const auto rebinds = system.recorded<events::Rebind>();
+  for (const events::Rebind& rebind : rebinds) {
+    CAPTURE(to_string(rebind.new_lease));
+    CHECK(first.at(to_string(rebind.new_lease)) == rebind.prompt_tokens + rebind.emitted_tokens);
   }
-  CHECK(rebinds == kTenants);
+  CHECK(rebinds.size() == kTenants);
   CHECK(system.pool_is_fully_free());
 }
 
@@ -135,8 +130,7 @@ TEST_CASE("a worker killed while it adopts memory leaves texts unchanged") {
   system.remove_worker("w1");
   system.start_worker("w1");
 
-  CHECK(tenant->finish() == 0);
-  CHECK((tenant->record().tokens == alone));
+  check_whole(*tenant, alone);
   CHECK(system.pool_is_fully_free());
 }
 
@@ -151,8 +145,7 @@ TEST_CASE("without a grace a killed worker's memory is scrubbed, and texts are c
 
   kill_and_restart(system);
 
-  CHECK(tenant->finish() == 0);
-  CHECK((tenant->record().tokens == alone));
+  check_whole(*tenant, alone);
   CHECK(count_of(system.worker_log(), "memory adopted") == 0);
   const auto first = first_positions(system.event_logs().back().path);
   REQUIRE(first.size() == 1);
@@ -186,8 +179,7 @@ TEST_CASE("adoption: after the grace the memory is zero, and its text is compute
   CHECK(system.status().retained_bytes == 0);
   start_successor(system);
 
-  CHECK(tenant->finish() == 0);
-  CHECK((tenant->record().tokens == alone));
+  check_whole(*tenant, alone);
   CHECK(count_of(system.worker_log(), "memory adopted") == 0);
   CHECK(system.pool_is_fully_free());
 }

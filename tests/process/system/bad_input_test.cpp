@@ -1,7 +1,6 @@
 /// Broker and worker answer invalid input with a typed error and keep serving others.
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -9,6 +8,7 @@
 
 #include "common/random.hpp"
 #include "ipc/control/transport/client.hpp"
+#include "tests/support/raw_socket.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {
@@ -31,10 +31,7 @@ struct Holder {
 
 Holder hold(const System& system, const std::string& tenant) {
   Client broker = Client::connect(system.broker_socket()).value();
-  const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
-  const auto lease = wire::LeaseAcquired::from_json(
-                         broker.call("lease.acquire", {.body = ask.to_json()}).value().body)
-                         .value();
+  const auto lease = acquire(broker, tenant);
   Client worker = connect_to_worker(lease);
   return {std::move(broker), lease, std::move(worker)};
 }
@@ -49,10 +46,8 @@ Json generate(const Holder& holder) {
 
 /// Sends raw bytes and reads one line of reply; empty when the peer closes the connection.
 std::string ask_raw(const std::string& socket_path, const std::string& bytes) {
-  const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  socket_path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  REQUIRE(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  const UniqueFd fd = connect_raw(socket_path);
+  REQUIRE(fd);
   for (std::size_t sent = 0; sent < bytes.size();) {
     const ssize_t n = ::send(fd.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
     if (n <= 0) break;
@@ -76,8 +71,7 @@ void check_still_serves(System& system) {
 }  // namespace
 
 TEST_CASE("bad input: broker and worker answer malformed lines with a typed error") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   for (const std::string& socket : {system.broker_socket(), system.worker_socket("w1")}) {
     CAPTURE(socket);
     CHECK(raw_code(ask_raw(socket, "this is not JSON\n")) == "MalformedMessage");
@@ -90,8 +84,7 @@ TEST_CASE("bad input: broker and worker answer malformed lines with a typed erro
 }
 
 TEST_CASE("bad input: the worker refuses requests it cannot serve, each with its reason") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   Holder holder = hold(system, "ann");
   const auto ask = [&](const char* field, const Json& value) {
     Json body = generate(holder);
@@ -124,8 +117,7 @@ TEST_CASE("bad input: the worker refuses requests it cannot serve, each with its
 }
 
 TEST_CASE("bad input: the error names the sampling field that is invalid") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   Holder holder = hold(system, "ann");
   const auto schema = [](Json asked) {
     return Json{{"type", "json_schema"}, {"json_schema", {{"schema", std::move(asked)}}}};
@@ -192,8 +184,7 @@ TEST_CASE("bad input: the error names the sampling field that is invalid") {
 }
 
 TEST_CASE("bad input: ended, old and foreign leases are refused") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   system.admit("small", {"--max-blocks", "102"});
   Holder holder = hold(system, "ann");
   const std::string lease = to_string(holder.lease.lease);
@@ -229,8 +220,7 @@ TEST_CASE("bad input: ended, old and foreign leases are refused") {
 
 TEST_CASE(
     "bad input: a repeated request id gives the same answer, or a conflict for other parameters") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   Client broker = Client::connect(system.broker_socket()).value();
   wire::LeaseAcquire ask{.tenant = {"ann"}, .request_id = {"twice"}};
   const auto first = broker.call("lease.acquire", {.body = ask.to_json()});

@@ -29,8 +29,7 @@ std::pair<int, std::string> failure_of(System& system, const TenantSpec& spec) {
 }  // namespace
 
 TEST_CASE("chat: a model without a template gets ChatML") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   const auto framed = system.undisturbed(chat("Hi", 12));
   // The model has no tokens for ChatML's marks, so they are plain text in both prompts.
   const auto spelt_out = system.undisturbed(

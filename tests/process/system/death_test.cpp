@@ -13,15 +13,12 @@ const TenantSpec kAnn{.tenant = "ann", .prompt = "Once upon a time"};
 const TenantSpec kBob{.tenant = "bob", .prompt = "The little fox"};
 const TenantSpec kCat{.tenant = "cat", .prompt = "One morning", .max_tokens = 480};
 
-void admit_all(System& system) {
-  for (const char* tenant : {"ann", "bob", "cat"}) system.admit(tenant);
-}
+const std::vector<std::string> kAll{"ann", "bob", "cat"};
 
 }  // namespace
 
 TEST_CASE("a tenant killed mid-decode is revoked, fenced and freed; survivors unchanged") {
-  System system;
-  admit_all(system);
+  System system({.tenants = kAll});
   const auto ann_alone = system.undisturbed(kAnn);
   const auto bob_alone = system.undisturbed(kBob);
   const auto cat = system.start_tenant(kCat);
@@ -40,16 +37,13 @@ TEST_CASE("a tenant killed mid-decode is revoked, fenced and freed; survivors un
   CHECK(system.lease(lease).reason == RevokeReason::HolderGone);
   CHECK(system.lease(lease).proof == "LaunchQuiet");
   CHECK(eventually([&] { return all_zero_and_free(*kept); }));
-  CHECK(ann->finish() == 0);
-  CHECK(bob->finish() == 0);
-  CHECK((ann->record().tokens == ann_alone));
-  CHECK((bob->record().tokens == bob_alone));
+  check_whole(*ann, ann_alone);
+  check_whole(*bob, bob_alone);
   CHECK(system.pool_is_fully_free());
 }
 
 TEST_CASE("a worker killed mid-decode leaves no lease live and no byte lost") {
-  System system;
-  admit_all(system);
+  System system({.tenants = kAll});
   const auto ann_alone = system.undisturbed(kAnn);
   const auto cat = system.start_tenant(kCat);
   const auto bob = system.start_tenant(kBob);
@@ -77,8 +71,7 @@ TEST_CASE("a worker killed mid-decode leaves no lease live and no byte lost") {
 }
 
 TEST_CASE("a worker killed for ever: a tenant with --rebind continues on another worker") {
-  System system;
-  admit_all(system);
+  System system({.tenants = kAll});
   TenantSpec spec = kCat;
   spec.max_tokens = 240;
   const auto alone = system.undisturbed(spec);
@@ -88,8 +81,7 @@ TEST_CASE("a worker killed for ever: a tenant with --rebind continues on another
 
   REQUIRE(system.worker("w1").signal(SIGKILL));
 
-  CHECK(held->finish() == 0);
-  CHECK((held->record().tokens == alone));
+  check_whole(*held, alone);
   REQUIRE(held->record().leases.size() == 2);
   CHECK(system.lease(held->record().leases[0]).worker == "w1");
   CHECK(system.lease(held->record().leases[0]).reason == RevokeReason::WorkerGone);
@@ -98,8 +90,7 @@ TEST_CASE("a worker killed for ever: a tenant with --rebind continues on another
 }
 
 TEST_CASE("a tenant with --rebind that names its worker gets it again after a revocation") {
-  System system;
-  admit_all(system);
+  System system({.tenants = kAll});
   TenantSpec spec = kCat;
   spec.max_tokens = 240;
   const auto alone = system.undisturbed(spec);
@@ -110,8 +101,7 @@ TEST_CASE("a tenant with --rebind that names its worker gets it again after a re
 
   system.revoke_mid_request("cat");
 
-  CHECK(held->finish() == 0);
-  CHECK((held->record().tokens == alone));
+  check_whole(*held, alone);
   REQUIRE(held->record().leases.size() == 2);
   CHECK(system.lease(held->record().leases[1]).worker == "w1");
 }
@@ -125,8 +115,8 @@ TEST_CASE("a worker stopped between poll and launch, continued after the fence, 
     if (fenced_while_stopped && waited_for_the_unit) break;
     CAPTURE(unit);
     System system({.worker_arguments = {"--threads", "1"},
-                   .worker_fault = "worker.unit.polled:stop:" + std::to_string(unit)});
-    admit_all(system);
+                   .worker_fault = "worker.unit.polled:stop:" + std::to_string(unit),
+                   .tenants = kAll});
     const auto cat = system.start_tenant(kCat);
     const pid_t worker = system.worker().pid();
     REQUIRE(eventually([&] { return is_stopped(worker); }));
@@ -160,8 +150,7 @@ TEST_CASE("a worker stopped between poll and launch, continued after the fence, 
 }
 
 TEST_CASE("a worker that stays stopped is killed, and everything it held is fenced") {
-  System system({.broker_arguments = {"--fence-timeout-ms", "300"}});
-  admit_all(system);
+  System system({.broker_arguments = {"--fence-timeout-ms", "300"}, .tenants = kAll});
   const auto cat = system.start_streaming(kCat, 10);
   const LeaseId lease = cat->record().leases.back();
   REQUIRE(system.worker().signal(SIGSTOP));
@@ -193,8 +182,7 @@ TEST_CASE("without a broker a lease ends at its deadline") {
 }
 
 TEST_CASE("a broker that stops on SIGTERM revokes all leases and every tenant is notified") {
-  System system;
-  admit_all(system);
+  System system({.tenants = kAll});
   const auto cat = system.start_tenant(kCat);
   const auto bob = system.start_tenant(kBob);
   REQUIRE(cat->read_tokens(10));
@@ -213,8 +201,7 @@ TEST_CASE("a kill at any named point of a worker leaks nothing") {
         "worker.unit.polled:kill:4000", "worker.commit.before_record:kill:7",
         "worker.commit.after_record:kill:7", "worker.extents.unmapped:kill"}) {
     CAPTURE(fault);
-    System system({.worker_arguments = {}, .start_worker = false});
-    admit_all(system);
+    System system({.worker_arguments = {}, .start_worker = false, .tenants = kAll});
     system.start_worker("w1", fault);
     std::unique_ptr<Tenant> cat;
     const bool ready =

@@ -44,8 +44,7 @@ TEST_CASE("draft model: a lease of it revoked in mid-text ends the proposals and
   // Both leases of the draft have names that begin so; a lease is revoked by its id.
   system->revoke_mid_request(lease);
 
-  CHECK(ann->finish() == 0);
-  CHECK((ann->record().tokens == alone));
+  check_whole(*ann, alone);
   CHECK(system->eventually_fenced(lease));
   CHECK(engine_lease_on(*system, "model").state == LeaseState::Live);
   CHECK(count_of(system->worker_log(), "drafting is off") == 1);
@@ -65,8 +64,7 @@ TEST_CASE("draft model: a model that is its own draft shares the lease of the we
   const LeaseId lease = engine_lease_on(system, "model").lease;
   system.revoke_mid_request(lease);
 
-  CHECK(ann->finish() == 0);
-  CHECK((ann->record().tokens == alone));
+  check_whole(*ann, alone);
   CHECK(system.eventually_fenced(lease));
   CHECK(count_of(system.worker_log(), "drafting is off") == 1);
   CHECK(count_of(system.worker_log(), "weights restored") == 1);
@@ -85,8 +83,7 @@ TEST_CASE("draft model: a restart of the broker ends the proposals and no text")
   const LeaseId memory = engine_lease_on(*system, "draft.kv").lease;
   REQUIRE(system->start_broker());
 
-  CHECK(ann->finish() == 0);
-  CHECK((ann->record().tokens == alone));
+  check_whole(*ann, alone);
   CHECK(system->eventually_fenced(memory));
   CHECK((system->undisturbed(spec) == alone));
   // On a busy machine drafting does not pay, and nothing finds its leases lost.

@@ -68,8 +68,7 @@ TEST_CASE("drain: a worker finishes its text, refuses a new one, and exits with 
   const auto late = system.start_tenant({.tenant = "bob", .max_tokens = 5});
   CHECK(late->finish() == exit_code(Errc::Draining));
 
-  CHECK(story->finish() == 0);
-  CHECK(story->record().tokens == alone);
+  check_whole(*story, alone);
   CHECK(story->record().leases.size() == 1);
   CHECK(exit_status_of(system.worker()) == 0);
   CHECK(count_of(manager.states(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=75000000\nSTATUS=Draining") ==
@@ -152,8 +151,7 @@ TEST_CASE("drain: a resumable text that is cut continues on the next worker from
   CHECK(exit_status_of(system.worker()) == 0);
   system.start_ready_worker("w1");
 
-  CHECK(story->finish() == 0);
-  CHECK(story->record().tokens == alone);
+  check_whole(*story, alone);
   CHECK(count_of(system.worker_log(), "memory adopted") == 1);
 }
 

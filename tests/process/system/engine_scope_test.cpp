@@ -21,12 +21,6 @@ RequestId fresh_id() {
   return {mint_request_id()};
 }
 
-wire::LeaseAcquired acquire(control::Client& client, const std::string& tenant) {
-  const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = fresh_id()};
-  const auto reply = client.call("lease.acquire", {.body = ask.to_json()}).value();
-  return wire::LeaseAcquired::from_json(reply.body).value();
-}
-
 using Texts = std::map<std::string, std::vector<std::int32_t>>;
 
 /// Runs several requests for one text together; returns their tokens by request. The worker is
@@ -38,23 +32,19 @@ Texts decode_together(
   Texts texts;
   int accepted = 0;
   int completed = 0;
-  const auto peer = control::Peer::create(
-      control::connect_to(io, lease.address).value(),
-      {.on_call = nullptr,
-       .on_notification =
-           [&](const std::string& method, const control::Payload& params) {
-             if (method == "request.completed") {
-               ++completed;
-               const auto end = wire::RequestCompleted::from_json(params.body).value();
-               CHECK(end.reason == "MaxTokensReached");
-             } else {
-               const auto token = wire::TokenEmitted::from_json(params.body).value();
-               texts[token.request.value].push_back(token.token);
-             }
-           },
-       .on_closed = [](const Error& why) { throw std::runtime_error(why.detail); }});
-  peer->start();
-  authenticate(*peer, lease);
+  const auto peer = connect_peer(
+      io, lease,
+      [&](const std::string& method, const control::Payload& params) {
+        if (method == "request.completed") {
+          ++completed;
+          const auto end = wire::RequestCompleted::from_json(params.body).value();
+          CHECK(end.reason == "MaxTokensReached");
+        } else {
+          const auto token = wire::TokenEmitted::from_json(params.body).value();
+          texts[token.request.value].push_back(token.token);
+        }
+      },
+      [](const Error& why) { throw std::runtime_error(why.detail); });
   system.while_worker_stopped([&] {
     for (int i = 0; i < requests; ++i) {
       const wire::RequestSubmit ask{.token = lease.token,
@@ -159,9 +149,7 @@ TEST_CASE("a drained lease without requests ends at once") {
 }
 
 TEST_CASE("a drained tenant gets no lease until undrain, and its running text finishes") {
-  System system({.worker_arguments = {"--slow-motion-us", "10"}});
-  system.admit("ann");
-  system.admit("bob");
+  System system({.worker_arguments = {"--slow-motion-us", "10"}, .tenants = {"ann", "bob"}});
   const auto ann = system.start_streaming({.tenant = "ann", .max_tokens = 400}, 3);
 
   REQUIRE(system.brokerctl({"drain", "--tenant", "ann", "--grace-ms", "3600000"}) == 0);
@@ -176,8 +164,7 @@ TEST_CASE("a drained tenant gets no lease until undrain, and its running text fi
 }
 
 TEST_CASE("a drained worker finishes what runs, takes nothing new, and is shown as drained") {
-  System system({.worker_arguments = {"--slow-motion-us", "10"}});
-  system.admit("ann");
+  System system({.worker_arguments = {"--slow-motion-us", "10"}, .tenants = {"ann"}});
   const auto ann = system.start_streaming({.tenant = "ann", .max_tokens = 400}, 3);
 
   REQUIRE(system.brokerctl({"drain", "--worker", "w1", "--grace-ms", "3600000"}) == 0);
@@ -193,8 +180,7 @@ TEST_CASE("a drained worker finishes what runs, takes nothing new, and is shown 
 }
 
 TEST_CASE("a drain of a worker that is killed is reported as such") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   const auto ann = system.start_streaming({.tenant = "ann", .max_tokens = 480}, 5);
   Child drain =
       system.start_brokerctl({"drain", "--worker", "w1", "--grace-ms", "3600000", "--wait"});
@@ -211,8 +197,7 @@ TEST_CASE("a drain of a worker that is killed is reported as such") {
 }
 
 TEST_CASE("an interrupted wait for a drain exits with 130, and the drain goes on") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   const auto ann = system.start_streaming({.tenant = "ann", .max_tokens = 480}, 5);
   Child drain =
       system.start_brokerctl({"drain", "--worker", "w1", "--grace-ms", "3600000", "--wait"});
@@ -229,8 +214,7 @@ TEST_CASE("an interrupted wait for a drain exits with 130, and the drain goes on
 }
 
 TEST_CASE("a draining lease takes no new requests and is revoked at its deadline") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   const auto ann = system.start_streaming({.tenant = "ann", .max_tokens = 480}, 5);
   const LeaseId lease = ann->record().leases.front();
 

@@ -36,15 +36,6 @@ TenantSpec stream_of(int tenant) {
   return spec;
 }
 
-std::vector<events::Rebind> rebinds(System& system) {
-  std::vector<events::Rebind> found;
-  const auto all = system.view().events().value();
-  for (const auto& stamped : all) {
-    if (const auto* rebind = std::get_if<events::Rebind>(&stamped.event)) found.push_back(*rebind);
-  }
-  return found;
-}
-
 /// Worker w1 computes with one thread.
 struct Running {
   explicit Running(int tenants, std::vector<std::string> worker_arguments = {}) {
@@ -95,7 +86,7 @@ TEST_CASE("failover: eight texts move to a worker with other threads, and none i
   REQUIRE(eventually([&] { return has_exited(system.worker("w1").pidfd()); }));
   running.finish();
 
-  const auto recorded = rebinds(system);
+  const auto recorded = system.recorded<events::Rebind>();
   CHECK(recorded.size() == kTenants);
   for (const events::Rebind& rebind : recorded) {
     CHECK(rebind.mode == wire::RebindMode::Failover);
@@ -115,7 +106,7 @@ TEST_CASE("failover: another arithmetic is refused, and never continues a text u
   CHECK(system.brokerctl({"worker", "replace", "w1", "w2"}) == exit_code(Errc::BadRequest));
   Child replacing = system.start_brokerctl({"worker", "replace", "w1", "w2", "--any-arithmetic"});
   running.finish();
-  CHECK(rebinds(system).empty());
+  CHECK(system.recorded<events::Rebind>().empty());
 }
 
 TEST_CASE("failover: a worker with a smaller context is refused, and the texts go on") {
@@ -124,7 +115,7 @@ TEST_CASE("failover: a worker with a smaller context is refused, and the texts g
   system.start_ready_worker("w2", {}, {"--threads", "1", "--max-context", "150"});
   CHECK(system.brokerctl({"worker", "replace", "w1", "w2"}) == exit_code(Errc::BadRequest));
   running.finish();
-  CHECK(rebinds(system).empty());
+  CHECK(system.recorded<events::Rebind>().empty());
 }
 
 TEST_CASE("failover: to a larger context no memory moves, and the texts are the same") {
@@ -133,7 +124,7 @@ TEST_CASE("failover: to a larger context no memory moves, and the texts are the 
   system.start_ready_worker("w2", {}, {"--threads", "1"});
   CHECK(system.brokerctl({"worker", "replace", "w1", "w2"}) == 0);
   running.finish();
-  CHECK(rebinds(system).size() == 2);
+  CHECK(system.recorded<events::Rebind>().size() == 2);
   CHECK(count_of(system.worker_log("w2"), "memory adopted") == 0);
   for (const auto& stream : running.streams) {
     REQUIRE(stream->record().leases.size() == 2);
@@ -183,11 +174,9 @@ TEST_CASE("failover: the old worker is killed while its leases move, and all tex
   system.start_ready_worker("w2", {}, {"--threads", "1"});
   Child replacing = system.start_brokerctl({"worker", "replace", "w1", "w2"});
   REQUIRE(eventually([&] {
-    const auto all = system.view().events().value();
-    return std::ranges::any_of(all, [](const auto& stamped) {
-      const auto* lease = std::get_if<events::LeaseStateChanged>(&stamped.event);
-      return lease != nullptr && lease->reason == RevokeReason::WorkerReplaced;
-    });
+    const auto changes = system.recorded<events::LeaseStateChanged>();
+    return std::ranges::any_of(
+        changes, [](const auto& change) { return change.reason == RevokeReason::WorkerReplaced; });
   }));
   REQUIRE(system.worker("w1").signal(SIGKILL));
   running.finish();

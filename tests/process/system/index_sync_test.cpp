@@ -5,9 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <string>
 
@@ -36,27 +34,16 @@ bool has_received(const IndexServer& index, const std::string& id) {
   return index.wait([&](const IndexServer& s) { return s.evicted().contains(id); });
 }
 
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 /// A lease of the tenant that outlives its requests.
 class Session {
  public:
   Session(const System& system, const std::string& tenant)
       : broker_(control::Client::connect(system.broker_socket()).value()) {
-    const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
-    const auto reply = broker_.call("lease.acquire", {.body = ask.to_json()}).value();
-    lease_ = wire::LeaseAcquired::from_json(reply.body).value();
-    peer_ = control::Peer::create(
-        control::connect_to(io_, lease_.address).value(),
-        {.on_call = nullptr,
-         .on_notification = [this](const std::string& method,
-                                   const control::Payload& params) { note(method, params); },
-         .on_closed = [](const Error&) {}});
-    peer_->start();
-    authenticate(*peer_, lease_);
+    lease_ = acquire(broker_, tenant);
+    peer_ = connect_peer(io_, lease_,
+                         [this](const std::string& method, const control::Payload& params) {
+                           note(method, params);
+                         });
   }
 
   /// Returns the reason of its end.
@@ -165,8 +152,7 @@ TEST_CASE("index sync: an index that never answers costs a stream no token") {
   IndexServer index;
   index.behave(IndexMode::Hold);
   const ScopedVariable variable("CONTEXTPILOT_INDEX_URL", index.url());
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   CHECK(system.start_tenant(request_of("ann", kFirst, 10))->finish() == 0);
   REQUIRE(index.wait([](const IndexServer& s) { return s.held() > 0; }));
 
@@ -185,8 +171,7 @@ TEST_CASE("index sync: an index that drops connections, answers 503 or restarts 
   CAPTURE(how);
   IndexServer index;
   index.add({kFirst, kLast, "req-of-another"});
-  System system({.worker_arguments = {"--kv-index-url", index.url()}});
-  system.admit("ann");
+  System system({.worker_arguments = {"--kv-index-url", index.url()}, .tenants = {"ann"}});
   CHECK(system.start_tenant(request_of("ann", kFirst, 10))->finish() == 0);
   REQUIRE(has_received(index, kFirst));
 
@@ -219,7 +204,7 @@ TEST_CASE("index sync: the ids of a killed worker are removed by the next one, r
   REQUIRE(has_received(index, kCompleted));
   const auto bob = system.start_streaming(request_of("bob", kLast, 480), 5);
   const std::string left = system.worker_socket("w1") + ".index";
-  REQUIRE(eventually([&] { return bytes_of(left).find("bob/" + kLast) != std::string::npos; }));
+  REQUIRE(eventually([&] { return file_bytes(left).find("bob/" + kLast) != std::string::npos; }));
   CHECK(index.evicted() == Evicted{{kCompleted, 1}});
 
   REQUIRE(system.worker().signal(SIGKILL));

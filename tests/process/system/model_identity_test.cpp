@@ -58,8 +58,7 @@ TEST_CASE(
 
   REQUIRE(models.system.brokerctl({"revoke", "--tenant", "ann"}) == 0);
 
-  CHECK(text->finish() == 0);
-  CHECK((text->record().tokens == models.alone));
+  check_whole(*text, models.alone);
 }
 
 TEST_CASE("models: without its model a text ends with an error, and has no token of another one") {
@@ -90,8 +89,7 @@ TEST_CASE(
     models.kill("w1");
   }
 
-  CHECK(text->finish() == 0);
-  CHECK((text->record().tokens == models.alone));
+  check_whole(*text, models.alone);
   REQUIRE(text->record().leases.size() == 2);
   CHECK(system.lease(text->record().leases[1]).worker == "w3");
   CHECK(count_of(system.worker_log("w3"), "memory adopted") == (is_replaced ? 1 : 0));
@@ -126,8 +124,8 @@ TEST_CASE("models: a new text names one of several models") {
 }
 
 TEST_CASE("models: a text that does not fit into the successor's context ends with an error") {
-  System system({.worker_arguments = {"--slow-motion-us", "100", "--threads", "1"}});
-  system.admit("ann");
+  System system(
+      {.worker_arguments = {"--slow-motion-us", "100", "--threads", "1"}, .tenants = {"ann"}});
   const auto alone = system.undisturbed(spec_of({}));
   const auto text = system.start_streaming(spec_of({}), kReadBefore);
   REQUIRE(system.worker().signal(SIGKILL));

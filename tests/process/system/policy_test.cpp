@@ -15,14 +15,6 @@
 namespace leasehold::testing {
 namespace {
 
-wire::LeaseAcquired acquire(control::Client& client, const std::string& tenant,
-                            const std::string& worker) {
-  const wire::LeaseAcquire ask{
-      .tenant = {tenant}, .worker = worker, .request_id = {mint_request_id()}};
-  const auto reply = client.call("lease.acquire", {.body = ask.to_json()}).value();
-  return wire::LeaseAcquired::from_json(reply.body).value();
-}
-
 /// Sends requests under one lease and notes, in the order of arrival, "+a" for the first token of
 /// request a and "-a" for its end.
 class Stream {
@@ -30,14 +22,10 @@ class Stream {
   Stream(boost::asio::io_context& io, const wire::LeaseAcquired& lease,
          std::vector<std::string>& order)
       : token_(lease.token), order_(&order) {
-    peer_ = control::Peer::create(
-        control::connect_to(io, lease.address).value(),
-        {.on_call = nullptr,
-         .on_notification = [this](const std::string& method,
-                                   const control::Payload& params) { note(method, params); },
-         .on_closed = [](const Error&) {}});
-    peer_->start();
-    authenticate(*peer_, lease);
+    peer_ =
+        connect_peer(io, lease, [this](const std::string& method, const control::Payload& params) {
+          note(method, params);
+        });
   }
 
   void submit(const std::string& name, std::uint32_t tokens, std::int32_t priority = 0,
@@ -172,8 +160,7 @@ TEST_CASE("policy: a limit of one holds across two workers, and neither starves"
 }
 
 TEST_CASE("policy: a removed tenant is unknown; its live leases are revoked only when asked") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   const auto ann = system.start_streaming({.tenant = "ann", .max_tokens = 480}, 5);
   const LeaseId lease = ann->record().leases.front();
 

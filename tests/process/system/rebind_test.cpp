@@ -32,27 +32,11 @@ std::size_t rebounds(const runner::TenantRecord& record) {
       std::ranges::count(record.reported, "rebound", &runner::TenantEvent::event));
 }
 
-/// The rebinds that the broker recorded, oldest first.
-std::vector<events::Rebind> recorded_rebinds(System& system) {
-  std::vector<events::Rebind> found;
-  const auto all = system.view().events().value();
-  for (const auto& stamped : all) {
-    if (const auto* rebind = std::get_if<events::Rebind>(&stamped.event)) found.push_back(*rebind);
-  }
-  return found;
-}
-
 std::size_t lines_matching(const std::string& words, const std::filesystem::path& path) {
   std::ifstream file(path);
   std::size_t count = 0;
   for (std::string line; std::getline(file, line);) count += line.contains(words) ? 1 : 0;
   return count;
-}
-
-wire::LeaseAcquired acquire_lease(control::Client& broker, const std::string& tenant) {
-  const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
-  const auto reply = broker.call("lease.acquire", {.body = ask.to_json()}).value();
-  return wire::LeaseAcquired::from_json(reply.body).value();
 }
 
 }  // namespace
@@ -75,8 +59,7 @@ TEST_CASE(
   }
 
   REQUIRE(was_limited(ann->record()));
-  CHECK(ann->finish() == 0);
-  CHECK((ann->record().tokens == alone));
+  check_whole(*ann, alone);
   // One refusal, then a lease: the tenant has waited for as long as the broker said.
   const auto& reported = ann->record().reported;
   const auto limited = std::ranges::find_if(reported, is_limited);
@@ -96,7 +79,7 @@ TEST_CASE("rebind: the broker records each as one event and one log line") {
   CHECK(ann->finish() == 0);
 
   const auto& record = ann->record();
-  const auto rebinds = recorded_rebinds(system);
+  const auto rebinds = system.recorded<events::Rebind>();
   REQUIRE(rebinds.size() == 3);
   for (std::size_t i = 0; i < rebinds.size(); ++i) {
     CHECK(rebinds[i].tenant == "ann");
@@ -123,7 +106,7 @@ TEST_CASE("move: a text over many lifetimes moves ahead of their ends, and is th
   }));
   CHECK(fewest == 1);
   CHECK(ann->finish() == 0);
-  const auto rebinds = recorded_rebinds(system);
+  const auto rebinds = system.recorded<events::Rebind>();
   const auto moved =
       std::ranges::count(rebinds, wire::RebindMode::Preemptive, &events::Rebind::mode);
   CHECK(moved > 0);
@@ -154,7 +137,7 @@ TEST_CASE("move: a drained lease hands its text to another one, and ends as rele
   CHECK((ann->record().tokens == System::alone(spec)));
   CHECK(ann->record().revocations.empty());
   CHECK(system.lease(first).reason == RevokeReason::Released);
-  const auto rebinds = recorded_rebinds(system);
+  const auto rebinds = system.recorded<events::Rebind>();
   REQUIRE(rebinds.size() == 1);
   CHECK(rebinds[0].mode == wire::RebindMode::Checkpoint);
   CHECK(rebinds[0].old_lease == first);
@@ -162,12 +145,10 @@ TEST_CASE("move: a drained lease hands its text to another one, and ends as rele
 }
 
 TEST_CASE("move: a token of another tenant is refused like one that no broker minted") {
-  System system;
-  system.admit("ann");
-  system.admit("bob");
+  System system({.tenants = {"ann", "bob"}});
   auto broker = control::Client::connect(system.broker_socket()).value();
-  const wire::LeaseAcquired ann = acquire_lease(broker, "ann");
-  const wire::LeaseAcquired bob = acquire_lease(broker, "bob");
+  const wire::LeaseAcquired ann = acquire(broker, "ann");
+  const wire::LeaseAcquired bob = acquire(broker, "bob");
   control::Client worker = connect_to_worker(ann);
   const auto refusal = [&](const std::string& token) {
     const wire::RequestMove move{.request_id = {"r"}, .token = token};

@@ -42,9 +42,7 @@ std::uint64_t shared_hits(System& system, const std::string& tenant) {
 }  // namespace
 
 TEST_CASE("shared prefix: two tenants read it, it is revoked, and both texts continue unchanged") {
-  System system({.worker_arguments = {"--slow-motion-us", "100"}});
-  system.admit("ann");
-  system.admit("bob");
+  System system({.worker_arguments = {"--slow-motion-us", "100"}, .tenants = {"ann", "bob"}});
   const auto cold = system.undisturbed(reader("ann"));
   REQUIRE(system.brokerctl({"prefix", "publish", "--file", write_text(system, kText), "--worker",
                             "w1", "--name", "story"}) == 0);

@@ -12,9 +12,7 @@ const TenantSpec kGuaranteed{.tenant = "ann", .max_tokens = 20};
 /// What a lease must ask for to hold all KV memory.
 std::string all_blocks(System& system) {
   auto client = control::Client::connect(system.broker_socket()).value();
-  const wire::LeaseAcquire ask{.tenant = {"sam"}, .request_id = {"one-extent"}};
-  const auto reply = client.call("lease.acquire", {.body = ask.to_json()}).value();
-  const auto acquired = wire::LeaseAcquired::from_json(reply.body).value();
+  const auto acquired = acquire(client, "sam");
   const wire::LeaseView view = system.lease(acquired.lease);
   return std::to_string(acquired.blocks * (system.status().capacity_bytes / view.size_bytes));
 }
@@ -37,15 +35,13 @@ TEST_CASE("tiers: a guaranteed tenant gets its text from a pool that a scavenger
 
   const auto ann = system.start_tenant(kGuaranteed);
 
-  CHECK(ann->finish() == 0);
-  CHECK((ann->record().tokens == ann_alone));
+  check_whole(*ann, ann_alone);
   REQUIRE(sam->read_until([](const auto& record) { return !record.revocations.empty(); }));
   const runner::Revocation revocation = sam->record().revocations.front();
   CHECK(revocation.reason == "preempted_by_priority");
   CHECK(revocation.after_tokens >= 4);
   CHECK(revocation.after_tokens < 300);
-  CHECK(sam->finish() == 0);
-  CHECK((sam->record().tokens == sam_alone));
+  check_whole(*sam, sam_alone);
   CHECK(sam->record().leases.size() == 2);
   CHECK(system.pool_is_fully_free());
 }

@@ -6,8 +6,6 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <fstream>
-#include <iterator>
 
 #include "tests/support/system.hpp"
 
@@ -95,8 +93,7 @@ TEST_CASE("brokerctl top: without a terminal it prints one picture and no contro
   System system({.start_worker = false});
   system.admit("ann");
   REQUIRE(system.brokerctl({"top", "--interval-ms", "100"}) == 0);
-  std::ifstream log(system.directory() / "brokerctl.log");
-  const std::string text(std::istreambuf_iterator<char>(log), {});
+  const std::string text = file_bytes(system.directory() / "brokerctl.log");
   CHECK(text.contains("TOKENS/S"));
   CHECK(text.contains("ann"));
   CHECK_FALSE(text.contains('\x1b'));

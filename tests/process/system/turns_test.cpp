@@ -71,10 +71,8 @@ TEST_CASE("turns: texts that lost their leases to a full pool wait, the oldest f
   CHECK_FALSE(has_rebound(bob->record()));
   release(full, other);
 
-  CHECK(ann->finish() == 0);
-  CHECK(bob->finish() == 0);
-  CHECK((ann->record().tokens == alone));
-  CHECK((bob->record().tokens == alone));
+  check_whole(*ann, alone);
+  check_whole(*bob, alone);
 }
 
 TEST_CASE("turns: a text waits no longer than --rebind-timeout-ms") {

@@ -73,18 +73,14 @@ class RevokedLoad {
 struct Burst {
   explicit Burst(System& system, const std::string& tenant) {
     auto client = control::Client::connect(system.broker_socket()).value();
-    const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
-    const auto reply = client.call("lease.acquire", {.body = ask.to_json()}).value();
-    lease = wire::LeaseAcquired::from_json(reply.body).value();
+    lease = acquire(client, tenant);
     broker.emplace(std::move(client));
-    peer = control::Peer::create(
-        control::connect_to(io, lease.address).value(),
-        {.on_call = nullptr,
-         .on_notification = [this](const std::string& method,
-                                   const control::Payload& params) { note(method, params.body); },
-         .on_closed = [](const Error& why) { throw std::runtime_error(why.detail); }});
-    peer->start();
-    authenticate(*peer, lease);
+    peer = connect_peer(
+        io, lease,
+        [this](const std::string& method, const control::Payload& params) {
+          note(method, params.body);
+        },
+        [](const Error& why) { throw std::runtime_error(why.detail); });
   }
 
   void note(const std::string& method, const control::Json& body) {
@@ -172,8 +168,7 @@ TEST_CASE("weights that are revoked while they load need no room for two copies"
 }
 
 TEST_CASE("a rebinding tenant comes through repeated revocations of the weights and its lease") {
-  System system;
-  system.admit("ann");
+  System system({.tenants = {"ann"}});
   const TenantSpec spec{.tenant = "ann", .max_tokens = 120, .rebind = true};
   const auto alone = system.undisturbed(spec);
   const auto ann = system.start_streaming(spec, 5);
@@ -186,8 +181,7 @@ TEST_CASE("a rebinding tenant comes through repeated revocations of the weights 
     });
   }
 
-  CHECK(ann->finish() == 0);
-  CHECK((ann->record().tokens == alone));
+  check_whole(*ann, alone);
 }
 
 }  // namespace leasehold::testing

@@ -17,18 +17,13 @@ const std::string kText =
     "Once upon a time there was a little girl who lived in a small house near a big forest with "
     "her mother, her father and a cat that liked to sleep in the sun";
 
-std::string bytes_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 void write(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
 /// The bundled model with other weights in equal shapes.
 std::string other_weights() {
-  std::string bytes = bytes_of(bundled_model_path());
+  std::string bytes = file_bytes(bundled_model_path());
   for (std::size_t at = bytes.size() / 2; at < bytes.size(); at += 101)
     bytes[at] = static_cast<char>(bytes[at] ^ 4);
   return bytes;
@@ -85,11 +80,8 @@ struct Lossy {
   }
   std::vector<std::string> service_events() {
     std::vector<std::string> states;
-    const auto seen = system.view().events().value();
-    for (const auto& stamped : seen) {
-      const auto* service = std::get_if<events::WorkerService>(&stamped.event);
-      if (service != nullptr) states.push_back(service->state);
-    }
+    for (const auto& service : system.recorded<events::WorkerService>())
+      states.push_back(service.state);
     return states;
   }
   /// On w1. Returns the exit code.
@@ -144,7 +136,7 @@ TEST_CASE("weights lost: other weights of equal shapes are never used, and the w
   CHECK(lossy.service_events() == std::vector<std::string>{"out_of_service"});
   CHECK(system.start_tenant(lossy.text("bob"))->finish() == exit_code(Errc::MissingWeight));
 
-  rename_over(lossy.model, bytes_of(bundled_model_path()));
+  rename_over(lossy.model, file_bytes(bundled_model_path()));
   REQUIRE(lossy.eventually_in_service());
   CHECK(lossy.service_events() == std::vector<std::string>{"out_of_service", "in_service"});
   CHECK((system.undisturbed(lossy.text("bob")) == alone));
@@ -170,7 +162,7 @@ TEST_CASE("weights lost: a copy of the same content and a deleted file change no
   const auto alone = system.undisturbed(lossy.text("ann"));
   const auto ann = system.start_streaming(lossy.text("ann"), 10);
   SECTION("a copy") {
-    rename_over(lossy.model, bytes_of(bundled_model_path()));
+    rename_over(lossy.model, file_bytes(bundled_model_path()));
   }
   SECTION("deleted") {
     fs::remove(lossy.model);
@@ -178,8 +170,7 @@ TEST_CASE("weights lost: a copy of the same content and a deleted file change no
 
   system.revoke_mid_request(lossy.engine_lease());
 
-  CHECK(ann->finish() == 0);
-  CHECK((ann->record().tokens == alone));
+  check_whole(*ann, alone);
   CHECK(ann->record().leases.size() == 1);
   CHECK(lossy.service_events().empty());
 }
@@ -196,8 +187,7 @@ TEST_CASE("weights lost: a worker with a truncated file leaves its texts to one 
   fs::resize_file(lossy.model, fs::file_size(lossy.model) / 2);
   system.revoke_mid_request(lossy.engine_lease());
 
-  CHECK(ann->finish() == 0);
-  CHECK((ann->record().tokens == alone));
+  check_whole(*ann, alone);
   REQUIRE(ann->record().leases.size() >= 2);
   CHECK(system.lease(ann->record().leases.back()).worker == "w2");
   // Without leases it has the fewest; no new text meets it.
@@ -206,7 +196,7 @@ TEST_CASE("weights lost: a worker with a truncated file leaves its texts to one 
   CHECK(lossy.view("w2").drain == "serving");
   CHECK(lossy.publish() == exit_code(Errc::MissingWeight));
 
-  rename_over(lossy.model, bytes_of(bundled_model_path()));
+  rename_over(lossy.model, file_bytes(bundled_model_path()));
   REQUIRE(lossy.eventually_in_service());
   TenantSpec named = lossy.text("bob");
   named.more = {"--worker", "w1"};
@@ -229,7 +219,7 @@ TEST_CASE("weights lost: a restarted broker learns that the worker is out of ser
   REQUIRE(lossy.system.start_broker());
 
   CHECK(lossy.eventually_out_of_service());
-  rename_over(lossy.model, bytes_of(bundled_model_path()));
+  rename_over(lossy.model, file_bytes(bundled_model_path()));
   CHECK(lossy.eventually_in_service());
 }
 

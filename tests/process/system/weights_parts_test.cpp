@@ -27,16 +27,10 @@ std::ostream& operator<<(std::ostream& to, const Counts& counts) {
 
 Counts counts(System& system) {
   Counts counted;
-  const auto seen = system.view().events();
-  REQUIRE(seen);
-  for (const auto& stamped : *seen) {
-    if (const auto* region = std::get_if<events::RegionStateChanged>(&stamped.event)) {
-      counted.loads += region->kind == "weights" && region->state == "Loading" ? 1 : 0;
-    }
-    if (const auto* lease = std::get_if<events::LeaseStateChanged>(&stamped.event)) {
-      counted.leases += lease->tenant.empty() && lease->state == LeaseState::Live ? 1 : 0;
-    }
-  }
+  for (const auto& region : system.recorded<events::RegionStateChanged>())
+    counted.loads += region.kind == "weights" && region.state == "Loading" ? 1 : 0;
+  for (const auto& lease : system.recorded<events::LeaseStateChanged>())
+    counted.leases += lease.tenant.empty() && lease.state == LeaseState::Live ? 1 : 0;
   return counted;
 }
 
@@ -60,8 +54,7 @@ void copy_model(const std::string& to) {
 
 /// A copy of the model with one tensor renamed.
 void write_model_without(const std::string& tensor, const std::string& to) {
-  std::ifstream in(bundled_model_path(), std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  std::string bytes = file_bytes(bundled_model_path());
   const std::size_t at = bytes.find(tensor);
   REQUIRE(at != std::string::npos);
   bytes[at + tensor.size() - 1] = '_';
@@ -102,10 +95,8 @@ void revoke_part(System& system, const std::string& part, bool by_name) {
   REQUIRE(system.eventually_fenced(lease));
   CHECK(exit_status_of(revoking) == 0);
   CHECK(system.brokerctl({"revoke", "--part", part + ".x"}) == exit_code(Errc::UnknownLease));
-  CHECK(ann->finish() == 0);
-  CHECK(bob->finish() == 0);
-  CHECK((ann->record().tokens == ann_alone));
-  CHECK((bob->record().tokens == bob_alone));
+  check_whole(*ann, ann_alone);
+  check_whole(*bob, bob_alone);
   // No weights are read again, and only one lease is new.
   CHECK(counts(system) == Counts{counted.loads, counted.leases + 1});
   CHECK(live(system.engine_leases()).size() == before.size());
@@ -180,8 +171,7 @@ TEST_CASE("a part is read again from the model's path, if the file has the same 
   SECTION("the same weights in another file: one part is read, and the text goes on") {
     copy_model(model);
     system.revoke_mid_request(lease_of_part(system, part));
-    CHECK(ann->finish() == 0);
-    CHECK((ann->record().tokens == alone));
+    check_whole(*ann, alone);
     CHECK(counts(system) == Counts{counted.loads + 1, counted.leases + 1});
   }
   SECTION("a file without that tensor: the request ends and says so, until there is one with it") {

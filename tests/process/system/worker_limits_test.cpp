@@ -19,9 +19,7 @@ class Holder {
   Holder(System& system, const std::string& tenant)
       : broker_(Client::connect(system.broker_socket()).value()) {
     system.admit(tenant);
-    const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
-    const auto reply = broker_.call("lease.acquire", {.body = ask.to_json()}).value();
-    lease_ = wire::LeaseAcquired::from_json(reply.body).value();
+    lease_ = acquire(broker_, tenant);
     worker_.emplace(connect_to_worker(lease_));
   }
 
@@ -92,8 +90,7 @@ TEST_CASE("worker limits: a setting that cannot work is refused with what fits")
 }
 
 TEST_CASE("worker limits: --max-context bounds a request and the answer to it") {
-  System system({.worker_arguments = {"--max-context", "40"}});
-  system.admit("ann");
+  System system({.worker_arguments = {"--max-context", "40"}, .tenants = {"ann"}});
   const auto too_long = system.start_tenant({.tenant = "ann", .prompt = std::string(90, '7')});
   CHECK(too_long->finish() == exit_code(Errc::PromptTooLong));
   CHECK_THAT(too_long->record().failed.value_or(""),
@@ -107,8 +104,8 @@ TEST_CASE("worker limits: --max-context bounds a request and the answer to it") 
 
 TEST_CASE("worker limits: batch size and queues hold as many requests as they are set to") {
   System system({.worker_arguments = {"--slow-motion-us", "1000", "--max-batch-size", "1",
-                                      "--max-waiting", "2", "--max-waiting-per-lease", "1"}});
-  system.admit("bob");
+                                      "--max-waiting", "2", "--max-waiting-per-lease", "1"},
+                 .tenants = {"bob"}});
   const auto running = system.start_streaming({.tenant = "bob", .max_tokens = 400}, 1);
   Holder ann(system, "ann");
   Holder cid(system, "cid");
@@ -125,8 +122,8 @@ TEST_CASE("worker limits: batch size and queues hold as many requests as they ar
 }
 
 TEST_CASE("worker limits: a step computes at most --token-budget tokens") {
-  System system({.worker_arguments = {"--max-batch-size", "4", "--token-budget", "4"}});
-  system.admit("ann");
+  System system(
+      {.worker_arguments = {"--max-batch-size", "4", "--token-budget", "4"}, .tenants = {"ann"}});
   const TenantSpec request{
       .tenant = "ann", .prompt = "Once upon a time there was a little fox", .max_tokens = 8};
   CHECK(system.undisturbed(request) == System::alone(request));

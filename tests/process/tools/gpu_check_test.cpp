@@ -41,6 +41,23 @@ struct Folders {
   Json report() const { return Json::parse(std::ifstream(root / "report" / "report.json")); }
 };
 
+/// A run of some stages on a good card, which an environment may spoil.
+struct CardRun {
+  int finish(const std::string& stages) { return finish(folders.arguments(stages)); }
+  int finish(const std::vector<std::string>& arguments) {
+    ProgramRun run("leasehold-gpu-check", arguments);
+    const int code = run.finish([] {}, kTimeout);
+    output = run.output;
+    UNSCOPED_INFO(output << run.errors());
+    return code;
+  }
+
+  Folders folders;
+  testing::CardState card;
+  Variable state{"FAKE_CUDA_STATE", card.path()};
+  std::string output;
+};
+
 /// Puts a script in front of every other program of that name while this object lives.
 struct Script {
   Script(const fs::path& folder, const std::string& name, const std::string& body)
@@ -53,11 +70,6 @@ struct Script {
   }
   Variable path;
 };
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 Json numbers_of(const Json& report, const std::string& stage) {
   for (const Json& one : report.at("stages"))
@@ -159,7 +171,7 @@ TEST_CASE("gpu-check: without --bin-dir it is wrong usage, and writes nothing") 
 
 TEST_CASE("gpu-check: an unknown stage is wrong usage") {
   ProgramRun check("leasehold-gpu-check", {"--only", "probe,frob"});
-  CHECK(check.finish([] {}) == 2);
+  CHECK(check.finish() == 2);
   CHECK(check.errors().find("no stage frob") != std::string::npos);
 }
 
@@ -177,28 +189,23 @@ TEST_CASE("gpu-check: a bundle in one command answers every question in order on
   const fs::path unpacked = folders.root / "unpacked";
   fs::create_directories(unpacked);
   REQUIRE(std::system(("tar -xzf " + out + ".tar.gz -C " + unpacked.string()).c_str()) == 0);
-  INFO(text_of(unpacked / "table.txt") << text_of(unpacked / "logs.txt"));
+  INFO(file_bytes(unpacked / "table.txt") << file_bytes(unpacked / "logs.txt"));
   const Json report = Json::parse(std::ifstream(unpacked / "report.json"));
   CHECK(report.at("all_right") == true);
   check_answers(report.at("answers"));
   check_stages(report);
-  check_order(text_of(unpacked / "table.txt"));
+  check_order(file_bytes(unpacked / "table.txt"));
 }
 
 TEST_CASE("gpu-check: a stage that is cut off is unknown, not wrong") {
-  const Folders folders;
-  const testing::CardState card;
-  const Variable state("FAKE_CUDA_STATE", card.path());
-  const Script hangs(folders.root / "scripts", "nvidia-smi", "exec tail -f /dev/null");
-  auto arguments = folders.arguments("machine");
+  CardRun run;
+  const Script hangs(run.folders.root / "scripts", "nvidia-smi", "exec tail -f /dev/null");
+  auto arguments = run.folders.arguments("machine");
   *std::ranges::find(arguments, "30") = "0.1";  // minutes
-  ProgramRun run("leasehold-gpu-check", arguments);
 
-  const int code = run.finish([] {}, kTimeout);
+  CHECK(run.finish(arguments) == 0);
 
-  INFO(run.output << run.errors());
-  CHECK(code == 0);
-  const Json report = folders.report();
+  const Json report = run.folders.report();
   CHECK(report.at("all_right") == true);
   CHECK(report.at("stages").at(0).at("state") == "cut off");
   CHECK(report.at("stages").at(0).at("lines").back().at("verdict") == "unknown");
@@ -206,18 +213,13 @@ TEST_CASE("gpu-check: a stage that is cut off is unknown, not wrong") {
 }
 
 TEST_CASE("gpu-check: clocks and power are recorded, and kernels are loaded as by a worker") {
-  const Folders folders;
-  const testing::CardState card;
-  const Variable state("FAKE_CUDA_STATE", card.path());
-  const Script answers(folders.root / "scripts", "nvidia-smi",
+  CardRun run;
+  const Script answers(run.folders.root / "scripts", "nvidia-smi",
                        "echo \"1980, 2619, 412.50, 61, $CUDA_MODULE_LOADING\"");
-  ProgramRun run("leasehold-gpu-check", folders.arguments("machine"));
 
-  const int code = run.finish([] {}, kTimeout);
+  CHECK(run.finish("machine") == 0);
 
-  INFO(run.output << run.errors());
-  CHECK(code == 0);
-  const Json recorded = numbers_of(folders.report(), "machine").at("card_state").at(0);
+  const Json recorded = numbers_of(run.folders.report(), "machine").at("card_state").at(0);
   CHECK(recorded.at("sm_mhz") == "1980");
   CHECK(recorded.at("watt") == "412.50");
   CHECK(recorded.at("throttle") == "EAGER");  // the stage's environment
@@ -244,10 +246,8 @@ TEST_CASE("gpu-check: the script packs report, table and logs as one archive of 
                    "; test $? = 1 && tar -xzf " + out + ".tar.gz -C " + bundle.string())
                       .c_str());
   REQUIRE(status == 0);  // the program's exit code survives
-  std::ifstream table(bundle / "table.txt");
-  CHECK(std::string(std::istreambuf_iterator<char>(table), {}) == "the table\n");
-  std::ifstream logs(bundle / "logs.txt");
-  const std::string text(std::istreambuf_iterator<char>(logs), {});
+  CHECK(file_bytes(bundle / "table.txt") == "the table\n");
+  const std::string text = file_bytes(bundle / "logs.txt");
   CHECK(text.contains("==> stage9.log <==\nlog 9\n"));
   CHECK(text.contains("==> gate-demo/worker.log <==\ndeep\n"));
   CHECK(fs::exists(bundle / "report.json"));
@@ -255,46 +255,33 @@ TEST_CASE("gpu-check: the script packs report, table and logs as one archive of 
 }
 
 TEST_CASE("gpu-check: without shared card memory, threads replace processes") {
-  const Folders folders;
-  const testing::CardState card;
-  const Variable state("FAKE_CUDA_STATE", card.path());
+  CardRun run;
   const Variable forbidden("FAKE_CUDA_FAIL", "cuMemExportToShareableHandle");
-  ProgramRun run("leasehold-gpu-check", folders.arguments("kills,clocks,gate"));
 
-  const int code = run.finish([] {}, kTimeout);
+  CHECK(run.finish("kills,clocks,gate") == 0);
 
-  INFO(run.output << run.errors());
-  CHECK(code == 0);
   CHECK(run.output.find("[as threads of one process]") != std::string::npos);
 }
 
 TEST_CASE("gpu-check: without a card it exits with NoDevice and advice") {
-  const Folders folders;
+  CardRun run;
   const Variable none("FAKE_CUDA_DEVICES", "0");
-  ProgramRun run("leasehold-gpu-check", folders.arguments("machine,speed"));
 
-  const int code = run.finish([] {}, kTimeout);
+  CHECK(run.finish("machine,speed") == exit_code(Errc::NoDevice));
 
-  INFO(run.output << run.errors());
-  CHECK(code == exit_code(Errc::NoDevice));
   CHECK(run.output.find("nvidia-smi") != std::string::npos);
-  CHECK(folders.report().at("stages").size() == 1);
-  CHECK(folders.report().at("all_right") == false);
+  CHECK(run.folders.report().at("stages").size() == 1);
+  CHECK(run.folders.report().at("all_right") == false);
 }
 
 TEST_CASE("gpu-check: a failed stage is in the report and the exit code, and later stages run") {
-  const Folders folders;
-  const testing::CardState card;
-  const Variable state("FAKE_CUDA_STATE", card.path());
+  CardRun run;
   const Variable full("FAKE_CUDA_MEMORY_MIB",
                       "4");  // less than the 16 MiB that the probe allocates
-  ProgramRun run("leasehold-gpu-check", folders.arguments("probe,memcheck"));
 
-  const int code = run.finish([] {}, kTimeout);
+  CHECK(run.finish("probe,memcheck") == 1);
 
-  INFO(run.output << run.errors());
-  CHECK(code == 1);
-  const Json report = folders.report();
+  const Json report = run.folders.report();
   CHECK(report.at("stages").at(0).at("state") == "failed");
   CHECK(report.at("stages").size() == 2);
   CHECK(run.output.find("WRONG") != std::string::npos);

@@ -54,10 +54,10 @@ TEST_CASE("output_error: help and version count as output") {
 TEST_CASE(
     "output_error: a benchmark that does not exist, or is missing, is answered with the list") {
   ProgramRun run("leasehold-bench", {"frob"});
-  CHECK(run.finish([] {}) == kExitUsage);
+  CHECK(run.finish() == kExitUsage);
   CHECK(run.errors().contains("there is no command 'frob'. Commands: revoke, engine, "));
   ProgramRun none("leasehold-bench", {});
-  CHECK(none.finish([] {}) == kExitUsage);
+  CHECK(none.finish() == kExitUsage);
   CHECK(none.errors().contains("a command is missing. Commands: revoke, "));
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("output_error: control characters in a path are escaped on the termina
     CAPTURE(program);
     for (const char* option : {"--model", "--no-such-option"}) {
       ProgramRun run(program, {"--broker", "/nowhere/b.sock", option, path});
-      CHECK(run.finish([] {}) != kExitOk);
+      CHECK(run.finish() != kExitOk);
       const std::string printed = run.errors();
       CHECK(printed.find('\x1b') == std::string::npos);
       CHECK(printed.find('\n') == printed.size() - 1);

@@ -16,16 +16,9 @@ std::string story_path() {
   return source_dir() + "/tests/data/texts/story.txt";
 }
 
-struct Finished {
-  int exit_code;
-  std::string output, errors;
-};
-
-Finished perplexity(std::vector<std::string> arguments) {
+ProgramEnd perplexity(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"--model", bundled_model_path(), "--text", story_path()});
-  ProgramRun run("leasehold-perplexity", std::move(arguments));
-  const int exit_code = run.finish([] {});
-  return {exit_code, run.output, run.errors()};
+  return run_to_end("leasehold-perplexity", std::move(arguments));
 }
 
 /// A peer's file that was computed in int8.
@@ -34,12 +27,11 @@ struct Peer {
   std::string path = directory.file("logits");
 
   Peer() {
-    std::ifstream file(story_path());
-    const std::string story{std::istreambuf_iterator<char>(file), {}};
-    testing::computed_file(bundled_model_path(), story, kWindow, KvType::F16, Arithmetic::Int8)
+    testing::computed_file(bundled_model_path(), file_bytes(story_path()), kWindow, KvType::F16,
+                           Arithmetic::Int8)
         .write(path);
   }
-  Finished compare() const {
+  ProgramEnd compare() const {
     return perplexity({"--peer-logits", path, "--window", std::to_string(kWindow), "--arithmetic",
                        "int8", "--reference-kv-type", "f32"});
   }
@@ -48,7 +40,7 @@ struct Peer {
 }  // namespace
 
 TEST_CASE("perplexity program: a peer as far from the reference as int8 has our divergence") {
-  const Finished run = Peer().compare();
+  const ProgramEnd run = Peer().compare();
   CAPTURE(run.output, run.errors);
   REQUIRE(run.exit_code == kExitOk);
   const auto file = nlohmann::json::parse(run.output);
@@ -61,7 +53,7 @@ TEST_CASE("perplexity program: a peer as far from the reference as int8 has our 
 TEST_CASE("perplexity program: a file that was cut off is an error that names it") {
   const Peer peer;
   std::filesystem::resize_file(peer.path, std::filesystem::file_size(peer.path) / 2);
-  const Finished run = peer.compare();
+  const ProgramEnd run = peer.compare();
   CHECK(run.exit_code == exit_code(Errc::FileCorrupt));
   CHECK(run.errors.contains("run llama-perplexity again"));
 }

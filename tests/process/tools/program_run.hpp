@@ -9,9 +9,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,8 +54,9 @@ struct ProgramRun {
 
   /// Calls `meanwhile` until the program ends, then returns its exit code. Fails the test after
   /// `timeout`.
-  int finish(const std::function<void()>& meanwhile,
-             std::chrono::seconds timeout = std::chrono::minutes(2)) {
+  int finish(
+      const std::function<void()>& meanwhile = [] {},
+      std::chrono::seconds timeout = std::chrono::minutes(2)) {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
     std::optional<int> status;
     while (!status) {
@@ -77,10 +76,7 @@ struct ProgramRun {
     ::dup2(empty.get(), child.output().get());
   }
 
-  std::string errors() const {
-    std::ifstream file(errors_path);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string errors() const { return file_bytes(errors_path); }
 
  private:
   Child start(const std::string& program, std::vector<std::string> arguments) {
@@ -101,5 +97,16 @@ struct ProgramRun {
     }
   }
 };
+
+struct ProgramEnd {
+  int exit_code;
+  std::string output, errors;
+};
+
+inline ProgramEnd run_to_end(const std::string& program, std::vector<std::string> arguments) {
+  ProgramRun run(program, std::move(arguments));
+  const int exit_code = run.finish();
+  return {exit_code, run.output, run.errors()};
+}
 
 }  // namespace leasehold

@@ -33,8 +33,6 @@ std::vector<std::string> tenant_arguments(const World& world) {
           "--request-id", "req-1"};
 }
 
-void nothing() {}
-
 /// The description in one line of a program's help; empty for other lines. CLI11 indents names by
 /// two blanks, and descriptions by 30 where they do not fit beside the name.
 std::string help_description(const std::string& line) {
@@ -49,12 +47,12 @@ std::string help_description(const std::string& line) {
 TEST_CASE("programs: without a broker each ends with the exit code of the error") {
   const std::string path = "/nowhere/broker.sock";
   ProgramRun brokerctl("brokerctl", {"--socket", path, "status"});
-  CHECK(brokerctl.finish(nothing) == exit_code(Errc::FileNotFound));
+  CHECK(brokerctl.finish() == exit_code(Errc::FileNotFound));
   CHECK(brokerctl.output.empty());
   CHECK(brokerctl.errors().find("start leasehold-broker") != std::string::npos);
 
   ProgramRun tenant("leasehold-tenant", {"--socket", path, "--tenant", "A", "--prompt", "x"});
-  CHECK(tenant.finish(nothing) == exit_code(Errc::FileNotFound));
+  CHECK(tenant.finish() == exit_code(Errc::FileNotFound));
   CHECK(tenant.output.empty());
   CHECK(tenant.errors().find("start leasehold-broker") != std::string::npos);
 }
@@ -65,7 +63,7 @@ TEST_CASE("programs: wrong usage exits with 2, leaves stdout empty, and names th
         "leasehold-device-agent"}) {
     CAPTURE(program);
     ProgramRun run(program, {"--no-such-option"});
-    CHECK(run.finish(nothing) == 2);
+    CHECK(run.finish() == 2);
     CHECK(run.output.empty());
     CHECK(run.errors().starts_with(program + ": "));
     CHECK(run.errors().find("; next: ") != std::string::npos);
@@ -76,7 +74,7 @@ TEST_CASE("programs: an empty option value is wrong usage") {
   for (const std::string option : {"--state-dir", "--event-log"}) {
     CAPTURE(option);
     ProgramRun run("leasehold-broker", {option, ""});
-    CHECK(run.finish(nothing) == 2);
+    CHECK(run.finish() == 2);
     CHECK(run.errors().find(option) != std::string::npos);
   }
 }
@@ -92,20 +90,20 @@ TEST_CASE("programs: the printed configuration of broker and worker is one that 
     std::vector<std::string> words(command.begin() + 1, command.end());
     words.emplace_back("--print-config");
     ProgramRun first(program, words);
-    CHECK(first.finish(nothing) == 0);
+    CHECK(first.finish() == 0);
     const std::string file = directory.path() / "config.toml";
     std::ofstream(file) << first.output;
 
     ProgramRun second(program, {"--config", file, "--print-config"});
-    CHECK(second.finish(nothing) == 0);
+    CHECK(second.finish() == 0);
     CHECK(second.output == first.output);
     ProgramRun check(program, {"--config", file, "--check-config"});
-    CHECK(check.finish(nothing) == 0);
+    CHECK(check.finish() == 0);
     CHECK(check.output.empty());
     CHECK(check.errors().empty());
     std::ofstream(file, std::ios::app) << "log-levl = 'info'\n";
     ProgramRun wrong(program, {"--config", file, "--check-config"});
-    CHECK(wrong.finish(nothing) == 2);
+    CHECK(wrong.finish() == 2);
     CHECK(wrong.errors().find("did you mean 'log-level'?") != std::string::npos);
   }
 }
@@ -114,7 +112,7 @@ TEST_CASE("programs: a worker has a thread per core that it may use, or of --com
   const auto threads_with = [](std::vector<std::string> words) {
     words.emplace_back("--print-config");
     ProgramRun worker("leasehold-worker", words);
-    CHECK(worker.finish(nothing) == 0);
+    CHECK(worker.finish() == 0);
     const auto begin = worker.output.find("\nthreads = ");
     REQUIRE(begin != std::string::npos);
     return std::stoi(worker.output.substr(begin + 11));
@@ -145,7 +143,7 @@ TEST_CASE("programs: a worker has a thread per core that it may use, or of --com
 TEST_CASE("programs: an invalid worker name is wrong usage") {
   ProgramRun worker("leasehold-worker", {"--broker", "/none", "--model", "/none", "--listen",
                                          "/none", "--name", "w 9"});
-  CHECK(worker.finish(nothing) == 2);
+  CHECK(worker.finish() == 2);
   CHECK(worker.errors().find("--name: ") != std::string::npos);
 }
 
@@ -153,7 +151,7 @@ TEST_CASE("programs: help goes to stdout and names the program without its path"
   for (const std::string program : {"brokerctl", "leasehold-broker", "leasehold-worker"}) {
     CAPTURE(program);
     ProgramRun run(program, {"--help"});
-    CHECK(run.finish(nothing) == 0);
+    CHECK(run.finish() == 0);
     CHECK(run.output.find("Usage: " + program + " ") != std::string::npos);
     CHECK(run.errors().empty());
   }
@@ -174,7 +172,7 @@ TEST_CASE("programs: every line of help starts with a capital and has no full st
   for (std::vector<std::string> command : commands) {
     command.push_back("--help");
     ProgramRun run(command.front(), {command.begin() + 1, command.end()});
-    CHECK(run.finish(nothing) == 0);
+    CHECK(run.finish() == 0);
     std::istringstream lines(run.output);
     int checked = 0;
     for (std::string line; std::getline(lines, line);) {
@@ -211,7 +209,7 @@ TEST_CASE("programs: each installed program prints a manual page that groff rend
   for (const std::string& program : programs) {
     CAPTURE(program);
     ProgramRun run(program, {program == "brokerctl" ? "man" : "--man"});
-    CHECK(run.finish(nothing) == 0);
+    CHECK(run.finish() == 0);
     CHECK(run.output.starts_with(".TH "));
     CHECK(run.output.contains(".SH OPTIONS"));
     CHECK(run.output.contains("\\-\\-help"));
@@ -220,8 +218,7 @@ TEST_CASE("programs: each installed program prints a manual page that groff rend
     const std::string render =
         "groff -man -Tutf8 -ww -z '" + directory.file(program) + "' >'" + warnings + "' 2>&1";
     CHECK(std::system(render.c_str()) == 0);
-    std::ifstream said(warnings);
-    CHECK(std::string(std::istreambuf_iterator<char>(said), {}) == "");
+    CHECK(file_bytes(warnings) == "");
   }
 }
 
@@ -229,32 +226,32 @@ TEST_CASE("programs: --version prints the version") {
   for (const char* program : {"brokerctl", "leasehold-tenant", "leasehold-demo", "leasehold-broker",
                               "leasehold-worker"}) {
     ProgramRun run(program, {"--version"});
-    CHECK(run.finish(nothing) == 0);
+    CHECK(run.finish() == 0);
     CHECK(run.output == std::string(program) + " " + std::string(version()) + "\n");
   }
 }
 
 TEST_CASE("programs: with -o json an error is JSON on stderr, with the same exit code") {
   ProgramRun lost("brokerctl", {"--socket", "/nowhere/broker.sock", "-o", "json", "status"});
-  CHECK(lost.finish(nothing) == exit_code(Errc::FileNotFound));
+  CHECK(lost.finish() == exit_code(Errc::FileNotFound));
   CHECK(lost.output.empty());
   const auto error = wire::Json::parse(lost.errors()).at("error");
   CHECK(error.at("code") == "FileNotFound");
   CHECK(error.at("exit_code") == exit_code(Errc::FileNotFound));
 
   ProgramRun mistyped("brokerctl", {"-o", "json", "revok", "1.1"});
-  CHECK(mistyped.finish(nothing) == 2);
+  CHECK(mistyped.finish() == 2);
   CHECK(wire::Json::parse(mistyped.errors()).at("error").at("exit_code") == 2);
 }
 
 TEST_CASE("programs: broker and worker print what is wrong and what to do next") {
   ProgramRun broker("leasehold-broker", {"--socket", "/nowhere/at/all.sock"});
-  CHECK(broker.finish(nothing) == exit_code(Errc::FileNotFound));
+  CHECK(broker.finish() == exit_code(Errc::FileNotFound));
   CHECK(broker.errors().find("(FileNotFound); next: ") != std::string::npos);
 
   ProgramRun worker("leasehold-worker", {"--broker", "/nowhere/broker.sock", "--model",
                                          "/nowhere/model.gguf", "--listen", "/nowhere/w.sock"});
-  CHECK(worker.finish(nothing) == exit_code(Errc::FileNotFound));
+  CHECK(worker.finish() == exit_code(Errc::FileNotFound));
   CHECK(worker.errors().find("; next: ") != std::string::npos);
 }
 

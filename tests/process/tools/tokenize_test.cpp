@@ -10,33 +10,25 @@ using namespace leasehold;
 
 namespace {
 
-struct Ended {
-  int code;
-  std::string output;
-  std::string errors;
-};
-
-Ended tokenize(std::vector<std::string> arguments) {
-  ProgramRun run("leasehold-tokenize", std::move(arguments));
-  const int code = run.finish([] {});
-  return {code, run.output, run.errors()};
+ProgramEnd tokenize(std::vector<std::string> arguments) {
+  return run_to_end("leasehold-tokenize", std::move(arguments));
 }
 
 }  // namespace
 
 TEST_CASE("leasehold-tokenize: the ids of a text decode to the same text") {
   const std::string text = "Once upon a time, Zoë had\nan 🦙.";
-  const Ended ids = tokenize({"--model", bundled_model_path(), text});
-  CHECK(ids.code == 0);
+  const ProgramEnd ids = tokenize({"--model", bundled_model_path(), text});
+  CHECK(ids.exit_code == 0);
   CHECK(ids.output.starts_with("1 "));  // BOS
-  const Ended back = tokenize({"--model", bundled_model_path(), "--decode", ids.output});
+  const ProgramEnd back = tokenize({"--model", bundled_model_path(), "--decode", ids.output});
   CHECK(back.output == text);
 }
 
 TEST_CASE("leasehold-tokenize: a byte-level vocabulary merges words and spells the rest in bytes") {
   const testing::GeneratedModel model(testing::family_named("qwen2"));
   const std::string text = "ba baba Zoë 🦙\n";
-  const Ended ids = tokenize({"--model", model.path(), text});
+  const ProgramEnd ids = tokenize({"--model", model.path(), text});
   CHECK(ids.output.starts_with("357 457 "));  // "ba", " baba"
   CHECK(tokenize({"--model", model.path(), "--decode", ids.output}).output == text);
 }
@@ -49,10 +41,10 @@ TEST_CASE("leasehold-tokenize: --special reads and prints control tokens by name
 }
 
 TEST_CASE("leasehold-tokenize: an error goes to stderr and sets the exit code") {
-  CHECK(tokenize({"text"}).code == 2);
-  CHECK(tokenize({"--model", "/nowhere.gguf", "x"}).code == exit_code(Errc::FileNotFound));
-  const Ended ended = tokenize({"--model", bundled_model_path(), "--decode", "1 99999999"});
-  CHECK(ended.code == exit_code(Errc::BadRequest));
+  CHECK(tokenize({"text"}).exit_code == 2);
+  CHECK(tokenize({"--model", "/nowhere.gguf", "x"}).exit_code == exit_code(Errc::FileNotFound));
+  const ProgramEnd ended = tokenize({"--model", bundled_model_path(), "--decode", "1 99999999"});
+  CHECK(ended.exit_code == exit_code(Errc::BadRequest));
   CHECK(ended.output.empty());
   CHECK(ended.errors.find("99999999") != std::string::npos);
 }

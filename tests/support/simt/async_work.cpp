@@ -54,14 +54,6 @@ void AsyncWork::wait_copies(unsigned thread, std::size_t pending) {
   one.is_copying &= pending > 0;
 }
 
-void AsyncWork::fence_proxy_async(unsigned thread) {
-  threads_[thread].has_unfenced_copies = false;
-}
-
-void AsyncWork::fence_registers(unsigned thread) {
-  threads_[thread].is_fenced = true;
-}
-
 void AsyncWork::check_ready(unsigned warpgroup) const {
   for (unsigned i = 0; i < n_threads_; ++i) {
     if (threads_[i].has_unfenced_copies)

@@ -40,10 +40,10 @@ class AsyncWork {
   void commit_copies(unsigned thread);
   void wait_copies(unsigned thread, std::size_t pending);
   /// Makes the thread's completed copies visible to wgmma after the next barrier.
-  void fence_proxy_async(unsigned thread);
+  void fence_proxy_async(unsigned thread) { threads_[thread].has_unfenced_copies = false; }
 
   /// Makes the thread's register writes visible to wgmma.
-  void fence_registers(unsigned thread);
+  void fence_registers(unsigned thread) { threads_[thread].is_fenced = true; }
   /// Fails if a card could read stale data: a thread of the warpgroup has no fence since its last
   /// wait, or a thread of the block did not fence its copies.
   void queue(unsigned warpgroup, const QueuedProduct& product);

@@ -3,11 +3,11 @@
 // starves.
 #include <catch2/catch.hpp>
 
-#include <cstdlib>
 #include <deque>
 #include <optional>
 
 #include "common/random.hpp"
+#include "tests/support/test_seed.hpp"
 #include "tests/unit/broker/world.hpp"
 #include "worker/schedule/scheduler.hpp"
 
@@ -289,8 +289,7 @@ class Walk {
 }  // namespace
 
 TEST_CASE("policy: over random changes no worker admits above the limit, and no request starves") {
-  const char* seed_text = std::getenv("SEED");
-  const std::uint64_t first = seed_text == nullptr ? 1 : std::strtoull(seed_text, nullptr, 10);
+  const std::uint64_t first = testing::test_seed();
   int most_running = 0;
   for (std::uint64_t seed = first; seed < first + 300; ++seed) {
     CAPTURE(seed);

@@ -1,10 +1,10 @@
 /// Rebinds that wait for memory in turn: the oldest first, without taking from what runs.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <random>
 
 #include "common/random.hpp"
+#include "tests/support/test_seed.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;
@@ -160,8 +160,7 @@ TEST_CASE("turns: places are bounded, and shared by tenants") {
 }
 
 TEST_CASE("turns: over random releases every rebind is served in the order in which it came") {
-  const char* seed_text = std::getenv("SEED");
-  const std::uint64_t seed = seed_text == nullptr ? 1 : std::strtoull(seed_text, nullptr, 10);
+  const std::uint64_t seed = testing::test_seed();
   CAPTURE(seed);
   SeededRandom random(seed);
   for (int round = 0; round < 50; ++round) {

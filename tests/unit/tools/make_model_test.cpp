@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <span>
 #include <string>
@@ -46,15 +44,10 @@ ModelRequest tiny(TensorType type, std::uint64_t seed = 1) {
   return {.shape = *named_shape("tiny"), .type = type, .seed = seed};
 }
 
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::string written(const ScratchFolder& folder, const ModelRequest& request) {
   const std::string path = folder.file("model.gguf");
   REQUIRE(write_model(request, path, [](auto, auto) {}));
-  return bytes_of(path);
+  return file_bytes(path);
 }
 
 /// Unpacks block by block, written from the format description.
@@ -148,7 +141,7 @@ TEST_CASE("make_model: a model in parts has the same tensors, each in one file")
   REQUIRE(written);
   std::uint64_t bytes = 0;
   for (std::uint32_t i = 0; i < 4; ++i)
-    bytes += bytes_of(part_path(folder.file("m.gguf"), i, 4)).size();
+    bytes += file_bytes(part_path(folder.file("m.gguf"), i, 4)).size();
   CHECK(bytes == *written);
   CHECK(part_path("m.gguf", 2, 4) == "m-00003-of-00004.gguf");
   CHECK(part_path("m.gguf", 0, 1) == "m.gguf");

@@ -52,6 +52,10 @@ struct FakeWorker {
        .poll_interval = 0ms,
        .now = [this] { return began + counts * kTimeOfCount; }}};
 
+  void drain_and_run() {
+    stop.drain(10min);
+    run();
+  }
   /// Runs handlers that are ready, at most `handlers`.
   void run(int handlers = 10'000) {
     for (int i = 0; i < handlers; ++i) {
@@ -66,8 +70,7 @@ struct FakeWorker {
 TEST_CASE("worker stop: a drain ends as soon as no request runs") {
   FakeWorker worker;
   worker.requests = [](int count) -> std::size_t { return count < 5 ? 2 : 0; };
-  worker.stop.drain(10min);
-  worker.run();
+  worker.drain_and_run();
   CHECK(worker.counts == 5);
   CHECK(worker.refusals == 1);
   CHECK(worker.notices == 1);
@@ -92,8 +95,7 @@ TEST_CASE("worker stop: a drain that follows a wait counts what was admitted bef
 TEST_CASE("worker stop: a drain waits for answers while the broker is connected") {
   FakeWorker worker;
   worker.is_answering = [](int count) { return count < 300; };
-  worker.stop.drain(10min);
-  worker.run();
+  worker.drain_and_run();
   CHECK(worker.counts == 300);
   CHECK(worker.stops == 1);
 }
@@ -103,8 +105,7 @@ TEST_CASE("worker stop: without a broker an answer that is written slowly is sti
   worker.is_answering = [](int count) { return count < 400; };
   worker.is_writing = [](int count) { return count < 300; };
   worker.is_disconnected = [](int) { return true; };
-  worker.stop.drain(10min);
-  worker.run();
+  worker.drain_and_run();
   CHECK(worker.counts == 299 + kLastPolls + 1);
   CHECK(worker.stops == 1);
 }
@@ -114,8 +115,7 @@ TEST_CASE("worker stop: without a broker an answer that waits for a lease ends t
   worker.requests = [](int count) -> std::size_t { return count < 100 ? 1 : 0; };
   worker.is_answering = [](int) { return true; };
   worker.is_disconnected = [](int) { return true; };
-  worker.stop.drain(10min);
-  worker.run();
+  worker.drain_and_run();
   CHECK(worker.counts == 99 + kLastPolls + 1);
   CHECK(worker.stops == 1);
 }
@@ -127,8 +127,7 @@ TEST_CASE(
   worker.requests = [=](int count) -> std::size_t { return !returns && count == 40 ? 1 : 0; };
   worker.is_answering = [](int) { return true; };
   worker.is_disconnected = [=](int count) { return !returns || count != 40; };
-  worker.stop.drain(10min);
-  worker.run();
+  worker.drain_and_run();
   CHECK(worker.counts == 40 + kLastPolls + 1);
   CHECK(worker.stops == 1);
 }

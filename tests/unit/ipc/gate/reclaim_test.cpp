@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <span>
 #include <thread>
 
@@ -15,6 +14,7 @@
 #include "ipc/table/table_reader.hpp"
 #include "ipc/table/worker_segment.hpp"
 #include "tests/support/leased_memory.hpp"
+#include "tests/support/test_seed.hpp"
 
 using namespace leasehold;
 using testing::required;
@@ -131,8 +131,7 @@ class Rounds {
 }  // namespace
 
 TEST_CASE("gate: no unit runs on memory that was reclaimed after quiet") {
-  const char* text = std::getenv("SEED");
-  const std::uint64_t seed = text ? std::strtoull(text, nullptr, 10) : 1;
+  const std::uint64_t seed = testing::test_seed();
   INFO("SEED=" << seed);
   Rounds rounds;
   CHECK(rounds.run(seed) == 0);

@@ -1,12 +1,12 @@
 // Damaged model files give a typed error or a usable model.
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <span>
 
 #include "common/random.hpp"
 #include "kernels/model/config.hpp"
 #include "kernels/model/weights_layout.hpp"
 #include "tests/support/gguf_builder.hpp"
+#include "tests/support/test_seed.hpp"
 #include "worker/text/tokenizer/stream_decoder.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 
@@ -14,11 +14,6 @@ using namespace leasehold;
 using namespace leasehold::testing;
 
 namespace {
-
-std::uint64_t seed() {
-  const char* text = std::getenv("SEED");
-  return text ? std::strtoull(text, nullptr, 10) : 20261120;
-}
 
 /// Reads a model file as a worker does before it computes.
 Result<void> load(const std::string& path) {
@@ -104,7 +99,7 @@ TEST_CASE("damaged model: flipped and overwritten bytes give a typed error or a 
   const std::string whole = tiny_llama().bytes();
   const TemporaryFile file(whole);
   REQUIRE(load(file.path()).has_value());
-  SeededRandom random(seed());
+  SeededRandom random(test_seed(20261120));
   int n_refused = 0;
   for (int i = 0; i < 2000; ++i) {
     std::string bytes = whole;
@@ -112,7 +107,8 @@ TEST_CASE("damaged model: flipped and overwritten bytes give a typed error or a 
     file.overwrite(bytes);
     const auto loaded = load(file.path());
     if (!loaded) ++n_refused;
-    INFO("SEED=" << seed() << " file " << i << ": " << (loaded ? "" : loaded.error().detail));
+    INFO("SEED=" << test_seed(20261120) << " file " << i << ": "
+                 << (loaded ? "" : loaded.error().detail));
     REQUIRE(is_typed(loaded));
   }
   CHECK(n_refused > 500);

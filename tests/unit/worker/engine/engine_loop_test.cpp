@@ -54,6 +54,10 @@ struct LoopFixture {
     on_note = [this, lost = false]() mutable {
       if (tokens == 2 && !std::exchange(lost, true)) rig.revoke(rig.engine_lease());
     };
+    run();
+  }
+  /// Wakes the loop and runs it until it stops.
+  void run() {
     loop.post([](Engine&) {});
     loop.run();
   }
@@ -106,15 +110,13 @@ TEST_CASE("engine loop: what a tenant was served is reported before a wait, and 
   const std::size_t prompt = request.prompt.size();
   REQUIRE(fixture.rig.submit(request));
   SECTION("while less than a second passes") {
-    fixture.loop.post([](Engine&) {});
-    fixture.loop.run();
+    fixture.run();
     REQUIRE(fixture.served_reports.size() == 2);  // of the first step, and of the others
     CHECK(fixture.served_reports[1].tokens == 4);
   }
   SECTION("while each step takes a second") {
     fixture.on_note = [&] { fixture.rig.clock().advance(std::chrono::seconds(1)); };
-    fixture.loop.post([](Engine&) {});
-    fixture.loop.run();
+    fixture.run();
     REQUIRE(fixture.served_reports.size() >= 5);
     CHECK(fixture.served_reports[1].tokens == 1);
   }
@@ -132,8 +134,7 @@ TEST_CASE("engine loop: an end found between two steps is reported before the ne
     if (fixture.tokens == 4 && !std::exchange(done, true)) fixture.rig.revoke(revoked);
     if (!fixture.ends.empty() && !tokens_before_end) tokens_before_end = fixture.tokens;
   };
-  fixture.loop.post([](Engine&) {});
-  fixture.loop.run();
+  fixture.run();
   REQUIRE(fixture.ends.size() == 1);
   CHECK(fixture.ends[0].reason == CompletionReason::Revoked);
   CHECK(tokens_before_end == 4);
@@ -148,8 +149,7 @@ TEST_CASE("engine loop: a draining lease is reported after the end of its last r
     const auto later = fixture.rig.clock().now() + std::chrono::hours(1);
     if (fixture.tokens == 2) fixture.rig.set_drain_deadline(request.lease, later);
   };
-  fixture.loop.post([](Engine&) {});
-  fixture.loop.run();
+  fixture.run();
   REQUIRE(fixture.drained == std::vector{request.lease});
   REQUIRE(fixture.tokens_before_drained == 5);
   REQUIRE(fixture.ends.size() == 1);
@@ -277,8 +277,7 @@ TEST_CASE("engine loop: weights revoked after every step end no request") {
     if (std::exchange(seen, fixture.tokens) < fixture.tokens)
       fixture.rig.revoke(fixture.rig.engine_lease());
   };
-  fixture.loop.post([](Engine&) {});
-  fixture.loop.run();
+  fixture.run();
   REQUIRE(fixture.ends.size() == 1);
   CHECK(fixture.ends[0].reason == CompletionReason::MaxTokensReached);
   CHECK(fixture.tokens == 5);
@@ -297,8 +296,7 @@ TEST_CASE("engine loop: the time before a request arrives does not count as its 
     return {};
   });
   fixture.rig.revoke(fixture.rig.engine_lease());
-  fixture.loop.post([](Engine&) {});  // the loop finds the weights revoked while it is idle
-  fixture.loop.run();
+  fixture.run();  // the loop finds the weights revoked while it is idle
   REQUIRE(asked == 3);
   REQUIRE(fixture.tokens == 5);
 }

@@ -100,7 +100,7 @@ TEST_CASE("tokens per minute: an accepted request runs to its end, also under a 
   REQUIRE(rig.step());
   rig.limit(10);
   rig.run();
-  CHECK(rig.outcome("long").completions.at(0).reason == CompletionReason::MaxTokensReached);
+  CHECK(rig.completion("long").reason == CompletionReason::MaxTokensReached);
   CHECK(rig.outcome("long").tokens.size() == 30);
 }
 

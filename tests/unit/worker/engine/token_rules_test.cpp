@@ -1,6 +1,7 @@
 #include "worker/engine/token_rules.hpp"
 
 #include <catch2/catch.hpp>
+#include <deque>
 
 #include "tests/support/tiny_tokenizer.hpp"
 #include "worker/text/grammar/compile.hpp"
@@ -25,8 +26,10 @@ struct Fixture {
     if (*grammar) request.constraint = {*grammar, vocabulary};
     return request;
   }
-  TokenRules rules(const PromptRequest& request) const {
-    TokenRules rules(request, tokenizer);
+  /// The fixture keeps the request, to which the rules refer.
+  TokenRules rules(SamplingParams sampling, std::vector<TokenId> emitted = {}) const {
+    requests_.push_back(request(std::move(sampling), std::move(emitted)));
+    TokenRules rules(requests_.back(), tokenizer);
     prepare(rules);
     return rules;
   }
@@ -41,13 +44,19 @@ struct Fixture {
     prepare(rules);
     return *rules.allowed();
   }
+
+ private:
+  mutable std::deque<PromptRequest> requests_;
 };
 
-Error error_of(TokenRules& rules) {
+/// Checks that preparing the rules ends with BadRequest, and returns the budget that it used.
+WorkBudget check_refused(TokenRules& rules, const auto& detail) {
   WorkBudget all = WorkBudget::unlimited();
   const Result<void> prepared = rules.prepare(all);
   REQUIRE_FALSE(prepared);
-  return prepared.error();
+  CHECK(prepared.error().code == Errc::BadRequest);
+  CHECK_THAT(prepared.error().detail, detail);
+  return all;
 }
 
 /// Prepares in slices and returns how many there were.
@@ -76,18 +85,15 @@ SamplingParams with_grammar(std::string text) {
 
 TEST_CASE("token rules: an end token ends the text unless ignore_eos is set") {
   const Fixture fixture;
-  const PromptRequest plain = fixture.request({});
-  const TokenRules rules = fixture.rules(plain);
+  const TokenRules rules = fixture.rules({});
   REQUIRE(rules.ends_before(kEnd) == CompletionReason::EndOfSequence);
   REQUIRE_FALSE(rules.ends_before(kAb));
-  const PromptRequest ignoring = fixture.request({.ignore_eos = true});
-  REQUIRE_FALSE(fixture.rules(ignoring).ends_before(kEnd));
+  REQUIRE_FALSE(fixture.rules({.ignore_eos = true}).ends_before(kEnd));
 }
 
 TEST_CASE("token rules: a stop token ends the text and is not part of it") {
   const Fixture fixture;
-  const PromptRequest request = fixture.request({.ignore_eos = true, .stop_tokens = {kAb, kEnd}});
-  const TokenRules rules = fixture.rules(request);
+  const TokenRules rules = fixture.rules({.ignore_eos = true, .stop_tokens = {kAb, kEnd}});
   REQUIRE(rules.ends_before(kAb) == CompletionReason::StopSequence);
   REQUIRE(rules.ends_before(kEnd) == CompletionReason::StopSequence);
   REQUIRE_FALSE(rules.ends_before(kCc));
@@ -95,33 +101,28 @@ TEST_CASE("token rules: a stop token ends the text and is not part of it") {
 
 TEST_CASE("token rules: a stop string is found across tokens, and across a rebind") {
   const Fixture fixture;
-  const PromptRequest request = fixture.request({.stop = {"bcc"}});
-  TokenRules rules = fixture.rules(request);
+  TokenRules rules = fixture.rules({.stop = {"bcc"}});
   rules.accept(kAb);
   REQUIRE_FALSE(rules.over());
   rules.accept(kCc);
   REQUIRE(rules.over() == CompletionReason::StopSequence);
 
-  const PromptRequest again = fixture.request({.stop = {"bcc"}}, {kAb});
-  TokenRules rebound = fixture.rules(again);
+  TokenRules rebound = fixture.rules({.stop = {"bcc"}}, {kAb});
   REQUIRE_FALSE(rebound.over());
   rebound.accept(kCc);
   REQUIRE(rebound.over() == CompletionReason::StopSequence);
 
-  const PromptRequest complete = fixture.request({.stop = {"bcc"}}, {kAb, kCc});
-  REQUIRE(fixture.rules(complete).over() == CompletionReason::StopSequence);
+  REQUIRE(fixture.rules({.stop = {"bcc"}}, {kAb, kCc}).over() == CompletionReason::StopSequence);
 }
 
 TEST_CASE("token rules: without a grammar every token is allowed") {
   const Fixture fixture;
-  const PromptRequest request = fixture.request({.stop = {"x"}});
-  REQUIRE(fixture.rules(request).allowed() == nullptr);
+  REQUIRE(fixture.rules({.stop = {"x"}}).allowed() == nullptr);
 }
 
 TEST_CASE("token rules: an end token is allowed only where the grammar may end") {
   const Fixture fixture;
-  const PromptRequest request = fixture.request(with_grammar(R"(root ::= "ab" "cc"*)"));
-  TokenRules rules = fixture.rules(request);
+  TokenRules rules = fixture.rules(with_grammar(R"(root ::= "ab" "cc"*)"));
   REQUIRE(rules.allowed()->contains(kAb));
   REQUIRE(rules.allowed()->contains(byte_token('a')));
   REQUIRE_FALSE(rules.allowed()->contains(kCc));
@@ -136,8 +137,7 @@ TEST_CASE("token rules: an end token is allowed only where the grammar may end")
 
 TEST_CASE("token rules: the text is over when the grammar allows no more") {
   const Fixture fixture;
-  const PromptRequest request = fixture.request(with_grammar(R"(root ::= "abc")"));
-  TokenRules rules = fixture.rules(request);
+  TokenRules rules = fixture.rules(with_grammar(R"(root ::= "abc")"));
   rules.accept(kAb);
   REQUIRE_FALSE(rules.over());
   rules.accept(byte_token('c'));
@@ -148,21 +148,17 @@ TEST_CASE("token rules: tokens emitted before must fit the grammar") {
   const Fixture fixture;
   const PromptRequest request = fixture.request(with_grammar(R"(root ::= "ab"+)"), {kAb, kCc});
   TokenRules rules(request, fixture.tokenizer);
-  const Error error = error_of(rules);
-  REQUIRE(error.code == Errc::BadRequest);
-  REQUIRE_THAT(error.detail, Catch::StartsWith("emitted token 1 does not fit the grammar"));
+  check_refused(rules, Catch::StartsWith("emitted token 1 does not fit the grammar"));
 }
 
 TEST_CASE("token rules: rebuilt from emitted tokens, they allow the same tokens") {
   const Fixture fixture;
   const SamplingParams json{.grammar = {GrammarKind::JsonObject, {}}};
   const std::string text = R"({"a": [1, {"é": "x\n"}, -2.5e3], "b": null)";
-  const PromptRequest whole = fixture.request(json);
-  TokenRules going_on = fixture.rules(whole);
+  TokenRules going_on = fixture.rules(json);
   std::vector<TokenId> emitted;
   for (const char byte : text) {
-    const PromptRequest cut = fixture.request(json, emitted);
-    TokenRules rebuilt = fixture.rules(cut);
+    TokenRules rebuilt = fixture.rules(json, emitted);
     const TokenMask allowed = Fixture::allowed(going_on);
     REQUIRE(*rebuilt.allowed() == allowed);
     emitted.push_back(byte_token(byte));
@@ -179,9 +175,7 @@ TEST_CASE("token rules: a grammar with too many parses is BadRequest at that tok
     text += "\nr" + std::to_string(i) + " ::= \"aab" + std::to_string(i) + "\"";
   const PromptRequest request = fixture.request(with_grammar(text));
   TokenRules rules(request, fixture.tokenizer);
-  const Error error = error_of(rules);
-  REQUIRE(error.code == Errc::BadRequest);
-  REQUIRE_THAT(error.detail, Catch::Contains("parses of this text"));
+  check_refused(rules, Catch::Contains("parses of this text"));
 }
 
 TEST_CASE("token rules: the size of the slices changes no mask") {
@@ -190,7 +184,7 @@ TEST_CASE("token rules: the size of the slices changes no mask") {
   for (const std::size_t units : {std::size_t{1}, std::size_t{7}, std::size_t{500}}) {
     CAPTURE(units);
     const PromptRequest whole = fixture.request({.grammar = {GrammarKind::JsonObject, {}}});
-    TokenRules at_once = fixture.rules(whole);
+    TokenRules at_once = fixture.rules(whole.sampling);
     TokenRules sliced(whole, fixture.tokenizer);
     std::vector<TokenId> emitted;
     for (const char byte : text) {
@@ -211,12 +205,8 @@ TEST_CASE("token rules: a token of an expensive grammar ends with BadRequest nam
   const Fixture fixture;
   const PromptRequest request = fixture.request(with_grammar(bomb()));
   TokenRules rules(request, fixture.tokenizer);
-  WorkBudget all = WorkBudget::unlimited();
-  const Result<void> prepared = rules.prepare(all);
-  REQUIRE_FALSE(prepared);
-  CHECK(prepared.error().code == Errc::BadRequest);
-  CHECK_THAT(prepared.error().detail,
-             Catch::Contains("units of work for a token") && Catch::Contains("in rule 'e'; "));
+  const WorkBudget all = check_refused(
+      rules, Catch::Contains("units of work for a token") && Catch::Contains("in rule 'e'; "));
   CHECK(all.spent >= TokenRules::kTokenUnits);
   CHECK(all.spent < TokenRules::kTokenUnits + 2 * GrammarMatcher::kMaxStacks);
 }
@@ -239,11 +229,7 @@ TEST_CASE("token rules: nested repetitions are refused before they take the budg
   const PromptRequest request =
       fixture.request(with_grammar(R"(root ::= ((("a"{0,99}){0,99}){0,99}){0,99})"));
   TokenRules rules(request, fixture.tokenizer);
-  WorkBudget all = WorkBudget::unlimited();
-  const Result<void> prepared = rules.prepare(all);
-  REQUIRE_FALSE(prepared);
-  CHECK(prepared.error().code == Errc::BadRequest);
-  CHECK_THAT(prepared.error().detail, Catch::Contains("rule 'root'"));
+  const WorkBudget all = check_refused(rules, Catch::Contains("rule 'root'"));
   CHECK(all.spent < TokenRules::kTokenUnits + 2 * GrammarMatcher::kMaxStacks);
 }
 
@@ -279,8 +265,7 @@ TEST_CASE("token rules: what a budget allowed it allows again after a rebind") {
 
 TEST_CASE("token rules: before min_tokens neither end tokens nor stop tokens are allowed") {
   const Fixture fixture;
-  const PromptRequest request = fixture.request({.min_tokens = 2, .stop_tokens = {kAb}});
-  TokenRules rules = fixture.rules(request);
+  TokenRules rules = fixture.rules({.min_tokens = 2, .stop_tokens = {kAb}});
   for (int i = 0; i < 2; ++i) {
     CAPTURE(i);
     REQUIRE_FALSE(rules.allowed()->contains(kEnd));
@@ -293,14 +278,12 @@ TEST_CASE("token rules: before min_tokens neither end tokens nor stop tokens are
 
 TEST_CASE("token rules: with ignore_eos an end token is allowed before min_tokens") {
   const Fixture fixture;
-  const PromptRequest request = fixture.request({.ignore_eos = true, .min_tokens = 2});
-  REQUIRE(fixture.rules(request).allowed()->contains(kEnd));
+  REQUIRE(fixture.rules({.ignore_eos = true, .min_tokens = 2}).allowed()->contains(kEnd));
 }
 
 TEST_CASE("token rules: min_tokens counts the tokens emitted before a rebind") {
   const Fixture fixture;
-  const PromptRequest again = fixture.request({.min_tokens = 2}, {kCc});
-  TokenRules rules = fixture.rules(again);
+  TokenRules rules = fixture.rules({.min_tokens = 2}, {kCc});
   REQUIRE(rules.allowed() != nullptr);
   rules.accept(kCc);
   REQUIRE(rules.allowed() == nullptr);
@@ -308,8 +291,7 @@ TEST_CASE("token rules: min_tokens counts the tokens emitted before a rebind") {
 
 TEST_CASE("token rules: tokens that are put back do not count for min_tokens") {
   const Fixture fixture;
-  const PromptRequest request = fixture.request({.min_tokens = 1});
-  TokenRules rules = fixture.rules(request);
+  TokenRules rules = fixture.rules({.min_tokens = 1});
   const TokenRules::Mark mark = rules.mark();
   rules.accept(kCc);
   REQUIRE(rules.allowed() == nullptr);
@@ -320,13 +302,11 @@ TEST_CASE("token rules: tokens that are put back do not count for min_tokens") {
 TEST_CASE("token rules: a stop string ends the text only behind min_tokens, also after a rebind") {
   const Fixture fixture;
   const SamplingParams sampling{.min_tokens = 2, .stop = {"b", "abcc"}};
-  const PromptRequest request = fixture.request(sampling);
-  TokenRules rules = fixture.rules(request);
+  TokenRules rules = fixture.rules(sampling);
   rules.accept(kAb);
   rules.accept(kAb);
   REQUIRE_FALSE(rules.over());
-  const PromptRequest again = fixture.request(sampling, {kAb, kAb});
-  TokenRules rebound = fixture.rules(again);
+  TokenRules rebound = fixture.rules(sampling, {kAb, kAb});
   REQUIRE_FALSE(rebound.over());
   // "abcc" began before, and ends behind.
   rules.accept(kCc);

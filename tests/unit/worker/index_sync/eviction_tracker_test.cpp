@@ -1,11 +1,11 @@
 #include "worker/index_sync/eviction_tracker.hpp"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <map>
 #include <string>
 
 #include "common/random.hpp"
+#include "tests/support/test_seed.hpp"
 
 namespace leasehold {
 namespace {
@@ -201,8 +201,7 @@ class RandomLife {
 }  // namespace
 
 TEST_CASE("eviction tracker: in random orders every id leaves once, when nothing of it is left") {
-  const char* given = std::getenv("SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 16;
+  const std::uint64_t seed = testing::test_seed(16);
   INFO("SEED=" << seed);
   SeededRandom random(seed);
   EvictionTracker tracker;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <fstream>
 #include <latch>
 #include <map>
 #include <memory>
@@ -35,14 +34,33 @@ std::size_t count(const IndexServer& server, const std::string& request) {
   return static_cast<std::size_t>(std::ranges::count(server.requests(), request));
 }
 
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 bool has_reconciled(const IndexServer& server) {
   return count(server, "GET /v1/requests") > 0;
 }
+
+/// An index that holds the request for the id "first".
+struct StalledIndex {
+  explicit StalledIndex(std::size_t max_inbox = IndexSenderConfig().max_inbox)
+      : sender(with_inbox(max_inbox)) {
+    sender.add_ended(kAnn, {"first"});
+    REQUIRE(server.wait([](const auto& s) { return s.held() == 1; }));
+  }
+  void answer_and_stop() {
+    server.behave(IndexMode::Answer);
+    sender.stop(kStopTimeout);
+  }
+
+  IndexServer server;
+  IndexSender sender;
+
+ private:
+  IndexSenderConfig with_inbox(std::size_t max_inbox) {
+    server.behave(IndexMode::Hold);
+    IndexSenderConfig config = config_of(server);
+    config.max_inbox = max_inbox;
+    return config;
+  }
+};
 
 }  // namespace
 
@@ -58,16 +76,11 @@ TEST_CASE("index sender: ended ids arrive once each, and the index's answer is c
 }
 
 TEST_CASE("index sender: ids that end while the index is busy leave in one batch") {
-  IndexServer server;
-  server.behave(IndexMode::Hold);
-  IndexSender sender(config_of(server));
-  sender.add_ended(kAnn, {"first"});
-  REQUIRE(server.wait([](const auto& s) { return s.held() == 1; }));
-  for (int i = 0; i < 256; ++i) sender.add_ended(kAnn, {"r" + std::to_string(i)});
-  server.behave(IndexMode::Answer);
-  sender.stop(kStopTimeout);
-  CHECK(server.evicted().size() == 257);
-  CHECK(count(server, "POST /v1/evict") == 3);  // the held one is counted twice
+  StalledIndex index;
+  for (int i = 0; i < 256; ++i) index.sender.add_ended(kAnn, {"r" + std::to_string(i)});
+  index.answer_and_stop();
+  CHECK(index.server.evicted().size() == 257);
+  CHECK(count(index.server, "POST /v1/evict") == 3);  // the held one is counted twice
 }
 
 TEST_CASE("index sender: an index that fails is asked again until it answers, then reconciled") {
@@ -144,7 +157,7 @@ TEST_CASE("index sender: ids that a worker left are removed by the next, unless 
     killed.add_ended(kAnn, {"pending"});
     REQUIRE(server.wait([](const auto& s) { return s.held() == 1; }));
     killed.add_live(kAnn, {"late"});
-    REQUIRE(eventually([&] { return bytes_of(path).find("ann/late") != std::string::npos; }));
+    REQUIRE(eventually([&] { return file_bytes(path).find("ann/late") != std::string::npos; }));
     killed.stop({});
   }
   server.behave(IndexMode::Unavailable);
@@ -179,35 +192,21 @@ TEST_CASE("index sender: an id that lives again stays when the index lists it") 
 }
 
 TEST_CASE("index sender: a stalled index costs bounded memory; what is beyond it is counted") {
-  IndexServer server;
-  server.behave(IndexMode::Hold);
-  IndexSenderConfig config = config_of(server);
-  config.max_inbox = 8;
-  IndexSender sender(config);
-  sender.add_ended(kAnn, {"first"});
-  REQUIRE(server.wait([](const auto& s) { return s.held() == 1; }));
-  for (int i = 0; i < 100; ++i) sender.add_ended(kAnn, {"r" + std::to_string(i)});
-  CHECK(sender.counters().dropped == 92);
-  server.behave(IndexMode::Answer);
-  sender.stop(kStopTimeout);
-  CHECK(server.evicted().size() == 9);
+  StalledIndex index(8);
+  for (int i = 0; i < 100; ++i) index.sender.add_ended(kAnn, {"r" + std::to_string(i)});
+  CHECK(index.sender.counters().dropped == 92);
+  index.answer_and_stop();
+  CHECK(index.server.evicted().size() == 9);
 }
 
 TEST_CASE("index sender: a tenant that fills the inbox loses its own ids") {
-  IndexServer server;
-  server.behave(IndexMode::Hold);
-  IndexSenderConfig config = config_of(server);
-  config.max_inbox = 8;
-  IndexSender sender(config);
-  sender.add_ended(kAnn, {"first"});
-  REQUIRE(server.wait([](const auto& s) { return s.held() == 1; }));
-  sender.add_ended(kAnn, {"second"});
-  for (int i = 0; i < 100; ++i) sender.add_ended({"greedy"}, {"r" + std::to_string(i)});
-  server.behave(IndexMode::Answer);
-  sender.stop(kStopTimeout);
-  CHECK(server.evicted().contains("second"));
-  CHECK(server.evicted().contains("r99"));
-  CHECK(sender.counters().dropped == 93);
+  StalledIndex index(8);
+  index.sender.add_ended(kAnn, {"second"});
+  for (int i = 0; i < 100; ++i) index.sender.add_ended({"greedy"}, {"r" + std::to_string(i)});
+  index.answer_and_stop();
+  CHECK(index.server.evicted().contains("second"));
+  CHECK(index.server.evicted().contains("r99"));
+  CHECK(index.sender.counters().dropped == 93);
 }
 
 TEST_CASE("index sender: a name that is not resolved is a failure, and does not hold a stop") {
@@ -246,14 +245,10 @@ TEST_CASE("index sender: running requests alone do not fill the inbox for good")
 }
 
 TEST_CASE("index sender: a stalled index does not hold a stop; what is not sent is counted") {
-  IndexServer server;
-  server.behave(IndexMode::Hold);
-  IndexSender sender(config_of(server));
-  sender.add_ended(kAnn, {"req-1"});
-  REQUIRE(server.wait([](const auto& s) { return s.held() == 1; }));
-  sender.add_ended(kAnn, {"req-2"});
-  sender.stop(milliseconds(0));
-  CHECK(sender.counters().dropped == 2);
+  StalledIndex index;
+  index.sender.add_ended(kAnn, {"second"});
+  index.sender.stop(milliseconds(0));
+  CHECK(index.sender.counters().dropped == 2);
 }
 
 TEST_CASE("kv index sync: an id leaves when its request has ended and its last block is gone") {

@@ -1,11 +1,11 @@
 #include "worker/kv/block_pool.hpp"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <map>
 #include <set>
 
 #include "common/random.hpp"
+#include "tests/support/test_seed.hpp"
 
 namespace leasehold {
 namespace {
@@ -15,11 +15,6 @@ BlockPool two_extents(std::uint32_t first, std::uint32_t second) {
   pool.add_extent(ExtentId{1}, first);
   pool.add_extent(ExtentId{2}, second);
   return pool;
-}
-
-std::uint64_t test_seed() {
-  const char* seed = std::getenv("SEED");
-  return seed == nullptr ? 20261120 : std::strtoull(seed, nullptr, 10);
 }
 
 }  // namespace
@@ -53,11 +48,11 @@ TEST_CASE("block pool: only extents without a held block are removed") {
 }
 
 TEST_CASE("block pool: a random walk conserves blocks and never holds one twice") {
-  SeededRandom random(test_seed());
+  SeededRandom random(testing::test_seed(20261120));
   BlockPool pool;
   std::set<BlockId> held;
   std::map<ExtentId, std::uint32_t> extents;
-  CAPTURE(test_seed());
+  CAPTURE(testing::test_seed(20261120));
   for (int step = 0; step < 5000; ++step) {
     const std::uint64_t what = random.below(20);
     if (what == 0) {

@@ -76,8 +76,7 @@ class Backlog {
 
   void refill(std::size_t i) {
     std::size_t waiting = 0;
-    for (const LeaseId lease : leases_[i])
-      waiting += fixture_.scheduler.tenancies().at(lease).waiting.size();
+    for (const LeaseId lease : leases_[i]) waiting += fixture_.tenancies().at(lease).waiting.size();
     for (; waiting < loads_[i].queued; ++waiting) {
       const LeaseId lease = leases_[i][random_.below(leases_[i].size())];
       PromptRequest request =
@@ -85,19 +84,19 @@ class Backlog {
                            static_cast<std::uint32_t>(1 + random_.below(loads_[i].longest_prompt)),
                            static_cast<std::uint32_t>(1 + random_.below(loads_[i].longest_text)));
       request.tenant = tenant(i);
-      const std::size_t before = fixture_.scheduler.tenancies().at(lease).waiting.size();
+      const std::size_t before = fixture_.tenancies().at(lease).waiting.size();
       waits_[request.engine_request_id] = {
           .tenant = i,
           .served_until = served_[i] + kLimits.max_context * ((before + 1) * loads_[i].leases +
                                                               kLimits.max_batch_size)};
-      REQUIRE(fixture_.scheduler.submit(std::move(request)));
+      fixture_.submit(std::move(request));
     }
   }
 
   /// No request waits longer than scheduler.hpp states.
   void check_waits(const std::vector<SchedulerEvent>& events) {
     for (const Completed& end : only<Completed>(events)) waits_.erase(end.engine_request_id);
-    for (const auto& sequence : fixture_.scheduler.running().all())
+    for (const auto& sequence : fixture_.running())
       waits_.erase(sequence->request.engine_request_id);
     for (const auto& [id, wait] : waits_) {
       if (served_[wait.tenant] > wait.served_until) FAIL("request " << id.value << " starves");
@@ -106,13 +105,12 @@ class Backlog {
 
   void check_quotas() const {
     std::map<LeaseId, std::uint32_t> running;
-    for (const auto& sequence : fixture_.scheduler.running().all())
-      ++running[sequence->request.lease];
+    for (const auto& sequence : fixture_.running()) ++running[sequence->request.lease];
     for (std::size_t i = 0; i < loads_.size(); ++i) {
       std::uint32_t sequences = 0, blocks = 0;
       for (const LeaseId lease : leases_[i]) {
         sequences += running[lease];
-        blocks += fixture_.scheduler.tenancies().at(lease).pool.held_blocks();
+        blocks += fixture_.tenancies().at(lease).pool.held_blocks();
       }
       if (sequences > kMaxConcurrent || blocks > kMaxBlocks)
         FAIL("tenant " << i << " exceeds its quota");
@@ -208,8 +206,8 @@ TEST_CASE("fairness: a changed weight holds from the next tick on") {
   SchedulerFixture fixture({.max_batch_size = 2, .token_budget = 32, .tokens_per_block = 4});
   const LeaseId ann = fixture.lease(1, 60);
   const LeaseId bob = fixture.lease(2, 60);
-  REQUIRE(fixture.scheduler.submit(fixture.request(ann, "ann", 200, 4)));
-  REQUIRE(fixture.scheduler.submit(fixture.request(bob, "bob", 200, 4)));
+  fixture.submit(ann, "ann", 200, 4);
+  fixture.submit(bob, "bob", 200, 4);
   fixture.tick();
   CHECK(fixture.rows_of({"t1"}) == 16);
   CHECK(fixture.rows_of({"t2"}) == 16);
@@ -224,9 +222,9 @@ TEST_CASE("fairness: a short prompt does not wait for another tenant's long one"
   SchedulerFixture fixture({.token_budget = 32, .tokens_per_block = 4});
   const LeaseId ann = fixture.lease(1, 60);
   const LeaseId bob = fixture.lease(2, 60);
-  REQUIRE(fixture.scheduler.submit(fixture.request(ann, "long", 220, 4)));
+  fixture.submit(ann, "long", 220, 4);
   fixture.tick();
-  REQUIRE(fixture.scheduler.submit(fixture.request(bob, "short", 16, 4)));
+  fixture.submit(bob, "short", 16, 4);
   CHECK(only<Token>(fixture.tick()).size() == 1);
 }
 
@@ -234,10 +232,12 @@ TEST_CASE("fairness: a short prompt does not wait for another tenant's long one"
 struct LongContext {
   SchedulerFixture fixture{
       {.max_batch_size = 8, .token_budget = 256, .max_context = 200'000, .tokens_per_block = 16}};
+  LeaseId ann = lease(1);
+  LeaseId bob = lease(2);
+
   LeaseId lease(std::uint32_t slot) {
     const LeaseId id = fixture.lease(slot, 13'000);
-    fixture.scheduler.set_quota(
-        {.tenant = {"t" + std::to_string(slot)}, .max_concurrent = 8, .max_blocks = 13'000});
+    fixture.limit_blocks(13'000, {"t" + std::to_string(slot)});
     return id;
   }
   /// A tick of a machine on which a row without context takes 1 ms.
@@ -266,29 +266,24 @@ struct LongContext {
 
 TEST_CASE("fairness: a first token waits for little work behind prompts of a long context") {
   LongContext world;
-  const LeaseId ann = world.lease(1);
-  const LeaseId bob = world.lease(2);
-  REQUIRE(world.fixture.scheduler.submit(world.fixture.request(ann, "long", 100'000, 4)));
+  world.fixture.submit(world.ann, "long", 100'000, 4);
   world.tick();
-  const auto& running = world.fixture.scheduler.running().all();
+  const auto& running = world.fixture.running();
   while (running.at(0)->blocks.committed() < 20'000) world.tick();
   const std::uint32_t prompt = GENERATE(20u, 250u);
-  REQUIRE(world.fixture.scheduler.submit(world.fixture.request(bob, "short", prompt, 4)));
+  world.fixture.submit(world.bob, "short", prompt, 4);
   CHECK(world.work_until_token("short") <= 600);
 }
 
 TEST_CASE("fairness: short prompts of one tenant do not hold up the long one of another for ever") {
   LongContext world;
-  const LeaseId ann = world.lease(1);
-  const LeaseId bob = world.lease(2);
-  REQUIRE(world.fixture.scheduler.submit(world.fixture.request(ann, "long", 4'000, 1)));
+  world.fixture.submit(world.ann, "long", 4'000, 1);
   int shorts = 0;
   std::uint64_t rows_of_long = 0;
   std::uint64_t work_of_short = 0;  // without context
   for (int ticks = 0; ticks < 30; ++ticks) {
-    while (world.fixture.scheduler.tenancies().waiting_count() < 4)
-      REQUIRE(world.fixture.scheduler.submit(
-          world.fixture.request(bob, "short" + std::to_string(++shorts), 60, 1)));
+    while (world.fixture.tenancies().waiting_count() < 4)
+      world.fixture.submit(world.bob, "short" + std::to_string(++shorts), 60, 1);
     world.fixture.tick();
     rows_of_long += world.fixture.rows_of({"t1"});
     work_of_short += world.fixture.rows_of({"t2"});
@@ -301,9 +296,9 @@ TEST_CASE("fairness: a tenant that was idle gets no credit for that time") {
   SchedulerFixture fixture({.max_batch_size = 2, .token_budget = 8, .tokens_per_block = 4});
   const LeaseId ann = fixture.lease(1, 90);
   const LeaseId bob = fixture.lease(2, 90);
-  REQUIRE(fixture.scheduler.submit(fixture.request(ann, "ann", 240, 4)));
+  fixture.submit(ann, "ann", 240, 4);
   for (int tick = 0; tick < 10; ++tick) fixture.tick();
-  REQUIRE(fixture.scheduler.submit(fixture.request(bob, "bob", 240, 4)));
+  fixture.submit(bob, "bob", 240, 4);
   for (int tick = 0; tick < 4; ++tick) {
     fixture.tick();
     CHECK(fixture.rows_of({"t1"}) == 4);
@@ -315,7 +310,7 @@ TEST_CASE("scheduler: a prompt beside running streams stays within the measured 
   SchedulerFixture fixture({.token_budget = 64, .tokens_per_block = 4});
   const LeaseId ann = fixture.lease(1, 60);
   const LeaseId bob = fixture.lease(2, 60);
-  REQUIRE(fixture.scheduler.submit(fixture.request(ann, "stream", 4, 200)));
+  fixture.submit(ann, "stream", 4, 200);
   const auto timed_tick = [&] {
     fixture.tick();
     const std::uint32_t prefill = fixture.row_count() - 1;
@@ -324,7 +319,7 @@ TEST_CASE("scheduler: a prompt beside running streams stays within the measured 
   };
   fixture.tick();
   CHECK(timed_tick() == 0);
-  REQUIRE(fixture.scheduler.submit(fixture.request(bob, "prompt", 200, 4)));
+  fixture.submit(bob, "prompt", 200, 4);
   timed_tick();  // measures the cost of a row
   CHECK(timed_tick() == 10);
 }

@@ -11,12 +11,9 @@ namespace {
 struct TightPool : SchedulerFixture {
   using SchedulerFixture::SchedulerFixture;
 
-  void submit(const PromptRequest& request) { REQUIRE(scheduler.submit(request)); }
-
   /// Runs one tick and files its events.
   void step(TimePoint now = kNow) {
-    for (const GrowthRequest& growth : scheduler.tenancies().take_growth_requests())
-      scheduler.tenancies().deny_growth(growth);
+    deny_growth_requests();
     file(tick(now));
     check_block_conservation(scheduler);
   }
@@ -81,7 +78,7 @@ TEST_CASE("preemption: after a denied growth one sequence waits, and then each t
   CHECK(pool.victim() == "younger");
   CHECK(pool.preemptions[0].cause == Errc::PoolExhausted);
   CHECK(pool.preemptions[0].freed_blocks == 2);
-  const auto served = pool.scheduler.tenancies().take_served();
+  const auto served = pool.tenancies().take_served();
   REQUIRE(served.size() == 2);
   CHECK(served[0].preemptions == 1);
   CHECK(served[1].preemptions == 0);
@@ -102,9 +99,9 @@ TEST_CASE("preemption: growth that is refused to a waiting request ends no runni
   pool.file(pool.tick());
   int refused = 0;
   for (int i = 0; i < 100 && !pool.ends.contains("runs"); ++i) {
-    for (const GrowthRequest& growth : pool.scheduler.tenancies().take_growth_requests()) {
+    for (const GrowthRequest& growth : pool.tenancies().take_growth_requests()) {
       if (growth.blocks > 1) {
-        pool.scheduler.tenancies().deny_growth(growth);
+        pool.tenancies().deny_growth(growth);
         ++refused;
       } else {
         pool.grow(lease, 1);
@@ -159,7 +156,7 @@ TEST_CASE("preemption: a quota moves a sequence of any lease of the tenant aside
   const LeaseId one = pool.lease(1, 20);
   const LeaseId other = pool.lease_of({"t1"}, 9, 20);
   pool.submit(pool.request(pool.lease(2, 20), "bystander", 4, 40));
-  pool.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 5});
+  pool.limit_blocks(5);
   pool.submit(pool.request(one, "older", 15, 30));
   PromptRequest younger = pool.request(one, "younger", 9, 30);
   younger.lease = other;
@@ -195,7 +192,7 @@ TEST_CASE("preemption: the full blocks of the victim save rows when they are sti
   pool.step_until_preempted();
   REQUIRE(pool.victim() == "younger");
   while (pool.emitted["younger"] == pool.preemptions[0].emitted_tokens) pool.step();
-  CHECK(pool.scheduler.tenancies().prefix_counters().hits >= 4);
+  CHECK(pool.tenancies().prefix_counters().hits >= 4);
 }
 
 TEST_CASE("preemption: a waiting victim ends as any waiting request, with what it emitted") {
@@ -208,8 +205,7 @@ TEST_CASE("preemption: a waiting victim ends as any waiting request, with what i
     reason = CompletionReason::Cancelled;
   }
   SECTION("revoked") {
-    pool.scheduler.end_lease(pool.lease_id, {.reason = CompletionReason::Revoked,
-                                             .revocation = RevocationInfo{pool.lease_id}});
+    pool.revoke(pool.lease_id);
     reason = CompletionReason::Revoked;
   }
   SECTION("the engine failed") {
@@ -256,7 +252,7 @@ TEST_CASE("preemption: a victim whose memory is reclaimed ends with OutOfBlocks"
 
 TEST_CASE("preemption: a quota lowered while a victim waits does not end it") {
   TwoInOnePool pool;
-  pool.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 1});
+  pool.limit_blocks(1);
   pool.finish();
   CHECK(pool.is_complete("older", 20));
   CHECK(pool.is_complete("younger", 20));
@@ -273,8 +269,7 @@ TEST_CASE("preemption: a rebind is reported once, however often it is preempted"
   pool.submit(rebound);
   int reports = 0;
   for (int i = 0; i < 300 && pool.scheduler.has_work(); ++i) {
-    for (const GrowthRequest& growth : pool.scheduler.tenancies().take_growth_requests())
-      pool.scheduler.tenancies().deny_growth(growth);
+    pool.deny_growth_requests();
     const auto events = pool.tick();
     reports += static_cast<int>(only<Rebound>(events).size());
     pool.file(events);

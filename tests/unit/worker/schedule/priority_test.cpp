@@ -21,7 +21,7 @@ struct OneAtATime : SchedulerFixture {
     next.tenant = scheduler.tenancies().at(lease).tenant;
     next.priority = asked.priority;
     if (asked.deadline) next.deadline = kNow + *asked.deadline;
-    REQUIRE(scheduler.submit(next));
+    SchedulerFixture::submit(std::move(next));
   }
   /// The names in the order of admission, until nothing waits.
   std::vector<std::string> admissions() {
@@ -92,13 +92,11 @@ TEST_CASE("priority: out of blocks, the lowest is the victim, also when it is th
   const LeaseId lease = fixture.lease(1, 9);
   PromptRequest low = fixture.request(lease, "low", 47, 30);  // the most work to repeat
   low.priority = -1;
-  REQUIRE(fixture.scheduler.submit(low));
-  for (const char* name : {"usual", "other"})
-    REQUIRE(fixture.scheduler.submit(fixture.request(lease, name, 2, 30)));
+  fixture.submit(low);
+  for (const char* name : {"usual", "other"}) fixture.submit(lease, name, 2, 30);
   std::vector<Preempted> preempted;
   for (int i = 0; i < 60 && preempted.empty(); ++i) {
-    for (const GrowthRequest& growth : fixture.scheduler.tenancies().take_growth_requests())
-      fixture.scheduler.tenancies().deny_growth(growth);
+    fixture.deny_growth_requests();
     preempted = only<Preempted>(fixture.tick());
   }
   REQUIRE(preempted.size() == 1);
@@ -108,20 +106,18 @@ TEST_CASE("priority: out of blocks, the lowest is the victim, also when it is th
 TEST_CASE("priority: a preempted request comes before its equals, and after a higher one") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 4);
-  for (const char* name : {"older", "younger"})
-    REQUIRE(fixture.scheduler.submit(fixture.request(lease, name, 15, 20)));
+  for (const char* name : {"older", "younger"}) fixture.submit(lease, name, 15, 20);
   PromptRequest later = fixture.request(lease, "later", 4, 2);
   later.deadline = kNow + Duration(100);
   Names ended;
   for (int i = 0; i < 300 && fixture.scheduler.has_work(); ++i) {
-    for (const GrowthRequest& growth : fixture.scheduler.tenancies().take_growth_requests())
-      fixture.scheduler.tenancies().deny_growth(growth);
+    fixture.deny_growth_requests();
     const auto events = fixture.tick();
     if (!only<Preempted>(events).empty()) {
-      REQUIRE(fixture.scheduler.submit(later));
+      fixture.submit(later);
       PromptRequest high = fixture.request(lease, "high", 17, 2);
       high.priority = 1;
-      REQUIRE(fixture.scheduler.submit(high));
+      fixture.submit(high);
     }
     for (const Completed& end : only<Completed>(events))
       ended.push_back(end.engine_request_id.value);
@@ -133,15 +129,15 @@ TEST_CASE("priority: what lacks quota is not overtaken by a smaller request of i
   SchedulerFixture fixture;
   const LeaseId one = fixture.lease(1, 40);
   const LeaseId other = fixture.lease_of({"t1"}, 9, 40);
-  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 6});
-  REQUIRE(fixture.scheduler.submit(fixture.request(one, "running", 30, 2)));
+  fixture.limit_blocks(6);
+  fixture.submit(one, "running", 30, 2);
   fixture.tick();
   PromptRequest large = fixture.request(one, "large", 60, 2);
   large.priority = 1;
-  REQUIRE(fixture.scheduler.submit(large));
+  fixture.submit(large);
   PromptRequest small = fixture.request(one, "small", 4, 2);
   small.lease = other;
-  REQUIRE(fixture.scheduler.submit(small));
+  fixture.submit(small);
   std::vector<std::string> order;
   while (fixture.scheduler.has_work()) {
     for (const Token& token : only<Token>(fixture.tick()))
@@ -156,10 +152,10 @@ TEST_CASE("priority: what lacks blocks of its lease does not hold up the tenant'
   const LeaseId other = fixture.lease_of({"t1"}, 9, 40);
   PromptRequest high = fixture.request(full, "high", 60, 2);
   high.priority = 10;
-  REQUIRE(fixture.scheduler.submit(high));
+  fixture.submit(high);
   PromptRequest low = fixture.request(full, "low", 4, 2);
   low.lease = other;
-  REQUIRE(fixture.scheduler.submit(low));
+  fixture.submit(low);
   CHECK(only<Token>(fixture.tick()).at(0).engine_request_id.value == "low");
 }
 

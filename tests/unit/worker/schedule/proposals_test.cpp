@@ -46,13 +46,13 @@ struct Proposing : SchedulerFixture {
 TEST_CASE(
     "proposals: right ones are committed with the token behind them, and wrong ones are not") {
   Proposing fixture;
-  REQUIRE(fixture.scheduler.submit(fixture.request(fixture.lease(1, 20), "r", 4, 20)));
+  fixture.submit(fixture.lease(1, 20), "r", 4, 20);
   fixture.tick();
   REQUIRE(fixture.plan_with({kRight, kRight, kWrong, kRight}).parts[0].n_rows == 5);
   const auto tokens = only<Token>(fixture.commit());
   REQUIRE(tokens.size() == 3);
   for (std::uint32_t i = 0; i < 3; ++i) CHECK(tokens[i].position == i + 1);
-  const Sequence& sequence = *fixture.scheduler.running().all().front();
+  const Sequence& sequence = *fixture.running().front();
   CHECK(sequence.tokens.size() == 4 + 4);
   CHECK(sequence.blocks.committed() == 4 + 3);
   CHECK(sequence.pending() == 1);
@@ -62,20 +62,20 @@ TEST_CASE(
 
 TEST_CASE("proposals: the tenant pays for all rows and is served those that stay") {
   Proposing fixture;
-  REQUIRE(fixture.scheduler.submit(fixture.request(fixture.lease(1, 20), "r", 4, 20)));
+  fixture.submit(fixture.lease(1, 20), "r", 4, 20);
   fixture.tick();
-  (void)fixture.scheduler.tenancies().take_served();
-  const auto& account = *fixture.scheduler.tenancies().begin()->second.account;
+  (void)fixture.tenancies().take_served();
+  const auto& account = *fixture.tenancies().begin()->second.account;
   const auto before = *account.counter;
   fixture.plan_with({kRight, kWrong, kRight, kRight});
   fixture.commit();
   CHECK(*account.counter - before == TokenCounters::cost(5, account.quota.weight));
-  CHECK(fixture.scheduler.tenancies().take_served().at(0).tokens == 2);
+  CHECK(fixture.tenancies().take_served().at(0).tokens == 2);
 }
 
 TEST_CASE("proposals: the last token is that of the request") {
   Proposing fixture;
-  REQUIRE(fixture.scheduler.submit(fixture.request(fixture.lease(1, 20), "r", 4, 4)));
+  fixture.submit(fixture.lease(1, 20), "r", 4, 4);
   fixture.tick();
   fixture.plan_with();
   CHECK(fixture.proposed() == std::vector<std::uint32_t>{2});
@@ -88,16 +88,16 @@ TEST_CASE("proposals: the last token is that of the request") {
 TEST_CASE("proposals: none beside a prompt, and no more than the step has rows and logits") {
   Proposing fixture({.max_batch_size = 3, .token_budget = 40, .speculate = 4});
   const LeaseId lease = fixture.lease(1, 60);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 4, 40)));
+  fixture.submit(lease, "r", 4, 40);
   fixture.tick();
   fixture.plan_with();
   CHECK(fixture.proposed() == std::vector<std::uint32_t>{4});  // 1 + speculate rows have logits
   fixture.commit();
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "s", 100, 40)));
+  fixture.submit(lease, "s", 100, 40);
   fixture.plan_with();
   CHECK(fixture.proposed() == std::vector<std::uint32_t>{0, 0});
   fixture.commit();
-  while (fixture.scheduler.running().all().back()->pending() > 1) fixture.tick();
+  while (fixture.running().back()->pending() > 1) fixture.tick();
   fixture.plan_with();
   CHECK(fixture.proposed() == std::vector<std::uint32_t>{2, 1});
 }
@@ -105,25 +105,25 @@ TEST_CASE("proposals: none beside a prompt, and no more than the step has rows a
 TEST_CASE("proposals: they take free blocks only, and leave each sequence its next one") {
   Proposing fixture({.token_budget = 40, .tokens_per_block = 4, .speculate = 8});
   const LeaseId lease = fixture.lease(1, 5);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 4, 12)));
+  fixture.submit(lease, "r", 4, 12);
   fixture.tick();  // a block is full, and the first token is drawn
-  (void)fixture.scheduler.tenancies().take_growth_requests();
+  (void)fixture.tenancies().take_growth_requests();
   fixture.plan_with();
-  const BlockPool& pool = fixture.scheduler.tenancies().at(lease).pool;
+  const BlockPool& pool = fixture.tenancies().at(lease).pool;
   // Of 5 blocks one is the record, two are needed, one is for proposals, and one stays free.
   CHECK(fixture.proposed() == std::vector<std::uint32_t>{7});
   CHECK(pool.free_blocks() == 1);
-  CHECK(fixture.scheduler.tenancies().take_growth_requests().empty());
+  CHECK(fixture.tenancies().take_growth_requests().empty());
   fixture.commit();
 }
 
 TEST_CASE("proposals: blocks that lie beyond the text are free again after the step") {
   Proposing fixture({.token_budget = 40, .tokens_per_block = 4, .speculate = 8});
   const LeaseId lease = fixture.lease(1, 20);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 4, 40)));
+  fixture.submit(lease, "r", 4, 40);
   fixture.tick();
-  const BlockPool& pool = fixture.scheduler.tenancies().at(lease).pool;
-  const Sequence& sequence = *fixture.scheduler.running().all().front();
+  const BlockPool& pool = fixture.tenancies().at(lease).pool;
+  const Sequence& sequence = *fixture.running().front();
 
   SECTION("no proposal was right: the sequence keeps the block of its last token") {
     fixture.plan_with(std::vector<TokenId>(8, kWrong));
@@ -145,10 +145,10 @@ TEST_CASE("proposals: blocks that lie beyond the text are free again after the s
 
 TEST_CASE("proposals: the record of a sequence names no block that may be given back") {
   Proposing fixture({.token_budget = 40, .tokens_per_block = 4, .speculate = 8});
-  REQUIRE(fixture.scheduler.submit(fixture.request(fixture.lease(1, 20), "r", 4, 40)));
+  fixture.submit(fixture.lease(1, 20), "r", 4, 40);
   fixture.tick();
   fixture.plan_with(std::vector<TokenId>(8, kWrong));
-  const Sequence& sequence = *fixture.scheduler.running().all().front();
+  const Sequence& sequence = *fixture.running().front();
   REQUIRE(sequence.blocks.blocks().size() == 4);
   const TokenId drawn[] = {kRight};
   CHECK(sequence.record_commit(1, drawn).blocks.size() == 2);  // 4 + 1 positions
@@ -158,11 +158,11 @@ TEST_CASE("proposals: within its quota a tenant keeps the next block of each of 
   Proposing fixture({.token_budget = 40, .tokens_per_block = 4, .speculate = 8});
   const LeaseId first = fixture.lease(1, 20);
   const LeaseId second = fixture.lease_of({"t1"}, 2, 20);
-  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 8});
-  REQUIRE(fixture.scheduler.submit(fixture.request(first, "r", 4, 12)));
+  fixture.limit_blocks(8);
+  fixture.submit(first, "r", 4, 12);
   PromptRequest beside = fixture.request(second, "s", 4, 12);
   beside.tenant = {"t1"};
-  REQUIRE(fixture.scheduler.submit(std::move(beside)));
+  fixture.submit(std::move(beside));
   fixture.tick();
   fixture.plan_with();
   // Each holds its record and two blocks, whose other positions are free for proposals. Of the two
@@ -174,8 +174,7 @@ TEST_CASE("proposals: within its quota a tenant keeps the next block of each of 
 TEST_CASE("proposals: without room for rows of all, the tenant that was served least has them") {
   Proposing fixture({.max_batch_size = 5, .token_budget = 40, .speculate = 4});
   for (const std::uint32_t slot : {1u, 2u})
-    REQUIRE(fixture.scheduler.submit(
-        fixture.request(fixture.lease(slot, 20), "r" + std::to_string(slot), 4, 60)));
+    fixture.submit(fixture.lease(slot, 20), "r" + std::to_string(slot), 4, 60);
   fixture.tick();
   std::map<TenantId, std::uint32_t> rows;
   for (int step = 0; step < 6; ++step) {
@@ -196,16 +195,16 @@ TEST_CASE("proposals: before the plan it is known how many are worth making") {
       all.push_back(part.n_proposed);
     return all;
   };
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 4, 40)));
+  fixture.submit(lease, "r", 4, 40);
   CHECK(worth().empty());  // it does not run
   fixture.tick();
   CHECK(worth() == std::vector<std::uint32_t>{4});
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "s", 100, 40)));
+  fixture.submit(lease, "s", 100, 40);
   fixture.tick();
   CHECK(worth().empty());  // a prompt is computed
-  while (fixture.scheduler.running().all().back()->pending() > 1) fixture.tick();
+  while (fixture.running().back()->pending() > 1) fixture.tick();
   CHECK(worth() == std::vector<std::uint32_t>{2, 2});  // room for 3, which the plan divides
-  fixture.scheduler.running().all().front()->awaits_mask = true;
+  fixture.running().front()->awaits_mask = true;
   CHECK(worth() == std::vector<std::uint32_t>{4});
 }
 
@@ -213,7 +212,7 @@ TEST_CASE("proposals: the time of making them is part of their cost") {
   constexpr Duration kStep{1'000'000};
   const auto proposed_rows = [&](Duration of_making_one) {
     Proposing fixture;
-    REQUIRE(fixture.scheduler.submit(fixture.request(fixture.lease(1, 40), "r", 4, 240)));
+    fixture.submit(fixture.lease(1, 40), "r", 4, 240);
     fixture.tick();
     fixture.scheduler.note_duration(kStep);
     std::uint32_t rows = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <functional>
 #include <set>
 
@@ -17,14 +18,30 @@ class SchedulerFixture {
 
   LeaseId lease(std::uint32_t slot, std::uint32_t blocks, std::uint32_t max_concurrent = 8) {
     const TenantId tenant{"t" + std::to_string(slot)};
-    scheduler.set_quota({.tenant = tenant, .max_concurrent = max_concurrent, .max_blocks = 100});
+    limit_blocks(100, tenant, max_concurrent);
     return lease_of(tenant, slot, blocks);
   }
   LeaseId lease_of(const TenantId& tenant, std::uint32_t slot, std::uint32_t blocks) {
     const LeaseId id{slot, 1};
-    scheduler.tenancies().add({.lease = id, .tenant = tenant});
-    grow(id, blocks);
+    add_lease(id, tenant, blocks);
     return id;
+  }
+  void add_lease(LeaseId id, const TenantId& tenant, std::uint32_t blocks) {
+    tenancies().add({.lease = id, .tenant = tenant});
+    grow(id, blocks);
+  }
+  void limit_blocks(std::uint32_t max_blocks, const TenantId& tenant = {"t1"},
+                    std::uint32_t max_concurrent = 8) {
+    scheduler.set_quota(
+        {.tenant = tenant, .max_concurrent = max_concurrent, .max_blocks = max_blocks});
+  }
+  void revoke(LeaseId id) {
+    scheduler.end_lease(
+        id, {.reason = CompletionReason::Revoked, .revocation = RevocationInfo{.lease = id}});
+  }
+  void deny_growth_requests() {
+    for (const GrowthRequest& growth : tenancies().take_growth_requests())
+      tenancies().deny_growth(growth);
   }
   void grow(LeaseId id, std::uint32_t blocks) {
     scheduler.blocks().add_extent(id, ExtentId{next_extent_++}, blocks);
@@ -38,6 +55,11 @@ class SchedulerFixture {
             .engine_request_id = RequestId{name},
             .prompt = std::vector<TokenId>(prompt, token_of(name)),
             .max_emitted_tokens = tokens};
+  }
+  void submit(PromptRequest request) { REQUIRE(scheduler.submit(std::move(request))); }
+  void submit(LeaseId id, const std::string& name, std::uint32_t prompt = 4,
+              std::uint32_t tokens = 3) {
+    submit(request(id, name, prompt, tokens));
   }
 
   /// Runs one tick and returns its events.
@@ -63,6 +85,12 @@ class SchedulerFixture {
   std::uint32_t rows_of(const TenantId& tenant) const {
     const auto found = rows_.find(tenant);
     return found == rows_.end() ? 0 : found->second;
+  }
+
+  Tenancies& tenancies() { return scheduler.tenancies(); }
+  const Tenancies& tenancies() const { return scheduler.tenancies(); }
+  const std::vector<std::unique_ptr<Sequence>>& running() const {
+    return scheduler.running().all();
   }
 
   Scheduler scheduler;
@@ -103,6 +131,14 @@ std::vector<Event> only(const std::vector<SchedulerEvent>& events) {
     if (const auto* one = std::get_if<Event>(&event)) some.push_back(*one);
   }
   return some;
+}
+
+/// The only event of this kind.
+template <class Event>
+Event single(const std::vector<SchedulerEvent>& events) {
+  const std::vector<Event> found = only<Event>(events);
+  REQUIRE(found.size() == 1);
+  return found[0];
 }
 
 }  // namespace leasehold::testing

@@ -20,10 +20,14 @@ struct Run {
   std::vector<SchedulerEvent> events;
 };
 
-/// Submits a prompt and runs all ticks until nothing moves.
-Run run(SchedulerFixture& fixture, PromptRequest request, std::vector<TokenId> prompt) {
+void submit(SchedulerFixture& fixture, PromptRequest request, std::vector<TokenId> prompt) {
   request.prompt = std::move(prompt);
-  REQUIRE(fixture.scheduler.submit(request));
+  fixture.submit(std::move(request));
+}
+
+/// Submits a prompt and runs all ticks until nothing moves.
+Run run(SchedulerFixture& fixture, const PromptRequest& request, std::vector<TokenId> prompt) {
+  submit(fixture, request, std::move(prompt));
   Run run;
   bool moved = true;
   while (fixture.scheduler.has_work() && moved) {
@@ -36,8 +40,15 @@ Run run(SchedulerFixture& fixture, PromptRequest request, std::vector<TokenId> p
   return run;
 }
 
+/// Ends the first sequence as one that met a logit that is not finite.
+void end_damaged(SchedulerFixture& fixture) {
+  fixture.scheduler.end_sequence(*fixture.running().front(),
+                                 {.reason = CompletionReason::EngineError,
+                                  .error = Error{Errc::NumericFault, "a logit is not finite"}});
+}
+
 std::uint32_t cached(const SchedulerFixture& fixture, LeaseId lease) {
-  return fixture.scheduler.tenancies().at(lease).prefixes.unused();
+  return fixture.tenancies().at(lease).prefixes.unused();
 }
 
 /// "+id" where blocks begin to hold text of a request, "-id" where they cease.
@@ -63,7 +74,7 @@ TEST_CASE("prefix cache: a prompt computes only what follows its cached blocks")
   std::vector<TokenId> branch = numbered(70);
   branch[50] = 1;  // in the fourth block
   CHECK(run(fixture, fixture.request(lease, "branch"), branch).rows == 70 - 48);
-  const PrefixCounters counters = fixture.scheduler.tenancies().prefix_counters();
+  const PrefixCounters counters = fixture.tenancies().prefix_counters();
   CHECK(counters.hits == 4 + 2 + 1 + 3);
   CHECK(counters.misses == 4 + 0 + 0 + 0 + 1);
   CHECK(counters.evictions == 0);
@@ -80,24 +91,20 @@ TEST_CASE("prefix cache: what a tenant cached saves no row of another tenant or 
   PromptRequest request = fixture.request(second, "other lease");
   request.tenant = {"t1"};
   CHECK(run(fixture, request, numbered(70)).rows == 70);
-  CHECK(fixture.scheduler.tenancies().prefix_counters().hits == 0);
+  CHECK(fixture.tenancies().prefix_counters().hits == 0);
 }
 
 TEST_CASE("prefix cache: blocks of a sequence that runs are used by others, and outlive it") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 40);
-  PromptRequest first = fixture.request(lease, "first", 1, 40);
-  first.prompt = numbered(40);
-  REQUIRE(fixture.scheduler.submit(first));
+  submit(fixture, fixture.request(lease, "first", 1, 40), numbered(40));
   fixture.tick();
-  PromptRequest second = fixture.request(lease, "second", 1, 40);
-  second.prompt = numbered(40);
-  REQUIRE(fixture.scheduler.submit(second));
+  submit(fixture, fixture.request(lease, "second", 1, 40), numbered(40));
   fixture.tick();
   CHECK(fixture.row_count() == 1 + 8);
   REQUIRE(fixture.scheduler.running().size() == 2);
-  const auto shared = fixture.scheduler.running().all()[0]->blocks.cached();
-  CHECK(std::ranges::equal(shared, fixture.scheduler.running().all()[1]->blocks.cached()));
+  const auto shared = fixture.running()[0]->blocks.cached();
+  CHECK(std::ranges::equal(shared, fixture.running()[1]->blocks.cached()));
   REQUIRE(fixture.scheduler.cancel(RequestId{"first"}));
   check_block_conservation(fixture.scheduler);
   CHECK(cached(fixture, lease) == 0);  // the second one uses them
@@ -126,25 +133,24 @@ TEST_CASE("prefix cache: cached blocks are evicted before the lease asks for gro
   SECTION("by a prompt") {
     const auto next = run(fixture, fixture.request(lease, "next"), numbered(70, 1000));
     CHECK(only<Token>(next.events).size() == 3);
-    CHECK(fixture.scheduler.tenancies().prefix_counters().evictions == 3);
+    CHECK(fixture.tenancies().prefix_counters().evictions == 3);
   }
   SECTION("by a sequence that grows") {
     const auto next = run(fixture, fixture.request(lease, "next", 1, 70), numbered(4, 1000));
     CHECK(only<Token>(next.events).size() == 70);
-    CHECK(fixture.scheduler.tenancies().prefix_counters().evictions == 3);
+    CHECK(fixture.tenancies().prefix_counters().evictions == 3);
   }
-  CHECK(fixture.scheduler.tenancies().take_growth_requests().empty());
+  CHECK(fixture.tenancies().take_growth_requests().empty());
 }
 
 TEST_CASE("prefix cache: a prompt asks for the blocks that it lacks after eviction and hits") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 6);
   run(fixture, fixture.request(lease, "old"), numbered(70));
-  PromptRequest larger = fixture.request(lease, "larger");
-  larger.prompt = numbered(100);  // four cached blocks, three more, and a record
-  REQUIRE(fixture.scheduler.submit(larger));
+  submit(fixture, fixture.request(lease, "larger"),
+         numbered(100));  // four cached blocks, three more, and a record
   CHECK(fixture.tick().empty());
-  const auto growth = fixture.scheduler.tenancies().take_growth_requests();
+  const auto growth = fixture.tenancies().take_growth_requests();
   REQUIRE(growth.size() == 1);
   CHECK(growth[0].blocks == 2);
   CHECK(cached(fixture, lease) == 4);  // nothing is evicted for a request that waits
@@ -157,7 +163,7 @@ TEST_CASE("prefix cache: cached blocks count towards the quota and are evicted b
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 40);
   const LeaseId second = fixture.lease_of({"t1"}, 3, 40);
-  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 6});
+  fixture.limit_blocks(6);
   run(fixture, fixture.request(lease, "old"), numbered(70));
   REQUIRE(cached(fixture, lease) == 4);
   PromptRequest next = fixture.request(second, "next", 1, 20);
@@ -172,7 +178,7 @@ TEST_CASE("prefix cache: a lowered quota evicts what is cached beyond it") {
   const LeaseId lease = fixture.lease(1, 40);
   run(fixture, fixture.request(lease, "old"), numbered(90));
   REQUIRE(cached(fixture, lease) == 5);
-  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 4});
+  fixture.limit_blocks(4);
   CHECK(cached(fixture, lease) == 4);
   CHECK(run(fixture, fixture.request(lease, "same", 1, 1), numbered(33)).rows == 33 - 32);
 }
@@ -183,20 +189,18 @@ TEST_CASE("prefix cache: reclaimed extents lose their cached blocks, and running
   fixture.grow(lease, 3);
   run(fixture, fixture.request(lease, "old"), numbered(70));
   REQUIRE(cached(fixture, lease) == 4);
-  REQUIRE(fixture.scheduler.tenancies().at(lease).pool.total_blocks() == 6);
+  REQUIRE(fixture.tenancies().at(lease).pool.total_blocks() == 6);
   SECTION("all of them while nothing runs") {
     CHECK(fixture.scheduler.blocks().remove_free_extents(lease, 9).size() == 2);
-    CHECK(fixture.scheduler.tenancies().at(lease).prefixes.size() == 0);
+    CHECK(fixture.tenancies().at(lease).prefixes.size() == 0);
   }
   SECTION("as many as the broker asked for") {
     CHECK(fixture.scheduler.blocks().remove_free_extents(lease, 0).empty());
     CHECK(fixture.scheduler.blocks().remove_free_extents(lease, 1).size() == 1);
-    CHECK(fixture.scheduler.tenancies().at(lease).pool.total_blocks() == 3);
+    CHECK(fixture.tenancies().at(lease).pool.total_blocks() == 3);
   }
   SECTION("none that a sequence uses") {
-    PromptRequest warm = fixture.request(lease, "warm", 1, 9);
-    warm.prompt = numbered(70);
-    REQUIRE(fixture.scheduler.submit(warm));
+    submit(fixture, fixture.request(lease, "warm", 1, 9), numbered(70));
     fixture.tick();
     CHECK(fixture.scheduler.blocks().remove_free_extents(lease, 9).empty());
   }
@@ -207,26 +211,20 @@ TEST_CASE("prefix cache: the end of a lease drops its cached blocks") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 40);
   run(fixture, fixture.request(lease, "old"), numbered(70));
-  fixture.scheduler.end_lease(lease, {.reason = CompletionReason::Revoked});
+  fixture.revoke(lease);
   const LeaseId next{1, 2};
-  fixture.scheduler.tenancies().add({.lease = next, .tenant = {"t1"}});
-  fixture.grow(next, 40);
+  fixture.add_lease(next, {"t1"}, 40);
   CHECK(run(fixture, fixture.request(next, "same"), numbered(70)).rows == 70);
-  CHECK(fixture.scheduler.tenancies().prefix_counters().misses ==
-        8);  // those of the ended lease still count
+  CHECK(fixture.tenancies().prefix_counters().misses == 8);  // those of the ended lease still count
 }
 
 TEST_CASE("prefix cache: a request that met a logit that is not finite leaves no block behind") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 40);
-  PromptRequest request = fixture.request(lease, "damaged", 1, 40);
-  request.prompt = numbered(70);
-  REQUIRE(fixture.scheduler.submit(request));
+  submit(fixture, fixture.request(lease, "damaged", 1, 40), numbered(70));
   fixture.tick();
   REQUIRE(fixture.scheduler.running().size() == 1);
-  fixture.scheduler.end_sequence(*fixture.scheduler.running().all()[0],
-                                 {.reason = CompletionReason::EngineError,
-                                  .error = Error{Errc::NumericFault, "a logit is not finite"}});
+  end_damaged(fixture);
   CHECK(run(fixture, fixture.request(lease, "again"), numbered(70)).rows == 70);
 }
 
@@ -238,13 +236,10 @@ TEST_CASE("prefix cache: text is held from the admission until its last cached b
   run(fixture, fixture.request(lease, "short"), numbered(9, 1000));
   REQUIRE(cached(fixture, lease) == 4);
   CHECK(kv_changes(fixture) == Changes{"+cold", "+warm", "+short", "-short"});
-  const auto set_blocks = [&](std::uint32_t most) {
-    fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = most});
-  };
   SECTION("evicted") {
-    set_blocks(1);
+    fixture.limit_blocks(1);
     CHECK(kv_changes(fixture).empty());
-    set_blocks(0);
+    fixture.limit_blocks(0);
     CHECK(kv_changes(fixture) == Changes{"-cold", "-warm"});
   }
   SECTION("reclaimed") {
@@ -252,19 +247,15 @@ TEST_CASE("prefix cache: text is held from the admission until its last cached b
     CHECK(kv_changes(fixture) == Changes{"-cold", "-warm"});
   }
   SECTION("gone with the lease") {
-    fixture.scheduler.end_lease(lease, {.reason = CompletionReason::Revoked});
+    fixture.revoke(lease);
     CHECK(kv_changes(fixture) == Changes{"-cold", "-warm"});
   }
   SECTION("damaged while another request uses them") {
-    PromptRequest request = fixture.request(lease, "damaged", 1, 40);
-    request.prompt = numbered(70);
-    REQUIRE(fixture.scheduler.submit(request));
+    submit(fixture, fixture.request(lease, "damaged", 1, 40), numbered(70));
     fixture.tick();
-    fixture.scheduler.end_sequence(*fixture.scheduler.running().all()[0],
-                                   {.reason = CompletionReason::EngineError,
-                                    .error = Error{Errc::NumericFault, "a logit is not finite"}});
+    end_damaged(fixture);
     CHECK(kv_changes(fixture) == Changes{"+damaged", "-cold", "-warm", "-damaged"});
-    set_blocks(0);
+    fixture.limit_blocks(0);
     CHECK(kv_changes(fixture).empty());
   }
 }
@@ -273,14 +264,12 @@ TEST_CASE("prefix cache: a block replaced by an equal one keeps the ids of both 
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 40);
   for (const char* name : {"one", "two"}) {
-    PromptRequest request = fixture.request(lease, name);
-    request.prompt = numbered(20);
-    REQUIRE(fixture.scheduler.submit(request));
+    submit(fixture, fixture.request(lease, name), numbered(20));
   }
   while (fixture.scheduler.has_work()) fixture.tick();
   REQUIRE(cached(fixture, lease) == 1);
   CHECK(kv_changes(fixture) == Changes{"+one", "+two"});
-  fixture.scheduler.end_lease(lease, {.reason = CompletionReason::Revoked});
+  fixture.revoke(lease);
   CHECK(kv_changes(fixture) == Changes{"-one", "-two"});
 }
 
@@ -296,7 +285,7 @@ TEST_CASE("prefix cache: what a tenant was served and what is cached is counted 
   run(fixture, elsewhere, numbered(40));
   run(fixture, fixture.request(other, "other", 1, 1), numbered(9));
 
-  auto served = fixture.scheduler.tenancies().take_served();
+  auto served = fixture.tenancies().take_served();
   REQUIRE(served.size() == 2);
   CHECK(served[0].tenant == TenantId{"t1"});
   CHECK(served[0].tokens == 70 + 6 + 40);
@@ -308,25 +297,25 @@ TEST_CASE("prefix cache: what a tenant was served and what is cached is counted 
   CHECK(served[1].tenant == TenantId{"t2"});
   CHECK(served[1].tokens == 9);
   CHECK(served[1].cached_blocks == 0);
-  CHECK(fixture.scheduler.tenancies().take_served().empty());
-  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 100});
-  served = fixture.scheduler.tenancies().take_served();  // the quota may be of another broker
+  CHECK(fixture.tenancies().take_served().empty());
+  fixture.limit_blocks(100);
+  served = fixture.tenancies().take_served();  // the quota may be of another broker
   REQUIRE(served.size() == 1);
   CHECK(served[0].tokens == 0);
   CHECK(served[0].cached_blocks == 4 + 2);
 
-  fixture.scheduler.end_lease(lease, {.reason = CompletionReason::Revoked});
-  served = fixture.scheduler.tenancies().take_served();
+  fixture.revoke(lease);
+  served = fixture.tenancies().take_served();
   REQUIRE(served.size() == 1);
   CHECK(served[0].tokens == 0);
   CHECK(served[0].cached_blocks == 2);
-  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 1});
-  fixture.scheduler.end_lease(second, {.reason = CompletionReason::Revoked});
-  served = fixture.scheduler.tenancies().take_served();
+  fixture.limit_blocks(1);
+  fixture.revoke(second);
+  served = fixture.tenancies().take_served();
   REQUIRE(served.size() == 1);
   CHECK(served[0].evicted_blocks == 1);
   CHECK(served[0].cached_blocks == 0);
-  CHECK(fixture.scheduler.tenancies().take_served().empty());
+  CHECK(fixture.tenancies().take_served().empty());
 }
 
 }  // namespace leasehold::testing

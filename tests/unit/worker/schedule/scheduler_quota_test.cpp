@@ -18,8 +18,7 @@ void submit_all(SchedulerFixture& fixture, LeaseId lease,
                 std::initializer_list<std::uint32_t> tokens) {
   int number = 0;
   for (const std::uint32_t count : tokens) {
-    REQUIRE(
-        fixture.scheduler.submit(fixture.request(lease, "r" + std::to_string(++number), 4, count)));
+    fixture.submit(lease, "r" + std::to_string(++number), 4, count);
   }
 }
 
@@ -48,12 +47,11 @@ TEST_CASE("quota: it counts the requests and blocks of all leases of the tenant"
   SchedulerFixture fixture;
   const LeaseId one = fixture.lease(1, 20, 8);
   const LeaseId other{9, 1};
-  fixture.scheduler.tenancies().add({.lease = other, .tenant = {"t1"}});
-  fixture.grow(other, 20);
+  fixture.add_lease(other, {"t1"}, 20);
   PromptRequest second = fixture.request(one, "second", 4, 50);
   second.lease = other;
-  REQUIRE(fixture.scheduler.submit(fixture.request(one, "first", 4, 50)));
-  REQUIRE(fixture.scheduler.submit(second));
+  fixture.submit(one, "first", 4, 50);
+  fixture.submit(second);
 
   fixture.scheduler.set_quota(quota(1));
   fixture.tick();
@@ -71,10 +69,10 @@ TEST_CASE("quota: it counts the requests and blocks of all leases of the tenant"
 TEST_CASE("quota: a request that runs grows past a lowered max_blocks, and none is admitted") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 20);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "running", 4, 60)));
+  fixture.submit(lease, "running", 4, 60);
   fixture.tick();
   fixture.scheduler.set_quota(quota(8, 2));
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "small", 4, 3)));
+  fixture.submit(lease, "small", 4, 3);
 
   std::vector<Completed> ends;
   for (int tick = 0; tick < 59; ++tick) {
@@ -92,17 +90,15 @@ TEST_CASE("quota: a waiting request that a lowered max_blocks can never hold is 
   SchedulerFixture fixture({.max_batch_size = 1});
   const LeaseId lease = fixture.lease(1, 20);
   const LeaseId other = fixture.lease(2, 20);
-  REQUIRE(fixture.scheduler.submit(fixture.request(other, "other", 4, 2)));
+  fixture.submit(other, "other", 4, 2);
   fixture.tick();
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "large", 4, 60)));
+  fixture.submit(lease, "large", 4, 60);
   fixture.scheduler.set_quota(quota(8, 2));
 
   fixture.tick();
-  const auto rejected = only<AdmissionRejected>(fixture.tick());
-
-  REQUIRE(rejected.size() == 1);
-  REQUIRE(rejected[0].engine_request_id.value == "large");
-  REQUIRE(rejected[0].reason.code == Errc::QuotaBlocks);
+  const auto rejected = single<AdmissionRejected>(fixture.tick());
+  REQUIRE(rejected.engine_request_id.value == "large");
+  REQUIRE(rejected.reason.code == Errc::QuotaBlocks);
   REQUIRE_FALSE(fixture.scheduler.has_work());
 }
 
@@ -112,7 +108,7 @@ TEST_CASE("quota: while its share here is nothing, a waiting request is not reje
   submit_all(fixture, lease, {3});
   fixture.scheduler.set_quota(quota(0, 0));
   REQUIRE(fixture.tick().empty());
-  REQUIRE(fixture.scheduler.tenancies().waiting_count() == 1);
+  REQUIRE(fixture.tenancies().waiting_count() == 1);
   fixture.scheduler.set_quota(quota(1));
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
@@ -197,41 +193,40 @@ TEST_CASE("quota: what can never be held is refused for good, what other leases 
 TEST_CASE("quota: a request that waits behind blocks of the tenant's other leases may retry") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 1);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 4, 3)));
+  fixture.submit(lease, "r", 4, 3);
   fixture.tick();
-  fixture.scheduler.tenancies().deny_growth({.lease = lease, .blocks = 1}, Errc::QuotaBlocks);
-  const auto rejected = only<AdmissionRejected>(fixture.tick());
-  REQUIRE(rejected.size() == 1);
-  CHECK(rejected[0].reason.code == Errc::QuotaBlocks);
-  CHECK(rejected[0].reason.retry_after_ms > 0);
+  fixture.tenancies().deny_growth({.lease = lease, .blocks = 1}, Errc::QuotaBlocks);
+  const auto rejected = single<AdmissionRejected>(fixture.tick());
+  CHECK(rejected.reason.code == Errc::QuotaBlocks);
+  CHECK(rejected.reason.retry_after_ms > 0);
 }
 
 TEST_CASE("quota: the use of a divided quota is reported once for each change") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 20);
-  REQUIRE(fixture.scheduler.tenancies().take_usage().empty());  // the quota is not divided
+  REQUIRE(fixture.tenancies().take_usage().empty());  // the quota is not divided
   fixture.scheduler.set_quota(quota(1));
   submit_all(fixture, lease, {2, 9});
   fixture.tick();
 
-  const auto usage = fixture.scheduler.tenancies().take_usage();
+  const auto usage = fixture.tenancies().take_usage();
   REQUIRE(usage.size() == 1);
   REQUIRE(usage[0].tenant == TenantId{"t1"});
   REQUIRE(usage[0].revision == 7);
   REQUIRE(usage[0].running == 1);
   REQUIRE(usage[0].waiting == 1);
   REQUIRE(usage[0].admitted == 1);
-  REQUIRE(fixture.scheduler.tenancies().take_usage().empty());
+  REQUIRE(fixture.tenancies().take_usage().empty());
 
   fixture.tick();  // ends the first
-  REQUIRE(fixture.scheduler.tenancies().take_usage().at(0).running == 0);
+  REQUIRE(fixture.tenancies().take_usage().at(0).running == 0);
   fixture.scheduler.set_quota(quota(0));
   fixture.tick();
-  REQUIRE(fixture.scheduler.tenancies().take_usage().empty());
+  REQUIRE(fixture.tenancies().take_usage().empty());
   auto later = quota(0);
   later.revision = 8;
   fixture.scheduler.set_quota(later);
-  REQUIRE(fixture.scheduler.tenancies().take_usage().at(0).revision == 8);
+  REQUIRE(fixture.tenancies().take_usage().at(0).revision == 8);
 }
 
 TEST_CASE("quota: a tenant is forgotten once its quota is withdrawn and its last lease ends") {
@@ -239,15 +234,15 @@ TEST_CASE("quota: a tenant is forgotten once its quota is withdrawn and its last
   const Completed end{.reason = CompletionReason::Revoked};
   for (std::uint32_t slot = 0; slot < 1000; ++slot) {
     const LeaseId lease = fixture.lease(slot, 2);
-    REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r" + std::to_string(slot))));
+    fixture.submit(lease, "r" + std::to_string(slot));
     fixture.tick();
     const wire::TenantQuota withdrawn{.tenant = {"t" + std::to_string(slot)}, .revision = 9};
     if (slot % 2 == 0) fixture.scheduler.set_quota(withdrawn);
-    CHECK(fixture.scheduler.tenancies().tenant_count() == 1);
+    CHECK(fixture.tenancies().tenant_count() == 1);
     fixture.scheduler.end_lease(lease, end);
     if (slot % 2 == 1) fixture.scheduler.set_quota(withdrawn);
-    CHECK(fixture.scheduler.tenancies().tenant_count() == 0);
-    fixture.scheduler.tenancies().take_usage();
+    CHECK(fixture.tenancies().tenant_count() == 0);
+    fixture.tenancies().take_usage();
   }
 }
 
@@ -256,11 +251,10 @@ TEST_CASE("quota: one that came for the next lease outlives the end of the last 
   const LeaseId lease = fixture.lease(1, 20);
   fixture.scheduler.set_quota({.tenant = {"t1"}, .revision = 8});
   fixture.scheduler.set_quota(quota(2));
-  fixture.scheduler.end_lease(lease, {.reason = CompletionReason::Revoked});
+  fixture.revoke(lease);
   const LeaseId next{1, 2};
-  fixture.scheduler.tenancies().add({.lease = next, .tenant = {"t1"}});
-  fixture.grow(next, 20);
-  REQUIRE(fixture.scheduler.submit(fixture.request(next, "r")));
+  fixture.add_lease(next, {"t1"}, 20);
+  fixture.submit(next, "r");
   fixture.tick();
   CHECK(fixture.scheduler.running().size() == 1);
 }
@@ -274,17 +268,17 @@ TEST_CASE("quota: only tenants whose use changed are looked at for the next repo
     divided.tenant = {"t" + std::to_string(slot)};
     fixture.scheduler.set_quota(divided);
   }
-  CHECK(fixture.scheduler.tenancies().take_usage().size() == 100);
-  CHECK(fixture.scheduler.tenancies().changed_tenants().empty());
+  CHECK(fixture.tenancies().take_usage().size() == 100);
+  CHECK(fixture.tenancies().changed_tenants().empty());
 
-  REQUIRE(fixture.scheduler.submit(fixture.request(leases[6], "r", 4, 3)));
+  fixture.submit(leases[6], "r", 4, 3);
   fixture.tick();
-  CHECK(fixture.scheduler.tenancies().changed_tenants() == std::set{TenantId{"t7"}});
-  CHECK(fixture.scheduler.tenancies().take_usage().at(0).running == 1);
+  CHECK(fixture.tenancies().changed_tenants() == std::set{TenantId{"t7"}});
+  CHECK(fixture.tenancies().take_usage().at(0).running == 1);
   fixture.tick();  // another token of the same request
-  CHECK(fixture.scheduler.tenancies().changed_tenants().empty());
+  CHECK(fixture.tenancies().changed_tenants().empty());
   fixture.tick();
-  CHECK(fixture.scheduler.tenancies().take_usage().at(0).running == 0);
+  CHECK(fixture.tenancies().take_usage().at(0).running == 0);
 }
 
 }  // namespace leasehold::testing

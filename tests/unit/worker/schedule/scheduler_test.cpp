@@ -28,10 +28,8 @@ std::vector<std::string> admissions(std::uint32_t batch_size, std::vector<std::s
   SchedulerFixture fixture({.max_batch_size = batch_size});
   const LeaseId first = fixture.lease(1, 50);
   const LeaseId second = fixture.lease(2, 50);
-  for (const std::string& id : of_first)
-    REQUIRE(fixture.scheduler.submit(fixture.request(first, id, 4, 1)));
-  for (const std::string& id : of_second)
-    REQUIRE(fixture.scheduler.submit(fixture.request(second, id, 4, 1)));
+  for (const std::string& id : of_first) fixture.submit(first, id, 4, 1);
+  for (const std::string& id : of_second) fixture.submit(second, id, 4, 1);
   std::vector<std::string> order;
   for (int tick = 0; tick < ticks; ++tick) {
     for (const Token& token : only<Token>(fixture.tick()))
@@ -66,19 +64,18 @@ TEST_CASE("scheduler: every refusal of a submit has its own code") {
   bad.emitted = {1, 2, 3};
   REQUIRE(refused(fixture, bad) == Errc::PromptTooLong);
 
-  REQUIRE(fixture.scheduler.submit(good));
+  fixture.submit(good);
   REQUIRE(refused(fixture, good) == Errc::BadRequest);  // its id is in use
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "s")));
+  fixture.submit(lease, "s");
   REQUIRE(refused(fixture, fixture.request(lease, "u")) == Errc::QuotaConcurrent);
-  REQUIRE(fixture.scheduler.submit(fixture.request(other, "v")));
+  fixture.submit(other, "v");
   REQUIRE(refused(fixture, fixture.request(other, "w")) == Errc::QueueFull);
 }
 
 TEST_CASE("scheduler: by default 256 requests of one lease wait, and one more is refused") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 8);
-  for (int i = 0; i < 256; ++i)
-    REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r" + std::to_string(i))));
+  for (int i = 0; i < 256; ++i) fixture.submit(lease, "r" + std::to_string(i));
   CHECK(refused(fixture, fixture.request(lease, "s")) == Errc::QuotaConcurrent);
 }
 
@@ -109,21 +106,21 @@ TEST_CASE(
     "scheduler: submit refuses a request above the tenant's quota and takes one at its limit") {
   SchedulerFixture fixture;
   const LeaseId lease{1, 1};
-  fixture.scheduler.tenancies().add({.lease = lease, .tenant = TenantId{"t1"}});
-  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 1, .max_blocks = 3});
+  fixture.tenancies().add({.lease = lease, .tenant = TenantId{"t1"}});
+  fixture.limit_blocks(3, {"t1"}, 1);
   REQUIRE(refused(fixture, fixture.request(lease, "r", 30, 3)) ==
           Errc::QuotaBlocks);  // 3 blocks and a record
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 29, 3)));
+  fixture.submit(lease, "r", 29, 3);
 }
 
 TEST_CASE("scheduler: decode rows come first and prompts get the rest of the budget") {
   SchedulerFixture fixture({.token_budget = 8});
   const LeaseId lease = fixture.lease(1, 20);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "long", 20, 3)));
+  fixture.submit(lease, "long", 20, 3);
   fixture.tick();
   REQUIRE(fixture.row_count() == 8);
   REQUIRE_FALSE(fixture.plan.parts[0].wants_token);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "short", 2, 9)));
+  fixture.submit(lease, "short", 2, 9);
   fixture.tick();
   REQUIRE(fixture.plan.parts.size() == 1);  // the first prompt uses the whole budget
   fixture.tick();
@@ -137,8 +134,8 @@ TEST_CASE("scheduler: decode rows come first and prompts get the rest of the bud
 TEST_CASE("scheduler: a request's last token precedes its completion, and other tokens follow") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 20);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "longer", 4, 5)));
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "shorter", 4, 2)));
+  fixture.submit(lease, "longer", 4, 5);
+  fixture.submit(lease, "shorter", 4, 2);
   REQUIRE(kinds(fixture.tick()) == std::vector<std::string>{"token", "token"});
   const std::vector<SchedulerEvent> events = fixture.tick();
   REQUIRE(kinds(events) == std::vector<std::string>{"token", "completed", "token"});
@@ -152,10 +149,10 @@ TEST_CASE("scheduler: a request's last token precedes its completion, and other 
 TEST_CASE("scheduler: the last row of a sequence waits for its mask and delays no other") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 20);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "masked", 4)));
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "other", 4, 9)));
+  fixture.submit(lease, "masked", 4);
+  fixture.submit(lease, "other", 4, 9);
   fixture.scheduler.admit(kNow);
-  Sequence& masked = *fixture.scheduler.running().all().front();
+  Sequence& masked = *fixture.running().front();
   masked.awaits_mask = true;
 
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
@@ -173,8 +170,8 @@ TEST_CASE("scheduler: the last row of a sequence waits for its mask and delays n
 TEST_CASE("scheduler: the drawn token says whether it belongs to the text it ends") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 20);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r")));
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "s")));
+  fixture.submit(lease, "r");
+  fixture.submit(lease, "s");
   fixture.scheduler.admit(kNow);
   const StepPlan plan = fixture.scheduler.plan();
   fixture.scheduler.commit(
@@ -195,12 +192,11 @@ TEST_CASE("scheduler: the drawn token says whether it belongs to the text it end
 TEST_CASE("scheduler: a text that the context cuts off does not end as asked") {
   SchedulerFixture fixture({.max_context = 16});
   const LeaseId lease = fixture.lease(1, 20);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 14, 50)));
+  fixture.submit(lease, "r", 14, 50);
   fixture.tick();
-  const auto ends = only<Completed>(fixture.tick());
-  REQUIRE(ends.size() == 1);
-  REQUIRE(ends[0].reason == CompletionReason::ContextFull);
-  REQUIRE(ends[0].emitted_tokens == 2);
+  const auto end = single<Completed>(fixture.tick());
+  REQUIRE(end.reason == CompletionReason::ContextFull);
+  REQUIRE(end.emitted_tokens == 2);
 }
 
 TEST_CASE("scheduler: admission is round robin among leases below their quota") {
@@ -216,14 +212,13 @@ TEST_CASE("scheduler: with a batch of one, no lease waits for another lease's wh
 TEST_CASE("scheduler: a sequence without a block waits for the broker and then continues") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 2);  // a record and sixteen positions
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 15, 10)));
+  fixture.submit(lease, "r", 15, 10);
   fixture.tick();
-  REQUIRE(fixture.scheduler.tenancies().take_growth_requests().size() ==
-          1);  // before the block is needed
+  REQUIRE(fixture.tenancies().take_growth_requests().size() == 1);  // before the block is needed
   fixture.tick();
   REQUIRE(fixture.tick().empty());
   REQUIRE(fixture.plan.parts.empty());
-  const auto growth_requests = fixture.scheduler.tenancies().take_growth_requests();
+  const auto growth_requests = fixture.tenancies().take_growth_requests();
   REQUIRE(growth_requests.size() == 1);
   REQUIRE(growth_requests[0].lease == lease);
   REQUIRE(growth_requests[0].blocks >= 1);
@@ -234,35 +229,33 @@ TEST_CASE("scheduler: a sequence without a block waits for the broker and then c
 TEST_CASE("scheduler: a waiting prompt that cannot fit is rejected after a denied growth") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 2);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "big", 60, 3)));
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "small", 4, 3)));
+  fixture.submit(lease, "big", 60, 3);
+  fixture.submit(lease, "small", 4, 3);
   REQUIRE(fixture.tick().empty());
-  const auto asked = fixture.scheduler.tenancies().take_growth_requests();
+  const auto asked = fixture.tenancies().take_growth_requests();
   REQUIRE(asked.at(0).blocks == 3);
-  fixture.scheduler.tenancies().deny_growth(asked[0]);
-  const auto rejected = only<AdmissionRejected>(fixture.tick());
-  REQUIRE(rejected.size() == 1);
-  REQUIRE(rejected[0].engine_request_id.value == "big");
-  REQUIRE(rejected[0].reason.code == Errc::PoolExhausted);
+  fixture.tenancies().deny_growth(asked[0]);
+  const auto rejected = single<AdmissionRejected>(fixture.tick());
+  REQUIRE(rejected.engine_request_id.value == "big");
+  REQUIRE(rejected.reason.code == Errc::PoolExhausted);
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
 
 TEST_CASE("scheduler: growth refused for the tenant's limit is not an empty pool") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 2);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "waits", 60, 3)));
+  fixture.submit(lease, "waits", 60, 3);
   REQUIRE(fixture.tick().empty());
-  fixture.scheduler.tenancies().deny_growth(
-      fixture.scheduler.tenancies().take_growth_requests().at(0), Errc::QuotaBlocks);
-  const auto rejected = only<AdmissionRejected>(fixture.tick());
-  REQUIRE(rejected.size() == 1);
-  CHECK(rejected[0].reason.code == Errc::QuotaBlocks);
-  CHECK(rejected[0].reason.detail.contains("raise --max-blocks"));
+  fixture.tenancies().deny_growth(fixture.tenancies().take_growth_requests().at(0),
+                                  Errc::QuotaBlocks);
+  const auto rejected = single<AdmissionRejected>(fixture.tick());
+  CHECK(rejected.reason.code == Errc::QuotaBlocks);
+  CHECK(rejected.reason.detail.contains("raise --max-blocks"));
 
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "runs", 4, 60)));
+  fixture.submit(lease, "runs", 4, 60);
   std::vector<Completed> ends;
   for (int tick = 0; tick < 60 && ends.empty(); ++tick) {
-    fixture.scheduler.tenancies().deny_growth({lease, 1}, Errc::QuotaBlocks);
+    fixture.tenancies().deny_growth({lease, 1}, Errc::QuotaBlocks);
     ends = only<Completed>(fixture.tick());
   }
   REQUIRE(ends.size() == 1);
@@ -276,49 +269,47 @@ TEST_CASE("scheduler: a rejected rebind reports its lease and the tokens emitted
   PromptRequest rebind = fixture.request(lease, "r", 60, 9);
   rebind.emitted = {5, 6, 7};
   rebind.rebound_from = LeaseId{9, 1};
-  REQUIRE(fixture.scheduler.submit(rebind));
+  fixture.submit(rebind);
   SECTION("because the broker lends no more") {
     REQUIRE(fixture.tick().empty());
-    fixture.scheduler.tenancies().deny_growth(
-        fixture.scheduler.tenancies().take_growth_requests().at(0));
+    fixture.tenancies().deny_growth(fixture.tenancies().take_growth_requests().at(0));
   }
   SECTION("because the quota was lowered") {
-    fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 2});
+    fixture.limit_blocks(2);
   }
-  const auto rejected = only<AdmissionRejected>(fixture.tick());
-  REQUIRE(rejected.size() == 1);
-  REQUIRE(rejected[0].lease == lease);
-  REQUIRE(rejected[0].emitted_tokens == 3);
+  const auto rejected = single<AdmissionRejected>(fixture.tick());
+  REQUIRE(rejected.lease == lease);
+  REQUIRE(rejected.emitted_tokens == 3);
 }
 
 TEST_CASE("scheduler: a lowered quota ends no request that was admitted before") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 5);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "early", 20, 60)));
+  fixture.submit(lease, "early", 20, 60);
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
-  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 5});
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "late", 4, 40)));
+  fixture.limit_blocks(5);
+  fixture.submit(lease, "late", 4, 40);
   std::vector<Preempted> preempted;
   for (int tick = 0; tick < 40 && preempted.empty(); ++tick)
     preempted = only<Preempted>(fixture.tick());
   REQUIRE(preempted.size() == 1);
   CHECK(preempted[0].engine_request_id.value == "late");
-  REQUIRE(fixture.scheduler.running().all().size() == 1);
-  CHECK(fixture.scheduler.running().all()[0]->request.engine_request_id.value == "early");
+  REQUIRE(fixture.running().size() == 1);
+  CHECK(fixture.running()[0]->request.engine_request_id.value == "early");
 }
 
 TEST_CASE("scheduler: OutOfBlocks says whether the quota or the broker is the reason") {
   SchedulerFixture fixture;
   const bool quota = GENERATE(true, false);
   const LeaseId lease = fixture.lease(1, quota ? 20 : 4);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "first", 4, quota ? 3 : 1)));
+  fixture.submit(lease, "first", 4, quota ? 3 : 1);
   fixture.tick();
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "alone", 30, 60)));
+  fixture.submit(lease, "alone", 30, 60);
   if (quota)  // beside another request it is admitted with the blocks that it needs first
-    fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 2, .max_blocks = 5});
+    fixture.limit_blocks(5, {"t1"}, 2);
   std::vector<Completed> ends;
   for (int tick = 0; tick < 60 && ends.empty(); ++tick) {
-    if (!quota) fixture.scheduler.tenancies().deny_growth({lease, 1});
+    if (!quota) fixture.tenancies().deny_growth({lease, 1});
     ends = only<Completed>(fixture.tick());
     std::erase_if(ends,
                   [](const Completed& end) { return end.engine_request_id.value == "first"; });
@@ -334,35 +325,33 @@ TEST_CASE(
     "scheduler: cancel ends a waiting or running request, and any other id is UnknownRequest") {
   SchedulerFixture fixture({.max_batch_size = 1});
   const LeaseId lease = fixture.lease(1, 20);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "running")));
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "waiting")));
+  fixture.submit(lease, "running");
+  fixture.submit(lease, "waiting");
   fixture.tick();
   for (const char* id : {"waiting", "running"}) {
     REQUIRE(fixture.scheduler.cancel(RequestId{id}));
-    const auto ends = only<Completed>(fixture.scheduler.take_events());
-    REQUIRE(ends.size() == 1);
-    REQUIRE(ends[0].engine_request_id.value == id);
-    REQUIRE(ends[0].reason == CompletionReason::Cancelled);
+    const auto end = single<Completed>(fixture.scheduler.take_events());
+    REQUIRE(end.engine_request_id.value == id);
+    REQUIRE(end.reason == CompletionReason::Cancelled);
   }
   REQUIRE(fixture.scheduler.cancel(RequestId{"running"}).error().code == Errc::UnknownRequest);
   REQUIRE_FALSE(fixture.scheduler.has_work());
-  REQUIRE(fixture.scheduler.tenancies().at(lease).pool.held_blocks() == 0);
+  REQUIRE(fixture.tenancies().at(lease).pool.held_blocks() == 0);
 }
 
 TEST_CASE("scheduler: a waiting request ends at its deadline, not before") {
   SchedulerFixture fixture({.max_batch_size = 1});
   const LeaseId lease = fixture.lease(1, 20);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "running", 4, 50)));
+  fixture.submit(lease, "running", 4, 50);
   fixture.tick();
   PromptRequest late = fixture.request(lease, "late");
   late.deadline = kNow + Duration(5);
   late.emitted = {1};
-  REQUIRE(fixture.scheduler.submit(late));
+  fixture.submit(late);
   REQUIRE(only<Completed>(fixture.tick(kNow + Duration(4))).empty());
-  const auto ends = only<Completed>(fixture.tick(kNow + Duration(5)));
-  REQUIRE(ends.size() == 1);
-  REQUIRE(ends[0].reason == CompletionReason::DeadlineExceeded);
-  REQUIRE(ends[0].emitted_tokens == 1);  // partial output is kept
+  const auto end = single<Completed>(fixture.tick(kNow + Duration(5)));
+  REQUIRE(end.reason == CompletionReason::DeadlineExceeded);
+  REQUIRE(end.emitted_tokens == 1);  // partial output is kept
 }
 
 TEST_CASE("scheduler: ending a lease ends its running and waiting requests, and no others") {
@@ -370,9 +359,9 @@ TEST_CASE("scheduler: ending a lease ends its running and waiting requests, and 
   const LeaseId dead = fixture.lease(1, 20, 1);
   const LeaseId other = fixture.lease(2, 20);
   for (const char* id : {"running", "waiting"}) {
-    REQUIRE(fixture.scheduler.submit(fixture.request(dead, id)));
+    fixture.submit(dead, id);
   }
-  REQUIRE(fixture.scheduler.submit(fixture.request(other, "bystander")));
+  fixture.submit(other, "bystander");
   fixture.tick();
   fixture.scheduler.end_lease(
       dead, {.reason = CompletionReason::Revoked,
@@ -384,7 +373,7 @@ TEST_CASE("scheduler: ending a lease ends its running and waiting requests, and 
     REQUIRE(end.revocation->lease == dead);
     REQUIRE(end.revocation->reason == RevokeReason::Released);
   }
-  REQUIRE_FALSE(fixture.scheduler.tenancies().contains(dead));
+  REQUIRE_FALSE(fixture.tenancies().contains(dead));
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
 

@@ -26,8 +26,7 @@ struct SpillTriple : SwapPair {
 
   /// Refuses swap, too.
   void spill_step(TimePoint now = kNow) {
-    for (const GrowthRequest& growth : scheduler.tenancies().take_growth_requests())
-      scheduler.tenancies().deny_growth(growth);
+    deny_growth_requests();
     file(swap_tick(StepFault::None, now));
     for (const SpillJob& job : scheduler.spill().take_jobs()) jobs.push_back(job);
     for (SpillEvent& event : scheduler.spill().take_events()) spills.push_back(event);
@@ -50,6 +49,19 @@ struct SpillTriple : SwapPair {
     scheduler.spill().answered(answers, kNow);
     for (const SpillJob& job : scheduler.spill().take_jobs()) jobs.push_back(job);
   }
+  /// With a disk that answers each job in `took`.
+  template <class Until>
+  void run_with_disk(Until until, Duration took = Duration(1)) {
+    for (int i = 0; i < 500 && !until(); ++i) {
+      spill_step();
+      answer_jobs(took);
+    }
+  }
+  std::vector<Sequence*> swapped() const {
+    std::vector<Sequence*> sequences;
+    for (const auto& [id, sequence] : tenancy().swapped) sequences.push_back(sequence.get());
+    return sequences;
+  }
   template <class Until>
   void run(Until until) {
     for (int i = 0; i < 500 && !until(); ++i) spill_step();
@@ -65,10 +77,7 @@ struct SpillTriple : SwapPair {
 
 TEST_CASE("spill: a sequence that goes to the file and back computes no row again") {
   SpillTriple triple;
-  for (int i = 0; i < 500 && triple.scheduler.has_work(); ++i) {
-    triple.spill_step();
-    triple.answer_jobs();
-  }
+  triple.run_with_disk([&] { return !triple.scheduler.has_work(); });
   REQUIRE(triple.ends.size() == 3);
   CHECK(triple.has_spilled(Kind::Spilled));
   CHECK(triple.has_spilled(Kind::Returned));
@@ -114,8 +123,7 @@ TEST_CASE("spill: a spill that waits for staging is late once the disk owes othe
   triple.run([&] { return triple.tenancy().swapped.size() == 2; });
   SpillTracker books;
   books.lend({.slots = 64, .buffers = 1, .timeout = kDiskTimeout});
-  std::vector<Sequence*> sequences;
-  for (const auto& [id, sequence] : triple.tenancy().swapped) sequences.push_back(sequence.get());
+  const std::vector<Sequence*> sequences = triple.swapped();
   for (Sequence* each : sequences) REQUIRE(books.begin_write(*each, kNow));
   Spill& first = *books.find(*sequences[0]);
   Spill& second = *books.find(*sequences[1]);
@@ -131,8 +139,7 @@ TEST_CASE("spill: a return that waits behind another's write is late once the di
   triple.run([&] { return triple.tenancy().swapped.size() == 2; });
   SpillTracker books;
   books.lend({.slots = 64, .buffers = 64, .timeout = kDiskTimeout});
-  std::vector<Sequence*> sequences;
-  for (const auto& [id, sequence] : triple.tenancy().swapped) sequences.push_back(sequence.get());
+  const std::vector<Sequence*> sequences = triple.swapped();
   const auto answer_all = [&] {
     for (const SpillJob& job : books.take_jobs())
       (void)books.answered({.job = job, .result = {}, .duration = {}}, kNow);
@@ -158,9 +165,9 @@ TEST_CASE("spill: a return that waits behind another's write is late once the di
 TEST_CASE("spill: while every place of a step is taken a victim is dropped, not kept waiting") {
   SpillTriple triple;
   const LeaseId other = triple.lease(2, 900, 64);
-  triple.scheduler.set_quota({.tenant = {"t2"}, .max_concurrent = 64, .max_blocks = 1000});
+  triple.limit_blocks(1000, {"t2"}, 64);
   for (std::uint32_t i = 0; i < kMaxStepSequences - 2; ++i)
-    REQUIRE(triple.scheduler.submit(triple.request(other, "o" + std::to_string(i), 4, 200)));
+    triple.submit(other, "o" + std::to_string(i), 4, 200);
   triple.run([&] { return triple.preemptions.size() >= 2; });
   CHECK(triple.jobs.empty());
   CHECK(triple.preemptions[1].swapped_blocks == 0);
@@ -169,15 +176,9 @@ TEST_CASE("spill: while every place of a step is taken a victim is dropped, not 
 TEST_CASE("spill: copies to staging, however slow, do not make swap dear") {
   SpillTriple triple(1e15, 3, /*block_size_bytes=*/7400);  // swap costs nearly what rows do
   triple.staging_copy = std::chrono::seconds(1);
-  for (int i = 0; i < 500 && !triple.has_spilled(Kind::Spilled); ++i) {
-    triple.spill_step();
-    triple.answer_jobs();
-  }
+  triple.run_with_disk([&] { return triple.has_spilled(Kind::Spilled); });
   const auto before = triple.preemptions.size();
-  for (int i = 0; i < 500 && triple.preemptions.size() == before; ++i) {
-    triple.spill_step();
-    triple.answer_jobs();
-  }
+  triple.run_with_disk([&] { return triple.preemptions.size() > before; });
   REQUIRE(triple.preemptions.size() > before);
   CHECK(triple.preemptions[before].swapped_blocks > 0);
 }
@@ -190,10 +191,7 @@ TEST_CASE("spill: the first one is made whatever it may cost, and measures the d
   triple.spill_step();
   CHECK(triple.has_spilled(Kind::Spilled));
   const auto preempted = triple.preemptions.size();
-  for (int i = 0; i < 500 && triple.scheduler.has_work(); ++i) {
-    triple.spill_step();
-    triple.answer_jobs(std::chrono::hours(1));
-  }
+  triple.run_with_disk([&] { return !triple.scheduler.has_work(); }, std::chrono::hours(1));
   CHECK(triple.ends.size() == 3);
   CAPTURE(before, preempted);
   CHECK(std::ranges::count(triple.spills, Kind::Spilled, &SpillEvent::kind) == 1);

@@ -18,9 +18,8 @@ struct SwapPair : SwapFixture {
     submit("younger");
   }
 
-  void submit(const std::string& id) {
-    REQUIRE(scheduler.submit(request(lease_id, id, 20, tokens)));
-  }
+  using SwapFixture::submit;
+  void submit(const std::string& id) { submit(lease_id, id, 20, tokens); }
   const Tenancy& tenancy() const { return scheduler.tenancies().at(lease_id); }
   bool is_swapped() const { return tenancy().swapped.contains(RequestId{"younger"}); }
 

@@ -47,7 +47,7 @@ TEST_CASE("swap: a victim runs on until the broker has answered about room in sw
   if (granted) {
     pair.grow_swap(pair.lease_id, 2);
   } else {
-    pair.scheduler.tenancies().deny_growth(*pair.swap_wanted);
+    pair.tenancies().deny_growth(*pair.swap_wanted);
   }
   pair.step();
   REQUIRE(pair.preemptions.size() == 1);
@@ -58,7 +58,7 @@ TEST_CASE("swap: a victim runs on until the broker has answered about room in sw
 
 TEST_CASE("swap: after a refusal victims are dropped at once, and swap is asked for meanwhile") {
   SwapPair pair(0);
-  pair.scheduler.tenancies().deny_growth({pair.lease_id, 1, wire::MemoryPool::Swap});
+  pair.tenancies().deny_growth({pair.lease_id, 1, wire::MemoryPool::Swap});
   pair.step_until_preempted();
   CHECK(pair.preemptions[0].swapped_blocks == 0);
   pair.step();
@@ -69,12 +69,12 @@ TEST_CASE("swap: after a refusal victims are dropped at once, and swap is asked 
 TEST_CASE("swap: a refused swap is not a refusal of KV blocks") {
   SwapFixture fixture;
   const LeaseId lease = fixture.lease(1, 1);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 20, 5)));
+  fixture.submit(lease, "r", 20, 5);
   fixture.swap_tick();
-  (void)fixture.scheduler.tenancies().take_growth_requests();
-  fixture.scheduler.tenancies().deny_growth({lease, 1, wire::MemoryPool::Swap});
+  (void)fixture.tenancies().take_growth_requests();
+  fixture.tenancies().deny_growth({lease, 1, wire::MemoryPool::Swap});
   CHECK(fixture.swap_tick().empty());
-  CHECK(fixture.scheduler.tenancies().waiting_count() == 1);
+  CHECK(fixture.tenancies().waiting_count() == 1);
 }
 
 TEST_CASE("swap: a swapped request that ends gives back the blocks of both pools") {
@@ -111,24 +111,22 @@ TEST_CASE("swap: a swapped request ends at its deadline, and with its lease") {
   SwapFixture fixture;
   const LeaseId lease = fixture.lease(1, 6);
   fixture.grow_swap(lease, 4);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "older", 20, 30)));
+  fixture.submit(lease, "older", 20, 30);
   PromptRequest younger = fixture.request(lease, "younger", 20, 30);
   younger.deadline = kNow + Duration(5);
-  REQUIRE(fixture.scheduler.submit(younger));
-  while (fixture.scheduler.tenancies().at(lease).swapped.empty()) {
-    for (const GrowthRequest& growth : fixture.scheduler.tenancies().take_growth_requests())
-      fixture.scheduler.tenancies().deny_growth(growth);
+  fixture.submit(younger);
+  while (fixture.tenancies().at(lease).swapped.empty()) {
+    fixture.deny_growth_requests();
     (void)fixture.swap_tick();
   }
   (void)fixture.scheduler.take_kv_changes();
   const bool with_lease = GENERATE(true, false);
   if (with_lease) {
-    fixture.scheduler.end_lease(
-        lease, {.reason = CompletionReason::Revoked, .revocation = RevocationInfo{lease}});
+    fixture.revoke(lease);
   } else {
     fixture.scheduler.waiting().drop_expired(kNow + Duration(5));
-    CHECK(fixture.scheduler.tenancies().at(lease).swapped.empty());
-    CHECK(fixture.scheduler.tenancies().at(lease).swap.held_blocks() == 0);
+    CHECK(fixture.tenancies().at(lease).swapped.empty());
+    CHECK(fixture.tenancies().at(lease).swap.held_blocks() == 0);
   }
   const auto ends = only<Completed>(fixture.scheduler.take_events());
   CHECK(ends.size() == (with_lease ? 2 : 1));
@@ -176,7 +174,7 @@ TEST_CASE("swap: what was not copied back yet is not cached") {
   PromptRequest same_text = pair.request(pair.lease_id, "same text");
   same_text.prompt = waiting.prompt;
   same_text.prompt.insert(same_text.prompt.end(), waiting.emitted.begin(), waiting.emitted.end());
-  REQUIRE(pair.scheduler.submit(same_text));
+  pair.submit(same_text);
   while (pair.scheduler.has_work()) pair.step();  // finds the content of its blocks, or fails
   CHECK(pair.rows["same text"] >= 16);
 }
@@ -217,16 +215,16 @@ TEST_CASE("swap: a quota moves blocks of another lease of the tenant to that lea
   const LeaseId other = pair.lease_of({"t1"}, 9, 20);
   pair.grow(pair.lease_id, 20);
   pair.grow_swap(other, 4);
-  pair.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 7});
+  pair.limit_blocks(7);
   PromptRequest younger = pair.request(pair.lease_id, "younger", 20, 30);
   younger.lease = other;
-  REQUIRE(pair.scheduler.submit(younger));
+  pair.submit(younger);
   pair.ends.clear();
   (void)pair.scheduler.take_events();
   pair.step_until_preempted();
   CHECK(pair.preemptions[0].cause == Errc::QuotaBlocks);
   CHECK(pair.preemptions[0].swapped_blocks > 0);
-  CHECK(pair.scheduler.tenancies().at(other).swap.held_blocks() > 0);
+  CHECK(pair.tenancies().at(other).swap.held_blocks() > 0);
   pair.finish();
   CHECK(pair.rows["younger"] == 49);
 }
@@ -237,7 +235,7 @@ TEST_CASE("swap: nothing of a swapped request is charged again") {
   while (!pair.ends.contains("older")) pair.step();
   pair.scheduler.admit(kNow);
   REQUIRE(pair.scheduler.running().size() == 1);
-  const Sequence& sequence = *pair.scheduler.running().all()[0];
+  const Sequence& sequence = *pair.running()[0];
   CHECK(sequence.pending() == 1);
   CHECK(sequence.prompt_rows(1) == 0);
   pair.finish();

@@ -2,10 +2,10 @@
 /// conserved at every tick, each row finds the contents of the rows before it, and each request
 /// ends once.
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <iterator>
 
 #include "common/random.hpp"
+#include "tests/support/test_seed.hpp"
 #include "tests/unit/worker/schedule/swap_fixture.hpp"
 
 namespace leasehold::testing {
@@ -13,11 +13,6 @@ namespace {
 
 constexpr std::uint32_t kSlots = 3;
 constexpr int kOperations = 100'000;
-
-std::uint64_t swap_seed() {
-  const char* seed = std::getenv("SEED");
-  return seed == nullptr ? 11 : std::strtoull(seed, nullptr, 10);
-}
 
 class SwapWalk {
  public:
@@ -44,7 +39,7 @@ class SwapWalk {
     REQUIRE_FALSE(fixture_.scheduler.has_work());
     REQUIRE(open_.empty());
     REQUIRE(fixture_.scheduler.transfers().empty());
-    for (const auto& [lease, tenancy] : fixture_.scheduler.tenancies()) {
+    for (const auto& [lease, tenancy] : fixture_.tenancies()) {
       REQUIRE(tenancy.pool.held_blocks() == tenancy.prefixes.unused());
       REQUIRE(tenancy.swap.held_blocks() == 0);
     }
@@ -70,9 +65,8 @@ class SwapWalk {
   void open(std::uint32_t slot) {
     const LeaseId lease{slot, ++generation_};
     const TenantId tenant{"t" + std::to_string(slot)};
-    fixture_.scheduler.tenancies().add({.lease = lease, .tenant = tenant});
-    fixture_.scheduler.set_quota({.tenant = tenant, .max_concurrent = 4, .max_blocks = 12});
-    fixture_.grow(lease, 8);
+    fixture_.limit_blocks(12, tenant, 4);
+    fixture_.add_lease(lease, tenant, 8);
     fixture_.grow_swap(lease, 3);
     leases_[slot] = lease;
   }
@@ -105,9 +99,7 @@ class SwapWalk {
     const auto slot = static_cast<std::uint32_t>(1 + random_.below(kSlots));
     note_swapped();
     ++operations_;
-    fixture_.scheduler.end_lease(leases_[slot],
-                                 {.reason = CompletionReason::Revoked,
-                                  .revocation = RevocationInfo{.lease = leases_[slot]}});
+    fixture_.revoke(leases_[slot]);
     note(fixture_.scheduler.take_events());
     open(slot);
   }
@@ -126,9 +118,9 @@ class SwapWalk {
   }
 
   void answer_growth() {
-    for (const GrowthRequest& growth : fixture_.scheduler.tenancies().take_growth_requests()) {
+    for (const GrowthRequest& growth : fixture_.tenancies().take_growth_requests()) {
       if (growth.pool == wire::MemoryPool::Kv || random_.below(3) == 0) {
-        fixture_.scheduler.tenancies().deny_growth(growth);
+        fixture_.tenancies().deny_growth(growth);
       } else if (random_.below(2) == 0) {
         fixture_.grow_swap(growth.lease, growth.blocks);
       }  // or the answer comes later
@@ -138,13 +130,13 @@ class SwapWalk {
   void tick(StepFault fault) {
     note_swapped();
     note(fixture_.swap_tick(fault, kNow + Duration(static_cast<std::int64_t>(++now_))));
-    REQUIRE(fixture_.scheduler.running().size() + fixture_.scheduler.tenancies().waiting_count() ==
+    REQUIRE(fixture_.scheduler.running().size() + fixture_.tenancies().waiting_count() ==
             open_.size());
   }
 
   void note_swapped() {
     swapped_now_.clear();
-    for (const auto& [lease, tenancy] : fixture_.scheduler.tenancies())
+    for (const auto& [lease, tenancy] : fixture_.tenancies())
       for (const auto& [id, sequence] : tenancy.swapped) swapped_now_.insert(id.value);
   }
 
@@ -196,7 +188,7 @@ class SwapWalk {
 }  // namespace
 
 TEST_CASE("swap: random requests, ends and failed steps lose no block and no content") {
-  const std::uint64_t seed = swap_seed();
+  const std::uint64_t seed = test_seed(11);
   CAPTURE(seed);
   SwapWalk walk(seed);
   while (walk.operations() < kOperations) walk.step();

@@ -1,10 +1,10 @@
 #include "worker/schedule/tenants/token_allowance.hpp"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <vector>
 
 #include "common/random.hpp"
+#include "tests/support/test_seed.hpp"
 
 namespace leasehold {
 namespace {
@@ -91,8 +91,7 @@ TEST_CASE("token allowance: a clock that does not run and one that goes back fil
 }
 
 TEST_CASE("token allowance: over random changes it is what plain arithmetic says") {
-  const char* seed_text = std::getenv("SEED");
-  const std::uint64_t seed = seed_text == nullptr ? 1 : std::strtoull(seed_text, nullptr, 10);
+  const std::uint64_t seed = testing::test_seed();
   CAPTURE(seed);
   SeededRandom random(seed);
   TokenAllowance allowance(kStart);
@@ -221,8 +220,7 @@ TEST_CASE("token allowances: a tenant whose leases end keeps its balance and gai
 
 // Requests take and give back at random; what they used never exceeds what the limit allowed.
 TEST_CASE("token allowances: over any time no more is used than one minute's tokens and the rate") {
-  const char* seed_text = std::getenv("SEED");
-  const std::uint64_t seed = seed_text == nullptr ? 1 : std::strtoull(seed_text, nullptr, 10);
+  const std::uint64_t seed = testing::test_seed();
   CAPTURE(seed);
   SeededRandom random(seed);
   constexpr std::uint32_t kLimit = 600;

@@ -17,9 +17,8 @@ PrefixKey counted_key(const PrefixKey& parent, std::span<const TokenId> tokens) 
 /// A lease of 16 blocks whose prefix cache counts its hashes. Four blocks of "cold" are cached.
 struct CountedLease : SchedulerFixture {
   CountedLease() {
-    scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 100});
-    scheduler.tenancies().add(
-        {.lease = lease_id, .tenant = {"t1"}, .prefixes = PrefixIndex(counted_key)});
+    limit_blocks(100);
+    tenancies().add({.lease = lease_id, .tenant = {"t1"}, .prefixes = PrefixIndex(counted_key)});
     grow(lease_id, 16);
     submit("cold", 70, 1);
     tick();
@@ -29,9 +28,9 @@ struct CountedLease : SchedulerFixture {
   void submit(const std::string& name, std::uint32_t prompt, std::uint32_t tokens) {
     PromptRequest wanted = request(lease_id, name, prompt, tokens);
     if (name != "other") std::iota(wanted.prompt.begin(), wanted.prompt.end(), 1);
-    REQUIRE(scheduler.submit(wanted));
+    SchedulerFixture::submit(std::move(wanted));
   }
-  const PrefixIndex& prefixes() const { return scheduler.tenancies().at(lease_id).prefixes; }
+  const PrefixIndex& prefixes() const { return tenancies().at(lease_id).prefixes; }
 
   const LeaseId lease_id{1, 1};
 };
@@ -54,7 +53,7 @@ TEST_CASE("waiting head: a text that lacks blocks is hashed again only where the
   REQUIRE(fixture.scheduler.running().size() == 1);
 
   while (fixture.scheduler.has_work()) fixture.tick();
-  CHECK(fixture.scheduler.tenancies().prefix_counters().hits == 4);
+  CHECK(fixture.tenancies().prefix_counters().hits == 4);
 }
 
 TEST_CASE("waiting head: blocks that are evicted while it waits are not hits") {
@@ -63,15 +62,15 @@ TEST_CASE("waiting head: blocks that are evicted while it waits are not hits") {
   fixture.submit("warm", 160, 3);
   fixture.tick();
   // A quota below the use evicts every cached block that no sequence uses.
-  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 1});
-  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 100});
+  fixture.limit_blocks(1);
+  fixture.limit_blocks(100);
   while (fixture.scheduler.has_work()) {
     fixture.tick();
-    for (const GrowthRequest& growth : fixture.scheduler.tenancies().take_growth_requests())
+    for (const GrowthRequest& growth : fixture.tenancies().take_growth_requests())
       fixture.grow(growth.lease, growth.blocks);
   }
-  CHECK(fixture.scheduler.tenancies().prefix_counters().hits == 0);
-  CHECK(fixture.scheduler.tenancies().prefix_counters().evictions >= 4);
+  CHECK(fixture.tenancies().prefix_counters().hits == 0);
+  CHECK(fixture.tenancies().prefix_counters().evictions >= 4);
 }
 
 TEST_CASE("waiting head: a request with a higher priority takes its place") {
@@ -81,11 +80,11 @@ TEST_CASE("waiting head: a request with a higher priority takes its place") {
   fixture.tick();
   PromptRequest urgent = fixture.request(fixture.lease_id, "urgent", 8, 3);
   urgent.priority = 1;
-  REQUIRE(fixture.scheduler.submit(urgent));
+  fixture.SchedulerFixture::submit(urgent);
   fixture.tick();
   REQUIRE(fixture.scheduler.running().size() == 2);
-  CHECK(fixture.scheduler.running().all()[1]->request.engine_request_id == RequestId{"urgent"});
-  CHECK(fixture.scheduler.running().all()[1]->tokens.size() >= 8);
+  CHECK(fixture.running()[1]->request.engine_request_id == RequestId{"urgent"});
+  CHECK(fixture.running()[1]->tokens.size() >= 8);
 }
 
 }  // namespace leasehold::testing
