@@ -366,8 +366,8 @@ TEST_CASE("weights: a user within its share keeps its retained regions where ano
   retain(kBob, 20 * kMiB);  // the oldest
   const RegionId of_carol = retain(kCarol, 60 * kMiB);
 
-  CHECK(store.prepared_rows_at(30 * kMiB, kAnn) == std::vector{of_carol});
-  CHECK(store.prepared_rows_at(19 * kMiB, kAnn) == std::vector<RegionId>{});
+  CHECK(store.room_for(30 * kMiB, kAnn) == std::vector{of_carol});
+  CHECK(store.room_for(19 * kMiB, kAnn) == std::vector<RegionId>{});
 }
 
 TEST_CASE("weights: workers of one user leave slots for tenants and for another user") {
