@@ -44,10 +44,12 @@ void ServerEffects::identify_memory(journal::Batch& batch) const {
   }
 }
 
+/// The journal's error is what the caller is told, also if the memory could not be created.
 void ServerEffects::note_refused(const journal::Batch& batch, const Error& why) {
   for (const journal::Row& row : batch.rows) {
     const auto* extent = std::get_if<journal::ExtentRow>(&row);
-    if (extent && extent->state == ExtentState::Owned) refused_extents_.emplace(extent->id, why);
+    if (extent && extent->state == ExtentState::Owned)
+      refused_extents_.insert_or_assign(extent->id, why);
     const auto* lease = std::get_if<journal::LeaseRow>(&row);
     const bool engine = lease != nullptr && lease->scope == wire::LeaseScope::Engine;
     if (engine && lease->state == LeaseState::Live) unwritten_weights_.emplace(lease->id, why);
