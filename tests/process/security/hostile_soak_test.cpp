@@ -1,5 +1,6 @@
 // The hostile mode of the soak, short and without limits on speed.
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "common/machine/temporary_directory.hpp"

@@ -13,6 +13,7 @@
 
 #include "kernels/numerics/f16.hpp"
 #include "tests/support/plain_formats.hpp"
+#include "tests/support/test_paths.hpp"
 #include "tools/make_model/gguf_header.hpp"
 #include "tools/make_model/model_shape.hpp"
 #include "tools/make_model/tensor_plan.hpp"
