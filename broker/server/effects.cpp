@@ -44,7 +44,7 @@ void ServerEffects::identify_memory(journal::Batch& batch) const {
   }
 }
 
-/// The journal's error is what the caller is told, also if the memory could not be created.
+/// The caller gets the journal's error also if the memory could not be created.
 void ServerEffects::note_refused(const journal::Batch& batch, const Error& why) {
   for (const journal::Row& row : batch.rows) {
     const auto* extent = std::get_if<journal::ExtentRow>(&row);

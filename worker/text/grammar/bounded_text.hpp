@@ -1,6 +1,6 @@
 /// A set of texts cut to bounds of length, as a deterministic automaton whose loops are counted.
 ///
-/// Each state stands for the number of characters that may follow before the maximum is reached,
+/// Each state holds the number of characters that may follow before the maximum is reached,
 /// and the number that must follow to reach the minimum, as far as these bounds still matter. A
 /// loop of one state becomes a counted repetition, so a long bound costs few rules. Each text has
 /// only one path through the automaton, so a grammar follows the text with a small number of
