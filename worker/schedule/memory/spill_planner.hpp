@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "worker/schedule/events.hpp"
-#include "worker/schedule/memory/spill_books.hpp"
+#include "worker/schedule/memory/spill_tracker.hpp"
 #include "worker/schedule/memory/swap_costs.hpp"
 #include "worker/schedule/memory/transfers.hpp"
 #include "worker/schedule/running_sequences.hpp"
