@@ -36,7 +36,7 @@ struct GroupFormat {
   std::uint32_t high_bits;
   std::int32_t offset;
   bool has_min;
-  std::uint32_t sub_scale_bits = 0;  ///< 0: no numbers, and no sub-blocks.
+  std::uint32_t sub_scale_bits = 0;  ///< Bits of a number; 0: no numbers, and no sub-blocks.
   std::uint32_t sub_block = 0;       ///< Elements of a sub-block.
   std::int32_t largest_scale = 1;
 

@@ -30,7 +30,7 @@ class Submissions {
 
   /// Sets the quota of the tenant here and in the scheduler.
   void set_quota(const wire::TenantQuota& quota);
-  /// Calls Scheduler::shorten with the most tokens that the tenant's allowance can ever permit.
+  /// Calls RequestFit::shorten with the most tokens that the tenant's allowance can ever permit.
   void shorten(PromptRequest& request) const;
   /// Errors: those of Engine::submit.
   Result<void> submit(PromptRequest request);

@@ -27,7 +27,7 @@ struct PromptRequest {
   SamplingParams sampling;
   TextConstraint constraint;             ///< `sampling.grammar`, compiled.
   std::uint32_t max_emitted_tokens = 0;  ///< Includes `emitted`.
-  bool may_shorten = false;  ///< `max_emitted_tokens` is a default (Scheduler::shorten).
+  bool may_shorten = false;  ///< `max_emitted_tokens` is a default (RequestFit::shorten).
   std::optional<TimePoint> deadline;
   std::int32_t priority = 0;  ///< Compared among the requests of the tenant.
 

@@ -140,7 +140,7 @@ struct TenantAccount {
 struct Tenancy {
   LeaseId lease;
   TenantId tenant;
-  TenantAccount* account = nullptr;  ///< Set by `add_lease`.
+  TenantAccount* account = nullptr;  ///< Set by Tenancies::add.
   bool is_shared = false;            ///< Holds a published text, and belongs to no tenant.
   std::vector<PrefixId> published;   ///< For a shared lease: the text, once the fill is done.
   BlockPool pool;

@@ -31,7 +31,7 @@ bool NgramIndex::read(std::span<const TokenId> text) {
     n_read_ = 0;
   }
   const std::size_t begin = std::max(n_read_, kRun);
-  const std::size_t end = std::min(text.size(), begin + kMaxPrefillRows);
+  const std::size_t end = std::min(text.size(), begin + kMaxNewTokens);
   for (std::size_t i = begin; i < end; ++i)
     last_behind(text.subspan(i - kRun, kRun)) = static_cast<std::uint32_t>(i);
   n_read_ = std::max(n_read_, end);

@@ -20,7 +20,7 @@ class NgramIndex {
   static constexpr std::size_t kRun = 3;
   /// The most tokens that one call adds to the index. A longer text is indexed over several calls,
   /// and nothing is proposed before its end is reached.
-  static constexpr std::size_t kMaxPrefillRows = 4096;
+  static constexpr std::size_t kMaxNewTokens = 4096;
 
   /// Appends up to `most` tokens to `proposals`, which is empty. `text` is the request's whole
   /// text, prompt and emitted tokens; it begins with the text of the last call.

@@ -61,7 +61,7 @@ TEST_CASE("n-grams: while a text grows, each proposal is what followed the last 
 }
 
 TEST_CASE("n-grams: a long text is read over several calls, and then proposes") {
-  std::vector<TokenId> text = random_text(3 * NgramIndex::kMaxPrefillRows, 50'000);
+  std::vector<TokenId> text = random_text(3 * NgramIndex::kMaxNewTokens, 50'000);
   const std::size_t again = text.size() - 50;
   const std::vector<TokenId> run(text.begin() + again, text.begin() + again + NgramIndex::kRun);
   text.insert(text.end(), run.begin(), run.end());
