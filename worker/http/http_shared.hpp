@@ -10,7 +10,7 @@
 #include "ipc/client/timers.hpp"
 #include "ipc/control/transport/queue_meter.hpp"
 #include "ipc/http/http_await.hpp"
-#include "worker/http/body_pace.hpp"
+#include "worker/http/body_rate_limiter.hpp"
 #include "worker/http/http_places.hpp"
 #include "worker/http/http_server.hpp"
 #include "worker/http/keys/key_lease_holder.hpp"

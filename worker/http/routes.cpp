@@ -11,7 +11,7 @@
 #include "ipc/control/transport/peer.hpp"
 #include "worker/http/answer_driver.hpp"
 #include "worker/http/api/tokenize_api.hpp"
-#include "worker/http/from_thread.hpp"
+#include "worker/http/async_value.hpp"
 
 namespace leasehold::http {
 namespace {
