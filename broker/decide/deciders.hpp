@@ -29,9 +29,6 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
 void decide_event(Decision& decision, const UsageReported& reported);
 void decide_event(Decision& decision, const ServedReported& reported);
 
-// memory/drain.cpp
-void decide_event(Decision& decision, const DrainReported& reported);
-
 // worker/worker_service.cpp
 void decide_event(Decision& decision, const WeightsReported& reported);
 
@@ -42,6 +39,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrain& drain);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrained& drained);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseUndrain& undrain);
+void decide_event(Decision& decision, const DrainReported& reported);
 
 // lease/acquire.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAcquire& acquire);

@@ -39,7 +39,7 @@ struct KeptSlot {
   LeaseWord word;
   TimePoint deadline;
   TimePoint drain_deadline;
-  TimePoint flipped;
+  TimePoint word_stored_at;
 };
 
 /// Observations at start-up.

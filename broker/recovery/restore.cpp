@@ -39,7 +39,7 @@ LeaseRow merged(LeaseRow row, const KeptSlot& slot) {
   if (slot.word.state() <= row.state) return row;
   if (row.state == LeaseState::Live) {
     row.reason = slot.word.reason();
-    row.revoked_ns = slot.flipped.boottime_ns;
+    row.revoked_ns = slot.word_stored_at.boottime_ns;
   }
   row.state = slot.word.state();
   return row;

@@ -100,11 +100,11 @@ void ServerEffects::perform(const effect::StoreWords& effect) {
     changes.push_back({change.lease, change.to, change.reason});
   const bool fences = changes.front().to == LeaseState::Fenced;
   if (fences) fault_point(FaultSite::BrokerFenceDecided);
-  const TimePoint flipped = clock_.now();  // the time of the store, not of the decision
-  dependencies_.table.store_words(effect.worker, changes, flipped);
+  const TimePoint stored_at = clock_.now();  // the time of the store, not of the decision
+  dependencies_.table.store_words(effect.worker, changes, stored_at);
   if (fences) return;
   fault_point(FaultSite::BrokerRevokePublished);
-  WordsStored stored{.leases = {}, .at = flipped};
+  WordsStored stored{.leases = {}, .at = stored_at};
   for (const auto& change : effect.changes) stored.leases.push_back(change.lease);
   post_(std::move(stored));
 }

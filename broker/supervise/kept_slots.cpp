@@ -9,7 +9,7 @@ std::vector<KeptSlot> kept_slots(const LeaseTable& table) {
     slots.push_back({.word = table.word(slot),
                      .deadline = table.deadline(slot),
                      .drain_deadline = table.drain_deadline(slot),
-                     .flipped = table.word_stored_at(slot)});
+                     .word_stored_at = table.word_stored_at(slot)});
   }
   return slots;
 }

@@ -51,7 +51,7 @@ struct alignas(kCacheLineBytes) LeaseSlot {
   std::atomic<std::uint64_t> word;
   std::atomic<std::int64_t> deadline_boottime_ns;        ///< TTL; moves with every renewal.
   std::atomic<std::int64_t> drain_deadline_boottime_ns;  ///< Soft revoke: admit no new work.
-  std::atomic<std::int64_t> flipped_boottime_ns;         ///< When the word left Live.
+  std::atomic<std::int64_t> word_stored_boottime_ns;     ///< When the word left Live.
 };
 
 struct alignas(kCacheLineBytes) WorkerSegmentHeader {

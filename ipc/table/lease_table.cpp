@@ -102,7 +102,7 @@ void LeaseTable::grant(LeaseId lease, TimePoint deadline) {
     LeaseSlot& slot = table.slot(lease.slot);
     slot.deadline_boottime_ns.store(deadline.boottime_ns, std::memory_order_relaxed);
     slot.drain_deadline_boottime_ns.store(0, std::memory_order_relaxed);
-    slot.flipped_boottime_ns.store(0, std::memory_order_relaxed);
+    slot.word_stored_boottime_ns.store(0, std::memory_order_relaxed);
     slot.word.store(LeaseWord::make(lease.generation, LeaseState::Live).bits,
                     std::memory_order_seq_cst);
   }
@@ -118,7 +118,7 @@ LeaseWord LeaseTable::begin_change(const LeaseChange& change, TimePoint now) {
   for (const TableView<std::byte> table : {shadow(), view()}) {
     if (before.state() != LeaseState::Live) break;
     table.slot(change.lease.slot)
-        .flipped_boottime_ns.store(now.boottime_ns, std::memory_order_relaxed);
+        .word_stored_boottime_ns.store(now.boottime_ns, std::memory_order_relaxed);
   }
   return after;
 }
@@ -159,15 +159,15 @@ std::array<std::uint64_t, 4> contents(const LeaseSlot& slot) {
     return static_cast<std::uint64_t>(field.load(std::memory_order_relaxed));
   };
   return {slot.word.load(std::memory_order_seq_cst), bits(slot.deadline_boottime_ns),
-          bits(slot.drain_deadline_boottime_ns), bits(slot.flipped_boottime_ns)};
+          bits(slot.drain_deadline_boottime_ns), bits(slot.word_stored_boottime_ns)};
 }
 
 void copy(const LeaseSlot& from, LeaseSlot& to) {
-  const auto [word, deadline, drain_deadline, flipped] = contents(from);
+  const auto [word, deadline, drain_deadline, stored_at] = contents(from);
   to.deadline_boottime_ns.store(static_cast<std::int64_t>(deadline), std::memory_order_relaxed);
   to.drain_deadline_boottime_ns.store(static_cast<std::int64_t>(drain_deadline),
                                       std::memory_order_relaxed);
-  to.flipped_boottime_ns.store(static_cast<std::int64_t>(flipped), std::memory_order_relaxed);
+  to.word_stored_boottime_ns.store(static_cast<std::int64_t>(stored_at), std::memory_order_relaxed);
   to.word.store(word, std::memory_order_seq_cst);
 }
 
@@ -234,7 +234,7 @@ TimePoint LeaseTable::drain_deadline(std::uint32_t slot) const {
 }
 
 TimePoint LeaseTable::word_stored_at(std::uint32_t slot) const {
-  return {view().slot(slot).flipped_boottime_ns.load(std::memory_order_relaxed)};
+  return {view().slot(slot).word_stored_boottime_ns.load(std::memory_order_relaxed)};
 }
 
 std::uint64_t LeaseTable::revocations(WorkerId worker) const {

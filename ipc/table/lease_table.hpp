@@ -15,10 +15,9 @@
 #include "common/ids.hpp"
 #include "ipc/region/mapping.hpp"
 #include "ipc/region/memory_object.hpp"
-#include "ipc/segment/segment_layout.hpp"
-
 #include "ipc/segment/launch_gate.hpp"
 #include "ipc/segment/lease_word.hpp"
+#include "ipc/segment/segment_layout.hpp"
 
 namespace leasehold {
 

@@ -95,15 +95,15 @@ TimePoint TableReader::drain_deadline(LeaseId lease) const {
 }
 
 TimePoint TableReader::word_stored_at(LeaseId lease) const {
-  return time_of(lease, &LeaseSlot::flipped_boottime_ns);
+  return time_of(lease, &LeaseSlot::word_stored_boottime_ns);
 }
 
 std::optional<Duration> TableReader::since_word_stored(LeaseId lease, TimePoint now) const {
-  const TimePoint flipped = word_stored_at(lease);
-  if (flipped == TimePoint{}) return std::nullopt;
+  const TimePoint stored_at = word_stored_at(lease);
+  if (stored_at == TimePoint{}) return std::nullopt;
   const LeaseWord word{view().slot(lease.slot).word.load(std::memory_order_seq_cst)};
   if (word.generation() != lease.generation) return std::nullopt;
-  return now - flipped;
+  return now - stored_at;
 }
 
 }  // namespace leasehold

@@ -36,7 +36,7 @@ struct Shared {
   std::shared_ptr<KeyLeaseHolder> leases;
   Places places;
   KnownKeys known_keys;
-  BodyRateLimiter body_rate;
+  BodyRateLimiter body_rate_limiter;
   control::QueueShares<TenantId> unread;  ///< Bytes of answers that clients leave unread.
   Turns<TenantId> turns;
   /// Runs work that would delay other connections. It has two threads, so that one tenant alone

@@ -70,9 +70,9 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::stri
   const auto taken = shared.places.take_body(caller.connection, copies * size_bytes);
   if (!taken) co_return co_await stream.send(refusal(taken.error()));
   if (copies > 0) {
-    co_await async_wait_for(
-        *shared.deps.io,
-        shared.body_rate.reserve(caller.tenant, copies * size_bytes, shared.deps.clock->now()));
+    co_await async_wait_for(*shared.deps.io,
+                            shared.body_rate_limiter.reserve(caller.tenant, copies * size_bytes,
+                                                             shared.deps.clock->now()));
   }
   co_await answer_request(shared, caller, **std::move(request), stream);
 }

@@ -1,4 +1,5 @@
-/// The forward pass over the rows of one step, for all architectures in architecture.hpp.
+/// The forward pass over the rows of one step, for all architectures in
+/// kernels/model/architecture.hpp.
 ///
 /// Architectures differ in the config and in which weights are present (biases, norms per head,
 /// experts).

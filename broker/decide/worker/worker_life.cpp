@@ -105,7 +105,7 @@ struct TakeReport {
   const Worker& worker;
   TimePoint at;
 
-  bool is_before_flip(const LeaseRecord& record) const {
+  bool is_before_store(const LeaseRecord& record) const {
     return record.is(LeaseState::Live) || at < record.revoked_at();
   }
   /// A refusal before the word was stored is not a latency: the worker refused because of the
@@ -113,7 +113,7 @@ struct TakeReport {
   Report operator()(const events::ForwardRevoked& seen) const {
     LeaseRecord* record = find_reported(decision.state, worker, seen.lease);
     if (record == nullptr) return Report::NotItsOwn;
-    if (!is_before_flip(*record))
+    if (!is_before_store(*record))
       note_reported(decision, *record, RevokeClock::Refuse, Duration(seen.since_flip_ns));
     const bool has_ended_normally =
         !record->is(LeaseState::Live) && !is_revocation(reason_of(record->lease));
@@ -123,7 +123,7 @@ struct TakeReport {
   Report operator()(const events::RequestCompletedEvent& ended) const {
     LeaseRecord* record = find_reported(decision.state, worker, ended.lease);
     if (record == nullptr || record->tenant.value != ended.tenant) return Report::NotItsOwn;
-    if (is_before_flip(*record)) {
+    if (is_before_store(*record)) {
       const bool ran_out = record->deadline != TimePoint{} && at >= record->deadline;
       const bool stopped = ran_out && ended.reason == kStopped;
       if (stopped && record->stopped_at == TimePoint{}) record->stopped_at = at;

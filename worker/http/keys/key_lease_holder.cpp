@@ -144,11 +144,11 @@ void KeyLeaseHolder::keep(const ApiKeyId& key, const RequestId& request, Duratio
   for (const auto& [number, held] : held_)
     for (const auto& share : shares_of(number))
       if (share->key_ == key && share->request_ == request)
-        book_.keep(number, request, timers_.now() + time);
+        table_.keep(number, request, timers_.now() + time);
 }
 
 void KeyLeaseHolder::finished(const TenantId& tenant, const RequestId& request) {
-  book_.finished(tenant, request);
+  table_.finished(tenant, request);
   release_unused();
 }
 
@@ -193,11 +193,11 @@ SessionLease::Handlers KeyLeaseHolder::handlers_of(Number number) {
 
 void KeyLeaseHolder::join(const std::shared_ptr<Share>& share) {
   close_if_over(share->key_);
-  const auto joined = book_.join(share->key_, share->wanted_.tenant, timers_.now());
+  const auto joined = table_.join(share->key_, share->wanted_.tenant, timers_.now());
   if (const auto* error = std::get_if<Error>(&joined))
     return share->acquired(std::unexpected(*error));
   const auto* begun = std::get_if<KeyLeaseTable::Acquire>(&joined);
-  const Number number = *book_.lease_of(share->key_);
+  const Number number = *table_.lease_of(share->key_);
   share->number_ = number;
   if (begun != nullptr) {
     auto holder = client::LeaseHolder::create(io_, timers_, broker_path_, handlers_of(number));
@@ -231,7 +231,7 @@ void KeyLeaseHolder::ask(Number number) {
 
 void KeyLeaseHolder::answered(Number number, const Result<wire::LeaseAcquired>& result) {
   if (!result) return refused(number, as_local_error(result.error()));
-  book_.granted(number);
+  table_.granted(number);
   for (const auto& share : shares_of(number))
     if (share->on_acquired_ && share->number_ == number) share->acquired(result);
   release_unused();
@@ -244,7 +244,7 @@ void KeyLeaseHolder::refused(Number number, const Error& error) {
   // A restarted broker may not know the lease that this one replaces.
   if (error.code == Errc::UnknownLease && std::exchange(held.wanted.replaces, std::nullopt))
     return ask(number);
-  const auto idle = book_.take_idle_for(number, error, now);
+  const auto idle = table_.take_idle_for(number, error, now);
   if (!idle.empty()) held.retry_until = now + kMaxAskTime;
   for (const Number each : idle) release(each);
   if (lacks_memory(error.code) && now < held.retry_until) {
@@ -255,7 +255,7 @@ void KeyLeaseHolder::refused(Number number, const Error& error) {
   }
   const auto shares = shares_of(number);
   held_.erase(number);
-  book_.refused(number, error, now);
+  table_.refused(number, error, now);
   for (const auto& share : shares) {
     if (share->number_ == number) share->number_.reset();
     if (share->on_acquired_) share->acquired(std::unexpected(error));
@@ -268,13 +268,13 @@ void KeyLeaseHolder::refused(Number number, const Error& error) {
 /// lease is replaced.
 void KeyLeaseHolder::replace(const std::shared_ptr<Share>& share,
                              const wire::LeaseReplace& wanted) {
-  const auto current = book_.lease_of(share->key_);
+  const auto current = table_.lease_of(share->key_);
   const Number number = *share->number_;
   if (!current || *current == number) return replace_in_place(number, share, wanted);
   Held& held = held_.at(*current);
   if (!held.holder->lease() || share->previous_ || share->is_on_previous_)
     return share->replaced(std::unexpected(replaced_otherwise()));
-  (void)book_.join(share->key_, share->wanted_.tenant, timers_.now());
+  (void)table_.join(share->key_, share->wanted_.tenant, timers_.now());
   held.shares.push_back(share);
   share->previous_ = std::exchange(share->number_, *current);
   share->replaced(wire::LeaseAcquired(*held.holder->lease()));
@@ -304,7 +304,7 @@ void KeyLeaseHolder::replace_in_place(Number number, const std::shared_ptr<Share
 /// The old lease is released once every request has left it.
 void KeyLeaseHolder::replaced(Number number, const Result<wire::LeaseAcquired>& result) {
   Held& held = held_.at(number);
-  if (!book_.lease_of(held.key)) book_.reopen(number);
+  if (!table_.lease_of(held.key)) table_.reopen(number);
   const auto shares = shares_of(number);
   for (const auto& share : shares)
     if (share->number_ == number && !share->on_acquired_) share->is_on_previous_ = true;
@@ -336,7 +336,7 @@ void KeyLeaseHolder::not_replaced(Number number, const Error& error) {
 /// nothing to move, so it is closed, unless a client may come back to a kept request under it.
 void KeyLeaseHolder::draining(Number number, const wire::LeaseDraining& notice) {
   const auto shares = shares_of(number);
-  if (shares.empty() && !book_.is_kept(number, timers_.now())) close(number, Why::Draining);
+  if (shares.empty() && !table_.is_kept(number, timers_.now())) close(number, Why::Draining);
   for (const auto& share : shares)
     if (share->is_under(notice.lease)) share->handlers_.on_draining(notice);
 }
@@ -349,13 +349,13 @@ void KeyLeaseHolder::close(Number number, Why why) {
   const Held* held = find(number);
   if (held == nullptr || !held->holder->lease() || held->holder->is_replacing()) return;
   if (!held->shares.empty()) ended_.insert_or_assign(held->key, held->holder->lease()->lease);
-  why == Why::Ended ? book_.ended(number) : book_.close(number);
+  why == Why::Ended ? table_.ended(number) : table_.close(number);
   release_unused();
 }
 
 /// A lease ends without a notice if the broker is disconnected at the lease's deadline.
 void KeyLeaseHolder::close_if_over(const ApiKeyId& key) {
-  const auto number = book_.lease_of(key);
+  const auto number = table_.lease_of(key);
   const Held* held = number ? find(*number) : nullptr;
   if (held == nullptr || !held->holder->lease()) return;
   if (!held->holder->is_live() && !held->holder->is_reconnecting()) close(*number, Why::Ended);
@@ -368,7 +368,7 @@ void KeyLeaseHolder::leave(const Share& share, Number number) {
       return !locked || locked.get() == &share;
     });
   }
-  book_.left(number);
+  table_.left(number);
 }
 
 void KeyLeaseHolder::left_previous(Number number) {
@@ -384,16 +384,16 @@ void KeyLeaseHolder::left_previous(Number number) {
 void KeyLeaseHolder::release(Number number) {
   const auto held = held_.extract(number);
   if (!held) return;
-  if (!book_.lease_of(held.mapped().key)) ended_.erase(held.mapped().key);
+  if (!table_.lease_of(held.mapped().key)) ended_.erase(held.mapped().key);
   const auto holder = held.mapped().holder;
   holder->release(kReleaseTimeout, [holder] {});
 }
 
 void KeyLeaseHolder::release_unused() {
   const TimePoint now = timers_.now();
-  for (const Number number : book_.take_unused(now)) release(number);
+  for (const Number number : table_.take_unused(now)) release(number);
   expiry_timer_.reset();
-  const auto next = book_.next_expiry();
+  const auto next = table_.next_expiry();
   if (next) expiry_timer_ = timers_.after(*next - now, [this] { release_unused(); });
 }
 

@@ -50,7 +50,7 @@ class KeyLeaseHolder : public std::enable_shared_from_this<KeyLeaseHolder> {
 
   KeyLeaseHolder(boost::asio::io_context& io, client::Timers& timers, std::string broker_path,
                  Duration idle_ttl)
-      : io_(io), timers_(timers), broker_path_(std::move(broker_path)), book_(idle_ttl) {}
+      : io_(io), timers_(timers), broker_path_(std::move(broker_path)), table_(idle_ttl) {}
 
   client::SessionLease::Handlers handlers_of(Number number);
   Held* find(Number number);
@@ -76,7 +76,7 @@ class KeyLeaseHolder : public std::enable_shared_from_this<KeyLeaseHolder> {
   boost::asio::io_context& io_;
   client::Timers& timers_;
   std::string broker_path_;
-  KeyLeaseTable book_;
+  KeyLeaseTable table_;
   std::map<Number, Held> held_;
   std::map<ApiKeyId, LeaseId> ended_;  // the ended lease of a key that needs another
   client::Timer expiry_timer_;

@@ -19,7 +19,7 @@ static_assert(offsetof(WorkerCounter, revocations) == 0);
 static_assert(offsetof(LeaseSlot, word) == 0);
 static_assert(offsetof(LeaseSlot, deadline_boottime_ns) == 8);
 static_assert(offsetof(LeaseSlot, drain_deadline_boottime_ns) == 16);
-static_assert(offsetof(LeaseSlot, flipped_boottime_ns) == 24);
+static_assert(offsetof(LeaseSlot, word_stored_boottime_ns) == 24);
 static_assert(offsetof(WorkerSegmentHeader, magic) == 0);
 static_assert(offsetof(WorkerSegmentHeader, size_bytes) == 8);
 static_assert(offsetof(WorkerSegmentHeader, abi_version) == 16);
