@@ -44,7 +44,7 @@
 #include "worker/engine/leases/lease_checks.hpp"
 #include "worker/engine/leases/leased_records.hpp"
 #include "worker/engine/leases/spill_channel.hpp"
-#include "worker/engine/mask_turns.hpp"
+#include "worker/engine/mask_schedule.hpp"
 #include "worker/engine/propose/proposals.hpp"
 #include "worker/engine/request_mover.hpp"
 #include "worker/engine/running_requests.hpp"

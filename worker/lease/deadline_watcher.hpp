@@ -14,7 +14,7 @@
 
 #include "common/machine/boottime_timer.hpp"
 #include "ipc/table/table_reader.hpp"
-#include "worker/engine/lease_time.hpp"
+#include "worker/engine/lease_expiry.hpp"
 #include "worker/engine/running_requests.hpp"
 
 namespace leasehold {

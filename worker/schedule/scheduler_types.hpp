@@ -13,7 +13,7 @@
 #include "ipc/control/messages/worker.hpp"
 #include "worker/kv/sequence_record.hpp"
 #include "worker/schedule/events.hpp"
-#include "worker/schedule/memory/spill_books.hpp"
+#include "worker/schedule/memory/spill_tracker.hpp"
 #include "worker/schedule/sequence.hpp"
 #include "worker/schedule/tenants/lease_growth.hpp"
 #include "worker/schedule/tenants/token_counters.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "worker/engine/lease_time.hpp"
+#include "worker/engine/lease_expiry.hpp"
 
 namespace leasehold {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "ipc/segment/thread_gate.hpp"
 #include "worker/engine/leases/engine_weights.hpp"
-#include "worker/engine/mask_turns.hpp"
+#include "worker/engine/mask_schedule.hpp"
 #include "worker/engine/running_requests.hpp"
 #include "worker/engine/stages/sequence_gates.hpp"
 #include "worker/schedule/scheduler.hpp"

@@ -1,4 +1,4 @@
-#include "worker/schedule/memory/spill_books.hpp"
+#include "worker/schedule/memory/spill_tracker.hpp"
 
 #include <numeric>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "worker/engine/mask_turns.hpp"
+#include "worker/engine/mask_schedule.hpp"
 
 #include <algorithm>
 #include <tuple>
