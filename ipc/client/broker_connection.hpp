@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <memory>
 #include <string>
 #include <utility>
 

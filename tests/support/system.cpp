@@ -223,7 +223,7 @@ bool System::pool_is_fully_free() {
 }
 
 wire::LeaseAcquired acquire(control::Client& broker, const std::string& tenant,
-                            const std::string& worker) {
+                            const std::optional<std::string>& worker) {
   const wire::LeaseAcquire ask{
       .tenant = {tenant}, .worker = worker, .request_id = {mint_request_id()}};
   const auto reply = required(broker.call("lease.acquire", {.body = ask.to_json()}));

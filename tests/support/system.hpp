@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -157,7 +158,7 @@ class System {
 
 /// A new lease of the tenant, on `worker` if it is named. Throws if it is refused.
 wire::LeaseAcquired acquire(control::Client& broker, const std::string& tenant,
-                            const std::string& worker = {});
+                            const std::optional<std::string>& worker = std::nullopt);
 /// An authenticated connection to the worker of the lease. Fails the test if it is refused.
 control::Client connect_to_worker(const wire::LeaseAcquired& lease);
 /// Another one, whose notifications are passed on.

@@ -8,7 +8,7 @@
 /// Threads: one (the engine's).
 #pragma once
 
-#include "common/owned_queue.hpp"
+#include "common/fair_bounded_queue.hpp"
 #include "worker/engine/leases/engine_weights.hpp"
 #include "worker/engine/leases/lease_checks.hpp"
 #include "worker/schedule/scheduler.hpp"

@@ -12,7 +12,7 @@
 #include "common/machine/confined.hpp"
 #include "worker/http/api/choice_text.hpp"
 #include "worker/http/api/event_ids.hpp"
-#include "worker/http/from_thread.hpp"
+#include "worker/http/async_value.hpp"
 #include "worker/http/generations.hpp"
 #include "worker/text/grammar/compile.hpp"
 

@@ -193,7 +193,7 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   std::string body = std::move(parser.get().body());
   co_await async_wait_for(
       *shared_->deps.io,
-      shared_->body_pace.reserve(caller->tenant, body.size(), shared_->deps.clock->now()));
+      shared_->body_rate.reserve(caller->tenant, body.size(), shared_->deps.clock->now()));
   co_await (*route)->serve(*shared_, *caller, std::move(body), *this);
 }
 

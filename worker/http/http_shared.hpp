@@ -10,7 +10,7 @@
 #include "ipc/client/timers.hpp"
 #include "ipc/control/transport/queue_meter.hpp"
 #include "ipc/http/http_await.hpp"
-#include "worker/http/body_pace.hpp"
+#include "worker/http/body_rate_limiter.hpp"
 #include "worker/http/http_places.hpp"
 #include "worker/http/http_server.hpp"
 #include "worker/http/keys/key_lease_holder.hpp"
@@ -36,7 +36,7 @@ struct Shared {
   std::shared_ptr<KeyLeaseHolder> leases;
   Places places;
   KnownKeys known_keys;
-  BodyRateLimiter body_pace;
+  BodyRateLimiter body_rate;
   control::QueueShares<TenantId> unread;  ///< Bytes of answers that clients leave unread.
   Turns<TenantId> turns;
   /// Runs work that would delay other connections. It has two threads, so that one tenant alone

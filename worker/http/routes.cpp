@@ -11,7 +11,7 @@
 #include "ipc/control/transport/peer.hpp"
 #include "worker/http/answer_driver.hpp"
 #include "worker/http/api/tokenize_api.hpp"
-#include "worker/http/from_thread.hpp"
+#include "worker/http/async_value.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -72,7 +72,7 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::stri
   if (copies > 0) {
     co_await async_wait_for(
         *shared.deps.io,
-        shared.body_pace.reserve(caller.tenant, copies * size_bytes, shared.deps.clock->now()));
+        shared.body_rate.reserve(caller.tenant, copies * size_bytes, shared.deps.clock->now()));
   }
   co_await answer_request(shared, caller, **std::move(request), stream);
 }

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/fair_bounded_queue.hpp"
 #include "common/ids.hpp"
-#include "common/owned_queue.hpp"
 
 namespace leasehold {
 

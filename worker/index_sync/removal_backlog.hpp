@@ -1,9 +1,9 @@
 /// Keeps the pending ids, whose removal the index has not confirmed, and all ended ids, so that a
 /// removal can be repeated if the index lists an ended id again.
 ///
-/// Bounded, and shared by tenant (common/owned_queue.hpp): beyond `max_pending` the oldest pending
-/// id of the tenant with the most ids is dropped and counted; beyond `max_ended` the oldest ended
-/// id of such a tenant is dropped, and a later reconciliation does not remove it.
+/// Bounded, and shared by tenant (common/fair_bounded_queue.hpp): beyond `max_pending` the oldest
+/// pending id of the tenant with the most ids is dropped and counted; beyond `max_ended` the oldest
+/// ended id of such a tenant is dropped, and a later reconciliation does not remove it.
 ///
 /// Pure. Threads: one.
 #pragma once
@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/fair_bounded_queue.hpp"
 #include "common/ids.hpp"
-#include "common/owned_queue.hpp"
 
 namespace leasehold {
 

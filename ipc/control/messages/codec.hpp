@@ -1,6 +1,6 @@
-/// The bodies of Message<T>. Only messages_*.cpp include this header.
+/// The bodies of Message<T>. Only the files of messages include this header.
 ///
-/// To add a message T, declare it in a messages_*.hpp and write in its source file:
+/// To add a message T, declare it in a header of this folder and write in its source file:
 ///   - `describe(Is<T> auto& m, auto& fields)`, which names every field with its rule. Writer and
 ///     reader both call it. It must be in the namespace of T for argument-dependent lookup.
 ///   - `Result<void> validate(const T&)` when a rule covers several fields. It runs after reading.

@@ -19,7 +19,7 @@ namespace leasehold::wire {
 
 using Json = nlohmann::json;
 
-/// Base of every message T. The bodies are in message_codec.hpp, instantiated in messages_*.cpp.
+/// Base of every message T. The bodies are in codec.hpp, instantiated in the source file of T.
 template <class T>
 struct Message {  // NOLINT(bugprone-crtp-constructor-accessibility): messages are aggregates
   Json to_json() const;

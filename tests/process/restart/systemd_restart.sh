@@ -19,7 +19,7 @@ decode() {
     --prompt "Once upon a time" --max-tokens 200 --ignore-eos "$@"
 }
 user_of() { stat -c %U "/proc/$1"; }
-monitor_sees() { wait_for eval "curl -sS http://127.0.0.1:8081/metrics | grep -q '^leasehold_broker_up $1\$'"; }
+monitor_sees() { wait_for eval "curl -sS http://127.0.0.1:8081/metrics | grep '^leasehold_broker_up $1\$' >/dev/null"; }
 main_pid() { property MainPID "$1"; }
 property() { systemctl show -p "$1" --value "$2"; }
 has_changed() { journalctl -u "$1" --no-pager -o cat | grep -q "configuration changed: $2"; }
@@ -46,9 +46,9 @@ run_inside() {
 
 read_page() {
   local page=http://127.0.0.1:8081
-  curl -sS $page/ | grep -q '<title>Leasehold</title>' || die "the monitor serves no page"
-  curl -sS $page/api/overview | grep -q '"isolation":"separate-users"' || die "the page has no data"
-  curl -sS $page/api/leases | grep -q '"items":\[' || die "the page has no leases"
+  curl -sS $page/ | grep '<title>Leasehold</title>' >/dev/null || die "the monitor serves no page"
+  curl -sS $page/api/overview | grep '"isolation":"separate-users"' >/dev/null || die "the page has no data"
+  curl -sS $page/api/leases | grep '"items":\[' >/dev/null || die "the page has no leases"
   [ "$(curl -sS -o /dev/null -w '%{http_code}' -H 'Host: attacker.example' $page/api/overview)" = 421 ] ||
     die "the monitor answers a foreign name"
 }

@@ -65,6 +65,7 @@ struct ConnectionsFixture {
   boost::asio::io_context io;
   ManualClock clock;
   std::size_t reply_bytes = 0;
+  int changes = 0;
   Connections connections{
       io,
       control::listen_on(io, path, 0600).value(),
@@ -74,7 +75,8 @@ struct ConnectionsFixture {
            },
        .on_notification = {},
        .on_closed = [](ConnectionId) {},
-       .on_holder_exit = {}},
+       .on_holder_exit = {},
+       .on_change = [this] { ++changes; }},
       clock,
       {}};
   std::deque<MuteClient> clients;
@@ -150,4 +152,17 @@ TEST_CASE("connections: unfinished lines of a user hold a share of the memory, a
   caller.call("status");
   fixture.run();
   CHECK(caller.received() > 0);
+}
+
+TEST_CASE("connections: events that were dropped need one check") {
+  ConnectionsFixture fixture;
+  const auto burst = static_cast<std::size_t>(RateConfig{}.events.burst);
+  CHECK(fixture.connections.admit_events({1}, burst) == burst);
+  CHECK_FALSE(fixture.connections.has_pending_checks());
+  CHECK(fixture.changes == 0);
+  CHECK(fixture.connections.admit_events({1}, 3) == 0);
+  CHECK(fixture.connections.has_pending_checks());
+  CHECK(fixture.changes == 1);
+  fixture.connections.check();
+  CHECK_FALSE(fixture.connections.has_pending_checks());
 }

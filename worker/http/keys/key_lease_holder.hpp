@@ -1,4 +1,4 @@
-/// Holds the leases of API keys at the broker: one for all requests of a key (key_leases.hpp).
+/// Holds the leases of API keys at the broker: one for all requests of a key (key_lease_table.hpp).
 ///
 /// Each session (ipc/client/session.hpp) has a share of its key's lease. When the lease ends, the
 /// first session that learns of it asks for another lease, and the other sessions wait for the
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "ipc/client/lease_holder.hpp"
-#include "worker/http/keys/key_leases.hpp"
+#include "worker/http/keys/key_lease_table.hpp"
 
 namespace leasehold::http {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/fair_bounded_queue.hpp"
 #include "common/ids.hpp"
-#include "common/owned_queue.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 
 namespace leasehold::http {

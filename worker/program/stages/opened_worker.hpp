@@ -15,7 +15,7 @@
 #include "worker/index_sync/kv_index_sync.hpp"
 #include "worker/program/draft_model.hpp"
 #include "worker/program/io_thread.hpp"
-#include "worker/program/metrics_part.hpp"
+#include "worker/program/metrics_service.hpp"
 #include "worker/program/model_digest.hpp"
 #include "worker/program/opened_model.hpp"
 #include "worker/program/step_log.hpp"

@@ -9,12 +9,12 @@
 
 #include "worker/lease/deadline_watcher.hpp"
 #include "worker/lease/step_reporter.hpp"
-#include "worker/program/http_part.hpp"
-#include "worker/program/lent_spill.hpp"
+#include "worker/program/http_service.hpp"
 #include "worker/program/reload.hpp"
 #include "worker/program/request_log.hpp"
 #include "worker/program/service_state.hpp"
 #include "worker/program/serving.hpp"
+#include "worker/program/spill_service.hpp"
 #include "worker/program/stages/loaded_worker.hpp"
 #include "worker/program/worker_stop.hpp"
 

@@ -184,7 +184,7 @@ TEST_CASE("retry decision: other errors are final") {
       {"missing weights, without rebind", no_weights, From::Worker, {}},
       {"weights that no worker has", no_weights, From::Broker, rebinds},
       {"too many attempts",
-       {Errc::PoolExhausted, ""},
+       {Errc::PoolExhausted, "0 free"},
        From::Broker,
        {.rebind = true, .failures = 8}},
       {"blocks of other leases, before the first lease", error_with_wait(Errc::QuotaBlocks, 1'000),

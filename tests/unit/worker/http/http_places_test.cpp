@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "worker/http/body_pace.hpp"
+#include "worker/http/body_rate_limiter.hpp"
 #include "worker/http/http_places.hpp"
 #include "worker/http/keys/known_keys.hpp"
 #include "worker/http/routes.hpp"

@@ -1,4 +1,4 @@
-#include "worker/program/http_part.hpp"
+#include "worker/program/http_service.hpp"
 
 #include <spdlog/spdlog.h>
 

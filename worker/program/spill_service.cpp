@@ -1,4 +1,4 @@
-#include "worker/program/lent_spill.hpp"
+#include "worker/program/spill_service.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>

@@ -1,4 +1,4 @@
-#include "worker/program/metrics_part.hpp"
+#include "worker/program/metrics_service.hpp"
 
 #include <spdlog/spdlog.h>
 

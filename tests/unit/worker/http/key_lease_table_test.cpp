@@ -1,7 +1,7 @@
 // Which lease the requests of an API key use, and when it is released.
 #include <catch2/catch.hpp>
 
-#include "worker/http/keys/key_leases.hpp"
+#include "worker/http/keys/key_lease_table.hpp"
 
 using namespace leasehold;
 using namespace leasehold::http;

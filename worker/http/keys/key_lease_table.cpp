@@ -1,4 +1,4 @@
-#include "worker/http/keys/key_leases.hpp"
+#include "worker/http/keys/key_lease_table.hpp"
 
 #include <algorithm>
 

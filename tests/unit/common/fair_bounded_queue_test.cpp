@@ -1,4 +1,4 @@
-#include "common/owned_queue.hpp"
+#include "common/fair_bounded_queue.hpp"
 
 #include <catch2/catch.hpp>
 #include <string>
