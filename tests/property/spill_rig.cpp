@@ -57,9 +57,9 @@ void SpillRig::finish(Engine& engine) {
     REQUIRE(engine.step());
   }
   REQUIRE(jobs_.empty());
-  REQUIRE(engine.scheduler().spill().books().open_spills() == 0);
-  REQUIRE(engine.scheduler().spill().books().slots_taken() == 0);
-  REQUIRE(engine.scheduler().spill().books().buffers_taken() == 0);
+  REQUIRE(engine.scheduler().spill().tracker().open_spills() == 0);
+  REQUIRE(engine.scheduler().spill().tracker().slots_taken() == 0);
+  REQUIRE(engine.scheduler().spill().tracker().buffers_taken() == 0);
   REQUIRE(store_->is_staging_clear());
 }
 

@@ -22,7 +22,7 @@ class SpillRig final : public SpillQueue {
   /// Runs some of the waiting jobs. With `damages` it changes bytes at times, cuts the file off, or
   /// runs nothing for a while, as a disk that hangs.
   void work(SeededRandom& random);
-  /// Runs all jobs, and checks that nothing is left in staging or in the books.
+  /// Runs all jobs, and checks that nothing is left in staging or in the tracker.
   void finish(Engine& engine);
   void run_all() {
     while (!jobs_.empty()) run(0);

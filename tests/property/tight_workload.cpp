@@ -207,7 +207,7 @@ bool TightWorkload::has_spill(const std::string& id) {
   const Tenancy& tenancy = rig_.engine().scheduler().tenancies().at(leases_[open_.at(id).tenant]);
   const auto found = tenancy.swapped.find(RequestId{id});
   return found != tenancy.swapped.end() &&
-         rig_.engine().scheduler().spill().books().has(*found->second);
+         rig_.engine().scheduler().spill().tracker().has(*found->second);
 }
 
 void TightWorkload::reclaim_swap() {

@@ -9,15 +9,15 @@
 namespace leasehold {
 
 void SpillPlanner::lend(const SpillLimits& limits) {
-  books_.lend(limits);
+  tracker_.lend(limits);
   costs_ = SwapCosts(limits.first_bytes_per_second);
 }
 
 bool SpillPlanner::make_room(const Tenancy& tenancy, std::optional<double> row_ns) {
   // The spill's copies need a place in the gate set.
   if (running_.size() >= kMaxStepSequences) return false;
-  if (books_.is_writing(tenancy.lease)) return true;
-  if (!books_.may_write(now_)) return false;
+  if (tracker_.is_writing(tenancy.lease)) return true;
+  if (!tracker_.may_write(now_)) return false;
   Sequence* sequence = choose(tenancy);
   if (sequence == nullptr) return false;
   const std::uint32_t blocks = sequence->blocks.committed_blocks();
@@ -27,7 +27,7 @@ bool SpillPlanner::make_room(const Tenancy& tenancy, std::optional<double> row_n
     costs_.note_dropped();
     return false;
   }
-  return books_.begin_write(*sequence, now_);
+  return tracker_.begin_write(*sequence, now_);
 }
 
 /// The swapped sequence of the lease that will be admitted last.
@@ -42,7 +42,7 @@ Sequence* SpillPlanner::choose(const Tenancy& tenancy) const {
 }
 
 void SpillPlanner::plan_pieces() {
-  for (Spill* spill : books_.moving()) {
+  for (Spill* spill : tracker_.moving()) {
     if (transfers_.has(*spill->sequence)) continue;
     if (spill->phase == Spill::Phase::Writing) {
       plan_staging(*spill);
@@ -57,7 +57,7 @@ void SpillPlanner::plan_pieces() {
 void SpillPlanner::plan_staging(Spill& spill) {
   if (transfers_.is_gate_set_full()) return;
   Sequence& sequence = *spill.sequence;
-  std::vector<SpillPiece> pieces = books_.take_pieces(spill);
+  std::vector<SpillPiece> pieces = tracker_.take_pieces(spill);
   if (pieces.empty()) return;
   sequence.stop_slot = transfers_.free_stop_slot();
   std::vector<BlockCopy> copies;
@@ -75,7 +75,7 @@ void SpillPlanner::plan_return(Spill& spill) {
   const auto cached = static_cast<std::uint32_t>(sequence.blocks.cached().size());
   const auto is_cached = [cached](const SpillPiece& piece) { return piece.block < cached; };
   const auto rest = std::ranges::stable_partition(pieces, is_cached).begin();
-  if (books_.returned(spill, {pieces.begin(), rest})) return finish_return(spill);
+  if (tracker_.returned(spill, {pieces.begin(), rest})) return finish_return(spill);
   pieces.erase(pieces.begin(), rest);
   if (!pieces.empty()) {
     std::vector<BlockCopy> copies;
@@ -84,35 +84,35 @@ void SpillPlanner::plan_return(Spill& spill) {
           {.from = {kStagingExtent, piece.buffer}, .to = sequence.blocks.blocks()[piece.block]});
     transfers_.add({&sequence, std::move(copies), spill.id, std::move(pieces)});
   }
-  books_.read_ahead(spill, now_);
+  tracker_.read_ahead(spill, now_);
 }
 
 void SpillPlanner::copied(const SwapTransfer& made) {
-  Spill* spill = books_.find(*made.sequence);
+  Spill* spill = tracker_.find(*made.sequence);
   expects(spill != nullptr, "pieces belong to a spill");
-  if (spill->phase == Spill::Phase::Writing) return books_.staged(*spill, made.pieces, now_);
-  if (books_.returned(*spill, made.pieces)) finish_return(*spill);
+  if (spill->phase == Spill::Phase::Writing) return tracker_.staged(*spill, made.pieces, now_);
+  if (tracker_.returned(*spill, made.pieces)) finish_return(*spill);
 }
 
 void SpillPlanner::begin_return(Sequence& sequence, std::vector<PrefixId> chain) {
   Tenancy& tenancy = tenancies_.at(sequence.request.lease);
   sequence.blocks.begin_return(std::move(chain), tenancy.pool, tenancy.prefixes);
-  Spill* spill = books_.find(sequence);
+  Spill* spill = tracker_.find(sequence);
   expects(spill != nullptr, "a spilled sequence has a spill");
-  books_.begin_read(*spill);
+  tracker_.begin_read(*spill);
   if (sequence.blocks.cached().size() == sequence.blocks.committed_blocks()) finish_return(*spill);
 }
 
 void SpillPlanner::finish_return(Spill& spill) {
   note(spill, SpillEvent::Kind::Returned);
   spill.sequence->blocks.finish_return(true);
-  books_.end(spill);
+  tracker_.end(spill);
 }
 
 void SpillPlanner::answered(const std::vector<SpillAnswer>& answers, TimePoint now) {
   now_ = now;
   for (const SpillAnswer& answer : answers) {
-    Spill* spill = books_.answered(answer, now);
+    Spill* spill = tracker_.answered(answer, now);
     if (answer.job.kind == SpillJob::Kind::Clear) continue;
     if (answer.result) {
       costs_.note_copy(answer.duration, limits_.block_size_bytes);
@@ -130,7 +130,7 @@ void SpillPlanner::answered(const std::vector<SpillAnswer>& answers, TimePoint n
 
 void SpillPlanner::check_timeouts(TimePoint now) {
   now_ = now;
-  for (Spill* spill : books_.late(now_)) {
+  for (Spill* spill : tracker_.late(now_)) {
     fail_spill(*spill, {Errc::TimedOut,
                         "the disk of the spill file does not answer; check it, or "
                         "start the broker without --spill-dir"});
@@ -146,14 +146,14 @@ void SpillPlanner::fail_spill(Spill& spill, const Error& why) {
   const bool was_writing = spill.phase == Spill::Phase::Writing;
   drop_transfers(sequence);
   note(spill, was_writing ? SpillEvent::Kind::WriteFailed : SpillEvent::Kind::ReadFailed, why);
-  books_.end(spill);
-  if (was_writing) return books_.pause(now_);
+  tracker_.end(spill);
+  if (was_writing) return tracker_.pause(now_);
   sequence.request.charged = sequence.charged_if_stopped();
   sequence.blocks.finish_return(false);
 }
 
 void SpillPlanner::end(const Sequence& sequence) {
-  if (Spill* spill = books_.find(sequence)) books_.end(*spill);
+  if (Spill* spill = tracker_.find(sequence)) tracker_.end(*spill);
 }
 
 void SpillPlanner::abandon(const Sequence& sequence) {
@@ -163,7 +163,7 @@ void SpillPlanner::abandon(const Sequence& sequence) {
 
 void SpillPlanner::drop_transfers(const Sequence& sequence) {
   for (const SwapTransfer& each : transfers_.drop(sequence))
-    for (const SpillPiece& piece : each.pieces) books_.clear(each.spill, piece);
+    for (const SpillPiece& piece : each.pieces) tracker_.clear(each.spill, piece);
 }
 
 void SpillPlanner::note(const Spill& spill, SpillEvent::Kind kind, std::optional<Error> why) {

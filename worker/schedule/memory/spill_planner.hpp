@@ -59,9 +59,9 @@ class SpillPlanner {
   void answered(const std::vector<SpillAnswer>& answers, TimePoint now);
 
   /// New jobs for the store since the last call.
-  std::vector<SpillJob> take_jobs() { return books_.take_jobs(); }
+  std::vector<SpillJob> take_jobs() { return tracker_.take_jobs(); }
   std::vector<SpillEvent> take_events() { return std::exchange(events_, {}); }
-  const SpillTracker& books() const { return books_; }
+  const SpillTracker& tracker() const { return tracker_; }
 
  private:
   Sequence* choose(const Tenancy& tenancy) const;
@@ -76,7 +76,7 @@ class SpillPlanner {
   Tenancies& tenancies_;
   const RunningSequences& running_;
   Transfers& transfers_;
-  SpillTracker books_;
+  SpillTracker tracker_;
   SwapCosts costs_;
   bool is_measured_ = false;  // an answer of the store has measured `costs_`
   TimePoint now_;             // time of the last tick or answer

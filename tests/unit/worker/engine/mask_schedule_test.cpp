@@ -19,7 +19,7 @@ std::map<std::uint32_t, std::size_t> use_all(MaskSchedule& turns) {
 
 }  // namespace
 
-TEST_CASE("mask turns: a tenant with many sequences gets as much as one with one") {
+TEST_CASE("mask schedule: a tenant with many sequences gets as much as one with one") {
   MaskSchedule turns(kLimits, {});
   for (std::uint32_t i = 0; i < 16; ++i) turns.add(i, TenantId{"greedy"}, 0);
   turns.add(16, TenantId{"modest"}, 0);
@@ -28,21 +28,21 @@ TEST_CASE("mask turns: a tenant with many sequences gets as much as one with one
   CHECK(turns.spent() == 80);
 }
 
-TEST_CASE("mask turns: a tenant alone gets its part of the step, and no more") {
+TEST_CASE("mask schedule: a tenant alone gets its part of the step, and no more") {
   MaskSchedule turns(kLimits, {});
   turns.add(0, TenantId{"t"}, 0);
   turns.add(1, TenantId{"t"}, 0);
   CHECK(use_all(turns) == std::map<std::uint32_t, std::size_t>{{0, 20}, {1, 20}});
 }
 
-TEST_CASE("mask turns: all tenants together get the step") {
+TEST_CASE("mask schedule: all tenants together get the step") {
   MaskSchedule turns(kLimits, {});
   for (std::uint32_t i = 0; i < 5; ++i) turns.add(i, TenantId{"t" + std::to_string(i)}, 0);
   for (const auto& [sequence, units] : use_all(turns)) CHECK(units == 20);
   CHECK(turns.spent() == kLimits.step);
 }
 
-TEST_CASE("mask turns: when a step has too little, the next one begins with another tenant") {
+TEST_CASE("mask schedule: when a step has too little, the next one begins with another tenant") {
   std::map<std::uint32_t, std::size_t> units;
   TenantId last;
   for (int step = 0; step < 3; ++step) {
@@ -54,7 +54,7 @@ TEST_CASE("mask turns: when a step has too little, the next one begins with anot
   CHECK(units == std::map<std::uint32_t, std::size_t>{{0, 20}, {1, 20}, {2, 20}});
 }
 
-TEST_CASE("mask turns: a new mask overtakes one that has taken long") {
+TEST_CASE("mask schedule: a new mask overtakes one that has taken long") {
   MaskSchedule turns(kLimits, {});
   turns.add(0, TenantId{"t"}, 1000);
   turns.add(1, TenantId{"t"}, 0);
@@ -67,7 +67,7 @@ TEST_CASE("mask turns: a new mask overtakes one that has taken long") {
   REQUIRE_FALSE(turns.next());
 }
 
-TEST_CASE("mask turns: every tenant may compute the worst honest mask in its step") {
+TEST_CASE("mask schedule: every tenant may compute the worst honest mask in its step") {
   constexpr std::size_t kNodes = 142'397;
   const auto alone = MaskSchedule::limits_for({}, kNodes, 1);
   CHECK(alone.step >= 8 * kNodes);

@@ -85,7 +85,7 @@ TEST_CASE("spill: a sequence that goes to the file and back computes no row agai
     CHECK(triple.emitted[id] == 60);
     CHECK(triple.rows[id] == 79);
   }
-  CHECK(triple.scheduler.spill().books().slots_taken() == 0);
+  CHECK(triple.scheduler.spill().tracker().slots_taken() == 0);
 }
 
 TEST_CASE(
