@@ -254,7 +254,7 @@ struct Batch {
   std::vector<Row> rows;
   /// The batch grants memory; the grants are refused if it cannot be written.
   bool grants = false;
-  bool durable = false;  ///< The batch must survive a power cut: it has marks or operator actions.
+  bool durable = false;  ///< The batch must survive a power cut.
   /// The batch is synced to the disk later; the writer does not wait for that.
   bool synced_later = false;
 };
