@@ -14,8 +14,7 @@ using Json = nlohmann::ordered_json;
 /// The vector that stores an object's members; appending to it takes no lookup.
 using Members = Json::object_t::Container;
 
-/// Removes each member whose name an earlier one has; the first of a name gets the value of the
-/// last.
+/// Keeps the first member of each name, with the value of the last member of that name.
 void merge_repeated(Members& members) {
   std::vector<std::size_t> by_name(members.size());
   std::iota(by_name.begin(), by_name.end(), std::size_t{0});

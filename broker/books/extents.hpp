@@ -115,7 +115,7 @@ class ExtentBook {
 
   /// Chooses the extent size. Precondition: all memory is free.
   void choose_size(std::uint64_t block_bytes);
-  /// The size that choose_size would choose: a large swap capacity may double it.
+  /// The size that choose_size would choose. Each pool then has at most `max_extents` extents.
   std::uint64_t size_for(std::uint64_t block_bytes) const;
 
   /// Extents that any worker can take now.
@@ -142,7 +142,8 @@ class ExtentBook {
   void mark_unavailable(ExtentId extent);
   /// Notes that the worker redelivered the memory. Precondition: the extent exists.
   void mark_available(ExtentId extent);
-  /// Restore the state of an earlier broker. Preconditions: the size is chosen; there is room.
+  /// These restore the state of an earlier broker, first the size. Precondition of `restore`: the
+  /// pool has room.
   void restore_size(std::uint64_t extent_size_bytes);
   void restore(ExtentId extent, const ExtentRecord& record);
   /// New ids are greater than `id`.

@@ -17,7 +17,7 @@ TimePoint time_of(const LeaseRecord& record) {
   return std::min(record.deadline, record.drain_deadline);
 }
 
-/// Zero unless the lease is Live: a revoked lease has the fence timeout instead.
+/// Zero unless the lease is Live: for a revoked lease, the fence timeout replaces the call timeout.
 TimePoint call_pending_since(const LeaseRecord& record) {
   return record.is(LeaseState::Live) ? record.call_pending_since : TimePoint{};
 }

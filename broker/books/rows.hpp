@@ -252,9 +252,9 @@ std::uint64_t digest(std::string_view fingerprint);
 /// The rows of one decision: one transaction.
 struct Batch {
   std::vector<Row> rows;
-  /// The batch grants memory; the grants are refused if it cannot be written.
+  /// The batch lends memory. If it cannot be written, each grant in it is refused.
   bool grants = false;
-  bool durable = false;  ///< The batch must survive a power cut: it has marks or operator actions.
+  bool durable = false;  ///< The batch must survive a power cut.
   /// The batch is synced to the disk later; the writer does not wait for that.
   bool synced_later = false;
 };

@@ -83,14 +83,14 @@ struct Worker {
   bool killed = false;  ///< SIGKILL was sent; it has not exited yet.
   /// The worker may resume until this time after a broker restart. Zero: it may not resume.
   TimePoint reattach_until;
-  bool segment_lost = false;  ///< Its segment was lost in a restart: only its exit is a proof.
+  bool segment_lost = false;  ///< Lost in a restart: then only the worker's exit proves a fence.
   bool resuming = false;      ///< It is redelivering the memory that it maps, until worker.ready.
   /// No timeout of this worker starts before this time, because the broker was not running.
   TimePoint timeouts_from;
   TimePoint next_probe;  ///< When the next check is due. Zero: no checks.
   /// Number of checks since the ping, including the one that sent it. 0: no ping is outstanding.
   std::uint32_t checks_since_ping = 0;
-  TimePoint delivered_at;  ///< While resuming: the resume or the last redelivery.
+  TimePoint delivered_at;  ///< While resuming: time of the resume or of the last redelivery.
   std::string model;
   /// Arithmetic on which the tokens depend; see WorkerReady. Not journaled: worker.ready sets it.
   std::string arithmetic;
@@ -115,9 +115,9 @@ void move(Worker& worker, WorkerState to);
 
 class Workers {
  public:
+  using IsNeeded = std::function<bool(AttachmentId)>;
   /// Adds a worker with a free counter; null if all are in use. Drops the oldest Gone worker that
   /// is not needed if there are too many.
-  using IsNeeded = std::function<bool(AttachmentId)>;
   Worker* add(const IsNeeded& is_needed);
   /// Workers of a user that have a counter: all but Gone ones that are not needed.
   std::size_t count_of(std::uint32_t uid, const IsNeeded& is_needed) const;

@@ -84,7 +84,7 @@ Result<void> AuditLog::load(Database& database, const KnownHead& head) {
   if (!has_records) head_ = removed_;
   if (head.is_missing && head_.sequence > 0) {
     head_missing_after_ = head_.sequence;
-    // If the disk is full, this is forgotten at the next start.
+    // If the disk is full, the next start does not find this value.
     (void)to_.set_meta.run(kHeadMissing, head_missing_after_);
   }
   if (head.link.sequence >= head_.sequence) head_ = head.link;

@@ -36,8 +36,8 @@ struct KnownHead {
 class AuditLog {
  public:
   /// If the table ends before `head`, records were cut off; the chain then continues after `head`,
-  /// so that the gap stays visible. That the head file was missing is remembered until all records
-  /// from before have been removed. Errors: those of Database.
+  /// so that the gap stays visible. If the head file was missing, the log remembers this until the
+  /// records that it then had have been removed. Errors: those of Database.
   static Result<AuditLog> create(Database& database, const KnownHead& head, AuditLimits limits);
 
   /// These run inside the caller's transaction. A usage record whose number the worker has reported

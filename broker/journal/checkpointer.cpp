@@ -12,7 +12,8 @@ namespace leasehold::journal {
 namespace {
 
 constexpr auto kAuditHeadInterval = std::chrono::seconds(1);
-/// Each attempt moves what was written during the one before, which is less each time.
+/// Attempts to move the log. Each one moves what was written during the one before, which is less
+/// each time.
 constexpr int kMoves = 4;
 
 }  // namespace

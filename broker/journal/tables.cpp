@@ -112,7 +112,8 @@ class ColumnReader {
   bool is_valid_ = true;
 };
 
-// Each checks what a row requires besides valid enumerators. `image` has the rows loaded before it.
+// Each overload checks what a row requires in addition to valid enumerators. `image` has the rows
+// loaded before it.
 
 bool fits(const auto&, const Image&) {
   return true;

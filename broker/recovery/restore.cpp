@@ -223,8 +223,8 @@ class Restorer {
     }
   }
 
-  /// Restores device memory that is held for a worker. It counts until that worker exits, and no
-  /// other worker gets it.
+  /// Restores device memory that is held for a worker. It counts as used until that worker exits,
+  /// and no other worker gets it.
   void restore_held(const ExtentRow& row) {
     if (out_.state.workers.find(row.quarantine.worker) == nullptr) {
       return out_.dropped_extents.push_back(row.id);

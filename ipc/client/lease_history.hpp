@@ -31,7 +31,7 @@ class LeaseHistory {
 
   /// The lease that the next acquire replaces. Empty if the broker does not know that lease.
   std::optional<LeaseId> replaceable() const { return replaceable_; }
-  /// Returns false if there is none.
+  /// Returns false if `replaceable` was empty.
   bool forget_replaceable() { return std::exchange(replaceable_, std::nullopt).has_value(); }
   /// If the worker died before a move, the memory to adopt belongs to the earlier lease.
   void stream_lost() { replaceable_ = accepted_; }

@@ -52,8 +52,8 @@ struct Rebound {
   /// Arithmetic of the new lease's worker, if it differs from that of the old one; else empty.
   std::string other_arithmetic = {};
   wire::RebindMode mode = wire::RebindMode::Reprefill;
-  /// Time from the end of the stream to the next one. For a move: time from the decision to the
-  /// worker's reply.
+  /// Time from the end of the old stream to the start of the new one. For a move: time from the
+  /// decision to the worker's reply.
   Duration took{};
 };
 

@@ -60,7 +60,8 @@ Result<void> TextContinuity::check_identity(const wire::LeaseAcquired& lease,
                   tokens, arithmetic_, to_string(lease.lease), lease.worker, lease.arithmetic));
 }
 
-/// A text that is longer than the context ends where that is full, on each worker alike.
+/// A text that is longer than the context ends when the context is full, on every worker at the
+/// same token.
 std::string TextContinuity::accepted(const wire::LeaseAcquired& lease, std::size_t tokens,
                                      std::uint64_t most_tokens) {
   min_context_ =

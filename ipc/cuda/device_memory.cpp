@@ -20,8 +20,8 @@ CUmemAllocationProp properties_on(const Context& context) {
   return properties;
 }
 
-/// The errors that drivers return for a descriptor that is not device memory. The reference names
-/// only "invalid value", but the operating system sees the descriptor first.
+/// The errors that drivers return for a descriptor that is not device memory. CUDA's reference
+/// names only "invalid value", but the operating system checks the descriptor first.
 bool is_refusal(CUresult result) {
   switch (result) {
     case CUDA_ERROR_INVALID_VALUE:

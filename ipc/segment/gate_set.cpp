@@ -7,7 +7,8 @@ namespace leasehold {
 bool GateSet::first_refusal(const std::vector<LeaseDependency>& leases,
                             GateRefusal& refusal) const {
   for (const LeaseDependency& lease : leases) {
-    // seq_cst: the counter was read before this load, so every store it counts is visible here.
+    // seq_cst: the counter of stored words was read before this load, so this load sees every store
+    // that the count includes.
     const LeaseWord seen{lease.word->load(std::memory_order_seq_cst)};
     if (seen == lease.granted) continue;
     refusal.slot = lease.slot;

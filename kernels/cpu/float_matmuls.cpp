@@ -20,7 +20,7 @@ MatmulTiles FloatMatmuls::plan(const WeightMatrix& weight, std::uint32_t n_out,
           ? tile_macs * row_size_bytes(weight.type, weight.n_in) / kTileWeightBytes
           : tile_macs * weight.n_in / kTileMacs;
   // With few inputs, memory is the limit. Then fewer rows are multiplied at once, so that they and
-  // the next rows, which arrive meanwhile, fit the first cache.
+  // the next rows, which arrive meanwhile, fit the L1 cache.
   const TensorType multiplied = is_dot_type(weight.type) ? weight.type : TensorType::F32;
   const bool fit =
       cpu_.kernels.dot_tile_outputs * row_size_bytes(multiplied, weight.n_in) <= kCachedRowBytes;

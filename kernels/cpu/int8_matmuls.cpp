@@ -180,8 +180,7 @@ LaunchStatus Int8Matmuls::gate_and_up(const LaunchContext& context, const FeedFo
                        });
 }
 
-/// Computes silu(gate) * up for a tile. Products stay in the first cache; those of up are not
-/// stored.
+/// Computes silu(gate) * up for a tile. Products stay in the L1 cache; those of up are not stored.
 void Int8Matmuls::multiply_gated(const LaunchPermit& permit, const FeedForwardArgs& args,
                                  GroupSpan groups, Span32 batch, InputRows rows) const {
   const TileInputs x(batch, rows);

@@ -138,7 +138,7 @@ struct RowKernels {
   void (*dequantize_row)(TensorType type, const std::byte* source, float* out, std::size_t n);
   /// weights[o]·x[i]
   void (*dot_tile)(const DotTile& tile, DotProducts& out);
-  /// Weight rows that a tile takes if they fit the first cache: kDotOutputGroup … kDotOutputs.
+  /// Weight rows that a tile takes if they fit the L1 cache: kDotOutputGroup … kDotOutputs.
   std::uint32_t dot_tile_outputs;
   /// Multiply-adds of `dot_tile` in a unit.
   std::uint64_t dot_tile_macs;

@@ -48,7 +48,7 @@ struct Rows {
 constexpr Rows kRows[] = {
     {kInt8TileRows, true}, {kInt8TileRows / 2 + 1, true}, {kInt8TileRows, false}};
 
-/// Computes the plain dots of all rows once, and compares the dots of each tile with them.
+/// Computes the scalar dots of all rows once, and compares the dots of each tile with them.
 bool has_plain_products_of(TensorType type, const RowKernels& kernels) {
   SeededRandom random(kSeed);
   const GroupFormat format = group_format(type);

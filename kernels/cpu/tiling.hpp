@@ -44,9 +44,9 @@ constexpr Span32 tile_span(std::uint32_t tile, std::uint32_t per_tile, std::uint
           static_cast<std::uint32_t>(std::min<std::uint64_t>(begin + per_tile, items))};
 }
 
-/// Bytes of matrix rows that stay in the first cache while inputs are read.
+/// Bytes of matrix rows that stay in the L1 cache while inputs are read.
 inline constexpr std::uint64_t kCachedRowBytes = 24 * 1024;
-/// Bytes of inputs that stay in a core's second cache while all matrix rows are read.
+/// Bytes of inputs that stay in a core's L2 cache while all matrix rows are read.
 inline constexpr std::uint64_t kCachedInputBytes = 512 * 1024;
 
 /// Cuts a matmul in f32 arithmetic into tiles of matrix rows. Batch rows are cut too if they exceed

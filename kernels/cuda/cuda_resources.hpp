@@ -38,7 +38,7 @@ class PreparedArray {
   /// Records that an operator writes `array` and, unless `form` is Floats, its rows in that form.
   void overwrite(const float* array, std::uint32_t n_in = 0, RowForm form = RowForm::Floats);
   void reset() { array_ = nullptr; }
-  /// Also zeroes the memory.
+  /// Forgets the array and zeroes the memory.
   void clear(Launcher& launcher);
 
  private:

@@ -14,7 +14,8 @@ using wire::LeaseView;
 
 constexpr const char* kNotRevoked = "not revoked yet";
 
-/// A time of 0 means that the step has not happened yet; a clock of -1 is not known yet.
+/// These functions return nothing for a step that has no time yet: `boottime_ns` is then 0, and
+/// `clock_ns` negative.
 std::optional<TimePoint> time(std::int64_t boottime_ns) {
   if (boottime_ns == 0) return std::nullopt;
   return TimePoint{boottime_ns};

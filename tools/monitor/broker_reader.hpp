@@ -33,7 +33,8 @@ class BrokerReader {
   BrokerReader& operator=(const BrokerReader&) = delete;
 
   const Result<BrokerState>& state() { return state_.read(); }
-  /// The metrics as text; with those of broker_is_down() if the broker does not answer.
+  /// The metrics as text. If the broker does not answer, they are those of broker_is_down() and the
+  /// monitor's own.
   const std::string& metrics_text() { return text_.read(); }
   /// {"items": [LeaseView …], "total"}
   const Result<Json>& leases() { return leases_.read(); }

@@ -71,7 +71,8 @@ int run(tenant::Arguments arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // so that without a reader it cancels the request and releases its lease
+  // Without a reader, a write then fails, and the program cancels the request and releases its
+  // lease.
   std::signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> words(argv + 1, argv + argc);
   auto arguments = tenant::parse_arguments(words);

@@ -74,7 +74,7 @@ Result<DrawnToken> TokenDrawer::draw(const Sequence& sequence, std::span<const T
   // A rebound text may be complete already: its last token was delivered, but its end was not.
   if (const auto over = rules.over()) return DrawnToken{.is_text = false, .ends = over};
   const DrawnToken full{.is_text = false, .ends = deps_.scheduler->fit().capacity_end(sequence)};
-  const bool is_fill = sequence.request.max_emitted_tokens == 0;  // its logits are only checked
+  const bool is_fill = sequence.request.max_emitted_tokens == 0;  // a fill only checks logits
   if (full.ends && !is_fill) return full;
   const SamplingParams& params = sequence.request.sampling;
   const SampleInput input{

@@ -113,7 +113,7 @@ class AnswerOutput {
     add_events(writer_->add(std::move(part), usage), position);
   }
   void end(std::uint32_t position, UsageCount usage);
-  /// Ends the answer, including its other choices.
+  /// Ends the whole answer, with all its choices.
   void fail_with(const Error& error);
   /// Takes the refusal that is the answer, if the schema may be its cause.
   std::optional<Error> take_refused() { return std::exchange(refused_, std::nullopt); }

@@ -29,7 +29,8 @@ std::optional<tcp::endpoint> address_in(const IndexUrl& url) {
   return tcp::endpoint(address, static_cast<std::uint16_t>(std::stoi(url.port)));
 }
 
-/// Returns a function that cancels the timer on the timer's own thread, where a wait has begun.
+/// Returns a function that posts the cancellation to the timer's thread, so that it runs after the
+/// wait has begun.
 std::function<void()> cancels(std::shared_ptr<boost::asio::steady_timer> timer) {
   return [timer = std::move(timer)] {
     boost::asio::post(timer->get_executor(), [timer] { timer->cancel(); });

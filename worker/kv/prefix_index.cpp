@@ -200,7 +200,7 @@ BlockId PrefixIndex::evict_one(PrefixId id) {
   return remove(id);
 }
 
-/// How many positions of `rest` the end holds; 0 if it is not usable.
+/// The number of positions of `rest` that the end `id` holds; 0 if its block cannot be taken.
 std::uint32_t PrefixIndex::positions_of_end(PrefixId id, PrefixId parent,
                                             const OwnedText& rest) const {
   const Entry& entry = entries_.at(id);

@@ -127,8 +127,8 @@ class PrefixIndex {
   void forget(PrefixId id);
 
   /// Keeps the id of a request that used the chain beginning with `first`, until none of its blocks
-  /// can be found. An id is kept once; a second one, of a preempted request, leaves at once. Beyond
-  /// kMaxUsers ids, an id of the oldest chain leaves early.
+  /// can be found. An id is kept once: if a preempted request is added again, its second id leaves
+  /// at once. Beyond kMaxUsers ids, an id of the oldest chain leaves early.
   void add_user(PrefixId first, const RequestId& engine_request_id);
   /// The ids that left since the last call, once for each `add_user`.
   std::vector<RequestId> take_gone_users() { return std::exchange(gone_users_, {}); }

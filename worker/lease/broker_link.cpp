@@ -143,7 +143,7 @@ void BrokerLink::send_usage_records() {
 
 /// Handles the reply to a report of usage records. Records that the broker failed to write are sent
 /// again later; after a lost connection, once the broker is back. Records that the broker refuses
-/// permanently are dropped, because an older broker keeps none.
+/// permanently are dropped: an older broker does not store usage records.
 void BrokerLink::usage_records_answered(const Result<control::Payload>& reply) {
   const Errc code = reply ? Errc{} : reply.error().code;
   const bool is_final = !reply && (code == Errc::UnknownMethod || code == Errc::PermissionDenied ||

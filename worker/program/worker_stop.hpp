@@ -75,7 +75,7 @@ class WorkerStop {
   boost::asio::steady_timer timer_;
   std::optional<Clock::time_point> deadline_;
   std::optional<std::size_t> reported_;  // last reported number of requests
-  // since then all answers left wait for a lease
+  // since this time every remaining answer waits for a lease
   std::optional<Clock::time_point> awaits_broker_since_;
   bool is_polling_ = false;
   bool are_all_in_loop_ = false;  // all requests admitted before the drain are in the loop

@@ -59,7 +59,7 @@ struct Rebound {
   LeaseId new_lease;
   std::uint32_t prompt_tokens = 0;
   std::uint32_t emitted_tokens = 0;  ///< Tokens emitted under earlier leases.
-  /// Set for a move that copied the blocks: the time since the move was called.
+  /// For a move that copied the blocks: the time from the call to the end of the move.
   std::optional<Duration> moved_in;
 };
 

@@ -35,7 +35,7 @@ class WaitingRequests {
   Result<void> check_room(const Tenancy& tenancy) const;
   /// Queues a new request. Precondition: its lease is known.
   void add(PromptRequest request);
-  /// Queues a request that has an arrival: a preempted one keeps it.
+  /// Queues a request that has an arrival already, such as a preempted one.
   void insert(PromptRequest request);
   bool contains(const RequestId& engine_request_id) const;
 

@@ -120,7 +120,7 @@ class ResumableStreams {
     std::optional<LeaseWord> lease_word{};  // last word of the reader's lease, once it is fenced
     bool was_attached = false;
     std::uint32_t next = 0;              // next position to send to the reader
-    bool end_is_sent = true;             // the reader has got the end, or there is none
+    bool end_is_sent = true;             // the reader has got the end, or no reader is there
     std::optional<TimePoint> expires{};  // set while the stream has ended or has no reader
   };
   using Streams = std::map<RequestId, Kept>;

@@ -119,8 +119,8 @@ void take_from(Decision& decision, std::span<const LeaseId> victims, TimePoint u
   if (until <= decision.now) revoke_leases(decision, victims, RevokeReason::PreemptedByPriority);
 }
 
-/// Scrubs retained memory for the demand and returns the refusal; nothing if none of it can serve
-/// it.
+/// Scrubs retained memory that can serve the demand, and returns the refusal. Returns nothing if no
+/// retained memory can serve the demand.
 std::optional<Error> scrub_for(Decision& decision, const ExtentDemand& demand, const Error& why) {
   if (why.code != Errc::PoolExhausted || !require_lendable(decision.state, demand)) return {};
   return end_retentions_for(decision, demand.extents);

@@ -161,7 +161,7 @@ void decide_event(Decision& decision, const UsageReported& reported) {
   decision.touched.usage.push_back(reported.usage.tenant);
 }
 
-/// Drops the cached blocks of workers that are gone; the counts of what they served stay.
+/// Removes the counts of cached blocks for workers that are gone. What they served stays counted.
 void decide_event(Decision& decision, const ServedReported& reported) {
   const Worker* worker = decision.state.workers.find_by_connection(reported.connection);
   Tenant* tenant = decision.state.tenants.find(reported.served.tenant);

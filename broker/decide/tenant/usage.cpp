@@ -6,8 +6,8 @@
 namespace leasehold {
 namespace {
 
-/// True if the lease was the tenant's on this worker. False if the slot has a newer lease, so that
-/// the broker cannot know. Errors: PermissionDenied for the lease of another worker or tenant.
+/// True if the lease belonged to this tenant on this worker. False if the slot has a newer lease:
+/// the broker then cannot know. Errors: PermissionDenied for the lease of another worker or tenant.
 Result<bool> check_lease(State& state, const Worker& worker, const wire::UsageRecord& usage) {
   const auto found = state.leases.find(usage.lease);
   if (!found && found.error().code == Errc::StaleGeneration) return false;

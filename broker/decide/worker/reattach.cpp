@@ -51,7 +51,8 @@ void reconcile_live(Decision& decision, LeaseRecord& record) {
   }
 }
 
-/// The broker may have ended right after the fence, so this repeats the punch and the unmap.
+/// The broker may have ended right after the fence, so this punches the extents and sends the unmap
+/// again.
 void reconcile_fenced(Decision& decision, const LeaseRecord& record) {
   punch_extents(decision, record.extents);
   decision.add(effect::SendUnmap{record.worker(), record.id()});
@@ -118,7 +119,7 @@ void reconcile_resumed(Decision& decision, Worker& worker) {
   const auto leases = decision.state.leases.leases_on(worker.id);
   for (const LeaseId id : leases) {
     LeaseRecord& record = decision.state.leases.at(id);
-    record.may_be_mapping = false;  // a worker maps what it was granted before it is ready again
+    record.may_be_mapping = false;  // a worker maps its grants before it is ready again
     if (record.is(LeaseState::Live)) reconcile_live(decision, record);
     if (record.is(LeaseState::Fenced)) reconcile_fenced(decision, record);
   }

@@ -27,7 +27,7 @@ struct Sixteen {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
 }
 
-/// Widening and conversion are exact. The product is exact too where a minimum follows.
+/// Widening and conversion are exact. In formats with minima the product is exact, too.
 [[gnu::target("avx2,fma,f16c")]] __m256 scaled(__m128i q, __m256 scale) {
   return _mm256_mul_ps(scale, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(q)));
 }
@@ -155,8 +155,8 @@ template <class Common>
   }
 }
 
-/// The codes of group g: of the bytes from 32·(g/2) on, the low halves for even groups and the high
-/// halves for odd ones.
+/// The codes of group g, in the 32 bytes from 32·(g/2) on: the low halves if g is even, the high
+/// halves if it is odd.
 [[gnu::target("avx2,fma,f16c")]] __m256i four_bits_of_group(const std::byte* quants,
                                                             std::size_t group) {
   return bits_of(load32(quants + group / 2 * 32), group % 2 == 0 ? 0 : 4, 15);

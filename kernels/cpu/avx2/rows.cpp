@@ -22,7 +22,7 @@ constexpr int parts_at_once(int dots) {
 }
 
 /// Elements of a row that are multiplied with the inputs before the next elements: both sides stay
-/// in the first cache meanwhile.
+/// in the L1 cache meanwhile.
 constexpr std::size_t kChunk = 1024;
 
 /// Weight rows, inputs, and the lanes of their dots.

@@ -126,8 +126,8 @@ template <TensorType kType, int kGroups>
     prepare_row<kType>(part.x[r], part.block, part.scratch->terms[r]);
 }
 
-/// Multiplies part by part. Memory supplies each part once: it stays in the first cache for later
-/// passes, while lines requested from memory arrive.
+/// Multiplies part by part. Each part is read from memory once: it stays in the L1 cache for later
+/// passes, while the lines that a pass requested arrive from memory.
 template <TensorType kType, int kGroups>
 void dot_groups(const std::byte* groups, const Int8Tile& tile, GroupDots* out) {
   static_assert(group_format(kType).elements == kPartElements);

@@ -221,7 +221,7 @@ inline constexpr std::uint32_t kMostChunkRows = 8;
 /// The fewest rows of a pass. Two groups are multiplied together from this many rows on.
 template <int kGroups>
 inline constexpr std::uint32_t kLeastChunkRows = kGroups == 1 ? 1 : 4;
-/// Bytes of blocks that stay in the first cache while all rows are multiplied, beside the rows and
+/// Bytes of blocks that stay in the L1 cache while all rows are multiplied, beside the rows and
 /// the requested lines.
 inline constexpr std::uint32_t kPassedBytes = 12288;
 
@@ -232,7 +232,7 @@ constexpr auto kRunChunks = []<int... kMore>(std::integer_sequence<int, kMore...
 }(std::make_integer_sequence<int, kMostChunkRows - kLeastChunkRows<kGroups> + 1>());
 
 /// Multiplies a few chunks with all rows before the next ones. Memory supplies these chunks once:
-/// they stay in the first cache for later passes, while lines requested from memory arrive.
+/// they stay in the L1 cache for later passes, while lines requested from memory arrive.
 template <TensorType kType, int kGroups>
 void dot_chunks(const std::byte* groups, const Int8Tile& tile, GroupDots* out) {
   const std::uint32_t n_blocks = tile.n_in / group_format(kType).elements;

@@ -1,4 +1,4 @@
-/// A *part* of a tile: one block of 256 of each group. Its unpacked codes stay in the first cache
+/// A *part* of a tile: one block of 256 of each group. Its unpacked codes stay in the L1 cache
 /// while all rows of the tile pass.
 #pragma once
 

@@ -31,7 +31,7 @@ template <class Element>
 }
 
 /// The length of the chunks in which rows are multiplied with all inputs of a tile. Weights stay in
-/// the first cache while inputs are read, and fewer chunks move fewer lanes to memory and back.
+/// the L1 cache while inputs are read, and fewer chunks move fewer lanes to memory and back.
 /// Chunks of a row are equally long, because a short one moves as many lanes.
 std::size_t chunk_of(const DotTile& tile) {
   const bool is_short = tile.type == TensorType::F32 || tile.n_inputs <= 8;
@@ -187,8 +187,8 @@ template <class Element, int kOutputs, int kInputs, int kSums>
   add_tail(from, piece, part, sums);
 }
 
-/// Adds a piece to the lanes of its dots. Between pieces the lanes are in `lanes` [2, dots]; after
-/// the last piece they are folded, and the last registers are not stored before.
+/// Adds a piece to the lanes of its dots. Between pieces the lanes are in `lanes` [2, dots]. After
+/// the last piece they are folded, without a store of the last registers.
 template <class Element, int kOutputs, int kInputs>
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void dot_piece(
     const DotTile& tile, const Piece& piece, __m512* lanes, NextRows& next, DotProducts& out) {
@@ -220,7 +220,7 @@ struct DotSpan {
 };
 
 /// Adds a chunk to the dots of a span, whose numbers of rows and inputs are multiples of kOutputs
-/// and kInputs. Inputs stay in the first cache while weight rows are read. The function is not
+/// and kInputs. Inputs stay in the L1 cache while weight rows are read. The function is not
 /// inline, because a function of one shape keeps its pointers in registers.
 template <class Element, int kOutputs, int kInputs>
 [[gnu::noinline, gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_pieces(

@@ -107,7 +107,8 @@ __device__ __forceinline__ void find_blocks(const AttentionParams& p, const Atte
                       : 0;
 }
 
-/// Loads the tile's queries in whole octets: [most, 8 · octets]; missing queries are zero.
+/// Copies the tile's queries to `queries`, [most, 8 · octets]. Missing queries and elements are
+/// zero.
 __device__ __forceinline__ void load_queries(const AttentionParams& p, const AttentionTile& tile,
                                              std::uint32_t most, float* queries) {
   const std::uint32_t width = 8 * octets(p.head_dim);

@@ -146,7 +146,7 @@ struct Format<TensorType::Q8_0> {
 
 // Blocks of 256. `j` is the group of 32 in the block.
 
-/// The two bits of thread t's elements; four groups share the same bytes.
+/// The two-bit codes of thread t's elements; four groups share the same bytes.
 template <std::uint32_t kAlignment>
 __device__ __forceinline__ EightBytes two_bits(const std::byte* q, std::uint32_t j,
                                                std::uint32_t t) {

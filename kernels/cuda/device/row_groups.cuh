@@ -75,7 +75,8 @@ struct GroupRow {
     return static_cast<std::int32_t>(codes);
   }
 
-  /// Numbers 4n … 4n + 3 of a block of 256, as bytes.
+  /// The stored scales (or scales and minima) of sub-blocks 4n … 4n + 3 of a block of 256, as
+  /// bytes.
   __device__ __forceinline__ std::uint32_t numbers(std::uint32_t n) const {
     if constexpr (kFormat.sub_scale_bits == 8) {
       return plane_quad<8>(Shape::kNumbersAt, n);

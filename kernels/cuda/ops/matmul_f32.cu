@@ -1,5 +1,5 @@
-/// Matmul as floats: no halves, the same bits as the CPU (ordered_dot of
-/// kernels/numerics/ordered_sum.hpp: the elements of a lane ascend, then the fixed tree).
+/// Matmul as floats: no halves, the same bits as ordered_dot (kernels/numerics/ordered_sum.hpp):
+/// each lane adds its elements in ascending order, then the lanes fold in halves.
 #include "kernels/cuda/device/block_element.cuh"
 #include "kernels/cuda/device/matmul_columns.cuh"
 

@@ -14,7 +14,7 @@ struct CopyJob {
   std::uint32_t done_bytes;
 };
 
-/// Copies as many whole words as are left, if both ends are aligned to them.
+/// Copies as many whole words as are left, if source and target are aligned to them.
 template <class Word>
 __device__ __forceinline__ void copy_words(CopyJob& job) {
   const auto ends = reinterpret_cast<std::uint64_t>(job.from + job.done_bytes) |
@@ -43,9 +43,9 @@ __device__ __forceinline__ void copy_part(const ScatterParams& p, std::uint32_t 
   copy_words<std::byte>(job);
 }
 
-/// Grid: parts of a first piece, first pieces. The block that is done last writes the last pieces;
-/// a stop that skips a block also skips them. Eight aligned bytes are one store, so a word that
-/// marks others complete is never torn.
+/// Grid: parts of a first piece, first pieces. The last block to arrive writes the last pieces. If
+/// a stop skips a block, the last pieces are not written. Eight aligned bytes are one store, so a
+/// word that marks other pieces as complete is never torn.
 LEASEHOLD_KERNEL(lh_scatter, ScatterParams, 256) {
   if (block_engine_is_stopped(p.gate)) return;
   if (blockIdx.y < p.n_first) {

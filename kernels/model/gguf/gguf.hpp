@@ -10,7 +10,7 @@
 /// Metadata is decoded from the mapping right after opening.
 ///
 /// Lifetime: spans and pointers live as long as the GgufFile. It can be moved, not copied.
-/// Threads: any number may read.
+/// Threads: any number at a time.
 /// Errors: FileNotFound, PermissionDenied, SystemError for the file itself; BadRequest for a
 /// directory; FileCorrupt for a file that breaks the format or is inconsistent; UnsupportedModel
 /// for a well-formed file that this build cannot compute with.

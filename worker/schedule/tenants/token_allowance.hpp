@@ -59,7 +59,7 @@ class TokenAllowance {
 
 /// The demand of a request, prompt included.
 struct TokenDemand {
-  std::uint64_t tokens = 0;  ///< Taken at once.
+  std::uint64_t tokens = 0;  ///< Taken when the request is accepted.
   std::uint64_t needed = 0;  ///< The part of `tokens` that the allowance must hold.
 };
 

@@ -10,7 +10,7 @@
 ///
 /// Source: Hugging Face, "Templates for chat models"; metadata key `tokenizer.chat_template` of the
 /// GGUF specification.
-/// Lifetime: independent of the file. Threads: any number may use one.
+/// Lifetime: independent of the file. Threads: any number at a time.
 #pragma once
 
 #include <optional>

@@ -10,7 +10,7 @@ namespace leasehold {
 namespace {
 
 constexpr std::uint64_t kAny = TextGrowth::kAny;
-/// Most states of an exact automaton. With more, the growing parts share the characters.
+/// Most states of an exact automaton. If it needs more, the growing parts share the characters.
 constexpr std::size_t kMaxExactStates = 256;
 constexpr std::size_t kMaxSharedStates = 1536;
 /// States that a part of several states may use each time it is entered.
@@ -19,7 +19,8 @@ constexpr std::uint64_t kMaxPartStates = 768;
 constexpr std::uint64_t kLeastShare = 32;
 /// A longer bound is cut to this length.
 constexpr std::uint64_t kMaxLength = 1 << 14;
-/// Counts that differ by less are rounded where texts are missing anyway, so that rules are shared.
+/// Where several parts grow, texts are missing anyway, so large counts are rounded down to a
+/// multiple of this. Places with equal counts share their rules.
 constexpr std::uint64_t kRound = 64;
 
 /// A state of the set, and what the bounds allow after it.
@@ -27,7 +28,7 @@ struct Place {
   std::uint32_t state;
   std::uint64_t left;     ///< Characters left; kAny: any rest fits.
   std::uint64_t missing;  ///< Characters missing; 0: any rest is long enough.
-  std::uint64_t inner;    ///< Left of the part's share, besides `left`; kAny: no share.
+  std::uint64_t inner;    ///< Characters left of the part's share, besides `left`; kAny: no share.
   auto operator<=>(const Place&) const = default;
 };
 

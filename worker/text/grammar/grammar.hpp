@@ -42,7 +42,7 @@ struct GrammarSymbol {
 };
 
 struct GrammarRule {
-  std::string name;  ///< In the grammar's text, or of the construct that made the rule.
+  std::string name;  ///< As in the source, or the name of the construct that made the rule.
   std::vector<std::uint32_t> alternatives;  ///< For each, the index of its first symbol.
 };
 

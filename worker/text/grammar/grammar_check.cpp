@@ -60,8 +60,8 @@ Flags closure(const Grammar& grammar, const std::function<bool(const GrammarSymb
   return in;
 }
 
-/// The rules that `rule` may begin with, except a last symbol after parts that may be empty, which
-/// the matcher allows.
+/// The rules that `rule` may begin with. Excludes a last symbol that follows symbols that may be
+/// empty: the matcher allows recursion through it.
 std::vector<std::uint32_t> left_ends(const Grammar& grammar, const Flags& nullable,
                                      std::uint32_t rule) {
   std::vector<std::uint32_t> ends;

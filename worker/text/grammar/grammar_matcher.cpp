@@ -105,7 +105,8 @@ void GrammarMatcher::visit(std::uint32_t symbol, std::uint32_t below) {
       if (!std::exchange(found_end_, true)) found_.push_back(kEnded);
       return;
     }
-    // Continue with the symbol after the rule. `enter_rule` keeps no position at an end.
+    // Continue with the symbol after the rule. That symbol is not an end, because `enter_rule` adds
+    // no entry at an end.
     symbol = entries_[below].symbol;
     below = entries_[below].below;
   }

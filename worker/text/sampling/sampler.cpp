@@ -92,8 +92,8 @@ std::uint64_t random_below(std::uint64_t bound, const SampleInput& input) {
   return static_cast<std::uint64_t>(Wide{random} * bound >> 64);
 }
 
-/// Walks the ids in ascending order until the sum of weights exceeds the random number: block by
-/// block, then token by token through the block in which it does.
+/// Finds the token at which the sum of weights, in ascending order of ids, exceeds a random number.
+/// Skips whole blocks first, then tokens of the block that contains it.
 TokenId draw_from_all(std::span<const std::uint32_t> weights, const SampleInput& input,
                       std::vector<std::uint64_t>& block_masses) {
   constexpr std::size_t kBlock = 1024;

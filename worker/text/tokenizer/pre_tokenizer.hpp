@@ -4,7 +4,7 @@
 /// as published. The first splits the text into its matches and the text between them; each
 /// further expression splits every piece in the same way. PCRE2 compiles them to machine code if
 /// the system allows it.
-/// Lifetime: a value. Threads: any number may use one.
+/// Lifetime: a value. Threads: any number at a time.
 #pragma once
 
 #include <functional>

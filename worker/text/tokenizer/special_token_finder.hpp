@@ -3,7 +3,7 @@
 /// The leftmost match wins; at one position, the longest token. The name of a control token matches
 /// only where the template wrote all of it, and that of another token everywhere. The texts form a
 /// trie, so a search costs at most the length of the text times that of the longest token.
-/// Threads: any number may search.
+/// Threads: any number at a time.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 /// Encodes text without special tokens. One implementation per kind of tokenizer.
 ///
-/// Threads: any number may use one.
+/// Threads: any number at a time.
 #pragma once
 
 #include <string_view>

@@ -1,7 +1,7 @@
 /// Converts text to tokens and back, as the model file defines. The entry point of this folder.
 ///
 /// Lifetime: independent of the file; copies share their data.
-/// Threads: any number may share a tokenizer.
+/// Threads: any number at a time.
 #pragma once
 
 #include <cstdint>

@@ -28,8 +28,7 @@ struct ChunkRing {
   static constexpr std::uint32_t kStageBytes = kRing.stage_bytes();
   static constexpr std::uint32_t kScalesAt = kRing.scales_at();
   static constexpr std::uint32_t kRingBytes = kRing.size_bytes();
-  // For one unit: the copies of each lane for the weights, those for one column of x, and those of
-  // each lane for x.
+  // Numbers of copies for one unit: of weights per lane, of x per column, and of x per lane.
   static constexpr std::uint32_t kWeightCopies =
       (kUnit.weight_bytes / kCopyBytes + kWarp - 1) / kWarp;
   static constexpr std::uint32_t kCopiesPerColumn = kUnit.x_bytes / kCopyBytes;

@@ -2,7 +2,7 @@
 /// eight warps, and each of these has half of the columns. All weights and elements of x pass
 /// through one ring in shared memory, so a block reads each of them once.
 ///
-/// A warp computes the chunks of a row one after another and adds them in the written order.
+/// A warp computes the chunks of a row one after another and adds them in ascending order.
 ///
 /// Bound by: instructions. A card executes 29 (Q4_K) to 35 (Q8_0) instructions for each mma
 /// (kernels/MEASUREMENTS.md).

@@ -1,11 +1,12 @@
 /// Matmul of row groups in int8 arithmetic, with the bits of dot_group_int8, in blocks of 256
-/// threads. The kernel follows from the number of rows of x:
+/// threads. The number of rows of x determines the kernel:
 ///
 ///   Int8Few     one or two: a block computes a group, a warp one of its chunks, with dp4a
 ///   Int8Eight   up to 8: likewise, with mma
 ///   Int8Tile    up to 32 or 64: a block computes four groups, with mma
 ///
-/// Grid: x: groups, or fours of them, summed over segments; y: kColumns results each, or experts.
+/// Grid: x: groups, or fours of them, summed over segments; y: blocks of kColumns results, or
+/// experts.
 ///
 /// Bound by: reading the weights, for up to eight rows.
 #pragma once
@@ -16,7 +17,8 @@
 
 namespace leasehold::device {
 
-/// Adds the chunks that are not empty, from the left, and stores the results.
+/// Adds the results of the chunks in ascending order, and stores the sums. Empty chunks are
+/// skipped.
 template <std::uint32_t kColumns>
 __device__ __forceinline__ void store_chunks(const Int8MatmulParams& p, const ColumnList& list,
                                              const MatmulSegment& to, std::uint32_t group,
@@ -37,7 +39,7 @@ __device__ __forceinline__ std::uint32_t groups_of(const MatmulSegment& segment)
   return (segment.n_out + kGroupRows - 1) / kGroupRows;
 }
 
-/// The block's matrix.
+/// The matrix of the block's segment and expert.
 __device__ __forceinline__ const std::byte* matrix_of(const Int8MatmulParams& p,
                                                       const MatmulSegment& of) {
   return of.weights + std::size_t{expert_of_block(p.experts)} * groups_of(of) * p.group_bytes;

@@ -3,7 +3,7 @@
 ///   Template t = TRY(Template::parse("{{ bos_token }}{% for m in messages %}…{% endfor %}"));
 ///   MarkedText prompt = TRY(t.render(variables, now_unix_s));
 ///
-/// Errors and limits: worker/text/chat/jinja/runtime.hpp. Threads: any number may render one.
+/// Errors and limits: worker/text/chat/jinja/runtime.hpp. Threads: any number at a time.
 #pragma once
 
 #include <memory>

@@ -19,9 +19,9 @@ class SchemaCases {
  public:
   explicit SchemaCases(SchemaFacts& facts) : facts_(facts), context_(facts.context()) {}
 
-  /// Returns the cases of values that satisfy all of `schemas`. With oneOf, they may leave out some
-  /// such values. Each call is a search for another value, so a proof may call it during a search
-  /// for schemas that refer to the same ones.
+  /// Returns the cases of values that satisfy all of `schemas`. With oneOf, the cases may leave out
+  /// some of these values. Each call is a search for another value, so a proof may call it during a
+  /// search for schemas that refer to the same ones.
   Result<Cases> of(const Schemas& schemas);
 
  private:
