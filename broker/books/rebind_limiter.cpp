@@ -27,17 +27,17 @@ std::expected<std::optional<RebindToken>, Duration> RebindLimiter::take(
                : revocations_.begin();
   RebindToken token;
   if (followed == revocations_.end()) return token;
-  token.follows = *followed;
+  token.revocation = *followed;
   revocations_.erase(followed);
   return token;
 }
 
 void RebindLimiter::give_back(const RebindToken& token) {
   bucket_.give_back(1);
-  if (!token.follows || revocations_.size() == kMaxRevocations) return;
-  revocations_.insert(
-      std::ranges::upper_bound(revocations_, token.follows->at, {}, &RebindToken::Revocation::at),
-      *token.follows);
+  if (!token.revocation || revocations_.size() == kMaxRevocations) return;
+  revocations_.insert(std::ranges::upper_bound(revocations_, token.revocation->at, {},
+                                               &RebindToken::Revocation::at),
+                      *token.revocation);
 }
 
 void RebindLimiter::forget_old(TimePoint now) {

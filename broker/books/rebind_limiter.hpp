@@ -15,14 +15,14 @@
 
 namespace leasehold {
 
-/// The token that a rebind took. `follows` is the remembered revocation that made the acquire a
+/// The token that a rebind took. `revocation` is the remembered revocation that made the acquire a
 /// rebind.
 struct RebindToken {
   struct Revocation {
     LeaseId lease;
     TimePoint at;
   };
-  std::optional<Revocation> follows;
+  std::optional<Revocation> revocation;
 };
 
 class RebindLimiter {

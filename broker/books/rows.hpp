@@ -253,7 +253,7 @@ std::uint64_t digest(std::string_view fingerprint);
 struct Batch {
   std::vector<Row> rows;
   /// The batch lends memory. If it cannot be written, each grant in it is refused.
-  bool grants = false;
+  bool has_grants = false;
   bool durable = false;  ///< The batch must survive a power cut.
   /// The batch is synced to the disk later; the writer does not wait for that.
   bool synced_later = false;

@@ -226,7 +226,7 @@ void journal_decision(Decision& decision) {
   std::ranges::move(operator_actions, std::back_inserter(revokes ? later : batch.rows));
   if (acts && !revokes) batch.durable = true;
   if (!batch.rows.empty()) {
-    batch.grants = std::ranges::any_of(effects, lends);
+    batch.has_grants = std::ranges::any_of(effects, lends);
     const auto position = std::ranges::find_if(
         effects, [revokes](const Effect& each) { return must_follow(each, revokes); });
     const auto journal = effects.insert(position, effect::Journal{.batch = std::move(batch)});

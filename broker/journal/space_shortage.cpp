@@ -19,7 +19,7 @@ Result<void> SpaceShortage::check(const ReserveFile& reserve, std::uint64_t size
     free_bytes_ = free_bytes;  // space that is used now and freed later counts as more free space
     return std::unexpected(*error_);
   }
-  ++looks_;
+  ++queries_;
   const std::error_code refused = reserve.growth_error(size_bytes);
   if (!refused) return {};
   free_bytes_ = refused == std::errc::no_space_on_device ? std::optional(free_bytes) : std::nullopt;

@@ -26,14 +26,14 @@ class SpaceShortage {
 
   bool has_begun() const { return error_.has_value(); }
   /// How often the file system was queried for space; for tests.
-  std::uint64_t looks() const { return looks_; }
+  std::uint64_t queries() const { return queries_; }
 
  private:
   std::optional<Error> error_;
   std::uint64_t log_moves_ = 0;
   /// Free bytes at the last check, if the file system itself was full.
   std::optional<std::uint64_t> free_bytes_;
-  std::uint64_t looks_ = 0;
+  std::uint64_t queries_ = 0;
 };
 
 }  // namespace leasehold::journal

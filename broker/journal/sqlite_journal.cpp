@@ -182,9 +182,9 @@ Result<void> SqliteJournal::write(const Batch& batch) {
 }
 
 Result<void> SqliteJournal::try_write(const Batch& batch) {
-  SpaceShortage& shortage = batch.grants ? no_space_for_grants_ : no_space_;
+  SpaceShortage& shortage = batch.has_grants ? no_space_for_grants_ : no_space_;
   const std::uint64_t held_bytes =
-      batch.grants ? components_.reserve.missing_bytes(reserve_wanted()) : 0;
+      batch.has_grants ? components_.reserve.missing_bytes(reserve_wanted()) : 0;
   const std::uint64_t log_moves = components_.checkpointer->complete_moves();
   TRY(shortage.check(components_.reserve, log_bytes(batch) + held_bytes, log_moves));
   Result<void> written = write_new(batch);
@@ -210,7 +210,7 @@ void SqliteJournal::wait_for_short_log(const Batch& batch) {
 
 Result<void> SqliteJournal::write_new(const Batch& batch) {
   wait_for_short_log(batch);
-  if (batch.grants) TRY(components_.reserve.grow_to(reserve_wanted()));
+  if (batch.has_grants) TRY(components_.reserve.grow_to(reserve_wanted()));
   TRY(raise_marks(batch));
   return commit(batch);
 }
@@ -242,7 +242,7 @@ Result<void> SqliteJournal::raise_marks(const Batch& batch) {
   }
   if (marks_ == components_.high_water_marks.marks()) return {};
   Result<void> raised = components_.high_water_marks.raise(marks_);
-  return batch.grants ? raised : Result<void>{};
+  return batch.has_grants ? raised : Result<void>{};
 }
 
 /// Releases the space that these rows need; if that is not enough, the whole reserve.
@@ -262,7 +262,7 @@ std::uint64_t SqliteJournal::log_bytes(const Batch& batch) const {
 /// Only revocations and fences may use the reserve. The end of a lease that is not on disk, because
 /// its grant was refused, does not count.
 bool SqliteJournal::may_use_reserve(const Batch& batch) const {
-  return !batch.grants && components_.reserve.size_bytes() != 0 && has_revocations(batch);
+  return !batch.has_grants && components_.reserve.size_bytes() != 0 && has_revocations(batch);
 }
 
 bool SqliteJournal::has_revocations(const Batch& batch) const {

@@ -57,7 +57,9 @@ class SqliteJournal final : public Journal {
   /// How often the log was synced for batches that are synced later.
   std::uint64_t log_syncs() const { return components_.checkpointer->log_syncs(); }
   /// How often the file system was queried for space after a write that found none.
-  std::uint64_t space_queries() const { return no_space_.looks() + no_space_for_grants_.looks(); }
+  std::uint64_t space_queries() const {
+    return no_space_.queries() + no_space_for_grants_.queries();
+  }
 
  private:
   struct Statements {

@@ -82,10 +82,10 @@ void ServerEffects::write(journal::Batch batch) {
   ++journal_faults_;
   if (was_written) {  // log only the first failure: on a full disk, tenants could cause any number
     spdlog::error("could not journal a decision rows={} grants={} error={} detail=\"{}\"",
-                  batch.rows.size(), batch.grants, name(written.error().code),
+                  batch.rows.size(), batch.has_grants, name(written.error().code),
                   written.error().detail);
   }
-  if (batch.grants) note_refused(batch, written.error());
+  if (batch.has_grants) note_refused(batch, written.error());
 }
 
 void ServerEffects::perform(const effect::PublishGrant& effect) {

@@ -49,7 +49,7 @@ constexpr Rows kRows[] = {
     {kInt8TileRows, true}, {kInt8TileRows / 2 + 1, true}, {kInt8TileRows, false}};
 
 /// Computes the scalar dots of all rows once, and compares the dots of each tile with them.
-bool has_plain_products_of(TensorType type, const RowKernels& kernels) {
+bool matches_scalar_dots_of(TensorType type, const RowKernels& kernels) {
   SeededRandom random(kSeed);
   const GroupFormat format = group_format(type);
   const std::uint32_t n_in = n_blocks(format) * format.elements;
@@ -87,7 +87,7 @@ bool matches_scalar_dots(const RowKernels& kernels) {
   return std::ranges::all_of(kTensorTypeRows, [&](const TensorTypeRow& row) {
     const auto type = static_cast<TensorType>(&row - kTensorTypeRows);
     const bool is_quantised = row.block.size_bytes != 0 && has_row_groups(type);
-    return !is_quantised || has_plain_products_of(type, kernels);
+    return !is_quantised || matches_scalar_dots_of(type, kernels);
   });
 }
 

@@ -93,7 +93,7 @@ TEST_CASE("move: over many leases each step emits the next token, and the text i
   }
   CHECK(moves > 20);
   CHECK(scene.rig.outcome("r").rebounds.size() == moves);
-  CHECK(scene.rig.outcome("r").rebounds[0].moved_in);
+  CHECK(scene.rig.outcome("r").rebounds[0].move_duration);
   scene.check_text("r");
   scene.check_text("other");
   CHECK(scene.end_of("r") == CompletionReason::MaxTokensReached);

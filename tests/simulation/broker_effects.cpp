@@ -90,7 +90,7 @@ void Broker::saw_region(const events::RegionStateChanged& changed) {
 /// A full disk refuses grants and nothing else.
 void Broker::perform(const effect::Journal& effect) {
   Fiber::pause();
-  disk_full_ = effect.batch.grants && deps_.machine.one_in(32);
+  disk_full_ = effect.batch.has_grants && deps_.machine.one_in(32);
   unwritten_.insert(unwritten_.end(), effect.batch.rows.begin(), effect.batch.rows.end());
   if (!disk_full_) {
     for (const journal::Row& row : std::exchange(unwritten_, {})) {

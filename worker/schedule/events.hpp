@@ -60,7 +60,7 @@ struct Rebound {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t emitted_tokens = 0;  ///< Tokens emitted under earlier leases.
   /// For a move that copied the blocks: the time from the call to the end of the move.
-  std::optional<Duration> moved_in;
+  std::optional<Duration> move_duration;
 };
 
 /// A running request was preempted: its blocks were freed for other sequences, and it waits again.

@@ -70,7 +70,7 @@ void RequestMoves::finish(Move move, Duration since_call) {
                       .new_lease = fresh.lease,
                       .prompt_tokens = static_cast<std::uint32_t>(request.prompt.size()),
                       .emitted_tokens = sequence.emitted(),
-                      .moved_in = since_call});
+                      .move_duration = since_call});
   request.lease = fresh.lease;
   --old.running;
   ++fresh.running;

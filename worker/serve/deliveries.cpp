@@ -166,7 +166,7 @@ void Deliveries::deliver_one(const Rebound& rebound) {
   resumable_->moved(rebound.engine_request_id, rebound.new_lease);
   // Preemptive is used for every mode that copies; the broker knows the actual mode.
   const wire::RebindMode mode =
-      rebound.moved_in ? wire::RebindMode::Preemptive : wire::RebindMode::Reprefill;
+      rebound.move_duration ? wire::RebindMode::Preemptive : wire::RebindMode::Reprefill;
   deps_.broker->report(
       events::Rebind{.tenant = tenant_of(rebound.engine_request_id).value,
                      .request = to_client_request_id(rebound.engine_request_id),
@@ -174,7 +174,7 @@ void Deliveries::deliver_one(const Rebound& rebound) {
                      .new_lease = rebound.new_lease,
                      .prompt_tokens = rebound.prompt_tokens,
                      .emitted_tokens = rebound.emitted_tokens,
-                     .latency_ns = rebound.moved_in ? rebound.moved_in->count() : -1,
+                     .latency_ns = rebound.move_duration ? rebound.move_duration->count() : -1,
                      .mode = mode},
       deps_.clock->now());
 }

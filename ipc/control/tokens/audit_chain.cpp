@@ -62,7 +62,7 @@ Record next_record(const Link& last, json fields) {
   return {.sequence = last.sequence + 1, .content = std::move(content), .hash = std::move(hash)};
 }
 
-void ChainCheck::find(std::uint64_t sequence, std::string problem, std::string next) {
+void ChainCheck::add_finding(std::uint64_t sequence, std::string problem, std::string next) {
   ++finding_count_;
   if (findings_.size() >= kMaxFindings) return;
   findings_.push_back({sequence, std::move(problem), std::move(next)});
@@ -71,8 +71,8 @@ void ChainCheck::find(std::uint64_t sequence, std::string problem, std::string n
 void ChainCheck::add(const Record& record) {
   ++records_;
   if (record.sequence > last_.sequence + 1) {
-    find(last_.sequence + 1, range_text(last_.sequence + 1, record.sequence - 1) + " missing",
-         kRestore);
+    add_finding(last_.sequence + 1,
+                range_text(last_.sequence + 1, record.sequence - 1) + " missing", kRestore);
     is_linked_ = false;
   }
   if (record.sequence <= last_.sequence) is_linked_ = false;
@@ -80,11 +80,12 @@ void ChainCheck::add(const Record& record) {
   check_place(record);
   const bool is_head = record.sequence == head_.sequence;
   if (finding_count_ == before && is_head && record.hash != head_.hash) {
-    find(record.sequence,
-         fmt::format("record {} is not the one that the broker wrote: it and records before it "
-                     "were replaced",
-                     record.sequence),
-         kCompare);
+    add_finding(
+        record.sequence,
+        fmt::format("record {} is not the one that the broker wrote: it and records before it "
+                    "were replaced",
+                    record.sequence),
+        kCompare);
   }
   is_linked_ = finding_count_ == before;
   last_ = {.sequence = record.sequence, .hash = record.hash};
@@ -94,24 +95,26 @@ void ChainCheck::add(const Record& record) {
 void ChainCheck::check_place(const Record& record) {
   const std::uint64_t sequence = record.sequence;
   if (hash_of(record.content) != record.hash) {
-    return find(sequence, fmt::format("record {} was changed: its hash does not match", sequence),
-                kCompare);
+    return add_finding(sequence,
+                       fmt::format("record {} was changed: its hash does not match", sequence),
+                       kCompare);
   }
   const auto place = place_of(record.content);
   if (!place) {
-    return find(sequence, fmt::format("record {} is not an audit record", sequence), kCompare);
+    return add_finding(sequence, fmt::format("record {} is not an audit record", sequence),
+                       kCompare);
   }
   if (place->sequence != sequence) {
-    return find(sequence,
-                fmt::format("the order was changed: the place of record {} holds record {}",
-                            sequence, place->sequence),
-                kCompare);
+    return add_finding(sequence,
+                       fmt::format("the order was changed: the place of record {} holds record {}",
+                                   sequence, place->sequence),
+                       kCompare);
   }
   if (!is_linked_ || place->previous == last_.hash) return;
-  find(last_.sequence,
-       fmt::format("record {} was replaced: record {} holds another hash of it", last_.sequence,
-                   sequence),
-       kCompare);
+  add_finding(last_.sequence,
+              fmt::format("record {} was replaced: record {} holds another hash of it",
+                          last_.sequence, sequence),
+              kCompare);
 }
 
 void ChainCheck::skip_to(const Link& removed) {
@@ -122,9 +125,10 @@ void ChainCheck::skip_to(const Link& removed) {
 
 void ChainCheck::finish() {
   if (last_.sequence >= head_.sequence) return;
-  find(last_.sequence + 1,
-       range_text(last_.sequence + 1, head_.sequence) + " missing at the end: the tail was cut off",
-       kRestore);
+  add_finding(
+      last_.sequence + 1,
+      range_text(last_.sequence + 1, head_.sequence) + " missing at the end: the tail was cut off",
+      kRestore);
 }
 
 }  // namespace leasehold::audit

@@ -67,7 +67,7 @@ class ChainCheck {
   const Link& last() const { return last_; }
 
  private:
-  void find(std::uint64_t sequence, std::string problem, std::string next);
+  void add_finding(std::uint64_t sequence, std::string problem, std::string next);
   void check_place(const Record& record);
 
   Link last_;

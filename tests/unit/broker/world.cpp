@@ -191,11 +191,11 @@ void World::perform(const effect::CreateExtents& effect) {
 }
 
 void World::perform(const effect::Journal& effect) {
-  grant_unwritten_ = disk_full && effect.batch.grants;
+  grant_unwritten_ = disk_full && effect.batch.has_grants;
   const bool has_usage = std::ranges::any_of(effect.batch.rows, [](const journal::Row& row) {
     return std::holds_alternative<journal::UsageRow>(row);
   });
-  unwritten_ = disk_full && (effect.batch.grants || effect.batch.durable ||
+  unwritten_ = disk_full && (effect.batch.has_grants || effect.batch.durable ||
                              effect.batch.synced_later || has_usage);
   if (unwritten_) return;  // later rows replace these
   for (const journal::Row& row : effect.batch.rows) apply(journal, row);

@@ -14,7 +14,8 @@ struct GrantedLeases {
   StateDir dir;
   std::unique_ptr<SqliteJournal> journal = SqliteJournal::open(dir.path()).value();
   GrantedLeases() {
-    journal->write({.rows = {worker_row(1), lease_row(0), lease_row(1)}, .grants = true}).value();
+    journal->write({.rows = {worker_row(1), lease_row(0), lease_row(1)}, .has_grants = true})
+        .value();
   }
   std::uintmax_t log_bytes() const {
     return std::filesystem::file_size(dir.file("journal.db-wal"));
@@ -24,7 +25,7 @@ struct GrantedLeases {
 /// Returns 0, or the number of the failed step.
 int fence_on_a_full_disk(const std::string& path) {
   const auto journal = SqliteJournal::open(path).value();
-  const Batch granted{.rows = {worker_row(1), lease_row(0), lease_row(1)}, .grants = true};
+  const Batch granted{.rows = {worker_row(1), lease_row(0), lease_row(1)}, .has_grants = true};
   if (!journal->write(granted)) return 1;
   const std::uint64_t held = journal->reserve_bytes();
   testing::fill_disk(path + "/full");
@@ -47,7 +48,7 @@ TEST_CASE("journal: on a full disk a grant is refused with advice") {
   GrantedLeases world;
   const FileSizeLimit limit(world.log_bytes());
 
-  const auto written = world.journal->write({.rows = {lease_row(2)}, .grants = true});
+  const auto written = world.journal->write({.rows = {lease_row(2)}, .has_grants = true});
 
   REQUIRE_FALSE(written.has_value());
   CHECK(written.error().code == Errc::DiskFull);
@@ -65,7 +66,7 @@ TEST_CASE("journal: waiting rows are written once there is space, the newest per
     CHECK(world.journal->waiting() == 2);
     CHECK(world.journal->reserve_bytes() == 0);  // released for the fence
   }
-  REQUIRE(world.journal->write({.rows = {lease_row(7)}, .grants = true}).has_value());
+  REQUIRE(world.journal->write({.rows = {lease_row(7)}, .has_grants = true}).has_value());
 
   const Image image = world.journal->load(kNowUnixS).value();
   CHECK(world.journal->waiting() == 0);
@@ -98,7 +99,7 @@ TEST_CASE("journal: refused grants on a full disk cost no reserve and leave no w
   for (std::uint32_t slot = 2; slot < 100; ++slot) {
     const LeaseId lease = lease_row(slot).id;
     const ExtentRow extent{.id = {slot}, .lease = lease, .size_bytes = 2u << 20};
-    CHECK_FALSE(world.journal->write({.rows = {lease_row(slot), extent}, .grants = true}));
+    CHECK_FALSE(world.journal->write({.rows = {lease_row(slot), extent}, .has_grants = true}));
     CHECK_FALSE(world.journal->write({.rows = {lease_row(slot, LeaseState::Revoked)}}));
     CHECK_FALSE(world.journal->write({.rows = {lease_row(slot, LeaseState::Fenced)}}));
     CHECK_FALSE(world.journal->write({.rows = {ExtentGone{{slot}}, LeaseGone{lease}}}));
@@ -112,7 +113,7 @@ TEST_CASE("journal: a refused growth leaves no waiting rows of its extents") {
   const FileSizeLimit limit(world.log_bytes());
   for (std::uint64_t id = 1; id < 50; ++id) {
     const ExtentRow extent{.id = {id}, .lease = lease_row(0).id, .size_bytes = 2u << 20};
-    CHECK_FALSE(world.journal->write({.rows = {lease_row(0), extent}, .grants = true}));
+    CHECK_FALSE(world.journal->write({.rows = {lease_row(0), extent}, .has_grants = true}));
     CHECK_FALSE(world.journal->write({.rows = {lease_row(0), ExtentGone{{id}}}}));
   }
   CHECK(world.journal->waiting() == 1);  // the lease itself
@@ -121,10 +122,10 @@ TEST_CASE("journal: a refused growth leaves no waiting rows of its extents") {
 TEST_CASE("journal: the end of an object on disk waits, also after a refused grant") {
   GrantedLeases world;
   const ExtentRow extent{.id = {1}, .lease = lease_row(0).id, .size_bytes = 2u << 20};
-  world.journal->write({.rows = {ExtentSizeRow{2u << 20}, extent}, .grants = true}).value();
+  world.journal->write({.rows = {ExtentSizeRow{2u << 20}, extent}, .has_grants = true}).value();
   {
     const FileSizeLimit limit(world.log_bytes());
-    CHECK_FALSE(world.journal->write({.rows = {lease_row(0), extent}, .grants = true}));
+    CHECK_FALSE(world.journal->write({.rows = {lease_row(0), extent}, .has_grants = true}));
     CHECK_FALSE(world.journal->write({.rows = {ExtentGone{{1}}, LeaseGone{lease_row(0).id}}}));
   }
   world.journal->write({.rows = {}}).value();
@@ -181,7 +182,7 @@ TEST_CASE("journal: opening it on a full disk keeps the reserve") {
 TEST_CASE("journal: opening it reserves space for the fences of its leases") {
   constexpr std::uint32_t kLeases = 200;  // more than the spare bytes cover
   GrantedLeases world;
-  Batch more{.rows = {}, .grants = true};
+  Batch more{.rows = {}, .has_grants = true};
   for (std::uint32_t slot = 2; slot < kLeases; ++slot) more.rows.emplace_back(lease_row(slot));
   world.journal->write(more).value();
   world.journal.reset();
@@ -196,13 +197,14 @@ TEST_CASE("journal: opening it reserves space for the fences of its leases") {
 TEST_CASE("journal: a grant is refused if the marks file cannot be written") {
   const StateDir dir;
   auto journal = SqliteJournal::open(dir.path()).value();
-  const Batch batch{.rows = {HighWaterMarks{1024, 1024, 0, 0}}, .grants = true, .durable = true};
+  const Batch batch{
+      .rows = {HighWaterMarks{1024, 1024, 0, 0}}, .has_grants = true, .durable = true};
   std::filesystem::create_directories(
       dir.file("high_water_marks.new/full"));  // makes the rename fail
 
   CHECK_FALSE(journal->write(batch).has_value());
   std::filesystem::remove_all(dir.file("high_water_marks.new"));
-  CHECK(journal->write({.rows = {lease_row(0)}, .grants = true}).has_value());
+  CHECK(journal->write({.rows = {lease_row(0)}, .has_grants = true}).has_value());
   CHECK(HighWaterMarksFile::open(dir.file("high_water_marks")).value().marks() ==
         HighWaterMarks{1024, 1024, 0, 0});
 }

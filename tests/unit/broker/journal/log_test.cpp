@@ -28,7 +28,7 @@ std::uintmax_t log_bytes(const std::string& path) {
 Result<void> lend_once(SqliteJournal& journal, std::uint32_t n) {
   const std::uint32_t slot = n * 37 % 2048;
   const ExtentRow extent{.id = {slot + 1}, .lease = lease_row(slot).id, .size_bytes = 2 << 20};
-  TRY(journal.write({.rows = {lease_row(slot), extent}, .grants = true}));
+  TRY(journal.write({.rows = {lease_row(slot), extent}, .has_grants = true}));
   TRY(journal.write({.rows = {lease_row(slot, LeaseState::Revoked)}}));
   return journal.write({.rows = {ExtentGone{extent.id}, LeaseGone{lease_row(slot).id},
                                  TenantRow{{.tenant = {"a"}}}}});
@@ -127,7 +127,7 @@ TEST_CASE("journal: a log that filled the disk is moved with the space of the re
 
 TEST_CASE("journal: opening it moves the log that a killed broker left") {
   const StateDir dir;
-  Batch batch{.rows = {worker_row(1)}, .grants = true};
+  Batch batch{.rows = {worker_row(1)}, .has_grants = true};
   for (std::uint32_t slot = 0; slot < 3000; ++slot) batch.rows.emplace_back(lease_row(slot));
   const auto write = [&](SqliteJournal& journal) { return journal.write(batch) ? 0 : 1; };
   REQUIRE(in_killed_process(dir.path(), write) == 0);
@@ -142,7 +142,7 @@ TEST_CASE("journal: opening it moves the log that a killed broker left") {
 TEST_CASE("journal: a checkpoint on a connection that never read moves the log") {
   const StateDir dir;
   const auto journal = SqliteJournal::open(dir.path()).value();
-  journal->write({.rows = {worker_row(1), lease_row(0)}, .grants = true}).value();
+  journal->write({.rows = {worker_row(1), lease_row(0)}, .has_grants = true}).value();
   Database other = Database::open(dir.file("journal.db")).value();
 
   const LogMove move = other.checkpoint(CheckpointMode::Passive).value();
@@ -162,7 +162,7 @@ TEST_CASE("journal: refused grants on a full disk ask the file system for space 
     const std::uint64_t before = journal->space_queries();
     for (std::uint32_t more = 0; more < 1000; ++more) {
       const LeaseRow lease = lease_row(n + more);
-      if (journal->write({.rows = {lease}, .grants = true})) return 2;
+      if (journal->write({.rows = {lease}, .has_grants = true})) return 2;
       (void)journal->write({.rows = {LeaseGone{lease.id}}});
     }
     return journal->space_queries() - before <= 2 ? 0 : 3;

@@ -67,7 +67,7 @@ TEST_CASE("request moves: a finished move frees the old blocks and reports the r
   const auto& rebound = std::get<Rebound>(events[0]);
   CHECK(rebound.old_lease == test.old.lease);
   CHECK(rebound.new_lease == Moving::kTo);
-  CHECK(rebound.moved_in == Duration(5));
+  CHECK(rebound.move_duration == Duration(5));
 }
 
 TEST_CASE("request moves: an abandoned move frees the new blocks only") {
