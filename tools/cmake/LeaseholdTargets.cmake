@@ -28,8 +28,11 @@ function(leasehold_compile_settings target)
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion
     -Wno-sign-conversion -Wno-missing-field-initializers -Wnon-virtual-dtor -ffp-contract=off>)
   # By default gcc spends a fifth of its time on garbage collection.
-  target_compile_options(${target} PRIVATE
-    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:--param=ggc-min-heapsize=1000000>)
+  # clang-tidy reads the commands of presets without precompiled headers, and rejects the option.
+  if(LEASEHOLD_PRECOMPILE)
+    target_compile_options(${target} PRIVATE
+      $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:--param=ggc-min-heapsize=1000000>)
+  endif()
   if(LEASEHOLD_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
   endif()
