@@ -5,7 +5,6 @@
 
 #include <stdexcept>
 
-
 namespace leasehold {
 
 BrokerProcess::BrokerProcess(std::vector<std::string> more_arguments, FdStore* store)
