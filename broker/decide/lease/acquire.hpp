@@ -11,8 +11,8 @@
 
 namespace leasehold {
 
-/// Decides waiting acquires whose worker became ready, whose memory is no longer retained, or whose
-/// 2 s have passed. Call it at the end of each decision.
+/// Decides each waiting acquire once its worker is ready, the memory that it wanted to adopt has
+/// been released, or it has waited 2 s. Call it at the end of each decision.
 void settle_waiting_acquires(Decision& decision);
 
 /// Makes `caller`, which repeated the acquire `first` on another connection of the same user, the

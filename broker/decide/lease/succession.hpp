@@ -53,7 +53,8 @@ void begin_succession(Decision& decision, LeaseId old, LeaseRecord& by);
 /// Call it once all extents of `by` are mapped; `by` need not replace a lease.
 void finish_succession(Decision& decision, LeaseRecord& by, CallId call);
 
-/// Call it when `old` has ended, its memory is unmapped, or its memory is no longer retained.
+/// Call it when `old` has ended, when its memory has been unmapped, and when that memory has been
+/// released.
 void continue_succession(Decision& decision, const LeaseRecord& old);
 
 /// Call it when `by` has ended. If the lease that it replaces is live, that lease is charged again.
