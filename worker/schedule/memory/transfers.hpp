@@ -28,7 +28,7 @@ class Transfers {
   void add(SwapTransfer transfer) { transfers_.push_back(std::move(transfer)); }
   /// Removes the sequence's first transfer, which was made. Precondition: it has one.
   SwapTransfer take(const Sequence& sequence);
-  /// Removes the sequence's transfers, because nobody needs their copies, and returns them.
+  /// Removes the sequence's transfers, so that their copies are not made, and returns them.
   std::vector<SwapTransfer> drop(const Sequence& sequence);
 
   bool has(const Sequence& sequence) const;
