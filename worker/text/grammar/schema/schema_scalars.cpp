@@ -40,22 +40,6 @@ std::optional<DecimalBound> tightest(const std::vector<NumericBound>& bounds, Co
   return best;
 }
 
-/// The patterns of the case, including those of its formats.
-std::vector<std::pair<const OrderedJson*, std::string>> patterns_of(const SchemaCase& one) {
-  std::vector<std::pair<const OrderedJson*, std::string>> all;
-  for (const OrderedJson* part : one.parts) {
-    for (const char* keyword : {"pattern", "format"}) {
-      const auto found = part->find(keyword);
-      if (found == part->end() || !found->is_string()) continue;
-      auto text = found->get<std::string>();
-      const bool is_format = keyword == std::string_view("format");
-      if (is_format) text = pattern_of_format(text);
-      if (!is_format || !text.empty()) all.emplace_back(&*found, std::move(text));
-    }
-  }
-  return all;
-}
-
 /// Most steps to build the automaton of one pattern and to cut it to its length.
 constexpr std::size_t kMaxTextSteps = 10'000;
 
@@ -67,7 +51,7 @@ Result<Symbols> SchemaScalars::string(const SchemaCase& one) {
   const CountRange length = TRY(facts_.counts(one, "minLength", "maxLength"));
   std::vector<Pattern> patterns;
   TextBounds bounds{.patterns = {}, .min = length.min, .max = length.max};
-  for (auto& [at, text] : patterns_of(one)) {
+  for (auto& [at, text] : TRY(patterns_of(one))) {
     auto pattern = TRY(facts_.parsed(*at, text));
     if (!pattern) continue;
     patterns.push_back(*std::move(pattern));
@@ -86,6 +70,23 @@ Result<Symbols> SchemaScalars::string(const SchemaCase& one) {
   if (!has_length) return json_["string"];
   const Repetition times = TRY(facts_.repetition(one, "minLength", "maxLength"));
   return quoted(builder_, builder_.repeat(json_["character"], times));
+}
+
+Result<std::vector<SchemaScalars::PatternText>> SchemaScalars::patterns_of(
+    const SchemaCase& one) const {
+  std::vector<PatternText> all;
+  for (const OrderedJson* part : one.parts) {
+    for (const char* keyword : {"pattern", "format"}) {
+      const auto found = part->find(keyword);
+      if (found == part->end()) continue;
+      if (!found->is_string()) return context_.error(*found, "expected text");
+      auto text = found->get<std::string>();
+      const bool is_format = keyword == std::string_view("format");
+      if (is_format) text = pattern_of_format(text);
+      if (!is_format || !text.empty()) all.emplace_back(&*found, std::move(text));
+    }
+  }
+  return all;
 }
 
 /// If the length needs too large an automaton, strict mode refuses it, and lenient mode does not

@@ -30,6 +30,10 @@ class SchemaScalars {
     bool has_length;  ///< False: the length is not checked.
   };
 
+  using PatternText = std::pair<const OrderedJson*, std::string>;
+
+  /// The patterns of the case, including those of its formats, with the keyword's value.
+  Result<std::vector<PatternText>> patterns_of(const SchemaCase& one) const;
   Result<LimitedText> bounded_text(const SchemaCase& one, const std::vector<Pattern>& patterns,
                                    const CountRange& length);
   void add_unchecked_length(const SchemaCase& one);

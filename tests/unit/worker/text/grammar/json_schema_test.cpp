@@ -322,6 +322,8 @@ TEST_CASE("json schema: an unsupported keyword is a BadRequest with keyword and 
       {R"({"type":"string","pattern":"(a)\\1"})", "#/pattern: '\\1' is not supported"},
       {R"({"type":"string","pattern":"a$b"})", "'$' at the end"},
       {R"({"type":"string","pattern":"["})", "not closed"},
+      {R"({"type":"string","pattern":5})", "#/pattern: expected text"},
+      {R"({"type":"string","format":null})", "#/format: expected text"},
       {R"({"type":"integer","minimum":2,"maximum":1})", "no integer is within"},
       {R"({"type":"number","minimum":2.5,"maximum":1})", "no number is within"},
       {R"({"type":"integer","multipleOf":1234567})", "too many multiples"},
