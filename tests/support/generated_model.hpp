@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tools/make_model/model_shape.hpp"
 
 namespace leasehold::testing {

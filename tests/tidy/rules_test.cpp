@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string>
 
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/tidy/rules.hpp"
 
 using namespace leasehold::tidy;

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <memory>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/checks/bench/recover_bench.hpp"
 #include "tests/checks/bench/thread_time.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::bench {
 namespace {

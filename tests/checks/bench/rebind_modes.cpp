@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "common/clock.hpp"
-#include "common/machine/temporary_directory.hpp"
 #include "tests/checks/bench/recover_bench.hpp"
 #include "tests/checks/bench/statistics.hpp"
 #include "tests/checks/bench/thread_time.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::bench {
 namespace {

@@ -11,7 +11,7 @@
 #include "common/machine/text_file.hpp"
 #include "tests/checks/bench/limits.hpp"
 #include "tests/checks/bench/report.hpp"
-#include "tools/cli/report_directory.hpp"
+#include "tests/checks/report/report_directory.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -80,7 +80,7 @@ Result<int> run_report(const ReportOptions& options,
   const std::vector<Limit> limits = TRY(read_limits(options));
   std::vector<std::string> suffixes = {"json", "txt"};
   if (options.has_plot) suffixes.push_back("svg");
-  const auto files = TRY(cli::ReportDirectory::open(options.out_dir, options.name, suffixes));
+  const auto files = TRY(ReportDirectory::open(options.out_dir, options.name, suffixes));
   const Report report = TRY(measure());
   const std::vector<LimitCheck> checks = check_limits(report.json, limits);
   const std::string checks_text = checks.empty() ? "" : limit_checks_text(checks);

@@ -14,11 +14,11 @@
 #include <sstream>
 #include <vector>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/checks/bench/figures.hpp"
 #include "tests/checks/bench/system.hpp"
 #include "tests/checks/bench/tenant_pool.hpp"
 #include "tests/checks/bench/thread_time.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::bench {
 namespace {

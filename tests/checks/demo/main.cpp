@@ -13,8 +13,8 @@
 #include "common/cli/version.hpp"
 #include "common/machine/device_name.hpp"
 #include "tests/checks/demo/run_scenario.hpp"
+#include "tests/checks/report/report_directory.hpp"
 #include "tests/checks/runner/program.hpp"
-#include "tools/cli/report_directory.hpp"
 
 namespace {
 
@@ -37,7 +37,7 @@ std::string json_text(const wire::Json& json) {
 }
 
 Result<int> run_demo(const Settings& settings, const runner::Poller& poller) {
-  const auto reports = TRY(cli::ReportDirectory::open(settings.out_dir, "demo", {"json", "txt"}));
+  const auto reports = TRY(ReportDirectory::open(settings.out_dir, "demo", {"json", "txt"}));
   std::cout << "Loading " << settings.model_path << std::endl;
   return runner::run_in_directory(
       "demo", "Logs", poller, [&](const std::filesystem::path& directory) -> Result<int> {

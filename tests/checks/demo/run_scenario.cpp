@@ -117,7 +117,7 @@ class Scenario {
     TRY(run_disturbed());
     TRY(settle());
     TRY(recheck_memory());
-    client::BrokerView& broker = *TRY(system_.connected());
+    BrokerView& broker = *TRY(system_.connected());
     seen_.leases = TRY(broker.leases());
     system_.record().brokers.front().events = TRY(broker.events());
     TRY(run_with_killed_worker());
@@ -129,7 +129,7 @@ class Scenario {
 
  private:
   Result<wire::StatusView> status() {
-    client::BrokerView* const broker = TRY(system_.connected());
+    BrokerView* const broker = TRY(system_.connected());
     return broker->status();
   }
 
@@ -248,7 +248,7 @@ class Scenario {
   /// Opens the memory of the lease before its revocation.
   Result<void> open_memory(const Tenant& tenant) {
     if (!seen_.reads_memory) return {};
-    client::BrokerView* const broker = TRY(system_.connected());
+    BrokerView* const broker = TRY(system_.connected());
     for (auto& extent : TRY(runner::open_extents(*broker, tenant.record.leases.back())))
       opened_.push_back(std::move(extent));
     return {};
@@ -268,7 +268,7 @@ class Scenario {
   }
 
   Result<void> recheck_memory() {
-    client::BrokerView* const broker = TRY(system_.connected());
+    BrokerView* const broker = TRY(system_.connected());
     const auto listed = TRY(broker->extents());
     for (const runner::OpenedExtent& opened : opened_) {
       auto after = TRY(runner::read_memory(opened.object));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/machine/child_process.hpp"
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold {
 

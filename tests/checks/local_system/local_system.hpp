@@ -8,13 +8,11 @@
 #include <string>
 
 #include "common/clock.hpp"
-#include "common/machine/temporary_directory.hpp"
-#include "ipc/client/broker_view.hpp"
+#include "tests/checks/local_system/broker_view.hpp"
 #include "tests/checks/local_system/program_starter.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold {
-
-using client::BrokerView;
 
 struct LocalSystemConfig {
   std::string name;     ///< The directory is called leasehold-NAME-XXXXXX.

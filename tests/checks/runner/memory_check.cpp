@@ -32,7 +32,7 @@ Result<MemoryReading> read_memory(const UniqueFd& object) {
   }
 }
 
-Result<std::vector<OpenedExtent>> open_extents(client::BrokerView& broker, LeaseId lease) {
+Result<std::vector<OpenedExtent>> open_extents(BrokerView& broker, LeaseId lease) {
   std::vector<OpenedExtent> opened;
   for (const wire::ExtentView& view : TRY(broker.extents())) {
     if (view.lease != lease) continue;

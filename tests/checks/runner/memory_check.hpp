@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ipc/client/broker_view.hpp"
+#include "tests/checks/local_system/broker_view.hpp"
 
 namespace leasehold::runner {
 
@@ -25,7 +25,7 @@ struct OpenedExtent {
 };
 
 /// Opens and reads every extent that the lease holds now. Errors: those of BrokerView, SystemError.
-Result<std::vector<OpenedExtent>> open_extents(client::BrokerView& broker, LeaseId lease);
+Result<std::vector<OpenedExtent>> open_extents(BrokerView& broker, LeaseId lease);
 
 /// Sum of all readings.
 MemoryReading sum(const std::vector<MemoryReading>& readings);

@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "common/cli/print_error.hpp"
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::runner {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/clock.hpp"
-#include "ipc/client/broker_view.hpp"
+#include "tests/checks/local_system/broker_view.hpp"
 #include "tests/checks/local_system/fd_store.hpp"
 #include "tests/checks/local_system/program_starter.hpp"
 #include "tests/checks/runner/poller.hpp"
@@ -18,8 +18,6 @@
 #include "tests/checks/runner/record.hpp"
 
 namespace leasehold::runner {
-
-using client::BrokerView;
 
 /// A request of a tenant.
 struct TenantSpec {

@@ -20,7 +20,7 @@ constexpr const char* kTextOwner = "a published text";  // its extents contain n
 
 using Owners = std::map<LeaseId, std::string>;
 
-Result<Owners> owners_of(client::BrokerView& broker) {
+Result<Owners> owners_of(BrokerView& broker) {
   Owners owners;
   for (const wire::LeaseView& lease : TRY(broker.leases())) {
     if (lease.scope == wire::LeaseScope::Shared) owners[lease.lease] = kTextOwner;
@@ -78,7 +78,7 @@ bool holds(std::span<const std::byte> memory, const Canary& canary) {
   return ::memmem(memory.data(), memory.size(), canary.tokens.data(), size) != nullptr;
 }
 
-Result<void> find_canaries(client::BrokerView& broker, std::span<const Canary> canaries,
+Result<void> find_canaries(BrokerView& broker, std::span<const Canary> canaries,
                            runner::CanaryReport& report) {
   const Owners owners = TRY(owners_of(broker));
   for (const wire::ExtentView& view : TRY(broker.extents())) {

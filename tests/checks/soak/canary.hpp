@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ipc/client/broker_view.hpp"
+#include "tests/checks/local_system/broker_view.hpp"
 #include "tests/checks/runner/record.hpp"
 
 namespace leasehold::soak {
@@ -27,7 +27,7 @@ bool holds(std::span<const std::byte> memory, const Canary& canary);
 
 /// Searches all memory that tenants lease now; skips extents that are freed meanwhile.
 /// Errors: those of BrokerView, SystemError.
-Result<void> find_canaries(client::BrokerView& broker, std::span<const Canary> canaries,
+Result<void> find_canaries(BrokerView& broker, std::span<const Canary> canaries,
                            runner::CanaryReport& report);
 
 /// Searches the tokens that a tenant received.

@@ -19,6 +19,7 @@
 #include "tests/checks/bench/limits.hpp"
 #include "tests/checks/bench/poll_cost.hpp"
 #include "tests/checks/bench/report.hpp"
+#include "tests/checks/report/report_directory.hpp"
 #include "tests/checks/runner/program.hpp"
 #include "tests/checks/soak/counters.hpp"
 #include "tests/checks/soak/hostile/report.hpp"
@@ -26,7 +27,6 @@
 #include "tests/checks/soak/models/models_run.hpp"
 #include "tests/checks/soak/round.hpp"
 #include "tests/checks/soak/soak_system.hpp"
-#include "tools/cli/report_directory.hpp"
 
 namespace {
 
@@ -74,7 +74,7 @@ Result<void> run_rounds(const Settings& settings, const Poller& poller, const fs
 }
 
 Result<int> run_kills(const Settings& settings, const Poller& poller) {
-  const auto reports = TRY(cli::ReportDirectory::open(settings.out_dir, "soak", {"json", "txt"}));
+  const auto reports = TRY(ReportDirectory::open(settings.out_dir, "soak", {"json", "txt"}));
   std::cout << "seed " << settings.seed << std::endl;
   Summary summary(settings.seed, settings.least_disturbed_texts);
   return runner::run_in_directory(
@@ -97,8 +97,7 @@ Result<std::vector<bench::Limit>> read_limits(const std::string& path) {
 Result<int> run_attacks(const Options& options, const Poller& poller) {
   const HostileSettings& settings = options.settings;
   const auto limits = TRY(read_limits(options.limits_path));
-  const auto reports =
-      TRY(cli::ReportDirectory::open(settings.out_dir, "hostile", {"json", "txt"}));
+  const auto reports = TRY(ReportDirectory::open(settings.out_dir, "hostile", {"json", "txt"}));
   const double units = TRY(bench::measure_step(settings.model_path, bench::kDecodeSteps)).units;
   return runner::run_in_directory(
       "hostile", "Logs", poller, [&](const fs::path& directory) -> Result<int> {

@@ -73,7 +73,7 @@ class Round {
   /// Searches for canaries. A search that fails because the broker died is repeated after later
   /// actions.
   void scan() {
-    if (client::BrokerView* broker = system_.view())
+    if (BrokerView* broker = system_.view())
       (void)find_canaries(*broker, workload_.canaries, *record_.canaries);
   }
 
@@ -110,7 +110,7 @@ class Round {
     for (const runner::Tenant& tenant : system_.tenants())
       if (tenant.process.has_process()) return tenant.spec.name + " never ended";
     if (!soak_.tight_tenant().is_idle()) return "the tight tenant's requests never ended";
-    client::BrokerView* broker = system_.view();
+    BrokerView* broker = system_.view();
     if (broker == nullptr) return "the broker cannot be reached";
     if (!system_.all_workers_ready()) return "a worker never became ready";
     const auto status = broker->status();

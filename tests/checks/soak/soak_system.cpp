@@ -34,7 +34,7 @@ std::int64_t duration_ms(const runner::TenantRecord& record) {
 }
 
 /// Reads the shape of an extent from a tenant's lease.
-std::optional<ExtentShape> find_extent_shape(client::BrokerView* broker) {
+std::optional<ExtentShape> find_extent_shape(BrokerView* broker) {
   const auto leases = broker ? broker->leases() : fail(Errc::BrokerLost, "");
   if (!leases) return std::nullopt;
   for (const wire::LeaseView& lease : *leases) {
@@ -58,7 +58,7 @@ runner::SystemConfig SoakSystem::config(std::filesystem::path directory) {
           .has_store = settings_.store,
           .logs_events = true,
           .samples_status = true,
-          .on_connected = [this](client::BrokerView& broker) { return admit(broker); },
+          .on_connected = [this](BrokerView& broker) { return admit(broker); },
           .may_start = [this](const Tenant& tenant) { return may_start(tenant); },
           .on_poll = [this](Starts starts) -> Result<void> {
             on_poll(starts == Starts::Tenants);
@@ -87,7 +87,7 @@ SoakSystem::SoakSystem(const Settings& settings, const Workload& workload,
                     .scavenger = tenant_of(wire::Tier::Scavenger).spec.name};
 }
 
-Result<void> SoakSystem::admit(client::BrokerView& broker) {
+Result<void> SoakSystem::admit(BrokerView& broker) {
   is_reserved_ = false;
   wire::TenantAdmit tight = policy_of({.name = TightTenant::kName, .prompt = {}});
   if (workload_.extent) tight.max_blocks = TightTenant::kBlocks;
@@ -140,7 +140,7 @@ void SoakSystem::on_poll(bool starts) {
 
 /// Reserves the guaranteed tenant's memory, once a worker has reported the size of a block.
 void SoakSystem::reserve_memory() {
-  client::BrokerView* broker = system_.view();
+  BrokerView* broker = system_.view();
   if (is_reserved_ || broker == nullptr || !system_.any_worker_ready()) return;
   wire::TenantAdmit policy = policy_of(tenant_of(wire::Tier::Guaranteed).spec);
   policy.reserved_blocks = workload_.large_lease_blocks();
@@ -150,7 +150,7 @@ void SoakSystem::reserve_memory() {
 /// A broker counts from its start, so a count that is smaller than before is the whole count of a
 /// new broker.
 void SoakSystem::sample_used_blocks() {
-  client::BrokerView* broker = system_.view();
+  BrokerView* broker = system_.view();
   const auto tenants = broker ? broker->tenants() : fail(Errc::BrokerLost, "");
   if (!tenants) return;
   runner::UsedBlocks now;

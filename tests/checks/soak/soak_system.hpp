@@ -22,7 +22,7 @@ class SoakSystem {
 
  private:
   runner::SystemConfig config(std::filesystem::path directory);
-  Result<void> admit(client::BrokerView& broker);
+  Result<void> admit(BrokerView& broker);
   void reserve_memory();
   wire::TenantAdmit policy_of(const runner::TenantSpec& spec) const;
   runner::Tenant& tenant_of(wire::Tier tier);

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "common/machine/temporary_directory.hpp"
 #include "ipc/control/messages.hpp"
 #include "ipc/control/transport/client.hpp"
 #include "tests/checks/local_system/program_starter.hpp"
 #include "tests/support/child_process.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_paths.hpp"
 
 namespace leasehold {

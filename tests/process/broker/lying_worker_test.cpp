@@ -105,7 +105,7 @@ struct KeptMemory {
   BrokerProcess broker;
   ForkedProcess old = start_stuck_worker(broker.socket(), "w0", kIdentity);
   control::Client owner = broker.connect();
-  client::BrokerView view = client::BrokerView::connect(broker.socket()).value();
+  BrokerView view = BrokerView::connect(broker.socket()).value();
   LeaseId lease;
   std::vector<runner::OpenedExtent> kept;
 };

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/support/system.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::testing {
 

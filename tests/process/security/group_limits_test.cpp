@@ -7,9 +7,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/required.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::testing {
 namespace {

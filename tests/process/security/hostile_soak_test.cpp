@@ -3,8 +3,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/process/tools/program_run.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_paths.hpp"
 
 using namespace leasehold;

@@ -7,10 +7,10 @@
 #include <catch2/catch.hpp>
 #include <deque>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/support/raw_socket.hpp"
 #include "tests/support/required.hpp"
 #include "tests/support/system.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::testing {
 namespace {

@@ -3,11 +3,11 @@
 #include <filesystem>
 
 #include "common/machine/process.hpp"
-#include "common/machine/temporary_directory.hpp"
 #include "tests/checks/local_system/fd_store.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/support/generated_model.hpp"
 #include "tests/support/system.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::testing {
 namespace {

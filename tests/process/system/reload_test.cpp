@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/support/system.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::testing {
 namespace {

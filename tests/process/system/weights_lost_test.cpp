@@ -4,9 +4,9 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/checks/local_system/fd_store.hpp"
 #include "tests/support/system.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::testing::weights_lost {
 namespace {

@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/process/tools/program_run.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_paths.hpp"
 
 using namespace leasehold;

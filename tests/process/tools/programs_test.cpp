@@ -12,8 +12,8 @@
 #include "common/cli/version.hpp"
 #include "common/machine/cpu_quota.hpp"
 #include "common/machine/cpu_set.hpp"
-#include "common/machine/temporary_directory.hpp"
 #include "tests/process/tools/program_run.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/unit/ipc/client/fake_world.hpp"
 
 using namespace leasehold;

@@ -11,7 +11,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
 using namespace std::chrono_literals;

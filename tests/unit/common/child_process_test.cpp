@@ -13,7 +13,7 @@
 #include <fstream>
 
 #include "common/machine/process.hpp"
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/cli/size_option.hpp"
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
 

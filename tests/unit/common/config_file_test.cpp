@@ -10,7 +10,7 @@
 #include "common/cli/size_option.hpp"
 #include "common/cli/toml_file.hpp"
 #include "common/ids.hpp"
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
 

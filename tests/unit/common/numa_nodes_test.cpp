@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::numa_nodes_test {
 namespace {

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "common/machine/temporary_directory.hpp"
 #include "common/machine/unique_fd.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
 

@@ -7,8 +7,8 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/support/child_process.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
 

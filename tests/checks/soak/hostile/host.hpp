@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/checks/local_system/program_starter.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::soak {
 

@@ -145,13 +145,13 @@ Result<void> HostileRun::make_keys() {
 
 Result<std::string> HostileRun::key_of(const std::string& tenant) {
   std::string key = mint_api_key();
-  client::BrokerView* const broker = TRY(system_.connected());
+  BrokerView* const broker = TRY(system_.connected());
   TRY(broker->command(wire::KeyCreate{.tenant = {tenant}, .hash = hash_of_api_key(key)}));
   return key;
 }
 
 Result<void> HostileRun::admit() {
-  client::BrokerView& broker = *TRY(system_.connected());
+  BrokerView& broker = *TRY(system_.connected());
   for (const runner::Tenant& tenant : system_.tenants()) {
     TRY(broker.command(wire::TenantAdmit{.tenant = {tenant.spec.name},
                                          .max_concurrent = 2,
@@ -294,7 +294,7 @@ void HostileRun::revoke_one(WindowKind kind) {
   if (leases.empty()) return;
   const LeaseId lease = leases[random_.below(leases.size())];
   before_flip_ = threads();
-  client::BrokerView* const broker = system_.view();
+  BrokerView* const broker = system_.view();
   if (broker == nullptr || !broker->command(wire::LeaseRevoke{.lease = lease})) return;
   revoked_at_ = clock_.now();
   open_revocation_ = {.lease = lease, .window = kind, .flipped = {}, .clocks = {}};
@@ -303,7 +303,7 @@ void HostileRun::revoke_one(WindowKind kind) {
 /// Reads the clocks of the open revocation. The broker lists a lease until its slot is used again.
 Result<void> HostileRun::read_clocks() {
   if (!open_revocation_) return {};
-  client::BrokerView* const broker = TRY(system_.connected());
+  BrokerView* const broker = TRY(system_.connected());
   const auto leases = TRY(broker->leases());
   const auto found = std::ranges::find(leases, open_revocation_->lease, &wire::LeaseView::lease);
   if (found != leases.end()) {
@@ -328,7 +328,7 @@ Result<void> HostileRun::finish() {
   const TimePoint free_deadline = clock_.now() + kFreeTimeout;
   do {
     TRY(system_.poll(runner::Starts::NoTenants));
-    client::BrokerView* const broker = TRY(system_.connected());
+    BrokerView* const broker = TRY(system_.connected());
     system_.record().last = TRY(broker->status());
   } while (!runner::is_all_free(*system_.record().last) && clock_.now() < free_deadline);
   const std::string log = TRY(read_text_file(

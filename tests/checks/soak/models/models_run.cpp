@@ -103,7 +103,7 @@ class ModelsRun final : runner::ScriptRunner {
 
   Result<void> run() {
     TRY(system_.await_broker(kStartTimeout));
-    client::BrokerView& broker = *TRY(system_.connected());
+    BrokerView& broker = *TRY(system_.connected());
     for (const runner::Tenant& tenant : system_.tenants()) {
       TRY(broker.command(wire::TenantAdmit{
           .tenant = {tenant.spec.name}, .max_concurrent = 4, .max_blocks = 1000, .ttl_ms = 5000}));

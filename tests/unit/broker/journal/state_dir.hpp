@@ -8,7 +8,7 @@
 #include <string>
 
 #include "broker/journal/sqlite_journal.hpp"
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::journal {
 

@@ -8,7 +8,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::testing {
 namespace {

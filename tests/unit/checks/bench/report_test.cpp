@@ -5,11 +5,11 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/checks/bench/limits.hpp"
 #include "tests/checks/bench/report.hpp"
 #include "tests/checks/bench/revoke_bench.hpp"
 #include "tests/checks/bench/run_report.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_paths.hpp"
 
 namespace leasehold::bench {

@@ -7,13 +7,13 @@
 #include <sstream>
 #include <thread>
 
-#include "common/machine/temporary_directory.hpp"
 #include "ipc/control/transport/peer.hpp"
 #include "ipc/http/page_server.hpp"
 #include "tests/checks/bench/light_stream.hpp"
 #include "tests/checks/bench/read_stream.hpp"
 #include "tests/checks/bench/speculate_bench.hpp"
 #include "tests/checks/bench/sse_stream.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "worker/http/api/api_answer.hpp"
 
 namespace leasehold::bench {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/checks/local_model/local_model.hpp"
 #include "tests/checks/perplexity/token_odds.hpp"
 #include "tests/support/required.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold::testing {

@@ -8,8 +8,8 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/checks/soak/models/log_pipe.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::soak {
 namespace {

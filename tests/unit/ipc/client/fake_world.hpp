@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "common/machine/temporary_directory.hpp"
 #include "ipc/client/lease_holder.hpp"
 #include "ipc/client/session.hpp"
 #include "ipc/control/messages.hpp"
 #include "ipc/control/transport/peer.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/unit/ipc/client/manual_timers.hpp"
 
 namespace leasehold::client {

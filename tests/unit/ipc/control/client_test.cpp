@@ -4,8 +4,8 @@
 #include <thread>
 #include <vector>
 
-#include "common/machine/temporary_directory.hpp"
 #include "peer_fixture.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
 using control::Client;

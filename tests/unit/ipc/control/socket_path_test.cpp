@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/machine/temporary_directory.hpp"
 #include "ipc/control/transport/socket_file.hpp"
 #include "peer_fixture.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
 using control::connect_to;

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "common/machine/temporary_directory.hpp"
 #include "ipc/http/page_server.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
 using namespace leasehold::http;

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/machine/temporary_directory.hpp"
 #include "kernels/model/gguf/content_digest.hpp"
 #include "tests/support/gguf_builder.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
 using namespace leasehold::testing;

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/machine/temporary_directory.hpp"
 #include "kernels/model/gguf/digest_cache.hpp"
 #include "tests/support/gguf_builder.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
 using namespace leasehold::testing;

@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/machine/temporary_directory.hpp"
 #include "kernels/model/gguf/verified_model.hpp"
 #include "tests/support/gguf_builder.hpp"
 #include "tests/support/required.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold::testing {
 namespace {

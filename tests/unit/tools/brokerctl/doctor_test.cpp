@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "common/machine/temporary_directory.hpp"
 #include "ipc/control/transport/peer.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
 using namespace leasehold::brokerctl;

@@ -8,8 +8,8 @@
 #include <sstream>
 #include <vector>
 
-#include "common/machine/temporary_directory.hpp"
 #include "common/machine/text_file.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tools/brokerctl/arguments/arguments.hpp"
 
 #include <fstream>

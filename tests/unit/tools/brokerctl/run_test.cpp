@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "common/cli/print_error.hpp"
-#include "common/machine/temporary_directory.hpp"
 #include "tests/support/child_process.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/unit/tools/brokerctl/fake_broker.hpp"
 
 using namespace leasehold;

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/support/file_size_limit.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace leasehold {
 namespace {

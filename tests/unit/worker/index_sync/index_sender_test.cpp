@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/support/index_server.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_paths.hpp"
 #include "worker/index_sync/kv_index_sync.hpp"
 

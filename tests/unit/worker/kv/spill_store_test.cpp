@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "worker/kv/spill_thread.hpp"
 
 namespace leasehold {

@@ -4,7 +4,7 @@
 #include <future>
 #include <nlohmann/json.hpp>
 
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
 

@@ -12,8 +12,8 @@
 #include <optional>
 #include <thread>
 
-#include "common/machine/temporary_directory.hpp"
 #include "ipc/table/lease_table.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_paths.hpp"
 
 using namespace leasehold;

@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "common/machine/temporary_directory.hpp"
 #include "tests/support/gguf_builder.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "worker/lease/weights_source.hpp"
 
 namespace leasehold::testing {

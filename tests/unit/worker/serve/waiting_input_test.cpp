@@ -6,7 +6,7 @@
 #include <deque>
 #include <nlohmann/json.hpp>
 
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "worker/serve/connections.hpp"
 
 using namespace leasehold;

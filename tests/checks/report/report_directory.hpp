@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "tools/cli/report_file.hpp"
+#include "tests/checks/report/report_file.hpp"
 
-namespace leasehold::cli {
+namespace leasehold {
 
 class ReportDirectory {
  public:
@@ -27,4 +27,4 @@ class ReportDirectory {
   std::vector<std::pair<std::string, ReportFile>> files_;  ///< Pairs of suffix and file.
 };
 
-}  // namespace leasehold::cli
+}  // namespace leasehold

@@ -10,7 +10,7 @@
 #include "ipc/control/messages.hpp"
 #include "ipc/control/transport/client.hpp"
 
-namespace leasehold::client {
+namespace leasehold {
 
 /// One connection; each call waits for its reply. Queries change nothing.
 ///
@@ -52,4 +52,4 @@ class BrokerView {
   control::Client client_;
 };
 
-}  // namespace leasehold::client
+}  // namespace leasehold

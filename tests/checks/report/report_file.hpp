@@ -9,7 +9,7 @@
 
 #include "common/machine/unique_fd.hpp"
 
-namespace leasehold::cli {
+namespace leasehold {
 
 class ReportFile {
  public:
@@ -27,4 +27,4 @@ class ReportFile {
   UniqueFd fd_;
 };
 
-}  // namespace leasehold::cli
+}  // namespace leasehold

@@ -1,14 +1,13 @@
-#include "tools/cli/report_directory.hpp"
+#include "tests/checks/report/report_directory.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
-using cli::ReportDirectory;
 
 TEST_CASE("report directory: creates itself and one file per suffix") {
   const auto parent = TemporaryDirectory::create("report-directory");

@@ -1,4 +1,4 @@
-#include "tools/cli/report_directory.hpp"
+#include "tests/checks/report/report_directory.hpp"
 
 #include <sys/stat.h>
 
@@ -7,7 +7,7 @@
 
 #include "common/expects.hpp"
 
-namespace leasehold::cli {
+namespace leasehold {
 
 Result<ReportDirectory> ReportDirectory::open(const std::string& path, const std::string& name,
                                               const std::vector<std::string>& suffixes) {
@@ -32,4 +32,4 @@ Result<void> ReportDirectory::write(std::string_view suffix, std::string_view te
   return found->second.write(text);
 }
 
-}  // namespace leasehold::cli
+}  // namespace leasehold

@@ -1,4 +1,4 @@
-#include "ipc/client/broker_view.hpp"
+#include "tests/checks/local_system/broker_view.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "ipc/client/all_pages.hpp"
 #include "ipc/client/parse_message.hpp"
 
-namespace leasehold::client {
+namespace leasehold {
 
 Result<BrokerView> BrokerView::connect(const std::string& path) {
   return BrokerView(TRY(control::Client::connect(path)));
@@ -18,23 +18,23 @@ Result<wire::Json> BrokerView::call(const std::string& method, wire::Json params
 }
 
 Result<wire::StatusView> BrokerView::status() {
-  return parse_message<wire::StatusView>(TRY(call("status", wire::Json::object())));
+  return client::parse_message<wire::StatusView>(TRY(call("status", wire::Json::object())));
 }
 
 Result<std::vector<wire::LeaseView>> BrokerView::leases() {
-  return all_pages<wire::LeaseView>(std::bind_front(&BrokerView::call, this));
+  return client::all_pages<wire::LeaseView>(std::bind_front(&BrokerView::call, this));
 }
 
 Result<std::vector<wire::ExtentView>> BrokerView::extents() {
-  return all_pages<wire::ExtentView>(std::bind_front(&BrokerView::call, this));
+  return client::all_pages<wire::ExtentView>(std::bind_front(&BrokerView::call, this));
 }
 
 Result<std::vector<wire::TenantView>> BrokerView::tenants() {
-  return all_pages<wire::TenantView>(std::bind_front(&BrokerView::call, this));
+  return client::all_pages<wire::TenantView>(std::bind_front(&BrokerView::call, this));
 }
 
 Result<std::vector<wire::WorkerView>> BrokerView::workers() {
-  return parse_items<wire::WorkerView>(TRY(call("worker.list", wire::Json::object())));
+  return client::parse_items<wire::WorkerView>(TRY(call("worker.list", wire::Json::object())));
 }
 
 Result<std::vector<events::StampedEvent>> BrokerView::events() {
@@ -65,4 +65,4 @@ Result<UniqueFd> BrokerView::open_extent(ExtentId extent) {
       fmt::format("the reply to extent.open has {} descriptors, expected 1", reply.fds.size()));
 }
 
-}  // namespace leasehold::client
+}  // namespace leasehold

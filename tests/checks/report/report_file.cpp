@@ -1,11 +1,11 @@
-#include "tools/cli/report_file.hpp"
+#include "tests/checks/report/report_file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 
-namespace leasehold::cli {
+namespace leasehold {
 
 Result<ReportFile> ReportFile::open(std::string path) {
   constexpr mode_t kMode = 0666;  // reduced by the umask
@@ -30,4 +30,4 @@ Result<void> ReportFile::write(std::string_view text) const {
   return {};
 }
 
-}  // namespace leasehold::cli
+}  // namespace leasehold

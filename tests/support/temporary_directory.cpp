@@ -1,4 +1,4 @@
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 #include <cerrno>
 #include <cstdlib>

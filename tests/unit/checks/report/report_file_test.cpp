@@ -1,13 +1,12 @@
-#include "tools/cli/report_file.hpp"
+#include "tests/checks/report/report_file.hpp"
 
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <iterator>
 
-#include "common/machine/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
-using cli::ReportFile;
 
 namespace {
 
