@@ -136,11 +136,15 @@ constexpr std::array<Row, kErrcCount> kRows{{
     {StaleGraph, "StaleGraph", true, Tenant,
      "A captured step is older than the leases it would use",
      "try again; the step is captured again"},
-    {QuotaTokens, "QuotaTokens", true, Tenant, "The tenant has used its tokens of this minute",
-     "wait as long as the error says, or raise --tokens-per-minute with `brokerctl tenants admit`"},
+    {QuotaTokens, "QuotaTokens", true, Tenant,
+     "The tenant or the API key has used its tokens of this minute or day",
+     "wait as long as the error says, or raise the limit that it names"},
     {ProtocolMismatch, "ProtocolMismatch", false, Tenant,
      "The broker and the worker speak versions of their protocol that do not fit together",
      "upgrade and restart the side that the error names; the broker comes before its workers"},
+    {QuotaRequests, "QuotaRequests", true, Tenant,
+     "The tenant or the API key has started its requests of this minute",
+     "wait as long as the error says, or raise the limit that it names"},
 }};
 
 constexpr bool rows_follow_the_enum() {

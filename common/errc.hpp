@@ -69,9 +69,11 @@ enum class Errc : std::uint8_t {
   QuotaTokens,
   // Versions, placed here for the same reason.
   ProtocolMismatch,
+  // Limits, placed here for the same reason.
+  QuotaRequests,
 };
 
-inline constexpr int kErrcCount = static_cast<int>(Errc::ProtocolMismatch) + 1;
+inline constexpr int kErrcCount = static_cast<int>(Errc::QuotaRequests) + 1;
 
 /// The name as it appears on every wire: "LeaseFenced".
 std::string_view name(Errc code);

@@ -24,7 +24,8 @@ struct RegionDescriptor {
 struct Answer {
   std::variant<wire::Empty, wire::LeasesTouched, wire::LeaseAcquired, wire::LeaseRenewed,
                wire::LeaseResized, wire::LeaseStatus, wire::WorkerAttached, wire::WeightsOpened,
-               wire::ExtentShape, wire::QuarantineReleased, wire::PrefixPublished>
+               wire::ExtentShape, wire::QuarantineReleased, wire::PrefixPublished,
+               wire::TenantPolicy, wire::KeyView>
       body = wire::Empty{};
   std::variant<std::monostate, WorkerDescriptors, RegionDescriptor> descriptors{};
 };

@@ -21,16 +21,32 @@
 #include "broker/books/workers.hpp"
 #include "common/machine/process.hpp"
 #include "ipc/control/messages/audit.hpp"
+#include "ipc/control/messages/keys.hpp"
 #include "ipc/control/messages/operator.hpp"
 #include "ipc/segment/lease_word.hpp"
 
 namespace leasehold::journal {
+
+/// The tokens of one day of UTC.
+struct DayUse {
+  std::int64_t day = 0;  ///< Days since 1970.
+  std::uint64_t tokens = 0;
+
+  /// A day other than the counted one has no tokens yet.
+  std::uint64_t tokens_on(std::int64_t today) const { return day == today ? tokens : 0; }
+  void add(std::uint64_t more, std::int64_t today) {
+    tokens = tokens_on(today) + more;
+    day = today;
+  }
+  bool operator==(const DayUse&) const = default;
+};
 
 struct TenantRow {
   static constexpr std::string_view kTable = "tenant";
   wire::TenantPolicy policy;
   bool draining = false;
   std::uint64_t reserved_bytes = 0;  ///< As in Tenant (tenants.hpp).
+  DayUse use;
 };
 
 /// An API key of a tenant. Only the hash of the key is stored (ipc/control/tokens/api_key.hpp).
@@ -39,6 +55,12 @@ struct ApiKeyRow {
   ApiKeyId id;
   TenantId tenant;
   std::string hash;
+  std::string name;  ///< May be empty.
+  std::int64_t created_unix_ms = 0;
+  std::int64_t expires_unix_ms = 0;    ///< 0: never.
+  std::int64_t last_used_unix_ms = 0;  ///< In whole minutes. 0: never.
+  wire::KeyLimits limits;
+  DayUse use;
 };
 
 /// A worker. The row is kept until the worker has exited and its last lease is closed.
@@ -171,6 +193,7 @@ struct UsageRow {
   wire::UsageRecord usage;
   /// False: the slot has a newer lease, so the report was not checked against the lease.
   bool lease_known = true;
+  ApiKeyId api_key;  ///< The key of the lease; empty: none, or the lease is not known.
 };
 
 /// The end of a lease that its holder did not release: a record of the audit chain. The record is

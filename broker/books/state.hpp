@@ -17,6 +17,7 @@
 #include "broker/books/request_book.hpp"
 #include "broker/books/step_samples.hpp"
 #include "broker/books/tenants.hpp"
+#include "broker/books/wall_clock.hpp"
 #include "broker/books/weights.hpp"
 #include "broker/books/workers.hpp"
 #include "ipc/segment/segment_layout.hpp"
@@ -105,6 +106,7 @@ struct State {
   BrokerConfig config;
   Tenants tenants;
   ApiKeys api_keys;
+  WallClock wall;  ///< Not journaled: the server reports the offset at each start.
   Workers workers;
   LeaseBook leases;
   ExtentBook extents;
@@ -114,6 +116,7 @@ struct State {
   /// Leases whose memory is retained, ordered by the time at which that ends.
   std::set<std::pair<TimePoint, LeaseId>> retained;
   WaitingAcquires waiting;
+  TimePoint day_quotas_end{};  ///< When quotas with tokens of the day end. Zero: none was sent.
   StepSamples steps;
   journal::HighWaterMarks reserved;  ///< Ids up to these are reserved in the journal.
   std::uint64_t leases_fenced = 0;   ///< Since the broker started, like the other counters below.

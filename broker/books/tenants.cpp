@@ -29,6 +29,15 @@ Result<void> check_reserve(const wire::TenantPolicy& policy) {
                           policy.reserved_blocks, wire::name(policy.tier)));
 }
 
+Result<void> check_rates(const wire::RateLimits& rates) {
+  constexpr std::int64_t kPerMinute = wire::kMostPerMinute;
+  constexpr std::int64_t kPerDay = wire::kMostPerDay;
+  TRY(check_range("tokens_per_minute", rates.tokens_per_minute.value_or(1), 1, kPerMinute));
+  TRY(check_range("requests_per_minute", rates.requests_per_minute.value_or(1), 1, kPerMinute));
+  const std::uint64_t day = std::min(rates.tokens_per_day.value_or(1), wire::kMostPerDay + 1);
+  return check_range("tokens_per_day", static_cast<std::int64_t>(day), 1, kPerDay);
+}
+
 /// Retry interval: it is not known when another lease of the tenant will end.
 constexpr std::int64_t kOtherLeaseEnds_ms = 1'000;
 
@@ -45,8 +54,7 @@ Result<void> check_policy(const wire::TenantPolicy& policy) {
   TRY(check_range("weight", policy.weight, 1, 1000));
   TRY(check_range("rebinds_per_minute", policy.rebinds_per_minute, 1, 6'000'000));
   TRY(check_range("rebind_burst", policy.rebind_burst, 1, 1 << 20));
-  if (policy.tokens_per_minute)
-    TRY(check_range("tokens_per_minute", *policy.tokens_per_minute, 1, wire::kMostTokensPerMinute));
+  TRY(check_rates(policy.rates));
   TRY(check_range("ttl_ms", policy.ttl_ms, 100, 86'400'000));
   return check_reserve(policy);
 }
@@ -55,10 +63,9 @@ Result<void> Tenants::admit(const wire::TenantPolicy& policy, TimePoint now) {
   auto checked = check_policy(policy);
   if (!checked) return checked;
   const Rate rate = rebind_rate(policy);
-  const auto [it, added] =
-      tenants_.try_emplace(policy.tenant, Tenant{.policy = policy,
-                                                 .rebinds = RebindLimiter(rate, now),
-                                                 .idle_tokens = IdleTokens(now)});
+  const auto [it, added] = tenants_.try_emplace(
+      policy.tenant,
+      Tenant{.policy = policy, .rebinds = RebindLimiter(rate, now), .idle = IdleTime(now)});
   reserved_blocks_ += policy.reserved_blocks;
   if (added) return {};
   reserved_blocks_ -= it->second.policy.reserved_blocks;
@@ -108,6 +115,12 @@ Result<const Tenant*> Tenants::find_for(const TenantId& tenant, std::uint32_t ui
                           tenant.value, uid));
 }
 
+void apply_changes(wire::RateLimits& rates, const wire::RateLimits& changes) {
+  if (changes.tokens_per_minute) rates.tokens_per_minute = changes.tokens_per_minute;
+  if (changes.requests_per_minute) rates.requests_per_minute = changes.requests_per_minute;
+  if (changes.tokens_per_day) rates.tokens_per_day = changes.tokens_per_day;
+}
+
 wire::TenantPolicy with_changes(const Tenant* tenant, const wire::TenantAdmit& changes) {
   wire::TenantPolicy policy = tenant == nullptr ? wire::TenantPolicy{} : tenant->policy;
   policy.tenant = changes.tenant;
@@ -120,7 +133,7 @@ wire::TenantPolicy with_changes(const Tenant* tenant, const wire::TenantAdmit& c
   policy.rebinds_per_minute = changes.rebinds_per_minute.value_or(policy.rebinds_per_minute);
   policy.rebind_burst = changes.rebind_burst.value_or(policy.rebind_burst);
   if (changes.max_lifetime_ms) policy.max_lifetime_ms = changes.max_lifetime_ms;
-  if (changes.tokens_per_minute) policy.tokens_per_minute = changes.tokens_per_minute;
+  apply_changes(policy.rates, changes.rates);
   if (changes.uid) policy.uid = changes.uid;
   return policy;
 }

@@ -10,9 +10,9 @@
 
 #include "broker/books/ids.hpp"
 #include "broker/books/latency_histogram.hpp"
+#include "broker/books/rate_shares.hpp"
 #include "broker/books/rebind_limiter.hpp"
 #include "broker/books/shares.hpp"
-#include "broker/books/token_shares.hpp"
 #include "ipc/control/messages.hpp"
 
 namespace leasehold {
@@ -31,9 +31,10 @@ struct Tenant {
   std::uint64_t reserved_bytes = 0;
   Claim claim{};                    ///< Not journaled: the next refused acquire creates it again.
   RebindLimiter rebinds;            ///< Not journaled: a restarted broker starts with a full burst.
-  IdleTokens idle_tokens;           ///< Not journaled: a restarted broker starts with a full burst.
+  IdleTime idle;                    ///< Not journaled: a restarted broker starts with a full burst.
   bool draining = false;            ///< It gets no new lease.
   Shares shares;                    ///< Shares of max_concurrent, one per worker with live leases.
+  journal::DayUse use;              ///< Tokens of this day, by usage records.
   std::uint64_t last_revision = 0;  ///< Revision of the last quota sent.
   wire::TenantServed served;        ///< Counts since the broker started. Not journaled.
   LatencyHistory rebind_latencies;  ///< Not journaled.
@@ -78,6 +79,9 @@ class Tenants {
 
 /// Errors: BadRequest naming the value out of range, or a reserve that the policy cannot have.
 Result<void> check_policy(const wire::TenantPolicy& policy);
+
+/// Replaces the limits that `changes` has.
+void apply_changes(wire::RateLimits& rates, const wire::RateLimits& changes);
 
 /// The tenant's policy with the changes applied. Null tenant: the default policy with the changes
 /// applied.

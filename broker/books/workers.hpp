@@ -66,6 +66,7 @@ struct Worker {
   std::uint64_t start_ticks = 0;  ///< Identifies the process together with the pid.
   std::uint32_t uid = 0;
   TokenKey token_key{};
+  std::uint64_t usage_counted = 0;  ///< Number of the last usage record that was counted.
   WorkerState state = WorkerState::Attached;
   bool socket_open = true;
   /// The worker wrote to memory after its fence. Its process gets no more grants.

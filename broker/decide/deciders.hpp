@@ -23,7 +23,9 @@ void decide_event(Decision& decision, const JournalWritten& written);
 
 // tenant/keys.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyCreate& create);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyUpdate& update);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyRevoke& revoke);
+void decide_event(Decision& decision, const ClockSet& set);
 
 // tenant/quota.cpp
 void decide_event(Decision& decision, const UsageReported& reported);

@@ -21,7 +21,10 @@ struct Touched {
   std::vector<RegionId> regions;
   std::vector<TenantId> tenants;
   std::vector<ApiKeyId> api_keys;
-  std::vector<TenantId> usage;  ///< Tenants for which a worker reported quota usage.
+  /// Tenants whose quotas must be settled again: a worker reported usage, or a limit of a key or
+  /// the day changed.
+  std::vector<TenantId> usage;
+  std::vector<TenantId> counted;  ///< Tenants whose tokens of the day were counted.
   /// Extents whose memory must be created before the journal is written.
   std::vector<ExtentId> taken;
   bool shape = false;  ///< The extent size was chosen.

@@ -50,6 +50,13 @@ journal::LeaseRow row_of(const LeaseRecord& record) {
   return row;
 }
 
+journal::TenantRow row_of(const Tenant& tenant) {
+  return {.policy = tenant.policy,
+          .draining = tenant.draining,
+          .reserved_bytes = tenant.reserved_bytes,
+          .use = tenant.use};
+}
+
 journal::QuarantineColumns columns_of(const std::optional<Quarantine>& quarantine) {
   if (!quarantine) return {};
   return {.worker = quarantine->worker,
@@ -114,12 +121,14 @@ class RowCollector {
     }
     for (const TenantId& id : touched.tenants) {
       const Tenant* tenant = state_.tenants.find(id);
-      if (tenant != nullptr)
-        batch_.rows.push_back(
-            journal::TenantRow{tenant->policy, tenant->draining, tenant->reserved_bytes});
+      if (tenant != nullptr) batch_.rows.push_back(row_of(*tenant));
       if (tenant == nullptr) batch_.rows.push_back(journal::TenantGone{id});
     }
-    for (const ApiKeyId& id : touched.api_keys) {
+    for (const TenantId& id : without_duplicates(touched.counted)) {
+      const Tenant* tenant = state_.tenants.find(id);
+      if (tenant != nullptr) batch_.rows.push_back(row_of(*tenant));
+    }
+    for (const ApiKeyId& id : without_duplicates(touched.api_keys)) {
       const journal::ApiKeyRow* key = state_.api_keys.find(id);
       if (key != nullptr) batch_.rows.emplace_back(*key);
       if (key == nullptr) batch_.rows.push_back(journal::ApiKeyGone{id});

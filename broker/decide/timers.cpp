@@ -7,6 +7,8 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
+#include "broker/decide/tenant/keys.hpp"
+#include "broker/decide/tenant/quota.hpp"
 #include "broker/decide/worker/liveness.hpp"
 #include "broker/decide/worker/worker_replace.hpp"
 
@@ -78,6 +80,8 @@ void apply_deadlines(Decision& decision) {
   const auto due = next_deadline(decision.state);
   if (!due || *due > decision.now) return;
   expire(decision);
+  expire_keys(decision);
+  if (passed(decision.state.day_quotas_end, decision.now)) begin_day(decision);
   expire_grace(decision);
   expire_replacements(decision);
   expire_retentions(decision);
@@ -131,6 +135,8 @@ std::optional<TimePoint> next_deadline(const State& state) {
   if (!ends.empty()) consider(ends.begin()->first);
   if (!state.retained.empty()) consider(state.retained.begin()->first);
   consider(state.waiting.first_end);
+  consider(state.day_quotas_end);
+  if (const auto expiry = state.api_keys.next_expiry_unix_ms()) consider(state.wall.at(*expiry));
   for (const auto& [id, worker] : state.workers.all()) {
     consider(worker.reattach_until);
     consider(worker.next_probe);

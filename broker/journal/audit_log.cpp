@@ -139,6 +139,7 @@ Result<void> AuditLog::append(const UsageRow& row) {
     fields["first_token_ms"] =
         ms_between(usage.submitted_boottime_ns, usage.first_token_boottime_ns);
   }
+  if (!row.api_key.value.empty()) fields["key"] = row.api_key.value;
   return append_fields(std::move(fields));
 }
 

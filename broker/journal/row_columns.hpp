@@ -32,17 +32,32 @@ void describe(IsRow<BootRow> auto& row, auto& columns) {
   columns.column("boot_id", row.boot_id);
 }
 
+void describe(IsRow<DayUse> auto& use, auto& columns) {
+  columns.column("day", use.day);
+  columns.column("day_tokens", use.tokens);
+}
+
 void describe(IsRow<TenantRow> auto& row, auto& columns) {
   columns.key("tenant", row.policy.tenant);
   columns.column("policy", row.policy);
   columns.column("draining", row.draining);
   columns.column("reserved_bytes", row.reserved_bytes);
+  describe(row.use, columns);
 }
 
 void describe(IsRow<ApiKeyRow> auto& row, auto& columns) {
   columns.key("api_key", row.id);
   columns.column("tenant", row.tenant);
   columns.column("hash", row.hash);
+  columns.column("name", row.name);
+  columns.column("created_unix_ms", row.created_unix_ms);
+  columns.column("expires_unix_ms", row.expires_unix_ms);
+  columns.column("last_used_unix_ms", row.last_used_unix_ms);
+  columns.column("max_concurrent", row.limits.max_concurrent);
+  columns.column("tokens_per_minute", row.limits.rates.tokens_per_minute);
+  columns.column("requests_per_minute", row.limits.rates.requests_per_minute);
+  columns.column("tokens_per_day", row.limits.rates.tokens_per_day);
+  describe(row.use, columns);
 }
 
 void describe(IsRow<WorkerRow> auto& row, auto& columns) {

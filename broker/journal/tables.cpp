@@ -6,10 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "broker/journal/row_columns.hpp"
 #include "ipc/control/tokens/api_key.hpp"
+#include "ipc/segment/gate_set.hpp"
 #include "ipc/segment/segment_layout.hpp"
 
 namespace leasehold::journal {
@@ -48,6 +50,11 @@ struct ColumnSql {
     conditions.push_back(fmt::format("{}=?", name));
     names.emplace_back(name);
   }
+  /// A missing number is stored as 0.
+  template <class Number>
+  void column(const char* name, const std::optional<Number>&) {
+    column(name, Number{});
+  }
   template <class Value, class... Last>
   void column(const char* name, const Value&, Last...) {
     definitions.push_back(fmt::format("{} {} NOT NULL DEFAULT {}", name, kType<Value>,
@@ -73,6 +80,10 @@ class ColumnBinder {
   void column(const char*, const Value& value, Last...) {
     if (!keys_only_) statement_.bind(value);
   }
+  template <class Number>
+  void column(const char* name, const std::optional<Number>& value) {
+    column(name, value.value_or(0));
+  }
   void column(const char*, const wire::TenantPolicy& policy) {
     policy_ = policy.to_json().dump();
     if (!keys_only_) statement_.bind(policy_);
@@ -97,6 +108,13 @@ class ColumnReader {
     value = static_cast<Enum>(number);
     is_valid_ = is_valid_ && number >= 0 && number <= static_cast<std::int64_t>(last);
   }
+  template <class Number>
+  void column(const char*, std::optional<Number>& value) {
+    std::int64_t number = 0;
+    row_.read(number);
+    is_valid_ = is_valid_ && number >= 0 && std::in_range<Number>(number);
+    if (number > 0) value = static_cast<Number>(number);
+  }
   /// The policy must name the same tenant as the key.
   void column(const char*, wire::TenantPolicy& policy) {
     std::string text;
@@ -120,7 +138,13 @@ bool fits(const auto&, const Image&) {
 }
 
 bool fits(const ApiKeyRow& row, const Image& image) {
-  return image.tenants.contains(row.tenant) && row.id == api_key_id(row.hash);
+  const wire::RateLimits& rates = row.limits.rates;
+  return image.tenants.contains(row.tenant) && row.id == api_key_id(row.hash) &&
+         row.limits.max_concurrent.value_or(1) <= kMaxStepSequences &&
+         rates.tokens_per_minute.value_or(1) <= wire::kMostPerMinute &&
+         rates.requests_per_minute.value_or(1) <= wire::kMostPerMinute &&
+         rates.tokens_per_day.value_or(1) <= wire::kMostPerDay && row.expires_unix_ms >= 0 &&
+         row.expires_unix_ms <= wire::kLastExpiry_ms;
 }
 
 bool fits(const WorkerRow& row, const Image&) {

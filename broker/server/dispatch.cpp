@@ -94,6 +94,7 @@ const Dispatch::Rows& Dispatch::rows() {
       {"tenant.admit", {Role::Operator, &Dispatch::post_call<wire::TenantAdmit>}},
       {"tenant.remove", {Role::Operator, &Dispatch::post_call<wire::TenantRemove>}},
       {"key.create", {Role::Operator, &Dispatch::post_call<wire::KeyCreate>}},
+      {"key.update", {Role::Operator, &Dispatch::post_call<wire::KeyUpdate>}},
       {"key.revoke", {Role::Operator, &Dispatch::post_call<wire::KeyRevoke>}},
       {"lease.revoke", {Role::Operator, &Dispatch::post_call<wire::LeaseRevoke>}},
       {"prefix.publish", {Role::Operator, &Dispatch::post_call<wire::PrefixPublish>}},

@@ -70,13 +70,16 @@ Result<Json> query_tenants(const ListSources& sources, const Json& params) {
 
 Result<Json> query_keys(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::KeyList::from_json(params));
-  return page_of(key_views(sources.state, request.after, request.limit + 1), request.limit);
+  return page_of(key_views(sources.state, request.after, request.limit + 1, sources.clock.now()),
+                 request.limit);
 }
 
 Result<Json> query_key(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::KeyCheck::from_json(params));
-  const journal::ApiKeyRow* key = TRY(sources.state.api_keys.verify(request.api_key));
-  return wire::KeyView{.key = key->id, .tenant = key->tenant}.to_json();
+  const State& state = sources.state;
+  const std::int64_t unix_ms = state.wall.unix_ms(sources.clock.now());
+  const journal::ApiKeyRow* key = TRY(state.api_keys.verify(request.api_key, unix_ms));
+  return wire::KeyOwner{.key = key->id, .tenant = key->tenant}.to_json();
 }
 
 Result<Json> query_extents(const ListSources& sources, const Json& params) {

@@ -13,6 +13,8 @@ Result<void> LoopTimers::create(boost::asio::io_context& io) {
   deadline_timer_ =
       TRY(AsyncBoottimeTimer::create(io, [this] { dependencies_.loop.post(Tick{}); }));
   wakeup_timer_ = TRY(AsyncBoottimeTimer::create(io, [this] { wake_up(); }));
+  wall_clock_ = TRY(WallClockWatch::create(
+      io, [this](Duration offset) { dependencies_.loop.post(ClockSet{offset}); }));
   return {};
 }
 

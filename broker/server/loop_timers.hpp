@@ -11,6 +11,7 @@
 #include "broker/server/broker_loop.hpp"
 #include "broker/server/connections/connections.hpp"
 #include "broker/server/wakeups.hpp"
+#include "broker/server/wall_clock_watch.hpp"
 #include "ipc/table/lease_table.hpp"
 
 namespace leasehold {
@@ -31,6 +32,9 @@ class LoopTimers {
   /// Creates the timers. Call it before any other function. Errors: SystemError.
   Result<void> create(boost::asio::io_context& io);
 
+  /// Posts the offset of the machine's clock, now and whenever the clock is set.
+  void watch_clock() { wall_clock_->start(); }
+
   /// Repairs a table that was changed, and arms both timers for what an event left pending.
   void after_event();
 
@@ -44,6 +48,7 @@ class LoopTimers {
 
   Dependencies dependencies_;
   std::unique_ptr<AsyncBoottimeTimer> deadline_timer_;
+  std::unique_ptr<WallClockWatch> wall_clock_;
   Wakeups wakeups_{service_manager_of_this_process()};
   std::unique_ptr<AsyncBoottimeTimer> wakeup_timer_;
   std::optional<TimePoint> wakeup_at_;  ///< When the timer fires. Nothing: it is not armed.

@@ -87,6 +87,7 @@ Result<void> BrokerServer::start(boost::asio::io_context& io, KeptDescriptors ke
     startup_.table.restore(word.lease, word.to, word.reason);
   }
   loop_.begin(startup_.recovered.effects);
+  timers_.watch_clock();
   watch_previous_holders();
   signals_.watch();
   timers_.arm_wakeup();

@@ -241,6 +241,7 @@ std::vector<wire::TenantView> tenant_views(const State& state, const std::option
     view.draining = next->second.draining;
     view.served = served_by_all(state, next->first, next->second);
     view.rebinds = summary_of(next->second.rebind_latencies, now);
+    view.tokens_today = next->second.use.tokens_on(state.wall.day(now));
     const auto holds = held.find(next->first);
     if (holds == held.end()) continue;
     view.leases_live = holds->second.leases_live;
@@ -251,12 +252,12 @@ std::vector<wire::TenantView> tenant_views(const State& state, const std::option
 }
 
 std::vector<wire::KeyView> key_views(const State& state, const std::optional<ApiKeyId>& after,
-                                     std::size_t limit) {
+                                     std::size_t limit, TimePoint now) {
   std::vector<wire::KeyView> views;
   const auto& keys = state.api_keys.all();
   auto next = after ? keys.upper_bound(*after) : keys.begin();
   for (; next != keys.end() && views.size() < limit; ++next)
-    views.push_back({.key = next->first, .tenant = next->second.tenant});
+    views.push_back(view_of(next->second, state.wall, now));
   return views;
 }
 

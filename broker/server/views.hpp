@@ -31,7 +31,7 @@ std::vector<wire::TenantView> tenant_views(const State& state, const std::option
                                            std::size_t limit, TimePoint now);
 /// At most `limit` keys after `after`, ordered by id.
 std::vector<wire::KeyView> key_views(const State& state, const std::optional<ApiKeyId>& after,
-                                     std::size_t limit);
+                                     std::size_t limit, TimePoint now);
 std::vector<wire::StepView> step_views(const State& state);  ///< The newest sample of each worker.
 /// The status, without `isolation` and `uptime_ms`.
 wire::StatusView status_view(const State& state, TimePoint now);

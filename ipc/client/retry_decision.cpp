@@ -53,8 +53,9 @@ bool may_go_elsewhere(const Error& error, Stage stage) {
 bool lease_survives(const Error& error) {
   if (engine_recovers(error)) return true;
   const Errc code = error.code;
-  return code == Errc::QuotaConcurrent || code == Errc::QuotaTokens || code == Errc::QueueFull ||
-         code == Errc::QuotaBlocks || code == Errc::PoolExhausted || code == Errc::OutOfBlocks ||
+  return code == Errc::QuotaConcurrent || code == Errc::QuotaTokens ||
+         code == Errc::QuotaRequests || code == Errc::QueueFull || code == Errc::QuotaBlocks ||
+         code == Errc::PoolExhausted || code == Errc::OutOfBlocks ||
          code == Errc::RebindRateLimited || code == Errc::BrokerLost;
 }
 

@@ -18,6 +18,7 @@
 #include "ipc/control/messages/audit.hpp"
 #include "ipc/control/messages/common.hpp"
 #include "ipc/control/messages/holder.hpp"
+#include "ipc/control/messages/keys.hpp"
 #include "ipc/control/messages/operator.hpp"
 #include "ipc/control/messages/steps.hpp"
 #include "ipc/control/messages/tenant.hpp"

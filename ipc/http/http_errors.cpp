@@ -56,6 +56,7 @@ int status_of(Errc code) {
       return 413;
     case Errc::QuotaConcurrent:
     case Errc::QuotaTokens:
+    case Errc::QuotaRequests:
     case Errc::RebindRateLimited:
       return 429;
     case Errc::EngineDecodeFailed:

@@ -116,6 +116,58 @@ Result<void> export_audit(const ExportAudit& request, const Dependencies& depend
   });
 }
 
+Result<UsageSums> sum_usage(const ShowUsage& request, const Dependencies& dependencies) {
+  UsageSums sums;
+  const auto add = [&](const Json& record) {
+    if (member<std::string>(record, "record", "") != "usage_record") return;
+    if (member<std::int64_t>(record, "at_unix_ms", 0) < request.since_unix_ms) return;
+    const auto tenant = member<std::string>(record, "tenant", "");
+    const auto key = member<std::string>(record, "key", "");
+    if (request.tenant && tenant != request.tenant->value) return;
+    if (request.key && key != request.key->value) return;
+    UsageSum& sum = sums[{tenant, key}];
+    ++sum.requests;
+    sum.prompt_tokens += member<std::uint32_t>(record, "prompt_tokens", 0);
+    sum.cached_tokens += member<std::uint32_t>(record, "cached_tokens", 0);
+    sum.generated_tokens += member<std::uint32_t>(record, "generated_tokens", 0);
+  };
+  TRY(for_each_page(0, dependencies, [&](const wire::AuditPage& page) -> Result<void> {
+    for (const wire::AuditRecordView& record : page.records) add(exported(record));
+    return {};
+  }));
+  return sums;
+}
+
+Json usage_json(const UsageSums& sums) {
+  Json items = Json::array();
+  for (const auto& [owner, sum] : sums) {
+    Json item{{"tenant", owner.first},
+              {"requests", sum.requests},
+              {"prompt_tokens", sum.prompt_tokens},
+              {"cached_tokens", sum.cached_tokens},
+              {"generated_tokens", sum.generated_tokens}};
+    if (!owner.second.empty()) item["key"] = owner.second;
+    items.push_back(std::move(item));
+  }
+  return {{"items", std::move(items)}};
+}
+
+cli::Table usage_table(const UsageSums& sums) {
+  cli::Table table{.columns = {{"TENANT"},
+                               {"KEY"},
+                               {"REQUESTS", true},
+                               {"PROMPT", true},
+                               {"CACHED", true},
+                               {"GENERATED", true}}};
+  for (const auto& [owner, sum] : sums) {
+    table.rows.push_back({printable(owner.first), cli::or_dash(printable(owner.second)),
+                          fmt::format("{}", sum.requests), fmt::format("{}", sum.prompt_tokens),
+                          fmt::format("{}", sum.cached_tokens),
+                          fmt::format("{}", sum.generated_tokens)});
+  }
+  return table;
+}
+
 Result<std::vector<Json>> newest_audit_records(std::uint64_t limit,
                                                const Dependencies& dependencies,
                                                AuditState* state) {
@@ -198,6 +250,7 @@ cli::Table audit_table(const std::vector<Json>& records) {
                                {"TIME"},
                                {"RECORD"},
                                {"TENANT"},
+                               {"KEY"},
                                {"LEASE"},
                                {"WORKER"},
                                {"REASON"},
@@ -209,8 +262,8 @@ cli::Table audit_table(const std::vector<Json>& records) {
     table.rows.push_back(
         {number_member(record, "sequence"),
          cli::utc_text(member<std::int64_t>(record, "at_unix_ms", 0) / 1000),
-         text_member(record, "record"), text_member(record, "tenant"), text_member(record, "lease"),
-         text_member(record, "worker"), text_member(record, "reason"),
+         text_member(record, "record"), text_member(record, "tenant"), text_member(record, "key"),
+         text_member(record, "lease"), text_member(record, "worker"), text_member(record, "reason"),
          text_member(record, "request"), number_member(record, "prompt_tokens"),
          number_member(record, "cached_tokens"), number_member(record, "generated_tokens")});
   }

@@ -2,6 +2,10 @@
 /// chain is checked in this program; the broker is not trusted.
 #pragma once
 
+#include <map>
+#include <string>
+#include <utility>
+
 #include "ipc/control/tokens/audit_chain.hpp"
 #include "tools/brokerctl/run.hpp"
 #include "tools/cli/table.hpp"
@@ -32,6 +36,20 @@ Result<AuditVerdict> verify_audit(const Dependencies& dependencies);
 
 /// Writes one object for each record: its content, and `hash`.
 Result<void> export_audit(const ExportAudit& request, const Dependencies& dependencies);
+
+/// The usage of one tenant with one key, or without a key.
+struct UsageSum {
+  std::uint64_t requests = 0;
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t cached_tokens = 0;
+  std::uint64_t generated_tokens = 0;
+};
+/// Keyed by tenant and key; an empty key: requests without one.
+using UsageSums = std::map<std::pair<std::string, std::string>, UsageSum>;
+/// Adds up the usage records that fit the request.
+Result<UsageSums> sum_usage(const ShowUsage& request, const Dependencies& dependencies);
+wire::Json usage_json(const UsageSums& sums);
+cli::Table usage_table(const UsageSums& sums);
 
 /// Returns the newest records, oldest first. Sets `state` unless it is null.
 Result<std::vector<wire::Json>> newest_audit_records(std::uint64_t limit,

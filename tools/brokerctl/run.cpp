@@ -7,12 +7,11 @@
 #include <ostream>
 
 #include "common/machine/text_file.hpp"
-#include "common/random.hpp"
 #include "common/utf8.hpp"
 #include "ipc/client/all_pages.hpp"
 #include "ipc/client/parse_message.hpp"
-#include "ipc/control/tokens/api_key.hpp"
 #include "tools/brokerctl/audit.hpp"
+#include "tools/brokerctl/key_calls.hpp"
 #include "tools/brokerctl/repeated_output.hpp"
 #include "tools/brokerctl/timeline.hpp"
 #include "tools/brokerctl/views.hpp"
@@ -123,6 +122,11 @@ class Runner {
   Result<void> operator()(const ExportAudit& request) {
     return export_audit(request, dependencies_);
   }
+  Result<void> operator()(const ShowUsage& request) {
+    const auto sums = TRY(sum_usage(request, dependencies_));
+    print(usage_json(sums), usage_table(sums));
+    return {};
+  }
   Result<void> operator()(const ShowTimeline& query) {
     const wire::LeaseView lease = TRY(find_lease(query.lease));
     const auto steps = timeline_of(lease);
@@ -188,23 +192,16 @@ class Runner {
     return {};
   }
   Result<void> operator()(const CreateKey& create) {
-    const std::string key = mint_api_key();
-    const std::string hash = hash_of_api_key(key);
-    const wire::KeyCreate message{
-        .tenant = create.tenant, .hash = hash, .request_id = {mint_request_id()}};
-    const ApiKeyId id = api_key_id(hash);
-    const auto created = dependencies_.call(wire::KeyCreate::kMethod, message.to_json());
-    if (!created) {
-      const Errc code = created.error().code;
-      const bool may_exist = code == Errc::TimedOut || code == Errc::ConnectionLost;
-      return may_exist ? revoke_unprinted_key(id, created.error())
-                       : std::unexpected(created.error());
-    }
-    print({{"key", id.value}, {"tenant", create.tenant.value}, {"api_key", key}},
-          {.columns = {{"KEY"}, {"TENANT"}, {"API KEY, SHOWN ONCE"}},
-           .rows = {{id.value, create.tenant.value, key}}});
+    const CreatedKey created = TRY(create_key(create, dependencies_));
+    print(created.document, created.table);
     if (dependencies_.out->good()) return {};
-    return revoke_unprinted_key(id, {Errc::DiskFull, "it could not be written to stdout"});
+    return revoke_unprinted_key(created.id, {Errc::DiskFull, "it could not be written to stdout"},
+                                dependencies_);
+  }
+  Result<void> operator()(const UpdateKey& update) {
+    const wire::KeyView key = TRY(update_key(update, dependencies_));
+    print(key.to_json(), keys_table({key}));
+    return {};
   }
   Result<void> operator()(const wire::KeyRevoke& revoke) {
     const Json reply = TRY(dependencies_.call(wire::KeyRevoke::kMethod, revoke.to_json()));
@@ -221,21 +218,6 @@ class Runner {
   }
 
  private:
-  /// Revokes a key that this program could not print because of `why`, so that no key exists that
-  /// its creator does not have. Returns an error that says whether the key was revoked.
-  std::unexpected<Error> revoke_unprinted_key(const ApiKeyId& key, const Error& why) {
-    const wire::KeyRevoke revoke{.key = key, .request_id = {mint_request_id()}};
-    const auto revoked = dependencies_.call(wire::KeyRevoke::kMethod, revoke.to_json());
-    const bool exists = !revoked && revoked.error().code != Errc::BadRequest;
-    if (!exists)
-      return fail(why.code, fmt::format("key {} is not valid, because {}; create another",
-                                        key.value, why.detail));
-    return fail(why.code,
-                fmt::format("key {} may be valid, but was not shown, because {}; it could not be "
-                            "revoked ({}); run: brokerctl keys revoke {}",
-                            key.value, why.detail, revoked.error().detail, key.value));
-  }
-
   Result<void> show_workers() {
     const Json reply = TRY(dependencies_.call("worker.list", Json::object()));
     print(reply, workers_table(TRY(client::parse_items<wire::WorkerView>(reply))));

@@ -49,6 +49,10 @@ std::string value_text(const wire::Json& value) {
 
 }  // namespace
 
+std::string time_text(const std::optional<std::int64_t>& unix_ms, const char* otherwise) {
+  return unix_ms ? cli::utc_text(*unix_ms / 1000) : otherwise;
+}
+
 cli::Table status_table(const wire::StatusView& status) {
   cli::Table table{.columns = {{"WHAT"}, {"VALUE", true}}};
   auto add = [&](std::string what, std::string value) {
@@ -106,38 +110,49 @@ cli::Table status_table(const wire::StatusView& status) {
 
 namespace {
 
+std::string limit_text(const auto& limit) {
+  return limit ? number(*limit) : "-";
+}
+
 std::string share_text(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return "-";
   return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
+std::vector<cli::Column> tenant_columns() {
+  return {{"TENANT"},
+          {"CONCURRENT", true},
+          {"MAX BLOCKS", true},
+          {"RESERVED", true, true},
+          {"WEIGHT", true},
+          {"TIER"},
+          {"TTL", true, true},
+          {"MAX LIFETIME", true, true},
+          {"REBINDS/MIN", true, true},
+          {"REBIND BURST", true, true},
+          {"TOKENS/MIN", true, true},
+          {"REQUESTS/MIN", true, true},
+          {"TOKENS/DAY", true, true},
+          {"TOKENS TODAY", true, true},
+          {"UID", true, true},
+          {"LIVE LEASES", true},
+          {"BLOCKS HELD", true},
+          {"SWAP BLOCKS", true, true},
+          {"CACHED", true},
+          {"SERVED", true},
+          {"HIT TOKENS", true},
+          {"SHARED HIT BLOCKS", true, true},
+          {"EVICTED", true},
+          {"PREEMPTED", true},
+          {"REBOUND", true},
+          {"LAST MINUTE", true, true},
+          {"DRAIN"}};
+}
+
 }  // namespace
 
 cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
-  cli::Table table{.columns = {{"TENANT"},
-                               {"CONCURRENT", true},
-                               {"MAX BLOCKS", true},
-                               {"RESERVED", true, true},
-                               {"WEIGHT", true},
-                               {"TIER"},
-                               {"TTL", true, true},
-                               {"MAX LIFETIME", true, true},
-                               {"REBINDS/MIN", true, true},
-                               {"REBIND BURST", true, true},
-                               {"TOKENS/MIN", true, true},
-                               {"UID", true, true},
-                               {"LIVE LEASES", true},
-                               {"BLOCKS HELD", true},
-                               {"SWAP BLOCKS", true, true},
-                               {"CACHED", true},
-                               {"SERVED", true},
-                               {"HIT TOKENS", true},
-                               {"SHARED HIT BLOCKS", true, true},
-                               {"EVICTED", true},
-                               {"PREEMPTED", true},
-                               {"REBOUND", true},
-                               {"LAST MINUTE", true, true},
-                               {"DRAIN"}}};
+  cli::Table table{.columns = tenant_columns()};
   std::uint64_t served_tokens = 0;
   for (const wire::TenantView& view : tenants) served_tokens += view.served.tokens;
   for (const wire::TenantView& view : tenants) {
@@ -153,7 +168,10 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
          policy.max_lifetime_ms ? nanoseconds_text(*policy.max_lifetime_ms * 1'000'000) : "-",
          number(policy.rebinds_per_minute),
          number(policy.rebind_burst),
-         policy.tokens_per_minute ? number(*policy.tokens_per_minute) : "-",
+         limit_text(policy.rates.tokens_per_minute),
+         limit_text(policy.rates.requests_per_minute),
+         limit_text(policy.rates.tokens_per_day),
+         number(view.tokens_today),
          policy.uid ? number(*policy.uid) : "any",
          number(view.leases_live),
          number(view.blocks_held),
@@ -207,8 +225,27 @@ cli::Table leases_table(const std::vector<wire::LeaseView>& leases) {
 }
 
 cli::Table keys_table(const std::vector<wire::KeyView>& keys) {
-  cli::Table table{.columns = {{"KEY"}, {"TENANT"}}};
-  for (const wire::KeyView& key : keys) table.rows.push_back({key.key.value, key.tenant.value});
+  cli::Table table{.columns = {{"KEY"},
+                               {"TENANT"},
+                               {"NAME"},
+                               {"EXPIRES"},
+                               {"LAST USE"},
+                               {"TOKENS TODAY", true},
+                               {"CREATED", false, true},
+                               {"CONCURRENT", true, true},
+                               {"TOKENS/MIN", true, true},
+                               {"REQUESTS/MIN", true, true},
+                               {"TOKENS/DAY", true, true}}};
+  for (const wire::KeyView& key : keys) {
+    const wire::RateLimits& rates = key.limits.rates;
+    table.rows.push_back(
+        {key.key.value, key.tenant.value, or_dash(printable(key.name)),
+         time_text(key.expires_unix_ms, "never") + (key.expired ? ", expired" : ""),
+         time_text(key.last_used_unix_ms, "never"), number(key.tokens_today),
+         time_text(key.created_unix_ms, "-"), limit_text(key.limits.max_concurrent),
+         limit_text(rates.tokens_per_minute), limit_text(rates.requests_per_minute),
+         limit_text(rates.tokens_per_day)});
+  }
   return table;
 }
 

@@ -12,6 +12,8 @@ namespace leasehold::brokerctl {
 cli::Table status_table(const wire::StatusView& status);
 cli::Table tenants_table(const std::vector<wire::TenantView>& tenants);
 cli::Table leases_table(const std::vector<wire::LeaseView>& leases);
+/// The time in UTC, or `otherwise` without one.
+std::string time_text(const std::optional<std::int64_t>& unix_ms, const char* otherwise);
 cli::Table keys_table(const std::vector<wire::KeyView>& keys);
 cli::Table prefixes_table(const std::vector<wire::LeaseView>& shared_leases);
 cli::Table extents_table(const std::vector<wire::ExtentView>& extents);

@@ -171,7 +171,7 @@ class Engine {
   /// a full queue refuses with WeightsLoading. A rebind is then first refused with
   /// EngineLeaseFenced, once, so that the client learns of the recovery; when the client submits
   /// the same rebind again, it is queued like any request.
-  /// Errors: also those of Scheduler::submit and of TokenAllowances::take, LeaseRevoked,
+  /// Errors: also those of Scheduler::submit and of RateAllowances::take, LeaseRevoked,
   /// LeaseFenced, Draining, NoModelLoaded; BadRequest for tokens outside the vocabulary. A request
   /// whose emitted tokens do not fit its grammar is queued, and ends with BadRequest once the
   /// engine has checked them.

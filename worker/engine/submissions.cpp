@@ -15,14 +15,14 @@ bool is_queue_full(Errc code) {
 }  // namespace
 
 void Submissions::set_quota(const wire::TenantQuota& quota) {
-  give_back_tokens();
+  take_returned();
   deps_.scheduler->set_quota(quota);
   allowances_.set_quota(quota, deps_.clock->now());
 }
 
 void Submissions::shorten(PromptRequest& request) const {
-  const auto limit = allowances_.most_per_request(request.tenant);
-  constexpr std::uint32_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
+  const auto limit = allowances_.most_per_request(request.tenant, key_of(request));
+  constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
   deps_.scheduler->fit().shorten(request, limit.value_or(kNoLimit));
 }
 
@@ -45,7 +45,7 @@ Result<void> Submissions::queue(PromptRequest request) {
                 fmt::format("{}; submit again under lease {}, and the request waits",
                             weights.error().detail, to_string(request.lease)));
   }
-  TRY(take_tokens(request));
+  TRY(take_allowance(request));
   Result<void> queued = deps_.scheduler->submit(std::move(request));
   if (queued) (void)refused_rebinds_.erase(id);
   if (weights || queued || !is_queue_full(queued.error().code)) return queued;
@@ -53,23 +53,32 @@ Result<void> Submissions::queue(PromptRequest request) {
               fmt::format("{}; {}", weights.error().detail, queued.error().detail));
 }
 
-/// Takes the request's tokens from the tenant's allowance.
-Result<void> Submissions::take_tokens(PromptRequest& request) {
-  give_back_tokens();
-  request.unused_tokens = 0;
-  if (!allowances_.most_per_request(request.tenant) || !deps_.scheduler->check(request)) return {};
+/// Takes the request's demand from the allowances of its tenant and key.
+Result<void> Submissions::take_allowance(PromptRequest& request) {
+  take_returned();
+  request.charged_to.clear();
+  request.unused_tokens = request.held_tokens = 0;
+  const ApiKeyId key = key_of(request);
+  if (!allowances_.is_limited(request.tenant, key) || !deps_.scheduler->check(request)) return {};
   const std::uint64_t all = deps_.scheduler->fit().most_positions(request);
   const std::uint64_t at_least = known_tokens(request) + 1;
-  const TokenDemand demand{.tokens = all,
-                           .needed = request.may_shorten ? std::min(all, at_least) : all};
-  TRY(allowances_.take(request.tenant, demand, deps_.clock->now()));
-  request.unused_tokens = all;
+  const RateDemand demand{.tokens = all,
+                          .needed = request.may_shorten ? std::min(all, at_least) : all,
+                          .is_new_request = !request.rebound_from};
+  request.charged_to = TRY(allowances_.take(request.tenant, key, demand, deps_.clock->now()));
+  request.unused_tokens = request.held_tokens = all;
   return {};
 }
 
-void Submissions::give_back_tokens() {
-  for (const auto& [tenant, tokens] : deps_.scheduler->tenancies().take_unused_tokens())
-    allowances_.give_back(tenant, tokens);
+void Submissions::take_returned() {
+  for (const auto& [owner, returned] : deps_.scheduler->tenancies().take_returned())
+    allowances_.give_back(owner, returned);
+}
+
+/// Empty for a lease without a key, and for one that is not known here.
+ApiKeyId Submissions::key_of(const PromptRequest& request) const {
+  const Tenancies& tenancies = deps_.scheduler->tenancies();
+  return tenancies.contains(request.lease) ? tenancies.at(request.lease).api_key : ApiKeyId{};
 }
 
 }  // namespace leasehold

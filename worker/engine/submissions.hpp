@@ -1,6 +1,6 @@
 /// Decides whether a request is queued, before the scheduler does: checks its lease and tokens,
-/// takes its tokens from the tenant's allowance per minute, and lets requests wait while a part of
-/// the weights is revoked.
+/// takes its demand from the allowances of its tenant and API key, and lets requests wait while a
+/// part of the weights is revoked.
 ///
 /// Invariant: tokens are taken after all other checks, so a request that can never run is not asked
 /// to wait. Unused tokens return to the allowance before it is read.
@@ -12,7 +12,7 @@
 #include "worker/engine/leases/engine_weights.hpp"
 #include "worker/engine/leases/lease_checks.hpp"
 #include "worker/schedule/scheduler.hpp"
-#include "worker/schedule/tenants/token_allowance.hpp"
+#include "worker/schedule/tenants/rate_allowance.hpp"
 
 namespace leasehold {
 
@@ -37,12 +37,13 @@ class Submissions {
 
  private:
   Result<void> queue(PromptRequest request);
-  Result<void> take_tokens(PromptRequest& request);
-  void give_back_tokens();
+  Result<void> take_allowance(PromptRequest& request);
+  void take_returned();
+  ApiKeyId key_of(const PromptRequest& request) const;
 
   std::uint32_t n_vocab_;
   Dependencies deps_;
-  TokenAllowances allowances_;
+  RateAllowances allowances_;
   /// Rebinds refused with EngineLeaseFenced and not queued since. Clients that never submit again
   /// fill it; when it is full, the oldest entry of the tenant with the most entries is dropped, and
   /// that rebind is refused a second time.

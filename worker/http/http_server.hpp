@@ -15,7 +15,7 @@
 #include <memory>
 
 #include "common/clock.hpp"
-#include "ipc/control/messages/operator.hpp"
+#include "ipc/control/messages/keys.hpp"
 #include "ipc/http/http_address.hpp"
 #include "worker/http/api/api_request.hpp"
 #include "worker/http/cross_origin.hpp"
@@ -27,7 +27,7 @@ namespace leasehold::http {
 
 class Server {
  public:
-  using OnChecked = std::move_only_function<void(Result<wire::KeyView>)>;
+  using OnChecked = std::move_only_function<void(Result<wire::KeyOwner>)>;
   struct Dependencies {
     boost::asio::io_context* io = nullptr;
     const Clock* clock = nullptr;

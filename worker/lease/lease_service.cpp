@@ -144,6 +144,7 @@ void LeaseService::on_mapped(MappedGrant granted, Result<std::vector<LeasedMappi
     if (!engine.scheduler().tenancies().contains(grant.lease)) {
       engine.add_lease({.lease = grant.lease,
                         .tenant = grant.tenant,
+                        .api_key = grant.api_key.value_or(ApiKeyId{}),
                         .is_shared = grant.scope == wire::LeaseScope::Shared});
     }
     for (std::size_t i = 0; i < mapped.size(); ++i) {

@@ -16,8 +16,8 @@ constexpr auto kCheckTimeout = std::chrono::seconds(10);
 constexpr auto kHttpCloseWaitInterval = std::chrono::milliseconds(5);
 constexpr int kMaxHttpCloseWaits = 200;
 
-Result<wire::KeyView> key_of(Result<control::Payload> reply) {
-  return wire::KeyView::from_json(TRY(std::move(reply)).body);
+Result<wire::KeyOwner> key_of(Result<control::Payload> reply) {
+  return wire::KeyOwner::from_json(TRY(std::move(reply)).body);
 }
 
 /// True if the template's prompts end with the marker that begins the model's thoughts, as for some

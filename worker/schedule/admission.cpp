@@ -106,9 +106,7 @@ std::unique_ptr<Sequence> Admission::take_head(Tenancy& tenancy) {
 void Admission::note_cached(Sequence& sequence) {
   PromptRequest& request = sequence.request;
   request.cached = request.charged = sequence.blocks.committed();
-  const auto given = std::min<std::uint64_t>(request.cached, request.unused_tokens);
-  deps_.tenancies.give_back_tokens(request, given);
-  request.unused_tokens -= given;
+  deps_.tenancies.give_back_cached(request, request.cached);
 }
 
 /// Precondition: a request of the lease waits.

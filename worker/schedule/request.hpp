@@ -12,6 +12,7 @@
 #include "common/clock.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
+#include "worker/schedule/tenants/rate_owner.hpp"
 #include "worker/text/grammar/grammar_vocabulary.hpp"
 #include "worker/text/sampling/params.hpp"
 
@@ -36,9 +37,11 @@ struct PromptRequest {
   std::uint32_t cached = 0;       ///< Known tokens whose KV was cached at the first admission.
   std::uint32_t charged = 0;      ///< Positions that were cached, or computed before a preemption.
   std::uint32_t block_limit = 0;  ///< The tenant's max_blocks when it was admitted; 0 before.
-  /// Tokens taken from the tenant's tokens per minute (TokenAllowances) and not used. Set by the
-  /// engine.
-  std::uint64_t unused_tokens = 0;
+
+  // Set by the engine (RateAllowances).
+  std::vector<RateOwner> charged_to;  ///< The owners of limits that the request uses.
+  std::uint64_t unused_tokens = 0;    ///< Taken from the tokens per minute and not used.
+  std::uint64_t held_tokens = 0;      ///< Held against the tokens of the day.
 
   /// For a waiting request: true if it ran before and was preempted.
   bool was_admitted() const { return block_limit > 0; }

@@ -151,7 +151,7 @@ void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_del
   how.emitted_tokens = sequence.emitted();
   how.cached_tokens = sequence.request.cached;
   const bool is_fill = tenancies_.at(sequence.request.lease).is_shared;
-  tenancies_.give_back_tokens(sequence.request, sequence.request.unused_tokens);
+  tenancies_.give_back_rest(sequence.request);
   free_blocks(sequence, how);
   if (!already_delivered && !is_fill) events_.add(std::move(how));
   stop_running(sequence);

@@ -141,6 +141,7 @@ struct Tenancy {
   LeaseId lease;
   TenantId tenant;
   TenantAccount* account = nullptr;  ///< Set by Tenancies::add.
+  ApiKeyId api_key{};                ///< The key of the lease's holder; empty: none.
   bool is_shared = false;            ///< Holds a published text, and belongs to no tenant.
   std::vector<PrefixId> published;   ///< For a shared lease: the text, once the fill is done.
   BlockPool pool;

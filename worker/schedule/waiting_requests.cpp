@@ -90,7 +90,7 @@ void WaitingRequests::note_deadline(const PromptRequest& request) {
 void WaitingRequests::complete(const PromptRequest& request, Completed how,
                                bool already_delivered) {
   if (publications_.fail_fill(request, how)) return;
-  tenancies_.give_back_tokens(request, request.unused_tokens);
+  tenancies_.give_back_rest(request);
   swap_.free(request, how);
   how.engine_request_id = request.engine_request_id;
   how.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
@@ -110,7 +110,7 @@ void WaitingRequests::reject(const PromptRequest& request, Error reason) {
     return complete(request, {.reason = CompletionReason::EngineError, .error = std::move(reason)});
   }
   if (publications_.fail_fill(request, reason)) return;
-  tenancies_.give_back_tokens(request, request.unused_tokens);
+  tenancies_.give_back_rest(request);
   events_.add(
       AdmissionRejected{.engine_request_id = request.engine_request_id,
                         .reason = std::move(reason),

@@ -83,10 +83,10 @@ Error no_successor(const State& state, const LeaseRecord& old) {
           .retry_after_ms = kAskForSuccessor.count()};
 }
 
-Result<void> check_acquire(const State& state, const Caller& caller,
+Result<void> check_acquire(const Decision& decision, const Caller& caller,
                            const wire::LeaseAcquire& acquire) {
-  if (state.stopping) return std::unexpected(broker_stopping());
-  const Tenant* tenant = TRY(tenant_of_acquire(state, caller, acquire));
+  if (decision.state.stopping) return std::unexpected(broker_stopping());
+  const Tenant* tenant = TRY(tenant_of_acquire(decision, caller, acquire));
   if (tenant->draining) return std::unexpected(tenant_draining(acquire.tenant));
   if (acquire.ttl_ms < 0) {
     return fail(Errc::BadRequest,
@@ -99,7 +99,7 @@ Result<void> check_acquire(const State& state, const Caller& caller,
 CallResult decide_acquire(Decision& decision, const Caller& caller,
                           const wire::LeaseAcquire& acquire, bool may_wait) {
   State& state = decision.state;
-  TRY(check_acquire(state, caller, acquire));
+  TRY(check_acquire(decision, caller, acquire));
   GrantTerms terms{.api_key = key_of(acquire)};
   terms.replaces = TRY(find_replaced_lease(state, acquire));
   const Result<Worker*> chosen = choose_for(state, caller, acquire);

@@ -71,7 +71,9 @@ void send_grants(Decision& decision, LeaseRecord& record, MemoryPool pool,
                          .extents = {part.begin(), part.end()},
                          .pool = pool,
                          .scope = record.scope,
-                         .adopted_from = is_last ? adopted_from : std::nullopt}});
+                         .adopted_from = is_last ? adopted_from : std::nullopt,
+                         .api_key = record.api_key.value.empty() ? std::nullopt
+                                                                 : std::optional(record.api_key)}});
     ++record.grants_in_flight;
   }
   note_call_sent(decision, record);

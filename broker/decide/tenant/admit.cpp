@@ -56,7 +56,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
   decision.touched.durable = true;
   record_operator_action(
       decision, {.uid = caller.uid, .action = "admit", .object = "tenant:" + admit.tenant.value});
-  decision.add(effect::ReplyWhenJournaled{caller.call, Answer{}});
+  decision.add(effect::ReplyWhenJournaled{caller.call, Answer{policy}});
   return std::nullopt;
 }
 

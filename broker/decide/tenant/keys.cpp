@@ -1,4 +1,5 @@
-// `brokerctl keys create|revoke`: API keys authorize HTTP clients to act for a tenant.
+// `brokerctl keys create|update|revoke`: API keys authorize HTTP clients to act for a tenant.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
@@ -6,6 +7,7 @@
 #include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/tenant/keys.hpp"
+#include "broker/decide/tenant/quota.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 
 namespace leasehold {
@@ -17,6 +19,16 @@ void record_key_action(Decision& decision, const Caller& caller, const char* act
   decision.touched.durable = true;
   record_operator_action(decision,
                          {.uid = caller.uid, .action = action, .object = "key:" + key.value});
+}
+
+std::unexpected<Error> unknown_key(const ApiKeyId& key) {
+  return fail(Errc::BadRequest, fmt::format("no key {}; `brokerctl keys` lists all", key.value));
+}
+
+/// Sends the workers of the key's tenant their quotas again.
+void touch_tenant_of(Decision& decision, const ApiKeyId& key) {
+  const journal::ApiKeyRow* row = decision.state.api_keys.find(key);
+  if (row != nullptr) decision.touched.usage.push_back(row->tenant);
 }
 
 std::vector<LeaseId> end_leases_of(Decision& decision, const ApiKeyId& key) {
@@ -31,6 +43,38 @@ std::vector<LeaseId> end_leases_of(Decision& decision, const ApiKeyId& key) {
   return leases;
 }
 
+/// A limit above the tenant's has no effect, so it is a mistake.
+template <class Number>
+Result<void> check_limit(const char* field, std::optional<Number> of_key,
+                         std::optional<Number> of_tenant, const TenantId& tenant) {
+  if (!of_key || !of_tenant || *of_key <= *of_tenant) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("{} is {}, but tenant {} has {}; give the key at most that, or raise the "
+                          "tenant's with `brokerctl tenants admit`",
+                          field, *of_key, tenant.value, *of_tenant));
+}
+
+/// Checks what a caller sets of a key.
+Result<void> check_key(const Decision& decision, const journal::ApiKeyRow& key) {
+  const State& state = decision.state;
+  if (is_expired(key, state.wall.unix_ms(decision.now))) {
+    return fail(Errc::BadRequest,
+                fmt::format("expires_unix_ms is {} ({:%Y-%m-%dT%H:%M:%SZ}), which has passed; give "
+                            "a time in the future",
+                            key.expires_unix_ms, fmt::gmtime(key.expires_unix_ms / 1000)));
+  }
+  const wire::TenantPolicy& policy = state.tenants.find(key.tenant)->policy;
+  const wire::RateLimits& rates = key.limits.rates;
+  TRY(check_limit("max_concurrent", key.limits.max_concurrent, std::optional(policy.max_concurrent),
+                  key.tenant));
+  TRY(check_limit("tokens_per_minute", rates.tokens_per_minute, policy.rates.tokens_per_minute,
+                  key.tenant));
+  TRY(check_limit("requests_per_minute", rates.requests_per_minute,
+                  policy.rates.requests_per_minute, key.tenant));
+  return check_limit("tokens_per_day", rates.tokens_per_day, policy.rates.tokens_per_day,
+                     key.tenant);
+}
+
 }  // namespace
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyCreate& create) {
@@ -41,10 +85,43 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
         fmt::format("no tenant {}; admit it with `brokerctl tenants admit`", create.tenant.value));
   }
   const ApiKeyId id = api_key_id(create.hash);
-  TRY(state.api_keys.add({.id = id, .tenant = create.tenant, .hash = create.hash}));
+  const journal::ApiKeyRow key{.id = id,
+                               .tenant = create.tenant,
+                               .hash = create.hash,
+                               .name = create.name,
+                               .created_unix_ms = state.wall.unix_ms(decision.now),
+                               .expires_unix_ms = create.expires_unix_ms.value_or(0),
+                               .limits = create.limits};
+  TRY(check_key(decision, key));
+  TRY(state.api_keys.add(key, decision.now));
+  decision.touched.usage.push_back(create.tenant);
   state.api_keys.await_write(caller.call, {.id = id, .creator_uid = caller.uid});
   record_key_action(decision, caller, "key_create", id);
   decision.add(effect::ReplyWhenJournaled{caller.call, Answer{}});
+  return std::nullopt;
+}
+
+/// The changed limits are checked, and those that stay are not, because the tenant's may have been
+/// lowered since.
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyUpdate& update) {
+  State& state = decision.state;
+  const journal::ApiKeyRow* known = state.api_keys.find(update.key);
+  if (known == nullptr) return unknown_key(update.key);
+  journal::ApiKeyRow changed = *known;
+  changed.limits = update.limits;
+  changed.expires_unix_ms = update.expires_unix_ms.value_or(0);
+  TRY(check_key(decision, changed));
+  changed.limits = known->limits;
+  if (update.limits.max_concurrent) changed.limits.max_concurrent = update.limits.max_concurrent;
+  apply_changes(changed.limits.rates, update.limits.rates);
+  if (!update.expires_unix_ms && !update.never_expires)
+    changed.expires_unix_ms = known->expires_unix_ms;
+  if (update.name) changed.name = *update.name;
+  state.api_keys.update(changed);
+  decision.touched.usage.push_back(changed.tenant);
+  record_key_action(decision, caller, "key_update", update.key);
+  decision.add(effect::ReplyWhenJournaled{
+      caller.call, Answer{view_of(*state.api_keys.find(update.key), state.wall, decision.now)}});
   return std::nullopt;
 }
 
@@ -54,10 +131,10 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
   State& state = decision.state;
   if (state.api_keys.find(revoke.key) == nullptr &&
       !state.api_keys.is_revocation_unwritten(revoke.key)) {
-    return fail(Errc::BadRequest,
-                fmt::format("no key {}; `brokerctl keys` lists all", revoke.key.value));
+    return unknown_key(revoke.key);
   }
   std::vector<LeaseId> leases = end_leases_of(decision, revoke.key);
+  touch_tenant_of(decision, revoke.key);
   state.api_keys.revoke(revoke.key);
   record_key_action(decision, caller, "key_revoke", revoke.key);
   decision.add(effect::ReplyWhenJournaled{
@@ -70,6 +147,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
 std::unexpected<Error> refuse_unwritten_key(Decision& decision, const ApiKeys::Unwritten& key,
                                             const Error& why) {
   end_leases_of(decision, key.id);
+  touch_tenant_of(decision, key.id);
   decision.state.api_keys.erase(key.id);
   decision.touched.api_keys.push_back(key.id);
   record_operator_action(decision, {.uid = key.creator_uid,
@@ -83,16 +161,35 @@ std::unexpected<Error> refuse_unwritten_key(Decision& decision, const ApiKeys::U
 }
 
 void forget_keys_of(Decision& decision, const TenantId& tenant) {
-  for (const ApiKeyId& id : decision.state.api_keys.of(tenant)) {
+  const std::set<ApiKeyId> keys = decision.state.api_keys.of(tenant);
+  for (const ApiKeyId& id : keys) {
     decision.state.api_keys.erase(id);
     decision.touched.api_keys.push_back(id);
   }
 }
 
-Result<const Tenant*> tenant_of_acquire(const State& state, const Caller& caller,
+/// Nothing is journaled: the clock shows the next broker, too, that the key has expired.
+void expire_keys(Decision& decision) {
+  State& state = decision.state;
+  for (const ApiKeyId& key : state.api_keys.take_expired(state.wall.unix_ms(decision.now)))
+    end_leases_of(decision, key);
+}
+
+/// Quotas that say what is left of the day are sent again, because the day may be another one now.
+void decide_event(Decision& decision, const ClockSet& set) {
+  State& state = decision.state;
+  state.wall.offset = set.offset;
+  state.api_keys.expect_all_expiries();
+  expire_keys(decision);
+  begin_day(decision);
+}
+
+Result<const Tenant*> tenant_of_acquire(const Decision& decision, const Caller& caller,
                                         const wire::LeaseAcquire& acquire) {
+  const State& state = decision.state;
   if (!acquire.api_key) return state.tenants.find_for(acquire.tenant, caller.uid);
-  const journal::ApiKeyRow* key = TRY(state.api_keys.verify(*acquire.api_key));
+  const journal::ApiKeyRow* key =
+      TRY(state.api_keys.verify(*acquire.api_key, state.wall.unix_ms(decision.now)));
   if (key->tenant == acquire.tenant) return state.tenants.find(key->tenant);
   return fail(Errc::BadToken, fmt::format("the API key is not one of tenant {}; use its own key",
                                           acquire.tenant.value));

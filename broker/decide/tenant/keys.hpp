@@ -8,7 +8,7 @@ namespace leasehold {
 /// The tenant for which the caller acquires. With an API key: the key's tenant, for any user.
 /// Otherwise: the named tenant, if its policy permits the caller's user. Errors: BadToken,
 /// UnknownTenant.
-Result<const Tenant*> tenant_of_acquire(const State& state, const Caller& caller,
+Result<const Tenant*> tenant_of_acquire(const Decision& decision, const Caller& caller,
                                         const wire::LeaseAcquire& acquire);
 
 /// The id of the API key in the acquire, which need not be valid; empty if there is none. Pure.
@@ -18,6 +18,9 @@ ApiKeyId key_of(const wire::LeaseAcquire& acquire);
 /// key was not created. Returns the answer to the `key.create` call.
 std::unexpected<Error> refuse_unwritten_key(Decision& decision, const ApiKeys::Unwritten& key,
                                             const Error& why);
+
+/// Ends the leases of keys that have expired.
+void expire_keys(Decision& decision);
 
 /// Removes the keys of a removed tenant.
 void forget_keys_of(Decision& decision, const TenantId& tenant);

@@ -39,7 +39,11 @@ void withdraw_ended(const Decision& decision, Tenant& tenant, const LeaseIndex::
       quotas.emplace_back(send_quota(decision, tenant, worker, {.tenant = share.sent.tenant}));
     return true;
   });
-  if (tenant.shares.empty()) tenant.idle_tokens.begin(decision.now);
+  if (!tenant.shares.empty()) return;
+  tenant.idle.begin(decision.now);
+  ApiKeys& keys = decision.state.api_keys;
+  for (const ApiKeyId& key : keys.of(tenant.policy.tenant))
+    keys.idle_time(key)->begin(decision.now);
 }
 
 /// Updates `shares`, so that each worker with live leases has one.
@@ -66,19 +70,62 @@ std::uint32_t blocks_on(const LeaseIndex::Holdings& holdings, AttachmentId worke
   return static_cast<std::uint32_t>(allowed);
 }
 
+bool is_same_key(const wire::KeyQuota& one, const wire::KeyQuota& other) {
+  return one.key == other.key && one.max_concurrent == other.max_concurrent &&
+         !differ(one.rates, other.rates);
+}
+
 bool is_same(const wire::TenantQuota& one, const wire::TenantQuota& other) {
   return one.max_concurrent == other.max_concurrent && one.max_blocks == other.max_blocks &&
          one.weight == other.weight && one.divided == other.divided &&
-         one.tokens_per_minute == other.tokens_per_minute &&
-         one.request_blocks == other.request_blocks && one.request_tokens == other.request_tokens;
+         one.request_blocks == other.request_blocks && !differ(one.rates, other.rates) &&
+         std::ranges::equal(one.keys, other.keys, is_same_key);
 }
 
-/// Sets the token fields of the quota. A tenant without a token limit gets no part and no credit.
-void set_token_limit(wire::TenantQuota& quota, Tenant& tenant, const Share& share, TimePoint now) {
-  const std::optional<std::uint32_t> limit = tenant.policy.tokens_per_minute;
-  quota.token_credit = tenant.idle_tokens.end(limit.value_or(0), now);
-  if (limit) quota.tokens_per_minute = tokens_per_minute_on(tenant.shares, share, *limit);
-  quota.request_tokens = limit;
+/// The limits of a tenant or of one of its keys, which the workers of the tenant divide.
+struct Limited {
+  ApiKeyId key;  ///< Empty: the tenant.
+  wire::KeyLimits limits;
+  journal::DayUse use;
+  Duration idle{};
+};
+
+bool has_limits(const wire::KeyLimits& limits) {
+  return limits.max_concurrent || limits.rates != wire::RateLimits{};
+}
+
+/// The tenant first, then its keys that have limits. Their idle time ends: workers get parts.
+std::vector<Limited> limits_of(State& state, Tenant& tenant, TimePoint now) {
+  std::vector<Limited> all{{.limits = {.max_concurrent = {}, .rates = tenant.policy.rates},
+                            .use = tenant.use,
+                            .idle = tenant.idle.end(now)}};
+  for (const ApiKeyId& id : state.api_keys.of(tenant.policy.tenant)) {
+    const journal::ApiKeyRow& key = *state.api_keys.find(id);
+    if (!has_limits(key.limits)) continue;
+    all.push_back({id, key.limits, key.use, state.api_keys.idle_time(id)->end(now)});
+  }
+  return all;
+}
+
+/// Sets the worker's parts. The first of `all` is the tenant.
+void set_rates(wire::TenantQuota& quota, const Decision& decision, const Shares& shares,
+               const Share& share, std::span<const Limited> all) {
+  for (const Limited& each : all) {
+    const RateContext context{each.idle, decision.state.wall, decision.now};
+    wire::RateParts parts = rate_parts(shares, share, each.limits.rates, each.use, context);
+    if (each.key.value.empty()) {
+      quota.rates = std::move(parts);
+      continue;
+    }
+    std::optional<std::uint32_t> concurrent = each.limits.max_concurrent;
+    if (concurrent) *concurrent = static_cast<std::uint32_t>(part_on(shares, share, *concurrent));
+    quota.keys.push_back({each.key, concurrent, std::move(parts)});
+  }
+}
+
+bool limits_days(const std::vector<Limited>& all) {
+  return std::ranges::any_of(
+      all, [](const Limited& each) { return each.limits.rates.tokens_per_day.has_value(); });
 }
 
 /// The most blocks that one lease on the worker can ever hold.
@@ -96,6 +143,12 @@ void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& 
   withdraw_ended(decision, *tenant, holdings, quotas);
   update_workers(decision.state, holdings, tenant->shares);
   divide(tenant->shares, tenant->policy.max_concurrent);
+  const bool has_worker =
+      std::ranges::any_of(tenant->shares, [](const auto& entry) { return entry.second.reachable; });
+  if (!has_worker) return;
+  const std::vector<Limited> limited = limits_of(decision.state, *tenant, decision.now);
+  if (limits_days(limited))
+    decision.state.day_quotas_end = decision.state.wall.day_end(decision.now);
   for (auto& [worker, share] : tenant->shares) {
     if (!share.reachable) continue;
     wire::TenantQuota quota{.tenant = id,
@@ -104,7 +157,7 @@ void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& 
                             .weight = tenant->policy.weight,
                             .divided = tenant->shares.size() > 1,
                             .request_blocks = most_blocks_on(decision.state, *tenant, worker)};
-    set_token_limit(quota, *tenant, share, decision.now);
+    set_rates(quota, decision, tenant->shares, share, limited);
     if (share.sent.revision != 0 && is_same(quota, share.sent)) continue;
     effect::SendQuota sent = send_quota(decision, *tenant, worker, std::move(quota));
     share.sent = sent.quota;
@@ -151,6 +204,14 @@ void withdraw_quotas(Decision& decision, Tenant& tenant) {
   std::vector<Effect> quotas;
   withdraw_ended(decision, tenant, {}, quotas);
   for (Effect& each : quotas) decision.add(std::move(each));
+}
+
+void begin_day(Decision& decision) {
+  State& state = decision.state;
+  if (state.day_quotas_end == TimePoint{}) return;
+  state.day_quotas_end = {};
+  for (const auto& [id, tenant] : state.tenants.all())
+    if (!tenant.shares.empty()) decision.touched.usage.push_back(id);
 }
 
 void decide_event(Decision& decision, const UsageReported& reported) {

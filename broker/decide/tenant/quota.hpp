@@ -15,6 +15,9 @@ std::set<TenantId> tenants_touched(const Decision& decision);
 /// Precondition: the lease index is up to date.
 void settle_quotas(Decision& decision, const std::set<TenantId>& tenants);
 
+/// Sends quotas again whose tokens of the day end with it. Call it when the day may have changed.
+void begin_day(Decision& decision);
+
 /// Withdraws the quotas of a tenant from its workers. Precondition: none of its leases is Live.
 void withdraw_quotas(Decision& decision, Tenant& tenant);
 

@@ -2,25 +2,24 @@
 #pragma once
 
 #include "ipc/control/messages/json_fields.hpp"
+#include "ipc/control/messages/keys.hpp"
 #include "ipc/segment/gate_set.hpp"
 
 namespace leasehold::wire {
-
-/// Small enough that products of tokens and nanoseconds fit into 64 bits
-/// (worker/schedule/tenants/token_allowance.hpp).
-inline constexpr std::uint32_t kMostTokensPerMinute = 10'000'000;
 
 inline constexpr Between<std::uint32_t> kConcurrent{1, kMaxStepSequences};
 inline constexpr Between<std::uint32_t> kConcurrentOrZero{0, kMaxStepSequences};
 inline constexpr Between<std::uint32_t> kBlocks{1, 1u << 20};
 inline constexpr Between<std::uint32_t> kBlocksOrZero{0, 1u << 20};
 inline constexpr Between<std::uint32_t> kWeight{1, 1000};
-inline constexpr Between<std::uint32_t> kTokensPerMinute{1, kMostTokensPerMinute};
-inline constexpr Between<std::uint32_t> kTokensOrZero{0, kMostTokensPerMinute};
+inline constexpr Between<std::uint32_t> kPerMinute{1, kMostPerMinute};
+inline constexpr Between<std::uint32_t> kPerMinuteOrZero{0, kMostPerMinute};
+inline constexpr Between<std::uint64_t> kTokensPerDay{1, kMostPerDay};
 inline constexpr Between<std::uint32_t> kExtents{1, 1024};
 inline constexpr Between<std::int64_t> kUpToOneDay_ms{0, 86'400'000};
 inline constexpr Between<std::int64_t> kBoottime_ns{0, std::numeric_limits<std::int64_t>::max()};
 inline constexpr Between<std::int64_t> kUnixTime_s{0, 253'402'300'799};  // end of the year 9999
+inline constexpr Between<std::int64_t> kExpiry_ms{1, kLastExpiry_ms};
 inline constexpr Between<std::uint64_t> kPositiveBytes{1,
                                                        std::numeric_limits<std::uint64_t>::max()};
 inline constexpr Between<std::int32_t> kTokenIds{0, std::numeric_limits<std::int32_t>::max()};

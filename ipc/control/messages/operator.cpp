@@ -114,27 +114,7 @@ static void describe_limit(auto& m, auto& fields) {
   fields.with_default("limit", m.limit, kPageItems.high, kPageItems);
 }
 
-void describe(Is<KeyCreate> auto& m, auto& fields) {
-  fields.field("tenant", m.tenant);
-  fields.field("hash", m.hash, TextRule::HexKey);
-  fields.field("request_id", m.request_id);
-}
-
-void describe(Is<KeyRevoke> auto& m, auto& fields) {
-  fields.field("key", m.key);
-  fields.field("request_id", m.request_id);
-}
-
-void describe(Is<KeyCheck> auto& m, auto& fields) {
-  fields.field("api_key", m.api_key, TextRule::Sentence);
-}
-
-void describe(Is<KeyView> auto& m, auto& fields) {
-  fields.field("key", m.key);
-  fields.field("tenant", m.tenant);
-}
-
-void describe(Is<TenantList, KeyList, ExtentList> auto& m, auto& fields) {
+void describe(Is<TenantList, ExtentList> auto& m, auto& fields) {
   fields.field("after", m.after);
   describe_limit(m, fields);
 }
@@ -174,11 +154,6 @@ template struct Message<Empty>;
 template struct Message<TenantAdmit>;
 template struct Message<TenantPolicy>;
 template struct Message<TenantRemove>;
-template struct Message<KeyCreate>;
-template struct Message<KeyRevoke>;
-template struct Message<KeyCheck>;
-template struct Message<KeyView>;
-template struct Message<KeyList>;
 template struct Message<LeaseRevoke>;
 template struct Message<PrefixPublish>;
 template struct Message<PrefixPublished>;

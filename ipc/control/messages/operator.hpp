@@ -10,6 +10,7 @@
 
 #include "common/ids.hpp"
 #include "ipc/control/messages/common.hpp"
+#include "ipc/control/messages/rates.hpp"
 
 namespace leasehold::wire {
 
@@ -29,18 +30,17 @@ struct TenantPolicy : Message<TenantPolicy> {
   /// Revoked leases that the tenant may replace per minute; 1 … 6 000 000.
   std::uint32_t rebinds_per_minute = 600;
   std::uint32_t rebind_burst = 256;  ///< Revoked leases that it may replace at once; 1 … 2^20.
-  /// Limit for computed prompt tokens and emitted tokens over all workers, per minute and at once;
-  /// 1 … 10 000 000. Empty means no limit.
-  std::optional<std::uint32_t> tokens_per_minute;
+  RateLimits rates;
   std::optional<std::uint32_t> uid;  ///< The only user that may act for it; empty means any user.
 };
 
 /// `tenant.admit`: creates a tenant, or changes it. The ranges are those of TenantPolicy. A missing
 /// limit keeps its value; for a new tenant it gets the default of TenantPolicy. The broker sends
-/// the change to workers at once. Reply: Empty. Errors: BadRequest for a value out of range and for
-/// reserves beyond the capacity; NoModelLoaded for a raised reserve while no worker reports the
-/// size of a block; PoolExhausted while other tenants hold the memory that the reserves need;
-/// DiskFull: the change took effect, but is not on disk yet; repeat the call.
+/// the change to workers at once. Reply: TenantPolicy, the policy now in force. Errors: BadRequest
+/// for a value out of range and for reserves beyond the capacity; NoModelLoaded for a raised
+/// reserve while no worker reports the size of a block; PoolExhausted while other tenants hold the
+/// memory that the reserves need; DiskFull: the change took effect, but is not on disk yet; repeat
+/// the call.
 struct TenantAdmit : Message<TenantAdmit> {
   static constexpr std::string_view kMethod = "tenant.admit";
   TenantId tenant;
@@ -53,7 +53,7 @@ struct TenantAdmit : Message<TenantAdmit> {
   std::optional<std::int64_t> max_lifetime_ms;
   std::optional<std::uint32_t> rebinds_per_minute;
   std::optional<std::uint32_t> rebind_burst;
-  std::optional<std::uint32_t> tokens_per_minute;
+  RateLimits rates;
   std::optional<std::uint32_t> uid;
   RequestId request_id;
 };
@@ -66,37 +66,6 @@ struct TenantRemove : Message<TenantRemove> {
   TenantId tenant;
   bool revoke = false;
   RequestId request_id;
-};
-
-/// `key.create`: stores the hash of an API key for a tenant (ipc/control/tokens/api_key.hpp); only
-/// the caller has the key. Reply: Empty. Errors: UnknownTenant, QuotaConcurrent (64 keys per
-/// tenant), BadRequest (the key exists), DiskFull (no key was created).
-struct KeyCreate : Message<KeyCreate> {
-  static constexpr std::string_view kMethod = "key.create";
-  TenantId tenant;
-  std::string hash;  ///< hash_of_api_key.
-  RequestId request_id;
-};
-
-/// `key.revoke`: removes a key and revokes the leases that were acquired with it
-/// (`policy_changed`). Reply: LeasesTouched. Errors: BadRequest for an unknown key; DiskFull when
-/// the revocation took effect but is not on disk.
-struct KeyRevoke : Message<KeyRevoke> {
-  static constexpr std::string_view kMethod = "key.revoke";
-  ApiKeyId key;
-  RequestId request_id;
-};
-
-/// `key.check`, a query of a worker: checks the key that an HTTP client presents. Reply: KeyView.
-/// Errors: BadToken.
-struct KeyCheck : Message<KeyCheck> {
-  static constexpr std::string_view kMethod = "key.check";
-  std::string api_key;
-};
-
-struct KeyView : Message<KeyView> {
-  ApiKeyId key;
-  TenantId tenant;
 };
 
 /// `lease.revoke`: revokes one lease, all leases of a tenant, or the engine leases on a part of the
@@ -217,11 +186,11 @@ struct LeasesTouched : Message<LeasesTouched> {
 //
 // The other lists come in pages of at least one item. A page ends at the limit, or when the line is
 // full. `lease.list` and `event.list` take {"after": <slot or sequence>, "limit": <n ≤ 1000>};
-// `tenant.list`, `key.list`, `extent.list` and `quarantine.list` take the messages below. The reply
-// is {"items": [view or event, …]}. "more" says whether items follow; `event.list` instead returns
-// "newest", the sequence of the last event. Sequences that are left out belong to lost events.
-// `lease.list` and `extent.list` also return "total": the number of all leases that are not closed
-// or of all extents in use, whatever the page shows.
+// `tenant.list`, `key.list` (keys.hpp), `extent.list` and `quarantine.list` take the messages
+// below. The reply is {"items": [view or event, …]}. "more" says whether items follow; `event.list`
+// instead returns "newest", the sequence of the last event. Sequences that are left out belong to
+// lost events. `lease.list` and `extent.list` also return "total": the number of all leases that
+// are not closed or of all extents in use, whatever the page shows.
 //
 // `metrics.read` takes no parameters and returns counts since the broker started, for
 // leasehold-monitor:
@@ -234,13 +203,6 @@ struct TenantList : Message<TenantList> {
   static constexpr std::string_view kMethod = "tenant.list";
   std::optional<TenantId> after;
   std::uint32_t limit = 1000;  ///< 0 … 1000; a missing field means 1000.
-};
-
-/// `key.list`: API keys in the order of their ids.
-struct KeyList : Message<KeyList> {
-  static constexpr std::string_view kMethod = "key.list";
-  std::optional<ApiKeyId> after;
-  std::uint32_t limit = 1000;  ///< As in TenantList.
 };
 
 /// `extent.list`: extents in the order of their ids.

@@ -3,6 +3,7 @@
 
 #include "ipc/control/messages/limits.hpp"
 #include "ipc/control/messages/operator.hpp"
+#include "ipc/control/messages/rate_fields.hpp"
 
 namespace leasehold::wire {
 
@@ -17,7 +18,7 @@ inline constexpr auto kTenantPolicy = [](auto& m, auto& fields) {
   fields.field("max_lifetime_ms", m.max_lifetime_ms, Between<std::int64_t>{100, 1'000'000'000'000});
   fields.field("rebinds_per_minute", m.rebinds_per_minute, Between<std::uint32_t>{1, 6'000'000});
   fields.field("rebind_burst", m.rebind_burst, Between<std::uint32_t>{1, 1u << 20});
-  fields.field("tokens_per_minute", m.tokens_per_minute, kTokensPerMinute);
+  kRateLimits(m.rates, fields);
   fields.field("uid", m.uid);
 };
 

@@ -116,6 +116,7 @@ void describe(Is<TenantView> auto& m, auto& fields) {
   fields.field("draining", m.draining);
   fields.field("served", m.served);
   fields.field("rebinds", m.rebinds);
+  fields.with_default("tokens_today", m.tokens_today, std::uint64_t{0});
 }
 
 void describe(Is<OperatorActionView> auto& m, auto& fields) {

@@ -127,6 +127,7 @@ struct TenantView : Message<TenantView> {
   bool draining = false;  ///< It gets no new lease.
   TenantServed served;    ///< Counted over all workers since the broker started.
   RebindSummary rebinds;
+  std::uint64_t tokens_today = 0;  ///< In this day of UTC, by usage records. May be missing.
 };
 
 /// What an operator did; see events::OperatorAction.

@@ -3,6 +3,7 @@
 
 #include "ipc/control/messages/codec.hpp"
 #include "ipc/control/messages/limits.hpp"
+#include "ipc/control/messages/rate_fields.hpp"
 #include "ipc/control/messages/tenant_served.hpp"
 
 namespace leasehold::wire {
@@ -108,6 +109,7 @@ void describe(Is<LeaseGrant> auto& m, auto& fields) {
   fields.with_default("pool", m.pool, {}, EnumCount{kMemoryPoolCount});
   fields.with_default("scope", m.scope, LeaseScope::Tenant, EnumCount{kLeaseScopeCount});
   fields.field("adopted_from", m.adopted_from);
+  fields.field("api_key", m.api_key);
 }
 
 Result<void> validate(const LeaseGrant& grant) {
@@ -128,6 +130,12 @@ void describe(Is<PrefixFilled> auto& m, auto& fields) {
   fields.field("blocks", m.blocks);
 }
 
+void describe(Is<KeyQuota> auto& m, auto& fields) {
+  fields.field("key", m.key);
+  fields.field("max_concurrent", m.max_concurrent, kConcurrent);
+  kRateParts(m.rates, fields);
+}
+
 void describe(Is<TenantQuota> auto& m, auto& fields) {
   fields.field("tenant", m.tenant);
   fields.field("revision", m.revision);
@@ -135,10 +143,9 @@ void describe(Is<TenantQuota> auto& m, auto& fields) {
   fields.field("max_blocks", m.max_blocks, kBlocksOrZero);
   fields.field("weight", m.weight, kWeight);
   fields.field("divided", m.divided);
-  fields.field("tokens_per_minute", m.tokens_per_minute, kTokensPerMinute);
-  fields.field("token_credit", m.token_credit, kTokensOrZero);
+  kRateParts(m.rates, fields);
   fields.field("request_blocks", m.request_blocks, kBlocksOrZero);
-  fields.field("request_tokens", m.request_tokens, kTokensPerMinute);
+  fields.with_default("keys", m.keys, {}, MaxItems{kMaxKeysPerTenant});
 }
 
 void describe(Is<TenantUsage> auto& m, auto& fields) {

@@ -10,6 +10,7 @@
 
 #include "common/ids.hpp"
 #include "ipc/control/messages/common.hpp"
+#include "ipc/control/messages/rates.hpp"
 #include "ipc/control/tokens/text_identity.hpp"
 
 namespace leasehold::wire {
@@ -213,6 +214,7 @@ struct LeaseGrant : Message<LeaseGrant> {
   /// earlier grants of `lease`. Missing: the extents are zero, or further grants with adopted
   /// extents follow.
   std::optional<LeaseId> adopted_from;
+  std::optional<ApiKeyId> api_key = std::nullopt;  ///< The API key of the acquire, if it had one.
 };
 
 /// Call `prefix.fill`: computes the full blocks of a text in a mapped shared lease. After the
@@ -244,6 +246,14 @@ struct LeaseDraining : Message<LeaseDraining> {
   std::optional<std::string> successor;
 };
 
+/// A worker's part of the limits of an API key.
+struct KeyQuota {
+  ApiKeyId key;
+  std::optional<std::uint32_t> max_concurrent;  ///< Running and waiting requests; 1 … 64.
+  RateParts rates;
+  bool operator==(const KeyQuota&) const = default;
+};
+
 /// Call `tenant.quota`: what a tenant may use on this worker, over all its leases there, and its
 /// weight among the tenants of this worker. The quota applies from the next step on and ends no
 /// running request. The broker sends it before a grant that needs it, and withdraws it when the
@@ -257,16 +267,12 @@ struct TenantQuota : Message<TenantQuota> {
   std::uint32_t max_blocks = 0;      ///< 0 … 2^20
   std::uint32_t weight = 1;          ///< 1 … 1000
   bool divided = false;              ///< Other workers serve the tenant too: report its usage.
-  /// This worker's part of the limit; 1 … 10 000 000. Empty means no limit.
-  std::optional<std::uint32_t> tokens_per_minute;
-  /// Tokens that became free while no worker had a part of the limit; the worker adds them once;
-  /// 0 … 10 000 000.
-  std::uint32_t token_credit = 0;
-  /// The most that one request can ever hold, or use in a minute, independent of this worker's
-  /// current share: bounded by the quota over all workers and by the memory that may be lent to the
-  /// tenant. Missing: max_blocks and tokens_per_minute.
+  RateParts rates = {};
+  /// The most blocks that one request can ever hold, independent of this worker's current share:
+  /// bounded by the quota over all workers and by the memory that may be lent to the tenant.
+  /// Missing: max_blocks.
   std::optional<std::uint32_t> request_blocks = std::nullopt;
-  std::optional<std::uint32_t> request_tokens = std::nullopt;
+  std::vector<KeyQuota> keys = {};  ///< The tenant's keys that have limits. May be missing.
 
   /// An undivided limit is never 0, so 0 marks a withdrawn quota.
   bool is_withdrawn() const { return !divided && max_concurrent == 0; }

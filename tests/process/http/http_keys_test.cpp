@@ -1,12 +1,18 @@
 // The lease that the requests of an API key share, with real processes.
 #include <catch2/catch.hpp>
+#include <chrono>
 
+#include "ipc/control/tokens/api_key.hpp"
 #include "tests/process/http/http_client.hpp"
 
 namespace leasehold::testing {
 namespace {
 
 const std::string kLongTime = "3600000";
+
+std::string id_of(const std::string& key) {
+  return api_key_id(hash_of_api_key(key)).value;
+}
 
 std::size_t count_live(HttpSystem& http, const std::string& tenant) {
   const auto leases = http.system().leases_of(tenant);
@@ -109,6 +115,45 @@ TEST_CASE("http keys: revoking a key ends its own streams, and another key's str
   }
   const auto events = clients.back()->reply().events();
   CHECK(Json::parse(events.at(events.size() - 2))["usage"]["completion_tokens"] == 100);
+  CHECK(http.system().pool_is_fully_free());
+}
+
+TEST_CASE("http keys: an expired or limited key stops alone, and its tenant's other key goes on") {
+  HttpSystem http({"--slow-motion-us", "300"});
+  const std::string expiring = http.admit("ann");
+  const std::string other = http.key_of("ann");
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  for (const std::string& key : {expiring, other}) {
+    clients.push_back(std::make_unique<HttpClient>(http.path()));
+    clients.back()->write(post("/v1/completions", key, http.completion(key, 100, true)));
+  }
+  for (const auto& client : clients) REQUIRE(client->read_until(has_events(3)));
+  const auto now = std::chrono::system_clock::now() + std::chrono::milliseconds(50);
+  const auto unix_ms = std::chrono::floor<std::chrono::milliseconds>(now.time_since_epoch());
+  http.system()
+      .view()
+      .command(wire::KeyUpdate{.key = {id_of(expiring)}, .expires_unix_ms = unix_ms.count()})
+      .value();
+  const auto ended = clients.front()->reply().events();
+  CHECK(ended.back() == "[DONE]");
+  CHECK(ended.at(ended.size() - 2).contains("expired at"));
+  const HttpReply refused = http.send(get("/v1/models", expiring));
+  CHECK(refused.status == 401);
+  CHECK(refused.body.contains("expired at"));
+  const auto events = clients.back()->reply().events();
+  CHECK(Json::parse(events.at(events.size() - 2))["usage"]["completion_tokens"] == 100);
+
+  REQUIRE(http.system().brokerctl({"keys", "update", id_of(expiring), "--no-expiry",
+                                   "--requests-per-minute", "1", "--name", "ci"}) == 0);
+  const auto ask = [&](const std::string& key) {
+    return http.send(post("/v1/completions", key, http.completion(key, 4, false)));
+  };
+  CHECK(ask(expiring).status == 200);
+  const HttpReply limited = ask(expiring);
+  CHECK(limited.status == 429);
+  CHECK(limited.json()["error"]["code"] == "QuotaRequests");
+  CHECK(limited.head.contains("Retry-After: "));
+  CHECK(ask(other).status == 200);
   CHECK(http.system().pool_is_fully_free());
 }
 

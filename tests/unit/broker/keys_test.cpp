@@ -25,6 +25,37 @@ struct KeyWorld : World {
     return call(kHolder, wire::LeaseAcquire{.tenant = {tenant}, .blocks = 8, .api_key = shown},
                 kStranger);
   }
+  CallId create_with(wire::KeyCreate create) {
+    create.tenant = {"acme"};
+    create.hash = hash_of_api_key(mint_api_key());
+    return call(kOperator, create);
+  }
+  CallId update(wire::KeyUpdate update) {
+    update.key = id;
+    return call(kOperator, update);
+  }
+  void limit_tenant(const wire::RateLimits& rates) {
+    call(kOperator, wire::TenantAdmit{.tenant = {"acme"}, .max_concurrent = 8, .rates = rates});
+  }
+  const journal::ApiKeyRow& row() const { return *state.api_keys.find(id); }
+  /// The quota of acme that the worker heard last.
+  wire::TenantQuota quota() const {
+    wire::TenantQuota last;
+    for (const auto& sent : performed<effect::SendQuota>())
+      if (sent.quota.tenant == TenantId{"acme"}) last = sent.quota;
+    return last;
+  }
+  /// The worker reports a request of 20 prompt tokens, 5 of them cached, and 10 generated ones.
+  void report(std::uint64_t number, LeaseId lease) {
+    call(kWorkerSocket, wire::UsageReport{.records = {{.number = number,
+                                                       .tenant = {"acme"},
+                                                       .request = {"r"},
+                                                       .lease = lease,
+                                                       .prompt_tokens = 20,
+                                                       .cached_tokens = 5,
+                                                       .generated_tokens = 10,
+                                                       .reason = "EndOfSequence"}}});
+  }
   LeaseId leased() { return answer<wire::LeaseAcquired>(acquire_with(key)).lease; }
   CallId revoke_key() { return call(kOperator, wire::KeyRevoke{.key = id}); }
 
@@ -76,7 +107,7 @@ TEST_CASE("keys: keys and the leases that depend on them survive a broker restar
   const LeaseId lease = before.leased();
   World after(before, {});
   CHECK(after.record(lease).api_key == before.id);
-  CHECK(after.state.api_keys.verify(before.key).value()->tenant == TenantId{"acme"});
+  CHECK(after.state.api_keys.verify(before.key, 0).value()->tenant == TenantId{"acme"});
   const CallId revoke = after.call(kOperator, wire::KeyRevoke{.key = before.id});
   CHECK(after.answer<wire::LeasesTouched>(revoke).leases == std::vector{lease});
   CHECK(after.journal.api_keys.empty());
@@ -153,6 +184,146 @@ TEST_CASE("keys: a tenant has at most 64, and an unknown tenant none") {
 TEST_CASE("keys: a key is recognised by its whole hash") {
   ApiKeys keys;
   const std::string hash = hash_of_api_key("shown");
-  keys.add({.id = api_key_id(hash), .tenant = {"acme"}, .hash = hash_of_api_key("kept")}).value();
-  CHECK(keys.verify("shown").error().code == Errc::BadToken);
+  keys.add({.id = api_key_id(hash), .tenant = {"acme"}, .hash = hash_of_api_key("kept")}, {})
+      .value();
+  CHECK(keys.verify("shown", 0).error().code == Errc::BadToken);
+}
+
+// ------------------------------------------------------------------------------------------ expiry
+
+TEST_CASE("keys: an expired key ends its leases at that moment, and says when it expired") {
+  KeyWorld world;
+  const std::int64_t begin_ms = world.state.wall.unix_ms(world.clock.now());
+  world.update({.name = "ci", .expires_unix_ms = begin_ms + 5'000});
+  const LeaseId lease = world.leased();
+  const LeaseId other = world.acquired("other");
+  world.advance(4'999ms);
+  CHECK(world.record(lease).is(LeaseState::Live));
+  world.advance(1ms);
+  CHECK(reason_of(world.record(lease).lease) == RevokeReason::PolicyChanged);
+  CHECK(world.record(other).is(LeaseState::Live));
+  const Error refused = world.error_of(world.acquire_with(world.key));
+  CHECK(refused.code == Errc::BadToken);
+  CHECK(refused.detail.contains(world.id.value + " (ci) expired at 1970-01-01T00:00:06Z"));
+  CHECK(next_deadline(world.state).value() > world.clock.now());
+}
+
+TEST_CASE("keys: a key is valid by what the clock shows, whichever way it was set") {
+  KeyWorld world;
+  const std::int64_t begin_ms = world.state.wall.unix_ms(world.clock.now());
+  world.update({.expires_unix_ms = begin_ms + 3'600'000});
+  const LeaseId lease = world.leased();
+  world.post(ClockSet{.offset = 2h});
+  CHECK_FALSE(world.record(lease).is(LeaseState::Live));
+  CHECK(world.refusal(world.acquire_with(world.key)) == Errc::BadToken);
+
+  world.post(ClockSet{.offset = 0h});
+  const LeaseId again = world.leased();
+  world.post(ClockSet{.offset = 3599s});
+  CHECK(world.record(again).is(LeaseState::Live));
+  world.advance(1s);
+  CHECK_FALSE(world.record(again).is(LeaseState::Live));
+}
+
+TEST_CASE("keys: a later expiry makes an expired key valid, and so does none") {
+  KeyWorld world;
+  const std::int64_t begin_ms = world.state.wall.unix_ms(world.clock.now());
+  world.update({.name = "ci", .expires_unix_ms = begin_ms + 1'000});
+  world.advance(1s);
+  CHECK(world.refusal(world.acquire_with(world.key)) == Errc::BadToken);
+  const auto view =
+      world.answer<wire::KeyView>(world.update({.expires_unix_ms = begin_ms + 9'000}));
+  CHECK_FALSE(view.expired);
+  CHECK(view.name == "ci");
+  const LeaseId lease = world.leased();
+  CHECK_FALSE(world.answer<wire::KeyView>(world.update({.never_expires = true})).expires_unix_ms);
+  world.advance(9s);
+  CHECK(world.record(lease).is(LeaseState::Live));
+}
+
+TEST_CASE("keys: name, times, limits and the use of the day survive a broker restart") {
+  KeyWorld before;
+  before.update({.name = "ci",
+                 .expires_unix_ms = 2'000'000,
+                 .limits = {.max_concurrent = 1, .rates = {.tokens_per_day = 100}}});
+  before.advance(61s);
+  before.report(1, before.leased());
+  World after(before, {});
+  const journal::ApiKeyRow& key = *after.state.api_keys.find(before.id);
+  CHECK(key.name == "ci");
+  CHECK(key.created_unix_ms == 1'000);
+  CHECK(key.last_used_unix_ms == 60'000);
+  CHECK(key.limits.max_concurrent == 1u);
+  CHECK(key.use.tokens_on(0) == 25);
+  CHECK(after.state.tenants.find({"acme"})->use.tokens_on(0) == 25);
+  after.clock.advance(after.state.wall.at(2'000'000) - after.clock.now());
+  CHECK(next_deadline(after.state).value() <= after.clock.now());
+  after.post(Tick{});
+  const CallId late = after.call(
+      kHolder, wire::LeaseAcquire{.tenant = {"acme"}, .blocks = 8, .api_key = before.key},
+      kStranger);
+  CHECK(after.refusal(late) == Errc::BadToken);
+}
+
+// ------------------------------------------------------------------------------------------ limits
+
+TEST_CASE("keys: a past expiry and a limit above the tenant's are wrong values that are named") {
+  KeyWorld world;
+  world.limit_tenant(
+      {.tokens_per_minute = 600, .requests_per_minute = 60, .tokens_per_day = 1'000});
+  const auto refused = [&](const wire::KeyCreate& create) {
+    const Error error = world.error_of(world.create_with(create));
+    CHECK(error.code == Errc::BadRequest);
+    return error.detail;
+  };
+  CHECK(refused({.expires_unix_ms = 1'000}).contains("1000 (1970-01-01T00:00:01Z), which has"));
+  CHECK(refused({.limits = {.max_concurrent = 9}}).contains("max_concurrent is 9, but"));
+  CHECK(refused({.limits = {.rates = {.tokens_per_minute = 601}}}).contains("acme has 600"));
+  CHECK(refused({.limits = {.rates = {.requests_per_minute = 61}}}).contains("acme has 60"));
+  CHECK(refused({.limits = {.rates = {.tokens_per_day = 1'001}}}).contains("acme has 1000"));
+  CHECK(world.refusal(world.update({.limits = {.max_concurrent = 9}})) == Errc::BadRequest);
+  CHECK(world.refusal(world.call(kOperator, wire::KeyUpdate{.key = {"123"}})) == Errc::BadRequest);
+  CHECK_FALSE(world.row().limits.max_concurrent);
+}
+
+TEST_CASE("keys: workers get the limits of a key with the quota of its tenant, until it ends") {
+  KeyWorld world;
+  world.limit_tenant({.requests_per_minute = 60});
+  world.leased();
+  CHECK(world.quota().rates.requests_per_minute == 60u);
+  CHECK(world.quota().rates.request_credit == 60u);
+  CHECK(world.quota().keys.empty());
+  world.update({.limits = {.max_concurrent = 2, .rates = {.requests_per_minute = 6}}});
+  REQUIRE(world.quota().keys.size() == 1);
+  const wire::KeyQuota key = world.quota().keys.front();
+  CHECK(key.key == world.id);
+  CHECK(key.max_concurrent == 2u);
+  CHECK(key.rates.requests_per_minute == 6u);
+  CHECK(key.rates.request_credit == 6u);  // a key that was not limited has a whole minute's
+  CHECK_FALSE(key.rates.tokens_per_minute);
+  world.revoke_key();
+  const auto other = mint_api_key();
+  world.create(other);
+  world.acquire_with(other);
+  CHECK(world.quota().keys.empty());
+}
+
+TEST_CASE("keys: what a tenant and a key used today is counted once, and is new at 00:00 UTC") {
+  KeyWorld world;
+  world.limit_tenant({.tokens_per_day = 100});
+  world.update({.limits = {.rates = {.tokens_per_day = 30}}});
+  const LeaseId lease = world.leased();
+  CHECK(world.quota().rates.tokens_today == 100u);
+  CHECK(world.quota().keys.front().rates.tokens_today == 30u);
+  CHECK(world.quota().rates.day_end_boottime_ns == TimePoint{86'400'000'000'000}.boottime_ns);
+  world.report(1, lease);
+  world.report(1, lease);
+  CHECK(world.quota().rates.tokens_today == 75u);
+  CHECK(world.quota().keys.front().rates.tokens_today == 5u);
+  world.report(2, lease);
+  CHECK(world.quota().keys.front().rates.tokens_today == 0u);
+
+  world.post(ClockSet{.offset = 24h});
+  CHECK(world.quota().rates.tokens_today == 100u);
+  CHECK(world.quota().keys.front().rates.tokens_today == 30u);
 }

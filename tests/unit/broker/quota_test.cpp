@@ -19,7 +19,8 @@ struct QuotaWorld : ServingWorld {
                                       .ttl_ms = 60'000});
   }
   void limit_tokens(std::uint32_t tokens_per_minute) {
-    call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .tokens_per_minute = tokens_per_minute});
+    call(kOperator,
+         wire::TenantAdmit{.tenant = {"a"}, .rates = {.tokens_per_minute = tokens_per_minute}});
   }
   LeaseId acquire_on(const std::string& worker_name) {
     const CallId acquire =
@@ -37,7 +38,8 @@ struct QuotaWorld : ServingWorld {
   /// Of the quotas that were sent.
   std::vector<std::uint32_t> credits() const {
     std::vector<std::uint32_t> all;
-    for (const auto& sent : performed<effect::SendQuota>()) all.push_back(sent.quota.token_credit);
+    for (const auto& sent : performed<effect::SendQuota>())
+      all.push_back(sent.quota.rates.token_credit);
     return all;
   }
   void report(AttachmentId id, wire::TenantUsage usage) {
@@ -109,8 +111,8 @@ TEST_CASE("policy: what one request can ever hold and use is not divided among w
   world.limit_tokens(600);
   CHECK(world.quota_of(world.worker).max_blocks == 32);
   CHECK(world.quota_of(world.worker).request_blocks == 40u);
-  CHECK(world.quota_of(world.second).request_tokens == 600u);
-  CHECK(*world.quota_of(world.second).tokens_per_minute < 600u);
+  CHECK(world.quota_of(world.second).rates.request_tokens == 600u);
+  CHECK(*world.quota_of(world.second).rates.tokens_per_minute < 600u);
 }
 
 TEST_CASE("policy: blocks that the tenant's other leases hold may be asked for again later") {
@@ -258,8 +260,8 @@ TEST_CASE("policy: a share raises no other while its worker may still resume") {
 TEST_CASE("token rate: the parts of the workers add up to the limit, and follow their requests") {
   DividedWorld world(4);
   const auto parts = [&] {
-    return std::pair(world.quota_of(world.worker).tokens_per_minute,
-                     world.quota_of(world.second).tokens_per_minute);
+    return std::pair(world.quota_of(world.worker).rates.tokens_per_minute,
+                     world.quota_of(world.second).rates.tokens_per_minute);
   };
   CHECK_FALSE(parts().first);
   world.limit_tokens(600);
@@ -310,10 +312,10 @@ TEST_CASE("token rate: a limit of no tokens is refused, and the earlier one is k
   QuotaWorld world;
   world.limit_tokens(600);
   const auto refused =
-      world.call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .tokens_per_minute = 0});
+      world.call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .rates = {.tokens_per_minute = 0}});
   CHECK(world.refusal(refused) == Errc::BadRequest);
   world.limit(4);
-  CHECK(world.journal.tenants.at({"a"}).policy.tokens_per_minute == 600u);
+  CHECK(world.journal.tenants.at({"a"}).policy.rates.tokens_per_minute == 600u);
 }
 
 TEST_CASE("admit: an existing tenant keeps the limits that are not given") {

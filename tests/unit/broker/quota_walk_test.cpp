@@ -75,7 +75,7 @@ class Walk {
     world_.call(kOperator, wire::TenantAdmit{.tenant = {"a"},
                                              .max_concurrent = limit_,
                                              .ttl_ms = 3'600'000,
-                                             .tokens_per_minute = tokens_per_minute_});
+                                             .rates = {.tokens_per_minute = tokens_per_minute_}});
     collect();
   }
 
@@ -242,9 +242,9 @@ class Walk {
     std::uint64_t parts_of_one = 0;
     for (const auto& [worker, share] : world_.state.tenants.find({"a"})->shares) {
       if (!share.reachable) continue;
-      REQUIRE(share.sent.tokens_per_minute.value_or(0) > 0);
-      all += *share.sent.tokens_per_minute;
-      parts_of_one += *share.sent.tokens_per_minute == 1 ? 1 : 0;
+      REQUIRE(share.sent.rates.tokens_per_minute.value_or(0) > 0);
+      all += *share.sent.rates.tokens_per_minute;
+      parts_of_one += *share.sent.rates.tokens_per_minute == 1 ? 1 : 0;
     }
     REQUIRE(all <= tokens_per_minute_ + parts_of_one);
   }

@@ -15,6 +15,7 @@ template std::string fingerprint(const wire::TenantAdmit&);
 template std::string fingerprint(const wire::TenantRemove&);
 template std::string fingerprint(const wire::KeyCreate&);
 template std::string fingerprint(const wire::KeyRevoke&);
+template std::string fingerprint(const wire::KeyUpdate&);
 template std::string fingerprint(const wire::LeaseRevoke&);
 template std::string fingerprint(const wire::PrefixPublish&);
 template std::string fingerprint(const wire::LeaseDrain&);

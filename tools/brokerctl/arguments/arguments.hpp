@@ -68,7 +68,13 @@ struct PublishPrefix {
 
 /// `keys create`. brokerctl makes the key, prints it once, and sends its hash.
 struct CreateKey {
-  TenantId tenant;
+  wire::KeyCreate message;                      ///< Complete except for the hash.
+  std::optional<std::int64_t> expires_in_ms{};  ///< From the call on.
+};
+/// `keys update`.
+struct UpdateKey {
+  wire::KeyUpdate message;
+  std::optional<std::int64_t> expires_in_ms{};  ///< From the call on.
 };
 
 /// `audit`: the newest records of the audit chain.
@@ -81,6 +87,13 @@ struct VerifyAudit {};
 struct ExportAudit {
   std::int64_t since_unix_ms = 0;
   std::optional<TenantId> tenant{};  ///< Only records that name this tenant.
+};
+
+/// `usage`: sums of the usage records.
+struct ShowUsage {
+  std::int64_t since_unix_ms = 0;
+  std::optional<TenantId> tenant{};
+  std::optional<ApiKeyId> key{};
 };
 
 struct ShowTop {
@@ -100,11 +113,11 @@ struct MakeText {
   std::function<Result<PrintText>()> make;
 };
 
-using Verb =
-    std::variant<PrintText, MakeText, Show, ListLeases, ListOperatorActions, ListEvents, WatchSteps,
-                 ShowTimeline, Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit,
-                 wire::TenantRemove, wire::QuarantineRelease, PublishPrefix, ReplaceWorker,
-                 CreateKey, wire::KeyRevoke, ListAudit, VerifyAudit, ExportAudit, ShowTop>;
+using Verb = std::variant<PrintText, MakeText, Show, ListLeases, ListOperatorActions, ListEvents,
+                          WatchSteps, ShowTimeline, Revoke, Drain, wire::LeaseUndrain,
+                          wire::TenantAdmit, wire::TenantRemove, wire::QuarantineRelease,
+                          PublishPrefix, ReplaceWorker, CreateKey, UpdateKey, wire::KeyRevoke,
+                          ListAudit, VerifyAudit, ExportAudit, ShowUsage, ShowTop>;
 
 enum class Output { Table, Wide, Json };
 

@@ -3,7 +3,6 @@
 #include <charconv>
 
 #include "common/cli/command_line.hpp"
-#include "common/random.hpp"
 #include "tools/brokerctl/arguments/commands.hpp"
 #include "tools/brokerctl/audit.hpp"
 
@@ -112,12 +111,19 @@ void add_limits(CLI::App& admit, TenantValues& values) {
         "Revoked leases that may be replaced per minute; new tenant: 600", 1, 6'000'000);
   limit("--rebind-burst", limits.rebind_burst,
         "Revoked leases that may be replaced at once; new tenant: 256", 1, 1 << 20);
+  wire::RateLimits& rates = limits.rates;
   limit(
-      "--tokens-per-minute", limits.tokens_per_minute,
+      "--tokens-per-minute", rates.tokens_per_minute,
       "Computed prompt tokens and emitted tokens per minute, over all workers, and of one request "
       "at most; each worker also keeps what the tenant left there, up to a minute's; new tenant: "
       "no limit",
       1, 10'000'000);
+  limit("--requests-per-minute", rates.requests_per_minute,
+        "Requests that start per minute, over all workers; new tenant: no limit", 1, 10'000'000);
+  limit("--tokens-per-day", rates.tokens_per_day,
+        "Computed prompt tokens and emitted tokens per day of UTC, over all workers; requests that "
+        "run at the limit end normally; new tenant: no limit",
+        1, 1'000'000'000'000);
   limit("--uid", limits.uid,
         "User id that may act for the tenant; new tenant: any; changed later, never removed", 0,
         ~std::uint32_t{0});
@@ -235,27 +241,6 @@ void add_prefix(Commands& commands) {
   commands.add_request_id(*verb);
 }
 
-void add_keys(Commands& commands) {
-  const auto name = std::make_shared<std::string>();
-  CLI::App* noun =
-      commands.add_noun({"keys", "API keys of HTTP clients, with tenant", "brokerctl keys"},
-                        [] { return Show::Keys; })[0];
-  auto* create = commands.add_verb(
-      *noun,
-      {"create", "Create an API key for HTTP clients of a tenant; it is shown once",
-       "brokerctl keys create --tenant alice"},
-      [name]() -> Result<Verb> { return CreateKey{.tenant = TRY(TenantId::parse(*name))}; });
-  add_name(*create, "--tenant", *name, "Tenant for which the key acts")->required();
-  auto* revoke = commands.add_verb(*noun,
-                                   {"revoke", "Revoke a key; its requests end at once",
-                                    "brokerctl keys revoke 0011223344556677"},
-                                   [name]() -> Result<Verb> {
-                                     return wire::KeyRevoke{.key = TRY(ApiKeyId::parse(*name)),
-                                                            .request_id = {mint_request_id()}};
-                                   });
-  add_name(*revoke, "key", *name, "Id of the key, from `brokerctl keys`")->required();
-}
-
 void add_audit(Commands& commands) {
   const auto query = std::make_shared<ListAudit>();
   const auto both = commands.add_noun(
@@ -308,7 +293,7 @@ void add_nouns(Commands& commands) {
   add_tenants(commands);
   add_quarantine(commands);
   add_prefix(commands);
-  add_keys(commands);
+  add_key_nouns(commands);
   add_audit(commands);
 }
 

@@ -38,13 +38,14 @@ _LEASE_ENDED = {"LeaseRevoked", "LeaseFenced", "StaleGeneration"}
 _RETRYABLE = {
     "BrokerLost", "ConnectionLost", "ConnectionRefused", "DeviceFault", "DiskFull", "Draining",
     "EngineDecodeFailed", "EngineLeaseFenced", "NoModelLoaded", "OutOfBlocks", "OutOfMemory",
-    "PoolExhausted", "QueueFull", "QuotaConcurrent", "QuotaTokens", "RebindRateLimited",
+    "PoolExhausted", "QueueFull", "QuotaConcurrent", "QuotaRequests",
+    "QuotaTokens", "RebindRateLimited",
     "StaleGraph", "StillWritable", "TimedOut", "WeightsLoading",
 }
 # Refusals by a worker after which the lease is still good.
 _LEASE_SURVIVES = {
-    "BrokerLost", "OutOfBlocks", "PoolExhausted", "QueueFull", "QuotaBlocks", "QuotaConcurrent", "QuotaTokens",
-    "RebindRateLimited",
+    "BrokerLost", "OutOfBlocks", "PoolExhausted", "QueueFull", "QuotaBlocks", "QuotaConcurrent",
+    "QuotaRequests", "QuotaTokens", "RebindRateLimited",
 }
 _ENGINE_RECOVERS = {"BrokerLost", "EngineDecodeFailed", "EngineLeaseFenced", "WeightsLoading"}
 _NORMAL_ENDS = {"EndOfSequence", "MaxTokensReached", "ContextFull", "StopSequence", "Cancelled"}

@@ -12,8 +12,8 @@ using asio::awaitable;
 
 constexpr std::size_t kMaxKeyBytes = 128;
 
-awaitable<Result<wire::KeyView>> check_key(Shared& shared, std::string key) {
-  AsyncValue<Result<wire::KeyView>> checked(*shared.deps.io);
+awaitable<Result<wire::KeyOwner>> check_key(Shared& shared, std::string key) {
+  AsyncValue<Result<wire::KeyOwner>> checked(*shared.deps.io);
   // The link to the broker may hold this call longer than the thread of `io` lives.
   shared.deps.check_key(std::move(key), checked.giver());
   auto answer = co_await checked.take();
@@ -42,7 +42,7 @@ awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id, 
     pause.expires_after(wait);
     co_await pause.async_wait(kAwait);
   }
-  const Result<wire::KeyView> checked = co_await check_key(shared, key);
+  const Result<wire::KeyOwner> checked = co_await check_key(shared, key);
   if (!checked && checked.error().code == Errc::BadToken) shared.known_keys.refused(key);
   if (!checked) co_return std::unexpected(key_check_failure(checked.error()));
   shared.known_keys.accepted(key, checked->tenant);

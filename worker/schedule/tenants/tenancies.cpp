@@ -188,10 +188,21 @@ std::string reason_of_refusal(const Tenancy& tenancy) {
                      tenancy.tenant.value);
 }
 
-// ---------------------------------------------------------------------------- tokens per minute
+// -------------------------------------------------------------------- limits of tenants and keys
 
-void Tenancies::give_back_tokens(const PromptRequest& request, std::uint64_t tokens) {
-  if (tokens > 0) unused_tokens_[request.tenant] += tokens;
+void Tenancies::give_back_cached(PromptRequest& request, std::uint64_t tokens) {
+  const std::uint64_t given = std::min(tokens, request.unused_tokens);
+  request.unused_tokens -= given;
+  request.held_tokens -= std::min(given, request.held_tokens);
+  for (const RateOwner& owner : request.charged_to)
+    returned_[owner].add({.unused_tokens = given, .held_tokens = given});
+}
+
+void Tenancies::give_back_rest(const PromptRequest& request) {
+  for (const RateOwner& owner : request.charged_to) {
+    returned_[owner].add(
+        {.unused_tokens = request.unused_tokens, .held_tokens = request.held_tokens, .ended = 1});
+  }
 }
 
 // -------------------------------------------------------------------------------------- reports

@@ -85,14 +85,14 @@ class Tenancies {
   /// The memory that leases want, as noted since the last call.
   std::vector<GrowthRequest> take_growth_requests();
 
-  // ---- tokens per minute
+  // ---- limits of tenants and keys
 
-  /// Records tokens that the request took from its tenant's allowance and does not use.
-  void give_back_tokens(const PromptRequest& request, std::uint64_t tokens);
-  /// The tokens given back since the last call, by tenant.
-  std::map<TenantId, std::uint64_t> take_unused_tokens() {
-    return std::exchange(unused_tokens_, {});
-  }
+  /// Records that the request does not need these of its tokens, because they are cached.
+  void give_back_cached(PromptRequest& request, std::uint64_t tokens);
+  /// Records that the request has ended, with the tokens that it did not use. Call it once.
+  void give_back_rest(const PromptRequest& request);
+  /// What was given back since the last call.
+  std::map<RateOwner, RateReturn> take_returned() { return std::exchange(returned_, {}); }
 
   // ---- reports to the broker
 
@@ -122,8 +122,8 @@ class Tenancies {
   std::map<TenantId, wire::TenantServed> served_;  // noted since the last `take_served`
   // at the last `take_served`; a missing entry means 0
   std::map<TenantId, std::uint32_t> cached_blocks_;
-  std::map<TenantId, std::uint64_t> unused_tokens_;  // since the last `take_unused_tokens`
-  PrefixCounters ended_prefixes_;                    // of leases that ended
+  std::map<RateOwner, RateReturn> returned_;  // since the last `take_returned`
+  PrefixCounters ended_prefixes_;             // of leases that ended
 };
 
 /// Error text: why the broker refused growth of the lease, and what to do.

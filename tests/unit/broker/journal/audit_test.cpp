@@ -95,7 +95,9 @@ TEST_CASE("audit log: usage and revocations form one chain over restarts") {
   const StateDir dir;
   opened(dir)->write({.rows = {usage(1), revocation(4)}}).value();
   const auto journal = opened(dir);
-  journal->write({.rows = {usage(2)}}).value();
+  UsageRow with_key = usage(2);
+  with_key.api_key = {"0011223344556677"};
+  journal->write({.rows = {with_key}}).value();
 
   const Read all = read(*journal);
 
@@ -120,6 +122,8 @@ TEST_CASE("audit log: usage and revocations form one chain over restarts") {
   CHECK(all.contents[1]["reason"] == "operator");
   CHECK(all.contents[1]["scope"] == "tenant");
   CHECK(all.contents[2]["request"] == "r-2");
+  CHECK_FALSE(used.contains("key"));
+  CHECK(all.contents[2]["key"] == "0011223344556677");
   CHECK(NullJournal().audit_page({}).error().detail.contains("--state-dir"));
 }
 

@@ -58,7 +58,7 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
                                   .ttl_ms = 500,
                                   .rebinds_per_minute = 7,
                                   .rebind_burst = 5,
-                                  .tokens_per_minute = 4'321,
+                                  .rates = {.tokens_per_minute = 4'321},
                                   .uid = 9};
   const RegionRow region{.id = {2},
                          .key = {1, 2, 3, -4, "digest", 5, 6},
@@ -79,15 +79,17 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
                          .inode = 9,
                          .quarantine = {{1}, "w1", 6, 8192, QuarantineReason::NotReturned},
                          .pool = MemoryPool::Swap};
-  const Image image = reopened(dir, {.rows = {TenantRow{policy, true, 6u << 20}, worker_row(1),
-                                              untrusted, ExtentSizeRow{2u << 20}, lease, extent,
-                                              region, HighWaterMarks{1024, 2048, 3072, 4096}},
-                                     .durable = true});
+  const Image image =
+      reopened(dir, {.rows = {TenantRow{policy, true, 6u << 20, {5, 6}}, worker_row(1), untrusted,
+                              ExtentSizeRow{2u << 20}, lease, extent, region,
+                              HighWaterMarks{1024, 2048, 3072, 4096}},
+                     .durable = true});
 
   const TenantRow& tenant = image.tenants.at({"a"});
   CHECK(tenant.policy.to_json() == policy.to_json());
   CHECK(tenant.draining);
   CHECK(tenant.reserved_bytes == 6u << 20);
+  CHECK(tenant.use == DayUse{5, 6});
   CHECK(image.workers.at({1}) == worker_row(1));
   CHECK(image.workers.at({2}) == untrusted);
   CHECK(image.leases.at({4, 3}) == lease);
@@ -100,15 +102,34 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
 TEST_CASE("journal: API keys are read as written, and a damaged one is refused") {
   const StateDir dir;
   const std::string hash(64, 'a');
-  const ApiKeyRow kept{.id = {hash.substr(0, 16)}, .tenant = {"a"}, .hash = hash};
+  const ApiKeyRow kept{
+      .id = {hash.substr(0, 16)},
+      .tenant = {"a"},
+      .hash = hash,
+      .name = "ci",
+      .created_unix_ms = 1,
+      .expires_unix_ms = 2,
+      .last_used_unix_ms = 3,
+      .limits = {.max_concurrent = 4,
+                 .rates = {.requests_per_minute = 6, .tokens_per_day = 1'000'000'000'000}},
+      .use = {.day = 8, .tokens = 9}};
   const ApiKeyRow gone{.id = {"bb"}, .tenant = {"a"}, .hash = "bb"};
   const Image image = reopened(
       dir, {.rows = {TenantRow{.policy = {.tenant = {"a"}}}, kept, gone, ApiKeyGone{{"bb"}}}});
   REQUIRE(image.api_keys.size() == 1);
   CHECK(image.api_keys.at(kept.id).tenant.value == "a");
-  CHECK(image.api_keys.at(kept.id).hash == hash);
+  const ApiKeyRow& key = image.api_keys.at(kept.id);
+  CHECK(key.hash == hash);
+  CHECK(key.name == "ci");
+  CHECK(std::tuple(key.created_unix_ms, key.expires_unix_ms, key.last_used_unix_ms) ==
+        std::tuple(1, 2, 3));
+  CHECK(key.limits.max_concurrent == 4u);
+  CHECK(key.limits.rates == kept.limits.rates);
+  CHECK(key.use == kept.use);
 
-  run_sql(dir.file("journal.db"), "UPDATE api_key SET hash='cc'");
+  const char* damage = GENERATE("hash='cc'", "max_concurrent=65", "tokens_per_minute=-1",
+                                "requests_per_minute=10000001", "expires_unix_ms=-1");
+  run_sql(dir.file("journal.db"), std::string("UPDATE api_key SET ") + damage);
   CHECK(SqliteJournal::open(dir.path()).value()->load(kNowUnixS).error().code == Errc::FileCorrupt);
 }
 

@@ -67,7 +67,7 @@ TEST_CASE("brokerctl arguments: tenants admit carries every limit") {
   CHECK(admit.ttl_ms == 500);
   CHECK(admit.rebinds_per_minute == 30);
   CHECK(admit.rebind_burst == 3);
-  CHECK(admit.tokens_per_minute == 700u);
+  CHECK(admit.rates.tokens_per_minute == 700u);
   CHECK(admit.uid == 0u);
   CHECK(admit.request_id.value == "r1");
 }
@@ -319,7 +319,7 @@ TEST_CASE("brokerctl arguments: watch starts now, events at the oldest") {
 
 TEST_CASE("brokerctl arguments: tokens per minute are 1 or more") {
   CHECK_FALSE(
-      std::get<wire::TenantAdmit>(parsed({"tenants", "admit", "A"}).verb).tokens_per_minute);
+      std::get<wire::TenantAdmit>(parsed({"tenants", "admit", "A"}).verb).rates.tokens_per_minute);
   for (const char* bad : {"0", "-1", "10000001", "many"})
     CHECK(exit_code_of({"tenants", "admit", "A", "--tokens-per-minute", bad}) == 2);
 }

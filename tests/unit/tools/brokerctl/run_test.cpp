@@ -84,7 +84,7 @@ TEST_CASE("brokerctl: tenants, extents and quarantine are read in pages too") {
                                        .tier = wire::Tier::Guaranteed,
                                        .rebinds_per_minute = 421,
                                        .rebind_burst = 87,
-                                       .tokens_per_minute = 1234},
+                                       .rates = {.tokens_per_minute = 1234}},
                             .blocks_held = 593,
                             .served = {.tenant = {name},
                                        .tokens = tokens,
@@ -352,7 +352,7 @@ TEST_CASE("brokerctl: a key that stdout does not accept is revoked") {
   if (is_revoked) broker.replies["key.revoke"] = {wire::LeasesTouched{}.to_json()};
   broker.out.setstate(std::ios::badbit);
 
-  const auto created = run_verb(broker, CreateKey{.tenant = {"bob"}});
+  const auto created = run_verb(broker, CreateKey{.message = {.tenant = {"bob"}}});
 
   REQUIRE_FALSE(created);
   CHECK(created.error().code == Errc::DiskFull);
@@ -369,7 +369,7 @@ TEST_CASE("brokerctl: a key whose reply is lost is revoked, or the error has the
   const Errc answer = GENERATE(Errc::BadRequest, Errc::ConnectionLost);
   broker.replies["key.revoke"] = {fail(answer, "the answer to the revocation")};
 
-  const auto created = run_verb(broker, CreateKey{.tenant = {"bob"}});
+  const auto created = run_verb(broker, CreateKey{.message = {.tenant = {"bob"}}});
 
   REQUIRE_FALSE(created);
   CHECK(created.error().code == why);
@@ -383,7 +383,7 @@ TEST_CASE("brokerctl: a key whose reply is lost is revoked, or the error has the
 TEST_CASE("brokerctl: a key that the broker refuses is not revoked") {
   FakeBroker broker;
   broker.replies["key.create"] = {fail(Errc::UnknownTenant, "no tenant bob")};
-  const auto created = run_verb(broker, CreateKey{.tenant = {"bob"}});
+  const auto created = run_verb(broker, CreateKey{.message = {.tenant = {"bob"}}});
   REQUIRE_FALSE(created);
   CHECK(created.error() == Error{Errc::UnknownTenant, "no tenant bob"});
   CHECK(broker.calls.size() == 1);

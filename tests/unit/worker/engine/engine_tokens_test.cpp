@@ -16,8 +16,7 @@ struct LimitedRig : EngineRig {
     engine().set_quota({.tenant = {"t"},
                         .max_concurrent = 8,
                         .max_blocks = 1u << 20,
-                        .tokens_per_minute = tokens_per_minute,
-                        .token_credit = credit});
+                        .rates = {.tokens_per_minute = tokens_per_minute, .token_credit = credit}});
   }
   PromptRequest sized(const std::string& id, std::uint32_t prompt_tokens, std::uint32_t emitted) {
     std::vector<TokenId> prompt(prompt_tokens);

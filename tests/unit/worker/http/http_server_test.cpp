@@ -70,7 +70,7 @@ class TestServer {
     more.stopping = {Errc::Draining, "the worker stops"};
     more.check_key = [this](const std::string& key, Server::OnChecked done) {
       ++checks;
-      if (key == "ann" || key == "bob") return done(wire::KeyView{.key = {key}, .tenant = {key}});
+      if (key == "ann" || key == "bob") return done(wire::KeyOwner{.key = {key}, .tenant = {key}});
       done(fail(Errc::BadToken, "no such key"));
     };
     server_ = Server::create({.unix_path = path_, .ip = {}}, std::move(more)).value();

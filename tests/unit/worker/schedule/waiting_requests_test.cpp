@@ -18,6 +18,7 @@ struct Queue : PartsFixture {
     PromptRequest added = request(tenancy, name, 4);
     added.deadline = deadline;
     added.unused_tokens = 7;
+    added.charged_to = {{tenancy.tenant, {}}};
     waiting.add(std::move(added));
   }
   std::string order() const {
@@ -55,7 +56,7 @@ TEST_CASE("waiting requests: those whose deadline has passed end, and give back 
   CHECK(end.engine_request_id == RequestId{"late"});
   CHECK(end.reason == CompletionReason::DeadlineExceeded);
   CHECK(test.order() == "laternever");
-  CHECK(test.tenancies.take_unused_tokens()[test.tenancy.tenant] == 7);
+  CHECK(test.tenancies.take_returned()[{test.tenancy.tenant, {}}].unused_tokens == 7);
   test.waiting.drop_expired(TimePoint(20));
   CHECK(test.order() == "never");
 }

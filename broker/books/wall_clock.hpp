@@ -1,0 +1,32 @@
+/// The machine's clock as an offset from boot time. Expiries and days of UTC are in its terms,
+/// while every deadline is in boot time.
+///
+/// The offset changes only when the clock is set, and the server reports that as ClockSet. Pure.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "common/clock.hpp"
+
+namespace leasehold {
+
+struct WallClock {
+  Duration offset{};  ///< Unix time minus boot time.
+
+  std::int64_t unix_ms(TimePoint now) const {
+    return std::chrono::floor<std::chrono::milliseconds>(Duration(now.boottime_ns) + offset)
+        .count();
+  }
+  /// Days since 1970.
+  std::int64_t day(TimePoint now) const {
+    return std::chrono::floor<std::chrono::days>(Duration(now.boottime_ns) + offset).count();
+  }
+  /// The boot time at which the clock shows `unix_ms`, if it is not set until then.
+  TimePoint at(std::int64_t unix_ms) const {
+    return {(Duration(std::chrono::milliseconds(unix_ms)) - offset).count()};
+  }
+  TimePoint day_end(TimePoint now) const { return at((day(now) + 1) * 86'400'000); }
+};
+
+}  // namespace leasehold

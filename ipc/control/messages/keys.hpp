@@ -1,0 +1,93 @@
+/// API keys: operator → broker, and the query of a worker. The rules for all messages are in
+/// ipc/control/messages.hpp; the form of a key is in ipc/control/tokens/api_key.hpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ipc/control/messages/common.hpp"
+#include "ipc/control/messages/rates.hpp"
+
+namespace leasehold::wire {
+
+inline constexpr std::size_t kMaxKeysPerTenant = 64;
+/// The end of the year 2199, so that nanoseconds fit into 64 bits.
+inline constexpr std::int64_t kLastExpiry_ms = 7'258'118'399'999;
+
+/// Limits of one key. Those of its tenant hold as well.
+struct KeyLimits {
+  std::optional<std::uint32_t> max_concurrent;  ///< Running and waiting requests; 1 … 64.
+  RateLimits rates;
+};
+
+/// `key.create`: stores the hash of an API key for a tenant; only the caller has the key. Reply:
+/// Empty. Errors: UnknownTenant, QuotaConcurrent (64 keys per tenant), BadRequest (the key exists,
+/// expires in the past, or has a limit above its tenant's), DiskFull (no key was created).
+struct KeyCreate : Message<KeyCreate> {
+  static constexpr std::string_view kMethod = "key.create";
+  TenantId tenant;
+  std::string hash;                             ///< hash_of_api_key.
+  std::string name;                             ///< Shown in lists; may be empty or missing.
+  std::optional<std::int64_t> expires_unix_ms;  ///< Before the year 2200; empty: never.
+  KeyLimits limits;
+  RequestId request_id;
+};
+
+/// `key.update`: changes what is given; the key and its requests go on, and an expired key is valid
+/// again once its expiry is in the future. Reply: KeyView. Errors: BadRequest for an unknown key,
+/// and as for `key.create`; DiskFull: the change took effect, but is not on disk yet.
+struct KeyUpdate : Message<KeyUpdate> {
+  static constexpr std::string_view kMethod = "key.update";
+  ApiKeyId key;
+  std::optional<std::string> name;
+  std::optional<std::int64_t> expires_unix_ms;
+  bool never_expires = false;  ///< Removes the expiry. May be missing.
+  KeyLimits limits;
+  RequestId request_id;
+};
+
+/// `key.revoke`: removes a key and revokes the leases that were acquired with it
+/// (`policy_changed`). Reply: LeasesTouched. Errors: BadRequest for an unknown key; DiskFull when
+/// the revocation took effect but is not on disk.
+struct KeyRevoke : Message<KeyRevoke> {
+  static constexpr std::string_view kMethod = "key.revoke";
+  ApiKeyId key;
+  RequestId request_id;
+};
+
+/// `key.check`, a query of a worker: checks the key that an HTTP client presents. Reply: KeyOwner.
+/// Errors: BadToken, also for an expired key.
+struct KeyCheck : Message<KeyCheck> {
+  static constexpr std::string_view kMethod = "key.check";
+  std::string api_key;
+};
+
+struct KeyOwner : Message<KeyOwner> {
+  ApiKeyId key;
+  TenantId tenant;
+};
+
+/// `key.list`: API keys in the order of their ids.
+struct KeyList : Message<KeyList> {
+  static constexpr std::string_view kMethod = "key.list";
+  std::optional<ApiKeyId> after;
+  std::uint32_t limit = 1000;  ///< As in TenantList.
+};
+
+/// An item of `key.list`.
+struct KeyView : Message<KeyView> {
+  ApiKeyId key;
+  TenantId tenant;
+  std::string name;
+  std::int64_t created_unix_ms = 0;
+  std::optional<std::int64_t> expires_unix_ms;
+  bool expired = false;
+  /// The minute in which the last usage record of the key arrived.
+  std::optional<std::int64_t> last_used_unix_ms;
+  std::uint64_t tokens_today = 0;
+  KeyLimits limits;
+};
+
+}  // namespace leasehold::wire

@@ -1,0 +1,159 @@
+// `brokerctl keys` and `brokerctl usage`.
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "common/random.hpp"
+#include "tools/brokerctl/arguments/commands.hpp"
+#include "tools/brokerctl/audit.hpp"
+
+namespace leasehold::brokerctl {
+namespace {
+
+/// The values of `keys create` and `keys update`.
+struct KeyValues {
+  std::string id, tenant, name, expires_in, expires_at;
+  bool never_expires = false;
+  wire::KeyLimits limits;
+};
+
+/// Converts "30d" to milliseconds. Errors: BadRequest.
+Result<std::int64_t> parse_duration_ms(const std::string& text) {
+  constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
+      {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
+  std::int64_t count = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, count);
+  for (const auto& [unit, unit_ms] : kUnits) {
+    const bool fits = read.ec == std::errc() && std::string_view(read.ptr, end) == unit;
+    if (fits && count > 0 && count <= wire::kLastExpiry_ms / unit_ms) return count * unit_ms;
+  }
+  return fail(Errc::BadRequest, fmt::format("'{}' is not a time such as 45m, 12h or 30d", text));
+}
+
+auto checked(auto parse) {
+  return [parse](const std::string& text) {
+    const auto parsed = parse(text);
+    return parsed ? std::string() : parsed.error().detail;
+  };
+}
+
+void add_key_options(CLI::App& verb, KeyValues& values) {
+  add_name(verb, "--name", values.name, "Name shown in lists, such as ci");
+  auto* in = verb.add_option("--expires-in", values.expires_in,
+                             "The key expires after this time, such as 45m, 12h or 30d")
+                 ->check(checked(parse_duration_ms));
+  auto* at = verb.add_option("--expires-at", values.expires_at,
+                             "The key expires at this time, in UTC, such as 2027-01-01 or "
+                             "2027-01-01T18:30:00Z")
+                 ->check(checked(parse_utc_ms));
+  in->excludes(at);
+  const auto limit = [&verb](const char* name, auto& value, const char* help, std::int64_t high) {
+    verb.add_option(name, value, help)->check(CLI::Range(std::int64_t{1}, high));
+  };
+  wire::RateLimits& rates = values.limits.rates;
+  limit("--max-concurrent", values.limits.max_concurrent,
+        "Requests of the key that run or wait, over all workers, at least 1 on each", 64);
+  limit("--tokens-per-minute", rates.tokens_per_minute,
+        "Computed prompt tokens and emitted tokens per minute", wire::kMostPerMinute);
+  limit("--requests-per-minute", rates.requests_per_minute, "Requests that start per minute",
+        wire::kMostPerMinute);
+  limit("--tokens-per-day", rates.tokens_per_day,
+        "Computed prompt tokens and emitted tokens per day of UTC",
+        static_cast<std::int64_t>(wire::kMostPerDay));
+}
+
+/// The options of the message that `keys create` and `keys update` send.
+template <class Message>
+Result<std::optional<std::int64_t>> set_key_options(Message& message, const KeyValues& values) {
+  message.limits = values.limits;
+  if (!values.expires_at.empty()) message.expires_unix_ms = TRY(parse_utc_ms(values.expires_at));
+  if (values.expires_in.empty()) return std::nullopt;
+  return TRY(parse_duration_ms(values.expires_in));
+}
+
+void add_keys(Commands& commands) {
+  const auto values = std::make_shared<KeyValues>();
+  CLI::App* noun = commands.add_noun({"keys", "API keys of HTTP clients, with expiry and last use",
+                                      "brokerctl keys\nbrokerctl keys -o wide"},
+                                     [] { return Show::Keys; })[0];
+  auto* create = commands.add_verb(
+      *noun,
+      {"create",
+       "Create an API key for HTTP clients of a tenant; it is shown once. Limits of the tenant "
+       "hold "
+       "as well",
+       "brokerctl keys create --tenant alice --name ci --expires-in 30d\nbrokerctl keys create "
+       "--tenant alice --name demo --tokens-per-day 100000"},
+      [values]() -> Result<Verb> {
+        CreateKey made;
+        made.message.tenant = TRY(TenantId::parse(values->tenant));
+        made.message.name = values->name;
+        made.expires_in_ms = TRY(set_key_options(made.message, *values));
+        return made;
+      });
+  add_name(*create, "--tenant", values->tenant, "Tenant for which the key acts")->required();
+  add_key_options(*create, *values);
+  auto* update = commands.add_verb(
+      *noun,
+      {"update",
+       "Change name, expiry or limits of a key; a limit can be changed, but not removed. An "
+       "expired key is valid again with a later expiry",
+       "brokerctl keys update 0011223344556677 --expires-in 30d"},
+      [values]() -> Result<Verb> {
+        UpdateKey changed;
+        changed.message.key = TRY(ApiKeyId::parse(values->id));
+        changed.message.never_expires = values->never_expires;
+        if (!values->name.empty()) changed.message.name = values->name;
+        changed.expires_in_ms = TRY(set_key_options(changed.message, *values));
+        return changed;
+      });
+  add_key_options(*update, *values);
+  update->add_flag("--no-expiry", values->never_expires, "The key does not expire any more")
+      ->excludes(update->get_option("--expires-in"))
+      ->excludes(update->get_option("--expires-at"));
+  auto* revoke = commands.add_verb(*noun,
+                                   {"revoke", "Revoke a key; its requests end at once",
+                                    "brokerctl keys revoke 0011223344556677"},
+                                   [values]() -> Result<Verb> {
+                                     return wire::KeyRevoke{.key = TRY(ApiKeyId::parse(values->id)),
+                                                            .request_id = {mint_request_id()}};
+                                   });
+  for (CLI::App* verb : {update, revoke})
+    add_name(*verb, "key", values->id, "Id of the key, from `brokerctl keys`")->required();
+}
+
+void add_usage(Commands& commands) {
+  struct Values {
+    std::string since, tenant, key;
+  };
+  const auto values = std::make_shared<Values>();
+  auto* usage = commands.add_verb(
+      {"usage",
+       "Tokens and requests of each tenant and key, added up from the audit records; needs a "
+       "broker with --state-dir",
+       "brokerctl usage --since 2026-11-01\nbrokerctl usage --tenant alice -o json"},
+      [values]() -> Result<Verb> {
+        ShowUsage request;
+        if (!values->since.empty()) request.since_unix_ms = TRY(parse_utc_ms(values->since));
+        request.tenant = TRY(parse_optional<TenantId>(values->tenant));
+        request.key = TRY(parse_optional<ApiKeyId>(values->key));
+        return request;
+      });
+  usage
+      ->add_option("--since", values->since,
+                   "Only requests that ended from this time on, in UTC, such as 2026-11-24 or "
+                   "2026-11-24T18:30:00Z")
+      ->check(checked(parse_utc_ms));
+  add_name(*usage, "--tenant", values->tenant, "Only requests of this tenant");
+  add_name(*usage, "--key", values->key, "Only requests with this key");
+}
+
+}  // namespace
+
+void add_key_nouns(Commands& commands) {
+  add_keys(commands);
+  add_usage(commands);
+}
+
+}  // namespace leasehold::brokerctl

@@ -1,0 +1,69 @@
+#include "tools/brokerctl/key_calls.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "common/random.hpp"
+#include "ipc/client/parse_message.hpp"
+#include "ipc/control/tokens/api_key.hpp"
+#include "tools/brokerctl/views.hpp"
+
+namespace leasehold::brokerctl {
+namespace {
+
+std::int64_t unix_ms_in(std::int64_t ms) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::floor<std::chrono::milliseconds>(now).count() + ms;
+}
+
+}  // namespace
+
+Result<CreatedKey> create_key(const CreateKey& create, const Dependencies& dependencies) {
+  const std::string key = mint_api_key();
+  wire::KeyCreate message = create.message;
+  message.hash = hash_of_api_key(key);
+  message.request_id = {mint_request_id()};
+  if (create.expires_in_ms) message.expires_unix_ms = unix_ms_in(*create.expires_in_ms);
+  const ApiKeyId id = api_key_id(message.hash);
+  const auto created = dependencies.call(wire::KeyCreate::kMethod, message.to_json());
+  if (!created) {
+    const Errc code = created.error().code;
+    const bool may_exist = code == Errc::TimedOut || code == Errc::ConnectionLost;
+    if (may_exist) return revoke_unprinted_key(id, created.error(), dependencies);
+    return std::unexpected(created.error());
+  }
+  wire::Json document{{"key", id.value}, {"tenant", message.tenant.value}, {"api_key", key}};
+  if (!message.name.empty()) document["name"] = message.name;
+  if (message.expires_unix_ms) document["expires_unix_ms"] = *message.expires_unix_ms;
+  return CreatedKey{
+      .id = id,
+      .document = std::move(document),
+      .table = {.columns = {{"KEY"}, {"TENANT"}, {"NAME"}, {"EXPIRES"}, {"API KEY, SHOWN ONCE"}},
+                .rows = {{id.value, message.tenant.value, cli::or_dash(message.name),
+                          time_text(message.expires_unix_ms, "never"), key}}}};
+}
+
+std::unexpected<Error> revoke_unprinted_key(const ApiKeyId& key, const Error& why,
+                                            const Dependencies& dependencies) {
+  const wire::KeyRevoke revoke{.key = key, .request_id = {mint_request_id()}};
+  const auto revoked = dependencies.call(wire::KeyRevoke::kMethod, revoke.to_json());
+  const bool exists = !revoked && revoked.error().code != Errc::BadRequest;
+  if (!exists)
+    return fail(why.code, fmt::format("key {} is not valid, because {}; create another", key.value,
+                                      why.detail));
+  return fail(why.code,
+              fmt::format("key {} may be valid, but was not shown, because {}; it could not be "
+                          "revoked ({}); run: brokerctl keys revoke {}",
+                          key.value, why.detail, revoked.error().detail, key.value));
+}
+
+Result<wire::KeyView> update_key(const UpdateKey& update, const Dependencies& dependencies) {
+  wire::KeyUpdate message = update.message;
+  message.request_id = {mint_request_id()};
+  if (update.expires_in_ms) message.expires_unix_ms = unix_ms_in(*update.expires_in_ms);
+  return client::parse_message<wire::KeyView>(
+      TRY(dependencies.call(wire::KeyUpdate::kMethod, message.to_json())));
+}
+
+}  // namespace leasehold::brokerctl

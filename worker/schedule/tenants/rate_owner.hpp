@@ -1,0 +1,32 @@
+/// Whose limits a request uses, and what it gives back to them.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+#include "common/ids.hpp"
+#include "ipc/control/messages/common.hpp"
+
+namespace leasehold {
+
+/// The tenant or the API key that a limit belongs to.
+struct RateOwner {
+  TenantId tenant;
+  ApiKeyId key;  ///< Empty: the tenant itself.
+  auto operator<=>(const RateOwner&) const = default;
+};
+
+/// What a request gives back while it runs or when it ends.
+struct RateReturn {
+  std::uint64_t unused_tokens = 0;  ///< Returned to the tokens per minute.
+  std::uint64_t held_tokens = 0;    ///< No longer held against the tokens of the day.
+  std::uint32_t ended = 0;          ///< Requests that ended.
+
+  void add(const RateReturn& more) {
+    unused_tokens += more.unused_tokens;
+    held_tokens += more.held_tokens;
+    ended += more.ended;
+  }
+};
+
+}  // namespace leasehold
