@@ -141,6 +141,9 @@ constexpr std::array<Row, kErrcCount> kRows{{
     {ProtocolMismatch, "ProtocolMismatch", false, Tenant,
      "The broker and the worker speak versions of their protocol that do not fit together",
      "upgrade and restart the side that the error names; the broker comes before its workers"},
+    {RequestCancelled, "RequestCancelled", false, Tenant,
+     "An operator, or a client of the tenant, ended the request",
+     "submit it again only if it is still wanted; `brokerctl actions` shows the operator"},
 }};
 
 constexpr bool rows_follow_the_enum() {

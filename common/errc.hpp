@@ -69,9 +69,11 @@ enum class Errc : std::uint8_t {
   QuotaTokens,
   // Versions, placed here for the same reason.
   ProtocolMismatch,
+  // The end of a request, placed here for the same reason.
+  RequestCancelled,
 };
 
-inline constexpr int kErrcCount = static_cast<int>(Errc::ProtocolMismatch) + 1;
+inline constexpr int kErrcCount = static_cast<int>(Errc::RequestCancelled) + 1;
 
 /// The name as it appears on every wire: "LeaseFenced".
 std::string_view name(Errc code);

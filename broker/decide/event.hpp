@@ -175,6 +175,13 @@ struct WeightsReported {
   wire::WorkerWeights weights;
 };
 
+/// A worker ended these requests for an operator.
+struct RequestsCancelled {
+  std::uint32_t uid = 0;
+  std::string worker;
+  std::vector<std::string> requests;  ///< Ids in the worker; from the worker, so not trusted.
+};
+
 /// The rows of a decision that has a ReplyWhenJournaled effect are on disk, or could not be
 /// written.
 struct JournalWritten {
@@ -202,20 +209,22 @@ struct ConfigReloaded {
 /// The broker stops.
 struct Shutdown {};
 
-using Event = std::variant<
-    Call<wire::TenantAdmit>, Call<wire::TenantRemove>, Call<wire::KeyCreate>, Call<wire::KeyRevoke>,
-    Call<wire::LeaseRevoke>, Call<wire::LeaseDrain>, Call<wire::LeaseAcquire>,
-    Call<wire::LeaseReplace>, Call<wire::LeaseRenew>, Call<wire::LeaseRelease>,
-    Call<wire::LeaseGrow>, Call<wire::LeaseShrink>, Call<wire::WorkerAttach>,
-    Call<wire::WorkerReady>, Call<wire::WeightsOpen>, Call<wire::WeightsPublish>,
-    Call<wire::LeaseAttach>, Call<wire::LeaseDrained>, Call<wire::LeaseUndrain>,
-    Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>, Call<wire::LeaseQuery>,
-    Call<wire::QuarantineRelease>, Call<wire::StepWatch>, Call<wire::WorkerStep>,
-    Call<wire::PrefixPublish>, Call<wire::WorkerReplace>, Call<wire::UsageReport>, FillAnswered,
-    ConnectionClosed, HolderExited, PreviousHolderExited, WorkerExited, GrantAnswered,
-    SettleAnswered, UnmapAnswered, PingAnswered, ReclaimAnswered, WordsStored, QuietObserved,
-    ExtentsCleared, ExtentsVerified, DeviceLost, DeviceRecovered, RegionLent, RegionSealed,
-    RegionScrubbed, TableTampered, WorkerReported, UsageReported, ServedReported, DrainReported,
-    WeightsReported, JournalWritten, BrokerStalled, Tick, ConfigReloaded, Shutdown>;
+using Event =
+    std::variant<Call<wire::TenantAdmit>, Call<wire::TenantRemove>, Call<wire::KeyCreate>,
+                 Call<wire::KeyRevoke>, Call<wire::LeaseRevoke>, Call<wire::LeaseDrain>,
+                 Call<wire::LeaseAcquire>, Call<wire::LeaseReplace>, Call<wire::LeaseRenew>,
+                 Call<wire::LeaseRelease>, Call<wire::LeaseGrow>, Call<wire::LeaseShrink>,
+                 Call<wire::WorkerAttach>, Call<wire::WorkerReady>, Call<wire::WeightsOpen>,
+                 Call<wire::WeightsPublish>, Call<wire::LeaseAttach>, Call<wire::LeaseDrained>,
+                 Call<wire::LeaseUndrain>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
+                 Call<wire::LeaseQuery>, Call<wire::QuarantineRelease>, Call<wire::StepWatch>,
+                 Call<wire::WorkerStep>, Call<wire::PrefixPublish>, Call<wire::WorkerReplace>,
+                 Call<wire::UsageReport>, FillAnswered, ConnectionClosed, HolderExited,
+                 PreviousHolderExited, WorkerExited, GrantAnswered, SettleAnswered, UnmapAnswered,
+                 PingAnswered, ReclaimAnswered, WordsStored, QuietObserved, ExtentsCleared,
+                 ExtentsVerified, DeviceLost, DeviceRecovered, RegionLent, RegionSealed,
+                 RegionScrubbed, TableTampered, WorkerReported, UsageReported, ServedReported,
+                 DrainReported, WeightsReported, RequestsCancelled, JournalWritten, BrokerStalled,
+                 Tick, ConfigReloaded, Shutdown>;
 
 }  // namespace leasehold
