@@ -145,6 +145,9 @@ constexpr std::array<Row, kErrcCount> kRows{{
     {QuotaRequests, "QuotaRequests", true, Tenant,
      "The tenant or the API key has started its requests of this minute",
      "wait as long as the error says, or raise the limit that it names"},
+    {RequestCancelled, "RequestCancelled", false, Tenant,
+     "An operator, or a client of the tenant, ended the request",
+     "submit it again only if it is still wanted; `brokerctl actions` shows the operator"},
 }};
 
 constexpr bool rows_follow_the_enum() {

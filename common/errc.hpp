@@ -69,11 +69,12 @@ enum class Errc : std::uint8_t {
   QuotaTokens,
   // Versions, placed here for the same reason.
   ProtocolMismatch,
-  // Limits, placed here for the same reason.
+  // Limits and the end of a request, placed here for the same reason.
   QuotaRequests,
+  RequestCancelled,
 };
 
-inline constexpr int kErrcCount = static_cast<int>(Errc::QuotaRequests) + 1;
+inline constexpr int kErrcCount = static_cast<int>(Errc::RequestCancelled) + 1;
 
 /// The name as it appears on every wire: "LeaseFenced".
 std::string_view name(Errc code);

@@ -65,6 +65,9 @@ CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::PrefixPublish& publish);
 void decide_event(Decision& decision, const FillAnswered& answered);
 
+// tenant/requests.cpp
+void decide_event(Decision& decision, const RequestsCancelled& cancelled);
+
 // worker/worker_replace.cpp
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::WorkerReplace& replace);

@@ -175,6 +175,13 @@ struct WeightsReported {
   wire::WorkerWeights weights;
 };
 
+/// A worker ended these requests for an operator.
+struct RequestsCancelled {
+  std::uint32_t uid = 0;
+  std::string worker;
+  std::vector<std::string> requests;  ///< Ids in the worker; from the worker, so not trusted.
+};
+
 /// The rows of a decision that has a ReplyWhenJournaled effect are on disk, or could not be
 /// written.
 struct JournalWritten {
@@ -222,7 +229,7 @@ using Event =
                  UnmapAnswered, PingAnswered, ReclaimAnswered, WordsStored, QuietObserved,
                  ExtentsCleared, ExtentsVerified, DeviceLost, DeviceRecovered, RegionLent,
                  RegionSealed, RegionScrubbed, TableTampered, WorkerReported, UsageReported,
-                 ServedReported, DrainReported, WeightsReported, JournalWritten, BrokerStalled,
-                 ClockSet, Tick, ConfigReloaded, Shutdown>;
+                 ServedReported, DrainReported, WeightsReported, RequestsCancelled, JournalWritten,
+                 BrokerStalled, ClockSet, Tick, ConfigReloaded, Shutdown>;
 
 }  // namespace leasehold

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <memory>
 #include <span>
+#include <utility>
 
 #include "broker/server/connections/operators.hpp"
 #include "broker/server/lists.hpp"
@@ -102,6 +104,8 @@ const Dispatch::Rows& Dispatch::rows() {
       {"lease.undrain", {Role::Operator, &Dispatch::post_call<wire::LeaseUndrain>}},
       {"worker.replace", {Role::Operator, &Dispatch::post_call<wire::WorkerReplace>}},
       {"quarantine.release", {Role::Operator, &Dispatch::post_call<wire::QuarantineRelease>}},
+      {"request.list", {Role::Observer, &Dispatch::pass_to_worker<wire::RequestList>}},
+      {"request.stop", {Role::Operator, &Dispatch::pass_to_worker<wire::RequestStop>}},
       {"step.watch", {Role::Operator, &Dispatch::post_call<wire::StepWatch>}},
       {"lease.acquire", {Role::Anyone, &Dispatch::post_call<wire::LeaseAcquire>}},
       {"lease.replace", {Role::Anyone, &Dispatch::post_call<wire::LeaseReplace>}},
@@ -149,6 +153,26 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
 Result<void> Dispatch::open_spill(const std::string&, Incoming& incoming) {
   TRY(wire::Empty::from_json(incoming.params.body));
   hooks_.open_spill(incoming.connection, std::move(incoming.respond));
+  return {};
+}
+
+/// Answers with the worker's first reply, or with TimedOut. For each request that the worker has
+/// stopped an operator action is recorded, even if the caller has stopped waiting.
+template <class Message>
+Result<void> Dispatch::pass_to_worker(const std::string& method, Incoming& incoming) {
+  const Message message = TRY(Message::from_json(incoming.params.body));
+  const auto respond = std::make_shared<control::Responder>(std::move(incoming.respond));
+  const auto on_reply = [this, uid = incoming.credentials.uid, worker = message.worker,
+                         respond](Result<control::Payload> reply) {
+    if constexpr (std::is_same_v<Message, wire::RequestStop>) {
+      const auto stopped =
+          reply ? wire::RequestsStopped::from_json(reply->body) : std::unexpected(reply.error());
+      if (stopped) hooks_.post(RequestsCancelled{uid, worker, stopped->ids});
+    }
+    if (reply) reply->fds.clear();
+    if (*respond) std::exchange(*respond, nullptr)(std::move(reply));
+  };
+  hooks_.pass_to_worker(message.worker, method, incoming.params.body, on_reply);
   return {};
 }
 

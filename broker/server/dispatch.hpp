@@ -39,6 +39,10 @@ struct DispatchHooks {
   /// Answers `spill.open` after the disk thread has created the file.
   std::function<void(ConnectionId, control::Responder)> open_spill;
   std::function<Result<control::Payload>(const Query&, const control::Json& params)> query;
+  /// Passes the call to the worker of this name. See ServerEffects::pass.
+  std::function<void(const std::string& worker, const std::string& method,
+                     const control::Json& params, std::function<void(Result<control::Payload>)>)>
+      pass_to_worker;
   std::function<void(Event)> post;
   /// Number of reported events that the rate limit admits.
   std::function<std::size_t(ConnectionId, std::size_t)> admit_events;
@@ -67,6 +71,8 @@ class Dispatch {
 
  private:
   Result<void> open_spill(const std::string& method, Incoming& incoming);
+  template <class Message>
+  Result<void> pass_to_worker(const std::string& method, Incoming& incoming);
   Result<void> answer_report(const std::string& method, Incoming& incoming);
   Result<void> take_report(ConnectionId connection, const control::Json& params);
   template <class Message, class Report>

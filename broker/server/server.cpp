@@ -177,6 +177,9 @@ DispatchHooks BrokerServer::dispatch_hooks(const Clock& clock, bool allow_memory
                            control::Responder respond) { open_spill(id, std::move(respond)); },
       .query = [sources](const Query& query,
                          const control::Json& params) { return query.answer(sources, params); },
+      .pass_to_worker =
+          [this](const std::string& worker, const std::string& method, const control::Json& params,
+                 auto on_reply) { pass_to_worker(worker, method, params, std::move(on_reply)); },
       .post = [this](Event event) { loop_.post(std::move(event)); },
       .admit_events =
           [this](ConnectionId id, std::size_t reported) {
@@ -209,6 +212,14 @@ void BrokerServer::open_spill(ConnectionId id, control::Responder respond) {
         }
         respond(std::move(reply));
       });
+}
+
+void BrokerServer::pass_to_worker(const std::string& worker_name, const std::string& method,
+                                  const control::Json& params, ServerEffects::OnReply on_reply) {
+  const Worker* worker = state().workers.find_serving(worker_name);
+  if (worker != nullptr) return effects_.pass(worker->id, method, params, std::move(on_reply));
+  on_reply(fail(Errc::UnknownWorker,
+                fmt::format("no worker {} serves; see `brokerctl workers`", worker_name)));
 }
 
 Result<void> BrokerServer::prepare_worker(ConnectionId id, const wire::WorkerAttach& attach) {

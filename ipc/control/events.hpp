@@ -101,10 +101,11 @@ struct LeaseDraining {
 /// was refused and for a key that could not be stored; other refused calls leave no action.
 struct OperatorAction {
   /// "admit", "remove", "revoke", "publish", "drain", "undrain", "replace", "quarantine_release",
-  /// "key_create", "key_update" or "key_revoke". The journal and `operator_action.list` use the same
-  /// words.
+  /// "key_create", "key_update", "key_revoke" or "cancel". The journal and `operator_action.list`
+  /// use the same words.
   std::string action;
-  /// "tenant:acme", "lease:17.4", "worker:w1", "part:blk.1@w1", "extent:5", "region:3", "key:0f…"
+  /// "tenant:acme", "lease:17.4", "worker:w1", "part:blk.1@w1", "extent:5", "region:3", "key:0f…",
+  /// "request:acme/req-1@w1"
   std::string object;
   std::uint32_t uid = 0;
   /// The operator's reason, or why a key was not stored; empty for the other actions.

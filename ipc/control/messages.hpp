@@ -9,10 +9,11 @@
 /// milliseconds with the unit in the name.
 ///
 /// Calls to the broker that change state carry a `request_id`, except `lease.attach`,
-/// `lease.drained`, `lease.redeliver`, `step.watch`, `step.report` and `usage_record.report`, which
-/// may be repeated. A repeated call with the same id and parameters gets the same reply; with other
-/// parameters it gets RequestIdConflict. Retryable errors and the replies to `lease.renew`,
-/// `lease.hold` and `worker.attach` are not cached: the broker decides these calls again.
+/// `lease.drained`, `lease.redeliver`, `request.stop`, `step.watch`, `step.report` and
+/// `usage_record.report`, which may be repeated. A repeated call with the same id and parameters
+/// gets the same reply; with other parameters it gets RequestIdConflict. Retryable errors and the
+/// replies to `lease.renew`, `lease.hold` and `worker.attach` are not cached: the broker decides
+/// these calls again.
 #pragma once
 
 #include "ipc/control/messages/audit.hpp"
@@ -20,6 +21,7 @@
 #include "ipc/control/messages/holder.hpp"
 #include "ipc/control/messages/keys.hpp"
 #include "ipc/control/messages/operator.hpp"
+#include "ipc/control/messages/requests.hpp"
 #include "ipc/control/messages/steps.hpp"
 #include "ipc/control/messages/tenant.hpp"
 #include "ipc/control/messages/views.hpp"

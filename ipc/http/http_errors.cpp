@@ -59,6 +59,8 @@ int status_of(Errc code) {
     case Errc::QuotaRequests:
     case Errc::RebindRateLimited:
       return 429;
+    case Errc::RequestCancelled:
+      return 499;  // client libraries retry 408, 409, 429 and all from 500 on
     case Errc::EngineDecodeFailed:
     case Errc::NumericFault:
     case Errc::SystemError:

@@ -13,6 +13,7 @@
 #include "tools/brokerctl/audit.hpp"
 #include "tools/brokerctl/key_calls.hpp"
 #include "tools/brokerctl/repeated_output.hpp"
+#include "tools/brokerctl/requests.hpp"
 #include "tools/brokerctl/timeline.hpp"
 #include "tools/brokerctl/views.hpp"
 #include "tools/brokerctl/wait/wait.hpp"
@@ -93,6 +94,24 @@ class Runner {
     });
     if (leases.empty() && query.tenant) TRY(check_is_known(*query.tenant));
     print_items(leases, leases_table);
+    return {};
+  }
+
+  Result<void> operator()(const ListRequests& query) {
+    const RequestRows rows = TRY(read_requests(query, dependencies_));
+    if (rows.requests.empty() && query.tenant) TRY(check_is_known(*query.tenant));
+    print(requests_json(rows), requests_table(rows.requests));
+    print_notes(requests_notes(rows));
+    if (!rows.silent.empty() && dependencies_.set_exit_code)
+      dependencies_.set_exit_code(exit_code(rows.silent.front().why.code));
+    return {};
+  }
+  Result<void> operator()(const CancelRequests& query) {
+    if (query.tenant) TRY(check_is_known(*query.tenant));
+    const CancelledRequests cancelled = TRY(cancel_requests(query, dependencies_));
+    if (!cancelled.requests.empty())
+      print(cancelled_json(cancelled.requests), cancelled_table(cancelled.requests));
+    if (cancelled.problem) return std::unexpected(*cancelled.problem);
     return {};
   }
 

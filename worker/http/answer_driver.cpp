@@ -7,6 +7,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <ctime>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include "common/machine/confined.hpp"
@@ -64,12 +65,21 @@ class ChoiceProgress {
     return lacking > 0 && lacking + ended_ == choices_.size();
   }
   const UsageCount& usage() const { return usage_; }
+  /// True if a choice, which has not ended, generates nothing until it has a lease.
+  bool any_lacks_lease() const {
+    return std::ranges::count(choices_, true, &Choice::lacks_lease) > 0;
+  }
+  /// The choices that have not ended. `ids` are those of their requests.
+  std::vector<RunningChoice> running(std::span<const RequestId> ids) const;
 
  private:
   struct Choice {
     bool runs = false;        // a worker has the request of the choice
     bool is_counted = false;  // its prompt counts in `usage_`
     bool lacks_lease = true;  // it generates nothing until it has a lease
+    bool has_ended = false;
+    std::uint32_t prompt_tokens = 0;
+    std::uint32_t emitted_tokens = 0;
   };
   std::vector<Choice> choices_;
   std::uint32_t per_prompt_;
@@ -84,12 +94,19 @@ std::optional<Error> ChoiceProgress::note(const Generations::Event& event) {
   if (is_any_of<Submitted, Rebound, TokenArrived, Ended>(event.event)) choice.lacks_lease = false;
   if (const auto* submitted = std::get_if<Submitted>(&event.event)) {
     choice.runs = true;
+    choice.prompt_tokens = submitted->prompt_tokens;
     // Count each prompt once: its choices share it, and a rebind reads it again.
     const bool is_new = event.index % per_prompt_ == 0 && !std::exchange(choice.is_counted, true);
     if (is_new) usage_.prompt_tokens += submitted->prompt_tokens;
   }
-  if (is_any_of<TokenArrived>(event.event)) ++usage_.completion_tokens;
-  if (is_any_of<Ended>(event.event)) ++ended_;
+  if (is_any_of<TokenArrived>(event.event)) {
+    ++usage_.completion_tokens;
+    ++choice.emitted_tokens;
+  }
+  if (is_any_of<Ended>(event.event)) {
+    ++ended_;
+    choice.has_ended = true;
+  }
   const auto* retrying = std::get_if<Retrying>(&event.event);
   if (retrying == nullptr) return std::nullopt;
   choice.runs = false;
@@ -98,6 +115,19 @@ std::optional<Error> ChoiceProgress::note(const Generations::Event& event) {
   const bool is_full = code == Errc::QueueFull || code == Errc::Draining;
   if (status_of(retrying->error) != 429 && !is_full) return std::nullopt;
   return retrying->error;
+}
+
+std::vector<RunningChoice> ChoiceProgress::running(std::span<const RequestId> ids) const {
+  std::vector<RunningChoice> running;
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    const Choice& choice = choices_[i];
+    if (choice.has_ended) continue;
+    running.push_back({.engine_request_id = ids[i],
+                       .prompt_tokens = choice.prompt_tokens,
+                       .emitted_tokens = choice.emitted_tokens,
+                       .awaits_lease = choice.lacks_lease});
+  }
+  return running;
 }
 
 /// The part of the answer that the client has received, and the part that is not sent yet.
@@ -208,6 +238,8 @@ class AnswerDriver {
   awaitable<void> name_schema(Error refused);
   std::function<void()> keep_lease() const;
   void stop_generating();
+  RunningAnswer as_running();
+  void end_if_stopped();
   Error unknown_event(std::uint32_t last) const;
   std::optional<Error> error_of(const client::Ended& ended) const;
   client::SessionConfig config_of(wire::RequestSubmit submit) const;
@@ -221,6 +253,8 @@ class AnswerDriver {
   std::vector<ChoiceText> texts_;
   ChoiceProgress progress_;
   AnswerOutput output_;
+  std::vector<RequestId> request_ids_;  // of the choices, in the worker
+  std::optional<Error> stopped_by_;     // set by RunningAnswers::end
 };
 
 client::SessionConfig AnswerDriver::config_of(wire::RequestSubmit submit) const {
@@ -252,15 +286,18 @@ awaitable<void> AnswerDriver::run() {
   std::vector<client::SessionConfig> configs;
   for (std::uint32_t i = 0; i < choices_of(request_); ++i) {
     configs.push_back(config_of(submission_of(request_, i)));
+    request_ids_.push_back(wire::id_in_worker(caller_.tenant, configs.back().request.request_id));
     texts_.emplace_back(i, request_, configs.back().request, *shared_.deps.tokenizer);
   }
   generations_ =
       Generations::start(*shared_.deps.io, shared_.timers, std::move(configs), keep_lease());
   stream_.watch([generations = generations_] { generations->wake(); });
+  const RunningAnswers::Registration registration(shared_.running_answers, as_running());
   while (goes_on()) {
     co_await await_events();
     if (generations_->take_wake()) co_await stream_.probe();
     take_waiting();
+    end_if_stopped();
     if (auto refused = output_.take_refused()) co_await name_schema(*std::move(refused));
     co_await output_.flush(stream_);
     // A client that left before the end was written may come back for the end.
@@ -269,6 +306,24 @@ awaitable<void> AnswerDriver::run() {
     if (goes_on() && time_to_heartbeat() == Duration::zero()) co_await output_.beat(stream_);
   }
   stop_generating();
+}
+
+RunningAnswer AnswerDriver::as_running() {
+  return {.id = answer_id(request_),
+          .tenant = caller_.tenant,
+          .key = caller_.key_id,
+          .began_at = shared_.deps.clock->now(),
+          .choices = [this] { return progress_.running(request_ids_); },
+          .end =
+              [this](const Error& why) {
+                stopped_by_ = why;
+                generations_->wake();
+              }};
+}
+
+/// The worker ends the choices that it has. A choice without a lease would be submitted again.
+void AnswerDriver::end_if_stopped() {
+  if (stopped_by_ && goes_on() && progress_.any_lacks_lease()) output_.fail_with(*stopped_by_);
 }
 
 /// Waits for events. If some are queued already, it only lets other connections run.

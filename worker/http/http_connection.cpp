@@ -194,7 +194,8 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   co_await async_wait_for(
       *shared_->deps.io,
       shared_->body_rate_limiter.reserve(caller->tenant, body.size(), shared_->deps.clock->now()));
-  co_await (*route)->serve(*shared_, *caller, std::move(body), *this);
+  RouteInput input{.body = std::move(body), .path_end = path_end(**route, head)};
+  co_await (*route)->serve(*shared_, *caller, std::move(input), *this);
 }
 
 /// Serves health checks and CORS preflights, which need no key and have no body.

@@ -114,6 +114,10 @@ bool Server::is_writing() const {
   return state_->shared->answering > state_->shared->awaiting_lease;
 }
 
+RunningAnswers& Server::running_answers() {
+  return state_->shared->running_answers;
+}
+
 bool Server::is_closed() const {
   return state_->connections.empty();
 }

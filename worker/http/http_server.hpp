@@ -13,6 +13,8 @@
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "common/clock.hpp"
 #include "ipc/control/messages/keys.hpp"
@@ -20,6 +22,7 @@
 #include "worker/http/api/api_request.hpp"
 #include "worker/http/cross_origin.hpp"
 #include "worker/http/health.hpp"
+#include "worker/http/running_answers.hpp"
 #include "worker/http/trusted_proxies.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 
@@ -28,6 +31,7 @@ namespace leasehold::http {
 class Server {
  public:
   using OnChecked = std::move_only_function<void(Result<wire::KeyOwner>)>;
+  using OnStopped = std::move_only_function<void(std::vector<RequestId> stopped)>;
   struct Dependencies {
     boost::asio::io_context* io = nullptr;
     const Clock* clock = nullptr;
@@ -49,6 +53,9 @@ class Server {
     /// its tenant's share is closed.
     std::size_t max_unread_bytes = 64 << 20;
     const Health* health = nullptr;  ///< Null: the worker is always healthy.
+    /// Ends requests of the worker with RequestCancelled, and with a request all choices of its
+    /// answer. Calls back, on any thread, with the ids of the requests that it found.
+    std::function<void(std::vector<std::string> ids, OnStopped)> stop_requests = {};
     AllowedOrigins allowed_origins{};
     /// A stream that has sent nothing for this long sends a comment. Zero: never.
     Duration heartbeat = Duration::zero();
@@ -69,6 +76,8 @@ class Server {
   /// True while at least one such request is being read, generated or written, and does not wait
   /// for a lease. Any thread.
   bool is_writing() const;
+  /// The answers that are being generated; used only on the thread that runs `io`.
+  RunningAnswers& running_answers();
   /// Accepts no more connections and cancels running requests.
   void close();
   bool is_closed() const;  ///< No connection is left.

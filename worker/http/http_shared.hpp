@@ -15,6 +15,7 @@
 #include "worker/http/http_server.hpp"
 #include "worker/http/keys/key_lease_holder.hpp"
 #include "worker/http/keys/known_keys.hpp"
+#include "worker/http/running_answers.hpp"
 
 namespace leasehold::http {
 
@@ -39,6 +40,7 @@ struct Shared {
   BodyRateLimiter body_rate_limiter;
   control::QueueShares<TenantId> unread;  ///< Bytes of answers that clients leave unread.
   Turns<TenantId> turns;
+  RunningAnswers running_answers;
   /// Runs work that would delay other connections. It has two threads, so that one tenant alone
   /// cannot block the others.
   boost::asio::thread_pool cpu{2};

@@ -1,6 +1,7 @@
 #include "worker/http/routes.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "worker/http/answer_driver.hpp"
 #include "worker/http/api/tokenize_api.hpp"
 #include "worker/http/async_value.hpp"
+#include "worker/http/request_routes.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -28,7 +30,7 @@ Answer models(const ApiModel& model) {
   return {.body = escape_controls(Json{{"object", "list"}, {"data", Json::array({entry})}}.dump())};
 }
 
-awaitable<void> serve_models(Shared& shared, const Caller&, std::string, HttpStream& stream) {
+awaitable<void> serve_models(Shared& shared, const Caller&, RouteInput, HttpStream& stream) {
   return stream.send(models(shared.deps.model));
 }
 
@@ -57,11 +59,11 @@ void parse(Shared& shared, const TenantId& tenant, Api api, std::string body,
 }
 
 template <Api api>
-awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::string body,
+awaitable<void> serve_generation(Shared& shared, const Caller& caller, RouteInput input,
                                  HttpStream& stream) {
-  const std::size_t size_bytes = body.size();
+  const std::size_t size_bytes = input.body.size();
   AsyncValue<Read<ApiRequest>> parsed(*shared.deps.io);
-  parse(shared, caller.tenant, api, std::move(body), parsed.giver());
+  parse(shared, caller.tenant, api, std::move(input.body), parsed.giver());
   auto request = co_await parsed.take();
   if (!request) co_return;  // the server is stopping
   if (!*request) co_return co_await stream.send(error_answer(request->error()));
@@ -87,17 +89,17 @@ awaitable<void> serve_off_thread(Shared& shared, const Caller& caller, HttpStrea
   if (answer) co_await stream.send(*std::move(answer));
 }
 
-awaitable<void> serve_tokenize(Shared& shared, const Caller& caller, std::string body,
+awaitable<void> serve_tokenize(Shared& shared, const Caller& caller, RouteInput input,
                                HttpStream& stream) {
-  const auto work = [body = std::move(body), deps = &shared.deps] {
+  const auto work = [body = std::move(input.body), deps = &shared.deps] {
     return tokenize(body, *deps->tokenizer, deps->model, deps->encode_chat);
   };
   return serve_off_thread(shared, caller, stream, work);
 }
 
-awaitable<void> serve_detokenize(Shared& shared, const Caller& caller, std::string body,
+awaitable<void> serve_detokenize(Shared& shared, const Caller& caller, RouteInput input,
                                  HttpStream& stream) {
-  const auto work = [body = std::move(body), tokenizer = shared.deps.tokenizer] {
+  const auto work = [body = std::move(input.body), tokenizer = shared.deps.tokenizer] {
     return detokenize(body, *tokenizer);
   };
   return serve_off_thread(shared, caller, stream, work);
@@ -108,29 +110,63 @@ constexpr Route kRoutes[] = {
     {"/v1/completions", "POST", serve_generation<Api::Completions>, true},
     {"/v1/chat/completions", "POST", serve_generation<Api::Chat>, true},
     {"/v1/responses", "POST", serve_generation<Api::Responses>, true},
+    {"/v1/responses/", "POST", serve_response_cancel},
+    {"/v1/requests", "GET", serve_requests},
+    {"/v1/requests/", "POST", serve_request_cancel},
     {"/tokenize", "POST", serve_tokenize},
     {"/detokenize", "POST", serve_detokenize},
 };
 
 constexpr std::string_view kAllowPost = "Allow: POST, OPTIONS\r\n";
 
+bool is_prefix(const Route& route) {
+  return route.path.ends_with('/');
+}
+
+bool has_path(const Route& route, std::string_view path) {
+  if (!is_prefix(route)) return path == route.path;
+  return path.size() > route.path.size() && path.starts_with(route.path);
+}
+
+std::optional<char> byte_of_hex(std::string_view digits) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), value, 16);
+  if (digits.size() != 2 || error != std::errc{} || end != digits.end()) return std::nullopt;
+  return static_cast<char>(value);
+}
+
 std::string unknown_path(std::string_view path) {
   std::string message = "no path " + printable_excerpt(path) + "; the paths are /health";
-  for (const Route& route : kRoutes) message.append(", ").append(route.path);
+  for (const Route& route : kRoutes)
+    message.append(", ").append(route.path).append(is_prefix(route) ? "ID" : "");
   return message;
 }
 
 }  // namespace
 
 std::expected<const Route*, Answer> find_route(const Head& head) {
-  const Route* route = std::ranges::find(kRoutes, head.path(), &Route::path);
+  const std::string_view path = head.path();
+  const Route* route =
+      std::ranges::find_if(kRoutes, [path](const Route& each) { return has_path(each, path); });
   if (route == std::end(kRoutes))
-    return std::unexpected(plain_error(404, "not_found", unknown_path(head.path())));
+    return std::unexpected(plain_error(404, "not_found", unknown_path(path)));
   const bool is_head = head.method == "HEAD" && route->method == "GET";
   if (is_head || head.method == route->method) return route;
   Answer refused = plain_error(405, "method", "use " + std::string(route->method));
   refused.extra_headers = route->method == "GET" ? kAllowGet : kAllowPost;
   return std::unexpected(std::move(refused));
+}
+
+/// A '%' without two hex digits stays as it is.
+std::string path_end(const Route& route, const Head& head) {
+  std::string_view rest = head.path().substr(route.path.size());
+  std::string decoded;
+  while (!rest.empty()) {
+    const auto byte = rest.front() == '%' ? byte_of_hex(rest.substr(1, 2)) : std::nullopt;
+    decoded += byte.value_or(rest.front());
+    rest.remove_prefix(byte ? 3 : 1);
+  }
+  return decoded;
 }
 
 }  // namespace leasehold::http

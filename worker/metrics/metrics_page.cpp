@@ -122,6 +122,7 @@ std::string_view finished_reason(CompletionReason reason) {
     case CompletionReason::EngineError:
       return "error";
     case CompletionReason::Cancelled:
+    case CompletionReason::RequestCancelled:
     case CompletionReason::Revoked:
     case CompletionReason::LeaseFenced:
     case CompletionReason::DeadlineExceeded:

@@ -22,7 +22,7 @@ struct RequestTiming {
 class RequestMetrics {
  public:
   static constexpr std::size_t kReasonCount =
-      static_cast<std::size_t>(CompletionReason::EngineError) + 1;
+      static_cast<std::size_t>(CompletionReason::RequestCancelled) + 1;
 
   /// Only position 0 counts the prompt and the time to the first token, so that a request that
   /// continues under another lease does not count them twice.

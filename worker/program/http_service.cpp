@@ -2,10 +2,12 @@
 
 #include <spdlog/spdlog.h>
 
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <ctime>
 #include <thread>
 
+#include "worker/program/request_directory.hpp"
 #include "worker/serve/resumable_streams.hpp"
 #include "worker/serve/stopping.hpp"
 
@@ -33,15 +35,15 @@ bool begins_inside_reasoning(const ChatTemplate& chat) {
 
 }  // namespace
 
-Result<void> HttpService::open(const WorkerOptions& options, const OpenedModel& model,
-                               const TextIdentity& identity, BrokerLink& broker, const Clock& clock,
-                               const http::Health& health) {
+Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity& identity,
+                               const Dependencies& deps) {
   if (!options.http) return {};
+  const OpenedModel& model = *deps.model;
   http::Server::Dependencies dependencies{
       .io = &io_.context(),
-      .clock = &clock,
+      .clock = deps.clock,
       .check_key =
-          [&broker](std::string api_key, http::Server::OnChecked done) {
+          [&broker = *deps.broker](std::string api_key, http::Server::OnChecked done) {
             broker.call_async(
                 std::string(wire::KeyCheck::kMethod),
                 {.body = wire::KeyCheck{.api_key = std::move(api_key)}.to_json()},
@@ -67,7 +69,11 @@ Result<void> HttpService::open(const WorkerOptions& options, const OpenedModel& 
       .stopping = worker_stopping(),
       .idle_ttl = options.http_idle_ttl,
       .result_grace = ResumableStreams::kResultGrace,
-      .health = &health,
+      .health = deps.health,
+      .stop_requests =
+          [requests = deps.requests](std::vector<std::string> ids, auto done) {
+            requests->stop(std::move(ids), cancelled_by_owner(), std::move(done));
+          },
       .allowed_origins = options.http_allowed_origins,
       .heartbeat = options.http_heartbeat};
   server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));
@@ -78,6 +84,12 @@ Result<void> HttpService::open(const WorkerOptions& options, const OpenedModel& 
   }));
   spdlog::info("HTTP ready address={} model=\"{}\"", server_->listens_on(), model.config.name);
   return {};
+}
+
+void HttpService::with_answers(std::move_only_function<void(http::RunningAnswers*)> use) {
+  if (!server_) return use(nullptr);
+  boost::asio::post(io_.context(),
+                    [this, use = std::move(use)]() mutable { use(&server_->running_answers()); });
 }
 
 void HttpService::close() {

@@ -16,15 +16,26 @@
 
 namespace leasehold {
 
+class RequestDirectory;
+
 class HttpService {
  public:
   ~HttpService() { io_.stop(); }
 
-  /// With `--http`, listens, and serves texts of this identity. `/health` reports `health`. Errors:
-  /// those of http::Server::create.
-  Result<void> open(const WorkerOptions& options, const OpenedModel& model,
-                    const TextIdentity& identity, BrokerLink& broker, const Clock& clock,
-                    const http::Health& health);
+  struct Dependencies {
+    const OpenedModel* model = nullptr;
+    BrokerLink* broker = nullptr;
+    const Clock* clock = nullptr;
+    const http::Health* health = nullptr;  ///< Reported by `/health`.
+    RequestDirectory* requests = nullptr;
+  };
+  /// With `--http`, listens, and serves texts of this identity. Errors: those of
+  /// http::Server::create.
+  Result<void> open(const WorkerOptions& options, const TextIdentity& identity,
+                    const Dependencies& deps);
+
+  /// Calls `use` on the thread of the server, or at once with null without a server.
+  void with_answers(std::move_only_function<void(http::RunningAnswers*)> use);
 
   /// Call the functions of Server.
   void drain() {

@@ -40,7 +40,7 @@ struct Completed {
   CompletionReason reason = CompletionReason::EngineError;
   std::uint32_t emitted_tokens = 0;
   std::optional<RevocationInfo> revocation;  ///< With Revoked and LeaseFenced.
-  std::optional<Error> error;                ///< With EngineError.
+  std::optional<Error> error;                ///< With EngineError and RequestCancelled.
   std::uint32_t cached_tokens = 0;           ///< PromptRequest::cached.
 };
 

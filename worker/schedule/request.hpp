@@ -89,6 +89,7 @@ enum class CompletionReason : std::uint8_t {
   LeaseFenced,
   DeadlineExceeded,
   EngineError,
+  RequestCancelled,  ///< By an operator, or over HTTP by a client of the tenant.
 };
 
 constexpr std::string_view name(CompletionReason reason) {
@@ -103,6 +104,8 @@ constexpr std::string_view name(CompletionReason reason) {
       return "StopSequence";
     case CompletionReason::Cancelled:
       return "Cancelled";
+    case CompletionReason::RequestCancelled:
+      return "RequestCancelled";
     case CompletionReason::Revoked:
       return "Revoked";
     case CompletionReason::LeaseFenced:

@@ -6,10 +6,12 @@
 /// Threads: that of the tenants' sockets.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -34,12 +36,39 @@ struct ClientRequest {
   bool may_shorten = false;  ///< The engine may have lowered `max_emitted_tokens`.
   RequestTiming timing{};
   std::uint32_t emitted_before = 0;  ///< Tokens emitted under earlier leases.
+  std::uint32_t shortened_to = 0;    ///< The engine's lower limit of tokens; 0: none.
 
-  TimePoint first_token_at{};  ///< Zero: no token was generated here.
+  TimePoint first_token_at{};            ///< Zero: no token was generated here.
+  std::uint32_t emitted_tokens = 0;      ///< Under earlier leases too.
+  bool is_generating = false;            ///< It has generated since its last admission.
+  std::optional<Preempted> preempted{};  ///< The last time, if it was preempted.
   /// Set once the client leaves too much output unread: after that only this end is sent.
   std::optional<Completed> unread_end{};
+  /// Set once an operator or the request's owner stopped it: any end but a complete text becomes
+  /// this error.
+  std::optional<Error> stopped_by{};
 
   bool is_parsed() const { return text.has_value(); }
+};
+
+/// The newest ends of requests, so that a late cancel can be told that its request has ended.
+/// Bounded; the oldest is dropped first.
+class RecentEnds {
+ public:
+  static constexpr std::size_t kMaxEnds = 1024;
+  struct End {
+    RequestId engine_request_id;
+    std::string reason;
+    TimePoint at;
+  };
+  void add(End end) {
+    if (ends_.size() == kMaxEnds) ends_.pop_front();
+    ends_.push_back(std::move(end));
+  }
+  const std::deque<End>& all() const { return ends_; }  ///< The oldest first.
+
+ private:
+  std::deque<End> ends_;
 };
 
 class ClientRequests {
@@ -61,6 +90,9 @@ class ClientRequests {
   /// Removes the request; does nothing for an unknown one.
   void forget(const RequestId& engine_request_id);
   std::vector<RequestId> unparsed() const;
+  const std::unordered_map<RequestId, ClientRequest>& all() const { return requests_; }
+  RecentEnds& recent_ends() { return recent_ends_; }
+  const RecentEnds& recent_ends() const { return recent_ends_; }
 
   /// Notes a connection that sends or reads requests.
   void opened(const TenantConnection& connection);
@@ -87,6 +119,7 @@ class ClientRequests {
   std::unordered_map<std::uint64_t, Connection> connections_;
   std::unordered_map<RequestId, ClientRequest> requests_;  // by engine_request_id
   FairShares<TenantId> shares_;                            // of requests_
+  RecentEnds recent_ends_;
 };
 
 }  // namespace leasehold

@@ -19,6 +19,11 @@ bool is_complete(std::string_view reason) {
          reason == name(MaxTokensReached) || reason == name(ContextFull);
 }
 
+/// True if a new submission of a resumable text does not generate the rest.
+bool is_final(std::string_view reason) {
+  return is_complete(reason) || reason == name(CompletionReason::RequestCancelled);
+}
+
 }  // namespace
 
 void Deliveries::deliver(std::vector<SchedulerEvent> events) {
@@ -46,6 +51,8 @@ void Deliveries::deliver_one(const Token& token) {
   ClientRequest* request = requests_->find_parsed(token.engine_request_id);
   if (request == nullptr) return;
   if (request->first_token_at == TimePoint{}) request->first_token_at = deps_.clock->now();
+  request->emitted_tokens = token.position + 1;
+  request->is_generating = true;
   if (deps_.metrics != nullptr)
     deps_.metrics->token(request->timing, token.position, deps_.clock->now());
   if (request->unread_end) return;
@@ -87,13 +94,25 @@ std::string Deliveries::truncation_detail(const ClientRequest& request,
                      completed.emitted_tokens, request.max_emitted_tokens);
 }
 
+/// The end that the client gets. A request that was stopped gets the error even if its lease was
+/// revoked at the same time, so that its client does not submit it again.
+Completed Deliveries::end_of(const ClientRequest& request, const Completed& observed) {
+  if (request.unread_end) return *request.unread_end;
+  if (!request.stopped_by || is_complete(name(observed.reason))) return observed;
+  return {.engine_request_id = observed.engine_request_id,
+          .reason = CompletionReason::RequestCancelled,
+          .emitted_tokens = observed.emitted_tokens,
+          .error = request.stopped_by,
+          .cached_tokens = observed.cached_tokens};
+}
+
 void Deliveries::deliver_one(const Completed& observed) {
   const ClientRequest* request = requests_->find_parsed(observed.engine_request_id);
   if (request == nullptr) return;
-  const Completed completed = request->unread_end.value_or(observed);
+  const Completed completed = end_of(*request, observed);
   std::string detail = truncation_detail(*request, completed);
   count_end(*request, completed);
-  report_usage(*request, observed);
+  report_usage(*request, request->unread_end ? observed : completed);
   end_stream(completed.engine_request_id, name(completed.reason), completed.emitted_tokens,
              [&](TextStream& text) { return text.send_completed(completed, std::move(detail)); });
 }
@@ -129,10 +148,16 @@ void Deliveries::count_end(const ClientRequest& request, const Completed& comple
 void Deliveries::deliver_one(const Preempted& preempted) {
   if (deps_.metrics != nullptr) deps_.metrics->preempted();
   ClientRequest* request = requests_->find_parsed(preempted.engine_request_id);
-  if (request != nullptr && !request->unread_end) request->text->send_preempted(preempted);
+  if (request == nullptr) return;
+  request->preempted = preempted;
+  request->is_generating = false;
+  if (!request->unread_end) request->text->send_preempted(preempted);
 }
 
-void Deliveries::deliver_one(const AdmissionRejected& rejected) {
+void Deliveries::deliver_one(const AdmissionRejected& observed) {
+  AdmissionRejected rejected = observed;
+  const ClientRequest* request = requests_->find_parsed(observed.engine_request_id);
+  if (request != nullptr && request->stopped_by) rejected.reason = *request->stopped_by;
   if (deps_.metrics != nullptr) deps_.metrics->refused(rejected.reason.code);
   end_stream(rejected.engine_request_id, name(rejected.reason.code), rejected.emitted_tokens,
              [&](TextStream& text) { return text.send_rejected(rejected); });
@@ -146,8 +171,7 @@ void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view
   const TimePoint now = deps_.clock->now();
   wire::RequestCompleted end = send(*request->text);
   std::string scope = end.scope;
-  if (request->is_resumable)
-    resumable_->end(engine_request_id, std::move(end), is_complete(reason));
+  if (request->is_resumable) resumable_->end(engine_request_id, std::move(end), is_final(reason));
   deps_.broker->report(
       events::RequestCompletedEvent{.request = to_client_request_id(engine_request_id),
                                     .tenant = tenant_of(engine_request_id).value,
@@ -156,6 +180,7 @@ void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view
                                     .emitted_tokens = emitted_tokens,
                                     .scope = std::move(scope)},
       now);
+  requests_->recent_ends().add({engine_request_id, std::string(reason), now});
   requests_->forget(engine_request_id);
 }
 

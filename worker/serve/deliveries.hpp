@@ -39,6 +39,7 @@ class Deliveries {
   void end_stream(const RequestId& engine_request_id, std::string_view reason,
                   std::uint32_t emitted_tokens,
                   const std::function<wire::RequestCompleted(TextStream&)>& send);
+  static Completed end_of(const ClientRequest& request, const Completed& observed);
   void report_usage(const ClientRequest& request, const Completed& completed);
   void count_end(const ClientRequest& request, const Completed& completed);
   std::string truncation_detail(const ClientRequest& request, const Completed& completed) const;

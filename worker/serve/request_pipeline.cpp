@@ -59,7 +59,8 @@ void RequestPipeline::submit(const TenantConnection& connection, const Json& bod
     requests_->add(engine_request_id, {.connection = connection.id,
                                        .lease = incoming->claim.lease,
                                        .is_resumable = is_resumable,
-                                       .respond = std::move(respond)});
+                                       .respond = std::move(respond),
+                                       .timing = {.submitted_at = incoming->submitted_at}});
   }
   on_accepted_(connection.id, incoming->claim.lease);
   parser_queue_.add(*std::move(incoming));
@@ -96,8 +97,10 @@ void RequestPipeline::on_parsed(IncomingRequest incoming, const Result<void>& pa
     return;  // otherwise the responder answers when it is destroyed
   }
   const RequestId engine_request_id = incoming.engine_request_id();
-  if (requests_->find(engine_request_id) == nullptr) return;  // refused by `drain`
-  if (!is_open) return requests_->forget(engine_request_id);
+  const ClientRequest* request = requests_->find(engine_request_id);
+  if (request == nullptr) return;  // refused by `drain`
+  // `stop` has answered a stopped request.
+  if (!is_open || request->stopped_by) return requests_->forget(engine_request_id);
   if (!parsed) return refuse_unparsed(engine_request_id, parsed.error());
   submit_to_engine(std::move(incoming));
 }
@@ -122,6 +125,7 @@ void RequestPipeline::submit_to_engine(IncomingRequest incoming) {
   request.timing = {.submitted_at = incoming.submitted_at,
                     .prompt_tokens = incoming.answer.prompt_tokens};
   request.emitted_before = static_cast<std::uint32_t>(prompt.emitted.size());
+  request.emitted_tokens = request.emitted_before;
   incoming.respond = std::move(request.respond);
   incoming.submit = {.request_id = incoming.submit.request_id,
                      .resumable = incoming.submit.resumable};  // frees the rest
@@ -142,18 +146,23 @@ void RequestPipeline::submit_to_engine(IncomingRequest incoming) {
 /// By this time the request may have ended, and its end may have been delivered.
 void RequestPipeline::on_submitted(IncomingRequest submitted, const Result<void>& queued) {
   const bool is_resumable = submitted.submit.resumable;
+  ClientRequest* request = requests_->find_parsed(submitted.engine_request_id());
+  if (queued && request != nullptr) request->shortened_to = submitted.answer.max_emitted_tokens;
   if (queued && is_resumable) return resumer_.attach_first(std::move(submitted));
   if (queued) return submitted.respond(Payload{.body = submitted.answer.to_json()});
   const RequestId engine_request_id = submitted.engine_request_id();
-  if (is_resumable) resumer_.end_refused(engine_request_id, queued.error());
+  const bool is_stopped = request != nullptr && request->stopped_by;
+  const Error why = is_stopped ? *request->stopped_by : queued.error();
+  if (is_resumable) resumer_.end_refused(engine_request_id, why);
   requests_->forget(engine_request_id);
-  refuse(std::move(submitted.respond), queued.error());
+  refuse(std::move(submitted.respond), why);
 }
 
+/// Does not answer a request that `stop` has answered.
 void RequestPipeline::refuse_unparsed(const RequestId& engine_request_id, const Error& why) {
   Responder respond = std::move(requests_->find(engine_request_id)->respond);
   requests_->forget(engine_request_id);
-  refuse(std::move(respond), why);
+  if (respond) refuse(std::move(respond), why);
 }
 
 void RequestPipeline::refuse(Responder respond, const Error& why) {
@@ -169,6 +178,21 @@ Result<void> RequestPipeline::cancel(const TenantConnection& connection, const J
   const bool was_cancelled = std::exchange(requests_->find(engine_request_id)->is_cancelled, true);
   if (!was_cancelled) abandon(engine_request_id);
   return {};
+}
+
+bool RequestPipeline::stop(const RequestId& engine_request_id, const Error& why) {
+  ClientRequest* request = requests_->find(engine_request_id);
+  if (request == nullptr) return false;
+  if (request->stopped_by || std::exchange(request->is_cancelled, true)) return true;
+  request->stopped_by = why;
+  if (request->is_parsed()) {
+    abandon(engine_request_id);
+    return true;
+  }
+  requests_->recent_ends().add(
+      {engine_request_id, std::string(name(why.code)), deps_.clock->now()});
+  refuse(std::exchange(request->respond, nullptr), why);
+  return true;
 }
 
 void RequestPipeline::abandon(const RequestId& engine_request_id) {

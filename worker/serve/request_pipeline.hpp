@@ -32,6 +32,10 @@ class RequestPipeline {
   /// Cancels a request of this connection; idempotent. Errors: UnknownRequest.
   Result<void> cancel(const TenantConnection& connection, const control::Json& body);
 
+  /// Ends a request in any state with `why`, unless its client has cancelled it. Its id stays in
+  /// use while it is parsed. Returns false for an unknown request.
+  bool stop(const RequestId& engine_request_id, const Error& why);
+
   /// Moves a running request of this connection to another lease of its tenant. Errors: BadToken,
   /// UnknownRequest, LeaseRevoked, LeaseFenced, and those of Engine::move.
   void move(const TenantConnection& connection, const control::Json& body,

@@ -58,8 +58,8 @@ class ResumableStreams {
     wire::RequestSubmitted submitted;
     std::vector<wire::TokenEmitted> tokens;  ///< By position.
     std::optional<wire::RequestCompleted> end;
-    /// The text ended without an interruption. A new submission of an interrupted text generates
-    /// the rest.
+    /// The text ended without an interruption, or was stopped by an operator or its owner. A new
+    /// submission of an interrupted text generates the rest.
     bool is_complete = false;
   };
   /// Called when the engine must end a request that has no reader.

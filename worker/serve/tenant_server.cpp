@@ -24,6 +24,7 @@ TenantServer::TenantServer(const ServeDependencies& dependencies)
                 [this](std::uint64_t connection, LeaseId lease) {
                   connections_.used(connection, lease);
                 }),
+      operations_(dependencies, requests_, pipeline_),
       connections_(*dependencies.io, *dependencies.clock,
                    {.on_call =
                         [this](const TenantConnection& connection, const std::string& method,

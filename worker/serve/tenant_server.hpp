@@ -21,6 +21,7 @@
 
 #include "worker/serve/connections.hpp"
 #include "worker/serve/deliveries.hpp"
+#include "worker/serve/request_operations.hpp"
 #include "worker/serve/request_pipeline.hpp"
 
 namespace leasehold {
@@ -55,6 +56,9 @@ class TenantServer {
   /// requests of the lease.
   void lease_ended(LeaseId lease);
 
+  /// Lists and stops requests of all tenants; used only on the thread of the io_context.
+  RequestOperations& operations() { return operations_; }
+
   /// Delivers the events of a step.
   void deliver(std::vector<SchedulerEvent> events) { deliveries_.deliver(std::move(events)); }
   /// Delivers a completion that must not wait for the end of the step.
@@ -75,6 +79,7 @@ class TenantServer {
   ResumableStreams resumable_;
   Deliveries deliveries_;
   RequestPipeline pipeline_;
+  RequestOperations operations_;
   TenantConnections connections_;
 };
 

@@ -19,6 +19,7 @@ struct DispatchFixture {
   const uid_t stranger = ::geteuid() + 4;
   std::size_t posted = 0;
   std::size_t queried = 0;
+  std::vector<std::string> passed;
   Dispatch dispatch{
       {.wait_for_answer = [](control::Responder) { return CallId{1}; },
        .watch_holder = [](ConnectionId) { return Result<void>(); },
@@ -31,16 +32,25 @@ struct DispatchFixture {
          ++queried;
          return control::Payload{.body = control::Json::object()};
        },
+       .pass_to_worker =
+           [this](const std::string&, const std::string& method, const control::Json&,
+                  auto on_reply) {
+             passed.push_back(method);
+             on_reply(fail(Errc::TimedOut, "not yet"));
+             on_reply(control::Payload{
+                 .body = wire::RequestsStopped{.ids = {"acme/a", "acme/b"}}.to_json()});
+           },
        .post = [this](Event) { ++posted; },
        .admit_events = [](ConnectionId, std::size_t count) { return count; }},
       {.workers = {worker, both}, .observers = {observer, both}}};
 
   /// The error of a call; nothing when it was answered.
-  std::optional<Errc> call(const std::string& method, uid_t uid) {
+  std::optional<Errc> call(const std::string& method, uid_t uid,
+                           control::Json params = control::Json::object()) {
     std::optional<Errc> error;
     dispatch.call(method, {.connection = {1},
                            .credentials = {.pid = 1, .uid = uid},
-                           .params = {.body = control::Json::object()},
+                           .params = {.body = std::move(params)},
                            .respond = [&](Result<control::Payload> reply) {
                              if (!reply) error = reply.error().code;
                            }});
@@ -80,12 +90,16 @@ TEST_CASE("dispatch: an observer may query state, and each other method refuses 
   for (const std::string& method : Dispatch::methods()) {
     INFO(method);
     const auto error = fixture.call(method, fixture.observer);
+    if (method == wire::RequestList::kMethod) {
+      CHECK(error == Errc::BadRequest);  // allowed, but no worker is named
+      continue;
+    }
     CHECK(error.has_value() == !kForObservers.contains(method));
     if (!error) continue;
     CHECK(*error == Errc::PermissionDenied);
     ++refused;
   }
-  CHECK(refused == Dispatch::methods().size() - kForObservers.size());
+  CHECK(refused == Dispatch::methods().size() - kForObservers.size() - 1);
   CHECK(fixture.queried == kForObservers.size());
   CHECK(fixture.posted == 0);
 }
@@ -105,6 +119,19 @@ TEST_CASE("dispatch: a worker's user that also observes keeps the rights of both
   CHECK(fixture.call("status", fixture.worker) == Errc::PermissionDenied);
   CHECK(fixture.call("worker.attach", fixture.both) != Errc::PermissionDenied);
   CHECK(fixture.call("lease.query", fixture.both) != Errc::PermissionDenied);
+}
+
+TEST_CASE("dispatch: a late reply of a worker is recorded, and the caller is answered once") {
+  DispatchFixture fixture;
+  const auto stop = wire::RequestStop{.worker = "w1", .ids = {"acme/a"}}.to_json();
+  CHECK(fixture.call("request.stop", fixture.observer, stop) == Errc::PermissionDenied);
+  CHECK(fixture.passed.empty());
+  CHECK(fixture.call("request.stop", ::geteuid(), stop) == Errc::TimedOut);
+  CHECK(fixture.posted == 1);
+  const auto list = wire::RequestList{.worker = "w1"}.to_json();
+  CHECK(fixture.call("request.list", fixture.observer, list) == Errc::TimedOut);
+  CHECK(fixture.posted == 1);
+  CHECK(fixture.passed == std::vector<std::string>{"request.stop", "request.list"});
 }
 
 TEST_CASE("dispatch: malformed events of one report are one warning with their number") {

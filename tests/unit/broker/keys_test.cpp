@@ -91,6 +91,19 @@ TEST_CASE("keys: revoking a key ends its leases and no others, and refuses the k
   CHECK(world.refusal(world.revoke_key()) == Errc::BadRequest);
 }
 
+TEST_CASE("requests: each request that an operator has cancelled is an operator action") {
+  World world;
+  world.post(RequestsCancelled{
+      .uid = 7, .worker = "w1", .requests = {"acme/a", "acme/" + std::string(300, 'x')}});
+  const auto actions = world.recorded<events::OperatorAction>();
+  REQUIRE(actions.size() == 2);
+  CHECK(actions[0].action == "cancel");
+  CHECK(actions[0].object == "request:acme/a@w1");
+  CHECK(actions[0].uid == 7);
+  CHECK(actions[0].done);
+  CHECK(actions[1].object.size() == 200);
+}
+
 TEST_CASE("keys: a lease that replaces one of a key ends with the key, too") {
   KeyWorld world;
   const LeaseId old = world.leased();

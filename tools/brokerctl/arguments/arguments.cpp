@@ -98,7 +98,7 @@ Output requested_output(std::span<const std::string> words) {
 bool is_list(const Verb& verb) {
   return std::holds_alternative<Show>(verb) || std::holds_alternative<ListLeases>(verb) ||
          std::holds_alternative<ListOperatorActions>(verb) ||
-         std::holds_alternative<ListAudit>(verb);
+         std::holds_alternative<ListAudit>(verb) || std::holds_alternative<ListRequests>(verb);
 }
 
 Output output_of(const std::string& word) {

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "common/cli/command_line.hpp"
 #include "ipc/control/messages.hpp"
@@ -23,6 +24,19 @@ enum class Show { Status, Tenants, Extents, Workers, Quarantine, Prefixes, Keys 
 struct ListLeases {
   std::optional<TenantId> tenant;
   std::optional<LeaseState> state;
+};
+/// `requests`
+struct ListRequests {
+  std::optional<TenantId> tenant{};
+  std::string worker{};             ///< Empty: all workers.
+  std::optional<std::string> id{};  ///< See wire::RequestList; set by `requests cancel`.
+};
+/// `requests cancel`: what `ids` name, or every request of the tenant.
+struct CancelRequests {
+  std::vector<std::string> ids{};
+  bool all = false;
+  std::optional<TenantId> tenant{};  ///< Set if `all` is.
+  std::string worker{};              ///< As in ListRequests.
 };
 struct ListOperatorActions {
   std::uint64_t limit = 100;  ///< 1 … 1000, newest first.
@@ -113,11 +127,12 @@ struct MakeText {
   std::function<Result<PrintText>()> make;
 };
 
-using Verb = std::variant<PrintText, MakeText, Show, ListLeases, ListOperatorActions, ListEvents,
-                          WatchSteps, ShowTimeline, Revoke, Drain, wire::LeaseUndrain,
-                          wire::TenantAdmit, wire::TenantRemove, wire::QuarantineRelease,
-                          PublishPrefix, ReplaceWorker, CreateKey, UpdateKey, wire::KeyRevoke,
-                          ListAudit, VerifyAudit, ExportAudit, ShowUsage, ShowTop>;
+using Verb =
+    std::variant<PrintText, MakeText, Show, ListLeases, ListOperatorActions, ListEvents, WatchSteps,
+                 ShowTimeline, Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit,
+                 wire::TenantRemove, wire::QuarantineRelease, PublishPrefix, ReplaceWorker,
+                 CreateKey, UpdateKey, wire::KeyRevoke, ListAudit, VerifyAudit, ExportAudit,
+                 ShowUsage, ShowTop, ListRequests, CancelRequests>;
 
 enum class Output { Table, Wide, Json };
 

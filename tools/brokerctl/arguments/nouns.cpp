@@ -289,6 +289,7 @@ void add_nouns(Commands& commands) {
   commands.add_noun({"extents", "Extents of memory with state and lease", "brokerctl extents"},
                     [] { return Show::Extents; });
   add_workers(commands);
+  add_requests(commands);
   add_actions(commands);
   add_tenants(commands);
   add_quarantine(commands);

@@ -116,7 +116,7 @@ class ChoicesWriter final : public AnswerWriter {
         has_logprobs_(request.submit.sampling.logprobs),
         include_usage_(request.include_usage),
         continuous_usage_(request.continuous_usage),
-        id_((is_chat_ ? "chatcmpl-" : "cmpl-") + request.submit.request_id.value),
+        id_(answer_id(request)),
         model_(std::move(model)),
         created_(created_unix_s),
         after_choices_(line_of(object(kChunk, Json::array())).substr(kBeforeChoices.size())),
@@ -263,6 +263,12 @@ std::string ChoicesWriter::opening(std::uint32_t index, UsageCount so_far) const
 }
 
 }  // namespace
+
+std::string answer_id(const ApiRequest& request) {
+  const std::string& id = request.submit.request_id.value;
+  if (request.api == Api::Responses) return "resp_" + id;
+  return (request.api == Api::Chat ? "chatcmpl-" : "cmpl-") + id;
+}
 
 std::unique_ptr<AnswerWriter> answer_writer(const ApiRequest& request, std::string model,
                                             std::int64_t created_unix_s) {

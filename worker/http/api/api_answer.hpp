@@ -67,6 +67,9 @@ class AnswerWriter {
   virtual std::string whole(UsageCount usage) = 0;
 };
 
+/// The id of the answer, such as "chatcmpl-req-1".
+std::string answer_id(const ApiRequest& request);
+
 /// Makes the writer for the API of the request.
 std::unique_ptr<AnswerWriter> answer_writer(const ApiRequest& request, std::string model,
                                             std::int64_t created_unix_s);

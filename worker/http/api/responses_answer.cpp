@@ -13,7 +13,7 @@ ResponseWriter::ResponseWriter(const ApiRequest& request, std::string model,
       request_id_(request.submit.request_id.value),
       base_(Json::parse(request.repeated_fields, nullptr, false)) {
   if (!base_.is_object()) base_ = Json::object();
-  base_["id"] = "resp_" + request_id_;
+  base_["id"] = answer_id(request);
   base_["object"] = "response";
   base_["created_at"] = created_unix_s;
   base_["model"] = std::move(model);

@@ -52,6 +52,11 @@ ReadyWorker::ReadyWorker(LoadedWorker& loaded, ReloadOptions reload)
       spill_(SpillService::take(attached_->broker().link(), loaded.engine(),
                                 [this] { loop_.post([](Engine&) {}); })),
       serving_(serving_dependencies(), std::move(opened_->acceptor)),
+      requests_({.io = &opened_->io.context(),
+                 .tenant_io = &opened_->tenant_io.context(),
+                 .server = &serving_.server(),
+                 .http = &http_,
+                 .clock = &opened_->clock}),
       stop_(stop_dependencies()) {
   loaded.revocations().set_server(serving_.server());
 }
@@ -139,8 +144,12 @@ WorkerStop::Dependencies ReadyWorker::stop_dependencies() {
 }
 
 Result<void> ReadyWorker::open_servers() {
-  TRY(http_.open(opened_->options, opened_->model, loaded_->identity(), attached_->broker().link(),
-                 opened_->clock, attached_->events().health()));
+  TRY(http_.open(opened_->options, loaded_->identity(),
+                 {.model = &opened_->model,
+                  .broker = &attached_->broker().link(),
+                  .clock = &opened_->clock,
+                  .health = &attached_->events().health(),
+                  .requests = &requests_}));
   TRY(opened_->metrics.open(opened_->options, opened_->model));
   watcher_ =
       TRY(DeadlineWatcher::start({.running_requests = &opened_->running_requests,
@@ -158,6 +167,8 @@ void ReadyWorker::take_over_broker() {
   attached_->events().serve(
       {.on_call =
            [this](const std::string& method, control::Payload params, control::Responder respond) {
+             if (RequestDirectory::answers(method))
+               return requests_.on_call(method, params.body, std::move(respond));
              serving_.leases().on_call(method, std::move(params), std::move(respond));
            },
        .on_connection_changed = [this](bool disconnected) { connection_changed(disconnected); },

@@ -11,6 +11,7 @@
 #include "worker/lease/step_reporter.hpp"
 #include "worker/program/http_service.hpp"
 #include "worker/program/reload.hpp"
+#include "worker/program/request_directory.hpp"
 #include "worker/program/request_log.hpp"
 #include "worker/program/service_state.hpp"
 #include "worker/program/serving.hpp"
@@ -58,6 +59,7 @@ class ReadyWorker {
   EngineLoop loop_;
   std::unique_ptr<SpillService> spill_;  // null: nothing is spilled
   Serving serving_;
+  RequestDirectory requests_;
   HttpService http_;
   WorkerStop stop_;
   std::unique_ptr<DeadlineWatcher> watcher_;  // null once the engine has stopped

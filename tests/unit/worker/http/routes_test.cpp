@@ -17,4 +17,6 @@ TEST_CASE("http routes: an unknown path gets the list of paths, and a wrong meth
   REQUIRE_FALSE(wrong.has_value());
   CHECK(wrong.error().status == 405);
   CHECK(find_route({.method = "POST", .target = "/v1/completions"}).has_value());
+  CHECK(find_route({.method = "POST", .target = "/v1/requests/r/cancel"}).has_value());
+  CHECK(find_route({.method = "GET", .target = "/v1/requests/"}).error().status == 404);
 }

@@ -1,0 +1,74 @@
+// The answers in progress: what an operator and the owner see, and what a cancel reaches.
+#include "worker/http/running_answers.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "worker/http/request_routes.hpp"
+
+using namespace leasehold;
+using namespace leasehold::http;
+
+namespace {
+
+struct AnswersFixture {
+  RunningAnswer answer(const std::string& id, const std::string& key,
+                       std::vector<RunningChoice> choices) {
+    return {.id = id,
+            .tenant = {"ann"},
+            .key = {key},
+            .began_at = {1'000'000},
+            .choices = [choices] { return choices; },
+            .end = [this, id](const Error& why) { ended[id] = why.code; }};
+  }
+
+  RunningAnswers answers;
+  std::map<std::string, Errc> ended;
+  RunningAnswers::Registration one{answers,
+                                   answer("cmpl-a", "k1",
+                                          {{.engine_request_id = {"ann/a"}, .prompt_tokens = 3},
+                                           {.engine_request_id = {"ann/x"}, .emitted_tokens = 2}})};
+  RunningAnswers::Registration other{
+      answers,
+      answer("chatcmpl-b", "k2", {{.engine_request_id = {"ann/b"}, .awaits_lease = true}})};
+};
+
+}  // namespace
+
+TEST_CASE("running answers: a cancel of one choice reaches all choices of its answer only") {
+  AnswersFixture fixture;
+  const RequestId named[] = {{"ann/x"}, {"ann/elsewhere"}};
+  const auto all = fixture.answers.with_other_choices(named);
+  CHECK(all == std::unordered_set<RequestId>{{"ann/x"}, {"ann/a"}, {"ann/elsewhere"}});
+  const auto ended = fixture.answers.end(all, {Errc::RequestCancelled, ""});
+  CHECK(ended == std::vector<RequestId>{{"ann/a"}, {"ann/x"}});
+  CHECK(fixture.ended == std::map<std::string, Errc>{{"cmpl-a", Errc::RequestCancelled}});
+}
+
+TEST_CASE("running answers: each choice is a row with its answer, key and age") {
+  const AnswersFixture fixture;
+  const auto views = fixture.answers.views({6'000'000});
+  REQUIRE(views.size() == 3);
+  CHECK(views[0].answer == "cmpl-a");
+  CHECK(views[0].key == ApiKeyId{"k1"});
+  CHECK(views[0].age_ms == 5);
+  CHECK(views[2].state == wire::RequestState::AwaitingLease);
+}
+
+TEST_CASE("running answers: an owner lists the answers of its own key") {
+  const AnswersFixture fixture;
+  const auto list = nlohmann::json::parse(requests_json(fixture.answers, {"k1"}, {6'000'000}));
+  REQUIRE(list.at("data").size() == 1);
+  const auto& entry = list.at("data")[0];
+  CHECK(entry.at("id") == "cmpl-a");
+  CHECK(entry.at("status") == "in_progress");
+  CHECK(entry.at("running_choices") == 2);
+  CHECK(entry.at("prompt_tokens") == 3);
+  CHECK(entry.at("completion_tokens") == 2);
+}
+
+TEST_CASE("running answers: an id in a path is of the caller's tenant, whatever it names") {
+  CHECK(ids_meant({"ann"}, "chatcmpl-req-1") ==
+        std::vector<std::string>{"ann/chatcmpl-req-1", "ann/req-1"});
+  CHECK(ids_meant({"ann"}, "bob/req-1") == std::vector<std::string>{"ann/bob/req-1"});
+}

@@ -1,0 +1,233 @@
+#include "tools/brokerctl/requests.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "common/cli/print_error.hpp"
+#include "ipc/client/parse_message.hpp"
+
+namespace leasehold::brokerctl {
+namespace {
+
+using wire::Json;
+
+/// Small enough that the worker's threads are not kept busy by one page.
+constexpr std::uint32_t kRequestsPerPage = 500;
+
+std::string tenant_of(const wire::RequestView& view) {
+  return view.id.substr(0, view.id.find('/'));
+}
+
+/// True for an error of one worker, after which the other workers can still be read.
+bool is_of_worker(Errc code) {
+  using enum Errc;
+  return code == TimedOut || code == BrokerLost || code == ConnectionLost || code == QueueFull ||
+         code == UnknownMethod || code == UnknownWorker || code == NoModelLoaded ||
+         code == MalformedMessage || code == Draining;
+}
+
+/// Adds the requests of one worker to `rows`, page by page.
+Result<void> read_worker(wire::RequestList list, const Dependencies& dependencies,
+                         RequestRows& rows) {
+  while (true) {
+    const Json reply = TRY(dependencies.call(wire::RequestList::kMethod, list.to_json()));
+    auto page = TRY(client::parse_message<wire::RequestPage>(reply));
+    const bool advances =
+        !page.items.empty() && (!list.after || page.items.back().id > *list.after);
+    if (!page.items.empty()) list.after = page.items.back().id;
+    for (wire::RequestView& view : page.items) {
+      view.worker = list.worker;
+      rows.requests.push_back(std::move(view));
+    }
+    std::ranges::move(page.ended, std::back_inserter(rows.ended));
+    if (!page.more) return {};
+    if (!advances) return fail(Errc::MalformedMessage, "the pages of its requests do not advance");
+  }
+}
+
+/// The workers to ask. Those that are attached load their model and have no requests.
+Result<std::vector<std::string>> workers_to_ask(const std::string& wanted,
+                                                const Dependencies& dependencies,
+                                                std::vector<SilentWorker>& silent) {
+  const Json reply = TRY(dependencies.call("worker.list", Json::object()));
+  std::vector<std::string> workers;
+  bool is_known = wanted.empty();
+  for (const auto& view : TRY(client::parse_items<wire::WorkerView>(reply))) {
+    if (!wanted.empty() && view.worker != wanted) continue;
+    is_known = true;
+    if (view.state == "ready") workers.push_back(view.worker);
+    if (view.state == "lost")
+      silent.push_back({view.worker, {Errc::BrokerLost, "it has lost its connection"}});
+  }
+  if (is_known) return workers;
+  return fail(Errc::UnknownWorker, fmt::format("no worker {}; see `brokerctl workers`", wanted));
+}
+
+struct Target {
+  std::string worker;
+  std::vector<std::string> ids;
+};
+
+Error silent_error(const std::vector<SilentWorker>& silent) {
+  return {silent.front().why.code,
+          fmt::format("worker {} did not answer ({}); its requests are not known",
+                      silent.front().worker, silent.front().why.detail)};
+}
+
+Error unknown_error(const std::string& name, const RequestRows& rows) {
+  if (!rows.silent.empty()) return silent_error(rows.silent);
+  if (rows.ended.empty()) {
+    return {Errc::UnknownRequest,
+            fmt::format("no worker has a request {}; see `brokerctl requests`", name)};
+  }
+  const wire::EndedRequest& end = rows.ended.front();
+  return {Errc::UnknownRequest, fmt::format("request {} has ended {:.1f} s ago ({})", end.id,
+                                            static_cast<double>(end.ago_ms) / 1000, end.reason)};
+}
+
+Result<void> check_one_tenant(const std::string& name, const RequestRows& rows) {
+  std::map<std::string, std::string> first_of;  // by tenant
+  for (const wire::RequestView& view : rows.requests) first_of.emplace(tenant_of(view), view.id);
+  if (first_of.size() <= 1) return {};
+  return fail(
+      Errc::BadRequest,
+      fmt::format("'{}' names requests of {} tenants, such as {} and {}; write TENANT/ID", name,
+                  first_of.size(), first_of.begin()->second, first_of.rbegin()->second));
+}
+
+/// Ends the requests and keeps those that the workers have found.
+Result<std::vector<wire::RequestView>> stop_all(std::vector<wire::RequestView> wanted,
+                                                const Dependencies& dependencies) {
+  std::map<std::string, std::vector<std::string>> ids_of;  // by worker
+  for (const wire::RequestView& view : wanted) ids_of[view.worker].push_back(view.id);
+  std::set<std::pair<std::string, std::string>> stopped;
+  for (const auto& [worker, ids] : ids_of) {
+    for (std::size_t from = 0; from < ids.size(); from += wire::RequestStop::kMaxIds) {
+      const std::size_t to = std::min(ids.size(), from + wire::RequestStop::kMaxIds);
+      const wire::RequestStop stop{.worker = worker,
+                                   .ids = {ids.begin() + static_cast<std::ptrdiff_t>(from),
+                                           ids.begin() + static_cast<std::ptrdiff_t>(to)}};
+      const Json reply = TRY(dependencies.call(wire::RequestStop::kMethod, stop.to_json()));
+      for (auto& id : TRY(client::parse_message<wire::RequestsStopped>(reply)).ids)
+        stopped.emplace(worker, std::move(id));
+    }
+  }
+  std::vector<wire::RequestView> found;
+  for (const auto& [worker, id] : stopped) found.push_back({.id = id, .worker = worker});
+  return found;
+}
+
+}  // namespace
+
+Result<RequestRows> read_requests(const ListRequests& query, const Dependencies& dependencies) {
+  RequestRows rows;
+  for (const std::string& worker : TRY(workers_to_ask(query.worker, dependencies, rows.silent))) {
+    const wire::RequestList list{
+        .worker = worker, .tenant = query.tenant, .id = query.id, .limit = kRequestsPerPage};
+    const Result<void> read = read_worker(list, dependencies, rows);
+    if (!read && !is_of_worker(read.error().code)) return std::unexpected(read.error());
+    if (!read) rows.silent.push_back({worker, read.error()});
+  }
+  std::ranges::sort(rows.requests, {},
+                    [](const wire::RequestView& view) { return std::tie(view.id, view.worker); });
+  std::ranges::sort(rows.ended, {}, &wire::EndedRequest::ago_ms);
+  return rows;
+}
+
+Result<CancelledRequests> cancel_requests(const CancelRequests& query,
+                                          const Dependencies& dependencies) {
+  CancelledRequests cancelled;
+  std::vector<wire::RequestView> wanted;
+  ListRequests list{.tenant = query.tenant, .worker = query.worker};
+  if (query.all) {
+    RequestRows rows = TRY(read_requests(list, dependencies));
+    if (!rows.silent.empty()) cancelled.problem = silent_error(rows.silent);
+    if (rows.requests.empty() && !cancelled.problem) {
+      cancelled.problem =
+          Error{Errc::UnknownRequest, fmt::format("tenant {} has no request", query.tenant->value)};
+    }
+    wanted = std::move(rows.requests);
+  }
+  for (const std::string& name : query.ids) {
+    list.id = name;
+    RequestRows rows = TRY(read_requests(list, dependencies));
+    TRY(check_one_tenant(name, rows));
+    if (rows.requests.empty() && !cancelled.problem) cancelled.problem = unknown_error(name, rows);
+    std::ranges::move(rows.requests, std::back_inserter(wanted));
+  }
+  cancelled.requests = TRY(stop_all(std::move(wanted), dependencies));
+  return cancelled;
+}
+
+cli::Table requests_table(const std::vector<wire::RequestView>& requests) {
+  cli::Table table{.columns = {{"REQUEST"},
+                               {"WORKER"},
+                               {"STATE"},
+                               {"PROMPT", true},
+                               {"EMITTED", true},
+                               {"MOST", true},
+                               {"AGE", true},
+                               {"LEASE", false, true},
+                               {"KEY", false, true},
+                               {"ANSWER", false, true},
+                               {"CLIENT ID", false, true}}};
+  const auto count = [](std::uint32_t tokens) {
+    return tokens == 0 ? std::string("-") : std::to_string(tokens);
+  };
+  for (const wire::RequestView& view : requests) {
+    table.rows.push_back(
+        {printable(view.id), view.worker,
+         std::string(name(view.state)) + (view.detached ? ", detached" : ""),
+         count(view.prompt_tokens), std::to_string(view.emitted_tokens),
+         count(view.max_emitted_tokens), cli::nanoseconds_text(view.age_ms * 1'000'000),
+         view.lease ? to_string(*view.lease) : "-", view.key ? view.key->value : "-",
+         cli::or_dash(printable(view.answer.value_or(""))),
+         cli::or_dash(printable(view.client_id.value_or("")))});
+  }
+  return table;
+}
+
+Json requests_json(const RequestRows& rows) {
+  Json items = Json::array();
+  for (const wire::RequestView& view : rows.requests) {
+    Json item = view.to_json();
+    item["tenant"] = tenant_of(view);
+    items.push_back(std::move(item));
+  }
+  Json silent = Json::array();
+  for (const SilentWorker& each : rows.silent) {
+    silent.push_back(
+        {{"worker", each.worker}, {"code", name(each.why.code)}, {"detail", each.why.detail}});
+  }
+  return {{"items", std::move(items)}, {"unreachable", std::move(silent)}};
+}
+
+std::string requests_notes(const RequestRows& rows) {
+  std::string notes;
+  for (const SilentWorker& each : rows.silent) {
+    notes += fmt::format("worker {} is unreachable, its requests are not shown: {}: {}\n",
+                         each.worker, name(each.why.code), printable(each.why.detail));
+  }
+  return notes;
+}
+
+cli::Table cancelled_table(const std::vector<wire::RequestView>& requests) {
+  cli::Table table{.columns = {{"CANCELLED"}, {"WORKER"}}};
+  for (const wire::RequestView& view : requests)
+    table.rows.push_back({printable(view.id), view.worker});
+  return table;
+}
+
+Json cancelled_json(const std::vector<wire::RequestView>& requests) {
+  Json items = Json::array();
+  for (const wire::RequestView& view : requests)
+    items.push_back({{"id", view.id}, {"worker", view.worker}});
+  return {{"cancelled", std::move(items)}};
+}
+
+}  // namespace leasehold::brokerctl

@@ -1,0 +1,52 @@
+/// `requests` and `requests cancel`: reads the requests of every ready worker through the broker,
+/// worker by worker, and ends some of them.
+///
+/// A worker that does not answer costs the broker's timeout for one call; the rows of the others
+/// are shown, and the result names the worker.
+///
+/// Threads: the caller's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/brokerctl/run.hpp"
+#include "tools/cli/table.hpp"
+
+namespace leasehold::brokerctl {
+
+/// A worker whose requests are not known.
+struct SilentWorker {
+  std::string worker;
+  Error why;
+};
+
+struct RequestRows {
+  std::vector<wire::RequestView> requests;  ///< By id, then by worker.
+  std::vector<SilentWorker> silent;
+  std::vector<wire::EndedRequest> ended;  ///< With an id that names no request.
+};
+
+/// Reads the requests of one worker, or of all. Errors: UnknownWorker for a worker that is not
+/// listed; those of the calls, if they are the broker's.
+Result<RequestRows> read_requests(const ListRequests& query, const Dependencies& dependencies);
+
+/// The requests that were cancelled, with their workers.
+struct CancelledRequests {
+  std::vector<wire::RequestView> requests;
+  /// Set if a name is that of no request, or if a worker did not answer. The others are cancelled.
+  std::optional<Error> problem;
+};
+/// Cancels what the query names. Errors: BadRequest for a name of requests of several tenants, in
+/// which case nothing is cancelled; those of read_requests.
+Result<CancelledRequests> cancel_requests(const CancelRequests& query,
+                                          const Dependencies& dependencies);
+
+// The results for people and programs. Pure.
+cli::Table requests_table(const std::vector<wire::RequestView>& requests);
+wire::Json requests_json(const RequestRows& rows);
+std::string requests_notes(const RequestRows& rows);  ///< Whole lines, or empty.
+cli::Table cancelled_table(const std::vector<wire::RequestView>& requests);
+wire::Json cancelled_json(const std::vector<wire::RequestView>& requests);
+
+}  // namespace leasehold::brokerctl

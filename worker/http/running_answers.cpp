@@ -1,0 +1,54 @@
+#include "worker/http/running_answers.hpp"
+
+#include <algorithm>
+
+namespace leasehold::http {
+
+std::vector<wire::RequestView> RunningAnswers::views(TimePoint now) const {
+  std::vector<wire::RequestView> views;
+  for (const RunningAnswer& answer : answers_) {
+    for (const RunningChoice& choice : answer.choices()) {
+      views.push_back({.id = choice.engine_request_id.value,
+                       .state = choice.awaits_lease ? wire::RequestState::AwaitingLease
+                                                    : wire::RequestState::Ending,
+                       .prompt_tokens = choice.prompt_tokens,
+                       .emitted_tokens = choice.emitted_tokens,
+                       .max_emitted_tokens = choice.max_emitted_tokens,
+                       .age_ms = (now - answer.began_at) / std::chrono::milliseconds(1),
+                       .key = answer.key,
+                       .answer = answer.id});
+    }
+  }
+  return views;
+}
+
+std::unordered_set<RequestId> RunningAnswers::with_other_choices(
+    std::span<const RequestId> ids) const {
+  std::unordered_set<RequestId> all(ids.begin(), ids.end());
+  for (const RunningAnswer& answer : answers_) {
+    const auto choices = answer.choices();
+    const auto is_named = [&](const RunningChoice& choice) {
+      return std::ranges::find(ids, choice.engine_request_id) != ids.end();
+    };
+    if (!std::ranges::any_of(choices, is_named)) continue;
+    for (const RunningChoice& choice : choices) all.insert(choice.engine_request_id);
+  }
+  return all;
+}
+
+std::vector<RequestId> RunningAnswers::end(const std::unordered_set<RequestId>& ids,
+                                           const Error& why) {
+  std::vector<RequestId> ended;
+  for (const RunningAnswer& answer : answers_) {
+    const auto choices = answer.choices();
+    const auto is_in = [&](const RunningChoice& choice) {
+      return ids.contains(choice.engine_request_id);
+    };
+    if (!std::ranges::any_of(choices, is_in)) continue;
+    for (const RunningChoice& choice : choices) ended.push_back(choice.engine_request_id);
+    answer.end(why);
+  }
+  return ended;
+}
+
+}  // namespace leasehold::http
