@@ -1,6 +1,7 @@
 #include "worker/http/routes.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,17 +20,30 @@ namespace {
 using boost::asio::awaitable;
 using Json = nlohmann::json;
 
-Answer models(const ApiModel& model) {
-  const Json entry{{"id", model.name},
-                   {"object", "model"},
-                   {"created", 0},
-                   {"owned_by", "leasehold"},
-                   {"max_model_len", model.max_context}};
-  return {.body = escape_controls(Json{{"object", "list"}, {"data", Json::array({entry})}}.dump())};
+Answer json_answer(const Json& json) {
+  return {.body = escape_controls(json.dump())};
 }
 
-awaitable<void> serve_models(Shared& shared, const Caller&, std::string, HttpStream& stream) {
-  return stream.send(models(shared.deps.model));
+Json model_entry(const ApiModel& model, const std::string& id) {
+  return {{"id", id},
+          {"object", "model"},
+          {"created", 0},
+          {"owned_by", "leasehold"},
+          {"max_model_len", model.max_context}};
+}
+
+awaitable<void> serve_models(Shared& shared, const Caller&, RouteInput, HttpStream& stream) {
+  const ApiModel& model = shared.deps.model;
+  Json entries = Json::array({model_entry(model, model.name)});
+  for (const std::string& alias : model.aliases) entries.push_back(model_entry(model, alias));
+  return stream.send(json_answer({{"object", "list"}, {"data", std::move(entries)}}));
+}
+
+awaitable<void> serve_model(Shared& shared, const Caller&, RouteInput input, HttpStream& stream) {
+  const ApiModel& model = shared.deps.model;
+  const std::string& id = input.path_end;
+  return stream.send(has_name(model, id) ? json_answer(model_entry(model, id))
+                                         : error_answer(unknown_model(model, id)));
 }
 
 /// An exception refuses the body. If it left a thread of the pool, it would end the worker.
@@ -57,11 +71,11 @@ void parse(Shared& shared, const TenantId& tenant, Api api, std::string body,
 }
 
 template <Api api>
-awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::string body,
+awaitable<void> serve_generation(Shared& shared, const Caller& caller, RouteInput input,
                                  HttpStream& stream) {
-  const std::size_t size_bytes = body.size();
+  const std::size_t size_bytes = input.body.size();
   AsyncValue<Read<ApiRequest>> parsed(*shared.deps.io);
-  parse(shared, caller.tenant, api, std::move(body), parsed.giver());
+  parse(shared, caller.tenant, api, std::move(input.body), parsed.giver());
   auto request = co_await parsed.take();
   if (!request) co_return;  // the server is stopping
   if (!*request) co_return co_await stream.send(error_answer(request->error()));
@@ -87,17 +101,17 @@ awaitable<void> serve_off_thread(Shared& shared, const Caller& caller, HttpStrea
   if (answer) co_await stream.send(*std::move(answer));
 }
 
-awaitable<void> serve_tokenize(Shared& shared, const Caller& caller, std::string body,
+awaitable<void> serve_tokenize(Shared& shared, const Caller& caller, RouteInput input,
                                HttpStream& stream) {
-  const auto work = [body = std::move(body), deps = &shared.deps] {
+  const auto work = [body = std::move(input.body), deps = &shared.deps] {
     return tokenize(body, *deps->tokenizer, deps->model, deps->encode_chat);
   };
   return serve_off_thread(shared, caller, stream, work);
 }
 
-awaitable<void> serve_detokenize(Shared& shared, const Caller& caller, std::string body,
+awaitable<void> serve_detokenize(Shared& shared, const Caller& caller, RouteInput input,
                                  HttpStream& stream) {
-  const auto work = [body = std::move(body), tokenizer = shared.deps.tokenizer] {
+  const auto work = [body = std::move(input.body), tokenizer = shared.deps.tokenizer] {
     return detokenize(body, *tokenizer);
   };
   return serve_off_thread(shared, caller, stream, work);
@@ -105,6 +119,7 @@ awaitable<void> serve_detokenize(Shared& shared, const Caller& caller, std::stri
 
 constexpr Route kRoutes[] = {
     {"/v1/models", "GET", serve_models},
+    {"/v1/models/", "GET", serve_model},
     {"/v1/completions", "POST", serve_generation<Api::Completions>, true},
     {"/v1/chat/completions", "POST", serve_generation<Api::Chat>, true},
     {"/v1/responses", "POST", serve_generation<Api::Responses>, true},
@@ -114,23 +129,54 @@ constexpr Route kRoutes[] = {
 
 constexpr std::string_view kAllowPost = "Allow: POST, OPTIONS\r\n";
 
+bool is_prefix(const Route& route) {
+  return route.path.ends_with('/');
+}
+
+bool has_path(const Route& route, std::string_view path) {
+  if (!is_prefix(route)) return path == route.path;
+  return path.size() > route.path.size() && path.starts_with(route.path);
+}
+
+std::optional<char> byte_of_hex(std::string_view digits) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), value, 16);
+  if (digits.size() != 2 || error != std::errc{} || end != digits.end()) return std::nullopt;
+  return static_cast<char>(value);
+}
+
 std::string unknown_path(std::string_view path) {
   std::string message = "no path " + printable_excerpt(path) + "; the paths are /health";
-  for (const Route& route : kRoutes) message.append(", ").append(route.path);
+  for (const Route& route : kRoutes)
+    message.append(", ").append(route.path).append(is_prefix(route) ? "ID" : "");
   return message;
 }
 
 }  // namespace
 
 std::expected<const Route*, Answer> find_route(const Head& head) {
-  const Route* route = std::ranges::find(kRoutes, head.path(), &Route::path);
+  const std::string_view path = head.path();
+  const Route* route =
+      std::ranges::find_if(kRoutes, [path](const Route& each) { return has_path(each, path); });
   if (route == std::end(kRoutes))
-    return std::unexpected(plain_error(404, "not_found", unknown_path(head.path())));
+    return std::unexpected(plain_error(404, "not_found", unknown_path(path)));
   const bool is_head = head.method == "HEAD" && route->method == "GET";
   if (is_head || head.method == route->method) return route;
   Answer refused = plain_error(405, "method", "use " + std::string(route->method));
   refused.extra_headers = route->method == "GET" ? kAllowGet : kAllowPost;
   return std::unexpected(std::move(refused));
+}
+
+/// A '%' without two hex digits stays as it is.
+std::string path_end(const Route& route, const Head& head) {
+  std::string_view rest = head.path().substr(route.path.size());
+  std::string decoded;
+  while (!rest.empty()) {
+    const auto byte = rest.front() == '%' ? byte_of_hex(rest.substr(1, 2)) : std::nullopt;
+    decoded += byte.value_or(rest.front());
+    rest.remove_prefix(byte ? 3 : 1);
+  }
+  return decoded;
 }
 
 }  // namespace leasehold::http

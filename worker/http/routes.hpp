@@ -10,10 +10,16 @@
 
 namespace leasehold::http {
 
+/// What a client sends to a route.
+struct RouteInput {
+  std::string body;
+  std::string path_end;  ///< What follows the route's path, percent-decoded.
+};
+
 struct Route {
-  std::string_view path;
+  std::string_view path;  ///< With a slash at the end: all paths that begin so and are longer.
   std::string_view method;
-  boost::asio::awaitable<void> (*serve)(Shared& shared, const Caller& caller, std::string body,
+  boost::asio::awaitable<void> (*serve)(Shared& shared, const Caller& caller, RouteInput input,
                                         HttpStream& stream);
   bool is_resumable = false;  ///< Accepts Last-Event-ID while the worker drains.
 };
@@ -23,5 +29,8 @@ inline constexpr std::string_view kAllowGet = "Allow: GET, HEAD, OPTIONS\r\n";
 /// Finds the route of a request, or returns an answer with status 404 or 405. HEAD gets the route
 /// of GET; the connection leaves the body out.
 std::expected<const Route*, Answer> find_route(const Head& head);
+
+/// The end of the path after the route's own, with %XX replaced by the byte.
+std::string path_end(const Route& route, const Head& head);
 
 }  // namespace leasehold::http
