@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -13,6 +14,9 @@
 #include "common/cli/version.hpp"
 #include "common/ids.hpp"
 #include "common/machine/device_name.hpp"
+#include "common/utf8.hpp"
+#include "ipc/control/messages/worker.hpp"
+#include "ipc/control/tokens/text_identity.hpp"
 #include "ipc/segment/gate_set.hpp"
 #include "ipc/segment/segment_layout.hpp"
 #include "kernels/cpu/default_threads.hpp"
@@ -62,11 +66,39 @@ struct RawOptions {
   std::int64_t http_heartbeat_ms = 0;
 };
 
+bool is_printable_text(std::string_view text) {
+  if (!is_utf8(text)) return false;
+  while (!text.empty())
+    if (!is_printable(take_code_point(text))) return false;
+  return true;
+}
+
+/// Checks one of --name-as; returns what is wrong. A name like a content is refused, because a
+/// request for a content would then reach a model that is only called so.
+std::string check_model_name(const std::string& name) {
+  if (const auto parsed = ModelName::parse(name); !parsed) return parsed.error().detail;
+  if (!is_printable_text(name))
+    return fmt::format("'{}' has characters that are not printable", printable_excerpt(name));
+  if (name.front() == ' ' || name.back() == ' ')
+    return fmt::format("'{}' begins or ends with a space; leave it out", name);
+  if (!name.starts_with(ModelName::kContentPrefix)) return {};
+  return fmt::format("'{}' names a content, by which a request finds the model anyway; use another",
+                     name);
+}
+
 void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
   app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")
       ->required()
       ->check(check_socket_path);
   app.add_option("--model", options.model_path, "GGUF model file")->required();
+  app.add_option(
+         "--name-as", options.model_names,
+         "Name of the model for clients, in place of the one in its file; further names are "
+         "aliases; repeatable")
+      ->check(check_model_name);
+  app.add_option("--chat-template", options.chat_template_path,
+                 "File with a Jinja template for chats, in place of the model's own")
+      ->check(check_file_path);
   app.add_option(
          "--cache-dir", options.cache_dir,
          "Directory that keeps the SHA-256 of model files, so that an unchanged file is not "
@@ -236,6 +268,20 @@ Result<void> check_token_budget(const SchedulerLimits& limits) {
                           limits.token_budget, limits.max_batch_size));
 }
 
+/// Refuses a name that equals another one, and more names than worker.ready carries.
+Result<void> check_model_names(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 1 + wire::WorkerReady::kMaxAliases;
+  if (names.size() > kMost) {
+    return fail(Errc::BadRequest,
+                fmt::format("--name-as has {} names; a model has at most {}", names.size(), kMost));
+  }
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    if (std::find(names.begin(), name, *name) != name)
+      return fail(Errc::BadRequest, fmt::format("--name-as has '{}' twice; leave one out", *name));
+  }
+  return {};
+}
+
 Result<void> check_draft(const WorkerOptions& options) {
   if (options.draft_model_path.empty() || options.limits.speculate > 0) return {};
   return fail(Errc::BadRequest,
@@ -289,6 +335,7 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.spread_over_nodes = raw.numa == "auto";
   TRY(check_token_budget(options.limits));
   TRY(check_draft(options));
+  TRY(check_model_names(options.model_names));
   TRY(resolve_kv_index(raw, options));
   options.http = TRY(address_of("--http", raw.http, raw.http_any_address));
   auto proxies = http::TrustedProxies::parse(raw.http_trusted_proxies);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/cli/config_reload.hpp"
 #include "common/machine/cpu_set.hpp"
@@ -28,7 +29,9 @@ struct WorkerOptions {
   std::string broker_socket;
   std::string name = "worker";
   std::string model_path;
-  std::string draft_model_path;  ///< Empty: no draft model.
+  std::vector<std::string> model_names;  ///< Empty: the name in the file. The first is shown.
+  std::string chat_template_path;        ///< Empty: the model's own chat template.
+  std::string draft_model_path;          ///< Empty: no draft model.
   /// Longest text, in tokens, that the draft model processes.
   std::uint32_t draft_context = 2'048;
   std::string cache_dir;        ///< Directory for digests of model files; empty: none are kept.

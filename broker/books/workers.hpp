@@ -93,6 +93,7 @@ struct Worker {
   std::uint32_t checks_since_ping = 0;
   TimePoint delivered_at;  ///< While resuming: time of the resume or of the last redelivery.
   std::string model;
+  std::vector<std::string> aliases;  ///< As in WorkerReady. Not journaled: worker.ready sets it.
   /// Arithmetic on which the tokens depend; see WorkerReady. Not journaled: worker.ready sets it.
   std::string arithmetic;
   /// Empty for a worker of an earlier version. Not journaled; neither are the next two members.

@@ -168,6 +168,7 @@ std::vector<wire::WorkerView> worker_views(const State& state) {
                                             .drain = drain_state(state, worker),
                                             .out_of_service = worker.out_of_service,
                                             .model = worker.model,
+                                            .aliases = worker.aliases,
                                             .arithmetic = worker.arithmetic,
                                             .text_identity = worker.text_identity,
                                             .max_context = worker.max_context,

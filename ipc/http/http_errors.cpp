@@ -81,7 +81,8 @@ int status_of(const Error& error) {
 
 std::string error_body(const ApiError& refused) {
   const Error& error = refused.error;
-  return body_of(status_of(error), error.detail, refused.param, code_of(error.code));
+  const std::string_view code = refused.code.empty() ? code_of(error.code) : refused.code;
+  return body_of(status_of(error), error.detail, refused.param, code);
 }
 
 Answer error_answer(const ApiError& refused) {

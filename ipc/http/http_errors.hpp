@@ -13,6 +13,7 @@ namespace leasehold::http {
 struct ApiError {
   Error error;
   std::string param = {};  ///< The refused field; empty if the error concerns the whole request.
+  std::string_view code = {};  ///< A constant: OpenAI's code; empty: the one of the Errc.
 };
 
 /// The HTTP status for an error code. QuotaBlocks is 400, because a retry does not help.

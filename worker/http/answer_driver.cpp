@@ -133,8 +133,8 @@ std::vector<RunningChoice> ChoiceProgress::running(std::span<const RequestId> id
 /// The part of the answer that the client has received, and the part that is not sent yet.
 class AnswerOutput {
  public:
-  AnswerOutput(const ApiRequest& request, const ApiModel& model)
-      : request_(request), writer_(answer_writer(request, model.name, std::time(nullptr))) {}
+  explicit AnswerOutput(const ApiRequest& request)
+      : request_(request), writer_(answer_writer(request, request.model, std::time(nullptr))) {}
 
   /// Numbers the events, so that the client can resume the stream.
   void set_ids(EventIds ids) { ids_ = std::move(ids); }
@@ -224,7 +224,7 @@ class AnswerDriver {
         caller_(std::move(caller)),
         request_(std::move(request)),
         progress_(choices_of(request_), request_.n),
-        output_(request_, shared.deps.model) {}
+        output_(request_) {}
   AnswerDriver(const AnswerDriver&) = delete;
   AnswerDriver& operator=(const AnswerDriver&) = delete;
 

@@ -190,11 +190,10 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   if (const auto taken = shared_->places.take_body(id_, length); !taken)
     co_return co_await refuse(refusal(taken.error()));
   if (!co_await read_body(parser, head)) co_return;
-  std::string body = std::move(parser.get().body());
-  co_await async_wait_for(
-      *shared_->deps.io,
-      shared_->body_rate_limiter.reserve(caller->tenant, body.size(), shared_->deps.clock->now()));
-  RouteInput input{.body = std::move(body), .path_end = path_end(**route, head)};
+  RouteInput input{.body = std::move(parser.get().body()), .path_end = path_end(**route, head)};
+  co_await async_wait_for(*shared_->deps.io,
+                          shared_->body_rate_limiter.reserve(caller->tenant, input.body.size(),
+                                                             shared_->deps.clock->now()));
   co_await (*route)->serve(*shared_, *caller, std::move(input), *this);
 }
 

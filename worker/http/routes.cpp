@@ -21,17 +21,30 @@ namespace {
 using boost::asio::awaitable;
 using Json = nlohmann::json;
 
-Answer models(const ApiModel& model) {
-  const Json entry{{"id", model.name},
-                   {"object", "model"},
-                   {"created", 0},
-                   {"owned_by", "leasehold"},
-                   {"max_model_len", model.max_context}};
-  return {.body = escape_controls(Json{{"object", "list"}, {"data", Json::array({entry})}}.dump())};
+Answer json_answer(const Json& json) {
+  return {.body = escape_controls(json.dump())};
+}
+
+Json model_entry(const ApiModel& model, const std::string& id) {
+  return {{"id", id},
+          {"object", "model"},
+          {"created", 0},
+          {"owned_by", "leasehold"},
+          {"max_model_len", model.max_context}};
 }
 
 awaitable<void> serve_models(Shared& shared, const Caller&, RouteInput, HttpStream& stream) {
-  return stream.send(models(shared.deps.model));
+  const ApiModel& model = shared.deps.model;
+  Json entries = Json::array({model_entry(model, model.name)});
+  for (const std::string& alias : model.aliases) entries.push_back(model_entry(model, alias));
+  return stream.send(json_answer({{"object", "list"}, {"data", std::move(entries)}}));
+}
+
+awaitable<void> serve_model(Shared& shared, const Caller&, RouteInput input, HttpStream& stream) {
+  const ApiModel& model = shared.deps.model;
+  const std::string& id = input.path_end;
+  return stream.send(has_name(model, id) ? json_answer(model_entry(model, id))
+                                         : error_answer(unknown_model(model, id)));
 }
 
 /// An exception refuses the body. If it left a thread of the pool, it would end the worker.
@@ -107,6 +120,7 @@ awaitable<void> serve_detokenize(Shared& shared, const Caller& caller, RouteInpu
 
 constexpr Route kRoutes[] = {
     {"/v1/models", "GET", serve_models},
+    {"/v1/models/", "GET", serve_model},
     {"/v1/completions", "POST", serve_generation<Api::Completions>, true},
     {"/v1/chat/completions", "POST", serve_generation<Api::Chat>, true},
     {"/v1/responses", "POST", serve_generation<Api::Responses>, true},

@@ -56,10 +56,10 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
       .worker = options.name,
       .trusted_proxies = options.http_trusted_proxies,
       .model = {.name = model.config.name,
+                .aliases = model.aliases,
                 .text_identity = to_string(identity),
                 .max_context = model.config.n_context,
                 .n_vocab = static_cast<std::uint32_t>(model.tokenizer.n_vocab()),
-                .has_tools = model.chat && model.chat->uses_tools(),
                 .begins_inside_reasoning = model.chat && begins_inside_reasoning(*model.chat)},
       .tokenizer = &model.tokenizer,
       .encode_chat =

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "common/checksum.hpp"
 #include "common/cli/version.hpp"
 #include "common/machine/available_memory.hpp"
+#include "common/machine/text_file.hpp"
+#include "common/utf8.hpp"
 #include "worker/engine/engine_limits.hpp"
 #include "worker/kv/record_layout.hpp"
 #include "worker/kv/sequence_record.hpp"
@@ -13,6 +16,8 @@
 
 namespace leasehold {
 namespace {
+
+constexpr std::size_t kMaxTemplateBytes = 1 << 20;
 
 /// Limits requests to `max_context` tokens; 0 keeps the model's context.
 Result<void> limit_context(OpenedModel& model, std::uint32_t max_context) {
@@ -37,27 +42,67 @@ void warn_of_group_limit(const MachineMemory& memory, std::uint64_t weights_byte
       weights_bytes, memory.available_bytes, memory.total_bytes, memory.limit_file);
 }
 
+struct OpenedChat {
+  Result<ChatTemplate> chat;
+  std::string digits;  ///< TextIdentity::chat_template.
+};
+
+/// The model's own template may be an error, and then requests with messages are refused.
+Result<OpenedChat> open_own_chat(const GgufFile& file, const Tokenizer& tokenizer) {
+  OpenedChat own{.chat = ChatTemplate::from_metadata(file)};
+  if (const auto refused = TRY(check_prompts(tokenizer, own.chat)))
+    spdlog::warn("requests with messages will be refused reason=\"{}\"", refused->detail);
+  return own;
+}
+
+/// A template that an operator names must work.
+Result<OpenedChat> open_chat_file(const GgufFile& file, const Tokenizer& tokenizer,
+                                  const std::string& path) {
+  const auto refuse = [&path](const Error& error) {
+    return fail(error.code, fmt::format("--chat-template {}: {}", path, error.detail));
+  };
+  const auto source = read_trusted_file(path, kMaxTemplateBytes);
+  if (!source) return refuse(source.error());
+  if (!is_utf8(*source)) return refuse({Errc::BadRequest, "the file is not UTF-8"});
+  OpenedChat opened{.chat = ChatTemplate::replaced(file, *source),
+                    .digits = fmt::format("{:016x}", Checksum::of(source->data(), source->size()))};
+  if (const auto refused = TRY(check_prompts(tokenizer, opened.chat))) return refuse(*refused);
+  return opened;
+}
+
+/// Gives the model the names of the options, if there are any, and returns all but the first.
+std::vector<std::string> rename_model(ModelConfig& config, std::vector<std::string> names) {
+  if (names.empty()) return names;
+  config.name = std::move(names.front());
+  names.erase(names.begin());
+  return names;
+}
+
 }  // namespace
 
 Result<OpenedModel> OpenedModel::open(const WorkerOptions& options) {
   GgufFile file = TRY(GgufFile::open(options.model_path));
-  const ModelConfig config = TRY(read_config(file));
+  ModelConfig config = TRY(read_config(file));
+  std::vector<std::string> aliases = rename_model(config, options.model_names);
   ChosenPlan planned =
       TRY(choose_weights_plan(file, config, options.arithmetic, options.weights_scope));
   Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
+  const ContextBound bound =
+      config.has_sliding_window ? ContextBound::SlidingWindow : ContextBound::Model;
   const KvLayout kv = TRY(kv_layout_of(config, options.kv_type));
   TRY(check_record_block_size(kv.block_size_bytes()));
-  Result<ChatTemplate> chat = ChatTemplate::from_metadata(file);
-  if (const auto refused = TRY(check_prompts(tokenizer, chat)))
-    spdlog::warn("requests with messages will be refused reason=\"{}\"", refused->detail);
+  OpenedChat opened = TRY(options.chat_template_path.empty()
+                              ? open_own_chat(file, tokenizer)
+                              : open_chat_file(file, tokenizer, options.chat_template_path));
   OpenedModel model{.file = std::move(file),
-                    .config = config,
+                    .config = std::move(config),
+                    .aliases = std::move(aliases),
                     .plan = std::move(planned.plan),
                     .arithmetic = planned.arithmetic,
                     .tokenizer = std::move(tokenizer),
-                    .chat = std::move(chat),
-                    .context_bound = config.has_sliding_window ? ContextBound::SlidingWindow
-                                                               : ContextBound::Model};
+                    .chat = std::move(opened.chat),
+                    .chat_template = std::move(opened.digits),
+                    .context_bound = bound};
   TRY(limit_context(model, options.limits.max_context));
   return model;
 }
@@ -71,7 +116,8 @@ TextIdentity OpenedModel::text_identity(const WorkerOptions& options,
                                         const ContentDigest& content) const {
   return {.content = content.hex(),
           .arithmetic = std::string(name(arithmetic)),
-          .kv_type = std::string(name(options.kv_type))};
+          .kv_type = std::string(name(options.kv_type)),
+          .chat_template = chat_template};
 }
 
 Result<void> OpenedModel::check_memory(const WorkerOptions& options, const Attachment& lent,
@@ -88,6 +134,7 @@ wire::WorkerReady OpenedModel::announcement(const WorkerOptions& options,
                                             const Attachment& lent) const {
   return {.address = options.listen_path,
           .model = config.name,
+          .aliases = aliases,
           .arithmetic = announced_arithmetic(options),
           .kv_identity = kv_identity(identity, lent),
           .text_identity = identity,

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ipc/control/tokens/text_identity.hpp"
 #include "kernels/model/config.hpp"
@@ -21,17 +22,20 @@ struct Attachment;
 
 struct OpenedModel {
   GgufFile file;
-  ModelConfig config;
+  ModelConfig config;  ///< `name` is the first of the options' `model_names`, if there are any.
+  std::vector<std::string> aliases;  ///< The other `model_names`.
   WeightsPlan plan;
   Arithmetic arithmetic;  ///< Arithmetic of the matmuls; the plan's layout supports it.
   Tokenizer tokenizer;
   Result<ChatTemplate> chat;  ///< If this is an error, plain prompts are still served.
+  std::string chat_template;  ///< As in TextIdentity.
 
   ContextBound context_bound = ContextBound::Model;  ///< The cause of the limit `config.n_context`.
 
   /// Opens and checks the model file, and limits requests to the options' `max_context`; 0 keeps
   /// the model's context. Errors: those of GgufFile::open, read_config, make_weights_layout,
-  /// kv_layout_of and Tokenizer; BadRequest when `max_context` exceeds the model's context.
+  /// kv_layout_of and Tokenizer; BadRequest when `max_context` exceeds the model's context. Also
+  /// those of read_trusted_file and of ChatTemplate for the options' `chat_template_path`.
   static Result<OpenedModel> open(const WorkerOptions& options);
 
   /// Chooses F16 instead of F32 if the broker lends GPU memory and the options leave the choice to

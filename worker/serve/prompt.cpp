@@ -9,6 +9,7 @@
 #include "common/utf8.hpp"
 #include "ipc/control/transport/excess.hpp"
 #include "worker/text/chat/json_value.hpp"
+#include "worker/text/chat/tools_as_text.hpp"
 
 namespace leasehold {
 namespace {
@@ -197,22 +198,23 @@ Result<MarkedText> PromptEncoder::render_messages(const wire::RequestSubmit& req
   if (!*chat) return std::unexpected(chat->error());
   if (request.messages->empty())
     return fail(Errc::BadRequest, "messages is empty; send at least one");
-  if (!request.tools.empty() && !(*chat)->uses_tools()) {
-    return fail(
-        Errc::BadRequest,
-        "the chat template of this model has no tools; leave tools out, or use another model");
-  }
-  const auto messages = TRY(template_messages(*request.messages, **chat));
+  const jinja::Limits limits{.output_bytes =
+                                 std::min(max_prompt_bytes(), jinja::Limits{}.output_bytes)};
+  auto messages = TRY(template_messages(*request.messages, **chat));
   jinja::Value tools(jinja::None{});
   if (!request.tools.empty()) tools = TRY(template_value(request.tools, "tools"));
+  if (needs_tools_as_text(**chat, messages, tools)) {
+    messages = TRY(tools_as_text(**chat, std::move(messages), tools, limits));
+    tools = jinja::Value(jinja::None{});
+  }
   auto extra = TRY(template_variables(request.chat_template_kwargs));
-  MarkedText prompt = TRY((*chat)->render(
-      {.messages = messages_value(messages),
-       .tools = std::move(tools),
-       .add_generation_prompt = request.add_generation_prompt,
-       .extra = std::move(extra),
-       .now_unix_s = request.asked_at_unix_s.value_or(now_unix_s)},
-      {.output_bytes = std::min(max_prompt_bytes(), jinja::Limits{}.output_bytes)}));
+  MarkedText prompt =
+      TRY((*chat)->render({.messages = messages_value(messages),
+                           .tools = std::move(tools),
+                           .add_generation_prompt = request.add_generation_prompt,
+                           .extra = std::move(extra),
+                           .now_unix_s = request.asked_at_unix_s.value_or(now_unix_s)},
+                          limits));
   if (request.continue_final_message) return end_with_content(prompt, request.messages->back());
   return prompt;
 }

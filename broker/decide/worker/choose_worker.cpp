@@ -16,7 +16,8 @@ const TextIdentity* identity_of(const Worker& worker) {
 }
 
 bool serves_model(const Worker& worker, const WantedWorker& wanted) {
-  return !wanted.model || wanted.model->matches(worker.model, identity_of(worker));
+  if (!wanted.model || wanted.model->matches(worker.model, identity_of(worker))) return true;
+  return std::ranges::find(worker.aliases, wanted.model->text) != worker.aliases.end();
 }
 
 bool continues_text(const Worker& worker, const WantedWorker& wanted) {

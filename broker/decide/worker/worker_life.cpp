@@ -262,6 +262,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   decision.touch(worker->id);
   worker->out_of_service.reset();  // the worker reports it again
   worker->model = ready.model;
+  worker->aliases = ready.aliases;
   worker->arithmetic = ready.arithmetic;
   worker->text_identity = ready.text_identity;
   worker->max_context = ready.max_context;

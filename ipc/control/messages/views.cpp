@@ -85,6 +85,7 @@ void describe(Is<WorkerView> auto& m, auto& fields) {
   fields.field("drain", m.drain, Choice{kDrainStates});
   fields.field("out_of_service", m.out_of_service, TextRule::Sentence);
   fields.field("model", m.model);
+  fields.with_default("aliases", m.aliases, std::vector<std::string>{});
   fields.with_default("arithmetic", m.arithmetic, {}, Choice{kArithmetics});
   fields.field("text_identity", m.text_identity);
   fields.with_default("max_context", m.max_context, 0u);

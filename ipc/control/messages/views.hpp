@@ -91,7 +91,8 @@ struct WorkerView : Message<WorkerView> {
   std::string drain = "serving";
   std::optional<std::string> out_of_service;  ///< Why the worker computes nothing.
   std::string model;
-  std::string arithmetic;  ///< As in WorkerReady; so are the next two fields.
+  std::vector<std::string> aliases;  ///< As in WorkerReady; so are the next three fields.
+  std::string arithmetic;
   std::optional<TextIdentity> text_identity;
   std::uint32_t max_context = 0;
   std::string address;

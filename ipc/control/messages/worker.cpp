@@ -65,6 +65,8 @@ void describe(Is<WorkerWeights> auto& m, auto& fields) {
 void describe(Is<WorkerReady> auto& m, auto& fields) {
   fields.field("address", m.address, TextRule::SocketPath);
   fields.field("model", m.model, TextRule::Label);
+  fields.with_default("aliases", m.aliases, std::vector<std::string>{},
+                      MaxItems{WorkerReady::kMaxAliases}, TextRule::Label);
   fields.with_default("arithmetic", m.arithmetic, {}, Choice{kArithmetics});
   fields.field("kv_block_size_bytes", m.kv_block_size_bytes, kPositiveBytes);
   fields.field("max_extents", m.max_extents);

@@ -104,8 +104,11 @@ struct WeightsPublish : Message<WeightsPublish> {
 /// `worker.ready`: the worker accepts requests. Reply: ExtentShape.
 struct WorkerReady : Message<WorkerReady> {
   static constexpr std::string_view kMethod = "worker.ready";
+  static constexpr std::size_t kMaxAliases = 15;
   std::string address;  ///< Unix socket that tenants connect to.
-  std::string model;
+  std::string model;    ///< The name of its model, as shown to operators and clients.
+  /// Further names of the model, which `lease.acquire` accepts too. May be missing.
+  std::vector<std::string> aliases;
   /// The arithmetic that its tokens depend on: "f32", "int8" or "f16", with "+f32" or "+q8_0" if
   /// the KV cache is not f16. Empty or missing: not known.
   std::string arithmetic;

@@ -15,7 +15,8 @@ constexpr std::size_t kContentDigits = 64;
 constexpr std::size_t kShortDigits = 12;
 constexpr std::size_t kMaxWordBytes = 16;
 constexpr std::size_t kMaxNameBytes = 256;
-constexpr std::size_t kParts = 4;
+constexpr std::size_t kTemplateDigits = 16;
+constexpr std::size_t kParts = 4;  // and the chat template
 
 bool is_hex(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -31,6 +32,10 @@ bool is_word(std::string_view text) {
 bool is_control(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte < 0x20 || byte == 0x7F;
+}
+
+bool is_template(std::string_view text) {
+  return text.size() == kTemplateDigits && is_hex(text);
 }
 
 bool read_version(std::string_view text, std::uint32_t& version) {
@@ -51,10 +56,12 @@ Result<TextIdentity> TextIdentity::parse(std::string_view text) {
   constexpr std::string_view kPrefix = ModelName::kContentPrefix;
   const std::vector<std::string_view> parts = parts_of(text);
   TextIdentity identity;
-  const bool is_valid = parts.size() == kParts && parts[0].starts_with(kPrefix) &&
+  const std::size_t optional = parts.size() - std::min(parts.size(), kParts);
+  const bool is_valid = parts.size() >= kParts && optional <= 1 && parts[0].starts_with(kPrefix) &&
                         parts[0].size() == kPrefix.size() + kContentDigits &&
                         is_hex(parts[0].substr(kPrefix.size())) && is_word(parts[1]) &&
-                        is_word(parts[2]) && read_version(parts[3], identity.version);
+                        is_word(parts[2]) && read_version(parts[3], identity.version) &&
+                        (optional == 0 || is_template(parts[kParts]));
   if (!is_valid) {
     return fail(Errc::BadRequest,
                 "a text identity is sha256:CONTENT/ARITHMETIC/KV-TYPE/VERSION with 64 lower-case "
@@ -63,12 +70,14 @@ Result<TextIdentity> TextIdentity::parse(std::string_view text) {
   identity.content = parts[0].substr(kPrefix.size());
   identity.arithmetic = parts[1];
   identity.kv_type = parts[2];
+  if (optional == 1) identity.chat_template = parts[kParts];
   return identity;
 }
 
 std::string to_string(const TextIdentity& identity) {
-  return fmt::format("{}/{}/{}/{}", content_name(identity), identity.arithmetic, identity.kv_type,
-                     identity.version);
+  return fmt::format("{}/{}/{}/{}{}{}", content_name(identity), identity.arithmetic,
+                     identity.kv_type, identity.version, identity.chat_template.empty() ? "" : "/",
+                     identity.chat_template);
 }
 
 std::string content_name(const TextIdentity& identity) {
@@ -91,6 +100,11 @@ std::string difference(const TextIdentity& wanted, const TextIdentity& other) {
   compare("arithmetic", wanted.arithmetic, other.arithmetic);
   compare("KV cache", wanted.kv_type, other.kv_type);
   compare("version of the computation", wanted.version, other.version);
+  const auto shown = [](const TextIdentity& each) {
+    return each.chat_template.empty() ? std::string("the model's own") : each.chat_template;
+  };
+  if (wanted.chat_template != other.chat_template)
+    compare("chat template", shown(wanted), shown(other));
   return parts;
 }
 

@@ -6,6 +6,8 @@
 ///
 ///     sha256:9f86d081…0a08/int8/f16/1
 ///     content of the model's files, arithmetic, KV cache, version of the computation
+///
+/// A chat template that replaces the one in the files adds a fifth part, its 16 digits.
 #pragma once
 
 #include <compare>
@@ -19,13 +21,15 @@ namespace leasehold {
 
 /// Raised by every change after which the same model, request and seed give other tokens: in
 /// kernels, sampling, tokenizers, chat templates or grammars. golden_text_test.cpp pins it.
-inline constexpr std::uint32_t kTextVersion = 1;
+inline constexpr std::uint32_t kTextVersion = 2;
 
 struct TextIdentity {
   std::string content;     ///< SHA-256 of the model's files, in 64 lower-case hex digits.
   std::string arithmetic;  ///< Arithmetic of the matmuls: "f32", "int8" or "f16".
   std::string kv_type;     ///< Type of the KV cache: "f16", "f32" or "q8_0".
   std::uint32_t version = kTextVersion;
+  /// 16 lower-case hex digits that tell replaced chat templates apart; empty: that of the files.
+  std::string chat_template;
 
   /// The inverse of to_string. Errors: BadRequest, which shows the expected form.
   static Result<TextIdentity> parse(std::string_view text);

@@ -31,7 +31,7 @@ TEST_CASE("http: a connection serves one request after another") {
     client.write(get("/v1/models", key));
     CHECK(client.reply().status == 200);
   }
-  client.write(post("/v1/completions", key, {{"prompt", "a"}}));
+  client.write(post("/v1/completions", key, {{"model", 5}, {"prompt", "a"}}));
   const HttpReply refused = client.reply();
   CHECK(refused.status == 400);
   CHECK(refused.json()["error"]["param"] == "model");

@@ -59,13 +59,16 @@ def schema():
     assert json.loads(said.choices[0].message.content)["way"] in ("left", "right")
 
 
-def errors():
-    tools = [{"type": "function", "function": {"name": "turn", "parameters": SCHEMA}}]
+def names():
+    assert client.models.retrieve(MODEL).id == MODEL
     try:
-        client.chat.completions.create(**ASKED, tools=tools)
-        raise AssertionError("the template of this model has no tools")
-    except openai.BadRequestError as error:
-        assert error.param == "tools", error
+        client.models.retrieve("org/other model")
+        raise AssertionError("no model has this name")
+    except openai.NotFoundError as error:
+        assert error.code == "model_not_found", error
+
+
+def errors():
     try:
         openai.OpenAI(base_url=sys.argv[1], api_key="lh-0", max_retries=0).models.list()
         raise AssertionError("a wrong key was accepted")
@@ -87,6 +90,6 @@ def cancellation():
     stream.close()
 
 
-for check in (chat_and_stream, choices_and_logprobs, schema, errors, cancellation):
+for check in (chat_and_stream, choices_and_logprobs, schema, names, errors, cancellation):
     check()
     print("ok", check.__name__)

@@ -12,14 +12,16 @@ start_worker w1 --slow-motion-us 30 --http-idle-ttl-ms 0
 key=$(key_of ann)
 "$python" "$(dirname "$0")/openai_client.py" "http://$address/v1" "$key"
 "$python" "$(dirname "$0")/openai_responses.py" "http://$address/v1" "$key"
+"$python" "$(dirname "$0")/openai_responses.py" "http://$address/v1" "$key" tools
 # What was cancelled has given its lease back.
 has_no_lease() { control leases >"$work/leases.txt" && ! grep ann "$work/leases.txt" | grep -q Live; }
 wait_for has_no_lease
 
-# The bundled model has no template with tools.
-"$python" "$(dirname "$0")/with_template.py" "$model" "$work/tools.gguf" \
-  "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in \
-m.tool_calls or [] %}{{ c.function.name }}{% endfor %}{% endfor %}[assistant]"
-model=$work/tools.gguf
-start_worker w2
+# The bundled model has no template with tools, so the worker writes them into its texts; with this one,
+# the template does.
+cat >"$work/tools.jinja" <<'JINJA'
+{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}]{{ m.content }}
+{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}{% endfor %}[assistant]
+JINJA
+start_worker w2 --chat-template "$work/tools.jinja"
 "$python" "$(dirname "$0")/openai_responses.py" "http://$address/v1" "$key" tools

@@ -65,7 +65,6 @@ def refusals():
         ({"store": True}, "store"),
         ({"previous_response_id": "resp_1"}, "previous_response_id"),
         ({"tools": [{"type": "web_search"}]}, "tools/0/type"),
-        ({"tools": [TOOL]}, "tools"),  # the template of this model has none
         ({"max_output_tokens": 0}, "max_output_tokens"),
     ]
     for more, param in wrong:

@@ -29,10 +29,12 @@ struct ModelWorld : World {
     lease = answer<wire::LeaseAcquired>(ask({.worker = "w1"})).lease;
   }
   AttachmentId attach(const std::string& name, ConnectionId socket, const std::string& model,
-                      const std::optional<TextIdentity>& text, std::uint32_t context = 4096) {
+                      const std::optional<TextIdentity>& text, std::uint32_t context = 4096,
+                      std::vector<std::string> aliases = {}) {
     const CallId attached = call(socket, wire::WorkerAttach{.worker = name});
     call(socket, wire::WorkerReady{.address = "/run/" + name,
                                    .model = model,
+                                   .aliases = std::move(aliases),
                                    .kv_block_size_bytes = kTestBlockBytes,
                                    .text_identity = text,
                                    .max_context = context});
@@ -105,6 +107,17 @@ TEST_CASE("models: two files of one name are two models") {
   CHECK(world.refusal(open) == Errc::BadRequest);
   CHECK_THAT(world.why(open), Contains("a (sha256:cccccccccccc)"));
   CHECK(world.worker_of(world.ask({.model = model("sha256:cccccccc")})) == "w3");
+}
+
+TEST_CASE("models: an alias reaches its worker, and copies under several names are one model") {
+  ModelWorld world;
+  world.attach("w3", kThirdSocket, "c", identity('a'), 4096, {"chat", "org/c"});
+
+  CHECK(world.worker_of(world.ask({.model = model("chat")})) == "w3");
+  CHECK(world.worker_of(world.ask({.worker = "w3", .model = model("org/c")})) == "w3");
+  CHECK(world.worker_of(world.ask({.model = model("sha256:aaaaaaaa")})) == "w3");
+  CHECK(world.worker_of(world.ask({.model = model("a")})) == "w1");
+  CHECK(world.refusal(world.ask({.worker = "w2", .model = model("chat")})) == Errc::UnknownWorker);
 }
 
 TEST_CASE("models: a named worker that serves another model is refused") {

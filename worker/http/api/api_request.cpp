@@ -41,13 +41,9 @@ class Reader {
 
  private:
   Read<void> read_model() {
-    const Field model = body_["model"];
-    if (!model) return model.refuse("model is missing; see /v1/models");
-    const std::string asked = TRY(text_of(model, {}));
-    if (asked == model_->name) return {};
-    return model.refuse(fmt::format("no model '{}'; this worker serves '{}'",
-                                    printable_excerpt(asked), model_->name),
-                        Errc::UnknownRequest);
+    out_.model = TRY(text_of(body_["model"], model_->name));
+    if (has_name(*model_, out_.model)) return {};
+    return std::unexpected(unknown_model(*model_, out_.model));
   }
 
   /// Refuses fields that are not implemented. A chat's template writes the special tokens, and a
@@ -172,7 +168,7 @@ class Reader {
     out_.submit.ignore_eos = TRY(flag_of(body_["ignore_eos"], false));
     is_constrained_ = !constraint.field.empty();
     if (api_ != Api::Chat) return {};
-    TRY(read_tools(body_, *model_, constraint.field, out_));
+    TRY(read_tools(body_, constraint.field, out_));
     is_constrained_ = is_constrained_ || sampling.response_format.type != "text";
     return {};
   }
@@ -211,6 +207,18 @@ class Reader {
 };
 
 }  // namespace
+
+bool has_name(const ApiModel& model, std::string_view asked) {
+  return asked == model.name || std::ranges::find(model.aliases, asked) != model.aliases.end();
+}
+
+ApiError unknown_model(const ApiModel& model, std::string_view asked) {
+  return {
+      {Errc::UnknownRequest, fmt::format("no model '{}'; this worker serves '{}', see /v1/models",
+                                         printable_excerpt(asked), model.name)},
+      "model",
+      "model_not_found"};
+}
 
 std::size_t choices_of(const ApiRequest& request) {
   return request.n * std::max<std::size_t>(1, request.prompts.size());

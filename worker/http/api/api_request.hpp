@@ -34,6 +34,7 @@ struct ApiRequest {
   static constexpr std::size_t kMaxChoices = 16;
 
   Api api = Api::Completions;
+  std::string model;  ///< The name by which the request reached the model.
   /// The submission that all choices share, with the first prompt and without a lease token. If the
   /// client does not send them, the request id is new and the seed is derived from the request id:
   /// a resumable request that is sent again then has the same seed.
@@ -56,12 +57,17 @@ struct ApiRequest {
 
 struct ApiModel {
   std::string name;
-  std::string text_identity;  ///< See ipc/control/tokens/text_identity.hpp.
+  std::vector<std::string> aliases;  ///< Further names, under which requests reach it too.
+  std::string text_identity;         ///< See ipc/control/tokens/text_identity.hpp.
   std::uint32_t max_context = 0;
   std::uint32_t n_vocab = 0;  ///< Token ids are below it. 0: only the worker checks them.
-  bool has_tools = false;     ///< Its chat template writes tools into the prompt.
   bool begins_inside_reasoning = false;  ///< Its chat template ends the prompt with "<think>".
 };
+
+/// True if `asked` is one of the model's names.
+bool has_name(const ApiModel& model, std::string_view asked);
+/// The error for a request that names another model.
+ApiError unknown_model(const ApiModel& model, std::string_view asked);
 
 /// Applies the chat template to the submission and returns the tokens of the prompt. Errors: those
 /// of the worker's PromptEncoder. Any thread.
@@ -81,8 +87,8 @@ Read<void> read_template_fields(const BodyFields& body, wire::RequestSubmit& out
 
 /// Parses a body. A field that OpenAI, vLLM, SGLang or llama.cpp document and that affects the text
 /// is honoured, or refused unless its value has no effect (unsupported_fields.hpp). All other
-/// fields are ignored. Errors: BadRequest; UnknownRequest if the body names a model other than
-/// `model`. The error's `param` is the JSON pointer of the value without its first slash: "stop/0".
+/// fields are ignored. Errors: BadRequest; UnknownRequest if the body names another model. The
+/// error's `param` is the JSON pointer of the value without its first slash: "stop/0".
 Read<ApiRequest> parse_api_request(Api api, std::string_view body, const ApiModel& model);
 
 }  // namespace leasehold::http

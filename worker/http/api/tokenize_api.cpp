@@ -43,7 +43,7 @@ Tokens tokens_of_text(const BodyFields& body, const Tokenizer& tokenizer) {
   return *std::move(tokens);
 }
 
-Tokens tokens_of_chat(const BodyFields& body, const ApiModel& model, const EncodeChat& encode) {
+Tokens tokens_of_chat(const BodyFields& body, const EncodeChat& encode) {
   if (const Field prompt = body["prompt"])
     return prompt.refuse("prompt and messages exclude each other; send one");
   if (const Field own = body["chat_template"])
@@ -53,8 +53,6 @@ Tokens tokens_of_chat(const BodyFields& body, const ApiModel& model, const Encod
   chat.messages = TRY(read_chat_messages(messages));
   if (const Field tools = body["tools"]) {
     if (!tools.json().is_array()) return tools.refuse("tools is an array");
-    if (!tools.json().empty() && !model.has_tools)
-      return tools.refuse("this model's chat template has no tools; leave them out");
     if (!tools.json().empty()) chat.tools = tools.json().dump();
   }
   TRY(read_template_fields(body, chat));
@@ -73,8 +71,8 @@ Answer tokenize(std::string_view text, const Tokenizer& tokenizer, const ApiMode
   const BodyFields fields(*body);
   const auto shows_texts = flag_of(fields["return_token_strs"], false);
   if (!shows_texts) return error_answer(shows_texts.error());
-  const Tokens tokens = fields["messages"] ? tokens_of_chat(fields, model, encode_chat)
-                                           : tokens_of_text(fields, tokenizer);
+  const Tokens tokens =
+      fields["messages"] ? tokens_of_chat(fields, encode_chat) : tokens_of_text(fields, tokenizer);
   if (!tokens) return error_answer(tokens.error());
   Json answer{{"count", tokens->size()}, {"max_model_len", model.max_context}, {"tokens", *tokens}};
   if (*shows_texts) {

@@ -47,10 +47,12 @@ OrderedJson as_resource(OrderedJson schema, const std::string& id) {
   return schema;
 }
 
-/// A schema that accepts the objects that the tool's `parameters` accept.
+/// A schema that accepts the objects that the tool's `parameters` accept. In OpenAI's API a tool
+/// without `parameters` has none, so only an empty object.
 OrderedJson arguments_schema(const Tool& tool) {
   const Field parameters = tool.function["parameters"];
   OrderedJson any_object{{"type", "object"}};
+  if (!parameters) any_object["additionalProperties"] = false;
   if (!parameters || parameters.json().empty()) return any_object;
   const Field type = parameters["type"];
   if (type && type.json() == "object") return parameters.json();
@@ -93,6 +95,8 @@ Read<void> force_call(const Field& choice, std::span<const Tool> tools, ApiReque
     out.tool_form = ToolForm::Call;
     schema = call_schema(tools);
     out.schema_path = "tools";
+  } else if (tools.empty()) {
+    return choice.refuse("tool_choice asks for a call, and there are no tools; send tools too");
   } else {
     return choice.refuse("tool_choice is none, auto, required or one of the tools");
   }
@@ -104,16 +108,13 @@ Read<void> force_call(const Field& choice, std::span<const Tool> tools, ApiReque
 
 }  // namespace
 
-Read<void> read_tools(const BodyFields& body, const ApiModel& model, const std::string& constraint,
-                      ApiRequest& out) {
+Read<void> read_tools(const BodyFields& body, const std::string& constraint, ApiRequest& out) {
   const Field choice = body["tool_choice"];
   const bool is_off = choice && choice.json() == "none";
   const Field sent = body["tools"];
   const std::vector<Tool> tools = TRY(read_all(sent));
   out.parallel_tool_calls = TRY(flag_of(body["parallel_tool_calls"], true));
   if (!tools.empty() && !is_off) {
-    if (!model.has_tools)
-      return sent.refuse("this model's chat template has no tools; leave them out");
     out.submit.tools = sent.json().dump();
     // A text with a constrained format cannot contain calls; marks of a call in it are content.
     if (constraint.empty()) out.tool_form = ToolForm::Marked;

@@ -9,7 +9,6 @@ namespace leasehold::http {
 /// Sets the tools of `out` and the form of its text. For a forced call it also sets the schema of
 /// the text, whose arguments are an object that the tool's `parameters` accept. `constraint` is the
 /// path of a field that already constrains the text, or empty. Errors: BadRequest naming the field.
-Read<void> read_tools(const BodyFields& body, const ApiModel& model, const std::string& constraint,
-                      ApiRequest& out);
+Read<void> read_tools(const BodyFields& body, const std::string& constraint, ApiRequest& out);
 
 }  // namespace leasehold::http

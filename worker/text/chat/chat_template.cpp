@@ -47,8 +47,14 @@ Result<SpecialTexts> read_special_texts(const GgufFile& file) {
   return special;
 }
 
-/// The name and the argument of the function that the assistant calls in a test conversation.
+/// The name of a tool, and of other parts of a test conversation.
 constexpr const char* kProbe = "leasehold_probe";
+
+Value probing_tools() {
+  const Json parameters{{"type", "object"}, {"properties", {{"x", {{"type", "string"}}}}}};
+  const Json function{{"name", kProbe}, {"description", "d"}, {"parameters", parameters}};
+  return value_from_json(Json::array({{{"type", "function"}, {"function", function}}})).value();
+}
 
 /// The number of times that the text has "None", which a template prints for a missing value.
 std::size_t count_none(const MarkedText& text) {
@@ -95,9 +101,12 @@ Value messages_value(std::span<const ChatMessage> messages) {
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source, SpecialTexts special) {
   ChatTemplate chat(TRY(jinja::Template::parse(source)), std::move(special));
-  chat.uses_tools_ = source.contains("tools");
+  const ChatMessage system[] = {{.role = "system", .content = kProbe},
+                                {.role = "user", .content = "q"}};
+  chat.has_system_role_ = chat.prints_probe(system).value_or(false);
+  chat.uses_tools_ = source.contains("tools") && chat.prints_tools();
   chat.has_developer_role_ = source.contains("developer");
-  chat.call_style_ = chat.find_call_style();
+  chat.probe_calls();
   return chat;
 }
 
@@ -105,6 +114,10 @@ Result<ChatTemplate> ChatTemplate::from_metadata(const GgufFile& file) {
   SpecialTexts special = TRY(read_special_texts(file));
   const auto source = TRY(file.get_or<std::string>(kTemplateKey, std::string(kChatMl)));
   return parse(source, std::move(special));
+}
+
+Result<ChatTemplate> ChatTemplate::replaced(const GgufFile& file, std::string_view source) {
+  return parse(source, TRY(read_special_texts(file)));
 }
 
 Result<MarkedText> ChatTemplate::render(const ChatRequest& request,
@@ -125,9 +138,24 @@ Result<MarkedText> ChatTemplate::render(const ChatRequest& request,
   return template_.render(variables, request.now_unix_s, limits);
 }
 
-/// Renders a test conversation in each style. Returns the first style that prints the call without
+/// True if the template prints the probe that is in the messages or tools; nothing if it refuses
+/// them.
+std::optional<bool> ChatTemplate::prints_probe(std::span<const ChatMessage> messages,
+                                               Value tools) const {
+  const auto prompt = render({.messages = messages_value(messages), .tools = std::move(tools)});
+  if (!prompt) return std::nullopt;
+  return prompt->bytes().contains(kProbe);
+}
+
+/// A template that refuses the test conversation even without tools is expected to print them.
+bool ChatTemplate::prints_tools() const {
+  const ChatMessage user[] = {{.role = "user", .content = "q"}};
+  return prints_probe(user, probing_tools()).value_or(!prints_probe(user));
+}
+
+/// Renders a test conversation in each style. Chooses the first style that prints the call without
 /// a further "None", or else the first that at least renders without one.
-CallStyle ChatTemplate::find_call_style() const {
+void ChatTemplate::probe_calls() {
   constexpr CallStyle kStyles[] = {{},
                                    {.arguments_as_text = true},
                                    {.empty_content_as_text = true},
@@ -140,10 +168,11 @@ CallStyle ChatTemplate::find_call_style() const {
     const auto prompt = render(
         {.messages = messages_value(probing_messages(style)), .add_generation_prompt = false});
     if (!prompt || count_none(*prompt) > own_nones) continue;
-    if (prompt->bytes().contains(kProbe)) return style;
+    prints_calls_ = prompt->bytes().contains(kProbe);
+    if (prints_calls_) return void(call_style_ = style);
     if (!without_call) without_call = style;
   }
-  return without_call.value_or(CallStyle{});
+  call_style_ = without_call.value_or(CallStyle{});
 }
 
 }  // namespace leasehold

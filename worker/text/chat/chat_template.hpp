@@ -69,14 +69,21 @@ class ChatTemplate {
   /// vocabulary; those of GgufFile::get.
   static Result<ChatTemplate> from_metadata(const GgufFile& file);
 
+  /// Parses `source` in place of the file's template. Errors: as from_metadata.
+  static Result<ChatTemplate> replaced(const GgufFile& file, std::string_view source);
+
   static Result<ChatTemplate> parse(std::string_view source, SpecialTexts special);
 
   /// Errors: BadRequest if the template raises an exception, with the text of raise_exception;
   /// UnsupportedModel for an unsupported construct; PromptTooLong beyond a limit.
   Result<MarkedText> render(const ChatRequest& request, const jinja::Limits& limits = {}) const;
 
-  /// True if the template mentions tools. Otherwise the model would not see them.
+  /// True if the template prints the tools of a request.
   bool uses_tools() const { return uses_tools_; }
+  /// True if the template prints the calls in an assistant's message.
+  bool prints_calls() const { return prints_calls_; }
+  /// True if the template prints a system message before the first one of the user.
+  bool has_system_role() const { return has_system_role_; }
   /// True if the template mentions the role "developer". Otherwise such a message needs the role
   /// "system".
   bool has_developer_role() const { return has_developer_role_; }
@@ -85,11 +92,16 @@ class ChatTemplate {
  private:
   ChatTemplate(jinja::Template parsed, SpecialTexts special)
       : template_(std::move(parsed)), special_(std::move(special)) {}
-  CallStyle find_call_style() const;
+  void probe_calls();
+  std::optional<bool> prints_probe(std::span<const ChatMessage> messages,
+                                   jinja::Value tools = jinja::Value(jinja::None{})) const;
+  bool prints_tools() const;
 
   jinja::Template template_;
   SpecialTexts special_;
   bool uses_tools_ = false;
+  bool prints_calls_ = false;
+  bool has_system_role_ = false;
   bool has_developer_role_ = false;
   CallStyle call_style_;
 };

@@ -89,12 +89,13 @@ std::vector<MessageSample> make_samples() {
       sample<WeightsOpened>("WeightsOpened",
                             R"({"region":"18446744073709551615","lease":"2.1","published":true})"),
       sample<WeightsPublish>("WeightsPublish", R"({"region":"0","request_id":"r-1"})"),
-      sample<WorkerReady>("WorkerReady",
-                          R"({"address":"/run/w0.sock","model":"tiny","arithmetic":"f32",
+      sample<WorkerReady>(
+          "WorkerReady",
+          R"({"address":"/run/w0.sock","model":"tiny","aliases":["small"],"arithmetic":"f32",
            "kv_block_size_bytes":4096,"max_extents":500,"kv_identity":"record=3","request_id":"r",
            "max_context":4096,"text_identity":
            "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef/int8/f16/1"})",
-                          {"arithmetic", "kv_identity", "max_context", "text_identity"}),
+          {"aliases", "arithmetic", "kv_identity", "max_context", "text_identity"}),
       sample<ExtentShape>("ExtentShape", R"({"extent_size_bytes":2097152,"blocks_per_extent":64})"),
       sample<LeaseAttach>("LeaseAttach", R"({"lease":"17.4"})"),
       sample<LeaseDrained>("LeaseDrained", R"({"lease":"17.4"})"),
@@ -199,9 +200,9 @@ std::vector<MessageSample> make_samples() {
       sample<WorkerView>(
           "WorkerView",
           R"({"worker":"w0","id":"0","pid":123,"state":"ready","drain":"drained","model":"tiny","address":"/run/w",
-           "arithmetic":"f32","leases":2,"revocations":5,"max_context":4096,"text_identity":
+           "aliases":["small"],"arithmetic":"f32","leases":2,"revocations":5,"max_context":4096,"text_identity":
            "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef/int8/f16/1"})",
-          {"arithmetic", "max_context", "text_identity"}),
+          {"aliases", "arithmetic", "max_context", "text_identity"}),
       sample<TenantView>(
           "TenantView",
           R"({"policy":{"tenant":"acme","max_concurrent":1,"max_blocks":1,"reserved_blocks":1,"weight":1,

@@ -10,7 +10,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-const ApiModel kModel{.name = "tiny", .max_context = 256, .has_tools = true};
+const ApiModel kModel{.name = "tiny", .max_context = 256};
 
 ApiRequest read(Api api, Json body) {
   body["model"] = "tiny";
@@ -51,6 +51,23 @@ TEST_CASE("http api: the worker may lower a token limit that is a default") {
   CHECK_FALSE(read(Api::Completions, {{"prompt", "Hi"}, {"max_tokens", 7}}).submit.may_shorten);
   CHECK(read(Api::Responses, {{"input", "Hi"}}).submit.may_shorten);
   CHECK_FALSE(read(Api::Responses, {{"input", "Hi"}, {"max_output_tokens", 7}}).submit.may_shorten);
+}
+
+TEST_CASE("http api: a request reaches the model by each of its names, and by none") {
+  const ApiModel model{.name = "tiny", .aliases = {"chat", "org/a b"}, .max_context = 256};
+  const auto asked = [&](const Json& name) {
+    return parse_api_request(Api::Chat, chat({{"model", name}}).dump(), model);
+  };
+  for (const char* name : {"tiny", "chat", "org/a b"}) CHECK(asked(name).value().model == name);
+  CHECK(asked(nullptr).value().model == "tiny");
+  CHECK(parse_api_request(Api::Chat, chat().dump(), model).value().model == "tiny");
+  for (const char* name : {"", "Tiny", "org"}) {
+    const auto unknown = asked(name);
+    REQUIRE_FALSE(unknown.has_value());
+    CHECK(error_answer(unknown.error()).status == 404);
+    CHECK(unknown.error().param == "model");
+    CHECK(unknown.error().code == "model_not_found");
+  }
 }
 
 TEST_CASE("http api: the fields of a completion become those of a submission") {
@@ -150,7 +167,7 @@ TEST_CASE("http api: the refusal of a count or a model says what was sent") {
   CHECK(refusal(Api::Completions, {{"prompt", "a"}, {"logprobs", {{"x", 1}}}}) ==
         "logprobs is a whole number from 0 to 20, got an object");
   CHECK(refusal(Api::Chat, chat({{"model", "gpt-4\n"}})) ==
-        "no model 'gpt-4?'; this worker serves 'tiny'");
+        "no model 'gpt-4?'; this worker serves 'tiny', see /v1/models");
 }
 
 TEST_CASE("http api: a body that is empty or not JSON is refused with what to send") {
@@ -255,13 +272,22 @@ TEST_CASE("http api: tools go to the template, and tool_choice decides the form 
         "tool_choice");
 }
 
-TEST_CASE("http api: tools are refused where the model would not see them") {
-  const Json body = chat({{"model", "tiny"}, {"tools", kTools}});
-  const auto request = parse_api_request(Api::Chat, body.dump(), {.name = "tiny"});
-  REQUIRE_FALSE(request.has_value());
-  CHECK(request.error().param == "tools");
-  const Json unused = chat({{"model", "tiny"}, {"tools", kTools}, {"tool_choice", "none"}});
-  CHECK(parse_api_request(Api::Chat, unused.dump(), {.name = "tiny"}).has_value());
+TEST_CASE("http api: tools may have any name and no parameters, and a forced call needs one") {
+  Json tools = Json::array();
+  for (int i = 0; i < 64; ++i)
+    tools.push_back(
+        {{"type", "function"}, {"function", {{"name", "do \"it\" #" + std::to_string(i)}}}});
+  const auto any = read(Api::Chat, chat({{"tools", tools}, {"tool_choice", "required"}}));
+  CHECK(any.tool_names.size() == 64);
+  CHECK(any.tool_names.front() == "do \"it\" #0");
+  const auto one =
+      read(Api::Chat, chat({{"tools", tools}, {"tool_choice", named("do \"it\" #63")}}));
+  CHECK(Json::parse(one.submit.sampling.response_format.schema) ==
+        Json{{"type", "object"}, {"additionalProperties", false}});
+  CHECK(read(Api::Chat, chat({{"tools", Json::array()}, {"tool_choice", "auto"}})).tool_form ==
+        ToolForm::None);
+  CHECK(refusal(Api::Chat, chat({{"tools", Json::array()}, {"tool_choice", "required"}})) ==
+        "tool_choice asks for a call, and there are no tools; send tools too");
 }
 
 TEST_CASE("http api: control tokens in a prompt are parsed only if it asks for them") {

@@ -10,7 +10,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-const ApiModel kMessagesModel{.name = "tiny", .max_context = 256, .has_tools = true};
+const ApiModel kMessagesModel{.name = "tiny", .max_context = 256};
 
 std::expected<ApiRequest, ApiError> parsed_chat(Json body) {
   body["model"] = "tiny";

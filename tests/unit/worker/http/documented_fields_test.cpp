@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-const ApiModel kModel{.name = "m", .max_context = 256, .n_vocab = 300, .has_tools = true};
+const ApiModel kModel{.name = "m", .max_context = 256, .n_vocab = 300};
 
 const char* const kDocumented[] = {
     // OpenAI: chat completions and completions

@@ -14,7 +14,7 @@ namespace {
 std::string refused_field(const std::string& members) {
   const std::string body =
       R"({"model":"m","messages":[{"role":"user","content":"Hi"}],)" + members + "}";
-  const ApiModel model{.name = "m", .max_context = 256, .has_tools = true};
+  const ApiModel model{.name = "m", .max_context = 256};
   const auto request = parse_api_request(Api::Chat, body, model);
   REQUIRE_FALSE(request.has_value());
   CHECK(request.error().error.code == Errc::BadRequest);

@@ -10,7 +10,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-const ApiModel kToolModel{.name = "tiny", .max_context = 256, .has_tools = true};
+const ApiModel kToolModel{.name = "tiny", .max_context = 256};
 
 std::expected<ApiRequest, ApiError> parse(Json body) {
   body["model"] = "tiny";

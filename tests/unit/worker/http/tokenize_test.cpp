@@ -28,7 +28,7 @@ struct TokenizeFixture {
   }
 
   Tokenizer tokenizer = testing::tiny_tokenizer();
-  ApiModel model{.name = "m", .max_context = 256, .has_tools = true};
+  ApiModel model{.name = "m", .max_context = 256};
   Result<std::vector<std::int32_t>> result = std::vector<std::int32_t>{1, 2, 3};
   std::vector<wire::RequestSubmit> encoded;
 };
@@ -88,8 +88,6 @@ TEST_CASE("tokenize: what the model's template cannot do is refused with its fie
   CHECK(fixture.refused_field({{"continue_final_message", "x"}}) == "continue_final_message");
   CHECK(fixture.refused_field({{"tools", 5}}) == "tools");
   CHECK(fixture.refused_field({{"chat_template_kwargs", "x"}}) == "chat_template_kwargs");
-  fixture.model.has_tools = false;
-  CHECK(fixture.refused_field({{"tools", {Json::object()}}}) == "tools");
   CHECK(fixture.encoded.empty());
   for (const Json& messages : {Json::array(), Json("Hi"), Json{{{"content", "Hi"}}},
                                Json{{{"role", "user"}, {"content", 5}}}}) {

@@ -13,6 +13,10 @@ using Catch::Matchers::Contains;
 namespace {
 
 constexpr TokenId kBos = 1, kEos = 2;
+/// Prints the name of the tool that a worker tries a template with, and no other.
+const std::string kKnowsTools =
+    "{% for tool in tools or [] if tool.function.name.startswith('leasehold') %}"
+    "{{ tool.function.name }}{% endfor %}";
 
 struct Fixture {
   explicit Fixture(std::string_view source)
@@ -84,7 +88,7 @@ TEST_CASE("prompt: names of control tokens from a client are text, wherever a te
   for (const char* source : sources) {
     INFO(source);
     const auto tokens =
-        Fixture("{# tools #}{{ bos_token }}" + std::string(source) + "{{ eos_token }}")
+        Fixture(kKnowsTools + "{{ bos_token }}" + std::string(source) + "{{ eos_token }}")
             .encode(request);
     REQUIRE(tokens.has_value());
     CHECK(times(*tokens, kBos) == 1);
@@ -159,7 +163,6 @@ TEST_CASE("prompt: the template sees tools, calls and what the client adds") {
        .tool_calls = R"([{"function":{"name":"f","arguments":"{\"x\": 1}"}}])"});
   request.messages->push_back({.role = "tool", .content = "4", .tool_call_id = "c"});
   request.tools = R"([{"function":{"name":"f"}}])";
-  CHECK(Fixture("ab").encode(request).error().code == Errc::BadRequest);  // it has no tools
   request.chat_template_kwargs = R"({"mark":"b"})";
   const Fixture fixture(
       "{% if messages[1].content is none and messages[1].tool_calls[0].function.arguments.x == 1 "
@@ -168,6 +171,34 @@ TEST_CASE("prompt: the template sees tools, calls and what the client adds") {
   const auto tokens = fixture.encode(request);
   REQUIRE(tokens.has_value());
   CHECK(*tokens == *Fixture("ab").encode(chat_of("q")));
+}
+
+TEST_CASE("prompt: a template without tools gets them, the calls and the results as texts") {
+  constexpr std::string_view kSource =
+      "{% for m in messages %}{{ m.role + ':' + m.content + '/' }}{% endfor %}{{ tools is none }}";
+  wire::RequestSubmit request = chat_of("q");
+  const std::string call = R"([{"function":{"name":"f","arguments":"{\"x\": 1}"}}])";
+  request.messages->push_back({.role = "assistant", .tool_calls = call});
+  request.messages->push_back({.role = "tool", .content = "4", .tool_call_id = "unknown"});
+  const std::string turns =
+      "user:q/assistant:<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>/"
+      "user:<tool_response>\n4\n</tool_response>/True";
+  const auto prompt_of = [&](const wire::RequestSubmit& asked) {
+    Fixture fixture(kSource);
+    PromptEncoder encoder = fixture.encoder();
+    encoder.max_context = 4096;
+    const auto tokens = encoder.encode(asked, 0);
+    REQUIRE(tokens.has_value());
+    std::string text;
+    for (const TokenId token : *tokens) text += fixture.tokenizer.piece(token);
+    return text;
+  };
+  CHECK_THAT(prompt_of(request), Contains(turns));
+  request.tools = R"([{"type":"function","function":{"name":"f"}}])";
+  CHECK_THAT(prompt_of(request), Contains("system:You can call these functions:") &&
+                                     Contains("{\"name\": \"f\"}\n") && Contains(turns));
+  request.messages->back().tool_calls = "{}";
+  CHECK(Fixture(kSource).encode(request).error().code == Errc::BadRequest);
 }
 
 TEST_CASE("prompt: the client cannot replace the worker's variables of the template") {
@@ -193,7 +224,7 @@ TEST_CASE("prompt: JSON within a text has the limits of a request") {
   std::string numbers = R"({"x":[1)";
   for (int i = 0; i < 33'000; ++i) numbers += ",1";
   numbers += "]}";
-  const Fixture fixture("{{ tools is none }}");
+  const Fixture fixture("{{ (tools[0].function or {}).name if tools else '' }}");
   for (const auto& [json, is_refused] : {std::pair(many, true), std::pair(numbers, false)}) {
     wire::RequestSubmit request = chat_of("q");
     request.chat_template_kwargs = json;

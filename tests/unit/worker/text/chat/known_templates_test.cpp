@@ -8,6 +8,7 @@
 #include "tests/support/test_paths.hpp"
 #include "worker/text/chat/chat_template.hpp"
 #include "worker/text/chat/json_value.hpp"
+#include "worker/text/chat/tools_as_text.hpp"
 
 using namespace leasehold;
 using Json = nlohmann::ordered_json;
@@ -87,6 +88,41 @@ TEST_CASE("chat: in every known template the marks of turns are the template's o
     of_client += text->bytes().substr(at);
     CHECK(of_client.find("Hi there") != std::string::npos);
     CHECK(of_client.find_first_of("<>|[]") == std::string::npos);
+  }
+}
+
+TEST_CASE("chat: every known template prints tools, or lets them be written as text") {
+  const auto json = [](const char* text) { return value_from_json(Json::parse(text)).value(); };
+  const jinja::Value tools = json(
+      R"([{"type":"function","function":{"name":"add_up","description":"d","parameters":
+          {"type":"object","properties":{"x":{"type":"integer"}}}}}])");
+  const jinja::Value calls =
+      json(R"([{"id":"1","type":"function","function":{"name":"add_up","arguments":{"x":7}}}])");
+  const std::vector<ChatMessage> messages{
+      {.role = "user", .content = "1+1?"},
+      {.role = "assistant", .content = {}, .more = {{"tool_calls", calls}}},
+      {.role = "tool", .content = "the sum is 8"},
+      {.role = "tool", .content = "and again"},
+      {.role = "user", .content = "Go on"}};
+  for (const auto& file : template_files()) {
+    INFO(file.stem().string());
+    const auto chat = ChatTemplate::parse(content_of(file), {.bos = "<s>", .eos = "</s>"});
+    CHECK(chat->uses_tools() == content_of(file).contains("tools"));
+    CHECK(needs_tools_as_text(*chat, {}, tools) != chat->uses_tools());
+    if (chat->uses_tools()) continue;
+    const auto turns = tools_as_text(*chat, messages, tools);
+    REQUIRE(turns.has_value());
+    const auto text = chat->render({.messages = messages_value(*turns)});
+    REQUIRE(text.has_value());
+    std::size_t at = 0;
+    for (const char* part :
+         {"You can call these functions", R"("description": "d")", "1+1?",
+          R"({"name": "add_up", "arguments": {"x": 7}})", "the sum is 8", "and again", "Go on"}) {
+      CAPTURE(part);
+      at = text->bytes().find(part, at);
+      CHECK(at != std::string::npos);
+    }
+    CHECK(text->bytes().find("None") == std::string::npos);
   }
 }
 
