@@ -103,11 +103,21 @@ awaitable<void> serve_detokenize(Shared& shared, const Caller& caller, std::stri
   return serve_off_thread(shared, caller, stream, work);
 }
 
+awaitable<void> serve_token_count(Shared& shared, const Caller& caller, std::string body,
+                                  HttpStream& stream) {
+  const auto work = [body = std::move(body), deps = &shared.deps] {
+    return count_message_tokens(body, deps->model, deps->encode_chat);
+  };
+  return serve_off_thread(shared, caller, stream, work);
+}
+
 constexpr Route kRoutes[] = {
     {"/v1/models", "GET", serve_models},
     {"/v1/completions", "POST", serve_generation<Api::Completions>, true},
     {"/v1/chat/completions", "POST", serve_generation<Api::Chat>, true},
     {"/v1/responses", "POST", serve_generation<Api::Responses>, true},
+    {"/v1/messages", "POST", serve_generation<Api::Messages>},
+    {"/v1/messages/count_tokens", "POST", serve_token_count},
     {"/tokenize", "POST", serve_tokenize},
     {"/detokenize", "POST", serve_detokenize},
 };

@@ -7,6 +7,7 @@
 
 #include "common/cli/terminal_text.hpp"
 #include "ipc/control/messages/json_text.hpp"
+#include "worker/http/api/messages_answer.hpp"
 #include "worker/http/api/responses_answer.hpp"
 
 namespace leasehold::http {
@@ -266,6 +267,8 @@ std::string ChoicesWriter::opening(std::uint32_t index, UsageCount so_far) const
 
 std::unique_ptr<AnswerWriter> answer_writer(const ApiRequest& request, std::string model,
                                             std::int64_t created_unix_s) {
+  if (request.api == Api::Messages)
+    return std::make_unique<MessageWriter>(request, std::move(model));
   if (request.api == Api::Responses)
     return std::make_unique<ResponseWriter>(request, std::move(model), created_unix_s);
   return std::make_unique<ChoicesWriter>(request, std::move(model), created_unix_s);
@@ -293,6 +296,8 @@ void append(ChoicePart& whole, ChoicePart part) {
   std::ranges::move(part.calls, std::back_inserter(whole.calls));
   std::ranges::move(part.logprobs, std::back_inserter(whole.logprobs));
   whole.finish_reason = part.finish_reason;
+  whole.stop = std::move(part.stop);
+  whole.is_context_full = part.is_context_full;
 }
 
 std::string_view finish_reason(std::string_view completion_reason) {
