@@ -57,11 +57,10 @@ std::string_view Head::path() const {
 
 std::string_view Head::api_key() const {
   constexpr std::string_view kScheme = "Bearer ";
-  const auto value = only("Authorization");
-  if (!value) return only("x-api-key").value_or("");
-  if (value->size() <= kScheme.size()) return {};
-  if (!equals_ignoring_case(value->substr(0, kScheme.size()), kScheme)) return {};
-  return value->substr(kScheme.size());
+  const std::string_view value = only("Authorization").value_or("");
+  const bool is_key = value.size() > kScheme.size() &&
+                      equals_ignoring_case(value.substr(0, kScheme.size()), kScheme);
+  return is_key ? value.substr(kScheme.size()) : only("x-api-key").value_or("");
 }
 
 std::optional<Answer> refuse_head(const Head& head, std::size_t max_body_bytes) {

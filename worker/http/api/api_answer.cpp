@@ -297,7 +297,6 @@ void append(ChoicePart& whole, ChoicePart part) {
   std::ranges::move(part.logprobs, std::back_inserter(whole.logprobs));
   whole.finish_reason = part.finish_reason;
   whole.stop = std::move(part.stop);
-  whole.is_context_full = part.is_context_full;
 }
 
 std::string_view finish_reason(std::string_view completion_reason) {

@@ -48,7 +48,6 @@ struct ChoicePart {
   std::vector<TokenLogprobs> logprobs;  ///< Empty unless the request asked for them.
   std::string_view finish_reason;       ///< Empty: the choice goes on.
   std::string stop;                     ///< The stop string that ended the text; empty: none did.
-  bool is_context_full = false;         ///< The context, not the token limit, ended the text.
 };
 
 /// Adds the new `part` of a choice to `whole`.

@@ -228,8 +228,11 @@ Read<ApiRequest> read_translated(Api api, const OrderedJson& body, const ApiMode
   if (!request) return std::unexpected(renamed(request.error()));
   request->api = api;
   request->schema_path = renamed({.error = {}, .param = request->schema_path}).param;
-  request->omits_thinking = is_message && omits_thinking(body);
   if (!is_message) request->repeated_fields = repeated_fields(body);
+  if (!is_message) return request;
+  request->omits_thinking = omits_thinking(body);
+  // max_tokens is required, so clients of every model send a number that may not fit this one.
+  request->submit.may_shorten = true;
   return request;
 }
 

@@ -1,7 +1,10 @@
 #include "worker/http/api/chat_translation.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cctype>
-#include <string>
 
 namespace leasehold::http {
 namespace {
@@ -10,7 +13,7 @@ bool is_in_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-/// Replaces a name where it stands alone: "stop", but not the one in "stop_token_ids".
+/// Replaces whole names only: "stop", but not the beginning of "stop_token_ids".
 void replace_name(std::string& text, std::string_view from, std::string_view to) {
   for (auto at = text.find(from); at != std::string::npos;) {
     const std::size_t end = at + from.size();
@@ -27,6 +30,12 @@ Read<void> check_fixed_fields(const Field& body, std::span<const FixedField> fix
   for (const auto& [key, value, refusal] : fixed)
     if (const Field field = body[key]; field && field.json() != value) return field.refuse(refusal);
   return {};
+}
+
+Read<std::string> word_of(const Field& field, std::initializer_list<std::string_view> words) {
+  if (field.is_text() && std::ranges::find(words, field.text()) != words.end()) return field.text();
+  return field.refuse(fmt::format("{} is {}, got {}", field.path(), fmt::join(words, " or "),
+                                  field ? shown(field.json()) : "null"));
 }
 
 ApiError renamed(ApiError refused, std::span<const RenamedPath> paths) {

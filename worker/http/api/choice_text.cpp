@@ -165,7 +165,6 @@ ChoicePart ChoiceText::end(std::string_view rest, std::string_view completion_re
   const bool is_call = chat_ && chat_->has_calls() && part.finish_reason == "stop";
   if (is_call) part.finish_reason = "tool_calls";
   if (chat_ && completion_reason == "StopSequence") part.stop = chat_->stop_of(stops_);
-  part.is_context_full = completion_reason == "ContextFull";
   return part;
 }
 

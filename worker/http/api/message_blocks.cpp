@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common/utf8.hpp"
+#include "worker/http/api/chat_translation.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -33,17 +34,13 @@ class Conversation {
   Read<void> add_message(const Field& message) {
     if (!message.is_object())
       return message.refuse("a message is an object with 'role' and 'content'");
-    const Field role = message["role"];
-    constexpr std::string_view kRoles[] = {"user", "assistant", "system"};
-    const auto known = std::ranges::find(kRoles, role.text());
-    if (known == std::end(kRoles))
-      return role.refuse("the role of a message is user, assistant or system");
+    const std::string role = TRY(word_of(message["role"], {"user", "assistant", "system"}));
     const Field content = message["content"];
     const bool is_nothing = !content || (content.is_array() && content.json().empty());
-    if (is_nothing && *known != "assistant")
+    if (is_nothing && role != "assistant")
       return content.refuse("content is a text, or an array of at least one block");
-    if (!is_nothing) TRY(add_content(*known, content));
-    if (*known == "assistant") end_assistant();
+    if (!is_nothing) TRY(add_content(role, content));
+    if (role == "assistant") end_assistant();
     return {};
   }
 

@@ -61,6 +61,7 @@ Answer as_message_error(Answer answer) {
 MessageWriter::MessageWriter(const ApiRequest& request, std::string model)
     : is_stream_(request.stream),
       omits_thinking_(request.omits_thinking),
+      max_tokens_(request.submit.max_emitted_tokens),
       base_({{"id", "msg_" + request.submit.request_id.value},
              {"type", "message"},
              {"role", "assistant"},
@@ -75,7 +76,7 @@ ServerEvents MessageWriter::add(ChoicePart part, UsageCount so_far) {
   }
   if (!part.text.empty()) say("text", "text", part.text);
   for (const ApiToolCall& call : part.calls) add_call(call);
-  if (!part.finish_reason.empty()) note_end(part);
+  if (!part.finish_reason.empty()) note_end(part, so_far);
   return std::exchange(events_, {});
 }
 
@@ -150,13 +151,15 @@ void MessageWriter::add_call(const ApiToolCall& call) {
   close();
 }
 
-void MessageWriter::note_end(const ChoicePart& part) {
+/// A text that is cut off before `max_tokens` has filled the context, or what its tenant may have.
+void MessageWriter::note_end(const ChoicePart& part, UsageCount usage) {
   if (content_.empty() && !block_) say("text", "text", "");
   close();
   if (part.finish_reason == "tool_calls") {
     stop_["stop_reason"] = "tool_use";
   } else if (part.finish_reason == "length") {
-    stop_["stop_reason"] = part.is_context_full ? "model_context_window_exceeded" : "max_tokens";
+    const bool is_full = usage.completion_tokens < max_tokens_;
+    stop_["stop_reason"] = is_full ? "model_context_window_exceeded" : "max_tokens";
   } else if (!part.stop.empty()) {
     stop_ = {{"stop_reason", "stop_sequence"}, {"stop_sequence", part.stop}};
   } else {

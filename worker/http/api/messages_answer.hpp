@@ -42,12 +42,13 @@ class MessageWriter final : public AnswerWriter {
   void open(Json block);
   void close();
   void add_call(const ApiToolCall& call);
-  void note_end(const ChoicePart& part);
+  void note_end(const ChoicePart& part, UsageCount usage);
   void emit(const char* type, Json fields);
   Json usage_json(UsageCount usage) const;
 
   bool is_stream_;
   bool omits_thinking_;
+  std::uint32_t max_tokens_;
   Json base_;  // the message before its first block
   ServerEvents events_;
   bool began_ = false;

@@ -97,17 +97,12 @@ class Translator {
     const Field thinking = body_["thinking"];
     TRY(check_object(thinking));
     if (!thinking) return {};
-    const Field type = thinking["type"];
-    constexpr std::string_view kTypes[] = {"disabled", "enabled", "adaptive", "between_tools"};
-    if (std::ranges::find(kTypes, type.text()) == std::end(kTypes))
-      return type.refuse("the type of thinking is enabled, adaptive, between_tools or disabled");
-    if (type.text() == "enabled") TRY(check_budget(thinking["budget_tokens"]));
-    const Field display = thinking["display"];
-    if (display && display.json() != "summarized" && display.json() != "omitted")
-      return display.refuse("display is summarized or omitted");
+    const std::string type =
+        TRY(word_of(thinking["type"], {"disabled", "enabled", "adaptive", "between_tools"}));
+    if (type == "enabled") TRY(check_budget(thinking["budget_tokens"]));
+    if (const Field display = thinking["display"]) TRY(word_of(display, {"summarized", "omitted"}));
     OrderedJson& variables = out_["chat_template_kwargs"];
-    if (!variables.contains("enable_thinking"))
-      variables["enable_thinking"] = type.text() != "disabled";
+    if (!variables.contains("enable_thinking")) variables["enable_thinking"] = type != "disabled";
     return {};
   }
 
@@ -127,8 +122,7 @@ class Translator {
     Field format = output["format"];
     if (!format) format = body_["output_format"];
     if (!format) return {};
-    if (format["type"].text() != "json_schema")
-      return format["type"].refuse("the type of a format is json_schema");
+    TRY(word_of(format["type"], {"json_schema"}));
     const Field schema = format["schema"];
     if (!schema.is_object()) return schema.refuse("a format has the object 'schema'");
     out_["response_format"] = {
@@ -184,26 +178,22 @@ class Translator {
     TRY(check_object(choice));
     if (TRY(flag_of(choice["disable_parallel_tool_use"], false)))
       out_["parallel_tool_calls"] = false;
-    const Field type = choice["type"];
-    const std::string named = type.text();
-    if (named == "auto" || named == "none") {
-      out_["tool_choice"] = named;
-    } else if (named == "any") {
-      if (!has_tool(nullptr)) return type.refuse("a choice of any tool needs tools; send them");
-      out_["tool_choice"] = "required";
-    } else if (named == "tool") {
-      const Field name = choice["name"];
-      if (!name.is_text() || !has_tool(&name.json()))
-        return name.refuse("tool_choice/name is the name of one of the tools");
-      out_["tool_choice"] = {{"type", "function"}, {"function", {{"name", name.json()}}}};
-    } else {
-      return type.refuse("the type of tool_choice is auto, any, tool or none");
-    }
+    const std::string type = TRY(word_of(choice["type"], {"auto", "any", "tool", "none"}));
+    out_["tool_choice"] = type == "any" ? "required" : type;
+    if (type == "any" && !has_tool(nullptr))
+      return choice["type"].refuse("a choice of any tool needs tools; send them");
+    if (type != "tool") return {};
+    const Field name = choice["name"];
+    const std::string named = TRY(text_of(name, {}));
+    if (!has_tool(&named))
+      return name.refuse(
+          fmt::format("no tool is named '{}'; send its name", printable_excerpt(named)));
+    out_["tool_choice"] = {{"type", "function"}, {"function", {{"name", named}}}};
     return {};
   }
 
   /// True if there is a tool with this name; null: with any name.
-  bool has_tool(const OrderedJson* name) const {
+  bool has_tool(const std::string* name) const {
     const auto tools = out_.find("tools");
     return tools != out_.end() && std::ranges::any_of(*tools, [name](const OrderedJson& tool) {
              return name == nullptr || tool["function"]["name"] == *name;

@@ -1,6 +1,7 @@
 /// Translates the body of `/v1/messages` into the body of an equivalent chat request. Pure.
 ///
-/// The chat fields that choose or constrain tokens, and `chat_template_kwargs`, are accepted, too.
+/// A `max_tokens` above what the context and the tenant's quota hold is lowered. The chat fields
+/// that choose or constrain tokens, and `chat_template_kwargs`, are accepted, too.
 /// `thinking` sets the template variable `enable_thinking`, and `output_config.effort` sets
 /// `reasoning_effort`; other templates ignore them. `budget_tokens` is checked, but does not end
 /// the thoughts. A last message of the assistant is continued. Fields that change no text, such as

@@ -71,7 +71,10 @@ TEST_CASE("http head: the key is that of one Authorization, or else of x-api-key
   CHECK(Head{.fields = {{"Authorization", "Bearer "}}}.api_key().empty());
   CHECK(Head{}.api_key().empty());
   CHECK(Head{.fields = {{"X-Api-Key", "lh-2"}}}.api_key() == "lh-2");
-  CHECK(Head{.fields = {{"x-api-key", "lh-2"}, {"Authorization", "Bearer lh-1"}}}.api_key() ==
-        "lh-1");
+  const auto both = [](const char* value) {
+    return Head{.fields = {{"x-api-key", "lh-2"}, {"Authorization", value}}};
+  };
+  CHECK(both("Bearer lh-1").api_key() == "lh-1");
+  CHECK(both("Basic lh-1").api_key() == "lh-2");
   CHECK(Head{.target = "/v1/models?x=1"}.path() == "/v1/models");
 }

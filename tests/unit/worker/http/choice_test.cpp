@@ -113,8 +113,6 @@ TEST_CASE("choice: the stop string is the one that follows the text") {
   };
   CHECK(end_of("StopSequence").stop == "cd");
   CHECK(end_of("EndOfSequence").stop.empty());
-  CHECK(end_of("ContextFull").is_context_full);
-  CHECK_FALSE(end_of("MaxTokensReached").is_context_full);
   request.submit.sampling.stop.all = {"b"};  // a stop token ended the text
   CHECK(end_of("StopSequence").stop.empty());
 }

@@ -75,8 +75,11 @@ Json assembled(const std::vector<Json>& events) {
   return message;
 }
 
-Json stop_of(ChoicePart last) {
-  const Json json = written(request_of(false), {std::move(last)}).whole;
+/// The stop reason and the stop sequence of an answer of one token.
+Json stop_of(ChoicePart last, std::uint32_t max_tokens = 1) {
+  ApiRequest request = request_of(false);
+  request.submit.max_emitted_tokens = max_tokens;
+  const Json json = written(request, {std::move(last)}).whole;
   return {json["stop_reason"], json["stop_sequence"]};
 }
 
@@ -127,10 +130,10 @@ TEST_CASE("http message: thoughts whose display is omitted have no text") {
   CHECK(message["content"][1]["text"] == "Once");
 }
 
-TEST_CASE("http message: the stop reason tells why the text ended") {
+TEST_CASE("http message: the stop reason says why the text ended") {
   CHECK(stop_of({.text = "a", .finish_reason = "stop"}) == Json{"end_turn", nullptr});
   CHECK(stop_of({.text = "a", .finish_reason = "length"}) == Json{"max_tokens", nullptr});
-  CHECK(stop_of({.text = "a", .finish_reason = "length", .is_context_full = true}) ==
+  CHECK(stop_of({.text = "a", .finish_reason = "length"}, 2) ==
         Json{"model_context_window_exceeded", nullptr});
   CHECK(stop_of({.text = "a", .finish_reason = "stop", .stop = "X"}) == Json{"stop_sequence", "X"});
   const Json empty = written(request_of(false), {{.finish_reason = "stop"}}).whole;

@@ -74,7 +74,8 @@ std::vector<Probe> probes() {
   };
   return {
       {"model", "m", [](const auto&) { return true; }},
-      {"max_tokens", 7, [](const auto& r) { return r.submit.max_emitted_tokens == 7; }},
+      {"max_tokens", 7,
+       [](const auto& r) { return r.submit.max_emitted_tokens == 7 && r.submit.may_shorten; }},
       {"messages",
        {{{"role", "user"}, {"content", "x"}}},
        [](const auto& r) { return r.submit.messages->front().content == "x"; }},
