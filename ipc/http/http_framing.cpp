@@ -55,12 +55,12 @@ std::string_view Head::path() const {
   return std::string_view(target).substr(0, target.find('?'));
 }
 
-std::string_view Head::bearer_key() const {
+std::string_view Head::api_key() const {
   constexpr std::string_view kScheme = "Bearer ";
-  const auto value = only("Authorization");
-  if (!value || value->size() <= kScheme.size()) return {};
-  if (!equals_ignoring_case(value->substr(0, kScheme.size()), kScheme)) return {};
-  return value->substr(kScheme.size());
+  const std::string_view value = only("Authorization").value_or("");
+  const bool is_key = value.size() > kScheme.size() &&
+                      equals_ignoring_case(value.substr(0, kScheme.size()), kScheme);
+  return is_key ? value.substr(kScheme.size()) : only("x-api-key").value_or("");
 }
 
 std::optional<Answer> refuse_head(const Head& head, std::size_t max_body_bytes) {
@@ -76,7 +76,8 @@ std::optional<Answer> refuse_head(const Head& head, std::size_t max_body_bytes) 
       (head.version < 11 || !equals_ignoring_case(*head.only("Transfer-Encoding"), "chunked")))
     return bad("the only Transfer-Encoding is chunked, with HTTP/1.1");
   if (head.version >= 11 && head.count("Host") != 1) return bad("send one Host");
-  if (head.count("Authorization") > 1) return bad("send one Authorization");
+  for (const char* key : {"Authorization", "x-api-key"})
+    if (head.count(key) > 1) return bad(fmt::format("send one {}", key));
   if (lengths == 0) return std::nullopt;
   return refuse_length(*head.only("Content-Length"), max_body_bytes);
 }

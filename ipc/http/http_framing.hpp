@@ -30,14 +30,14 @@ struct Head {
   std::size_t count(std::string_view name) const;
   /// The target without its query.
   std::string_view path() const;
-  /// KEY of the field "Authorization: Bearer KEY"; empty without such a field.
-  std::string_view bearer_key() const;
+  /// KEY of the field "Authorization: Bearer KEY", or else of "x-api-key: KEY"; empty without both.
+  std::string_view api_key() const;
 };
 
 /// Returns the refusal, after which the connection is closed; nothing for a head that can be
 /// served. 400: two lengths, a length that is not a number, a length beside an encoding, another
-/// encoding than chunked, HTTP/1.1 without exactly one Host, two Authorization fields. 413: a
-/// length above `max_body_bytes`. 431: more than kMaxHeadFields fields.
+/// encoding than chunked, HTTP/1.1 without exactly one Host, two Authorization or x-api-key
+/// fields. 413: a length above `max_body_bytes`. 431: more than kMaxHeadFields fields.
 std::optional<Answer> refuse_head(const Head& head, std::size_t max_body_bytes);
 
 }  // namespace leasehold::http

@@ -55,7 +55,8 @@ void check_tokenizer(std::string_view body) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
-  for (const Api api : {Api::Completions, Api::Chat, Api::Responses}) check_request(api, body);
+  for (const Api api : {Api::Completions, Api::Chat, Api::Responses, Api::Messages})
+    check_request(api, body);
   check_tokenizer(body);
   return 0;
 }

@@ -29,7 +29,7 @@ constexpr int kMaxEventsPerWrite = 64;
 std::string param_of(const Error& error, Api api) {
   if (error.code != Errc::PromptTooLong) return {};
   if (api == Api::Responses) return "input";
-  return api == Api::Chat ? "messages" : "prompt";
+  return api == Api::Completions ? "prompt" : "messages";
 }
 
 bool is_refused(const wire::ResponseFormat& format) {
@@ -212,8 +212,8 @@ awaitable<void> AnswerOutput::flush(HttpStream& stream) {
 awaitable<void> AnswerOutput::beat(HttpStream& stream) {
   has_events_ = true;
   written_at_ = std::chrono::steady_clock::now();
-  ServerEvents none;
-  co_await stream.write_events(std::move(none), HttpStream::Follows::More);
+  ServerEvents events = writer_->beat();
+  co_await stream.write_events(std::move(events), HttpStream::Follows::More);
 }
 
 class AnswerDriver {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ipc/http/http_message.hpp"
+#include "worker/http/api/messages_answer.hpp"
 #include "worker/http/routes.hpp"
 
 namespace leasehold::http {
@@ -57,6 +58,7 @@ struct Exchange {
   bool keep_alive = false;    ///< Another request may follow.
   bool chunked = true;        ///< The client speaks HTTP/1.1.
   bool has_events = false;    ///< The head of a stream was sent.
+  bool is_message = false;    ///< Errors have the form of Anthropic's API.
 
   void append_framed(std::string_view text, std::string& out) const;
   /// The bytes of these events, with the head before the first ones.
@@ -160,6 +162,7 @@ awaitable<void> BeastConnection::serve_one() {
   Parser parser;
   stream_.expires_after(tenant_ ? kIdleTimeout : kHeadTimeout);
   RequestHead read = co_await read_request_head(stream_, buffer_, parser, max_body_bytes());
+  exchange_.is_message = read.head && is_message_path(read.head->path());
   if (read.refused) co_return co_await refuse(*std::move(read.refused));
   if (read.head) co_await serve(parser, *read.head);
 }
@@ -341,6 +344,7 @@ awaitable<void> BeastConnection::refuse(Answer answer) {
 
 awaitable<void> BeastConnection::send(Answer answer) {
   stop_watching();  // the next request may come before this write is known to be done
+  if (exchange_.is_message) answer = as_message_error(std::move(answer));
   co_await write(text_of(std::move(answer), exchange_.keep_alive, exchange_.body_sent,
                          exchange_.origin_fields));
 }

@@ -118,6 +118,14 @@ awaitable<void> serve_detokenize(Shared& shared, const Caller& caller, RouteInpu
   return serve_off_thread(shared, caller, stream, work);
 }
 
+awaitable<void> serve_token_count(Shared& shared, const Caller& caller, RouteInput input,
+                                  HttpStream& stream) {
+  const auto work = [body = std::move(input.body), deps = &shared.deps] {
+    return count_message_tokens(body, deps->model, deps->encode_chat);
+  };
+  return serve_off_thread(shared, caller, stream, work);
+}
+
 constexpr Route kRoutes[] = {
     {"/v1/models", "GET", serve_models},
     {"/v1/models/", "GET", serve_model},
@@ -127,6 +135,8 @@ constexpr Route kRoutes[] = {
     {"/v1/responses/", "POST", serve_response_cancel},
     {"/v1/requests", "GET", serve_requests},
     {"/v1/requests/", "POST", serve_request_cancel},
+    {"/v1/messages", "POST", serve_generation<Api::Messages>},
+    {"/v1/messages/count_tokens", "POST", serve_token_count},
     {"/tokenize", "POST", serve_tokenize},
     {"/detokenize", "POST", serve_detokenize},
 };

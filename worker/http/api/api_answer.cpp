@@ -7,6 +7,7 @@
 
 #include "common/cli/terminal_text.hpp"
 #include "ipc/control/messages/json_text.hpp"
+#include "worker/http/api/messages_answer.hpp"
 #include "worker/http/api/responses_answer.hpp"
 
 namespace leasehold::http {
@@ -272,6 +273,8 @@ std::string answer_id(const ApiRequest& request) {
 
 std::unique_ptr<AnswerWriter> answer_writer(const ApiRequest& request, std::string model,
                                             std::int64_t created_unix_s) {
+  if (request.api == Api::Messages)
+    return std::make_unique<MessageWriter>(request, std::move(model));
   if (request.api == Api::Responses)
     return std::make_unique<ResponseWriter>(request, std::move(model), created_unix_s);
   return std::make_unique<ChoicesWriter>(request, std::move(model), created_unix_s);
@@ -299,6 +302,7 @@ void append(ChoicePart& whole, ChoicePart part) {
   std::ranges::move(part.calls, std::back_inserter(whole.calls));
   std::ranges::move(part.logprobs, std::back_inserter(whole.logprobs));
   whole.finish_reason = part.finish_reason;
+  whole.stop = std::move(part.stop);
 }
 
 std::string_view finish_reason(std::string_view completion_reason) {

@@ -47,6 +47,7 @@ struct ChoicePart {
   std::vector<ApiToolCall> calls;
   std::vector<TokenLogprobs> logprobs;  ///< Empty unless the request asked for them.
   std::string_view finish_reason;       ///< Empty: the choice goes on.
+  std::string stop;                     ///< The stop string that ended the text; empty: none did.
 };
 
 /// Adds the new `part` of a choice to `whole`.
@@ -63,6 +64,8 @@ class AnswerWriter {
   virtual ServerEvents end(UsageCount usage) = 0;
   /// Ends the stream with an error.
   virtual ServerEvents failed(const Error& error) = 0;
+  /// What a silent stream sends; without events it sends a comment.
+  virtual ServerEvents beat() { return {}; }
   /// The answer to a request that does not stream. Call when all choices have ended.
   virtual std::string whole(UsageCount usage) = 0;
 };

@@ -11,6 +11,7 @@
 #include "ipc/control/transport/excess.hpp"
 #include "worker/http/api/chat_messages.hpp"
 #include "worker/http/api/constraint_fields.hpp"
+#include "worker/http/api/messages_request.hpp"
 #include "worker/http/api/responses_request.hpp"
 #include "worker/http/api/sampling_fields.hpp"
 #include "worker/http/api/tool_fields.hpp"
@@ -206,6 +207,31 @@ class Reader {
   bool is_constrained_ = false;  // a grammar decides where the text ends
 };
 
+Read<OrderedJson> parse_object(std::string_view text) {
+  auto body = control::parse_request_json(text, "the body");
+  if (!body) return std::unexpected(ApiError{body.error()});
+  if (body->is_object()) return *std::move(body);
+  return std::unexpected(ApiError{{Errc::BadRequest, "the body is not a JSON object; send one"}});
+}
+
+/// Reads a body of an API that is translated to a chat.
+Read<ApiRequest> read_translated(Api api, const OrderedJson& body, const ApiModel& model) {
+  const bool is_message = api == Api::Messages;
+  const auto renamed = is_message ? refusal_of_message : refusal_of_response;
+  TRY(check_unsupported(BodyFields(body)));
+  const OrderedJson chat = TRY(is_message ? chat_of_message(body) : chat_of_response(body));
+  auto request = Reader(Api::Chat, chat, model).read();
+  if (!request) return std::unexpected(renamed(request.error()));
+  request->api = api;
+  request->schema_path = renamed({.error = {}, .param = request->schema_path}).param;
+  if (!is_message) request->repeated_fields = repeated_fields(body);
+  if (!is_message) return request;
+  request->omits_thinking = omits_thinking(body);
+  // max_tokens is required, so clients of every model send a number that may not fit this one.
+  request->submit.may_shorten = true;
+  return request;
+}
+
 }  // namespace
 
 bool has_name(const ApiModel& model, std::string_view asked) {
@@ -256,19 +282,15 @@ Read<void> read_template_fields(const BodyFields& body, wire::RequestSubmit& out
 }
 
 Read<ApiRequest> parse_api_request(Api api, std::string_view text, const ApiModel& model) {
-  const auto body = control::parse_request_json(text, "the body");
-  if (!body) return std::unexpected(ApiError{body.error()});
-  if (!body->is_object())
-    return std::unexpected(ApiError{{Errc::BadRequest, "the body is not a JSON object; send one"}});
-  if (api != Api::Responses) return Reader(api, *body, model).read();
-  TRY(check_unsupported(BodyFields(*body)));
-  const OrderedJson chat = TRY(chat_of_response(*body));
-  auto request = Reader(Api::Chat, chat, model).read();
-  if (!request) return std::unexpected(refusal_of_response(request.error()));
-  request->api = api;
-  request->schema_path = refusal_of_response({.error = {}, .param = request->schema_path}).param;
-  request->repeated_fields = repeated_fields(*body);
-  return request;
+  const OrderedJson body = TRY(parse_object(text));
+  const bool is_translated = api == Api::Responses || api == Api::Messages;
+  return is_translated ? read_translated(api, body, model) : Reader(api, body, model).read();
+}
+
+Read<wire::RequestSubmit> parse_message_prompt(std::string_view text, const ApiModel& model) {
+  OrderedJson body = TRY(parse_object(text));
+  body["max_tokens"] = kMaxTokens;
+  return TRY(read_translated(Api::Messages, body, model)).submit;
 }
 
 }  // namespace leasehold::http

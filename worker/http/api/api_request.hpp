@@ -1,4 +1,5 @@
-/// Reads the bodies of `/v1/completions`, `/v1/chat/completions` and `/v1/responses`. Pure.
+/// Reads the bodies of `/v1/completions`, `/v1/chat/completions`, `/v1/responses` and
+/// `/v1/messages`. Pure.
 #pragma once
 
 #include <functional>
@@ -12,8 +13,9 @@
 
 namespace leasehold::http {
 
-/// `/v1/responses` is translated to a chat request (responses_request.hpp).
-enum class Api : std::uint8_t { Completions, Chat, Responses };
+/// `/v1/responses` and `/v1/messages` are translated to chat requests (responses_request.hpp,
+/// messages_request.hpp).
+enum class Api : std::uint8_t { Completions, Chat, Responses, Messages };
 
 /// How the text of a chat calls tools.
 enum class ToolForm : std::uint8_t {
@@ -53,6 +55,7 @@ struct ApiRequest {
   /// The path of the JSON schema that the worker compiles; empty: none.
   std::string schema_path;
   std::string repeated_fields;  ///< JSON: the request fields that a response repeats.
+  bool omits_thinking = false;  ///< A message has empty thoughts.
 };
 
 struct ApiModel {
@@ -85,10 +88,15 @@ wire::RequestSubmit submission_of(const ApiRequest& request, std::size_t choice)
 /// messages. Errors: BadRequest naming the field.
 Read<void> read_template_fields(const BodyFields& body, wire::RequestSubmit& out);
 
-/// Parses a body. A field that OpenAI, vLLM, SGLang or llama.cpp document and that affects the text
-/// is honoured, or refused unless its value has no effect (unsupported_fields.hpp). All other
-/// fields are ignored. Errors: BadRequest; UnknownRequest if the body names another model. The
-/// error's `param` is the JSON pointer of the value without its first slash: "stop/0".
+/// Parses a body. A field that OpenAI, Anthropic, vLLM, SGLang or llama.cpp document and that
+/// affects the text is honoured, or refused unless its value has no effect
+/// (unsupported_fields.hpp). All other fields are ignored. Errors: BadRequest; UnknownRequest if
+/// the body names another model. The error's `param` is the JSON pointer of the value without its
+/// first slash: "stop/0".
 Read<ApiRequest> parse_api_request(Api api, std::string_view body, const ApiModel& model);
+
+/// Parses the body of `/v1/messages/count_tokens`, which is that of a message without `max_tokens`,
+/// and returns the submission with its prompt. Errors: those of parse_api_request.
+Read<wire::RequestSubmit> parse_message_prompt(std::string_view body, const ApiModel& model);
 
 }  // namespace leasehold::http

@@ -33,7 +33,9 @@ std::string MarkerNames::add(const wire::TokenEmitted& token) {
   constexpr std::string_view kMarkers[] = {"<think>",      "</think>",     "<tool_call>",
                                            "</tool_call>", "[TOOL_CALLS]", "<|python_tag|>"};
   if (!tokenizer_->contains(token.token)) return place(token.text);
-  decoded_bytes_ += decoder_.push(token.token).size();
+  const std::string decoded = decoder_.push(token.token);
+  decoded_bytes_ += decoded.size();
+  unsent_ += decoded;
   const std::string_view name = tokenizer_->text(token.token);
   const bool is_marker = tokenizer_->piece(token.token).empty() &&
                          std::ranges::find(kMarkers, name) != std::end(kMarkers);
@@ -44,6 +46,7 @@ std::string MarkerNames::add(const wire::TokenEmitted& token) {
 /// Inserts each marker once the text before it has arrived. The worker holds back text that may
 /// become a stop string.
 std::string MarkerNames::place(std::string_view text) {
+  unsent_.erase(0, text.size());
   std::string placed;
   while (!markers_.empty() && markers_.front().at <= received_bytes_ + text.size()) {
     const std::size_t before = markers_.front().at - std::min(markers_.front().at, received_bytes_);
@@ -107,6 +110,15 @@ void ChatText::end(std::string_view rest, ChoicePart& part) {
   }
 }
 
+/// Of several stop strings that begin there, the shortest is completed first.
+std::string ChatText::stop_of(std::span<const std::string> stops) const {
+  std::string first;
+  for (const std::string& stop : stops)
+    if (markers_.unsent().starts_with(stop) && (first.empty() || stop.size() < first.size()))
+      first = stop;
+  return first;
+}
+
 void ChatText::end_forced(ChoicePart& part) {
   const bool is_call = tool_form_ == ToolForm::Call;
   const std::string json = is_call ? forced_
@@ -121,7 +133,7 @@ void ChatText::end_forced(ChoicePart& part) {
 
 ChoiceText::ChoiceText(std::uint32_t index, const ApiRequest& request,
                        const wire::RequestSubmit& submit, const Tokenizer& tokenizer)
-    : index_(index), tokenizer_(&tokenizer) {
+    : index_(index), tokenizer_(&tokenizer), stops_(submit.sampling.stop.all) {
   if (request.echo) echo_ = echo_of(submit, tokenizer);
   if (request.api != Api::Completions) chat_.emplace(request, submit.request_id, tokenizer);
 }
@@ -152,6 +164,7 @@ ChoicePart ChoiceText::end(std::string_view rest, std::string_view completion_re
   part.finish_reason = finish_reason(completion_reason);
   const bool is_call = chat_ && chat_->has_calls() && part.finish_reason == "stop";
   if (is_call) part.finish_reason = "tool_calls";
+  if (chat_ && completion_reason == "StopSequence") part.stop = chat_->stop_of(stops_);
   return part;
 }
 

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "worker/http/api/api_answer.hpp"
 #include "worker/text/chat/reasoning.hpp"
@@ -26,6 +28,9 @@ class MarkerNames {
   /// The token's text, with the names of the markers before its end.
   std::string add(const wire::TokenEmitted& token);
   std::string end(std::string_view rest);
+  /// Generated text that the worker has not sent. At the end of the text: begins with the stop
+  /// string that ended it.
+  std::string_view unsent() const { return unsent_; }
 
  private:
   struct Marker {
@@ -35,7 +40,8 @@ class MarkerNames {
   std::string place(std::string_view text);
 
   const Tokenizer* tokenizer_;
-  StreamDecoder decoder_;  // also counts text that the worker holds back
+  StreamDecoder decoder_;  // its text includes what the worker holds back
+  std::string unsent_;
   std::size_t decoded_bytes_ = 0;
   std::size_t received_bytes_ = 0;
   std::deque<Marker> markers_;  // beyond the text received so far
@@ -49,6 +55,8 @@ class ChatText {
   void add(const wire::TokenEmitted& token, ChoicePart& part) { add(markers_.add(token), part); }
   /// Adds the rest of the text. A call that was cut off stays text.
   void end(std::string_view rest, ChoicePart& part);
+  /// The first of `stops` that follows the ended text; empty: none.
+  std::string stop_of(std::span<const std::string> stops) const;
   bool has_calls() const { return calls_ > 0; }
 
  private:
@@ -88,7 +96,8 @@ class ChoiceText {
   const Tokenizer* tokenizer_;
   std::string echo_;              // empty once it is sent
   std::optional<ChatText> chat_;  // not for a completion
-  std::size_t text_offset_ = 0;   // of the next token, in characters
+  std::vector<std::string> stops_;
+  std::size_t text_offset_ = 0;  // of the next token, in characters
 };
 
 }  // namespace leasehold::http

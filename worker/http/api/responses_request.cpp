@@ -8,6 +8,7 @@
 
 #include "worker/http/api/body_field.hpp"
 #include "worker/http/api/chat_messages.hpp"
+#include "worker/http/api/chat_translation.hpp"
 #include "worker/http/api/constraint_fields.hpp"
 #include "worker/http/api/sampling_fields.hpp"
 
@@ -27,15 +28,8 @@ constexpr std::array kSameFields{"model",
                                  "add_generation_prompt"};
 
 /// Paths in a chat, each with its path in a response.
-constexpr std::pair<std::string_view, std::string_view> kPaths[] = {
+constexpr RenamedPath kPaths[] = {
     {"messages", "input"}, {"max_tokens", "max_output_tokens"}, {"response_format", "text/format"}};
-
-/// A field with a single value that can be honoured.
-struct FixedField {
-  const char* key;
-  OrderedJson value;
-  const char* refusal;
-};
 
 const FixedField kFixedFields[] = {
     {"store", false, "no response is stored; send store: false, or leave it out"},
@@ -69,9 +63,7 @@ class Translator {
 
   /// Refuses fields that need stored responses, and fields that a response has in another form.
   Read<void> check_stored_fields() {
-    for (const auto& [key, value, refusal] : kFixedFields)
-      if (const Field field = body_[key]; field && field.json() != value)
-        return field.refuse(refusal);
+    TRY(check_fixed_fields(body_, kFixedFields));
     for (const char* key : {"previous_response_id", "conversation", "prompt"}) {
       const Field field = body_[key];
       if (!field) continue;
@@ -250,22 +242,11 @@ Read<OrderedJson> chat_of_response(const OrderedJson& body) {
 
 /// In a response, a tool itself has the members that a chat nests in the tool's `function`.
 ApiError refusal_of_response(ApiError refused) {
-  std::string& path = refused.param;
-  std::string& detail = refused.error.detail;
-  const auto replace_all = [&](std::string_view from, std::string_view to) {
-    for (auto at = detail.find(from); at != std::string::npos;
-         at = detail.find(from, at + to.size()))
-      detail.replace(at, from.size(), to);
-  };
-  for (const auto& [chat, response] : kPaths) {
-    if (path == chat || path.starts_with(std::string(chat) + "/"))
-      path.replace(0, chat.size(), response);
-    replace_all(chat, response);
-  }
+  refused = renamed(std::move(refused), kPaths);
   constexpr std::string_view kFunction = "/function";
-  if (path.starts_with("tools/"))
-    if (const auto at = path.find(kFunction); at != std::string::npos)
-      path.erase(at, kFunction.size());
+  if (refused.param.starts_with("tools/"))
+    if (const auto at = refused.param.find(kFunction); at != std::string::npos)
+      refused.param.erase(at, kFunction.size());
   return refused;
 }
 

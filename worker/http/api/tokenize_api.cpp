@@ -99,4 +99,13 @@ Answer detokenize(std::string_view text, const Tokenizer& tokenizer) {
   return answer_of({{"prompt", prompt}});
 }
 
+Answer count_message_tokens(std::string_view body, const ApiModel& model,
+                            const EncodeChat& encode_chat) {
+  const auto prompt = parse_message_prompt(body, model);
+  if (!prompt) return error_answer(prompt.error());
+  const auto tokens = encode_chat(*prompt);
+  if (!tokens) return error_answer({tokens.error(), "messages"});
+  return answer_of({{"input_tokens", tokens->size()}});
+}
+
 }  // namespace leasehold::http

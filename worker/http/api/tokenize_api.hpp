@@ -1,7 +1,7 @@
-/// Answers `/tokenize` and `/detokenize` from their bodies. Pure. The cost of a long text is that
-/// of the tokenizer.
+/// Answers `/tokenize`, `/detokenize` and `/v1/messages/count_tokens` from their bodies. Pure. The
+/// cost of a long text is that of the tokenizer.
 ///
-/// Source: the bodies of vLLM's server, which clients use.
+/// Source: the bodies of vLLM's server, which clients use; the reference of Anthropic's API.
 #pragma once
 
 #include <functional>
@@ -31,5 +31,10 @@ Answer tokenize(std::string_view body, const Tokenizer& tokenizer, const ApiMode
 /// Turns {"tokens": [ID, …]} into {"prompt": TEXT}. Control tokens have no text, and the space that
 /// the tokenizer adds before a text is removed. Answers 400 for ids outside the vocabulary.
 Answer detokenize(std::string_view body, const Tokenizer& tokenizer);
+
+/// Turns the body of a message, where `max_tokens` may be missing, into {"input_tokens"}: the
+/// number of tokens of its prompt.
+Answer count_message_tokens(std::string_view body, const ApiModel& model,
+                            const EncodeChat& encode_chat);
 
 }  // namespace leasehold::http

@@ -30,10 +30,11 @@ Error key_check_failure(Error why) {
 }
 
 awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id, const Head& head) {
-  std::string key(head.bearer_key());
+  std::string key(head.api_key());
   if (key.empty() || key.size() > kMaxKeyBytes) {
     co_return fail(Errc::BadToken,
-                   "send 'Authorization: Bearer KEY' with a key of `brokerctl keys create`");
+                   "send 'Authorization: Bearer KEY' or 'x-api-key: KEY' with a key of "
+                   "`brokerctl keys create`");
   }
   asio::steady_timer pause(*shared.deps.io);
   while (!shared.closing && !shared.known_keys.contains(key)) {

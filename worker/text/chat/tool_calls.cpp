@@ -19,6 +19,17 @@ constexpr std::string_view kLlama = "<|python_tag|>";
 constexpr std::string_view kMarkers[] = {kHermes, kMistral, kLlama};
 constexpr int kMaxCallDepth = 64;
 
+/// Null for a text that is not JSON, or that nests more levels than callers may recurse.
+Json parse_shallow(std::string_view text) {
+  bool too_deep = false;
+  const auto check = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > kMaxCallDepth) too_deep = true;
+    return !too_deep;
+  };
+  Json json = Json::parse(text, check, false);
+  return too_deep || json.is_discarded() ? Json() : json;
+}
+
 std::optional<ToolCall> call_of(const Json& json) {
   if (!json.is_object()) return std::nullopt;
   const auto name = json.find("name");
@@ -28,8 +39,7 @@ std::optional<ToolCall> call_of(const Json& json) {
   if (arguments == json.end()) arguments = json.find("parameters");
   if (arguments == json.end()) return std::nullopt;
   if (arguments->is_string()) {  // the object is sent as text
-    const Json read = Json::parse(arguments->get_ref<const std::string&>(), nullptr, false);
-    if (!read.is_object()) return std::nullopt;
+    if (!parse_shallow(arguments->get_ref<const std::string&>()).is_object()) return std::nullopt;
     return ToolCall{.name = *name, .arguments = *arguments};
   }
   if (!arguments->is_object()) return std::nullopt;
@@ -45,13 +55,7 @@ bool begins_value(char c) {
 }  // namespace
 
 std::optional<std::vector<ToolCall>> ToolCallParser::calls_of(std::string_view text) {
-  bool too_deep = false;
-  const auto check = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMaxCallDepth) too_deep = true;
-    return !too_deep;
-  };
-  const Json json = Json::parse(text, check, false);
-  if (too_deep || json.is_discarded()) return std::nullopt;
+  const Json json = parse_shallow(text);
   std::vector<ToolCall> calls;
   const auto add = [&](const Json& one) {
     auto call = call_of(one);

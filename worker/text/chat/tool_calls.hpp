@@ -23,7 +23,7 @@ namespace leasehold {
 
 struct ToolCall {
   std::string name;
-  std::string arguments;  ///< JSON: an object.
+  std::string arguments;  ///< JSON: an object of at most 64 levels.
   bool operator==(const ToolCall&) const = default;
 };
 

@@ -55,6 +55,7 @@ TEST_CASE("http head: shapes that two servers could split differently are refuse
   CHECK(refused({.fields = {{"Content-Length", ""}}}) == 400);
   CHECK(refused({.fields = {{"Host", "other"}}}) == 400);
   CHECK(refused({.fields = {{"Authorization", "a"}, {"authorization", "b"}}}) == 400);
+  CHECK(refused({.fields = {{"x-api-key", "a"}, {"X-Api-Key", "a"}}}) == 400);
   CHECK(refuse_head({}, kMaxBody)->status == 400);  // no Host
 }
 
@@ -64,10 +65,16 @@ TEST_CASE("http head: a body that is too long is refused before it is read") {
   CHECK(refused({.fields = {{"Content-Length", "99999999999999999999999"}}}) == 413);
 }
 
-TEST_CASE("http head: the key is that of one Authorization") {
-  CHECK(Head{.fields = {{"authorization", "bearer lh-1"}}}.bearer_key() == "lh-1");
-  CHECK(Head{.fields = {{"Authorization", "Basic lh-1"}}}.bearer_key().empty());
-  CHECK(Head{.fields = {{"Authorization", "Bearer "}}}.bearer_key().empty());
-  CHECK(Head{}.bearer_key().empty());
+TEST_CASE("http head: the key is that of one Authorization, or else of x-api-key") {
+  CHECK(Head{.fields = {{"authorization", "bearer lh-1"}}}.api_key() == "lh-1");
+  CHECK(Head{.fields = {{"Authorization", "Basic lh-1"}}}.api_key().empty());
+  CHECK(Head{.fields = {{"Authorization", "Bearer "}}}.api_key().empty());
+  CHECK(Head{}.api_key().empty());
+  CHECK(Head{.fields = {{"X-Api-Key", "lh-2"}}}.api_key() == "lh-2");
+  const auto both = [](const char* value) {
+    return Head{.fields = {{"x-api-key", "lh-2"}, {"Authorization", value}}};
+  };
+  CHECK(both("Bearer lh-1").api_key() == "lh-1");
+  CHECK(both("Basic lh-1").api_key() == "lh-2");
   CHECK(Head{.target = "/v1/models?x=1"}.path() == "/v1/models");
 }

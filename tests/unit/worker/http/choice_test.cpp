@@ -99,6 +99,24 @@ TEST_CASE("choice: a text that a schema forces is one call; one that is cut off 
   CHECK(cut.finish_reason == "length");
 }
 
+TEST_CASE("choice: the stop string is the one that follows the text") {
+  const auto tokenizer = testing::tokenizer_of(testing::byte_vocabulary({}, {}));
+  REQUIRE(tokenizer.has_value());
+  ApiRequest request = chat(ToolForm::None);
+  request.submit.sampling.stop.all = {"b", "cde", "cd"};
+  const auto end_of = [&](std::string_view reason) {
+    ChoiceText text(0, request, request.submit, *tokenizer);
+    (void)text.add({.token = 'a', .text = "a"});
+    (void)text.add({.token = 'c', .text = ""});
+    (void)text.add({.token = 'd', .text = ""});
+    return text.end("", reason);
+  };
+  CHECK(end_of("StopSequence").stop == "cd");
+  CHECK(end_of("EndOfSequence").stop.empty());
+  request.submit.sampling.stop.all = {"b"};  // a stop token ended the text
+  CHECK(end_of("StopSequence").stop.empty());
+}
+
 TEST_CASE("choice: a marker without a text keeps its place beside text that is held back") {
   const auto tokenizer = testing::tokenizer_of(
       testing::byte_vocabulary({}, {{"<think>", 3}, {"</think>", 3}, {"<tool_call>", 3}}));

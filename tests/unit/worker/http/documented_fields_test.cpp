@@ -1,6 +1,5 @@
 // Every field that OpenAI, vLLM, SGLang or llama.cpp document is honoured, refused by name where
 // its value asks for something, or on a list of fields that promise nothing about the text.
-//
 // Sources: the API references of OpenAI (chat completions, completions, responses), vLLM's and
 // SGLang's OpenAI-compatible servers, the README of llama.cpp's server.
 #include <algorithm>
@@ -253,7 +252,9 @@ const std::vector<Probe>& probes() {
 Json body_of(Api api, const Json& more) {
   Json body{{"model", "m"}};
   if (api == Api::Completions) body["prompt"] = "Hi";
-  if (api == Api::Chat) body["messages"] = {{{"role", "user"}, {"content", "Hi"}}};
+  if (api == Api::Messages) body["max_tokens"] = 9;
+  if (api == Api::Chat || api == Api::Messages)
+    body["messages"] = {{{"role", "user"}, {"content", "Hi"}}};
   if (api == Api::Responses) body["input"] = "Hi";
   body.update(more);
   return body;
@@ -271,7 +272,7 @@ Json submitted(const ApiRequest& request) {
   return json;
 }
 
-constexpr Api kApis[] = {Api::Completions, Api::Chat, Api::Responses};
+constexpr Api kApis[] = {Api::Completions, Api::Chat, Api::Responses, Api::Messages};
 
 std::string first_segment(const std::string& path) {
   return path.substr(0, path.find('/'));
@@ -367,7 +368,7 @@ TEST_CASE("documented fields: any body of them is honoured as a whole or refused
                           {{"type", "text"}},
                           {{"5", 1}}};
   for (int i = 0; i < 3000; ++i) {
-    const Api api = kApis[random.below(3)];
+    const Api api = kApis[random.below(std::size(kApis))];
     Json more = Json::object();
     for (std::uint64_t n = random.below(4); n > 0; --n) {
       const std::string field = kDocumented[random.below(std::size(kDocumented))];

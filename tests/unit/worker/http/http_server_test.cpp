@@ -207,6 +207,28 @@ TEST_CASE("http server: by default no page of another origin may read answers; *
     CHECK(AllowedOrigins::parse({wrong}).error().code == Errc::BadRequest);
 }
 
+TEST_CASE("http server: errors of messages have Anthropic's form, also before the route") {
+  TestServer test;
+  const auto check_error = [&test](const std::string& request, const std::string& status,
+                                   const std::string& type) {
+    const std::string reply = test.ask(request);
+    CHECK(status_of(reply) == status);
+    const auto json = nlohmann::json::parse(reply.substr(reply.find("\r\n\r\n")));
+    CHECK(json["type"] == "error");
+    CHECK(json["error"]["type"] == type);
+  };
+  const std::string path = "/v1/messages";
+  const std::string key = "x-api-key: ann\r\n";
+  check_error(request("POST", path, as("no"), "{}"), "401", "authentication_error");
+  check_error(request("POST", path, as("ann") + "Content-Length: 9999999\r\n"), "413",
+              "request_too_large");
+  check_error(request("GET", path, key), "405", "invalid_request_error");
+  check_error(request("POST", path + "/batches", key, "{}"), "404", "not_found_error");
+  check_error(request("POST", path + "?beta=true", key, "{}"), "400", "invalid_request_error");
+  check_error(request("POST", path + "/count_tokens", key, "5"), "400", "invalid_request_error");
+  CHECK(test.ask(request("POST", "/v1/other", key, "{}")).contains("\"code\":\"not_found\""));
+}
+
 TEST_CASE("http server: known keys, on old and new connections, do not wait behind guesses") {
   TestServer test;
   Client old(test.path());

@@ -109,6 +109,11 @@ TEST_CASE("tool calls: a call of a tool that the request does not have stays tex
 }
 
 TEST_CASE("tool calls: deep and endless values stay text") {
+  for (const std::size_t levels : {10, 100}) {
+    const std::string nested = std::string(levels, '[') + std::string(levels, ']');
+    const std::string call = R"({"name":"f","arguments":"{\"a\":)" + nested + "}\"}";
+    CHECK(ToolCallParser::calls_of(call).has_value() == (levels == 10));
+  }
   const std::string deep = "<tool_call>" + std::string(500, '[') + std::string(500, ']');
   ToolCallParser parser;
   auto out = parser.push(deep);
