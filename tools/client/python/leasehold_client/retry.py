@@ -10,7 +10,7 @@ LEASE_ENDED = frozenset({"LeaseRevoked", "LeaseFenced", "StaleGeneration"})
 # Refusals by a worker after which the lease is still good.
 _LEASE_SURVIVES = frozenset({
     "BrokerLost", "OutOfBlocks", "PoolExhausted", "QueueFull", "QuotaBlocks", "QuotaConcurrent",
-    "QuotaTokens", "RebindRateLimited",
+    "QuotaRequests", "QuotaTokens", "RebindRateLimited",
 })
 _ENGINE_RECOVERS = frozenset({"BrokerLost", "EngineDecodeFailed", "EngineLeaseFenced", "WeightsLoading"})
 

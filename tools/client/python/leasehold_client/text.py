@@ -42,6 +42,7 @@ class Text:
         self._identity = text_identity  # "": not known
         self._min_context = 0
         self._prompt_tokens = 0
+        self._cached_tokens: int | None = None  # of the first submission that reported them
         self._unchecked: tuple[str, ...] = ()
         self._leases: list[str] = []
         self._accepted_at_s = 0.0
@@ -169,9 +170,11 @@ class Text:
     def _completed(self, message: Any) -> Completed:
         reason = text_field(message, "reason")
         emitted_tokens = len(self.request["emitted"])
+        if self._cached_tokens is None and "cached_tokens" in message:
+            self._cached_tokens = int_field(message, "cached_tokens")
         if reason in _NORMAL_ENDS:
             return Completed(reason, str(message.get("text") or ""), emitted_tokens, self._prompt_tokens,
-                             tuple(self._leases), self._unchecked)
+                             tuple(self._leases), self._unchecked, self._cached_tokens or 0)
         scope = str(message.get("scope") or "tenant")
         code = _CODE_OF_REASON.get(reason, reason)
         # TimedOut is retryable for a call; the deadline of a request that has passed is final.

@@ -8,8 +8,8 @@ import os
 RETRYABLE = frozenset({
     "BrokerLost", "ConnectionLost", "ConnectionRefused", "DeviceFault", "DiskFull", "Draining",
     "EngineDecodeFailed", "EngineLeaseFenced", "NoModelLoaded", "OutOfBlocks", "OutOfMemory",
-    "PoolExhausted", "QueueFull", "QuotaConcurrent", "QuotaTokens", "RebindRateLimited",
-    "StaleGraph", "StillWritable", "TimedOut", "WeightsLoading",
+    "PoolExhausted", "QueueFull", "QuotaConcurrent", "QuotaRequests", "QuotaTokens",
+    "RebindRateLimited", "StaleGraph", "StillWritable", "TimedOut", "WeightsLoading",
 })
 
 
@@ -51,6 +51,7 @@ class Completed:
     prompt_tokens: int
     leases: tuple[str, ...]
     unchecked: tuple[str, ...] = ()  # what a lenient JSON schema demands and the worker does not check
+    cached_tokens: int = 0  # of the prompt, held by the prefix cache at the first admission
 
 
 @dataclasses.dataclass(frozen=True)

@@ -67,7 +67,7 @@ class SessionTest(unittest.TestCase):
         def disturb(submission, request, send):
             if submission == 1:
                 send_tokens(send, "r", 0, 2)
-                complete(send, "r", "Revoked", scope="tenant", revoke_reason="operator")
+                complete(send, "r", "Revoked", scope="tenant", revoke_reason="operator", cached_tokens=16)
             return submission == 1
 
         self.scene.disturb = disturb
@@ -76,6 +76,7 @@ class SessionTest(unittest.TestCase):
         self.assertEqual((again["emitted"], again["rebound_from"], again["token"]), ([11, 12], "1.1", "t2"))
         self.assertEqual(self.scene.broker.params_of("lease.acquire")[1]["replaces"], "1.1")
         self.assertEqual(self.result.leases, ("1.1", "2.1"))
+        self.assertEqual(self.result.cached_tokens, 16)
 
     def test_without_rebind_the_error_is_raised(self):
         def disturb(_submission, _request, send):
