@@ -41,7 +41,7 @@ class LeaseHolder:
         try:
             reply = await broker.call("lease.acquire", params, _ACQUIRE_TIMEOUT_S)
         except asyncio.CancelledError:
-            broker.close()  # the broker ends a lease that nobody awaits
+            broker.close()  # the broker ends the lease that was asked for
             raise
         except Error as error:
             if error.code == "UnknownLease" and replaces:  # the broker restarted without it

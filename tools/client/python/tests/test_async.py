@@ -101,7 +101,7 @@ class AsyncSessionTest(unittest.IsolatedAsyncioTestCase):
                 await task
             go_on.set()
             self.assertEqual(await session.text("x"), "Once upon a time")
-        # The broker ends the lease that nobody awaits with the connection that asked for it.
+        # With that connection the broker ends the lease that was asked for.
         self.assertEqual(self.scene.broker.accepted, 2)
 
     async def test_the_end_of_a_session_ends_its_texts_with_an_error(self):
