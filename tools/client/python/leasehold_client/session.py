@@ -95,8 +95,9 @@ class Session:
             tenant, broker, worker=worker, blocks=blocks, api_key=api_key, rebind=rebind,
             any_arithmetic=any_arithmetic, retry=retry, model=model, rebind_timeout_s=rebind_timeout_s)
         self._last: AsyncTokenStream | None = None
-        self._closing = threading.Lock()
-        self._thread: _LoopThread | None = _LoopThread()
+        self._changing = threading.Lock()
+        self._is_closed = False
+        self._thread: _LoopThread | None = None  # from the first text on: it would not survive a fork
 
     def __enter__(self) -> Self:
         return self
@@ -106,7 +107,8 @@ class Session:
 
     def close(self) -> None:
         """Releases the lease. Texts that still run end with an error."""
-        with self._closing:
+        with self._changing:
+            self._is_closed = True
             thread, self._thread = self._thread, None
         if thread:
             thread.run(self._session.aclose())
@@ -124,10 +126,13 @@ class Session:
 
     def generate(self, prompt: str | None = None, **options: Unpack[TextOptions]) -> TokenStream:
         """The tokens of a text; TextOptions has the options. Raises BadRequest."""
-        if self._thread is None:
-            raise Error("BadRequest", "the session is closed; open another one")
-        self._last = self._session.generate(prompt, **options)
-        return TokenStream(_tokens(self._thread, self._last), self._last)
+        stream = self._session.generate(prompt, **options)
+        with self._changing:
+            if self._is_closed:
+                raise Error("BadRequest", "the session is closed; open another one")
+            self._thread = self._thread or _LoopThread()
+            self._last = stream
+            return TokenStream(_tokens(self._thread, stream), stream)
 
     def text(self, prompt: str | None = None, **options: Unpack[TextOptions]) -> str:
         """The whole text of `generate`, with what follows its last token. Raises Error."""

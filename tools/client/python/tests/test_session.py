@@ -391,6 +391,18 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(raised.exception.code, "BadRequest")
         self.assertEqual(self.scene.leases, 1)
 
+    def test_a_session_that_was_made_before_a_fork_works_after_it(self):
+        session = self.scene.session()
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                code = int(session.text("x") != "Once upon a time")
+            finally:
+                os._exit(code)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        session.close()
+
     def test_exactly_one_prompt_is_wanted(self):
         with self.scene.session() as session:
             for prompts in ({}, {"prompt": "x", "prompt_tokens": [1]}):
