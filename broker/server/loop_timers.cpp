@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "broker/decide/deciders.hpp"
 #include "broker/server/connections/operators.hpp"
 #include "broker/server/views.hpp"
@@ -60,8 +62,11 @@ void LoopTimers::repair_table() {
 void LoopTimers::report_status() {
   if (!wakeups_.take_status_due(dependencies_.clock.now())) return;
   const State& state = dependencies_.state;
+  const auto workers = std::ranges::count_if(state.workers.all(), [](const auto& entry) {
+    return entry.second.state <= WorkerState::Ready;
+  });
   notify_service_manager(fmt::format("WATCHDOG=1\nSTATUS=Serving {} workers, {} tenants, {} leases",
-                                     state.workers.all().size(), state.tenants.all().size(),
+                                     workers, state.tenants.all().size(),
                                      leases_not_fenced(state)));
 }
 

@@ -1,8 +1,10 @@
 #include "ipc/http/http_listener.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <systemd/sd-daemon.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -13,6 +15,7 @@
 #include <optional>
 
 #include "common/machine/close_on_exec.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "ipc/control/transport/peer.hpp"
 #include "ipc/control/transport/socket_file.hpp"
 #include "ipc/http/http_await.hpp"
@@ -26,10 +29,31 @@ using Local = asio::local::stream_protocol;
 
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
+/// A descriptor of the socket that the service manager passed for this address; empty if there is
+/// none. The socket stays open until the process ends, so its clients also reach the next process.
+UniqueFd passed_socket(const tcp::endpoint& endpoint) {
+  constexpr int kKeepVariables = 0;
+  constexpr int kListening = 1;
+  const int end = SD_LISTEN_FDS_START + ::sd_listen_fds(kKeepVariables);
+  for (int fd = SD_LISTEN_FDS_START; fd < end; ++fd) {
+    const auto size = static_cast<unsigned>(endpoint.size());
+    if (::sd_is_socket_sockaddr(fd, SOCK_STREAM, endpoint.data(), size, kListening) > 0)
+      return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, SD_LISTEN_FDS_START));
+  }
+  return {};
+}
+
 Result<tcp::acceptor> listen_tcp(asio::io_context& io, const Address& address) {
   const tcp::endpoint endpoint(asio::ip::make_address(address.ip), address.port);
   tcp::acceptor acceptor(io);
   boost::system::error_code error;
+  if (UniqueFd passed = passed_socket(endpoint)) {
+    acceptor.assign(endpoint.protocol(), passed.get(), error);
+    if (error)
+      return fail(Errc::SystemError, "take the service manager's socket: " + error.message());
+    passed.release();
+    return acceptor;
+  }
   const auto step = [&](auto action) {
     if (!error) (void)action();
   };
@@ -44,7 +68,9 @@ Result<tcp::acceptor> listen_tcp(asio::io_context& io, const Address& address) {
                                                           : Errc::SystemError;
   // RestrictAddressFamilies= of a systemd unit causes this error.
   const char* const next = error == asio::error::address_family_not_supported
-                               ? "allow its address family in a drop-in of the unit"
+                               ? "run `systemctl daemon-reload`, so that systemd listens for this "
+                                 "program, and restart its unit; `systemctl --failed` names a "
+                                 "socket that cannot listen"
                                : "choose another address";
   return fail(code, fmt::format("cannot listen on {} port {}: {}; {}", address.ip, address.port,
                                 error.message(), next));

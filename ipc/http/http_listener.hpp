@@ -1,5 +1,8 @@
 /// Listens for HTTP connections, on TCP or on a Unix socket.
 ///
+/// A TCP socket that the service manager passed is used for its address, so a program can serve an
+/// address that its unit forbids it to open. Source: sd_listen_fds(3).
+///
 /// Lifetime: `io` outlives it. Threads: the one that runs `io`, except `create`.
 #pragma once
 

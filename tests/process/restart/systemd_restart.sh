@@ -4,6 +4,7 @@
 # the kill. Kills the worker, too: the one that systemd starts adopts its memory, and the text is the
 # same. `systemctl reload` changes options and no text, and a drain may take longer than TimeoutStopSec.
 # A call after `systemctl stop` starts the broker by its socket. The monitor serves metrics and page.
+# The worker serves TCP addresses of its file by sockets of systemd.
 #
 #   tests/process/restart/systemd_restart.sh BIN_DIR
 #
@@ -35,6 +36,7 @@ run_inside() {
   monitor_sees 1 || die "the monitor does not see the broker"
   [ "$(user_of "$(main_pid leasehold-monitor)")" = leasehold-monitor ] || die "the monitor has another user"
   read_page
+  serve_a_port
   decode >/tmp/calm
   reload_units
   restart_broker
@@ -51,6 +53,28 @@ read_page() {
   curl -sS $page/api/leases | grep '"items":\[' >/dev/null || die "the page has no leases"
   [ "$(curl -sS -o /dev/null -w '%{http_code}' -H 'Host: attacker.example' $page/api/overview)" = 421 ] ||
     die "the monitor answers a foreign name"
+}
+
+# The worker has no network, and serves the addresses in its file.
+serve_a_port() {
+  local file=/etc/leasehold/worker-w1.toml
+  answers() { [ "$(curl -sS -o /dev/null -w '%{http_code}' "http://127.0.0.1:$1/$2" 2>/dev/null)" = 200 ]; }
+  answers 8080 health || die "the worker does not serve its port"
+  answers 9464 metrics || die "the worker does not serve its metrics"
+  sed -i 's/:8080/:8082/' "$file"
+  systemctl restart --no-block leasehold-worker@w1
+  names_the_cure() { journalctl -u leasehold-worker@w1 -o cat | grep -q '8082.*systemctl daemon-reload'; }
+  wait_for names_the_cure || die "no word of daemon-reload for a port that systemd does not know"
+  systemctl daemon-reload
+  systemctl restart leasehold-worker@w1
+  answers 8082 health || die "the worker does not serve its new port"
+  ! answers 8080 health || die "the worker still serves its old port"
+  systemctl stop leasehold-worker@w1
+  ! curl -sS --max-time 5 http://127.0.0.1:8082/health 2>/dev/null || die "a client started a stopped worker"
+  has_no_socket() { [ "$(property ActiveState leasehold-worker-http@w1.socket)" = inactive ]; }
+  wait_for has_no_socket || die "the socket of a stopped worker stays"
+  systemctl start leasehold-worker@w1
+  wait_for ready || die "the worker is not ready"
 }
 
 # Both processes read their files again while a text runs.
@@ -105,8 +129,8 @@ restart_broker() {
   tenant=$!
   wait_for grep -q . /tmp/killed || die "the tenant received no token"
   [ "$(user_of "$broker") $(user_of "$worker")" = "leasehold leasehold-worker" ] || die "the users are wrong"
-  control status | grep -q 'isolation *separate-users' || die "broker and workers are not separated"
-  [[ $(systemctl show -p StatusText --value leasehold-broker) =~ ^Serving\ 1\ workers ]] || die "no status"
+  control status | grep 'isolation *separate-users' >/dev/null || die "broker and workers are not separated"
+  [[ $(systemctl show -p StatusText --value leasehold-broker) =~ ^Serving\ 1\ workers ]] || die "another status: $(property StatusText leasehold-broker)"
   kept=$(systemctl show -p NFileDescriptorStore --value leasehold-broker)
   systemctl kill -s KILL leasehold-broker
   wait "$tenant" || die "the tenant failed: $(cat /tmp/errors)"
@@ -151,6 +175,7 @@ install_files() {
     install -m 0755 "$bin/$program" "$root/usr/bin/$program"
   done
   install -m 0644 "$tree"/tools/systemd/*.{service,socket} "$root/etc/systemd/system/"
+  install -D "$tree/tools/systemd/leasehold-generator" "$root/etc/systemd/system-generators/leasehold-generator"
   mkdir -p "$root"/etc/{leasehold,sysusers.d,tmpfiles.d}
   install -m 0644 "$tree/tools/systemd/leasehold.sysusers.conf" "$root/etc/sysusers.d/leasehold.conf"
   install -m 0644 "$tree/tools/systemd/leasehold.tmpfiles.conf" "$root/etc/tmpfiles.d/leasehold.conf"
@@ -158,7 +183,9 @@ install_files() {
   install -m 0644 "$tree/tools/systemd/monitor.toml" "$root/etc/leasehold/monitor.toml"
   install -m 0644 "$tree/tools/models/leasehold-stories-q8_0.gguf" "$root/usr/share/model.gguf"
   echo 'model = "/usr/share/model.gguf"
-slow-motion-us = 200' >"$root/etc/leasehold/worker-w1.toml"
+slow-motion-us = 200
+http = "127.0.0.1:8080"
+metrics = "127.0.0.1:9464"' >"$root/etc/leasehold/worker-w1.toml"
 }
 
 case ${1:-} in

@@ -1,4 +1,4 @@
-"""Finds leasehold.py beside the tests."""
+"""Finds leasehold_client beside the tests."""
 
 import pathlib
 import sys

@@ -26,6 +26,11 @@ class FakeServer:
     def params_of(self, method):
         return [params for name, params in self.calls if name == method]
 
+    @property
+    def accepted(self):
+        """Number of connections so far."""
+        return len(self._connections)
+
     def notify_all(self, method, params):
         for connection in list(self._connections):
             _send(connection, {"method": method, "params": params})

@@ -9,85 +9,10 @@ import unittest.mock
 
 import context  # noqa: F401  pylint: disable=unused-import
 import fakes
-import leasehold
+import leasehold_client
 from fakes import FakeServer, Refusal
-
-TEXT = [(11, "Once"), (12, " upon"), (13, " a"), (14, " time")]
-FAST = leasehold.RetryPolicy(first_delay_s=0.001, max_delay_s=0.01)
-
-
-class Scene:
-    """Both servers; `disturb(n, send)` may act in the n-th submission and return True to end it."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.leases = 0
-        self.submissions = 0
-        self.arithmetic = ["int8"]
-        self.identities = [""]
-        self.contexts = [0]
-        self.acquires = []
-        self.disturb = lambda submission, request, send: False
-        self.refuse_acquire = []
-        self.refuse_tokens = 0
-        self.resume = lambda send, after: Refusal("UnknownRequest")
-        self.cancelled = threading.Event()
-        self.worker_path = os.path.join(folder, "w.sock")
-        self.broker_path = os.path.join(folder, "b.sock")
-        self.broker = FakeServer(self.broker_path, self._broker)
-        self.worker = FakeServer(self.worker_path, self._worker)
-
-    def _broker(self, method, params, send):
-        del send
-        if method == "lease.acquire":
-            if self.refuse_acquire:
-                return self.refuse_acquire.pop(0)
-            self.leases += 1
-            self.acquires.append(params)
-            def of_lease(values):
-                return values[min(self.leases, len(values)) - 1]
-            arithmetic = of_lease(self.arithmetic)
-            identity = of_lease(self.identities)
-            announced = {"text_identity": identity} if identity else {}
-            return {"lease": f"{self.leases}.1", "token": f"t{self.leases}", "address": self.worker_path,
-                    "worker": "w1", "arithmetic": arithmetic, "deadline_boottime_ns": 1,
-                    "ttl_ms": 300, "blocks": 64, "max_context": of_lease(self.contexts), **announced}
-        return {"deadline_boottime_ns": 2} if method in ("lease.renew", "lease.hold") else {}
-
-    def _worker(self, method, params, send):
-        if method == "connection.authenticate" and self.refuse_tokens:
-            self.refuse_tokens -= 1
-            return Refusal("BadToken")
-        if method == "request.submit":
-            self.submissions += 1
-            if not self.disturb(self.submissions, params, send):
-                send_tokens(send, params["request_id"], len(params["emitted"]), len(TEXT))
-                complete(send, params["request_id"], "MaxTokensReached")
-            return {"request": params["request_id"], "prompt_tokens": 5}
-        if method == "request.resume":
-            after = params.get("after_position")
-            return self.resume(send, 0 if after is None else after + 1)
-        if method == "request.cancel":
-            self.cancelled.set()
-        return {}
-
-    def session(self, **options):
-        return leasehold.Session("alice", self.broker_path, retry=FAST, **options)
-
-
-def identity_of(digit, arithmetic="int8"):
-    return f"sha256:{digit * 64}/{arithmetic}/f16/1"
-
-
-def send_tokens(send, request, begin, end):
-    for position in range(begin, end):
-        token, text = TEXT[position]
-        send("token.emitted", {"request": request, "token": token, "position": position, "text": text})
-
-
-def complete(send, request, reason, **more):
-    send("request.completed", {"request": request, "reason": reason, "emitted_tokens": 0, "scope": "",
-                               "revoke_reason": "", "detail": "", "text": "", **more})
+from leasehold_client.text import Text, TextPolicy
+from scene import FAST, TEXT, Scene, complete, identity_of, send_tokens
 
 
 class SessionTest(unittest.TestCase):
@@ -108,7 +33,7 @@ class SessionTest(unittest.TestCase):
 
     def test_a_text_is_delivered_and_the_lease_released(self):
         self.deliver(max_tokens=4, temperature=0.5, seed=7)
-        self.assertEqual(self.result, leasehold.Completed("MaxTokensReached", "", 4, 5, ("1.1",)))
+        self.assertEqual(self.result, leasehold_client.Completed("MaxTokensReached", "", 4, 5, ("1.1",)))
         request = self.scene.worker.params_of("request.submit")[0]
         self.assertEqual(request["sampling"], {"temperature": 0.5, "seed": 7})
         self.assertEqual(self.scene.broker.params_of("lease.release")[0]["lease"], "1.1")
@@ -142,7 +67,7 @@ class SessionTest(unittest.TestCase):
         def disturb(submission, request, send):
             if submission == 1:
                 send_tokens(send, "r", 0, 2)
-                complete(send, "r", "Revoked", scope="tenant", revoke_reason="operator")
+                complete(send, "r", "Revoked", scope="tenant", revoke_reason="operator", cached_tokens=16)
             return submission == 1
 
         self.scene.disturb = disturb
@@ -151,6 +76,7 @@ class SessionTest(unittest.TestCase):
         self.assertEqual((again["emitted"], again["rebound_from"], again["token"]), ([11, 12], "1.1", "t2"))
         self.assertEqual(self.scene.broker.params_of("lease.acquire")[1]["replaces"], "1.1")
         self.assertEqual(self.result.leases, ("1.1", "2.1"))
+        self.assertEqual(self.result.cached_tokens, 16)
 
     def test_without_rebind_the_error_is_raised(self):
         def disturb(_submission, _request, send):
@@ -159,7 +85,7 @@ class SessionTest(unittest.TestCase):
             return True
 
         self.scene.disturb = disturb
-        with self.scene.session(rebind=False) as session, self.assertRaises(leasehold.Error) as raised:
+        with self.scene.session(rebind=False) as session, self.assertRaises(leasehold_client.Error) as raised:
             list(session.generate("x", request_id="r"))
         self.assertEqual((raised.exception.code, raised.exception.scope), ("LeaseRevoked", "tenant"))
 
@@ -186,7 +112,7 @@ class SessionTest(unittest.TestCase):
 
     def test_when_no_worker_has_its_weights_the_error_is_raised(self):
         self.scene.refuse_acquire = [Refusal("MissingWeight")]
-        with self.scene.session(rebind=True) as session, self.assertRaises(leasehold.Error) as raised:
+        with self.scene.session(rebind=True) as session, self.assertRaises(leasehold_client.Error) as raised:
             list(session.generate("x", request_id="r"))
         self.assertEqual(raised.exception.code, "MissingWeight")
 
@@ -224,7 +150,7 @@ class SessionTest(unittest.TestCase):
             return True
 
         self.scene.disturb = disturb
-        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+        with self.scene.session() as session, self.assertRaises(leasehold_client.Error) as raised:
             list(session.generate("x", request_id="r"))
         self.assertEqual(raised.exception.code, "MalformedMessage")
         self.assertEqual(self.scene.submissions, 1)
@@ -238,7 +164,7 @@ class SessionTest(unittest.TestCase):
 
         self.scene.disturb = disturb
         self.scene.arithmetic = ["int8", "f32"]
-        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+        with self.scene.session() as session, self.assertRaises(leasehold_client.Error) as raised:
             list(session.generate("x", request_id="r"))
         self.assertEqual(raised.exception.code, "UnsupportedModel")
         self.scene.leases = self.scene.submissions = 0
@@ -269,7 +195,7 @@ class SessionTest(unittest.TestCase):
             self.scene.leases = self.scene.submissions = 0
             self.scene.identities = [identity_of("a"), other]
             self.revoke_after_two_tokens()
-            with self.scene.session(**options) as session, self.assertRaises(leasehold.Error) as raised:
+            with self.scene.session(**options) as session, self.assertRaises(leasehold_client.Error) as raised:
                 list(session.generate("x"))
             self.assertEqual(raised.exception.code, "UnknownWorker")
             self.assertEqual(self.scene.submissions, 1)
@@ -282,13 +208,13 @@ class SessionTest(unittest.TestCase):
         self.scene.identities = [identity_of("a")]
         self.scene.contexts = [4096, 50]
         self.revoke_after_two_tokens()
-        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+        with self.scene.session() as session, self.assertRaises(leasehold_client.Error) as raised:
             list(session.generate("x", max_tokens=100))
         self.assertEqual(raised.exception.code, "PromptTooLong")
 
     def test_tokens_of_another_process_continue_on_their_identity_only(self):
         self.scene.identities = [identity_of("b")]
-        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+        with self.scene.session() as session, self.assertRaises(leasehold_client.Error) as raised:
             list(session.generate("x", emitted=[11], text_identity=identity_of("a")))
         self.assertEqual(raised.exception.code, "UnknownWorker")
         self.assertEqual(self.scene.acquires[0]["text_identity"], identity_of("a"))
@@ -298,13 +224,13 @@ class SessionTest(unittest.TestCase):
         self.scene.refuse_acquire = [Refusal("PoolExhausted", retry_after_ms=5), Refusal("QuotaConcurrent")]
         self.deliver()
         self.scene.refuse_acquire = [Refusal("UnknownTenant")]
-        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+        with self.scene.session() as session, self.assertRaises(leasehold_client.Error) as raised:
             list(session.generate("x"))
         self.assertEqual(raised.exception.code, "UnknownTenant")
 
     def test_a_broker_that_never_answered_is_a_wrong_address(self):
-        with leasehold.Session("alice", self.folder.name + "/none.sock", retry=FAST) as session:
-            with self.assertRaises(leasehold.Error) as raised:
+        with leasehold_client.Session("alice", self.folder.name + "/none.sock", retry=FAST) as session:
+            with self.assertRaises(leasehold_client.Error) as raised:
                 list(session.generate("x"))
         self.assertEqual(raised.exception.code, "FileNotFound")
 
@@ -314,7 +240,7 @@ class SessionTest(unittest.TestCase):
             return True
 
         self.scene.disturb = disturb
-        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+        with self.scene.session() as session, self.assertRaises(leasehold_client.Error) as raised:
             list(session.generate("x", request_id="r"))
         self.assertEqual(raised.exception.code, "OutOfBlocks")
         self.assertEqual(self.scene.submissions, FAST.max_attempts + 1)
@@ -326,7 +252,7 @@ class SessionTest(unittest.TestCase):
             return True
 
         self.scene.disturb = disturb
-        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+        with self.scene.session() as session, self.assertRaises(leasehold_client.Error) as raised:
             list(session.generate("x", request_id="r", deadline_s=1.0))
         self.assertEqual(raised.exception.code, "TimedOut")
         self.assertEqual(self.scene.submissions, 1)
@@ -359,7 +285,7 @@ class SessionTest(unittest.TestCase):
 
     def test_a_rebind_waits_no_longer_than_it_may(self):
         self.refuse_rebinds([Refusal("PoolExhausted", retry_after_ms=1)] * 20)
-        with self.scene.session(rebind_timeout_s=0.0) as session, self.assertRaises(leasehold.Error) as raised:
+        with self.scene.session(rebind_timeout_s=0.0) as session, self.assertRaises(leasehold_client.Error) as raised:
             list(session.generate("x", request_id="r"))
         self.assertIn("given up after 0 s", raised.exception.detail)
 
@@ -371,16 +297,18 @@ class SessionTest(unittest.TestCase):
             return submission <= 3
 
         self.scene.disturb = disturb
-        with unittest.mock.patch.object(leasehold.time, "sleep") as sleep:
+        with unittest.mock.patch.object(leasehold_client.aio, "pause") as pause:
             self.deliver()
-        self.assertEqual([call.args[0] for call in sleep.call_args_list], [0.0, 0.002, 0.004])
+        self.assertEqual([call.args[0] for call in pause.call_args_list], [0.0, 0.002, 0.004])
 
     def test_progress_ends_the_back_off(self):
-        text = leasehold._Text({"emitted": []}, leasehold.RetryPolicy(progress_tokens=2))
-        text.note_failure(leasehold.Error("ConnectionLost", ""))
-        text.began_under(leasehold.Lease("1.1", "t", "a", "w1", "int8", 0.3, 64, 1))
+        retry = leasehold_client.RetryPolicy(progress_tokens=2)
+        text = Text({"emitted": [], "max_emitted_tokens": 4}, TextPolicy(retry=retry))
+        text.pause_after(leasehold_client.Error("ConnectionLost", ""), True, False, 0.0)
+        lease = leasehold_client.Lease("1.1", "t", "a", "w1", "int8", 0.3, 64, 1)
+        text.began_under(lease, {"prompt_tokens": 5}, 0.0)
         for position, setbacks in ((0, 1), (1, 0)):
-            text.take({"position": position, "token": 1, "text": "x"})
+            text.take("token.emitted", {"position": position, "token": 1, "text": "x"}, 0.0)
             self.assertEqual((text.failures, text.setbacks), (0, setbacks))
 
     def test_the_broker_is_found_as_by_every_program(self):
@@ -389,14 +317,14 @@ class SessionTest(unittest.TestCase):
                                 ({"LEASEHOLD_BROKER": "", "XDG_RUNTIME_DIR": "/none"}, own),
                                 ({"XDG_RUNTIME_DIR": ""}, machine), ({}, machine)):
             with unittest.mock.patch.dict(os.environ, variables, clear=True):
-                self.assertEqual(leasehold.broker_path(), path)
+                self.assertEqual(leasehold_client.broker_path(), path)
 
     def test_a_lease_whose_worker_died_before_its_first_use_is_replaced_once(self):
         self.scene.refuse_tokens = 1
         self.deliver()
         self.assertEqual(self.result.leases, ("2.1",))
         self.scene.refuse_tokens = 2
-        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+        with self.scene.session() as session, self.assertRaises(leasehold_client.Error) as raised:
             list(session.generate("x", request_id="r"))
         self.assertEqual(raised.exception.code, "BadToken")
 
@@ -458,15 +386,27 @@ class SessionTest(unittest.TestCase):
         list(session.generate("x"))
         session.close()
         self.assertIsNone(session.lease)
-        with self.assertRaises(leasehold.Error) as raised:
+        with self.assertRaises(leasehold_client.Error) as raised:
             list(session.generate("x"))
         self.assertEqual(raised.exception.code, "BadRequest")
         self.assertEqual(self.scene.leases, 1)
 
+    def test_a_session_that_was_made_before_a_fork_works_after_it(self):
+        session = self.scene.session()
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                code = int(session.text("x") != "Once upon a time")
+            finally:
+                os._exit(code)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        session.close()
+
     def test_exactly_one_prompt_is_wanted(self):
         with self.scene.session() as session:
             for prompts in ({}, {"prompt": "x", "prompt_tokens": [1]}):
-                with self.assertRaises(leasehold.Error) as raised:
+                with self.assertRaises(leasehold_client.Error) as raised:
                     session.generate(**prompts)
                 self.assertEqual(raised.exception.code, "BadRequest")
 

@@ -1,5 +1,6 @@
 """The client against real processes. LEASEHOLD_BIN_DIR: their folder; LEASEHOLD_MODEL: a model file."""
 
+import asyncio
 import json
 import os
 import pathlib
@@ -10,7 +11,7 @@ import threading
 import unittest
 
 import context  # noqa: F401  pylint: disable=unused-import
-import leasehold
+import leasehold_client
 
 BIN = os.environ.get("LEASEHOLD_BIN_DIR")
 MODEL = os.environ.get("LEASEHOLD_MODEL")
@@ -88,7 +89,7 @@ class SystemTest(unittest.TestCase):
 
     def generate(self, at_token, act, **options):
         """(tokens, result) of a text that `act(session)` disturbs when a position arrives."""
-        with leasehold.Session("alice", self.system.broker_path) as session:
+        with leasehold_client.Session("alice", self.system.broker_path) as session:
             tokens = []
             for token in session.generate("Once upon a time", max_tokens=LENGTH, ignore_eos=True, **options):
                 self.assertEqual(token.position, len(tokens))
@@ -108,7 +109,7 @@ class SystemTest(unittest.TestCase):
         self.assertEqual((killed, len(result.leases)), (expected, 2))
 
     def test_a_grammar_logprobs_and_tools_reach_the_worker(self):
-        with leasehold.Session("alice", self.system.broker_path) as session:
+        with leasehold_client.Session("alice", self.system.broker_path) as session:
             self.assertIn(session.text("Red?", grammar='root ::= "yes" | "no"'), ("yes", "no"))
             [token] = session.generate("Once", max_tokens=1, ignore_eos=True, logprobs=True, top_logprobs=2)
             self.assertEqual((len(token.top_logprobs), token.top_logprobs[0][0]), (2, token.id))
@@ -117,13 +118,56 @@ class SystemTest(unittest.TestCase):
                         {"role": "assistant", "tool_calls": [{"function": {"name": "add", "arguments": "{}"}}]},
                         {"role": "tool", "content": "7", "tool_call_id": "c1"}]
             self.assertEqual(len(list(session.generate(messages=messages, max_tokens=4, ignore_eos=True))), 4)
-            with self.assertRaises(leasehold.Error) as raised:
+            with self.assertRaises(leasehold_client.Error) as raised:
                 session.text(messages=messages[:1], tools=[{"type": "function"}])
         self.assertEqual(raised.exception.code, "BadRequest")
 
+    async def disturb(self, at_token, act, **options):
+        """(tokens, result) of a text in an event loop; `act(session)` disturbs it at a position."""
+        async with leasehold_client.AsyncSession("alice", self.system.broker_path) as session:
+            stream = session.generate("Once upon a time", max_tokens=LENGTH, ignore_eos=True, **options)
+            tokens = []
+            async for token in stream:
+                tokens.append(token.id)
+                if token.position == at_token:
+                    await asyncio.to_thread(act, session)
+            return tokens, stream.result
+
+    def test_two_texts_in_one_loop_of_which_one_is_revoked_are_the_undisturbed_one(self):
+        async def both():
+            return await asyncio.gather(
+                self.disturb(30, lambda s: self.system.ctl("revoke", s.lease.id, "--wait")),
+                self.disturb(-1, None))
+
+        expected, _ = self.generate(-1, None)
+        (revoked, first), (calm, second) = asyncio.run(both())
+        self.assertEqual((revoked, len(first.leases)), (expected, 2))
+        self.assertEqual((calm, len(second.leases)), (expected, 1))
+
+    def test_a_cancelled_task_leaves_no_request_and_its_session_goes_on(self):
+        async def cancel_at_ten():
+            async with leasehold_client.AsyncSession("alice", self.system.broker_path) as session:
+                tenth = asyncio.Event()
+
+                async def read():
+                    async for token in session.generate("Once", max_tokens=400, ignore_eos=True):
+                        if token.position == 10:
+                            tenth.set()
+
+                task = asyncio.create_task(read())
+                await tenth.wait()
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+                lease = session.lease.id
+                text = await session.text("Once", max_tokens=4, ignore_eos=True)
+                self.assertEqual((len(text) > 0, session.lease.id), (True, lease))
+
+        asyncio.run(cancel_at_ten())
+
     def test_errors_have_the_codes_of_the_broker(self):
-        with leasehold.Session("mallory", self.system.broker_path) as session:
-            with self.assertRaises(leasehold.Error) as raised:
+        with leasehold_client.Session("mallory", self.system.broker_path) as session:
+            with self.assertRaises(leasehold_client.Error) as raised:
                 session.text("x")
         self.assertEqual(raised.exception.code, "UnknownTenant")
 
