@@ -2,7 +2,8 @@
 /// to the broker.
 ///
 /// Grammar: `brokerctl NOUN [VERB]` for commands on one kind of object, where a noun alone lists;
-/// `brokerctl VERB` for commands on leases or on the whole broker.
+/// `brokerctl get NOUN [NAME…]` lists as well; `brokerctl VERB` for commands on leases or on the
+/// whole broker.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "common/cli/command_line.hpp"
 #include "ipc/control/messages.hpp"
@@ -61,6 +63,11 @@ struct ReplaceWorker {
   std::int64_t timeout_ms = 30'000;
 };
 
+/// `workers --wait ready`: waits for the workers that Arguments::named names, then lists them.
+struct WaitWorkers {
+  std::int64_t timeout_ms = 60'000;
+};
+
 struct PublishPrefix {
   std::string file;             ///< "-": standard input.
   wire::PrefixPublish message;  ///< Complete except for the text.
@@ -100,18 +107,26 @@ struct MakeText {
   std::function<Result<PrintText>()> make;
 };
 
-using Verb =
-    std::variant<PrintText, MakeText, Show, ListLeases, ListOperatorActions, ListEvents, WatchSteps,
-                 ShowTimeline, Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit,
-                 wire::TenantRemove, wire::QuarantineRelease, PublishPrefix, ReplaceWorker,
-                 CreateKey, wire::KeyRevoke, ListAudit, VerifyAudit, ExportAudit, ShowTop>;
+using Verb = std::variant<PrintText, MakeText, Show, ListLeases, ListOperatorActions, ListEvents,
+                          WatchSteps, ShowTimeline, Revoke, Drain, wire::LeaseUndrain,
+                          wire::TenantAdmit, wire::TenantRemove, wire::QuarantineRelease,
+                          PublishPrefix, ReplaceWorker, WaitWorkers, CreateKey, wire::KeyRevoke,
+                          ListAudit, VerifyAudit, ExportAudit, ShowTop>;
 
-enum class Output { Table, Wide, Json };
+/// Name: the first column of a list, one name per line.
+enum class Output { Table, Wide, Json, Name };
+
+/// The elements that a list is limited to.
+struct Named {
+  std::string noun;                ///< In the singular: "tenant".
+  std::vector<std::string> names;  ///< Empty: all elements.
+};
 
 struct Arguments {
   std::optional<std::string> socket;
   Output output = Output::Table;
   std::optional<std::int64_t> watch_ms;  ///< Interval at which to repeat the list.
+  Named named;
   Verb verb;
 };
 

@@ -27,7 +27,7 @@ TEST_CASE("brokerctl: a mistyped command is reported with the nearest one and th
   CHECK(contains(text, "there is no command 'revok'"));
   CHECK(contains(text, "did you mean 'revoke'?"));
   CHECK(contains(text, "timeline"));
-  CHECK(contains(explanation({"lease"}), "did you mean 'leases'?"));
+  CHECK(contains(explanation({"leasess"}), "did you mean 'leases'?"));
   CHECK_FALSE(contains(explanation({"zzz"}), "mean"));
 }
 
