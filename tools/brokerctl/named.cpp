@@ -48,7 +48,7 @@ std::optional<std::string> keep_named(const Named& named, Json& items, cli::Tabl
 }
 
 Error unknown_name(const std::string& noun, const std::string& name, const cli::Table& known) {
-  const std::string near = nearest(name, names_in(known));
+  const std::string near = name.size() < 3 ? "" : nearest(name, names_in(known));
   const std::string hint = near.empty() ? fmt::format("`brokerctl get {}` lists all", noun)
                                         : fmt::format("did you mean '{}'?", near);
   return {code_of(noun), fmt::format("no {} '{}'; {}", noun, name, hint)};

@@ -13,6 +13,7 @@
 #include "ipc/client/parse_message.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "tools/brokerctl/audit.hpp"
+#include "tools/brokerctl/describe/describe.hpp"
 #include "tools/brokerctl/find_lease.hpp"
 #include "tools/brokerctl/named.hpp"
 #include "tools/brokerctl/repeated_output.hpp"
@@ -138,6 +139,8 @@ class Runner {
     print(timeline_json(lease, steps), timeline_table(steps));
     return {};
   }
+
+  Result<void> operator()(const Describe& what) { return describe(what, output_, dependencies_); }
 
   Result<void> operator()(const Revoke& revoke) {
     const Json reply =

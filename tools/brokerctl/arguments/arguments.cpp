@@ -5,6 +5,7 @@
 #include "common/random.hpp"
 #include "ipc/control/messages/json_fields.hpp"
 #include "tools/brokerctl/arguments/commands.hpp"
+#include "tools/brokerctl/arguments/other_words.hpp"
 #include "tools/cli/unknown_command.hpp"
 
 namespace leasehold::brokerctl {
@@ -128,6 +129,20 @@ Output requested_output(std::span<const std::string> words) {
   return Output::Table;
 }
 
+/// `help COMMAND` as `COMMAND --help`.
+std::vector<std::string> with_help_option(std::vector<std::string> words) {
+  if (words.empty() || words.front() != "help") return words;
+  const bool is_about_help = words.size() > 1 && words[1].starts_with('-');
+  if (is_about_help) return words;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
+}
+
+cli::OtherWords other_words() {
+  return {.before_typos = command_for, .after_typos = list_command_for};
+}
+
 bool is_list(const Verb& verb) {
   return std::holds_alternative<Show>(verb) || std::holds_alternative<ListLeases>(verb) ||
          std::holds_alternative<ListOperatorActions>(verb) ||
@@ -165,9 +180,10 @@ std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::s
   add_lease_verbs(commands);
   add_nouns(commands);
   add_local_commands(commands);
-  const std::vector<std::string> arguments = cli::options_behind_command(app, words);
+  const std::vector<std::string> arguments =
+      with_help_option(cli::options_behind_command(app, words));
   const Output output = requested_output(arguments);
-  if (auto text = cli::unknown_command(app, arguments))
+  if (auto text = cli::unknown_command(app, arguments, other_words()))
     return std::unexpected(UsageWithOutput{{.text = *std::move(text)}, output});
   if (auto usage = parse_cli_arguments(app, arguments))
     return std::unexpected(UsageWithOutput{*std::move(usage), output});

@@ -45,6 +45,11 @@ struct WatchSteps {
 struct ShowTimeline {
   LeaseId lease;
 };
+/// `describe NOUN NAME`.
+struct Describe {
+  std::string noun;  ///< "lease", "tenant", "worker", "key" or "extent".
+  std::string name;
+};
 struct Revoke {
   wire::LeaseRevoke message;
   bool wait = false;  ///< Wait until fenced, then print the four clocks.
@@ -108,7 +113,7 @@ struct MakeText {
 };
 
 using Verb = std::variant<PrintText, MakeText, Show, ListLeases, ListOperatorActions, ListEvents,
-                          WatchSteps, ShowTimeline, Revoke, Drain, wire::LeaseUndrain,
+                          WatchSteps, ShowTimeline, Describe, Revoke, Drain, wire::LeaseUndrain,
                           wire::TenantAdmit, wire::TenantRemove, wire::QuarantineRelease,
                           PublishPrefix, ReplaceWorker, WaitWorkers, CreateKey, wire::KeyRevoke,
                           ListAudit, VerifyAudit, ExportAudit, ShowTop>;

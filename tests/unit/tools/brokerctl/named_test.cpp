@@ -8,11 +8,6 @@ using namespace leasehold::brokerctl;
 
 namespace {
 
-Result<void> run_words(FakeBroker& broker, const std::vector<std::string>& words) {
-  broker.out.str("");
-  return run(parse_arguments(words).value(), broker.dependencies());
-}
-
 wire::TenantView tenant_view(const char* name) {
   return {.policy = {.tenant = {name}}, .served = {.tenant = {name}}};
 }
