@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "common/clock.hpp"
+#include "common/metrics/counters.hpp"
 #include "ipc/control/messages/operator.hpp"
 #include "ipc/http/http_address.hpp"
 #include "worker/http/api/api_request.hpp"
@@ -49,6 +50,8 @@ class Server {
     /// its tenant's share is closed.
     std::size_t max_unread_bytes = 64 << 20;
     const Health* health = nullptr;  ///< Null: the worker is always healthy.
+    /// Counts the requests whose key the broker did not accept. Null: not counted.
+    metrics::Counter* refused_keys = nullptr;
     AllowedOrigins allowed_origins{};
     /// A stream that has sent nothing for this long sends a comment. Zero: never.
     Duration heartbeat = Duration::zero();

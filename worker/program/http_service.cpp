@@ -68,6 +68,7 @@ Result<void> HttpService::open(const WorkerOptions& options, const OpenedModel& 
       .idle_ttl = options.http_idle_ttl,
       .result_grace = ResumableStreams::kResultGrace,
       .health = &health,
+      .refused_keys = refused_keys_,
       .allowed_origins = options.http_allowed_origins,
       .heartbeat = options.http_heartbeat};
   server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));

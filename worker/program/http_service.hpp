@@ -26,6 +26,9 @@ class HttpService {
                     const TextIdentity& identity, BrokerLink& broker, const Clock& clock,
                     const http::Health& health);
 
+  /// Counts the requests whose key is refused. Call it before `open`; `counter` outlives the object.
+  void count_refused_keys(metrics::Counter& counter) { refused_keys_ = &counter; }
+
   /// Call the functions of Server.
   void drain() {
     if (server_) server_->drain();
@@ -38,6 +41,7 @@ class HttpService {
 
  private:
   IoThread io_;
+  metrics::Counter* refused_keys_ = nullptr;
   std::unique_ptr<http::Server> server_;  // null: no server
 };
 

@@ -139,6 +139,7 @@ WorkerStop::Dependencies ReadyWorker::stop_dependencies() {
 }
 
 Result<void> ReadyWorker::open_servers() {
+  http_.count_refused_keys(opened_->metrics.requests().refused_keys());
   TRY(http_.open(opened_->options, opened_->model, loaded_->identity(), attached_->broker().link(),
                  opened_->clock, attached_->events().health()));
   TRY(opened_->metrics.open(opened_->options, opened_->model));
