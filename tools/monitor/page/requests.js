@@ -58,7 +58,9 @@ export function showRequests({ items }, figures) {
     cells: [
       { text: each.worker, look: "name" }, number(count(each.running)), number(count(each.waiting)),
       ...[["first_p50", "first_token"], ["first_p99", "first_token"], ["inter_p50", "inter_token"], ["inter_p99", "inter_token"]]
-        .map(([field, buckets]) => number(latency(each[field], each[buckets].bounds_s))),
+        .map(([field, buckets]) => ({
+          text: latency(each[field], each[buckets].bounds_s), look: field.endsWith("p50") ? "number wide" : "number",
+        })),
     ],
   })));
   const refusals = figures.flatMap((each) => {
