@@ -182,7 +182,7 @@ TEST_CASE("top: a worker shows the queue and the time of its newest step, and no
 
 TEST_CASE("top: steps are sampled where the broker permits it") {
   FakeBroker broker;
-  broker.replies["status"] = {wire::StatusView{}.to_json()};
+  broker.replies["status"] = {wire::StatusView{.isolation = "no-worker"}.to_json()};
   broker.replies["tenant.list"] = {items<wire::TenantView>({})};
   broker.replies["worker.list"] = {items<wire::WorkerView>({{.worker = "w", .state = "ready"}})};
   broker.replies["step.watch"] = {fail(Errc::PermissionDenied, "observers may not"),
@@ -192,6 +192,8 @@ TEST_CASE("top: steps are sampled where the broker permits it") {
       {{.worker = "w",
         .attachment = {1},
         .step = {.step = 1, .at_boottime_ns = broker.clock.now().boottime_ns, .running = 41}}})};
-  REQUIRE(run_words(broker, {"top", "--once"}));
+  const auto done = run_words(broker, {"top", "--once"});
+  INFO((done ? "" : done.error().detail));
+  REQUIRE(done);
   CHECK_THAT(broker.out.str(), Catch::Contains(" 41 "));
 }

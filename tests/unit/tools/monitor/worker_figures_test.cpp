@@ -95,6 +95,6 @@ TEST_CASE("fetch metrics: the errors name the address") {
   CHECK(reply_to_next("HTTP/1.1 200 OK\r\n\r\ntext").value() == "text");
   CHECK(reply_to_next("HTTP/1.1 404 Not Found\r\n\r\n").error().code == Errc::MalformedMessage);
   CHECK(reply_to_next(std::string(2 << 20, 'x')).error().code == Errc::MessageTooLarge);
-  const auto silent = fetch_metrics({.unix_path = path});  // the backlog accepts, and no one reads
+  const auto silent = fetch_metrics({.unix_path = path});  // the kernel accepts, and the server does not read
   CHECK(silent.error().code == Errc::TimedOut);
 }
