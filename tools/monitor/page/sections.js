@@ -31,7 +31,7 @@ export function showTotals({ status, workers }, rates, figures, alerts) {
   if (status.workers_out_of_service > 0) totals.push(["Workers out of service", count(status.workers_out_of_service), true]);
   if (status.journal_faults > 0) totals.push(["Journal faults", count(status.journal_faults), true]);
   if (status.tampered > 0) totals.push(["Tampered slots", count(status.tampered), true]);
-  const card = status.device === "cpu" ? "No card" : `Card ${status.device}`;
+  const card = status.device === "cpu" ? "No card" : `Card ${status.device} (${status.device_state})`;
   const list = byId("totals");
   while (list.children.length > totals.length) list.lastChild.remove();
   totals.forEach(([name, value, isBad], i) => {
@@ -41,7 +41,7 @@ export function showTotals({ status, workers }, rates, figures, alerts) {
     tile.lastChild.className = isBad ? "bad" : "";
   });
   const isolation = status.isolation === "same-user" ? "broker and workers share a user" : status.isolation;
-  setText(byId("broker"), `${card} (${status.device_state}), ${bytes(status.capacity_bytes)}, ${isolation}, up ${age(status.uptime_ms * 1e6)}`);
+  setText(byId("broker"), `${card}, ${bytes(status.capacity_bytes)}, ${isolation}, up ${age(status.uptime_ms * 1e6)}`);
 }
 
 export function showHistory(history) {
