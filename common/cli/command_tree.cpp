@@ -34,7 +34,10 @@ void add_options(const CLI::App& app, std::vector<CommandOption>& options) {
 }
 
 void add(const CLI::App& app, const std::string& path, std::vector<Command>& tree) {
-  Command command{.path = path, .help = app.get_description(), .examples = app.get_footer()};
+  Command command{.path = path,
+                  .help = app.get_description(),
+                  .examples = app.get_footer(),
+                  .aliases = app.get_aliases()};
   if (command.examples.starts_with(kExamplesTitle))
     command.examples.erase(0, std::string_view(kExamplesTitle).size());
   for (const CLI::App* part : app.get_subcommands({}))

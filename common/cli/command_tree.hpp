@@ -24,6 +24,7 @@ struct Command {
   std::string help;
   std::string examples;               ///< One per line.
   std::vector<std::string> commands;  ///< Names of its subcommands.
+  std::vector<std::string> aliases;   ///< Other names of its last word.
   std::vector<CommandOption> options;
 };
 

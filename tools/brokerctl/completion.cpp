@@ -8,13 +8,44 @@
 namespace leasehold::brokerctl {
 namespace {
 
-/// Every command as `"path word"`, where path is the words before it: " leases", "leases list".
-std::vector<std::string> steps(std::span<const Command> tree) {
-  std::vector<std::string> found;
-  for (const Command& command : tree)
-    for (const std::string& word : command.commands)
-      found.push_back(fmt::format("\"{} {}\"", command.path, word));
-  return found;
+std::string_view parent_of(std::string_view path) {
+  const auto last = path.rfind(' ');
+  return last == std::string_view::npos ? "" : path.substr(0, last);
+}
+
+std::string_view last_word(std::string_view path) {
+  return path.substr(path.rfind(' ') + 1);  // npos + 1 is 0
+}
+
+/// One line for each command, with the words before it and its own, in each of its names:
+/// `"get tenants"|"get tenant") place="get tenants" ;;`.
+std::string steps(std::span<const Command> tree) {
+  std::string lines;
+  for (const Command& command : tree.subspan(1)) {
+    const std::string_view parent = parent_of(command.path);
+    std::string patterns = fmt::format("\"{} {}\"", parent, last_word(command.path));
+    for (const std::string& alias : command.aliases)
+      patterns += fmt::format("|\"{} {}\"", parent, alias);
+    lines += fmt::format("      {}) place=\"{}\" ;;\n", patterns, command.path);
+  }
+  return lines;
+}
+
+/// The list of brokerctl whose names are the values of this option now; empty for other options.
+std::string live_list(const Command& command, const CommandOption& option) {
+  const std::string& name = option.names.back();
+  if (name == "--tenant" || name == "tenant") return "get tenants";
+  if (name == "--worker" || name == "worker" || name == "old" || name == "new")
+    return "get workers";
+  if (name == "lease" && (command.path == "revoke" || command.path == "drain"))
+    return "get leases --state Live";
+  if (name == "--lease" || name == "lease") return "get leases";
+  if (name == "key") return "get keys";
+  if (name == "extent") return "get extents";
+  if (name == "memory") return "get quarantine";
+  if (!option.is_positional || name != "name") return "";
+  if (parent_of(command.path) == "get") return command.path;
+  return last_word(command.path) == "list" ? fmt::format("get {}", parent_of(command.path)) : "";
 }
 
 /// The words that may follow a command: its subcommands, its options and the options of brokerctl.
@@ -28,18 +59,21 @@ std::vector<std::string> words_after(const Command& command, const Command& prog
   return words;
 }
 
-/// `--state) REPLY "Live Revoked Fenced"` for options with a closed list. An option has the same
-/// list in every command.
+/// `--state) REPLY "Live Revoked Fenced"` for options with a closed list, and
+/// `--tenant) _brokerctl_names get tenants` for those whose values the broker knows. An option has
+/// the same list in every command.
 std::string value_cases(std::span<const Command> tree, std::string_view reply) {
   std::string cases;
   std::set<std::string> seen;
   for (const Command& command : tree) {
     for (const CommandOption& option : command.options) {
-      const bool is_new = !option.values.empty() && !option.is_positional &&
-                          seen.insert(option.names.front()).second;
-      if (!is_new) continue;
-      cases += fmt::format("    {}) {}; return ;;\n", fmt::join(option.names, "|"),
-                           fmt::format(fmt::runtime(reply), fmt::join(option.values, " ")));
+      const std::string live = live_list(command, option);
+      const bool has_list = !option.values.empty() || !live.empty();
+      if (option.is_positional || !has_list || !seen.insert(option.names.front()).second) continue;
+      const std::string values =
+          live.empty() ? fmt::format(fmt::runtime(reply), fmt::join(option.values, " "))
+                       : "_brokerctl_names " + live;
+      cases += fmt::format("    {}) {}; return ;;\n", fmt::join(option.names, "|"), values);
     }
   }
   return cases;
@@ -49,11 +83,15 @@ std::string place_cases(std::span<const Command> tree, std::string_view reply) {
   std::string cases;
   for (const Command& command : tree) {
     std::vector<std::string> words = words_after(command, tree.front());
-    for (const CommandOption& option : command.options)
-      if (option.is_positional)
-        words.insert(words.end(), option.values.begin(), option.values.end());
-    cases += fmt::format("    \"{}\") {} ;;\n", command.path,
-                         fmt::format(fmt::runtime(reply), fmt::join(words, " ")));
+    std::string live;
+    for (const CommandOption& option : command.options) {
+      if (!option.is_positional) continue;
+      words.insert(words.end(), option.values.begin(), option.values.end());
+      if (live.empty()) live = live_list(command, option);
+    }
+    cases += fmt::format("    \"{}\") {}{}{} ;;\n", command.path,
+                         fmt::format(fmt::runtime(reply), fmt::join(words, " ")),
+                         live.empty() ? "" : "; _brokerctl_names ", live);
   }
   return cases;
 }
@@ -67,26 +105,41 @@ std::string quoted(const std::string& text) {
 std::string fish_option(const Command& command, const CommandOption& option) {
   std::string line = fmt::format("complete -c brokerctl -n '__brokerctl_at {}'", command.path);
   if (command.path.empty()) line = "complete -c brokerctl";
-  for (const std::string& name : option.names)
-    line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-  if (!option.value.empty()) line += " -x";
+  if (!option.is_positional) {
+    for (const std::string& name : option.names)
+      line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+    if (!option.value.empty()) line += " -x";
+  }
+  const std::string live = live_list(command, option);
   if (!option.values.empty()) line += fmt::format(" -a '{}'", fmt::join(option.values, " "));
-  return line + " -d " + quoted(option.help) + "\n";
+  if (!live.empty()) line += fmt::format(" -a '(__brokerctl_names {})'", live);
+  return line + (option.is_positional ? "" : " -d " + quoted(option.help)) + "\n";
 }
 
 }  // namespace
 
 std::string bash_completion(std::span<const Command> tree) {
   return fmt::format(R"(# Completion of brokerctl for bash, made by `brokerctl completion bash`.
+# Adds the names that a list of the broker has now; none if it does not answer.
+_brokerctl_names() {{
+  local name
+  while IFS= read -r name; do
+    [[ $name =~ ^[[:alnum:]._:-]+$ && $name == "$current"* ]] && COMPREPLY+=("$name")
+  done < <(timeout 1 "${{COMP_WORDS[0]}}" "${{broker[@]}}" "$@" -o name 2>/dev/null)
+}}
 _brokerctl() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} place= word i
+  local broker=()
+  COMPREPLY=()
+  for ((i = 1; i + 1 < COMP_CWORD; ++i)); do
+    case ${{COMP_WORDS[i]}} in --socket|--broker) broker=(--socket "${{COMP_WORDS[i+1]}}") ;; esac
+  done
   case $before in
 {}  esac
   for ((i = 1; i < COMP_CWORD; ++i)); do
     word=${{COMP_WORDS[i]}}
     case "$place $word" in
-      {}) place="${{place:+$place }}$word" ;;
-    esac
+{}    esac
   done
   case $place in
 {}  esac
@@ -94,63 +147,78 @@ _brokerctl() {{
 complete -F _brokerctl brokerctl
 )",
                      value_cases(tree, "COMPREPLY=($(compgen -W \"{}\" -- \"$current\"))"),
-                     fmt::join(steps(tree), "|"),
+                     steps(tree),
                      place_cases(tree, "COMPREPLY=($(compgen -W \"{}\" -- \"$current\"))"));
 }
 
 std::string zsh_completion(std::span<const Command> tree) {
-  return fmt::format(R"(#compdef brokerctl
+  return fmt::format(R"zsh(#compdef brokerctl
 # Completion of brokerctl for zsh, made by `brokerctl completion zsh`.
+# Adds the names that a list of the broker has now; none if it does not answer.
+_brokerctl_names() {{
+  compadd -- ${{(f)"$(timeout 1 $words[1] $broker "$@" -o name 2>/dev/null)"}}
+}}
 _brokerctl() {{
-  local place= word
+  local place= word i
+  local -a broker
+  for ((i = 2; i + 1 < CURRENT; ++i)); do
+    case ${{words[i]}} in --socket|--broker) broker=(--socket ${{words[i+1]}}) ;; esac
+  done
   case ${{words[CURRENT-1]}} in
 {}  esac
   for word in "${{(@)words[2,CURRENT-1]}}"; do
     case "$place $word" in
-      {}) place="${{place:+$place }}$word" ;;
-    esac
+{}    esac
   done
   case $place in
 {}  esac
 }}
 if [[ $funcstack[1] = _brokerctl ]]; then _brokerctl "$@"; else compdef _brokerctl brokerctl; fi
-)",
-                     value_cases(tree, "compadd -- {}"), fmt::join(steps(tree), "|"),
+)zsh",
+                     value_cases(tree, "compadd -- {}"), steps(tree),
                      place_cases(tree, "compadd -- {}"));
 }
 
 std::string fish_completion(std::span<const Command> tree) {
   std::string script =
-      fmt::format(R"(# Completion of brokerctl for fish, made by `brokerctl completion fish`.
+      R"(# Completion of brokerctl for fish, made by `brokerctl completion fish`.
+# Prints the names that a list of the broker has now; none if it does not answer.
+function __brokerctl_names
+  set -l words (commandline -opc)
+  set -l broker
+  for i in (seq 2 (count $words))
+    contains -- $words[$i] --socket --broker; and set broker --socket $words[(math $i + 1)]
+  end
+  timeout 1 $words[1] $broker $argv -o name 2>/dev/null
+end
 function __brokerctl_at
   set -l place ''
   for word in (commandline -opc)[2..-1]
     switch "$place $word"
-      case {}
-        set place (string trim "$place $word")
-    end
+)";
+  for (const Command& command : tree.subspan(1)) {
+    script += "      case";
+    std::vector<std::string> names = command.aliases;
+    names.insert(names.begin(), std::string(last_word(command.path)));
+    for (const std::string& name : names)
+      script += fmt::format(" \"{} {}\"", parent_of(command.path), name);
+    script += fmt::format("\n        set place \"{}\"\n", command.path);
+  }
+  script += R"(    end
   end
   test "$place" = "$argv"
 end
 complete -c brokerctl -f
-)",
-                  fmt::join(steps(tree), " "));
+)";
   for (const Command& command : tree) {
     for (const Command& part : tree) {
-      const auto last = part.path.rfind(' ');
-      const std::string parent = last == std::string::npos ? "" : part.path.substr(0, last);
-      const std::string word = last == std::string::npos ? part.path : part.path.substr(last + 1);
-      if (part.path.empty() || parent != command.path) continue;
-      script += fmt::format("complete -c brokerctl -n '__brokerctl_at {}' -a {} -d {}\n", parent,
-                            word, quoted(part.help));
+      if (part.path.empty() || parent_of(part.path) != command.path) continue;
+      script += fmt::format("complete -c brokerctl -n '__brokerctl_at {}' -a {} -d {}\n",
+                            command.path, last_word(part.path), quoted(part.help));
     }
     for (const CommandOption& option : command.options) {
-      if (!option.is_positional) {
-        script += fish_option(command, option);
-      } else if (!option.values.empty()) {
-        script += fmt::format("complete -c brokerctl -n '__brokerctl_at {}' -a '{}'\n",
-                              command.path, fmt::join(option.values, " "));
-      }
+      const bool has_values = !option.values.empty() || !live_list(command, option).empty();
+      if (!option.is_positional || has_values) script += fish_option(command, option);
     }
   }
   return script;

@@ -8,7 +8,8 @@
 
 namespace leasehold::brokerctl {
 
-/// Each script completes commands, options and the values of closed lists.
+/// Each script completes commands, options, the values of closed lists, and the names of tenants,
+/// leases, workers, keys and memory that the broker has now, within one second or not at all.
 std::string bash_completion(std::span<const Command> tree);
 std::string zsh_completion(std::span<const Command> tree);
 std::string fish_completion(std::span<const Command> tree);

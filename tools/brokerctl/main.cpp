@@ -5,6 +5,7 @@
 
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "ipc/control/transport/client.hpp"
 #include "tools/brokerctl/run.hpp"
@@ -59,13 +60,33 @@ std::unique_ptr<cli::LiveScreen> live_screen(const brokerctl::Arguments& argumen
   return std::make_unique<cli::LiveScreen>(STDIN_FILENO, STDOUT_FILENO);
 }
 
+/// The connection to the broker. It is made at the first call, and again after it is lost, so that
+/// a wait can begin before the broker.
+class Connection {
+ public:
+  explicit Connection(std::string path) : path_(std::move(path)) {}
+
+  Result<wire::Json> call(std::string_view method, const wire::Json& params) {
+    if (!client_) client_ = TRY(control::Client::connect(path_));
+    const bool computes = method == wire::PrefixPublish::kMethod;
+    const Duration timeout = computes ? kPublishTimeout : kCallTimeout;
+    auto reply = client_->call(std::string(method), {.body = params}, timeout);
+    if (reply) return std::move(reply->body);
+    if (reply.error().code == Errc::ConnectionLost) client_.reset();
+    return std::unexpected(std::move(reply).error());
+  }
+
+ private:
+  std::string path_;
+  std::optional<control::Client> client_;
+};
+
 Result<void> run_verb(const brokerctl::Arguments& arguments, int& code) {
   if (needs_no_broker(arguments.verb)) {
     return brokerctl::run(arguments,
                           {.out = &std::cout, .set_exit_code = [&code](int it) { code = it; }});
   }
-  const std::string path = cli::broker_address(arguments.socket, cli::read_environment());
-  auto client = TRY(control::Client::connect(path));
+  Connection broker(cli::broker_address(arguments.socket, cli::read_environment()));
   const SystemClock clock;
   using std::chrono::steady_clock;
   cli::ProgressLine line(steady_clock::now(), ::isatty(STDERR_FILENO) == 1);
@@ -75,11 +96,8 @@ Result<void> run_verb(const brokerctl::Arguments& arguments, int& code) {
     return screen->wait(duration) && stop_requested == 0;
   };
   brokerctl::Dependencies dependencies{
-      .call = [&](std::string_view method, const wire::Json& params) -> Result<wire::Json> {
-        const bool computes = method == wire::PrefixPublish::kMethod;
-        const Duration timeout = computes ? kPublishTimeout : kCallTimeout;
-        return TRY(client.call(std::string(method), {.body = params}, timeout)).body;
-      },
+      .call = [&broker](std::string_view method,
+                        const wire::Json& params) { return broker.call(method, params); },
       .wait = wait,
       .clock = &clock,
       .out = &std::cout,

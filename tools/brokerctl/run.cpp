@@ -11,7 +11,10 @@
 #include "ipc/client/all_pages.hpp"
 #include "ipc/client/parse_message.hpp"
 #include "tools/brokerctl/audit.hpp"
+#include "tools/brokerctl/describe/describe.hpp"
+#include "tools/brokerctl/find_lease.hpp"
 #include "tools/brokerctl/key_calls.hpp"
+#include "tools/brokerctl/named.hpp"
 #include "tools/brokerctl/repeated_output.hpp"
 #include "tools/brokerctl/requests.hpp"
 #include "tools/brokerctl/timeline.hpp"
@@ -34,6 +37,13 @@ std::unexpected<Error> nothing_revoked(const wire::LeaseRevoke& revoke) {
       fmt::format("nothing was revoked: {} has no live lease; see `brokerctl leases`", tenant));
 }
 
+template <class View>
+Json json_items(const std::vector<View>& views) {
+  Json items = Json::array();
+  for (const View& view : views) items.push_back(view.to_json());
+  return items;
+}
+
 std::string name_of(const wire::LeaseDrain& drain) {
   if (drain.tenant) return drain.tenant->value;
   return drain.worker ? *drain.worker : to_string(*drain.lease);
@@ -45,6 +55,7 @@ class Runner {
   Runner(const Arguments& arguments, const Dependencies& dependencies)
       : output_(arguments.output),
         json_indent_(arguments.watch_ms ? -1 : 2),
+        named_(arguments.named),
         dependencies_(dependencies) {}
 
   Result<void> operator()(const PrintText& answer) {
@@ -93,8 +104,7 @@ class Runner {
              (query.state && lease.state != *query.state);
     });
     if (leases.empty() && query.tenant) TRY(check_is_known(*query.tenant));
-    print_items(leases, leases_table);
-    return {};
+    return print_list(json_items(leases), leases_table(leases));
   }
 
   Result<void> operator()(const ListRequests& query) {
@@ -147,11 +157,13 @@ class Runner {
     return {};
   }
   Result<void> operator()(const ShowTimeline& query) {
-    const wire::LeaseView lease = TRY(find_lease(query.lease));
+    const wire::LeaseView lease = TRY(find_lease(query.lease, dependencies_));
     const auto steps = timeline_of(lease);
     print(timeline_json(lease, steps), timeline_table(steps));
     return {};
   }
+
+  Result<void> operator()(const Describe& what) { return describe(what, output_, dependencies_); }
 
   Result<void> operator()(const Revoke& revoke) {
     const Json reply =
@@ -191,6 +203,10 @@ class Runner {
     const auto old = TRY(wait_until_replaced(touched.leases.size(), replace, dependencies_));
     print(old.to_json(), replaced_table(old));
     return {};
+  }
+  Result<void> operator()(const WaitWorkers& wait) {
+    TRY(wait_until_ready(named_.names, std::chrono::milliseconds(wait.timeout_ms), dependencies_));
+    return show_workers();
   }
   Result<void> operator()(const wire::QuarantineRelease& release) {
     const Json reply = TRY(dependencies_.call(wire::QuarantineRelease::kMethod, release.to_json()));
@@ -239,8 +255,8 @@ class Runner {
  private:
   Result<void> show_workers() {
     const Json reply = TRY(dependencies_.call("worker.list", Json::object()));
-    print(reply, workers_table(TRY(client::parse_items<wire::WorkerView>(reply))));
-    return {};
+    return print_list(reply.at("items"),
+                      workers_table(TRY(client::parse_items<wire::WorkerView>(reply))));
   }
 
   Result<void> show_prefixes() {
@@ -248,8 +264,7 @@ class Runner {
     std::erase_if(leases, [](const wire::LeaseView& lease) {
       return lease.scope != wire::LeaseScope::Shared || lease.state == LeaseState::Fenced;
     });
-    print_items(leases, prefixes_table);
-    return {};
+    return print_list(json_items(leases), prefixes_table(leases));
   }
 
   Result<void> check_is_known(const TenantId& tenant) {
@@ -262,13 +277,15 @@ class Runner {
 
   template <class View>
   Result<void> list(cli::Table (*table)(const std::vector<View>&)) {
-    print_items(TRY(client::all_pages<View>(dependencies_.call)), table);
-    return {};
+    const auto views = TRY(client::all_pages<View>(dependencies_.call));
+    return print_list(json_items(views), table(views));
   }
 
   void print(const Json& document, const cli::Table& table) {
     if (output_ == Output::Json) {
       *dependencies_.out << cli::json_text(document, json_indent_) << '\n';
+    } else if (output_ == Output::Name) {
+      for (const auto& row : table.rows) *dependencies_.out << row.front() << '\n';
     } else {
       *dependencies_.out << cli::render(output_ == Output::Wide ? table : cli::narrow(table));
     }
@@ -283,9 +300,21 @@ class Runner {
 
   template <class View>
   void print_items(const std::vector<View>& views, cli::Table (*table)(const std::vector<View>&)) {
-    Json items = Json::array();
-    for (const View& view : views) items.push_back(view.to_json());
-    print({{"items", std::move(items)}}, table(views));
+    print({{"items", json_items(views)}}, table(views));
+  }
+
+  /// Prints a list, limited to the elements that the command line names. `table` has one row for
+  /// each item, with its name first.
+  Result<void> print_list(Json items, cli::Table table) {
+    const cli::Table all = table;
+    const auto missing = keep_named(named_, items, table);
+    if (!missing || !items.empty()) print({{"items", std::move(items)}}, table);
+    if (!missing) return {};
+    if (named_.noun == "lease") {
+      const LeaseId lease = TRY(LeaseId::parse(*missing));
+      (void)TRY(find_lease(lease, dependencies_));
+    }
+    return std::unexpected(unknown_name(named_.noun, *missing, all));
   }
 
   Result<void> print_touched(const Json& document, const wire::LeasesTouched& touched) {
@@ -306,31 +335,9 @@ class Runner {
     return {};
   }
 
-  /// Reads one entry of the list: a lease never changes its slot.
-  Result<wire::LeaseView> find_lease(LeaseId query) {
-    Json params{{"limit", 1}};
-    if (query.slot > 0) params["after"] = query.slot - 1;
-    const Json reply = TRY(dependencies_.call("lease.list", params));
-    const auto found = TRY(client::parse_items<wire::LeaseView>(reply));
-    const bool is_in_use = !found.empty() && found.front().lease.slot == query.slot;
-    if (!is_in_use || found.front().lease.generation < query.generation) {
-      return fail(
-          Errc::UnknownLease,
-          fmt::format(
-              "lease {} is not listed: it was never granted, or ended before the broker started",
-              to_string(query)));
-    }
-    if (found.front().lease != query) {
-      return fail(Errc::StaleGeneration,
-                  fmt::format("lease {} is over and lease {} uses its slot; "
-                              "see: brokerctl events --lease {}",
-                              to_string(query), to_string(found.front().lease), to_string(query)));
-    }
-    return found.front();
-  }
-
   Output output_;
   int json_indent_;  // -1: one line
+  const Named& named_;
   const Dependencies& dependencies_;
 };
 

@@ -34,7 +34,8 @@ struct Dependencies {
 /// Errors: those of the call; MalformedMessage for a reply that does not fit; UnknownLease from
 /// `revoke` when no lease matches; UnknownTenant from `leases --tenant`; TimedOut, UnknownLease and
 /// StillWritable from `revoke --wait`; those of wait.hpp from `drain --wait` and `worker replace`;
-/// UnknownLease and StaleGeneration from `timeline`.
+/// UnknownLease and StaleGeneration from `timeline`; those of named.hpp from a list with names;
+/// those of describe.hpp.
 Result<void> run(const Arguments& arguments, const Dependencies& dependencies);
 
 /// Reads the text of `prefix publish`: a whole file, or standard input for "-". Errors: those of

@@ -13,6 +13,23 @@ namespace {
 
 using wire::Json;
 
+constexpr std::int64_t kStepInterval_ms = 100;
+
+/// Requests sampled engine steps, which the broker permits operators only. Nothing for an observer,
+/// and from a broker that samples none.
+Result<std::vector<wire::StepView>> newest_steps(const Dependencies& dependencies) {
+  const wire::StepWatch watch{.interval_ms = kStepInterval_ms};
+  const auto watched = dependencies.call(wire::StepWatch::kMethod, watch.to_json());
+  if (!watched) {
+    const Errc code = watched.error().code;
+    if (code == Errc::PermissionDenied || code == Errc::UnknownMethod)
+      return std::vector<wire::StepView>{};
+    return std::unexpected(watched.error());
+  }
+  const Json steps = TRY(dependencies.call("step.list", Json::object()));
+  return client::parse_items<wire::StepView>(steps);
+}
+
 Result<TopSample> take_sample(const Dependencies& dependencies) {
   const auto& call = dependencies.call;
   TopSample sample;
@@ -27,6 +44,7 @@ Result<TopSample> take_sample(const Dependencies& dependencies) {
     std::erase_if(sample.revoked,
                   [](const wire::LeaseView& lease) { return lease.state != LeaseState::Revoked; });
   }
+  sample.steps = TRY(newest_steps(dependencies));
   sample.at = dependencies.clock->now();
   return sample;
 }

@@ -16,6 +16,7 @@ using cli::nanoseconds_text;
 using cli::or_dash;
 
 constexpr std::size_t kBarWidth = 20;
+constexpr Duration kRecentStep = std::chrono::seconds(3);
 
 std::string rate_text(std::optional<double> rate) {
   return rate ? fmt::format("{:.1f}", *rate) : "-";
@@ -101,12 +102,33 @@ cli::Table tenants_of(const TopSample& now, const TopSample* before) {
   return table;
 }
 
+/// The newest step of a worker; null if the worker computed none in the last seconds.
+const wire::WorkerStep* recent_step(const wire::WorkerView& worker, const TopSample& now) {
+  const auto found = std::ranges::find(now.steps, worker.worker, &wire::StepView::worker);
+  if (found == now.steps.end() || worker.state == "gone") return nullptr;
+  const bool is_recent = now.at - TimePoint{found->step.at_boottime_ns} < kRecentStep;
+  return is_recent ? &found->step : nullptr;
+}
+
+/// An idle worker computes no steps, so its queue is not known, and is shown as "-".
 cli::Table workers_of(const TopSample& now) {
-  cli::Table table{.columns = {{"WORKER"}, {"STATE"}, {"LEASES", true}, {"DRAIN"}, {"MODEL"}}};
+  cli::Table table{.columns = {{"WORKER"},
+                               {"STATE"},
+                               {"RUNNING", true},
+                               {"WAITING", true},
+                               {"STEP", true},
+                               {"LEASES", true},
+                               {"DRAIN"},
+                               {"MODEL"}}};
   for (const wire::WorkerView& worker : now.workers) {
+    const wire::WorkerStep* step = recent_step(worker, now);
+    const auto duration_ns =
+        step == nullptr ? -1 : static_cast<std::int64_t>(step->duration_us) * 1000;
     table.rows.push_back({printable(worker.worker), or_dash(printable(worker.state)),
-                          fmt::format("{}", worker.leases), printable(worker.drain),
-                          or_dash(printable(worker.model))});
+                          step == nullptr ? "-" : fmt::format("{}", step->running),
+                          step == nullptr ? "-" : fmt::format("{}", step->waiting),
+                          nanoseconds_text(duration_ns), fmt::format("{}", worker.leases),
+                          printable(worker.drain), or_dash(printable(worker.model))});
   }
   return table;
 }
@@ -168,7 +190,8 @@ wire::Json top_json(const TopSample& now, const TopSample* before) {
           {"status", now.status.to_json()},
           {"tenants", std::move(tenants)},
           {"workers", array(now.workers)},
-          {"revoked", array(now.revoked)}};
+          {"revoked", array(now.revoked)},
+          {"steps", array(now.steps)}};
 }
 
 }  // namespace leasehold::brokerctl

@@ -18,6 +18,7 @@ struct TopSample {
   std::vector<wire::TenantView> tenants;
   std::vector<wire::WorkerView> workers;
   std::vector<wire::LeaseView> revoked;  ///< Revoked and not fenced yet.
+  std::vector<wire::StepView> steps;     ///< The newest sampled step of each worker.
 };
 
 /// Tokens per second that the tenant was served between two samples; nothing without an earlier

@@ -83,34 +83,66 @@ bool is_one_of(const std::vector<std::string>& commands, const std::string& word
   return std::ranges::find(commands, word) != commands.end();
 }
 
-/// The end of an error sentence, with a hint if there is one.
-std::string suggestion(const std::string& near) {
-  return near.empty() ? "." : fmt::format("; did you mean '{}'?", near);
+/// The end of an error sentence, with a hint if there is one. `near` is the known command that
+/// resembles the first of `words`.
+std::string suggestion(std::span<const std::string> words, const std::string& near,
+                       const OtherWords& other) {
+  const auto found = [words](const OtherWords::Find& find) {
+    return find ? find(words) : std::string();
+  };
+  if (const std::string use = found(other.before_typos); !use.empty())
+    return fmt::format("; use: {}.", use);
+  if (!near.empty()) return fmt::format("; did you mean '{}'?", near);
+  const std::string use = found(other.after_typos);
+  return use.empty() ? "." : fmt::format("; use: {}.", use);
+}
+
+/// True if `app` is a verb that needs a noun, such as `get`.
+bool takes_noun(const CLI::App& app) {
+  return app.get_require_subcommand_min() > 0;
+}
+
+bool asks_for_help(std::span<const std::string> words) {
+  return std::ranges::any_of(
+      words, [](const std::string& word) { return word == "--help" || word == "-h"; });
+}
+
+/// Explains a second word that the command does not have. `words` begin with the command.
+std::optional<std::string> unknown_verb(const CLI::App& noun, std::span<const std::string> words,
+                                        const OtherWords& other) {
+  const auto verbs = commands_of(noun);
+  if (verbs.empty()) return std::nullopt;
+  const std::string& command = words.front();
+  auto left = words.subspan(1);
+  const bool is_help = asks_for_help(left);
+  const std::string verb = next_command(noun, left);
+  if (takes_noun(noun) && verb.empty() && left.empty() && !is_help)
+    return fmt::format("'{}' needs a noun. Nouns: {}", command, fmt::join(verbs, ", "));
+  if (verb.empty() || is_one_of(verbs, verb)) return std::nullopt;
+  std::vector<std::string> typed{command, verb};
+  typed.insert(typed.end(), left.begin(), left.end());
+  const std::string_view kind = takes_noun(noun) ? "noun" : "verb";
+  return fmt::format("'{}' has no {} '{}'{} {}: {}", command, kind, verb,
+                     suggestion(typed, nearest(verb, verbs), other),
+                     takes_noun(noun) ? "Nouns" : "Verbs", fmt::join(verbs, ", "));
 }
 
 }  // namespace
 
-std::optional<std::string> unknown_command(const CLI::App& app,
-                                           std::span<const std::string> words) {
+std::optional<std::string> unknown_command(const CLI::App& app, std::span<const std::string> words,
+                                           const OtherWords& other) {
   const auto commands = commands_of(app);
   if (words.empty())
     return fmt::format("a command is missing. Commands: {}", fmt::join(commands, ", "));
   const std::string command = next_command(app, words);
   if (command.empty()) return std::nullopt;
-  if (!is_one_of(commands, command)) {
-    std::string near = nearest(command, commands);
-    if (near.empty()) near = with_noun(app, command);
-    return fmt::format("there is no command '{}'{} Commands: {}", command, suggestion(near),
-                       fmt::join(commands, ", "));
-  }
-  const CLI::App& noun = *app.get_subcommand(command);
-  const auto verbs = commands_of(noun);
-  if (verbs.empty()) return std::nullopt;
-  const std::string verb = next_command(noun, words);
-  if (verb.empty() || is_one_of(verbs, verb)) return std::nullopt;
-  const std::string near = nearest(verb, verbs);
-  return fmt::format("'{}' has no verb '{}'{} Verbs: {}", command, verb, suggestion(near),
-                     fmt::join(verbs, ", "));
+  std::vector<std::string> typed{command};
+  typed.insert(typed.end(), words.begin(), words.end());
+  if (is_one_of(commands, command)) return unknown_verb(*app.get_subcommand(command), typed, other);
+  std::string near = nearest(command, commands);
+  if (near.empty()) near = with_noun(app, command);
+  return fmt::format("there is no command '{}'{} Commands: {}", command,
+                     suggestion(typed, near, other), fmt::join(commands, ", "));
 }
 
 std::vector<std::string> options_behind_command(const CLI::App& app,

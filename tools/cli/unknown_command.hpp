@@ -2,6 +2,7 @@
 /// reports only as an unexpected argument, and accepts a command's options before the command.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,11 +14,20 @@ class App;
 
 namespace leasehold::cli {
 
+/// Functions that return the whole command line to use for a command that does not exist, which
+/// `words` begin with; empty: none.
+struct OtherWords {
+  using Find = std::function<std::string(std::span<const std::string> words)>;
+  Find before_typos = {};  ///< Asked first.
+  Find after_typos = {};   ///< Asked if no known command resembles the word.
+};
+
 /// `words` is the command line without the program's name. Returns what is wrong, the nearest known
 /// command and the list of commands; nothing when the noun and its verb exist. For a verb without
 /// its noun, the text suggests both: `tenants admit` for `admit`. Without words, it says that a
 /// command is missing. Pure.
-std::optional<std::string> unknown_command(const CLI::App& app, std::span<const std::string> words);
+std::optional<std::string> unknown_command(const CLI::App& app, std::span<const std::string> words,
+                                           const OtherWords& other = {});
 
 /// Moves options that only the command knows from before the command to after it, where CLI11
 /// accepts them: returns `events --limit 5` for `--limit 5 events`. Pure.

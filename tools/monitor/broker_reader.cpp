@@ -52,8 +52,8 @@ BrokerReader::BrokerReader(std::string socket, const Clock& clock)
       clock_(&clock),
       state_(clock, [this] { return make_state(); }),
       text_(clock, [this] { return make_text(); }),
-      leases_(clock, [this] { return ask_list<wire::LeaseView>(); }),
-      extents_(clock, [this] { return ask_list<wire::ExtentView>(); }),
+      leases_(clock, [this] { return ask_leases(); }),
+      extents_(clock, [this] { return ask_extents(); }),
       events_(clock, [this] { return ask_events(); }) {}
 
 Result<BrokerState> BrokerReader::ask_state() const {
@@ -108,16 +108,27 @@ std::string BrokerReader::make_text() {
          monitor_metrics(log_lines_dropped());
 }
 
+/// Returns the items, and how many there are in all.
 template <class View>
-Result<Json> BrokerReader::ask_list() const {
+Result<std::pair<std::vector<View>, std::uint64_t>> BrokerReader::ask_list() const {
   if (down_) return std::unexpected(*down_);
   Connection broker = TRY(Connection::open(socket_));
-  const auto views = TRY(client::first_pages<View>(broker, kEnoughItems));
-  Json items = Json::array();
-  for (const View& view : views) items.push_back(view.to_json());
+  auto views = TRY(client::first_pages<View>(broker, kEnoughItems));
   // The reply of an older broker has no total.
   const std::uint64_t total = std::max<std::uint64_t>(broker.total(), views.size());
-  return Json{{"items", std::move(items)}, {"total", total}};
+  return std::pair(std::move(views), total);
+}
+
+Result<Json> BrokerReader::ask_leases() {
+  const auto [leases, total] = TRY(ask_list<wire::LeaseView>());
+  return Json{{"items", array_of(leases)},
+              {"total", total},
+              {"past", array_of(past_revocations_.update(leases))}};
+}
+
+Result<Json> BrokerReader::ask_extents() const {
+  const auto [extents, total] = TRY(ask_list<wire::ExtentView>());
+  return Json{{"items", array_of(extents)}, {"total", total}};
 }
 
 /// A page of events may be full before the newest event, so this reads further pages.

@@ -10,12 +10,15 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/metrics/recent.hpp"
 #include "common/result.hpp"
 #include "ipc/control/messages/tenant_counts.hpp"
 #include "tools/monitor/broker_state.hpp"
 #include "tools/monitor/history.hpp"
+#include "tools/monitor/past_revocations.hpp"
 
 namespace leasehold::monitor {
 
@@ -36,7 +39,8 @@ class BrokerReader {
   /// The metrics as text. If the broker does not answer, they are those of broker_is_down() and the
   /// monitor's own.
   const std::string& metrics_text() { return text_.read(); }
-  /// {"items": [LeaseView …], "total"}
+  /// {"items": [LeaseView …], "total", "past": [LeaseView …]}. "past" has revocations of earlier
+  /// answers that the broker no longer lists (PastRevocations).
   const Result<Json>& leases() { return leases_.read(); }
   /// {"items": [ExtentView …], "total"}
   const Result<Json>& extents() { return extents_.read(); }
@@ -48,8 +52,10 @@ class BrokerReader {
  private:
   Result<BrokerState> ask_state() const;
   Result<Json> ask_events() const;
+  Result<Json> ask_leases();
   template <class View>
-  Result<Json> ask_list() const;
+  Result<std::pair<std::vector<View>, std::uint64_t>> ask_list() const;
+  Result<Json> ask_extents() const;
   Result<BrokerState> make_state();
   std::string make_text();
   void count_tenants(BrokerState& state);
@@ -60,6 +66,7 @@ class BrokerReader {
   std::map<TenantId, wire::TenantServed> totals_;
   TenantCounts counts_;
   History history_;
+  PastRevocations past_revocations_;
   metrics::Recent<Result<BrokerState>> state_;
   metrics::Recent<std::string> text_;
   metrics::Recent<Result<Json>> leases_;

@@ -1,6 +1,7 @@
 /// The replies of a broker to one round of queries.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "ipc/control/messages/views.hpp"
@@ -16,5 +17,12 @@ struct BrokerState {
   /// What the tenants were served, under a bounded number of names (TenantCounts).
   std::vector<wire::TenantServed> served;
 };
+
+template <class View>
+control::Json array_of(const std::vector<View>& views) {
+  control::Json items = control::Json::array();
+  for (const View& view : views) items.push_back(view.to_json());
+  return items;
+}
 
 }  // namespace leasehold::monitor

@@ -21,7 +21,8 @@ Result<void> run(const monitor::Options& options) {
   monitor::BrokerReader broker(options.broker_socket, clock);
   boost::asio::io_context io;
   std::vector<http::Page> pages;
-  if (options.page) pages = monitor::pages_of(broker, clock);
+  monitor::WorkerReader workers(options.worker_metrics, clock);
+  if (options.page) pages = monitor::pages_of(broker, workers, clock);
   pages.push_back(monitor::metrics_page(broker));
   const auto server =
       TRY(http::PageServer::create(io, options.listen, std::move(pages), options.hosts));

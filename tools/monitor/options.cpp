@@ -13,6 +13,7 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   std::string listen = "127.0.0.1:8081";
   bool any_address = false;
   bool no_page = false;
+  std::vector<std::string> worker_metrics;
   CLI::App app{"Show the metrics and the state of a broker, without a right to change anything",
                "leasehold-monitor"};
   app.set_version_flag("--version", "leasehold-monitor " + std::string(version()));
@@ -29,6 +30,9 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
                "Allow --listen on an address that other machines reach, without encryption");
   app.add_option("--http-host", options.hosts.names,
                  "Answer requests for this name too, e.g. that of a proxy; may be repeated");
+  app.add_option("--worker-metrics", worker_metrics,
+                 "Show requests and latencies of the worker with this --metrics address on the "
+                 "page; may be repeated");
   app.add_flag("--no-page", no_page, "Serve /metrics alone");
   app.add_option("--log-level", options.log_level, "Least severe level to log")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
@@ -36,6 +40,12 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   auto address = http::Address::parse(listen, any_address);
   if (!address) return print_error(app.get_name(), {.text = "--listen: " + address.error().detail});
+  for (const std::string& text : worker_metrics) {
+    auto worker = http::Address::parse(text, true);
+    if (!worker)
+      return print_error(app.get_name(), {.text = "--worker-metrics: " + worker.error().detail});
+    options.worker_metrics.push_back(*std::move(worker));
+  }
   if (const auto ended = finish_config(app)) return *ended;
   options.listen = *std::move(address);
   options.hosts = http::HostRule::at(options.listen, std::move(options.hosts.names));

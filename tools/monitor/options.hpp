@@ -3,6 +3,7 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "ipc/http/http_address.hpp"
 #include "ipc/http/http_host.hpp"
@@ -14,6 +15,7 @@ struct Options {
   http::Address listen;
   http::HostRule hosts;  ///< On a Unix socket any host is allowed: a web site cannot reach it.
   bool page = true;
+  std::vector<http::Address> worker_metrics;  ///< Where workers serve their metrics.
   std::string log_level = "info";
 };
 

@@ -54,13 +54,6 @@ http::Answer answer_of(const Result<Json>& document) {
   return refused;
 }
 
-template <class View>
-Json array_of(const std::vector<View>& views) {
-  Json items = Json::array();
-  for (const View& view : views) items.push_back(view.to_json());
-  return items;
-}
-
 Result<Json> overview(const Result<BrokerState>& state, TimePoint now) {
   if (!state) return std::unexpected(state.error());
   return Json{{"now_boottime_ns", now.boottime_ns},
@@ -79,7 +72,7 @@ http::Page metrics_page(BrokerReader& reader) {
           }};
 }
 
-std::vector<http::Page> pages_of(BrokerReader& reader, const Clock& clock) {
+std::vector<http::Page> pages_of(BrokerReader& reader, WorkerReader& workers, const Clock& clock) {
   std::vector<http::Page> pages;
   for (const PageFile& file : page_files()) pages.push_back(file_page(file));
   pages.push_back({.path = "/api/overview", .make = [&reader, &clock] {
@@ -93,6 +86,8 @@ std::vector<http::Page> pages_of(BrokerReader& reader, const Clock& clock) {
       {.path = "/api/extents", .make = [&reader] { return answer_of(reader.extents()); }});
   pages.push_back(
       {.path = "/api/events", .make = [&reader] { return answer_of(reader.events()); }});
+  pages.push_back(
+      {.path = "/api/workers", .make = [&workers] { return json_answer(workers.items()); }});
   return pages;
 }
 

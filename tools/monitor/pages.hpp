@@ -5,6 +5,7 @@
 
 #include "ipc/http/page_server.hpp"
 #include "tools/monitor/broker_reader.hpp"
+#include "tools/monitor/worker_reader.hpp"
 
 namespace leasehold::monitor {
 
@@ -12,15 +13,17 @@ namespace leasehold::monitor {
 http::Page metrics_page(BrokerReader& reader);
 
 /// `/`, the files of the page, and its data as JSON. All are read-only. Their headers forbid the
-/// browser to load content from elsewhere, to show them in a frame, and to store them. `reader` and
-/// `clock` outlive the pages.
+/// browser to load content from elsewhere, to show them in a frame, and to store them. The
+/// arguments outlive the pages.
 ///
 ///   /api/overview   {"now_boottime_ns", "version", "status": StatusView,
 ///                    "workers": [WorkerView …], "tenants": [TenantView …]}
 ///   /api/history    History::to_json
 ///   /api/leases     BrokerReader::leases; /api/extents and /api/events likewise
+///   /api/workers    WorkerReader::items
 ///
-/// If the broker does not answer, a path below `/api/` returns its error as http::error_answer.
-std::vector<http::Page> pages_of(BrokerReader& reader, const Clock& clock);
+/// If the broker does not answer, these paths, but /api/history and /api/workers, return its error
+/// as http::error_answer.
+std::vector<http::Page> pages_of(BrokerReader& reader, WorkerReader& workers, const Clock& clock);
 
 }  // namespace leasehold::monitor

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/clock.hpp"
+#include "common/metrics/counters.hpp"
 #include "ipc/control/messages/keys.hpp"
 #include "ipc/http/http_address.hpp"
 #include "worker/http/api/api_request.hpp"
@@ -56,6 +57,8 @@ class Server {
     /// Ends requests of the worker with RequestCancelled, and with a request all choices of its
     /// answer. Calls back, on any thread, with the ids of the requests that it found.
     std::function<void(std::vector<std::string> ids, OnStopped)> stop_requests = {};
+    /// Counts the requests whose key the broker did not accept. Null: not counted.
+    metrics::Counter* refused_keys = nullptr;
     AllowedOrigins allowed_origins{};
     /// A stream that has sent nothing for this long sends a comment. Zero: never.
     Duration heartbeat = Duration::zero();

@@ -37,6 +37,8 @@ void add_requests(Exposition& page, const RequestMetrics& requests) {
     if (const auto count = requests.refused_count(code); count > 0 || code == Errc::QueueFull)
       page.counter(kRefused, number(count), {{"code", std::string(name(code))}});
   }
+  page.counter({"leasehold_refused_keys_total", "HTTP requests with an API key that is not valid"},
+               number(requests.refused_keys().value()));
   constexpr metrics::Name kTokens{"leasehold_tokens_total",
                                   "Tokens: prompts whose first token was sent, and generated ones"};
   page.counter(kTokens, number(requests.prompt_tokens()), {{"kind", "prompt"}});

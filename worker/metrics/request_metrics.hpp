@@ -42,6 +42,9 @@ class RequestMetrics {
   }
   /// The request did not run.
   void refused(Errc code) { refused_.at(static_cast<std::size_t>(code)).add(); }
+  /// Counts the requests whose API key the broker did not accept.
+  metrics::Counter& refused_keys() { return refused_keys_; }
+  const metrics::Counter& refused_keys() const { return refused_keys_; }
   void preempted() { preemptions_.add(); }
   void rebound() { rebinds_.add(); }
   /// A poll refused a sequence this long after the broker stored the lease word. Zero is not
@@ -71,6 +74,7 @@ class RequestMetrics {
  private:
   metrics::Counter prompt_tokens_;
   metrics::Counter generated_tokens_;
+  metrics::Counter refused_keys_;
   metrics::Counter preemptions_;
   metrics::Counter rebinds_;
   std::array<metrics::Counter, kReasonCount> completed_;

@@ -74,6 +74,7 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
           [requests = deps.requests](std::vector<std::string> ids, auto done) {
             requests->stop(std::move(ids), cancelled_by_owner(), std::move(done));
           },
+      .refused_keys = deps.refused_keys,
       .allowed_origins = options.http_allowed_origins,
       .heartbeat = options.http_heartbeat};
   server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));

@@ -28,6 +28,7 @@ class HttpService {
     const Clock* clock = nullptr;
     const http::Health* health = nullptr;  ///< Reported by `/health`.
     RequestDirectory* requests = nullptr;
+    metrics::Counter* refused_keys = nullptr;  ///< Counts requests whose key is refused.
   };
   /// With `--http`, listens, and serves texts of this identity. Errors: those of
   /// http::Server::create.

@@ -19,8 +19,14 @@ def exported(pages):
 
 def main(prometheus, rules, board, *pages):
     names = exported(pages)
-    queries = [target["expr"] for panel in json.load(open(board))["panels"] for target in panel["targets"]]
-    texts = [*queries, open(rules).read()]
+    board = json.load(open(board))
+    variables = [each for each in board["templating"]["list"] if each["type"] == "query"]
+    queries = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    for variable in variables:
+        queries = [query.replace("$" + variable["name"], ".*") for query in queries]
+    if unknown := [query for query in queries if "$" in query]:
+        sys.exit(f"a variable that the board does not have: {unknown}")
+    texts = [*queries, *(variable["query"] for variable in variables), open(rules).read()]
     used = set(re.findall(r"\bleasehold_[a-z0-9_]+", " ".join(texts)))
     missing = sorted(used - names)
     if missing or not used:

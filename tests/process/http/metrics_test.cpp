@@ -45,6 +45,9 @@ TEST_CASE("metrics: after known requests the counts are those of the requests") 
     REQUIRE(reply.status == 200);
     prompt_tokens += reply.json()["usage"]["prompt_tokens"].get<std::size_t>();
   }
+  CHECK(http.send(post("/v1/completions", "lh-wrong", http.completion(key, 1, false))).status ==
+        401);
+  CHECK(metered.shows("leasehold_refused_keys_total 1"));
   const std::string model = "{model_name=\"" + http.model(key) + "\"}";
   CHECK(metered.shows("leasehold_requests_completed_total{reason=\"MaxTokensReached\"} 2"));
   CHECK(metered.shows("leasehold_tokens_total{kind=\"prompt\"} " + std::to_string(prompt_tokens)));

@@ -63,7 +63,8 @@ def check_server():
         reply = connection.getresponse()
         return reply, reply.read()
 
-    for path in ("/", "/main.js", "/style.css", "/api/overview", "/api/history", "/api/leases", "/api/extents", "/api/events"):
+    for path in ("/", "/main.js", "/style.css", "/api/overview", "/api/history", "/api/leases", "/api/extents", "/api/events",
+                 "/api/workers"):
         reply, body = ask("GET", path)
         assert reply.status == 200 and body, path
         policy = reply.getheader("Content-Security-Policy")
@@ -105,6 +106,8 @@ def check_stream(browser):
     equal(browser.run(f"{row}.cells[2].innerText.trim()"), "100 %", "the share of the only tenant")
     browser.wait("document.querySelector('#token-chart path.area')", "no throughput is drawn")
     browser.wait("[...document.querySelectorAll('#owner-table tbody th')].some(c => c.innerText === 'ann')", "ann owns no extent")
+    browser.wait("document.querySelector('#request-table tbody')?.rows[0]?.cells[1].innerText === '1'", "no request runs")
+    browser.wait("document.querySelector('#request-table tbody').rows[0].cells[3].innerText.startsWith('≤')", "no time to a first token")
     take_screenshot(browser, "desktop-streaming")
     control("revoke", "--tenant", "ann", "--wait")
     tenant.wait(60)
@@ -213,6 +216,35 @@ def check_cut_lists(browser):
     browser.wait("document.getElementById('revocations-more').hidden", "a whole list is said to be cut")
 
 
+def check_alerts(browser):
+    """Alerts, refusals, a loading worker, and a revocation that the broker no longer lists."""
+    def troubled(path, body):
+        if path == "overview":
+            body["status"].update(workers_lost=1, free_bytes=0)
+            body["workers"].append(dict(body["workers"][0], worker="w2", pid=2, state="attached"))
+        if path == "workers":
+            body["items"][0].update(refused={"QueueFull": 3}, refused_keys=4)
+            body["items"].append({"error": "127.0.0.1:1 does not answer"})
+        if path == "leases":
+            body["past"] = [each for each in body["items"] if each["reason"] == "operator"]
+            body["items"] = []
+        return body
+
+    equal(browser.run("document.getElementById('alerts').hidden"), True, "no alert")
+    lease = browser.run("document.querySelector('#revocation-table tbody th').innerText")
+    with rewritten(browser, troubled):
+        browser.wait("document.getElementById('alert-list').children.length === 2", "two alerts")
+        alerts = browser.run("document.getElementById('alert-list').innerText")
+        assert "LeaseholdWorkerLost" in alerts and "LeaseholdPoolFull" in alerts and "run brokerctl tenants" in alerts, alerts
+        equal(sorted(row[0::3] for row in table(browser, "refusal-table")), [["API key not valid", "4"], ["QueueFull", "3"]], "refusals")
+        assert "does not answer" in browser.run("document.getElementById('requests-errors').innerText")
+        assert ["w2", "loading its weights"] in [row[:2] for row in table(browser, "worker-table")], "the loading worker"
+        assert any(row[0] == lease for row in table(browser, "revocation-table")), "the past revocation"
+        page_checks.accessible(browser)
+        take_screenshot(browser, "desktop-alerts")
+    browser.wait("document.getElementById('alerts').hidden", "the alerts stay")
+
+
 def check_keyboard(browser):
     start_tenant("ann", 20).wait(60)  # a lease that ends by itself is no revocation
     tenant = start_tenant("ann", 480)
@@ -240,7 +272,8 @@ def check_keyboard(browser):
 
 def check_looks(browser):
     browser.run("document.querySelector('details').open = true")
-    for name, width, height, is_phone in (("desktop", 1280, 900, False), ("phone", 360, 740, True), ("narrow", 320, 640, True)):
+    for name, width, height, is_phone in (("wide", 1440, 900, False), ("large-phone", 420, 900, True), ("phone", 360, 740, True),
+                                          ("narrow", 320, 640, True)):
         browser.size(width, height, is_phone)
         for scheme in ("light", "dark"):
             browser.scheme(scheme)
@@ -271,6 +304,7 @@ def main():
         lease = check_stream(browser)
         check_timeline(browser, lease)
         check_numbers(browser)
+        check_alerts(browser)
         check_keyboard(browser)
         check_looks(browser)
         check_events(browser)

@@ -12,9 +12,10 @@ broker=$!
 pids+=("$broker")
 wait_for control status
 "$bin/leasehold-worker" --broker "$work/broker.sock" --listen "$work/w1.sock" --name w1 --slow-motion-us 4000 \
-  --model "$root/tools/models/leasehold-stories-q8_0.gguf" >"$work/worker.log" 2>&1 &
+  --metrics "$work/metrics.sock" --model "$root/tools/models/leasehold-stories-q8_0.gguf" >"$work/worker.log" 2>&1 &
 pids=($! "${pids[@]}")
-"$bin/leasehold-monitor" --broker "$work/broker.sock" --listen 127.0.0.1:0 >"$work/monitor.log" 2>&1 &
+"$bin/leasehold-monitor" --broker "$work/broker.sock" --listen 127.0.0.1:0 \
+  --worker-metrics "$work/metrics.sock" >"$work/monitor.log" 2>&1 &
 pids=($! "${pids[@]}")
 wait_for grep "ready name=w1" "$work/worker.log"
 wait_for grep "monitor ready" "$work/monitor.log"

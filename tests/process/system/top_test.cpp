@@ -1,4 +1,4 @@
-/// `brokerctl top` on a pseudo-terminal, and without one.
+/// `brokerctl top` and waits on a pseudo-terminal, and without one.
 #include <poll.h>
 #include <pty.h>
 #include <sys/wait.h>
@@ -108,6 +108,21 @@ TEST_CASE("brokerctl --watch: a terminal is cleared before each list, and SIGINT
   CHECK(watch.reads("\x1b[H\x1b[2J"));
   watch.press('\x03');  // the terminal sends SIGINT
   CHECK(watch.exit_status() == 0);
+}
+
+TEST_CASE("brokerctl workers --wait ready: waits for a broker that is away, and for its worker") {
+  System system({.start_worker = false});
+  REQUIRE(system.broker().signal(SIGKILL));
+  REQUIRE(eventually([&] { return system.broker().status().has_value(); }));
+  CHECK(system.brokerctl({"get", "worker", "w1", "--wait", "ready", "--timeout-ms", "1"}) ==
+        exit_code(Errc::TimedOut));
+  OnTerminal wait(system.broker_socket(), {"workers", "--wait", "ready"});
+  REQUIRE(system.start_broker());
+  system.start_worker("w1");
+  CHECK(wait.reads("serving"));
+  CHECK(wait.exit_status() == 0);
+  REQUIRE(system.brokerctl({"describe", "worker", "w1"}) == 0);
+  CHECK(file_bytes(system.directory() / "brokerctl.log").contains("brokerctl drain --worker w1"));
 }
 
 }  // namespace leasehold::testing

@@ -5,6 +5,7 @@
 #include "common/random.hpp"
 #include "ipc/control/messages/json_fields.hpp"
 #include "tools/brokerctl/arguments/commands.hpp"
+#include "tools/brokerctl/arguments/other_words.hpp"
 #include "tools/cli/unknown_command.hpp"
 
 namespace leasehold::brokerctl {
@@ -18,12 +19,34 @@ CLI::App* Commands::add(CLI::App& parent, const CommandText& text, const char* g
   return command;
 }
 
-std::array<CLI::App*, 2> Commands::add_noun(const CommandText& text, MakeVerb list) {
+std::array<CLI::App*, 3> Commands::add_noun(const CommandText& text, MakeVerb list) {
   CLI::App* noun = add(app_, text, "Nouns (a noun alone lists)", list);
   noun->require_subcommand(0, 1);
-  const std::array both{noun, add_verb(*noun, {"list", text.help}, std::move(list))};
-  for (CLI::App* command : both) add_watch(*command);
-  return both;
+  const std::array all{noun, add_verb(*noun, {"list", text.help}, list),
+                       add_get(text, std::move(list))};
+  for (CLI::App* command : all) add_watch(*command);
+  if (text.singular.empty()) return all;
+  if (text.singular != text.name)
+    for (CLI::App* command : {all[0], all[2]}) command->alias(text.singular);
+  for (CLI::App* command : {all[1], all[2]}) add_names(*command, text.singular);
+  return all;
+}
+
+CLI::App* Commands::add_get(const CommandText& text, MakeVerb list) {
+  if (get_ == nullptr) {
+    get_ = add(app_,
+               {"get", "List elements of a noun: all, or those with the given names",
+                "brokerctl get tenants\nbrokerctl get tenant alice bob\nbrokerctl get lease 17.4 "
+                "-o json"},
+               "Verbs", {});
+    get_->require_subcommand(1);
+  }
+  return add(*get_, {text.name, text.help}, "Nouns", std::move(list));
+}
+
+void Commands::add_names(CLI::App& list, const std::string& singular) {
+  singulars_.emplace(&list, singular);
+  list.add_option("name", names_, "Only these, named as in the first column; default: all");
 }
 
 void Commands::add_watch(CLI::App& command) {
@@ -39,10 +62,20 @@ void Commands::add_request_id(CLI::App& verb) {
            "Id that makes a repeated call harmless; default: a new one");
 }
 
-Result<Verb> Commands::make_verb() const {
+const CLI::App& Commands::chosen() const {
   const CLI::App* noun = app_.get_subcommands().front();
   const auto verbs = noun->get_subcommands();
-  return makers_.at(verbs.empty() ? noun : verbs.front())();
+  return verbs.empty() ? *noun : *verbs.front();
+}
+
+Result<Verb> Commands::make_verb() const {
+  return makers_.at(&chosen())();
+}
+
+Named Commands::named() const {
+  const auto singular = singulars_.find(&chosen());
+  if (singular == singulars_.end()) return {};
+  return {.noun = singular->second, .names = names_};
 }
 
 Result<RequestId> Commands::request_id() const {
@@ -79,8 +112,9 @@ void add_common(CLI::App& app, CommonOptions& options) {
                  "$XDG_RUNTIME_DIR/leasehold/broker.sock, else /run/leasehold/broker.sock")
       ->check(check_socket_path);
   app.add_option("-o,--output", options.output,
-                 "Format: table, wide for more columns, or json for programs")
-      ->check(CLI::IsMember({"table", "wide", "json"}))
+                 "Format: table, wide for more columns, json for programs, or name for the names "
+                 "of a list only")
+      ->check(CLI::IsMember({"table", "wide", "json", "name"}))
       ->capture_default_str();
 }
 
@@ -95,14 +129,44 @@ Output requested_output(std::span<const std::string> words) {
   return Output::Table;
 }
 
+/// `help COMMAND` as `COMMAND --help`.
+std::vector<std::string> with_help_option(std::vector<std::string> words) {
+  if (words.empty() || words.front() != "help") return words;
+  const bool is_about_help = words.size() > 1 && words[1].starts_with('-');
+  if (is_about_help) return words;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
+}
+
+cli::OtherWords other_words() {
+  return {.before_typos = command_for, .after_typos = list_command_for};
+}
+
 bool is_list(const Verb& verb) {
   return std::holds_alternative<Show>(verb) || std::holds_alternative<ListLeases>(verb) ||
          std::holds_alternative<ListOperatorActions>(verb) ||
          std::holds_alternative<ListAudit>(verb) || std::holds_alternative<ListRequests>(verb);
 }
 
+/// True for a list whose first column is a name.
+bool has_names(const Verb& verb) {
+  if (const Show* query = std::get_if<Show>(&verb)) return *query != Show::Status;
+  return std::holds_alternative<ListLeases>(verb) || std::holds_alternative<WaitWorkers>(verb);
+}
+
+/// Returns what is wrong with options that all commands have; empty: nothing.
+std::string conflict(const Arguments& parsed) {
+  if (parsed.watch_ms && !is_list(parsed.verb))
+    return "--watch works with lists and status only; remove it";
+  if (parsed.output == Output::Name && !has_names(parsed.verb))
+    return "-o name works with lists of named elements only; use -o json";
+  return "";
+}
+
 Output output_of(const std::string& word) {
   if (word == "json") return Output::Json;
+  if (word == "name") return Output::Name;
   return word == "wide" ? Output::Wide : Output::Table;
 }
 
@@ -116,9 +180,10 @@ std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::s
   add_lease_verbs(commands);
   add_nouns(commands);
   add_local_commands(commands);
-  const std::vector<std::string> arguments = cli::options_behind_command(app, words);
+  const std::vector<std::string> arguments =
+      with_help_option(cli::options_behind_command(app, words));
   const Output output = requested_output(arguments);
-  if (auto text = cli::unknown_command(app, arguments))
+  if (auto text = cli::unknown_command(app, arguments, other_words()))
     return std::unexpected(UsageWithOutput{{.text = *std::move(text)}, output});
   if (auto usage = parse_cli_arguments(app, arguments))
     return std::unexpected(UsageWithOutput{*std::move(usage), output});
@@ -127,11 +192,10 @@ std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::s
     return std::unexpected(UsageWithOutput{{.text = std::move(verb).error().detail}, output});
   Arguments parsed{.output = output_of(options.output),
                    .watch_ms = commands.watch_ms(),
+                   .named = commands.named(),
                    .verb = *std::move(verb)};
-  if (parsed.watch_ms && !is_list(parsed.verb)) {
-    return std::unexpected(
-        UsageWithOutput{{.text = "--watch works with lists and status only; remove it"}, output});
-  }
+  if (std::string wrong = conflict(parsed); !wrong.empty())
+    return std::unexpected(UsageWithOutput{{.text = std::move(wrong)}, output});
   if (!options.socket.empty()) parsed.socket = options.socket;
   return parsed;
 }

@@ -2,7 +2,8 @@
 /// to the broker.
 ///
 /// Grammar: `brokerctl NOUN [VERB]` for commands on one kind of object, where a noun alone lists;
-/// `brokerctl VERB` for commands on leases or on the whole broker.
+/// `brokerctl get NOUN [NAME…]` lists as well; `brokerctl VERB` for commands on leases or on the
+/// whole broker.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +58,11 @@ struct WatchSteps {
 struct ShowTimeline {
   LeaseId lease;
 };
+/// `describe NOUN NAME`.
+struct Describe {
+  std::string noun;  ///< "lease", "tenant", "worker", "key" or "extent".
+  std::string name;
+};
 struct Revoke {
   wire::LeaseRevoke message;
   bool wait = false;  ///< Wait until fenced, then print the four clocks.
@@ -73,6 +79,11 @@ struct Drain {
 struct ReplaceWorker {
   wire::WorkerReplace message;
   std::int64_t timeout_ms = 30'000;
+};
+
+/// `workers --wait ready`: waits for the workers that Arguments::named names, then lists them.
+struct WaitWorkers {
+  std::int64_t timeout_ms = 60'000;
 };
 
 struct PublishPrefix {
@@ -129,17 +140,25 @@ struct MakeText {
 
 using Verb =
     std::variant<PrintText, MakeText, Show, ListLeases, ListOperatorActions, ListEvents, WatchSteps,
-                 ShowTimeline, Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit,
+                 ShowTimeline, Describe, Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit,
                  wire::TenantRemove, wire::QuarantineRelease, PublishPrefix, ReplaceWorker,
-                 CreateKey, UpdateKey, wire::KeyRevoke, ListAudit, VerifyAudit, ExportAudit,
-                 ShowUsage, ShowTop, ListRequests, CancelRequests>;
+                 WaitWorkers, CreateKey, UpdateKey, wire::KeyRevoke, ListAudit, VerifyAudit,
+                 ExportAudit, ShowUsage, ShowTop, ListRequests, CancelRequests>;
 
-enum class Output { Table, Wide, Json };
+/// Name: the first column of a list, one name per line.
+enum class Output { Table, Wide, Json, Name };
+
+/// The elements that a list is limited to.
+struct Named {
+  std::string noun;                ///< In the singular: "tenant".
+  std::vector<std::string> names;  ///< Empty: all elements.
+};
 
 struct Arguments {
   std::optional<std::string> socket;
   Output output = Output::Table;
   std::optional<std::int64_t> watch_ms;  ///< Interval at which to repeat the list.
+  Named named;
   Verb verb;
 };
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/cli/number_option.hpp"
 #include "tools/brokerctl/arguments/arguments.hpp"
@@ -23,6 +24,8 @@ struct CommandText {
   std::string name;
   std::string help;
   std::string examples = {};  ///< One per line.
+  /// A noun's singular, also an alias of the noun. Empty: its elements have no names.
+  std::string singular = {};
 };
 
 class Commands {
@@ -41,8 +44,9 @@ class Commands {
     return add(app_, text, "Without a broker", std::move(make));
   }
 
-  /// Returns the noun and its verb `list`. Both print the list and have --watch.
-  std::array<CLI::App*, 2> add_noun(const CommandText& text, MakeVerb list);
+  /// Returns the noun, its verb `list`, and `get NOUN`. All print the list and have --watch; the
+  /// last two take names, which limit the list.
+  std::array<CLI::App*, 3> add_noun(const CommandText& text, MakeVerb list);
 
   /// Adds --watch to a command that prints a list or a state.
   void add_watch(CLI::App& command);
@@ -54,12 +58,20 @@ class Commands {
   Result<RequestId> request_id() const;
   /// The value of --interval-ms with --watch, otherwise nothing.
   std::optional<std::int64_t> watch_ms() const;
+  /// The singular of the noun that is listed, and the names given for it.
+  Named named() const;
 
  private:
   CLI::App* add(CLI::App& parent, const CommandText& text, const char* group, MakeVerb make);
+  CLI::App* add_get(const CommandText& text, MakeVerb list);
+  void add_names(CLI::App& list, const std::string& singular);
+  const CLI::App& chosen() const;
 
   CLI::App& app_;
   std::map<const CLI::App*, MakeVerb> makers_;
+  CLI::App* get_ = nullptr;
+  std::map<const CLI::App*, std::string> singulars_;  // of the commands that take names
+  std::vector<std::string> names_;
   std::string request_id_;
   bool watch_ = false;
   std::int64_t watch_interval_ms_ = 2000;

@@ -75,7 +75,7 @@ Result<std::optional<std::int64_t>> set_key_options(Message& message, const KeyV
 void add_keys(Commands& commands) {
   const auto values = std::make_shared<KeyValues>();
   CLI::App* noun = commands.add_noun({"keys", "API keys of HTTP clients, with expiry and last use",
-                                      "brokerctl keys\nbrokerctl keys -o wide"},
+                                      "brokerctl keys\nbrokerctl keys -o wide", "key"},
                                      [] { return Show::Keys; })[0];
   auto* create = commands.add_verb(
       *noun,

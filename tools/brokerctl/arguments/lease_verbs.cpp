@@ -204,6 +204,29 @@ void add_timeline(Commands& commands) {
       ->required();
 }
 
+void add_describe(Commands& commands) {
+  CLI::App* describe = commands.add_verb(
+      {"describe", "Show everything known about one thing, and what may come next",
+       "brokerctl describe lease 17.4\nbrokerctl describe tenant alice\nbrokerctl describe worker "
+       "w1 -o json"},
+      MakeVerb{});
+  describe->require_subcommand(1);
+  const auto name = std::make_shared<std::string>();
+  const auto add = [&](const std::string& noun, const std::string& help,
+                       const std::string& example) {
+    CLI::App* verb = commands.add_verb(
+        *describe, {noun, help, "brokerctl describe " + noun + " " + example},
+        [noun, name]() -> Result<Verb> { return Describe{.noun = noun, .name = *name}; });
+    verb->alias(noun + "s");
+    add_name(*verb, noun, *name, "Its name, from `brokerctl get " + noun + "`")->required();
+  };
+  add("lease", "State, memory, timeline, extents and events of a lease", "17.4");
+  add("tenant", "Policy, usage, leases, keys and events of a tenant", "alice");
+  add("worker", "State, leases and events of a worker", "w1");
+  add("key", "Tenant and fields of an API key", "0011223344556677");
+  add("extent", "State, lease and quarantine of an extent of memory", "5");
+}
+
 }  // namespace
 
 void add_lease_verbs(Commands& commands) {
@@ -217,6 +240,7 @@ void add_lease_verbs(Commands& commands) {
   add_drain(commands);
   add_undrain(commands);
   add_timeline(commands);
+  add_describe(commands);
   add_events(commands);
   add_watch(commands);
 }

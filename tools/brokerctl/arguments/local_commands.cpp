@@ -13,12 +13,16 @@
 namespace leasehold::brokerctl {
 namespace {
 
-/// Adds the error codes as values of `explain` for completion. CLI11 does not check them, because
-/// `explain` takes exit codes as well.
-std::vector<Command> with_error_codes(std::vector<Command> tree) {
-  for (Command& command : tree)
-    for (CommandOption& option : command.options)
+/// Adds values that CLI11 does not check: error codes to `explain`, which takes exit codes as well,
+/// and commands to `help`.
+std::vector<Command> with_values(std::vector<Command> tree) {
+  const std::vector<std::string> commands = tree.front().commands;
+  for (Command& command : tree) {
+    for (CommandOption& option : command.options) {
       if (command.path == "explain" && option.is_positional) option.values = error_code_names();
+      if (command.path == "help" && option.is_positional) option.values = commands;
+    }
+  }
   return tree;
 }
 
@@ -36,8 +40,7 @@ void add_completion(Commands& commands) {
            "completion zsh >/usr/share/zsh/vendor-completions/_brokerctl\nbrokerctl completion "
            "fish >/usr/share/fish/vendor_completions.d/brokerctl.fish"},
           [&commands, shell] {
-            return PrintText{
-                .text = completion(*shell, with_error_codes(command_tree(commands.app())))};
+            return PrintText{.text = completion(*shell, with_values(command_tree(commands.app())))};
           })
       ->add_option("shell", *shell, "The shell")
       ->required()
@@ -93,6 +96,13 @@ void add_plan(Commands& commands) {
 }  // namespace
 
 void add_local_commands(Commands& commands) {
+  const auto words = std::make_shared<std::vector<std::string>>();
+  commands
+      .add_local_verb(
+          {"help", "Show the help of a command",
+           "brokerctl help revoke\nbrokerctl help tenants admit"},
+          [&commands]() -> Result<Verb> { return PrintText{.text = commands.app().help()}; })
+      ->add_option("command", *words, "Words of the command; default: this overview");
   const auto code = std::make_shared<std::string>();
   commands
       .add_local_verb({"explain", "Explain an error code and what to do next",

@@ -25,7 +25,7 @@ void add_leases(Commands& commands) {
   };
   const auto both = commands.add_noun(
       {"leases", "Leases with state, memory and clocks",
-       "brokerctl leases -o wide\nbrokerctl leases --tenant alice --state Live --watch"},
+       "brokerctl leases -o wide\nbrokerctl leases --tenant alice --state Live --watch", "lease"},
       list);
   for (CLI::App* command : both) {
     add_name(*command, "--tenant", values->tenant, "List the leases of this tenant only");
@@ -34,12 +34,32 @@ void add_leases(Commands& commands) {
   }
 }
 
+void add_wait(CLI::App& list, std::string& state, std::int64_t& timeout_ms) {
+  auto* wait =
+      list.add_option("--wait", state,
+                      "Wait until the workers are in this state, also for a broker that is not "
+                      "started yet")
+          ->check(CLI::IsMember({"ready"}));
+  add_number_option(list, "--timeout-ms", timeout_ms, "With --wait: longest time to wait", 1,
+                    86'400'000)
+      ->needs(wait);
+}
+
 void add_workers(Commands& commands) {
-  const auto [noun, list] =
-      commands.add_noun({"workers", "Workers with state, drain, model, arithmetic and address",
-                         "brokerctl workers\nbrokerctl workers -o json"},
-                        [] { return Show::Workers; });
-  noun->alias("worker");
+  struct Wait {
+    std::string state;
+    WaitWorkers verb;
+  };
+  const auto wait = std::make_shared<Wait>();
+  const auto all = commands.add_noun(
+      {"workers", "Workers with state, drain, model, arithmetic and address",
+       "brokerctl workers\nbrokerctl workers -o json\nbrokerctl workers --wait ready", "worker"},
+      [wait]() -> Result<Verb> {
+        if (wait->state.empty()) return Show::Workers;
+        return wait->verb;
+      });
+  for (CLI::App* command : all) add_wait(*command, wait->state, wait->verb.timeout_ms);
+  CLI::App* const noun = all[0];
   const auto replace = std::make_shared<ReplaceWorker>();
   auto* verb = commands.add_verb(
       *noun,
@@ -135,10 +155,10 @@ void add_tenant(CLI::App& verb, TenantValues& values) {
 
 void add_tenants(Commands& commands) {
   const auto values = std::make_shared<TenantValues>();
-  CLI::App* noun =
-      commands.add_noun({"tenants", "Tenants with limits, usage and drain",
-                         "brokerctl tenants\nbrokerctl tenants --watch --interval-ms 500 -o json"},
-                        [] { return Show::Tenants; })[0];
+  CLI::App* noun = commands.add_noun(
+      {"tenants", "Tenants with limits, usage and drain",
+       "brokerctl tenants\nbrokerctl tenants --watch --interval-ms 500 -o json", "tenant"},
+      [] { return Show::Tenants; })[0];
   auto* admit = commands.add_verb(
       *noun,
       {"admit",
@@ -197,9 +217,9 @@ void add_quarantine(Commands& commands) {
     std::string memory, reason;
   };
   const auto values = std::make_shared<Values>();
-  CLI::App* noun =
-      commands.add_noun({"quarantine", "Memory whose teardown is unproven", "brokerctl quarantine"},
-                        [] { return Show::Quarantine; })[0];
+  CLI::App* noun = commands.add_noun(
+      {"quarantine", "Memory whose teardown is unproven", "brokerctl quarantine", "quarantine"},
+      [] { return Show::Quarantine; })[0];
   auto* release = commands.add_verb(
       *noun,
       {"release", "Clear quarantined memory and make it free",
@@ -219,7 +239,7 @@ void add_quarantine(Commands& commands) {
 
 void add_prefix(Commands& commands) {
   CLI::App* noun = commands.add_noun(
-      {"prefix", "Published texts with lease, name and worker", "brokerctl prefix"},
+      {"prefix", "Published texts with lease, name and worker", "brokerctl prefix", "prefix"},
       [] { return Show::Prefixes; })[0];
   const auto publish = std::make_shared<PublishPrefix>();
   auto* verb = commands.add_verb(
@@ -286,8 +306,9 @@ void add_audit(Commands& commands) {
 
 void add_nouns(Commands& commands) {
   add_leases(commands);
-  commands.add_noun({"extents", "Extents of memory with state and lease", "brokerctl extents"},
-                    [] { return Show::Extents; });
+  commands.add_noun(
+      {"extents", "Extents of memory with state and lease", "brokerctl extents", "extent"},
+      [] { return Show::Extents; });
   add_workers(commands);
   add_requests(commands);
   add_actions(commands);

@@ -1,7 +1,9 @@
 // Asks the monitor while the page is visible, and shows the answers.
 import { read } from "./api.js";
 import { byId, setText, show } from "./dom.js";
+import { showAlerts } from "./alerts.js";
 import { showMemory } from "./memory.js";
+import { figuresNow, showRequests } from "./requests.js";
 import { ratesNow, showRates, showTenants } from "./tenants.js";
 import { showEvents, showHistory, showRevocations, showTotals, showWorkers } from "./sections.js";
 
@@ -27,19 +29,21 @@ function showAll() {
   if (!data.overview) return;
   const { overview } = data;
   const now = overview.now_boottime_ns;
-  showTotals(overview, rates);
+  const figures = figuresNow(data.workers, now);
+  showTotals(overview, rates, figures, showAlerts(overview, figures));
+  showRequests(data.workers, figures);
   showHistory(data.history);
   showRates(data.history);
   showRevocations(data.leases, overview.status, now);
   showTenants(overview, rates);
-  showMemory(data.extents, new Map(data.leases.items.map((each) => [each.lease, each])));
+  showMemory(data.extents, new Map(data.leases.items.map((each) => [each.lease, each])), overview.status);
   showWorkers(overview);
   showEvents(data.events, now);
   setText(byId("version"), `Leasehold ${overview.version}.`);
 }
 
 async function ask() {
-  const names = ["leases", "events"];
+  const names = ["leases", "events", "workers"];
   if (round % kSlowRounds === 0 || !data.extents) names.push("extents", "history");
   const overview = await read("overview"); // first: while the broker is down, nothing else is asked
   const answers = await Promise.all(names.map(read));

@@ -1,6 +1,6 @@
 // The KV map: one square for each extent, coloured by its owner.
 import { byId, colourOf, drawing, fillTable, legend, show, showPart, svg, widthOf } from "./dom.js";
-import { bytes, count } from "./format.js";
+import { bytes, count, percent } from "./format.js";
 
 const kFree = "free";
 
@@ -51,7 +51,7 @@ function ownerRows(extents) {
 
 let drawn = "";
 
-export function showMemory({ items, total }, leases) {
+export function showMemory({ items, total }, leases, status) {
   const extents = items.map((each) => ({ ...each, owner: ownerOf(each, leases) }));
   const container = byId("memory-chart");
   // Thousands of squares are drawn again only when one of them changed.
@@ -59,6 +59,8 @@ export function showMemory({ items, total }, leases) {
   if (state === drawn) return;
   drawn = state;
   const rows = ownerRows(extents);
+  const capacities = { kv: status.capacity_bytes, swap: status.swap.capacity_bytes };
+  const shareOf = (each) => (capacities[each.pool] > 0 ? each.bytes / capacities[each.pool] : 0);
   const owners = [...new Set(extents.map((each) => each.owner))].filter((each) => each !== kFree).sort();
   const lookOf = (owner) => (owner === kFree ? kFree : colourOf(owner));
   const says = rows.map(([, each]) => `${each.owner} ${count(each.extents)} of ${each.pool}`).join(", ");
@@ -75,6 +77,7 @@ export function showMemory({ items, total }, leases) {
       each.pool,
       { text: count(each.extents), look: "number" },
       { text: bytes(each.bytes), look: "number" },
+      { text: percent(shareOf(each)), share: shareOf(each) },
       [...each.states].map(([name, number]) => `${name} ${count(number)}`).join(", "),
     ],
   })));

@@ -7,10 +7,15 @@ const kShownRevocations = 50;
 const kShownEvents = 200;
 const kShownSamples = 60;
 
-export function showTotals({ status, workers }, rates) {
+export function showTotals({ status, workers }, rates, figures, alerts) {
   const sum = rates ? [...rates.values()].reduce((a, b) => a + b, 0) : undefined;
   const used = status.capacity_bytes > 0 ? 1 - status.free_bytes / status.capacity_bytes : 0;
+  const all = (field) => (figures.length > 0 ? count(figures.reduce((sum, each) => sum + each[field], 0)) : "–");
+  const loading = workers.filter((each) => each.state === "attached").length;
   const totals = [
+    ["Alerts", count(alerts), alerts > 0],
+    ["Running", all("running")],
+    ["Waiting", all("waiting")],
     ["Live leases", count(status.leases_live)],
     ["Revoked", count(status.leases_revoked)],
     ["Stuck", count(status.leases_stuck), status.leases_stuck > 0],
@@ -20,11 +25,13 @@ export function showTotals({ status, workers }, rates) {
     ["KV in use", percent(used)],
     ["Tokens/s", rate(sum)],
   ];
+  if (loading > 0) totals.push(["Workers loading", count(loading)]);
   if (status.quarantined_bytes > 0) totals.push(["Quarantined", bytes(status.quarantined_bytes), true]);
   if (status.workers_lost > 0) totals.push(["Workers lost", count(status.workers_lost), true]);
   if (status.workers_out_of_service > 0) totals.push(["Workers out of service", count(status.workers_out_of_service), true]);
   if (status.journal_faults > 0) totals.push(["Journal faults", count(status.journal_faults), true]);
   if (status.tampered > 0) totals.push(["Tampered slots", count(status.tampered), true]);
+  const card = status.device === "cpu" ? "No card" : `Card ${status.device} (${status.device_state})`;
   const list = byId("totals");
   while (list.children.length > totals.length) list.lastChild.remove();
   totals.forEach(([name, value, isBad], i) => {
@@ -34,7 +41,7 @@ export function showTotals({ status, workers }, rates) {
     tile.lastChild.className = isBad ? "bad" : "";
   });
   const isolation = status.isolation === "same-user" ? "broker and workers share a user" : status.isolation;
-  setText(byId("broker"), `Device ${status.device} (${status.device_state}), ${bytes(status.capacity_bytes)}, ${isolation}, up ${age(status.uptime_ms * 1e6)}`);
+  setText(byId("broker"), `${card}, ${bytes(status.capacity_bytes)}, ${isolation}, up ${age(status.uptime_ms * 1e6)}`);
 }
 
 export function showHistory(history) {
@@ -102,16 +109,20 @@ function partOfRevocations(known, leases, total) {
   return `${shown} among the first ${count(leases)} of ${count(total)} leases; brokerctl leases shows all.`;
 }
 
-export function showRevocations({ items, total }, status, now) {
-  // The word of a lease that its holder gave back says "revoked", too.
-  const known = items
+// The word of a lease that its tenant ended says "revoked", too. These come last, so that they do not push out
+// the others.
+const kTenantEnds = ["holder_gone", "ttl_expired"];
+
+export function showRevocations({ items, total, past }, status, now) {
+  const isTenantEnd = (each) => kTenantEnds.includes(each.reason);
+  const known = [...items, ...past]
     .filter((each) => each.times.revoked_boottime_ns > 0 && each.reason !== "released")
-    .sort((a, b) => b.times.revoked_boottime_ns - a.times.revoked_boottime_ns);
+    .sort((a, b) => isTenantEnd(a) - isTenantEnd(b) || b.times.revoked_boottime_ns - a.times.revoked_boottime_ns);
   const revoked = known.slice(0, kShownRevocations);
   const missing = known.length - revoked.length + total - items.length;
   showPart("revocations-more", missing, partOfRevocations(known.length, items.length, total));
   const drawn = revoked.find((each) => each.lease === chosen) ?? revoked[0];
-  const redraw = () => showRevocations({ items, total }, status, now);
+  const redraw = () => showRevocations({ items, total, past }, status, now);
   fillTable("revocation-table", revoked.map((each) => ({
     key: each.lease,
     cells: [
@@ -136,7 +147,7 @@ export function showWorkers({ workers }) {
   fillTable("worker-table", workers.map((each) => ({
     key: `${each.worker} ${each.pid}`,
     cells: [
-      { text: each.worker, look: "name" }, each.state, { text: each.out_of_service ? `out of service: ${each.out_of_service}` : each.drain, look: "wide" },
+      { text: each.worker, look: "name" }, each.state === "attached" ? "loading its weights" : each.state, { text: each.out_of_service ? `out of service: ${each.out_of_service}` : each.drain, look: "wide" },
       { text: count(each.leases), look: "number" }, { text: count(each.revocations), look: "number" },
       { text: each.arithmetic ? `${each.model} (${each.arithmetic})` : each.model, look: "name wide" },
     ],

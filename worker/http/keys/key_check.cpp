@@ -44,7 +44,10 @@ awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id, 
     co_await pause.async_wait(kAwait);
   }
   const Result<wire::KeyOwner> checked = co_await check_key(shared, key);
-  if (!checked && checked.error().code == Errc::BadToken) shared.known_keys.refused(key);
+  if (!checked && checked.error().code == Errc::BadToken) {
+    shared.known_keys.refused(key);
+    if (shared.deps.refused_keys != nullptr) shared.deps.refused_keys->add();
+  }
   if (!checked) co_return std::unexpected(key_check_failure(checked.error()));
   shared.known_keys.accepted(key, checked->tenant);
   if (const auto kept = shared.places.authenticated(id, checked->tenant); !kept)

@@ -149,7 +149,8 @@ Result<void> ReadyWorker::open_servers() {
                   .broker = &attached_->broker().link(),
                   .clock = &opened_->clock,
                   .health = &attached_->events().health(),
-                  .requests = &requests_}));
+                  .requests = &requests_,
+                  .refused_keys = &opened_->metrics.requests().refused_keys()}));
   TRY(opened_->metrics.open(opened_->options, opened_->model));
   watcher_ =
       TRY(DeadlineWatcher::start({.running_requests = &opened_->running_requests,

@@ -64,4 +64,10 @@ wire::Json items(const std::vector<View>& views) {
   return {{"items", list}};
 }
 
+/// Runs a correct command line. `broker.out` has its output only.
+inline Result<void> run_words(FakeBroker& broker, const std::vector<std::string>& words) {
+  broker.out.str("");
+  return run(parse_arguments(words).value(), broker.dependencies());
+}
+
 }  // namespace leasehold::brokerctl

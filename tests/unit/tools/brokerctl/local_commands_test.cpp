@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
@@ -51,12 +52,13 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-/// What bash offers for this command line.
-std::vector<std::string> completed(const std::vector<std::string>& words) {
+/// What bash offers for this command line. `program` is the word before it.
+std::vector<std::string> completed(const std::vector<std::string>& words,
+                                   const std::string& program = "brokerctl") {
   const TemporaryDirectory directory = TemporaryDirectory::create("completion").value();
   const std::string script = directory.path() / "script", answer = directory.path() / "answer";
   std::ofstream file(script);
-  file << printed({"completion", "bash"}).text << "COMP_WORDS=(brokerctl";
+  file << printed({"completion", "bash"}).text << "COMP_WORDS=('" << program << "'";
   for (const std::string& word : words) file << " '" << word << "'";
   file << ")\nCOMP_CWORD=" << words.size() << "\n_brokerctl\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n";
   file.close();
@@ -139,6 +141,26 @@ TEST_CASE("brokerctl completion: bash completes commands, verbs, options and clo
   CHECK(completed({"completion", "f"}) == std::vector<std::string>{"fish"});
 }
 
+TEST_CASE(
+    "brokerctl completion: bash asks the broker for names, and offers none that are not names") {
+  const TemporaryDirectory directory = TemporaryDirectory::create("completion").value();
+  const std::string stub = directory.path() / "brokerctl";
+  std::ofstream(stub) << "#!/bin/sh\necho \"$@\" >>\"$0.asked\"\necho \"$@\" >&2\n"
+                         "printf '%s\\n' alice bob '$(touch x)' 'a b'\n";
+  std::filesystem::permissions(stub, std::filesystem::perms::owner_all);
+  using Words = std::vector<std::string>;
+  CHECK(completed({"--socket", "/s", "drain", "--tenant", ""}, stub) == Words{"alice", "bob"});
+  CHECK(completed({"revoke", "--tenant", "b"}, stub) == Words{"bob"});
+  CHECK(completed({"get", "tenant", "al"}, stub) == Words{"alice"});
+  CHECK(has(completed({"workers", "replace", ""}, stub), "bob"));
+  CHECK(completed({"describe", "keys", "bo"}, stub) == Words{"bob"});
+  CHECK(completed({"revoke", "bo"}, stub) == Words{"bob"});
+  CHECK(read_text_file(stub + ".asked", 1 << 20).value() ==
+        "--socket /s get tenants -o name\nget tenants -o name\nget tenants -o name\n"
+        "get workers -o name\nget keys -o name\nget leases --state Live -o name\n");
+  CHECK(completed({"revoke", "--tenant", ""}, directory.path() / "absent") == Words{""});
+}
+
 TEST_CASE("brokerctl completion: explain offers every error code in every shell") {
   CHECK(completed({"explain", "LeaseR"}) == std::vector<std::string>{"LeaseRevoked"});
   std::string all;
@@ -159,6 +181,21 @@ TEST_CASE("brokerctl completion: zsh and fish scripts have every command") {
       CHECK(script.contains(shell == "fish" ? option : word));
     }
   }
+}
+
+TEST_CASE("brokerctl help: shows the help of the command whose words follow") {
+  using Words = std::vector<std::string>;
+  const auto text_of = [](const Words& words) {
+    const auto arguments = parse_arguments(words);
+    REQUIRE_FALSE(arguments);
+    return std::pair(arguments.error().exit_code, arguments.error().text);
+  };
+  CHECK(text_of({"help"}) == std::pair(int{kExitOk}, help_of({})));
+  CHECK(text_of({"help", "tenants", "admit"}).second == help_of({"tenants", "admit"}));
+  CHECK(text_of({"help", "tenant"}).second == help_of({"tenants"}));
+  CHECK(text_of({"help", "get", "lease"}).second == help_of({"get", "leases"}));
+  CHECK(text_of({"help", "revok"}).first == kExitUsage);
+  CHECK_THAT(text_of({"help", "revok"}).second, Catch::Contains("did you mean 'revoke'?"));
 }
 
 TEST_CASE("brokerctl man: the page has every command, option and exit code") {

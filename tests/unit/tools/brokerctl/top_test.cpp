@@ -57,8 +57,8 @@ TEST_CASE("brokerctl top: one picture") {
         "bob     standard     200.5       1          8  64       0          0            0  -\n"
         "ann     standard      12.5       1          8  64       0          0            0  -\n"
         "\n"
-        "WORKER  STATE  LEASES  DRAIN    MODEL\n"
-        "w1      ready       3  serving  stories\n"
+        "WORKER  STATE  RUNNING  WAITING  STEP  LEASES  DRAIN    MODEL\n"
+        "w1      ready        -        -     -       3  serving  stories\n"
         "\n"
         "REVOKED LEASE  TENANT  WORKER  REASON      FOR\n"
         "7.3            ann     w       operator  2.5 s\n");
@@ -163,4 +163,37 @@ TEST_CASE("brokerctl: a list that repeats ends when its output has no reader any
   REQUIRE(run({.watch_ms = 500, .verb = ListLeases{}}, dependencies));
 
   CHECK(broker.calls.size() == 2);
+}
+
+TEST_CASE("top: a worker shows the queue and the time of its newest step, and none when it idles") {
+  TopSample now{.at = TimePoint{10'000'000'000}};
+  now.workers = {{.worker = "busy", .state = "ready"}, {.worker = "idle", .state = "ready"}};
+  const auto step = [](const char* worker, std::int64_t at_ns) {
+    return wire::StepView{
+        .worker = worker,
+        .step = {.at_boottime_ns = at_ns, .duration_us = 7300, .running = 31, .waiting = 17}};
+  };
+  now.steps = {step("busy", 9'900'000'000), step("idle", 2'000'000'000)};
+  const std::string text = top_text(now, nullptr);
+  CHECK_THAT(text, Catch::Matches("[^]*busy +ready +31 +17 +7\\.3 ms[^]*"));
+  CHECK_THAT(text, Catch::Matches("[^]*idle +ready +- +- +- [^]*"));
+  CHECK(top_json(now, nullptr).at("steps").size() == 2);
+}
+
+TEST_CASE("top: steps are sampled where the broker permits it") {
+  FakeBroker broker;
+  broker.replies["status"] = {wire::StatusView{.isolation = "no-worker"}.to_json()};
+  broker.replies["tenant.list"] = {items<wire::TenantView>({})};
+  broker.replies["worker.list"] = {items<wire::WorkerView>({{.worker = "w", .state = "ready"}})};
+  broker.replies["step.watch"] = {fail(Errc::PermissionDenied, "observers may not"),
+                                  wire::Empty{}.to_json()};
+  broker.clock.advance(std::chrono::seconds(5));
+  broker.replies["step.list"] = {items<wire::StepView>(
+      {{.worker = "w",
+        .attachment = {1},
+        .step = {.step = 1, .at_boottime_ns = broker.clock.now().boottime_ns, .running = 41}}})};
+  const auto done = run_words(broker, {"top", "--once"});
+  INFO((done ? "" : done.error().detail));
+  REQUIRE(done);
+  CHECK_THAT(broker.out.str(), Catch::Contains(" 41 "));
 }

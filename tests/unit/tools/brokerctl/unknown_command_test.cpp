@@ -27,7 +27,7 @@ TEST_CASE("brokerctl: a mistyped command is reported with the nearest one and th
   CHECK(contains(text, "there is no command 'revok'"));
   CHECK(contains(text, "did you mean 'revoke'?"));
   CHECK(contains(text, "timeline"));
-  CHECK(contains(explanation({"lease"}), "did you mean 'leases'?"));
+  CHECK(contains(explanation({"leasess"}), "did you mean 'leases'?"));
   CHECK_FALSE(contains(explanation({"zzz"}), "mean"));
 }
 
@@ -43,6 +43,35 @@ TEST_CASE("brokerctl: a mistyped verb of a noun is reported with the nearest one
 TEST_CASE("brokerctl: a verb without its noun is answered with both") {
   CHECK(contains(explanation({"admit", "A"}), "did you mean 'tenants admit'?"));
   CHECK(contains(explanation({"release", "extent:5"}), "did you mean 'quarantine release'?"));
+}
+
+TEST_CASE(
+    "brokerctl: words of kubectl, systemctl and docker are answered with the command to use") {
+  using Row = std::pair<std::vector<std::string>, std::string>;
+  const auto [words, use] = GENERATE(
+      values<Row>({{{"create", "tenant", "bob"}, "use: brokerctl tenants admit bob."},
+                   {{"tenants", "add", "bob"}, "use: brokerctl tenants admit bob."},
+                   {{"delete", "key", "00ff"}, "use: brokerctl keys revoke 00ff."},
+                   {{"delete", "17.4"}, "use: brokerctl revoke 17.4."},
+                   {{"rm", "tenants", "bob"}, "use: brokerctl tenants remove bob."},
+                   {{"stop", "--tenant", "x"}, "use: brokerctl revoke"},
+                   {{"leases", "revoke", "17.4"}, "use: brokerctl revoke 17.4."},
+                   {{"workers", "drain", "w1"}, "use: brokerctl drain --worker w1."},
+                   {{"ls", "workers"}, "use: brokerctl get worker."},
+                   {{"ls"}, "brokerctl get leases"},
+                   {{"ps"}, "use: brokerctl top"},
+                   {{"tenants", "show", "bob"}, "use: brokerctl describe tenant bob."},
+                   {{"tenants", "bob"}, "use: brokerctl get tenant bob."},
+                   {{"logs"}, "use: brokerctl events --follow."},
+                   {{"delete", "tenant", "a;rm -rf"}, "use: brokerctl tenants remove NAME."}}));
+  CAPTURE(words);
+  CHECK_THAT(explanation(words), Catch::Contains(use));
+}
+
+TEST_CASE("brokerctl: get and describe without a noun, or with another one, name the nouns") {
+  CHECK_THAT(explanation({"get"}), Catch::Contains("'get' needs a noun. Nouns: leases"));
+  CHECK_THAT(explanation({"describe", "tenat", "a"}), Catch::Contains("did you mean 'tenant'?"));
+  CHECK_THAT(explanation({"get", "pods"}), Catch::Contains("'get' has no noun 'pods'"));
 }
 
 TEST_CASE("brokerctl: the value of an option is not taken for a command") {

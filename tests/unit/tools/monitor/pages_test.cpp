@@ -25,8 +25,9 @@ std::string_view text_of(std::string_view name) {
 TEST_CASE("pages: every page forbids what does not come from this server") {
   const ManualClock clock;
   BrokerReader reader("/nonexistent/broker.sock", clock);
+  WorkerReader workers({{.unix_path = "/nonexistent/metrics.sock"}}, clock);
   std::set<std::string> paths;
-  for (const http::Page& page : pages_of(reader, clock)) {
+  for (const http::Page& page : pages_of(reader, workers, clock)) {
     paths.insert(page.path);
     const http::Answer answer = page.make();
     CHECK(answer.extra_headers.contains("Content-Security-Policy: default-src 'none';"));
@@ -34,16 +35,19 @@ TEST_CASE("pages: every page forbids what does not come from this server") {
     CHECK(answer.extra_headers.contains("Cache-Control: no-store\r\n"));
     CHECK_FALSE(answer.body.empty());
   }
-  for (const char* path : {"/", "/main.js", "/style.css", "/api/overview", "/api/history"})
+  for (const char* path :
+       {"/", "/main.js", "/style.css", "/api/overview", "/api/history", "/api/workers"})
     CHECK(paths.contains(path));
 }
 
 TEST_CASE("pages: without an answer of the broker the data is an error, and the page is not") {
   const ManualClock clock;
   BrokerReader reader("/nonexistent/broker.sock", clock);
-  for (const http::Page& page : pages_of(reader, clock)) {
+  WorkerReader workers({{.unix_path = "/nonexistent/metrics.sock"}}, clock);
+  for (const http::Page& page : pages_of(reader, workers, clock)) {
     const http::Answer answer = page.make();
-    const bool needs_broker = page.path.starts_with("/api/") && page.path != "/api/history";
+    const bool needs_broker = page.path.starts_with("/api/") && page.path != "/api/history" &&
+                              page.path != "/api/workers";
     CHECK(answer.status == (needs_broker ? 503 : 200));
     if (needs_broker) CHECK(Json::parse(answer.body).at("error").at("message").is_string());
   }
