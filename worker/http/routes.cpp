@@ -103,6 +103,11 @@ awaitable<void> serve_detokenize(Shared& shared, const Caller& caller, std::stri
   return serve_off_thread(shared, caller, stream, work);
 }
 
+awaitable<void> serve_tokenizer_info(Shared& shared, const Caller&, std::string,
+                                     HttpStream& stream) {
+  return stream.send(tokenizer_info(*shared.deps.tokenizer));
+}
+
 constexpr Route kRoutes[] = {
     {"/v1/models", "GET", serve_models},
     {"/v1/completions", "POST", serve_generation<Api::Completions>, true},
@@ -110,6 +115,7 @@ constexpr Route kRoutes[] = {
     {"/v1/responses", "POST", serve_generation<Api::Responses>, true},
     {"/tokenize", "POST", serve_tokenize},
     {"/detokenize", "POST", serve_detokenize},
+    {"/tokenizer_info", "GET", serve_tokenizer_info},
 };
 
 constexpr std::string_view kAllowPost = "Allow: POST, OPTIONS\r\n";

@@ -1,4 +1,4 @@
-/// Answers `/tokenize` and `/detokenize` from their bodies. Pure. The cost of a long text is that
+/// Answers `/tokenize`, `/detokenize` and `/tokenizer_info`. Pure. The cost of a long text is that
 /// of the tokenizer.
 ///
 /// Source: the bodies of vLLM's server, which clients use.
@@ -31,5 +31,10 @@ Answer tokenize(std::string_view body, const Tokenizer& tokenizer, const ApiMode
 /// Turns {"tokens": [ID, …]} into {"prompt": TEXT}. Control tokens have no text, and the space that
 /// the tokenizer adds before a text is removed. Answers 400 for ids outside the vocabulary.
 Answer detokenize(std::string_view body, const Tokenizer& tokenizer);
+
+/// Answers {"tokenizer_class", "bos_token", "eos_token"}: the names of the control tokens, null for
+/// one that the model lacks. lm-eval looks for this to use `/tokenize` instead of a tokenizer of
+/// its own.
+Answer tokenizer_info(const Tokenizer& tokenizer);
 
 }  // namespace leasehold::http

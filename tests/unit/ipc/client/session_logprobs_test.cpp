@@ -36,7 +36,8 @@ TEST_CASE("session logprobs: a rebind continues after the positions that arrived
   world.send(0, 3);
   world.run_until([&] { return world.arrived() == 3; });
   world.revoke({1, 1});
-  world.run_until([&] { return world.worker.calls("request.submit").size() == 2; });
+  world.timers.advance(Duration::zero());
+  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
   const auto again = world.worker.calls("request.submit").at(1);
   CHECK(again.at("prompt_logprobs") == 1);
   CHECK(again.at("received_prompt_positions") == 3);
