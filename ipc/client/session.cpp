@@ -81,7 +81,7 @@ void TenantSession::start() {
   state_ = State::Acquiring;
   if (const auto& given = holder_->lease()) leases_.granted(given->lease);
   if (!holder_->is_live() && !holder_->is_reconnecting()) return acquire();
-  if (const auto fits = continuity_.check(held(), ledger_.size()); !fits)
+  if (const auto fits = continuity_.check(held(), received()); !fits)
     return finish({.error = fits.error()});
   submit();
 }
@@ -93,7 +93,7 @@ void TenantSession::acquire() {
                             .replaces = leases_.replaceable(),
                             .api_key = config_.api_key,
                             .request_id = RequestId{mint_request_id()}};
-  continuity_.ask(wanted, ledger_.size());
+  continuity_.ask(wanted, received());
   holder_->acquire(
       wanted, unless_over([](TenantSession& session, const Result<wire::LeaseAcquired>& result) {
         session.acquired(result);
@@ -105,7 +105,7 @@ void TenantSession::acquired(const Result<wire::LeaseAcquired>& result) {
   const bool is_unknown_lease = !result && result.error().code == Errc::UnknownLease;
   if (is_unknown_lease && leases_.forget_replaceable()) return acquire();
   if (!result) return failed(result.error(), Stage::Broker);
-  if (const auto fits = continuity_.check(*result, ledger_.size()); !fits)
+  if (const auto fits = continuity_.check(*result, received()); !fits)
     return finish({.error = fits.error()});
   fault_point(FaultSite::TenantLeaseAcquired);
   const bool is_adopted = result->adopted_blocks > 0;
@@ -140,20 +140,24 @@ void TenantSession::submit() {
 }
 
 WorkerStream::Handlers TenantSession::stream_handlers() {
-  return {.on_submitted =
-              unless_over([](TenantSession& session, const wire::RequestSubmitted& message) {
-                session.accepted(message);
-              }),
-          .on_token = unless_over([](TenantSession& session, wire::TokenEmitted&& message) {
-            session.take(std::move(message));
+  return {
+      .on_submitted =
+          unless_over([](TenantSession& session, const wire::RequestSubmitted& message) {
+            session.accepted(message);
           }),
-          .on_completed =
-              unless_over([](TenantSession& session, const wire::RequestCompleted& message) {
-                session.completed(message);
-              }),
-          .on_failed = unless_over([](TenantSession& session, const Error& error) {
-            session.failed(session.with_lost_worker_as_lease_end(error), Stage::Worker);
-          })};
+      .on_token = unless_over([](TenantSession& session, wire::TokenEmitted&& message) {
+        session.take(std::move(message));
+      }),
+      .on_prompt_logprobs = unless_over([](TenantSession& session, wire::PromptLogprobs&& message) {
+        session.take(std::move(message));
+      }),
+      .on_completed =
+          unless_over([](TenantSession& session, const wire::RequestCompleted& message) {
+            session.completed(message);
+          }),
+      .on_failed = unless_over([](TenantSession& session, const Error& error) {
+        session.failed(session.with_lost_worker_as_lease_end(error), Stage::Worker);
+      })};
 }
 
 void TenantSession::accepted(const wire::RequestSubmitted& generating) {
@@ -161,6 +165,7 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   retry_counts_.note_accepted(timers_.now());
   if (generating.max_emitted_tokens > 0)
     config_.request.max_emitted_tokens = generating.max_emitted_tokens;
+  prompt_tokens_ = generating.prompt_tokens;
   Submitted submitted{.lease = held().lease, .prompt_tokens = generating.prompt_tokens};
   if (!leases_.accepted()) {
     submitted.unchecked = generating.unchecked;
@@ -169,7 +174,7 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   observer_(submitted);
   const std::uint64_t most_tokens =
       std::uint64_t{generating.prompt_tokens} + config_.request.max_emitted_tokens;
-  accepted_under_held(continuity_.accepted(held(), ledger_.size(), most_tokens));
+  accepted_under_held(continuity_.accepted(held(), received(), most_tokens));
   replacement_->plan();
 }
 
@@ -196,6 +201,18 @@ void TenantSession::take(wire::TokenEmitted token) {
   fault_point(FaultSite::TenantTokenReceived);
 }
 
+void TenantSession::take(wire::PromptLogprobs logprobs) {
+  std::uint32_t& received = config_.request.received_prompt_positions;
+  if (logprobs.position != received) {
+    return finish({.error = Error{Errc::MalformedMessage,
+                                  fmt::format("the worker sent prompt position {}, expected {}",
+                                              logprobs.position, received)}});
+  }
+  received += static_cast<std::uint32_t>(logprobs.tokens.size());
+  retry_counts_.note_token(timers_.now());
+  observer_(PromptLogprobsArrived{std::move(logprobs)});
+}
+
 void TenantSession::completed(wire::RequestCompleted completed) {
   if (completed.emitted_tokens > ledger_.size()) {
     return finish({.error = Error{Errc::MalformedMessage,
@@ -204,6 +221,12 @@ void TenantSession::completed(wire::RequestCompleted completed) {
   }
   completed.emitted_tokens = ledger_.size();
   const auto error = error_of(completed);
+  if (!error && !has_prompt_logprobs() && completed.reason != kCancelled) {
+    return finish(
+        {.error = Error{Errc::MalformedMessage,
+                        fmt::format("the worker ended the request after {} of {} prompt positions",
+                                    config_.request.received_prompt_positions, prompt_tokens_)}});
+  }
   if (!error) {
     return finish({.reason = completed.reason, .note = completed.detail, .text = completed.text});
   }

@@ -37,6 +37,12 @@ struct TokenArrived {
   wire::TokenEmitted token;
 };
 
+/// The next tokens of the prompt, of a request with `prompt_logprobs`. Each position arrives once,
+/// in order, over all leases.
+struct PromptLogprobsArrived {
+  wire::PromptLogprobs logprobs;
+};
+
 /// The end of a lease ended the stream. `Rebound` or `Ended` follows.
 struct Interrupted {
   wire::RequestCompleted completed;
@@ -79,7 +85,7 @@ struct Ended {
   std::string text;  ///< The last text, which the worker held back until the end was known.
 };
 
-using SessionEvent = std::variant<Acquired, Submitted, TokenArrived, Interrupted, Rebound, Retrying,
-                                  BrokerDisconnected, Ended>;
+using SessionEvent = std::variant<Acquired, Submitted, PromptLogprobsArrived, TokenArrived,
+                                  Interrupted, Rebound, Retrying, BrokerDisconnected, Ended>;
 
 }  // namespace leasehold::client

@@ -102,6 +102,10 @@ void WorkerStream::take_notification(const std::string& method, const control::J
     auto token = parse_message<wire::TokenEmitted>(body);
     if (!token) return failed(token.error());
     if (is_ours(token->request)) handlers_.on_token(*std::move(token));
+  } else if (method == wire::PromptLogprobs::kMethod && handlers_.on_prompt_logprobs) {
+    auto logprobs = parse_message<wire::PromptLogprobs>(body);
+    if (!logprobs) return failed(logprobs.error());
+    if (is_ours(logprobs->request)) handlers_.on_prompt_logprobs(*std::move(logprobs));
   } else if (method == wire::RequestPreempted::kMethod && handlers_.on_preempted) {
     const auto preempted = parse_message<wire::RequestPreempted>(body);
     if (!preempted) return failed(preempted.error());

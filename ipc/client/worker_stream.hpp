@@ -23,6 +23,7 @@ class WorkerStream : public std::enable_shared_from_this<WorkerStream> {
   struct Handlers {
     std::function<void(const wire::RequestSubmitted&)> on_submitted;
     std::function<void(wire::TokenEmitted)> on_token;
+    std::function<void(wire::PromptLogprobs)> on_prompt_logprobs = nullptr;     ///< Null: ignored.
     std::function<void(const wire::RequestPreempted&)> on_preempted = nullptr;  ///< Null: ignored.
     std::function<void(const wire::RequestCompleted&)> on_completed;
     /// The worker's refusal; MalformedMessage; TimedOut when the worker does not accept the request

@@ -296,7 +296,11 @@ Result<StepReport> EngineRig::step() {
   const auto file = [this](const auto& event) {
     outcomes_[event.engine_request_id.value].add(event);
   };
-  for (const SchedulerEvent& event : report->events) std::visit(file, event);
+  for (const SchedulerEvent& event : report->events) {
+    std::visit(file, event);
+    if (const auto* prompt = std::get_if<PromptLogprobs>(&event); prompt && options_.reads_logprobs)
+      engine_->logprobs_taken(prompt->engine_request_id, kMaxUntakenLogprobs);
+  }
   return report;
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/expects.hpp"
 #include "ipc/table/lease_table.hpp"
 #include "ipc/table/worker_segment.hpp"
 #include "kernels/backend.hpp"
@@ -28,6 +29,8 @@ namespace leasehold::testing {
 struct RequestOutcome {
   std::vector<TokenId> tokens;
   std::vector<std::uint32_t> positions;
+  std::vector<std::optional<Logprobs>> logprobs;  ///< Of `tokens`.
+  std::vector<PromptToken> prompt;     ///< With log probabilities; each position arrived once.
   std::vector<Completed> completions;  ///< Exactly one, if the engine is correct.
   std::vector<AdmissionRejected> rejections;
   std::vector<Rebound> rebounds;
@@ -36,6 +39,11 @@ struct RequestOutcome {
   void add(const Token& token) {
     tokens.push_back(token.token);
     positions.push_back(token.position);
+    logprobs.push_back(token.logprobs);
+  }
+  void add(const PromptLogprobs& next) {
+    expects(next.position == prompt.size(), "prompt positions arrive once and in order");
+    prompt.insert(prompt.end(), next.tokens.begin(), next.tokens.end());
   }
   void add(const Completed& completed) { completions.push_back(completed); }
   void add(const AdmissionRejected& rejected) { rejections.push_back(rejected); }
@@ -51,6 +59,7 @@ struct RigOptions {
   /// Registers memory with a device, until the returned object is destroyed.
   std::function<std::shared_ptr<void>(Leased<const std::byte>, std::size_t)> reach;
   std::uint32_t threads = 1;
+  bool reads_logprobs = true;  ///< False: log probabilities of prompts are never taken.
   KvType kv_type = KvType::F16;
   Arithmetic arithmetic = Arithmetic::F32;
   SchedulerLimits limits = {};

@@ -34,6 +34,26 @@ Json event_json(const Submitted& event) {
   return json;
 }
 
+Json top_json(const std::vector<wire::TokenLogprob>& all) {
+  Json json = Json::array();
+  for (const wire::TokenLogprob& top : all)
+    json.push_back({{"token", top.token}, {"logprob", top.logprob}});
+  return json;
+}
+
+Json event_json(const PromptLogprobsArrived& event) {
+  Json tokens = Json::array();
+  for (const wire::PromptToken& each : event.logprobs.tokens) {
+    Json token{{"token", each.token}};
+    if (each.logprob) token["logprob"] = *each.logprob;
+    if (each.logprob) token["top_logprobs"] = top_json(each.top_logprobs);
+    tokens.push_back(std::move(token));
+  }
+  return {{"event", "prompt_logprobs"},
+          {"position", event.logprobs.position},
+          {"tokens", std::move(tokens)}};
+}
+
 Json event_json(const TokenArrived& event) {
   Json json{{"event", "token"},
             {"lease", to_string(event.lease)},
@@ -42,9 +62,7 @@ Json event_json(const TokenArrived& event) {
             {"text", event.token.text}};
   if (!event.token.logprob) return json;
   json["logprob"] = *event.token.logprob;
-  json["top_logprobs"] = Json::array();
-  for (const wire::TokenLogprob& top : event.token.top_logprobs)
-    json["top_logprobs"].push_back({{"token", top.token}, {"logprob", top.logprob}});
+  json["top_logprobs"] = top_json(event.token.top_logprobs);
   return json;
 }
 
@@ -112,6 +130,7 @@ struct AsText {
     if (event.unchecked_omitted > 0)
       remark(fmt::format("not checked: {} more", event.unchecked_omitted));
   }
+  void operator()(const PromptLogprobsArrived&) const {}
   void operator()(const TokenArrived& event) const {
     write(event.token.text);
     out.stream << std::flush;

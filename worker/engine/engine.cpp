@@ -246,7 +246,7 @@ void Engine::commit(const StepPlan& plan, SequenceMask live, StepReport& report)
 }
 
 void Engine::commit_part(const PlannedRows& part, std::uint32_t index) {
-  auto& [tokens, error] = runner_.drawn(index);
+  auto& [prompt, tokens, error] = runner_.drawn(index);
   if (error) {
     return scheduler_.end_sequence(*part.sequence,
                                    {.reason = CompletionReason::EngineError, .error = error});
@@ -256,7 +256,7 @@ void Engine::commit_part(const PlannedRows& part, std::uint32_t index) {
     part.sequence->rules->accept(drawn.sampled.token);
     drawn.ends = part.sequence->rules->over();
   }
-  scheduler_.commit(part, std::move(tokens));
+  scheduler_.commit(part, std::move(tokens), std::move(prompt));
 }
 
 }  // namespace leasehold

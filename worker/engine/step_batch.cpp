@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace leasehold {
 namespace {
 
@@ -68,6 +70,11 @@ void StepBatch::add_rows(const PlannedRows& part, std::uint32_t index) {
     rows_.push_back({index, first + i});
     tokens_.push_back(i < known ? sequence.tokens[first + i] : sequence.proposals[i - known]);
   }
+  const std::size_t first_row = rows_.size() - part.n_rows;
+  prompt_logit_index_.push_back(static_cast<std::uint32_t>(logit_rows_.size()));
+  const std::uint32_t reported = std::max(sequence.request.reported_positions, 1u);
+  for (std::uint32_t position = reported; position < sequence.reported_after(known); ++position)
+    logit_rows_.push_back(static_cast<std::uint32_t>(first_row + position - 1 - first));
   logit_index_.push_back(std::nullopt);
   if (!part.wants_token) return;
   logit_index_.back() = static_cast<std::uint32_t>(logit_rows_.size());

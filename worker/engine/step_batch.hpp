@@ -43,6 +43,9 @@ class StepBatch {
   /// The record memory of sequence `index`.
   const RecordMemory& record(std::uint32_t index) const { return records_[index]; }
 
+  /// The first row of logits for the prompt positions that sequence `index` reports; the others
+  /// follow (Sequence::reported_after). Position 0 has none.
+  std::uint32_t prompt_logit_index(std::uint32_t index) const { return prompt_logit_index_[index]; }
   /// The first row of logits of sequence `index`; the rows of its proposals follow. Nothing when
   /// the sequence draws no token.
   std::optional<std::uint32_t> logit_index(std::uint32_t index) const {
@@ -59,6 +62,7 @@ class StepBatch {
   std::vector<RecordMemory> records_;
   mutable std::vector<BlockTableView> block_tables_;
   std::vector<std::uint32_t> logit_rows_;
+  std::vector<std::uint32_t> prompt_logit_index_;
   std::vector<std::optional<std::uint32_t>> logit_index_;
 };
 

@@ -11,8 +11,40 @@ void TokenDrawer::draw_all(const StepPlan& plan, const StepBatch& batch, Sequenc
   drawn_.assign(plan.parts.size(), {});
   logit_rows_.clear();
   for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
-    if (batch.logit_index(i) && (live >> i & 1) != 0) draw_tokens(plan.parts[i], i, batch);
+    if ((live >> i & 1) == 0 || !read_prompt(plan.parts[i], i, batch)) continue;
+    if (batch.logit_index(i)) draw_tokens(plan.parts[i], i, batch);
   }
+}
+
+/// Computes the log probabilities of the prompt positions that the step completes, each in a unit
+/// of its own like a draw. Returns false after a failure, and when the sequence is refused.
+bool TokenDrawer::read_prompt(const PlannedRows& part, std::uint32_t index,
+                              const StepBatch& batch) {
+  const Sequence& sequence = *part.sequence;
+  const PromptRequest& request = sequence.request;
+  const std::uint32_t end = sequence.reported_after(part.n_rows - part.n_proposed);
+  Drawn& drawn = drawn_[index];
+  std::uint32_t logit_row = batch.prompt_logit_index(index);
+  for (std::uint32_t at = request.reported_positions; at < end; ++at) {
+    bool is_read = false;
+    const auto read_if_live = [&](const LaunchPermit& permit) {
+      if (!permit.is_live(index)) return;
+      const auto read = catch_request_errors([&]() -> Result<void> {
+        PromptToken token{.token = request.prompt[at]};
+        if (at > 0)
+          token.logprobs = TRY(row_logprobs(deps_.transformer->logits(logit_row++), token.token,
+                                            *request.prompt_logprobs));
+        drawn.prompt.push_back(std::move(token));
+        return {};
+      });
+      if (!read) drawn = {.prompt = {}, .tokens = {}, .error = read.error()};
+      is_read = read.has_value();
+    };
+    deps_.gate->run(batch.gates(), {LaunchSite::Sampling, 0, Touches::WeightsAndScratch},
+                    read_if_live);
+    if (!is_read) return false;
+  }
+  return true;
 }
 
 /// Draws row by row, until a drawn token differs from the proposal that the next row was computed
@@ -39,7 +71,7 @@ void TokenDrawer::draw_tokens(PlannedRows part, std::uint32_t index, const StepB
       continues = drawn.value_or(false);
       // A failure after the first row is not reported: the sequence keeps the tokens drawn before
       // it, and the next step meets the failure again.
-      if (!drawn && row == 0) drawn_[index] = {.tokens = {}, .error = drawn.error()};
+      if (!drawn && row == 0) drawn_[index] = {.prompt = {}, .tokens = {}, .error = drawn.error()};
       logit_rows_[sequence.request.engine_request_id] = first + row;
     };
     deps_.gate->run(batch.gates(), {LaunchSite::Sampling, 0, Touches::WeightsAndScratch},
@@ -74,8 +106,8 @@ Result<DrawnToken> TokenDrawer::draw(const Sequence& sequence, std::span<const T
   // A rebound text may be complete already: its last token was delivered, but its end was not.
   if (const auto over = rules.over()) return DrawnToken{.is_text = false, .ends = over};
   const DrawnToken full{.is_text = false, .ends = deps_.scheduler->fit().capacity_end(sequence)};
-  const bool is_fill = sequence.request.max_emitted_tokens == 0;  // a fill only checks logits
-  if (full.ends && !is_fill) return full;
+  const bool emits_none = sequence.request.max_emitted_tokens == 0;  // only checks the logits
+  if (full.ends && !emits_none) return full;
   const SamplingParams& params = sequence.request.sampling;
   const SampleInput input{
       .logits = {},
@@ -85,7 +117,7 @@ Result<DrawnToken> TokenDrawer::draw(const Sequence& sequence, std::span<const T
       .allowed = rules.allowed()};
   DrawnToken drawn;
   drawn.sampled = TRY(sample_row(logit_row, input));
-  if (is_fill) return full;
+  if (emits_none) return full;
   drawn.ends = rules.ends_before(drawn.sampled.token);
   drawn.is_text = !drawn.ends;
   return drawn;

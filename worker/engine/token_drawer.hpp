@@ -1,4 +1,5 @@
-/// Draws a step's tokens from its logits, and holds them until the commit.
+/// Draws a step's tokens from its logits, computes the log probabilities of prompt tokens, and
+/// holds both until the commit.
 ///
 /// Each row is a unit of the engine's thread. Where a sequence has proposals, rows are drawn one
 /// after the other as long as the drawn token is the proposed one. A failure, including a failed
@@ -31,8 +32,10 @@ class TokenDrawer {
   };
   /// What was drawn for one part of the step.
   struct Drawn {
+    std::vector<PromptToken> prompt;  ///< The positions that the commit reports.
     std::vector<DrawnToken> tokens;
-    std::optional<Error> error;  ///< Set when the first row failed; then there is no token.
+    std::optional<Error> error;  ///< Set when a row of the prompt or the first row that draws
+                                 ///< failed; then there is no token.
   };
 
   explicit TokenDrawer(const Dependencies& dependencies) : deps_(dependencies) {}
@@ -53,6 +56,7 @@ class TokenDrawer {
   void forget_logits() { logit_rows_.clear(); }
 
  private:
+  bool read_prompt(const PlannedRows& part, std::uint32_t index, const StepBatch& batch);
   void draw_tokens(PlannedRows part, std::uint32_t index, const StepBatch& batch);
   Result<bool> draw_row(const PlannedRows& part, std::vector<DrawnToken>& drawn,
                         std::uint32_t logit_row);

@@ -91,7 +91,8 @@ std::optional<Error> ChoiceProgress::note(const Generations::Event& event) {
   using namespace client;
   Choice& choice = choices_[event.index];
   if (is_any_of<Interrupted, Retrying>(event.event)) choice.lacks_lease = true;
-  if (is_any_of<Submitted, Rebound, TokenArrived, Ended>(event.event)) choice.lacks_lease = false;
+  if (is_any_of<Submitted, Rebound, PromptLogprobsArrived, TokenArrived, Ended>(event.event))
+    choice.lacks_lease = false;
   if (const auto* submitted = std::get_if<Submitted>(&event.event)) {
     choice.runs = true;
     choice.prompt_tokens = submitted->prompt_tokens;
@@ -234,7 +235,7 @@ class AnswerDriver {
   awaitable<void> await_events();
   std::optional<Duration> time_to_heartbeat() const;
   void take_waiting();
-  void take(const Generations::Event& event);
+  void take(Generations::Event event);
   awaitable<void> name_schema(Error refused);
   std::function<void()> keep_lease() const;
   void stop_generating();
@@ -349,9 +350,9 @@ std::optional<Duration> AnswerDriver::time_to_heartbeat() const {
 
 void AnswerDriver::take_waiting() {
   for (int taken = 0; taken < kMaxEventsPerWrite && goes_on(); ++taken) {
-    const auto event = generations_->next();
+    auto event = generations_->next();
     if (!event) return;
-    take(*event);
+    take(*std::move(event));
   }
 }
 
@@ -378,9 +379,11 @@ std::optional<Error> AnswerDriver::error_of(const client::Ended& ended) const {
   return shared_.deps.stopping;
 }
 
-void AnswerDriver::take(const Generations::Event& event) {
+void AnswerDriver::take(Generations::Event event) {
   if (const auto held_back = progress_.note(event)) return output_.fail_with(*held_back);
   ChoiceText& text = texts_[event.index];
+  if (auto* prompt = std::get_if<client::PromptLogprobsArrived>(&event.event))
+    return text.add(std::move(prompt->logprobs));
   if (const auto* token = std::get_if<client::TokenArrived>(&event.event))
     return output_.add(text.add(token->token), token->token.position, progress_.usage());
   const auto* ended = std::get_if<client::Ended>(&event.event);

@@ -126,6 +126,11 @@ awaitable<void> serve_token_count(Shared& shared, const Caller& caller, RouteInp
   return serve_off_thread(shared, caller, stream, work);
 }
 
+awaitable<void> serve_tokenizer_info(Shared& shared, const Caller&, RouteInput,
+                                     HttpStream& stream) {
+  return stream.send(tokenizer_info(*shared.deps.tokenizer));
+}
+
 constexpr Route kRoutes[] = {
     {"/v1/models", "GET", serve_models},
     {"/v1/models/", "GET", serve_model},
@@ -139,6 +144,7 @@ constexpr Route kRoutes[] = {
     {"/v1/messages/count_tokens", "POST", serve_token_count},
     {"/tokenize", "POST", serve_tokenize},
     {"/detokenize", "POST", serve_detokenize},
+    {"/tokenizer_info", "GET", serve_tokenizer_info},
 };
 
 constexpr std::string_view kAllowPost = "Allow: POST, OPTIONS\r\n";

@@ -146,8 +146,10 @@ Admission::Attempt Admission::reserve_first_blocks(Sequence& sequence, Tenancy& 
   const OwnedText text{&tenancy.tenant, sequence.tokens};
   tenancy.prefixes.match_again(tenancy.head.match, text, deps_.limits.tokens_per_block);
   std::vector<PrefixId> chain = tenancy.head.match.chain;
+  if (sequence.request.reports_prompt()) leave_rows_to_report(chain, sequence.request);
   const bool is_swapped = is_moved_out(sequence.blocks.state());
-  const bool may_borrow = !is_swapped && !tenancy.is_shared;
+  const bool is_new = !is_swapped && !tenancy.is_shared;
+  const bool may_borrow = is_new && !sequence.request.reports_prompt();
   const PublishedMatch published =
       may_borrow ? deps_.publications.match(tenancy, sequence) : PublishedMatch{};
   const bool borrows = published.chain.size() > chain.size();
@@ -178,12 +180,20 @@ Admission::Attempt Admission::reserve_first_blocks(Sequence& sequence, Tenancy& 
     sequence.blocks.start_with(std::move(chain), tenancy.prefixes);
     if (end) sequence.blocks.continue_in(end->block, end->positions);
   }
-  if (may_borrow) deps_.kv.note_held(sequence.request.engine_request_id);
+  if (is_new) deps_.kv.note_held(sequence.request.engine_request_id);
   const bool ok = sequence.blocks.reserve_record(deps_.limits.record_blocks_of(sequence.request),
                                                  tenancy.pool) &&
                   sequence.blocks.reserve(positions, tenancy.pool);
   ensures(ok, "free blocks can be taken");
   return Attempt::Admitted;
+}
+
+/// Shortens the chain, so that the row before the next position to report is computed.
+void Admission::leave_rows_to_report(std::vector<PrefixId>& chain,
+                                     const PromptRequest& request) const {
+  const std::size_t rows = std::max(request.reported_positions, 1u) - 1;
+  const std::size_t blocks = std::min(chain.size(), rows / deps_.limits.tokens_per_block);
+  chain.erase(chain.begin() + static_cast<std::ptrdiff_t>(blocks), chain.end());
 }
 
 /// Takes out of the cache the last block of an adopted record that follows the chain. This comes

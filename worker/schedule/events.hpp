@@ -1,11 +1,13 @@
-/// The events of the scheduler. Order within a tick: last tokens of completed requests,
-/// completions, rejections, rebinds, preemptions, other tokens.
+/// The events of the scheduler. Order within a tick: last log probabilities of the prompts of
+/// completed requests, their last tokens, completions, rejections, rebinds, preemptions, other log
+/// probabilities of prompts, other tokens.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "common/clock.hpp"
 #include "ipc/segment/lease_word.hpp"
@@ -21,6 +23,22 @@ struct Token {
   TokenId token = 0;
   std::uint32_t position = 0;
   std::optional<Logprobs> logprobs = {};  ///< When requested.
+};
+
+/// A token of a prompt, with the log probability that the model gave it after the tokens before.
+struct PromptToken {
+  TokenId token = 0;
+  std::optional<Logprobs> logprobs = {};  ///< None for the first token of the prompt.
+  bool operator==(const PromptToken&) const = default;
+};
+
+/// Prompt tokens of a request with PromptRequest::prompt_logprobs, from `position` on. Each
+/// position is delivered exactly once, in order, before the first token of the request. Events of
+/// rebinds continue where the earlier ones ended.
+struct PromptLogprobs {
+  RequestId engine_request_id;
+  std::uint32_t position = 0;
+  std::vector<PromptToken> tokens;
 };
 
 /// Why a lease ended a request.
@@ -107,6 +125,7 @@ struct SpillEvent {
   std::optional<Error> why;  ///< With WriteFailed and ReadFailed.
 };
 
-using SchedulerEvent = std::variant<Completed, AdmissionRejected, Rebound, Preempted, Token>;
+using SchedulerEvent =
+    std::variant<Completed, AdmissionRejected, Rebound, Preempted, PromptLogprobs, Token>;
 
 }  // namespace leasehold

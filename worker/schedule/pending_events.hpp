@@ -13,6 +13,7 @@ namespace leasehold {
 class PendingEvents {
  public:
   void add(Token event) { tokens_.push_back(std::move(event)); }
+  void add(PromptLogprobs event) { prompt_logprobs_.push_back(std::move(event)); }
   void add(Completed event) { completed_.push_back(std::move(event)); }
   void add(AdmissionRejected event) { rejected_.push_back(std::move(event)); }
   void add(Rebound event) { rebound_.push_back(std::move(event)); }
@@ -22,9 +23,11 @@ class PendingEvents {
   std::vector<SchedulerEvent> take();
 
  private:
-  std::vector<Token> take_final_tokens();
+  template <class Event>
+  std::vector<Event> take_final(std::vector<Event>& events) const;
 
   std::vector<Token> tokens_;
+  std::vector<PromptLogprobs> prompt_logprobs_;
   std::vector<Completed> completed_;
   std::vector<AdmissionRejected> rejected_;
   std::vector<Rebound> rebound_;

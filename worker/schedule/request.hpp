@@ -27,8 +27,13 @@ struct PromptRequest {
   std::optional<LeaseId> rebound_from;  ///< The lease under which `emitted` was generated.
   SamplingParams sampling;
   TextConstraint constraint;             ///< `sampling.grammar`, compiled.
-  std::uint32_t max_emitted_tokens = 0;  ///< Includes `emitted`.
+  std::uint32_t max_emitted_tokens = 0;  ///< Includes `emitted`. 0: only the prompt is computed.
   bool may_shorten = false;  ///< `max_emitted_tokens` is a default (RequestFit::shorten).
+  /// Number of alternatives to report with the log probability of each prompt token, at most
+  /// SamplingParams::kMaxTopLogprobs. Empty: report none of the prompt.
+  std::optional<std::uint32_t> prompt_logprobs;
+  /// Leading prompt positions that were reported, under this lease or earlier ones.
+  std::uint32_t reported_positions = 0;
   std::optional<TimePoint> deadline;
   std::int32_t priority = 0;  ///< Compared among the requests of the tenant.
 
@@ -43,6 +48,8 @@ struct PromptRequest {
   std::uint64_t unused_tokens = 0;    ///< Taken from the tokens per minute and not used.
   std::uint64_t held_tokens = 0;      ///< Held against the tokens of the day.
 
+  /// True while prompt positions are left to report.
+  bool reports_prompt() const { return prompt_logprobs && reported_positions < prompt.size(); }
   /// For a waiting request: true if it ran before and was preempted.
   bool was_admitted() const { return block_limit > 0; }
 };
@@ -69,11 +76,12 @@ inline bool is_admitted_before(const PromptRequest& one, const PromptRequest& ot
 /// Errors: BadRequest for a token outside the vocabulary.
 Result<void> check_token_ids(std::span<const TokenId> tokens, std::uint32_t n_vocab);
 
-/// True when the context has room for one more token. A rebound request may also fill it exactly:
-/// its last token may have been delivered already.
+/// True when the context has room for one more token. A request that emits none may also fill it
+/// exactly, and so may a rebound request: its last token may have been delivered already.
 inline bool fits_context(const PromptRequest& request, std::uint32_t max_context) {
   const std::size_t known = known_tokens(request);
-  return known < max_context || (known == max_context && !request.emitted.empty());
+  const bool may_be_full = !request.emitted.empty() || request.max_emitted_tokens == 0;
+  return known < max_context || (known == max_context && may_be_full);
 }
 
 /// Why a request ends. Text held back for a stop string or an incomplete character is sent with the

@@ -9,9 +9,9 @@ namespace leasehold {
 Result<void> RequestFit::check(const PromptRequest& request) const {
   TRY(check_sampling(request.sampling));
   if (request.prompt.empty()) return fail(Errc::BadRequest, "the prompt is empty");
-  const bool emits_none = request.max_emitted_tokens == 0;
   const bool is_fill = tenancies_.at(request.lease).is_shared;
-  if (emits_none != is_fill || request.max_emitted_tokens < request.emitted.size()) {
+  const bool emits_too_much = is_fill && request.max_emitted_tokens > 0;
+  if (emits_too_much || request.max_emitted_tokens < request.emitted.size()) {
     return fail(
         Errc::BadRequest,
         fmt::format("max_emitted_tokens is {}, and {} tokens were emitted before; ask for more",

@@ -64,20 +64,29 @@ std::vector<PlannedRows> Scheduler::prefill_least_served(std::uint32_t budget) c
   constexpr std::uint32_t kAnyWork = ~std::uint32_t{0};
   const std::uint32_t work = prefill_limit_.rows(planned_.decode, kAnyWork);
   if (work == 0) return {};
-  PromptRows prompts(budget, work, limits_.token_budget);
+  const auto is_prompt = [](const auto& sequence) { return sequence->pending() > 1; };
+  const auto drawing = planned_.decode +
+                       static_cast<std::uint32_t>(std::ranges::count_if(running_.all(), is_prompt));
+  const std::uint32_t logit_rows = limits_.max_logit_rows();
+  PromptRows prompts({.rows = budget,
+                      .work = work,
+                      .short_work = limits_.token_budget,
+                      .logit_rows = logit_rows - std::min(logit_rows, drawing)});
   for (const auto& sequence : running_) {
-    if (sequence->pending() <= 1) continue;
+    if (!is_prompt(sequence)) continue;
     prompts.add(*sequence, *tenancies_.at(sequence->request.lease).account);
   }
   return prompts.give(limits_.tokens_per_block);
 }
 
-void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn) {
+void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
+                       std::vector<PromptToken> prompt) {
   expects(transfers_.empty(), "blocks are copied before rows are computed");
   Sequence& sequence = *part.sequence;
   Tenancy& tenancy = tenancies_.at(sequence.request.lease);
   const std::uint32_t rows_kept = part.rows_kept(drawn.size());
   proposals_.note_drawn(part, drawn);
+  if (!prompt.empty()) report_prompt(sequence, std::move(prompt));
   std::uint64_t used = sequence.prompt_rows(rows_kept);
   for (DrawnToken& each : drawn) {
     if (!each.is_text) continue;
@@ -97,6 +106,21 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn) {
   if (drawn.empty()) return;
   if (drawn.back().ends) return end_sequence(sequence, {.reason = *drawn.back().ends});
   if (const auto full = fit().capacity_end(sequence)) end_sequence(sequence, {.reason = *full});
+}
+
+void Scheduler::report_prompt(Sequence& sequence, std::vector<PromptToken> prompt) {
+  PromptRequest& request = sequence.request;
+  const auto count = static_cast<std::uint32_t>(prompt.size());
+  events_.add(
+      PromptLogprobs{request.engine_request_id, request.reported_positions, std::move(prompt)});
+  request.reported_positions += count;
+  sequence.untaken_positions += count;
+}
+
+void Scheduler::logprobs_taken(const RequestId& engine_request_id, std::uint32_t positions) {
+  Sequence* const sequence = running_.find(engine_request_id);
+  if (sequence == nullptr) return;
+  sequence->untaken_positions -= std::min(sequence->untaken_positions, positions);
 }
 
 void Scheduler::note_duration(Duration step) {
@@ -127,6 +151,7 @@ void Scheduler::preempt(const Relief& relief) {
   Tenancy& tenancy = tenancies_.at(victim.request.lease);
   const std::uint32_t available = tenancy.available_blocks();
   PromptRequest request = request_to_wait(victim);
+  victim.untaken_positions = 0;  // while it waits, `logprobs_taken` does not find it
   const std::uint32_t swapped_blocks = relief.to_swap ? swap_.swap_out(victim) : 0;
   if (!relief.to_swap) free_blocks(victim, {});
   events_.add(Preempted{.engine_request_id = request.engine_request_id,

@@ -15,6 +15,10 @@
 /// again: its blocks are copied back, or its rows are computed again, and it continues with its
 /// next token.
 ///
+/// Prompts with log probabilities: all their rows need logits, so they get at most the rows with
+/// logits that the other sequences of the step leave. They reuse no cached block whose positions
+/// are not reported. While kMaxUntakenLogprobs values are on their way, they get no rows.
+///
 /// Copies: the scheduler lists the copies of a step (`transfers`) and treats them as done at once:
 /// it assigns the source blocks to other sequences. The engine must therefore make the copies in
 /// the order of the list, before the forward pass, and report each (`transfer_done`). A failed
@@ -161,9 +165,14 @@ class Scheduler {
   void transfer_done(const Sequence& sequence, Duration copying);
 
   /// Commits the rows in PlannedRows::rows_kept, and appends the drawn tokens: the accepted
-  /// proposals, then at most one more. Emits Token for each, then Completed when the sequence ends.
-  /// Precondition: no transfer is pending.
-  void commit(const PlannedRows& part, std::vector<DrawnToken> drawn);
+  /// proposals, then at most one more. Emits PromptLogprobs for `prompt`, which are the positions
+  /// up to Sequence::reported_after, then Token for each drawn token, then Completed when the
+  /// sequence ends. Precondition: no transfer is pending.
+  void commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
+              std::vector<PromptToken> prompt = {});
+  /// Records that the client has taken so many positions of PromptLogprobs. Does nothing unless the
+  /// request runs.
+  void logprobs_taken(const RequestId& engine_request_id, std::uint32_t positions);
   /// Ends one running or swapped sequence and frees its blocks. With `already_delivered` no
   /// Completed event is emitted, because a gate thread delivered it early.
   void end_sequence(Sequence& sequence, Completed how, bool already_delivered = false);
@@ -181,6 +190,7 @@ class Scheduler {
   StepPlan plan_rows();
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
   std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
+  void report_prompt(Sequence& sequence, std::vector<PromptToken> prompt);
   bool relieve_starved();
   void preempt(const Relief& relief);
   void free_blocks(Sequence& sequence, const Completed& how);

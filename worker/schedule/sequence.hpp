@@ -18,6 +18,10 @@ namespace leasehold {
 
 class TokenRules;
 
+/// Log probabilities of a prompt that may be on their way to the client, in values: a prompt that
+/// is read slowly is computed slowly. About 80 KiB of output.
+inline constexpr std::uint32_t kMaxUntakenLogprobs = 2048;
+
 struct Sequence {
   PromptRequest request;
   std::vector<TokenId> tokens;  ///< Prompt, then all emitted tokens.
@@ -37,6 +41,8 @@ struct Sequence {
                                    ///< a reference to each.
 
   RecordProgress record;  ///< State of the sequence record in the lease's memory.
+  /// Positions of PromptLogprobs that are on their way to the client.
+  std::uint32_t untaken_positions = 0;
 
   Sequence(PromptRequest from, std::uint32_t tokens_per_block)
       : request(std::move(from)), tokens(request.prompt), blocks(tokens_per_block) {
@@ -55,7 +61,15 @@ struct Sequence {
   /// the last row waits. A sequence whose spilled blocks are being read back computes nothing.
   std::uint32_t rows_ready() const {
     if (blocks.state() == KvState::Returning) return 0;
-    return pending() - (awaits_mask ? 1 : 0);
+    const std::uint32_t ready = pending() - (awaits_mask ? 1 : 0);
+    return request.reports_prompt() ? std::min(ready, rows_to_report()) : ready;
+  }
+  /// The leading prompt positions that are reported once the next `n_rows` rows are computed. The
+  /// row of a position has the logits of the next one; the first position needs no row.
+  std::uint32_t reported_after(std::uint32_t n_rows) const {
+    if (!request.reports_prompt()) return request.reported_positions;
+    const auto prompt = static_cast<std::uint32_t>(request.prompt.size());
+    return std::max(request.reported_positions, std::min(prompt, blocks.committed() + n_rows + 1));
   }
   /// The work of the next `n_rows` rows.
   std::uint64_t work_of(std::uint32_t n_rows) const {
@@ -74,6 +88,14 @@ struct Sequence {
     const bool is_decoding = blocks.committed() >= known_tokens(request);
     const auto charged = is_decoding ? tokens.size() : blocks.committed();
     return std::max(request.charged, static_cast<std::uint32_t>(charged));
+  }
+  /// The rows that can be computed before kMaxUntakenLogprobs is reached. After a preemption, rows
+  /// whose positions were reported before are computed again without limit.
+  std::uint32_t rows_to_report() const {
+    const std::uint32_t first = std::max(request.reported_positions, 1u) - 1;
+    const std::uint32_t again = first - std::min(first, blocks.committed());
+    const std::uint32_t most = kMaxUntakenLogprobs / (1 + request.prompt_logprobs.value_or(0));
+    return again + most - std::min(most, untaken_positions);
   }
   /// Describes the commit of `n_rows` more positions and of the tokens `next`, as a view. It
   /// contains the blocks of committed positions only, because blocks of proposals may be freed.

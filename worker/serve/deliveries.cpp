@@ -60,18 +60,52 @@ void Deliveries::deliver_one(const Token& token) {
     return resumable_->add(token.engine_request_id, request->text->send_token(token));
   auto excess =
       unread_->excess(tenant_of(token.engine_request_id), request->text->unread_output_bytes());
-  if (excess) return stop_unread(*request, token, *std::move(excess));
+  if (excess) {
+    return stop_unread(
+        *request, {.engine_request_id = token.engine_request_id, .emitted_tokens = token.position},
+        *std::move(excess));
+  }
   (void)request->text->send_token(token);
+}
+
+void Deliveries::deliver_one(const PromptLogprobs& logprobs) {
+  const RequestId& id = logprobs.engine_request_id;
+  ClientRequest* request = requests_->find_parsed(id);
+  if (request == nullptr || request->unread_end) return;
+  auto excess = unread_->excess(tenant_of(id), request->text->unread_output_bytes());
+  if (excess) return stop_unread(*request, {.engine_request_id = id}, *std::move(excess));
+  request->text->send_prompt_logprobs(logprobs);
+  pacer_.sent(id, static_cast<std::uint32_t>(logprobs.tokens.size()));
+}
+
+/// Nothing for a request that has ended.
+std::optional<std::size_t> Deliveries::unread_bytes(const RequestId& engine_request_id) const {
+  const ClientRequest* request = requests_->find_parsed(engine_request_id);
+  if (request == nullptr || request->unread_end) return std::nullopt;
+  return request->text->unread_output_bytes();
+}
+
+void Deliveries::logprobs_taken(const RequestId& engine_request_id, std::uint32_t positions) {
+  deps_.loop->post([engine_request_id, positions](Engine& engine) {
+    engine.logprobs_taken(engine_request_id, positions);
+  });
+}
+
+void Deliveries::logprobs_stalled(const RequestId& engine_request_id) {
+  ClientRequest* request = requests_->find_parsed(engine_request_id);
+  stop_unread(*request, {.engine_request_id = engine_request_id},
+              {Errc::QueueFull,
+               "the client has not read the prompt's log probabilities for 10 s; "
+               "read faster"});
 }
 
 /// The client gets the end with the error `why` only once the engine has ended the request, so that
 /// the id stays in use until then.
-void Deliveries::stop_unread(ClientRequest& request, const Token& next, Error why) {
-  const RequestId& engine_request_id = next.engine_request_id;
-  request.unread_end = Completed{.engine_request_id = engine_request_id,
-                                 .reason = CompletionReason::EngineError,
-                                 .emitted_tokens = next.position,
-                                 .error = std::move(why)};
+void Deliveries::stop_unread(ClientRequest& request, Completed end, Error why) {
+  const RequestId engine_request_id = end.engine_request_id;
+  end.reason = CompletionReason::EngineError;
+  end.error = std::move(why);
+  request.unread_end = std::move(end);
   deps_.running_requests->stop(engine_request_id, LocalStop::Cancelled);
   deps_.loop->post([engine_request_id](Engine& engine) { (void)engine.cancel(engine_request_id); });
 }

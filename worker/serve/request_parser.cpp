@@ -65,6 +65,8 @@ Result<PromptRequest> RequestParser::parse_prompt(const IncomingRequest& incomin
                         .sampling = std::move(sampling),
                         .max_emitted_tokens = submit.max_emitted_tokens,
                         .may_shorten = submit.may_shorten,
+                        .prompt_logprobs = submit.prompt_logprobs,
+                        .reported_positions = submit.received_prompt_positions,
                         .priority = submit.priority};
   if (submit.deadline_ms)
     request.deadline = incoming.submitted_at + std::chrono::milliseconds(*submit.deadline_ms);
@@ -76,8 +78,28 @@ Result<PromptRequest> RequestParser::parse_prompt(const IncomingRequest& incomin
                             request.prompt.size() + request.emitted.size(),
                             name(prompt_.context_bound), prompt_.max_context));
   }
+  TRY(check_prompt_logprobs(request));
   request.constraint = TRY(constraints_.compile(request.sampling.grammar));
   return request;
+}
+
+Result<void> check_prompt_logprobs(const PromptRequest& request) {
+  const std::size_t tokens = request.prompt.size();
+  if (request.reported_positions > tokens) {
+    return fail(Errc::BadRequest,
+                fmt::format("received_prompt_positions is {}, and the prompt has {} tokens; send "
+                            "the positions that arrived",
+                            request.reported_positions, tokens));
+  }
+  if (!request.prompt_logprobs) return {};
+  constexpr std::size_t kMost = wire::RequestSubmit::kMaxPromptLogprobs;
+  const std::size_t values = tokens * (1 + *request.prompt_logprobs);
+  if (values <= kMost) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("{} prompt tokens with {} alternatives each make {} log probabilities, "
+                          "and a request may have {}; ask for fewer alternatives or send a "
+                          "shorter prompt",
+                          tokens, *request.prompt_logprobs, values, kMost));
 }
 
 Error id_conflict(const RequestId& client_request_id, std::string_view difference) {

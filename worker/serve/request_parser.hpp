@@ -58,6 +58,10 @@ class RequestParser {
   ConstraintCompiler constraints_;
 };
 
+/// Errors: BadRequest for more log probabilities than RequestSubmit::kMaxPromptLogprobs, or more
+/// received positions than the prompt has.
+Result<void> check_prompt_logprobs(const PromptRequest& request);
+
 /// The refusal of a resumable request whose id belongs to a submission with this difference.
 Error id_conflict(const RequestId& client_request_id, std::string_view difference);
 

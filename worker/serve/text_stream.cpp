@@ -11,6 +11,12 @@ std::string_view reason_on_the_wire(const Completed& completed) {
   return named ? name(completed.error->code) : name(completed.reason);
 }
 
+std::vector<wire::TokenLogprob> top_of(const Logprobs& logprobs) {
+  std::vector<wire::TokenLogprob> all;
+  for (const TokenLogprob& top : logprobs.top) all.push_back({top.token, top.logprob});
+  return all;
+}
+
 }  // namespace
 
 void notify_token(control::Peer& peer, const wire::TokenEmitted& token) {
@@ -42,11 +48,23 @@ wire::TokenEmitted TextStream::send_token(const Token& token) {
                              .text = text_.push(token.token)};
   if (token.logprobs) {
     message.logprob = token.logprobs->chosen;
-    for (const TokenLogprob& top : token.logprobs->top)
-      message.top_logprobs.push_back({top.token, top.logprob});
+    message.top_logprobs = top_of(*token.logprobs);
   }
   if (const auto peer = peer_.lock()) notify_token(*peer, message);
   return message;
+}
+
+void TextStream::send_prompt_logprobs(const PromptLogprobs& logprobs) {
+  wire::PromptLogprobs message{
+      .request = client_request_id_, .position = logprobs.position, .tokens = {}};
+  for (const PromptToken& each : logprobs.tokens) {
+    wire::PromptToken& token = message.tokens.emplace_back();
+    token.token = each.token;
+    if (!each.logprobs) continue;
+    token.logprob = each.logprobs->chosen;
+    token.top_logprobs = top_of(*each.logprobs);
+  }
+  notify(message);
 }
 
 std::size_t TextStream::unread_output_bytes() const {

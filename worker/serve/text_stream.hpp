@@ -29,6 +29,7 @@ class TextStream {
   std::vector<wire::TokenEmitted> continue_after(std::span<const TokenId> emitted);
 
   wire::TokenEmitted send_token(const Token& token);
+  void send_prompt_logprobs(const PromptLogprobs& logprobs);
   /// Unread output bytes of the client's connection, over all its streams.
   std::size_t unread_output_bytes() const;
   /// Sends the end, with the text that was held back. After a revocation that text is not sent,

@@ -98,6 +98,12 @@ static Problem from_field(const Json& json, TokenLogprob& out) {
   return {};
 }
 
+void describe(Is<PromptToken> auto& m, auto& fields) {
+  fields.field("token", m.token, kTokenIds);
+  fields.field("logprob", m.logprob, Between<float>{});
+  fields.with_default("top_logprobs", m.top_logprobs, std::vector<TokenLogprob>{});
+}
+
 // ---------------------------------------------------------------- messages
 
 constexpr std::string_view kScopes[] = {"", "engine", "tenant", "shared"};
@@ -159,7 +165,9 @@ void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.field("emitted", m.emitted, kTokenIds);
   fields.field("rebound_from", m.rebound_from);
   fields.field("sampling", m.sampling);
-  fields.field("max_emitted_tokens", m.max_emitted_tokens, Between<std::uint32_t>{1, 1u << 20});
+  fields.field("max_emitted_tokens", m.max_emitted_tokens, Between<std::uint32_t>{0, 1u << 20});
+  fields.field("prompt_logprobs", m.prompt_logprobs, Between<std::uint32_t>{0, 20});
+  fields.with_default("received_prompt_positions", m.received_prompt_positions, 0u);
   fields.field("ignore_eos", m.ignore_eos);
   fields.field("deadline_ms", m.deadline_ms, kUpToOneDay_ms);
   fields.with_default("priority", m.priority, 0, kPriority);
@@ -171,6 +179,8 @@ static Result<void> validate(const RequestSubmit& m) {
   if (m.continue_final_message && m.add_generation_prompt)
     return fail(Errc::BadRequest,
                 "field 'add_generation_prompt': expected false beside continue_final_message");
+  if (m.resumable && m.prompt_logprobs)
+    return fail(Errc::BadRequest, "field 'prompt_logprobs': expected none beside resumable");
   return exactly_one("'prompt', 'prompt_tokens' and 'messages'",
                      {m.prompt.has_value(), m.prompt_tokens.has_value(), m.messages.has_value()});
 }
@@ -192,6 +202,12 @@ void describe(Is<TokenEmitted> auto& m, auto& fields) {
   fields.field("text", m.text);
   fields.field("logprob", m.logprob, kFinite);
   fields.with_default("top_logprobs", m.top_logprobs, std::vector<TokenLogprob>{});
+}
+
+void describe(Is<PromptLogprobs> auto& m, auto& fields) {
+  fields.field("request", m.request);
+  fields.field("position", m.position);
+  fields.field("tokens", m.tokens);
 }
 
 void describe(Is<RequestPreempted> auto& m, auto& fields) {
@@ -239,6 +255,7 @@ template struct Message<ConnectionAuthenticate>;
 template struct Message<RequestSubmit>;
 template struct Message<RequestSubmitted>;
 template struct Message<TokenEmitted>;
+template struct Message<PromptLogprobs>;
 template struct Message<RequestPreempted>;
 template struct Message<RequestCompleted>;
 template struct Message<RequestCancel>;

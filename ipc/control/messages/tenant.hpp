@@ -92,11 +92,13 @@ struct ChatMessage {
 
 /// `request.submit`: exactly one of `prompt` (text), `prompt_tokens`, and `messages`, which the
 /// model's chat template turns into a prompt. Reply: RequestSubmitted; then notifications
-/// `token.emitted` (TokenEmitted), `request.preempted` (RequestPreempted) and, once,
-/// `request.completed` (RequestCompleted).
+/// `prompt.logprobs` (PromptLogprobs), `token.emitted` (TokenEmitted), `request.preempted`
+/// (RequestPreempted) and, once, `request.completed` (RequestCompleted).
 struct RequestSubmit : Message<RequestSubmit> {
   static constexpr std::string_view kMethod = "request.submit";
   static constexpr std::int32_t kMaxPriority = 10;
+  /// The most values that `prompt_logprobs` may ask for: prompt tokens · (1 + alternatives).
+  static constexpr std::size_t kMaxPromptLogprobs = 1u << 17;
   std::string token;  ///< From LeaseAcquired; must belong to the connection's tenant.
   RequestId request_id;
   std::optional<std::string> prompt;
@@ -121,10 +123,17 @@ struct RequestSubmit : Message<RequestSubmit> {
   std::vector<std::int32_t> emitted;  ///< For a rebind: tokens already delivered for this request.
   std::optional<LeaseId> rebound_from;  ///< For a rebind: the lease that delivered them.
   Sampling sampling;
-  std::uint32_t max_emitted_tokens = 128;  ///< 1 … 2^20; includes `emitted`.
+  /// 0 … 2^20; includes `emitted`. 0: only the prompt is computed.
+  std::uint32_t max_emitted_tokens = 128;
   /// True: the worker lowers `max_emitted_tokens` to what fits after the prompt into the context,
   /// the tenant's max_blocks and its tokens per minute. May be missing.
   bool may_shorten = false;
+  /// 0 … 20: the log probability of each prompt token is sent (PromptLogprobs), with this number of
+  /// alternatives. At most kMaxPromptLogprobs values; not together with `resumable`. May be
+  /// missing.
+  std::optional<std::uint32_t> prompt_logprobs;
+  /// For a rebind: leading prompt positions whose PromptLogprobs arrived. May be missing.
+  std::uint32_t received_prompt_positions = 0;
   bool ignore_eos = false;
   std::optional<std::int64_t> deadline_ms;  ///< Counted from the arrival of the request.
   /// -kMaxPriority … kMaxPriority. Of a tenant's requests on one worker, those of higher priority
@@ -163,6 +172,25 @@ struct TokenEmitted : Message<TokenEmitted> {
   std::string text;                        ///< Whole UTF-8 characters; may be empty.
   std::optional<float> logprob;            ///< This field and top_logprobs: only if requested.
   std::vector<TokenLogprob> top_logprobs;  ///< Most likely first.
+};
+
+/// A token of the prompt. The first one has no logprob.
+struct PromptToken {
+  std::int32_t token = 0;
+  std::optional<float> logprob;
+  std::vector<TokenLogprob> top_logprobs;  ///< Most likely first.
+  bool operator==(const PromptToken&) const = default;
+};
+
+/// The next prompt tokens of a request with `prompt_logprobs`. Each position is sent once, in order
+/// and before the first token. The client must read: while its connection has more than 64 KiB of
+/// unread output, the prompt is not computed further, and after 10 s the request ends with
+/// QueueFull.
+struct PromptLogprobs : Message<PromptLogprobs> {
+  static constexpr std::string_view kMethod = "prompt.logprobs";
+  RequestId request;
+  std::uint32_t position = 0;  ///< Of the first of `tokens`; 0 for the first token of the prompt.
+  std::vector<PromptToken> tokens;
 };
 
 /// The request lost its blocks and waits; its next token will have the position `emitted_tokens`. A

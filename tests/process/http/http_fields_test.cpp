@@ -103,7 +103,7 @@ TEST_CASE("http: the last message is continued") {
 TEST_CASE("http: a field that is not built is refused by name, and a wrong value by its pointer") {
   FieldsFixture fixture;
   const std::pair<Json, const char*> kRefused[] = {
-      {{{"prompt_logprobs", 1}}, "prompt_logprobs"},
+      {{{"prompt_logprobs", 1}, {"stream", true}}, "prompt_logprobs"},
       {{{"use_beam_search", true}}, "use_beam_search"},
       {{{"top_p", 1.1}}, "top_p"},
       {{{"stop_token_ids", {-1}}}, "stop_token_ids/0"},

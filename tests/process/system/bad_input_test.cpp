@@ -98,7 +98,9 @@ TEST_CASE("bad input: the worker refuses requests it cannot serve, each with its
   CHECK(ask("prompt", endless) == Errc::PromptTooLong);
   CHECK(ask("token", holder.lease.token + "0") == Errc::BadToken);
   CHECK(ask("token", "v1:1.1:ann:00") == Errc::BadToken);
-  CHECK(ask("max_emitted_tokens", 0) == Errc::BadRequest);
+  CHECK(ask("max_emitted_tokens", -1) == Errc::BadRequest);
+  CHECK(ask("prompt_logprobs", 21) == Errc::BadRequest);
+  CHECK(ask("received_prompt_positions", 1000) == Errc::BadRequest);
   CHECK(ask("sampling", {{"temperature", "nan"}, {"seed", 0}}) == Errc::BadRequest);
   CHECK(ask("sampling", {{"temperature", -1.0}, {"seed", 0}}) == Errc::BadRequest);
   CHECK(ask("sampling", {{"temperature", nullptr}, {"seed", 0}}) == Errc::BadRequest);

@@ -53,13 +53,33 @@ Json completion_logprobs(std::span<const TokenLogprobs> tokens) {
             {"text_offset", Json::array()}};
   for (const TokenLogprobs& token : tokens) {
     json["tokens"].push_back(token.token.text);
-    json["token_logprobs"].push_back(token.token.logprob);
     json["text_offset"].push_back(token.text_offset);
+    if (token.is_first) {
+      json["token_logprobs"].push_back(nullptr);
+      json["top_logprobs"].push_back(nullptr);
+      continue;
+    }
+    json["token_logprobs"].push_back(token.token.logprob);
     Json top = Json::object();
     for (const TextLogprob& one : token.top) top.emplace(key_of(one.text), one.logprob);
     json["top_logprobs"].push_back(std::move(top));
   }
   return json;
+}
+
+/// vLLM's form: an object for each position, by token id, and null for the first one.
+Json prompt_logprobs_json(std::span<const PromptPosition> positions) {
+  Json all = Json::array();
+  for (const PromptPosition& position : positions) {
+    Json json = position.empty() ? Json(nullptr) : Json::object();
+    for (const PromptCandidate& one : position) {
+      Json& entry = json[std::to_string(one.token)];
+      entry = {{"logprob", one.text.logprob}, {"rank", nullptr}, {"decoded_token", one.text.text}};
+      if (one.rank > 0) entry["rank"] = one.rank;
+    }
+    all.push_back(std::move(json));
+  }
+  return all;
 }
 
 Json calls_of(std::span<const ApiToolCall> calls, bool has_index) {
@@ -115,6 +135,7 @@ class ChoicesWriter final : public AnswerWriter {
       : is_chat_(request.api == Api::Chat),
         is_stream_(request.stream),
         has_logprobs_(request.submit.sampling.logprobs),
+        has_prompt_logprobs_(request.prompt_logprobs),
         include_usage_(request.include_usage),
         continuous_usage_(request.continuous_usage),
         id_(answer_id(request)),
@@ -150,6 +171,7 @@ class ChoicesWriter final : public AnswerWriter {
   bool is_chat_;
   bool is_stream_;
   bool has_logprobs_;
+  bool has_prompt_logprobs_;
   bool include_usage_;
   bool continuous_usage_;
   std::string id_;
@@ -207,9 +229,13 @@ std::string ChoicesWriter::whole(UsageCount usage) {
     choice["logprobs"] = logprobs(part);
     if (is_chat_) choice["message"] = message_of(part);
     if (!is_chat_) choice["text"] = part.text;
+    if (!is_chat_ && has_prompt_logprobs_)
+      choice["prompt_logprobs"] = prompt_logprobs_json(part.prompt_logprobs);
     choices.push_back(std::move(choice));
   }
   Json json = object("chat.completion", std::move(choices));
+  if (is_chat_ && has_prompt_logprobs_)
+    json["prompt_logprobs"] = prompt_logprobs_json(choices_.front().whole.prompt_logprobs);
   json["usage"] = json_of(usage);
   return line_of(json);
 }
@@ -301,6 +327,7 @@ void append(ChoicePart& whole, ChoicePart part) {
   whole.reasoning += part.reasoning;
   std::ranges::move(part.calls, std::back_inserter(whole.calls));
   std::ranges::move(part.logprobs, std::back_inserter(whole.logprobs));
+  std::ranges::move(part.prompt_logprobs, std::back_inserter(whole.prompt_logprobs));
   whole.finish_reason = part.finish_reason;
   whole.stop = std::move(part.stop);
 }

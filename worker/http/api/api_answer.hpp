@@ -31,7 +31,17 @@ struct TokenLogprobs {
   TextLogprob token;
   std::vector<TextLogprob> top;  ///< Most likely first.
   std::size_t text_offset = 0;   ///< Position in the choice's text, in characters.
+  bool is_first = false;         ///< The first token of an echoed prompt, which has no logprob.
 };
+
+/// A token that the model could have read or that it read at one position of a prompt.
+struct PromptCandidate {
+  std::int32_t token = 0;
+  TextLogprob text;
+  std::size_t rank = 0;  ///< 1: most likely. 0: not known, beyond the requested alternatives.
+};
+/// The token of the prompt, then the alternatives, most likely first. Empty for the first position.
+using PromptPosition = std::vector<PromptCandidate>;
 
 struct ApiToolCall {
   std::size_t index = 0;  ///< Among the calls of its choice.
@@ -45,9 +55,10 @@ struct ChoicePart {
   std::string text;
   std::string reasoning;
   std::vector<ApiToolCall> calls;
-  std::vector<TokenLogprobs> logprobs;  ///< Empty unless the request asked for them.
-  std::string_view finish_reason;       ///< Empty: the choice goes on.
-  std::string stop;                     ///< The stop string that ended the text; empty: none did.
+  std::vector<TokenLogprobs> logprobs;          ///< Empty unless the request asked for them.
+  std::vector<PromptPosition> prompt_logprobs;  ///< Only for ApiRequest::prompt_logprobs.
+  std::string_view finish_reason;               ///< Empty: the choice goes on.
+  std::string stop;  ///< The stop string that ended the text; empty: none did.
 };
 
 /// Adds the new `part` of a choice to `whole`.

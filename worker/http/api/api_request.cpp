@@ -31,11 +31,12 @@ class Reader {
   Read<ApiRequest> read() {
     out_.api = api_;
     out_.begins_inside_reasoning = model_->begins_inside_reasoning;
-    const std::array steps{&Reader::read_model,   &Reader::check_implemented,
-                           &Reader::read_ids,     &Reader::read_text,
-                           &Reader::read_length,  &Reader::read_sampling,
-                           &Reader::read_choices, &Reader::read_logprobs,
-                           &Reader::read_stream,  &Reader::read_end_conditions};
+    const std::array steps{&Reader::read_model,         &Reader::check_implemented,
+                           &Reader::read_ids,           &Reader::read_text,
+                           &Reader::read_length,        &Reader::read_sampling,
+                           &Reader::read_choices,       &Reader::read_logprobs,
+                           &Reader::read_stream,        &Reader::read_prompt_logprobs,
+                           &Reader::read_end_conditions};
     for (const auto step : steps) TRY((this->*step)());
     return std::move(out_);
   }
@@ -93,8 +94,25 @@ class Reader {
     if (!is_chat) sampling.logprobs = true;
     if (!sampling.logprobs && sampling.top_logprobs > 0)
       return count.refuse("top_logprobs needs logprobs: true");
-    if (out_.echo) return count.refuse("logprobs of a prompt are not computed; leave out echo");
     return {};
+  }
+
+  /// The log probabilities of a prompt are sent with `echo`, in OpenAI's form, and with
+  /// `prompt_logprobs`, in vLLM's form.
+  Read<void> read_prompt_logprobs() {
+    const wire::Sampling& sampling = out_.submit.sampling;
+    if (out_.echo && sampling.logprobs) out_.submit.prompt_logprobs = sampling.top_logprobs;
+    const Field count = body_["prompt_logprobs"];
+    out_.prompt_logprobs = count && !(count.json().is_boolean() && !count.json().get<bool>());
+    if (out_.prompt_logprobs) {
+      const std::uint32_t n = TRY(count_of(count, {0, SamplingParams::kMaxTopLogprobs}, 0));
+      out_.submit.prompt_logprobs = std::max(n, out_.submit.prompt_logprobs.value_or(0));
+      if (out_.stream)
+        return count.refuse("prompt_logprobs are not sent in a stream; send stream: false");
+    }
+    if (!out_.submit.prompt_logprobs || !out_.submit.resumable) return {};
+    return body_["resumable"].refuse(
+        "an answer with log probabilities of its prompt is not resumable; leave out resumable");
   }
 
   Read<void> read_ids() {
@@ -152,8 +170,9 @@ class Reader {
     // In llama.cpp, and in clients made for it, -1 means up to the end of the context.
     const bool is_endless = length && length.json() == -1;
     out_.submit.may_shorten = is_endless || !length;
+    const CountRange range{.least = is_chat ? 1u : 0u, .most = kMaxTokens};
     out_.submit.max_emitted_tokens =
-        is_endless ? model_->max_context : TRY(count_of(length, {1, kMaxTokens}, otherwise));
+        is_endless ? model_->max_context : TRY(count_of(length, range, otherwise));
     return {};
   }
 
@@ -254,6 +273,8 @@ wire::RequestSubmit submission_of(const ApiRequest& request, std::size_t choice)
   wire::RequestSubmit submit = request.submit;
   submit.sampling.seed += choice % request.n;
   if (choice > 0) submit.request_id = {mint_request_id()};
+  // The answer of a chat has them once.
+  if (choice > 0 && request.api == Api::Chat) submit.prompt_logprobs.reset();
   if (request.prompts.empty()) return submit;
   const ApiPrompt& prompt = request.prompts[choice / request.n];
   submit.prompt = prompt.text;

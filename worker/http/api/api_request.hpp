@@ -43,7 +43,8 @@ struct ApiRequest {
   wire::RequestSubmit submit;
   std::vector<ApiPrompt> prompts;  ///< Only for a completion.
   std::uint32_t n = 1;
-  bool echo = false;                     ///< The text of a completion begins with its prompt.
+  bool echo = false;  ///< The text of a completion, and its logprobs, begin with its prompt.
+  bool prompt_logprobs = false;          ///< The answer has vLLM's field of this name.
   bool begins_inside_reasoning = false;  ///< As in ApiModel.
   ToolForm tool_form = ToolForm::None;
   std::string tool_name;                ///< Only for ToolForm::Arguments.

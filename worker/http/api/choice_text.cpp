@@ -133,7 +133,11 @@ void ChatText::end_forced(ChoicePart& part) {
 
 ChoiceText::ChoiceText(std::uint32_t index, const ApiRequest& request,
                        const wire::RequestSubmit& submit, const Tokenizer& tokenizer)
-    : index_(index), tokenizer_(&tokenizer), stops_(submit.sampling.stop.all) {
+    : index_(index),
+      tokenizer_(&tokenizer),
+      echoes_logprobs_(request.echo && request.submit.sampling.logprobs),
+      has_prompt_logprobs_(request.prompt_logprobs),
+      stops_(submit.sampling.stop.all) {
   if (request.echo) echo_ = echo_of(submit, tokenizer);
   if (request.api != Api::Completions) chat_.emplace(request, submit.request_id, tokenizer);
 }
@@ -143,6 +147,50 @@ TextLogprob ChoiceText::text_logprob(std::int32_t token, float logprob) const {
   if (!tokenizer_->contains(token)) return {.logprob = logprob};
   const std::string_view piece = tokenizer_->piece(token);
   return {.text = std::string(piece.empty() ? tokenizer_->text(token) : piece), .logprob = logprob};
+}
+
+void ChoiceText::add(wire::PromptLogprobs prompt) {
+  std::ranges::move(prompt.tokens, std::back_inserter(prompt_));
+}
+
+ChoicePart ChoiceText::next_part() {
+  ChoicePart part{.index = index_};
+  if (echoes_logprobs_) add_echo(part);
+  part.text = std::exchange(echo_, {});
+  const auto prompt = std::exchange(prompt_, {});
+  if (!has_prompt_logprobs_) return part;
+  for (const wire::PromptToken& token : prompt) {
+    PromptPosition& position = part.prompt_logprobs.emplace_back();
+    if (!token.logprob) continue;
+    position.push_back({.token = token.token, .text = text_logprob(token.token, *token.logprob)});
+    for (std::size_t i = 0; i < token.top_logprobs.size(); ++i) {
+      const wire::TokenLogprob& top = token.top_logprobs[i];
+      if (top.token == token.token) position.front().rank = i + 1;
+      if (top.token != token.token)
+        position.push_back({top.token, text_logprob(top.token, top.logprob), i + 1});
+    }
+  }
+  return part;
+}
+
+/// Adds the logprobs of the prompt. A tokenizer may put a space before the text, which then has no
+/// place in the echoed text.
+void ChoiceText::add_echo(ChoicePart& part) {
+  std::string pieces;
+  for (const wire::PromptToken& token : prompt_)
+    if (tokenizer_->contains(token.token)) pieces += tokenizer_->piece(token.token);
+  const std::size_t added = pieces.ends_with(echo_) ? characters(pieces) - characters(echo_) : 0;
+  for (const wire::PromptToken& token : prompt_) {
+    TokenLogprobs& logprobs = part.logprobs.emplace_back();
+    logprobs.is_first = !token.logprob;
+    logprobs.token = text_logprob(token.token, token.logprob.value_or(0.0f));
+    logprobs.text_offset = text_offset_ - std::min(text_offset_, added);
+    for (const wire::TokenLogprob& top : token.top_logprobs)
+      logprobs.top.push_back(text_logprob(top.token, top.logprob));
+    if (tokenizer_->contains(token.token))
+      text_offset_ += characters(tokenizer_->piece(token.token));
+  }
+  if (!prompt_.empty()) text_offset_ = characters(echo_);
 }
 
 ChoicePart ChoiceText::add(const wire::TokenEmitted& token) {

@@ -84,18 +84,24 @@ class ChoiceText {
   ChoiceText(std::uint32_t index, const ApiRequest& request, const wire::RequestSubmit& submit,
              const Tokenizer& tokenizer);
 
+  /// Keeps tokens of the prompt for the next part.
+  void add(wire::PromptLogprobs prompt);
   ChoicePart add(const wire::TokenEmitted& token);
   /// `rest` is the text that the worker held back.
   ChoicePart end(std::string_view rest, std::string_view completion_reason);
 
  private:
-  ChoicePart next_part() { return {.index = index_, .text = std::exchange(echo_, {})}; }
+  ChoicePart next_part();
+  void add_echo(ChoicePart& part);
   TextLogprob text_logprob(std::int32_t token, float logprob) const;
 
   std::uint32_t index_;
   const Tokenizer* tokenizer_;
-  std::string echo_;              // empty once it is sent
-  std::optional<ChatText> chat_;  // not for a completion
+  std::string echo_;  // empty once it is sent
+  bool echoes_logprobs_ = false;
+  bool has_prompt_logprobs_ = false;
+  std::vector<wire::PromptToken> prompt_;  // empty once it is sent
+  std::optional<ChatText> chat_;           // not for a completion
   std::vector<std::string> stops_;
   std::size_t text_offset_ = 0;  // of the next token, in characters
 };

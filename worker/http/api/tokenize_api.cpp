@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "common/cli/terminal_text.hpp"
 #include "ipc/control/transport/excess.hpp"
@@ -106,6 +108,16 @@ Answer count_message_tokens(std::string_view body, const ApiModel& model,
   const auto tokens = encode_chat(*prompt);
   if (!tokens) return error_answer({tokens.error(), "messages"});
   return answer_of({{"input_tokens", tokens->size()}});
+}
+
+Answer tokenizer_info(const Tokenizer& tokenizer) {
+  Json info{{"tokenizer_class", "remote"}, {"bos_token", nullptr}, {"eos_token", nullptr}};
+  if (tokenizer.bos()) info["bos_token"] = tokenizer.text(*tokenizer.bos());
+  const auto tokens = std::views::iota(0, static_cast<TokenId>(tokenizer.n_vocab()));
+  const auto end = std::ranges::find_if(
+      tokens, [&tokenizer](TokenId token) { return tokenizer.is_end_token(token); });
+  if (end != tokens.end()) info["eos_token"] = tokenizer.text(*end);
+  return answer_of(info);
 }
 
 }  // namespace leasehold::http

@@ -1,4 +1,4 @@
-/// Answers `/tokenize`, `/detokenize` and `/v1/messages/count_tokens` from their bodies. Pure. The
+/// Answers `/tokenize`, `/detokenize`, `/tokenizer_info` and `/v1/messages/count_tokens`. Pure. The
 /// cost of a long text is that of the tokenizer.
 ///
 /// Source: the bodies of vLLM's server, which clients use; the reference of Anthropic's API.
@@ -36,5 +36,10 @@ Answer detokenize(std::string_view body, const Tokenizer& tokenizer);
 /// number of tokens of its prompt.
 Answer count_message_tokens(std::string_view body, const ApiModel& model,
                             const EncodeChat& encode_chat);
+
+/// Answers {"tokenizer_class", "bos_token", "eos_token"}: the names of the control tokens, null for
+/// one that the model lacks. lm-eval looks for this to use `/tokenize` instead of a tokenizer of
+/// its own.
+Answer tokenizer_info(const Tokenizer& tokenizer);
 
 }  // namespace leasehold::http

@@ -32,7 +32,6 @@ constexpr UnsupportedField kFields[] = {
     {"media_io_kwargs", "[{}]"},
     {"mm_processor_kwargs", "[{}]"},
     {"prompt_embeds"},
-    {"prompt_logprobs", "[false]"},
     {"repetition_detection"},
     {"return_token_ids", "[false]"},
     {"return_tokens_as_token_ids", "[false]"},

@@ -49,6 +49,9 @@ PromptRows::Prompt* PromptRows::choose() {
 void PromptRows::give_chunk(Prompt& prompt, std::uint32_t chunk_rows) {
   const std::uint32_t from = prompt.sequence->blocks.committed() + prompt.n_rows;
   std::uint32_t chunk = std::min({prompt.ready - prompt.n_rows, chunk_rows, rows_});
+  const bool needs_logits = prompt.sequence->request.reports_prompt();
+  const std::uint32_t own_logits = prompt.n_rows == 0 ? 1 : 0;
+  if (needs_logits) chunk = std::min(chunk, logit_rows_ + own_logits);
   while (chunk > 0 && work_of_rows(from, chunk) > work_) --chunk;
   if (chunk == 0 && is_empty_) chunk = 1;
   if (chunk == 0) {
@@ -57,6 +60,7 @@ void PromptRows::give_chunk(Prompt& prompt, std::uint32_t chunk_rows) {
   }
   const std::uint64_t work = work_of_rows(from, chunk);
   is_empty_ = false;
+  if (needs_logits) logit_rows_ -= chunk - own_logits;
   prompt.n_rows += chunk;
   rows_ -= chunk;
   work_ -= std::min(work, work_);

@@ -6,7 +6,8 @@
 /// counts are copies: the caller charges the computed rows.
 ///
 /// Invariant: the assigned rows never exceed `rows`, and their work never exceeds `work`, except
-/// that the first row of the step is always assigned.
+/// that the first row of the step is always assigned. Of prompts that report log probabilities, all
+/// rows need logits; together they get at most one row each and `logit_rows` more.
 ///
 /// Pure. Threads: one.
 #pragma once
@@ -21,9 +22,17 @@ namespace leasehold {
 
 class PromptRows {
  public:
-  /// `short_work`: a prompt that needs no more work than this is short.
-  PromptRows(std::uint32_t rows, std::uint64_t work, std::uint64_t short_work)
-      : rows_(rows), work_(work), short_work_(short_work) {}
+  struct Limits {
+    std::uint32_t rows = 0;
+    std::uint64_t work = 0;
+    std::uint64_t short_work = 0;  ///< A prompt that needs no more work than this is short.
+    std::uint32_t logit_rows = 0;  ///< Rows with logits beyond one for each prompt.
+  };
+  explicit PromptRows(const Limits& limits)
+      : rows_(limits.rows),
+        work_(limits.work),
+        short_work_(limits.short_work),
+        logit_rows_(limits.logit_rows) {}
 
   /// `account`: the active tenant of the sequence.
   void add(Sequence& sequence, const TenantAccount& account);
@@ -50,6 +59,7 @@ class PromptRows {
   std::uint32_t rows_;  // left
   std::uint64_t work_;  // left
   std::uint64_t short_work_;
+  std::uint32_t logit_rows_;  // left
   bool is_empty_ = true;
   std::map<const TenantAccount*, Payer> payers_;
   std::vector<Prompt> prompts_;

@@ -154,14 +154,14 @@ std::vector<TokenLogprob> most_likely(std::span<const float> logits, std::size_t
   return top;
 }
 
-Logprobs logprobs_of(TokenId chosen, const SampleInput& input) {
-  const float highest = row_scans().highest(input.logits);
-  const double log_sum = log_f64(sum_exp(input.logits, highest));
+Logprobs logprobs_of(std::span<const float> logits, TokenId chosen, std::uint32_t n_top) {
+  const float highest = row_scans().highest(logits);
+  const double log_sum = log_f64(sum_exp(logits, highest));
   const auto logprob = [&](float logit) {
     return static_cast<float>(static_cast<double>(logit) - static_cast<double>(highest) - log_sum);
   };
-  Logprobs logprobs{.chosen = logprob(input.logits[static_cast<std::size_t>(chosen)]),
-                    .top = most_likely(input.logits, *input.params->top_logprobs)};
+  Logprobs logprobs{.chosen = logprob(logits[static_cast<std::size_t>(chosen)]),
+                    .top = most_likely(logits, n_top)};
   for (TokenLogprob& top : logprobs.top) top.logprob = logprob(top.logprob);
   return logprobs;
 }
@@ -204,8 +204,14 @@ Result<SampledToken> sample(const SampleInput& input, SamplerScratch& scratch) {
   } else {
     sampled.token = draw(logits, highest, input, scratch);
   }
-  if (input.params->top_logprobs) sampled.logprobs = logprobs_of(sampled.token, input);
+  if (const auto n_top = input.params->top_logprobs)
+    sampled.logprobs = logprobs_of(input.logits, sampled.token, *n_top);
   return sampled;
+}
+
+Result<Logprobs> row_logprobs(std::span<const float> logits, TokenId token, std::uint32_t n_top) {
+  TRY(check_logits(logits, "the model"));
+  return logprobs_of(logits, token, n_top);
 }
 
 }  // namespace leasehold

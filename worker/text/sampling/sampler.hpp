@@ -83,6 +83,11 @@ std::uint32_t top_logits_needed(const SamplingParams& params);
 Result<SampledToken> sample_from_top(std::span<const CandidateToken> largest,
                                      const SampleInput& input, SamplerScratch& scratch);
 
+/// The log probability of `token` in a row of logits, and the `n_top` most likely tokens; the same
+/// bits as those of a token that `sample` draws from this row. Errors: NumericFault when a logit is
+/// not finite.
+Result<Logprobs> row_logprobs(std::span<const float> logits, TokenId token, std::uint32_t n_top);
+
 /// Errors: NumericFault when a logit is not finite; BadRequest when the mask allows nothing.
 Result<SampledToken> sample(const SampleInput& input, SamplerScratch& scratch);
 

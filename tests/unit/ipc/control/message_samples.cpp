@@ -238,8 +238,10 @@ std::vector<MessageSample> make_samples() {
              {"role":"tool","content":"4","tool_call_id":"c1","name":"f"}],
            "tools":"[]","chat_template_kwargs":"{}",
            "asked_at_unix_s":253402300799,"emitted":[],"sampling":{"temperature":0.0,"seed":0},
-           "max_emitted_tokens":1,"ignore_eos":false})",
-                            {"asked_at_unix_s", "tools", "chat_template_kwargs"}),
+           "max_emitted_tokens":0,"ignore_eos":false,"prompt_logprobs":20,
+           "received_prompt_positions":7})",
+                            {"asked_at_unix_s", "tools", "chat_template_kwargs", "prompt_logprobs",
+                             "received_prompt_positions"}),
       sample<TenantList>("TenantList", R"({"after":"acme","limit":0})", {"after", "limit"}),
       sample<ExtentList>("ExtentList", R"({"after":"5","limit":7})", {"after", "limit"}),
       sample<QuarantineList>("QuarantineList", R"({"after_region":"5","limit":7})",
@@ -390,6 +392,10 @@ std::vector<MessageSample> make_samples() {
                         R"({"key":"0011223344556677","request_id":"r-1","never_expires":true})",
                         {"never_expires"}),
       sample<KeyOwner>("KeyOwner", R"({"key":"0011223344556677","tenant":"acme"})"),
+      sample<PromptLogprobs>(
+          "PromptLogprobs",
+          R"({"request":"r-1","position":0,"tokens":[{"token":1},{"token":2147483647,
+           "logprob":-0.5,"top_logprobs":[{"token":3,"logprob":-0.25}]}]})"),
   };
 }
 

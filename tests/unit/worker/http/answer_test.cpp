@@ -99,6 +99,28 @@ TEST_CASE("http answer: logprobs have OpenAI's shapes") {
   CHECK(whole(request_of(Api::Chat), {part})["choices"][0]["logprobs"].is_null());
 }
 
+TEST_CASE("http answer: log probabilities of a prompt have OpenAI's and vLLM's shapes") {
+  ChoicePart part{.text = "ab", .finish_reason = "length"};
+  part.logprobs.push_back({.token = {"a"}, .top = {}, .is_first = true});
+  part.logprobs.push_back({.token = {"b", -1.0f}, .top = {{"b", -1.0f}}, .text_offset = 1});
+  ApiRequest request = request_of(Api::Completions);
+  request.submit.sampling.logprobs = true;
+  const Json echo = whole(request, {part})["choices"][0];
+  CHECK(echo["logprobs"]["tokens"] == Json{"a", "b"});
+  CHECK(echo["logprobs"]["token_logprobs"] == Json{nullptr, -1.0});
+  CHECK(echo["logprobs"]["top_logprobs"] == Json{nullptr, {{"b", -1.0}}});
+  CHECK_FALSE(echo.contains("prompt_logprobs"));
+
+  part.prompt_logprobs = {{}, {{7, {"b", -1.0f}, 0}, {9, {"c", -0.5f}, 1}}};
+  request.prompt_logprobs = true;
+  const Json second = {{"7", {{"logprob", -1.0}, {"rank", nullptr}, {"decoded_token", "b"}}},
+                       {"9", {{"logprob", -0.5}, {"rank", 1}, {"decoded_token", "c"}}}};
+  CHECK(whole(request, {part})["choices"][0]["prompt_logprobs"] == Json{nullptr, second});
+  ApiRequest talk = request_of(Api::Chat);
+  talk.prompt_logprobs = true;
+  CHECK(whole(talk, {part})["prompt_logprobs"] == Json{nullptr, second});
+}
+
 TEST_CASE("http answer: chunks of a chat begin with the role and end with the reason") {
   const ApiRequest request = request_of(Api::Chat, 3);
   const auto texts = chunks(request, {.index = 2, .text = "a"}, {3, 1});

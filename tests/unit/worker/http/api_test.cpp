@@ -121,6 +121,21 @@ TEST_CASE("http api: prompts are a text or tokens, contents a text or parts of t
   CHECK(read(Api::Chat, {{"messages", {message}}}).submit.messages->front().content == "aa");
 }
 
+TEST_CASE("http api: logprobs with echo are also those of the prompt") {
+  const auto scored =
+      read(Api::Completions,
+           {{"prompt", {{1, 2}, {3}}}, {"logprobs", 1}, {"echo", true}, {"max_tokens", 0}});
+  CHECK(scored.submit.prompt_logprobs == 1u);
+  CHECK(scored.submit.max_emitted_tokens == 0);
+  CHECK_FALSE(scored.prompt_logprobs);
+  CHECK_FALSE(read(Api::Completions, {{"prompt", "a"}, {"logprobs", 1}}).submit.prompt_logprobs);
+  CHECK_FALSE(read(Api::Completions, {{"prompt", "a"}, {"echo", true}}).submit.prompt_logprobs);
+  const auto talk = read(Api::Chat, chat({{"prompt_logprobs", 0}, {"n", 2}}));
+  CHECK(submission_of(talk, 0).prompt_logprobs == 0u);
+  CHECK_FALSE(submission_of(talk, 1).prompt_logprobs);
+  CHECK_FALSE(read(Api::Chat, chat({{"prompt_logprobs", false}})).submit.prompt_logprobs);
+}
+
 TEST_CASE("http api: a promise that cannot be kept is refused with its field") {
   CHECK(refused(Api::Completions, Json::object()) == "prompt");
   CHECK(refused(Api::Completions, {{"prompt", {"one", 2}}}) == "prompt/1");
@@ -131,8 +146,12 @@ TEST_CASE("http api: a promise that cannot be kept is refused with its field") {
   CHECK(refused(Api::Completions, {{"prompt", "a"}, {"model", "other"}}) == "model");
   CHECK(refused(Api::Completions, {{"prompt", "a"}, {"echo", 1}}) == "echo");
   CHECK(refused(Api::Completions, {{"prompt", "a"}, {"logprobs", 21}}) == "logprobs");
-  CHECK(refused(Api::Completions, {{"prompt", "a"}, {"logprobs", 1}, {"echo", true}}) ==
-        "logprobs");
+  CHECK(refused(Api::Completions, {{"prompt", "a"}, {"prompt_logprobs", 21}}) == "prompt_logprobs");
+  CHECK(refused(Api::Completions, {{"prompt", "a"}, {"prompt_logprobs", 1}, {"stream", true}}) ==
+        "prompt_logprobs");
+  CHECK(refused(Api::Completions,
+                {{"prompt", "a"}, {"logprobs", 1}, {"echo", true}, {"resumable", true}}) ==
+        "resumable");
   CHECK(refused(Api::Completions, {{"prompt", "a"}, {"best_of", 2}}) == "best_of");
   CHECK(refused(Api::Completions, {{"prompt", "a"}, {"rid", "no spaces"}}) == "rid");
   CHECK(refused(Api::Chat, Json::object()) == "messages");
@@ -159,7 +178,7 @@ TEST_CASE("http api: the refusal of a count or a model says what was sent") {
   CHECK(refusal(Api::Chat, chat({{"max_tokens", 0}})) ==
         "max_tokens is a whole number from 1 to 1048576, got 0");
   CHECK(refusal(Api::Completions, {{"prompt", "a"}, {"max_tokens", 1.5}}) ==
-        "max_tokens is a whole number from 1 to 1048576, got 1.5");
+        "max_tokens is a whole number from 0 to 1048576, got 1.5");
   CHECK(refusal(Api::Responses, {{"input", "a"}, {"max_output_tokens", -3}}) ==
         "max_output_tokens is a whole number from 1 to 1048576, got -3");
   CHECK(refusal(Api::Chat, chat({{"n", "2\n"}})) ==

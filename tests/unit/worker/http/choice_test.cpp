@@ -138,3 +138,36 @@ TEST_CASE("choice: a marker without a text keeps its place beside text that is h
   CHECK(whole.reasoning == "H");
   CHECK(whole.text == "mo<tool_call>");
 }
+
+TEST_CASE("choice: an echoed prompt has its logprobs and offsets before those of the text") {
+  const auto tokenizer = testing::tokenizer_of(testing::byte_vocabulary({}, {{"<s>", 3}}));
+  REQUIRE(tokenizer.has_value());
+  constexpr TokenId kBegin = 256;
+  ApiRequest request;
+  request.echo = true;
+  request.prompt_logprobs = true;
+  request.submit.prompt = "hi";
+  request.submit.sampling.logprobs = true;
+  ChoiceText text(0, request, request.submit, *tokenizer);
+  // A tokenizer may put a control token and a space before the text.
+  text.add({.position = 0, .tokens = {{.token = kBegin}, {' ', -1.0f, {}}}});
+  text.add(
+      {.position = 2, .tokens = {{'h', -2.0f, {{'x', -0.5f}, {'h', -2.0f}}}, {'i', -3.0f, {}}}});
+  const ChoicePart part = text.add({.token = '!', .text = "!", .logprob = -4.0f});
+  CHECK(part.text == "hi!");
+  std::string shown;
+  for (const TokenLogprobs& each : part.logprobs)
+    shown += each.token.text + "@" + std::to_string(each.text_offset) + " ";
+  CHECK(shown == "<s>@0  @0 h@0 i@1 !@2 ");
+  CHECK(part.logprobs[0].is_first);
+  CHECK(part.logprobs[2].token.logprob == -2.0f);
+  CHECK(part.logprobs[2].top[0].text == "x");
+  REQUIRE(part.prompt_logprobs.size() == 4);
+  CHECK(part.prompt_logprobs[0].empty());
+  REQUIRE(part.prompt_logprobs[2].size() == 2);
+  CHECK(part.prompt_logprobs[2][0].token == 'h');
+  CHECK(part.prompt_logprobs[2][0].rank == 2);
+  CHECK(part.prompt_logprobs[2][1].rank == 1);
+  CHECK(part.prompt_logprobs[3][0].rank == 0);
+  CHECK(text.end("", "MaxTokensReached").logprobs.empty());
+}

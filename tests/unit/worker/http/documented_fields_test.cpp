@@ -173,6 +173,7 @@ std::vector<Probe> make_probes() {
       {"logprobs", true, sampling(&S::logprobs, true)},
       {"logprobs", 2, sampling(&S::top_logprobs, 2u), Api::Completions},
       {"top_logprobs", 2, sampling(&S::top_logprobs, 2u), Api::Chat, {{"logprobs", true}}},
+      {"prompt_logprobs", 2, [](const auto& r) { return r.submit.prompt_logprobs == 2u; }},
       {"ignore_eos", true, [](const auto& r) { return r.submit.ignore_eos; }},
       {"max_tokens", 16.0, [](const auto& r) { return r.submit.max_emitted_tokens == 16; }},
       {"max_completion_tokens", 17,

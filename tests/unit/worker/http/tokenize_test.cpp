@@ -81,6 +81,12 @@ TEST_CASE("tokenize: a prompt has control tokens by name only if it asks for the
   CHECK(tokens(spelt) == Json({1, 2}));
 }
 
+TEST_CASE("tokenize: the names of the control tokens are those of the vocabulary") {
+  const Json info = Json::parse(tokenizer_info(testing::tiny_tokenizer()).body);
+  CHECK(info["bos_token"] == "<s>");
+  CHECK(info["eos_token"] == "</s>");
+}
+
 TEST_CASE("tokenize: what the model's template cannot do is refused with its field") {
   TokenizeFixture fixture;
   CHECK(fixture.refused_field({{"prompt", "a"}}) == "prompt");

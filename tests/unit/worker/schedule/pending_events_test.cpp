@@ -17,6 +17,7 @@ std::string named(const std::vector<SchedulerEvent>& events) {
                                  : std::is_same_v<Event, Completed>         ? 'C'
                                  : std::is_same_v<Event, AdmissionRejected> ? 'A'
                                  : std::is_same_v<Event, Rebound>           ? 'R'
+                                 : std::is_same_v<Event, PromptLogprobs>    ? 'L'
                                                                             : 'P';
           names += kKind + each.engine_request_id.value + " ";
         },
@@ -37,6 +38,16 @@ TEST_CASE("pending events: last tokens precede their completions, and other toke
   events.add(Completed{{"ends"}});
   events.add(AdmissionRejected{{"refused"}, {}, {}});
   CHECK(named(events.take()) == "Tends Tends Cends Arefused Rrebound Pwaits Tgoes-on ");
+}
+
+TEST_CASE("pending events: log probabilities of a prompt precede the tokens of their request") {
+  PendingEvents events;
+  for (const char* id : {"goes-on", "ends"}) {
+    events.add(Token{{id}, 5, 0});
+    events.add(PromptLogprobs{{id}, 0, {}});
+  }
+  events.add(Completed{{"ends"}});
+  CHECK(named(events.take()) == "Lends Tends Cends Lgoes-on Tgoes-on ");
 }
 
 TEST_CASE("pending events: each event is taken once") {

@@ -16,7 +16,8 @@ Errc refused(SchedulerFixture& fixture, const PromptRequest& request) {
 }
 
 std::vector<std::string> kinds(const std::vector<SchedulerEvent>& events) {
-  constexpr const char* kNames[] = {"completed", "rejected", "rebound", "preempted", "token"};
+  constexpr const char* kNames[] = {"completed", "rejected", "rebound",
+                                    "preempted", "logprobs", "token"};
   std::vector<std::string> names;
   for (const SchedulerEvent& event : events) names.emplace_back(kNames[event.index()]);
   return names;
@@ -54,7 +55,6 @@ TEST_CASE("scheduler: every refusal of a submit has its own code") {
   REQUIRE(refused_with([](auto& bad) { bad.lease = {9, 1}; }) == Errc::LeaseFenced);
   REQUIRE(refused_with([](auto& bad) { bad.tenant = {"t2"}; }) == Errc::UnknownTenant);
   REQUIRE(refused_with([](auto& bad) { bad.prompt.clear(); }) == Errc::BadRequest);
-  REQUIRE(refused_with([](auto& bad) { bad.max_emitted_tokens = 0; }) == Errc::BadRequest);
   // more than max_emitted_tokens
   REQUIRE(refused_with([](auto& bad) { bad.emitted = {1, 2, 3, 4}; }) == Errc::BadRequest);
   for (const float value : {-1.0f, NAN, INFINITY})
