@@ -149,7 +149,6 @@ TEST_CASE("http message: a value that is not built or not valid is refused with 
   const std::pair<Json, const char*> wrong[] = {
       {{{"max_tokens", nullptr}}, "max_tokens"},
       {{{"max_tokens", 0}}, "max_tokens"},
-      {{{"model", nullptr}}, "model"},
       {{{"container", "c"}}, "container"},
       {{{"compaction", {{"type", "auto"}}}}, "compaction"},
       {{{"fallbacks", {"other"}}}, "fallbacks"},
@@ -209,6 +208,8 @@ TEST_CASE("http message: a value that is not built or not valid is refused with 
   CHECK(refused({{"tools", {tool}}}) == "tools/0/allowed_callers");
   const auto stop = parse({{"stop_sequences", {""}}});
   CHECK(stop.error().error.detail.starts_with("stop_sequences/0 is a text"));
+  const auto token = parse({{"stop_token_ids", {-1}}});
+  CHECK(token.error().error.detail.starts_with("stop_token_ids/0 is a whole number"));
   CHECK(parse({{"model", "other"}}).error().error.code == Errc::UnknownRequest);
 }
 
