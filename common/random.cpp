@@ -20,14 +20,18 @@ float random_unit_at(std::uint64_t seed, std::uint64_t position) {
   return static_cast<float>(random_at(seed, position) >> 40) * 0x1.0p-24f;
 }
 
-std::string mint_request_id() {
+std::uint64_t random_bits() {
   // std::random_device executes CPUID each time it is constructed, which a virtual machine traps.
   std::uint64_t bits = 0;
   ssize_t size = 0;
   do size = ::getrandom(&bits, sizeof bits, 0);
   while (size < 0 && errno == EINTR);
   ensures(size == ssize_t{sizeof bits}, "the kernel has random bytes");
-  return fmt::format("req-{:012x}", bits & 0xFFFF'FFFF'FFFFull);
+  return bits;
+}
+
+std::string mint_request_id() {
+  return fmt::format("req-{:012x}", random_bits() & 0xFFFF'FFFF'FFFFull);
 }
 
 }  // namespace leasehold

@@ -30,6 +30,9 @@ class SeededRandom {
   std::uint64_t position_ = 0;
 };
 
+/// 64 bits from the kernel's random source.
+std::uint64_t random_bits();
+
 /// A fresh request id, "req-" and 12 hex digits, from the kernel's random source.
 std::string mint_request_id();
 

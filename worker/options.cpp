@@ -57,6 +57,7 @@ struct RawOptions {
   std::vector<std::string> http_allowed_origins;
   std::string metrics;
   std::vector<std::string> metrics_hosts;
+  std::string otlp_endpoint;
   bool http_any_address = false;
   CLI::Option* threads = nullptr;
   std::int64_t slow_motion_us = 0;
@@ -244,6 +245,20 @@ void add_cuda_options(CLI::App& app, WorkerOptions& options) {
                     "Launches queued on a GPU; fewer make a revocation faster", 1u, 64u);
 }
 
+void add_trace_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
+  app.add_option("--otlp-endpoint", raw.otlp_endpoint,
+                 "Send traces of requests to this OpenTelemetry collector, as JSON over HTTP, such "
+                 "as http://127.0.0.1:4318");
+  app.add_option("--otlp-sample", options.otlp_sample,
+                 "Share of requests without a traceparent that are traced, 0 to 1; the sampled "
+                 "flag of a traceparent decides for its request")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option("--otlp-service-name", options.otlp_service_name, "Name of the service in traces")
+      ->check(check_name)
+      ->capture_default_str();
+}
+
 void add_observability_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
   add_number_option(app, "--slow-motion-us", raw.slow_motion_us,
                     "Pause every unit of work this long, so that people can watch", 0, 1'000'000);
@@ -290,9 +305,17 @@ Result<void> check_draft(const WorkerOptions& options) {
 
 Result<void> resolve_kv_index(const RawOptions& raw, WorkerOptions& options) {
   if (raw.kv_index_url.empty()) return {};
-  auto url = IndexUrl::parse(raw.kv_index_url);
+  auto url = http::Url::parse(raw.kv_index_url);
   if (!url) return fail(url.error().code, "--kv-index-url: " + url.error().detail);
   options.kv_index = *std::move(url);
+  return {};
+}
+
+Result<void> resolve_otlp(const RawOptions& raw, WorkerOptions& options) {
+  if (raw.otlp_endpoint.empty()) return {};
+  auto url = http::Url::parse(raw.otlp_endpoint);
+  if (!url) return fail(url.error().code, "--otlp-endpoint: " + url.error().detail);
+  options.otlp = *std::move(url);
   return {};
 }
 
@@ -337,6 +360,7 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   TRY(check_draft(options));
   TRY(check_model_names(options.model_names));
   TRY(resolve_kv_index(raw, options));
+  TRY(resolve_otlp(raw, options));
   options.http = TRY(address_of("--http", raw.http, raw.http_any_address));
   auto proxies = http::TrustedProxies::parse(raw.http_trusted_proxies);
   if (!proxies)
@@ -370,6 +394,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   add_draft_options(app, options);
   add_cuda_options(app, options);
   add_observability_options(app, options, raw);
+  add_trace_options(app, options, raw);
   if (const auto ended = parse_command_line(app, argc, argv)) {
     exit_code = *ended;
     return std::nullopt;

@@ -12,12 +12,12 @@
 #include "ipc/control/event_file.hpp"
 #include "ipc/http/http_address.hpp"
 #include "ipc/http/http_host.hpp"
+#include "ipc/http/http_url.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/model/weights_plan.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/http/cross_origin.hpp"
 #include "worker/http/trusted_proxies.hpp"
-#include "worker/index_sync/index_url.hpp"
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {
@@ -56,7 +56,7 @@ struct WorkerOptions {
   std::string log_level = "info";
   std::string event_log;  ///< Empty: no event log.
   std::uint64_t event_log_bytes = events::EventFile::kDefaultMaxBytes;
-  std::optional<IndexUrl> kv_index;
+  std::optional<http::Url> kv_index;
   std::optional<http::Address> http;
   std::chrono::milliseconds http_idle_ttl{30'000};
   http::TrustedProxies http_trusted_proxies;
@@ -64,6 +64,9 @@ struct WorkerOptions {
   std::chrono::milliseconds http_heartbeat{15'000};  ///< 0: none.
   std::optional<http::Address> metrics;
   http::HostRule metrics_hosts;
+  std::optional<http::Url> otlp;  ///< The collector of traces.
+  double otlp_sample = 1.0;       ///< Share of the traces that begin here: 0 to 1.
+  std::string otlp_service_name = "leasehold-worker";
   ConfigValues config;  ///< All options above, as text.
 };
 

@@ -220,6 +220,7 @@ void TenantSession::completed(wire::RequestCompleted completed) {
                                               completed.emitted_tokens, ledger_.size())}});
   }
   completed.emitted_tokens = ledger_.size();
+  ledger_.note_cached(completed.cached_tokens);
   const auto error = error_of(completed);
   if (!error && !has_prompt_logprobs() && completed.reason != kCancelled) {
     return finish(
@@ -353,6 +354,7 @@ void TenantSession::finish(Ended ended) {
   if (is_over()) return;
   state_ = State::Releasing;
   ended.delivered_tokens = ledger_.size();
+  ended.cached_tokens = ledger_.cached_tokens();
   if (ended.reason == "MaxTokensReached" && ended.note.empty())
     ended.note = note_on_cut(config_.request.sampling, ended.delivered_tokens);
   timer_.reset();

@@ -83,6 +83,9 @@ struct Ended {
   std::uint32_t delivered_tokens = 0;
   std::string note;  ///< The worker's remark on a normal end, e.g. that the context is full.
   std::string text;  ///< The last text, which the worker held back until the end was known.
+  /// RequestCompleted::cached_tokens; 0 also if it is not known because the worker that read the
+  /// prompt died.
+  std::uint32_t cached_tokens = 0;
 };
 
 using SessionEvent = std::variant<Acquired, Submitted, PromptLogprobsArrived, TokenArrived,

@@ -1,9 +1,11 @@
-/// The tokens delivered for one request: each position once, without gaps.
+/// The tokens delivered for one request: each position once, without gaps; and how many tokens of
+/// its prompt were cached.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -30,12 +32,20 @@ class TokenLedger {
     return {};
   }
 
+  /// Notes RequestCompleted::cached_tokens of a submission. The first number counts.
+  void note_cached(std::optional<std::uint32_t> tokens) {
+    if (!cached_tokens_) cached_tokens_ = tokens;
+  }
+  /// 0 also if no submission reported a number.
+  std::uint32_t cached_tokens() const { return cached_tokens_.value_or(0); }
+
   /// Token ids, one per position from 0.
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(tokens_.size()); }
 
  private:
   std::vector<std::int32_t> tokens_;
+  std::optional<std::uint32_t> cached_tokens_;
 };
 
 }  // namespace leasehold::client

@@ -67,6 +67,7 @@ void describe(Is<Rebind> auto& e, auto& fields) {
   fields.field("emitted_tokens", e.emitted_tokens);
   fields.with_default("latency_ns", e.latency_ns, std::int64_t{-1});
   fields.may_be_missing("mode", e.mode, EnumCount{wire::kRebindModeCount});
+  fields.with_default("trace_id", e.trace_id, std::string(), TextRule::SentenceOrEmpty);
 }
 
 void describe(Is<RequestCompletedEvent> auto& e, auto& fields) {
@@ -76,6 +77,7 @@ void describe(Is<RequestCompletedEvent> auto& e, auto& fields) {
   fields.field("reason", e.reason, TextRule::Sentence);
   fields.field("emitted_tokens", e.emitted_tokens);
   fields.with_default("scope", e.scope, std::string(), Choice{kEventScopes});
+  fields.with_default("trace_id", e.trace_id, std::string(), TextRule::SentenceOrEmpty);
 }
 
 void describe(Is<OperatorAction> auto& e, auto& fields) {

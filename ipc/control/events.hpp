@@ -78,6 +78,7 @@ struct Rebind {
   /// May be missing. A worker reports any move mode for a moved request; the broker replaces the
   /// mode by the exact one.
   wire::RebindMode mode = wire::RebindMode::Reprefill;
+  std::string trace_id;  ///< Of RequestSubmit::traceparent. May be missing.
 };
 
 /// `request_completed`: the worker wrote the typed end to the holder's socket.
@@ -87,7 +88,8 @@ struct RequestCompletedEvent {
   LeaseId lease;
   std::string reason;
   std::uint32_t emitted_tokens = 0;
-  std::string scope;  ///< See RequestCompleted::scope. May be missing.
+  std::string scope;     ///< See RequestCompleted::scope. May be missing.
+  std::string trace_id;  ///< Of RequestSubmit::traceparent. May be missing.
 };
 
 /// `lease_draining`: the lease gets no new work, and the broker revokes it at the deadline.

@@ -45,6 +45,7 @@ struct RequestOutcome {
     expects(next.position == prompt.size(), "prompt positions arrive once and in order");
     prompt.insert(prompt.end(), next.tokens.begin(), next.tokens.end());
   }
+  void add(const Admitted&) {}
   void add(const Completed& completed) { completions.push_back(completed); }
   void add(const AdmissionRejected& rejected) { rejections.push_back(rejected); }
   void add(const Rebound& rebound) { rebounds.push_back(rebound); }

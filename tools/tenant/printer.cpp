@@ -104,7 +104,8 @@ Json event_json(const Ended& event) {
   if (!event.error) {
     Json json{{"event", "completed"},
               {"reason", event.reason},
-              {"emitted_tokens", event.delivered_tokens}};
+              {"emitted_tokens", event.delivered_tokens},
+              {"cached_tokens", event.cached_tokens}};
     if (!event.note.empty()) json["note"] = event.note;
     if (!event.text.empty()) json["text"] = event.text;
     return json;

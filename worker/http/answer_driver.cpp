@@ -1,6 +1,7 @@
 #include "worker/http/answer_driver.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -104,9 +105,10 @@ std::optional<Error> ChoiceProgress::note(const Generations::Event& event) {
     ++usage_.completion_tokens;
     ++choice.emitted_tokens;
   }
-  if (is_any_of<Ended>(event.event)) {
+  if (const auto* ended = std::get_if<Ended>(&event.event)) {
     ++ended_;
     choice.has_ended = true;
+    if (event.index % per_prompt_ == 0) usage_.cached_tokens += ended->cached_tokens;
   }
   const auto* retrying = std::get_if<Retrying>(&event.event);
   if (retrying == nullptr) return std::nullopt;
@@ -236,6 +238,7 @@ class AnswerDriver {
   std::optional<Duration> time_to_heartbeat() const;
   void take_waiting();
   void take(Generations::Event event);
+  void fail_with(const Error& error);
   awaitable<void> name_schema(Error refused);
   std::function<void()> keep_lease() const;
   void stop_generating();
@@ -267,6 +270,8 @@ client::SessionConfig AnswerDriver::config_of(wire::RequestSubmit submit) const 
   config.rebind = true;
   config.retry.rebind_timeout = Duration::max();  // the client ends the wait by leaving
   config.lease = shared_.leases->share(caller_.key_id, submit.request_id);
+  submit.x_request_id = stream_.labels().x_request_id;
+  if (stream_.labels().trace) submit.traceparent = stream_.labels().trace->text();
   config.request = std::move(submit);
   return config;
 }
@@ -379,8 +384,17 @@ std::optional<Error> AnswerDriver::error_of(const client::Ended& ended) const {
   return shared_.deps.stopping;
 }
 
+/// Logs errors that are not the client's where an operator sees them by default.
+void AnswerDriver::fail_with(const Error& error) {
+  const auto level = status_of(error) >= 500 ? spdlog::level::info : spdlog::level::debug;
+  spdlog::log(level, "HTTP request failed tenant={} request={} code={} reason=\"{}\"{}",
+              caller_.tenant.value, request_.submit.request_id.value, name(error.code),
+              error.detail, stream_.labels().log_text());
+  output_.fail_with(error);
+}
+
 void AnswerDriver::take(Generations::Event event) {
-  if (const auto held_back = progress_.note(event)) return output_.fail_with(*held_back);
+  if (const auto held_back = progress_.note(event)) return fail_with(*held_back);
   ChoiceText& text = texts_[event.index];
   if (auto* prompt = std::get_if<client::PromptLogprobsArrived>(&event.event))
     return text.add(std::move(prompt->logprobs));
@@ -389,8 +403,8 @@ void AnswerDriver::take(Generations::Event event) {
   const auto* ended = std::get_if<client::Ended>(&event.event);
   if (ended == nullptr) return;
   const std::uint32_t end = ended->delivered_tokens;
-  if (const auto error = error_of(*ended)) return output_.fail_with(*error);
-  if (output_.ids() && output_.ids()->is_beyond(end)) return output_.fail_with(unknown_event(end));
+  if (const auto error = error_of(*ended)) return fail_with(*error);
+  if (output_.ids() && output_.ids()->is_beyond(end)) return fail_with(unknown_event(end));
   output_.add(text.end(ended->text, ended->reason), end, progress_.usage());
   if (progress_.all_ended()) output_.end(end, progress_.usage());
 }

@@ -54,11 +54,14 @@ void append_lines(const ServerEvent& event, std::string& out) {
 struct Exchange {
   PeerAddress client;  ///< The peer, or a trusted proxy's client.
   Body body_sent = Body::Sent;
-  std::string origin_fields;  ///< Header lines of every answer.
-  bool keep_alive = false;    ///< Another request may follow.
-  bool chunked = true;        ///< The client speaks HTTP/1.1.
-  bool has_events = false;    ///< The head of a stream was sent.
-  bool is_message = false;    ///< Errors have the form of Anthropic's API.
+  ExchangeLabels labels;
+  std::string fields;  ///< Header lines of every answer.
+  TimePoint begun_at;
+  int status = 0;           ///< Of the answer, once it was sent.
+  bool keep_alive = false;  ///< Another request may follow.
+  bool chunked = true;      ///< The client speaks HTTP/1.1.
+  bool has_events = false;  ///< The head of a stream was sent.
+  bool is_message = false;  ///< Errors have the form of Anthropic's API.
 
   void append_framed(std::string_view text, std::string& out) const;
   /// The bytes of these events, with the head before the first ones.
@@ -76,9 +79,10 @@ std::string Exchange::text_of(const ServerEvents& events, HttpStream::Follows fo
   std::string text;
   if (!std::exchange(has_events, true)) {
     keep_alive = keep_alive && chunked;
+    status = 200;
     text = fmt::format(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n{}{}\r\n",
-        origin_fields, chunked ? "Transfer-Encoding: chunked\r\n" : "Connection: close\r\n");
+        fields, chunked ? "Transfer-Encoding: chunked\r\n" : "Connection: close\r\n");
   }
   if (events.empty() && !is_last) append_framed(kComment, text);
   std::string one;
@@ -110,6 +114,7 @@ class BeastConnection final : public Connection, public HttpStream {
   awaitable<void> write_events(ServerEvents events, Follows follows) override;
   void watch(std::function<void()> on_change) override;
   awaitable<void> probe() override;
+  const ExchangeLabels& labels() const override { return exchange_.labels; }
   bool is_gone() const override { return is_gone_; }
 
  private:
@@ -117,6 +122,8 @@ class BeastConnection final : public Connection, public HttpStream {
   awaitable<void> serve(Parser& parser, const Head& head);
   awaitable<void> serve_without_key(const Parser& parser, const Head& head);
   Result<void> note_client(const Head& head);
+  void begin_span(const Route& route);
+  void end_span(const Route& route);
   awaitable<void> refuse(Answer answer);
   std::size_t send_now(std::string_view text);
   bool take_unread(std::size_t bytes);
@@ -147,7 +154,7 @@ class BeastConnection final : public Connection, public HttpStream {
 awaitable<void> BeastConnection::run() {
   const auto self = shared_from_this();
   do {
-    exchange_.keep_alive = exchange_.has_events = false;
+    exchange_ = {};
     co_await serve_one();
     stop_watching();
     shared_->places.release_bodies(id_);
@@ -162,24 +169,31 @@ awaitable<void> BeastConnection::serve_one() {
   Parser parser;
   stream_.expires_after(tenant_ ? kIdleTimeout : kHeadTimeout);
   RequestHead read = co_await read_request_head(stream_, buffer_, parser, max_body_bytes());
+  if (!read.refused && !read.head) co_return;
   exchange_.is_message = read.head && is_message_path(read.head->path());
+  exchange_.labels = ExchangeLabels::of(read.head);
+  exchange_.fields = exchange_.labels.fields();
+  // Anthropic's clients read this header.
+  if (exchange_.is_message)
+    exchange_.fields += "request-id: " + exchange_.labels.x_request_id + "\r\n";
   if (read.refused) co_return co_await refuse(*std::move(read.refused));
-  if (read.head) co_await serve(parser, *read.head);
+  co_await serve(parser, *read.head);
 }
 
 awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
+  exchange_.begun_at = shared_->deps.clock->now();
   exchange_.keep_alive = parser.keep_alive();
   exchange_.chunked = head.version >= 11;
   exchange_.body_sent = head.method == "HEAD" ? Body::LeftOut : Body::Sent;
-  exchange_.origin_fields = shared_->deps.allowed_origins.fields_for(head);
+  exchange_.fields += shared_->deps.allowed_origins.fields_for(head);
   if (head.path() == "/health" || head.method == "OPTIONS")
     co_return co_await serve_without_key(parser, head);
   if (const auto noted = note_client(head); !noted)
     co_return co_await refuse(refusal(noted.error()));
   const Result<Caller> caller = co_await authenticate(*shared_, id_, head);
   if (!caller) {
-    spdlog::debug("HTTP request refused client={} code={}", exchange_.client,
-                  name(caller.error().code));
+    spdlog::debug("HTTP request refused client={} code={}{}", exchange_.client,
+                  name(caller.error().code), exchange_.labels.log_text());
     co_return co_await refuse(refusal(caller.error()));
   }
   tenant_ = caller->tenant;
@@ -197,7 +211,25 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   co_await async_wait_for(*shared_->deps.io,
                           shared_->body_rate_limiter.reserve(caller->tenant, input.body.size(),
                                                              shared_->deps.clock->now()));
+  begin_span(**route);
   co_await (*route)->serve(*shared_, *caller, std::move(input), *this);
+  end_span(**route);
+}
+
+/// Only requests that submit something have a span, so that health checks and lists of models do
+/// not fill the traces.
+void BeastConnection::begin_span(const Route& route) {
+  if (route.method == "POST")
+    exchange_.fields += exchange_.labels.begin_span(shared_->deps.tracing);
+}
+
+void BeastConnection::end_span(const Route& route) {
+  if (!exchange_.labels.span) return;
+  shared_->deps.tracing->end({span_of(exchange_.labels, {.method = route.method,
+                                                         .route = route.path,
+                                                         .status = exchange_.status,
+                                                         .begin = exchange_.begun_at,
+                                                         .end = shared_->deps.clock->now()})});
 }
 
 /// Serves health checks and CORS preflights, which need no key and have no body.
@@ -206,7 +238,7 @@ awaitable<void> BeastConnection::serve_without_key(const Parser& parser, const H
   const bool reads = is_preflight || head.method == "GET" || head.method == "HEAD";
   Answer answer{.status = 204, .extra_headers = "Allow: GET, HEAD, POST, OPTIONS\r\n"};
   if (is_preflight && shared_->deps.allowed_origins.allows(head))
-    exchange_.origin_fields += preflight_fields(head);
+    exchange_.fields += preflight_fields(head);
   if (!is_preflight) answer = health(*shared_);
   if (!reads || !parser.is_done()) {
     answer = plain_error(405, "method", "use GET or HEAD, without a body");
@@ -344,9 +376,14 @@ awaitable<void> BeastConnection::refuse(Answer answer) {
 
 awaitable<void> BeastConnection::send(Answer answer) {
   stop_watching();  // the next request may come before this write is known to be done
-  if (exchange_.is_message) answer = as_message_error(std::move(answer));
-  co_await write(text_of(std::move(answer), exchange_.keep_alive, exchange_.body_sent,
-                         exchange_.origin_fields));
+  exchange_.status = answer.status;
+  if (answer.status >= 400)
+    spdlog::debug("HTTP request answered with an error client={} status={}{}", exchange_.client,
+                  answer.status, exchange_.labels.log_text());
+  if (exchange_.is_message)
+    answer = as_message_error(std::move(answer), exchange_.labels.x_request_id);
+  co_await write(
+      text_of(std::move(answer), exchange_.keep_alive, exchange_.body_sent, exchange_.fields));
 }
 
 awaitable<void> BeastConnection::write_events(ServerEvents events, Follows follows) {

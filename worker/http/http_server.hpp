@@ -26,6 +26,7 @@
 #include "worker/http/running_answers.hpp"
 #include "worker/http/trusted_proxies.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
+#include "worker/trace/tracing.hpp"
 
 namespace leasehold::http {
 
@@ -53,7 +54,8 @@ class Server {
     /// Limit for unread answers, shared by all tenants. A connection whose unread answer exceeds
     /// its tenant's share is closed.
     std::size_t max_unread_bytes = 64 << 20;
-    const Health* health = nullptr;  ///< Null: the worker is always healthy.
+    const Health* health = nullptr;    ///< Null: the worker is always healthy.
+    const Tracing* tracing = nullptr;  ///< Null: no spans.
     /// Ends requests of the worker with RequestCancelled, and with a request all choices of its
     /// answer. Calls back, on any thread, with the ids of the requests that it found.
     std::function<void(std::vector<std::string> ids, OnStopped)> stop_requests = {};

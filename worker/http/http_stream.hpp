@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "ipc/http/http_answer.hpp"
+#include "worker/http/exchange_labels.hpp"
 
 namespace leasehold::http {
 
@@ -29,6 +30,8 @@ class HttpStream {
   /// Such a client may still read or may have closed, and only a closed one answers with a reset.
   /// Sends nothing to other clients.
   virtual boost::asio::awaitable<void> probe() = 0;
+  /// The names of the exchange in logs and traces.
+  virtual const ExchangeLabels& labels() const = 0;
   /// The client has left, or the server closes. Nothing more need be sent.
   virtual bool is_gone() const = 0;
 };

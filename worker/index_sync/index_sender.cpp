@@ -135,9 +135,9 @@ asio::awaitable<Result<void>> IndexSender::send_next() {
 
 asio::awaitable<Result<void>> IndexSender::evict() {
   const std::vector<RequestId> batch = backlog_.batch();
-  HttpRequest request{.verb = verb::post, .target = "/evict", .body = evict_body(batch)};
+  http::OutgoingRequest request{.verb = verb::post, .target = "/evict", .body = evict_body(batch)};
   const Result<std::string> body =
-      co_await exchange(names_, config_.url, std::move(request), config_.http);
+      co_await http::exchange(names_, config_.url, std::move(request), config_.exchange);
   if (!body) co_return std::unexpected(body.error());
   const Result<EvictAnswer> answer = parse_evict_answer(*body, batch.size());
   if (!answer) co_return std::unexpected(answer.error());
@@ -151,9 +151,9 @@ asio::awaitable<Result<void>> IndexSender::evict() {
 /// Asks the index for its list and queues removals. Not repeated once the index has answered: an
 /// index whose list is unreadable will not provide a readable one later.
 asio::awaitable<Result<void>> IndexSender::reconcile() {
-  HttpRequest request{.verb = verb::get, .target = "/requests", .body = {}};
+  http::OutgoingRequest request{.verb = verb::get, .target = "/requests", .body = {}};
   const Result<std::string> body =
-      co_await exchange(names_, config_.url, std::move(request), config_.http);
+      co_await http::exchange(names_, config_.url, std::move(request), config_.exchange);
   const bool is_final = body || body.error().code == Errc::MessageTooLarge ||
                         body.error().code == Errc::UnknownMethod;
   if (!is_final) co_return std::unexpected(body.error());

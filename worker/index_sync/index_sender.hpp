@@ -29,7 +29,7 @@
 #include <optional>
 #include <thread>
 
-#include "worker/index_sync/http_exchange.hpp"
+#include "ipc/http/http_exchange.hpp"
 #include "worker/index_sync/id_spool.hpp"
 #include "worker/index_sync/index_inbox.hpp"
 #include "worker/index_sync/removal_backlog.hpp"
@@ -37,13 +37,13 @@
 namespace leasehold {
 
 struct IndexSenderConfig {
-  IndexUrl url;
-  HttpLimits http;
+  http::Url url;
+  http::ExchangeLimits exchange;
   BacklogLimits backlog;
   std::size_t max_inbox = 16'384;
   std::chrono::milliseconds first_retry{100};
   std::chrono::milliseconds max_retry{5'000};
-  NameLookup::Resolve resolve = resolve_name;
+  http::NameLookup::Resolve resolve = http::resolve_name;
 };
 
 /// Counts since the start.
@@ -103,7 +103,7 @@ class IndexSender {
   bool is_stopping_ = false;
 
   boost::asio::io_context io_;
-  NameLookup names_;
+  http::NameLookup names_;
   boost::asio::steady_timer timer_{io_};
   std::promise<void> served_;
   std::thread thread_;

@@ -113,6 +113,14 @@ void add_tenants(Exposition& page, const std::vector<wire::TenantServed>& tenant
       &wire::TenantServed::preemptions);
 }
 
+void add_spans(Exposition& page, const SpanCounts& spans) {
+  constexpr metrics::Name kSpans{
+      "leasehold_trace_spans_total",
+      "Spans of traces that the collector of --otlp-endpoint accepted, and that were dropped"};
+  page.counter(kSpans, number(spans.exported), {{"result", "exported"}});
+  page.counter(kSpans, number(spans.dropped), {{"result", "dropped"}});
+}
+
 std::string_view finished_reason(CompletionReason reason) {
   switch (reason) {
     case CompletionReason::EndOfSequence:
@@ -182,12 +190,13 @@ void add_vllm_names(Exposition& page, const WorkerIdentity& identity,
 }  // namespace
 
 std::string metrics_page(const WorkerIdentity& identity, const RequestMetrics& requests,
-                         const EngineSnapshot& engine, std::uint64_t log_lines_dropped) {
+                         const EngineSnapshot& engine, const ObservationCounts& observed) {
   Exposition page;
   add_identity(page, identity);
   page.counter({"leasehold_log_lines_dropped_total",
                 "Lines of the worker's log that the reader of its stderr did not take"},
-               number(log_lines_dropped));
+               number(observed.log_lines_dropped));
+  if (observed.spans) add_spans(page, *observed.spans);
   add_requests(page, requests);
   add_engine(page, identity, engine);
   add_tenants(page, engine.tenants);

@@ -2,10 +2,12 @@
 /// vLLM work; source of the names: https://docs.vllm.ai/en/stable/usage/metrics/.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "worker/metrics/engine_metrics.hpp"
 #include "worker/metrics/request_metrics.hpp"
+#include "worker/trace/span.hpp"
 
 namespace leasehold {
 
@@ -15,7 +17,13 @@ struct WorkerIdentity {
   std::uint32_t tokens_per_block = 16;
 };
 
+/// What was not observed: log lines and spans that were dropped.
+struct ObservationCounts {
+  std::uint64_t log_lines_dropped = 0;
+  std::optional<SpanCounts> spans = {};  ///< None: no traces are exported.
+};
+
 std::string metrics_page(const WorkerIdentity& identity, const RequestMetrics& requests,
-                         const EngineSnapshot& engine, std::uint64_t log_lines_dropped);
+                         const EngineSnapshot& engine, const ObservationCounts& observed);
 
 }  // namespace leasehold

@@ -70,6 +70,7 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
       .idle_ttl = options.http_idle_ttl,
       .result_grace = ResumableStreams::kResultGrace,
       .health = deps.health,
+      .tracing = deps.tracing,
       .stop_requests =
           [requests = deps.requests](std::vector<std::string> ids, auto done) {
             requests->stop(std::move(ids), cancelled_by_owner(), std::move(done));

@@ -27,6 +27,7 @@ class HttpService {
     BrokerLink* broker = nullptr;
     const Clock* clock = nullptr;
     const http::Health* health = nullptr;  ///< Reported by `/health`.
+    const Tracing* tracing = nullptr;      ///< Null: no spans.
     RequestDirectory* requests = nullptr;
     metrics::Counter* refused_keys = nullptr;  ///< Counts requests whose key is refused.
   };

@@ -20,14 +20,15 @@
 ///   watcher    stops requests at their deadlines
 ///   spill      with a lent spill file: seals, writes and reads blocks
 ///   index      with --kv-index-url: sends the ids of ended requests to the index
-///   index-name looks up the index's address
+///   name-lookup looks up the address of the index or collector
+///   traces     with --otlp-endpoint: sends spans to the collector
 ///   http       with --http: the HTTP server
 ///   http-parse with --http: parses long bodies, and tokenizes; two threads
 ///   metrics    with --metrics: makes and sends the page of metrics
 ///
 /// The first thread has a time slice of 500 µs and those of sockets 100 µs
-/// (request_short_time_slice); mapper, lines, parser, spill, http-parse, index, metrics and digest
-/// have a smaller share (use_batch_scheduling).
+/// (request_short_time_slice); mapper, lines, parser, spill, http-parse, index, traces, metrics and
+/// digest have a smaller share (use_batch_scheduling).
 #include <stdlib.h>
 
 #include <chrono>

@@ -12,8 +12,6 @@ namespace leasehold {
 
 class RequestLog {
  public:
-  /// Logs preemptions, and requests that end with a numeric fault.
-  static void log_events(const std::vector<SchedulerEvent>& events);
   /// Logs spill events, each with the count of its kind since the start.
   void log_spills(const std::vector<SpillEvent>& spills);
 

@@ -68,7 +68,8 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
                                     .clock = deps.clock,
                                     .eviction_listener = deps.eviction_listener,
                                     .token_key = attachment.token_key,
-                                    .metrics = deps.metrics});
+                                    .metrics = deps.metrics,
+                                    .tracing = deps.tracing});
   boost::asio::post(*deps.tenant_io, [this, acceptor = std::move(acceptor)]() mutable {
     server_->serve(std::move(acceptor));
   });

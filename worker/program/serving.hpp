@@ -33,6 +33,7 @@ class Serving {
     const Clock* clock = nullptr;
     KvEvictionListener* eviction_listener = nullptr;  ///< May be null.
     RequestMetrics* metrics = nullptr;                ///< May be null.
+    const Tracing* tracing = nullptr;                 ///< May be null.
   };
   Serving(const Dependencies& deps, TenantServer::Acceptor acceptor);
 

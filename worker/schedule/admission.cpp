@@ -35,12 +35,12 @@ std::vector<Admission::Turn> Admission::waiting_tenants() {
   return turns;
 }
 
-void Admission::admit() {
+void Admission::admit(TimePoint now) {
   if (deps_.running.size() >= deps_.limits.max_batch_size) return;
   std::vector<Turn> turns = waiting_tenants();
   while (!turns.empty() && deps_.running.size() < deps_.limits.max_batch_size) {
     const auto next = std::ranges::min_element(turns, std::less{});
-    if (admit_from(*next->tenant)) {
+    if (admit_from(*next->tenant, now)) {
       const Sequence& admitted = *deps_.running.all().back();
       next->add_work(admitted.work_of(admitted.pending()));
     } else {
@@ -62,7 +62,7 @@ bool Admission::reject_too_large(Tenancy& tenancy) {
 /// Tries the most urgent request of each lease; leases with equally urgent requests take turns,
 /// starting after the lease admitted last. A request that lacks quota also holds back the smaller
 /// requests of its tenant after it.
-bool Admission::admit_from(const TenantAccount& tenant) {
+bool Admission::admit_from(const TenantAccount& tenant, TimePoint now) {
   if (deps_.tenancies.running_of(tenant) >= tenant.quota.max_concurrent) return false;
   std::vector<LeaseId> turn;
   for (const LeaseId lease : tenant.leases) {
@@ -75,7 +75,7 @@ bool Admission::admit_from(const TenantAccount& tenant) {
     return urgency(deps_.tenancies.at(lease).waiting.front());
   });
   for (const LeaseId lease : turn) {
-    const Attempt attempt = admit_one(deps_.tenancies.at(lease));
+    const Attempt attempt = admit_one(deps_.tenancies.at(lease), now);
     if (attempt != Attempt::LacksBlocks) return attempt == Attempt::Admitted;
   }
   return false;
@@ -110,13 +110,17 @@ void Admission::note_cached(Sequence& sequence) {
 }
 
 /// Precondition: a request of the lease waits.
-Admission::Attempt Admission::admit_one(Tenancy& tenancy) {
+Admission::Attempt Admission::admit_one(Tenancy& tenancy, TimePoint now) {
   const Attempt attempt = reserve_first_blocks(head_of(tenancy), tenancy);
   if (attempt != Attempt::Admitted) return attempt;
   std::unique_ptr<Sequence> sequence = take_head(tenancy);
   sequence->stop_slot = deps_.transfers.free_stop_slot();
   sequence->admission = ++admissions_;
-  if (!sequence->request.was_admitted()) note_cached(*sequence);
+  if (!sequence->request.was_admitted()) {
+    note_cached(*sequence);
+    if (sequence->request.is_traced)
+      deps_.events.add(Admitted{sequence->request.engine_request_id, now});
+  }
   sequence->request.block_limit = deps_.tenancies.limit_of(sequence->request);
   TenantAccount& tenant = *tenancy.account;
   ++tenant.admitted;

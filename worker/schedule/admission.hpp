@@ -48,7 +48,7 @@ class Admission {
 
   const RequestFit& fit() const { return fit_; }
   /// Admits the requests that fit. Precondition: no transfer is pending.
-  void admit();
+  void admit(TimePoint now);
 
  private:
   struct Turn;
@@ -60,9 +60,9 @@ class Admission {
   enum class Attempt { Admitted, LacksBlocks, LacksQuota };
 
   std::vector<Turn> waiting_tenants();
-  bool admit_from(const TenantAccount& tenant);
+  bool admit_from(const TenantAccount& tenant, TimePoint now);
   bool reject_too_large(Tenancy& tenancy);
-  Attempt admit_one(Tenancy& tenancy);
+  Attempt admit_one(Tenancy& tenancy, TimePoint now);
   Sequence& head_of(Tenancy& tenancy) const;
   static std::unique_ptr<Sequence> take_head(Tenancy& tenancy);
   void note_cached(Sequence& sequence);

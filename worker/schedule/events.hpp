@@ -1,6 +1,6 @@
-/// The events of the scheduler. Order within a tick: last log probabilities of the prompts of
-/// completed requests, their last tokens, completions, rejections, rebinds, preemptions, other log
-/// probabilities of prompts, other tokens.
+/// The events of the scheduler. Order within a tick: admissions, last log probabilities of the
+/// prompts of completed requests, their last tokens, completions, rejections, rebinds, preemptions,
+/// other log probabilities of prompts, other tokens.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,12 @@ struct PromptLogprobs {
   std::vector<PromptToken> tokens;
 };
 
+/// The first admission of a traced request (PromptRequest::is_traced). Other requests have none.
+struct Admitted {
+  RequestId engine_request_id;
+  TimePoint at;
+};
+
 /// Why a lease ended a request.
 struct RevocationInfo {
   LeaseId lease;
@@ -57,9 +63,9 @@ struct Completed {
   RequestId engine_request_id;
   CompletionReason reason = CompletionReason::EngineError;
   std::uint32_t emitted_tokens = 0;
-  std::optional<RevocationInfo> revocation;  ///< With Revoked and LeaseFenced.
-  std::optional<Error> error;                ///< With EngineError and RequestCancelled.
-  std::uint32_t cached_tokens = 0;           ///< PromptRequest::cached.
+  std::optional<RevocationInfo> revocation;         ///< With Revoked and LeaseFenced.
+  std::optional<Error> error;                       ///< With EngineError and RequestCancelled.
+  std::optional<std::uint32_t> cached_tokens = {};  ///< PromptRequest::cached; none: not admitted.
 };
 
 /// The end of a request that was queued and never admitted.
@@ -126,6 +132,6 @@ struct SpillEvent {
 };
 
 using SchedulerEvent =
-    std::variant<Completed, AdmissionRejected, Rebound, Preempted, PromptLogprobs, Token>;
+    std::variant<Completed, AdmissionRejected, Rebound, Preempted, PromptLogprobs, Token, Admitted>;
 
 }  // namespace leasehold

@@ -33,6 +33,7 @@ std::vector<SchedulerEvent> PendingEvents::take() {
   };
   std::vector<PromptLogprobs> final_logprobs = take_final(prompt_logprobs_);
   std::vector<Token> final_tokens = take_final(tokens_);
+  append(admitted_);
   append(final_logprobs);
   append(final_tokens);
   append(completed_);

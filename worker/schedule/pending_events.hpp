@@ -12,6 +12,7 @@ namespace leasehold {
 
 class PendingEvents {
  public:
+  void add(Admitted event) { admitted_.push_back(std::move(event)); }
   void add(Token event) { tokens_.push_back(std::move(event)); }
   void add(PromptLogprobs event) { prompt_logprobs_.push_back(std::move(event)); }
   void add(Completed event) { completed_.push_back(std::move(event)); }
@@ -26,6 +27,7 @@ class PendingEvents {
   template <class Event>
   std::vector<Event> take_final(std::vector<Event>& events) const;
 
+  std::vector<Admitted> admitted_;
   std::vector<Token> tokens_;
   std::vector<PromptLogprobs> prompt_logprobs_;
   std::vector<Completed> completed_;

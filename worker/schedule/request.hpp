@@ -36,6 +36,7 @@ struct PromptRequest {
   std::uint32_t reported_positions = 0;
   std::optional<TimePoint> deadline;
   std::int32_t priority = 0;  ///< Compared among the requests of the tenant.
+  bool is_traced = false;     ///< Its admission is an event (Admitted).
 
   // Set by the scheduler.
   std::uint64_t arrival = 0;      ///< Sequence number of the submit. A preempted request keeps it.

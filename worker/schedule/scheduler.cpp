@@ -18,7 +18,7 @@ void Scheduler::admit(TimePoint now) {
   swap_.spill().check_timeouts(now);
   waiting_.drop_expired(now);
   tenancies_.settle_active();
-  if (transfers_.empty()) admission_.admit();
+  if (transfers_.empty()) admission_.admit(now);
 }
 
 StepPlan Scheduler::plan() {

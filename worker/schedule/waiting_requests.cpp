@@ -94,7 +94,7 @@ void WaitingRequests::complete(const PromptRequest& request, Completed how,
   swap_.free(request, how);
   how.engine_request_id = request.engine_request_id;
   how.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
-  how.cached_tokens = request.cached;
+  if (request.was_admitted()) how.cached_tokens = request.cached;
   if (!already_delivered) events_.add(std::move(how));
   tenancies_.note_change(request.tenant);
 }

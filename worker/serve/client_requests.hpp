@@ -19,6 +19,7 @@
 #include "worker/kv/eviction_listener.hpp"
 #include "worker/metrics/request_metrics.hpp"
 #include "worker/serve/connections.hpp"
+#include "worker/serve/request_trace.hpp"
 #include "worker/serve/text_stream.hpp"
 
 namespace leasehold {
@@ -28,7 +29,10 @@ struct ClientRequest {
   LeaseId lease{};
   bool is_resumable = false;  ///< The messages go to ResumableStreams; `text` has no peer.
   bool is_cancelled = false;
-  control::Responder respond;  ///< Used until the request is parsed.
+  control::Responder respond;           ///< Used until the request is parsed.
+  std::string x_request_id{};           ///< As in RequestSubmit.
+  std::string trace_id{};               ///< Empty: none.
+  std::optional<RequestTrace> trace{};  ///< The spans of a sampled trace.
 
   // Set when the request is parsed and goes to the engine.
   std::optional<TextStream> text{};

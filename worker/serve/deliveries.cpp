@@ -1,6 +1,7 @@
 #include "worker/serve/deliveries.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -22,6 +23,14 @@ bool is_complete(std::string_view reason) {
 /// True if a new submission of a resumable text does not generate the rest.
 bool is_final(std::string_view reason) {
   return is_complete(reason) || reason == name(CompletionReason::RequestCancelled);
+}
+
+/// What the client calls the request, as the end of a log line; empty for nothing.
+std::string labels_of(const ClientRequest& request) {
+  std::string labels;
+  if (!request.x_request_id.empty()) labels += " x_request_id=" + request.x_request_id;
+  if (!request.trace_id.empty()) labels += " trace_id=" + request.trace_id;
+  return labels;
 }
 
 }  // namespace
@@ -50,7 +59,10 @@ void Deliveries::deliver_batch() {
 void Deliveries::deliver_one(const Token& token) {
   ClientRequest* request = requests_->find_parsed(token.engine_request_id);
   if (request == nullptr) return;
-  if (request->first_token_at == TimePoint{}) request->first_token_at = deps_.clock->now();
+  if (request->first_token_at == TimePoint{}) {
+    request->first_token_at = deps_.clock->now();
+    if (request->trace) request->trace->first_token(request->first_token_at);
+  }
   request->emitted_tokens = token.position + 1;
   request->is_generating = true;
   if (deps_.metrics != nullptr)
@@ -140,15 +152,41 @@ Completed Deliveries::end_of(const ClientRequest& request, const Completed& obse
           .cached_tokens = observed.cached_tokens};
 }
 
+void Deliveries::deliver_one(const Admitted& admitted) {
+  ClientRequest* request = requests_->find_parsed(admitted.engine_request_id);
+  if (request != nullptr && request->trace) request->trace->admitted(admitted.at);
+}
+
 void Deliveries::deliver_one(const Completed& observed) {
-  const ClientRequest* request = requests_->find_parsed(observed.engine_request_id);
+  ClientRequest* request = requests_->find_parsed(observed.engine_request_id);
   if (request == nullptr) return;
-  const Completed completed = end_of(*request, observed);
+  Completed completed = end_of(*request, observed);
+  report_usage(*request, request->unread_end ? observed : completed);
+  // After a rebind the count would include tokens that the request itself has generated.
+  completed.cached_tokens = request->emitted_before == 0 ? observed.cached_tokens : std::nullopt;
   std::string detail = truncation_detail(*request, completed);
   count_end(*request, completed);
-  report_usage(*request, request->unread_end ? observed : completed);
+  note_end(*request, completed);
   end_stream(completed.engine_request_id, name(completed.reason), completed.emitted_tokens,
              [&](TextStream& text) { return text.send_completed(completed, std::move(detail)); });
+}
+
+/// Logs the end where an operator looks for it, and sends the spans.
+void Deliveries::note_end(ClientRequest& request, const Completed& completed) {
+  const std::string& id = completed.engine_request_id.value;
+  if (const auto& revocation = completed.revocation; revocation && !revocation->is_local) {
+    spdlog::info("request ended by its lease request={} lease={} reason={} emitted_tokens={}{}", id,
+                 to_string(revocation->lease), name(revocation->reason), completed.emitted_tokens,
+                 labels_of(request));
+  }
+  if (completed.error && completed.error->code == Errc::NumericFault) {
+    spdlog::error("request ended with a numeric fault request={} emitted_tokens={} reason=\"{}\"{}",
+                  id, completed.emitted_tokens, completed.error->detail, labels_of(request));
+  }
+  if (!request.trace) return;
+  const std::uint32_t before = std::min(request.emitted_before, completed.emitted_tokens);
+  deps_.tracing->end(
+      request.trace->completed(completed, completed.emitted_tokens - before, deps_.clock->now()));
 }
 
 /// Reports the usage of a completed request. Rejected requests used nothing here and have no usage
@@ -161,7 +199,7 @@ void Deliveries::report_usage(const ClientRequest& request, const Completed& com
        .request = to_client_request_id(engine_request_id),
        .lease = request.lease,
        .prompt_tokens = request.timing.prompt_tokens,
-       .cached_tokens = completed.cached_tokens,
+       .cached_tokens = completed.cached_tokens.value_or(0),
        .generated_tokens = completed.emitted_tokens - before,
        .reason = std::string(name(completed.reason)),
        .submitted_boottime_ns = request.timing.submitted_at.boottime_ns,
@@ -183,16 +221,23 @@ void Deliveries::deliver_one(const Preempted& preempted) {
   if (deps_.metrics != nullptr) deps_.metrics->preempted();
   ClientRequest* request = requests_->find_parsed(preempted.engine_request_id);
   if (request == nullptr) return;
+  spdlog::debug(
+      "request preempted request={} cause={} freed_blocks={} swapped_blocks={} emitted_tokens={}{}",
+      preempted.engine_request_id.value, name(preempted.cause), preempted.freed_blocks,
+      preempted.swapped_blocks, preempted.emitted_tokens, labels_of(*request));
   request->preempted = preempted;
   request->is_generating = false;
+  if (request->trace) request->trace->preempted(preempted, deps_.clock->now());
   if (!request->unread_end) request->text->send_preempted(preempted);
 }
 
 void Deliveries::deliver_one(const AdmissionRejected& observed) {
   AdmissionRejected rejected = observed;
-  const ClientRequest* request = requests_->find_parsed(observed.engine_request_id);
+  ClientRequest* request = requests_->find_parsed(observed.engine_request_id);
   if (request != nullptr && request->stopped_by) rejected.reason = *request->stopped_by;
   if (deps_.metrics != nullptr) deps_.metrics->refused(rejected.reason.code);
+  if (request != nullptr && request->trace)
+    deps_.tracing->end(request->trace->refused(rejected.reason.code, deps_.clock->now()));
   end_stream(rejected.engine_request_id, name(rejected.reason.code), rejected.emitted_tokens,
              [&](TextStream& text) { return text.send_rejected(rejected); });
 }
@@ -212,7 +257,8 @@ void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view
                                     .lease = request->lease,
                                     .reason = std::string(reason),
                                     .emitted_tokens = emitted_tokens,
-                                    .scope = std::move(scope)},
+                                    .scope = std::move(scope),
+                                    .trace_id = request->trace_id},
       now);
   requests_->recent_ends().add({engine_request_id, std::string(reason), now});
   requests_->forget(engine_request_id);
@@ -220,8 +266,12 @@ void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view
 
 void Deliveries::deliver_one(const Rebound& rebound) {
   if (deps_.metrics != nullptr) deps_.metrics->rebound();
-  if (ClientRequest* request = requests_->find_parsed(rebound.engine_request_id))
+  std::string trace_id;
+  if (ClientRequest* request = requests_->find_parsed(rebound.engine_request_id)) {
     request->lease = rebound.new_lease;
+    trace_id = request->trace_id;
+    if (request->trace) request->trace->rebound(rebound, deps_.clock->now());
+  }
   resumable_->moved(rebound.engine_request_id, rebound.new_lease);
   // Preemptive is used for every mode that copies; the broker knows the actual mode.
   const wire::RebindMode mode =
@@ -234,7 +284,8 @@ void Deliveries::deliver_one(const Rebound& rebound) {
                      .prompt_tokens = rebound.prompt_tokens,
                      .emitted_tokens = rebound.emitted_tokens,
                      .latency_ns = rebound.move_duration ? rebound.move_duration->count() : -1,
-                     .mode = mode},
+                     .mode = mode,
+                     .trace_id = std::move(trace_id)},
       deps_.clock->now());
 }
 

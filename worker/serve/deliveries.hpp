@@ -47,6 +47,8 @@ class Deliveries {
   void deliver_one(const AdmissionRejected& rejected);
   void deliver_one(const Rebound& rebound);
   void deliver_one(const Preempted& preempted);
+  void deliver_one(const Admitted& admitted);
+  void note_end(ClientRequest& request, const Completed& completed);
   void end_stream(const RequestId& engine_request_id, std::string_view reason,
                   std::uint32_t emitted_tokens,
                   const std::function<wire::RequestCompleted(TextStream&)>& send);

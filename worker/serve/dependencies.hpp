@@ -15,6 +15,7 @@
 #include "worker/lease/broker_link.hpp"
 #include "worker/metrics/request_metrics.hpp"
 #include "worker/serve/prompt.hpp"
+#include "worker/trace/tracing.hpp"
 
 namespace leasehold {
 
@@ -32,6 +33,7 @@ struct ServeDependencies {
   KvEvictionListener* eviction_listener = nullptr;  ///< Null: no index outside the worker.
   TokenKey token_key{};
   RequestMetrics* metrics = nullptr;  ///< Null: nothing is counted.
+  const Tracing* tracing = nullptr;   ///< Null: no spans.
 };
 
 }  // namespace leasehold

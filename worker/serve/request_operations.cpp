@@ -36,7 +36,9 @@ wire::RequestView view_of(const RequestId& id, const ClientRequest& request, boo
           .max_emitted_tokens =
               request.shortened_to > 0 ? request.shortened_to : request.max_emitted_tokens,
           .age_ms = ms_between(request.timing.submitted_at, now),
-          .detached = request.is_parsed() && request.is_resumable && request.connection == 0};
+          .detached = request.is_parsed() && request.is_resumable && request.connection == 0,
+          .client_id =
+              request.x_request_id.empty() ? std::nullopt : std::optional(request.x_request_id)};
 }
 
 }  // namespace

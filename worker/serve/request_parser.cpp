@@ -21,6 +21,8 @@ BodyDigest digest_of(const wire::RequestSubmit& submission) {
   body.emitted.clear();
   body.rebound_from.reset();
   body.asked_at_unix_s.reset();
+  body.x_request_id.clear();
+  body.traceparent.clear();
   if (body.may_shorten) body.max_emitted_tokens = 0;
   const std::string text = body.to_json().dump();
   BodyDigest digest;

@@ -54,16 +54,40 @@ void RequestPipeline::submit(const TenantConnection& connection, const Json& bod
     incoming->respond = std::move(respond);
   } else {
     const RequestId engine_request_id = incoming->engine_request_id();
+    const auto caller = TraceContext::parse(incoming->submit.traceparent);
+    auto trace = begin_trace(*incoming, caller);
     const bool is_resumable = incoming->submit.resumable;
     if (!is_resumable) resumable_->forget(engine_request_id);  // the id now belongs to another text
     requests_->add(engine_request_id, {.connection = connection.id,
                                        .lease = incoming->claim.lease,
                                        .is_resumable = is_resumable,
                                        .respond = std::move(respond),
+                                       .x_request_id = incoming->submit.x_request_id,
+                                       .trace_id = trace    ? trace->trace_id()
+                                                   : caller ? caller->trace_id
+                                                            : std::string(),
+                                       .trace = std::move(trace),
                                        .timing = {.submitted_at = incoming->submitted_at}});
   }
   on_accepted_(connection.id, incoming->claim.lease);
   parser_queue_.add(*std::move(incoming));
+}
+
+std::optional<RequestTrace> RequestPipeline::begin_trace(
+    const IncomingRequest& incoming, const std::optional<TraceContext>& caller) const {
+  if (deps_.tracing == nullptr) return std::nullopt;
+  auto start = deps_.tracing->begin(caller);
+  if (!start) return std::nullopt;
+  const wire::RequestSubmit& submit = incoming.submit;
+  return RequestTrace(*std::move(start),
+                      {.is_chat = submit.messages.has_value(),
+                       .model = deps_.tracing->model(),
+                       .tenant = incoming.claim.tenant,
+                       .client_request_id = submit.request_id,
+                       .x_request_id = submit.x_request_id,
+                       .lease = incoming.claim.lease,
+                       .max_emitted_tokens = submit.max_emitted_tokens},
+                      incoming.submitted_at);
 }
 
 Result<IncomingRequest> RequestPipeline::check(const TenantConnection& connection,
@@ -126,6 +150,8 @@ void RequestPipeline::submit_to_engine(IncomingRequest incoming) {
                     .prompt_tokens = incoming.answer.prompt_tokens};
   request.emitted_before = static_cast<std::uint32_t>(prompt.emitted.size());
   request.emitted_tokens = request.emitted_before;
+  incoming.prompt.is_traced = request.trace.has_value();
+  if (request.trace) request.trace->parsed(incoming.answer.prompt_tokens, deps_.clock->now());
   incoming.respond = std::move(request.respond);
   incoming.submit = {.request_id = incoming.submit.request_id,
                      .resumable = incoming.submit.resumable};  // frees the rest
@@ -154,6 +180,7 @@ void RequestPipeline::on_submitted(IncomingRequest submitted, const Result<void>
   const bool is_stopped = request != nullptr && request->stopped_by;
   const Error why = is_stopped ? *request->stopped_by : queued.error();
   if (is_resumable) resumer_.end_refused(engine_request_id, why);
+  end_trace(engine_request_id, why.code);
   requests_->forget(engine_request_id);
   refuse(std::move(submitted.respond), why);
 }
@@ -161,8 +188,15 @@ void RequestPipeline::on_submitted(IncomingRequest submitted, const Result<void>
 /// Does not answer a request that `stop` has answered.
 void RequestPipeline::refuse_unparsed(const RequestId& engine_request_id, const Error& why) {
   Responder respond = std::move(requests_->find(engine_request_id)->respond);
+  end_trace(engine_request_id, why.code);
   requests_->forget(engine_request_id);
   if (respond) refuse(std::move(respond), why);
+}
+
+void RequestPipeline::end_trace(const RequestId& engine_request_id, Errc why) {
+  ClientRequest* request = requests_->find(engine_request_id);
+  if (request == nullptr || !request->trace) return;
+  deps_.tracing->end(request->trace->refused(why, deps_.clock->now()));
 }
 
 void RequestPipeline::refuse(Responder respond, const Error& why) {

@@ -74,6 +74,10 @@ class RequestPipeline {
   Result<MoveOrder> check_move(const TenantConnection& connection, const control::Json& body) const;
   Result<IncomingRequest> check(const TenantConnection& connection,
                                 const control::Json& body) const;
+  std::optional<RequestTrace> begin_trace(const IncomingRequest& incoming,
+                                          const std::optional<TraceContext>& caller) const;
+  /// Sends the spans of a request that the engine never had.
+  void end_trace(const RequestId& engine_request_id, Errc why);
   void on_parsed(IncomingRequest incoming, const Result<void>& parsed);
   void submit_to_engine(IncomingRequest incoming);
   void on_submitted(IncomingRequest submitted, const Result<void>& queued);

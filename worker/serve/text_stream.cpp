@@ -76,7 +76,8 @@ wire::RequestCompleted TextStream::send_completed(const Completed& completed, st
   wire::RequestCompleted message{.request = client_request_id_,
                                  .reason = std::string(reason_on_the_wire(completed)),
                                  .emitted_tokens = completed.emitted_tokens,
-                                 .detail = std::move(detail)};
+                                 .detail = std::move(detail),
+                                 .cached_tokens = completed.cached_tokens};
   if (!completed.revocation) message.text = text_.finish();
   if (completed.revocation) {
     message.lease = completed.revocation->lease;

@@ -1,8 +1,10 @@
 // Tenant ↔ worker: requests, tokens, completion.
 #include "ipc/control/messages/tenant.hpp"
 
+#include <algorithm>
 #include <charconv>
 
+#include "common/trace_context.hpp"
 #include "ipc/control/messages/codec.hpp"
 #include "ipc/control/messages/limits.hpp"
 
@@ -173,6 +175,14 @@ void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.with_default("priority", m.priority, 0, kPriority);
   fields.with_default("resumable", m.resumable, false);
   fields.with_default("may_shorten", m.may_shorten, false);
+  fields.with_default("x_request_id", m.x_request_id, std::string());
+  fields.with_default("traceparent", m.traceparent, std::string());
+}
+
+bool is_x_request_id(std::string_view text) {
+  constexpr std::size_t kMaxBytes = 128;
+  return !text.empty() && text.size() <= kMaxBytes &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
 }
 
 static Result<void> validate(const RequestSubmit& m) {
@@ -181,6 +191,13 @@ static Result<void> validate(const RequestSubmit& m) {
                 "field 'add_generation_prompt': expected false beside continue_final_message");
   if (m.resumable && m.prompt_logprobs)
     return fail(Errc::BadRequest, "field 'prompt_logprobs': expected none beside resumable");
+  if (!m.x_request_id.empty() && !is_x_request_id(m.x_request_id))
+    return fail(Errc::BadRequest,
+                "field 'x_request_id': expected at most 128 visible ASCII characters");
+  if (!m.traceparent.empty() && !TraceContext::parse(m.traceparent))
+    return fail(Errc::BadRequest,
+                "field 'traceparent': expected a value as W3C Trace Context defines it, such as "
+                "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
   return exactly_one("'prompt', 'prompt_tokens' and 'messages'",
                      {m.prompt.has_value(), m.prompt_tokens.has_value(), m.messages.has_value()});
 }
@@ -228,6 +245,7 @@ void describe(Is<RequestCompleted> auto& m, auto& fields) {
   fields.field("detail", m.detail);
   fields.with_default("text", m.text, std::string());
   fields.with_default("retry_after_ms", m.retry_after_ms, std::int64_t{0}, kUpToOneDay_ms);
+  fields.field("cached_tokens", m.cached_tokens);
 }
 
 void describe(Is<RequestCancel> auto& m, auto& fields) {

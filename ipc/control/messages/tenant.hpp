@@ -141,10 +141,18 @@ struct RequestSubmit : Message<RequestSubmit> {
   std::int32_t priority = 0;
   /// The request outlives its connection for a while (worker/serve/resumable_streams.hpp). A
   /// repeated submission that is equal except for `token`, `emitted`, `rebound_from` and
-  /// `asked_at_unix_s` (and `max_emitted_tokens` with `may_shorten`) generates no token twice: it
-  /// continues the stream after `emitted`. May be missing.
+  /// `asked_at_unix_s`, `x_request_id`, `traceparent` (and `max_emitted_tokens` with `may_shorten`)
+  /// generates no token twice: it continues the stream after `emitted`. May be missing.
   bool resumable = false;
+  /// The name of the HTTP exchange that submits the request, for logs only. May be missing.
+  std::string x_request_id;
+  /// The trace that the request belongs to, and the span that submits it
+  /// (common/trace_context.hpp). May be missing.
+  std::string traceparent;
 };
+
+/// True for a value of X-Request-Id that is passed on: 1 to 128 visible ASCII characters.
+bool is_x_request_id(std::string_view text);
 
 struct RequestSubmitted : Message<RequestSubmitted> {
   static constexpr std::size_t kMaxUnchecked = 32;
@@ -221,6 +229,11 @@ struct RequestCompleted : Message<RequestCompleted> {
   /// When a waiting request is refused: a retry before this time has passed fails. 0 or missing:
   /// not known, or waiting does not help.
   std::int64_t retry_after_ms = 0;
+  /// Number of the prompt's tokens whose KV the prefix cache held when this submission was first
+  /// admitted. Tokens computed again after a preemption do not change it. Missing if the submission
+  /// was never admitted or had `emitted` tokens: of the submissions of one request, the first that
+  /// has the number counts.
+  std::optional<std::uint32_t> cached_tokens;
 };
 
 /// `request.resume`: continues the stream of a resumable request on this connection, which may be

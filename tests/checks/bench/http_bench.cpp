@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/random.hpp"
+#include "common/trace_context.hpp"
 #include "ipc/client/lease_holder.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "kernels/model/config.hpp"
@@ -19,6 +20,7 @@
 #include "tests/checks/bench/system.hpp"
 #include "tests/checks/bench/tenant_pool.hpp"
 #include "tests/checks/bench/thread_time.hpp"
+#include "tests/checks/bench/trace_sink.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -56,6 +58,7 @@ class HttpBench {
                               {"latency_us.http"},
                               {"throughput.socket_tokens_per_s", Statistic::Median},
                               {"throughput.http_tokens_per_s", Statistic::Median},
+                              {"throughput.traced_tokens_per_s", Statistic::Median},
                               {"throughput.socket_cpu_us_per_token", Statistic::Median},
                               {"throughput.http_cpu_us_per_token", Statistic::Median},
                               {"revoke_us.socket"},
@@ -66,15 +69,23 @@ class HttpBench {
       json[times]["added_p50"] =
           figure_of(samples_, times + ".http") - figure_of(samples_, times + ".socket");
     json["throughput"]["streams"] = config_.streams;
-    json["throughput"]["loss_percent"] = loss_percent("tokens_per_s");
-    json["throughput"]["undisturbed_loss_percent"] = loss_percent("undisturbed_per_s");
+    json["throughput"]["loss_percent"] = loss_percent("tokens_per_s", Path::Socket, Path::Http);
+    json["throughput"]["undisturbed_loss_percent"] =
+        loss_percent("undisturbed_per_s", Path::Socket, Path::Http);
+    json["throughput"]["traced_loss_percent"] =
+        loss_percent("tokens_per_s", Path::Http, Path::Traced);
+    json["throughput"]["traced_undisturbed_loss_percent"] =
+        loss_percent("undisturbed_per_s", Path::Http, Path::Traced);
     return json;
   }
 
  private:
-  enum class Path { Socket, Http };
+  enum class Path { Socket, Http, Traced };
   static constexpr Path kPaths[] = {Path::Socket, Path::Http};
-  static const char* name_of(Path path) { return path == Path::Socket ? "socket" : "http"; }
+  static const char* name_of(Path path) {
+    if (path == Path::Traced) return "traced";
+    return path == Path::Socket ? "socket" : "http";
+  }
 
   Result<void> start() {
     const GgufFile file = TRY(GgufFile::open(config_.model_path));
@@ -87,7 +98,9 @@ class HttpBench {
                        .model_path = config_.model_path,
                        .threads = cores - 1,
                        .broker_options = {},
-                       .worker_options = {"--http", http_path_, "--http-idle-ttl-ms", "60000"}}));
+                       // Only requests with a sampled traceparent are traced.
+                       .worker_options = {"--http", http_path_, "--http-idle-ttl-ms", "60000",
+                                          "--otlp-endpoint", sink_.url(), "--otlp-sample", "0"}}));
     TRY(system_->admit(kTenant.value, 1, config_.streams));
     key_ = TRY(system_->create_key(kTenant.value));
     return acquire();
@@ -186,14 +199,19 @@ class HttpBench {
   // ----------------------------------------------------------------------------- throughput
 
   Result<void> measure_throughput() {
-    for (std::uint32_t round = 0; round < config_.rounds; ++round)
-      for (const Path path : kPaths) TRY(path == Path::Socket ? socket_round() : http_round());
+    for (std::uint32_t round = 0; round < config_.rounds; ++round) {
+      TRY(socket_round());
+      TRY(http_round(Path::Http));
+      TRY(http_round(Path::Traced));
+    }
     return {};
   }
 
-  double loss_percent(const std::string& rate) const {
-    return 100 * (1 - figure_of(samples_, "throughput.http_" + rate) /
-                          figure_of(samples_, "throughput.socket_" + rate));
+  double loss_percent(const std::string& rate, Path from, Path to) const {
+    const auto median = [&](Path path) {
+      return figure_of(samples_, fmt::format("throughput.{}_{}", name_of(path), rate));
+    };
+    return 100 * (1 - median(to) / median(from));
   }
 
   Result<void> socket_round() {
@@ -214,15 +232,17 @@ class HttpBench {
     return measured;
   }
 
-  Result<void> http_round() {
+  Result<void> http_round(Path path) {
     Seen seen;
-    const std::string request = sse_request(key_, model_, kStreamTokens);
+    const std::string trace =
+        path == Path::Traced ? "traceparent: " + TraceContext::start(true).text() + "\r\n" : "";
+    const std::string request = sse_request(key_, model_, kStreamTokens, trace);
     std::vector<std::shared_ptr<SseStream>> streams(config_.streams);
     for (auto& stream : streams) {
       stream = TRY(connect_http(seen, [&stream, &request] { stream->send(request); }));
       stream->send(request);
     }
-    const auto measured = measure_rate(Path::Http, seen);
+    const auto measured = measure_rate(path, seen);
     for (const auto& stream : streams)
       if (stream) stream->close();
     return measured;
@@ -303,6 +323,7 @@ class HttpBench {
   }
 
   const HttpBenchConfig& config_;
+  TraceSink sink_;
   std::optional<TemporaryDirectory> directory_;
   std::string http_path_, model_, key_;
   std::unique_ptr<System> system_;

@@ -16,13 +16,14 @@ struct HttpBenchConfig {
   std::string model_path;
   std::uint32_t requests = 500;  ///< Requests of one token on each path, alternately.
   std::uint32_t streams = 64;    ///< Streams of the throughput measurement.
-  std::uint32_t rounds = 5;      ///< Rounds of the throughput measurement; both paths alternate.
+  std::uint32_t rounds = 5;      ///< Rounds of the throughput measurement; all paths alternate.
   Duration window = std::chrono::seconds(4);
   std::uint32_t revocations = 100;  ///< Revocations on each path, alternately.
 };
 
 /// {"http": {"latency_us": {"socket": {…}, "http": {…}, "added_p50"}, "throughput": {"streams",
-/// "socket_tokens_per_s", "http_tokens_per_s", "loss_percent", "undisturbed_loss_percent",
+/// "socket_tokens_per_s", "http_tokens_per_s", "traced_tokens_per_s", "loss_percent",
+/// "undisturbed_loss_percent", "traced_loss_percent", "traced_undisturbed_loss_percent",
 /// "socket_cpu_us_per_token", "http_cpu_us_per_token"}, "revoke_us": {"socket": {…}, "http": {…},
 /// "added_p50"}}}.
 ///
@@ -32,6 +33,9 @@ struct HttpBenchConfig {
 /// separately. HTTP keeps the other core busier, so on a shared machine more of the other programs'
 /// work moves to the core that computes: undisturbed_loss_percent excludes the time in which the
 /// worker's main thread waited for a core.
+///
+/// "traced" is HTTP with a sampled trace of each request, sent to a collector that reads nothing;
+/// its losses are those against "http".
 ///
 /// A revocation takes from the call to the broker until the client has read the typed end, or the
 /// event with the error. All clients run on one thread. Errors: those of System::start; TimedOut;

@@ -88,8 +88,8 @@ void SseStream::end(Result<void> how) {
   handlers_.on_end(std::move(how));
 }
 
-std::string sse_request(const std::string& key, const std::string& model,
-                        std::uint32_t max_tokens) {
+std::string sse_request(const std::string& key, const std::string& model, std::uint32_t max_tokens,
+                        const std::string& more) {
   const nlohmann::json body{{"model", model},
                             {"prompt", std::vector(kPromptTokens, TenantPool::kFirstPromptToken)},
                             {"max_tokens", max_tokens},
@@ -99,8 +99,8 @@ std::string sse_request(const std::string& key, const std::string& model,
   const std::string text = body.dump();
   return fmt::format(
       "POST /v1/completions HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {}\r\n"
-      "Content-Length: {}\r\n\r\n{}",
-      key, text.size(), text);
+      "{}Content-Length: {}\r\n\r\n{}",
+      key, more, text.size(), text);
 }
 
 }  // namespace leasehold::bench

@@ -48,7 +48,8 @@ class SseStream : public ReadStream {
 };
 
 /// The HTTP request for a streamed completion of a prompt of words. It is greedy; an end token does
-/// not end it.
-std::string sse_request(const std::string& key, const std::string& model, std::uint32_t max_tokens);
+/// not end it. `more`: further lines of the head, each with its "\r\n".
+std::string sse_request(const std::string& key, const std::string& model, std::uint32_t max_tokens,
+                        const std::string& more = {});
 
 }  // namespace leasehold::bench

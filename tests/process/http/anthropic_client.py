@@ -24,6 +24,10 @@ SCHEMA = {
 TOOL = {"name": "turn", "description": "Turns.", "input_schema": SCHEMA}
 
 
+def prompt_tokens(usage):
+    return usage.input_tokens + usage.cache_read_input_tokens
+
+
 def message_and_stream():
     whole = client.messages.create(**ASKED, max_tokens=24, system="Be brief.")
     assert whole.id.startswith("msg_") and whole.role == "assistant" and whole.model == MODEL
@@ -32,7 +36,7 @@ def message_and_stream():
         text = "".join(stream.text_stream)
         made = stream.get_final_message()
     assert text == whole.content[0].text == made.content[0].text, (text, whole, made)
-    assert made.usage.input_tokens == whole.usage.input_tokens > 0
+    assert prompt_tokens(made.usage) == prompt_tokens(whole.usage) > 0
     assert made.stop_reason == "max_tokens" and made.usage.output_tokens == 24
 
 
@@ -61,7 +65,7 @@ def tools():
     after = client.messages.create(**{**same, "max_tokens": 8}, messages=talk)
     assert after.content[0].type == "text", after
     counted = client.messages.count_tokens(model=MODEL, messages=talk, tools=[TOOL])
-    assert counted.input_tokens == after.usage.input_tokens, (counted, after.usage)
+    assert counted.input_tokens == prompt_tokens(after.usage), (counted, after.usage)
 
 
 def schema():

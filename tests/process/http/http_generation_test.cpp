@@ -29,6 +29,38 @@ TEST_CASE("http: a completion is the same text whole and in chunks, with its usa
   CHECK(http.system().pool_is_fully_free());
 }
 
+TEST_CASE("http: usage counts the prompt tokens that the cache held, in every API") {
+  HttpSystem http({"--http-idle-ttl-ms", "30000"});  // keeps the lease, which has the cache
+  const std::string key = http.admit("ann");
+  const std::string prompt = "Once upon a time there was a little girl who had a red ball";
+  Json body{{"model", http.model(key)}, {"prompt", prompt}, {"max_tokens", 2}};
+  const auto cached = [&](const char* path, const char* details) {
+    const HttpReply reply = http.send(post(path, key, body));
+    REQUIRE(reply.status == 200);
+    return reply.json()["usage"][details]["cached_tokens"].get<int>();
+  };
+  CHECK(cached("/v1/completions", "prompt_tokens_details") == 0);
+  const int again = cached("/v1/completions", "prompt_tokens_details");
+  CHECK(again > 0);
+  CHECK(again % 16 == 0);  // whole blocks
+  // Both choices read the prompt, which counts once.
+  body["n"] = 2;
+  CHECK(cached("/v1/completions", "prompt_tokens_details") == again);
+  body["stream"] = true;
+  body["stream_options"] = {{"include_usage", true}};
+  const auto events = http.send(post("/v1/completions", key, body)).events();
+  const Json usage = Json::parse(events.at(events.size() - 2))["usage"];
+  CHECK(usage["prompt_tokens_details"]["cached_tokens"] == again);
+
+  body = {{"model", body["model"]}, {"input", prompt}, {"max_output_tokens", 2}};
+  CHECK(cached("/v1/responses", "input_tokens_details") == 0);
+  CHECK(cached("/v1/responses", "input_tokens_details") > 0);
+  body = {{"model", body["model"]},
+          {"messages", {{{"role", "user"}, {"content", prompt}}}},
+          {"max_tokens", 2}};
+  CHECK(cached("/v1/chat/completions", "prompt_tokens_details") > 0);  // the same prompt
+}
+
 TEST_CASE("http: a chat is answered, and ends at a stop text and with its schema") {
   HttpSystem http(std::vector<std::string>{});
   const std::string key = http.admit("ann");

@@ -30,6 +30,7 @@ bool has_no_extras(const ChoicePart& part) {
 
 Json json_of(UsageCount usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
 }

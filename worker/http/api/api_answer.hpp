@@ -19,6 +19,9 @@ inline constexpr std::string_view kDone = "[DONE]";
 struct UsageCount {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t completion_tokens = 0;
+  /// Prompt tokens that the prefix cache held (wire::RequestCompleted::cached_tokens). Known only
+  /// at the end: usage in an earlier chunk has 0.
+  std::uint32_t cached_tokens = 0;
 };
 
 struct TextLogprob {

@@ -51,10 +51,12 @@ bool is_message_path(std::string_view path) {
   return path == kMessages || path.starts_with(std::string(kMessages) + "/");
 }
 
-Answer as_message_error(Answer answer) {
+Answer as_message_error(Answer answer, const std::string& request_id) {
   if (answer.status < 400) return answer;
   const Json body = Json::parse(answer.body, nullptr, false);
-  answer.body = line_of(message_error(body["error"], answer.status));
+  Json error = message_error(body["error"], answer.status);
+  error["request_id"] = request_id;
+  answer.body = line_of(error);
   return answer;
 }
 
@@ -174,9 +176,9 @@ void MessageWriter::emit(const char* type, Json fields) {
 }
 
 nlohmann::json MessageWriter::usage_json(UsageCount usage) const {
-  return {{"input_tokens", usage.prompt_tokens},
+  return {{"input_tokens", usage.prompt_tokens - usage.cached_tokens},
           {"cache_creation_input_tokens", 0},
-          {"cache_read_input_tokens", 0},
+          {"cache_read_input_tokens", usage.cached_tokens},
           {"output_tokens", usage.completion_tokens},
           {"output_tokens_details", {{"thinking_tokens", thinking_tokens_}}}};
 }

@@ -179,7 +179,7 @@ nlohmann::json ResponseWriter::ended(UsageCount usage) const {
   Json json = response(is_cut_off_ ? "incomplete" : "completed");
   if (is_cut_off_) json["incomplete_details"] = {{"reason", "max_output_tokens"}};
   json["usage"] = {{"input_tokens", usage.prompt_tokens},
-                   {"input_tokens_details", {{"cached_tokens", 0}}},
+                   {"input_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
                    {"output_tokens", usage.completion_tokens},
                    {"output_tokens_details", {{"reasoning_tokens", reasoning_tokens_}}},
                    {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};

@@ -3,8 +3,7 @@
 ///
 /// The items are reasoning, messages and calls, in the order in which the model generates them. At
 /// most one item is open at a time. A stream ends with response.completed, response.incomplete or
-/// response.failed, and has no "[DONE]". `cached_tokens` is always 0: cached tokens are not
-/// counted, but clients read the field.
+/// response.failed, and has no "[DONE]".
 ///
 /// Source: the reference of OpenAI's Responses API.
 #pragma once

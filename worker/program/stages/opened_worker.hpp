@@ -38,7 +38,7 @@ struct OpenedWorker {
   WorkerOptions options;  ///< A reload changes it on the I/O thread.
   OpenedModel model;
   SystemClock clock;
-  MetricsService metrics{clock};
+  MetricsService metrics{clock, TraceService(options, model.config.name)};
   UnitProbe probe{options.slow_motion};
   RunningRequests running_requests;
   IoThread io;         ///< Runs the broker's socket: the I/O thread.

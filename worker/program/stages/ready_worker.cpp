@@ -16,7 +16,8 @@
 namespace leasehold {
 namespace {
 
-constexpr auto kIndexStopTimeout = std::chrono::seconds(1);  // when the worker stops
+constexpr auto kIndexStopTimeout = std::chrono::seconds(1);   // when the worker stops
+constexpr auto kTracesStopTimeout = std::chrono::seconds(1);  // then
 
 /// Logs that the worker is ready, with its limits.
 void log_ready(const WorkerOptions& options, const ModelConfig& model,
@@ -74,7 +75,6 @@ EngineLoop::Hooks ReadyWorker::loop_hooks() {
   return {.on_report =
               [this](StepReport report) {
                 opened_->step_log.append(report);
-                RequestLog::log_events(report.events);
                 request_log_.log_spills(report.spills);
                 if (report.sample) step_reporter_.deliver(*std::move(report.sample));
                 serving_.server().deliver(std::move(report.events));
@@ -110,7 +110,8 @@ Serving::Dependencies ReadyWorker::serving_dependencies() {
           .model = &opened_->model,
           .clock = &opened_->clock,
           .eviction_listener = opened_->kv_index.get(),
-          .metrics = &opened_->metrics.requests()};
+          .metrics = &opened_->metrics.requests(),
+          .tracing = opened_->metrics.traces().tracing()};
 }
 
 WorkerStop::Dependencies ReadyWorker::stop_dependencies() {
@@ -149,6 +150,7 @@ Result<void> ReadyWorker::open_servers() {
                   .broker = &attached_->broker().link(),
                   .clock = &opened_->clock,
                   .health = &attached_->events().health(),
+                  .tracing = opened_->metrics.traces().tracing(),
                   .requests = &requests_,
                   .refused_keys = &opened_->metrics.requests().refused_keys()}));
   TRY(opened_->metrics.open(opened_->options, opened_->model));
@@ -222,6 +224,7 @@ Result<void> ReadyWorker::run() {
   end_requests();
   opened_->stop_io();
   if (opened_->kv_index) opened_->kv_index->stop(kIndexStopTimeout);
+  opened_->metrics.traces().stop(kTracesStopTimeout);
   if (!ran) loaded_->leave_memory_mapped();
   if (!ran || !lost) return ran;
   return fail(Errc::BrokerLost,

@@ -199,3 +199,27 @@ TEST_CASE("tenant session: cancelling before the grant does not call a worker") 
   CHECK(world.end().reason == "Cancelled");
   CHECK(world.worker.calls("request.submit").empty());
 }
+
+TEST_CASE("rebind: the cached tokens are those of the first submission that reports them") {
+  // No number: the submission was never admitted.
+  const auto first = GENERATE(std::optional<std::uint32_t>(16), std::optional<std::uint32_t>());
+  World world;
+  world.stream(true);
+  world.worker.notify_submitter("request.completed",
+                                wire::RequestCompleted{.request = {"req-1"},
+                                                       .reason = "Revoked",
+                                                       .lease = LeaseId{1, 1},
+                                                       .scope = "tenant",
+                                                       .revoke_reason = "operator",
+                                                       .cached_tokens = first}
+                                    .to_json());
+  world.run_until([&] { return !world.reported<Interrupted>().empty(); });
+  world.timers.advance(0ns);
+  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
+  world.worker.notify_submitter(
+      "request.completed",
+      wire::RequestCompleted{
+          .request = {"req-1"}, .reason = "EndOfSequence", .scope = "tenant", .cached_tokens = 48}
+          .to_json());
+  CHECK(world.end().cached_tokens == first.value_or(48));
+}

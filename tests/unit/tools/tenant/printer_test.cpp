@@ -30,6 +30,7 @@ TEST_CASE("tenant printer: the event names are fixed") {
   CHECK(to_json(Retrying{}, {})["event"] == "retry");
   CHECK(to_json(BrokerDisconnected{}, {})["event"] == "broker_lost");
   CHECK(to_json(Ended{.reason = "EndOfSequence"}, {})["event"] == "completed");
+  CHECK(to_json(Ended{.cached_tokens = 16}, {})["cached_tokens"] == 16);
   CHECK(to_json(Ended{.error = Error{Errc::LeaseRevoked, ""}}, {})["code"] == "LeaseRevoked");
 }
 

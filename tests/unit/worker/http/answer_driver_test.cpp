@@ -36,8 +36,12 @@ struct FakeClient final : HttpStream {
   }
   void watch(std::function<void()>) override {}
   awaitable<void> probe() override { co_return; }
+  const ExchangeLabels& labels() const override { return exchange; }
   bool is_gone() const override { return is_disconnected; }
 
+  ExchangeLabels exchange{
+      .x_request_id = "a-1",
+      .trace = TraceContext::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")};
   bool leaves = false;                          // while the answer, or its end, is sent
   boost::asio::steady_timer* unread = nullptr;  // a write waits for its end
   std::function<void()> on_write;
@@ -85,6 +89,9 @@ TEST_CASE("http answer: a lease is kept for a client that left before the end wa
   boost::asio::co_spawn(world.io, answer_request(shared, caller, request, reader),
                         [&](const std::exception_ptr&) { is_over = true; });
   world.run_until([&] { return world.worker.calls("request.submit").size() == 1; });
+  const auto submitted = world.worker.calls("request.submit").front();
+  CHECK(submitted.at("x_request_id") == "a-1");
+  CHECK(submitted.at("traceparent") == reader.exchange.trace->text());
   // An earlier client of the request has left.
   shared.leases->keep(caller.key_id, request.submit.request_id, std::chrono::seconds(60));
   world.worker.notify_submitter(

@@ -183,12 +183,13 @@ TEST_CASE("http answer: with the usage at the end the other chunks say that they
 TEST_CASE("http answer: usage is in the last chunk, and in every chunk where it is asked for") {
   ApiRequest request = request_of(Api::Completions, 2);
   request.include_usage = request.continuous_usage = true;
-  const UsageCount usage{.prompt_tokens = 3, .completion_tokens = 4};
+  const UsageCount usage{.prompt_tokens = 3, .completion_tokens = 4, .cached_tokens = 2};
   const auto all = chunks(request, {.text = "a"}, usage);
   REQUIRE(all.size() == 2);
   CHECK(all[0]["usage"]["completion_tokens"] == 4);
   CHECK(all[1]["choices"].empty());
   CHECK(all[1]["usage"]["total_tokens"] == 7);
+  CHECK(all[1]["usage"]["prompt_tokens_details"]["cached_tokens"] == 2);
   const Json json = whole(
       request, {{.text = "te"}, {.index = 1}, {.text = "xt", .finish_reason = "stop"}}, usage);
   CHECK(json["choices"][1]["index"] == 1);

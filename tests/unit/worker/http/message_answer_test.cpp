@@ -173,22 +173,23 @@ TEST_CASE("http message: errors have Anthropic's form on its paths, with the sam
   for (const auto& [code, type] : types) {
     CAPTURE(type);
     const Answer plain = refusal({code, "why"});
-    const Answer answer = as_message_error(plain);
+    const Answer answer = as_message_error(plain, "id-1");
     CHECK(answer.status == plain.status);
     CHECK(answer.retry_after_s == plain.retry_after_s);
     const Json json = Json::parse(answer.body);
     CHECK(json["type"] == "error");
     CHECK(json["error"]["type"] == type);
     CHECK(json["error"]["message"] == "why");
+    CHECK(json["request_id"] == "id-1");
   }
   const auto message = [](const ApiError& refused) {
-    return Json::parse(as_message_error(error_answer(refused)).body)["error"]["message"];
+    return Json::parse(as_message_error(error_answer(refused), "id-1").body)["error"]["message"];
   };
   CHECK(message({{Errc::BadRequest, "it is not a text"}, "messages/0/role"}) ==
         "messages/0/role: it is not a text");
   CHECK(message({{Errc::BadRequest, "top_k is a whole number"}, "top_k"}) ==
         "top_k is a whole number");
-  CHECK(as_message_error({.body = "{}"}).body == "{}");
+  CHECK(as_message_error({.body = "{}"}, "id-1").body == "{}");
 }
 
 }  // namespace leasehold::http::message_answer_test

@@ -64,7 +64,7 @@ struct Written {
 
 Written written(const ApiRequest& request, const std::vector<ChoicePart>& parts) {
   const auto writer = answer_writer(request, "tiny", 5);
-  UsageCount usage{.prompt_tokens = 3};
+  UsageCount usage{.prompt_tokens = 3, .cached_tokens = 2};
   ServerEvents sent;
   const auto send = [&](const ServerEvents& events) {
     sent.insert(sent.end(), events.begin(), events.end());
@@ -272,6 +272,7 @@ TEST_CASE("http response: an answer has thoughts, messages and calls as items") 
   for (const Json& item : output) CHECK(item["status"] == "completed");
   const Json usage = json["usage"];
   CHECK(usage["input_tokens"] == 3);
+  CHECK(usage["input_tokens_details"]["cached_tokens"] == 2);
   CHECK(usage["output_tokens"] == 4);
   CHECK(usage["total_tokens"] == 7);
   CHECK(usage["output_tokens_details"]["reasoning_tokens"] == 1);

@@ -24,7 +24,7 @@ const TenantId kAnn{"ann"};
 constexpr milliseconds kStopTimeout = std::chrono::minutes(1);
 
 IndexSenderConfig config_of(const IndexServer& server) {
-  return {.url = IndexUrl::parse(server.url("/v1")).value(),
+  return {.url = http::Url::parse(server.url("/v1")).value(),
           .http = {.timeout = std::chrono::minutes(1)},
           .first_retry = milliseconds(1),
           .max_retry = milliseconds(4)};
@@ -215,7 +215,7 @@ TEST_CASE("index sender: a name that is not resolved is a failure, and does not 
   config.url.host = "index.local";
   config.http.timeout = milliseconds(1);
   const auto may_answer = std::make_shared<std::latch>(1);
-  config.resolve = [may_answer](const std::string&, const std::string&) -> Result<Endpoints> {
+  config.resolve = [may_answer](const std::string&, const std::string&) -> Result<http::Endpoints> {
     may_answer->wait();
     return fail(Errc::ConnectionRefused, "late");
   };

@@ -11,7 +11,8 @@ namespace {
 constexpr TimePoint kSubmitted{1'000'000'000};
 
 std::string page(const RequestMetrics& requests, const EngineSnapshot& engine) {
-  return metrics_page({.worker = "w1", .model = "m"}, requests, engine, 4);
+  return metrics_page({.worker = "w1", .model = "m"}, requests, engine,
+                      {.log_lines_dropped = 4, .spans = SpanCounts{.exported = 5, .dropped = 6}});
 }
 
 }  // namespace

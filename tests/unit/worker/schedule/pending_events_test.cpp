@@ -18,6 +18,7 @@ std::string named(const std::vector<SchedulerEvent>& events) {
                                  : std::is_same_v<Event, AdmissionRejected> ? 'A'
                                  : std::is_same_v<Event, Rebound>           ? 'R'
                                  : std::is_same_v<Event, PromptLogprobs>    ? 'L'
+                                 : std::is_same_v<Event, Admitted>          ? 'D'
                                                                             : 'P';
           names += kKind + each.engine_request_id.value + " ";
         },
@@ -28,7 +29,8 @@ std::string named(const std::vector<SchedulerEvent>& events) {
 
 }  // namespace
 
-TEST_CASE("pending events: last tokens precede their completions, and other tokens come last") {
+TEST_CASE(
+    "pending events: last tokens come between admissions and completions, other tokens last") {
   PendingEvents events;
   events.add(Token{{"goes-on"}, 5, 0});
   events.add(Token{{"ends"}, 6, 0});
@@ -37,7 +39,8 @@ TEST_CASE("pending events: last tokens precede their completions, and other toke
   events.add(Rebound{{"rebound"}, {}, {}});
   events.add(Completed{{"ends"}});
   events.add(AdmissionRejected{{"refused"}, {}, {}});
-  CHECK(named(events.take()) == "Tends Tends Cends Arefused Rrebound Pwaits Tgoes-on ");
+  events.add(Admitted{{"ends"}, {}});
+  CHECK(named(events.take()) == "Dends Tends Tends Cends Arefused Rrebound Pwaits Tgoes-on ");
 }
 
 TEST_CASE("pending events: log probabilities of a prompt precede the tokens of their request") {

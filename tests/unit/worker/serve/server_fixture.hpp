@@ -30,7 +30,7 @@ struct TestTenant {
 };
 
 struct ServerFixture {
-  ServerFixture() {
+  explicit ServerFixture(const Tracing* tracing = nullptr) {
     std::filesystem::create_directory(directory);
     broker_socket.emplace(*control::listen_on(io, directory / "broker", 0600));
     broker = *BrokerLink::connect(io, directory / "broker", {.on_call = {}, .on_disconnected = {}});
@@ -44,7 +44,8 @@ struct ServerFixture {
                                      .broker = broker.get(),
                                      .table = &rig.table(),
                                      .clock = &rig.clock(),
-                                     .metrics = &metrics});
+                                     .metrics = &metrics,
+                                     .tracing = tracing});
     server->serve(*TenantServer::listen(io, directory / "worker"));
   }
   ~ServerFixture() {

@@ -1,4 +1,4 @@
-#include "worker/index_sync/name_lookup.hpp"
+#include "ipc/http/name_lookup.hpp"
 
 #include <fmt/format.h>
 
@@ -17,12 +17,12 @@
 #include "common/machine/process.hpp"
 #include "common/machine/start_thread.hpp"
 
-namespace leasehold {
+namespace leasehold::http {
 namespace {
 
 using boost::asio::ip::tcp;
 
-std::optional<tcp::endpoint> address_in(const IndexUrl& url) {
+std::optional<tcp::endpoint> address_in(const Url& url) {
   boost::system::error_code error;
   const auto address = boost::asio::ip::make_address(url.host, error);
   if (error) return std::nullopt;
@@ -73,14 +73,14 @@ NameLookup::~NameLookup() {
   if (running_) (void)running_->wait_with({});
 }
 
-boost::asio::awaitable<Result<Endpoints>> NameLookup::find(const IndexUrl& url,
+boost::asio::awaitable<Result<Endpoints>> NameLookup::find(const Url& url,
                                                            std::chrono::milliseconds timeout) {
   if (const auto address = address_in(url)) co_return Endpoints{*address};
   if (!running_) {
     const auto lookup = std::make_shared<Lookup>();
     auto thread = start_thread("the thread that resolves names",
                                [lookup, resolve = resolve_, host = url.host, port = url.port] {
-                                 set_thread_name("index-name");
+                                 set_thread_name("name-lookup");
                                  lookup->set_answer(resolve(host, port));
                                });
     if (!thread) co_return std::unexpected(std::move(thread).error());
@@ -97,4 +97,4 @@ boost::asio::awaitable<Result<Endpoints>> NameLookup::find(const IndexUrl& url,
   co_return *std::exchange(running_, nullptr)->answer;
 }
 
-}  // namespace leasehold
+}  // namespace leasehold::http

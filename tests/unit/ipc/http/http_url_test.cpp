@@ -1,23 +1,22 @@
-#include "worker/index_sync/index_url.hpp"
+#include "ipc/http/http_url.hpp"
 
 #include <catch2/catch.hpp>
 #include <string>
 
-namespace leasehold {
+namespace leasehold::http {
 
-TEST_CASE("index url: host, port and path are read") {
-  CHECK(IndexUrl::parse("http://127.0.0.1:8765") ==
-        IndexUrl{.host = "127.0.0.1", .port = "8765", .path = ""});
-  CHECK(IndexUrl::parse("http://index.local:80/v1/pilot/") ==
-        IndexUrl{.host = "index.local", .port = "80", .path = "/v1/pilot"});
-  const auto ipv6 = IndexUrl::parse("http://[::1]:65535/");
-  CHECK(ipv6 == IndexUrl{.host = "::1", .port = "65535", .path = ""});
+TEST_CASE("http url: host, port and path are read") {
+  CHECK(Url::parse("http://127.0.0.1:8765") ==
+        Url{.host = "127.0.0.1", .port = "8765", .path = ""});
+  CHECK(Url::parse("http://index.local:80/v1/pilot/") ==
+        Url{.host = "index.local", .port = "80", .path = "/v1/pilot"});
+  const auto ipv6 = Url::parse("http://[::1]:65535/");
+  CHECK(ipv6 == Url{.host = "::1", .port = "65535", .path = ""});
   CHECK(ipv6->authority() == "[::1]:65535");
-  CHECK(IndexUrl::parse("http://index.local:80/v1/pilot/")->text() ==
-        "http://index.local:80/v1/pilot");
+  CHECK(Url::parse("http://index.local:80/v1/pilot/")->text() == "http://index.local:80/v1/pilot");
 }
 
-TEST_CASE("index url: text that is not such a URL is refused with what to write") {
+TEST_CASE("http url: text that is not such a URL is refused with what to write") {
   for (const std::string text : {"",
                                  "nonsense",
                                  "127.0.0.1:80",
@@ -42,13 +41,13 @@ TEST_CASE("index url: text that is not such a URL is refused with what to write"
                                  "http://::1:80",
                                  "http://a\\b:80"}) {
     INFO(text);
-    const auto parsed = IndexUrl::parse(text);
+    const auto parsed = Url::parse(text);
     REQUIRE_FALSE(parsed);
     CHECK(parsed.error().code == Errc::BadRequest);
     CHECK(parsed.error().detail.find("use http://host:port") != std::string::npos);
   }
-  CHECK_FALSE(IndexUrl::parse("http://a:80/" + std::string(2'000, 'x')));
-  CHECK_FALSE(IndexUrl::parse("http://" + std::string(300, 'x') + ":80"));
+  CHECK_FALSE(Url::parse("http://a:80/" + std::string(2'000, 'x')));
+  CHECK_FALSE(Url::parse("http://" + std::string(300, 'x') + ":80"));
 }
 
-}  // namespace leasehold
+}  // namespace leasehold::http

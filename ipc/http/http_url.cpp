@@ -1,4 +1,4 @@
-#include "worker/index_sync/index_url.hpp"
+#include "ipc/http/http_url.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <charconv>
 #include <optional>
 
-namespace leasehold {
+namespace leasehold::http {
 namespace {
 
 constexpr std::string_view kScheme = "http://";
@@ -24,7 +24,7 @@ bool consists_of(std::string_view text, std::string_view more) {
 
 std::unexpected<Error> bad_url(std::string_view text, std::string_view why) {
   return fail(Errc::BadRequest,
-              fmt::format("'{}' is not the URL of an index: {}; use http://host:port or "
+              fmt::format("'{}' is not the URL of a server: {}; use http://host:port or "
                           "http://host:port/path",
                           text.substr(0, kMaxUrlBytes), why));
 }
@@ -46,7 +46,7 @@ std::optional<std::string_view> host_of(std::string_view text) {
 
 }  // namespace
 
-Result<IndexUrl> IndexUrl::parse(std::string_view text) {
+Result<Url> Url::parse(std::string_view text) {
   if (text.size() > kMaxUrlBytes) return bad_url(text, "it has more than 1024 bytes");
   if (!text.starts_with(kScheme))
     return bad_url(text, "it does not start with http:// (for TLS run a proxy on this machine)");
@@ -63,16 +63,16 @@ Result<IndexUrl> IndexUrl::parse(std::string_view text) {
   if (!consists_of(path, "/-._~%+:@!$&'()*,;="))
     return bad_url(text, "its path has a character that a path cannot have");
   while (path.ends_with('/')) path.remove_suffix(1);
-  return IndexUrl{.host = std::string(*host), .port = std::string(port), .path = std::string(path)};
+  return Url{.host = std::string(*host), .port = std::string(port), .path = std::string(path)};
 }
 
-std::string IndexUrl::authority() const {
+std::string Url::authority() const {
   const bool is_ipv6 = host.find(':') != std::string::npos;
   return is_ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
-std::string IndexUrl::text() const {
+std::string Url::text() const {
   return std::string(kScheme) + authority() + path;
 }
 
-}  // namespace leasehold
+}  // namespace leasehold::http

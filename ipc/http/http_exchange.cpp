@@ -1,4 +1,4 @@
-#include "worker/index_sync/http_exchange.hpp"
+#include "ipc/http/http_exchange.hpp"
 
 #include <fmt/format.h>
 
@@ -17,12 +17,11 @@
 #include "common/cli/version.hpp"
 #include "common/machine/close_on_exec.hpp"
 
-namespace leasehold {
+namespace leasehold::http {
 namespace {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
-namespace http = beast::http;
 
 constexpr std::uint32_t kMaxHeaderBytes = 8 << 10;
 constexpr std::size_t kReadBytes = 16 << 10;
@@ -30,38 +29,40 @@ constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 
 Errc code_of(const beast::error_code& error) {
   if (error == beast::error::timeout) return Errc::TimedOut;
-  if (error == http::error::body_limit || error == http::error::header_limit ||
-      error == http::error::buffer_overflow)
+  if (error == beast::http::error::body_limit || error == beast::http::error::header_limit ||
+      error == beast::http::error::buffer_overflow)
     return Errc::MessageTooLarge;
   const bool is_disconnect =
-      error == http::error::end_of_stream || error == http::error::partial_message;
-  const bool is_http = error.category() == make_error_code(http::error::bad_version).category();
+      error == beast::http::error::end_of_stream || error == beast::http::error::partial_message;
+  const bool is_http =
+      error.category() == make_error_code(beast::http::error::bad_version).category();
   return is_http && !is_disconnect ? Errc::MalformedMessage : Errc::ConnectionLost;
 }
 
-Errc code_of(http::status status) {
-  const bool is_unknown = status == http::status::not_found ||
-                          status == http::status::method_not_allowed ||
-                          status == http::status::not_implemented;
+Errc code_of(beast::http::status status) {
+  const bool is_unknown = status == beast::http::status::not_found ||
+                          status == beast::http::status::method_not_allowed ||
+                          status == beast::http::status::not_implemented;
   return is_unknown ? Errc::UnknownMethod : Errc::ConnectionRefused;
 }
 
-std::unexpected<Error> failed(const IndexUrl& url, Errc code, std::string_view why) {
-  return fail(code, fmt::format("the index at {}: {}", url.authority(), why));
+std::unexpected<Error> failed(const Url& url, Errc code, std::string_view why) {
+  return fail(code, fmt::format("the server at {}: {}", url.authority(), why));
 }
 
-std::unexpected<Error> failed(const IndexUrl& url, const beast::error_code& error) {
+std::unexpected<Error> failed(const Url& url, const beast::error_code& error) {
   return failed(url, code_of(error), error.message());
 }
 
-http::request<http::string_body> message_of(const IndexUrl& url, HttpRequest request) {
-  http::request<http::string_body> message(request.verb, url.path + request.target, 11);
-  message.set(http::field::host, url.authority());
-  message.set(http::field::user_agent, fmt::format("leasehold-worker/{}", version()));
-  message.set(http::field::accept, "application/json");
+beast::http::request<beast::http::string_body> message_of(const Url& url, OutgoingRequest request) {
+  beast::http::request<beast::http::string_body> message(request.verb, url.path + request.target,
+                                                         11);
+  message.set(beast::http::field::host, url.authority());
+  message.set(beast::http::field::user_agent, fmt::format("leasehold-worker/{}", version()));
+  message.set(beast::http::field::accept, "application/json");
   message.keep_alive(false);
   if (request.body.empty()) return message;
-  message.set(http::field::content_type, "application/json");
+  message.set(beast::http::field::content_type, "application/json");
   message.body() = std::move(request.body);
   message.prepare_payload();
   return message;
@@ -69,8 +70,8 @@ http::request<http::string_body> message_of(const IndexUrl& url, HttpRequest req
 
 }  // namespace
 
-asio::awaitable<Result<std::string>> exchange(NameLookup& names, const IndexUrl& url,
-                                              HttpRequest request, HttpLimits limits) {
+asio::awaitable<Result<std::string>> exchange(NameLookup& names, const Url& url,
+                                              OutgoingRequest request, ExchangeLimits limits) {
   const auto deadline = std::chrono::steady_clock::now() + limits.timeout;
   const auto addresses = co_await names.find(url, limits.timeout);
   if (!addresses) co_return failed(url, addresses.error().code, addresses.error().detail);
@@ -85,21 +86,23 @@ asio::awaitable<Result<std::string>> exchange(NameLookup& names, const IndexUrl&
                      connect_error.message());
   }
 
-  const http::request<http::string_body> message = message_of(url, std::move(request));
-  auto [write_error, sent_bytes] = co_await http::async_write(stream, message, kAsTuple);
+  const beast::http::request<beast::http::string_body> message =
+      message_of(url, std::move(request));
+  auto [write_error, sent_bytes] = co_await beast::http::async_write(stream, message, kAsTuple);
   if (write_error) co_return failed(url, write_error);
 
-  http::response_parser<http::string_body> parser;
+  beast::http::response_parser<beast::http::string_body> parser;
   parser.header_limit(kMaxHeaderBytes);
   parser.body_limit(limits.max_answer_bytes);
   beast::flat_buffer buffer(kMaxHeaderBytes + kReadBytes);
-  auto [read_error, read_bytes] = co_await http::async_read(stream, buffer, parser, kAsTuple);
+  auto [read_error, read_bytes] =
+      co_await beast::http::async_read(stream, buffer, parser, kAsTuple);
   if (read_error) co_return failed(url, read_error);
-  if (const http::status status = parser.get().result(); status != http::status::ok) {
+  if (const beast::http::status status = parser.get().result(); status != beast::http::status::ok) {
     co_return failed(url, code_of(status),
                      fmt::format("it answered {}", parser.get().result_int()));
   }
   co_return std::move(parser.get().body());
 }
 
-}  // namespace leasehold
+}  // namespace leasehold::http

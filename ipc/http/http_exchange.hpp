@@ -7,17 +7,17 @@
 #include <string>
 
 #include "common/result.hpp"
-#include "worker/index_sync/index_url.hpp"
-#include "worker/index_sync/name_lookup.hpp"
+#include "ipc/http/http_url.hpp"
+#include "ipc/http/name_lookup.hpp"
 
-namespace leasehold {
+namespace leasehold::http {
 
-struct HttpLimits {
+struct ExchangeLimits {
   std::chrono::milliseconds timeout{5'000};  ///< From the name lookup to the last byte.
   std::size_t max_answer_bytes = 1 << 20;
 };
 
-struct HttpRequest {
+struct OutgoingRequest {
   boost::beast::http::verb verb = boost::beast::http::verb::get;
   std::string target;
   std::string body;  ///< JSON; empty: none.
@@ -26,7 +26,8 @@ struct HttpRequest {
 /// Returns the body of an answer with status 200. Errors: UnknownMethod (404, 405, 501),
 /// ConnectionRefused (no connection, any other status), ConnectionLost, TimedOut, MessageTooLarge,
 /// MalformedMessage (not HTTP).
-boost::asio::awaitable<Result<std::string>> exchange(NameLookup& names, const IndexUrl& url,
-                                                     HttpRequest request, HttpLimits limits);
+boost::asio::awaitable<Result<std::string>> exchange(NameLookup& names, const Url& url,
+                                                     OutgoingRequest request,
+                                                     ExchangeLimits limits);
 
-}  // namespace leasehold
+}  // namespace leasehold::http

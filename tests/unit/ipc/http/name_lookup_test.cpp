@@ -1,4 +1,4 @@
-#include "worker/index_sync/name_lookup.hpp"
+#include "ipc/http/name_lookup.hpp"
 
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
@@ -7,7 +7,7 @@
 #include <latch>
 #include <memory>
 
-namespace leasehold {
+namespace leasehold::http {
 namespace {
 
 using std::chrono::milliseconds;
@@ -16,11 +16,11 @@ constexpr milliseconds kLong = std::chrono::minutes(1);
 const boost::asio::ip::tcp::endpoint kFound{boost::asio::ip::make_address("192.0.2.7"), 80};
 
 Result<Endpoints> run(NameLookup& names, const std::string& url, milliseconds timeout) {
-  const IndexUrl index = IndexUrl::parse(url).value();
+  const Url parsed = Url::parse(url).value();
   boost::asio::io_context io;
   std::optional<Result<Endpoints>> found;
   boost::asio::co_spawn(
-      io, names.find(index, timeout),
+      io, names.find(parsed, timeout),
       [&](const std::exception_ptr&, Result<Endpoints> result) { found = std::move(result); });
   io.run();
   return found.value();
@@ -86,4 +86,4 @@ TEST_CASE("name lookup: each call after an answer asks again") {
   CHECK(*server.asked == 3);
 }
 
-}  // namespace leasehold
+}  // namespace leasehold::http

@@ -1,4 +1,4 @@
-/// Looks up the address of the index, with a timeout.
+/// Looks up the address of a server, with a timeout.
 ///
 /// getaddrinfo(3) may take minutes and cannot be cancelled, so it runs on a detached thread, for
 /// which no destructor and no call beyond its timeout waits. There is at most one such thread at a
@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "common/result.hpp"
-#include "worker/index_sync/index_url.hpp"
+#include "ipc/http/http_url.hpp"
 
-namespace leasehold {
+namespace leasehold::http {
 
 using Endpoints = std::vector<boost::asio::ip::tcp::endpoint>;
 
@@ -39,8 +39,7 @@ class NameLookup {
 
   /// Precondition: one call at a time, always with the same URL, which outlives the NameLookup.
   /// Errors: TimedOut, those of `Resolve`.
-  boost::asio::awaitable<Result<Endpoints>> find(const IndexUrl& url,
-                                                 std::chrono::milliseconds timeout);
+  boost::asio::awaitable<Result<Endpoints>> find(const Url& url, std::chrono::milliseconds timeout);
 
  private:
   struct Lookup;
@@ -49,4 +48,4 @@ class NameLookup {
   std::shared_ptr<Lookup> running_;  // null: none
 };
 
-}  // namespace leasehold
+}  // namespace leasehold::http

@@ -1,4 +1,4 @@
-/// The address of an index outside the worker: "http://host:port[/path]".
+/// The address of a server that this project calls: "http://host:port[/path]".
 #pragma once
 
 #include <string>
@@ -6,21 +6,21 @@
 
 #include "common/result.hpp"
 
-namespace leasehold {
+namespace leasehold::http {
 
-struct IndexUrl {
+struct Url {
   std::string host;  ///< A name or an address; an IPv6 address without its brackets.
   std::string port;
   std::string path;  ///< Empty, or starts with a slash and does not end with one.
 
   /// Errors: BadRequest with the invalid part and a correction.
-  static Result<IndexUrl> parse(std::string_view text);
+  static Result<Url> parse(std::string_view text);
 
   /// "host:port", as in the Host header.
   std::string authority() const;
   /// "http://host:port/path".
   std::string text() const;
-  bool operator==(const IndexUrl&) const = default;
+  bool operator==(const Url&) const = default;
 };
 
-}  // namespace leasehold
+}  // namespace leasehold::http
