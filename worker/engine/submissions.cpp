@@ -66,7 +66,8 @@ Result<void> Submissions::take_allowance(PromptRequest& request) {
                           .needed = request.may_shorten ? std::min(all, at_least) : all,
                           .is_new_request = !request.rebound_from};
   request.charged_to = TRY(allowances_.take(request.tenant, key, demand, deps_.clock->now()));
-  request.unused_tokens = request.held_tokens = all;
+  request.unused_tokens = all;
+  request.held_tokens = demand.needed;
   return {};
 }
 

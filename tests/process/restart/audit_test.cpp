@@ -1,6 +1,7 @@
 /// Usage records and revocations of real requests, over the death of the broker.
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/process/restart/restartable.hpp"
@@ -25,6 +26,18 @@ std::size_t count(const std::vector<nlohmann::json>& records, const char* member
                   const std::string& value) {
   return static_cast<std::size_t>(std::ranges::count_if(
       records, [&](const auto& each) { return each.value(member, "") == value; }));
+}
+
+/// The computed and generated tokens of a tenant; after 00:00 UTC those of the day are fewer.
+std::uint64_t tokens_of(const std::vector<nlohmann::json>& records, const std::string& tenant) {
+  std::uint64_t tokens = 0;
+  for (const auto& each : records) {
+    if (each.value("record", "") != "usage_record" || each.value("tenant", "") != tenant) continue;
+    tokens += each.at("prompt_tokens").get<std::uint64_t>() +
+              each.at("generated_tokens").get<std::uint64_t>() -
+              each.at("cached_tokens").get<std::uint64_t>();
+  }
+  return tokens;
 }
 
 /// A worker reports right after the end of a request, so this may take a moment.
@@ -62,6 +75,17 @@ TEST_CASE("audit: each finished request has one record, also over the death of t
     CHECK(each.at("worker") == "w1");
     CHECK(each.at("lease_known") == true);
   }
+  CHECK(system.brokerctl({"usage", "--tenant", "ann"}) == 0);
+  const auto used_today = [&] {
+    std::map<std::string, std::uint64_t> used;
+    for (const wire::TenantView& tenant : system.view().tenants().value())
+      used[tenant.policy.tenant.value] = tenant.tokens_today;
+    return used;
+  };
+  const auto used = used_today();
+  for (const auto& [tenant, tokens] : used) CHECK(tokens <= tokens_of(records, tenant));
+  fixture.restart_broker();
+  CHECK(used_today() == used);
 }
 
 TEST_CASE("audit: a revocation is a record, and planted tampering ends the check with code 1") {

@@ -80,9 +80,8 @@ void add_keys(Commands& commands) {
   auto* create = commands.add_verb(
       *noun,
       {"create",
-       "Create an API key for HTTP clients of a tenant; it is shown once. Limits of the tenant "
-       "hold "
-       "as well",
+       "Create an API key for HTTP clients of a tenant; it is shown once. The limits of the tenant "
+       "hold as well",
        "brokerctl keys create --tenant alice --name ci --expires-in 30d\nbrokerctl keys create "
        "--tenant alice --name demo --tokens-per-day 100000"},
       [values]() -> Result<Verb> {

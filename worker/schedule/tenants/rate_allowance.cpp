@@ -20,6 +20,10 @@ constexpr std::int64_t kMaxParts = kMostTokens * kPartsPerUnit;
 static_assert(kMostTokens >= wire::kMostPerMinute);
 static_assert(2 * kMostTokens < std::numeric_limits<std::int64_t>::max() / kPartsPerUnit);
 
+/// Retry time while running requests hold what is left of the day; a guess, because their end is
+/// not known.
+constexpr Duration kRunningRequestEnds = std::chrono::seconds(1);
+
 std::int64_t parts_of(std::uint64_t amount) {
   return static_cast<std::int64_t>(std::min<std::uint64_t>(amount, kMostTokens)) * kPartsPerUnit;
 }
@@ -37,7 +41,7 @@ std::string name_of(const RateOwner& owner) {
 
 /// The command that raises a limit of the owner.
 std::string raise_with(const RateOwner& owner, std::string_view option) {
-  return fmt::format("raise it with `brokerctl {} {}`",
+  return fmt::format("raise the limit with `brokerctl {} {}`",
                      owner.key.value.empty() ? "tenants admit" : "keys update", option);
 }
 
@@ -178,35 +182,40 @@ std::optional<std::uint64_t> RateAllowances::most_per_request(const TenantId& te
   return most;
 }
 
-/// Nothing is taken before all allowances were checked.
+/// Nothing is taken before all allowances were checked, and no request is asked to wait that can
+/// never be accepted.
 Result<std::vector<RateOwner>> RateAllowances::take(const TenantId& tenant, const ApiKeyId& key,
                                                     const RateDemand& demand, TimePoint now) {
   std::vector<RateOwner> owners;
   for (const RateOwner& owner : owners_of(tenant, key)) {
     const auto found = limited_.find(owner);
     if (found == limited_.end()) continue;
-    TRY(check(owner, found->second, demand, now));
+    TRY(check_size(owner, found->second, demand));
     owners.push_back(owner);
   }
+  for (const RateOwner& owner : owners) TRY(check(owner, limited_.at(owner), demand, now));
   for (const RateOwner& owner : owners) {
     Limited& limited = limited_.at(owner);
     if (limited.tokens.limit() > 0) limited.tokens.charge(demand.tokens, now);
     if (limited.requests.limit() > 0 && demand.is_new_request) limited.requests.charge(1, now);
-    limited.held_tokens += demand.tokens;
+    limited.held_tokens += demand.needed;
     ++limited.requests_here;
   }
   return owners;
 }
 
+Result<void> RateAllowances::check_size(const RateOwner& owner, const Limited& limited,
+                                        const RateDemand& demand) {
+  if (limited.tokens.limit() == 0 || demand.tokens <= limited.most_per_request) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("prompt and answer are up to {} tokens, and {} may use {} per minute; "
+                          "ask for fewer tokens, or {}",
+                          demand.tokens, name_of(owner), limited.most_per_request,
+                          raise_with(owner, "--tokens-per-minute")));
+}
+
 Result<void> RateAllowances::check(const RateOwner& owner, Limited& limited,
                                    const RateDemand& demand, TimePoint now) {
-  if (limited.tokens.limit() > 0 && demand.tokens > limited.most_per_request) {
-    return fail(Errc::BadRequest,
-                fmt::format("prompt and answer are up to {} tokens, and {} may use {} per minute; "
-                            "ask for fewer tokens, or {}",
-                            demand.tokens, name_of(owner), limited.most_per_request,
-                            raise_with(owner, "--tokens-per-minute")));
-  }
   if (limited.max_concurrent && limited.requests_here >= *limited.max_concurrent) {
     return fail(Errc::QuotaConcurrent,
                 fmt::format("{} has {} requests on this worker, of at most {}; wait until one "
@@ -219,13 +228,16 @@ Result<void> RateAllowances::check(const RateOwner& owner, Limited& limited,
   if (!limited.tokens_today) return {};
   const std::uint64_t left = *limited.tokens_today;
   if (limited.held_tokens + demand.needed <= left) return {};
+  const bool fits_today = demand.needed <= left;
+  const Duration wait = fits_today ? kRunningRequestEnds : limited.day_end - now;
   return wait_error(
-      Errc::QuotaTokens, std::max<Duration>(limited.day_end - now, std::chrono::seconds(1)),
-      fmt::format("{} has {} tokens left today on this worker, of which running requests may use "
-                  "{}, and the request needs {}; the next day begins at 00:00 UTC; ask for fewer, "
-                  "or {}",
-                  name_of(owner), left, std::min(left, limited.held_tokens), demand.needed,
-                  raise_with(owner, "--tokens-per-day")));
+      Errc::QuotaTokens, std::max<Duration>(wait, kRunningRequestEnds),
+      fmt::format(
+          "{} has {} tokens left today on this worker, running requests use {} of them, and "
+          "this one needs {}; {}, or {}",
+          name_of(owner), left, std::min(left, limited.held_tokens), demand.needed,
+          fits_today ? "retry when one has ended" : "the next day begins at 00:00 UTC",
+          raise_with(owner, "--tokens-per-day")));
 }
 
 void RateAllowances::give_back(const RateOwner& owner, const RateReturn& returned) {

@@ -16,8 +16,9 @@
 /// tokens of the tenant can never be accepted, and is refused without a retry time.
 ///
 /// The broker counts the tokens of a day, from usage records, and sends what is left. Until it
-/// sends the next figure, running requests count here with all that they may use. So only requests
-/// that ended since, and their last tokens, are not counted for the moment.
+/// sends the next figure, running requests count here with what they needed to be accepted. Beyond
+/// the limit of the day go only answers without a token limit of their own, and requests that are
+/// accepted between the end of another one and the arrival of its usage record.
 ///
 /// A rebind pays for the rows that it computes again, because only the client's word makes it a
 /// rebind; it is not a new request. Rows that are computed again after a preemption cost nothing.
@@ -97,12 +98,14 @@ class RateAllowances {
     std::uint64_t most_per_request = 0;  ///< 0: no limit of tokens.
     std::optional<std::uint64_t> tokens_today{};
     TimePoint day_end{};
-    std::uint64_t held_tokens = 0;  ///< Taken by requests that run or wait.
+    std::uint64_t held_tokens = 0;  ///< Needed by requests that run or wait.
     std::optional<std::uint32_t> max_concurrent{};
     std::uint32_t requests_here = 0;  ///< That run or wait.
   };
   void set_limits(const RateOwner& owner, const wire::RateParts& parts,
                   std::optional<std::uint32_t> max_concurrent, TimePoint now);
+  static Result<void> check_size(const RateOwner& owner, const Limited& limited,
+                                 const RateDemand& demand);
   static Result<void> check(const RateOwner& owner, Limited& limited, const RateDemand& demand,
                             TimePoint now);
 

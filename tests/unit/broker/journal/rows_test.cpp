@@ -129,7 +129,7 @@ TEST_CASE("journal: API keys are read as written, and a damaged one is refused")
 
   const char* damage = GENERATE("hash='cc'", "max_concurrent=65", "tokens_per_minute=-1",
                                 "requests_per_minute=10000001", "expires_unix_ms=-1");
-  run_sql(dir.file("journal.db"), std::string("UPDATE api_key SET ") + damage);
+  run_sql(dir.file("journal.db"), (std::string("UPDATE api_key SET ") + damage).c_str());
   CHECK(SqliteJournal::open(dir.path()).value()->load(kNowUnixS).error().code == Errc::FileCorrupt);
 }
 

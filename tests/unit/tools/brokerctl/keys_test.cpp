@@ -62,7 +62,7 @@ TEST_CASE("brokerctl keys: a wrong value is named before the broker is called") 
   const auto refused = [](const std::string& option, const std::string& value) {
     return refusal_of({"keys", "create", "--tenant", "A", option, value});
   };
-  for (const char* text : {"30", "d", "-1d", "0d", "1.5h", "30 d", "9999999999d", ""})
+  for (const char* text : {"30", "d", "-1d", "0d", "1.5h", "30 d", "9999999999d"})
     CHECK_THAT(refused("--expires-in", text), Catch::Contains("is not a time such as 45m"));
   CHECK_THAT(refused("--expires-at", "2027-02-30"), Catch::Contains("'2027-02-30' is neither"));
   CHECK_THAT(refused("--name", "a\x07z"), Catch::Contains("--name"));
