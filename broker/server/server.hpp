@@ -12,6 +12,7 @@
 #include "broker/server/broker_loop.hpp"
 #include "broker/server/connections/connections.hpp"
 #include "broker/server/connections/holder_watches.hpp"
+#include "broker/server/connections/passed_calls.hpp"
 #include "broker/server/dispatch.hpp"
 #include "broker/server/effects.hpp"
 #include "broker/server/loop_timers.hpp"
@@ -55,7 +56,7 @@ class BrokerServer {
   void after_events();
   void open_spill(ConnectionId id, control::Responder respond);
   void pass_to_worker(const std::string& worker_name, const std::string& method,
-                      const control::Json& params, ServerEffects::OnReply on_reply);
+                      const control::Json& params, PassedCalls::OnReply on_reply);
   Result<void> prepare_worker(ConnectionId id, const wire::WorkerAttach& attach);
   Result<void> take_memory(ConnectionId id, const wire::LeaseRedeliver& redeliver,
                            std::vector<UniqueFd> fds);
@@ -66,6 +67,7 @@ class BrokerServer {
   SpillSpace spill_;
   QuietWatches quiet_;
   WorkerLinks links_;
+  PassedCalls passed_calls_;
   Replies replies_;
   ServerEffects effects_;
   BrokerLoop loop_;

@@ -51,8 +51,8 @@ void Deliveries::deliver_one(const Token& token) {
   ClientRequest* request = requests_->find_parsed(token.engine_request_id);
   if (request == nullptr) return;
   if (request->first_token_at == TimePoint{}) request->first_token_at = deps_.clock->now();
-  request->emitted_tokens = token.position + 1;
-  request->is_generating = true;
+  request->progress.emitted_tokens = token.position + 1;
+  request->progress.is_generating = true;
   if (deps_.metrics != nullptr)
     deps_.metrics->token(request->timing, token.position, deps_.clock->now());
   if (request->unread_end) return;
@@ -149,8 +149,8 @@ void Deliveries::deliver_one(const Preempted& preempted) {
   if (deps_.metrics != nullptr) deps_.metrics->preempted();
   ClientRequest* request = requests_->find_parsed(preempted.engine_request_id);
   if (request == nullptr) return;
-  request->preempted = preempted;
-  request->is_generating = false;
+  request->progress.preempted = preempted;
+  request->progress.is_generating = false;
   if (!request->unread_end) request->text->send_preempted(preempted);
 }
 

@@ -31,9 +31,10 @@ TEST_CASE(
     "requests: one is ended while it waits or runs, and its neighbour's text stays the same") {
   HttpSystem http;
   System& system = http.system();
-  const std::string key = http.admit("ann", {"--max-concurrent", "4"});
+  const std::string key = http.admit("ann");
   const std::string foreign_key = http.admit("eve");
-  system.admit("bob", {"--max-concurrent", "1"});
+  system.admit("bob");
+  REQUIRE(system.brokerctl({"tenants", "admit", "bob", "--max-concurrent", "1"}) == 0);
   const TenantSpec neighbour{.tenant = "bob", .max_tokens = 150, .rebind = true};
   const auto alone = system.undisturbed(neighbour);
   const auto bob = system.start_streaming(neighbour, 4);
