@@ -33,7 +33,6 @@ BrokerServer::BrokerServer(boost::asio::io_context& io, StartupState startup,
       quiet_(io, dependencies.clock, [this](Event event) { loop_.post(std::move(event)); }),
       links_(io, {.on_exit = [this](ProcessExit proof) { loop_.post(WorkerExited{proof}); },
                   .on_wakeup = [this] { quiet_.observe(); }}),
-      passed_calls_(io, links_),
       replies_(startup_.table, lent_memory(dependencies.device_memory, host_), links_),
       effects_({.io = io,
                 .table = startup_.table,
@@ -217,9 +216,13 @@ void BrokerServer::open_spill(ConnectionId id, control::Responder respond) {
 void BrokerServer::pass_to_worker(const std::string& worker_name, const std::string& method,
                                   const control::Json& params, PassedCalls::OnReply on_reply) {
   const Worker* worker = state().workers.find_serving(worker_name);
-  if (worker != nullptr) return passed_calls_.pass(worker->id, method, params, std::move(on_reply));
-  on_reply(fail(Errc::UnknownWorker,
-                fmt::format("no worker {} serves; see `brokerctl workers`", worker_name)));
+  if (worker == nullptr) {
+    return on_reply(fail(Errc::UnknownWorker,
+                         fmt::format("no worker {} serves; see `brokerctl workers`", worker_name)));
+  }
+  const WorkerLink* link = links_.find(worker->id);
+  links_.passed_calls().pass({worker->id, link == nullptr ? nullptr : link->peer.get()}, method,
+                             params, std::move(on_reply));
 }
 
 Result<void> BrokerServer::prepare_worker(ConnectionId id, const wire::WorkerAttach& attach) {

@@ -12,7 +12,6 @@
 #include "broker/server/broker_loop.hpp"
 #include "broker/server/connections/connections.hpp"
 #include "broker/server/connections/holder_watches.hpp"
-#include "broker/server/connections/passed_calls.hpp"
 #include "broker/server/dispatch.hpp"
 #include "broker/server/effects.hpp"
 #include "broker/server/loop_timers.hpp"
@@ -67,7 +66,6 @@ class BrokerServer {
   SpillSpace spill_;
   QuietWatches quiet_;
   WorkerLinks links_;
-  PassedCalls passed_calls_;
   Replies replies_;
   ServerEffects effects_;
   BrokerLoop loop_;

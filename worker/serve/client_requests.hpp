@@ -56,8 +56,8 @@ struct ClientRequest {
   bool is_parsed() const { return text.has_value(); }
 };
 
-/// The newest ends of requests, so that a late cancel can be told that its request has ended.
-/// Bounded; the oldest is dropped first.
+/// The newest ends of requests, for the error of a cancel that comes too late. The oldest is
+/// dropped first.
 class RecentEnds {
  public:
   static constexpr std::size_t kMaxEnds = 1024;

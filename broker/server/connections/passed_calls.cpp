@@ -6,10 +6,10 @@
 
 namespace leasehold {
 
-void PassedCalls::pass(AttachmentId worker, const std::string& method, const control::Json& params,
-                       OnReply on_reply) {
-  const WorkerLink* link = links_.find(worker);
-  if (link == nullptr || link->peer == nullptr)
+void PassedCalls::pass(const Destination& destination, const std::string& method,
+                       const control::Json& params, OnReply on_reply) {
+  const AttachmentId worker = destination.worker;
+  if (destination.peer == nullptr)
     return on_reply(fail(Errc::BrokerLost, "the worker is reconnecting; retry in a moment"));
   const auto waiting = unanswered_.find(worker);
   if (waiting != unanswered_.end() && waiting->second >= kMaxUnanswered) {
@@ -21,12 +21,12 @@ void PassedCalls::pass(AttachmentId worker, const std::string& method, const con
   timer->async_wait([on_reply](const boost::system::error_code& error) {
     if (!error) on_reply(fail(Errc::TimedOut, "the worker does not reply; see its log"));
   });
-  link->peer->call(method, {.body = params},
-                   [this, worker, timer, on_reply](Result<control::Payload> reply) {
-                     timer->cancel();
-                     answered(worker);
-                     on_reply(std::move(reply));
-                   });
+  destination.peer->call(method, {.body = params},
+                         [this, worker, timer, on_reply](Result<control::Payload> reply) {
+                           timer->cancel();
+                           answered(worker);
+                           on_reply(std::move(reply));
+                         });
 }
 
 void PassedCalls::answered(AttachmentId worker) {

@@ -113,7 +113,7 @@ TEST_CASE("requests cancel: a name of two tenants' requests cancels nothing") {
   CHECK(fixture.sent("request.stop").empty());
 }
 
-TEST_CASE("requests cancel: a request that has ended is told, and so is a silent worker") {
+TEST_CASE("requests cancel: the error names the end of a request, or a silent worker") {
   Fixture fixture;
   fixture.add_workers({{"w1", "ready"}});
   fixture.replies["request.list"] = {
