@@ -39,7 +39,7 @@ struct DispatchHooks {
   /// Answers `spill.open` after the disk thread has created the file.
   std::function<void(ConnectionId, control::Responder)> open_spill;
   std::function<Result<control::Payload>(const Query&, const control::Json& params)> query;
-  /// Passes the call to the worker of this name. See ServerEffects::pass.
+  /// Passes the call to the worker of this name. See PassedCalls::pass.
   std::function<void(const std::string& worker, const std::string& method,
                      const control::Json& params, std::function<void(Result<control::Payload>)>)>
       pass_to_worker;

@@ -142,7 +142,6 @@ void ServerEffects::perform(const effect::ForgetWorker& effect) {
   dependencies_.spill.forget(effect.worker);
   dependencies_.quiet.forget(effect.worker);
   dependencies_.links.forget(effect.worker);
-  passed_.erase(effect.worker);
   spdlog::info("worker exited attachment={}", effect.worker.value);
 }
 
@@ -361,58 +360,27 @@ void ServerEffects::keep(const std::string& name, const UniqueFd& fd) {
   }
 }
 
-/// Without a connection there is nothing to send; the worker's exit or resume resolves the call.
+/// After `call_timeout`, `on_reply` receives TimedOut. It runs again if the worker replies later,
+/// because that reply may report a change of state.
 template <class Message>
 void ServerEffects::call_worker(AttachmentId worker, const Message& message, OnReply on_reply,
                                 std::vector<UniqueFd> fds) {
   WorkerLink* link = dependencies_.links.find(worker);
+  // Without a connection there is nothing to send; the worker's exit or resume resolves the call.
   if (link == nullptr || link->peer == nullptr) return;
-  const bool times_out = Message::kReplyTimeout == wire::ReplyTimeout::Call;
-  send_call(*link->peer, std::string(Message::kMethod), {message.to_json(), std::move(fds)},
-            std::move(on_reply),
-            times_out ? std::optional(dependencies_.call_timeout) : std::nullopt);
-}
-
-void ServerEffects::pass(AttachmentId worker, const std::string& method,
-                         const control::Json& params, OnReply on_reply) {
-  WorkerLink* link = dependencies_.links.find(worker);
-  if (link == nullptr || link->peer == nullptr)
-    return on_reply(fail(Errc::BrokerLost, "the worker is reconnecting; retry in a moment"));
-  if (passed_[worker] == kMaxPassed) {
-    return on_reply(
-        fail(Errc::QueueFull, fmt::format("{} calls wait for the worker's reply", kMaxPassed)));
-  }
-  ++passed_[worker];
-  const auto is_answered = std::make_shared<bool>(false);
-  send_call(
-      *link->peer, method, {.body = params},
-      [this, worker, is_answered, on_reply = std::move(on_reply)](Result<control::Payload> reply) {
-        const bool is_timeout = !reply && reply.error().code == Errc::TimedOut;
-        const auto passed = passed_.find(worker);
-        if (!is_timeout && !std::exchange(*is_answered, true) && passed != passed_.end())
-          --passed->second;
-        on_reply(std::move(reply));
-      },
-      kPassTimeout);
-}
-
-/// After the timeout, `on_reply` receives TimedOut. It runs again if the worker replies later,
-/// because that reply may report a change of state.
-void ServerEffects::send_call(control::Peer& worker, const std::string& method,
-                              control::Payload payload, OnReply on_reply,
-                              std::optional<Duration> timeout) {
   const auto handler = std::make_shared<OnReply>(std::move(on_reply));
-  const auto timer = std::make_shared<boost::asio::steady_timer>(dependencies_.io);
-  if (timeout) {
-    timer->expires_after(*timeout);
-    timer->async_wait([handler](const boost::system::error_code& error) {
+  const auto timeout = std::make_shared<boost::asio::steady_timer>(dependencies_.io);
+  if (Message::kReplyTimeout == wire::ReplyTimeout::Call) {
+    timeout->expires_after(dependencies_.call_timeout);
+    timeout->async_wait([handler](const boost::system::error_code& error) {
       if (!error) (*handler)(fail(Errc::TimedOut, "the worker does not reply; see its log"));
     });
   }
-  worker.call(method, std::move(payload), [handler, timer](Result<control::Payload> reply) {
-    timer->cancel();
-    (*handler)(std::move(reply));
-  });
+  link->peer->call(std::string(Message::kMethod), {message.to_json(), std::move(fds)},
+                   [handler, timeout](Result<control::Payload> reply) {
+                     timeout->cancel();
+                     (*handler)(std::move(reply));
+                   });
 }
 
 }  // namespace leasehold

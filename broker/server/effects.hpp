@@ -81,15 +81,6 @@ class ServerEffects {
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn& effect);
 
-  using OnReply = std::function<void(Result<control::Payload>)>;
-  /// Passes an operator's call to the worker. `on_reply` receives the reply; after kPassTimeout it
-  /// receives TimedOut, and the reply if that comes later. Errors: QueueFull with kMaxPassed
-  /// unanswered calls, BrokerLost for a worker without a connection.
-  static constexpr Duration kPassTimeout = std::chrono::seconds(2);
-  static constexpr std::uint32_t kMaxPassed = 64;
-  void pass(AttachmentId worker, const std::string& method, const control::Json& params,
-            OnReply on_reply);
-
   /// Number of decisions that could not be written to the journal at once.
   std::uint64_t journal_faults() const { return journal_faults_; }
 
@@ -107,12 +98,11 @@ class ServerEffects {
   std::optional<Error> take_refusal(std::map<Id, Error>& refused, Id id);
   template <class Message>
   void notify(ConnectionId holder, const Message& message);
+  using OnReply = std::function<void(Result<control::Payload>)>;
   /// Calls the worker, with the timeout that the message names.
   template <class Message>
   void call_worker(AttachmentId worker, const Message& message, OnReply on_reply,
                    std::vector<UniqueFd> fds = {});
-  void send_call(control::Peer& worker, const std::string& method, control::Payload payload,
-                 OnReply on_reply, std::optional<Duration> timeout);
 
   EffectDependencies dependencies_;
   std::function<void(Event)> post_;
@@ -121,8 +111,7 @@ class ServerEffects {
   std::optional<Error> unwritten_;  ///< The error, if the last batch is not on disk.
   /// Extents that must not be sent: their memory was not created, or their grant is not on disk.
   std::map<ExtentId, Error> refused_extents_;
-  std::map<LeaseId, Error> unwritten_weights_;    ///< Engine leases whose grant is not on disk.
-  std::map<AttachmentId, std::uint32_t> passed_;  ///< Unanswered calls of `pass`.
+  std::map<LeaseId, Error> unwritten_weights_;  ///< Engine leases whose grant is not on disk.
   SystemClock clock_;
 };
 

@@ -215,11 +215,15 @@ void BrokerServer::open_spill(ConnectionId id, control::Responder respond) {
 }
 
 void BrokerServer::pass_to_worker(const std::string& worker_name, const std::string& method,
-                                  const control::Json& params, ServerEffects::OnReply on_reply) {
+                                  const control::Json& params, PassedCalls::OnReply on_reply) {
   const Worker* worker = state().workers.find_serving(worker_name);
-  if (worker != nullptr) return effects_.pass(worker->id, method, params, std::move(on_reply));
-  on_reply(fail(Errc::UnknownWorker,
-                fmt::format("no worker {} serves; see `brokerctl workers`", worker_name)));
+  if (worker == nullptr) {
+    return on_reply(fail(Errc::UnknownWorker,
+                         fmt::format("no worker {} serves; see `brokerctl workers`", worker_name)));
+  }
+  const WorkerLink* link = links_.find(worker->id);
+  links_.passed_calls().pass({worker->id, link == nullptr ? nullptr : link->peer.get()}, method,
+                             params, std::move(on_reply));
 }
 
 Result<void> BrokerServer::prepare_worker(ConnectionId id, const wire::WorkerAttach& attach) {

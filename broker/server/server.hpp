@@ -55,7 +55,7 @@ class BrokerServer {
   void after_events();
   void open_spill(ConnectionId id, control::Responder respond);
   void pass_to_worker(const std::string& worker_name, const std::string& method,
-                      const control::Json& params, ServerEffects::OnReply on_reply);
+                      const control::Json& params, PassedCalls::OnReply on_reply);
   Result<void> prepare_worker(ConnectionId id, const wire::WorkerAttach& attach);
   Result<void> take_memory(ConnectionId id, const wire::LeaseRedeliver& redeliver,
                            std::vector<UniqueFd> fds);

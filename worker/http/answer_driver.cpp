@@ -8,13 +8,13 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <ctime>
 #include <iterator>
-#include <span>
 #include <utility>
 
 #include "common/machine/confined.hpp"
 #include "worker/http/api/choice_text.hpp"
 #include "worker/http/api/event_ids.hpp"
 #include "worker/http/async_value.hpp"
+#include "worker/http/choice_progress.hpp"
 #include "worker/http/generations.hpp"
 #include "worker/text/grammar/compile.hpp"
 
@@ -41,96 +41,6 @@ bool is_refused(const wire::ResponseFormat& format) {
 /// Names what the tokens of a text depend on, and the context length that ends it.
 std::string how_computed(const ApiModel& model) {
   return fmt::format("{} with {} tokens of context", model.text_identity, model.max_context);
-}
-
-template <class... Kinds>
-bool is_any_of(const client::SessionEvent& event) {
-  return (std::holds_alternative<Kinds>(event) || ...);
-}
-
-/// What the choices of an answer do, and the tokens that they used.
-class ChoiceProgress {
- public:
-  ChoiceProgress(std::size_t choices, std::uint32_t choices_per_prompt)
-      : choices_(choices), per_prompt_(choices_per_prompt) {}
-
-  /// Returns the error if a quota or a full queue holds all choices back before the first token;
-  /// while one choice runs, the others wait for it.
-  std::optional<Error> note(const Generations::Event& event);
-  bool any_runs() const { return std::ranges::count(choices_, true, &Choice::runs) > 0; }
-  bool all_ended() const { return ended_ == choices_.size(); }
-  /// True if no choice can generate anything without another lease.
-  bool await_lease() const {
-    const auto lacking =
-        static_cast<std::size_t>(std::ranges::count(choices_, true, &Choice::lacks_lease));
-    return lacking > 0 && lacking + ended_ == choices_.size();
-  }
-  const UsageCount& usage() const { return usage_; }
-  /// True if a choice, which has not ended, generates nothing until it has a lease.
-  bool any_lacks_lease() const {
-    return std::ranges::count(choices_, true, &Choice::lacks_lease) > 0;
-  }
-  /// The choices that have not ended. `ids` are those of their requests.
-  std::vector<RunningChoice> running(std::span<const RequestId> ids) const;
-
- private:
-  struct Choice {
-    bool runs = false;        // a worker has the request of the choice
-    bool is_counted = false;  // its prompt counts in `usage_`
-    bool lacks_lease = true;  // it generates nothing until it has a lease
-    bool has_ended = false;
-    std::uint32_t prompt_tokens = 0;
-    std::uint32_t emitted_tokens = 0;
-  };
-  std::vector<Choice> choices_;
-  std::uint32_t per_prompt_;
-  std::size_t ended_ = 0;
-  UsageCount usage_;
-};
-
-std::optional<Error> ChoiceProgress::note(const Generations::Event& event) {
-  using namespace client;
-  Choice& choice = choices_[event.index];
-  if (is_any_of<Interrupted, Retrying>(event.event)) choice.lacks_lease = true;
-  if (is_any_of<Submitted, Rebound, PromptLogprobsArrived, TokenArrived, Ended>(event.event))
-    choice.lacks_lease = false;
-  if (const auto* submitted = std::get_if<Submitted>(&event.event)) {
-    choice.runs = true;
-    choice.prompt_tokens = submitted->prompt_tokens;
-    // Count each prompt once: its choices share it, and a rebind reads it again.
-    const bool is_new = event.index % per_prompt_ == 0 && !std::exchange(choice.is_counted, true);
-    if (is_new) usage_.prompt_tokens += submitted->prompt_tokens;
-  }
-  if (is_any_of<TokenArrived>(event.event)) {
-    ++usage_.completion_tokens;
-    ++choice.emitted_tokens;
-  }
-  if (const auto* ended = std::get_if<Ended>(&event.event)) {
-    ++ended_;
-    choice.has_ended = true;
-    if (event.index % per_prompt_ == 0) usage_.cached_tokens += ended->cached_tokens;
-  }
-  const auto* retrying = std::get_if<Retrying>(&event.event);
-  if (retrying == nullptr) return std::nullopt;
-  choice.runs = false;
-  if (usage_.completion_tokens > 0 || any_runs()) return std::nullopt;
-  const Errc code = retrying->error.code;
-  const bool is_full = code == Errc::QueueFull || code == Errc::Draining;
-  if (status_of(retrying->error) != 429 && !is_full) return std::nullopt;
-  return retrying->error;
-}
-
-std::vector<RunningChoice> ChoiceProgress::running(std::span<const RequestId> ids) const {
-  std::vector<RunningChoice> running;
-  for (std::size_t i = 0; i < choices_.size(); ++i) {
-    const Choice& choice = choices_[i];
-    if (choice.has_ended) continue;
-    running.push_back({.engine_request_id = ids[i],
-                       .prompt_tokens = choice.prompt_tokens,
-                       .emitted_tokens = choice.emitted_tokens,
-                       .awaits_lease = choice.lacks_lease});
-  }
-  return running;
 }
 
 /// The part of the answer that the client has received, and the part that is not sent yet.

@@ -24,6 +24,14 @@
 
 namespace leasehold {
 
+/// What is shown of a request in the engine.
+struct RequestProgress {
+  std::uint32_t emitted_tokens = 0;    ///< Under earlier leases too.
+  std::uint32_t shortened_to = 0;      ///< The engine's lower limit of tokens; 0: none.
+  bool is_generating = false;          ///< It has generated since its last admission.
+  std::optional<Preempted> preempted;  ///< The last time, if it was preempted.
+};
+
 struct ClientRequest {
   std::uint64_t connection = 0;  ///< 0: the connection has closed, or the stream has no reader.
   LeaseId lease{};
@@ -40,12 +48,9 @@ struct ClientRequest {
   bool may_shorten = false;  ///< The engine may have lowered `max_emitted_tokens`.
   RequestTiming timing{};
   std::uint32_t emitted_before = 0;  ///< Tokens emitted under earlier leases.
-  std::uint32_t shortened_to = 0;    ///< The engine's lower limit of tokens; 0: none.
 
-  TimePoint first_token_at{};            ///< Zero: no token was generated here.
-  std::uint32_t emitted_tokens = 0;      ///< Under earlier leases too.
-  bool is_generating = false;            ///< It has generated since its last admission.
-  std::optional<Preempted> preempted{};  ///< The last time, if it was preempted.
+  TimePoint first_token_at{};  ///< Zero: no token was generated here.
+  RequestProgress progress{};
   /// Set once the client leaves too much output unread: after that only this end is sent.
   std::optional<Completed> unread_end{};
   /// Set once an operator or the request's owner stopped it: any end but a complete text becomes
@@ -55,8 +60,8 @@ struct ClientRequest {
   bool is_parsed() const { return text.has_value(); }
 };
 
-/// The newest ends of requests, so that a late cancel can be told that its request has ended.
-/// Bounded; the oldest is dropped first.
+/// The newest ends of requests, for the error of a cancel that comes too late. The oldest is
+/// dropped first.
 class RecentEnds {
  public:
   static constexpr std::size_t kMaxEnds = 1024;

@@ -63,8 +63,8 @@ void Deliveries::deliver_one(const Token& token) {
     request->first_token_at = deps_.clock->now();
     if (request->trace) request->trace->first_token(request->first_token_at);
   }
-  request->emitted_tokens = token.position + 1;
-  request->is_generating = true;
+  request->progress.emitted_tokens = token.position + 1;
+  request->progress.is_generating = true;
   if (deps_.metrics != nullptr)
     deps_.metrics->token(request->timing, token.position, deps_.clock->now());
   if (request->unread_end) return;
@@ -225,8 +225,8 @@ void Deliveries::deliver_one(const Preempted& preempted) {
       "request preempted request={} cause={} freed_blocks={} swapped_blocks={} emitted_tokens={}{}",
       preempted.engine_request_id.value, name(preempted.cause), preempted.freed_blocks,
       preempted.swapped_blocks, preempted.emitted_tokens, labels_of(*request));
-  request->preempted = preempted;
-  request->is_generating = false;
+  request->progress.preempted = preempted;
+  request->progress.is_generating = false;
   if (request->trace) request->trace->preempted(preempted, deps_.clock->now());
   if (!request->unread_end) request->text->send_preempted(preempted);
 }

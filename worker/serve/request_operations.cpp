@@ -20,10 +20,10 @@ wire::RequestState state_of(const ClientRequest& request, bool runs) {
   using enum wire::RequestState;
   if (request.is_cancelled || request.stopped_by || request.unread_end) return Ending;
   if (!request.is_parsed()) return Parsing;
-  if (request.is_generating) return Decode;
+  if (request.progress.is_generating) return Decode;
   if (runs) return Prefill;
-  if (!request.preempted) return Waiting;
-  return request.preempted->swapped_blocks > 0 ? Swapped : Preempted;
+  if (!request.progress.preempted) return Waiting;
+  return request.progress.preempted->swapped_blocks > 0 ? Swapped : Preempted;
 }
 
 wire::RequestView view_of(const RequestId& id, const ClientRequest& request, bool runs,
@@ -32,9 +32,9 @@ wire::RequestView view_of(const RequestId& id, const ClientRequest& request, boo
           .state = state_of(request, runs),
           .lease = request.lease,
           .prompt_tokens = request.timing.prompt_tokens,
-          .emitted_tokens = request.emitted_tokens,
-          .max_emitted_tokens =
-              request.shortened_to > 0 ? request.shortened_to : request.max_emitted_tokens,
+          .emitted_tokens = request.progress.emitted_tokens,
+          .max_emitted_tokens = request.progress.shortened_to > 0 ? request.progress.shortened_to
+                                                                  : request.max_emitted_tokens,
           .age_ms = ms_between(request.timing.submitted_at, now),
           .detached = request.is_parsed() && request.is_resumable && request.connection == 0,
           .client_id =

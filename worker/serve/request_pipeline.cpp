@@ -149,7 +149,7 @@ void RequestPipeline::submit_to_engine(IncomingRequest incoming) {
   request.timing = {.submitted_at = incoming.submitted_at,
                     .prompt_tokens = incoming.answer.prompt_tokens};
   request.emitted_before = static_cast<std::uint32_t>(prompt.emitted.size());
-  request.emitted_tokens = request.emitted_before;
+  request.progress.emitted_tokens = request.emitted_before;
   incoming.prompt.is_traced = request.trace.has_value();
   if (request.trace) request.trace->parsed(incoming.answer.prompt_tokens, deps_.clock->now());
   incoming.respond = std::move(request.respond);
@@ -173,7 +173,8 @@ void RequestPipeline::submit_to_engine(IncomingRequest incoming) {
 void RequestPipeline::on_submitted(IncomingRequest submitted, const Result<void>& queued) {
   const bool is_resumable = submitted.submit.resumable;
   ClientRequest* request = requests_->find_parsed(submitted.engine_request_id());
-  if (queued && request != nullptr) request->shortened_to = submitted.answer.max_emitted_tokens;
+  if (queued && request != nullptr)
+    request->progress.shortened_to = submitted.answer.max_emitted_tokens;
   if (queued && is_resumable) return resumer_.attach_first(std::move(submitted));
   if (queued) return submitted.respond(Payload{.body = submitted.answer.to_json()});
   const RequestId engine_request_id = submitted.engine_request_id();

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "broker/decide/event.hpp"
+#include "broker/server/connections/passed_calls.hpp"
 #include "common/machine/process.hpp"
 #include "ipc/control/transport/peer.hpp"
 #include "ipc/table/worker_segment.hpp"
@@ -38,7 +39,7 @@ class WorkerLinks {
     std::function<void()> on_wakeup;
   };
   WorkerLinks(boost::asio::io_context& io, Handlers handlers)
-      : io_(io), handlers_(std::move(handlers)) {}
+      : io_(io), handlers_(std::move(handlers)), passed_calls_(io) {}
 
   /// Errors: ConnectionLost, OutOfMemory, SystemError.
   Result<void> prepare(ConnectionId connection, std::shared_ptr<control::Peer> peer);
@@ -75,6 +76,7 @@ class WorkerLinks {
   const UniqueFd* pidfd(AttachmentId worker) const;
 
   WorkerLink* find(AttachmentId worker);
+  PassedCalls& passed_calls() { return passed_calls_; }
   const std::map<AttachmentId, std::unique_ptr<WorkerLink>>& all() const { return links_; }
 
  private:
@@ -89,6 +91,7 @@ class WorkerLinks {
 
   boost::asio::io_context& io_;
   Handlers handlers_;
+  PassedCalls passed_calls_;
   std::map<ConnectionId, std::unique_ptr<WorkerLink>> prepared_;
   std::map<ConnectionId, std::shared_ptr<control::Peer>> returning_;
   std::map<AttachmentId, std::unique_ptr<WorkerLink>> links_;

@@ -20,7 +20,7 @@ wire::Json page(std::vector<wire::RequestView> rows, bool more = false) {
 }
 
 struct Fixture : FakeBroker {
-  explicit Fixture(const std::vector<std::pair<std::string, std::string>>& workers) {
+  void add_workers(const std::vector<std::pair<std::string, std::string>>& workers) {
     std::vector<wire::WorkerView> views;
     for (const auto& [worker, state] : workers) views.push_back({.worker = worker, .state = state});
     replies["worker.list"] = {items(views)};
@@ -36,7 +36,8 @@ struct Fixture : FakeBroker {
 }  // namespace
 
 TEST_CASE("requests: all pages of all ready workers are rows in a stable order") {
-  Fixture fixture({{"w1", "ready"}, {"w2", "ready"}, {"w3", "attached"}});
+  Fixture fixture;
+  fixture.add_workers({{"w1", "ready"}, {"w2", "ready"}, {"w3", "attached"}});
   fixture.replies["request.list"] = {page({row("b/1"), row("b/2")}, true), page({row("c/1")}),
                                      page({row("a/1")})};
   const auto rows = read_requests({.tenant = TenantId{"b"}}, fixture.dependencies());
@@ -54,7 +55,8 @@ TEST_CASE("requests: all pages of all ready workers are rows in a stable order")
 }
 
 TEST_CASE("requests: a worker that does not answer is named, and the others are shown") {
-  Fixture fixture({{"w1", "ready"}, {"w2", "ready"}, {"w3", "lost"}});
+  Fixture fixture;
+  fixture.add_workers({{"w1", "ready"}, {"w2", "ready"}, {"w3", "lost"}});
   fixture.replies["request.list"] = {fail(Errc::TimedOut, "the worker does not reply"),
                                      page({row("a/1")})};
   const auto rows = read_requests({}, fixture.dependencies());
@@ -68,7 +70,8 @@ TEST_CASE("requests: a worker that does not answer is named, and the others are 
 }
 
 TEST_CASE("requests: pages that do not advance are an error of that worker") {
-  Fixture fixture({{"w1", "ready"}});
+  Fixture fixture;
+  fixture.add_workers({{"w1", "ready"}});
   fixture.replies["request.list"] = {page({row("a/1")}, true)};
   const auto rows = read_requests({}, fixture.dependencies());
   REQUIRE(rows);
@@ -77,13 +80,15 @@ TEST_CASE("requests: pages that do not advance are an error of that worker") {
 }
 
 TEST_CASE("requests: an unknown worker is an error") {
-  Fixture fixture({{"w1", "ready"}});
+  Fixture fixture;
+  fixture.add_workers({{"w1", "ready"}});
   CHECK(read_requests({.worker = "w9"}, fixture.dependencies()).error().code ==
         Errc::UnknownWorker);
 }
 
 TEST_CASE("requests cancel: each name is looked up, and its requests end on their workers") {
-  Fixture fixture({{"w1", "ready"}, {"w2", "ready"}});
+  Fixture fixture;
+  fixture.add_workers({{"w1", "ready"}, {"w2", "ready"}});
   fixture.replies["request.list"] = {page({row("a/1")}), page({}), page({}), page({row("b/2")})};
   fixture.replies["request.stop"] = {wire::RequestsStopped{.ids = {"a/1"}}.to_json(),
                                      wire::RequestsStopped{.ids = {"b/2"}}.to_json()};
@@ -98,7 +103,8 @@ TEST_CASE("requests cancel: each name is looked up, and its requests end on thei
 }
 
 TEST_CASE("requests cancel: a name of two tenants' requests cancels nothing") {
-  Fixture fixture({{"w1", "ready"}});
+  Fixture fixture;
+  fixture.add_workers({{"w1", "ready"}});
   fixture.replies["request.list"] = {page({row("a/1"), row("b/1")})};
   const auto cancelled = cancel_requests({.ids = {"1"}}, fixture.dependencies());
   REQUIRE_FALSE(cancelled);
@@ -107,8 +113,9 @@ TEST_CASE("requests cancel: a name of two tenants' requests cancels nothing") {
   CHECK(fixture.sent("request.stop").empty());
 }
 
-TEST_CASE("requests cancel: a request that has ended is told, and so is a silent worker") {
-  Fixture fixture({{"w1", "ready"}});
+TEST_CASE("requests cancel: the error names the end of a request, or a silent worker") {
+  Fixture fixture;
+  fixture.add_workers({{"w1", "ready"}});
   fixture.replies["request.list"] = {
       wire::RequestPage{.ended = {{.id = "a/1", .reason = "StopSequence", .ago_ms = 2500}}}
           .to_json()};
@@ -125,7 +132,8 @@ TEST_CASE("requests cancel: a request that has ended is told, and so is a silent
 }
 
 TEST_CASE("requests cancel: --all ends every request of the tenant, in parts that fit a message") {
-  Fixture fixture({{"w1", "ready"}});
+  Fixture fixture;
+  fixture.add_workers({{"w1", "ready"}});
   std::vector<wire::RequestView> many;
   for (int i = 0; i < 300; ++i) many.push_back(row("a/" + std::to_string(1000 + i)));
   fixture.replies["request.list"] = {page(many)};

@@ -1,0 +1,62 @@
+#include "worker/http/choice_progress.hpp"
+
+#include <utility>
+
+#include "ipc/http/http_errors.hpp"
+
+namespace leasehold::http {
+namespace {
+
+template <class... Kinds>
+bool is_any_of(const client::SessionEvent& event) {
+  return (std::holds_alternative<Kinds>(event) || ...);
+}
+
+}  // namespace
+
+std::optional<Error> ChoiceProgress::note(const Generations::Event& event) {
+  using namespace client;
+  Choice& choice = choices_[event.index];
+  if (is_any_of<Interrupted, Retrying>(event.event)) choice.lacks_lease = true;
+  if (is_any_of<Submitted, Rebound, PromptLogprobsArrived, TokenArrived, Ended>(event.event))
+    choice.lacks_lease = false;
+  if (const auto* submitted = std::get_if<Submitted>(&event.event)) {
+    choice.runs = true;
+    choice.prompt_tokens = submitted->prompt_tokens;
+    // Count each prompt once: its choices share it, and a rebind reads it again.
+    const bool is_new = event.index % per_prompt_ == 0 && !std::exchange(choice.is_counted, true);
+    if (is_new) usage_.prompt_tokens += submitted->prompt_tokens;
+  }
+  if (is_any_of<TokenArrived>(event.event)) {
+    ++usage_.completion_tokens;
+    ++choice.emitted_tokens;
+  }
+  if (const auto* ended = std::get_if<Ended>(&event.event)) {
+    ++ended_;
+    choice.has_ended = true;
+    if (event.index % per_prompt_ == 0) usage_.cached_tokens += ended->cached_tokens;
+  }
+  const auto* retrying = std::get_if<Retrying>(&event.event);
+  if (retrying == nullptr) return std::nullopt;
+  choice.runs = false;
+  if (usage_.completion_tokens > 0 || any_runs()) return std::nullopt;
+  const Errc code = retrying->error.code;
+  const bool is_full = code == Errc::QueueFull || code == Errc::Draining;
+  if (status_of(retrying->error) != 429 && !is_full) return std::nullopt;
+  return retrying->error;
+}
+
+std::vector<RunningChoice> ChoiceProgress::running(std::span<const RequestId> ids) const {
+  std::vector<RunningChoice> running;
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    const Choice& choice = choices_[i];
+    if (choice.has_ended) continue;
+    running.push_back({.engine_request_id = ids[i],
+                       .prompt_tokens = choice.prompt_tokens,
+                       .emitted_tokens = choice.emitted_tokens,
+                       .awaits_lease = choice.lacks_lease});
+  }
+  return running;
+}
+
+}  // namespace leasehold::http
