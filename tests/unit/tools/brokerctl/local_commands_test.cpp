@@ -110,7 +110,8 @@ TEST_CASE("brokerctl help: every command but the lists has examples, and each ex
                                           "tenants remove",  "quarantine", "quarantine release",
                                           "explain",         "completion", "prefix publish",
                                           "workers replace", "keys",       "keys create",
-                                          "keys revoke"};
+                                          "keys revoke",     "get",        "describe",
+                                          "describe lease"};
   for (const std::string& command : commands) {
     std::istringstream lines(help_of(words_of(command)));
     int examples = 0;
