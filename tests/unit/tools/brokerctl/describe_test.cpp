@@ -104,6 +104,15 @@ TEST_CASE("describe: a broker without --state-dir has no operator actions") {
   CHECK_FALSE(broker.out.str().contains("Operator actions"));
 }
 
+TEST_CASE("describe: an observer sees neither keys nor operator actions") {
+  FakeBroker broker = small_broker();
+  for (const char* method : {"operator_action.list", "key.list"})
+    broker.replies[method] = {fail(Errc::PermissionDenied, "an observer")};
+  REQUIRE(run_words(broker, {"describe", "tenant", "alice"}));
+  CHECK_THAT(broker.out.str(), Catch::Contains("Leases (1)"));
+  CHECK_FALSE(broker.out.str().contains("API keys"));
+}
+
 TEST_CASE("describe: only the newest events are read, in calls that advance") {
   FakeBroker broker;
   const wire::Json empty = wire::Json::array();

@@ -102,15 +102,38 @@ TEST_CASE("brokerctl explain: an unknown word is wrong usage that names the near
 }
 
 TEST_CASE("brokerctl help: every command but the lists has examples, and each example parses") {
-  const std::vector<std::string> commands{"status",          "revoke",      "drain",
-                                          "undrain",         "timeline",    "events",
-                                          "watch",           "leases",      "extents",
-                                          "workers",         "actions",     "tenants",
-                                          "prefix",          "man",         "tenants admit",
-                                          "tenants remove",  "quarantine",  "quarantine release",
-                                          "explain",         "completion",  "prefix publish",
-                                          "workers replace", "keys",        "keys create",
-                                          "keys revoke",     "keys update", "usage"};
+  const std::vector<std::string> commands{"status",
+                                          "revoke",
+                                          "drain",
+                                          "undrain",
+                                          "timeline",
+                                          "events",
+                                          "watch",
+                                          "leases",
+                                          "extents",
+                                          "workers",
+                                          "actions",
+                                          "tenants",
+                                          "prefix",
+                                          "man",
+                                          "tenants admit",
+                                          "tenants remove",
+                                          "quarantine",
+                                          "quarantine release",
+                                          "explain",
+                                          "completion",
+                                          "prefix publish",
+                                          "workers replace",
+                                          "keys",
+                                          "keys create",
+                                          "keys revoke",
+                                          "keys update",
+                                          "usage",
+                                          "requests",
+                                          "requests cancel",
+                                          "get",
+                                          "describe",
+                                          "describe lease"};
   for (const std::string& command : commands) {
     std::istringstream lines(help_of(words_of(command)));
     int examples = 0;
