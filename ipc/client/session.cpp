@@ -33,7 +33,7 @@ TenantSession::TenantSession(boost::asio::io_context& io, Timers& timers, Sessio
       timers_(timers),
       config_(std::move(config)),
       observer_(std::move(observer)),
-      ledger_(config_.request.emitted),
+      ledger_(config_.request),
       replacement_(std::make_unique<LeaseReplacement>(*this)),
       continuity_({.model = config_.model,
                    .text_identity = config_.text_identity,
@@ -81,7 +81,7 @@ void TenantSession::start() {
   state_ = State::Acquiring;
   if (const auto& given = holder_->lease()) leases_.granted(given->lease);
   if (!holder_->is_live() && !holder_->is_reconnecting()) return acquire();
-  if (const auto fits = continuity_.check(held(), received()); !fits)
+  if (const auto fits = continuity_.check(held(), ledger_.positions()); !fits)
     return finish({.error = fits.error()});
   submit();
 }
@@ -93,7 +93,7 @@ void TenantSession::acquire() {
                             .replaces = leases_.replaceable(),
                             .api_key = config_.api_key,
                             .request_id = RequestId{mint_request_id()}};
-  continuity_.ask(wanted, received());
+  continuity_.ask(wanted, ledger_.positions());
   holder_->acquire(
       wanted, unless_over([](TenantSession& session, const Result<wire::LeaseAcquired>& result) {
         session.acquired(result);
@@ -105,7 +105,7 @@ void TenantSession::acquired(const Result<wire::LeaseAcquired>& result) {
   const bool is_unknown_lease = !result && result.error().code == Errc::UnknownLease;
   if (is_unknown_lease && leases_.forget_replaceable()) return acquire();
   if (!result) return failed(result.error(), Stage::Broker);
-  if (const auto fits = continuity_.check(*result, received()); !fits)
+  if (const auto fits = continuity_.check(*result, ledger_.positions()); !fits)
     return finish({.error = fits.error()});
   fault_point(FaultSite::TenantLeaseAcquired);
   const bool is_adopted = result->adopted_blocks > 0;
@@ -131,6 +131,7 @@ void TenantSession::submit() {
   wire::RequestSubmit request = config_.request;
   request.token = held().token;
   request.emitted = ledger_.tokens();
+  request.received_prompt_positions = ledger_.prompt_positions();
   if (leases_.accepted() != held().lease) request.rebound_from = leases_.accepted();
   const auto begin = std::exchange(begin_, WorkerStream::Begin::Submit);
   auto stream = WorkerStream::open(io_, held().address, request, stream_handlers(), begin);
@@ -165,7 +166,7 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   retry_counts_.note_accepted(timers_.now());
   if (generating.max_emitted_tokens > 0)
     config_.request.max_emitted_tokens = generating.max_emitted_tokens;
-  prompt_tokens_ = generating.prompt_tokens;
+  ledger_.set_prompt_tokens(generating.prompt_tokens);
   Submitted submitted{.lease = held().lease, .prompt_tokens = generating.prompt_tokens};
   if (!leases_.accepted()) {
     submitted.unchecked = generating.unchecked;
@@ -174,7 +175,7 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   observer_(submitted);
   const std::uint64_t most_tokens =
       std::uint64_t{generating.prompt_tokens} + config_.request.max_emitted_tokens;
-  accepted_under_held(continuity_.accepted(held(), received(), most_tokens));
+  accepted_under_held(continuity_.accepted(held(), ledger_.positions(), most_tokens));
   replacement_->plan();
 }
 
@@ -202,13 +203,7 @@ void TenantSession::take(wire::TokenEmitted token) {
 }
 
 void TenantSession::take(wire::PromptLogprobs logprobs) {
-  std::uint32_t& received = config_.request.received_prompt_positions;
-  if (logprobs.position != received) {
-    return finish({.error = Error{Errc::MalformedMessage,
-                                  fmt::format("the worker sent prompt position {}, expected {}",
-                                              logprobs.position, received)}});
-  }
-  received += static_cast<std::uint32_t>(logprobs.tokens.size());
+  if (const auto taken = ledger_.take(logprobs); !taken) return finish({.error = taken.error()});
   retry_counts_.note_token(timers_.now());
   observer_(PromptLogprobsArrived{std::move(logprobs)});
 }
@@ -222,11 +217,11 @@ void TenantSession::completed(wire::RequestCompleted completed) {
   completed.emitted_tokens = ledger_.size();
   ledger_.note_cached(completed.cached_tokens);
   const auto error = error_of(completed);
-  if (!error && !has_prompt_logprobs() && completed.reason != kCancelled) {
+  if (!error && !ledger_.has_whole_prompt() && completed.reason != kCancelled) {
     return finish(
         {.error = Error{Errc::MalformedMessage,
-                        fmt::format("the worker ended the request after {} of {} prompt positions",
-                                    config_.request.received_prompt_positions, prompt_tokens_)}});
+                        fmt::format("the worker ended the request after {} prompt positions",
+                                    ledger_.prompt_positions())}});
   }
   if (!error) {
     return finish({.reason = completed.reason, .note = completed.detail, .text = completed.text});

@@ -126,18 +126,9 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void take(wire::PromptLogprobs logprobs);
   void completed(wire::RequestCompleted completed);
   void submit_again_after_earlier(const Error& error);
-  /// True once the log probabilities of the whole prompt have arrived, if they were requested.
-  bool has_prompt_logprobs() const {
-    return !config_.request.prompt_logprobs ||
-           (prompt_tokens_ > 0 && config_.request.received_prompt_positions >= prompt_tokens_);
-  }
   /// True once everything has arrived, even if the completion has not.
   bool is_whole() const {
-    return ledger_.size() >= config_.request.max_emitted_tokens && has_prompt_logprobs();
-  }
-  /// Positions that were received and must have been computed by one model.
-  std::uint32_t received() const {
-    return config_.request.received_prompt_positions + ledger_.size();
+    return ledger_.size() >= config_.request.max_emitted_tokens && ledger_.has_whole_prompt();
   }
   Error with_lost_worker_as_lease_end(const Error& error);
   void failed(const Error& error, Stage stage);
@@ -159,7 +150,6 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   std::shared_ptr<SessionLease> holder_;
   std::shared_ptr<WorkerStream> stream_;
   TokenLedger ledger_;
-  std::uint32_t prompt_tokens_ = 0;  ///< 0: not known yet.
   LeaseHistory leases_;
   std::unique_ptr<LeaseReplacement> replacement_;
   TextContinuity continuity_;

@@ -1,12 +1,11 @@
-/// The tokens delivered for one request: each position once, without gaps; and how many tokens of
-/// its prompt were cached.
+/// The tokens delivered for one request, and the tokens of its prompt with their log probabilities:
+/// each position once, without gaps. Also how many tokens of its prompt were cached.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "ipc/control/messages.hpp"
@@ -17,8 +16,11 @@ namespace leasehold::client {
 class TokenLedger {
  public:
   TokenLedger() = default;
-  /// `tokens`: tokens that were delivered to an earlier process.
-  explicit TokenLedger(std::vector<std::int32_t> tokens) : tokens_(std::move(tokens)) {}
+  /// Starts with what the request says that an earlier process received.
+  explicit TokenLedger(const wire::RequestSubmit& request)
+      : tokens_(request.emitted),
+        has_prompt_(request.prompt_logprobs.has_value()),
+        prompt_positions_(request.received_prompt_positions) {}
 
   /// Appends the token. Errors: MalformedMessage when its position is not the next one; the ledger
   /// is unchanged then.
@@ -39,6 +41,25 @@ class TokenLedger {
   /// 0 also if no submission reported a number.
   std::uint32_t cached_tokens() const { return cached_tokens_.value_or(0); }
 
+  /// Takes the next tokens of the prompt. Errors: as above.
+  Result<void> take(const wire::PromptLogprobs& logprobs) {
+    if (logprobs.position != prompt_positions_) {
+      return fail(Errc::MalformedMessage,
+                  fmt::format("the worker sent prompt position {}, expected {}", logprobs.position,
+                              prompt_positions_));
+    }
+    prompt_positions_ += static_cast<std::uint32_t>(logprobs.tokens.size());
+    return {};
+  }
+  void set_prompt_tokens(std::uint32_t count) { prompt_tokens_ = count; }
+  std::uint32_t prompt_positions() const { return prompt_positions_; }
+  /// True once the whole prompt has arrived, if the request asks for it.
+  bool has_whole_prompt() const {
+    return !has_prompt_ || (prompt_tokens_ > 0 && prompt_positions_ >= prompt_tokens_);
+  }
+  /// Positions of prompt and text, which one model must have computed.
+  std::uint32_t positions() const { return prompt_positions_ + size(); }
+
   /// Token ids, one per position from 0.
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(tokens_.size()); }
@@ -46,6 +67,9 @@ class TokenLedger {
  private:
   std::vector<std::int32_t> tokens_;
   std::optional<std::uint32_t> cached_tokens_;
+  bool has_prompt_ = false;
+  std::uint32_t prompt_tokens_ = 0;  // 0: not known yet
+  std::uint32_t prompt_positions_ = 0;
 };
 
 }  // namespace leasehold::client

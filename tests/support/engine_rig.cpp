@@ -299,7 +299,7 @@ Result<StepReport> EngineRig::step() {
   for (const SchedulerEvent& event : report->events) {
     std::visit(file, event);
     if (const auto* prompt = std::get_if<PromptLogprobs>(&event); prompt && options_.reads_logprobs)
-      engine_->logprobs_taken(prompt->engine_request_id, kMaxUntakenLogprobs);
+      engine_->scheduler().running().logprobs_taken(prompt->engine_request_id, kMaxUntakenLogprobs);
   }
   return report;
 }

@@ -180,10 +180,6 @@ class Engine {
   Result<void> cancel(const RequestId& engine_request_id) {
     return ender_.cancel(engine_request_id);
   }
-  /// Calls Scheduler::logprobs_taken.
-  void logprobs_taken(const RequestId& engine_request_id, std::uint32_t positions) {
-    scheduler_.logprobs_taken(engine_request_id, positions);
-  }
   /// Calls RequestMover::move.
   Result<std::uint32_t> move(const RequestId& engine_request_id, LeaseId to, TimePoint called_at) {
     return mover_.move(engine_request_id, to, called_at);

@@ -32,6 +32,13 @@ bool RunningSequences::contains(const Sequence* sequence) const {
                              [sequence](const auto& each) { return each.get() == sequence; });
 }
 
+void RunningSequences::logprobs_taken(const RequestId& engine_request_id,
+                                      std::uint32_t positions) const {
+  Sequence* const sequence = find(engine_request_id);
+  if (sequence == nullptr) return;
+  sequence->untaken_positions -= std::min(sequence->untaken_positions, positions);
+}
+
 bool RunningSequences::has_prompts() const {
   return std::ranges::any_of(sequences_,
                              [](const auto& sequence) { return sequence->pending() > 1; });

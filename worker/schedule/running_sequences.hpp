@@ -25,6 +25,9 @@ class RunningSequences {
   /// Null when no such request runs.
   Sequence* find(const RequestId& engine_request_id) const;
   bool contains(const Sequence* sequence) const;
+  /// Notes that the client has taken this number of positions of PromptLogprobs. Does nothing
+  /// unless the request runs.
+  void logprobs_taken(const RequestId& engine_request_id, std::uint32_t positions) const;
   /// True while a running sequence has prompt rows to compute.
   bool has_prompts() const;
 

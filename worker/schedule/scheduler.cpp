@@ -11,6 +11,18 @@
 #include "worker/schedule/rows/prompt_rows.hpp"
 
 namespace leasehold {
+namespace {
+
+/// Notes that these prompt tokens are reported, and returns their event.
+PromptLogprobs report(Sequence& sequence, std::vector<PromptToken> prompt) {
+  PromptRequest& request = sequence.request;
+  const std::uint32_t from = request.reported_positions;
+  request.reported_positions += static_cast<std::uint32_t>(prompt.size());
+  sequence.untaken_positions += static_cast<std::uint32_t>(prompt.size());
+  return {request.engine_request_id, from, std::move(prompt)};
+}
+
+}  // namespace
 
 // ------------------------------------------------------------------------------------- the tick
 
@@ -86,7 +98,7 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
   Tenancy& tenancy = tenancies_.at(sequence.request.lease);
   const std::uint32_t rows_kept = part.rows_kept(drawn.size());
   proposals_.note_drawn(part, drawn);
-  if (!prompt.empty()) report_prompt(sequence, std::move(prompt));
+  if (!prompt.empty()) events_.add(report(sequence, std::move(prompt)));
   std::uint64_t used = sequence.prompt_rows(rows_kept);
   for (DrawnToken& each : drawn) {
     if (!each.is_text) continue;
@@ -106,21 +118,6 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
   if (drawn.empty()) return;
   if (drawn.back().ends) return end_sequence(sequence, {.reason = *drawn.back().ends});
   if (const auto full = fit().capacity_end(sequence)) end_sequence(sequence, {.reason = *full});
-}
-
-void Scheduler::report_prompt(Sequence& sequence, std::vector<PromptToken> prompt) {
-  PromptRequest& request = sequence.request;
-  const auto count = static_cast<std::uint32_t>(prompt.size());
-  events_.add(
-      PromptLogprobs{request.engine_request_id, request.reported_positions, std::move(prompt)});
-  request.reported_positions += count;
-  sequence.untaken_positions += count;
-}
-
-void Scheduler::logprobs_taken(const RequestId& engine_request_id, std::uint32_t positions) {
-  Sequence* const sequence = running_.find(engine_request_id);
-  if (sequence == nullptr) return;
-  sequence->untaken_positions -= std::min(sequence->untaken_positions, positions);
 }
 
 void Scheduler::note_duration(Duration step) {
@@ -151,7 +148,7 @@ void Scheduler::preempt(const Relief& relief) {
   Tenancy& tenancy = tenancies_.at(victim.request.lease);
   const std::uint32_t available = tenancy.available_blocks();
   PromptRequest request = request_to_wait(victim);
-  victim.untaken_positions = 0;  // while it waits, `logprobs_taken` does not find it
+  victim.untaken_positions = 0;  // `logprobs_taken` does not find it while it waits
   const std::uint32_t swapped_blocks = relief.to_swap ? swap_.swap_out(victim) : 0;
   if (!relief.to_swap) free_blocks(victim, {});
   events_.add(Preempted{.engine_request_id = request.engine_request_id,

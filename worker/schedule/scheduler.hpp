@@ -170,9 +170,6 @@ class Scheduler {
   /// sequence ends. Precondition: no transfer is pending.
   void commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
               std::vector<PromptToken> prompt = {});
-  /// Records that the client has taken so many positions of PromptLogprobs. Does nothing unless the
-  /// request runs.
-  void logprobs_taken(const RequestId& engine_request_id, std::uint32_t positions);
   /// Ends one running or swapped sequence and frees its blocks. With `already_delivered` no
   /// Completed event is emitted, because a gate thread delivered it early.
   void end_sequence(Sequence& sequence, Completed how, bool already_delivered = false);
@@ -190,7 +187,6 @@ class Scheduler {
   StepPlan plan_rows();
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
   std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
-  void report_prompt(Sequence& sequence, std::vector<PromptToken> prompt);
   bool relieve_starved();
   void preempt(const Relief& relief);
   void free_blocks(Sequence& sequence, const Completed& how);

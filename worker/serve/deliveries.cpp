@@ -99,7 +99,7 @@ std::optional<std::size_t> Deliveries::unread_bytes(const RequestId& engine_requ
 
 void Deliveries::logprobs_taken(const RequestId& engine_request_id, std::uint32_t positions) {
   deps_.loop->post([engine_request_id, positions](Engine& engine) {
-    engine.logprobs_taken(engine_request_id, positions);
+    engine.scheduler().running().logprobs_taken(engine_request_id, positions);
   });
 }
 

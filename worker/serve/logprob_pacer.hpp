@@ -1,5 +1,5 @@
-/// Tells the engine when clients have read the log probabilities of their prompts, so that a prompt
-/// is not computed faster than its client reads.
+/// Reports to the engine when clients have read the log probabilities of their prompts, so that a
+/// prompt is not computed faster than its client reads.
 ///
 /// Positions count as taken while the client's connection has at most kMaxQueuedBytes of unread
 /// output. A client that leaves more than that unread for kReadTimeout is reported as stalled: its

@@ -31,7 +31,7 @@ export HF_HUB_OFFLINE=1 HF_HOME=$work/hf OPENAI_API_KEY=$key
 name=$(curl -s -H "Authorization: Bearer $key" "http://$address/v1/models" |
   sed -n 's/.*"id":"\([^"]*\)".*/\1/p')
 "${python%/*}/lm_eval" run --model local-completions --tasks endings --include_path "$work" \
-  --model_args "model=$name,base_url=http://$address/v1/completions,auth_token=$key,batch_size=2" \
+  --model_args "model=$name,base_url=http://$address/v1/completions,auth_token=$key" --batch_size 2 \
   --output_path "$work/out" --log_samples >"$work/lm_eval.log" 2>&1 ||
   { cat "$work/lm_eval.log"; die "lm_eval failed"; }
 grep -rhq '"acc,none": 1.0' "$work/out" || { cat "$work/lm_eval.log"; die "an ending was misjudged"; }

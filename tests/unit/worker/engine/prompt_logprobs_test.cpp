@@ -163,7 +163,7 @@ TEST_CASE("prompt logprobs: a prompt that is not read waits, and others do not")
   CHECK(sent * 21 <= kMaxUntakenLogprobs + 21);
   CHECK(sent > 60);
   CHECK(scored.rig.outcome("other").tokens.size() == 20);
-  scored.rig.engine().logprobs_taken({"unread"}, kMaxUntakenLogprobs);
+  scored.rig.engine().scheduler().running().logprobs_taken({"unread"}, kMaxUntakenLogprobs);
   scored.rig.run(10);
   CHECK(scored.rig.outcome("unread").prompt.size() > sent);
 }
