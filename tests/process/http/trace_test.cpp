@@ -44,7 +44,7 @@ void check_nested(const CollectedSpan& outer, const CollectedSpan& inner) {
 
 }  // namespace
 
-TEST_CASE("traces: a revoked request is one trace, down to its leases, in spans, logs and events") {
+TEST_CASE("traces: a revoked request is one trace, down to its leases, in spans and the log") {
   TraceCollector collector;
   HttpSystem http({"--slow-motion-us", "100", "--otlp-endpoint", collector.url()});
   const std::string key = http.admit("ann");

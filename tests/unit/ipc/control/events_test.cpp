@@ -82,6 +82,20 @@ TEST_CASE("events: a rebind always has a mode, and a latency only if it is known
   CHECK(events::to_json(rebind, TimePoint{7}).at("mode") == "adopt");
 }
 
+TEST_CASE("events: a rebind and the end of a stream name the trace of their request, if any") {
+  const std::string trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+  events::Rebind rebind{.tenant = "acme", .request = {"r-1"}};
+  CHECK_FALSE(events::to_json(rebind, TimePoint{7}).contains("trace_id"));
+  rebind.trace_id = trace;
+  CHECK(events::to_json(rebind, TimePoint{7}).at("trace_id") == trace);
+  json ended = json::parse(kSamples[5]);
+  ended["trace_id"] = trace;
+  const auto read = events::from_json(ended);
+  REQUIRE(read);
+  CHECK(std::get<events::RequestCompletedEvent>(read->event).trace_id == trace);
+  CHECK(events::to_json(read->event, read->at) == ended);
+}
+
 TEST_CASE("events: the end of a stream may name its scope, as one of the list") {
   json ended = json::parse(kSamples[5]);
   ended["scope"] = "shared";

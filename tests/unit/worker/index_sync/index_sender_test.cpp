@@ -25,7 +25,7 @@ constexpr milliseconds kStopTimeout = std::chrono::minutes(1);
 
 IndexSenderConfig config_of(const IndexServer& server) {
   return {.url = http::Url::parse(server.url("/v1")).value(),
-          .http = {.timeout = std::chrono::minutes(1)},
+          .exchange = {.timeout = std::chrono::minutes(1)},
           .first_retry = milliseconds(1),
           .max_retry = milliseconds(4)};
 }
@@ -107,7 +107,7 @@ TEST_CASE("index sender: an index that does not answer in time is asked again") 
   IndexServer server;
   server.behave(IndexMode::Hold);
   IndexSenderConfig config = config_of(server);
-  config.http.timeout = milliseconds(20);
+  config.exchange.timeout = milliseconds(20);
   IndexSender sender(config);
   sender.add_ended(kAnn, {"req-1"});
   CHECK(server.wait([](const auto& s) { return s.requests().size() >= 3; }));
@@ -213,7 +213,7 @@ TEST_CASE("index sender: a name that is not resolved is a failure, and does not 
   IndexServer server;
   IndexSenderConfig config = config_of(server);
   config.url.host = "index.local";
-  config.http.timeout = milliseconds(1);
+  config.exchange.timeout = milliseconds(1);
   const auto may_answer = std::make_shared<std::latch>(1);
   config.resolve = [may_answer](const std::string&, const std::string&) -> Result<http::Endpoints> {
     may_answer->wait();

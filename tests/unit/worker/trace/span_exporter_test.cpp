@@ -39,7 +39,7 @@ TEST_CASE("span exporter: every span arrives once, also those queued at the stop
   SpanExporter exporter(config);
   for (int i = 0; i < 5; ++i) exporter.add(spans(3));
   exporter.stop(60s);
-  CHECK(collector.spans().size() == 15);
+  REQUIRE(collector.spans().size() == 15);
   CHECK(collector.spans().front().resource.at("service.instance.id") == "w1");
   CHECK(collector.spans().front().end_unix_ns - collector.spans().front().begin_unix_ns == 4);
   CHECK(exporter.counts() == SpanCounts{.exported = 15});
