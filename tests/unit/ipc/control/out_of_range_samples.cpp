@@ -124,7 +124,6 @@ std::vector<OutOfRange> make_out_of_range() {
       {"RequestSubmitChat", "/received_prompt_positions", {"-1"}},
       {"PromptLogprobs", "/position", {"-1"}},
       {"PromptLogprobs", "/tokens/1/token", {"-1", "2147483648"}},
-      {"PromptLogprobs", "/tokens/1/top_logprobs/0/token", {"-1"}},
       {"RequestSubmit", "/emitted/1", {"-1", "2147483648"}},
       {"RequestSubmit", "/deadline_ms", {"-1"}},
       {"RequestSubmit", "/priority", {"-11", "11", "0.5"}},
