@@ -15,6 +15,7 @@ using wire::Json;
 Errc code_of(const std::string& noun) {
   if (noun == "tenant") return Errc::UnknownTenant;
   if (noun == "worker") return Errc::UnknownWorker;
+  if (noun == "request") return Errc::UnknownRequest;
   return noun == "lease" ? Errc::UnknownLease : Errc::BadRequest;
 }
 

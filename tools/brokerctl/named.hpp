@@ -14,7 +14,8 @@ namespace leasehold::brokerctl {
 std::optional<std::string> keep_named(const Named& named, wire::Json& items, cli::Table& table);
 
 /// The error for a name that no element of `known` has, with the nearest name. The code depends on
-/// the noun: UnknownTenant, UnknownWorker, UnknownLease; BadRequest for other nouns.
+/// the noun: UnknownTenant, UnknownWorker, UnknownLease, UnknownRequest; BadRequest for other
+/// nouns.
 Error unknown_name(const std::string& noun, const std::string& name, const cli::Table& known);
 
 }  // namespace leasehold::brokerctl

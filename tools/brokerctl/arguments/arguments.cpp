@@ -152,7 +152,8 @@ bool is_list(const Verb& verb) {
 /// True for a list whose first column is a name.
 bool has_names(const Verb& verb) {
   if (const Show* query = std::get_if<Show>(&verb)) return *query != Show::Status;
-  return std::holds_alternative<ListLeases>(verb) || std::holds_alternative<WaitWorkers>(verb);
+  return std::holds_alternative<ListLeases>(verb) || std::holds_alternative<WaitWorkers>(verb) ||
+         std::holds_alternative<ListRequests>(verb);
 }
 
 /// Returns what is wrong with options that all commands have; empty: nothing.

@@ -9,15 +9,15 @@ void add_requests(Commands& commands) {
     CancelRequests cancel;
   };
   const auto values = std::make_shared<Values>();
-  const auto both = commands.add_noun(
+  const auto lists = commands.add_noun(
       {"requests", "Requests of all workers with state, tokens and age",
-       "brokerctl requests\nbrokerctl requests --tenant alice --watch"},
+       "brokerctl requests\nbrokerctl requests --tenant alice --watch", "request"},
       [values]() -> Result<Verb> {
         return ListRequests{.tenant = TRY(parse_optional<TenantId>(values->tenant)),
                             .worker = values->worker};
       });
   auto* cancel = commands.add_verb(
-      *both[0],
+      *lists[0],
       {"cancel",
        "End requests in any state with RequestCancelled, which clients do not retry; other "
        "requests of the tenant go on",
@@ -38,7 +38,7 @@ void add_requests(Commands& commands) {
                    "Ids from `brokerctl requests`, or of HTTP answers, whose choices all end")
       ->check([](const std::string& text) { return check_text(TextRule::Sentence, text); });
   cancel->add_flag("--all", values->cancel.all, "Every request of the tenant");
-  for (CLI::App* command : {both[0], both[1], cancel}) {
+  for (CLI::App* command : {lists[0], lists[1], lists[2], cancel}) {
     add_name(*command, "--tenant", values->tenant, "Only requests of this tenant");
     add_name(*command, "--worker", values->worker, "Only requests on this worker");
   }

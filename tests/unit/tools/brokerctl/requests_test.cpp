@@ -54,6 +54,19 @@ TEST_CASE("requests: all pages of all ready workers are rows in a stable order")
   CHECK(sent[2].at("worker") == "w2");
 }
 
+TEST_CASE("requests: get lists the named ones, and refuses an unknown name") {
+  Fixture fixture;
+  fixture.add_workers({{"w1", "ready"}});
+  fixture.replies["request.list"] = {page({row("a/1"), row("a/2")})};
+  REQUIRE(run_words(fixture, {"get", "request", "a/2"}));
+  CHECK(fixture.out.str().contains("a/2"));
+  CHECK_FALSE(fixture.out.str().contains("a/1"));
+  fixture.replies["request.list"] = {page({row("a/1")})};
+  const auto done = run_words(fixture, {"get", "request", "a/3"});
+  REQUIRE(!done);
+  CHECK(done.error().code == Errc::UnknownRequest);
+}
+
 TEST_CASE("requests: a worker that does not answer is named, and the others are shown") {
   Fixture fixture;
   fixture.add_workers({{"w1", "ready"}, {"w2", "ready"}, {"w3", "lost"}});

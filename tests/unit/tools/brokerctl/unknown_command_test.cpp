@@ -52,6 +52,7 @@ TEST_CASE(
       values<Row>({{{"create", "tenant", "bob"}, "use: brokerctl tenants admit bob."},
                    {{"tenants", "add", "bob"}, "use: brokerctl tenants admit bob."},
                    {{"delete", "key", "00ff"}, "use: brokerctl keys revoke 00ff."},
+                   {{"cancel", "request", "r1"}, "use: brokerctl requests cancel r1."},
                    {{"delete", "17.4"}, "use: brokerctl revoke 17.4."},
                    {{"rm", "tenants", "bob"}, "use: brokerctl tenants remove bob."},
                    {{"stop", "--tenant", "x"}, "use: brokerctl revoke"},
