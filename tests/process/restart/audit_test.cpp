@@ -78,7 +78,8 @@ TEST_CASE("audit: each finished request has one record, also over the death of t
   CHECK(system.brokerctl({"usage", "--tenant", "ann"}) == 0);
   const auto used_today = [&] {
     std::map<std::string, std::uint64_t> used;
-    for (const wire::TenantView& tenant : system.view().tenants().value())
+    const auto tenants = system.view().tenants().value();
+    for (const wire::TenantView& tenant : tenants)
       used[tenant.policy.tenant.value] = tenant.tokens_today;
     return used;
   };

@@ -46,8 +46,8 @@ TEST_CASE("journal: a foreign file is refused and left unchanged") {
 TEST_CASE("journal: a file of another schema version is refused and left unchanged") {
   const StateDir dir;
   SqliteJournal::open(dir.path()).value();
-  const auto [sql, version] = GENERATE(std::pair("PRAGMA user_version=17", "schema 17"),
-                                       std::pair("PRAGMA user_version=19", "schema 19"));
+  const auto [sql, version] = GENERATE(std::pair("PRAGMA user_version=18", "schema 18"),
+                                       std::pair("PRAGMA user_version=20", "schema 20"));
   run_sql(dir.file("journal.db"), sql);
   const auto before = std::filesystem::file_size(dir.file("journal.db"));
   CHECK(load_error(dir) == Errc::FileCorrupt);
