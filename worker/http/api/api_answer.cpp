@@ -295,6 +295,7 @@ std::string ChoicesWriter::opening(std::uint32_t index, UsageCount so_far) const
 std::string answer_id(const ApiRequest& request) {
   const std::string& id = request.submit.request_id.value;
   if (request.api == Api::Responses) return "resp_" + id;
+  if (request.api == Api::Messages) return "msg_" + id;
   return (request.api == Api::Chat ? "chatcmpl-" : "cmpl-") + id;
 }
 

@@ -64,7 +64,7 @@ MessageWriter::MessageWriter(const ApiRequest& request, std::string model)
     : is_stream_(request.stream),
       omits_thinking_(request.omits_thinking),
       max_tokens_(request.submit.max_emitted_tokens),
-      base_({{"id", "msg_" + request.submit.request_id.value},
+      base_({{"id", answer_id(request)},
              {"type", "message"},
              {"role", "assistant"},
              {"model", std::move(model)}}),
