@@ -39,7 +39,7 @@ TEST_CASE("worker figures: they are those of the page that a worker makes") {
   engine.waiting = 5;
   const std::string name = "a \"quoted\" \\ name\n";
   const auto figures =
-      worker_figures(metrics_page({.worker = "w1", .model = name}, requests, engine, 0));
+      worker_figures(metrics_page({.worker = "w1", .model = name}, requests, engine, {}));
   REQUIRE(figures);
   CHECK(figures->worker == "w1");
   CHECK(figures->model == name);
@@ -95,6 +95,7 @@ TEST_CASE("fetch metrics: the errors name the address") {
   CHECK(reply_to_next("HTTP/1.1 200 OK\r\n\r\ntext").value() == "text");
   CHECK(reply_to_next("HTTP/1.1 404 Not Found\r\n\r\n").error().code == Errc::MalformedMessage);
   CHECK(reply_to_next(std::string(2 << 20, 'x')).error().code == Errc::MessageTooLarge);
-  const auto silent = fetch_metrics({.unix_path = path});  // the kernel accepts, and the server does not read
+  const auto silent =
+      fetch_metrics({.unix_path = path});  // the kernel accepts, and the server does not read
   CHECK(silent.error().code == Errc::TimedOut);
 }

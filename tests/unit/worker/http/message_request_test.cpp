@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-const ApiModel kModel{.name = "m", .max_context = 4096, .n_vocab = 300, .has_tools = true};
+const ApiModel kModel{.name = "m", .max_context = 4096, .n_vocab = 300};
 const Json kSchema = {{"type", "object"}, {"properties", {{"way", {{"type", "string"}}}}}};
 const Json kTool = {{"name", "turn"}, {"description", "Turns."}, {"input_schema", kSchema}};
 const Json kCall = {
