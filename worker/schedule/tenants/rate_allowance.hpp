@@ -17,8 +17,9 @@
 ///
 /// The broker counts the tokens of a day, from usage records, and sends what is left. Until it
 /// sends the next figure, running requests count here with what they needed to be accepted. Beyond
-/// the limit of the day go only answers without a token limit of their own, and requests that are
-/// accepted between the end of another one and the arrival of its usage record.
+/// the limit of the day go only answers without a token limit of their own (those of /v1/messages
+/// count as such), and requests that are accepted between the end of another one and the arrival of
+/// its usage record.
 ///
 /// A rebind pays for the rows that it computes again, because only the client's word makes it a
 /// rebind; it is not a new request. Rows that are computed again after a preemption cost nothing.
