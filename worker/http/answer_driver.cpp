@@ -237,9 +237,12 @@ RunningAnswer AnswerDriver::as_running() {
               }};
 }
 
-/// The worker ends the choices that it has. A choice without a lease would be submitted again.
+/// The worker ends the choices that it has. A choice without a lease would be submitted again, and
+/// a worker that stops ends no choice in time.
 void AnswerDriver::end_if_stopped() {
-  if (stopped_by_ && goes_on() && progress_.any_lacks_lease()) output_.fail_with(*stopped_by_);
+  if (!goes_on()) return;
+  if (shared_.ending) return output_.fail_with(shared_.deps.stopping);
+  if (stopped_by_ && progress_.any_lacks_lease()) output_.fail_with(*stopped_by_);
 }
 
 /// Waits for events. If some are queued already, it only lets other connections run.

@@ -118,6 +118,13 @@ RunningAnswers& Server::running_answers() {
   return state_->shared->running_answers;
 }
 
+void Server::end_answers() {
+  drain();
+  state_->shared->ending = true;
+  for (const RunningAnswer& answer : state_->shared->running_answers.all())
+    answer.end(state_->shared->deps.stopping);
+}
+
 bool Server::is_closed() const {
   return state_->connections.empty();
 }

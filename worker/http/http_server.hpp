@@ -83,6 +83,9 @@ class Server {
   bool is_writing() const;
   /// The answers that are being generated; used only on the thread that runs `io`.
   RunningAnswers& running_answers();
+  /// Refuses new requests, as `drain` does, and ends each answer with Dependencies::stopping. Used
+  /// on the thread that runs `io`.
+  void end_answers();
   /// Accepts no more connections and cancels running requests.
   void close();
   bool is_closed() const;  ///< No connection is left.

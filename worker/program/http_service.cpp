@@ -96,18 +96,19 @@ void HttpService::with_answers(std::move_only_function<void(http::RunningAnswers
 
 void HttpService::close() {
   if (!server_) return;
-  bool closed = false;
-  (void)io_.run([this]() -> Result<void> {
-    server_->close();
-    return {};
-  });
-  for (int wait = 0; wait < kMaxHttpCloseWaits && !closed; ++wait) {
-    if (wait > 0) std::this_thread::sleep_for(kHttpCloseWaitInterval);
-    (void)io_.run([&]() -> Result<void> {
-      closed = server_->is_closed();
-      return {};
-    });
-  }
+  const auto run_until = [this](void (http::Server::*begin)(), const auto& is_done) {
+    bool done = false;
+    for (int wait = 0; wait < kMaxHttpCloseWaits && !done; ++wait) {
+      if (wait > 0) std::this_thread::sleep_for(kHttpCloseWaitInterval);
+      (void)io_.run([&]() -> Result<void> {
+        if (wait == 0) (*server_.*begin)();
+        done = is_done();
+        return {};
+      });
+    }
+  };
+  run_until(&http::Server::end_answers, [this] { return !server_->is_answering(); });
+  run_until(&http::Server::close, [this] { return server_->is_closed(); });
 }
 
 }  // namespace leasehold

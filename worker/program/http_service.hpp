@@ -46,7 +46,8 @@ class HttpService {
   bool is_answering() const { return server_ && server_->is_answering(); }
   bool is_writing() const { return server_ && server_->is_writing(); }
 
-  /// Cancels running requests, and waits at most a second until the clients are disconnected.
+  /// Ends the answers with Draining, waits at most a second until they are sent, and another one
+  /// until the clients are disconnected.
   void close();
 
  private:

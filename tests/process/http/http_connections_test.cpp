@@ -139,4 +139,26 @@ TEST_CASE("http: a worker that drains answers what runs, and everything else wit
   CHECK(exit_status_of(http.system().worker()) == 0);
 }
 
+TEST_CASE("http: answers that outlast the drain end with an error that says to retry") {
+  HttpSystem http({"--slow-motion-us", "2000", "--drain-timeout-ms", "50"});
+  const std::string key = http.admit("ann");
+  HttpClient whole(http.path());
+  whole.write(post("/v1/completions", key, http.completion(key, 200, false)));
+  HttpClient stream(http.path());
+  stream.write(post("/v1/completions", key, http.completion(key, 200, true)));
+  REQUIRE(stream.read_until(has_events(1)));
+  const std::string list = get("/v1/requests", key);
+  REQUIRE(eventually([&] { return http.send(list).json()["data"].size() == 2; }));
+
+  REQUIRE(http.system().worker().signal(SIGTERM));
+  const HttpReply refused = whole.reply();
+  CHECK(refused.status == 503);
+  CHECK(refused.json()["error"]["code"] == "Draining");
+  const auto events = stream.reply().events();
+  REQUIRE(events.size() >= 2);
+  CHECK(Json::parse(events[events.size() - 2])["error"]["code"] == "Draining");
+  CHECK(events.back() == "[DONE]");
+  CHECK(exit_status_of(http.system().worker()) == 0);
+}
+
 }  // namespace leasehold::testing

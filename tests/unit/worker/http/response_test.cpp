@@ -102,7 +102,7 @@ TEST_CASE("http response: a text and instructions become the messages of a chat"
                                    {"stream", true},
                                    {"store", false},
                                    {"ignore_eos", true},
-                                   {"n", 4},
+                                   {"n", 1},
                                    {"truncation", "disabled"}});
   CHECK(request.api == Api::Responses);
   REQUIRE(request.submit.messages->size() == 2);
