@@ -32,15 +32,20 @@ struct RequestProgress {
   std::optional<Preempted> preempted;  ///< The last time, if it was preempted.
 };
 
+/// What the client calls the request, for logs and traces.
+struct RequestLabels {
+  std::string x_request_id{};           ///< As in RequestSubmit.
+  std::string trace_id{};               ///< Empty: none.
+  std::optional<RequestTrace> trace{};  ///< The spans of a sampled trace.
+};
+
 struct ClientRequest {
   std::uint64_t connection = 0;  ///< 0: the connection has closed, or the stream has no reader.
   LeaseId lease{};
   bool is_resumable = false;  ///< The messages go to ResumableStreams; `text` has no peer.
   bool is_cancelled = false;
-  control::Responder respond;           ///< Used until the request is parsed.
-  std::string x_request_id{};           ///< As in RequestSubmit.
-  std::string trace_id{};               ///< Empty: none.
-  std::optional<RequestTrace> trace{};  ///< The spans of a sampled trace.
+  control::Responder respond;  ///< Used until the request is parsed.
+  RequestLabels labels{};
 
   // Set when the request is parsed and goes to the engine.
   std::optional<TextStream> text{};

@@ -383,8 +383,7 @@ TEST_CASE("documented fields: any body of them is honoured as a whole or refused
     CAPTURE(i, static_cast<int>(api), more.dump());
     const auto request = parse(api, more);
     if (!request) {
-      const std::string named = first_segment(request.error().param);
-      CHECK(body_of(api, more).contains(named));
+      CHECK(body_of(api, more).contains(first_segment(request.error().param)));
       continue;
     }
     for (const UnsupportedField& field : unsupported_fields()) {
