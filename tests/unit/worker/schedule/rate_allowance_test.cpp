@@ -13,7 +13,7 @@ constexpr std::int64_t kMinute_ns = 60'000'000'000;
 constexpr TimePoint kStart{1'000};
 const RateOwner kTenant{{"t"}, {}};
 
-/// Full, of this many tokens per minute.
+/// A full allowance of this many tokens per minute.
 RateAllowance full(std::uint32_t tokens_per_minute) {
   RateAllowance allowance(kStart);
   allowance.set_limit(tokens_per_minute, kStart);
