@@ -10,7 +10,7 @@
 
 namespace leasehold::http {
 
-/// A field of which only this value can be honoured; null means no value.
+/// A field that is refused unless it has this value. Null means that any value is refused.
 struct FixedField {
   const char* key;
   OrderedJson value;
