@@ -8,8 +8,8 @@
 
 namespace leasehold {
 
-/// Returns what is wrong with a name; empty: nothing. A name like a content is refused, because a
-/// request for a content would then reach a model that is only called so.
+/// Returns what is wrong with a name; empty: nothing. A name in the form of a content
+/// ("sha256:…") is refused, because requests for that content would reach this model.
 std::string check_model_name(const std::string& name);
 
 /// Refuses a name that equals another one, and more names than worker.ready carries: BadRequest.

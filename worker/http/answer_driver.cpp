@@ -250,7 +250,7 @@ awaitable<void> AnswerDriver::await_events() {
     co_return;
   }
   std::optional<CountedIn> waiting;
-  if (progress_.await_lease()) waiting.emplace(shared_.awaiting_lease);
+  if (progress_.all_await_lease()) waiting.emplace(shared_.awaiting_lease);
   co_await generations_->changed(time_to_heartbeat());
 }
 

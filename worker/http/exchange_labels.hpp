@@ -1,11 +1,11 @@
-/// What an HTTP exchange is called in logs, traces and its own answer.
+/// The names of an HTTP exchange in logs, traces and its own answer.
 ///
 /// X-Request-Id: the client's value if it is valid (wire::is_x_request_id) and occurs once,
-/// otherwise a new one; it is the answer's, too. It names the exchange, not the text: `request_id`
-/// in a body does that.
+/// otherwise a new one. The answer has it, too. It names the exchange; `request_id` in a body names
+/// the text.
 ///
-/// traceparent: an invalid one, or two of them, count as none. The answer of a request
-/// whose spans are recorded has the header `traceresponse` (W3C Trace Context, Level 2).
+/// traceparent: an invalid or repeated header is ignored. The answer of a request whose spans are
+/// recorded has the header `traceresponse` (W3C Trace Context, Level 2).
 #pragma once
 
 #include <optional>
@@ -34,7 +34,7 @@ struct ExchangeLabels {
   std::string log_text() const;
 };
 
-/// What became of a traced exchange.
+/// How a traced exchange ended.
 struct ExchangeEnd {
   std::string_view method;
   std::string_view route;

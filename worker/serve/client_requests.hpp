@@ -26,7 +26,7 @@ namespace leasehold {
 
 /// What is shown of a request in the engine.
 struct RequestProgress {
-  std::uint32_t emitted_tokens = 0;    ///< Under earlier leases too.
+  std::uint32_t emitted_tokens = 0;    ///< Includes those under earlier leases.
   std::uint32_t shortened_to = 0;      ///< The engine's lower limit of tokens; 0: none.
   bool is_generating = false;          ///< It has generated since its last admission.
   std::optional<Preempted> preempted;  ///< The last time, if it was preempted.

@@ -6,7 +6,8 @@
 /// that was not accepted, are dropped and counted; while the collector fails, a batch is tried
 /// after each pause, which doubles. TLS is left to a collector or proxy on this machine.
 ///
-/// Threads: `add` and `counts` from any; `add` takes a short lock. Construction and `stop` on one.
+/// Threads: any thread calls `add`, which takes a short lock, and `counts`. One thread constructs,
+/// stops and destroys the object.
 #pragma once
 
 #include <atomic>
