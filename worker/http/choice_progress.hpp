@@ -18,8 +18,8 @@ class ChoiceProgress {
   ChoiceProgress(std::size_t choices, std::uint32_t choices_per_prompt)
       : choices_(choices), per_prompt_(choices_per_prompt) {}
 
-  /// Returns the error if a quota or a full queue keeps all choices from running before the first
-  /// token. While one choice runs, the others wait for it.
+  /// Returns the error if a quota or a full queue holds all choices back before the first token;
+  /// while one choice runs, the others wait for it.
   std::optional<Error> note(const Generations::Event& event);
   bool any_runs() const { return std::ranges::count(choices_, true, &Choice::runs) > 0; }
   bool all_ended() const { return ended_ == choices_.size(); }
