@@ -228,6 +228,7 @@ RunningAnswer AnswerDriver::as_running() {
   return {.id = answer_id(request_),
           .tenant = caller_.tenant,
           .key = caller_.key_id,
+          .client_id = stream_.labels().x_request_id,
           .began_at = shared_.deps.clock->now(),
           .choices = [this] { return progress_.running(request_ids_); },
           .end =

@@ -24,7 +24,8 @@ struct ExchangeLabels {
   /// Reads the head; without one, the labels of a request whose head could not be read.
   static ExchangeLabels of(const std::optional<Head>& head);
   /// Begins the span of the exchange, and returns the line that names it in the answer's head.
-  /// Without `tracing`, or if the trace is not sampled, it does nothing.
+  /// Without `tracing` it does nothing. A new trace that is not sampled gets no span, and its
+  /// `trace` says so, because each submission would draw again.
   std::string begin_span(const Tracing* tracing);
 
   /// Lines of the answer's head.

@@ -199,6 +199,7 @@ void RequestPipeline::end_trace(const RequestId& engine_request_id, Errc why) {
   ClientRequest* request = requests_->find(engine_request_id);
   if (request == nullptr || !request->labels.trace) return;
   deps_.tracing->end(request->labels.trace->refused(why, deps_.clock->now()));
+  request->labels.trace.reset();
 }
 
 void RequestPipeline::refuse(Responder respond, const Error& why) {
@@ -227,6 +228,7 @@ bool RequestPipeline::stop(const RequestId& engine_request_id, const Error& why)
   }
   requests_->recent_ends().add(
       {engine_request_id, std::string(name(why.code)), deps_.clock->now()});
+  end_trace(engine_request_id, why.code);
   refuse(std::exchange(request->respond, nullptr), why);
   return true;
 }

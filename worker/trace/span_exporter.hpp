@@ -56,7 +56,7 @@ class SpanExporter {
   std::vector<Span> take_batch();
   boost::asio::awaitable<void> serve();
   boost::asio::awaitable<void> wait_for_batch();
-  boost::asio::awaitable<void> wait(std::chrono::milliseconds longest, bool for_spans);
+  boost::asio::awaitable<void> wait(std::chrono::milliseconds longest, std::size_t enough);
   boost::asio::awaitable<bool> send(std::vector<Span> batch);
   void note(const Result<std::string>& sent);
 
