@@ -86,7 +86,7 @@ Error unknown_error(const std::string& name, const RequestRows& rows) {
             fmt::format("no worker has a request {}; see `brokerctl requests`", name)};
   }
   const wire::EndedRequest& end = rows.ended.front();
-  return {Errc::UnknownRequest, fmt::format("request {} ended {:.1f} s ago ({})", end.id,
+  return {Errc::UnknownRequest, fmt::format("request {} has ended {:.1f} s ago ({})", end.id,
                                             static_cast<double>(end.ago_ms) / 1000, end.reason)};
 }
 
