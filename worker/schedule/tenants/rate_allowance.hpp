@@ -22,8 +22,10 @@
 /// record.
 ///
 /// A rebind pays for the rows that it computes again, because the worker cannot check that it is
-/// one. It is not a new request. Rows that are computed again after a preemption cost nothing.
-/// Requests that were accepted while their owner had no limit cost nothing.
+/// one. It is not a new request, so a tenant on the worker's socket can exceed its requests per
+/// minute, but not its tokens; a client over HTTP exceeds neither. Rows that are computed again
+/// after a preemption cost nothing. Requests that were accepted while their owner had no limit cost
+/// nothing.
 ///
 /// Pure: time is an argument, and arithmetic is exact. Threads: one.
 #pragma once
