@@ -155,7 +155,7 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   if (const auto taken = shared_->places.take_body(id_, length); !taken)
     co_return co_await refuse(refusal(taken.error()));
   if (!co_await read_body(parser, head)) co_return;
-  RouteInput input{.body = std::move(parser.get().body()), .path_end = path_end(**route, head)};
+  RouteInput input{.body = std::move(parser.get().body()), .id = id_in_path(**route, head)};
   co_await async_wait_for(*shared_->deps.io,
                           shared_->body_rate_limiter.reserve(caller->tenant, input.body.size(),
                                                              shared_->deps.clock->now()));

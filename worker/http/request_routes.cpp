@@ -16,8 +16,6 @@ namespace {
 using boost::asio::awaitable;
 using Json = nlohmann::json;
 
-constexpr std::string_view kCancel = "/cancel";
-
 Json entry_of(const RunningAnswer& answer, TimePoint now) {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t completion_tokens = 0;
@@ -39,10 +37,6 @@ Json entry_of(const RunningAnswer& answer, TimePoint now) {
 
 // GCC 12 destroys braced temporaries in coroutines twice, so answers are built by function calls.
 
-Answer no_such_path() {
-  return plain_error(404, "not_found", "the path of a cancellation ends with ID/cancel");
-}
-
 Answer unknown_request(const std::string& id) {
   return refusal({Errc::UnknownRequest,
                   fmt::format("no request {} of this tenant runs here; it may have ended, and GET "
@@ -50,12 +44,10 @@ Answer unknown_request(const std::string& id) {
                               printable_excerpt(id))});
 }
 
-/// Cancels the request that the path names. Returns its id, or the refusal.
+/// Cancels the request of this id. Returns the id, or the refusal.
 awaitable<std::expected<std::string, Answer>> cancel(Shared& shared, const Caller& caller,
-                                                     std::string path_end) {
-  if (!path_end.ends_with(kCancel) || !shared.deps.stop_requests)
-    co_return std::unexpected(no_such_path());
-  std::string id = path_end.substr(0, path_end.size() - kCancel.size());
+                                                     std::string id) {
+  if (!shared.deps.stop_requests) co_return std::unexpected(unknown_request(id));
   AsyncValue<std::vector<RequestId>> stopped(*shared.deps.io);
   shared.deps.stop_requests(ids_meant(caller.tenant, id), stopped.giver());
   const auto found = co_await stopped.take();
@@ -97,14 +89,14 @@ awaitable<void> serve_requests(Shared& shared, const Caller& caller, RouteInput,
 
 awaitable<void> serve_request_cancel(Shared& shared, const Caller& caller, RouteInput input,
                                      HttpStream& stream) {
-  auto id = co_await cancel(shared, caller, std::move(input.path_end));
+  auto id = co_await cancel(shared, caller, std::move(input.id));
   if (!id) co_return co_await stream.send(std::move(id).error());
   co_await stream.send(cancelled(*id, "request", Json::object()));
 }
 
 awaitable<void> serve_response_cancel(Shared& shared, const Caller& caller, RouteInput input,
                                       HttpStream& stream) {
-  auto id = co_await cancel(shared, caller, std::move(input.path_end));
+  auto id = co_await cancel(shared, caller, std::move(input.id));
   if (!id) co_return co_await stream.send(std::move(id).error());
   const Json more{{"output", Json::array()}, {"model", shared.deps.model.name}};
   co_await stream.send(cancelled(*id, "response", more));

@@ -42,9 +42,8 @@ awaitable<void> serve_models(Shared& shared, const Caller&, RouteInput, HttpStre
 
 awaitable<void> serve_model(Shared& shared, const Caller&, RouteInput input, HttpStream& stream) {
   const ApiModel& model = shared.deps.model;
-  const std::string& id = input.path_end;
-  return stream.send(has_name(model, id) ? json_answer(model_entry(model, id))
-                                         : error_answer(unknown_model(model, id)));
+  return stream.send(has_name(model, input.id) ? json_answer(model_entry(model, input.id))
+                                               : error_answer(unknown_model(model, input.id)));
 }
 
 /// An exception refuses the body. If it left a thread of the pool, it would end the worker.
@@ -112,8 +111,8 @@ awaitable<void> serve_tokenize(Shared& shared, const Caller& caller, RouteInput 
 
 awaitable<void> serve_detokenize(Shared& shared, const Caller& caller, RouteInput input,
                                  HttpStream& stream) {
-  const auto work = [body = std::move(input.body), tokenizer = shared.deps.tokenizer] {
-    return detokenize(body, *tokenizer);
+  const auto work = [body = std::move(input.body), deps = &shared.deps] {
+    return detokenize(body, *deps->tokenizer, deps->model);
   };
   return serve_off_thread(shared, caller, stream, work);
 }
@@ -133,13 +132,13 @@ awaitable<void> serve_tokenizer_info(Shared& shared, const Caller&, RouteInput,
 
 constexpr Route kRoutes[] = {
     {"/v1/models", "GET", serve_models},
-    {"/v1/models/", "GET", serve_model},
+    {"/v1/models/ID", "GET", serve_model},
     {"/v1/completions", "POST", serve_generation<Api::Completions>, true},
     {"/v1/chat/completions", "POST", serve_generation<Api::Chat>, true},
     {"/v1/responses", "POST", serve_generation<Api::Responses>, true},
-    {"/v1/responses/", "POST", serve_response_cancel},
+    {"/v1/responses/ID/cancel", "POST", serve_response_cancel},
     {"/v1/requests", "GET", serve_requests},
-    {"/v1/requests/", "POST", serve_request_cancel},
+    {"/v1/requests/ID/cancel", "POST", serve_request_cancel},
     {"/v1/messages", "POST", serve_generation<Api::Messages>},
     {"/v1/messages/count_tokens", "POST", serve_token_count},
     {"/tokenize", "POST", serve_tokenize},
@@ -149,13 +148,19 @@ constexpr Route kRoutes[] = {
 
 constexpr std::string_view kAllowPost = "Allow: POST, OPTIONS\r\n";
 
-bool is_prefix(const Route& route) {
-  return route.path.ends_with('/');
-}
+constexpr std::string_view kId = "ID";
 
-bool has_path(const Route& route, std::string_view path) {
-  if (!is_prefix(route)) return path == route.path;
-  return path.size() > route.path.size() && path.starts_with(route.path);
+/// What is in this path at the place of the route's "ID"; empty if the route has none. Returns
+/// nothing if the path is not of the route.
+std::optional<std::string_view> match(const Route& route, std::string_view path) {
+  const std::size_t begin = route.path.find(kId);
+  if (begin == std::string_view::npos)
+    return path == route.path ? std::optional<std::string_view>("") : std::nullopt;
+  const std::string_view after = route.path.substr(begin + kId.size());
+  const bool is_longer = path.size() > begin + after.size();
+  if (!is_longer || !path.starts_with(route.path.substr(0, begin)) || !path.ends_with(after))
+    return std::nullopt;
+  return path.substr(begin, path.size() - begin - after.size());
 }
 
 std::optional<char> byte_of_hex(std::string_view digits) {
@@ -167,8 +172,7 @@ std::optional<char> byte_of_hex(std::string_view digits) {
 
 std::string unknown_path(std::string_view path) {
   std::string message = "no path " + printable_excerpt(path) + "; the paths are /health";
-  for (const Route& route : kRoutes)
-    message.append(", ").append(route.path).append(is_prefix(route) ? "ID" : "");
+  for (const Route& route : kRoutes) message.append(", ").append(route.path);
   return message;
 }
 
@@ -176,8 +180,8 @@ std::string unknown_path(std::string_view path) {
 
 std::expected<const Route*, Answer> find_route(const Head& head) {
   const std::string_view path = head.path();
-  const Route* route =
-      std::ranges::find_if(kRoutes, [path](const Route& each) { return has_path(each, path); });
+  const Route* route = std::ranges::find_if(
+      kRoutes, [path](const Route& each) { return match(each, path).has_value(); });
   if (route == std::end(kRoutes))
     return std::unexpected(plain_error(404, "not_found", unknown_path(path)));
   const bool is_head = head.method == "HEAD" && route->method == "GET";
@@ -188,8 +192,8 @@ std::expected<const Route*, Answer> find_route(const Head& head) {
 }
 
 /// A '%' without two hex digits stays as it is.
-std::string path_end(const Route& route, const Head& head) {
-  std::string_view rest = head.path().substr(route.path.size());
+std::string id_in_path(const Route& route, const Head& head) {
+  std::string_view rest = match(route, head.path()).value_or("");
   std::string decoded;
   while (!rest.empty()) {
     const auto byte = rest.front() == '%' ? byte_of_hex(rest.substr(1, 2)) : std::nullopt;

@@ -13,11 +13,11 @@ namespace leasehold::http {
 /// What a client sends to a route.
 struct RouteInput {
   std::string body;
-  std::string path_end;  ///< What follows the route's path, percent-decoded.
+  std::string id;  ///< What the path has for the "ID" of its route, percent-decoded.
 };
 
 struct Route {
-  std::string_view path;  ///< With a slash at the end: all paths that begin so and are longer.
+  std::string_view path;  ///< "ID" stands for any text that is not empty.
   std::string_view method;
   boost::asio::awaitable<void> (*serve)(Shared& shared, const Caller& caller, RouteInput input,
                                         HttpStream& stream);
@@ -30,7 +30,7 @@ inline constexpr std::string_view kAllowGet = "Allow: GET, HEAD, OPTIONS\r\n";
 /// of GET; the connection leaves the body out.
 std::expected<const Route*, Answer> find_route(const Head& head);
 
-/// The end of the path after the route's own, with %XX replaced by the byte.
-std::string path_end(const Route& route, const Head& head);
+/// What the path has for the "ID" of its route, with %XX replaced by the byte.
+std::string id_in_path(const Route& route, const Head& head);
 
 }  // namespace leasehold::http

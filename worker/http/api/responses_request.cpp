@@ -34,6 +34,12 @@ constexpr RenamedPath kPaths[] = {
 const FixedField kFixedFields[] = {
     {"store", false, "no response is stored; send store: false, or leave it out"},
     {"background", false, "no response runs without its client; leave background out"},
+    {"echo", false, "a response has no echo; leave it out"},
+    {"logprobs", false,
+     "log probabilities are asked for with include: [\"message.output_text.logprobs\"]; send that"},
+    {"n", 1, "a response has one answer; send several requests"},
+    {"prompt_logprobs", nullptr,
+     "a response has no log probabilities of its prompt; use /v1/chat/completions"},
     {"resumable", false, "no response outlives its client; use /v1/chat/completions"},
     {"response_format", {{"type", "text"}}, "a response has its format in text.format; send that"},
     {"truncation", "disabled", "input is never cut; send truncation: \"disabled\""}};

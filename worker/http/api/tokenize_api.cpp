@@ -27,6 +27,13 @@ Answer answer_of(const Json& json) {
   return {.body = escape_controls(json.dump(-1, ' ', false, Json::error_handler_t::replace))};
 }
 
+/// Accepts a body that names no model.
+Read<void> check_model(const Field& named, const ApiModel& model) {
+  const std::string name = TRY(text_of(named, model.name));
+  if (!has_name(model, name)) return std::unexpected(unknown_model(model, name));
+  return {};
+}
+
 using Tokens = Read<std::vector<TokenId>>;
 
 Tokens tokens_of_text(const BodyFields& body, const Tokenizer& tokenizer) {
@@ -71,6 +78,8 @@ Answer tokenize(std::string_view text, const Tokenizer& tokenizer, const ApiMode
   if (!body) return error_answer({body.error()});
   if (!body->is_object()) return refuse_field("", "the body is not a JSON object; send one");
   const BodyFields fields(*body);
+  if (const auto checked = check_model(fields["model"], model); !checked)
+    return error_answer(checked.error());
   const auto shows_texts = flag_of(fields["return_token_strs"], false);
   if (!shows_texts) return error_answer(shows_texts.error());
   const Tokens tokens =
@@ -84,10 +93,13 @@ Answer tokenize(std::string_view text, const Tokenizer& tokenizer, const ApiMode
   return answer_of(answer);
 }
 
-Answer detokenize(std::string_view text, const Tokenizer& tokenizer) {
+Answer detokenize(std::string_view text, const Tokenizer& tokenizer, const ApiModel& model) {
   const auto body = control::parse_request_json(text, "the body");
   if (!body) return error_answer({body.error()});
-  const Field tokens = Field(&*body, {})["tokens"];
+  const Field whole(&*body, {});
+  if (const auto checked = check_model(whole["model"], model); !checked)
+    return error_answer(checked.error());
+  const Field tokens = whole["tokens"];
   if (!tokens.is_array())
     return refuse_field("tokens", "send a JSON object with the array 'tokens'");
   std::string prompt;

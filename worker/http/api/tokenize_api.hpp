@@ -23,14 +23,15 @@ namespace leasehold::http {
 /// {…}, "return_token_strs": false} into the same, with the tokens of that chat's prompt.
 /// `add_special_tokens` is ignored, because the template decides.
 ///
-/// Answers 400 for a body with both or neither of `prompt` and `messages`, for a `chat_template`,
+/// Answers 404 if `model` is none of the model's names, and 400 for a body with both or neither of `prompt` and `messages`, for a `chat_template`,
 /// and for what Tokenizer::encode and EncodeChat refuse.
 Answer tokenize(std::string_view body, const Tokenizer& tokenizer, const ApiModel& model,
                 const EncodeChat& encode_chat);
 
 /// Turns {"tokens": [ID, …]} into {"prompt": TEXT}. Control tokens have no text, and the space that
-/// the tokenizer adds before a text is removed. Answers 400 for ids outside the vocabulary.
-Answer detokenize(std::string_view body, const Tokenizer& tokenizer);
+/// the tokenizer adds before a text is removed. Answers 404 as `tokenize` does, and 400 for ids
+/// outside the vocabulary.
+Answer detokenize(std::string_view body, const Tokenizer& tokenizer, const ApiModel& model);
 
 /// Turns the body of a message, where `max_tokens` may be missing, into {"input_tokens"}: the
 /// number of tokens of its prompt.

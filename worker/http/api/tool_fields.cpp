@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "common/utf8.hpp"
+
 namespace leasehold::http {
 namespace {
 
@@ -97,8 +99,12 @@ Read<void> force_call(const Field& choice, std::span<const Tool> tools, ApiReque
     out.schema_path = "tools";
   } else if (tools.empty()) {
     return choice.refuse("tool_choice asks for a call, and there are no tools; send tools too");
+  } else if (!name.empty()) {
+    return choice.refuse(
+        fmt::format("tool_choice: no tool is named '{}'; send its name", printable_excerpt(name)));
   } else {
-    return choice.refuse("tool_choice is none, auto, required or one of the tools");
+    return choice.refuse(fmt::format(
+        "tool_choice is none, auto, required or one of the tools, got {}", shown(choice.json())));
   }
   out.submit.sampling.response_format = {.type = "json_schema",
                                          .schema = schema.dump(),

@@ -18,8 +18,8 @@
 /// The broker counts the tokens of a day, from usage records, and sends what is left. Until it
 /// sends the next figure, the tokens that running requests needed to be accepted are held against
 /// it. Only two kinds of requests exceed the limit of the day: those without a token limit of their
-/// own, and those that are accepted between the end of another one and the arrival of its usage
-/// record.
+/// own (those of /v1/messages count as such), and those that are accepted between the end of
+/// another one and the arrival of its usage record.
 ///
 /// A rebind pays for the rows that it computes again, because the worker cannot check that it is
 /// one. It is not a new request, so a tenant on the worker's socket can exceed its requests per

@@ -283,8 +283,10 @@ TEST_CASE("http api: tools go to the template, and tool_choice decides the form 
   CHECK(one.tool_name == "add");
   CHECK(Json::parse(one.submit.sampling.response_format.schema) ==
         kTools[0]["function"]["parameters"]);
-  CHECK(refused(Api::Chat, chat({{"tools", kTools}, {"tool_choice", named("sub")}})) ==
-        "tool_choice");
+  CHECK(refusal(Api::Chat, chat({{"tools", kTools}, {"tool_choice", named("sub")}})) ==
+        "tool_choice: no tool is named 'sub'; send its name");
+  CHECK(refusal(Api::Chat, chat({{"tools", kTools}, {"tool_choice", "any"}})) ==
+        "tool_choice is none, auto, required or one of the tools, got the text 'any'");
   CHECK(refused(Api::Chat, chat({{"tools", kTools},
                                  {"tool_choice", "required"},
                                  {"response_format", {{"type", "json_object"}}}})) ==

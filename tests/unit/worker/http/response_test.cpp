@@ -199,6 +199,10 @@ TEST_CASE("http response: what needs stored responses or hosted tools is refused
   CHECK(refused({{"background", true}}) == "background");
   CHECK(refused({{"resumable", true}}) == "resumable");
   CHECK(refused({{"truncation", "auto"}}) == "truncation");
+  CHECK(refused({{"n", 2}}) == "n");
+  CHECK(refused({{"echo", true}}) == "echo");
+  CHECK(refused({{"logprobs", true}}) == "logprobs");
+  CHECK(refused({{"prompt_logprobs", 0}}) == "prompt_logprobs");
   CHECK(refused({{"previous_response_id", "resp_1"}}) == "previous_response_id");
   CHECK(refused({{"conversation", "conv_1"}}) == "conversation");
   CHECK(refused({{"prompt", {{"id", "p"}}}}) == "prompt");

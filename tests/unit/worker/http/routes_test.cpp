@@ -14,27 +14,32 @@ TEST_CASE("http routes: an unknown path gets the list of paths, and a wrong meth
       unknown.error().body,
       Contains(
           "no path /v2/x?; the paths are /health, /v1/models, /v1/models/ID, /v1/completions, ") &&
-          Contains(", /detokenize"));
+          Contains(", /v1/requests/ID/cancel, ") && Contains(", /detokenize"));
   const auto wrong = find_route({.method = "GET", .target = "/v1/completions"});
   REQUIRE_FALSE(wrong.has_value());
   CHECK(wrong.error().status == 405);
   CHECK(find_route({.method = "POST", .target = "/v1/completions"}).has_value());
-  CHECK(find_route({.method = "POST", .target = "/v1/requests/r/cancel"}).has_value());
-  CHECK(find_route({.method = "GET", .target = "/v1/requests/"}).error().status == 404);
+  for (const std::string target :
+       {"/v1/requests/", "/v1/requests/r", "/v1/requests/cancel", "/v1/requests//cancel"})
+    CHECK(find_route({.method = "POST", .target = target}).error().status == 404);
 }
 
-TEST_CASE("http routes: the id of a model is the rest of the path, decoded") {
+TEST_CASE("http routes: an id in a path is decoded") {
   const auto id_in = [](const std::string& target) {
     const Head head{.method = "HEAD", .target = target};
     const auto route = find_route(head);
     REQUIRE(route.has_value());
-    return path_end(**route, head);
+    return id_in_path(**route, head);
   };
   CHECK(id_in("/v1/models/org/a%20b%2Fc%C3%A4?x=1") == "org/a b/cä");
   CHECK(id_in("/v1/models/100%") == "100%");
   CHECK(id_in("/v1/models/%2 %+1%zz") == "%2 %+1%zz");
   CHECK(id_in("/v1/models").empty());
   CHECK(find_route({.method = "GET", .target = "/v1/models/"}).error().status == 404);
+  const Head cancel{.method = "POST", .target = "/v1/requests/a%2Fb/cancel"};
+  const auto cancel_route = find_route(cancel);
+  REQUIRE(cancel_route.has_value());
+  CHECK(id_in_path(**cancel_route, cancel) == "a/b");
   const auto wrong = find_route({.method = "DELETE", .target = "/v1/models/m"});
   REQUIRE_FALSE(wrong.has_value());
   CHECK(wrong.error().status == 405);

@@ -81,6 +81,21 @@ TEST_CASE("tokenize: a prompt has control tokens by name only if it asks for the
   CHECK(tokens(spelt) == Json({1, 2}));
 }
 
+TEST_CASE("tokenize: a body that names another model is refused") {
+  TokenizeFixture fixture;
+  fixture.model.aliases = {"alias"};
+  const auto statuses_of = [&fixture](const Json& model) {
+    const Json body{{"model", model}, {"prompt", "a"}, {"tokens", {5}}};
+    const Answer back = detokenize(body.dump(), fixture.tokenizer, fixture.model);
+    return std::pair(fixture.ask(body).status, back.status);
+  };
+  CHECK(statuses_of("m") == std::pair(200, 200));
+  CHECK(statuses_of("alias") == std::pair(200, 200));
+  CHECK(statuses_of(nullptr) == std::pair(200, 200));
+  CHECK(statuses_of("other") == std::pair(404, 404));
+  CHECK(statuses_of(5) == std::pair(400, 400));
+}
+
 TEST_CASE("tokenize: the names of the control tokens are those of the vocabulary") {
   const Json info = Json::parse(tokenizer_info(testing::tiny_tokenizer()).body);
   CHECK(info["bos_token"] == "<s>");
