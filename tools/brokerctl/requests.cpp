@@ -73,12 +73,6 @@ struct Target {
   std::vector<std::string> ids;
 };
 
-Error silent_error(const std::vector<SilentWorker>& silent) {
-  return {silent.front().why.code,
-          fmt::format("worker {} did not answer ({}); its requests are not known",
-                      silent.front().worker, silent.front().why.detail)};
-}
-
 Error unknown_error(const std::string& name, const RequestRows& rows) {
   if (!rows.silent.empty()) return silent_error(rows.silent);
   if (rows.ended.empty()) {
@@ -86,7 +80,7 @@ Error unknown_error(const std::string& name, const RequestRows& rows) {
             fmt::format("no worker has a request {}; see `brokerctl requests`", name)};
   }
   const wire::EndedRequest& end = rows.ended.front();
-  return {Errc::UnknownRequest, fmt::format("request {} has ended {:.1f} s ago ({})", end.id,
+  return {Errc::UnknownRequest, fmt::format("request {} ended {:.1f} s ago ({})", end.id,
                                             static_cast<double>(end.ago_ms) / 1000, end.reason)};
 }
 
@@ -123,6 +117,12 @@ Result<std::vector<wire::RequestView>> stop_all(std::vector<wire::RequestView> w
 }
 
 }  // namespace
+
+Error silent_error(const std::vector<SilentWorker>& silent) {
+  return {silent.front().why.code,
+          fmt::format("worker {} did not answer ({}); its requests are not known",
+                      silent.front().worker, silent.front().why.detail)};
+}
 
 Result<RequestRows> read_requests(const ListRequests& query, const Dependencies& dependencies) {
   RequestRows rows;

@@ -27,6 +27,9 @@ struct RequestRows {
   std::vector<wire::EndedRequest> ended;  ///< With an id that names no request.
 };
 
+/// The error that names the first of these workers, of which there is at least one. Pure.
+Error silent_error(const std::vector<SilentWorker>& silent);
+
 /// Reads the requests of one worker, or of all. Errors: UnknownWorker for a worker that is not
 /// listed; those of the calls, if they are the broker's.
 Result<RequestRows> read_requests(const ListRequests& query, const Dependencies& dependencies);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 
 #include "common/machine/text_file.hpp"
 #include "common/utf8.hpp"
@@ -115,6 +116,8 @@ class Runner {
     cli::Table table = all;
     const auto missing = keep_named(named_, document["items"], table);
     print(document, table);
+    if (output_ == Output::Name && !rows.silent.empty())  // stdout has names only
+      return std::unexpected(silent_error(rows.silent));
     print_notes(requests_notes(rows));
     if (missing) return std::unexpected(unknown_name(named_.noun, *missing, all));
     if (!rows.silent.empty() && dependencies_.set_exit_code)
@@ -290,7 +293,9 @@ class Runner {
     if (output_ == Output::Json) {
       *dependencies_.out << cli::json_text(document, json_indent_) << '\n';
     } else if (output_ == Output::Name) {
-      for (const auto& row : table.rows) *dependencies_.out << row.front() << '\n';
+      std::set<std::string> printed;  // a worker's predecessors have its name
+      for (const auto& row : table.rows)
+        if (printed.insert(row.front()).second) *dependencies_.out << row.front() << '\n';
     } else {
       *dependencies_.out << cli::render(output_ == Output::Wide ? table : cli::narrow(table));
     }

@@ -82,6 +82,18 @@ TEST_CASE("requests: a worker that does not answer is named, and the others are 
   CHECK(requests_json(*rows).at("items")[0].at("state") == "decode");
 }
 
+TEST_CASE("requests: with -o name a worker that does not answer is an error, not a name") {
+  Fixture fixture;
+  fixture.add_workers({{"w1", "ready"}, {"w2", "ready"}});
+  fixture.replies["request.list"] = {fail(Errc::TimedOut, "the worker does not reply"),
+                                     page({row("a/1")})};
+  const auto done = run_words(fixture, {"requests", "-o", "name"});
+  CHECK(fixture.out.str() == "a/1\n");
+  REQUIRE_FALSE(done);
+  CHECK(done.error().code == Errc::TimedOut);
+  CHECK(done.error().detail.contains("worker w1 did not answer"));
+}
+
 TEST_CASE("requests: pages that do not advance are an error of that worker") {
   Fixture fixture;
   fixture.add_workers({{"w1", "ready"}});
@@ -136,7 +148,7 @@ TEST_CASE("requests cancel: the error names the end of a request, or a silent wo
   REQUIRE(cancelled);
   REQUIRE(cancelled->problem);
   CHECK(cancelled->problem->code == Errc::UnknownRequest);
-  CHECK(cancelled->problem->detail == "request a/1 has ended 2.5 s ago (StopSequence)");
+  CHECK(cancelled->problem->detail == "request a/1 ended 2.5 s ago (StopSequence)");
 
   fixture.replies["request.list"] = {fail(Errc::TimedOut, "no reply")};
   cancelled = cancel_requests({.ids = {"a/1"}}, fixture.dependencies());
