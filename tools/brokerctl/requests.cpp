@@ -139,6 +139,26 @@ Result<RequestRows> read_requests(const ListRequests& query, const Dependencies&
   return rows;
 }
 
+Result<NamedRequests> read_named_requests(ListRequests query, std::span<const std::string> names,
+                                          const Dependencies& dependencies) {
+  NamedRequests named;
+  if (names.empty()) {
+    named.rows = TRY(read_requests(query, dependencies));
+    return named;
+  }
+  std::set<std::pair<std::string, std::string>> known;  // ids, with their workers
+  for (const std::string& name : names) {
+    query.id = name;
+    RequestRows rows = TRY(read_requests(query, dependencies));
+    if (rows.requests.empty() && !named.problem) named.problem = unknown_error(name, rows);
+    named.rows.silent = std::move(rows.silent);
+    for (wire::RequestView& view : rows.requests)
+      if (known.emplace(view.id, view.worker).second)
+        named.rows.requests.push_back(std::move(view));
+  }
+  return named;
+}
+
 Result<CancelledRequests> cancel_requests(const CancelRequests& query,
                                           const Dependencies& dependencies) {
   CancelledRequests cancelled;

@@ -54,17 +54,19 @@ TEST_CASE("requests: all pages of all ready workers are rows in a stable order")
   CHECK(sent[2].at("worker") == "w2");
 }
 
-TEST_CASE("requests: get lists the named ones, and refuses an unknown name") {
+TEST_CASE(
+    "requests: get lists the named ones once each, also by their answers, and refuses others") {
   Fixture fixture;
   fixture.add_workers({{"w1", "ready"}});
-  fixture.replies["request.list"] = {page({row("a/1"), row("a/2")})};
-  REQUIRE(run_words(fixture, {"get", "request", "a/2"}));
-  CHECK(fixture.out.str().contains("a/2"));
-  CHECK_FALSE(fixture.out.str().contains("a/1"));
-  fixture.replies["request.list"] = {page({row("a/1")})};
-  const auto done = run_words(fixture, {"get", "request", "a/3"});
+  fixture.replies["request.list"] = {page({row("a/2")}), page({row("a/1"), row("a/2")}), page({})};
+  const auto done = run_words(fixture, {"get", "request", "a/2", "cmpl-1", "a/3", "-o", "name"});
+  CHECK(fixture.out.str() == "a/2\na/1\n");
   REQUIRE(!done);
   CHECK(done.error().code == Errc::UnknownRequest);
+  CHECK(done.error().detail.contains("no worker has a request a/3"));
+  const auto sent = fixture.sent("request.list");
+  REQUIRE(sent.size() == 3);
+  CHECK(sent[1].at("id") == "cmpl-1");
 }
 
 TEST_CASE("requests: a worker that does not answer is named, and the others are shown") {
