@@ -29,7 +29,7 @@ struct RequestRows {
   std::vector<wire::EndedRequest> ended;  ///< With an id that names no request.
 };
 
-/// The error that names the first of these workers, of which there is at least one. Pure.
+/// The error that names the first of these workers. `silent` is not empty. Pure.
 Error silent_error(const std::vector<SilentWorker>& silent);
 
 /// Reads the requests of one worker, or of all. Errors: UnknownWorker for a worker that is not

@@ -30,7 +30,7 @@ struct OperationsFixture : ServerFixture {
     const RequestId ids[] = {{id}};
     return server->operations().stop(ids, kStopped).size();
   }
-  /// Receives what the worker tells the broker.
+  /// Receives what the worker reports to the broker.
   void take(const std::string& method, const wire::Json& body, control::Responder respond) {
     CHECK(method == wire::UsageReport::kMethod);
     const auto report = wire::UsageReport::from_json(body).value();
