@@ -94,7 +94,7 @@ Result<void> check_one_tenant(const std::string& name, const RequestRows& rows) 
                   first_of.size(), first_of.begin()->second, first_of.rbegin()->second));
 }
 
-/// Ends the requests and keeps those that the workers have found.
+/// Ends the requests. Returns those that the workers found.
 Result<std::vector<wire::RequestView>> stop_all(std::vector<wire::RequestView> wanted,
                                                 const Dependencies& dependencies) {
   std::map<std::string, std::vector<std::string>> ids_of;  // by worker
@@ -190,7 +190,7 @@ cli::Table requests_table(const std::vector<wire::RequestView>& requests) {
                                {"STATE"},
                                {"PROMPT", true},
                                {"EMITTED", true},
-                               {"MOST", true},
+                               {"MAX", true},
                                {"AGE", true},
                                {"LEASE", false, true},
                                {"KEY", false, true},

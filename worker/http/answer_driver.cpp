@@ -228,6 +228,7 @@ RunningAnswer AnswerDriver::as_running() {
   return {.id = answer_id(request_),
           .tenant = caller_.tenant,
           .key = caller_.key_id,
+          .client_id = stream_.labels().x_request_id,
           .began_at = shared_.deps.clock->now(),
           .choices = [this] { return progress_.running(request_ids_); },
           .end =
@@ -249,7 +250,7 @@ awaitable<void> AnswerDriver::await_events() {
     co_return;
   }
   std::optional<CountedIn> waiting;
-  if (progress_.await_lease()) waiting.emplace(shared_.awaiting_lease);
+  if (progress_.all_await_lease()) waiting.emplace(shared_.awaiting_lease);
   co_await generations_->changed(time_to_heartbeat());
 }
 

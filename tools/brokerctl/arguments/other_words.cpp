@@ -21,8 +21,8 @@ constexpr std::string_view kList = " get ls list show ";
 constexpr std::string_view kDescribe = " describe inspect info show cat ";
 
 struct Row {
-  std::string_view words;  ///< Between blanks.
-  std::string_view noun;   ///< Singular; empty: whatever follows.
+  std::string_view words;  ///< Each between blanks.
+  std::string_view noun;   ///< Singular; empty: any noun or none.
   std::string_view use;    ///< {} is the given name, or `placeholder`.
   std::string_view placeholder = "NAME";
 };

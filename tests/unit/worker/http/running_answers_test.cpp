@@ -17,6 +17,7 @@ struct AnswersFixture {
     return {.id = id,
             .tenant = {"ann"},
             .key = {key},
+            .client_id = "trace-" + id,
             .began_at = {1'000'000},
             .choices = [choices] { return choices; },
             .end = [this, id](const Error& why) { ended[id] = why.code; }};
@@ -45,6 +46,20 @@ TEST_CASE("running answers: a cancel of one choice reaches all choices of its an
   CHECK(fixture.ended == std::map<std::string, Errc>{{"cmpl-a", Errc::RequestCancelled}});
 }
 
+TEST_CASE("running answers: a cancel by the answer's id reaches the choices after the first") {
+  RunningAnswers answers;
+  const RunningAnswers::Registration rest(
+      answers,
+      {.id = "chatcmpl-req-1",
+       .tenant = {"ann"},
+       .choices = [] { return std::vector<RunningChoice>{{.engine_request_id = {"ann/x"}}}; },
+       .end = [](const Error&) {}});
+  const RequestId first[] = {{"ann/req-1"}};
+  CHECK(answers.with_other_choices(first).contains({"ann/x"}));
+  const RequestId other_tenant[] = {{"bob/req-1"}};
+  CHECK_FALSE(answers.with_other_choices(other_tenant).contains({"ann/x"}));
+}
+
 TEST_CASE("running answers: each choice is a row with its answer, key and age") {
   const AnswersFixture fixture;
   const auto views = fixture.answers.views({6'000'000});
@@ -52,6 +67,7 @@ TEST_CASE("running answers: each choice is a row with its answer, key and age") 
   CHECK(views[0].answer == "cmpl-a");
   CHECK(views[0].key == ApiKeyId{"k1"});
   CHECK(views[0].age_ms == 5);
+  CHECK(views[0].client_id == "trace-cmpl-a");
   CHECK(views[2].state == wire::RequestState::AwaitingLease);
 }
 

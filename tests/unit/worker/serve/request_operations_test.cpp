@@ -166,7 +166,7 @@ TEST_CASE("request operations: a request that was stopped and revoked is not to 
   }
 }
 
-TEST_CASE("request operations: what its client has cancelled stays a cancel of the client") {
+TEST_CASE("request operations: a request that its client cancelled keeps that reason") {
   OperationsFixture fixture;
   const auto ann = fixture.tenant();
   fixture.generate(*ann, "r");
