@@ -190,8 +190,8 @@ void Deliveries::note_end(ClientRequest& request, const Completed& completed) {
                                                      deps_.clock->now()));
 }
 
-/// Reports the usage of a completed request. Rejected requests used nothing here and have no usage
-/// record.
+/// Reports the usage of a completed request. One that was never admitted computed no prompt token;
+/// rejected requests have no usage record.
 void Deliveries::report_usage(const ClientRequest& request, const Completed& completed) {
   const RequestId& engine_request_id = completed.engine_request_id;
   const std::uint32_t before = std::min(request.emitted_before, completed.emitted_tokens);
@@ -199,7 +199,7 @@ void Deliveries::report_usage(const ClientRequest& request, const Completed& com
       {.tenant = tenant_of(engine_request_id),
        .request = to_client_request_id(engine_request_id),
        .lease = request.lease,
-       .prompt_tokens = request.timing.prompt_tokens,
+       .prompt_tokens = completed.cached_tokens ? request.timing.prompt_tokens : 0,
        .cached_tokens = completed.cached_tokens.value_or(0),
        .generated_tokens = completed.emitted_tokens - before,
        .reason = std::string(name(completed.reason)),

@@ -97,10 +97,11 @@ Result<void> wait_until_ready(const std::vector<std::string>& workers, Duration 
       dependencies.progress(pending.total - std::min(left, pending.total), pending.total);
     if (left == 0) return {};
     if (dependencies.clock->now() >= deadline) {
-      return fail(Errc::TimedOut, fmt::format("{}, after {} ms; see `brokerctl workers` and the "
-                                              "worker's log, or wait with a longer --timeout-ms",
-                                              fmt::join(pending.workers, "; "),
-                                              timeout / std::chrono::milliseconds(1)));
+      return fail(Errc::TimedOut, fmt::format("not ready after {} ms: {}; see `brokerctl workers` "
+                                              "and the worker's log, or wait with a longer "
+                                              "--timeout-ms",
+                                              timeout / std::chrono::milliseconds(1),
+                                              fmt::join(pending.workers, "; ")));
     }
     if (!dependencies.wait(kReadyPollInterval))
       return fail(Errc::TimedOut, fmt::format("interrupted; {}", fmt::join(pending.workers, "; ")));
