@@ -49,7 +49,7 @@ std::unordered_set<RequestId> RunningAnswers::with_other_choices(
 }
 
 std::vector<RequestId> RunningAnswers::end(const std::unordered_set<RequestId>& ids,
-                                           const Error& why) {
+                                           std::span<const RequestId> stopped, const Error& why) {
   std::vector<RequestId> ended;
   for (const RunningAnswer& answer : answers_) {
     const auto choices = answer.choices();
@@ -57,8 +57,11 @@ std::vector<RequestId> RunningAnswers::end(const std::unordered_set<RequestId>& 
       return ids.contains(choice.engine_request_id);
     };
     if (!std::ranges::any_of(choices, is_in)) continue;
+    const auto runs_elsewhere = [&](const RunningChoice& choice) {
+      return std::ranges::find(stopped, choice.engine_request_id) == stopped.end();
+    };
     for (const RunningChoice& choice : choices) ended.push_back(choice.engine_request_id);
-    answer.end(why);
+    answer.end(why, std::ranges::any_of(choices, runs_elsewhere));
   }
   return ended;
 }
