@@ -22,7 +22,7 @@ bool is_id(std::string_view text) {
   return is_hex(text) && text.find_first_not_of('0') != std::string_view::npos;
 }
 
-/// An id of zeros is invalid; a random one is that once in 2^64.
+/// Replaces the id of zeros, which is invalid.
 std::string new_span_id() {
   return fmt::format("{:016x}", std::max<std::uint64_t>(1, random_bits()));
 }

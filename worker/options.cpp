@@ -22,6 +22,7 @@
 #include "kernels/cpu/default_threads.hpp"
 #include "kernels/model/architecture_keys.hpp"
 #include "kernels/model/kv_type.hpp"
+#include "worker/model_names.hpp"
 
 namespace leasehold {
 namespace {
@@ -66,26 +67,6 @@ struct RawOptions {
   std::int64_t http_idle_ttl_ms = 0;
   std::int64_t http_heartbeat_ms = 0;
 };
-
-bool is_printable_text(std::string_view text) {
-  if (!is_utf8(text)) return false;
-  while (!text.empty())
-    if (!is_printable(take_code_point(text))) return false;
-  return true;
-}
-
-/// Checks one of --name-as; returns what is wrong. A name like a content is refused, because a
-/// request for a content would then reach a model that is only called so.
-std::string check_model_name(const std::string& name) {
-  if (const auto parsed = ModelName::parse(name); !parsed) return parsed.error().detail;
-  if (!is_printable_text(name))
-    return fmt::format("'{}' has characters that are not printable", printable_excerpt(name));
-  if (name.front() == ' ' || name.back() == ' ')
-    return fmt::format("'{}' begins or ends with a space; leave it out", name);
-  if (!name.starts_with(ModelName::kContentPrefix)) return {};
-  return fmt::format("'{}' names a content, by which a request finds the model anyway; use another",
-                     name);
-}
 
 void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
   app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")
@@ -281,20 +262,6 @@ Result<void> check_token_budget(const SchedulerLimits& limits) {
                           "--max-batch-size {1} sequences; use a budget of at least {1} or a batch "
                           "size of at most {0}",
                           limits.token_budget, limits.max_batch_size));
-}
-
-/// Refuses a name that equals another one, and more names than worker.ready carries.
-Result<void> check_model_names(const std::vector<std::string>& names) {
-  constexpr std::size_t kMost = 1 + wire::WorkerReady::kMaxAliases;
-  if (names.size() > kMost) {
-    return fail(Errc::BadRequest,
-                fmt::format("--name-as has {} names; a model has at most {}", names.size(), kMost));
-  }
-  for (auto name = names.begin(); name != names.end(); ++name) {
-    if (std::find(names.begin(), name, *name) != name)
-      return fail(Errc::BadRequest, fmt::format("--name-as has '{}' twice; leave one out", *name));
-  }
-  return {};
 }
 
 Result<void> check_draft(const WorkerOptions& options) {

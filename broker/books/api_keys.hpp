@@ -1,7 +1,7 @@
 /// The API keys of tenants. Only hashes of the keys are stored.
 ///
-/// A key expires by the machine's clock: it is valid or not by what the clock shows, so a clock
-/// that was wrong for a while leaves nothing behind but ended leases.
+/// A key is valid while the machine's clock shows a time before its expiry. A clock that was wrong
+/// for a while therefore ends leases, but no keys.
 ///
 /// Pure. Threads: one.
 #pragma once

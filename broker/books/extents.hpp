@@ -142,8 +142,8 @@ class ExtentBook {
   void mark_unavailable(ExtentId extent);
   /// Notes that the worker redelivered the memory. Precondition: the extent exists.
   void mark_available(ExtentId extent);
-  /// These restore the state of an earlier broker, first the size. Precondition of `restore`: the
-  /// pool has room.
+  /// `restore_size`, and then `restore` for each extent, restore the state of an earlier broker.
+  /// Precondition of `restore`: the pool has room.
   void restore_size(std::uint64_t extent_size_bytes);
   void restore(ExtentId extent, const ExtentRecord& record);
   /// New ids are greater than `id`.

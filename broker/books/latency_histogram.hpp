@@ -47,7 +47,7 @@ class LatencyHistogram {
   Duration sum_{};
 };
 
-/// Durations since the start and in the last minute, in steps of 5 s.
+/// Keeps the durations since the start, and those of the last minute in steps of 5 s.
 class LatencyHistory {
  public:
   void add(Duration value, TimePoint now);

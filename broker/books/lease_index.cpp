@@ -38,12 +38,12 @@ void LeaseIndex::enter(const LeaseRecord& record) {
                                             .charged = record.quota_blocks(),
                                             .state = record.state(),
                                             .time = time_of(record),
-                                            .call_pending = call_pending_since(record)};
+                                            .call_pending_since = call_pending_since(record)};
   workers_[entry.worker].open.insert(id);
   add_to_holding(entry);
   if (ByTime* set = set_of(entry)) set->emplace(entry.time, id);
-  if (entry.call_pending != TimePoint{})
-    workers_[entry.worker].call_pending.emplace(entry.call_pending, id);
+  if (entry.call_pending_since != TimePoint{})
+    workers_[entry.worker].call_pending.emplace(entry.call_pending_since, id);
 }
 
 void LeaseIndex::erase(LeaseId lease) {
@@ -54,7 +54,7 @@ void LeaseIndex::erase(LeaseId lease) {
   remove_from_holding(entry);
   const auto worker = workers_.find(entry.worker);
   worker->second.open.erase(lease);
-  worker->second.call_pending.erase({entry.call_pending, lease});
+  worker->second.call_pending.erase({entry.call_pending_since, lease});
   if (worker->second.open.empty()) workers_.erase(worker);
   entries_.erase(found);
 }

@@ -45,7 +45,7 @@ class LeaseIndex {
   /// Blocks charged to the tenant's leases that are not fenced.
   std::uint64_t charged(const TenantId& tenant) const;
 
-  /// The leases of one worker, by the time of the revocation, the fence or the call.
+  /// The leases of one worker. Each ByTime has the time of the event that it is named after.
   struct WorkerEntry {
     std::set<LeaseId> open;
     ByTime revoked;
@@ -61,8 +61,8 @@ class LeaseIndex {
     TenantId tenant;
     std::uint32_t charged = 0;  ///< See LeaseRecord::quota_blocks.
     LeaseState state = LeaseState::Live;
-    TimePoint time;
-    TimePoint call_pending;  ///< Zero: none.
+    TimePoint time;                ///< The time of the entry in its ByTime.
+    TimePoint call_pending_since;  ///< Zero: no call is pending.
   };
   ByTime* set_of(const Entry& entry);
   void add_to_holding(const Entry& entry);

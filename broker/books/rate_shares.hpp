@@ -20,7 +20,7 @@
 
 namespace leasehold {
 
-/// The time while no worker has a part of a limit.
+/// Measures the time in which no worker has a part of a limit.
 class IdleTime {
  public:
   /// Longer times count as one minute, because a limit permits one minute's use at once.

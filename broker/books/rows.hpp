@@ -112,7 +112,7 @@ struct LeaseRow {
   RegionId region;
   std::string model;  ///< Model name, for engine leases only.
   std::string part;   ///< Part of the weights, or the name of a shared lease's text.
-  LeaseId replaces;   ///< Generation 0: none; likewise for replaced_by.
+  LeaseId replaces;   ///< Here and in replaced_by, generation 0 means none.
   LeaseId replaced_by;
   std::int64_t granted_ns = 0;
   ApiKeyId api_key;  ///< The API key of the acquire; empty: none.

@@ -1,5 +1,5 @@
-/// The machine's clock as an offset from boot time. Expiries and days of UTC are in its terms,
-/// while every deadline is in boot time.
+/// Converts between boot time and the machine's clock. Expiries and days of UTC are times of that
+/// clock, and every deadline is a boot time.
 ///
 /// The offset changes only when the clock is set, and the server reports that as ClockSet. Pure.
 #pragma once
@@ -22,7 +22,7 @@ struct WallClock {
   std::int64_t day(TimePoint now) const {
     return std::chrono::floor<std::chrono::days>(Duration(now.boottime_ns) + offset).count();
   }
-  /// The boot time at which the clock shows `unix_ms`, if it is not set until then.
+  /// The boot time at which the clock will show `unix_ms`, unless it is set before.
   TimePoint at(std::int64_t unix_ms) const {
     return {(Duration(std::chrono::milliseconds(unix_ms)) - offset).count()};
   }

@@ -172,7 +172,7 @@ Result<void> Dispatch::pass_to_worker(const std::string& method, Incoming& incom
     if (reply) reply->fds.clear();
     if (*respond) std::exchange(*respond, nullptr)(std::move(reply));
   };
-  hooks_.pass_to_worker(message.worker, method, incoming.params.body, on_reply);
+  hooks_.pass_to_worker(message.worker, method, message.to_json(), on_reply);
   return {};
 }
 

@@ -10,19 +10,20 @@
 
 namespace leasehold {
 
-/// The error for a thread that was refused: SystemError that names `what`, the limits that a user
-/// can raise, and `or_else`, which is another remedy and may be empty.
+/// Returns SystemError for a thread that the system refused. The detail names `what`, the limits
+/// that a user can raise and, unless it is empty, `other_remedy`.
 Error thread_refused(std::string_view what, const std::system_error& refused,
-                     std::string_view or_else = {});
+                     std::string_view other_remedy = {});
 
 /// `Thread` is std::thread or std::jthread; `what` names it in the error.
 /// Errors: SystemError when the system has no more threads.
 template <class Thread = std::thread, class Body>
-Result<Thread> start_thread(std::string_view what, Body&& body, std::string_view or_else = {}) {
+Result<Thread> start_thread(std::string_view what, Body&& body,
+                            std::string_view other_remedy = {}) {
   try {
     return Thread(std::forward<Body>(body));
   } catch (const std::system_error& refused) {
-    return std::unexpected(thread_refused(what, refused, or_else));
+    return std::unexpected(thread_refused(what, refused, other_remedy));
   }
 }
 

@@ -14,6 +14,7 @@ class CudaCopies {
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args);
   LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args);
   void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces);
+  /// Makes the staging buffer zero, because it holds copies of leased bytes.
   void clear() { launcher_.zero(staging_); }
 
  private:
@@ -21,7 +22,7 @@ class CudaCopies {
   /// pieces and their bytes.
   struct StagedPieces {
     std::size_t size_bytes = 0;
-    std::uint32_t n_first = 0;  ///< Pieces without is_last.
+    std::uint32_t n_first = 0;  ///< Pieces that are written first: those without is_last.
     std::uint32_t largest_first_bytes = 0;
   };
   CudaCopies(const Context& context, StepRunner& runner, PinnedBuffer halves)

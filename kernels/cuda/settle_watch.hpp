@@ -1,10 +1,10 @@
-/// Calls back when all launches that began before a given moment are over, or all such launches
-/// that touch tenant memory.
+/// Calls back when the launches that began before a given moment are over: all of them, or only
+/// those that touch tenant memory.
 ///
 /// The launching thread counts launches when it enqueues them and when they end. A graph counts as
 /// one launch, however long it is. A waiter is therefore also called once a gate inside the graph
-/// has seen the mirror that was written after the waiter arrived: all earlier work is over, and all
-/// later work reads that mirror.
+/// has seen the mirror (kernels/cuda/launcher.hpp) that was written after the waiter arrived: all
+/// earlier work is over, and all later work reads that mirror.
 ///
 /// Threads: any thread may call `when_settled`; all other functions belong to the launching thread.
 /// Lifetime: destruction drops waiters without calling them; the process is ending.
@@ -25,10 +25,11 @@ class SettleWatch {
  public:
   using Callback = std::move_only_function<void()>;
 
-  /// Calls `callback` when all launches of the scope that began before this call are over; at once
-  /// if they already are. After a fault the callback is destroyed without being called.
+  /// Calls `callback` when all launches of the scope that began before this call are over,
+  /// or at once if they already are. After a fault the callback is destroyed without being called.
   void when_settled(Callback callback, SettleScope scope = SettleScope::Everything);
 
+  /// Counts a launch that is being enqueued.
   void issued(bool touches_tenants = true) {
     const std::uint64_t count = issued_.load(std::memory_order_relaxed) + 1;
     // Stored first, so that no waiter counts this launch as one that touches no tenant.
@@ -43,8 +44,10 @@ class SettleWatch {
   /// mirror, then call `stamp` with the mirror's epoch. A waiter that arrives after this call may
   /// know of a word stored after the read.
   std::uint64_t unstamped() const { return unstamped_.load(std::memory_order_seq_cst); }
+  /// Gives this epoch to the waiters without one, up to number `newest`.
   void stamp(std::uint64_t newest, std::uint32_t epoch);
-  /// The device failed. No further callbacks: the state of its running work is unknown.
+  /// The device failed. No callback is called from now on, because the state of its running work is
+  /// unknown.
   void mark_lost() { lost_.store(true, std::memory_order_seq_cst); }
 
   std::uint64_t issued_count() const { return issued_.load(std::memory_order_relaxed); }
@@ -70,7 +73,7 @@ class SettleWatch {
   std::atomic<std::uint64_t> finished_{0};
   std::atomic<std::uint64_t> unstamped_{0};
   std::atomic<bool> lost_{false};
-  std::atomic<std::size_t> waiting_{0};
+  std::atomic<std::size_t> waiting_{0};  // size of `waiters_`, read without the mutex
   std::mutex mutex_;
   std::uint64_t newest_ = 0;
   std::vector<Waiter> waiters_;

@@ -40,7 +40,8 @@ std::string live_list(const Command& command, const CommandOption& option) {
   if (name == "lease" && (command.path == "revoke" || command.path == "drain"))
     return "get leases --state Live";
   if (name == "--lease" || name == "lease") return "get leases";
-  if (name == "key") return "get keys";
+  if (name == "--key" || name == "key") return "get keys";
+  if (name == "id" && command.path == "requests cancel") return "get requests";
   if (name == "extent") return "get extents";
   if (name == "memory") return "get quarantine";
   if (!option.is_positional || name != "name") return "";
@@ -124,7 +125,7 @@ std::string bash_completion(std::span<const Command> tree) {
 _brokerctl_names() {{
   local name
   while IFS= read -r name; do
-    [[ $name =~ ^[[:alnum:]._:-]+$ && $name == "$current"* ]] && COMPREPLY+=("$name")
+    [[ $name =~ ^[[:alnum:]._:/-]+$ && $name == "$current"* ]] && COMPREPLY+=("$name")
   done < <(timeout 1 "${{COMP_WORDS[0]}}" "${{broker[@]}}" "$@" -o name 2>/dev/null)
 }}
 _brokerctl() {{

@@ -73,12 +73,6 @@ struct Target {
   std::vector<std::string> ids;
 };
 
-Error silent_error(const std::vector<SilentWorker>& silent) {
-  return {silent.front().why.code,
-          fmt::format("worker {} did not answer ({}); its requests are not known",
-                      silent.front().worker, silent.front().why.detail)};
-}
-
 Error unknown_error(const std::string& name, const RequestRows& rows) {
   if (!rows.silent.empty()) return silent_error(rows.silent);
   if (rows.ended.empty()) {
@@ -86,7 +80,7 @@ Error unknown_error(const std::string& name, const RequestRows& rows) {
             fmt::format("no worker has a request {}; see `brokerctl requests`", name)};
   }
   const wire::EndedRequest& end = rows.ended.front();
-  return {Errc::UnknownRequest, fmt::format("request {} has ended {:.1f} s ago ({})", end.id,
+  return {Errc::UnknownRequest, fmt::format("request {} ended {:.1f} s ago ({})", end.id,
                                             static_cast<double>(end.ago_ms) / 1000, end.reason)};
 }
 
@@ -100,7 +94,7 @@ Result<void> check_one_tenant(const std::string& name, const RequestRows& rows) 
                   first_of.size(), first_of.begin()->second, first_of.rbegin()->second));
 }
 
-/// Ends the requests and keeps those that the workers have found.
+/// Ends the requests. Returns those that the workers found.
 Result<std::vector<wire::RequestView>> stop_all(std::vector<wire::RequestView> wanted,
                                                 const Dependencies& dependencies) {
   std::map<std::string, std::vector<std::string>> ids_of;  // by worker
@@ -124,6 +118,12 @@ Result<std::vector<wire::RequestView>> stop_all(std::vector<wire::RequestView> w
 
 }  // namespace
 
+Error silent_error(const std::vector<SilentWorker>& silent) {
+  return {silent.front().why.code,
+          fmt::format("worker {} did not answer ({}); its requests are not known",
+                      silent.front().worker, silent.front().why.detail)};
+}
+
 Result<RequestRows> read_requests(const ListRequests& query, const Dependencies& dependencies) {
   RequestRows rows;
   for (const std::string& worker : TRY(workers_to_ask(query.worker, dependencies, rows.silent))) {
@@ -137,6 +137,26 @@ Result<RequestRows> read_requests(const ListRequests& query, const Dependencies&
                     [](const wire::RequestView& view) { return std::tie(view.id, view.worker); });
   std::ranges::sort(rows.ended, {}, &wire::EndedRequest::ago_ms);
   return rows;
+}
+
+Result<NamedRequests> read_named_requests(ListRequests query, std::span<const std::string> names,
+                                          const Dependencies& dependencies) {
+  NamedRequests named;
+  if (names.empty()) {
+    named.rows = TRY(read_requests(query, dependencies));
+    return named;
+  }
+  std::set<std::pair<std::string, std::string>> known;  // ids, with their workers
+  for (const std::string& name : names) {
+    query.id = name;
+    RequestRows rows = TRY(read_requests(query, dependencies));
+    if (rows.requests.empty() && !named.problem) named.problem = unknown_error(name, rows);
+    named.rows.silent = std::move(rows.silent);
+    for (wire::RequestView& view : rows.requests)
+      if (known.emplace(view.id, view.worker).second)
+        named.rows.requests.push_back(std::move(view));
+  }
+  return named;
 }
 
 Result<CancelledRequests> cancel_requests(const CancelRequests& query,
@@ -170,7 +190,7 @@ cli::Table requests_table(const std::vector<wire::RequestView>& requests) {
                                {"STATE"},
                                {"PROMPT", true},
                                {"EMITTED", true},
-                               {"MOST", true},
+                               {"MAX", true},
                                {"AGE", true},
                                {"LEASE", false, true},
                                {"KEY", false, true},

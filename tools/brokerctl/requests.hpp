@@ -7,6 +7,8 @@
 /// Threads: the caller's.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,9 +29,21 @@ struct RequestRows {
   std::vector<wire::EndedRequest> ended;  ///< With an id that names no request.
 };
 
+/// The error that names the first of these workers. `silent` is not empty. Pure.
+Error silent_error(const std::vector<SilentWorker>& silent);
+
 /// Reads the requests of one worker, or of all. Errors: UnknownWorker for a worker that is not
 /// listed; those of the calls, if they are the broker's.
 Result<RequestRows> read_requests(const ListRequests& query, const Dependencies& dependencies);
+
+struct NamedRequests {
+  RequestRows rows;              ///< Each request once.
+  std::optional<Error> problem;  ///< Set if a name is that of no request.
+};
+/// Reads the requests with these names, which are their ids or those of their HTTP answers; without
+/// names all of them. Errors: those of read_requests.
+Result<NamedRequests> read_named_requests(ListRequests query, std::span<const std::string> names,
+                                          const Dependencies& dependencies);
 
 /// The requests that were cancelled, with their workers.
 struct CancelledRequests {

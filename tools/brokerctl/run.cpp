@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 
 #include "common/machine/text_file.hpp"
 #include "common/utf8.hpp"
@@ -108,15 +109,14 @@ class Runner {
   }
 
   Result<void> operator()(const ListRequests& query) {
-    const RequestRows rows = TRY(read_requests(query, dependencies_));
+    const auto [rows, problem] = TRY(read_named_requests(query, named_.names, dependencies_));
     if (rows.requests.empty() && query.tenant) TRY(check_is_known(*query.tenant));
-    Json document = requests_json(rows);
-    const cli::Table all = requests_table(rows.requests);
-    cli::Table table = all;
-    const auto missing = keep_named(named_, document["items"], table);
-    print(document, table);
+    if (!problem || !rows.requests.empty())
+      print(requests_json(rows), requests_table(rows.requests));
+    if (problem) return std::unexpected(*problem);
+    if (output_ == Output::Name && !rows.silent.empty())  // stdout has names only
+      return std::unexpected(silent_error(rows.silent));
     print_notes(requests_notes(rows));
-    if (missing) return std::unexpected(unknown_name(named_.noun, *missing, all));
     if (!rows.silent.empty() && dependencies_.set_exit_code)
       dependencies_.set_exit_code(exit_code(rows.silent.front().why.code));
     return {};
@@ -290,7 +290,9 @@ class Runner {
     if (output_ == Output::Json) {
       *dependencies_.out << cli::json_text(document, json_indent_) << '\n';
     } else if (output_ == Output::Name) {
-      for (const auto& row : table.rows) *dependencies_.out << row.front() << '\n';
+      std::set<std::string> printed;  // a worker's predecessors have its name
+      for (const auto& row : table.rows)
+        if (printed.insert(row.front()).second) *dependencies_.out << row.front() << '\n';
     } else {
       *dependencies_.out << cli::render(output_ == Output::Wide ? table : cli::narrow(table));
     }

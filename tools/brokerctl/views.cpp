@@ -53,6 +53,13 @@ std::string time_text(const std::optional<std::int64_t>& unix_ms, const char* ot
   return unix_ms ? cli::utc_text(*unix_ms / 1000) : otherwise;
 }
 
+/// "2026-11-24T18:30Z", for a time that is known to the minute.
+std::string minute_text(const std::optional<std::int64_t>& unix_ms, const char* otherwise) {
+  std::string text = time_text(unix_ms, otherwise);
+  if (unix_ms) text.erase(text.size() - 4, 3);  // the seconds of ":00Z"
+  return text;
+}
+
 cli::Table status_table(const wire::StatusView& status) {
   cli::Table table{.columns = {{"WHAT"}, {"VALUE", true}}};
   auto add = [&](std::string what, std::string value) {
@@ -241,7 +248,7 @@ cli::Table keys_table(const std::vector<wire::KeyView>& keys) {
     table.rows.push_back(
         {key.key.value, key.tenant.value, or_dash(printable(key.name)),
          time_text(key.expires_unix_ms, "never") + (key.expired ? ", expired" : ""),
-         time_text(key.last_used_unix_ms, "never"), number(key.tokens_today),
+         minute_text(key.last_used_unix_ms, "never"), number(key.tokens_today),
          time_text(key.created_unix_ms, "-"), limit_text(key.limits.max_concurrent),
          limit_text(rates.tokens_per_minute), limit_text(rates.requests_per_minute),
          limit_text(rates.tokens_per_day)});

@@ -12,7 +12,7 @@ namespace leasehold::brokerctl {
 cli::Table status_table(const wire::StatusView& status);
 cli::Table tenants_table(const std::vector<wire::TenantView>& tenants);
 cli::Table leases_table(const std::vector<wire::LeaseView>& leases);
-/// The time in UTC, or `otherwise` without one.
+/// The time in UTC, or `otherwise` if there is none.
 std::string time_text(const std::optional<std::int64_t>& unix_ms, const char* otherwise);
 cli::Table keys_table(const std::vector<wire::KeyView>& keys);
 cli::Table prefixes_table(const std::vector<wire::LeaseView>& shared_leases);

@@ -14,8 +14,8 @@ class App;
 
 namespace leasehold::cli {
 
-/// Functions that return the whole command line to use for a command that does not exist, which
-/// `words` begin with; empty: none.
+/// Functions that return the command line to use instead of a command that does not exist; empty
+/// if there is none. `words` begin with that command.
 struct OtherWords {
   using Find = std::function<std::string(std::span<const std::string> words)>;
   Find before_typos = {};  ///< Asked first.

@@ -11,7 +11,7 @@
 
 namespace leasehold::monitor {
 
-/// True for a lease that was revoked, except by its tenant's end: released, expired, holder gone.
+/// True for a revoked lease, unless its tenant ended it: released, expired, or the holder is gone.
 inline bool is_cut_off(const wire::LeaseView& lease) {
   return lease.times.revoked_boottime_ns > 0 && lease.reason != RevokeReason::Released &&
          lease.reason != RevokeReason::TtlExpired && lease.reason != RevokeReason::HolderGone;

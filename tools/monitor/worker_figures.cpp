@@ -82,7 +82,7 @@ std::string label(const Sample& sample, std::string_view name) {
   return found == sample.labels.end() ? "" : found->second;
 }
 
-/// False for a count that is not one.
+/// Returns false for a bound or a count that does not rise.
 bool add_bucket(const Sample& sample, LatencyBuckets& buckets) {
   const auto bound = number_in(label(sample, "le"));
   const auto count = static_cast<std::uint64_t>(sample.value);

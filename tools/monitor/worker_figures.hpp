@@ -1,5 +1,5 @@
-/// What the page of metrics of a worker (`leasehold-worker --metrics`) says about requests. The
-/// broker does not know these figures.
+/// Figures about requests from the metrics page of a worker (`leasehold-worker --metrics`). The
+/// broker does not know them.
 #pragma once
 
 #include <map>

@@ -169,6 +169,7 @@ class AnswerDriver {
   AnswerOutput output_;
   std::vector<RequestId> request_ids_;  // of the choices, in the worker
   std::optional<Error> stopped_by_;     // set by RunningAnswers::end
+  bool ends_at_once_ = false;           // does not wait for the worker's end of its choices
 };
 
 client::SessionConfig AnswerDriver::config_of(wire::RequestSubmit submit) const {
@@ -228,21 +229,22 @@ RunningAnswer AnswerDriver::as_running() {
   return {.id = answer_id(request_),
           .tenant = caller_.tenant,
           .key = caller_.key_id,
+          .client_id = stream_.labels().x_request_id,
           .began_at = shared_.deps.clock->now(),
           .choices = [this] { return progress_.running(request_ids_); },
           .end =
-              [this](const Error& why) {
+              [this](const Error& why, bool at_once) {
                 stopped_by_ = why;
+                ends_at_once_ = at_once;
                 generations_->wake();
               }};
 }
 
 /// The worker ends the choices that it has. A choice without a lease would be submitted again, and
-/// a worker that stops ends no choice in time.
+/// one that was moved would run on.
 void AnswerDriver::end_if_stopped() {
-  if (!goes_on()) return;
-  if (shared_.ending) return output_.fail_with(shared_.deps.stopping);
-  if (stopped_by_ && progress_.any_lacks_lease()) output_.fail_with(*stopped_by_);
+  const bool ends = stopped_by_ && (ends_at_once_ || progress_.any_lacks_lease());
+  if (ends && goes_on()) output_.fail_with(*stopped_by_);
 }
 
 /// Waits for events. If some are queued already, it only lets other connections run.
@@ -252,7 +254,7 @@ awaitable<void> AnswerDriver::await_events() {
     co_return;
   }
   std::optional<CountedIn> waiting;
-  if (progress_.await_lease()) waiting.emplace(shared_.awaiting_lease);
+  if (progress_.all_await_lease()) waiting.emplace(shared_.awaiting_lease);
   co_await generations_->changed(time_to_heartbeat());
 }
 

@@ -1,5 +1,7 @@
 #include "worker/http/choice_progress.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "ipc/http/http_errors.hpp"
@@ -10,6 +12,19 @@ namespace {
 template <class... Kinds>
 bool is_any_of(const client::SessionEvent& event) {
   return (std::holds_alternative<Kinds>(event) || ...);
+}
+
+std::size_t values_of(const wire::PromptLogprobs& prompt) {
+  std::size_t values = 0;
+  for (const wire::PromptToken& token : prompt.tokens) values += 1 + token.top_logprobs.size();
+  return values;
+}
+
+Error too_many_logprobs() {
+  return {Errc::BadRequest,
+          fmt::format("the prompts of this answer have more than {} log probabilities, "
+                      "alternatives included; send fewer prompts or ask for fewer alternatives",
+                      wire::RequestSubmit::kMaxPromptLogprobs)};
 }
 
 }  // namespace
@@ -26,6 +41,10 @@ std::optional<Error> ChoiceProgress::note(const Generations::Event& event) {
     // Count each prompt once: its choices share it, and a rebind reads it again.
     const bool is_new = event.index % per_prompt_ == 0 && !std::exchange(choice.is_counted, true);
     if (is_new) usage_.prompt_tokens += submitted->prompt_tokens;
+  }
+  if (const auto* prompt = std::get_if<PromptLogprobsArrived>(&event.event)) {
+    prompt_logprobs_ += values_of(prompt->logprobs);
+    if (prompt_logprobs_ > wire::RequestSubmit::kMaxPromptLogprobs) return too_many_logprobs();
   }
   if (is_any_of<TokenArrived>(event.event)) {
     ++usage_.completion_tokens;

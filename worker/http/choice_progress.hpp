@@ -1,4 +1,4 @@
-/// What the choices of an answer do, and the tokens that they used. Pure.
+/// Tracks what the choices of an answer do, and the tokens that they used. Pure.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,14 @@ class ChoiceProgress {
   ChoiceProgress(std::size_t choices, std::uint32_t choices_per_prompt)
       : choices_(choices), per_prompt_(choices_per_prompt) {}
 
-  /// Returns the error if a quota or a full queue holds all choices back before the first token;
-  /// while one choice runs, the others wait for it.
+  /// Returns the error if a quota or a full queue keeps all choices from running before the first
+  /// token. While one choice runs, the others wait for it. Also BadRequest once the prompts have
+  /// more log probabilities than one request may have: writing them delays other connections.
   std::optional<Error> note(const Generations::Event& event);
   bool any_runs() const { return std::ranges::count(choices_, true, &Choice::runs) > 0; }
   bool all_ended() const { return ended_ == choices_.size(); }
   /// True if no choice can generate anything without another lease.
-  bool await_lease() const {
+  bool all_await_lease() const {
     const auto lacking =
         static_cast<std::size_t>(std::ranges::count(choices_, true, &Choice::lacks_lease));
     return lacking > 0 && lacking + ended_ == choices_.size();
@@ -49,6 +50,7 @@ class ChoiceProgress {
   std::vector<Choice> choices_;
   std::uint32_t per_prompt_;
   std::size_t ended_ = 0;
+  std::size_t prompt_logprobs_ = 0;  // alternatives included
   UsageCount usage_;
 };
 

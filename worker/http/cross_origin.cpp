@@ -61,7 +61,8 @@ std::string AllowedOrigins::fields_for(const Head& head) const {
   if (!allows(head)) return fields;
   return fields + fmt::format(
                       "Access-Control-Allow-Origin: {}\r\n"
-                      "Access-Control-Expose-Headers: Retry-After, X-Request-Id, traceresponse\r\n",
+                      "Access-Control-Expose-Headers: Retry-After, X-Request-Id, request-id, "
+                      "traceresponse\r\n",
                       any_ ? "*" : *head.only("Origin"));
 }
 

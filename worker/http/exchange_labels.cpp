@@ -19,6 +19,7 @@ ExchangeLabels ExchangeLabels::of(const std::optional<Head>& head) {
 std::string ExchangeLabels::begin_span(const Tracing* tracing) {
   if (tracing == nullptr) return {};
   span = tracing->begin(trace);
+  if (!span && !trace) trace = TraceContext::start(false);
   if (!span) return {};
   trace = span->context;
   return "traceresponse: " + trace->text() + "\r\n";

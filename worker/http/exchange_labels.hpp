@@ -1,11 +1,11 @@
-/// What an HTTP exchange is called in logs, traces and its own answer.
+/// The names of an HTTP exchange in logs, traces and its own answer.
 ///
 /// X-Request-Id: the client's value if it is valid (wire::is_x_request_id) and occurs once,
-/// otherwise a new one; it is the answer's, too. It names the exchange, not the text: `request_id`
-/// in a body does that.
+/// otherwise a new one. The answer has it, too. It names the exchange; `request_id` in a body names
+/// the text.
 ///
-/// traceparent: an invalid one, or two of them, count as none. The answer of a request
-/// whose spans are recorded has the header `traceresponse` (W3C Trace Context, Level 2).
+/// traceparent: an invalid or repeated header is ignored. The answer of a request whose spans are
+/// recorded has the header `traceresponse` (W3C Trace Context, Level 2).
 #pragma once
 
 #include <optional>
@@ -24,7 +24,8 @@ struct ExchangeLabels {
   /// Reads the head; without one, the labels of a request whose head could not be read.
   static ExchangeLabels of(const std::optional<Head>& head);
   /// Begins the span of the exchange, and returns the line that names it in the answer's head.
-  /// Without `tracing`, or if the trace is not sampled, it does nothing.
+  /// Without `tracing` it does nothing. A new trace that is not sampled gets no span, and its
+  /// `trace` says so, because each submission would draw again.
   std::string begin_span(const Tracing* tracing);
 
   /// Lines of the answer's head.
@@ -33,7 +34,7 @@ struct ExchangeLabels {
   std::string log_text() const;
 };
 
-/// What became of a traced exchange.
+/// How a traced exchange ended.
 struct ExchangeEnd {
   std::string_view method;
   std::string_view route;

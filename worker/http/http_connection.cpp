@@ -8,6 +8,7 @@
 
 #include "ipc/http/http_message.hpp"
 #include "worker/http/api/messages_answer.hpp"
+#include "worker/http/exchange.hpp"
 #include "worker/http/routes.hpp"
 
 namespace leasehold::http {
@@ -23,8 +24,6 @@ constexpr auto kBodyTimeout = std::chrono::seconds(30);
 constexpr auto kWriteTimeout = std::chrono::seconds(30);  // while a client reads nothing
 
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-constexpr std::string_view kComment = ":\n\n";  // in a stream of events
-constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
 // GCC 12 destroys braced temporaries of a co_await expression twice, so answers are built by
 // function calls.
@@ -42,57 +41,6 @@ Answer health(const Shared& shared) {
   Answer answer = refusal(*why_not);
   answer.status = 503;
   return answer;
-}
-
-void append_lines(const ServerEvent& event, std::string& out) {
-  if (!event.name.empty()) out.append("event: ").append(event.name).append("\n");
-  if (!event.id.empty()) out.append("id: ").append(event.id).append("\n");
-  out.append("data: ").append(event.data).append("\n\n");
-}
-
-/// A request and the form of its answer.
-struct Exchange {
-  PeerAddress client;  ///< The peer, or a trusted proxy's client.
-  Body body_sent = Body::Sent;
-  ExchangeLabels labels;
-  std::string fields;  ///< Header lines of every answer.
-  TimePoint begun_at;
-  int status = 0;           ///< Of the answer, once it was sent.
-  bool keep_alive = false;  ///< Another request may follow.
-  bool chunked = true;      ///< The client speaks HTTP/1.1.
-  bool has_events = false;  ///< The head of a stream was sent.
-  bool is_message = false;  ///< Errors have the form of Anthropic's API.
-
-  void append_framed(std::string_view text, std::string& out) const;
-  /// The bytes of these events, with the head before the first ones.
-  std::string text_of(const ServerEvents& events, HttpStream::Follows follows);
-};
-
-void Exchange::append_framed(std::string_view text, std::string& out) const {
-  if (!chunked) return void(out += text);
-  fmt::format_to(std::back_inserter(out), "{:x}\r\n", text.size());
-  out.append(text).append("\r\n");
-}
-
-std::string Exchange::text_of(const ServerEvents& events, HttpStream::Follows follows) {
-  const bool is_last = follows == HttpStream::Follows::Nothing;
-  std::string text;
-  if (!std::exchange(has_events, true)) {
-    keep_alive = keep_alive && chunked;
-    status = 200;
-    text = fmt::format(
-        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n{}{}\r\n",
-        fields, chunked ? "Transfer-Encoding: chunked\r\n" : "Connection: close\r\n");
-  }
-  if (events.empty() && !is_last) append_framed(kComment, text);
-  std::string one;
-  for (const ServerEvent& event : events) {
-    one.clear();
-    append_lines(event, one);
-    append_framed(one, text);
-  }
-  if (is_last && chunked) text += kLastChunk;
-  return text;
 }
 
 class BeastConnection final : public Connection, public HttpStream {

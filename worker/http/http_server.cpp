@@ -120,9 +120,8 @@ RunningAnswers& Server::running_answers() {
 
 void Server::end_answers() {
   drain();
-  state_->shared->ending = true;
   for (const RunningAnswer& answer : state_->shared->running_answers.all())
-    answer.end(state_->shared->deps.stopping);
+    answer.end(state_->shared->deps.stopping, true);
 }
 
 bool Server::is_closed() const {

@@ -56,8 +56,8 @@ class Server {
     std::size_t max_unread_bytes = 64 << 20;
     const Health* health = nullptr;    ///< Null: the worker is always healthy.
     const Tracing* tracing = nullptr;  ///< Null: no spans.
-    /// Ends requests of the worker with RequestCancelled, and with a request all choices of its
-    /// answer. Calls back, on any thread, with the ids of the requests that it found.
+    /// Ends these requests with RequestCancelled, and with each the other choices of its answer.
+    /// Calls back, on any thread, with the ids of the requests that it found.
     std::function<void(std::vector<std::string> ids, OnStopped)> stop_requests = {};
     /// Counts the requests whose key the broker did not accept. Null: not counted.
     metrics::Counter* refused_keys = nullptr;

@@ -46,7 +46,6 @@ struct Shared {
   boost::asio::thread_pool cpu{2};
   std::function<void(Places::ConnectionId)> close_connection;
   bool closing = false;
-  bool ending = false;  ///< Answers end with Dependencies::stopping.
   std::atomic<bool> draining = false;        ///< Set by another thread.
   std::atomic<std::uint32_t> answering = 0;  ///< Requests that a route serves.
   /// The number of these that have written all the text that they can without another lease.

@@ -17,7 +17,7 @@ struct RouteInput {
 };
 
 struct Route {
-  std::string_view path;  ///< "ID" stands for any text that is not empty.
+  std::string_view path;  ///< "ID" is a placeholder for any text that is not empty.
   std::string_view method;
   boost::asio::awaitable<void> (*serve)(Shared& shared, const Caller& caller, RouteInput input,
                                         HttpStream& stream);

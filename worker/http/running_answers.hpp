@@ -23,7 +23,6 @@ struct RunningChoice {
   RequestId engine_request_id;
   std::uint32_t prompt_tokens = 0;  ///< 0: not known yet.
   std::uint32_t emitted_tokens = 0;
-  std::uint32_t max_emitted_tokens = 0;  ///< 0: not known yet.
   bool awaits_lease = false;
 };
 
@@ -31,10 +30,11 @@ struct RunningAnswer {
   std::string id;  ///< As the client reads it: "chatcmpl-req-1".
   TenantId tenant;
   ApiKeyId key;
+  std::string client_id;  ///< As in wire::RequestView; empty: none.
   TimePoint began_at;
   std::function<std::vector<RunningChoice>()> choices;  ///< Those that have not ended.
-  std::function<void(const Error&)>
-      end;  ///< Ends the answer with this error once it lacks a lease.
+  /// Ends the answer with this error, at once or when it lacks a lease.
+  std::function<void(const Error&, bool at_once)> end;
 };
 
 class RunningAnswers {
@@ -55,10 +55,14 @@ class RunningAnswers {
 
   /// Every choice that has not ended, with the id of its answer and its key, in no order.
   std::vector<wire::RequestView> views(TimePoint now) const;
-  /// The ids, and those of the other choices of the same answers.
+  /// The ids, and those of the choices of the same answers. The first choice has the id of the
+  /// answer, and names it also when that choice has ended.
   std::unordered_set<RequestId> with_other_choices(std::span<const RequestId> ids) const;
-  /// Ends the answers with a choice in `ids`. Returns the ids of all their choices.
-  std::vector<RequestId> end(const std::unordered_set<RequestId>& ids, const Error& why);
+  /// Ends the answers with a choice in `ids`. Returns the ids of all their choices. This worker has
+  /// stopped the choices in `stopped`, so their answers end by themselves, with the tokens they
+  /// have; an answer with another choice, which may run on another worker, ends at once.
+  std::vector<RequestId> end(const std::unordered_set<RequestId>& ids,
+                             std::span<const RequestId> stopped, const Error& why);
   const std::list<RunningAnswer>& all() const { return answers_; }
 
  private:

@@ -1,4 +1,4 @@
-/// Decides when the id of a request leaves the outside index: once, when the request has ended and
+/// Decides when the id of a request leaves the external index: once, when the request has ended and
 /// no block holds its text.
 ///
 /// Clients choose ids, so two tenants may use the same id; it leaves the index with the last

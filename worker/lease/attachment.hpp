@@ -21,7 +21,7 @@ struct Attachment {
   UniqueFd wakeup_fd;       ///< An eventfd, written after a unit that reported a refusal.
 };
 
-/// Attaches under `worker_name`. Blocks; not for the I/O thread.
+/// Attaches under `worker_name`. Blocks, so do not call it on the I/O thread.
 /// Errors: the broker's answer, TimedOut, ConnectionLost; those of check_protocol; UntrustedSegment
 /// when a check fails.
 Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_name);

@@ -17,7 +17,7 @@ struct WorkerIdentity {
   std::uint32_t tokens_per_block = 16;
 };
 
-/// What was not observed: log lines and spans that were dropped.
+/// The log lines and spans that were dropped.
 struct ObservationCounts {
   std::uint64_t log_lines_dropped = 0;
   std::optional<SpanCounts> spans = {};  ///< None: no traces are exported.

@@ -69,7 +69,8 @@ void RequestDirectory::list(wire::RequestList list, Responder respond) {
 }
 
 /// The worker's requests are stopped first, so that their ends have the reason. Then the answers
-/// that have no lease, which the tenants' thread does not know, are ended.
+/// that have no lease or were moved to another worker, which the tenants' thread does not know, are
+/// ended.
 void RequestDirectory::stop(std::vector<std::string> ids, Error why, OnStopped done) {
   std::vector<RequestId> wanted;
   for (std::string& id : ids) wanted.push_back({std::move(id)});
@@ -85,7 +86,7 @@ void RequestDirectory::stop(std::vector<std::string> ids, Error why, OnStopped d
                                 stopped = std::move(stopped),
                                 done = std::move(done)](http::RunningAnswers* running) mutable {
         if (running != nullptr)
-          std::ranges::move(running->end(all, why), std::back_inserter(stopped));
+          std::ranges::move(running->end(all, stopped, why), std::back_inserter(stopped));
         std::ranges::sort(stopped);
         stopped.erase(std::ranges::unique(stopped).begin(), stopped.end());
         done(std::move(stopped));

@@ -18,8 +18,8 @@ namespace leasehold {
 
 class TokenRules;
 
-/// Log probabilities of a prompt that may be on their way to the client, in values: a prompt that
-/// is read slowly is computed slowly. About 80 KiB of output.
+/// Limit on the log probabilities of a prompt that are on their way to the client, in values (about
+/// 80 KiB of output). A prompt that is read slowly is therefore computed slowly.
 inline constexpr std::uint32_t kMaxUntakenLogprobs = 2048;
 
 struct Sequence {

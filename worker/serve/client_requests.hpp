@@ -26,10 +26,17 @@ namespace leasehold {
 
 /// What is shown of a request in the engine.
 struct RequestProgress {
-  std::uint32_t emitted_tokens = 0;    ///< Under earlier leases too.
+  std::uint32_t emitted_tokens = 0;    ///< Includes those under earlier leases.
   std::uint32_t shortened_to = 0;      ///< The engine's lower limit of tokens; 0: none.
   bool is_generating = false;          ///< It has generated since its last admission.
   std::optional<Preempted> preempted;  ///< The last time, if it was preempted.
+};
+
+/// What the client calls the request, for logs and traces.
+struct RequestLabels {
+  std::string x_request_id{};           ///< As in RequestSubmit.
+  std::string trace_id{};               ///< Empty: none.
+  std::optional<RequestTrace> trace{};  ///< The spans of a sampled trace.
 };
 
 struct ClientRequest {
@@ -37,10 +44,8 @@ struct ClientRequest {
   LeaseId lease{};
   bool is_resumable = false;  ///< The messages go to ResumableStreams; `text` has no peer.
   bool is_cancelled = false;
-  control::Responder respond;           ///< Used until the request is parsed.
-  std::string x_request_id{};           ///< As in RequestSubmit.
-  std::string trace_id{};               ///< Empty: none.
-  std::optional<RequestTrace> trace{};  ///< The spans of a sampled trace.
+  control::Responder respond;  ///< Used until the request is parsed.
+  RequestLabels labels{};
 
   // Set when the request is parsed and goes to the engine.
   std::optional<TextStream> text{};

@@ -28,8 +28,9 @@ bool is_final(std::string_view reason) {
 /// What the client calls the request, as the end of a log line; empty for nothing.
 std::string labels_of(const ClientRequest& request) {
   std::string labels;
-  if (!request.x_request_id.empty()) labels += " x_request_id=" + request.x_request_id;
-  if (!request.trace_id.empty()) labels += " trace_id=" + request.trace_id;
+  const auto& [x_request_id, trace_id, trace] = request.labels;
+  if (!x_request_id.empty()) labels += " x_request_id=" + x_request_id;
+  if (!trace_id.empty()) labels += " trace_id=" + trace_id;
   return labels;
 }
 
@@ -61,7 +62,7 @@ void Deliveries::deliver_one(const Token& token) {
   if (request == nullptr) return;
   if (request->first_token_at == TimePoint{}) {
     request->first_token_at = deps_.clock->now();
-    if (request->trace) request->trace->first_token(request->first_token_at);
+    if (request->labels.trace) request->labels.trace->first_token(request->first_token_at);
   }
   request->progress.emitted_tokens = token.position + 1;
   request->progress.is_generating = true;
@@ -154,7 +155,7 @@ Completed Deliveries::end_of(const ClientRequest& request, const Completed& obse
 
 void Deliveries::deliver_one(const Admitted& admitted) {
   ClientRequest* request = requests_->find_parsed(admitted.engine_request_id);
-  if (request != nullptr && request->trace) request->trace->admitted(admitted.at);
+  if (request != nullptr && request->labels.trace) request->labels.trace->admitted(admitted.at);
 }
 
 void Deliveries::deliver_one(const Completed& observed) {
@@ -183,14 +184,14 @@ void Deliveries::note_end(ClientRequest& request, const Completed& completed) {
     spdlog::error("request ended with a numeric fault request={} emitted_tokens={} reason=\"{}\"{}",
                   id, completed.emitted_tokens, completed.error->detail, labels_of(request));
   }
-  if (!request.trace) return;
+  if (!request.labels.trace) return;
   const std::uint32_t before = std::min(request.emitted_before, completed.emitted_tokens);
-  deps_.tracing->end(
-      request.trace->completed(completed, completed.emitted_tokens - before, deps_.clock->now()));
+  deps_.tracing->end(request.labels.trace->completed(completed, completed.emitted_tokens - before,
+                                                     deps_.clock->now()));
 }
 
-/// Reports the usage of a completed request. Rejected requests used nothing here and have no usage
-/// record.
+/// Reports the usage of a completed request. One that was never admitted computed no prompt token;
+/// rejected requests have no usage record.
 void Deliveries::report_usage(const ClientRequest& request, const Completed& completed) {
   const RequestId& engine_request_id = completed.engine_request_id;
   const std::uint32_t before = std::min(request.emitted_before, completed.emitted_tokens);
@@ -198,7 +199,7 @@ void Deliveries::report_usage(const ClientRequest& request, const Completed& com
       {.tenant = tenant_of(engine_request_id),
        .request = to_client_request_id(engine_request_id),
        .lease = request.lease,
-       .prompt_tokens = request.timing.prompt_tokens,
+       .prompt_tokens = completed.cached_tokens ? request.timing.prompt_tokens : 0,
        .cached_tokens = completed.cached_tokens.value_or(0),
        .generated_tokens = completed.emitted_tokens - before,
        .reason = std::string(name(completed.reason)),
@@ -227,7 +228,7 @@ void Deliveries::deliver_one(const Preempted& preempted) {
       preempted.swapped_blocks, preempted.emitted_tokens, labels_of(*request));
   request->progress.preempted = preempted;
   request->progress.is_generating = false;
-  if (request->trace) request->trace->preempted(preempted, deps_.clock->now());
+  if (request->labels.trace) request->labels.trace->preempted(preempted, deps_.clock->now());
   if (!request->unread_end) request->text->send_preempted(preempted);
 }
 
@@ -236,8 +237,8 @@ void Deliveries::deliver_one(const AdmissionRejected& observed) {
   ClientRequest* request = requests_->find_parsed(observed.engine_request_id);
   if (request != nullptr && request->stopped_by) rejected.reason = *request->stopped_by;
   if (deps_.metrics != nullptr) deps_.metrics->refused(rejected.reason.code);
-  if (request != nullptr && request->trace)
-    deps_.tracing->end(request->trace->refused(rejected.reason.code, deps_.clock->now()));
+  if (request != nullptr && request->labels.trace)
+    deps_.tracing->end(request->labels.trace->refused(rejected.reason.code, deps_.clock->now()));
   end_stream(rejected.engine_request_id, name(rejected.reason.code), rejected.emitted_tokens,
              [&](TextStream& text) { return text.send_rejected(rejected); });
 }
@@ -258,7 +259,7 @@ void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view
                                     .reason = std::string(reason),
                                     .emitted_tokens = emitted_tokens,
                                     .scope = std::move(scope),
-                                    .trace_id = request->trace_id},
+                                    .trace_id = request->labels.trace_id},
       now);
   requests_->recent_ends().add({engine_request_id, std::string(reason), now});
   requests_->forget(engine_request_id);
@@ -269,8 +270,8 @@ void Deliveries::deliver_one(const Rebound& rebound) {
   std::string trace_id;
   if (ClientRequest* request = requests_->find_parsed(rebound.engine_request_id)) {
     request->lease = rebound.new_lease;
-    trace_id = request->trace_id;
-    if (request->trace) request->trace->rebound(rebound, deps_.clock->now());
+    trace_id = request->labels.trace_id;
+    if (request->labels.trace) request->labels.trace->rebound(rebound, deps_.clock->now());
   }
   resumable_->moved(rebound.engine_request_id, rebound.new_lease);
   // Preemptive is used for every mode that copies; the broker knows the actual mode.

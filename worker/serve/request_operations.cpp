@@ -37,8 +37,9 @@ wire::RequestView view_of(const RequestId& id, const ClientRequest& request, boo
                                                                   : request.max_emitted_tokens,
           .age_ms = ms_between(request.timing.submitted_at, now),
           .detached = request.is_parsed() && request.is_resumable && request.connection == 0,
-          .client_id =
-              request.x_request_id.empty() ? std::nullopt : std::optional(request.x_request_id)};
+          .client_id = request.labels.x_request_id.empty()
+                           ? std::nullopt
+                           : std::optional(request.labels.x_request_id)};
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ bool is_named(const RequestId& engine_request_id, std::string_view text);
 void keep_listed(const wire::RequestList& list, std::vector<wire::RequestView>& views);
 
 /// One page of the requests in `served`, which are sorted and may have one item too many, and of
-/// those in `answers` that are not there. A request of both gets `key` and `answer` of the latter.
-/// Pure.
+/// those in `answers` that are not in `served`. A request in both gets `key` and `answer` of the
+/// latter. Pure.
 wire::RequestPage page_of(const wire::RequestList& list, std::vector<wire::RequestView> served,
                           std::vector<wire::RequestView> answers);
 
@@ -38,7 +38,7 @@ class RequestOperations {
   /// more follow. A request in `named` matches its `id` under any name.
   std::vector<wire::RequestView> views(const wire::RequestList& list,
                                        const std::unordered_set<RequestId>& named) const;
-  /// Requests that RequestList::id names and that ended not long ago; the newest first.
+  /// Requests that RequestList::id names and that ended recently, the newest first.
   std::vector<wire::EndedRequest> ended(const wire::RequestList& list) const;
   /// Stops these requests with `why`. Returns those that are known.
   std::vector<RequestId> stop(std::span<const RequestId> engine_request_ids, const Error& why);

@@ -13,8 +13,8 @@
 namespace leasehold {
 namespace {
 
-/// BLAKE2b of the submission without `token`, `emitted`, `rebound_from` and `asked_at_unix_s`,
-/// which may differ between two submissions of one request. Takes milliseconds for a long prompt.
+/// BLAKE2b of the submission without the fields that may differ between two submissions of one
+/// request (RequestSubmit::resumable). Takes milliseconds for a long prompt.
 BodyDigest digest_of(const wire::RequestSubmit& submission) {
   wire::RequestSubmit body = submission;
   body.token.clear();

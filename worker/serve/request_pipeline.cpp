@@ -62,11 +62,11 @@ void RequestPipeline::submit(const TenantConnection& connection, const Json& bod
                                        .lease = incoming->claim.lease,
                                        .is_resumable = is_resumable,
                                        .respond = std::move(respond),
-                                       .x_request_id = incoming->submit.x_request_id,
-                                       .trace_id = trace    ? trace->trace_id()
-                                                   : caller ? caller->trace_id
-                                                            : std::string(),
-                                       .trace = std::move(trace),
+                                       .labels = {.x_request_id = incoming->submit.x_request_id,
+                                                  .trace_id = trace    ? trace->trace_id()
+                                                              : caller ? caller->trace_id
+                                                                       : std::string(),
+                                                  .trace = std::move(trace)},
                                        .timing = {.submitted_at = incoming->submitted_at}});
   }
   on_accepted_(connection.id, incoming->claim.lease);
@@ -150,8 +150,9 @@ void RequestPipeline::submit_to_engine(IncomingRequest incoming) {
                     .prompt_tokens = incoming.answer.prompt_tokens};
   request.emitted_before = static_cast<std::uint32_t>(prompt.emitted.size());
   request.progress.emitted_tokens = request.emitted_before;
-  incoming.prompt.is_traced = request.trace.has_value();
-  if (request.trace) request.trace->parsed(incoming.answer.prompt_tokens, deps_.clock->now());
+  incoming.prompt.is_traced = request.labels.trace.has_value();
+  if (request.labels.trace)
+    request.labels.trace->parsed(incoming.answer.prompt_tokens, deps_.clock->now());
   incoming.respond = std::move(request.respond);
   incoming.submit = {.request_id = incoming.submit.request_id,
                      .resumable = incoming.submit.resumable};  // frees the rest
@@ -196,8 +197,9 @@ void RequestPipeline::refuse_unparsed(const RequestId& engine_request_id, const 
 
 void RequestPipeline::end_trace(const RequestId& engine_request_id, Errc why) {
   ClientRequest* request = requests_->find(engine_request_id);
-  if (request == nullptr || !request->trace) return;
-  deps_.tracing->end(request->trace->refused(why, deps_.clock->now()));
+  if (request == nullptr || !request->labels.trace) return;
+  deps_.tracing->end(request->labels.trace->refused(why, deps_.clock->now()));
+  request->labels.trace.reset();
 }
 
 void RequestPipeline::refuse(Responder respond, const Error& why) {
@@ -226,6 +228,7 @@ bool RequestPipeline::stop(const RequestId& engine_request_id, const Error& why)
   }
   requests_->recent_ends().add(
       {engine_request_id, std::string(name(why.code)), deps_.clock->now()});
+  end_trace(engine_request_id, why.code);
   refuse(std::exchange(request->respond, nullptr), why);
   return true;
 }

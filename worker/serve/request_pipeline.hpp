@@ -76,7 +76,7 @@ class RequestPipeline {
                                 const control::Json& body) const;
   std::optional<RequestTrace> begin_trace(const IncomingRequest& incoming,
                                           const std::optional<TraceContext>& caller) const;
-  /// Sends the spans of a request that the engine never had.
+  /// Sends the spans of a request that the engine never had, once.
   void end_trace(const RequestId& engine_request_id, Errc why);
   void on_parsed(IncomingRequest incoming, const Result<void>& parsed);
   void submit_to_engine(IncomingRequest incoming);

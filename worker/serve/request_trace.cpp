@@ -9,6 +9,9 @@
 namespace leasehold {
 namespace {
 
+/// OpenTelemetry's default limit for the events of a span. Only preemptions can be as many.
+constexpr std::size_t kMaxEvents = 128;
+
 bool is_reached(TimePoint phase) {
   return phase != TimePoint{};
 }
@@ -32,6 +35,7 @@ void RequestTrace::parsed(std::uint32_t prompt_tokens, TimePoint now) {
 }
 
 void RequestTrace::preempted(const Preempted& preempted, TimePoint now) {
+  if (events_.size() >= kMaxEvents) return;
   events_.push_back(
       {.name = "request.preempted",
        .at = now,

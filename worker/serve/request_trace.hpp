@@ -25,7 +25,7 @@
 
 namespace leasehold {
 
-/// What a trace says of a submission.
+/// What a trace says about a submission.
 struct TracedRequest {
   bool is_chat = false;  ///< False: a completion.
   std::string model;

@@ -86,7 +86,8 @@ wire::RequestCompleted TextStream::send_completed(const Completed& completed, st
   }
   if (completed.error) {
     message.scope = name(completed.error->scope);
-    message.detail = std::string(name(completed.error->code)) + ": " + completed.error->detail;
+    const std::string code(name(completed.error->code));
+    message.detail = (message.reason == code ? "" : code + ": ") + completed.error->detail;
   }
   notify(message);
   return message;

@@ -8,6 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "common/machine/process.hpp"
@@ -96,23 +97,22 @@ asio::awaitable<void> SpanExporter::serve() {
     if (batch.empty()) co_return;  // the worker stops
     const bool sent = co_await send(std::move(batch));
     if (!sent && is_stopping_) co_return;
-    if (!sent) co_await wait(std::exchange(pause_, std::min(2 * pause_, config_.max_pause)), false);
+    if (!sent) {
+      const auto pause = std::exchange(pause_, std::min(2 * pause_, config_.max_pause));
+      co_await wait(pause, std::numeric_limits<std::size_t>::max());
+    }
   }
 }
 
 asio::awaitable<void> SpanExporter::wait_for_batch() {
-  while (queued() == 0 && !is_stopping_) co_await wait(std::chrono::hours(1), true);
-  co_await wait(config_.batch_delay, true);
+  while (queued() == 0 && !is_stopping_) co_await wait(std::chrono::hours(1), 1);
+  co_await wait(config_.batch_delay, config_.max_batch);
 }
 
-/// Waits this long, but not while the worker stops. With `for_spans` it also returns for the first
-/// span of an empty queue and for a full batch.
-asio::awaitable<void> SpanExporter::wait(std::chrono::milliseconds longest, bool for_spans) {
+/// Waits this long, but not while the worker stops, nor once `enough` spans are queued.
+asio::awaitable<void> SpanExporter::wait(std::chrono::milliseconds longest, std::size_t enough) {
   const auto end = std::chrono::steady_clock::now() + longest;
-  const bool was_empty = queued() == 0;
-  while (!is_stopping_ && std::chrono::steady_clock::now() < end) {
-    const std::size_t size = queued();
-    if (for_spans && (size >= config_.max_batch || (was_empty && size > 0))) co_return;
+  while (!is_stopping_ && queued() < enough && std::chrono::steady_clock::now() < end) {
     timer_.expires_at(end);
     (void)co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
   }

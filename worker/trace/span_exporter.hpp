@@ -6,7 +6,8 @@
 /// that was not accepted, are dropped and counted; while the collector fails, a batch is tried
 /// after each pause, which doubles. TLS is left to a collector or proxy on this machine.
 ///
-/// Threads: `add` and `counts` from any; `add` takes a short lock. Construction and `stop` on one.
+/// Threads: any thread calls `add`, which takes a short lock, and `counts`. One thread constructs,
+/// stops and destroys the object.
 #pragma once
 
 #include <atomic>
@@ -55,7 +56,7 @@ class SpanExporter {
   std::vector<Span> take_batch();
   boost::asio::awaitable<void> serve();
   boost::asio::awaitable<void> wait_for_batch();
-  boost::asio::awaitable<void> wait(std::chrono::milliseconds longest, bool for_spans);
+  boost::asio::awaitable<void> wait(std::chrono::milliseconds longest, std::size_t enough);
   boost::asio::awaitable<bool> send(std::vector<Span> batch);
   void note(const Result<std::string>& sent);
 

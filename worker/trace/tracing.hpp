@@ -1,4 +1,4 @@
-/// Begins spans and passes those of sampled traces on.
+/// Begins the spans of sampled traces, and passes finished ones to an exporter.
 ///
 /// Threads: any.
 #pragma once
@@ -27,8 +27,8 @@ class Tracing {
   Tracing(double share, std::string model, Export send)
       : share_(share), model_(std::move(model)), send_(std::move(send)) {}
 
-  /// Begins a span of the caller's trace, whose sampled flag decides, or of a new trace. Returns
-  /// nothing for a trace that is not sampled.
+  /// Begins a child of the caller's span if the caller's sampled flag is set. Without a caller,
+  /// begins a new trace for `share` of the calls. Otherwise returns nothing.
   std::optional<SpanStart> begin(const std::optional<TraceContext>& caller) const;
   void end(std::vector<Span> spans) const { send_(std::move(spans)); }
 

@@ -54,7 +54,7 @@ Result<void> check_limit(const char* field, std::optional<Number> of_key,
                           field, *of_key, tenant.value, *of_tenant));
 }
 
-/// Checks what a caller sets of a key.
+/// Checks the values that a caller gives a key.
 Result<void> check_key(const Decision& decision, const journal::ApiKeyRow& key) {
   const State& state = decision.state;
   if (is_expired(key, state.wall.unix_ms(decision.now))) {

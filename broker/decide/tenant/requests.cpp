@@ -1,4 +1,5 @@
-// `brokerctl requests cancel`: the worker ended requests; the broker records who asked for it.
+// `brokerctl requests cancel`: after the worker has ended requests, the broker records an operator
+// action for each of them.
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"

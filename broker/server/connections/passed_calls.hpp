@@ -1,4 +1,5 @@
-/// Passes operators' calls to workers, and bounds how long and how many wait for a reply.
+/// Passes operators' calls to workers. Limits the number of calls that wait for a reply, and the
+/// time that each waits.
 ///
 /// Lifetime: `io` outlives it, and it outlives the peers. Threads: the io_context's thread.
 #pragma once

@@ -16,7 +16,7 @@ inline constexpr std::size_t kMaxKeysPerTenant = 64;
 /// The end of the year 2199, so that nanoseconds fit into 64 bits.
 inline constexpr std::int64_t kLastExpiry_ms = 7'258'118'399'999;
 
-/// Limits of one key. Those of its tenant hold as well.
+/// Limits of one key. The limits of its tenant hold as well.
 struct KeyLimits {
   std::optional<std::uint32_t> max_concurrent;  ///< Running and waiting requests; 1 … 64.
   RateLimits rates;
@@ -35,9 +35,9 @@ struct KeyCreate : Message<KeyCreate> {
   RequestId request_id;
 };
 
-/// `key.update`: changes what is given; the key and its requests go on, and an expired key is valid
-/// again once its expiry is in the future. Reply: KeyView. Errors: BadRequest for an unknown key,
-/// and as for `key.create`; DiskFull: the change took effect, but is not on disk yet.
+/// `key.update`: changes the given values. The requests of the key continue, and an expired key is
+/// valid again once its expiry is in the future. Reply: KeyView. Errors: BadRequest for an unknown
+/// key and in the cases of `key.create`; DiskFull when the change took effect but is not on disk.
 struct KeyUpdate : Message<KeyUpdate> {
   static constexpr std::string_view kMethod = "key.update";
   ApiKeyId key;

@@ -1,4 +1,5 @@
-/// The fields of RateLimits and RateParts, which lie flat in the messages that have them.
+/// The fields of RateLimits and RateParts. A message has them beside its own fields, not in a
+/// nested object.
 #pragma once
 
 #include "ipc/control/messages/limits.hpp"

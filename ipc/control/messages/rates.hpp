@@ -1,6 +1,6 @@
 /// What a tenant or an API key may use over time, and a worker's part of it.
 ///
-/// A token is a computed prompt token or an emitted token; a cached prompt token is neither.
+/// Tokens are computed prompt tokens and emitted tokens. Cached prompt tokens do not count.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ inline constexpr std::uint64_t kMostPerDay = 1'000'000'000'000;
 
 /// Limits over all workers. A missing one means no limit.
 struct RateLimits {
-  std::optional<std::uint32_t> tokens_per_minute;  ///< Also at once; 1 … 10 000 000.
-  /// Requests that are accepted, also at once; 1 … 10 000 000. A rebind is not a new request.
+  std::optional<std::uint32_t> tokens_per_minute;  ///< Also the largest burst; 1 … 10^7.
+  /// Accepted requests. Also the largest burst; 1 … 10^7. A rebind is not a new request.
   std::optional<std::uint32_t> requests_per_minute;
   /// Tokens in a day of UTC, by usage records; 1 … 10^12. Requests that were accepted before the
   /// limit is reached run to their end.
@@ -35,8 +35,8 @@ struct RateParts {
   std::optional<std::uint32_t> request_tokens = std::nullopt;
   std::optional<std::uint32_t> requests_per_minute = std::nullopt;  ///< 1 … 10 000 000
   std::uint32_t request_credit = 0;                                 ///< As `token_credit`.
-  /// The part of the tokens that are left of today, not counting those of requests whose usage
-  /// record has not arrived; 0 … 10^12.
+  /// The worker's part of the tokens that are left of today. Requests whose usage record has not
+  /// arrived are not subtracted; 0 … 10^12.
   std::optional<std::uint64_t> tokens_today = std::nullopt;
   std::int64_t day_end_boottime_ns = 0;  ///< With tokens_today: when the next day begins.
   bool operator==(const RateParts&) const = default;

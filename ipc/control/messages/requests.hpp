@@ -66,7 +66,7 @@ struct RequestView : Message<RequestView> {
   RequestState state = RequestState::Parsing;
   std::optional<LeaseId> lease;
   std::uint32_t prompt_tokens = 0;       ///< 0: not known yet.
-  std::uint32_t emitted_tokens = 0;      ///< Under earlier leases too.
+  std::uint32_t emitted_tokens = 0;      ///< Includes those under earlier leases.
   std::uint32_t max_emitted_tokens = 0;  ///< 0: not known yet.
   std::int64_t age_ms = 0;               ///< Since its newest submission.
   bool detached = false;              ///< A resumable request that no client reads. May be missing.
@@ -75,7 +75,7 @@ struct RequestView : Message<RequestView> {
   std::optional<std::string> client_id;  ///< The X-Request-Id of the HTTP client.
 };
 
-/// A request that has ended not long ago.
+/// A request that ended recently.
 struct EndedRequest : Message<EndedRequest> {
   std::string id;
   std::string reason;  ///< As in RequestCompleted.
@@ -85,14 +85,14 @@ struct EndedRequest : Message<EndedRequest> {
 struct RequestPage : Message<RequestPage> {
   std::vector<RequestView> items;
   bool more = false;
-  /// With RequestList::id and no item: requests of that name that have ended. Otherwise empty.
+  /// If RequestList::id names none of `items`: the requests of that name that ended recently.
   std::vector<EndedRequest> ended;
 };
 
-/// `request.stop`: ends requests with RequestCancelled, in any state, and with a request all
-/// choices of its HTTP answer. Their clients do not retry. Each stops within one unit. Ids that the
-/// worker does not have are ignored, so a repeated call is harmless. The broker records an operator
-/// action for each stopped request. Reply: RequestsStopped. Errors: those of RequestList.
+/// `request.stop`: ends requests in any state with RequestCancelled, and with each request the
+/// other choices of its HTTP answer. Their clients do not retry. Each stops within one unit. Ids
+/// that the worker does not have are ignored, so a repeated call is harmless. The broker records an
+/// operator action for each stopped request. Reply: RequestsStopped. Errors: those of RequestList.
 struct RequestStop : Message<RequestStop> {
   static constexpr std::string_view kMethod = "request.stop";
   static constexpr std::size_t kMaxIds = 256;
@@ -101,7 +101,7 @@ struct RequestStop : Message<RequestStop> {
 };
 
 struct RequestsStopped : Message<RequestsStopped> {
-  std::vector<std::string> ids;
+  std::vector<std::string> ids;  ///< Up to 16 for each id of the call: the choices of its answer.
 };
 
 }  // namespace leasehold::wire

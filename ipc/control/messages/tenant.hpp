@@ -140,7 +140,7 @@ struct RequestSubmit : Message<RequestSubmit> {
   /// run first and those of lower priority are preempted first. May be missing.
   std::int32_t priority = 0;
   /// The request outlives its connection for a while (worker/serve/resumable_streams.hpp). A
-  /// repeated submission that is equal except for `token`, `emitted`, `rebound_from` and
+  /// repeated submission that is equal except for `token`, `emitted`, `rebound_from`,
   /// `asked_at_unix_s`, `x_request_id`, `traceparent` (and `max_emitted_tokens` with `may_shorten`)
   /// generates no token twice: it continues the stream after `emitted`. May be missing.
   bool resumable = false;

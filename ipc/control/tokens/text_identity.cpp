@@ -16,7 +16,7 @@ constexpr std::size_t kShortDigits = 12;
 constexpr std::size_t kMaxWordBytes = 16;
 constexpr std::size_t kMaxNameBytes = 256;
 constexpr std::size_t kTemplateDigits = 16;
-constexpr std::size_t kParts = 4;  // and the chat template
+constexpr std::size_t kParts = 4;  // without the chat template
 
 bool is_hex(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;

@@ -52,7 +52,7 @@ Result<nlohmann::json> measure_serve(const ServeConfig& config);
 /// time that computing the cached rows takes alone.
 Result<nlohmann::json> measure_prefix_hits(System& system);
 
-/// Measures how much an outside index that never answers slows the streams of a worker down.
+/// Measures how much an external index that never answers slows the streams of a worker down.
 ///
 /// Starts two systems per round, one after the other: one as `config`, and one with an index that
 /// accepts connections and never answers. The streams' requests are short, so that ids end all the

@@ -5,11 +5,11 @@ set -euo pipefail
 
 python_with anthropic
 start_broker
-# The bundled model has no template with tools.
-"$python" "$(dirname "$0")/with_template.py" "$model" "$work/tools.gguf" \
-  "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in \
-m.tool_calls or [] %}{{ c.function.name }}{% endfor %}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"
-model=$work/tools.gguf
-start_worker w1 --slow-motion-us 30
+# The model's context is short; this template writes tools in fewer tokens than the worker does.
+cat >"$work/tools.jinja" <<'JINJA'
+{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}]{{ m.content }}
+{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}
+JINJA
+start_worker w1 --slow-motion-us 30 --chat-template "$work/tools.jinja"
 LEASEHOLD_BROKER=$work/broker.sock "$python" "$(dirname "$0")/anthropic_client.py" \
   "http://$address" "$(key_of ann)" "$bin/brokerctl"

@@ -29,7 +29,8 @@ std::string cancel_path(const std::string& id) {
 
 TEST_CASE(
     "requests: one is ended while it waits or runs, and its neighbour's text stays the same") {
-  HttpSystem http;
+  // The second worker gets a port of its own.
+  HttpSystem http({"--slow-motion-us", "30"}, HttpSystem::Transport::Tcp);
   System& system = http.system();
   const std::string key = http.admit("ann");
   const std::string foreign_key = http.admit("eve");
@@ -80,6 +81,17 @@ TEST_CASE(
       [&] { return http.send(post(cancel_path("cmpl-own"), key, Json::object())).status == 404; }));
 
   check_whole(*bob, alone);
+  system.start_ready_worker("w2");
+  body["request_id"] = "moved";
+  HttpClient moved(http.path());
+  moved.write(post("/v1/completions", key, body));
+  REQUIRE(eventually([&] { return has_request(system, "ann/moved", wire::RequestState::Decode); }));
+  REQUIRE(system.brokerctl({"worker", "replace", "w1", "w2"}) == 0);
+  REQUIRE(
+      eventually([&] { return !has_request(system, "ann/moved", wire::RequestState::Decode); }));
+  CHECK(http.send(post(cancel_path("cmpl-moved"), key, Json::object())).json().at("status") ==
+        "cancelled");
+  CHECK(moved.reply().status == 499);
   const auto actions = system.recorded<events::OperatorAction>();
   const auto is_cancel = [](const events::OperatorAction& each) { return each.action == "cancel"; };
   CHECK(std::ranges::count_if(actions, is_cancel) == 3);  // `later`, and two choices of `text`

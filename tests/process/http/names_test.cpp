@@ -55,7 +55,7 @@ Json ids_of(const HttpReply& models) {
 
 }  // namespace
 
-TEST_CASE("names: each worker serves its own ones, and the name in the file is none of them") {
+TEST_CASE("names: each worker serves its own names, and not the name in the file") {
   NamedSystem system;
   CHECK(ids_of(system.send("w1", get("/v1/models", system.key))) ==
         Json::array({"org/chat one", "chat"}));

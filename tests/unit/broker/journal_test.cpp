@@ -170,7 +170,7 @@ TEST_CASE("journal: an admission that is not on disk takes effect and answers Di
   CHECK(world.state.tenants.find({"b"}) != nullptr);
 
   world.disk_full = false;
-  world.answer<wire::Empty>(world.call(kOperator, admit));  // repeats the call
+  world.answer<wire::TenantPolicy>(world.call(kOperator, admit));  // repeats the call
   CHECK(world.journal.tenants.contains({"b"}));
 }
 

@@ -31,6 +31,17 @@ Result<std::int64_t> parse_duration_ms(const std::string& text) {
   return fail(Errc::BadRequest, fmt::format("'{}' is not a time such as 45m, 12h or 30d", text));
 }
 
+/// A key that was revoked is in the audit records, so the broker cannot tell which ids exist.
+Result<ApiKeyId> parse_key_id(const std::string& text) {
+  const bool is_id =
+      text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (is_id) return ApiKeyId{text};
+  return fail(Errc::BadRequest,
+              fmt::format("'{}' is not the id of a key, such as 0011223344556677; `brokerctl keys` "
+                          "lists ids and names",
+                          text));
+}
+
 auto checked(auto parse) {
   return [parse](const std::string& text) {
     const auto parsed = parse(text);
@@ -136,7 +147,7 @@ void add_usage(Commands& commands) {
         ShowUsage request;
         if (!values->since.empty()) request.since_unix_ms = TRY(parse_utc_ms(values->since));
         request.tenant = TRY(parse_optional<TenantId>(values->tenant));
-        request.key = TRY(parse_optional<ApiKeyId>(values->key));
+        if (!values->key.empty()) request.key = TRY(parse_key_id(values->key));
         return request;
       });
   usage
@@ -145,7 +156,8 @@ void add_usage(Commands& commands) {
                    "2026-11-24T18:30:00Z")
       ->check(checked(parse_utc_ms));
   add_name(*usage, "--tenant", values->tenant, "Only requests of this tenant");
-  add_name(*usage, "--key", values->key, "Only requests with this key");
+  add_name(*usage, "--key", values->key, "Only requests with the key of this id")
+      ->check(checked(parse_key_id));
 }
 
 }  // namespace

@@ -14,14 +14,15 @@ namespace {
 constexpr std::string_view kNouns[] = {"tenant", "lease",      "worker", "key",    "extent",
                                        "prefix", "quarantine", "action", "request"};
 constexpr std::string_view kCreate = " create add new make apply register set edit update patch ";
+constexpr std::string_view kChange = " set edit update patch ";
 constexpr std::string_view kDelete = " delete del rm remove destroy unregister ";
 constexpr std::string_view kStop = " stop kill cancel terminate evict ";
-constexpr std::string_view kList = " ls list show ";
-constexpr std::string_view kDescribe = " inspect info show cat ";
+constexpr std::string_view kList = " get ls list show ";
+constexpr std::string_view kDescribe = " describe inspect info show cat ";
 
 struct Row {
-  std::string_view words;  ///< Between blanks.
-  std::string_view noun;   ///< Singular; empty: whatever follows.
+  std::string_view words;  ///< Each between blanks.
+  std::string_view noun;   ///< Singular; empty: any noun or none.
   std::string_view use;    ///< {} is the given name, or `placeholder`.
   std::string_view placeholder = "NAME";
 };
@@ -29,6 +30,7 @@ struct Row {
 /// The first row that fits is used.
 constexpr Row kRows[] = {
     {kCreate, "tenant", "brokerctl tenants admit {}"},
+    {kChange, "key", "brokerctl keys update {}", "KEY"},
     {kCreate, "key", "brokerctl keys create --tenant NAME"},
     {kCreate, "prefix", "brokerctl prefix publish --file FILE --worker NAME"},
     {kCreate, "worker", "leasehold-worker --name {}"},
@@ -47,6 +49,8 @@ constexpr Row kRows[] = {
     {kStop, "worker", "brokerctl drain --worker {}"},
     {kStop, "key", "brokerctl keys revoke {}", "KEY"},
     {kStop, "request", "brokerctl requests cancel {}", "ID"},
+    {kStop, "lease", "brokerctl revoke {}", "LEASE"},
+    {" cancel ", "", "brokerctl requests cancel {}", "ID"},
     {kStop, "", "brokerctl revoke {}", "LEASE"},
     {" revoke ", "tenant", "brokerctl revoke --tenant {}"},
     {" revoke drain timeline ", "lease", "brokerctl VERB {}", "LEASE"},
@@ -59,6 +63,8 @@ constexpr Row kRows[] = {
     {kDescribe, "worker", "brokerctl describe worker {}"},
     {kDescribe, "key", "brokerctl describe key {}", "KEY"},
     {kDescribe, "extent", "brokerctl describe extent {}", "ID"},
+    {kDescribe, "request", "brokerctl get request {} -o wide", "ID"},
+    {" wait ", "", "brokerctl workers --wait ready"},
     {" show cat ", "", "brokerctl get NOUN, or brokerctl describe NOUN NAME"},
     {" ps ", "", "brokerctl top, or brokerctl workers"},
     {" info stat stats health ping inspect ", "", "brokerctl status"},
@@ -96,7 +102,12 @@ Typed read(std::span<const std::string> words) {
               .noun = noun_of(noun_first ? words[0] : second),
               .name = has_noun ? plain[2] : second};
   if (!has_noun && LeaseId::parse(typed.name)) typed.noun = "lease";
-  if (!TenantId::parse(typed.name)) typed.name.clear();
+  const auto slash = typed.name.find('/');  // TENANT/ID names a request
+  const bool is_request = slash != std::string::npos &&
+                          TenantId::parse(typed.name.substr(0, slash)) &&
+                          TenantId::parse(typed.name.substr(slash + 1));
+  if (!has_noun && is_request) typed.noun = "request";
+  if (!TenantId::parse(typed.name) && !(is_request && typed.noun == "request")) typed.name.clear();
   return typed;
 }
 
@@ -107,6 +118,8 @@ std::string command_for(std::span<const std::string> words) {
   const Typed typed = read(words);
   if (kList.contains(fmt::format(" {} ", typed.verb)) && !typed.noun.empty() && typed.name.empty())
     return fmt::format("brokerctl get {}", typed.noun);
+  if (typed.verb == "get" && !typed.noun.empty())
+    return fmt::format("brokerctl get {} {}", typed.noun, typed.name);
   const auto row = std::ranges::find_if(kRows, [&](const Row& each) {
     return each.words.contains(fmt::format(" {} ", typed.verb)) &&
            (each.noun.empty() || each.noun == typed.noun);
@@ -121,7 +134,8 @@ std::string command_for(std::span<const std::string> words) {
 }
 
 std::string list_command_for(std::span<const std::string> words) {
-  if (words.size() < 2 || !TenantId::parse(words[1])) return "";
+  const bool has_more = words.size() > 2 && !words[2].starts_with('-');
+  if (words.size() < 2 || has_more || !TenantId::parse(words[1])) return "";
   const std::string_view noun = noun_of(words[0]);
   return noun.empty() || noun == "action" ? "" : fmt::format("brokerctl get {} {}", noun, words[1]);
 }

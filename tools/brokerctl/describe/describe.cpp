@@ -22,7 +22,7 @@ namespace {
 using wire::Json;
 
 /// The columns of a table with one row as lines "column  value".
-cli::Table upright(const cli::Table& table) {
+cli::Table transposed(const cli::Table& table) {
   cli::Table fields{.columns = {{"FIELD"}, {"VALUE"}}};
   for (std::size_t i = 0; i < table.columns.size(); ++i)
     fields.rows.push_back({table.columns[i].title, table.rows.front()[i]});
@@ -37,7 +37,7 @@ class Description {
 
   template <class View>
   void add_item(const View& view, cli::Table (*table)(const std::vector<View>&)) {
-    text_ = cli::render(upright(table({view})));
+    text_ = cli::render(transposed(table({view})));
     document_ = {{"noun", what_.noun}, {"name", what_.name}, {"item", view.to_json()}};
     steps_ = next_steps(view);
   }
@@ -93,8 +93,8 @@ class Description {
   std::vector<NextStep> steps_;
 };
 
-/// Returns the one of `views` whose first column is `name`; of several the last, because a worker
-/// is listed after its predecessors.
+/// Returns the last of `views` whose first column is the name: a worker is listed after its
+/// predecessors.
 template <class View>
 Result<View> find_named(const Describe& what, const std::vector<View>& views,
                         cli::Table (*table)(const std::vector<View>&)) {

@@ -18,8 +18,8 @@ Result<std::vector<wire::Json>> newest_events(const std::string& noun, const std
                                               const Dependencies& dependencies);
 
 /// Returns the newest operator actions on the thing, at most 10, newest first; nothing from a
-/// broker without --state-dir. Reads the last 1000. Errors: those of the call, but BadRequest and
-/// PermissionDenied; MalformedMessage.
+/// broker without --state-dir. Reads the last 1000. Errors: those of the call, except BadRequest
+/// and PermissionDenied; MalformedMessage.
 Result<std::vector<wire::OperatorActionView>> newest_actions(const std::string& noun,
                                                              const std::string& name,
                                                              const Dependencies& dependencies);

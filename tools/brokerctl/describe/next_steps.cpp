@@ -66,7 +66,8 @@ std::vector<NextStep> next_steps(const wire::WorkerView& worker) {
   } else if (worker.out_of_service) {
     steps.push_back({"brokerctl leases -o wide", "See the parts of its weights"});
   } else if (worker.drain == "serving") {
-    steps.push_back({"brokerctl drain --worker " + name + " --wait", "Empty it for a stop"});
+    steps.push_back({"brokerctl drain --worker " + name + " --wait",
+                     "Let its requests end before you stop it"});
     steps.push_back(
         {"brokerctl workers replace " + name + " NEW", "Move its leases to another worker"});
   } else {

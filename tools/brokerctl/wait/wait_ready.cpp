@@ -14,10 +14,10 @@ namespace {
 
 constexpr Duration kReadyPollInterval = std::chrono::milliseconds(100);
 
-/// What still has to become ready.
+/// The workers that are not ready yet.
 struct Pending {
   std::vector<std::string> workers;  ///< A phrase for each, such as "worker w1 is not listed".
-  std::size_t all = 1;
+  std::size_t total = 1;
 };
 
 bool serves(const wire::WorkerView& worker) {
@@ -48,7 +48,7 @@ std::string phrase(const wire::WorkerView& worker) {
 /// A name may be listed twice: for a process that has exited, and for its successor.
 Pending pending_of(const std::vector<std::string>& names,
                    const std::vector<wire::WorkerView>& listed) {
-  Pending pending{.all = names.size()};
+  Pending pending{.total = names.size()};
   for (const std::string& name : names) {
     const wire::WorkerView* last = nullptr;
     for (const wire::WorkerView& each : listed)
@@ -61,7 +61,7 @@ Pending pending_of(const std::vector<std::string>& names,
   }
   if (!names.empty()) return pending;
   for (const wire::WorkerView& each : listed) {
-    if (each.state != "gone") ++pending.all;
+    if (each.state != "gone") ++pending.total;
     if (is_expected(each)) pending.workers.push_back(phrase(each));
   }
   if (pending.workers.empty() && std::ranges::none_of(listed, serves)) {
@@ -71,7 +71,7 @@ Pending pending_of(const std::vector<std::string>& names,
   return pending;
 }
 
-/// True for the errors of a broker that is not there yet, or starts again.
+/// True for the errors of a broker that has not started yet, or restarts.
 bool is_away(Errc code) {
   return code == Errc::FileNotFound || code == Errc::ConnectionRefused ||
          code == Errc::ConnectionLost || code == Errc::TimedOut;
@@ -82,7 +82,7 @@ Result<Pending> query(const std::vector<std::string>& names, const Dependencies&
   if (reply) return pending_of(names, TRY(client::parse_items<wire::WorkerView>(*reply)));
   if (!is_away(reply.error().code)) return std::unexpected(reply.error());
   return Pending{.workers = {"the broker does not answer: " + reply.error().detail},
-                 .all = std::max<std::size_t>(names.size(), 1)};
+                 .total = std::max<std::size_t>(names.size(), 1)};
 }
 
 }  // namespace
@@ -94,13 +94,14 @@ Result<void> wait_until_ready(const std::vector<std::string>& workers, Duration 
     const Pending pending = TRY(query(workers, dependencies));
     const std::size_t left = pending.workers.size();
     if (dependencies.progress)
-      dependencies.progress(pending.all - std::min(left, pending.all), pending.all);
+      dependencies.progress(pending.total - std::min(left, pending.total), pending.total);
     if (left == 0) return {};
     if (dependencies.clock->now() >= deadline) {
-      return fail(Errc::TimedOut, fmt::format("{}, after {} ms; see `brokerctl workers` and the "
-                                              "worker's log, or wait with a longer --timeout-ms",
-                                              fmt::join(pending.workers, "; "),
-                                              timeout / std::chrono::milliseconds(1)));
+      return fail(Errc::TimedOut, fmt::format("not ready after {} ms: {}; see `brokerctl workers` "
+                                              "and the worker's log, or wait with a longer "
+                                              "--timeout-ms",
+                                              timeout / std::chrono::milliseconds(1),
+                                              fmt::join(pending.workers, "; ")));
     }
     if (!dependencies.wait(kReadyPollInterval))
       return fail(Errc::TimedOut, fmt::format("interrupted; {}", fmt::join(pending.workers, "; ")));

@@ -1,4 +1,4 @@
-// The alerts of tools/prometheus/rules.yml that can be told from one answer.
+// The alerts of tools/prometheus/rules.yml that one reading of the figures is enough for.
 import { byId, el, show } from "./dom.js";
 import { bytes, count, percent } from "./format.js";
 
@@ -10,7 +10,7 @@ const kRefusedKeysPerMinute = 10;
 
 const many = (number, one) => `${count(number)} ${one}${number === 1 ? "" : "s"}`;
 
-// [is so, name, what, the command that shows more]
+// [condition, name, text, the command that shows more]
 function rulesOf({ status, workers }, figures) {
   const serving = workers.filter((each) => each.state === "ready" && !each.out_of_service).length;
   const free = status.capacity_bytes > 0 ? status.free_bytes / status.capacity_bytes : 1;

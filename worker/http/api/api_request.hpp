@@ -56,7 +56,7 @@ struct ApiRequest {
   /// The path of the JSON schema that the worker compiles; empty: none.
   std::string schema_path;
   std::string repeated_fields;  ///< JSON: the request fields that a response repeats.
-  bool omits_thinking = false;  ///< A message has empty thoughts.
+  bool omits_thinking = false;  ///< A message has its thoughts without their text.
 };
 
 struct ApiModel {

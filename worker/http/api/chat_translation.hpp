@@ -1,4 +1,4 @@
-/// What the translations of other APIs' bodies into the body of a chat share. Pure.
+/// Functions for translating the bodies of other APIs into the body of a chat. Pure.
 #pragma once
 
 #include <initializer_list>
@@ -10,7 +10,7 @@
 
 namespace leasehold::http {
 
-/// A field that has one value that can be honoured; a null `value`: none.
+/// A field that is refused unless it has this value. Null means that any value is refused.
 struct FixedField {
   const char* key;
   OrderedJson value;
@@ -20,8 +20,7 @@ struct FixedField {
 /// Errors: BadRequest for the first of `fixed` that is sent with another value.
 Read<void> check_fixed_fields(const Field& body, std::span<const FixedField> fixed);
 
-/// The text of a field, which is one of `words`. Errors: BadRequest, also for a field that is not
-/// sent.
+/// Returns the text of a field. Errors: BadRequest unless it is sent and is one of `words`.
 Read<std::string> word_of(const Field& field, std::initializer_list<std::string_view> words);
 
 /// A path in a chat, and the path of the same value in the translated body.

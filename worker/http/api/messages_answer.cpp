@@ -74,9 +74,9 @@ ServerEvents MessageWriter::add(ChoicePart part, UsageCount so_far) {
   begin(so_far);
   if (!part.reasoning.empty()) {
     thinking_tokens_ = so_far.completion_tokens;
-    say("thinking", "thinking", omits_thinking_ ? "" : part.reasoning);
+    add_text("thinking", "thinking", omits_thinking_ ? "" : part.reasoning);
   }
-  if (!part.text.empty()) say("text", "text", part.text);
+  if (!part.text.empty()) add_text("text", "text", part.text);
   for (const ApiToolCall& call : part.calls) add_call(call);
   if (!part.finish_reason.empty()) note_end(part, so_far);
   return std::exchange(events_, {});
@@ -117,7 +117,7 @@ void MessageWriter::begin(UsageCount so_far) {
 }
 
 /// Adds to the block of this type, whose text is in `member`.
-void MessageWriter::say(const char* type, const char* member, const std::string& text) {
+void MessageWriter::add_text(const char* type, const char* member, const std::string& text) {
   if (!block_ || (*block_)["type"] != type) {
     Json block{{"type", type}, {member, ""}};
     if (block["type"] == "thinking") block["signature"] = "";
@@ -153,9 +153,9 @@ void MessageWriter::add_call(const ApiToolCall& call) {
   close();
 }
 
-/// A text that is cut off before `max_tokens` has filled the context, or what its tenant may have.
+/// A text that is cut off before `max_tokens` has filled the context, or its tenant's quota.
 void MessageWriter::note_end(const ChoicePart& part, UsageCount usage) {
-  if (content_.empty() && !block_) say("text", "text", "");
+  if (content_.empty() && !block_) add_text("text", "text", "");
   close();
   if (part.finish_reason == "tool_calls") {
     stop_["stop_reason"] = "tool_use";

@@ -38,7 +38,7 @@ class MessageWriter final : public AnswerWriter {
   using Json = nlohmann::json;
 
   void begin(UsageCount so_far);
-  void say(const char* type, const char* member, const std::string& text);
+  void add_text(const char* type, const char* member, const std::string& text);
   void open(Json block);
   void close();
   void add_call(const ApiToolCall& call);

@@ -27,9 +27,9 @@ ServerEvents ResponseWriter::add(ChoicePart part, UsageCount so_far) {
   std::ranges::move(part.logprobs, std::back_inserter(new_logprobs_));
   if (!part.reasoning.empty()) {
     reasoning_tokens_ = so_far.completion_tokens;
-    say(Kind::Thoughts, part.reasoning);
+    add_text(Kind::Thoughts, part.reasoning);
   }
-  if (!part.text.empty()) say(Kind::Message, part.text);
+  if (!part.text.empty()) add_text(Kind::Message, part.text);
   for (const ApiToolCall& call : part.calls) add_call(call);
   if (!part.finish_reason.empty()) {
     is_cut_off_ = part.finish_reason == "length";
@@ -64,7 +64,7 @@ void ResponseWriter::begin() {
   emit("response.in_progress", {{"response", response("in_progress")}});
 }
 
-void ResponseWriter::say(Kind kind, const std::string& text) {
+void ResponseWriter::add_text(Kind kind, const std::string& text) {
   if (kind_ != kind) {
     close("completed");
     open(kind);

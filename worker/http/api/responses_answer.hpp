@@ -28,7 +28,7 @@ class ResponseWriter final : public AnswerWriter {
   enum class Kind : std::uint8_t { None, Thoughts, Message };
 
   void begin();
-  void say(Kind kind, const std::string& text);
+  void add_text(Kind kind, const std::string& text);
   void open(Kind kind);
   void close(std::string_view status);
   void add_call(const ApiToolCall& call);

@@ -17,7 +17,7 @@ namespace leasehold {
 namespace {
 
 constexpr auto kIndexStopTimeout = std::chrono::seconds(1);   // when the worker stops
-constexpr auto kTracesStopTimeout = std::chrono::seconds(1);  // then
+constexpr auto kTracesStopTimeout = std::chrono::seconds(1);  // after the index
 
 /// Logs that the worker is ready, with its limits.
 void log_ready(const WorkerOptions& options, const ModelConfig& model,

@@ -59,7 +59,7 @@ class PromptRows {
   std::uint32_t rows_;  // left
   std::uint64_t work_;  // left
   std::uint64_t short_work_;
-  std::uint32_t logit_rows_;  // left
+  std::uint32_t logit_rows_;  // not assigned yet
   bool is_empty_ = true;
   std::map<const TenantAccount*, Payer> payers_;
   std::vector<Prompt> prompts_;

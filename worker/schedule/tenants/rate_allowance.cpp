@@ -67,7 +67,7 @@ Result<void> check_tokens(const RateOwner& owner, RateAllowance& allowance,
   if (wait == Duration::zero()) return {};
   return wait_error(Errc::QuotaTokens, wait,
                     fmt::format("{} may use {} tokens per minute on this worker, and the request's "
-                                "{} are there in {} ms; retry then, ask for fewer, or {}",
+                                "{} are available in {} ms; retry then, ask for fewer, or {}",
                                 name_of(owner), allowance.limit(), demand.needed, ms_until(wait),
                                 raise_with(owner, "--tokens-per-minute")));
 }

@@ -1,5 +1,5 @@
 /// Limits the use of tenants, and of their API keys, on this worker: tokens and requests per
-/// minute, tokens of the day, and requests of a key at once.
+/// minute, tokens per day, and the requests of a key that run or wait.
 ///
 /// An accepted request takes its demand from the allowances at once: one request, and the most
 /// tokens that it may use. Unused tokens are returned when the request ends, and tokens of cached
@@ -16,14 +16,16 @@
 /// tokens of the tenant can never be accepted, and is refused without a retry time.
 ///
 /// The broker counts the tokens of a day, from usage records, and sends what is left. Until it
-/// sends the next figure, running requests count here with what they needed to be accepted. Beyond
-/// the limit of the day go only answers without a token limit of their own (those of /v1/messages
-/// count as such), and requests that are accepted between the end of another one and the arrival of
-/// its usage record.
+/// sends the next figure, the tokens that running requests needed to be accepted are held against
+/// it. Only two kinds of requests exceed the limit of the day: those without a token limit of their
+/// own (those of /v1/messages count as such), and those that are accepted between the end of
+/// another one and the arrival of its usage record.
 ///
-/// A rebind pays for the rows that it computes again, because only the client's word makes it a
-/// rebind; it is not a new request. Rows that are computed again after a preemption cost nothing.
-/// Requests that were accepted while their owner had no limit cost nothing.
+/// A rebind pays for the rows that it computes again, because the worker cannot check that it is
+/// one. It is not a new request, so a tenant on the worker's socket can exceed its requests per
+/// minute, but not its tokens; a client over HTTP exceeds neither. Rows that are computed again
+/// after a preemption cost nothing. Requests that were accepted while their owner had no limit cost
+/// nothing.
 ///
 /// Pure: time is an argument, and arithmetic is exact. Threads: one.
 #pragma once
@@ -41,15 +43,15 @@
 namespace leasehold {
 
 /// The allowance of one limit per minute, in tokens or requests. It starts empty and holds at most
-/// one minute's.
+/// the limit.
 class RateAllowance {
  public:
   explicit RateAllowance(TimePoint now) : filled_(now) {}
 
-  /// Keeps the balance, up to the new limit. 0: stops the refill and keeps the whole balance.
+  /// Keeps the balance, up to the new limit. A limit of 0 stops the refill and keeps the balance.
   void set_limit(std::uint32_t per_minute, TimePoint now);
   std::uint32_t limit() const { return limit_; }
-  /// Adds to the balance, up to one minute's; without a limit, all of it.
+  /// Adds to the balance, up to the limit. Without a limit, adds the whole amount.
   void add(std::uint64_t amount);
   /// Takes the amount even if the balance becomes negative.
   void charge(std::uint64_t amount, TimePoint now);
@@ -101,7 +103,7 @@ class RateAllowances {
     TimePoint day_end{};
     std::uint64_t held_tokens = 0;  ///< Needed by requests that run or wait.
     std::optional<std::uint32_t> max_concurrent{};
-    std::uint32_t requests_here = 0;  ///< That run or wait.
+    std::uint32_t requests_here = 0;  ///< Requests of the owner that run or wait on this worker.
   };
   void set_limits(const RateOwner& owner, const wire::RateParts& parts,
                   std::optional<std::uint32_t> max_concurrent, TimePoint now);

@@ -1,4 +1,4 @@
-/// Whose limits a request uses, and what it gives back to them.
+/// Names the owners of the limits that a request uses, and counts what it gives back to them.
 #pragma once
 
 #include <compare>

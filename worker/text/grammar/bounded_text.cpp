@@ -150,14 +150,14 @@ class Cutter {
 /// True if the automaton accepts at least one text.
 bool has_text(const BoundedText& text) {
   std::vector<bool> accepts(text.states.size());
-  std::vector<std::vector<std::uint32_t>> callers(text.states.size());
+  std::vector<std::vector<std::uint32_t>> predecessors(text.states.size());
   for (std::uint32_t i = 0; i < text.states.size(); ++i) {
     const BoundedText::State& state = text.states[i];
-    for (const auto& edge : state.edges) callers[edge.to].push_back(i);
-    if (state.beyond) callers[*state.beyond].push_back(i);
+    for (const auto& edge : state.edges) predecessors[edge.to].push_back(i);
+    if (state.beyond) predecessors[*state.beyond].push_back(i);
     accepts[i] = state.accepts;
   }
-  return !accepts.empty() && live_states(std::move(accepts), callers)[0];
+  return !accepts.empty() && live_states(std::move(accepts), predecessors)[0];
 }
 
 }  // namespace

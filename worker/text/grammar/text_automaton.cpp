@@ -10,7 +10,7 @@ namespace leasehold {
 namespace {
 
 constexpr CodePoints kAnyCharacter{0, 0x10FFFF};
-/// Most rounds of the search for equal states.
+/// Limit on the rounds of `minimal`.
 constexpr int kMaxRounds = 64;
 
 using AutomatonState = TextAutomaton::State;
@@ -25,8 +25,8 @@ void add_edge(AutomatonState& state, CodePoints on, std::uint32_t to) {
   }
 }
 
-/// Finds the nodes that empty edges lead to. A search costs time in proportion to the nodes that it
-/// finds, not to the fragment.
+/// Finds the nodes that empty edges lead to (the epsilon closure). A search costs time in
+/// proportion to the nodes that it finds, not to the fragment.
 class EmptyClosure {
  public:
   explicit EmptyClosure(const TextAutomaton::Fragment& fragment)
@@ -78,7 +78,7 @@ void split_ranges(const std::vector<Target>& targets, Emit emit) {
 }  // namespace
 
 std::vector<bool> live_states(std::vector<bool> accepts,
-                              const std::vector<std::vector<std::uint32_t>>& callers) {
+                              const std::vector<std::vector<std::uint32_t>>& predecessors) {
   std::vector<std::uint32_t> todo;
   for (std::uint32_t i = 0; i < accepts.size(); ++i)
     if (accepts[i]) todo.push_back(i);
@@ -86,10 +86,10 @@ std::vector<bool> live_states(std::vector<bool> accepts,
   while (!todo.empty()) {
     const std::uint32_t at = todo.back();
     todo.pop_back();
-    for (const std::uint32_t caller : callers[at]) {
-      if (live[caller]) continue;
-      live[caller] = true;
-      todo.push_back(caller);
+    for (const std::uint32_t predecessor : predecessors[at]) {
+      if (live[predecessor]) continue;
+      live[predecessor] = true;
+      todo.push_back(predecessor);
     }
   }
   return live;
@@ -98,12 +98,12 @@ std::vector<bool> live_states(std::vector<bool> accepts,
 /// Keeps the start and the states that lead to an accepting one.
 TextAutomaton::TextAutomaton(std::vector<State> states) {
   std::vector<bool> accepts(states.size());
-  std::vector<std::vector<std::uint32_t>> callers(states.size());
+  std::vector<std::vector<std::uint32_t>> predecessors(states.size());
   for (std::uint32_t i = 0; i < states.size(); ++i) {
-    for (const Edge& edge : states[i].edges) callers[edge.to].push_back(i);
+    for (const Edge& edge : states[i].edges) predecessors[edge.to].push_back(i);
     accepts[i] = states[i].accepts;
   }
-  const std::vector<bool> live = live_states(std::move(accepts), callers);
+  const std::vector<bool> live = live_states(std::move(accepts), predecessors);
   std::vector<std::uint32_t> ids(states.size());
   std::uint32_t next = 1;
   for (std::uint32_t i = 1; i < states.size(); ++i)

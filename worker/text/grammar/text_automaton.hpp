@@ -58,9 +58,9 @@ class TextAutomaton {
   std::vector<State> states_;  ///< 0 is the start.
 };
 
-/// The states from which an accepting one can be reached. `callers[i]` has the states with an edge
-/// to state i.
+/// The states from which an accepting one can be reached. `predecessors[i]` has the states with an
+/// edge to state i.
 std::vector<bool> live_states(std::vector<bool> accepts,
-                              const std::vector<std::vector<std::uint32_t>>& callers);
+                              const std::vector<std::vector<std::uint32_t>>& predecessors);
 
 }  // namespace leasehold

@@ -6,7 +6,8 @@ namespace leasehold {
 namespace {
 
 using AutomatonStates = std::vector<TextAutomaton::State>;
-using Group = std::vector<std::uint32_t>;
+using States = std::vector<std::uint32_t>;
+using Component = States;
 
 /// Finds the strongly connected components, each after those it leads to. The stack is explicit,
 /// because automata are deep.
@@ -15,7 +16,7 @@ class ComponentSearch {
   explicit ComponentSearch(const AutomatonStates& states)
       : states_(states), order_(states.size()), low_(states.size()), is_done_(states.size()) {}
 
-  std::vector<Group> find() {
+  std::vector<Component> find() {
     open(0);
     while (!visits_.empty()) {
       auto& [state, edge] = visits_.back();
@@ -32,9 +33,9 @@ class ComponentSearch {
       visits_.pop_back();
       if (!visits_.empty())
         low_[visits_.back().state] = std::min(low_[visits_.back().state], low_[closed]);
-      if (low_[closed] == order_[closed]) take_group(closed);
+      if (low_[closed] == order_[closed]) take_component(closed);
     }
-    return std::move(groups_);
+    return std::move(components_);
   }
 
  private:
@@ -48,11 +49,11 @@ class ComponentSearch {
     waiting_.push_back(state);
     visits_.push_back({state, 0});
   }
-  void take_group(std::uint32_t first) {
+  void take_component(std::uint32_t first) {
     const auto begin = std::ranges::find(waiting_, first);
-    groups_.emplace_back(begin, waiting_.end());
+    components_.emplace_back(begin, waiting_.end());
     waiting_.erase(begin, waiting_.end());
-    for (const std::uint32_t state : groups_.back()) is_done_[state] = true;
+    for (const std::uint32_t state : components_.back()) is_done_[state] = true;
   }
 
   const AutomatonStates& states_;
@@ -61,8 +62,8 @@ class ComponentSearch {
   std::vector<bool> is_done_;
   std::uint32_t n_seen_ = 0;
   std::vector<Visit> visits_;
-  std::vector<std::uint32_t> waiting_;  ///< Seen, but not in a group yet.
-  std::vector<Group> groups_;
+  std::vector<std::uint32_t> waiting_;  ///< Seen, but not in a component yet.
+  std::vector<Component> components_;
 };
 
 std::uint64_t one_more(std::uint64_t n) {
@@ -72,13 +73,13 @@ std::uint64_t one_more(std::uint64_t n) {
 }  // namespace
 
 TextGrowth::TextGrowth(const TextAutomaton& set) : states(set.states().size()) {
-  const std::vector<Group> groups = ComponentSearch(set.states()).find();
-  for (std::uint32_t id = 0; id < groups.size(); ++id)
-    for (const std::uint32_t state : groups[id]) states[state].part = id;
-  for (const Group& group : groups) {
+  const std::vector<Component> components = ComponentSearch(set.states()).find();
+  for (std::uint32_t id = 0; id < components.size(); ++id)
+    for (const std::uint32_t state : components[id]) states[state].part = id;
+  for (const Component& component : components) {
     const auto id = static_cast<std::uint32_t>(parts.size());
-    Part part{.n_states = static_cast<std::uint32_t>(group.size())};
-    for (const std::uint32_t state : group) {
+    Part part{.n_states = static_cast<std::uint32_t>(component.size())};
+    for (const std::uint32_t state : component) {
       for (const auto& edge : set.states()[state].edges) {
         const State& to = states[edge.to];
         part.grows = part.grows || to.part == id;
@@ -88,24 +89,24 @@ TextGrowth::TextGrowth(const TextAutomaton& set) : states(set.states().size()) {
       }
     }
     part.max_growing_parts += part.grows ? 1 : 0;
-    for (const std::uint32_t state : group)
+    for (const std::uint32_t state : component)
       states[state].longest = part.grows ? kAny : part.longest_rest;
     parts.push_back(part);
   }
   // Search breadth-first from the accepting states.
-  std::vector<Group> callers(states.size());
-  Group todo;
+  std::vector<States> predecessors(states.size());
+  States todo;
   for (std::uint32_t i = 0; i < states.size(); ++i) {
-    for (const auto& edge : set.states()[i].edges) callers[edge.to].push_back(i);
+    for (const auto& edge : set.states()[i].edges) predecessors[edge.to].push_back(i);
     if (!set.states()[i].accepts) continue;
     states[i].shortest = 0;
     todo.push_back(i);
   }
   for (std::size_t at = 0; at < todo.size(); ++at) {
-    for (const std::uint32_t caller : callers[todo[at]]) {
-      if (states[caller].shortest != kAny) continue;
-      states[caller].shortest = states[todo[at]].shortest + 1;
-      todo.push_back(caller);
+    for (const std::uint32_t predecessor : predecessors[todo[at]]) {
+      if (states[predecessor].shortest != kAny) continue;
+      states[predecessor].shortest = states[todo[at]].shortest + 1;
+      todo.push_back(predecessor);
     }
   }
 }

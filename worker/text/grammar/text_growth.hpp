@@ -12,7 +12,7 @@ namespace leasehold {
 struct TextGrowth {
   static constexpr std::uint64_t kAny = UINT64_MAX;
 
-  /// A set of states that all reach each other.
+  /// A strongly connected component: states that all reach each other.
   struct Part {
     std::uint32_t n_states = 0;
     bool grows = false;  ///< Has a cycle.

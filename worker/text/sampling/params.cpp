@@ -7,7 +7,7 @@
 namespace leasehold {
 namespace {
 
-/// Tests for "inside", so that a NaN fails.
+/// Compares for a value inside the range, so that a NaN is refused.
 Result<void> check_range(const char* field, float value, NumberRange range) {
   const auto [low, high] = range;
   if (value >= low && value <= high) return {};
@@ -37,7 +37,7 @@ Result<void> check_stops(const SamplingParams& params) {
   TRY(check_count("stop_token_ids", params.stop_tokens.size(), SamplingParams::kMaxStopTokens));
   for (const std::string& stop : params.stop) {
     if (!stop.empty() && stop.size() <= SamplingParams::kMaxStopBytes) continue;
-    return fail(Errc::BadRequest, fmt::format("stop: a text of {} bytes; 1 to {} are allowed",
+    return fail(Errc::BadRequest, fmt::format("stop has a text of {} bytes; 1 to {} are allowed",
                                               stop.size(), SamplingParams::kMaxStopBytes));
   }
   return {};

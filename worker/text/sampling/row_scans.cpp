@@ -28,7 +28,7 @@ std::size_t find(std::span<const float> values, float value) {
   return static_cast<std::size_t>(std::ranges::find(values, value) - values.begin());
 }
 
-CountAndMass above(std::span<const std::uint32_t> weights, std::uint32_t threshold) {
+CountAndMass at_least(std::span<const std::uint32_t> weights, std::uint32_t threshold) {
   CountAndMass found;
   for (const std::uint32_t weight : weights) {
     found.tokens += weight >= threshold ? 1 : 0;
@@ -46,12 +46,12 @@ std::uint64_t mask_at_least(std::span<const std::uint32_t> weights, std::uint32_
   return mask;
 }
 
-constexpr RowScans kPlain{all_finite, highest, find, above, mask_at_least};
+constexpr RowScans kPlain{all_finite, highest, find, at_least, mask_at_least};
 
 #ifdef __x86_64__
 
 constexpr std::size_t kWidth = 8;
-constexpr std::size_t kRegisters = 4;  // per iteration, so that none waits for another
+constexpr std::size_t kRegisters = 4;  // hold independent maxima, which are updated in parallel
 constexpr std::size_t kStride = kRegisters * kWidth;
 
 /// A value whose exponent bits are all set is infinite or NaN.
@@ -95,8 +95,8 @@ constexpr std::size_t kStride = kRegisters * kWidth;
 }
 
 /// Weights and thresholds of at most 2^30 compare like signed numbers.
-[[gnu::target("avx2")]] CountAndMass above_avx2(std::span<const std::uint32_t> weights,
-                                                std::uint32_t threshold) {
+[[gnu::target("avx2")]] CountAndMass at_least_avx2(std::span<const std::uint32_t> weights,
+                                                   std::uint32_t threshold) {
   if (threshold > 1u << 30) return {};
   const __m256i below = _mm256_set1_epi32(static_cast<int>(threshold - 1));
   const __m256i even = _mm256_set1_epi64x(0xFFFFFFFF);
@@ -111,7 +111,7 @@ constexpr std::size_t kStride = kRegisters * kWidth;
     mass = _mm256_add_epi64(mass, _mm256_and_si256(kept, even));
     mass = _mm256_add_epi64(mass, _mm256_srli_epi64(kept, 32));
   }
-  CountAndMass found = above(weights.subspan(i), threshold);
+  CountAndMass found = at_least(weights.subspan(i), threshold);
   std::uint32_t counts[kWidth];
   std::uint64_t masses[kWidth / 2];
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(counts), count);
@@ -121,8 +121,9 @@ constexpr std::size_t kStride = kRegisters * kWidth;
   return found;
 }
 
-[[gnu::target("avx2")]] std::uint64_t mask_above_avx2(std::span<const std::uint32_t> weights,
-                                                      std::uint32_t threshold, std::size_t from) {
+[[gnu::target("avx2")]] std::uint64_t mask_at_least_avx2(std::span<const std::uint32_t> weights,
+                                                         std::uint32_t threshold,
+                                                         std::size_t from) {
   if (threshold > 1u << 30) return 0;
   if (from + kMaskBits > weights.size()) return mask_at_least(weights, threshold, from);
   const __m256i below = _mm256_set1_epi32(static_cast<int>(threshold - 1));
@@ -135,7 +136,8 @@ constexpr std::size_t kStride = kRegisters * kWidth;
   return mask;
 }
 
-constexpr RowScans kAvx2{all_finite_avx2, highest_avx2, find_avx2, above_avx2, mask_above_avx2};
+constexpr RowScans kAvx2{all_finite_avx2, highest_avx2, find_avx2, at_least_avx2,
+                         mask_at_least_avx2};
 #endif
 
 const RowScans& fastest() {

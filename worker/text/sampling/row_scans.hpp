@@ -24,7 +24,7 @@ struct RowScans {
   std::size_t (*find)(std::span<const float> values, float value);
   /// The number and the total weight of tokens that weigh at least `threshold`, which is at
   /// least 1.
-  CountAndMass (*above)(std::span<const std::uint32_t> weights, std::uint32_t threshold);
+  CountAndMass (*at_least)(std::span<const std::uint32_t> weights, std::uint32_t threshold);
   /// Bit i, below 64, is set if token `from + i` exists and weighs at least `threshold`, which is
   /// at least 1.
   std::uint64_t (*mask_at_least)(std::span<const std::uint32_t> weights, std::uint32_t threshold,

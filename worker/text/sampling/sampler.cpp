@@ -101,7 +101,7 @@ TokenId draw_from_all(std::span<const std::uint32_t> weights, const SampleInput&
   block_masses.clear();
   for (std::size_t from = 0; from < weights.size(); from += kBlock) {
     const std::size_t n = std::min(kBlock, weights.size() - from);
-    block_masses.push_back(row_scans().above(weights.subspan(from, n), 1).mass);
+    block_masses.push_back(row_scans().at_least(weights.subspan(from, n), 1).mass);
     total += block_masses.back();
   }
   std::uint64_t left = random_below(total, input);

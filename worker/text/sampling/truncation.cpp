@@ -36,7 +36,7 @@ std::uint64_t mass_fraction(std::uint64_t mass, float fraction) {
 template <class Enough>
 std::uint32_t threshold_for(std::span<const std::uint32_t> weights, Enough enough) {
   for (std::uint32_t threshold = 1u << 28; threshold > 1; threshold >>= 4)
-    if (enough(row_scans().above(weights, threshold))) return threshold;
+    if (enough(row_scans().at_least(weights, threshold))) return threshold;
   return 1;
 }
 
@@ -137,7 +137,8 @@ std::uint64_t truncate_tokens(const TokenScores& scores, const SamplingParams& p
                               std::vector<RankedToken>& ranked, TokenMask& kept) {
   const bool typical = params.typical_p < 1.0f;
   const bool top_p_is_first = params.top_k == 0 && !typical && params.top_p < 1.0f;
-  const std::uint64_t whole_mass = top_p_is_first ? row_scans().above(scores.weights, 1).mass : 0;
+  const std::uint64_t whole_mass =
+      top_p_is_first ? row_scans().at_least(scores.weights, 1).mass : 0;
   collect_candidates(scores, threshold_of_first(scores.weights, params, whole_mass), ranked);
   if (params.top_k > 0) keep_top_k(ranked, params.top_k);
   if (typical) keep_typical(scores, params, ranked);

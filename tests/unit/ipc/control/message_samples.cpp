@@ -1,27 +1,10 @@
 #include "message_samples.hpp"
 
-#include "ipc/control/messages.hpp"
 #include "ipc/control/messages/agent.hpp"
+#include "sample_of.hpp"
 
 namespace leasehold::testing {
 namespace {
-
-template <class Message>
-Result<nlohmann::json> round_trip(const nlohmann::json& json) {
-  return TRY(Message::from_json(json)).to_json();
-}
-
-constexpr const char* kDigest =
-    R"("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")";
-
-template <class Message>
-MessageSample sample(std::string name, std::string text, std::set<std::string> optionals = {}) {
-  return {std::move(name), std::move(text), std::move(optionals), round_trip<Message>};
-}
-
-std::string with_digest(std::string text) {
-  return text.replace(text.find("DIGEST"), 6, kDigest);
-}
 
 std::vector<MessageSample> make_samples() {
   using namespace wire;
@@ -342,69 +325,18 @@ std::vector<MessageSample> make_samples() {
           R"({"worker":"w1","id":"0","pid":123,"state":"ready","drain":"replacing","model":"tiny","address":"/run/w",
            "leases":2,"revocations":5,"replaced_by":"w2","leases_moved":3,"leases_ended":1})",
           {"replaced_by", "leases_moved", "leases_ended"}),
-      sample<KeyCreate>("KeyCreate", R"({"tenant":"acme","request_id":"r-1","hash":
-           "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff","name":"ci",
-           "expires_unix_ms":7258118399999,"max_concurrent":64,"tokens_per_minute":1,
-           "requests_per_minute":1,"tokens_per_day":1000000000000})",
-                        {"name", "expires_unix_ms", "max_concurrent", "tokens_per_minute",
-                         "requests_per_minute", "tokens_per_day"}),
-      sample<KeyRevoke>("KeyRevoke", R"({"key":"0011223344556677","request_id":"r-1"})"),
-      sample<KeyCheck>("KeyCheck", R"({"api_key":"lh-00"})"),
-      sample<KeyView>("KeyView", R"({"key":"0011223344556677","tenant":"acme","name":"ci",
-           "created_unix_ms":1,"expires_unix_ms":2,"expired":true,"last_used_unix_ms":3,
-           "tokens_today":18446744073709551615,"max_concurrent":4,"tokens_per_minute":5,
-           "requests_per_minute":6,"tokens_per_day":7})",
-                      {"expires_unix_ms", "last_used_unix_ms", "max_concurrent",
-                       "tokens_per_minute", "requests_per_minute", "tokens_per_day"}),
-      sample<KeyList>("KeyList", R"({"after":"0011223344556677","limit":7})", {"after", "limit"}),
-      sample<LeaseAcquire>("LeaseAcquire with a key",
-                           R"({"tenant":"acme","blocks":8,"ttl_ms":0,"api_key":"lh-00",
-           "request_id":"r-1"})",
-                           {"api_key"}),
-      sample<UsageRecord>(
-          "UsageRecord",
-          R"({"number":1,"tenant":"acme","request":"r-1","lease":"17.4","prompt_tokens":9,
-           "cached_tokens":4294967295,"generated_tokens":3,"reason":"EndOfSequence",
-           "submitted_boottime_ns":5,"first_token_boottime_ns":0,"ended_boottime_ns":9223372036854775807})"),
-      sample<UsageReport>(
-          "UsageReport",
-          R"({"records":[{"number":1,"tenant":"acme","request":"r-1","lease":"17.4","prompt_tokens":9,
-           "cached_tokens":4294967295,"generated_tokens":3,"reason":"EndOfSequence",
-           "submitted_boottime_ns":5,"first_token_boottime_ns":0,"ended_boottime_ns":9223372036854775807}]})"),
-      sample<AuditList>("AuditList", R"({"after":7,"limit":0})", {"after", "limit"}),
-      sample<AuditRecordView>("AuditRecordView",
-                              R"({"sequence":3,"content":"{\"sequence\":3}","hash":"00"})"),
-      sample<AuditPage>("AuditPage", with_digest(with_digest(R"({"records":[
-           {"sequence":3,"content":"{\"sequence\":3}","hash":"00"}],"removed_sequence":2,
-           "removed_hash":DIGEST,"head_sequence":3,"head_hash":DIGEST})"))),
-      sample<WorkerWeights>("WorkerWeights", R"({"missing":"part blk.0: /m.gguf has 7 bytes"})",
-                            {"missing"}),
-      sample<WorkerView>(
-          "WorkerView of a worker out of service",
-          R"({"worker":"w1","id":"0","pid":123,"state":"ready","drain":"out_of_service","model":"tiny","address":"/run/w",
-           "leases":1,"revocations":5,"out_of_service":"part blk.0: /m.gguf has 7 bytes"})",
-          {"out_of_service"}),
-      sample<WorkerAdmission>("WorkerAdmission", R"({"admits":false})"),
-      sample<KeyUpdate>("KeyUpdate", R"({"key":"0011223344556677","request_id":"r-1","name":"ci",
-           "expires_unix_ms":1,"max_concurrent":1,"tokens_per_minute":1,
-           "requests_per_minute":1,"tokens_per_day":1})",
-                        {"name", "expires_unix_ms", "max_concurrent", "tokens_per_minute",
-                         "requests_per_minute", "tokens_per_day"}),
-      sample<KeyUpdate>("KeyUpdate without an expiry",
-                        R"({"key":"0011223344556677","request_id":"r-1","never_expires":true})",
-                        {"never_expires"}),
-      sample<KeyOwner>("KeyOwner", R"({"key":"0011223344556677","tenant":"acme"})"),
-      sample<PromptLogprobs>(
-          "PromptLogprobs",
-          R"({"request":"r-1","position":0,"tokens":[{"token":1},{"token":2147483647,
-           "logprob":-0.5,"top_logprobs":[{"token":3,"logprob":-0.25}]}]})"),
   };
 }
 
 }  // namespace
 
 const std::vector<MessageSample>& message_samples() {
-  static const auto samples = make_samples();
+  static const auto samples = [] {
+    auto all = make_samples();
+    const auto rest = key_and_audit_samples();
+    all.insert(all.end(), rest.begin(), rest.end());
+    return all;
+  }();
   return samples;
 }
 

@@ -75,6 +75,7 @@ TEST_CASE("brokerctl keys: a wrong value is named before the broker is called") 
   refusal_of({"keys", "update", kId, "--expires-in", "1d", "--no-expiry"});
   refusal_of({"keys", "update", kId, "--expires-in", "1d", "--expires-at", "2027-01-01"});
   refusal_of({"keys", "update"});
+  CHECK_THAT(refusal_of({"usage", "--key", "ci"}), Catch::Contains("'ci' is not the id of a key"));
 }
 
 TEST_CASE("brokerctl keys: the list shows name, expiry, last use and, wide, the limits") {
@@ -90,7 +91,7 @@ TEST_CASE("brokerctl keys: the list shows name, expiry, last use and, wide, the 
                              .tokens_today = 77,
                              .limits = {.max_concurrent = 3, .rates = {.tokens_per_day = 999}}}})};
   REQUIRE(run_key_verb(broker, Show::Keys, Output::Wide));
-  for (const char* word : {"ci", "1970-01-02T00:00:00Z, expired", "1970-01-01T00:01:00Z", " 77 ",
+  for (const char* word : {"ci", "1970-01-02T00:00:00Z, expired", "1970-01-01T00:01Z ", " 77 ",
                            "1970-01-01T00:00:01Z", " 3 ", " 999"})
     CHECK_THAT(broker.out.str(), Catch::Contains(word));
 }

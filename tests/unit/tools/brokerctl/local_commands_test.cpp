@@ -169,18 +169,22 @@ TEST_CASE(
   const TemporaryDirectory directory = TemporaryDirectory::create("completion").value();
   const std::string stub = directory.path() / "brokerctl";
   std::ofstream(stub) << "#!/bin/sh\necho \"$@\" >>\"$0.asked\"\necho \"$@\" >&2\n"
-                         "printf '%s\\n' alice bob '$(touch x)' 'a b'\n";
+                         "printf '%s\\n' alice bob cat/r-1 '$(touch x)' 'a b'\n";
   std::filesystem::permissions(stub, std::filesystem::perms::owner_all);
   using Words = std::vector<std::string>;
-  CHECK(completed({"--socket", "/s", "drain", "--tenant", ""}, stub) == Words{"alice", "bob"});
+  CHECK(completed({"--socket", "/s", "drain", "--tenant", ""}, stub) ==
+        Words{"alice", "bob", "cat/r-1"});
   CHECK(completed({"revoke", "--tenant", "b"}, stub) == Words{"bob"});
   CHECK(completed({"get", "tenant", "al"}, stub) == Words{"alice"});
   CHECK(has(completed({"workers", "replace", ""}, stub), "bob"));
   CHECK(completed({"describe", "keys", "bo"}, stub) == Words{"bob"});
   CHECK(completed({"revoke", "bo"}, stub) == Words{"bob"});
+  CHECK(completed({"requests", "cancel", "cat/"}, stub) == Words{"cat/r-1"});
+  CHECK(completed({"usage", "--key", "al"}, stub) == Words{"alice"});
   CHECK(read_text_file(stub + ".asked", 1 << 20).value() ==
         "--socket /s get tenants -o name\nget tenants -o name\nget tenants -o name\n"
-        "get workers -o name\nget keys -o name\nget leases --state Live -o name\n");
+        "get workers -o name\nget keys -o name\nget leases --state Live -o name\n"
+        "get requests -o name\nget keys -o name\n");
   CHECK(completed({"revoke", "--tenant", ""}, directory.path() / "absent") == Words{""});
 }
 

@@ -45,6 +45,12 @@ TEST_CASE("brokerctl -o name: prints the first column only, and is refused witho
   FakeBroker broker = broker_of_tenants();
   REQUIRE(run_words(broker, {"tenants", "-o", "name"}));
   CHECK(broker.out.str() == "alice\nbob\ncarol\n");
+  std::vector<wire::WorkerView> workers;
+  for (const char* name : {"w1", "w2", "w1"})
+    workers.push_back({.worker = name, .pid = 7, .state = "ready", .drain = "serving"});
+  broker.replies["worker.list"] = {items(workers)};
+  REQUIRE(run_words(broker, {"workers", "-o", "name"}));
+  CHECK(broker.out.str() == "w1\nw2\n");
   for (const std::vector<std::string>& words : {std::vector<std::string>{"status"},
                                                 {"events"},
                                                 {"actions"},

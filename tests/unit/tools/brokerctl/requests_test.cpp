@@ -54,17 +54,19 @@ TEST_CASE("requests: all pages of all ready workers are rows in a stable order")
   CHECK(sent[2].at("worker") == "w2");
 }
 
-TEST_CASE("requests: get lists the named ones, and refuses an unknown name") {
+TEST_CASE(
+    "requests: get lists the named ones once each, also by their answers, and refuses others") {
   Fixture fixture;
   fixture.add_workers({{"w1", "ready"}});
-  fixture.replies["request.list"] = {page({row("a/1"), row("a/2")})};
-  REQUIRE(run_words(fixture, {"get", "request", "a/2"}));
-  CHECK(fixture.out.str().contains("a/2"));
-  CHECK_FALSE(fixture.out.str().contains("a/1"));
-  fixture.replies["request.list"] = {page({row("a/1")})};
-  const auto done = run_words(fixture, {"get", "request", "a/3"});
+  fixture.replies["request.list"] = {page({row("a/2")}), page({row("a/1"), row("a/2")}), page({})};
+  const auto done = run_words(fixture, {"get", "request", "a/2", "cmpl-1", "a/3", "-o", "name"});
+  CHECK(fixture.out.str() == "a/2\na/1\n");
   REQUIRE(!done);
   CHECK(done.error().code == Errc::UnknownRequest);
+  CHECK(done.error().detail.contains("no worker has a request a/3"));
+  const auto sent = fixture.sent("request.list");
+  REQUIRE(sent.size() == 3);
+  CHECK(sent[1].at("id") == "cmpl-1");
 }
 
 TEST_CASE("requests: a worker that does not answer is named, and the others are shown") {
@@ -80,6 +82,18 @@ TEST_CASE("requests: a worker that does not answer is named, and the others are 
   CHECK(requests_json(*rows).at("unreachable").size() == 2);
   CHECK(requests_json(*rows).at("items")[0].at("tenant") == "a");
   CHECK(requests_json(*rows).at("items")[0].at("state") == "decode");
+}
+
+TEST_CASE("requests: with -o name a worker that does not answer is an error, not a name") {
+  Fixture fixture;
+  fixture.add_workers({{"w1", "ready"}, {"w2", "ready"}});
+  fixture.replies["request.list"] = {fail(Errc::TimedOut, "the worker does not reply"),
+                                     page({row("a/1")})};
+  const auto done = run_words(fixture, {"requests", "-o", "name"});
+  CHECK(fixture.out.str() == "a/1\n");
+  REQUIRE_FALSE(done);
+  CHECK(done.error().code == Errc::TimedOut);
+  CHECK(done.error().detail.contains("worker w1 did not answer"));
 }
 
 TEST_CASE("requests: pages that do not advance are an error of that worker") {
@@ -136,7 +150,7 @@ TEST_CASE("requests cancel: the error names the end of a request, or a silent wo
   REQUIRE(cancelled);
   REQUIRE(cancelled->problem);
   CHECK(cancelled->problem->code == Errc::UnknownRequest);
-  CHECK(cancelled->problem->detail == "request a/1 has ended 2.5 s ago (StopSequence)");
+  CHECK(cancelled->problem->detail == "request a/1 ended 2.5 s ago (StopSequence)");
 
   fixture.replies["request.list"] = {fail(Errc::TimedOut, "no reply")};
   cancelled = cancel_requests({.ids = {"a/1"}}, fixture.dependencies());

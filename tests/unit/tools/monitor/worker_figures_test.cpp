@@ -26,7 +26,7 @@ constexpr std::string_view kInfo = "leasehold_worker_info{worker=\"w1\",model=\"
 
 }  // namespace
 
-TEST_CASE("worker figures: they are those of the page that a worker makes") {
+TEST_CASE("worker figures: are read from the page that a worker makes") {
   RequestMetrics requests;
   ManualClock clock;
   RequestTiming timing{.submitted_at = clock.now(), .prompt_tokens = 3};

@@ -57,7 +57,9 @@ Server::Dependencies dependencies(client::World& world, const Tokenizer& tokeniz
   const std::int64_t later = SystemClock().now().boottime_ns + 3'600'000'000'000;
   for (const char* method : {"lease.acquire", "lease.renew", "lease.hold"})
     for (auto& reply : world.broker.answers[method]) reply->at("deadline_boottime_ns") = later;
+  static const SystemClock kClock;
   return {.io = &world.io,
+          .clock = &kClock,
           .check_key = {},
           .broker_socket = world.directory / "broker.sock",
           .worker = "w",

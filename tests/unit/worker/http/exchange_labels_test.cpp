@@ -59,7 +59,10 @@ TEST_CASE("exchange labels: the span of an exchange is a child of the client's")
 
   auto other = ExchangeLabels::of(head_with({}));
   CHECK(other.begin_span(&tracing).empty());
-  CHECK_FALSE(other.trace);
+  CHECK_FALSE(other.span);
+  // The submissions of the exchange are not sampled either.
+  REQUIRE(other.trace);
+  CHECK_FALSE(Tracing(1.0, "tiny", [](auto) {}).begin(other.trace));
 }
 
 }  // namespace leasehold::http

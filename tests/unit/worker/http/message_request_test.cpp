@@ -1,5 +1,5 @@
 // The bodies of Anthropic's API become chats. Every field that its reference documents is honoured,
-// refused by name where its value asks for something, or promises nothing about the text.
+// is refused by name, or does not affect the text.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>

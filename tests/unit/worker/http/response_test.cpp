@@ -102,7 +102,6 @@ TEST_CASE("http response: a text and instructions become the messages of a chat"
                                    {"stream", true},
                                    {"store", false},
                                    {"ignore_eos", true},
-                                   {"n", 1},
                                    {"truncation", "disabled"}});
   CHECK(request.api == Api::Responses);
   REQUIRE(request.submit.messages->size() == 2);
@@ -116,7 +115,6 @@ TEST_CASE("http response: a text and instructions become the messages of a chat"
   CHECK(request.submit.sampling.seed == 9);
   CHECK(request.submit.ignore_eos);
   CHECK(request.stream);
-  CHECK(request.n == 1);  // no field of a response
   CHECK(read({}).submit.max_emitted_tokens == kToolModel.max_context);
 }
 

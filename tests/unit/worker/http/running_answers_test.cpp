@@ -17,13 +17,14 @@ struct AnswersFixture {
     return {.id = id,
             .tenant = {"ann"},
             .key = {key},
+            .client_id = "trace-" + id,
             .began_at = {1'000'000},
             .choices = [choices] { return choices; },
-            .end = [this, id](const Error& why) { ended[id] = why.code; }};
+            .end = [this, id](const Error& why, bool at_once) { ended[id] = {why.code, at_once}; }};
   }
 
   RunningAnswers answers;
-  std::map<std::string, Errc> ended;
+  std::map<std::string, std::pair<Errc, bool>> ended;  // by answer: why, and whether at once
   RunningAnswers::Registration one{answers,
                                    answer("cmpl-a", "k1",
                                           {{.engine_request_id = {"ann/a"}, .prompt_tokens = 3},
@@ -40,9 +41,32 @@ TEST_CASE("running answers: a cancel of one choice reaches all choices of its an
   const RequestId named[] = {{"ann/x"}, {"ann/elsewhere"}};
   const auto all = fixture.answers.with_other_choices(named);
   CHECK(all == std::unordered_set<RequestId>{{"ann/x"}, {"ann/a"}, {"ann/elsewhere"}});
-  const auto ended = fixture.answers.end(all, {Errc::RequestCancelled, ""});
+  const RequestId stopped[] = {{"ann/a"}, {"ann/x"}};
+  const auto ended = fixture.answers.end(all, stopped, {Errc::RequestCancelled, ""});
   CHECK(ended == std::vector<RequestId>{{"ann/a"}, {"ann/x"}});
-  CHECK(fixture.ended == std::map<std::string, Errc>{{"cmpl-a", Errc::RequestCancelled}});
+  REQUIRE(fixture.ended.size() == 1);
+  CHECK(fixture.ended.at("cmpl-a") == std::pair(Errc::RequestCancelled, false));
+}
+
+TEST_CASE("running answers: an answer with a choice that this worker does not have ends at once") {
+  AnswersFixture fixture;
+  const RequestId stopped[] = {{"ann/a"}};  // ann/x was moved to another worker
+  fixture.answers.end({{"ann/a"}, {"ann/x"}}, stopped, {Errc::RequestCancelled, ""});
+  CHECK(fixture.ended.at("cmpl-a") == std::pair(Errc::RequestCancelled, true));
+}
+
+TEST_CASE("running answers: a cancel by the answer's id reaches the choices after the first") {
+  RunningAnswers answers;
+  const RunningAnswers::Registration rest(
+      answers,
+      {.id = "chatcmpl-req-1",
+       .tenant = {"ann"},
+       .choices = [] { return std::vector<RunningChoice>{{.engine_request_id = {"ann/x"}}}; },
+       .end = [](const Error&, bool) {}});
+  const RequestId first[] = {{"ann/req-1"}};
+  CHECK(answers.with_other_choices(first).contains({"ann/x"}));
+  const RequestId other_tenant[] = {{"bob/req-1"}};
+  CHECK_FALSE(answers.with_other_choices(other_tenant).contains({"ann/x"}));
 }
 
 TEST_CASE("running answers: each choice is a row with its answer, key and age") {
@@ -52,6 +76,7 @@ TEST_CASE("running answers: each choice is a row with its answer, key and age") 
   CHECK(views[0].answer == "cmpl-a");
   CHECK(views[0].key == ApiKeyId{"k1"});
   CHECK(views[0].age_ms == 5);
+  CHECK(views[0].client_id == "trace-cmpl-a");
   CHECK(views[2].state == wire::RequestState::AwaitingLease);
 }
 

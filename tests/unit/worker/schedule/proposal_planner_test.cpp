@@ -39,10 +39,15 @@ TEST_CASE("proposal planner: proposals get rows after the known token, while blo
 TEST_CASE("proposal planner: no proposal gets a row while a prompt runs") {
   Planning test(8);
   CHECK(test.proposals.plan().parts.size() == 1);
-  (void)test.run(test.tenancy, "prompt", 20, 0);
+  Sequence& prompt = test.run(test.tenancy, "prompt", 20, 0);
   StepPlan plan = test.decode_plan();
   CHECK(test.proposals.add_rows(plan, 1) == 0);
   CHECK(test.proposals.plan().parts.empty());
+
+  prompt.request.prompt_logprobs = 0;
+  prompt.untaken_positions = kMaxUntakenLogprobs;  // its client does not read
+  CHECK(test.proposals.plan().parts.size() == 1);
+  CHECK(test.proposals.add_rows(plan, 1) == 2);
 }
 
 TEST_CASE("proposal planner: accepted proposals are counted, and used proposals are cleared") {

@@ -13,7 +13,7 @@ constexpr std::int64_t kMinute_ns = 60'000'000'000;
 constexpr TimePoint kStart{1'000};
 const RateOwner kTenant{{"t"}, {}};
 
-/// Full, of this many tokens per minute.
+/// A full allowance of this many tokens per minute.
 RateAllowance full(std::uint32_t tokens_per_minute) {
   RateAllowance allowance(kStart);
   allowance.set_limit(tokens_per_minute, kStart);
@@ -33,7 +33,8 @@ RateDemand all_of(std::uint64_t tokens) {
 
 }  // namespace
 
-TEST_CASE("rate allowance: a token is there after its part of a minute, and not one ns before") {
+TEST_CASE(
+    "rate allowance: a token is available after its part of a minute, and not one ns before") {
   for (const std::uint32_t limit : {1u, 7u, 1'000u, 9'999'999u, 10'000'000u}) {
     CAPTURE(limit);
     RateAllowance allowance = full(limit);
@@ -191,7 +192,8 @@ TEST_CASE("rate allowances: a request without a limit of its own needs its promp
   CHECK(allowances.take({"t"}, {}, open, there).error().retry_after_ms == 10'000);
 }
 
-TEST_CASE("rate allowances: a tenant without a limit is never refused, and a lifted one no more") {
+TEST_CASE(
+    "rate allowances: a tenant is not refused without a limit, or after its limit is lifted") {
   RateAllowances allowances;
   CHECK(allowances.take({"t"}, {}, all_of(500), kStart));
   CHECK_FALSE(allowances.most_per_request({"t"}, {}));

@@ -1,6 +1,8 @@
 // An operator lists and stops the requests of the tenants' sockets, in any state.
 #include "worker/serve/request_operations.hpp"
 
+#include <map>
+
 #include "tests/unit/worker/serve/server_fixture.hpp"
 
 namespace leasehold::testing {
@@ -28,6 +30,26 @@ struct OperationsFixture : ServerFixture {
     const RequestId ids[] = {{id}};
     return server->operations().stop(ids, kStopped).size();
   }
+  /// Receives what the worker reports to the broker.
+  void take(const std::string& method, const wire::Json& body, control::Responder respond) {
+    CHECK(method == wire::UsageReport::kMethod);
+    const auto report = wire::UsageReport::from_json(body).value();
+    for (const wire::UsageRecord& each : report.records) usage.insert_or_assign(each.tenant, each);
+    respond(control::Payload{});
+  }
+  OperationsFixture() {
+    broker_peer = control::Peer::create(
+        broker_socket->accept(),
+        {.on_call =
+             [this](const std::string& method, control::Payload params,
+                    control::Responder respond) { take(method, params.body, std::move(respond)); },
+         .on_notification = [](const std::string&, control::Payload) {},
+         .on_closed = [](const Error&) {}});
+    broker_peer->start();
+  }
+
+  std::map<TenantId, wire::UsageRecord> usage;
+  std::shared_ptr<control::Peer> broker_peer;
 };
 
 }  // namespace
@@ -113,9 +135,12 @@ TEST_CASE("request operations: stopping a request leaves the others, and its end
 
   const auto& end = ann->seen.notifications.back().second.body;
   CHECK(end.at("reason") == "RequestCancelled");
-  CHECK(end.at("detail") == "RequestCancelled: an operator cancelled this request");
+  CHECK(end.at("detail") == "an operator cancelled this request");
   CHECK(bob->seen.notifications.back().second.body.at("emitted_tokens") == 4);
   CHECK(fixture.metrics.completed(CompletionReason::RequestCancelled) == 1);
+  run_until(fixture.io, [&] { return fixture.usage.size() == 2; });
+  CHECK(fixture.usage.at({"ann"}).prompt_tokens == 0);  // none was computed
+  CHECK(fixture.usage.at({"bob"}).prompt_tokens > 0);
 
   const auto ended = fixture.server->operations().ended({.id = "ann/r"});
   REQUIRE(ended.size() == 1);
@@ -141,7 +166,7 @@ TEST_CASE("request operations: a request that was stopped and revoked is not to 
   }
 }
 
-TEST_CASE("request operations: what its client has cancelled stays a cancel of the client") {
+TEST_CASE("request operations: a request that its client cancelled keeps that reason") {
   OperationsFixture fixture;
   const auto ann = fixture.tenant();
   fixture.generate(*ann, "r");

@@ -96,6 +96,16 @@ TEST_CASE("request trace: a revocation is an event with its lease and reason, an
   CHECK(text_of(spans[0].events[1].attributes, "leasehold.revoke_reason") == "operator");
 }
 
+TEST_CASE("request trace: preemptions without end leave room for the end of the lease") {
+  RequestTrace trace = begun();
+  for (int i = 0; i < 1'000; ++i) trace.preempted({.cause = Errc::QuotaBlocks}, {20 + i});
+  const auto spans = trace.completed(
+      {.reason = CompletionReason::Revoked, .revocation = RevocationInfo{.lease = {17, 4}}}, 0,
+      {5'000});
+  CHECK(spans[0].events.size() == 129);
+  CHECK(spans[0].events.back().name == "lease.revoked");
+}
+
 TEST_CASE("request trace: a request that is refused has the phases that it reached") {
   CHECK(names(begun().refused(Errc::QueueFull, {15})) ==
         std::vector<std::string>{"chat tiny", "admission"});
@@ -104,6 +114,23 @@ TEST_CASE("request trace: a request that is refused has the phases that it reach
   const auto spans = trace.refused(Errc::QuotaBlocks, {60});
   CHECK(names(spans) == std::vector<std::string>{"chat tiny", "admission", "queue"});
   CHECK(spans[0].error == "QuotaBlocks");
+}
+
+TEST_CASE("request trace: a request that is stopped while it is parsed has its spans, once") {
+  std::vector<Span> sent;
+  const Tracing tracing(1.0, "tiny", [&](std::vector<Span> spans) {
+    std::ranges::move(spans, std::back_inserter(sent));
+  });
+  ServerFixture fixture(&tracing);
+  const auto ann = fixture.tenant();
+  fixture.generate(*ann, "r");
+  fixture.wait_until_seen(*ann);
+  const RequestId ids[] = {{"ann/r"}};
+  fixture.server->operations().stop(ids, {Errc::RequestCancelled, "an operator cancelled it"});
+  CHECK(fixture.parse() == 1);
+  CHECK(names(sent) == std::vector<std::string>{"text_completion tiny", "admission"});
+  REQUIRE_FALSE(sent.empty());
+  CHECK(sent[0].error == "RequestCancelled");
 }
 
 TEST_CASE("request trace: a server sends the spans of sampled traces, and none of others") {

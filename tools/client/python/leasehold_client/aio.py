@@ -174,7 +174,7 @@ class AsyncSession:
 
     @staticmethod
     async def _events(text: Text, lease: Lease) -> AsyncGenerator[Token | Completed, None]:
-        """One request. What leaves it early, other than an error, cancels the request."""
+        """One request. Leaving it early, other than by an error, cancels the request."""
         stream = _Stream(lease)
         try:
             text.began_under(lease, await stream.begin(text, lease), time.monotonic())

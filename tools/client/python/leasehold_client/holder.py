@@ -86,7 +86,7 @@ class LeaseHolder:
             self._end()
 
     def _end(self) -> None:
-        """The lease is another's affair from now on."""
+        """Forgets the lease and stops its renewal."""
         keeper, self._keeper, self._live = self._keeper, None, None
         if keeper and keeper is not asyncio.current_task():
             keeper.cancel()

@@ -32,8 +32,8 @@ class Text:
 
     def __init__(self, request: Request, policy: TextPolicy, text_identity: str = "") -> None:
         self.request = request
-        self.lease: Lease | None = None  # that a worker last accepted the text under
-        self.tried_lease: Lease | None = None  # that a worker was last asked to run it under
+        self.lease: Lease | None = None  # of the last submission that a worker accepted
+        self.tried_lease: Lease | None = None  # of the last attempt at a worker
         self.wants_fresh = False  # go on under another lease than `tried_lease`
         self.resume = False  # ask the worker for the rest of its stream
         self.failures = 0  # in a row, without a token
@@ -186,12 +186,12 @@ class Text:
         raise Error(code, detail, scope, after_ms / 1000)
 
     def _waited_s(self, now_s: float) -> float:
-        """Since the text was interrupted; 0 at the first call."""
+        """Seconds since the text was interrupted; the first call begins the count."""
         if self._interrupted_at_s is None:
             self._interrupted_at_s = now_s
         return now_s - self._interrupted_at_s
 
 
 def _content(text_identity: str) -> str:
-    """Of the model's files: "sha256:…"."""
+    """The part that identifies the model's files: "sha256:…"."""
     return text_identity.partition("/")[0]

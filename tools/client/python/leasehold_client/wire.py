@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0, one object per line, without input and output: bytes in, messages out.
+"""JSON-RPC 2.0, one object per line. Pure: turns bytes into messages and messages into bytes.
 
 Source: ipc/control/messages.hpp. What a peer sends is input: it is a message or an Error.
 """
@@ -45,7 +45,7 @@ class Wire:
     def __init__(self, name: str) -> None:
         self._name = name
         self._next_id = 0
-        self._rest = b""  # of a line that has not ended
+        self._rest = b""  # bytes of a line that has not ended
 
     def call(self, method: str, params: object) -> tuple[int, bytes]:
         """The id of a new call, and the line to send. Raises MessageTooLarge."""

@@ -11,7 +11,7 @@
 namespace leasehold {
 namespace {
 
-constexpr std::size_t kMaxCases = 512;  ///< The number of parses that a text may have.
+constexpr std::size_t kMaxCases = 512;  ///< A text may have a parse in each case.
 
 /// Keywords about the value itself. This file reads combinators; all other keywords are
 /// annotations.
@@ -100,10 +100,10 @@ Result<Cases> SchemaCases::of(const Schemas& schemas) {
 
 /// The cases of `all` that also satisfy `schema`.
 Result<Cases> SchemaCases::narrowed(const OrderedJson& at, const OrderedJson& schema, Cases all) {
-  return cases_of_both(context_, at, all, TRY(one(schema)));
+  return cases_of_both(context_, at, all, TRY(cases_of(schema)));
 }
 
-Result<Cases> SchemaCases::one(const OrderedJson& schema) {
+Result<Cases> SchemaCases::cases_of(const OrderedJson& schema) {
   if (schema.is_boolean()) return schema.get<bool>() ? Cases{SchemaCase{}} : Cases{};
   if (!schema.is_object())
     return context_.error(schema, "expected a schema: an object, true or false");
@@ -151,22 +151,22 @@ Result<Cases> SchemaCases::any_of(const OrderedJson& list) {
   if (!list.is_array() || list.empty()) return context_.error(list, "expected a list of schemas");
   Cases all;
   for (const OrderedJson& branch : list)
-    std::ranges::move(TRY(one(branch)), std::back_inserter(all));
+    std::ranges::move(TRY(cases_of(branch)), std::back_inserter(all));
   return all;
 }
 
 /// While proving, oneOf is read as anyOf, which only adds values.
 Result<Cases> SchemaCases::one_of(const OrderedJson& schema, const OrderedJson& list) {
   if (!list.is_array() || list.size() <= 1 || facts_.is_proving()) return any_of(list);
-  std::vector<Cases> branches;  // as a proof reads them
+  std::vector<Cases> branches;  // read within a proof
   for (const OrderedJson& branch : list) {
     const SchemaFacts::Proof proof(facts_);
-    branches.push_back(TRY(one(branch)));
+    branches.push_back(TRY(cases_of(branch)));
   }
   SchemaProofs proofs(facts_, *this);
   Cases all;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    Cases kept = TRY(one(list[i]));
+    Cases kept = TRY(cases_of(list[i]));
     for (std::size_t j = 0; j < list.size(); ++j) {
       if (i == j) continue;
       Cases next;

@@ -26,7 +26,7 @@ class SchemaCases {
 
  private:
   Result<Cases> narrowed(const OrderedJson& at, const OrderedJson& schema, Cases all);
-  Result<Cases> one(const OrderedJson& schema);
+  Result<Cases> cases_of(const OrderedJson& schema);
   Result<Cases> keywords(const OrderedJson& schema);
   Result<Cases> any_of(const OrderedJson& list);
   Result<Cases> one_of(const OrderedJson& schema, const OrderedJson& list);

@@ -67,8 +67,8 @@ TEST_CASE("row scans: weights at or above any threshold are counted, summed and 
     for (std::uint32_t bit = 0; bit < 32; ++bit)
       for (const std::uint32_t threshold : {1u << bit, (1u << bit) + 1}) {
         CAPTURE(n, threshold);
-        REQUIRE(row_scans().above(weights, threshold) ==
-                plain_row_scans().above(weights, threshold));
+        REQUIRE(row_scans().at_least(weights, threshold) ==
+                plain_row_scans().at_least(weights, threshold));
         for (std::size_t from = 0; from < n; from += 1 + random.below(64))
           REQUIRE(row_scans().mask_at_least(weights, threshold, from) ==
                   plain_row_scans().mask_at_least(weights, threshold, from));

@@ -1,0 +1,33 @@
+/// One request of a connection and the form of its answer. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ipc/http/http_message.hpp"
+#include "ipc/http/http_source.hpp"
+#include "worker/http/exchange_labels.hpp"
+#include "worker/http/http_stream.hpp"
+
+namespace leasehold::http {
+
+inline constexpr std::string_view kComment = ":\n\n";  ///< In a stream of events.
+
+struct Exchange {
+  PeerAddress client;  ///< The peer, or a trusted proxy's client.
+  Body body_sent = Body::Sent;
+  ExchangeLabels labels;
+  std::string fields;  ///< Header lines of every answer.
+  TimePoint begun_at;
+  int status = 0;           ///< Of the answer, once it was sent.
+  bool keep_alive = false;  ///< Another request may follow.
+  bool chunked = true;      ///< The client speaks HTTP/1.1.
+  bool has_events = false;  ///< The head of a stream was sent.
+  bool is_message = false;  ///< Errors have the form of Anthropic's API.
+
+  void append_framed(std::string_view text, std::string& out) const;
+  /// The bytes of these events, with the head before the first ones.
+  std::string text_of(const ServerEvents& events, HttpStream::Follows follows);
+};
+
+}  // namespace leasehold::http
