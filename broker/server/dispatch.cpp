@@ -15,6 +15,17 @@ namespace {
 
 constexpr std::size_t kMaxReportedEvents = 1024;
 
+/// The requests that the worker has stopped for this call; none for a call that stops nothing.
+template <class Message>
+std::vector<std::string> stopped_ids(const Result<control::Payload>& reply) {
+  if constexpr (std::is_same_v<Message, wire::RequestStop>) {
+    const auto stopped =
+        reply ? wire::RequestsStopped::from_json(reply->body) : std::unexpected(reply.error());
+    if (stopped) return stopped->ids;
+  }
+  return {};
+}
+
 }  // namespace
 
 Dispatch::Dispatch(DispatchHooks hooks, RoleUsers users)
@@ -164,11 +175,8 @@ Result<void> Dispatch::pass_to_worker(const std::string& method, Incoming& incom
   const auto respond = std::make_shared<control::Responder>(std::move(incoming.respond));
   const auto on_reply = [this, uid = incoming.credentials.uid, worker = message.worker,
                          respond](Result<control::Payload> reply) {
-    if constexpr (std::is_same_v<Message, wire::RequestStop>) {
-      const auto stopped =
-          reply ? wire::RequestsStopped::from_json(reply->body) : std::unexpected(reply.error());
-      if (stopped) hooks_.post(RequestsCancelled{uid, worker, stopped->ids});
-    }
+    if (auto ids = stopped_ids<Message>(reply); !ids.empty())
+      hooks_.post(RequestsCancelled{uid, worker, std::move(ids)});
     if (reply) reply->fds.clear();
     if (*respond) std::exchange(*respond, nullptr)(std::move(reply));
   };

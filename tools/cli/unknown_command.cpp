@@ -50,7 +50,7 @@ std::size_t option_length(const CLI::App& app, std::span<const std::string> word
 /// such a word, and after an unknown option, because the next word may be its value.
 std::string next_command(const CLI::App& app, std::span<const std::string>& words) {
   while (!words.empty()) {
-    const std::string word = words.front();
+    std::string word = words.front();
     if (!word.starts_with('-')) {
       words = words.subspan(1);
       return word;

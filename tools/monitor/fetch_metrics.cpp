@@ -18,7 +18,7 @@ namespace {
 
 namespace asio = boost::asio;
 using Endpoint = asio::generic::stream_protocol::endpoint;
-using steady_clock = std::chrono::steady_clock;
+using std::chrono::steady_clock;
 
 constexpr std::size_t kMaxPageBytes = 1 << 20;
 constexpr auto kTimeout = std::chrono::seconds(1);
