@@ -91,7 +91,8 @@ std::vector<Probe> probes() {
       {"temperature", 0, [](const auto& r) { return r.submit.sampling.temperature == 0.0f; }},
       {"top_p", 0.5, [](const auto& r) { return r.submit.sampling.top_p == 0.5f; }},
       {"top_k", 3, [](const auto& r) { return r.submit.sampling.top_k == 3; }},
-      {"tools", {kTool}, [](const auto& r) { return r.tool_form == ToolForm::Marked; }},
+      {"tools", Json::array({kTool}),
+       [](const auto& r) { return r.tool_form == ToolForm::Marked; }},
       {"tool_choice",
        {{"type", "auto"}, {"disable_parallel_tool_use", true}},
        [](const auto& r) { return !r.parallel_tool_calls; }},
@@ -193,9 +194,9 @@ TEST_CASE("http message: a value that is not built or not valid is refused with 
       {{{"tool_choice", "any"}}, "tool_choice"},
       {{{"tool_choice", {{"type", "some"}}}}, "tool_choice/type"},
       {{{"tool_choice", {{"type", "any"}}}}, "tool_choice/type"},
-      {{{"tools", {kTool}}, {"tool_choice", {{"type", "tool"}, {"name", "go"}}}},
+      {{{"tools", Json::array({kTool})}, {"tool_choice", {{"type", "tool"}, {"name", "go"}}}},
        "tool_choice/name"},
-      {{{"tools", {kTool}}, {"tool_choice", {{"type", "tool"}}}}, "tool_choice/name"}};
+      {{{"tools", Json::array({kTool})}, {"tool_choice", {{"type", "tool"}}}}, "tool_choice/name"}};
   for (const auto& [more, path] : wrong) {
     INFO(more.dump());
     CHECK(refused(more) == path);
@@ -290,7 +291,7 @@ TEST_CASE("http message: blocks of other types, or in a message of another role,
   Json call = kCall;
   call["input"] = "{}";
   CHECK(refused_in("assistant", Json::array({call})) == "messages/0/content/0/input");
-  const Json said = {{"role", "assistant"}, {"content", {kCall}}};
+  const Json said = {{"role", "assistant"}, {"content", Json::array({kCall})}};
   const auto refused_result = [&](const Json& wrong) {
     return refused({{"messages", {said, {{"role", "user"}, {"content", {wrong}}}}}});
   };
@@ -307,7 +308,7 @@ TEST_CASE("http message: tools and their choice are those of a chat") {
   CHECK(shown["function"] ==
         Json{{"name", "turn"}, {"description", "Turns."}, {"parameters", kSchema}});
   const auto chosen = [&](const Json& choice) {
-    return read({{"tools", {kTool}}, {"tool_choice", choice}});
+    return read({{"tools", Json::array({kTool})}, {"tool_choice", choice}});
   };
   CHECK(chosen({{"type", "any"}}).tool_form == ToolForm::Call);
   CHECK(chosen({{"type", "any"}}).schema_path == "tools");
@@ -334,7 +335,7 @@ TEST_CASE("http message: its tokens are counted without max_tokens") {
   const Answer counted = count({{"system", "Be kind."}, {"messages", talk("Hi")}});
   CHECK(counted.status == 200);
   CHECK(Json::parse(counted.body) == Json{{"input_tokens", 2}});
-  const Answer tools = count({{"tools", {kTool}}, {"messages", talk("Hi")}});
+  const Answer tools = count({{"tools", Json::array({kTool})}, {"messages", talk("Hi")}});
   CHECK(Json::parse(tools.body)["input_tokens"] > 2);
   CHECK(count({{"messages", talk("long")}}).status == 400);
   CHECK(Json::parse(count({{"messages", 5}}).body)["error"]["param"] == "messages");
