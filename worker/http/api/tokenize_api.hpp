@@ -23,8 +23,9 @@ namespace leasehold::http {
 /// {…}, "return_token_strs": false} into the same, with the tokens of that chat's prompt.
 /// `add_special_tokens` is ignored, because the template decides.
 ///
-/// Answers 404 if `model` is none of the model's names, and 400 for a body with both or neither of `prompt` and `messages`, for a `chat_template`,
-/// and for what Tokenizer::encode and EncodeChat refuse.
+/// Answers 404 if `model` is none of the model's names, and 400 for a body with both or neither of
+/// `prompt` and `messages`, for a `chat_template`, and for what Tokenizer::encode and EncodeChat
+/// refuse.
 Answer tokenize(std::string_view body, const Tokenizer& tokenizer, const ApiModel& model,
                 const EncodeChat& encode_chat);
 

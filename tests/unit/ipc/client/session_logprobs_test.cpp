@@ -62,9 +62,15 @@ TEST_CASE("session logprobs: a repeated, a skipped and a missing position are er
   ScoringWorld world;
   world.stream();
   world.send(0, 2);
-  SECTION("repeated") { world.send(1, 1); }
-  SECTION("skipped") { world.send(3, 1); }
-  SECTION("missing at the end") { world.complete("MaxTokensReached"); }
+  SECTION("repeated") {
+    world.send(1, 1);
+  }
+  SECTION("skipped") {
+    world.send(3, 1);
+  }
+  SECTION("missing at the end") {
+    world.complete("MaxTokensReached");
+  }
   const Ended ended = world.end();
   REQUIRE(ended.error);
   CHECK(ended.error->code == Errc::MalformedMessage);

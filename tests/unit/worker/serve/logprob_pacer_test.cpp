@@ -13,15 +13,15 @@ struct Clients {
   std::vector<std::string> seen;
   boost::asio::io_context io;
   ManualClock clock;
-  LogprobPacer pacer{io, clock,
-                     {.unread_bytes = [this](const RequestId& id) { return unread[id]; },
-                      .on_taken =
-                          [this](const RequestId& id, std::uint32_t positions) {
-                            seen.push_back(id.value + " took " + std::to_string(positions));
-                          },
-                      .on_stalled = [this](const RequestId& id) {
-                        seen.push_back(id.value + " stalled");
-                      }}};
+  LogprobPacer pacer{
+      io,
+      clock,
+      {.unread_bytes = [this](const RequestId& id) { return unread[id]; },
+       .on_taken =
+           [this](const RequestId& id, std::uint32_t positions) {
+             seen.push_back(id.value + " took " + std::to_string(positions));
+           },
+       .on_stalled = [this](const RequestId& id) { seen.push_back(id.value + " stalled"); }}};
 };
 
 constexpr std::size_t kMuch = LogprobPacer::kMaxQueuedBytes + 1;
