@@ -1,29 +1,19 @@
 #include "broker/server/wall_clock_watch.hpp"
 
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <cerrno>
+#include <ctime>
 #include <limits>
+
+#include "common/unix_time.hpp"
 
 namespace leasehold {
 namespace {
 
 using Watch = boost::asio::posix::stream_descriptor;
-
-Duration read_clock(clockid_t clock) {
-  timespec now{};
-  ::clock_gettime(clock, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
-
-/// The two readings are not simultaneous, so the offset errs by the time between them: less than a
-/// millisecond unless the thread is preempted, and expiries are given in seconds.
-Duration offset_now() {
-  return read_clock(CLOCK_REALTIME) - read_clock(CLOCK_BOOTTIME);
-}
 
 /// Arms the timer for a time that does not come: it ends only when the clock is set.
 void arm(int timer) {
@@ -45,7 +35,7 @@ Result<std::unique_ptr<WallClockWatch>> WallClockWatch::create(boost::asio::io_c
 void WallClockWatch::start() {
   arm(timer_.native_handle());
   wait();
-  on_set_(offset_now());
+  on_set_(unix_minus_boottime());
 }
 
 void WallClockWatch::wait() {
@@ -55,7 +45,7 @@ void WallClockWatch::wait() {
     (void)!::read(timer_.native_handle(), &expirations, sizeof expirations);  // ECANCELED
     arm(timer_.native_handle());
     wait();
-    on_set_(offset_now());
+    on_set_(unix_minus_boottime());
   });
 }
 

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "common/machine/process.hpp"
 #include "worker/index_sync/index_answers.hpp"
 
 namespace leasehold {
@@ -28,26 +26,16 @@ IndexSender::IndexSender(IndexSenderConfig config, std::optional<IdSpool> spool)
       retry_(config_.first_retry),
       names_(config_.resolve) {
   remove_leftover_ids();
-  asio::co_spawn(io_, serve(), [this](const std::exception_ptr& failed) {
-    if (failed) std::rethrow_exception(failed);
-    served_.set_value();
-  });
-  thread_ = std::thread([this] {
-    set_thread_name("index");
-    use_batch_scheduling();
-    io_.run();
-  });
+  thread_.start("index", serve(),
+                [](const std::exception_ptr& failed) { std::rethrow_exception(failed); });
 }
 
 void IndexSender::stop(std::chrono::milliseconds timeout) {
-  if (!thread_.joinable()) return;
-  asio::post(io_, [this] {
+  const auto end = [this] {
     is_stopping_ = true;
     timer_.cancel();
-  });
-  (void)served_.get_future().wait_for(timeout);
-  io_.stop();
-  thread_.join();
+  };
+  if (!thread_.stop(end, timeout)) return;
   take_inbox();
   counts_.dropped += backlog_.pending();
 }
@@ -73,7 +61,7 @@ void IndexSender::remove_leftover_ids() {
 
 void IndexSender::add_live(const TenantId& tenant, const RequestId& id) {
   add({tenant, id, true});
-  if (spool_ && inbox_.keep(tenant, id)) asio::post(io_, [this] { keep_live(); });
+  if (spool_ && inbox_.keep(tenant, id)) asio::post(thread_.io(), [this] { keep_live(); });
 }
 
 void IndexSender::keep_live() {
@@ -85,7 +73,7 @@ void IndexSender::add(IndexInbox::Changes::Entry change) {
   const IndexInbox::Added added = inbox_.add(std::move(change));
   if (added.dropped_ended) ++counts_.dropped;
   if (!added.must_wake) return;
-  asio::post(io_, [this] {
+  asio::post(thread_.io(), [this] {
     if (is_idle_) timer_.cancel();
   });
 }

@@ -22,14 +22,12 @@
 
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <future>
 #include <optional>
-#include <thread>
 
 #include "ipc/http/http_exchange.hpp"
+#include "ipc/http/sending_thread.hpp"
 #include "worker/index_sync/id_spool.hpp"
 #include "worker/index_sync/index_inbox.hpp"
 #include "worker/index_sync/removal_backlog.hpp"
@@ -102,11 +100,9 @@ class IndexSender {
   bool is_idle_ = false;
   bool is_stopping_ = false;
 
-  boost::asio::io_context io_;
+  http::SendingThread thread_;
   http::NameLookup names_;
-  boost::asio::steady_timer timer_{io_};
-  std::promise<void> served_;
-  std::thread thread_;
+  boost::asio::steady_timer timer_{thread_.io()};
 };
 
 }  // namespace leasehold

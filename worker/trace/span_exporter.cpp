@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <iterator>
 #include <limits>
 #include <utility>
 
-#include "common/machine/process.hpp"
+#include "common/unix_time.hpp"
 
 namespace leasehold {
 namespace {
@@ -20,27 +19,14 @@ namespace asio = boost::asio;
 
 constexpr std::string_view kPath = "/v1/traces";
 
-/// The distance between the two clocks now: it changes when the wall clock is set.
-Duration unix_minus_boottime() {
-  const auto unix_time = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<Duration>(unix_time) -
-         Duration(SystemClock().now().boottime_ns);
-}
-
 }  // namespace
 
 SpanExporter::SpanExporter(SpanExporterConfig config)
     : config_(std::move(config)), pause_(config_.first_pause) {
   if (config_.url.path.ends_with(kPath))
     config_.url.path.resize(config_.url.path.size() - kPath.size());
-  asio::co_spawn(io_, serve(), [this](const std::exception_ptr& failed) {
-    if (failed) spdlog::error("traces are not exported any more: the exporter failed");
-    served_.set_value();
-  });
-  thread_ = std::thread([this] {
-    set_thread_name("traces");
-    use_batch_scheduling();
-    io_.run();
+  thread_.start("traces", serve(), [](const std::exception_ptr&) {
+    spdlog::error("traces are not exported any more: the exporter failed");
   });
 }
 
@@ -56,18 +42,15 @@ void SpanExporter::add(std::vector<Span> spans) {
     std::ranges::move(spans, std::back_inserter(queue_));
   }
   const bool fills_batch = before < config_.max_batch && before + spans.size() >= config_.max_batch;
-  if (before == 0 || fills_batch) asio::post(io_, [this] { timer_.cancel(); });
+  if (before == 0 || fills_batch) asio::post(thread_.io(), [this] { timer_.cancel(); });
 }
 
 void SpanExporter::stop(std::chrono::milliseconds timeout) {
-  if (!thread_.joinable()) return;
-  asio::post(io_, [this] {
+  const auto end = [this] {
     is_stopping_ = true;
     timer_.cancel();
-  });
-  (void)served_.get_future().wait_for(timeout);
-  io_.stop();
-  thread_.join();
+  };
+  if (!thread_.stop(end, timeout)) return;
   const std::scoped_lock lock(mutex_);
   dropped_ += queue_.size() + in_flight_;
   queue_.clear();

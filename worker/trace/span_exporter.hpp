@@ -12,16 +12,14 @@
 
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <deque>
-#include <future>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "ipc/http/http_exchange.hpp"
+#include "ipc/http/sending_thread.hpp"
 #include "worker/trace/otlp_json.hpp"
 
 namespace leasehold {
@@ -72,11 +70,9 @@ class SpanExporter {
   bool has_failed_ = false;
   bool is_stopping_ = false;
 
-  boost::asio::io_context io_;
+  http::SendingThread thread_;
   http::NameLookup names_;
-  boost::asio::steady_timer timer_{io_};
-  std::promise<void> served_;
-  std::thread thread_;
+  boost::asio::steady_timer timer_{thread_.io()};
 };
 
 }  // namespace leasehold

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "worker/http/api/constraint_fields.hpp"
+#include "worker/http/api/sampling_fields.hpp"
+
 namespace leasehold::http {
 namespace {
 
@@ -25,6 +28,18 @@ void replace_name(std::string& text, std::string_view from, std::string_view to)
 }
 
 }  // namespace
+
+OrderedJson same_fields(const Field& body, std::span<const char* const> same) {
+  OrderedJson fields = OrderedJson::object();
+  const auto copy = [&](const char* key) {
+    if (const Field field = body[key]) fields[key] = field.json();
+  };
+  std::ranges::for_each(same, copy);
+  std::ranges::for_each(kSamplingFields, copy);
+  std::ranges::for_each(constraint_fields(), copy);
+  fields.erase("response_format");
+  return fields;
+}
 
 Read<void> check_fixed_fields(const Field& body, std::span<const FixedField> fixed) {
   for (const auto& [key, value, refusal] : fixed)

@@ -10,6 +10,10 @@
 
 namespace leasehold::http {
 
+/// Returns the fields that `body` has and that mean the same in a chat: those of `same`, of
+/// sampling, and constraints. A `response_format` is left out, because it has another place there.
+OrderedJson same_fields(const Field& body, std::span<const char* const> same);
+
 /// A field that is refused unless it has this value. Null means that any value is refused.
 struct FixedField {
   const char* key;

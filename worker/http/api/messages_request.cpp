@@ -9,16 +9,14 @@
 
 #include "common/utf8.hpp"
 #include "worker/http/api/chat_translation.hpp"
-#include "worker/http/api/constraint_fields.hpp"
 #include "worker/http/api/message_blocks.hpp"
-#include "worker/http/api/sampling_fields.hpp"
 
 namespace leasehold::http {
 namespace {
 
 constexpr std::uint32_t kLeastThinkingBudget = 1024;
 
-/// Fields, besides kSamplingFields, that have the same name and meaning in a chat.
+/// Fields with the same name and meaning in a chat, besides those that same_fields adds.
 constexpr std::array kSameFields{"model",      "max_tokens", "stream",
                                  "ignore_eos", "request_id", "rid"};
 
@@ -48,10 +46,7 @@ class Translator {
   explicit Translator(const OrderedJson& body) : body_(&body, {}) {}
 
   Read<OrderedJson> chat() {
-    for (const char* key : kSameFields) copy(body_[key], key);
-    for (const char* key : kSamplingFields) copy(body_[key], key);
-    for (const char* key : constraint_fields()) copy(body_[key], key);
-    out_.erase("response_format");
+    out_ = same_fields(body_, kSameFields);
     const std::array steps{&Translator::check_fields,  &Translator::read_ends,
                            &Translator::read_thinking, &Translator::read_output,
                            &Translator::read_tools,    &Translator::read_choice,
@@ -221,7 +216,7 @@ class Translator {
   }
 
   Field body_;
-  OrderedJson out_ = OrderedJson::object();
+  OrderedJson out_;
 };
 
 }  // namespace

@@ -9,13 +9,11 @@
 #include "worker/http/api/body_field.hpp"
 #include "worker/http/api/chat_messages.hpp"
 #include "worker/http/api/chat_translation.hpp"
-#include "worker/http/api/constraint_fields.hpp"
-#include "worker/http/api/sampling_fields.hpp"
 
 namespace leasehold::http {
 namespace {
 
-/// Fields, besides kSamplingFields, that have the same name and meaning in a chat.
+/// Fields with the same name and meaning in a chat, besides those that same_fields adds.
 constexpr std::array kSameFields{"model",
                                  "ignore_eos",
                                  "rid",
@@ -49,10 +47,7 @@ class Translator {
   explicit Translator(const OrderedJson& body) : body_(&body, {}) {}
 
   Read<OrderedJson> chat() {
-    for (const char* key : kSameFields) copy(body_[key], key);
-    for (const char* key : kSamplingFields) copy(body_[key], key);
-    for (const char* key : constraint_fields()) copy(body_[key], key);
-    out_.erase("response_format");
+    out_ = same_fields(body_, kSameFields);
     copy(body_["max_output_tokens"], "max_tokens");
     const std::array steps{&Translator::check_stored_fields, &Translator::read_logprobs,
                            &Translator::read_effort,         &Translator::read_format,
@@ -236,7 +231,7 @@ class Translator {
   }
 
   Field body_;
-  OrderedJson out_ = OrderedJson::object();
+  OrderedJson out_;
   OrderedJson messages_;
 };
 

@@ -1,0 +1,11 @@
+#include "common/unix_time.hpp"
+
+namespace leasehold {
+
+Duration unix_minus_boottime() {
+  const auto unix_time = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<Duration>(unix_time) -
+         Duration(SystemClock().now().boottime_ns);
+}
+
+}  // namespace leasehold
