@@ -69,6 +69,7 @@ struct StepInput {
   std::span<const BlockTableView> block_tables;  ///< [n_sequences]
   std::span<const std::uint32_t> logit_rows;     ///< Rows that need logits, ascending.
   std::span<const float> cos_sin;  ///< [n_rows, rope_dim/2, 2] for each row's own position
+  std::span<const float> query_scales = {};  ///< [n_rows]; empty means 1.
 };
 
 /// The arguments common to all operators. [n_rows] in an operator's arguments counts `rows`.
@@ -78,14 +79,16 @@ struct LaunchContext {
   std::uint16_t layer = 0;
 };
 
-/// out[r, :] = table[tokens[r], :]
+/// out[r, :] = table[tokens[r], :] · scale
 struct EmbeddingArgs {
   WeightMatrix table;          ///< [n_vocab, n_embd]
   const std::int32_t* tokens;  ///< [n_rows], each in [0, n_vocab)
   float* out;                  ///< [n_rows, n_embd]
+  float scale = 1.0F;
 };
 
-/// out = (x · (1 / sqrt(dot(x, x) / width + epsilon))) · weight, per row (Zhang & Sennrich 2019).
+/// out = (x · (scale / sqrt(dot(x, x) / width + epsilon))) · weight, per row (Zhang & Sennrich
+/// 2019).
 struct RmsNormArgs {
   LaunchSite site;
   const float* x;              ///< [n_rows, width]
@@ -93,6 +96,7 @@ struct RmsNormArgs {
   float* out;                  ///< [n_rows, width]; may be x
   std::uint32_t width;
   float epsilon;
+  float scale = 1.0F;
 };
 
 /// out[i, :] (+)= W · x[select[i], :] (+ bias)
@@ -159,14 +163,14 @@ struct AttentionArgs {
   const float* q;  ///< [n_rows, n_heads, head_dim]
   float* out;      ///< [n_rows, n_heads, head_dim]
   std::uint32_t n_heads;
-  float scale;                                   ///< 1 / sqrt(head_dim)
+  float scale;                                   ///< Multiplies the products of q and keys.
   std::span<const BlockTableView> block_tables;  ///< [n_sequences]
 };
 
 /// Prepares queries, keys and values for attention, in this order: normalise each head of queries
 /// and keys if the model has norm weights; rotate the first `rope_dim` elements of each head (Su et
-/// al. 2021); write keys and values into the sequence's block at the row's position. Queries change
-/// in place, and so may keys.
+/// al. 2021); multiply queries by their row's scale; write keys and values into the sequence's
+/// block at the row's position. Queries change in place, and so may keys.
 struct HeadsArgs {
   KvLayout layout;
   float* q;  ///< [n_rows, n_heads, head_dim]
@@ -176,9 +180,10 @@ struct HeadsArgs {
   Leased<const float> query_norm;  ///< [head_dim]; empty means none.
   Leased<const float> key_norm;    ///< [head_dim]; empty means none.
   float epsilon;
-  std::uint32_t rope_dim;
+  std::uint32_t rope_dim;  ///< 0: no rotation.
   RopeStyle style;
   const float* cos_sin;                          ///< [n_rows, rope_dim/2, 2]
+  const float* query_scales = nullptr;           ///< [n_rows]; null means 1.
   std::span<const BlockTableView> block_tables;  ///< [n_sequences]
 };
 

@@ -4,6 +4,7 @@
 
 #include "common/machine/start_thread.hpp"
 #include "kernels/numerics/expert_routing.hpp"
+#include "kernels/numerics/scale_vector.hpp"
 
 namespace leasehold {
 namespace {
@@ -58,9 +59,11 @@ LaunchStatus CpuBackend::embedding(const LaunchContext& context, const Embedding
                          expects(token < args.table.n_out, "a token is an index of the vocabulary");
                          float* out = args.out + r * width;
                          if (args.table.layout == MatrixLayout::RowGroups)
-                           return dequantize_grouped(permit, args.table, token, out);
-                         cpu_.kernels.dequantize_row(
-                             args.table.type, matrix_row(permit, args.table, token), out, width);
+                           dequantize_grouped(permit, args.table, token, out);
+                         else
+                           cpu_.kernels.dequantize_row(
+                               args.table.type, matrix_row(permit, args.table, token), out, width);
+                         if (args.scale != 1.0F) scale_vector({out, width}, args.scale);
                        });
 }
 
@@ -72,7 +75,8 @@ LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArg
                                                     .weight = permit.open(args.weight),
                                                     .out = args.out + r * args.width,
                                                     .width = args.width,
-                                                    .epsilon = args.epsilon});
+                                                    .epsilon = args.epsilon,
+                                                    .scale = args.scale});
                        });
 }
 
@@ -109,6 +113,9 @@ LaunchStatus CpuBackend::prepare_heads(const LaunchContext& context, const Heads
       elements * 2 * kMacsPerElement, [&](const LaunchPermit& permit, std::size_t r) {
         if (!permit.is_live(context.rows[r].sequence)) return;
         prepare(args.q, args.n_heads, args.query_norm ? permit.open(args.query_norm) : nullptr, r);
+        if (args.query_scales != nullptr)
+          scale_vector({args.q + r * args.n_heads * head_dim, args.n_heads * head_dim},
+                       args.query_scales[r]);
         prepare(args.k, n_kv_heads, args.key_norm ? permit.open(args.key_norm) : nullptr, r);
         append(permit, context, args, r);
       });

@@ -93,6 +93,7 @@ struct NormRow {
   float* out;           // [width]; may be x
   std::uint32_t width;
   float epsilon;
+  float scale = 1.0F;
 };
 
 inline constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / KvLayout::kBlockTokens;

@@ -61,7 +61,8 @@ const float* RowRounding::input_part(const LaunchPermit& permit, const RoundingP
                                .weight = permit.open(norm->weight),
                                .out = own,
                                .width = plan.n_in,
-                               .epsilon = norm->epsilon});
+                               .epsilon = norm->epsilon,
+                               .scale = norm->scale});
     return own;
   }
   if (const SwiGluArgs* swiglu = plan.args.swiglu) {

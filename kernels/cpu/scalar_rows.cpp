@@ -79,7 +79,7 @@ void dot_groups_int8(const Int8Tile& tile) {
 
 void rms_norm_row(const NormRow& row) {
   const float mean = ordered_dot(row.x, row.x, row.width) / static_cast<float>(row.width);
-  const float factor = 1.0F / std::sqrt(mean + row.epsilon);
+  const float factor = row.scale / std::sqrt(mean + row.epsilon);
   for (std::uint32_t i = 0; i < row.width; ++i) row.out[i] = (row.x[i] * factor) * row.weight[i];
 }
 

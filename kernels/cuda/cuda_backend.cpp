@@ -122,6 +122,7 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
          .q_norm = opened(args.query_norm),
          .k_norm = opened(args.key_norm),
          .cos_sin = cuda_->step().cos_sin(),
+         .query_scales = args.query_scales != nullptr ? cuda_->step().query_scales() : nullptr,
          .n_heads = args.n_heads,
          .n_kv_heads = args.layout.n_kv_heads,
          .head_dim = args.layout.head_dim,

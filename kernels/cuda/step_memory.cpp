@@ -19,7 +19,8 @@ StepMemory::Offsets StepMemory::compute_offsets(const BackendLimits& limits) {
   offsets.tokens = offsets.rows + aligned(limits.max_rows * sizeof(RowRef));
   offsets.logit_rows = offsets.tokens + aligned(limits.max_rows * sizeof(std::int32_t));
   offsets.first_block = offsets.logit_rows + aligned(limits.max_rows * sizeof(std::uint32_t));
-  offsets.cos_sin = offsets.first_block + aligned(kMaxStepSequences * sizeof(std::uint32_t));
+  offsets.query_scales = offsets.first_block + aligned(kMaxStepSequences * sizeof(std::uint32_t));
+  offsets.cos_sin = offsets.query_scales + aligned(limits.max_rows * sizeof(float));
   offsets.end =
       offsets.cos_sin + aligned(std::size_t{limits.max_rows} * limits.rope_dim * sizeof(float));
   return offsets;
@@ -77,6 +78,7 @@ void StepMemory::upload(const StepInput& input, Launcher& launcher) {
   put(offsets_.rows, input.rows);
   put(offsets_.tokens, input.tokens);
   put(offsets_.logit_rows, input.logit_rows);
+  put(offsets_.query_scales, input.query_scales);
   put(offsets_.cos_sin, input.cos_sin);
   const std::size_t head_bytes = offsets_.cos_sin + input.cos_sin.size_bytes();
   const UnitLabel label{

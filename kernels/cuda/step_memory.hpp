@@ -1,7 +1,8 @@
 /// The input of a step on the card. Its addresses do not change between steps, so a graph made for
 /// one step also serves later ones.
 ///
-///   head     DeviceStep | rows | tokens | logit rows | first block of each sequence | cos_sin
+///   head     DeviceStep | rows | tokens | logit rows | first block of each sequence |
+///            query_scales | cos_sin
 ///   tables   addresses of blocks, sequence after sequence
 ///
 /// Lifetime: the context outlives it. Threads: the engine's. create() fixes the sizes; the tables
@@ -26,6 +27,7 @@ class StepMemory {
   device::KernelGate gate(const device::GateMirror* mirror) const;
   const std::int32_t* tokens() const { return at<std::int32_t>(offsets_.tokens); }
   const std::uint32_t* logit_rows() const { return at<std::uint32_t>(offsets_.logit_rows); }
+  const float* query_scales() const { return at<float>(offsets_.query_scales); }
   const float* cos_sin() const { return at<float>(offsets_.cos_sin); }
   device::BlockTables block_tables() const;
 
@@ -40,6 +42,7 @@ class StepMemory {
     std::size_t tokens;
     std::size_t logit_rows;
     std::size_t first_block;
+    std::size_t query_scales;
     std::size_t cos_sin;
     std::size_t end;
   };

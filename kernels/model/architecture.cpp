@@ -42,6 +42,17 @@ constexpr TensorSpec kQwen3Attention[] = {
     {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
 };
 
+constexpr TensorSpec kPhi3Attention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query, Presence::Required,
+     "attn_qkv.weight"},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue, Presence::Required,
+     "attn_qkv.weight"},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue, Presence::Required,
+     "attn_qkv.weight"},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+};
+
 constexpr TensorSpec kFeedForward[] = {
     {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward},
@@ -49,12 +60,22 @@ constexpr TensorSpec kFeedForward[] = {
     {"ffn_down.weight", TensorDim::FeedForward, TensorDim::Embedding},
 };
 
+constexpr TensorSpec kFusedFeedForward[] = {
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward, Presence::Required,
+     "ffn_up.weight"},
+    {"ffn_up.weight", TensorDim::Embedding, TensorDim::FeedForward, Presence::Required,
+     "ffn_up.weight"},
+    {"ffn_down.weight", TensorDim::FeedForward, TensorDim::Embedding},
+};
+
 constexpr TensorSpec kExpertsAndShared[] = {
     {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"ffn_gate_inp.weight", TensorDim::Embedding, TensorDim::Experts},
     {"ffn_gate_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward,
-     Presence::PerExpert},
-    {"ffn_up_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward, Presence::PerExpert},
+     Presence::PerExpert, "ffn_gate_up_exps.weight"},
+    {"ffn_up_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward, Presence::PerExpert,
+     "ffn_gate_up_exps.weight"},
     {"ffn_down_exps.weight", TensorDim::ExpertFeedForward, TensorDim::Embedding,
      Presence::PerExpert},
     {"ffn_gate_inp_shexp.weight", TensorDim::Embedding, TensorDim::One},
@@ -65,8 +86,26 @@ constexpr TensorSpec kExpertsAndShared[] = {
 // The tensors of the experts, without the four of the shared expert.
 constexpr auto kExperts = std::span(kExpertsAndShared).first<5>();
 
-// GGUF converters permute llama's query and key rows so that rotated pairs are neighbours. Rows of
-// the other architectures keep their trained order.
+constexpr Architecture kQwen3{.name = "qwen3",
+                              .rope_style = RopeStyle::Halves,
+                              .attention = kQwen3Attention,
+                              .feed_forward = kFeedForward,
+                              .experts = {}};
+constexpr Architecture kQwen3Moe{.name = "qwen3moe",
+                                 .rope_style = RopeStyle::Halves,
+                                 .attention = kQwen3Attention,
+                                 .feed_forward = {},
+                                 .experts = kExperts,
+                                 .normalize_expert_weights = true};
+
+/// An architecture that computes like another one.
+constexpr Architecture renamed(Architecture architecture, std::string_view name) {
+  architecture.name = name;
+  return architecture;
+}
+
+// GGUF converters permute the query and key rows of some architectures, llama among them, so that
+// rotated pairs are neighbours. Rows of the others keep their trained order.
 constexpr Architecture kArchitectures[] = {
     {.name = "llama",
      .rope_style = RopeStyle::Interleaved,
@@ -79,23 +118,40 @@ constexpr Architecture kArchitectures[] = {
      .attention = kQwen2Attention,
      .feed_forward = kFeedForward,
      .experts = {}},
-    {.name = "qwen3",
-     .rope_style = RopeStyle::Halves,
-     .attention = kQwen3Attention,
-     .feed_forward = kFeedForward,
-     .experts = {}},
+    kQwen3,
     {.name = "qwen2moe",
      .rope_style = RopeStyle::Halves,
      .attention = kQwen2Attention,
      .feed_forward = {},
      .experts = kExpertsAndShared,
      .has_shared_expert = true},
-    {.name = "qwen3moe",
+    kQwen3Moe,
+    // The language models of Qwen3-VL; images are another file.
+    renamed(kQwen3, "qwen3vl"),
+    renamed(kQwen3Moe, "qwen3vlmoe"),
+    {.name = "mistral3",
+     .rope_style = RopeStyle::Interleaved,
+     .attention = kLlamaAttention,
+     .feed_forward = kFeedForward,
+     .experts = {}},
+    {.name = "phi3",
      .rope_style = RopeStyle::Halves,
-     .attention = kQwen3Attention,
-     .feed_forward = {},
-     .experts = kExperts,
-     .normalize_expert_weights = true},
+     .attention = kPhi3Attention,
+     .feed_forward = kFusedFeedForward,
+     .experts = {},
+     .ignores_window = true},
+    {.name = "smollm3",
+     .rope_style = RopeStyle::Interleaved,
+     .attention = kLlamaAttention,
+     .feed_forward = kFeedForward,
+     .experts = {},
+     .unrotated_layer_every = 4},
+    {.name = "granite",
+     .rope_style = RopeStyle::Interleaved,
+     .attention = kLlamaAttention,
+     .feed_forward = kFeedForward,
+     .experts = {},
+     .has_scales = true},
 };
 
 }  // namespace

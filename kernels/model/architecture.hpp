@@ -32,11 +32,16 @@ enum class Presence : std::uint8_t {
 };
 
 /// A tensor of a model. Vectors (one row) are always F32.
+///
+/// A file may instead have one tensor `fused` that contains the rows of several tensors, in their
+/// order in the table: all rows of the first one, then of the second one. With experts, each
+/// expert's matrix is fused like that.
 struct TensorSpec {
   std::string_view name;  ///< For tensors of a block: the part after "blk.N.".
   TensorDim columns;
   TensorDim rows;
   Presence presence = Presence::Required;
+  std::string_view fused = {};  ///< Empty: none. May be the name of one of its tensors.
 };
 
 /// A layer has the tensors of `attention`, then of `feed_forward`, in layout order. Models with
@@ -50,6 +55,12 @@ struct Architecture {
   bool has_shared_expert = false;  ///< One more expert computes every row, scaled by a gate.
   /// The weights of a row's chosen experts are normalized to sum 1.
   bool normalize_expert_weights = false;
+  /// Layers n - 1, 2n - 1, … are not rotated; 0: all are.
+  std::uint32_t unrotated_layer_every = 0;
+  /// The file may scale embeddings, residual branches, attention scores and logits.
+  bool has_scales = false;
+  /// attention.sliding_window of these files does not limit attention.
+  bool ignores_window = false;
 };
 
 /// Returns null for an unsupported architecture.

@@ -51,6 +51,10 @@ class ArchitectureKeys {
   }
 
   template <class T>
+  Result<T> get(std::string_view suffix) const {
+    return file_.get<T>(key(suffix));
+  }
+  template <class T>
   Result<T> get_or(std::string_view suffix, T fallback) const {
     return file_.get_or<T>(key(suffix), std::move(fallback));
   }

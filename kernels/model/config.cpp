@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <span>
 
 #include "common/cli/print_error.hpp"
 #include "common/utf8.hpp"
@@ -26,11 +27,16 @@ constexpr std::size_t kMaxNameBytes = 256;  // limit of the broker: TextRule::La
 /// Metadata that changes the result but is not implemented; ignoring it would give silently wrong
 /// results.
 constexpr UnsupportedKey kUnsupportedKeys[] = {
-    {"attention.scale", 0.0f},          {"attention.clamp_kqv", 0.0f},
-    {"attention.max_alibi_bias", 0.0f}, {"attn_logit_softcapping", 0.0f},
-    {"final_logit_softcapping", 0.0f},  {"logit_scale", 1.0f},
-    {"embedding_scale", 1.0f},          {"residual_scale", 1.0f},
+    {"attention.clamp_kqv", 0.0f},    {"attention.max_alibi_bias", 0.0f},
+    {"attn_logit_softcapping", 0.0f}, {"final_logit_softcapping", 0.0f},
     {"expert_weights_scale", 1.0f},
+};
+/// The same, of architectures without has_scales.
+constexpr UnsupportedKey kScaleKeys[] = {
+    {"attention.scale", 0.0f},
+    {"logit_scale", 1.0f},
+    {"embedding_scale", 1.0f},
+    {"residual_scale", 1.0f},
 };
 
 /// Makes a name printable: one line of whole characters, at most `kMaxNameBytes` long. The name is
@@ -79,13 +85,20 @@ Result<void> read_attention(const ArchitectureKeys& keys, ModelConfig& config) {
 }
 
 /// Zero is accepted as "none", because some converters write it.
-Result<void> reject_unsupported_keys(const ArchitectureKeys& keys) {
-  for (const UnsupportedKey& unsupported_key : kUnsupportedKeys) {
+Result<void> reject_keys(const ArchitectureKeys& keys, std::span<const UnsupportedKey> rejected) {
+  for (const UnsupportedKey& unsupported_key : rejected) {
     const float value = TRY(keys.get_or<float>(unsupported_key.suffix, 0.0f));
     if (value != 0.0f && value != unsupported_key.neutral_value)
       return keys.unsupported("{} is {}; this build computes without it",
                               keys.key(unsupported_key.suffix), value);
   }
+  return {};
+}
+
+Result<void> reject_unsupported_keys(const ArchitectureKeys& keys,
+                                     const Architecture& architecture) {
+  TRY(reject_keys(keys, kUnsupportedKeys));
+  if (!architecture.has_scales) TRY(reject_keys(keys, kScaleKeys));
   if (!TRY(keys.get_or<bool>("attention.causal", true)))
     return keys.unsupported("{} is false; this build supports causal attention only",
                             keys.key("attention.causal"));
@@ -94,9 +107,12 @@ Result<void> reject_unsupported_keys(const ArchitectureKeys& keys) {
 
 /// Reads the context length. A sliding window limits it, because only texts no longer than the
 /// window are computed exactly.
-Result<void> read_context(const ArchitectureKeys& keys, ModelConfig& config) {
+Result<void> read_context(const ArchitectureKeys& keys, const Architecture& architecture,
+                          ModelConfig& config) {
   const auto n_context = TRY(keys.count("context_length", kMaxContext));
-  const auto window = TRY(keys.get_or<std::uint32_t>("attention.sliding_window", 0));
+  const auto window = architecture.ignores_window
+                          ? 0
+                          : TRY(keys.get_or<std::uint32_t>("attention.sliding_window", 0));
   config.has_sliding_window = window != 0 && window < n_context;
   config.n_context = config.has_sliding_window ? window : n_context;
   return {};
@@ -140,6 +156,35 @@ Result<std::uint32_t> read_common_width(const ArchitectureKeys& keys,
   return keys.count_or("expert_shared_feed_forward_length", kMaxWidth, n_ff);
 }
 
+/// A scale, or `fallback` if the file has none or writes 0 for it.
+Result<float> read_scale(const ArchitectureKeys& keys, std::string_view suffix, float fallback) {
+  const auto scale = TRY(keys.get_or<float>(suffix, 0.0f));
+  if (scale == 0.0f) return fallback;
+  return keys.between(suffix, 0.0f, 1e6f, scale);
+}
+
+/// Reads the scales and the epsilons of the norms.
+///
+/// A residual scale r multiplies what each attention and feed-forward adds to the residual.
+/// Instead, the forward pass keeps the residual divided by r: the embeddings are scaled by 1/r
+/// more, and the norms, which cancel any factor of the residual but for their epsilon, use
+/// epsilon/r².
+Result<void> read_scales(const ArchitectureKeys& keys, const Architecture& architecture,
+                         ModelConfig& config) {
+  constexpr std::string_view kEpsilon = "attention.layer_norm_rms_epsilon";
+  const auto epsilon = TRY(keys.get<float>(kEpsilon));
+  config.head_epsilon = TRY(keys.between(kEpsilon, 0.0f, 1.0f, epsilon));
+  config.rms_epsilon = config.head_epsilon;
+  config.scales.attention = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+  if (!architecture.has_scales) return {};
+  const float residual = TRY(read_scale(keys, "residual_scale", 1.0f));
+  config.rms_epsilon /= residual * residual;
+  config.scales.embedding = TRY(read_scale(keys, "embedding_scale", 1.0f)) / residual;
+  config.scales.attention = TRY(read_scale(keys, "attention.scale", config.scales.attention));
+  config.scales.logits = 1.0f / TRY(read_scale(keys, "logit_scale", 1.0f));
+  return {};
+}
+
 Result<std::uint32_t> read_vocabulary_size(const GgufFile& file, const ArchitectureKeys& keys) {
   const GgufTensor* embedding = file.find("token_embd.weight");
   if (embedding == nullptr)
@@ -176,13 +221,11 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   const auto n_ff = TRY(keys.count("feed_forward_length", kMaxWidth));
   config.experts = TRY(read_experts(keys, *architecture, n_ff));
   config.n_ff = TRY(read_common_width(keys, *architecture, config.experts, n_ff));
-  TRY(read_context(keys, config));
-  TRY(reject_unsupported_keys(keys));
+  TRY(read_context(keys, *architecture, config));
+  TRY(reject_unsupported_keys(keys, *architecture));
   TRY(read_attention(keys, config));
-  config.rope =
-      TRY(read_rope(file, keys, config.head_dim, config.n_context, architecture->rope_style));
-  const auto epsilon = TRY(file.get<float>(keys.key("attention.layer_norm_rms_epsilon")));
-  config.rms_epsilon = TRY(keys.between("attention.layer_norm_rms_epsilon", 0.0f, 1.0f, epsilon));
+  config.rope = TRY(read_rope(file, keys, config.head_dim, config.n_context, *architecture));
+  TRY(read_scales(keys, *architecture, config));
   config.n_vocab = TRY(read_vocabulary_size(file, keys));
   config.tied_embeddings = file.find("output.weight") == nullptr;
   return config;

@@ -22,6 +22,15 @@ struct ExpertConfig {
   bool operator==(const ExpertConfig&) const = default;
 };
 
+/// Constant factors of the forward pass.
+struct ScaleConfig {
+  float embedding = 1.0f;  ///< Multiplies the embeddings of tokens.
+  float attention;         ///< Multiplies the products of queries and keys.
+  float logits = 1.0f;     ///< Multiplies the logits.
+
+  bool operator==(const ScaleConfig&) const = default;
+};
+
 /// Every count except n_ff is at least 1. Products of two counts fit in 32 bits.
 struct ModelConfig {
   std::string name;  ///< general.name made printable, or the architecture if the file has none.
@@ -39,7 +48,9 @@ struct ModelConfig {
   std::uint32_t n_context;
   bool has_sliding_window;  ///< n_context is the window; the training context is longer.
   RopeConfig rope;
-  float rms_epsilon;
+  ScaleConfig scales;
+  float rms_epsilon;     ///< Of the norms of the residual.
+  float head_epsilon;    ///< Of the norms of queries and keys.
   bool tied_embeddings;  ///< token_embd.weight is also the output matrix.
 
   bool operator==(const ModelConfig&) const = default;

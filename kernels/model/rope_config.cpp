@@ -1,10 +1,14 @@
 #include "kernels/model/rope_config.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cmath>
 #include <span>
+#include <tuple>
+#include <utility>
 
 #include "common/utf8.hpp"
+#include "kernels/model/architecture.hpp"
 #include "kernels/model/architecture_keys.hpp"
 
 namespace leasehold {
@@ -15,12 +19,34 @@ constexpr std::uint32_t kMaxDim = 1024;
 // The angles of the longest context must stay in the range of sin_cos: 2^24 · 64 = 2^30.
 constexpr float kMinFreqFactor = 1.0f / 64;
 
-/// Metadata of yarn scaling that this build does not compute.
-constexpr UnsupportedKey kUnsupportedYarnKeys[] = {
-    {"rope.scaling.attn_factor", 1.0f},     {"rope.scaling.yarn_log_multiplier", 0.0f},
-    {"rope.scaling.yarn_ext_factor", 1.0f}, {"rope.scaling.yarn_attn_factor", 1.0f},
-    {"rope.scaling.yarn_beta_fast", 32.0f}, {"rope.scaling.yarn_beta_slow", 1.0f},
-};
+constexpr float kMaxTurns = 65536.0f;
+constexpr float kMaxMagnitude = 1024.0f;
+
+/// A parameter of yarn: its key, its default, and its largest value; the smallest one is 0.
+Result<double> yarn_parameter(const ArchitectureKeys& keys, std::string_view suffix,
+                              double fallback, float largest) {
+  const auto value = TRY(keys.get_or<float>(suffix, static_cast<float>(fallback)));
+  if (value >= 0.0f && value <= largest) return value;
+  return keys.corrupt("{} is {}, not between 0 and {}", keys.key(suffix), value, largest);
+}
+
+Result<YarnScaling> read_yarn(const ArchitectureKeys& keys, std::uint32_t n_context,
+                              const RopeConfig& config) {
+  YarnScaling yarn{.base = config.base, .rope_dim = config.dim, .factor = config.factor};
+  yarn.original_context =
+      TRY(keys.count_or("rope.scaling.original_context_length", kMaxContext, n_context));
+  for (const auto& [suffix, parameter, largest] :
+       {std::tuple("rope.scaling.yarn_beta_fast", &YarnScaling::beta_fast, kMaxTurns),
+        std::tuple("rope.scaling.yarn_beta_slow", &YarnScaling::beta_slow, kMaxTurns),
+        std::tuple("rope.scaling.yarn_ext_factor", &YarnScaling::extrapolation, 1.0f),
+        std::tuple("rope.scaling.yarn_log_multiplier", &YarnScaling::log_multiplier,
+                   kMaxMagnitude)})
+    yarn.*parameter = TRY(yarn_parameter(keys, suffix, yarn.*parameter, largest));
+  if (yarn.beta_slow == 0.0 || yarn.beta_fast < yarn.beta_slow)
+    return keys.corrupt("{} is {} and yarn_beta_slow {}; they must be above 0 and descend",
+                        keys.key("rope.scaling.yarn_beta_fast"), yarn.beta_fast, yarn.beta_slow);
+  return yarn;
+}
 
 /// Reads the scaling. A factor without a type means linear scaling, because older files have no
 /// type. `scale_linear` is the older key of the factor.
@@ -36,44 +62,85 @@ Result<void> read_scaling(const ArchitectureKeys& keys, std::uint32_t n_context,
   if (factor == 0.0f || factor == 1.0f) return {};
   config.factor = TRY(keys.between(suffix, 1.0f, 65536.0f, factor));
   config.scaling = type == "yarn" ? RopeScaling::Yarn : RopeScaling::Linear;
-  if (config.scaling == RopeScaling::Linear) return {};
-  config.original_context =
-      TRY(keys.count_or("rope.scaling.original_context_length", kMaxContext, n_context));
-  for (const UnsupportedKey& unsupported_key : kUnsupportedYarnKeys) {
-    const float value =
-        TRY(keys.get_or<float>(unsupported_key.suffix, unsupported_key.neutral_value));
-    if (value != unsupported_key.neutral_value)
-      return keys.unsupported("{} is {}; this build computes yarn with {}",
-                              keys.key(unsupported_key.suffix), value,
-                              unsupported_key.neutral_value);
-  }
+  if (config.scaling == RopeScaling::Yarn) config.yarn = TRY(read_yarn(keys, n_context, config));
   return {};
 }
 
-/// Llama 3.x has a tensor with one divisor per frequency. The forward pass does not use it as a
-/// weight, so it is read once, here.
-Result<std::vector<float>> read_freq_factors(const GgufFile& file, const ArchitectureKeys& keys,
-                                             const RopeConfig& config) {
-  const GgufTensor* tensor = file.find(kRopeFreqFactors);
+/// The factor of sines and cosines. Two keys have it; a file has either or both.
+Result<float> read_magnitude(const ArchitectureKeys& keys) {
+  float magnitude = 1.0f;
+  for (const char* suffix : {"rope.scaling.attn_factor", "rope.scaling.yarn_attn_factor"}) {
+    const float factor = TRY(keys.get_or<float>(suffix, 1.0f));
+    magnitude *= TRY(keys.between(suffix, 0.0f, kMaxMagnitude, factor));
+  }
+  return magnitude;
+}
+
+Result<QueryTemperature> read_query_temperature(const ArchitectureKeys& keys) {
+  constexpr std::string_view kKey = "attention.temperature_scale";
+  const auto growth = TRY(keys.get_or<float>(kKey, 0.0f));
+  if (growth == 0.0f) return QueryTemperature{};
+  QueryTemperature temperature;
+  temperature.growth = TRY(keys.between(kKey, 0.0f, kMaxMagnitude, growth));
+  temperature.step = TRY(keys.count("rope.scaling.original_context_length", kMaxContext));
+  return temperature;
+}
+
+/// Some models have a tensor with one divisor per frequency. The forward pass does not use it as a
+/// weight, so it is read once, here. Empty if the file has no such tensor.
+Result<std::vector<float>> read_factors(const GgufFile& file, const ArchitectureKeys& keys,
+                                        std::string_view tensor_name, std::uint32_t pairs) {
+  const GgufTensor* tensor = file.find(tensor_name);
   if (tensor == nullptr) return std::vector<float>{};
   if (tensor->type != TensorType::F32)
-    return keys.unsupported("vector {} is {}; this build reads F32", kRopeFreqFactors,
+    return keys.unsupported("vector {} is {}; this build reads F32", tensor_name,
                             name(tensor->type));
-  if (tensor->rows() != 1 || tensor->columns() != config.dim / 2)
-    return keys.corrupt("tensor {} has {} rows of {}; the metadata makes it {} pairs",
-                        kRopeFreqFactors, tensor->rows(), tensor->columns(), config.dim / 2);
-  std::vector<float> freq_factors(config.dim / 2);
-  TRY(file.read(*tensor, 0, std::as_writable_bytes(std::span(freq_factors))));
-  if (std::ranges::all_of(freq_factors, [](float d) { return d >= kMinFreqFactor && d < 1e12f; }))
-    return freq_factors;
-  return keys.corrupt("tensor {} has a value that is not a valid divisor", kRopeFreqFactors);
+  if (tensor->rows() != 1 || tensor->columns() != pairs)
+    return keys.corrupt("tensor {} has {} rows of {}; the metadata makes it {} pairs", tensor_name,
+                        tensor->rows(), tensor->columns(), pairs);
+  std::vector<float> factors(pairs);
+  TRY(file.read(*tensor, 0, std::as_writable_bytes(std::span(factors))));
+  if (std::ranges::all_of(factors, [](float d) { return d >= kMinFreqFactor && d < 1e12f; }))
+    return factors;
+  return keys.corrupt("tensor {} has a value that is not a valid divisor", tensor_name);
+}
+
+Result<void> read_all_factors(const GgufFile& file, const ArchitectureKeys& keys,
+                              RopeConfig& config) {
+  const std::uint32_t pairs = config.dim / 2;
+  config.freq_factors = TRY(read_factors(file, keys, kRopeFreqFactors, pairs));
+  config.short_factors = TRY(read_factors(file, keys, kShortRopeFactors, pairs));
+  std::vector<float> of_long = TRY(read_factors(file, keys, kLongRopeFactors, pairs));
+  if (config.short_factors.empty() && of_long.empty()) return {};
+  for (const auto& [tensor_name, factors] :
+       {std::pair(kShortRopeFactors, &config.short_factors), std::pair(kLongRopeFactors, &of_long)})
+    if (factors->empty())
+      return fail(Errc::MissingWeight,
+                  fmt::format("{}: has no tensor {}", file.path(), tensor_name));
+  config.freq_factors = std::move(of_long);
+  config.short_context = TRY(keys.count("rope.scaling.original_context_length", kMaxContext));
+  return {};
 }
 
 }  // namespace
 
+RopeAngles rope_angles(const RopeConfig& config, std::uint32_t n_context) {
+  RopeAngles angles{.frequencies = rope_frequencies(config.dim, config.base)};
+  if (config.scaling == RopeScaling::Yarn) angles = yarn_angles(config.yarn);
+  if (config.scaling == RopeScaling::Linear)
+    for (double& frequency : angles.frequencies) frequency /= config.factor;
+  const std::vector<float>& factors =
+      config.uses_short_factors(n_context) ? config.short_factors : config.freq_factors;
+  for (std::size_t i = 0; i < factors.size(); ++i) angles.frequencies[i] /= factors[i];
+  angles.magnitude *= config.magnitude;
+  return angles;
+}
+
 Result<RopeConfig> read_rope(const GgufFile& file, const ArchitectureKeys& keys,
-                             std::uint32_t head_dim, std::uint32_t n_context, RopeStyle style) {
-  RopeConfig config{.style = style};
+                             std::uint32_t head_dim, std::uint32_t n_context,
+                             const Architecture& architecture) {
+  RopeConfig config{.style = architecture.rope_style,
+                    .skip_every = architecture.unrotated_layer_every};
   config.dim = TRY(keys.count_or("rope.dimension_count", kMaxDim, head_dim));
   const auto base = TRY(keys.get_or<float>("rope.freq_base", 10000.0f));
   if (config.dim % 2 != 0 || config.dim > head_dim)
@@ -81,7 +148,9 @@ Result<RopeConfig> read_rope(const GgufFile& file, const ArchitectureKeys& keys,
                         keys.key("rope.dimension_count"), config.dim, head_dim);
   config.base = TRY(keys.between("rope.freq_base", 1.0f, 1e12f, base));
   TRY(read_scaling(keys, n_context, config));
-  config.freq_factors = TRY(read_freq_factors(file, keys, config));
+  config.magnitude = TRY(read_magnitude(keys));
+  config.query_temperature = TRY(read_query_temperature(keys));
+  TRY(read_all_factors(file, keys, config));
   return config;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <concepts>
+#include <unordered_set>
 
 #include "common/expects.hpp"
 #include "kernels/model/architecture.hpp"
@@ -47,15 +48,24 @@ std::uint32_t dim_of(TensorDim width, const ModelConfig& config) {
 struct RequiredTensor {
   std::string name;
   TensorSpec rule;
+  std::string fused_name = {};     ///< The tensor that may have its rows instead; empty: none.
+  std::uint32_t first_row = 0;     ///< In each matrix of the fused tensor.
+  std::uint32_t n_fused_rows = 0;  ///< Rows of such a matrix.
 };
 
 /// Adds the required tensors of a layer and the optional ones that the file has.
-void add_layer(const GgufFile& file, std::uint32_t layer, std::span<const TensorSpec> rules,
-               std::vector<RequiredTensor>& needs) {
+void add_layer(const GgufFile& file, const ModelConfig& config, std::uint32_t layer,
+               std::span<const TensorSpec> rules, std::vector<RequiredTensor>& needs) {
   for (const TensorSpec& rule : rules) {
-    std::string name = fmt::format("blk.{}.{}", layer, rule.name);
-    const bool is_omitted = rule.presence == Presence::Optional && file.find(name) == nullptr;
-    if (!is_omitted) needs.push_back({std::move(name), rule});
+    RequiredTensor need{.name = fmt::format("blk.{}.{}", layer, rule.name), .rule = rule};
+    if (rule.presence == Presence::Optional && file.find(need.name) == nullptr) continue;
+    if (!rule.fused.empty()) need.fused_name = fmt::format("blk.{}.{}", layer, rule.fused);
+    for (const TensorSpec& other : rules) {
+      if (rule.fused.empty() || other.fused != rule.fused) continue;
+      if (other.name == rule.name) need.first_row = need.n_fused_rows;
+      need.n_fused_rows += dim_of(other.rows, config);
+    }
+    needs.push_back(std::move(need));
   }
 }
 
@@ -63,10 +73,11 @@ std::vector<RequiredTensor> required_tensors(const GgufFile& file, const ModelCo
   const Architecture* architecture = find_architecture(config.architecture);
   expects(architecture != nullptr, "a config names an architecture of the table");
   std::vector<RequiredTensor> needs = {{std::string(kEmbedding.name), kEmbedding}};
-  const bool has_experts = config.experts.n_experts > 0;
+  const auto& feed_forward =
+      config.experts.n_experts > 0 ? architecture->experts : architecture->feed_forward;
   for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
-    add_layer(file, layer, architecture->attention, needs);
-    add_layer(file, layer, has_experts ? architecture->experts : architecture->feed_forward, needs);
+    add_layer(file, config, layer, architecture->attention, needs);
+    add_layer(file, config, layer, feed_forward, needs);
   }
   needs.push_back({std::string(kOutputNorm.name), kOutputNorm});
   if (!config.tied_embeddings) needs.push_back({std::string(kOutput.name), kOutput});
@@ -84,42 +95,111 @@ MatrixLayout layout_for(const RequiredTensor& need, TensorType type, std::uint32
              : MatrixLayout::Rows;
 }
 
+/// Finds the tensor and checks its shape.
+Result<const GgufTensor*> find_tensor(const GgufFile& file, const std::string& name,
+                                      std::uint32_t rows, std::uint32_t columns) {
+  const GgufTensor* tensor = file.find(name);
+  if (tensor == nullptr)
+    return fail(Errc::MissingWeight, fmt::format("{}: has no tensor {}", file.path(), name));
+  if (tensor->columns() == columns && tensor->rows() == rows) return tensor;
+  return fail(Errc::FileCorrupt,
+              fmt::format("{}: tensor {} has {} rows of {}; the metadata makes it {} rows of {}",
+                          file.path(), name, tensor->rows(), tensor->columns(), rows, columns));
+}
+
+/// The tensors of a weight in the file, and its rows there.
+struct WeightSource {
+  TensorType type;
+  std::vector<WeightPiece> pieces;
+};
+
+/// Files of Mixtral from early 2024 have a tensor per expert: "ffn_gate.0.weight".
+std::string name_of_expert(std::string_view name, std::uint32_t expert) {
+  constexpr std::string_view kSuffix = "_exps.weight";
+  return fmt::format("{}.{}.weight", name.substr(0, name.size() - kSuffix.size()), expert);
+}
+
+Result<WeightSource> one_tensor_per_expert(const GgufFile& file, const RequiredTensor& need,
+                                           std::uint32_t n_experts, std::uint32_t rows,
+                                           std::uint32_t columns) {
+  WeightSource source{};
+  for (std::uint32_t expert = 0; expert < n_experts; ++expert) {
+    const std::string name = name_of_expert(need.name, expert);
+    const GgufTensor* tensor = TRY(find_tensor(file, name, rows, columns));
+    if (expert > 0 && tensor->type != source.type)
+      return fail(Errc::UnsupportedModel,
+                  fmt::format("{}: tensor {} is {}, and the expert's before it {}; this build "
+                              "needs them equal",
+                              file.path(), name, leasehold::name(tensor->type),
+                              leasehold::name(source.type)));
+    source.type = tensor->type;
+    source.pieces.push_back({name, 0, rows});
+  }
+  return source;
+}
+
+/// Whether the file has the rows in the fused tensor, which may have the name of one of its parts.
+bool is_fused(const GgufFile& file, const RequiredTensor& need, std::uint32_t rows) {
+  if (need.fused_name.empty()) return false;
+  const GgufTensor* fused = file.find(need.fused_name);
+  if (fused == nullptr) return false;
+  return need.fused_name == need.name ? fused->rows() != rows : file.find(need.name) == nullptr;
+}
+
+Result<WeightSource> find_source(const GgufFile& file, const RequiredTensor& need,
+                                 std::uint32_t n_matrices, std::uint32_t rows_per_matrix,
+                                 std::uint32_t columns) {
+  const std::uint32_t rows = n_matrices * rows_per_matrix;
+  if (is_fused(file, need, rows)) {
+    const GgufTensor* fused =
+        TRY(find_tensor(file, need.fused_name, n_matrices * need.n_fused_rows, columns));
+    WeightSource source{.type = fused->type, .pieces = {}};
+    for (std::uint32_t matrix = 0; matrix < n_matrices; ++matrix)
+      source.pieces.push_back(
+          {fused->name, matrix * need.n_fused_rows + need.first_row, rows_per_matrix});
+    return source;
+  }
+  if (need.rule.presence == Presence::PerExpert && file.find(need.name) == nullptr &&
+      file.find(name_of_expert(need.name, 0)) != nullptr)
+    return one_tensor_per_expert(file, need, n_matrices, rows_per_matrix, columns);
+  return WeightSource{.type = TRY(find_tensor(file, need.name, rows, columns))->type, .pieces = {}};
+}
+
 Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
                                 const RequiredTensor& need, Arithmetic arithmetic) {
-  const GgufTensor* tensor = file.find(need.name);
-  if (tensor == nullptr)
-    return fail(Errc::MissingWeight, fmt::format("{}: has no tensor {}", file.path(), need.name));
   const std::uint32_t columns = dim_of(need.rule.columns, config);
   const std::uint32_t matrices =
       need.rule.presence == Presence::PerExpert ? config.experts.n_experts : 1;
-  const std::uint32_t rows = dim_of(need.rule.rows, config) * matrices;
-  if (tensor->columns() != columns || tensor->rows() != rows)
-    return fail(
-        Errc::FileCorrupt,
-        fmt::format("{}: tensor {} has {} rows of {}; the metadata makes it {} rows of {}",
-                    file.path(), need.name, tensor->rows(), tensor->columns(), rows, columns));
-  if (need.rule.rows == TensorDim::One && tensor->type != TensorType::F32)
+  const std::uint32_t rows_per_matrix = dim_of(need.rule.rows, config);
+  const std::uint32_t rows = rows_per_matrix * matrices;
+  WeightSource source = TRY(find_source(file, need, matrices, rows_per_matrix, columns));
+  if (need.rule.rows == TensorDim::One && source.type != TensorType::F32)
     return fail(Errc::UnsupportedModel, fmt::format("{}: vector {} is {}; this build reads F32",
-                                                    file.path(), need.name, name(tensor->type)));
-  const MatrixLayout layout = layout_for(need, tensor->type, rows / matrices, arithmetic);
+                                                    file.path(), need.name, name(source.type)));
+  const MatrixLayout layout = layout_for(need, source.type, rows_per_matrix, arithmetic);
   const std::uint64_t size_bytes = layout == MatrixLayout::RowGroups
-                                       ? row_groups(rows) * row_group_bytes(tensor->type, columns)
-                                       : tensor->size_bytes;
+                                       ? row_groups(rows) * row_group_bytes(source.type, columns)
+                                       : std::uint64_t{rows} * row_size_bytes(source.type, columns);
   return WeightTensor{.name = need.name,
-                      .type = tensor->type,
+                      .type = source.type,
                       .rows = rows,
                       .columns = columns,
                       .layout = layout,
-                      .size_bytes = size_bytes};
+                      .size_bytes = size_bytes,
+                      .pieces = std::move(source.pieces)};
 }
 
-Result<void> reject_unused_tensors(const GgufFile& file, const std::vector<RequiredTensor>& needs) {
-  for (const GgufTensor& tensor : file.tensors()) {
-    if (tensor.name == kRopeFreqFactors) continue;  // part of the config (rope_config.hpp)
-    if (std::ranges::find(needs, tensor.name, &RequiredTensor::name) == needs.end())
+Result<void> reject_unused_tensors(const GgufFile& file, const std::vector<WeightTensor>& weights) {
+  constexpr std::string_view kOfConfig[] = {kRopeFreqFactors, kLongRopeFactors, kShortRopeFactors};
+  std::unordered_set<std::string_view> used(std::begin(kOfConfig), std::end(kOfConfig));
+  for (const WeightTensor& weight : weights) {
+    if (weight.pieces.empty()) used.insert(weight.name);
+    for (const WeightPiece& piece : weight.pieces) used.insert(piece.tensor);
+  }
+  for (const GgufTensor& tensor : file.tensors())
+    if (!used.contains(tensor.name))
       return fail(Errc::UnsupportedModel,
                   fmt::format("{}: tensor {} is not used by this build", file.path(), tensor.name));
-  }
   return {};
 }
 
@@ -171,8 +251,28 @@ Result<WeightsLayout> make_weights_layout(const GgufFile& file, const ModelConfi
   std::vector<WeightTensor> weights;
   for (const RequiredTensor& need : needs)
     weights.push_back(TRY(weight_for(file, config, need, arithmetic)));
-  TRY(reject_unused_tensors(file, needs));
+  TRY(reject_unused_tensors(file, weights));
   return assign_weight_offsets(std::move(weights));
+}
+
+Result<void> read_weight(const GgufFile& file, const WeightTensor& weight, std::uint64_t from,
+                         std::span<std::byte> destination) {
+  if (weight.pieces.empty()) return file.read(*file.find(weight.name), from, destination);
+  const std::uint64_t row_bytes = row_size_bytes(weight.type, weight.columns);
+  for (const WeightPiece& piece : weight.pieces) {
+    if (destination.empty()) break;
+    const std::uint64_t piece_bytes = piece.rows * row_bytes;
+    if (from >= piece_bytes) {
+      from -= piece_bytes;
+      continue;
+    }
+    const std::size_t count = std::min<std::uint64_t>(piece_bytes - from, destination.size());
+    TRY(file.read(*file.find(piece.tensor), piece.first_row * row_bytes + from,
+                  destination.first(count)));
+    destination = destination.subspan(count);
+    from = 0;
+  }
+  return {};
 }
 
 Arithmetic fastest_arithmetic(const WeightsLayout& int8) {

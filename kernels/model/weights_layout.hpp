@@ -7,7 +7,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,14 +26,26 @@ namespace leasehold {
 inline constexpr std::uint32_t kWeightsLayoutVersion = 3;
 inline constexpr std::uint64_t kWeightAlignmentBytes = 64;
 
+/// Consecutive rows of a tensor in the file.
+struct WeightPiece {
+  std::string tensor;
+  std::uint32_t first_row;
+  std::uint32_t rows;
+
+  bool operator==(const WeightPiece&) const = default;
+};
+
 struct WeightTensor {
-  std::string name;  ///< As in the file: "blk.0.attn_q.weight".
+  std::string name;  ///< "blk.0.attn_q.weight", in the file unless there are `pieces`.
   TensorType type;
   std::uint32_t rows;     ///< Outputs of a matrix; 1 for a vector.
   std::uint32_t columns;  ///< Elements per row.
   MatrixLayout layout = MatrixLayout::Rows;
   std::uint64_t region_offset_bytes = 0;
   std::uint64_t size_bytes = 0;  ///< Size in the region.
+  /// Where the rows are if the file fuses tensors, or has a tensor per expert: one after the other.
+  /// Empty: the tensor with this name has all rows.
+  std::vector<WeightPiece> pieces = {};
 
   bool operator==(const WeightTensor&) const = default;
 };
@@ -73,6 +87,11 @@ constexpr std::string_view name(Arithmetic arithmetic) {
 /// because ignoring it would give wrong results.
 Result<WeightsLayout> make_weights_layout(const GgufFile& file, const ModelConfig& config,
                                           Arithmetic arithmetic = Arithmetic::F32);
+
+/// Fills `destination` with bytes of the weight's rows, as in the file, from byte `from` on.
+/// Precondition: the layout was made for this file. Errors: those of GgufFile::read.
+Result<void> read_weight(const GgufFile& file, const WeightTensor& weight, std::uint64_t from,
+                         std::span<std::byte> destination);
 
 /// Returns Int8 if the model has quantised matrices and all of them can be multiplied in Int8;
 /// otherwise F32. `int8` is the model's layout for Int8.

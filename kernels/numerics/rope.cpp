@@ -108,17 +108,21 @@ RopeAngles yarn_angles(const YarnScaling& scaling) {
     const double turn_length = scaling.original_context / (turns * 4.0 * kHalfPiHigh);
     return scaling.rope_dim * natural_log(turn_length) / (2.0 * natural_log(scaling.base));
   };
-  constexpr double kMaxRotations = 32.0;
   constexpr double kMinSpan = 0.001;
-  const double kept_until = std::max(0.0, std::floor(pair_rotating(kMaxRotations)));
-  const double divided_from = std::min(scaling.rope_dim - 1.0, std::ceil(pair_rotating(1.0)));
+  const double kept_until = std::max(0.0, std::floor(pair_rotating(scaling.beta_fast)));
+  const double divided_from =
+      std::min(scaling.rope_dim - 1.0, std::ceil(pair_rotating(scaling.beta_slow)));
   const double span = std::max(kMinSpan, divided_from - kept_until);
   RopeAngles angles{.frequencies = rope_frequencies(scaling.rope_dim, scaling.base)};
   for (std::size_t i = 0; i < angles.frequencies.size(); ++i) {
-    const double divided = std::clamp((static_cast<double>(i) - kept_until) / span, 0.0, 1.0);
-    angles.frequencies[i] *= (1.0 - divided) + divided / scaling.factor;
+    const double along = std::clamp((static_cast<double>(i) - kept_until) / span, 0.0, 1.0);
+    const double kept = (1.0 - along) * scaling.extrapolation;
+    const double divided = along + (1.0 - along) * (1.0 - scaling.extrapolation);
+    angles.frequencies[i] *= kept + divided / scaling.factor;
   }
-  angles.magnitude = static_cast<float>(std::fma(0.1, natural_log(scaling.factor), 1.0));
+  const double log_factor = natural_log(scaling.factor);
+  angles.magnitude = static_cast<float>(std::fma(0.1, log_factor, 1.0) /
+                                        std::fma(0.1 * scaling.log_multiplier, log_factor, 1.0));
   return angles;
 }
 
@@ -129,6 +133,14 @@ void fill_rope_cos_sin(std::span<const RowRef> rows, const RopeAngles& angles, f
       *cos_sin++ = turned.cos * angles.magnitude;
       *cos_sin++ = turned.sin * angles.magnitude;
     }
+}
+
+void fill_query_scales(std::span<const RowRef> rows, const QueryTemperature& temperature,
+                       float* scales) {
+  for (const RowRef& row : rows) {
+    const double steps = 1.0 + row.position / temperature.step;
+    *scales++ = static_cast<float>(std::fma(temperature.growth, natural_log(steps), 1.0));
+  }
 }
 
 }  // namespace leasehold

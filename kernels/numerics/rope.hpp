@@ -37,24 +37,45 @@ struct RopeAngles {
   float magnitude = 1.0F;
 };
 
-/// Extends a context of `original_context` positions by `factor`. Pairs with more than 32 turns
-/// over the original context keep their frequency, the frequency of pairs with less than one turn
-/// is divided by `factor`, and pairs in between are interpolated. The magnitude is 0.1 · ln factor
-/// + 1.
+/// Extends a context of `original_context` positions by `factor`. Pairs with more than `beta_fast`
+/// turns over the original context keep their frequency, the frequency of pairs with less than
+/// `beta_slow` turns is divided by `factor`, and pairs in between are interpolated.
 ///
-/// Source: Peng et al. 2023, YaRN (sections 3.2 to 3.4, α = 1, β = 32). The limits of the
-/// interpolated range are rounded outwards, as in published implementations.
+/// Source: Peng et al. 2023, YaRN (sections 3.2 to 3.4; α is `beta_slow` and β `beta_fast`). The
+/// limits of the interpolated range are rounded outwards, as in published implementations.
+/// `extrapolation` and `log_multiplier` are the parameters of GGUF files that the paper lacks.
 struct YarnScaling {
   double base;
   std::uint32_t rope_dim;
   double factor;  // greater than 1
   std::uint32_t original_context;
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+  /// The share of a kept frequency in its result; 0 divides all frequencies by `factor`.
+  double extrapolation = 1.0;
+  /// The magnitude is (1 + 0.1 · ln factor) / (1 + 0.1 · log_multiplier · ln factor).
+  double log_multiplier = 0.0;
+
+  bool operator==(const YarnScaling&) const = default;
 };
 RopeAngles yarn_angles(const YarnScaling& scaling);
 
 /// Fills HeadsArgs::cos_sin for these rows.
 void fill_rope_cos_sin(std::span<const RowRef> rows, const RopeAngles& angles,
                        float* cos_sin);  // [n_rows, angles.frequencies.size(), 2]
+
+/// The temperature of queries at a position: 1 + growth · ln(1 + floor(position / step)). Queries
+/// are multiplied by it after their rotation, so that attention over long texts stays sharp.
+///
+/// Source: Meta AI 2025, Llama 4 (inference-time temperature scaling), with the key names of GGUF.
+struct QueryTemperature {
+  float growth = 0.0F;     ///< 0: every query keeps its length.
+  std::uint32_t step = 0;  ///< Positions; at least 1 if `growth` is not 0.
+
+  bool operator==(const QueryTemperature&) const = default;
+};
+void fill_query_scales(std::span<const RowRef> rows, const QueryTemperature& temperature,
+                       float* scales);  // [n_rows]
 
 /// Rotates pair i of a head by its angle, in the written order. The elements of a pair are
 /// neighbours if interleaved, otherwise half of rope_dim apart.

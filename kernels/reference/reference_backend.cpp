@@ -11,6 +11,7 @@
 #include "kernels/numerics/kv_q8.hpp"
 #include "kernels/numerics/ordered_sum.hpp"
 #include "kernels/numerics/rope.hpp"
+#include "kernels/numerics/scale_vector.hpp"
 #include "kernels/quant/dequantize.hpp"
 
 namespace leasehold {
@@ -36,9 +37,9 @@ void store_entry(const KvLayout& layout, const float* values, std::byte* head, s
 }
 
 void norm_vector(const float* x, const float* weight, float* out, std::uint32_t width,
-                 float epsilon) {
+                 float epsilon, float scale) {
   const float mean = ordered_dot(x, x, width) / static_cast<float>(width);
-  const float factor = 1.0F / std::sqrt(mean + epsilon);
+  const float factor = scale / std::sqrt(mean + epsilon);
   for (std::uint32_t i = 0; i < width; ++i) out[i] = (x[i] * factor) * weight[i];
 }
 
@@ -71,9 +72,11 @@ LaunchStatus ReferenceBackend::embedding(const LaunchContext& context, const Emb
                      expects(token < args.table.n_out, "a token is an index of the vocabulary");
                      float* out = args.out + r * args.table.n_in;
                      if (args.table.layout == MatrixLayout::RowGroups)
-                       return dequantize_grouped(permit, args.table, token, out);
-                     dequantize_row(args.table.type, matrix_row(permit, args.table, token), out,
-                                    args.table.n_in);
+                       dequantize_grouped(permit, args.table, token, out);
+                     else
+                       dequantize_row(args.table.type, matrix_row(permit, args.table, token), out,
+                                      args.table.n_in);
+                     scale_vector({out, args.table.n_in}, args.scale);
                    });
 }
 
@@ -82,7 +85,7 @@ LaunchStatus ReferenceBackend::rms_norm(const LaunchContext& context, const RmsN
   return each_unit(context, label(context, args.site), context.rows.size(),
                    [&](const LaunchPermit& permit, std::size_t r) {
                      norm_vector(args.x + r * args.width, permit.open(args.weight),
-                                 args.out + r * args.width, args.width, args.epsilon);
+                                 args.out + r * args.width, args.width, args.epsilon, args.scale);
                    });
 }
 
@@ -140,7 +143,7 @@ LaunchStatus ReferenceBackend::prepare_heads(const LaunchContext& context, const
                         Leased<const float> weight) {
     if (!weight) return;
     each_head(site, heads, n_heads, [&](const LaunchPermit& permit, float* head, std::size_t) {
-      norm_vector(head, permit.open(weight), head, head_dim, args.epsilon);
+      norm_vector(head, permit.open(weight), head, head_dim, args.epsilon, 1.0F);
     });
   };
   const auto rotate = [&](LaunchSite site, float* heads, std::uint32_t n_heads) {
@@ -153,6 +156,11 @@ LaunchStatus ReferenceBackend::prepare_heads(const LaunchContext& context, const
   norm(LaunchSite::QueryNorm, args.q, args.n_heads, args.query_norm);
   norm(LaunchSite::KeyNorm, args.k, n_kv_heads, args.key_norm);
   rotate(LaunchSite::QueryRope, args.q, args.n_heads);
+  if (args.query_scales != nullptr)
+    each_head(LaunchSite::QueryRope, args.q, args.n_heads,
+              [&](const LaunchPermit&, float* head, std::size_t row) {
+                scale_vector({head, head_dim}, args.query_scales[row]);
+              });
   rotate(LaunchSite::KeyRope, args.k, n_kv_heads);
   if (!status.none_live()) status &= append(context, args);
   return status;

@@ -81,6 +81,19 @@ TEST_CASE("card bits: in int8 batches, chunks, graphs and blocks in any order ch
   }
 }
 
+TEST_CASE("card bits: every architecture has the CPU's committed bits") {
+  const ExpectedBits row = GENERATE(
+      from_range(std::begin(kExpectedArchitectureBits), std::end(kExpectedArchitectureBits)));
+  CAPTURE(row.model);
+  for (const Chunking chunking : {Chunking::Whole, Chunking::OneByOne}) {
+    CardModel card(exact(GraphUse::Gated));
+    const auto logits = compute_logits(
+        architecture_model(row.model), matrix_text_below(kFewestTokens, kExactTokens),
+        {.placement = &card, .arithmetic = arithmetic_of(row), .chunking = chunking});
+    CHECK(bits_digest(logits) == row.kv_f16);
+  }
+}
+
 TEST_CASE("card bits: in f32 a model of any type has the CPU's committed bits") {
   const std::string name =
       GENERATE(as<std::string>(), "own", "stories260K-f16", "kq-llama-bf16", "kq-llama-q4_k_m");

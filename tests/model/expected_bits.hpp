@@ -2,6 +2,7 @@
 /// arithmetic (kernels/README.md, *Numerics*) or with a model file.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace leasehold::testing {
@@ -115,6 +116,29 @@ inline constexpr ExpectedBits kExpectedInt8FamilyBits[] = {
      "aea2e3d4a53a576ef6d63dbece507ab79e417283a7c459d799296572686b092f"},
     {"qwen2moe, q4_0", "71f9c1f60da713f8bd77aea595adcad5450625efd9fdce5ce3a74abaccb81666",
      "41d17c1280cd13e2e47c75a1deedb16c4921d11e1173a4d5a1fa54216961a030"},
+};
+
+/// For the architectures of exact_test.cpp: models with fewer than 512 tokens, in int8 arithmetic
+/// if they are quantised, otherwise in f32. The text is matrix_text_below(kFewestTokens,
+/// kExactTokens).
+inline constexpr std::int32_t kFewestTokens = 360;
+/// Longer than the original contexts of 64 positions and two steps of the temperature.
+inline constexpr std::uint32_t kExactTokens = 72;
+inline constexpr ExpectedBits kExpectedArchitectureBits[] = {
+    {"tiny-granite-f32", "10ec613db036d636ffaf13b2a07dc6aee9e9240568e39e4263b89cb80d4bfa66",
+     "1c2b98e1b7775c7db3bc35937e31204c71c67e1cb5392de87769ef96e399a813"},
+    {"tiny-mistral3-f32", "3e73107729f15ffbb8cf3545eaa844a4d88167b42f3c04da2b6602b2c55f16c5",
+     "7f6cbb3ec5d454c5f0d32fb243faf14f26bef56e4a9c2ae60504c378fcb6d0bd"},
+    {"tiny-phi3-f32", "cec068598753ca3c6547ebe6ff62d17efeb9f88e1aff4586d62b1015faeb3ead",
+     "882fe23f68d93f9dae8959307240eb4e77df852aaa0bcc5de0a2fd7d9664de2c"},
+    {"tiny-phi3-short-f32", "a9b20b673fac19e669649aa199d7c96dddb6a253d8eb92e5d787ad5c01114a4d",
+     "ee05016933812293d1b394ca7f4ecf893a700e0d9ee73c5dd798f7275e3ddd30"},
+    {"tiny-qwen3vl-f32", "5635ac90138f99fbb02c059c5b804f2ea7fbe7d21c453c1fe862a1765b659483",
+     "727fe6dfffd3ad20fd364dcf8398468ac4a30642b523815e8659b04cc6240016"},
+    {"tiny-smollm3-f32", "32571859fd6adeeb4f4761e64ba8e6d5113519bca0f25c724eb1efbd3913dda2",
+     "86ec3fb8a6619d0c6e9917dbfdb799eab541146da4e10aa3b6796d377aee0011"},
+    {"wide-phi3-q4_k_m", "5a546c1106ffccc0f529b86073089b7a1d4bf26ab1257c287b1241ba3c950828",
+     "54507dc5f37ddffd8fb72097f86df137d28853433228f6ad3003f16900db26f3"},
 };
 
 /// With keys and values in Q8_0, by the arithmetic of matrices.

@@ -18,15 +18,28 @@ inline std::string matrix_model(std::string_view name) {
   return name == "own" ? bundled_model_path()
                        : test_data_path("models/" + std::string(name) + ".gguf");
 }
+/// A model of kExpectedArchitectureBits.
+inline std::string architecture_model(std::string_view name) {
+  return test_data_path("models-2026/" + std::string(name) + ".gguf");
+}
 
-/// Arbitrary but fixed tokens. All models here have 512 tokens.
-inline std::vector<TokenId> matrix_text(std::uint32_t n) {
+/// Arbitrary but fixed tokens below `n_vocab`.
+inline std::vector<TokenId> matrix_text_below(TokenId n_vocab, std::uint32_t n) {
   std::vector<TokenId> tokens{1};
   for (std::uint32_t i = 1; i < n; ++i)
-    tokens.push_back(static_cast<TokenId>(random_at(20, i) % 512));
+    tokens.push_back(static_cast<TokenId>(random_at(20, i) % static_cast<std::uint64_t>(n_vocab)));
   return tokens;
 }
+/// The text of the models with 512 tokens.
+inline std::vector<TokenId> matrix_text(std::uint32_t n) {
+  return matrix_text_below(512, n);
+}
 inline constexpr std::uint32_t kMatrixTokens = 40;
+
+/// The arithmetic of a row of kExpectedArchitectureBits.
+inline Arithmetic arithmetic_of(const ExpectedBits& row) {
+  return row.model.ends_with("-f32") ? Arithmetic::F32 : Arithmetic::Int8;
+}
 
 inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;

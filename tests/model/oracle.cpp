@@ -29,9 +29,9 @@ std::vector<TokenId> OracleCase::teacher_forced_tokens() const {
   return tokens;
 }
 
-std::vector<OracleCase> read_oracle(const std::string& model_path) {
+std::vector<OracleCase> read_oracle(const std::string& model_path, std::string_view ending) {
   std::string path = model_path;
-  path.replace(path.rfind(".gguf"), 5, ".json");
+  path.replace(path.rfind(".gguf"), 5, ending);
   std::ifstream file(path);
   std::vector<OracleCase> cases;
   const Json json = Json::parse(file);

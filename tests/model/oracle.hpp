@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/checks/local_model/local_model.hpp"
@@ -27,8 +28,9 @@ struct OracleCase {
   std::vector<TokenId> teacher_forced_tokens() const;
 };
 
-/// Reads NAME.json next to NAME.gguf.
-std::vector<OracleCase> read_oracle(const std::string& model_path);
+/// Reads NAME.json, or NAME with another ending, next to NAME.gguf.
+std::vector<OracleCase> read_oracle(const std::string& model_path,
+                                    std::string_view ending = ".json");
 
 using Logits = std::vector<double>;  // [n_vocab]
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <string_view>
 
 #include "kernels/model/gguf/gguf.hpp"
 #include "tests/support/plain_formats.hpp"
@@ -22,17 +23,65 @@ void add_to(std::vector<double>& x, const std::vector<double>& more, double weig
 
 }  // namespace
 
-PlainModel::PlainModel(const std::string& path) {
+PlainModel::PlainModel(const std::string& path, std::uint32_t n_context) {
   const GgufFile file = required(GgufFile::open(path));
   config_ = required(read_config(file));
-  pairs_are_neighbours_ = config_.architecture == "llama";
+  if (n_context > 0) config_.n_context = n_context;
+  constexpr std::string_view kNeighbours[] = {"llama", "mistral3", "smollm3", "granite"};
+  pairs_are_neighbours_ =
+      std::ranges::find(kNeighbours, config_.architecture) != std::end(kNeighbours);
+  const auto scale = [&](const char* what) {
+    return required(file.get_or<float>(config_.architecture + what, 1.0f));
+  };
+  embedding_scale_ = scale(".embedding_scale");
+  residual_scale_ = scale(".residual_scale");
+  logit_scale_ = scale(".logit_scale");
   for (const GgufTensor& tensor : file.tensors()) {
     tensors_[tensor.name] = {
         .columns = tensor.columns(),
         .values = plain_values(static_cast<std::uint32_t>(tensor.type), file.data(tensor).data(),
                                tensor.rows() * tensor.columns())};
   }
+  divide_fused_tensors();
   forget();
+}
+
+void PlainModel::divide(const std::string& fused,
+                        const std::vector<std::pair<std::string, std::size_t>>& rows) {
+  const auto found = tensors_.find(fused);
+  if (found == tensors_.end()) return;
+  const Matrix whole = std::move(found->second);
+  tensors_.erase(found);
+  std::size_t n_rows = 0;
+  for (const auto& [name, count] : rows) n_rows += count;
+  const std::size_t n_matrices = whole.values.size() / whole.columns / n_rows;
+  auto next = whole.values.begin();
+  for (std::size_t i = 0; i < n_matrices; ++i)
+    for (const auto& [name, count] : rows) {
+      Matrix& part = tensors_[name];
+      part.columns = whole.columns;
+      const auto end = next + static_cast<std::ptrdiff_t>(count * whole.columns);
+      part.values.insert(part.values.end(), next, end);
+      next = end;
+    }
+}
+
+void PlainModel::divide_fused_tensors() {
+  const std::size_t keys = std::size_t{config_.n_kv_heads} * config_.head_dim;
+  for (std::uint32_t layer = 0; layer < config_.n_layers; ++layer) {
+    const auto named = [&](const char* what) {
+      return "blk." + std::to_string(layer) + "." + what;
+    };
+    divide(named("attn_qkv.weight"),
+           {{named("attn_q.weight"), std::size_t{config_.n_heads} * config_.head_dim},
+            {named("attn_k.weight"), keys},
+            {named("attn_v.weight"), keys}});
+    if (!tensors_.contains(named("ffn_gate.weight")))
+      divide(named("ffn_up.weight"),
+             {{named("ffn_gate.weight"), config_.n_ff}, {named("ffn_up.weight"), config_.n_ff}});
+    divide(named("ffn_gate_up_exps.weight"), {{named("ffn_gate_exps.weight"), config_.experts.n_ff},
+                                              {named("ffn_up_exps.weight"), config_.experts.n_ff}});
+  }
 }
 
 void PlainModel::forget() {
@@ -64,7 +113,7 @@ PlainModel::Vector PlainModel::times(const Matrix& matrix, const Vector& x, std:
 
 PlainModel::Vector PlainModel::normed(const Vector& x, const Matrix& weight) const {
   const double squares = std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
-  const double root = std::sqrt(squares / static_cast<double>(x.size()) + config_.rms_epsilon);
+  const double root = std::sqrt(squares / static_cast<double>(x.size()) + config_.head_epsilon);
   Vector out(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) out[i] = x[i] / root * weight.values[i];
   return out;
@@ -82,28 +131,34 @@ double PlainModel::angle(std::size_t pair, std::size_t position) const {
   const RopeConfig& rope = config_.rope;
   const double dim = rope.dim;
   double frequency = std::pow(double{rope.base}, -2.0 * static_cast<double>(pair) / dim);
-  if (!rope.freq_factors.empty()) frequency /= rope.freq_factors[pair];
+  const bool is_short = config_.n_context <= rope.short_context;
+  const std::vector<float>& divisors = is_short ? rope.short_factors : rope.freq_factors;
+  if (!divisors.empty()) frequency /= divisors[pair];
   if (rope.scaling == RopeScaling::Linear) frequency /= rope.factor;
   if (rope.scaling == RopeScaling::Yarn) {
     const auto turning = [&](double turns) {
-      return dim * std::log(rope.original_context / (turns * 2 * std::numbers::pi)) /
+      return dim * std::log(rope.yarn.original_context / (turns * 2 * std::numbers::pi)) /
              (2 * std::log(double{rope.base}));
     };
-    const double low = std::max(0.0, std::floor(turning(32)));
-    const double high = std::min(dim - 1, std::ceil(turning(1)));
+    const double low = std::max(0.0, std::floor(turning(rope.yarn.beta_fast)));
+    const double high = std::min(dim - 1, std::ceil(turning(rope.yarn.beta_slow)));
     const double ramp = (static_cast<double>(pair) - low) / std::max(0.001, high - low);
-    const double divided = std::min(1.0, std::max(0.0, ramp));
-    frequency = frequency * (1 - divided) + frequency / rope.factor * divided;
+    const double kept = (1 - std::min(1.0, std::max(0.0, ramp))) * rope.yarn.extrapolation;
+    frequency = frequency * kept + frequency / rope.factor * (1 - kept);
   }
   return static_cast<double>(position) * frequency;
 }
 
 /// The pair is two neighbours in a llama file, whose rows are permuted for that; otherwise an
 /// element of the first half and one of the second half.
-void PlainModel::rotate(Vector& heads, std::size_t position) const {
+void PlainModel::rotate(std::uint32_t layer, Vector& heads, std::size_t position) const {
+  if (config_.architecture == "smollm3" && layer % 4 == 3) return;
   const std::size_t pairs = config_.rope.dim / 2;
-  const double length =
-      config_.rope.scaling == RopeScaling::Yarn ? 0.1 * std::log(config_.rope.factor) + 1 : 1;
+  double length = config_.rope.magnitude;
+  if (config_.rope.scaling == RopeScaling::Yarn) {
+    const double growth = 0.1 * std::log(config_.rope.factor);
+    length *= (1 + growth) / (1 + config_.rope.yarn.log_multiplier * growth);
+  }
   for (std::size_t head = 0; head < heads.size(); head += config_.head_dim)
     for (std::size_t i = 0; i < pairs; ++i) {
       const double turn = angle(i, position);
@@ -130,12 +185,20 @@ PlainModel::Vector PlainModel::attend(std::uint32_t layer, const Vector& x) {
   Vector k = project(layer, "attn_k", x);
   norm_heads(q, find(layer, "attn_q_norm.weight"));
   norm_heads(k, find(layer, "attn_k_norm.weight"));
-  rotate(q, keys.size());
-  rotate(k, keys.size());
+  const std::size_t position = keys.size();
+  rotate(layer, q, position);
+  rotate(layer, k, position);
+  const QueryTemperature& temperature = config_.rope.query_temperature;
+  if (temperature.growth > 0)
+    for (double& element : q)
+      element *= 1 + temperature.growth * std::log(1 + std::floor(position / temperature.step));
   keys.push_back(k);
   values.push_back(project(layer, "attn_v", x));
   const std::size_t dim = config_.head_dim;
   const std::size_t sharing = config_.n_heads / config_.n_kv_heads;
+  const double attention_scale = config_.architecture == "granite"
+                                     ? config_.scales.attention
+                                     : 1 / std::sqrt(static_cast<double>(dim));
   Vector out(q.size());
   for (std::size_t head = 0; head < config_.n_heads; ++head) {
     const std::size_t from = head / sharing * dim;
@@ -144,8 +207,8 @@ PlainModel::Vector PlainModel::attend(std::uint32_t layer, const Vector& x) {
       const auto begin = q.begin() + static_cast<std::ptrdiff_t>(head * dim);
       const auto with = key.begin() + static_cast<std::ptrdiff_t>(from);
       weights.push_back(
-          std::inner_product(begin, begin + static_cast<std::ptrdiff_t>(dim), with, 0.0) /
-          std::sqrt(static_cast<double>(dim)));
+          std::inner_product(begin, begin + static_cast<std::ptrdiff_t>(dim), with, 0.0) *
+          attention_scale);
     }
     const double highest = *std::ranges::max_element(weights);
     double sum = 0;
@@ -201,14 +264,17 @@ PlainModel::Vector PlainModel::next(std::int32_t token) {
   const Matrix& table = matrix("token_embd");
   const auto row = table.values.begin() + static_cast<std::ptrdiff_t>(table.columns) * token;
   Vector x(row, row + static_cast<std::ptrdiff_t>(table.columns));
+  for (double& element : x) element *= embedding_scale_;
   const bool has_experts = config_.experts.n_experts > 0;
   for (std::uint32_t layer = 0; layer < config_.n_layers; ++layer) {
-    add_to(x, attend(layer, normed(x, of_layer(layer, "attn_norm"))));
+    add_to(x, attend(layer, normed(x, of_layer(layer, "attn_norm"))), residual_scale_);
     const Vector norm = normed(x, of_layer(layer, "ffn_norm"));
-    add_to(x, has_experts ? experts(layer, norm) : feed_forward(layer, norm, ""));
+    add_to(x, has_experts ? experts(layer, norm) : feed_forward(layer, norm, ""), residual_scale_);
   }
-  return times(config_.tied_embeddings ? table : matrix("output"),
-               normed(x, matrix("output_norm")));
+  Vector logits =
+      times(config_.tied_embeddings ? table : matrix("output"), normed(x, matrix("output_norm")));
+  for (double& logit : logits) logit /= logit_scale_;
+  return logits;
 }
 
 }  // namespace leasehold::testing

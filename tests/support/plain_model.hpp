@@ -2,8 +2,8 @@
 /// on dequantised weights. It shares only the GGUF directory reader with the worker.
 ///
 /// Source: Touvron et al. 2023 (LLaMA); Yang et al. 2024, 2025 (Qwen2, Qwen3); Jiang et al. 2024
-/// (Mixtral); Peng et al. 2023 (YaRN). tests/support/plain_formats supplies the weights. Slow: for
-/// small models.
+/// (Mixtral); Peng et al. 2023 (YaRN); Abdin et al. 2024 (Phi-3). tests/support/plain_formats
+/// supplies the weights. Slow: for small models.
 #pragma once
 
 #include <map>
@@ -18,8 +18,9 @@ class PlainModel {
  public:
   using Vector = std::vector<double>;
 
-  /// Throws std::runtime_error for a file that does not load.
-  explicit PlainModel(const std::string& path);
+  /// With `n_context` above 0, the model is limited to that context. Throws std::runtime_error for
+  /// a file that does not load.
+  explicit PlainModel(const std::string& path, std::uint32_t n_context = 0);
 
   /// Returns the logits after one more token.
   Vector next(std::int32_t token);
@@ -39,13 +40,17 @@ class PlainModel {
   const Matrix& of_layer(std::uint32_t layer, const char* name) const;
   /// Null if the model has no such tensor.
   const Matrix* find(std::uint32_t layer, const char* name) const;
+  /// Divides the rows of a fused tensor, if the file has it, among tensors with these names.
+  void divide(const std::string& fused,
+              const std::vector<std::pair<std::string, std::size_t>>& rows);
+  void divide_fused_tensors();
   Vector attend(std::uint32_t layer, const Vector& x);
   Vector project(std::uint32_t layer, const std::string& what, const Vector& x) const;
   Vector feed_forward(std::uint32_t layer, const Vector& x, const std::string& suffix) const;
   Vector experts(std::uint32_t layer, const Vector& x) const;
   Vector expert(std::uint32_t layer, const Vector& x, std::size_t number) const;
   void norm_heads(Vector& heads, const Matrix* weight) const;
-  void rotate(Vector& heads, std::size_t position) const;
+  void rotate(std::uint32_t layer, Vector& heads, std::size_t position) const;
   double angle(std::size_t pair, std::size_t position) const;
   static Vector times(const Matrix& matrix, const Vector& x);
   static Vector times(const Matrix& matrix, const Vector& x, std::size_t first_row,
@@ -54,6 +59,10 @@ class PlainModel {
 
   ModelConfig config_;
   bool pairs_are_neighbours_ = true;
+  // Granite's factors (Stallone et al. 2024); the logits are divided by the last one.
+  double embedding_scale_ = 1;
+  double residual_scale_ = 1;
+  double logit_scale_ = 1;
   std::map<std::string, Matrix> tensors_;
   std::vector<std::vector<Vector>> keys_;    // [n_layers][positions][n_kv_heads · head_dim]
   std::vector<std::vector<Vector>> values_;  // likewise

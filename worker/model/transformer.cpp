@@ -1,32 +1,13 @@
 #include "worker/model/transformer.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "common/expects.hpp"
 #include "kernels/model/kv_type.hpp"
-#include "kernels/numerics/rope.hpp"
 #include "worker/model/row_range.hpp"
 
 namespace leasehold {
-namespace {
-
-RopeAngles angles_of(const RopeConfig& config) {
-  RopeAngles angles{.frequencies = rope_frequencies(config.dim, config.base)};
-  if (config.scaling == RopeScaling::Yarn)
-    angles = yarn_angles({.base = config.base,
-                          .rope_dim = config.dim,
-                          .factor = config.factor,
-                          .original_context = config.original_context});
-  if (config.scaling == RopeScaling::Linear)
-    for (double& frequency : angles.frequencies) frequency /= config.factor;
-  for (std::size_t i = 0; i < config.freq_factors.size(); ++i)
-    angles.frequencies[i] /= config.freq_factors[i];
-  return angles;
-}
-
-}  // namespace
 
 BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limits& limits) {
   const std::uint32_t heads_width = config.n_heads * config.head_dim;
@@ -48,9 +29,10 @@ Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limit
       kv_layout_(leasehold::kv_layout(config, kv_type)),
       limits_(limits),
       backend_(&backend),
-      angles_(angles_of(config.rope)),
+      angles_(rope_angles(config.rope, config.n_context)),
       most_between_(max_row_gap(backend.units_run().size())),
-      cos_sin_(std::size_t{limits.max_rows} * config.rope.dim) {
+      cos_sin_(std::size_t{limits.max_rows} * config.rope.dim),
+      query_scales_(config.rope.query_temperature.growth > 0 ? limits.max_rows : 0) {
   scratch_.each(config, limits, [&]<class T>(T*& pointer, std::size_t elements) {
     pointer = reinterpret_cast<T*>(backend.allocate_scratch(elements * sizeof(T)));
   });
@@ -111,7 +93,10 @@ class Transformer::Pass {
 
   void embed() {
     launch([&](Backend& b) {
-      return b.embedding(context_, {weights_.token_embedding(), input_.tokens.data(), s().x});
+      return b.embedding(context_, {.table = weights_.token_embedding(),
+                                    .tokens = input_.tokens.data(),
+                                    .out = s().x,
+                                    .scale = model_.config_.scales.embedding});
     });
   }
 
@@ -159,6 +144,8 @@ class Transformer::Pass {
   }
 
   void prepare_heads(const LayerWeights& layer) {
+    const RopeConfig& rope = model_.config_.rope;
+    const bool rotates = rope.rotates(context_.layer);
     launch([&](Backend& b) {
       return b.prepare_heads(context_, {.layout = model_.kv_layout_,
                                         .q = s().q,
@@ -167,10 +154,11 @@ class Transformer::Pass {
                                         .n_heads = model_.config_.n_heads,
                                         .query_norm = layer.query_norm,
                                         .key_norm = layer.key_norm,
-                                        .epsilon = model_.config_.rms_epsilon,
-                                        .rope_dim = model_.config_.rope.dim,
-                                        .style = model_.config_.rope.style,
+                                        .epsilon = model_.config_.head_epsilon,
+                                        .rope_dim = rotates ? rope.dim : 0,
+                                        .style = rope.style,
                                         .cos_sin = model_.cos_sin_.data(),
+                                        .query_scales = model_.query_scales_.data(),
                                         .block_tables = input_.block_tables});
     });
   }
@@ -183,7 +171,7 @@ class Transformer::Pass {
                                     .q = s().q + first_row_ * q_width,
                                     .out = s().attention,
                                     .n_heads = config.n_heads,
-                                    .scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim)),
+                                    .scale = config.scales.attention,
                                     .block_tables = input_.block_tables});
     });
   }
@@ -280,7 +268,8 @@ class Transformer::Pass {
 
   void output_block() {
     if (input_.logit_rows.empty()) return;
-    const RmsNormArgs norm = norm_of(LaunchSite::OutputNorm, weights_.output_norm());
+    RmsNormArgs norm = norm_of(LaunchSite::OutputNorm, weights_.output_norm());
+    norm.scale = model_.config_.scales.logits;  // the output matrix is linear
     const MatmulArgs head[] = {{.site = LaunchSite::LmHead,
                                 .weight = weights_.output(),
                                 .x = s().normed,
@@ -323,12 +312,16 @@ LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& in
   grow(used_.max_rows, input.rows.size());
   grow(used_.max_logit_rows, input.logit_rows.size());
   fill_rope_cos_sin(input.rows, angles_, cos_sin_.data());
+  const std::size_t n_scales = query_scales_.size() > 0 ? input.rows.size() : 0;
+  if (n_scales > 0)
+    fill_query_scales(input.rows, config_.rope.query_temperature, query_scales_.data());
   backend_->begin_step({.gates = input.gates,
                         .rows = input.rows,
                         .tokens = input.tokens,
                         .block_tables = input.block_tables,
                         .logit_rows = input.logit_rows,
-                        .cos_sin = {cos_sin_.data(), input.rows.size() * config_.rope.dim}});
+                        .cos_sin = {cos_sin_.data(), input.rows.size() * config_.rope.dim},
+                        .query_scales = {query_scales_.data(), n_scales}});
   const SequenceMask launched = Pass(*this, weights, input).run().live;
   return {launched & backend_->finish_step(*input.gates).live};
 }

@@ -66,8 +66,9 @@ class Transformer {
   RopeAngles angles_;
   std::uint32_t most_between_;  // see row_range.hpp
   StepBuffers scratch_;
-  ZeroedArray<float> cos_sin_;  // [max_rows, rope.dim / 2, 2], on the host
-  Limits used_{0, 0};           // rows of the scratch written since the last scrub
+  ZeroedArray<float> cos_sin_;       // [max_rows, rope.dim / 2, 2], on the host
+  ZeroedArray<float> query_scales_;  // [max_rows], or empty
+  Limits used_{0, 0};                // rows of the scratch written since the last scrub
 };
 
 }  // namespace leasehold

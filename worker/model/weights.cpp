@@ -120,7 +120,7 @@ class WeightsCopy {
   Result<std::span<const std::byte>> read(const WeightTensor& slot, std::uint64_t at,
                                           std::uint64_t size_bytes) {
     staging_.resize(size_bytes);
-    TRY(file_.read(*file_.find(slot.name), at, staging_));
+    TRY(read_weight(file_, slot, at, staging_));
     return staging_;
   }
 

@@ -114,8 +114,10 @@ void OpenedModel::choose_arithmetic(const WorkerOptions& options, const Attachme
 
 TextIdentity OpenedModel::text_identity(const WorkerOptions& options,
                                         const ContentDigest& content) const {
+  // A context that uses other divisors of the rotation (longrope) gives other texts.
+  const bool is_short = config.rope.uses_short_factors(config.n_context);
   return {.content = content.hex(),
-          .arithmetic = std::string(name(arithmetic)),
+          .arithmetic = fmt::format("{}{}", name(arithmetic), is_short ? "_short_rope" : ""),
           .kv_type = std::string(name(options.kv_type)),
           .chat_template = chat_template};
 }

@@ -178,7 +178,7 @@ void dot_tile(const DotTile& tile, DotProducts& out) {
 
 void rms_norm_row(const NormRow& row) {
   const float mean = dot(row.x, row.x, row.width) / static_cast<float>(row.width);
-  const float factor = 1.0F / std::sqrt(mean + row.epsilon);
+  const float factor = row.scale / std::sqrt(mean + row.epsilon);
   const __m256 factors = _mm256_set1_ps(factor);
   std::uint32_t i = 0;
   for (; i + kWidth <= row.width; i += kWidth)

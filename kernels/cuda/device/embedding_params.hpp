@@ -16,6 +16,7 @@ struct EmbeddingParams {
   std::uint32_t n_vocab;
   std::uint32_t n_embd;
   std::uint32_t is_grouped;  ///< Not 0: the table has row groups.
+  float scale = 1.0F;
 };
 
 }  // namespace leasehold::device

@@ -19,6 +19,7 @@ struct RmsNormParams {
   Int8Rows rounded;
   std::uint32_t width;
   float epsilon;
+  float scale;
   std::uint32_t fits_shared;  ///< Not 0: the launch has shared memory for a row of whole quads,
                               ///< at most four per thread.
 };

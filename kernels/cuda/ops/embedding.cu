@@ -1,4 +1,4 @@
-/// out[r, :] = table[tokens[r], :]; one thread per element.
+/// out[r, :] = table[tokens[r], :] · scale; one thread per element.
 #include "kernels/cuda/device/block_element.cuh"
 #include "kernels/cuda/device/embedding_params.hpp"
 #include "kernels/cuda/device/row_groups.cuh"
@@ -29,7 +29,7 @@ LEASEHOLD_KERNEL(lh_embedding, EmbeddingParams, 256) {
   // A token outside the vocabulary must not read beyond the table. It gives NaN, which sampling
   // detects.
   const float value = token < p.n_vocab ? table_element(p, token, i) : __uint_as_float(0x7fc00000);
-  p.out[std::size_t{row} * p.n_embd + i] = value;
+  p.out[std::size_t{row} * p.n_embd + i] = value * p.scale;
 }
 
 }  // namespace leasehold::device

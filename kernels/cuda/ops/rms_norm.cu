@@ -1,5 +1,5 @@
-/// out = x / sqrt(mean(x²) + epsilon) · weight, with the reference's bits: one warp sums the
-/// squares in the lanes of ordered_dot.
+/// out = x · scale / sqrt(mean(x²) + epsilon) · weight, with the reference's bits: one warp sums
+/// the squares in the lanes of ordered_dot.
 #include "kernels/cuda/device/int8/int8_rows.cuh"
 #include "kernels/cuda/device/norm_params.hpp"
 #include "kernels/cuda/device/tiles.cuh"
@@ -7,9 +7,8 @@
 
 namespace leasehold::device {
 
-__device__ __forceinline__ float norm_factor(float sum_of_squares, std::uint32_t width,
-                                             float epsilon) {
-  return 1.0F / sqrtf(sum_of_squares / static_cast<float>(width) + epsilon);
+__device__ __forceinline__ float norm_factor(const RmsNormParams& p, float sum_of_squares) {
+  return p.scale / sqrtf(sum_of_squares / static_cast<float>(p.width) + p.epsilon);
 }
 
 __device__ __forceinline__ std::uint32_t larger(std::uint32_t a, std::uint32_t b) {
@@ -63,7 +62,7 @@ __device__ __forceinline__ float row_factor(const RmsNormParams& p, const float*
   __shared__ float factor;
   if (warp_of_block() == 0) {
     const float sum = warp_dot(values, values, p.width);
-    if (threadIdx.x == 0) factor = norm_factor(sum, p.width, p.epsilon);
+    if (threadIdx.x == 0) factor = norm_factor(p, sum);
   }
   __syncthreads();
   return factor;

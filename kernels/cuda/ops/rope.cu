@@ -1,4 +1,4 @@
-/// Head norms, rotation of heads, and the append of keys and values.
+/// Head norms, rotation and scale of heads, and the append of keys and values.
 #include "kernels/cuda/device/rope_params.hpp"
 #include "kernels/cuda/device/tiles.cuh"
 #include "kernels/cuda/device/warp_collectives.cuh"
@@ -86,7 +86,8 @@ LEASEHOLD_KERNEL(lh_rope_kv_append, RopeKvAppendParams, 128) {
   __syncwarp();
   if (plane == 0) prepare_head(p, is_query ? p.q_norm : p.k_norm, row, head);
   if (!is_query) return append_head(p, row, plane, kv_head, head);
-  for (std::uint32_t d = lane_of_warp(); d < p.head_dim; d += kWarp) p.q[at + d] = head[d];
+  const float scale = p.query_scales != nullptr ? p.query_scales[row] : 1.0F;
+  for (std::uint32_t d = lane_of_warp(); d < p.head_dim; d += kWarp) p.q[at + d] = head[d] * scale;
 }
 
 }  // namespace leasehold::device

@@ -42,7 +42,8 @@ KernelLaunch plan_embedding(const PlanContext& context, const EmbeddingArgs& arg
                                       .shape = block_shape(matrix.type),
                                       .n_vocab = matrix.n_out,
                                       .n_embd = matrix.n_in,
-                                      .is_grouped = is_grouped ? 1u : 0u})};
+                                      .is_grouped = is_grouped ? 1u : 0u,
+                                      .scale = args.scale})};
 }
 
 KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, const float* weight,
@@ -57,6 +58,7 @@ KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, 
                                      .rounded = prepared.rounded,
                                      .width = args.width,
                                      .epsilon = args.epsilon,
+                                     .scale = args.scale,
                                      .fits_shared = fits_shared ? 1u : 0u};
   return {.kernel = "lh_rms_norm",
           .grid = {context.n_rows},

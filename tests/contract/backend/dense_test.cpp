@@ -159,9 +159,12 @@ TEST_CASE("backend: an embedding is the token's row of the table, exactly") {
       expected.insert(expected.end(), first, first + table.n_in);
     }
     std::vector<float> out(rows.size() * table.n_in);
+    const float scale = shape % 2 == 0 ? 1.0F : 11.3F;
+    for (float& element : expected) element *= scale;
     run_step(rig, rows, [&](Backend& backend, const LaunchContext& context) {
-      return backend.embedding(context,
-                               {.table = table.view(), .tokens = tokens.data(), .out = out.data()});
+      return backend.embedding(
+          context,
+          {.table = table.view(), .tokens = tokens.data(), .out = out.data(), .scale = scale});
     });
     CAPTURE(threads, shape, name(type), table.n_in);
     REQUIRE(first_difference(out, expected) == -1);
@@ -180,6 +183,7 @@ TEST_CASE("backend: rms_norm matches doubles and has the reference's bits, also 
     const auto weight = random_floats(random, width);
     LeasedMemory memory(width * sizeof(float));
     memory.fill<float>(weight);
+    const float scale = shape % 2 == 0 ? 1.0F : 0.7F;
     const auto on = [&](Rig& on_rig, bool in_place) {
       std::vector<float> out = in_place ? x : std::vector<float>(x.size());
       run_step(on_rig, rows, [&](Backend& backend, const LaunchContext& context) {
@@ -188,7 +192,8 @@ TEST_CASE("backend: rms_norm matches doubles and has the reference's bits, also 
                                           .weight = memory.at().as<const float>(),
                                           .out = out.data(),
                                           .width = width,
-                                          .epsilon = 1e-5F});
+                                          .epsilon = 1e-5F,
+                                          .scale = scale});
       });
       return out;
     };
@@ -200,7 +205,8 @@ TEST_CASE("backend: rms_norm matches doubles and has the reference's bits, also 
       double squares = 0;
       for (std::uint32_t i = 0; i < width; ++i) squares += std::pow(double{x[r * width + i]}, 2);
       for (std::uint32_t i = 0; i < width; i += 13) {
-        const double expected = x[r * width + i] / std::sqrt(squares / width + 1e-5F) * weight[i];
+        const double factor = scale / std::sqrt(squares / width + 1e-5F);
+        const double expected = x[r * width + i] * factor * weight[i];
         REQUIRE(out[r * width + i] == Approx(expected).epsilon(4e-6).margin(1e-30));
       }
     }
@@ -217,8 +223,11 @@ TEST_CASE("backend: heads are normed, then rotated in pairs by each row's own an
     const auto rows = plain_rows(static_cast<std::uint32_t>(1 + random.below(20)));
     const auto n_heads = static_cast<std::uint32_t>(1 + random.below(8));
     const auto head_dim = static_cast<std::uint32_t>(2 * (1 + random.below(40)));
-    const auto rope_dim = static_cast<std::uint32_t>(2 * (1 + random.below(head_dim / 2)));
+    const auto rope_dim = static_cast<std::uint32_t>(2 * random.below(head_dim / 2 + 1));
     const bool has_norms = shape % 3 == 0;
+    const bool has_scales = shape % 2 == 0;
+    auto scales = random_floats(random, rows.size());
+    if (!has_scales) std::ranges::fill(scales, 1.0F);
     const auto x = random_floats(random, rows.size() * n_heads * head_dim);
     const auto weight = random_floats(random, head_dim);
     LeasedMemory norm(head_dim * sizeof(float));
@@ -249,20 +258,23 @@ TEST_CASE("backend: heads are normed, then rotated in pairs by each row's own an
                       .rope_dim = rope_dim,
                       .style = style,
                       .cos_sin = cos_sin.data(),
+                      .query_scales = has_scales ? scales.data() : nullptr,
                       .block_tables = kv.block_tables()});
       });
       for (std::size_t i = 0; i < q.size(); ++i) {
         const auto row = static_cast<std::uint32_t>(i / (n_heads * head_dim));
         const auto head = static_cast<std::uint32_t>(i / head_dim % n_heads);
-        REQUIRE(kv.at(row, 1, 0, head, rows[row].position,
-                      static_cast<std::uint32_t>(i % head_dim)) == q[i]);
+        const float key =
+            kv.at(row, 1, 0, head, rows[row].position, static_cast<std::uint32_t>(i % head_dim));
+        REQUIRE(key * scales[row] == q[i]);
       }
       return q;
     };
     const auto out = on(rig);
-    CAPTURE(threads, shape, n_heads, head_dim, rope_dim, has_norms);
+    CAPTURE(threads, shape, n_heads, head_dim, rope_dim, has_norms, has_scales);
     REQUIRE(first_difference(out, on(reference)) == -1);
     for (std::size_t h = 0; h < rows.size() * n_heads; ++h) {
+      const double scale = scales[h / n_heads];
       std::vector<double> normed(head_dim);
       double squares = 0;
       for (std::uint32_t e = 0; e < head_dim; ++e)
@@ -271,19 +283,19 @@ TEST_CASE("backend: heads are normed, then rotated in pairs by each row's own an
         normed[e] = x[h * head_dim + e] *
                     (has_norms ? weight[e] / std::sqrt(squares / head_dim + 1e-5F) : 1.0);
       for (std::uint32_t e = 0; e < head_dim; ++e) {
-        const std::uint32_t half = rope_dim / 2;
-        const bool halves = style == RopeStyle::Halves;
-        const std::uint32_t pair = halves ? e % half : e / 2;
-        const bool is_first = halves ? e < half : e % 2 == 0;
-        const std::uint32_t other = halves ? (is_first ? e + half : e - half) : e ^ 1;
         double expected = normed[e];
         if (e < rope_dim) {
+          const std::uint32_t half = rope_dim / 2;
+          const bool halves = style == RopeStyle::Halves;
+          const std::uint32_t pair = halves ? e % half : e / 2;
+          const bool is_first = halves ? e < half : e % 2 == 0;
+          const std::uint32_t other = halves ? (is_first ? e + half : e - half) : e ^ 1;
           const double angle =
               rows[h / n_heads].position * std::pow(10000.0, -2.0 * pair / rope_dim);
           expected = expected * std::cos(angle) +
                      (is_first ? -normed[other] : normed[other]) * std::sin(angle);
         }
-        REQUIRE(out[h * head_dim + e] == Approx(expected).margin(has_norms ? 4e-6 : 3e-7));
+        REQUIRE(out[h * head_dim + e] == Approx(expected * scale).margin(has_norms ? 4e-6 : 3e-7));
       }
     }
   }

@@ -178,10 +178,11 @@ LaunchStatus DeviceArrays::prepare_heads(const LaunchContext& context, const Hea
   here.q = on_device(args.q, n_rows * args.n_heads * args.layout.head_dim);
   here.k = on_device(args.k, n_kv);
   here.v = on_device(args.v, n_kv);
-  return in_step(
-      context,
-      {.block_tables = args.block_tables, .cos_sin = {args.cos_sin, n_rows * args.rope_dim}},
-      [&] { return backend_->prepare_heads(context, here); });
+  return in_step(context,
+                 {.block_tables = args.block_tables,
+                  .cos_sin = {args.cos_sin, n_rows * args.rope_dim},
+                  .query_scales = {args.query_scales, args.query_scales != nullptr ? n_rows : 0}},
+                 [&] { return backend_->prepare_heads(context, here); });
 }
 
 LaunchStatus DeviceArrays::attention(const LaunchContext& context, const AttentionArgs& args) {

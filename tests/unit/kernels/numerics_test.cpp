@@ -112,6 +112,38 @@ TEST_CASE("rope yarn: fast pairs keep their frequency, slow ones are divided, ot
   REQUIRE(yarn.magnitude == Approx(1.1386294).epsilon(1e-6));
 }
 
+TEST_CASE("rope yarn: other numbers of turns move the limits, and extrapolation the kept share") {
+  const YarnScaling scaling{.base = 1e6,
+                            .rope_dim = 128,
+                            .factor = 4.0,
+                            .original_context = 32768,
+                            .beta_fast = 64.0,
+                            .beta_slow = 4.0,
+                            .extrapolation = 0.5,
+                            .log_multiplier = 2.0};
+  const RopeAngles yarn = yarn_angles(scaling);
+  const auto plain = rope_frequencies(128, 1e6);
+  // 128 · ln(32768 / 128π) / 2 ln 1e6 = 20.4 and 128 · ln(32768 / 8π) / 2 ln 1e6 = 33.2.
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    const double divided = i <= 20 ? 0.0 : i >= 34 ? 1.0 : (i - 20) / 14.0;
+    const double kept = (1.0 - divided) * 0.5;
+    CAPTURE(i);
+    REQUIRE(yarn.frequencies[i] / plain[i] == Approx(kept + (1.0 - kept) / 4).epsilon(1e-12));
+  }
+  REQUIRE(yarn.magnitude == Approx(1.1386294 / 1.2772589).epsilon(1e-6));
+}
+
+TEST_CASE("rope: the temperature of queries grows with the logarithm of their position") {
+  const std::vector<RowRef> rows = {{0, 0}, {0, 31}, {1, 32}, {1, 70}, {1, 1'000'000}};
+  std::vector<float> scales(rows.size());
+  fill_query_scales(rows, {.growth = 0.3F, .step = 32}, scales.data());
+  CHECK(scales[0] == 1.0F);
+  CHECK(scales[1] == 1.0F);
+  CHECK(scales[2] == Approx(1 + 0.3 * std::log(2)).epsilon(1e-6));
+  CHECK(scales[3] == Approx(1 + 0.3 * std::log(3)).epsilon(1e-6));
+  CHECK(scales[4] == Approx(1 + 0.3 * std::log(31251)).epsilon(1e-6));
+}
+
 TEST_CASE("rope pairs: neighbours if interleaved, half of rope_dim apart if halved") {
   float angles[16] = {};  // cos, sin: only pair 3 turns, by a quarter
   angles[7] = 1.0F;

@@ -2,43 +2,11 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <limits>
 
-#include "tests/support/gguf_builder.hpp"
+#include "tests/unit/model/config_cases.hpp"
 
 using namespace leasehold;
 using namespace leasehold::testing;
-using Catch::Matchers::Contains;
-
-namespace {
-
-Result<ModelConfig> config_of(const GgufBuilder& builder) {
-  const TemporaryFile file(builder.bytes());
-  const auto gguf = GgufFile::open(file.path());
-  REQUIRE(gguf.has_value());
-  return read_config(*gguf);
-}
-
-/// A change to a valid model and the expected error.
-struct Change {
-  GgufBuilder builder;
-  Errc code;
-  const char* says;
-};
-
-void check_refused(const std::vector<Change>& changes) {
-  for (const Change& change : changes) {
-    INFO(change.says);
-    const auto config = config_of(change.builder);
-    REQUIRE_FALSE(config.has_value());
-    CHECK(name(config.error().code) == name(change.code));
-    CHECK_THAT(config.error().detail, Contains(change.says));
-  }
-}
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-}  // namespace
 
 TEST_CASE("config: a llama's metadata is read") {
   const auto config = config_of(tiny_llama());
@@ -56,7 +24,9 @@ TEST_CASE("config: a llama's metadata is read") {
                     .n_vocab = kTinyVocab,
                     .n_context = 64,
                     .rope = {.dim = 8, .base = 10000.0f, .style = RopeStyle::Interleaved},
+                    .scales = {.attention = 1.0f / std::sqrt(8.0f)},
                     .rms_epsilon = 1e-5f,
+                    .head_epsilon = 1e-5f,
                     .tied_embeddings = false});
 }
 
@@ -174,66 +144,23 @@ TEST_CASE("config: a file that is not a model is refused with what it is and wha
   CHECK(config_of(tiny_llama().set("general.type", "model")).has_value());
 }
 
-TEST_CASE("config: position scaling is read, also from its old keys") {
-  const auto linear = config_of(tiny_llama().set("llama.rope.scaling.factor", 4.0f));
-  REQUIRE(linear.has_value());
-  CHECK(linear->rope.scaling == RopeScaling::Linear);
-  CHECK(linear->rope.factor == 4.0f);
-  const auto old = config_of(tiny_llama().set("llama.rope.scale_linear", 2.0f));
-  REQUIRE(old.has_value());
-  CHECK(old->rope.scaling == RopeScaling::Linear);
-  CHECK(old->rope.factor == 2.0f);
-  const auto yarn = config_of(tiny_llama()
-                                  .set("llama.rope.scaling.type", "yarn")
-                                  .set("llama.rope.scaling.factor", 8.0f)
-                                  .set("llama.rope.scaling.original_context_length", 32u));
-  REQUIRE(yarn.has_value());
-  CHECK(yarn->rope.scaling == RopeScaling::Yarn);
-  CHECK(yarn->rope.factor == 8.0f);
-  CHECK(yarn->rope.original_context == 32);
-  const auto none = config_of(
-      tiny_llama().set("llama.rope.scaling.type", "none").set("llama.rope.scaling.factor", 4.0f));
-  REQUIRE(none.has_value());
-  CHECK(none->rope == config_of(tiny_llama())->rope);
-}
-
-TEST_CASE("config: frequency divisors come from their tensor and are checked") {
-  const auto with = [](const std::vector<float>& freq_factors) {
-    return tiny_llama().vector("rope_freqs.weight", freq_factors);
-  };
-  const auto config = config_of(with({1, 1.5f, 4, 8}));
+TEST_CASE("config: granite's scales are read; the residual's is moved into the others") {
+  const auto config = config_of(tiny_model("granite")
+                                    .set("granite.embedding_scale", 12.0f)
+                                    .set("granite.residual_scale", 0.25f)
+                                    .set("granite.attention.scale", 0.5f)
+                                    .set("granite.logit_scale", 8.0f));
   REQUIRE(config.has_value());
-  CHECK(config->rope.freq_factors == std::vector<float>{1, 1.5f, 4, 8});
-  const GgufBuilder halves = tiny_llama().tensor("rope_freqs.weight", TensorType::F16, {4});
-  check_refused({
-      {halves, Errc::UnsupportedModel, "rope_freqs.weight is F16"},
-      {with({1, 1, 1, 1, 1, 1, 1, 1}), Errc::FileCorrupt, "rope_freqs.weight has 1 rows of 8"},
-      {with({1, 0, 1, 1}), Errc::FileCorrupt, "not a valid divisor"},
-      {with({1, -2, 1, 1}), Errc::FileCorrupt, "not a valid divisor"},
-      {with({1, kNan, 1, 1}), Errc::FileCorrupt, "not a valid divisor"},
-  });
-}
-
-TEST_CASE("config: unsupported position scaling is refused by its key") {
-  const auto yarn = [] {
-    return tiny_llama()
-        .set("llama.rope.scaling.type", "yarn")
-        .set("llama.rope.scaling.factor", 4.0f);
-  };
-  check_refused({
-      {tiny_llama().set("llama.rope.scaling.type", "longrope"), Errc::UnsupportedModel,
-       "llama.rope.scaling.type is longrope"},
-      {tiny_llama().set("llama.rope.scaling.factor", kNan), Errc::FileCorrupt, "scaling.factor"},
-      {tiny_llama().set("llama.rope.scaling.factor", -2.0f), Errc::FileCorrupt, "scaling.factor"},
-      {yarn().set("llama.rope.scaling.attn_factor", 0.5f), Errc::UnsupportedModel,
-       "llama.rope.scaling.attn_factor is 0.5"},
-      {yarn().set("llama.rope.scaling.yarn_beta_fast", 16.0f), Errc::UnsupportedModel,
-       "yarn_beta_fast is 16"},
-      {yarn().set("llama.rope.scaling.yarn_log_multiplier", 0.1f), Errc::UnsupportedModel,
-       "yarn_log_multiplier"},
-      {yarn().set("llama.rope.scaling.original_context_length", 0u), Errc::FileCorrupt,
-       "original_context_length is 0"},
-  });
+  CHECK(config->scales == ScaleConfig{.embedding = 48.0f, .attention = 0.5f, .logits = 0.125f});
+  CHECK(config->rms_epsilon == 1e-5f * 16);
+  CHECK(config->head_epsilon == 1e-5f);
+  const auto plain = config_of(tiny_model("granite"));
+  REQUIRE(plain.has_value());
+  CHECK(plain->scales == ScaleConfig{.attention = 1.0f / std::sqrt(8.0f)});
+  check_refused({{tiny_model("granite").set("granite.residual_scale", -1.0f), Errc::FileCorrupt,
+                  "granite.residual_scale"},
+                 {tiny_model("granite").set("granite.logit_scale", kNan), Errc::FileCorrupt,
+                  "granite.logit_scale"}});
 }
 
 TEST_CASE("config: other unsupported metadata is refused by its key") {
@@ -254,6 +181,7 @@ TEST_CASE("config: a sliding window limits the context") {
   };
   CHECK(with_window(16).n_context == 16);
   CHECK(with_window(16).has_sliding_window);
+  CHECK(config_of(tiny_model("phi3").set("phi3.attention.sliding_window", 16u))->n_context == 64);
   for (const std::uint32_t width : {0u, 64u, 4096u}) {
     CHECK(with_window(width).n_context == 64);
     CHECK_FALSE(with_window(width).has_sliding_window);
@@ -323,7 +251,9 @@ TEST_CASE("config: the small trained models have their known dimensions") {
                       .n_vocab = 512,
                       .n_context = 512,
                       .rope = {.dim = 8, .base = 10000.0f, .style = RopeStyle::Interleaved},
+                      .scales = {.attention = 1.0f / std::sqrt(8.0f)},
                       .rms_epsilon = 1e-5f,
+                      .head_epsilon = 1e-5f,
                       .tied_embeddings = false});
   }
 }

@@ -156,6 +156,90 @@ TEST_CASE("layout: the experts of a layer are one tensor of consecutive matrices
                 Errc::UnsupportedModel, "blk.1.ffn_down.weight");
 }
 
+TEST_CASE("layout: rows come from a fused tensor if the file has one") {
+  GgufBuilder fused = tiny_model("phi3");
+  for (const std::string block : {"blk.0.", "blk.1."})
+    fused.remove_tensor(block + "attn_q.weight")
+        .remove_tensor(block + "attn_k.weight")
+        .remove_tensor(block + "attn_v.weight")
+        .remove_tensor(block + "ffn_gate.weight")
+        .tensor(block + "attn_qkv.weight", TensorType::Q8_0, {32, 64})
+        .tensor(block + "ffn_up.weight", TensorType::F16, {32, 128});
+  const auto layout = layout_of(fused, Arithmetic::Int8);
+  REQUIRE(layout.has_value());
+  const auto pieces = [&](const char* name) { return layout->find(name)->pieces; };
+  using Pieces = std::vector<WeightPiece>;
+  CHECK(pieces("blk.1.attn_q.weight") == Pieces{{"blk.1.attn_qkv.weight", 0, 32}});
+  CHECK(pieces("blk.1.attn_k.weight") == Pieces{{"blk.1.attn_qkv.weight", 32, 16}});
+  CHECK(pieces("blk.1.attn_v.weight") == Pieces{{"blk.1.attn_qkv.weight", 48, 16}});
+  CHECK(pieces("blk.0.ffn_gate.weight") == Pieces{{"blk.0.ffn_up.weight", 0, 64}});
+  CHECK(pieces("blk.0.ffn_up.weight") == Pieces{{"blk.0.ffn_up.weight", 64, 64}});
+  CHECK(layout->find("blk.1.attn_v.weight")->layout == MatrixLayout::RowGroups);
+  CHECK(layout->find("blk.0.ffn_up.weight")->size_bytes == 64 * 32 * 2);
+  CHECK(layout_of(tiny_model("phi3"))->find("blk.0.ffn_up.weight")->pieces.empty());
+  check_refused(fused.tensor("blk.1.attn_qkv.weight", TensorType::Q8_0, {32, 63}),
+                Errc::FileCorrupt, "blk.1.attn_qkv.weight has 63 rows of 32");
+  check_refused(tiny_model("phi3").remove_tensor("blk.1.attn_k.weight"), Errc::MissingWeight,
+                "blk.1.attn_k.weight");
+}
+
+TEST_CASE("layout: experts may be fused, or in a tensor each") {
+  GgufBuilder fused = experts();
+  GgufBuilder apart = experts();
+  for (const std::string block : {"blk.0.", "blk.1."}) {
+    fused.remove_tensor(block + "ffn_gate_exps.weight")
+        .remove_tensor(block + "ffn_up_exps.weight")
+        .tensor(block + "ffn_gate_up_exps.weight", TensorType::Q8_0, {32, 128, 4});
+    apart.remove_tensor(block + "ffn_down_exps.weight");
+    for (const std::string expert : {"0", "1", "2", "3"})
+      apart.tensor(block + "ffn_down." + expert + ".weight", TensorType::Q4_0, {64, 32});
+  }
+  const auto layout = layout_of(fused);
+  REQUIRE(layout.has_value());
+  CHECK(layout->find("blk.1.ffn_up_exps.weight")->pieces[2] ==
+        WeightPiece{"blk.1.ffn_gate_up_exps.weight", 2 * 128 + 64, 64});
+  CHECK(layout->digest == layout_of(experts())->digest);
+  const auto separate = layout_of(apart);
+  REQUIRE(separate.has_value());
+  CHECK(separate->find("blk.0.ffn_down_exps.weight")->pieces[3] ==
+        WeightPiece{"blk.0.ffn_down.3.weight", 0, 32});
+  CHECK(separate->digest == layout_of(experts())->digest);
+  check_refused(GgufBuilder(apart).remove_tensor("blk.1.ffn_down.3.weight"), Errc::MissingWeight,
+                "blk.1.ffn_down.3.weight");
+  check_refused(GgufBuilder(apart).tensor("blk.1.ffn_down.2.weight", TensorType::F16, {64, 32}),
+                Errc::UnsupportedModel, "blk.1.ffn_down.2.weight is F16");
+  check_refused(GgufBuilder(apart).tensor("blk.1.ffn_down.4.weight", TensorType::Q4_0, {64, 32}),
+                Errc::UnsupportedModel, "blk.1.ffn_down.4.weight");
+}
+
+TEST_CASE("layout: bytes of a weight are read across its pieces") {
+  GgufBuilder apart = experts();
+  for (const std::string block : {"blk.0.", "blk.1."}) {
+    apart.remove_tensor(block + "ffn_gate_exps.weight");
+    for (const std::string expert : {"0", "1", "2", "3"})
+      apart.tensor(block + "ffn_gate." + expert + ".weight", TensorType::F16, {32, 64});
+  }
+  const TemporaryFile path(apart.bytes());
+  const auto file = GgufFile::open(path.path());
+  REQUIRE(file.has_value());
+  const auto layout = make_weights_layout(*file, *read_config(*file));
+  REQUIRE(layout.has_value());
+  const WeightTensor& weight = *layout->find("blk.1.ffn_gate_exps.weight");
+  std::vector<std::byte> expected;
+  for (const std::string expert : {"0", "1", "2", "3"}) {
+    const auto bytes = file->data(*file->find("blk.1.ffn_gate." + expert + ".weight"));
+    expected.insert(expected.end(), bytes.begin(), bytes.end());
+  }
+  REQUIRE(expected.size() == weight.size_bytes);
+  for (const auto& [from, count] : {std::pair(0, 16384), std::pair(4095, 2), std::pair(4096, 4096),
+                                    std::pair(100, 9000), std::pair(16383, 1)}) {
+    CAPTURE(from, count);
+    std::vector<std::byte> read(static_cast<std::size_t>(count));
+    REQUIRE(read_weight(*file, weight, static_cast<std::uint64_t>(from), read));
+    CHECK(std::ranges::equal(read, std::span(expected).subspan(from, count)));
+  }
+}
+
 TEST_CASE("layout: int8 takes quantised matrices, and experts that are whole groups of rows") {
   const auto layout_in = [](const GgufBuilder& builder, const std::string& tensor) {
     const auto layout = layout_of(builder, Arithmetic::Int8);
