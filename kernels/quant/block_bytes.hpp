@@ -24,6 +24,12 @@ LEASEHOLD_HD inline float read_bfloat(const std::byte* at) {
   return f32_from_bf16(value);
 }
 
+/// The scale of a block of MXFP4 whose exponent is `e`, for elements that are stored doubled: half
+/// of 2^(e - 127).
+LEASEHOLD_HD inline float half_power_of_two(std::uint32_t e) {
+  return __builtin_bit_cast(float, e < 2 ? 0x00200000u << e : (e - 1) << 23);
+}
+
 LEASEHOLD_HD inline int read_byte(const std::byte* at) {
   return static_cast<int>(*at);
 }

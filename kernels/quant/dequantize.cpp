@@ -51,6 +51,12 @@ void dequantize_row(TensorType type, const std::byte* source, float* out, std::s
       return each_block<element::q5_k>(type, source, out, n);
     case TensorType::Q6_K:
       return each_block<element::q6_k>(type, source, out, n);
+    case TensorType::IQ4_NL:
+      return each_block<element::iq4_nl>(type, source, out, n);
+    case TensorType::IQ4_XS:
+      return each_block<element::iq4_xs>(type, source, out, n);
+    case TensorType::MXFP4:
+      return each_block<element::mxfp4>(type, source, out, n);
   }
 }
 

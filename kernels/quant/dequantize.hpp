@@ -11,8 +11,11 @@
 ///   Q4_1   half d, m | uint8 q[16]                 x[i] = d·lo(q[i]) + m
 ///   Q5_0   half d | uint32 h | uint8 q[16]         x[i] = d·((lo(q[i]) | 16·bit(h, i)) - 16)
 ///   Q5_1   half d, m | uint32 h | uint8 q[16]      x[i] = d·(lo(q[i]) | 16·bit(h, i)) + m
+///   IQ4_NL half d | uint8 q[16]                    x[i] = d·value(lo(q[i]))
+///   MXFP4  uint8 e | uint8 q[16]                   x[i] = 2^(e - 128)·value(lo(q[i]))
 ///
-/// lo(q[i]) is q[i] & 15; x[i + 16] uses q[i] >> 4 and bit(h, i + 16) in the same way.
+/// value() is a table (code_values.hpp). lo(q[i]) is q[i] & 15; x[i + 16] uses q[i] >> 4 and bit(h,
+/// i + 16) in the same way.
 ///
 /// Halves are widened to float first. The product of q with a scale, or with a scale and a
 /// sub-block scale, has at most 24 significant bits and is exact. So an element rounds at most

@@ -3,6 +3,7 @@
 /// C++20-clean.
 #pragma once
 
+#include "kernels/quant/code_values.hpp"
 #include "kernels/quant/super_blocks.hpp"
 #include "kernels/quant/tensor_type.hpp"
 
@@ -26,6 +27,8 @@ LEASEHOLD_HD inline Halves halves_of(TensorType type, const std::byte* block) {
       return {read_half(block + Q3KFields::kD)};
     case TensorType::Q6_K:
       return {read_half(block + Q6KFields::kD)};
+    case TensorType::MXFP4:
+      return {half_power_of_two(static_cast<std::uint32_t>(read_byte(block)))};
     default:  // The others begin with d; bytes 2 and 3 are m, if there is one.
       return {read_half(block), read_half(block + kHalfBytes)};
   }
@@ -59,6 +62,27 @@ LEASEHOLD_HD inline float q5_0(const std::byte* block, Halves halves, std::uint3
 
 LEASEHOLD_HD inline float q5_1(const std::byte* block, Halves halves, std::uint32_t e) {
   return times(halves.d, bits5_of_block32(block + 2 * kHalfBytes, e)) + halves.m;
+}
+
+/// The value of a 4-bit code of IQ4_NL and IQ4_XS, or twice that of MXFP4.
+template <CodeTable kTable>
+LEASEHOLD_HD inline int value_of(int code) {
+  constexpr CodeValues kValues = code_values(kTable);
+  return kValues.of[code] - (kTable == CodeTable::Iq4 ? kIq4Offset : kMxfp4Offset);
+}
+
+LEASEHOLD_HD inline float iq4_nl(const std::byte* block, Halves halves, std::uint32_t e) {
+  return times(halves.d, value_of<CodeTable::Iq4>(low4_of_block32(block + kHalfBytes, e)));
+}
+
+LEASEHOLD_HD inline float mxfp4(const std::byte* block, Halves halves, std::uint32_t e) {
+  return times(halves.d, value_of<CodeTable::Mxfp4>(low4_of_block32(block + 1, e)));
+}
+
+LEASEHOLD_HD inline float iq4_xs(const std::byte* block, Halves halves, std::uint32_t e) {
+  const float scale = times(halves.d, iq4_xs_scale(block, e / 32));
+  const std::byte* quants = block + Iq4XsFields::kQuants + e / 32 * 16;
+  return times(scale, value_of<CodeTable::Iq4>(low4_of_block32(quants, e % 32)));
 }
 
 /// The next three functions read bits of element e in blocks of 256.

@@ -42,7 +42,7 @@ inline std::uint32_t high_bit_of_block256(const std::byte* high, std::uint32_t e
   return bits_of<1>(high + e % 32, e / 32);
 }
 
-/// The codes of elements e … e + 3; e is a multiple of four.
+/// The codes of elements e … e + 3 as the file has them; e is a multiple of four.
 template <TensorType kType>
 std::uint32_t codes(const std::byte* block, std::uint32_t e) {
   switch (kType) {
@@ -70,12 +70,18 @@ std::uint32_t codes(const std::byte* block, std::uint32_t e) {
     case TensorType::Q6_K:
       return bits_of<4>(block + Q6KFields::kQuants + e / 128 * 64 + e % 64, e % 128 < 64 ? 0 : 4) |
              bits2_of_block256(block + Q6KFields::kHigh, e) << 4;
+    case TensorType::IQ4_NL:
+      return low4_of_block32(block + kHalfBytes, e);
+    case TensorType::IQ4_XS:
+      return low4_of_block32(block + Iq4XsFields::kQuants + e / 32 * 16, e % 32);
+    case TensorType::MXFP4:
+      return low4_of_block32(block + 1, e);
     default:
       return 0;
   }
 }
 
-/// Entry n of the sixteen numbers of a block of 256.
+/// Entry n of the numbers of a block of 256.
 template <TensorType kType>
 std::uint32_t number(const std::byte* block, std::uint32_t n) {
   if constexpr (kType == TensorType::Q2_K)
@@ -84,6 +90,8 @@ std::uint32_t number(const std::byte* block, std::uint32_t n) {
     return static_cast<std::uint32_t>(q3_scale(block + Q3KFields::kScales, n) + 32);
   if constexpr (kType == TensorType::Q6_K)
     return static_cast<std::uint32_t>(read_byte(block + Q6KFields::kScales + n));
+  if constexpr (kType == TensorType::IQ4_XS)
+    return static_cast<std::uint32_t>(iq4_xs_scale(block, n) + 32);
   static_assert(Q4KFields::kScales == Q5KFields::kScales);
   const ScaleAndMin both = q4_scale_and_min(block + Q4KFields::kScales, n % 8);
   return static_cast<std::uint32_t>(n < 8 ? both.scale : both.min);

@@ -43,19 +43,34 @@ std::uint32_t get_quad(const std::byte* planes, std::uint32_t bits, std::uint32_
   return file::load_quad(planes + place.at) >> place.shift & place.mask;
 }
 
-/// Numbers of 6 bits have planes for the low 4 bits, then planes for the high 2 bits.
-template <std::uint32_t kBits>
-void put_numbers(std::byte* planes, std::uint32_t row, std::uint32_t quad, std::uint32_t numbers) {
-  if constexpr (kBits == 8) return put_quad(planes, 8, row, quad, numbers);
-  put_quad(planes, 4, row, quad, numbers);
-  put_quad(planes + 2 * std::size_t{kPlaneBytes}, 2, row, quad, numbers >> 4);
+/// The byte with the upper two bits of four numbers of a row of IQ4_XS: 16 bits per row, behind the
+/// plane of the lower bits.
+constexpr std::size_t pair_bits_at(std::uint32_t row, std::uint32_t quad) {
+  return kPlaneBytes + row * sizeof(std::uint16_t) + quad;
 }
 
-std::uint32_t get_numbers(std::uint32_t bits, const std::byte* planes, std::uint32_t row,
+/// Numbers of 6 bits have planes for the low 4 bits, then planes for the high 2 bits.
+template <GroupFormat kFormat>
+void put_numbers(std::byte* planes, std::uint32_t row, std::uint32_t quad, std::uint32_t numbers) {
+  if constexpr (kFormat.sub_scale_bits == 8) return put_quad(planes, 8, row, quad, numbers);
+  put_quad(planes, 4, row, quad, numbers);
+  if constexpr (kFormat.n_numbers == kNumbers)
+    return put_quad(planes + 2 * std::size_t{kPlaneBytes}, 2, row, quad, numbers >> 4);
+  std::uint32_t upper = 0;
+  for (std::uint32_t i = 0; i < kQuad; ++i) upper |= (numbers >> (8 * i + 4) & 3) << 2 * i;
+  planes[pair_bits_at(row, quad)] = static_cast<std::byte>(upper);
+}
+
+std::uint32_t get_numbers(const GroupFormat& format, const std::byte* planes, std::uint32_t row,
                           std::uint32_t quad) {
-  if (bits == 8) return get_quad(planes, 8, row, quad);
-  return get_quad(planes, 4, row, quad) |
-         get_quad(planes + 2 * std::size_t{kPlaneBytes}, 2, row, quad) << 4;
+  if (format.sub_scale_bits == 8) return get_quad(planes, 8, row, quad);
+  const std::uint32_t low = get_quad(planes, 4, row, quad);
+  if (format.n_numbers == kNumbers)
+    return low | get_quad(planes + 2 * std::size_t{kPlaneBytes}, 2, row, quad) << 4;
+  const auto upper = static_cast<std::uint32_t>(planes[pair_bits_at(row, quad)]);
+  std::uint32_t numbers = low;
+  for (std::uint32_t i = 0; i < kQuad; ++i) numbers |= (upper >> 2 * i & 3) << (8 * i + 4);
+  return numbers;
 }
 
 /// The offset of d, which m follows if there is one, in a block of the file.
@@ -68,16 +83,16 @@ constexpr std::size_t kHalvesAt = kType == TensorType::Q2_K   ? Q2KFields::kD
 template <TensorType kType>
 void interleave_block(const std::byte* from, std::uint32_t row, std::byte* to) {
   constexpr GroupFormat kFormat = group_format(kType);
-  std::memcpy(to + row * kHalfBytes, from + kHalvesAt<kType>, kHalfBytes);
+  std::memcpy(to + row * kFormat.scale_bytes, from + kHalvesAt<kType>, kFormat.scale_bytes);
   if constexpr (kFormat.has_min)
     std::memcpy(to + (kGroupRows + row) * kHalfBytes, from + kHalvesAt<kType> + kHalfBytes,
                 kHalfBytes);
   if constexpr (kFormat.has_sub_blocks())
-    for (std::uint32_t quad = 0; quad < kNumbers / kQuad; ++quad) {
+    for (std::uint32_t quad = 0; quad < kFormat.n_numbers / kQuad; ++quad) {
       std::uint32_t numbers = 0;
       for (std::uint32_t i = 0; i < kQuad; ++i)
         numbers |= file::number<kType>(from, quad * kQuad + i) << 8 * i;
-      put_numbers<kFormat.sub_scale_bits>(to + kFormat.sub_scales_at(), row, quad, numbers);
+      put_numbers<kFormat>(to + kFormat.sub_scales_at(), row, quad, numbers);
     }
   for (std::uint32_t quad = 0; quad < kFormat.elements / kQuad; ++quad) {
     const std::uint32_t codes = file::codes<kType>(from, quad * kQuad);
@@ -111,15 +126,16 @@ std::int32_t byte_of(std::uint32_t quad, std::uint32_t i) {
 }
 
 void read_numbers(TensorType type, const std::byte* planes, std::uint32_t row, RowBlock& to) {
-  for (std::uint32_t n = 0; n < kNumbers; ++n) {
-    const std::uint32_t bits = group_format(type).sub_scale_bits;
-    const std::int32_t number = byte_of(get_numbers(bits, planes, row, n / kQuad), n);
+  const GroupFormat format = group_format(type);
+  for (std::uint32_t n = 0; n < format.n_numbers; ++n) {
+    const std::int32_t number = byte_of(get_numbers(format, planes, row, n / kQuad), n);
     switch (type) {
       case TensorType::Q2_K:
         to.scales[n] = number & 15;
         to.mins[n] = number >> 4;
         break;
       case TensorType::Q3_K:
+      case TensorType::IQ4_XS:
         to.scales[n] = number - 32;
         break;
       case TensorType::Q6_K:
@@ -133,15 +149,22 @@ void read_numbers(TensorType type, const std::byte* planes, std::uint32_t row, R
 
 RowBlock read_block(TensorType type, const std::byte* block, std::uint32_t row) {
   const GroupFormat format = group_format(type);
-  RowBlock read{.d = read_half(block + row * kHalfBytes)};
+  const std::byte* d = block + row * format.scale_bytes;
+  RowBlock read{.d = type == TensorType::MXFP4
+                         ? half_power_of_two(static_cast<std::uint32_t>(read_byte(d)))
+                         : read_half(d)};
   if (format.has_min) read.m = read_half(block + (kGroupRows + row) * kHalfBytes);
   if (format.has_sub_blocks()) read_numbers(type, block + format.sub_scales_at(), row, read);
   for (std::uint32_t quad = 0; quad < format.elements / kQuad; ++quad) {
     std::uint32_t codes = get_quad(block + format.low_at(), format.low_bits, row, quad);
     if (format.high_bits != 0)
       codes |= get_quad(block + format.high_at(), format.high_bits, row, quad) << format.low_bits;
-    for (std::uint32_t i = 0; i < kQuad; ++i)
-      read.elements[quad * kQuad + i] = static_cast<std::int8_t>(byte_of(codes, i) - format.offset);
+    for (std::uint32_t i = 0; i < kQuad; ++i) {
+      const std::int32_t stored = byte_of(codes, i);
+      const std::int32_t code =
+          format.table == CodeTable::None ? stored : code_values(format.table).of[stored];
+      read.elements[quad * kQuad + i] = static_cast<std::int8_t>(code - format.offset);
+    }
   }
   return read;
 }

@@ -8,6 +8,7 @@
 ///   Q4_K   half d, dmin | scales[12] | q[128]            x = d·sc·q4 - dmin·mn
 ///   Q5_K   half d, dmin | scales[12] | h[32] | q[128]    x = d·sc·(q4 + 16·h1) - dmin·mn
 ///   Q6_K   q[128] | h[64] | int8 sc[16] | half d         x = d·sc·(q4 + 16·h2 - 32)
+///   IQ4_XS half d | uint16 h | l[4] | q[128]             x = d·(sc - 32)·value(q4)
 ///
 /// The bits of element e, counted from the lowest:
 ///   Q2_K, Q3_K   q2: byte 32·(e/128) + e%32, bits 2·(e/32 % 4); h1: h[e%32], bit e/32; s = e/16
@@ -15,6 +16,8 @@
 ///                s = e/32
 ///   Q6_K         q4: byte 64·(e/128) + e%64, low half if e%128 < 64;
 ///                h2: h[32·(e/128) + e%32], bits 2·(e/32 % 4); s = e/16
+///   IQ4_XS       q4: byte 16·(e/32) + e%16, low half if e%32 < 16; s = e/32; sc: four bits in
+///                l[s/2], low half if s is even, and bits 2s of h
 ///
 /// Scales of Q2_K: byte s holds sc in the low half and mn in the high half. The functions below
 /// read the 6-bit scales.
@@ -47,6 +50,17 @@ struct Q6KFields {
 LEASEHOLD_HD inline int q3_scale(const std::byte* scales, std::size_t s) {
   const int low = s < 8 ? read_byte(scales + s) & 15 : read_byte(scales + s - 8) >> 4;
   const int high = read_byte(scales + 8 + s % 4) >> (2 * (s / 4)) & 3;
+  return (low | high << 4) - 32;
+}
+
+struct Iq4XsFields {
+  static constexpr std::size_t kD = 0, kHigh = 2, kLow = 4, kQuants = 8;
+};
+
+/// Scale s of an IQ4_XS block minus 32.
+LEASEHOLD_HD inline int iq4_xs_scale(const std::byte* block, std::size_t s) {
+  const int low = read_byte(block + Iq4XsFields::kLow + s / 2) >> (4 * (s % 2)) & 15;
+  const int high = read_byte(block + Iq4XsFields::kHigh + s / 4) >> (2 * (s % 4)) & 3;
   return (low | high << 4) - 32;
 }
 

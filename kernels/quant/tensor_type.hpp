@@ -26,7 +26,10 @@ enum class TensorType : std::uint32_t {
   Q4_K = 12,
   Q5_K = 13,
   Q6_K = 14,
+  IQ4_NL = 20,
+  IQ4_XS = 23,
   BF16 = 30,
+  MXFP4 = 39,
 };
 // NOLINTEND(readability-identifier-naming)
 
@@ -65,10 +68,10 @@ inline constexpr TensorTypeRow kTensorTypeRows[] = {
     {"IQ2_XS"},
     {"IQ3_XXS"},
     {"IQ1_S"},
-    {"IQ4_NL"},
+    {"IQ4_NL", {32, 18}},  // half d | 32 × 4 bits
     {"IQ3_S"},
     {"IQ2_S"},
-    {"IQ4_XS"},
+    {"IQ4_XS", {256, 136}},  // half d | 8 scales of 6 bits | 256 × 4 bits
     {"I8"},
     {"I16"},
     {"I32"},
@@ -84,7 +87,7 @@ inline constexpr TensorTypeRow kTensorTypeRows[] = {
     {},
     {},
     {},
-    {"MXFP4"},
+    {"MXFP4", {32, 17}},  // exponent | 32 × 4 bits
 };
 
 constexpr BlockShape block_shape(TensorType type) {

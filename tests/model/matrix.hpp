@@ -14,13 +14,14 @@
 
 namespace leasehold::testing {
 
-inline std::string matrix_model(std::string_view name) {
-  return name == "own" ? bundled_model_path()
-                       : test_data_path("models/" + std::string(name) + ".gguf");
-}
 /// A model of kExpectedArchitectureBits.
 inline std::string architecture_model(std::string_view name) {
   return test_data_path("models-2026/" + std::string(name) + ".gguf");
+}
+inline std::string matrix_model(std::string_view name) {
+  if (name == "own") return bundled_model_path();
+  const std::string path = test_data_path("models/" + std::string(name) + ".gguf");
+  return path.empty() ? architecture_model(name) : path;
 }
 
 /// Arbitrary but fixed tokens below `n_vocab`.

@@ -143,7 +143,8 @@ TEST_CASE("model: int8 arithmetic differs from the plain computation by no more 
   double all_int8_kl = 0;
   for (const FormatRow& row : kFormats) {
     const std::string model = matrix_model(row.file);
-    const bool is_quantised = row.file.find("-q") != std::string_view::npos;
+    const bool is_quantised = row.file.find("-q") != std::string_view::npos ||
+                              row.file.find("-iq") != std::string_view::npos;
     if (model.empty() || !is_quantised) continue;
     const Rounding found = measure_rounding(model);
     check_rounding(row, found);

@@ -163,6 +163,29 @@ Values q6_k(Bytes block) {
   return values;
 }
 
+/// The values of the codes of IQ4_NL and IQ4_XS, and of MXFP4.
+constexpr double kIq4[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                           1,    13,   25,  38,  53,  69,  89,  113};
+constexpr double kMxfp4[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6};
+
+Values from_table(Values codes, double scale, const double (&table)[16]) {
+  for (double& value : codes) value = scale * table[static_cast<std::size_t>(value)];
+  return codes;
+}
+
+/// IQ4_XS: eight runs of 16 bytes, each as a block of 32; scales of 6 bits minus 32.
+Values iq4_xs(Bytes block) {
+  Values values;
+  for (std::size_t sub = 0; sub < 8; ++sub) {
+    const int low = at(block, 4 + sub / 2) >> (sub % 2 == 0 ? 0 : 4) & 15;
+    const int high = static_cast<int>(word(block, 2)) >> (2 * sub) & 3;
+    const double scale = half(block, 0) * (low + 16 * high - 32);
+    const Values run = from_table(nibbles(block, 0, 8 + 16 * sub), scale, kIq4);
+    values.insert(values.end(), run.begin(), run.end());
+  }
+  return values;
+}
+
 struct Format {
   std::size_t elements;
   std::size_t size_bytes;
@@ -195,6 +218,14 @@ Format format_of(std::uint32_t number) {
       return {256, 176, [](Bytes b) { return q45_k(b, 16, 48); }};
     case 14:
       return {256, 210, q6_k};
+    case 20:
+      return {32, 18, [](Bytes b) { return from_table(nibbles(b, 0, 2), half(b, 0), kIq4); }};
+    case 23:
+      return {256, 136, iq4_xs};
+    case 39:
+      return {32, 17, [](Bytes b) {
+                return from_table(nibbles(b, 0, 1), std::ldexp(1, at(b, 0) - 127), kMxfp4);
+              }};
     case 30:
       return {1, 2, [](Bytes b) { return Values{ieee(word(b, 0), 8, 7)}; }};
     default:

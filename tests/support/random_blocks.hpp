@@ -13,9 +13,10 @@
 namespace leasehold::testing {
 
 inline constexpr TensorType kEveryType[] = {
-    TensorType::F32,  TensorType::F16,  TensorType::BF16, TensorType::Q4_0, TensorType::Q4_1,
-    TensorType::Q5_0, TensorType::Q5_1, TensorType::Q8_0, TensorType::Q2_K, TensorType::Q3_K,
-    TensorType::Q4_K, TensorType::Q5_K, TensorType::Q6_K};
+    TensorType::F32,  TensorType::F16,    TensorType::BF16,   TensorType::Q4_0,
+    TensorType::Q4_1, TensorType::Q5_0,   TensorType::Q5_1,   TensorType::Q8_0,
+    TensorType::Q2_K, TensorType::Q3_K,   TensorType::Q4_K,   TensorType::Q5_K,
+    TensorType::Q6_K, TensorType::IQ4_NL, TensorType::IQ4_XS, TensorType::MXFP4};
 
 inline std::vector<float> random_floats(SeededRandom& random, std::size_t n, float reach = 1.0F) {
   std::vector<float> values(n);
@@ -48,6 +49,10 @@ inline void fill_block(SeededRandom& random, TensorType type, std::byte* block) 
   const std::uint32_t size_bytes = block_shape(type).size_bytes;
   for (std::uint32_t i = 0; i < size_bytes; ++i)
     block[i] = static_cast<std::byte>(random.below(256));
+  if (type == TensorType::MXFP4) {
+    block[0] = static_cast<std::byte>(111 + random.below(8));  // 2^-16 … 2^-9
+    return;
+  }
   for (const std::size_t place : scale_places(type)) {
     const float scale = random_floats(random, 1, 0.02F)[0];
     const auto bits = std::bit_cast<std::uint32_t>(scale);

@@ -69,8 +69,7 @@ unpack_step(const std::byte* group, const Step& step, std::byte* to) {
       const std::uint32_t strip = piece % block_pieces(kType) * kStrips + i;
       prefetch_strip<kType>(block, strip);
       __m512i codes[4];
-      avx512::load_strip<kFormat.low_bits, kFormat.high_bits>(
-          block + kFormat.low_at(), block + kFormat.high_at(), strip, codes);
+      avx512::load_block_codes<kType>(block, strip, codes);
 #pragma GCC unroll 4
       for (int quad = 0; quad < 4; ++quad)
         _mm512_store_si512(to + quad * kPlaneBytes, kFormat.offset == 0

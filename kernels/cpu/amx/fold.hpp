@@ -31,16 +31,18 @@ struct Fold {
 template <TensorType kType>
 constexpr std::int64_t largest_product() {
   constexpr GroupFormat kFormat = group_format(kType);
-  const std::int64_t element =
-      std::max<std::int64_t>(kFormat.offset, kFormat.largest_code() - kFormat.offset);
+  const std::int64_t element = std::max<std::int64_t>(kFormat.offset - kFormat.smallest_code(),
+                                                      kFormat.largest_code() - kFormat.offset);
   return kFormat.sub_block * 127 * kFormat.largest_scale * element;
 }
 
 /// How many products of sub-blocks and scales can be added as floats without rounding, because all
-/// sums are at most 2^24: those of a whole step or of half a step.
+/// sums are at most 2^24: those of a whole step, of half a step, or a single one.
 template <TensorType kType>
 constexpr std::uint32_t exact_sub_blocks() {
-  return largest_product<kType>() * kStepPieces <= 1 << 24 ? kStepPieces : kStepPieces / 2;
+  std::uint32_t run = kStepPieces;
+  while (run > 1 && largest_product<kType>() * run > 1 << 24) run /= 2;
+  return run;
 }
 
 /// The sums of row r's chunk before the step.
@@ -68,7 +70,7 @@ fold_blocks(const Fold& fold, const Step& step, const ProductTile* products) {
   __m512 minima[kPieces];
 #pragma GCC unroll 4
   for (std::uint32_t i = 0; i < kPieces; ++i, block += kFormat.size_bytes()) {
-    scales[i] = avx512::load_halves(block);
+    scales[i] = avx512::load_scales<kType>(block);
     if constexpr (kFormat.has_min) minima[i] = avx512::load_halves(block + kGroupRows * 2);
   }
   for (std::uint32_t r = 0; r < fold.n_rows; ++r) {
@@ -110,7 +112,7 @@ template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 fold_super_block(const Fold& fold, const Step& block, const std::byte* bytes) {
   const std::uint32_t b = block.pieces.begin / block_pieces(kType);
-  const __m512 scales = avx512::load_halves(bytes);
+  const __m512 scales = avx512::load_scales<kType>(bytes);
   for (std::uint32_t r = 0; r < fold.n_rows; ++r) {
     const RoundedRow& x = fold.x[r];
     const __m512 d = _mm512_set1_ps(x.scale[b]);

@@ -21,7 +21,7 @@ struct HalfFactors {
 template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline HalfFactors load_factors(
     const std::byte* block, std::uint32_t half) {
-  HalfFactors factors{.scales = load_halves(block, half), .minima = _mm256_setzero_ps()};
+  HalfFactors factors{.scales = load_scales<kType>(block, half), .minima = _mm256_setzero_ps()};
   if constexpr (group_format(kType).has_min)
     factors.minima = load_halves(block + kGroupRows * 2, half);
   return factors;
@@ -41,13 +41,14 @@ template <TensorType kType>
 }
 
 /// Adds a block of 256 to the chunk. `x_scale` is the scale of x in this block. `sums` are the sums
-/// of activations times SubBlocks::factors.
+/// of activations times SubBlocks::factors. `offset` is what the products still include.
 template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void end_super_block(
-    const HalfFactors& factors, float x_scale, __m256i products, __m256i sums, __m256& chunk) {
+    const HalfFactors& factors, float x_scale, __m256i products, __m256i sums, __m256& chunk,
+    std::int32_t offset = group_format(kType).offset) {
   constexpr GroupFormat kFormat = group_format(kType);
   const __m256 d = _mm256_set1_ps(x_scale);
-  const __m256i offsets = _mm256_mullo_epi32(sums, _mm256_set1_epi32(kFormat.offset));
+  const __m256i offsets = _mm256_mullo_epi32(sums, _mm256_set1_epi32(offset));
   const __m256i product = _mm256_sub_epi32(products, offsets);
   chunk = _mm256_fmadd_ps(_mm256_mul_ps(factors.scales, d), _mm256_cvtepi32_ps(product), chunk);
   if constexpr (kFormat.has_min)

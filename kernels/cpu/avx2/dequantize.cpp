@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/avx2/lanes.hpp"
 #include "kernels/quant/block_bytes.hpp"
+#include "kernels/quant/code_values.hpp"
 #include "kernels/quant/super_blocks.hpp"
 
 namespace leasehold::avx2 {
@@ -110,6 +111,35 @@ template <class Common>
 [[gnu::target("avx2,fma,f16c")]] void q4_1_block(const std::byte* block, float* out) {
   const Sixteen common{read_half(block), -read_half(block + kHalfBytes)};
   scale_thirty_two(four_bits(block + 2 * kHalfBytes), common, common, out);
+}
+
+/// The values of a table's codes.
+template <CodeTable kTable>
+[[gnu::target("avx2,fma,f16c")]] __m256i values_of(__m256i codes) {
+  static constexpr CodeValues kValues = code_values(kTable);
+  const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kValues.of));
+  constexpr std::uint8_t kOffset = kTable == CodeTable::Iq4 ? kIq4Offset : kMxfp4Offset;
+  return minus(_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), codes),
+               static_cast<char>(kOffset));
+}
+
+[[gnu::target("avx2,fma,f16c")]] void iq4_nl_block(const std::byte* block, float* out) {
+  const float d = read_half(block);
+  scale_thirty_two(values_of<CodeTable::Iq4>(four_bits(block + kHalfBytes)), d, d, out);
+}
+
+[[gnu::target("avx2,fma,f16c")]] void mxfp4_block(const std::byte* block, float* out) {
+  const float d = half_power_of_two(static_cast<std::uint32_t>(read_byte(block)));
+  scale_thirty_two(values_of<CodeTable::Mxfp4>(four_bits(block + 1)), d, d, out);
+}
+
+[[gnu::target("avx2,fma,f16c")]] void iq4_xs_block(const std::byte* block, float* out) {
+  const float d = read_half(block);
+  for (std::size_t g = 0; g < 8; ++g) {
+    const float scale = d * static_cast<float>(iq4_xs_scale(block, g));
+    const std::byte* quants = block + Iq4XsFields::kQuants + g * 16;
+    scale_thirty_two(values_of<CodeTable::Iq4>(four_bits(quants)), scale, scale, out + 32 * g);
+  }
 }
 
 [[gnu::target("avx2,fma,f16c")]] void q5_0_block(const std::byte* block, float* out) {
@@ -262,6 +292,12 @@ void dequantize_row(TensorType type, const std::byte* source, float* out, std::s
       return each_block<q5_k_block>(shape, source, out, n);
     case TensorType::Q6_K:
       return each_block<q6_k_block>(shape, source, out, n);
+    case TensorType::IQ4_NL:
+      return each_block<iq4_nl_block>(shape, source, out, n);
+    case TensorType::IQ4_XS:
+      return each_block<iq4_xs_block>(shape, source, out, n);
+    case TensorType::MXFP4:
+      return each_block<mxfp4_block>(shape, source, out, n);
   }
 }
 

@@ -16,19 +16,19 @@ namespace {
 /// times `factors`, to the sums.
 ///
 /// The first factor of maddubs is unsigned. The instruction adds pairs of products in 16 bits, and
-/// `kAtOnce` of its results are added before they are widened. Codes of 8 bits would saturate, so
-/// the sign moves from the element to x.
+/// `kAtOnce` of its results are added before they are widened. Wide codes would saturate, so the
+/// sign moves from the element to x.
 template <TensorType kType, int kRows>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void add_strip(
     const std::byte* half_block, std::uint32_t strip, const RoundedRow* x, std::size_t first,
     __m256i factors, __m256i (&sums)[kRows]) {
   constexpr GroupFormat kFormat = group_format(kType);
   constexpr int kAtOnce = kFormat.largest_code() > 63 ? 1 : kFormat.largest_code() > 31 ? 2 : 4;
-  static_assert(kFormat.low_bits == 8 || kFormat.largest_code() * 127 * 2 * kAtOnce <= INT16_MAX);
+  static_assert(kFormat.has_wide_codes() ||
+                kFormat.largest_code() * 127 * 2 * kAtOnce <= INT16_MAX);
   const __m256i middle = _mm256_set1_epi8(static_cast<char>(0x80));
   __m256i codes[4];
-  load_strip<kFormat.low_bits, kFormat.high_bits>(half_block + kFormat.low_at(),
-                                                  half_block + kFormat.high_at(), strip, codes);
+  load_codes<kType>(half_block, strip, codes);
 #pragma GCC unroll 4
   for (int begin = 0; begin < 4; begin += kAtOnce) {
     __m256i pairs[kRows];
@@ -39,7 +39,7 @@ template <TensorType kType, int kRows>
         const __m256i q = broadcast_word(x[r].q + first + strip * kInt8Strip + quad * 4);
         const __m256i element = _mm256_xor_si256(codes[quad], middle);
         const __m256i products =
-            kFormat.low_bits == 8
+            kFormat.has_wide_codes()
                 ? _mm256_maddubs_epi16(_mm256_abs_epi8(element), _mm256_sign_epi8(q, element))
                 : _mm256_maddubs_epi16(codes[quad], q);
         pairs[r] = quad == begin ? products : _mm256_add_epi16(pairs[r], products);
@@ -59,8 +59,8 @@ template <TensorType kType, int kRows>
                                                                            const RoundedRow* x,
                                                                            __m256 (&chunk)[kRows]) {
   constexpr GroupFormat kFormat = group_format(kType);
-  // add_strip subtracts the offset of codes of 8 bits before it multiplies.
-  constexpr std::int32_t kOffset = kFormat.low_bits == 8 ? 0 : kFormat.offset;
+  // add_strip subtracts the offset of wide codes before it multiplies.
+  constexpr std::int32_t kOffset = kFormat.has_wide_codes() ? 0 : kFormat.offset;
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i sums[kRows];
 #pragma GCC unroll 4
@@ -85,8 +85,9 @@ template <TensorType kType, int kRows>
     __m256 (&chunk)[kRows]) {
   constexpr GroupFormat kFormat = group_format(kType);
   constexpr std::uint32_t kStrips = kFormat.sub_block / kInt8Strip;
+  constexpr std::int32_t kOffset = kFormat.has_wide_codes() ? 0 : kFormat.offset;
   const std::byte* half_block = block + half * kHalfPlane;
-  const SubBlocks sub = load_sub_blocks<kType>(half_block + kFormat.sub_scales_at());
+  const SubBlocks sub = load_sub_blocks<kType>(block, half);
   __m256i products[kRows];
   __m256i sums[kRows];  // sums of activations, times the factors
 #pragma GCC unroll 4
@@ -108,7 +109,7 @@ template <TensorType kType, int kRows>
   const HalfFactors factors = load_factors<kType>(block, half);
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r)
-    end_super_block<kType>(factors, x[r].scale[b], products[r], sums[r], chunk[r]);
+    end_super_block<kType>(factors, x[r].scale[b], products[r], sums[r], chunk[r], kOffset);
 }
 
 /// Multiplies a chunk of half a group with kRows rows; the sums stay in registers.

@@ -82,4 +82,39 @@ template <int kLow, int kHigh>
   codes[3] = codes_of<kLow, kHigh, 3>(low, upper);
 }
 
+/// Replaces codes by the entries of the type's table, if it has one.
+template <TensorType kType>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i through_table(__m256i codes) {
+  constexpr CodeTable kTable = group_format(kType).table;
+  if constexpr (kTable == CodeTable::None) return codes;
+  static constexpr CodeValues kValues = code_values(kTable);
+  const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kValues.of));
+  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), codes);
+}
+
+/// Loads the codes of strip `strip` of half a block. `half_block` is the half's first byte.
+template <TensorType kType>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void load_codes(
+    const std::byte* half_block, std::uint32_t strip, __m256i (&codes)[4]) {
+  constexpr GroupFormat kFormat = group_format(kType);
+  load_strip<kFormat.low_bits, kFormat.high_bits>(half_block + kFormat.low_at(),
+                                                  half_block + kFormat.high_at(), strip, codes);
+#pragma GCC unroll 4
+  for (int quad = 0; quad < 4; ++quad) codes[quad] = through_table<kType>(codes[quad]);
+}
+
+/// The scales of half a block.
+template <TensorType kType>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 load_scales(
+    const std::byte* block, std::uint32_t half) {
+  if constexpr (group_format(kType).scale_bytes == 2) return load_halves(block, half);
+  // half_power_of_two: (e - 1) << 23, and 2^21 << e for the two smallest exponents.
+  const __m256i e = _mm256_cvtepu8_epi32(
+      _mm_loadl_epi64(reinterpret_cast<const __m128i*>(block + half * kHalfGroup)));
+  const __m256i two = _mm256_set1_epi32(2);
+  const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
+  const __m256i tiny = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
+  return _mm256_castsi256_ps(_mm256_blendv_epi8(normal, tiny, _mm256_cmpgt_epi32(two, e)));
+}
+
 }  // namespace leasehold::avx2

@@ -13,18 +13,38 @@ struct SubBlocks {
   __m256i factors[4];
 };
 
-/// `numbers` is the half's first byte of the block's numbers.
+/// The upper two bits of numbers 4·quad … 4·quad + 3 of each row, in bits 4 and 5 of its bytes.
+/// `words` has 16 bits per row (IQ4_XS).
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i upper_bits_of(__m256i words,
+                                                                                  int quad) {
+  const __m256i four = _mm256_and_si256(_mm256_srl_epi32(words, _mm_cvtsi32_si128(quad * 8)),
+                                        _mm256_set1_epi32(255));
+  const __m256i two = _mm256_or_si256(four, _mm256_slli_epi32(four, 12));
+  const __m256i spread = _mm256_or_si256(two, _mm256_slli_epi32(two, 6));
+  return _mm256_slli_epi32(_mm256_and_si256(spread, _mm256_set1_epi8(3)), 4);
+}
+
+/// Loads the numbers of half a block.
 template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline SubBlocks load_sub_blocks(
-    const std::byte* numbers) {
+    const std::byte* block, std::uint32_t half) {
+  const std::byte* all = block + group_format(kType).sub_scales_at();
+  const std::byte* numbers = all + half * kHalfPlane;
   SubBlocks sub;
-  if constexpr (group_format(kType).sub_scale_bits == 6)
+  if constexpr (kType == TensorType::IQ4_XS) {
+    const __m256i words = _mm256_cvtepu16_epi32(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(all + kPlaneBytes) + half));
+    const __m256i zero = _mm256_setzero_si256();
+    sub.scales[0] = _mm256_or_si256(codes_of<4, 0, 0>(numbers, zero), upper_bits_of(words, 0));
+    sub.scales[1] = _mm256_or_si256(codes_of<4, 0, 1>(numbers, zero), upper_bits_of(words, 1));
+    sub.scales[2] = sub.scales[3] = zero;
+  } else if constexpr (group_format(kType).sub_scale_bits == 6)
     load_strip<4, 2>(numbers, numbers + 2 * std::size_t{kPlaneBytes}, 0, sub.scales);
   else
     load_strip<8, 0>(numbers, numbers, 0, sub.scales);
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
-    if constexpr (kType == TensorType::Q3_K)
+    if constexpr (kType == TensorType::Q3_K || kType == TensorType::IQ4_XS)
       sub.scales[i] = _mm256_sub_epi8(sub.scales[i], _mm256_set1_epi8(32));
     sub.factors[i] = sub.scales[i];
     if constexpr (kType == TensorType::Q2_K) {

@@ -43,6 +43,20 @@ load_halves(const std::byte* from) {
   return _mm512_maskz_cvtph_ps(0xFFFF, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 }
 
+/// The scales of a block.
+template <TensorType kType>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512
+load_scales(const std::byte* block) {
+  if constexpr (group_format(kType).scale_bytes == 2) return load_halves(block);
+  // half_power_of_two: (e - 1) << 23, and 2^21 << e for the two smallest exponents.
+  const __m512i e =
+      _mm512_maskz_cvtepu8_epi32(0xFFFF, _mm_loadu_si128(reinterpret_cast<const __m128i*>(block)));
+  const __m512i one = _mm512_set1_epi32(1);
+  const __m512i normal = _mm512_maskz_slli_epi32(0xFFFF, _mm512_sub_epi32(e, one), 23);
+  return _mm512_castsi512_ps(_mm512_mask_sllv_epi32(normal, _mm512_cmple_epi32_mask(e, one),
+                                                    _mm512_set1_epi32(0x00200000), e));
+}
+
 /// Uses a mask, because GCC 12 reports uninitialised values inside the intrinsic without a mask.
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512
 to_floats(__m512i integers) {
@@ -72,8 +86,7 @@ load_codes(const Part& part, int g, std::uint32_t strip, __m512i (&codes)[4]) {
   if constexpr (kPass == Pass::Later && kAreKept) return load_strip<8, 0>(kept, kept, 0, codes);
   const std::byte* block = part.groups[g];
   if constexpr (kPass == Pass::Only) prefetch_strip<kType>(block, strip);
-  load_strip<kFormat.low_bits, kFormat.high_bits>(block + kFormat.low_at(),
-                                                  block + kFormat.high_at(), strip, codes);
+  load_block_codes<kType>(block, strip, codes);
   if constexpr (kPass == Pass::First && kAreKept) {
 #pragma GCC unroll 4
     for (int quad = 0; quad < 4; ++quad) _mm512_store_si512(kept + quad * kPlaneBytes, codes[quad]);
@@ -166,7 +179,7 @@ add_super_block(const Part& part, const PassRows<kRows>& x, FloatTile<kGroups, k
 #pragma GCC unroll 16
   for (int i = 0; i < kGroups * kRows; ++i) {
     const __m512 d = _mm512_set1_ps(*x.scales[i % kRows]);
-    const __m512 scale = _mm512_mul_ps(load_halves(part.groups[i / kRows]), d);
+    const __m512 scale = _mm512_mul_ps(load_scales<kType>(part.groups[i / kRows]), d);
     __m512& to = chunk[i / kRows][i % kRows];
     to = _mm512_fmadd_ps(scale, to_floats(sums[i / kRows][i % kRows]), to);
   }

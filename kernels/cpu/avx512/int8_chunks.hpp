@@ -52,8 +52,7 @@ add_chunk_strip(const ChunkBlock& block, std::uint32_t strip, const PassRows<kRo
     const std::byte* of_group = block.of_group(g);
     if (strip == 0 || block.requests.both)
       prefetch_strip<kType>(of_group + block.requests.ahead, strip);
-    load_strip<kFormat.low_bits, kFormat.high_bits>(of_group + kFormat.low_at(),
-                                                    of_group + kFormat.high_at(), strip, codes[g]);
+    load_block_codes<kType>(of_group, strip, codes[g]);
   }
 #pragma GCC unroll 4
   for (int quad = 0; quad < 4; ++quad) {
@@ -135,7 +134,7 @@ add_block(const ChunkBlock& block, const PassRows<kRows>& x, ChunkSums<kGroups, 
   multiply_block<kType, kGroups, kRows>(block, x, sums);
   __m512 factors[kGroups];
 #pragma GCC unroll 2
-  for (int g = 0; g < kGroups; ++g) factors[g] = load_halves(block.of_group(g));
+  for (int g = 0; g < kGroups; ++g) factors[g] = load_scales<kType>(block.of_group(g));
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
     add_row<kGroups, kRows>(factors, x.scales[r][b], {sums[0][r], sums[kGroups - 1][r]}, r, chunk);

@@ -73,8 +73,11 @@ prepare_row(const RoundedRow& x, std::size_t b, RowTerms& to) {
   const __m256i strips =
       _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x.sums + b * kPartStrips));
   auto* sub_sums = reinterpret_cast<__m256i*>(to.sub_sums);
-  if constexpr (kFormat.sub_block == 2 * kInt8Strip) {
-    static_assert(kFormat.has_min);
+  if constexpr (kFormat.sub_block == 2 * kInt8Strip && !kFormat.has_min) {
+    const __m256i starts = _mm256_mullo_epi32(_mm256_madd_epi16(strips, _mm256_set1_epi16(1)),
+                                              _mm256_set1_epi32(-kFormat.offset));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(to.starts), starts);
+  } else if constexpr (kFormat.sub_block == 2 * kInt8Strip) {
     const __m256i pairs = _mm256_madd_epi16(strips, _mm256_set1_epi16(1));
     _mm256_store_si256(sub_sums, _mm512_maskz_cvtepi32_epi16(0xFF, _mm512_castsi256_si512(pairs)));
   } else if constexpr (kFormat.has_min) {

@@ -49,4 +49,20 @@ load_strip(const std::byte* low, const std::byte* high, std::uint32_t strip, __m
   codes[3] = codes_of<kLow, kHigh, 3>(low, upper);
 }
 
+/// Loads the codes of strip `strip` of a block. Codes of a table are replaced by its entries.
+template <TensorType kType>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
+load_block_codes(const std::byte* block, std::uint32_t strip, __m512i (&codes)[4]) {
+  constexpr GroupFormat kFormat = group_format(kType);
+  load_strip<kFormat.low_bits, kFormat.high_bits>(block + kFormat.low_at(),
+                                                  block + kFormat.high_at(), strip, codes);
+  if constexpr (kFormat.table != CodeTable::None) {
+    static constexpr CodeValues kValues = code_values(kFormat.table);
+    const __m512i table = _mm512_maskz_broadcast_i32x4(
+        0xFFFF, _mm_loadu_si128(reinterpret_cast<const __m128i*>(kValues.of)));
+#pragma GCC unroll 4
+    for (int quad = 0; quad < 4; ++quad) codes[quad] = _mm512_shuffle_epi8(table, codes[quad]);
+  }
+}
+
 }  // namespace leasehold::avx512

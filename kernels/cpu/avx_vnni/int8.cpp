@@ -34,8 +34,9 @@ template <TensorType kType, int kRows, int kQuad>
   Integers codes;
 #pragma GCC unroll 2
   for (int half = 0; half < 2; ++half)
-    codes[half] = avx2::codes_of<kFormat.low_bits, kFormat.high_bits, kQuad>(
-        low + half * kHalfPlane, upper[half]);
+    codes[half] =
+        avx2::through_table<kType>(avx2::codes_of<kFormat.low_bits, kFormat.high_bits, kQuad>(
+            low + half * kHalfPlane, upper[half]));
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     const __m256i elements = broadcast_word(x[r].q + first + kQuad * 4);
@@ -145,9 +146,8 @@ template <TensorType kType, int kRows>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c,avxvnni")]] inline void add_super_block(
     const std::byte* block, std::uint32_t b, const RoundedRow* x, Floats (&chunk)[kRows]) {
   constexpr GroupFormat kFormat = group_format(kType);
-  const std::byte* numbers = block + kFormat.sub_scales_at();
-  const avx2::SubBlocks sub[2] = {avx2::load_sub_blocks<kType>(numbers),
-                                  avx2::load_sub_blocks<kType>(numbers + kHalfPlane)};
+  const avx2::SubBlocks sub[2] = {avx2::load_sub_blocks<kType>(block, 0),
+                                  avx2::load_sub_blocks<kType>(block, 1)};
   Integers products[kRows];
   multiply_sub_blocks<kType, kRows>(block, sub, x, std::size_t{b} * kFormat.elements, products);
 #pragma GCC unroll 2

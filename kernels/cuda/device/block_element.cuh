@@ -33,6 +33,12 @@ __device__ __forceinline__ float block_element(TensorType type, const std::byte*
       return element::q4_k(block, halves, e);
     case TensorType::Q5_K:
       return element::q5_k(block, halves, e);
+    case TensorType::IQ4_NL:
+      return element::iq4_nl(block, halves, e);
+    case TensorType::IQ4_XS:
+      return element::iq4_xs(block, halves, e);
+    case TensorType::MXFP4:
+      return element::mxfp4(block, halves, e);
     default:
       return element::q6_k(block, halves, e);
   }

@@ -17,7 +17,7 @@
 /// super_blocks.hpp.
 #pragma once
 
-#include "kernels/cuda/device/packed_words.cuh"
+#include "kernels/cuda/device/row_groups.cuh"
 #include "kernels/cuda/device/weight_chunks.hpp"
 #include "kernels/quant/tensor_type.hpp"
 
@@ -144,7 +144,52 @@ struct Format<TensorType::Q8_0> {
   }
 };
 
+/// scale · the value of each nibble. Value and product are exact.
+template <CodeTable kTable>
+__device__ __forceinline__ void scaled_values(std::uint32_t (&halves)[4], const EightBytes& q,
+                                              float scale) {
+  const ByteTable table = signed_values<kTable>();
+  const std::uint32_t words[2] = {table_bytes(table, q.low) ^ 0x80808080u,
+                                  table_bytes(table, q.high) ^ 0x80808080u};
+  for (std::uint32_t w = 0; w < 4; ++w) {
+    const std::uint32_t i = w % 2 * 2;
+    halves[w] = pack_halves(scale * (byte_and_32768(words[w / 2], i) - 32896.0F),
+                            scale * (byte_and_32768(words[w / 2], i + 1) - 32896.0F));
+  }
+}
+
+template <>
+struct Format<TensorType::IQ4_NL> {
+  __device__ static void load(std::uint32_t (&halves)[4], const std::byte* block, std::uint32_t,
+                              std::uint32_t t) {
+    scaled_values<CodeTable::Iq4>(halves, small_nibbles<2>(block + 2, t), load_half(block));
+  }
+};
+
+template <>
+struct Format<TensorType::MXFP4> {
+  __device__ static void load(std::uint32_t (&halves)[4], const std::byte* block, std::uint32_t,
+                              std::uint32_t t) {
+    scaled_values<CodeTable::Mxfp4>(halves, small_nibbles<1>(block + 1, t),
+                                    half_power_of_two(load_byte(block)));
+  }
+};
+
 // Blocks of 256. `j` is the group of 32 in the block.
+
+template <>
+struct Format<TensorType::IQ4_XS> {
+  __device__ static void load(std::uint32_t (&halves)[4], const std::byte* block, std::uint32_t j,
+                              std::uint32_t t) {
+    std::uint32_t head[2];
+    load_words<8>(head, block);
+    const std::uint32_t low = head[1] >> (4 * j) & 15;
+    const std::uint32_t high = head[0] >> (16 + 2 * j) & 3;
+    const float sub = byte_and_128(low | high << 4, 0) - 160.0F;  // minus 128 and minus 32
+    scaled_values<CodeTable::Iq4>(halves, small_nibbles<8>(block + 8 + 16 * j, t),
+                                  low_half(head[0]) * sub);
+  }
+};
 
 /// The two-bit codes of thread t's elements; four groups share the same bytes.
 template <std::uint32_t kAlignment>

@@ -30,10 +30,15 @@ __device__ __forceinline__ float high_half(std::uint32_t both) {
   return half_value(static_cast<std::uint16_t>(both >> 16));
 }
 
-/// Loads `kWords` words from an address that is a multiple of kAlignment: 2, 4, 8 or 16.
+/// Loads `kWords` words from an address that is a multiple of kAlignment: 1, 2, 4, 8 or 16.
 template <std::uint32_t kAlignment, std::uint32_t kWords>
 __device__ __forceinline__ void load_words(std::uint32_t (&words)[kWords], const std::byte* at) {
-  if constexpr (kAlignment == 2) {
+  if constexpr (kAlignment == 1) {
+    for (std::uint32_t i = 0; i < kWords; ++i) {
+      words[i] = 0;
+      for (std::uint32_t k = 0; k < 4; ++k) words[i] |= load_byte(at + 4 * i + k) << 8 * k;
+    }
+  } else if constexpr (kAlignment == 2) {
     // Computed from the pointer, not from an integer, so that the compiler still knows the memory
     // space.
     const std::uint32_t behind =
@@ -103,6 +108,22 @@ template <std::uint32_t kMask>
 __device__ __forceinline__ float times_field(float factor, std::uint32_t word, std::uint32_t i) {
   const FieldOverPower field = field_over_power<kMask>(word, i, 0);
   return fmaf(factor, field.both, factor * -field.power);
+}
+
+/// A table of sixteen bytes, four per word.
+struct ByteTable {
+  std::uint32_t words[4];
+};
+/// The entry of each of the four bytes of `codes`, which are below 16. A permutation chooses from
+/// eight bytes, so both halves of the table are looked up.
+__device__ __forceinline__ std::uint32_t table_bytes(const ByteTable& table, std::uint32_t codes) {
+  // Bytes 0 and 2 of `pairs` have two codes each; a permutation reads four codes in 16 bits.
+  const std::uint32_t pairs = codes | codes >> 4;
+  const std::uint32_t choice = __byte_perm(pairs, 0, 0x4420) & 0x7777u;
+  const std::uint32_t low = __byte_perm(table.words[0], table.words[1], choice);
+  const std::uint32_t high = __byte_perm(table.words[2], table.words[3], choice);
+  const std::uint32_t is_high = (codes >> 3 & 0x01010101u) * 0xFFu;
+  return (low & ~is_high) | (high & is_high);
 }
 
 /// Spreads the lowest four bits: bit i becomes the lowest bit of byte i.

@@ -1,7 +1,7 @@
 /// How a kernel reads a row of a group of sixteen rows (kernels/quant/group_format.hpp). Sixteen
 /// lanes that read the same elements of the sixteen rows read 64 neighbouring bytes.
 ///
-/// Blocks begin at multiples of 32 bytes.
+/// Blocks begin at multiples of 16 bytes.
 #pragma once
 
 #include "kernels/cuda/device/packed_words.cuh"
@@ -26,13 +26,26 @@ struct GroupShape {
   static constexpr bool kHasSubBlocks = kFormat.has_sub_blocks();
   static constexpr std::uint32_t kSubBlock = kHasSubBlocks ? kFormat.sub_block : kElements;
   static constexpr std::uint32_t kSubBlocks = kElements / kSubBlock;
+  static constexpr CodeTable kTable = kFormat.table;
+  static constexpr std::uint32_t kNumbers = kFormat.n_numbers;
+  static constexpr std::uint32_t kScaleBytes = kFormat.scale_bytes;
   /// Codes of 8 bits become signed when their highest bit is flipped. Shorter ones are small enough
-  /// for a signed byte, and signed_quad subtracts their offset.
+  /// for a signed byte, and signed_quad subtracts their offset. Tables have signed values.
   static constexpr bool kIsFlipped = kFormat.low_bits == 8;
-  static constexpr std::int32_t kOffset = kIsFlipped ? 0 : kFormat.offset;
+  static constexpr std::int32_t kOffset =
+      kIsFlipped || kTable != CodeTable::None ? 0 : kFormat.offset;
   static constexpr std::uint32_t kOffsets = static_cast<std::uint32_t>(kOffset) * 0x01010101u;
   static_assert(!kIsFlipped || kFormat.offset == 128);
 };
+
+/// The values of a type's codes, as signed bytes.
+template <CodeTable kTable>
+__device__ __forceinline__ ByteTable signed_values() {
+  if constexpr (kTable == CodeTable::Iq4)
+    return {{0xBFAD9881u, 0xF6EADDCFu, 0x26190D01u, 0x71594535u}};
+  else
+    return {{0x03020100u, 0x0C080604u, 0xFDFEFF00u, 0xF4F8FAFCu}};
+}
 
 /// One row of a block of a group.
 template <TensorType kType>
@@ -43,7 +56,10 @@ struct GroupRow {
   const std::byte* block;
   std::uint32_t row;  ///< 0 … 15
 
-  __device__ __forceinline__ float d() const { return load_half(block + row * 2); }
+  __device__ __forceinline__ float d() const {
+    if constexpr (Shape::kScaleBytes == 1) return half_power_of_two(load_byte(block + row));
+    return load_half(block + row * 2);
+  }
   __device__ __forceinline__ float m() const { return load_half(block + (kGroupRows + row) * 2); }
 
   /// Quad n in planes of kBits per element.
@@ -63,6 +79,8 @@ struct GroupRow {
     if constexpr (kFormat.high_bits != 0)
       codes |= plane_quad<kFormat.high_bits>(Shape::kHighAt, n) << kFormat.low_bits;
     if constexpr (Shape::kIsFlipped) codes ^= 0x80808080u;
+    if constexpr (Shape::kTable != CodeTable::None)
+      codes = table_bytes(signed_values<Shape::kTable>(), codes);
     return static_cast<std::int32_t>(codes);
   }
 
@@ -80,6 +98,12 @@ struct GroupRow {
   __device__ __forceinline__ std::uint32_t numbers(std::uint32_t n) const {
     if constexpr (kFormat.sub_scale_bits == 8) {
       return plane_quad<8>(Shape::kNumbersAt, n);
+    } else if constexpr (Shape::kNumbers == 8) {
+      // Two bits of each number in a byte: bit 2i moves to bit 8i.
+      const std::uint32_t four = load_byte(block + Shape::kNumbersAt + kPlaneBytes + row * 2 + n);
+      const std::uint32_t two = four | four << 12;
+      const std::uint32_t upper = (two | two << 6) & 0x03030303u;
+      return plane_quad<4>(Shape::kNumbersAt, n) | upper << 4;
     } else {
       constexpr std::uint32_t kHighNumbersAt = Shape::kNumbersAt + 2 * kPlaneBytes;
       return plane_quad<4>(Shape::kNumbersAt, n) | plane_quad<2>(kHighNumbersAt, n) << 4;
@@ -94,7 +118,8 @@ struct GroupRow {
   }
   __device__ __forceinline__ static std::int32_t scale_of(std::uint32_t scales, std::uint32_t i) {
     const std::uint32_t byte = scales >> 8 * i & 255;
-    if constexpr (kType == TensorType::Q3_K) return static_cast<std::int32_t>(byte) - 32;
+    if constexpr (kType == TensorType::Q3_K || kType == TensorType::IQ4_XS)
+      return static_cast<std::int32_t>(byte) - 32;
     if constexpr (kType == TensorType::Q6_K) return static_cast<std::int8_t>(byte);
     return static_cast<std::int32_t>(byte);
   }
@@ -148,6 +173,12 @@ __device__ __forceinline__ float group_element(TensorType type, const std::byte*
       return GroupRow<TensorType::Q4_K>{block, row}.element(e);
     case TensorType::Q5_K:
       return GroupRow<TensorType::Q5_K>{block, row}.element(e);
+    case TensorType::IQ4_NL:
+      return GroupRow<TensorType::IQ4_NL>{block, row}.element(e);
+    case TensorType::IQ4_XS:
+      return GroupRow<TensorType::IQ4_XS>{block, row}.element(e);
+    case TensorType::MXFP4:
+      return GroupRow<TensorType::MXFP4>{block, row}.element(e);
     default:
       return GroupRow<TensorType::Q6_K>{block, row}.element(e);
   }

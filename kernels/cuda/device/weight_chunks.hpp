@@ -2,7 +2,7 @@
 /// shared memory that takes. Pure; for both compilers. C++20-clean.
 ///
 /// A *chunk* is 256 columns of a format with blocks of 256, otherwise 128. A row's chunk is copied
-/// in whole units of 16 bytes, so its first byte is up to 14 bytes inside its *slot*.
+/// in whole units of 16 bytes, so its first byte is up to 15 bytes inside its *slot*.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,8 @@ constexpr int kShapes = 24;
 
 TensorType random_type(SeededRandom& random) {
   while (true) {
-    const auto type = tensor_type_from_gguf(static_cast<std::uint32_t>(random.below(31)));
+    const auto type =
+        tensor_type_from_gguf(static_cast<std::uint32_t>(random.below(std::size(kTensorTypeRows))));
     if (type) return *type;
   }
 }

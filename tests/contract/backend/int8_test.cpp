@@ -14,8 +14,9 @@ namespace {
 constexpr int kInt8Shapes = 60;
 
 constexpr TensorType kInt8Types[] = {
-    TensorType::Q4_0, TensorType::Q4_1, TensorType::Q5_0, TensorType::Q5_1, TensorType::Q8_0,
-    TensorType::Q2_K, TensorType::Q3_K, TensorType::Q4_K, TensorType::Q5_K, TensorType::Q6_K};
+    TensorType::Q4_0,   TensorType::Q4_1,   TensorType::Q5_0, TensorType::Q5_1, TensorType::Q8_0,
+    TensorType::Q2_K,   TensorType::Q3_K,   TensorType::Q4_K, TensorType::Q5_K, TensorType::Q6_K,
+    TensorType::IQ4_NL, TensorType::IQ4_XS, TensorType::MXFP4};
 
 /// More than eight blocks, so that some chunks have several.
 std::uint32_t most_blocks(TensorType type) {

@@ -85,6 +85,45 @@ TEST_CASE("dequantize: Q5_1 has scale, minimum, fifth bits, nibbles") {
   CHECK(values[16] == 31.0F);  // 2·15 + 1
 }
 
+TEST_CASE("dequantize: IQ4_NL has a scale, and nibbles that name values of a table") {
+  Block block{0x00, 0x40};  // 2
+  for (int i = 0; i < 16; ++i) block.push_back(i | (15 - i) << 4);
+  const auto values = dequantized(TensorType::IQ4_NL, block);
+  CHECK(values[0] == -254.0F);  // 2·-127
+  CHECK(values[7] == -20.0F);
+  CHECK(values[8] == 2.0F);
+  CHECK(values[15] == 226.0F);
+  CHECK(values[16] == 226.0F);
+  CHECK(values[31] == -254.0F);
+}
+
+TEST_CASE("dequantize: MXFP4 has an exponent, and nibbles that are small floats") {
+  Block block{0x80};  // 2^1
+  for (int i = 0; i < 16; ++i) block.push_back(i | (15 - i) << 4);
+  const auto values = dequantized(TensorType::MXFP4, block);
+  CHECK(values[1] == 1.0F);   // 2·0.5
+  CHECK(values[7] == 12.0F);  // 2·6
+  CHECK(values[8] == 0.0F);
+  CHECK(values[16] == -12.0F);  // code 15
+  CHECK(values[17] == -8.0F);   // code 14
+  block[0] = 0;                 // 2^-127, and half of it is not a normal float
+  CHECK(dequantized(TensorType::MXFP4, block)[1] == 0x1p-128F);
+  block[0] = 1;
+  CHECK(dequantized(TensorType::MXFP4, block)[7] == 0x1.8p-124F);
+}
+
+TEST_CASE("dequantize: IQ4_XS has a scale of six bits per 32 elements, less 32") {
+  // 1; the upper bits of scales 1 and 7; the lower bits of scales 0 and 1, and of 6 and 7.
+  Block block{0x00, 0x3C, 0x08, 0x80, 0x53, 0x00, 0x00, 0xF0};
+  for (int s = 0; s < 8; ++s) add(block, 16, 0xF8);  // values 1 and 113
+  const auto values = dequantized(TensorType::IQ4_XS, block);
+  CHECK(values[0] == -29.0F);  // 3 - 32
+  CHECK(values[16] == -29.0F * 113);
+  CHECK(values[32] == 5.0F);  // 5 + 2·16 - 32
+  CHECK(values[6 * 32] == -32.0F);
+  CHECK(values[7 * 32] == 15.0F);  // 15 + 2·16 - 32
+}
+
 TEST_CASE("dequantize: Q2_K has a scale and a minimum per 16 elements, two bits per element") {
   Block block;
   for (int s = 0; s < 16; ++s) block.push_back(s | (15 - s) << 4);

@@ -42,6 +42,15 @@ LEASEHOLD_KERNEL(lh_test_load8_Q3_K, Load8Params, 4) {
 LEASEHOLD_KERNEL(lh_test_load8_Q4_K, Load8Params, 4) {
   load_row<TensorType::Q4_K>(p);
 }
+LEASEHOLD_KERNEL(lh_test_load8_IQ4_NL, Load8Params, 4) {
+  load_row<TensorType::IQ4_NL>(p);
+}
+LEASEHOLD_KERNEL(lh_test_load8_IQ4_XS, Load8Params, 4) {
+  load_row<TensorType::IQ4_XS>(p);
+}
+LEASEHOLD_KERNEL(lh_test_load8_MXFP4, Load8Params, 4) {
+  load_row<TensorType::MXFP4>(p);
+}
 LEASEHOLD_KERNEL(lh_test_load8_Q5_K, Load8Params, 4) {
   load_row<TensorType::Q5_K>(p);
 }
