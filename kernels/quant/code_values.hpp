@@ -6,8 +6,6 @@
 
 #include <cstdint>
 
-#include "kernels/quant/tensor_type.hpp"
-
 namespace leasehold {
 
 enum class CodeTable : std::uint8_t {
@@ -29,9 +27,10 @@ constexpr CodeValues code_values(CodeTable table) {
   return {{12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0}};
 }
 
-constexpr CodeTable code_table(TensorType type) {
-  if (type == TensorType::IQ4_NL || type == TensorType::IQ4_XS) return CodeTable::Iq4;
-  return type == TensorType::MXFP4 ? CodeTable::Mxfp4 : CodeTable::None;
-}
+/// For device code, which cannot call constexpr functions.
+template <CodeTable kTable>
+struct ValuesOf {
+  static constexpr CodeValues kCodes = code_values(kTable);
+};
 
 }  // namespace leasehold

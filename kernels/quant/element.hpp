@@ -67,7 +67,7 @@ LEASEHOLD_HD inline float q5_1(const std::byte* block, Halves halves, std::uint3
 /// The value of a 4-bit code of IQ4_NL and IQ4_XS, or twice that of MXFP4.
 template <CodeTable kTable>
 LEASEHOLD_HD inline int value_of(int code) {
-  constexpr CodeValues kValues = code_values(kTable);
+  constexpr CodeValues kValues = ValuesOf<kTable>::kCodes;
   return kValues.of[code] - (kTable == CodeTable::Iq4 ? kIq4Offset : kMxfp4Offset);
 }
 

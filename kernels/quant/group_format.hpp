@@ -66,14 +66,15 @@ struct GroupFormat {
   constexpr std::int64_t largest_code() const {
     if (table == CodeTable::None) return (1 << (low_bits + high_bits)) - 1;
     std::int64_t largest = 0;
-    for (const std::uint8_t code : code_values(table).of) largest = code > largest ? code : largest;
+    const CodeValues codes = code_values(table);
+    for (const std::uint8_t code : codes.of) largest = code > largest ? code : largest;
     return largest;
   }
   constexpr std::int64_t smallest_code() const {
     if (table == CodeTable::None) return 0;
     std::int64_t smallest = largest_code();
-    for (const std::uint8_t code : code_values(table).of)
-      smallest = code < smallest ? code : smallest;
+    const CodeValues codes = code_values(table);
+    for (const std::uint8_t code : codes.of) smallest = code < smallest ? code : smallest;
     return smallest;
   }
   /// Codes that do not fit a signed byte. Their offset is 128.
