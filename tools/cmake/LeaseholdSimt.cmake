@@ -9,8 +9,9 @@
 #                                                 Whether the fake driver is built, and its folder
 #
 # A .cu file is CUDA in another target, so each one is included in a generated C++ file.
+option(LEASEHOLD_EMULATED_CARD "Build the tests that run kernels for cards on the CPU" ON)
 set(LEASEHOLD_HAVE_SIMT OFF)
-if(LEASEHOLD_BUILD_TESTS AND NOT LEASEHOLD_SANITIZE MATCHES "thread")
+if(LEASEHOLD_BUILD_TESTS AND LEASEHOLD_EMULATED_CARD AND NOT LEASEHOLD_SANITIZE MATCHES "thread")
   set(LEASEHOLD_HAVE_SIMT ON)
 endif()
 set(LEASEHOLD_HAVE_FAKE_CUDA OFF)
