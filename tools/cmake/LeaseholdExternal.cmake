@@ -50,8 +50,6 @@ endfunction()
 if(LEASEHOLD_PRECOMPILE)
   leasehold_add_precompiled(standard standard)
   leasehold_add_precompiled(network network)
-  leasehold_count_branches(leasehold_precompiled_standard)
-  leasehold_count_branches(leasehold_precompiled_network)
   if(LEASEHOLD_BUILD_TESTS)
     # Test programs are position-independent executables, compiled with less optimisation.
     leasehold_add_precompiled(tests_o0 tests -fPIE -O0 -DCATCH_CONFIG_FAST_COMPILE)

@@ -5,9 +5,6 @@
 #       sources together.
 #   leasehold_compile_settings(TARGET)
 #       Warnings, rounding and sanitizers, without include directories.
-#   leasehold_count_branches(TARGET)
-#       With LEASEHOLD_FUZZ: counters of branches that libFuzzer reads. Tests have none, because they
-#       cost a fifth of the compile time.
 #   leasehold_program(NAME SOURCES … LINKS …)
 #       Program in <build>/bin.
 #       A folder of tests may set LEASEHOLD_OPTIMISE for its libraries and programs.
@@ -47,12 +44,6 @@ function(leasehold_compile_settings target)
   endif()
 endfunction()
 
-function(leasehold_count_branches target)
-  if(LEASEHOLD_FUZZ)
-    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
-  endif()
-endfunction()
-
 # Sets `result` to the sources, ordered by the libraries of other projects that they include, so that
 # few units of a unity build compile each library.
 function(leasehold_order_sources result)
@@ -84,7 +75,6 @@ function(leasehold_library name)
   add_library(leasehold_${name} STATIC ${sources})
   add_library(leasehold::${name} ALIAS leasehold_${name})
   leasehold_settings(leasehold_${name})
-  leasehold_count_branches(leasehold_${name})
   leasehold_precompile(leasehold_${name} ${LEASEHOLD_PRECOMPILED})
   target_compile_options(leasehold_${name} PRIVATE ${LEASEHOLD_OPTIMISE})
   target_link_libraries(leasehold_${name} PUBLIC ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS})
@@ -95,7 +85,6 @@ function(leasehold_program name)
   leasehold_order_sources(sources ${arg_SOURCES})
   add_executable(${name} ${sources})
   leasehold_settings(${name})
-  leasehold_count_branches(${name})
   leasehold_precompile(${name} ${LEASEHOLD_PRECOMPILED})
   # As libraries: the precompiled header is for both.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
