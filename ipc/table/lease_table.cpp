@@ -117,8 +117,9 @@ LeaseWord LeaseTable::begin_change(const LeaseChange& change, TimePoint now) {
   shadow().slot(change.lease.slot).word.store(after.bits, std::memory_order_relaxed);
   for (const TableView<std::byte> table : {shadow(), view()}) {
     if (before.state() != LeaseState::Live) break;
+    // release: pairs with TableReader::since_word_stored.
     table.slot(change.lease.slot)
-        .word_stored_boottime_ns.store(now.boottime_ns, std::memory_order_relaxed);
+        .word_stored_boottime_ns.store(now.boottime_ns, std::memory_order_release);
   }
   return after;
 }

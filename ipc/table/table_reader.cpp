@@ -99,9 +99,14 @@ TimePoint TableReader::word_stored_at(LeaseId lease) const {
 }
 
 std::optional<Duration> TableReader::since_word_stored(LeaseId lease, TimePoint now) const {
-  const TimePoint stored_at = word_stored_at(lease);
+  if (lease.slot >= slot_count_) return std::nullopt;
+  const LeaseSlot& slot = view().slot(lease.slot);
+  // acquire: pairs with the release in LeaseTable::begin_change. A reader that sees the time of a
+  // later lease of the slot also sees that lease's word, so an unchanged generation shows that the
+  // time is this lease's.
+  const TimePoint stored_at{slot.word_stored_boottime_ns.load(std::memory_order_acquire)};
   if (stored_at == TimePoint{}) return std::nullopt;
-  const LeaseWord word{view().slot(lease.slot).word.load(std::memory_order_seq_cst)};
+  const LeaseWord word{slot.word.load(std::memory_order_seq_cst)};
   if (word.generation() != lease.generation) return std::nullopt;
   return now - stored_at;
 }

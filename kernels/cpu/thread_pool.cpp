@@ -1,7 +1,5 @@
 #include "kernels/cpu/thread_pool.hpp"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -22,6 +20,15 @@ constexpr std::uint32_t launch_of(std::uint32_t word) {
   return word & ~(kBusyMask | kClosed);
 }
 
+/// Slows this core down for some cycles, for the benefit of the other thread that it may run.
+void pause_core() {
+#ifdef __x86_64__
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");  // `yield` takes no time on most cores
+#endif
+}
+
 /// Spins until `done()` or until the spin budget is spent. Returns whether it is done.
 template <class Done>
 bool spin_until(Done&& done) {
@@ -29,7 +36,7 @@ bool spin_until(Done&& done) {
   for (;;) {
     for (int i = 0; i < kPausesPerClockRead; ++i) {
       if (done()) return true;
-      _mm_pause();
+      pause_core();
     }
     const auto now = std::chrono::steady_clock::now();
     if (deadline == std::chrono::steady_clock::time_point{}) deadline = now + kSpinTimeout;

@@ -3,6 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -67,16 +68,42 @@ class Connection {
   explicit Connection(std::string path) : path_(std::move(path)) {}
 
   Result<wire::Json> call(std::string_view method, const wire::Json& params) {
-    if (!client_) client_ = TRY(control::Client::connect(path_));
+    TRY(connect());
     const bool computes = method == wire::PrefixPublish::kMethod;
     const Duration timeout = computes ? kPublishTimeout : kCallTimeout;
-    auto reply = client_->call(std::string(method), {.body = params}, timeout);
-    if (reply) return std::move(reply->body);
-    if (reply.error().code == Errc::ConnectionLost) client_.reset();
-    return std::unexpected(std::move(reply).error());
+    auto body = body_of(client_->call(std::string(method), {.body = params}, timeout));
+    if (is_lost(body)) client_.reset();
+    return body;
+  }
+
+  std::vector<Result<wire::Json>> call_all(std::string_view method,
+                                           const std::vector<wire::Json>& params) {
+    std::vector<Result<wire::Json>> bodies;
+    if (const auto connected = connect(); !connected) {
+      bodies.assign(params.size(), std::unexpected(connected.error()));
+      return bodies;
+    }
+    std::vector<control::Payload> payloads;
+    for (const wire::Json& each : params) payloads.push_back({.body = each, .fds = {}});
+    for (auto& reply : client_->call_all(std::string(method), std::move(payloads), kCallTimeout))
+      bodies.push_back(body_of(std::move(reply)));
+    if (std::ranges::any_of(bodies, is_lost)) client_.reset();
+    return bodies;
   }
 
  private:
+  Result<void> connect() {
+    if (!client_) client_ = TRY(control::Client::connect(path_));
+    return {};
+  }
+  static Result<wire::Json> body_of(Result<control::Payload> reply) {
+    if (!reply) return std::unexpected(std::move(reply).error());
+    return std::move(reply->body);
+  }
+  static bool is_lost(const Result<wire::Json>& body) {
+    return !body && body.error().code == Errc::ConnectionLost;
+  }
+
   std::string path_;
   std::optional<control::Client> client_;
 };
@@ -98,6 +125,10 @@ Result<void> run_verb(const brokerctl::Arguments& arguments, int& code) {
   brokerctl::Dependencies dependencies{
       .call = [&broker](std::string_view method,
                         const wire::Json& params) { return broker.call(method, params); },
+      .call_all =
+          [&broker](std::string_view method, const std::vector<wire::Json>& params) {
+            return broker.call_all(method, params);
+          },
       .wait = wait,
       .clock = &clock,
       .out = &std::cout,

@@ -31,23 +31,41 @@ bool is_of_worker(Errc code) {
          code == MalformedMessage || code == Draining;
 }
 
-/// Adds the requests of one worker to `rows`, page by page.
-Result<void> read_worker(wire::RequestList list, const Dependencies& dependencies,
-                         RequestRows& rows) {
-  while (true) {
-    const Json reply = TRY(dependencies.call(wire::RequestList::kMethod, list.to_json()));
-    auto page = TRY(client::parse_message<wire::RequestPage>(reply));
-    const bool advances =
-        !page.items.empty() && (!list.after || page.items.back().id > *list.after);
-    if (!page.items.empty()) list.after = page.items.back().id;
-    for (wire::RequestView& view : page.items) {
-      view.worker = list.worker;
-      rows.requests.push_back(std::move(view));
-    }
-    std::ranges::move(page.ended, std::back_inserter(rows.ended));
-    if (!page.more) return {};
-    if (!advances) return fail(Errc::MalformedMessage, "the pages of its requests do not advance");
+/// The next page of a worker's requests.
+struct NextPage {
+  wire::RequestList list;
+  bool is_last = false;
+};
+
+/// Adds a page to `rows`, and prepares the worker's next one.
+Result<void> add_page(const Result<Json>& reply, NextPage& next, RequestRows& rows) {
+  next.is_last = true;
+  if (!reply) return std::unexpected(reply.error());
+  wire::RequestList& list = next.list;
+  auto page = TRY(client::parse_message<wire::RequestPage>(*reply));
+  const bool advances = !page.items.empty() && (!list.after || page.items.back().id > *list.after);
+  if (!page.items.empty()) list.after = page.items.back().id;
+  for (wire::RequestView& view : page.items) {
+    view.worker = list.worker;
+    rows.requests.push_back(std::move(view));
   }
+  std::ranges::move(page.ended, std::back_inserter(rows.ended));
+  if (page.more && !advances)
+    return fail(Errc::MalformedMessage, "the pages of its requests do not advance");
+  next.is_last = !page.more;
+  return {};
+}
+
+/// Reads a page of each worker.
+std::vector<Result<Json>> read_pages(const std::vector<NextPage>& pages,
+                                     const Dependencies& dependencies) {
+  std::vector<Json> params;
+  for (const NextPage& page : pages) params.push_back(page.list.to_json());
+  if (dependencies.call_all) return dependencies.call_all(wire::RequestList::kMethod, params);
+  std::vector<Result<Json>> replies;
+  for (const Json& each : params)
+    replies.push_back(dependencies.call(wire::RequestList::kMethod, each));
+  return replies;
 }
 
 /// The workers to ask. Those that are attached load their model and have no requests.
@@ -126,12 +144,20 @@ Error silent_error(const std::vector<SilentWorker>& silent) {
 
 Result<RequestRows> read_requests(const ListRequests& query, const Dependencies& dependencies) {
   RequestRows rows;
-  for (const std::string& worker : TRY(workers_to_ask(query.worker, dependencies, rows.silent))) {
-    const wire::RequestList list{
-        .worker = worker, .tenant = query.tenant, .id = query.id, .limit = kRequestsPerPage};
-    const Result<void> read = read_worker(list, dependencies, rows);
-    if (!read && !is_of_worker(read.error().code)) return std::unexpected(read.error());
-    if (!read) rows.silent.push_back({worker, read.error()});
+  std::vector<NextPage> pages;
+  for (std::string& worker : TRY(workers_to_ask(query.worker, dependencies, rows.silent)))
+    pages.push_back({.list = {.worker = std::move(worker),
+                              .tenant = query.tenant,
+                              .id = query.id,
+                              .limit = kRequestsPerPage}});
+  while (!pages.empty()) {
+    const std::vector<Result<Json>> replies = read_pages(pages, dependencies);
+    for (std::size_t i = 0; i < pages.size(); ++i) {
+      const Result<void> read = add_page(replies[i], pages[i], rows);
+      if (!read && !is_of_worker(read.error().code)) return std::unexpected(read.error());
+      if (!read) rows.silent.push_back({pages[i].list.worker, read.error()});
+    }
+    std::erase_if(pages, [](const NextPage& page) { return page.is_last; });
   }
   std::ranges::sort(rows.requests, {},
                     [](const wire::RequestView& view) { return std::tie(view.id, view.worker); });

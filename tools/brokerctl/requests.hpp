@@ -1,8 +1,8 @@
 /// `requests` and `requests cancel`: reads the requests of every ready worker through the broker,
-/// worker by worker, and ends some of them.
+/// a page of each at a time, and ends some of them.
 ///
-/// A worker that does not answer costs the broker's timeout for one call; the rows of the others
-/// are shown, and the result names the worker.
+/// Workers that do not answer cost the broker's timeout for one call together; the rows of the
+/// others are shown, and the result names the silent ones.
 ///
 /// Threads: the caller's.
 #pragma once

@@ -5,6 +5,7 @@
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
+#include <vector>
 
 #include "common/clock.hpp"
 #include "tools/brokerctl/arguments/arguments.hpp"
@@ -16,6 +17,11 @@ namespace leasehold::brokerctl {
 struct Dependencies {
   /// Makes one call to the broker. Errors: the broker's refusal, or those of the connection.
   std::function<Result<wire::Json>(std::string_view method, const wire::Json& params)> call;
+  /// Makes calls of one method at the same time, and returns their results in the order of
+  /// `params`. Empty: `call` makes them one after another.
+  std::function<std::vector<Result<wire::Json>>(std::string_view method,
+                                                const std::vector<wire::Json>& params)>
+      call_all = {};
   /// Waits at most this long. Returns false when the user interrupts.
   std::function<bool(Duration)> wait;
   const Clock* clock = nullptr;

@@ -98,7 +98,8 @@ function(leasehold_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
-  if(LEASEHOLD_SANITIZE)  # arithmetic is about ten times slower with a sanitizer
+  # Arithmetic is about ten times slower with a sanitizer, and twenty times under an emulator.
+  if(LEASEHOLD_SANITIZE OR CMAKE_CROSSCOMPILING)
     math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 5")
   endif()
   add_executable(${name} ${arg_SOURCES})
@@ -136,7 +137,8 @@ endfunction()
 function(leasehold_discover_tests name label timeout environment)
   set(listing "${CMAKE_CURRENT_BINARY_DIR}/${name}_cases.cmake")
   add_custom_command(TARGET ${name} POST_BUILD BYPRODUCTS "${listing}" VERBATIM
-    COMMAND "${CMAKE_COMMAND}" -DPROGRAM=$<TARGET_FILE:${name}> "-DPREFIX=${label}/${name}: "
+    COMMAND "${CMAKE_COMMAND}" -DPROGRAM=$<TARGET_FILE:${name}>
+            "-DEMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR}" "-DPREFIX=${label}/${name}: "
             -DLABEL=${label} -DTIMEOUT=${timeout} "-DENVIRONMENT=${environment}"
             "-DLISTING=${listing}"
             -P "${CMAKE_SOURCE_DIR}/tools/cmake/list_cases.cmake")

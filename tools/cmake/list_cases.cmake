@@ -1,7 +1,7 @@
 # Writes LISTING: one add_test line for every case of PROGRAM, with any characters in its name.
-# A case whose filter matches no test fails (-w NoTests).
+# A case whose filter matches no test fails (-w NoTests). EMULATOR runs PROGRAM, unless it is empty.
 set(ENV{ASAN_OPTIONS} "detect_leaks=0")
-execute_process(COMMAND "${PROGRAM}" --list-test-names-only OUTPUT_VARIABLE names
+execute_process(COMMAND ${EMULATOR} "${PROGRAM}" --list-test-names-only OUTPUT_VARIABLE names
                 RESULT_VARIABLE count ERROR_VARIABLE errors)
 if(count LESS 1)
   message(FATAL_ERROR "${PROGRAM} lists no test: ${errors}")
@@ -12,6 +12,10 @@ string(REPLACE "]" "@TEKCARB@" names "${names}")
 string(REGEX REPLACE "\n$" "" names "${names}")
 string(REPLACE "\n" ";" names "${names}")
 
+set(command "")
+foreach(part IN LISTS EMULATOR)
+  string(APPEND command "[==[${part}]==] ")
+endforeach()
 set(lines "")
 set(more "")
 if(ENVIRONMENT)
@@ -28,7 +32,7 @@ foreach(name IN LISTS names)
     string(REPLACE "@TEKCARB@" "]" ${text} "${${text}}")
   endforeach()
   string(APPEND lines
-    "add_test([==[${PREFIX}${name}]==] [==[${PROGRAM}]==] [==[${filter}]==] -w NoTests)\n"
+    "add_test([==[${PREFIX}${name}]==] ${command}[==[${PROGRAM}]==] [==[${filter}]==] -w NoTests)\n"
     "set_tests_properties([==[${PREFIX}${name}]==] PROPERTIES LABELS ${LABEL} TIMEOUT ${TIMEOUT}${more})\n")
 endforeach()
 file(WRITE "${LISTING}" "${lines}")

@@ -34,4 +34,22 @@ Result<Payload> Client::call(const std::string& method, Payload params, Duration
   return *std::move(reply);
 }
 
+std::vector<Result<Payload>> Client::call_all(const std::string& method,
+                                              std::vector<Payload> params, Duration timeout) {
+  std::vector<std::optional<Result<Payload>>> replies(params.size());
+  std::size_t waiting = params.size();
+  state_->io.restart();
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    const auto on_reply = [&, i](Result<Payload> result) {
+      replies[i] = std::move(result);
+      --waiting;
+    };
+    state_->peer->call(method, std::move(params[i]), on_reply, timeout);
+  }
+  while (waiting > 0) state_->io.run_one();
+  std::vector<Result<Payload>> results;
+  for (auto& reply : replies) results.push_back(*std::move(reply));
+  return results;
+}
+
 }  // namespace leasehold::control

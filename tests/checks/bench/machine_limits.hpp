@@ -29,8 +29,8 @@ struct MachineLimits {
   MachineLimits max(const MachineLimits& other) const;
 };
 
-/// Measures the rates within some milliseconds. `memory` is larger than every cache. Times are
-/// those of thread_time.hpp.
+/// Measures the rates within some milliseconds; only on x86-64, otherwise they are 0. `memory` is
+/// larger than every cache. Times are those of thread_time.hpp.
 MachineLimits measure_limits(ThreadPool& pool, SimdPath path, std::span<const std::byte> memory);
 
 }  // namespace leasehold::bench

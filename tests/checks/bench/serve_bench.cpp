@@ -127,11 +127,12 @@ Result<Json> measure_serve(const ServeConfig& config) {
     json["stalled_index"] =
         TRY(measure_stalled_index(system_config(config), config.streams, config.rounds));
   }
-  if (is_wanted(config, "shares")) {
-    const std::string& model =
-        config.shares_model_path.empty() ? config.model_path : config.shares_model_path;
-    json["shares"] = TRY(measure_served_shares(config.bin_dir, model));
-  }
+  const std::string& fast_model =
+      config.shares_model_path.empty() ? config.model_path : config.shares_model_path;
+  if (is_wanted(config, "shares"))
+    json["shares"] = TRY(measure_served_shares(config.bin_dir, fast_model));
+  if (is_wanted(config, "requests"))
+    json["requests"] = TRY(measure_requests(config.bin_dir, fast_model));
   if (is_wanted(config, "tick"))
     json["tick_us"] = figures_of(measure_tick_us({}), Statistic::Distribution);
   return Json{{"serve", std::move(json)}};

@@ -15,8 +15,8 @@
 namespace leasehold::bench {
 
 /// Names of measurements. A report has only what was measured.
-inline constexpr const char* kServeMeasurements[] = {"streams", "prefix", "stalled_index", "shares",
-                                                     "tick"};
+inline constexpr const char* kServeMeasurements[] = {"streams", "prefix", "stalled_index",
+                                                     "shares",  "tick",   "requests"};
 
 struct ServeConfig {
   std::string bin_dir;  ///< Directory of leasehold-broker and leasehold-worker.
@@ -33,9 +33,9 @@ struct ServeConfig {
 /// {"serve": {"arithmetic" (the one that ran "streams" or "prefix"), "streams": {"inter_token_us":
 /// {"calm": {…}, "long_prompt": {…}, "p99_ratio"}, "first_token_s": {"alone", "beside_streams",
 /// "ratio"}, …}, "prefix_hit": {…}, "stalled_index": {…}, "shares": {…}, "tick_us": {"schedule":
-/// {…}, "commit": {…}}}}: "streams" has the times between two tokens of a stream, with and without
-/// the prompt, and medians of the time to the prompt's first token. One core is left to the
-/// clients. Errors: those of System::start and TenantPool.
+/// {…}, "commit": {…}}, "requests": {…}}}: "streams" has the times between two tokens of a stream,
+/// with and without the prompt, and medians of the time to the prompt's first token. One core is
+/// left to the clients. Errors: those of System::start and TenantPool.
 Result<nlohmann::json> measure_serve(const ServeConfig& config);
 
 /// Measures how much of the time to the first token a cached beginning of a prompt saves.
@@ -68,6 +68,17 @@ Result<nlohmann::json> measure_stalled_index(const SystemConfig& config, std::ui
 /// weight, of four tenants with the weights 1, 1, 2 and 4 and with prompts of different lengths.
 Result<nlohmann::json> measure_served_shares(const std::string& bin_dir,
                                              const std::string& model_path);
+
+/// Measures what an operator does with requests, and checks that it changes no other text.
+///
+/// {"listed", "workers", "list_ms": {…}, "cancel_ms": {…}, "slow_cancel_ms": {…},
+/// "slow_cancel_over_unit_ms", "changed_texts"}: the time in which `brokerctl requests` reads the
+/// requests of three workers, nearly all of which wait; and the time from the call that cancels one
+/// of four texts until its client has read the end. "slow" is with units of 5 ms, of which
+/// slow_cancel_over_unit_ms subtracts one from the p99. "changed_texts" counts the texts beside a
+/// cancelled one that differ from those of an undisturbed run. Errors: those of System::start;
+/// TimedOut.
+Result<nlohmann::json> measure_requests(const std::string& bin_dir, const std::string& model_path);
 
 struct TickLoad {
   std::uint32_t tenants = 50;

@@ -52,6 +52,8 @@ class System {
   void kill_worker() { local_->kill_worker(worker_); }
   Result<void> start_broker();
   Result<void> start_worker();
+  /// Starts another worker like the first one, with this name, and waits until it is ready.
+  Result<void> add_worker(const std::string& worker) { return start(worker); }
   /// Starts another worker like the first one, waits until it is ready, and lets it replace the
   /// first, which is not killed. From then on worker_pid() and the other functions of this class
   /// refer to the new worker.

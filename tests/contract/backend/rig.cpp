@@ -4,13 +4,15 @@
 #include <cstring>
 #include <numeric>
 
-#include "kernels/cpu/amx/dot_groups.hpp"
-#include "kernels/cpu/amx/int8.hpp"
-#include "kernels/cpu/avx512/int8.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/numerics/f16.hpp"
 #include "kernels/quant/dequantize.hpp"
 #include "kernels/reference/reference_backend.hpp"
+#ifdef __x86_64__
+#include "kernels/cpu/amx/dot_groups.hpp"
+#include "kernels/cpu/amx/int8.hpp"
+#include "kernels/cpu/avx512/int8.hpp"
+#endif
 #if LEASEHOLD_TEST_CUDA
 #include "tests/contract/backend/device_arrays.hpp"
 #endif
@@ -31,6 +33,7 @@ BackendLimits cuda_limits() {
 }  // namespace
 #endif
 
+#ifdef __x86_64__
 namespace {
 
 const RowKernels& emulated_amx() {
@@ -44,6 +47,7 @@ const RowKernels& emulated_amx() {
 }
 
 }  // namespace
+#endif
 
 Rig::Rig(std::uint32_t threads, GateProbe* probe) {
 #if LEASEHOLD_TEST_CUDA
@@ -58,9 +62,11 @@ Rig::Rig(std::uint32_t threads, GateProbe* probe) {
   else if (threads == kTwoNodes)
     backend = required(CpuBackend::create(kLimits, table.gates(3, probe), best_simd_path(),
                                           {.threads = {2, 1}, .bind = {}}));
+#ifdef __x86_64__
   else if (threads == kEmulatedAmx)
     backend = required(CpuBackend::create(kLimits, table.gates(gates_of(threads), probe),
                                           emulated_amx(), "cpu-emulated-amx"));
+#endif
   else if (threads < kForcedSimd)
     backend = required(CpuBackend::create(kLimits, table.gates(threads, probe)));
   else

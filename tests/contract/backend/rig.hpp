@@ -8,11 +8,13 @@
 
 #include "kernels/backend.hpp"
 #include "kernels/cpu/row_kernels.hpp"
-#include "tests/support/emulated_tiles.hpp"
 #include "tests/support/fake_table.hpp"
 #include "tests/support/leased_memory.hpp"
 #include "tests/support/random_blocks.hpp"
 #include "tests/support/test_seed.hpp"
+#ifdef __x86_64__
+#include "tests/support/emulated_tiles.hpp"
+#endif
 
 namespace leasehold::testing {
 
@@ -39,7 +41,9 @@ inline const std::vector<std::uint32_t> kEveryBackend = [] {
   std::vector<std::uint32_t> every{0, 1, 2, 3, kTwoNodes};
   for (const SimdPath path : kSimdPaths)
     if (cpu_has(path)) every.push_back(kForcedSimd + static_cast<std::uint32_t>(path));
+#ifdef __x86_64__
   if (can_emulate_tiles()) every.push_back(kEmulatedAmx);
+#endif
   return every;
 }();
 

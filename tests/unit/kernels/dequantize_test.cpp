@@ -1,5 +1,5 @@
-/// Compares dequantisers with the published formulas of their formats, and AVX2 with the scalar
-/// oracle: the same bits for any bytes.
+/// Compares dequantisers with the published formulas of their formats, and SIMD paths with the
+/// scalar oracle: the same bits for any bytes.
 #include "kernels/quant/dequantize.hpp"
 
 #include <bit>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/random.hpp"
-#include "kernels/cpu/avx2/dequantize.hpp"
+#include "kernels/cpu/row_kernels.hpp"
 #include "tests/support/plain_formats.hpp"
 #include "tests/support/random_blocks.hpp"
 
@@ -56,10 +56,6 @@ std::vector<float> dequantized(TensorType type, const std::vector<std::byte>& by
   return out;
 }
 
-bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
-}
-
 }  // namespace
 
 TEST_CASE("dequantize: every type matches its published formula, rounded once, for any bytes") {
@@ -79,9 +75,10 @@ TEST_CASE("dequantize: every type matches its published formula, rounded once, f
   }
 }
 
-TEST_CASE("dequantize: AVX2 gives the oracle's bits for every type and for any bytes") {
-  if (!has_avx2()) {
-    WARN("this CPU has no AVX2; nothing to compare");
+TEST_CASE("dequantize: the SIMD paths give the oracle's bits for every type and for any bytes") {
+  const SimdPath path = best_simd_path();
+  if (path == SimdPath::Scalar) {
+    WARN("this CPU has no SIMD path; nothing to compare");
     return;
   }
   const TensorType type = GENERATE(from_range(std::begin(kEveryType), std::end(kEveryType)));
@@ -90,7 +87,7 @@ TEST_CASE("dequantize: AVX2 gives the oracle's bits for every type and for any b
     const std::size_t n = blocks * block_shape(type).elements;
     const auto bytes = random_blocks(random, type, blocks);
     std::vector<float> fast(n);
-    avx2::dequantize_row(type, bytes.data(), fast.data(), n);
+    row_kernels(path).dequantize_row(type, bytes.data(), fast.data(), n);
     const std::ptrdiff_t at = first_unequal_value(fast, dequantized(type, bytes, n));
     CAPTURE(name(type), n, at);
     REQUIRE(at == -1);

@@ -1,16 +1,19 @@
 #include "kernels/numerics/f16.hpp"
 
-#include <immintrin.h>
-
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "common/random.hpp"
 
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
 namespace leasehold {
 namespace {
 
+#ifdef __x86_64__
 [[gnu::target("f16c")]] float hardware_f32(Half half) {
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
 }
@@ -18,9 +21,20 @@ namespace {
   const __m128i half = _mm_cvtps_ph(_mm_set_ss(value), _MM_FROUND_TO_NEAREST_INT);
   return static_cast<Half>(_mm_cvtsi128_si32(half));
 }
-bool has_f16c() {
+bool has_conversions() {
   return __builtin_cpu_supports("f16c");
 }
+#elif defined(__aarch64__)
+float hardware_f32(Half half) {
+  return std::bit_cast<__fp16>(half);
+}
+Half hardware_f16(float value) {
+  return std::bit_cast<Half>(static_cast<__fp16>(value));
+}
+bool has_conversions() {
+  return true;
+}
+#endif
 
 /// The value by the format's definition, in doubles.
 double value_of(std::uint32_t half) {
@@ -88,8 +102,8 @@ TEST_CASE("f16: narrowing rounds to the nearest half, ties to even") {
   REQUIRE(f16_from_f32(-INFINITY) == 0xFC00);
 }
 
-TEST_CASE("f16: the scalar conversions have the bits of the F16C instructions") {
-  if (!has_f16c()) {
+TEST_CASE("f16: the scalar conversions have the bits of this CPU's instructions") {
+  if (!has_conversions()) {
     WARN("this CPU has no F16C; nothing to compare");
     return;
   }

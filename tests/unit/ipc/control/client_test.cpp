@@ -1,6 +1,7 @@
 #include "ipc/control/transport/client.hpp"
 
 #include <catch2/catch.hpp>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -59,6 +60,28 @@ TEST_CASE("client: calls get replies, and notifications are ignored") {
   REQUIRE(client);
   CHECK(client->call("echo", {json{{"a", 1}}, {}})->body == json{{"a", 1}});
   CHECK(client->call("fail", {}).error() == Error{Errc::UnknownLease, "no lease 1.1"});
+}
+
+TEST_CASE("client: calls at the same time get their replies in order, whichever comes first") {
+  RecordedCalls seen;
+  Server server(seen);
+  std::optional<Responder> first;
+  seen.on_call = [&](const std::string&, Payload params, Responder respond) {
+    if (!first) {
+      first = std::move(respond);
+      return;
+    }
+    respond(std::move(params));
+    (*first)(fail(Errc::UnknownWorker, "no worker"));
+  };
+  auto client = Client::connect(server.path());
+  REQUIRE(client);
+  std::vector<Payload> params;
+  for (const int i : {1, 2}) params.push_back({json{{"a", i}}, {}});
+  const auto replies = client->call_all("list", std::move(params));
+  REQUIRE(replies.size() == 2);
+  CHECK(replies[0].error().code == Errc::UnknownWorker);
+  CHECK(replies[1]->body == json{{"a", 2}});
 }
 
 TEST_CASE("client: a missing reply is TimedOut, a lost connection is ConnectionLost") {

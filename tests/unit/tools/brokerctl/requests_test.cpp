@@ -38,8 +38,8 @@ struct Fixture : FakeBroker {
 TEST_CASE("requests: all pages of all ready workers are rows in a stable order") {
   Fixture fixture;
   fixture.add_workers({{"w1", "ready"}, {"w2", "ready"}, {"w3", "attached"}});
-  fixture.replies["request.list"] = {page({row("b/1"), row("b/2")}, true), page({row("c/1")}),
-                                     page({row("a/1")})};
+  fixture.replies["request.list"] = {page({row("b/1"), row("b/2")}, true), page({row("a/1")}),
+                                     page({row("c/1")})};
   const auto rows = read_requests({.tenant = TenantId{"b"}}, fixture.dependencies());
   REQUIRE(rows);
   REQUIRE(rows->requests.size() == 4);
@@ -49,9 +49,29 @@ TEST_CASE("requests: all pages of all ready workers are rows in a stable order")
   CHECK(rows->silent.empty());
   const auto sent = fixture.sent("request.list");
   REQUIRE(sent.size() == 3);
-  CHECK(sent[1].at("after") == "b/2");
-  CHECK(sent[1].at("tenant") == "b");
-  CHECK(sent[2].at("worker") == "w2");
+  CHECK(sent[1].at("worker") == "w2");
+  CHECK(sent[2].at("worker") == "w1");
+  CHECK(sent[2].at("after") == "b/2");
+  CHECK(sent[2].at("tenant") == "b");
+}
+
+TEST_CASE("requests: a page of each worker is read at the same time") {
+  Fixture fixture;
+  fixture.add_workers({{"w1", "ready"}, {"w2", "ready"}});
+  Dependencies dependencies = fixture.dependencies();
+  std::vector<std::size_t> calls;
+  dependencies.call_all = [&](std::string_view, const std::vector<wire::Json>& params) {
+    calls.push_back(params.size());
+    if (params.size() == 1) return std::vector<Result<wire::Json>>{page({row("a/2")})};
+    return std::vector<Result<wire::Json>>{page({row("a/1")}, true),
+                                           fail(Errc::TimedOut, "the worker does not reply")};
+  };
+  const auto rows = read_requests({}, dependencies);
+  REQUIRE(rows);
+  CHECK(rows->requests.size() == 2);
+  REQUIRE(rows->silent.size() == 1);
+  CHECK(rows->silent[0].worker == "w2");
+  CHECK((calls == std::vector<std::size_t>{2, 1}));
 }
 
 TEST_CASE(
