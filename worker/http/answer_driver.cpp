@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <ctime>
 #include <iterator>
 #include <utility>
 
@@ -38,16 +37,11 @@ bool is_refused(const wire::ResponseFormat& format) {
   return !catch_request_errors([&] { return compile_grammar(GrammarSource{kind, format.schema}); });
 }
 
-/// Names what the tokens of a text depend on, and the context length that ends it.
-std::string how_computed(const ApiModel& model) {
-  return fmt::format("{} with {} tokens of context", model.text_identity, model.max_context);
-}
-
 /// The part of the answer that the client has received, and the part that is not sent yet.
 class AnswerOutput {
  public:
   explicit AnswerOutput(const ApiRequest& request)
-      : request_(request), writer_(answer_writer(request, request.model, std::time(nullptr))) {}
+      : request_(request), writer_(answer_writer(request, request.model, request.created_unix_s)) {}
 
   /// Numbers the events, so that the client can resume the stream.
   void set_ids(EventIds ids) { ids_ = std::move(ids); }
@@ -196,7 +190,7 @@ Error AnswerDriver::unknown_event(std::uint32_t last) const {
 
 awaitable<void> AnswerDriver::run() {
   if (request_.stream && request_.submit.resumable) {
-    auto ids = EventIds::after(caller_.last_event_id, how_computed(shared_.deps.model));
+    auto ids = EventIds::after(caller_.last_event_id, full_identity(shared_.deps.model));
     if (!ids) co_return co_await stream_.send(refusal(ids.error()));
     output_.set_ids(*std::move(ids));
   }
