@@ -71,7 +71,8 @@ void parse(Shared& shared, const TenantId& tenant, Api api, RouteInput input,
   const bool is_short = input.body.size() <= control::kShortLineBytes;
   const RequestDefaults defaults{
       .request_id = input.gateway.request_id,
-      .created_unix_s = input.gateway.created_unix_s.value_or(std::time(nullptr))};
+      .created_unix_s = input.gateway.created_unix_s.value_or(std::time(nullptr)),
+      .may_continue = input.gateway.beat.has_value()};
   auto work = [api, body = std::move(input.body), defaults, model = &shared.deps.model,
                give = std::move(give)] { give(parse_confined(api, body, *model, defaults)); };
   is_short ? work() : shared.run_on_pool(tenant, std::move(work));
@@ -94,6 +95,7 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, RouteInpu
   auto request = co_await parsed.take();
   if (!request) co_return;  // the server is stopping
   if (!*request) co_return co_await stream.send(error_answer(request->error()));
+  (*request)->beat = gateway.beat;
   log_move(caller, **request, gateway, stream);
   // Each further choice keeps a copy of its prompt, and sends it to the worker.
   const std::size_t copies = (*request)->n - 1;

@@ -12,6 +12,7 @@
 #include "ipc/control/transport/excess.hpp"
 #include "worker/http/api/chat_messages.hpp"
 #include "worker/http/api/constraint_fields.hpp"
+#include "worker/http/api/emitted_tokens.hpp"
 #include "worker/http/api/messages_request.hpp"
 #include "worker/http/api/responses_request.hpp"
 #include "worker/http/api/sampling_fields.hpp"
@@ -33,12 +34,18 @@ class Reader {
     out_.api = api_;
     out_.created_unix_s = defaults_->created_unix_s;
     out_.begins_inside_reasoning = model_->begins_inside_reasoning;
-    const std::array steps{&Reader::read_model,         &Reader::check_implemented,
-                           &Reader::read_ids,           &Reader::read_text,
-                           &Reader::read_length,        &Reader::read_sampling,
-                           &Reader::read_choices,       &Reader::read_logprobs,
-                           &Reader::read_stream,        &Reader::read_prompt_logprobs,
-                           &Reader::read_end_conditions};
+    const std::array steps{&Reader::read_model,
+                           &Reader::check_implemented,
+                           &Reader::read_ids,
+                           &Reader::read_text,
+                           &Reader::read_length,
+                           &Reader::read_sampling,
+                           &Reader::read_choices,
+                           &Reader::read_logprobs,
+                           &Reader::read_stream,
+                           &Reader::read_prompt_logprobs,
+                           &Reader::read_end_conditions,
+                           &Reader::read_emitted_tokens};
     for (const auto step : steps) TRY((this->*step)());
     return std::move(out_);
   }
@@ -210,6 +217,13 @@ class Reader {
         field.path()));
   }
 
+  Read<void> read_emitted_tokens() {
+    const Field emitted = body_["emitted"];
+    if (!emitted || defaults_->may_continue) return read_emitted(emitted, model_->n_vocab, out_);
+    return emitted.refuse(
+        "emitted is accepted from a gateway only, with the header Leasehold-Stream; leave it out");
+  }
+
   Read<void> read_stream() {
     out_.stream = TRY(flag_of(body_["stream"], false));
     const Field options = body_["stream_options"];
@@ -284,6 +298,10 @@ wire::RequestSubmit submission_of(const ApiRequest& request, std::size_t choice)
   submit.sampling.seed += choice % request.n;
   submit.asked_at_unix_s = request.created_unix_s;
   if (choice > 0) submit.request_id = {mint_request_id()};
+  if (!generates_again(request)) {
+    const auto emitted = emitted_of(request, choice);
+    submit.emitted.assign(emitted.begin(), emitted.end());
+  }
   // The answer of a chat has them once.
   if (choice > 0 && request.api == Api::Chat) submit.prompt_logprobs.reset();
   if (request.prompts.empty()) return submit;

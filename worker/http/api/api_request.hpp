@@ -2,6 +2,7 @@
 /// `/v1/messages`. Pure.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -44,6 +45,10 @@ struct ApiRequest {
   wire::RequestSubmit submit;
   std::int64_t created_unix_s = 0;  ///< The answer's `created`, and the chat template's time.
   std::vector<ApiPrompt> prompts;   ///< Only for a completion.
+  /// The tokens of the first choices that another host has sent (emitted_tokens.hpp).
+  std::vector<std::vector<std::int32_t>> emitted;
+  /// Set: the answer is a continuable stream (../answer_output.hpp), never silent for longer.
+  std::optional<std::chrono::milliseconds> beat;
   std::uint32_t n = 1;
   bool echo = false;  ///< The text of a completion, and its logprobs, begin with its prompt.
   bool prompt_logprobs = false;          ///< The answer has vLLM's field of this name.
@@ -65,6 +70,7 @@ struct ApiRequest {
 struct RequestDefaults {
   std::optional<RequestId> request_id;  ///< Not set: a new one.
   std::int64_t created_unix_s = 0;      ///< A body cannot say it.
+  bool may_continue = false;            ///< The body may have `emitted`: a gateway sent it.
 };
 
 struct ApiModel {
@@ -97,7 +103,8 @@ using EncodeChat =
 std::size_t choices_of(const ApiRequest& request);
 /// The submission of the choice with this index, from 0. The first choice has the id of the
 /// request, and each other choice gets a new id on every call. Each choice of a prompt has its own
-/// seed. The chat template's time is `created_unix_s`.
+/// seed. The chat template's time is `created_unix_s`. Has the choice's `emitted`, unless they are
+/// generated again.
 wire::RequestSubmit submission_of(const ApiRequest& request, std::size_t choice);
 
 /// Reads the chat template's inputs other than the messages and tools. Precondition: `out` has
