@@ -13,7 +13,7 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::size_t kTokensBeforeDeath = 8;  // of all choices
+constexpr std::size_t kTokensBeforeDeath = 4;  // of all choices
 const std::string kOwnUser = "uid:" + std::to_string(::getuid());
 
 /// A request as a gateway sends it to any host.
@@ -33,16 +33,17 @@ struct Request {
 
 std::vector<Request> requests() {
   const Json schema = Json::parse(
-      R"({"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}},
+      R"({"type":"object","properties":{"a":{"type":"string","minLength":200},"b":{"type":"integer"}},
           "required":["a","b"],"additionalProperties":false})");
   const Json tool{{"type", "function"},
                   {"function", {{"name", "add"}, {"parameters", schema}, {"strict", true}}}};
   const auto chat = [](const char* name, const Json& more) {
-    Json body{{"messages", {{{"role", "user"}, {"content", std::string(name) + " story"}}}},
-              {"max_tokens", 40},
-              {"stream", true},
-              {"prompt_cache_key", name},
-              {"stream_options", {{"include_usage", true}}}};
+    Json body{
+        {"messages", Json::array({{{"role", "user"}, {"content", std::string(name) + " story"}}})},
+        {"max_tokens", 300},
+        {"stream", true},
+        {"prompt_cache_key", name},
+        {"stream_options", {{"include_usage", true}}}};
     body.update(more);
     return body;
   };
@@ -55,11 +56,12 @@ std::vector<Request> requests() {
        chat("sampled",
             {{"ignore_eos", true}, {"frequency_penalty", 0.5}, {"repetition_penalty", 1.2}})},
       {kChat, chat("schema", {{"response_format", format}})},
-      {kChat, chat("tools", {{"tools", {tool}}, {"tool_choice", "required"}})},
+      {kChat, chat("tools", {{"tools", Json::array({tool})}, {"tool_choice", "required"}})},
       {kChat, chat("three", {{"n", 3}, {"ignore_eos", true}}), 3},
       {kChat, chat("logprobs", {{"logprobs", true}, {"top_logprobs", 2}, {"ignore_eos", true}})},
       {kChat, chat("whole", {{"stream", false}, {"logprobs", true}, {"ignore_eos", true}})},
-      {"/v1/messages", chat("message", {{"stop_sequences", {"the "}}})}};
+      {"/v1/messages",
+       chat("message", {{"stop_sequences", Json::array({"the dragon"})}, {"ignore_eos", true}})}};
 }
 
 /// The groups of tokens that have arrived.
@@ -131,21 +133,21 @@ TEST_CASE("http continue: what a gateway may send is refused with its field") {
     return reply.json()["error"]["param"];
   };
   const Request greedy = requests().front();
-  const auto refused = [&](const Json& emitted, const Json& more = Json::object()) {
+  const auto refused = [&](const std::string& emitted, const Json& more = Json::object()) {
     Request request = greedy;
     request.body.update(more);
-    request.body["emitted"] = emitted;
+    request.body["emitted"] = Json::parse(emitted);
     return param_of(host.send(request.sent_with(key)));
   };
-  CHECK(refused({{1}, {2}}) == "emitted");
-  CHECK(refused({{1, 1 << 20}}) == "emitted/0/1");
-  CHECK(refused(Json::array({Tokens(41, 5)})) == "emitted/0");
+  CHECK(refused("[[1],[2]]") == "emitted");
+  CHECK(refused("[[1,1048576]]") == "emitted/0/1");
+  CHECK(refused(Json::array({Tokens(301, 5)}).dump()) == "emitted/0");
   const Json choice = {{"guided_choice", {"yes", "no"}}, {"ignore_eos", false}};
-  CHECK(refused({{5}}, choice) == "emitted");  // fits no choice
+  CHECK(refused("[[5]]", choice) == "emitted");  // fits no choice
   HttpSystem untrusting;
   const std::string other = untrusting.admit("ann");
   Json body = untrusting.completion(other, 4, false);
-  body["emitted"] = {{5}};
+  body["emitted"] = Json::parse("[[5]]");
   CHECK(param_of(untrusting.send(post("/v1/completions", other, body))) == "emitted");
 }
 

@@ -218,12 +218,14 @@ void check_both(Api api, Json body, const Script& script) {
 TEST_CASE("continued answer: a chat goes on after any token with the same bytes") {
   check_both(Api::Chat, chat(), {{"Zwei \xC3\xA4 und \xE2\x82\xAC."}});
   check_both(Api::Chat, chat({{"stop", {"abc", "bcd"}}}), {{"xaby abcx"}, "StopSequence"});
-  check_both(Api::Chat, chat({{"stop", {"bcd"}}, {"include_stop_str_in_output", true}}),
+  check_both(Api::Chat,
+             chat({{"stop", Json::array({"bcd"})}, {"include_stop_str_in_output", true}}),
              {{"aab bcd"}, "StopSequence"});
-  check_both(Api::Chat, chat({{"stop", {"ab"}}, {"min_tokens", 4}}), {{"xabyab"}, "StopSequence"});
+  check_both(Api::Chat, chat({{"stop", Json::array({"ab"})}, {"min_tokens", 4}}),
+             {{"xabyab"}, "StopSequence"});
   check_both(Api::Chat, chat(), {{"<think>Hm, so</think>Yes."}, "MaxTokensReached"});
   check_both(Api::Chat, chat({{"tools", kTools}}), {{"Ok " + kCall + "\n" + kCall}});
-  check_both(Api::Chat, chat({{"tools", kTools}, {"stop", {"a?"}}}),
+  check_both(Api::Chat, chat({{"tools", kTools}, {"stop", Json::array({"a?"})}}),
              {{"\1Hm a\2Oka \3{\"name\":\"add\",\"arguments\":{}}\4"}});
   check_both(Api::Chat, chat({{"tools", kTools}, {"tool_choice", "required"}}),
              {{R"({"name":"add","arguments":{}})"}});
@@ -257,11 +259,12 @@ TEST_CASE("continued answer: responses and messages go on with the same items an
   const Json response{{"input", "Hi"}, {"stream", true}, {"store", false}};
   const std::string thoughts = "<think>Hm</think>Ok " + kCall;
   check_both(Api::Responses, merged(response, {{"tools", Json::array({tool})}}), {{thoughts}});
-  check_both(Api::Responses, merged(response, {{"include", {"message.output_text.logprobs"}}}),
+  check_both(Api::Responses,
+             merged(response, {{"include", Json::array({"message.output_text.logprobs"})}}),
              {{"<think>Hm</think>Ok \xC3\xA4"}, "MaxTokensReached"});
-  const Json message = merged(
-      chat(),
-      {{"max_tokens", 100}, {"stop_sequences", {"\n\n"}}, {"tools", Json::parse(R"([{"name":"add",
+  const Json message = merged(chat(), {{"max_tokens", 100},
+                                       {"stop_sequences", Json::array({"\n\n"})},
+                                       {"tools", Json::parse(R"([{"name":"add",
                                                   "input_schema":{"type":"object"}}])")}});
   check_both(Api::Messages, message, {{thoughts}});
   check_both(Api::Messages, message, {{"a\nb\n\n"}, "StopSequence"});
