@@ -97,7 +97,7 @@ TEST_CASE("http continue: after the death of its host each kind of text goes on 
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Request& request = all[i];
     INFO(request.body);
-    (void)clients[i]->read_until([](const std::string&) { return false; });
+    // What was read before the death, which may end within a group.
     ReadStream text = read_stream(clients[i]->so_far().body);
     CHECK_FALSE(text.is_complete);
     const auto emitted = tokens_of(text.groups, request.choices);

@@ -65,18 +65,18 @@ class Answering {
     }
   }
 
-  /// Generates one token of each choice after the other.
+  /// Generates one token of each choice after the other, until all have ended.
   std::string finish() {
-    bool goes_on = true;
-    for (std::uint32_t position = 0; goes_on; ++position) {
-      goes_on = false;
+    std::size_t ended = 0;
+    for (std::uint32_t position = 0; ended < choices_.size(); ++position) {
       for (std::size_t i = 0; i < choices_.size(); ++i) {
-        if (position >= text_of(i).size()) continue;
-        goes_on = true;
-        if (position >= choices_[i].emitted) generate(i, position);
+        const std::size_t end = text_of(i).size();
+        if (position < end && position >= choices_[i].emitted) generate(i, position);
+        if (position != end) continue;
+        complete(i);
+        ++ended;
       }
     }
-    for (std::size_t i = choices_.size(); i-- > 0;) complete(i);  // the last one first
     world.run_until([this] { return is_over; });
     world.settle();
     return bytes();
