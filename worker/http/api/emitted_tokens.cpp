@@ -52,8 +52,8 @@ Read<void> read_emitted(const Field& field, std::uint32_t n_vocab, ApiRequest& r
   const std::size_t lists = field.json().size();
   if (lists > choices_of(request)) {
     return field.refuse(
-        fmt::format("emitted has {} lists, and the answer has {} choices; send one "
-                    "list for each",
+        fmt::format("emitted has {} lists, and the number of choices is {}; send at most one list "
+                    "for each",
                     lists, choices_of(request)));
   }
   for (std::size_t i = 0; i < lists; ++i)

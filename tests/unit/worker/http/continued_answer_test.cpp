@@ -297,42 +297,6 @@ TEST_CASE(
   CHECK(rest.ending == whole.ending);
 }
 
-TEST_CASE("continued answer: emitted tokens that the request cannot have are refused") {
-  const ApiModel model{.name = "model", .max_context = 4096, .n_vocab = 256};
-  const auto refused = [&](Api api, const char* emitted, const Json& more, bool may_continue) {
-    Json body = merged(chat({{"prompt", "Once"}, {"input", "Hi"}, {"max_tokens", 3}}), more);
-    body["emitted"] = Json::parse(emitted);
-    const auto parsed = parse_api_request(api, body.dump(), model, {.may_continue = may_continue});
-    if (parsed) return std::string("none");
-    CHECK(parsed.error().error.code == Errc::BadRequest);
-    return parsed.error().param;
-  };
-  for (const Api api : {Api::Completions, Api::Chat, Api::Messages}) {
-    INFO(static_cast<int>(api));
-    CHECK(refused(api, "[[1]]", Json::object(), false) == "emitted");
-    CHECK(refused(api, "[]", Json::object(), false) == "emitted");
-    CHECK(refused(api, "null", Json::object(), false) == "none");
-    CHECK(refused(api, "[]", Json::object(), true) == "none");
-    CHECK(refused(api, "[[]]", Json::object(), true) == "none");
-    CHECK(refused(api, "[[1,2,3]]", Json::object(), true) == "none");
-    CHECK(refused(api, "[[1,2,3,4]]", Json::object(), true) == "emitted/0");
-    CHECK(refused(api, "[[1],[2]]", Json::object(), true) == "emitted");
-    CHECK(refused(api, "[1]", Json::object(), true) == "emitted/0");
-    CHECK(refused(api, "[null]", Json::object(), true) == "emitted/0");
-    CHECK(refused(api, "{}", Json::object(), true) == "emitted");
-    CHECK(refused(api, "\"1\"", Json::object(), true) == "emitted");
-    CHECK(refused(api, "[[0,256]]", Json::object(), true) == "emitted/0/1");
-    CHECK(refused(api, "[[0,-1]]", Json::object(), true) == "emitted/0/1");
-    CHECK(refused(api, "[[0.5]]", Json::object(), true) == "emitted/0/0");
-    CHECK(refused(api, "[[null]]", Json::object(), true) == "emitted/0/0");
-    CHECK(refused(api, "[[\"1\"]]", Json::object(), true) == "emitted/0/0");
-  }
-  CHECK(refused(Api::Chat, "[[1],[2],[]]", {{"n", 3}}, true) == "none");
-  CHECK(refused(Api::Completions, "[[1],[2],[3,4,5,6]]", {{"n", 2}, {"prompt", {"a", "b"}}},
-                true) == "emitted/2");
-  CHECK(refused(Api::Completions, "[[1]]", {{"max_tokens", 0}}, true) == "emitted/0");
-}
-
 TEST_CASE("continued answer: known tokens are read as a prompt, unless their logprobs follow") {
   const std::vector<Tokens> emitted{{'a', 'b'}};
   const auto submitted = [&](Api api, const Json& body) {
