@@ -83,9 +83,6 @@ class HostStreamParser {
   /// True after an EndingGroup, a HostError or a failed read.
   bool has_ended() const { return has_ended_; }
 
-  /// The position that the next group of `choice` must have.
-  std::uint32_t next_position(std::uint32_t choice) const { return next_positions_[choice]; }
-
  private:
   enum class Mark : std::uint8_t { None, Token, Beat, Ending, Failure };
 
