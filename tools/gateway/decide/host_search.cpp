@@ -166,8 +166,8 @@ void TextContinuation::end(const Step& step) {
   has_ended_ = true;
 }
 
-void TextContinuation::fail_request(Error error, const Step& step, bool is_announced) {
-  step.actions.emplace_back(FailRequest{std::move(error), is_announced});
+void TextContinuation::fail_request(Error error, const Step& step) {
+  step.actions.emplace_back(FailRequest{.error = std::move(error), .document = {}});
   end(step);
 }
 

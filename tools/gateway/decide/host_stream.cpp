@@ -168,14 +168,27 @@ Result<void> HostStreamParser::end_block(std::vector<HostEvent>& events) {
       return end_group(events);
     case Mark::Ending:
       has_ended_ = true;
-      if (form_ == AnswerForm::Document) group_ = TRY(document());
-      events.emplace_back(EndingGroup{std::move(group_)});
-      break;
+      return end_stream(events);
     case Mark::Failure:
       has_ended_ = true;
+      if (form_ == AnswerForm::Document) group_ = document("error").value_or("");
       events.emplace_back(HostError{std::move(marked_error_), std::move(group_)});
       break;
   }
+  return {};
+}
+
+Result<void> HostStreamParser::end_stream(std::vector<HostEvent>& events) {
+  if (form_ == AnswerForm::Document) {
+    std::optional<std::string> answer = document("answer");
+    if (!answer) {
+      return fail(Errc::MalformedMessage,
+                  fmt::format("the stream ends with \"{}\", and not with one event \"answer\"",
+                              printable_excerpt(group_)));
+    }
+    group_ = *std::move(answer);
+  }
+  events.emplace_back(EndingGroup{std::move(group_)});
   return {};
 }
 
@@ -191,17 +204,14 @@ Result<void> HostStreamParser::end_group(std::vector<HostEvent>& events) {
   return {};
 }
 
-/// The data of the one event "answer".
-Result<std::string> HostStreamParser::document() const {
-  constexpr std::string_view kBegin = "event: answer\ndata: ";
+/// The data of the one event of a Document. Nothing for another form.
+std::optional<std::string> HostStreamParser::document(std::string_view event) const {
+  const std::string begin = fmt::format("event: {}\ndata: ", event);
   const std::string_view group = group_;
-  const std::size_t end = group.find('\n', std::min(kBegin.size(), group.size()));
-  if (!group.starts_with(kBegin) || end == std::string_view::npos || group.substr(end) != "\n\n") {
-    return fail(Errc::MalformedMessage,
-                fmt::format("the stream ends with \"{}\", and not with one event \"answer\"",
-                            printable_excerpt(group)));
-  }
-  return std::string(group.substr(kBegin.size(), end - kBegin.size()));
+  if (!group.starts_with(begin) || !group.ends_with("\n\n")) return {};
+  const std::string_view data = group.substr(begin.size(), group.size() - begin.size() - 2);
+  if (data.contains('\n')) return {};
+  return std::string(data);
 }
 
 }  // namespace leasehold::gateway

@@ -203,9 +203,15 @@ void TextContinuation::take(Attempt& from, HostError& error, const Step& step) {
     const Loss loss{MoveCause::Error, error.error, avoid_after(error.error, outcome)};
     return lose(from.id, loss, step);
   }
-  const bool is_announced = terms_.form == AnswerForm::Events && !error.bytes.empty();
-  if (is_announced) forward(std::move(error.bytes), step);
-  fail_request(std::move(error.error), step, is_announced);
+  FailRequest failed{.error = std::move(error.error), .is_announced = false, .document = {}};
+  if (terms_.form == AnswerForm::Document) {
+    failed.document = std::move(error.bytes);
+  } else {
+    failed.is_announced = !error.bytes.empty();
+    forward(std::move(error.bytes), step);
+  }
+  step.actions.emplace_back(std::move(failed));
+  end(step);
 }
 
 /// One token behind, the client waits for that token and the next one; asked again, the successor

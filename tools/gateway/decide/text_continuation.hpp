@@ -133,7 +133,7 @@ class TextContinuation {
   void avoid(HostId host, TimePoint until);
 
   void end(const Step& step);
-  void fail_request(Error error, const Step& step, bool is_announced = false);
+  void fail_request(Error error, const Step& step);
 
   Attempt* find(AttemptId id);
   bool is_successor(AttemptId id) const { return successor_ && successor_->id == id; }

@@ -110,6 +110,7 @@ struct PassAnswer {
 struct FailRequest {
   Error error;
   bool is_announced = false;  ///< The host's error event was forwarded.
+  std::string document;  ///< The host's error body if the client asked for no stream, or empty.
 };
 
 using TextAction = std::variant<OpenHost, CloseHost, Forward, Finish, PassAnswer, FailRequest>;
