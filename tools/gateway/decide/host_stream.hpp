@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -50,7 +51,7 @@ struct EndingGroup {
 /// The host ended the request with an error.
 struct HostError {
   Error error;
-  std::string bytes;  ///< The API's own error event.
+  std::string bytes;  ///< The API's own error event; of a Document, its body, or empty.
 };
 
 using HostEvent = std::variant<TokenGroup, Beat, EndingGroup, HostError>;
@@ -83,9 +84,6 @@ class HostStreamParser {
   /// True after an EndingGroup, a HostError or a failed read.
   bool has_ended() const { return has_ended_; }
 
-  /// The position that the next group of `choice` must have.
-  std::uint32_t next_position(std::uint32_t choice) const { return next_positions_[choice]; }
-
  private:
   enum class Mark : std::uint8_t { None, Token, Beat, Ending, Failure };
 
@@ -96,7 +94,8 @@ class HostStreamParser {
   Result<void> end_block(std::vector<HostEvent>& events);
   Result<void> end_group(std::vector<HostEvent>& events);
   Result<void> append(std::string_view line);
-  Result<std::string> document() const;
+  Result<void> end_stream(std::vector<HostEvent>& events);
+  std::optional<std::string> document(std::string_view event) const;
 
   AnswerForm form_;
   HostStreamLimits limits_;

@@ -60,6 +60,7 @@ using TextEvent = std::variant<RequestArrived, HostAccepted, HostRefused, HostBy
 
 // ── Actions ──
 
+/// Why the exchange before ended, or has a successor.
 enum class MoveCause : std::uint8_t {
   None,     ///< The first host.
   Lost,     ///< The connection ended or failed.
@@ -67,9 +68,11 @@ enum class MoveCause : std::uint8_t {
   Stalled,  ///< There were beats and no token for too long.
   Error,    ///< The host ended or refused the request with an error that another may not give.
   Draining,
-  OtherIdentity,
-  Malformed,  ///< The host's stream broke the form, or contradicted the text.
+  OtherIdentity,  ///< The host could only continue with another text.
+  Malformed,      ///< The host's stream broke the form, or contradicted the text.
 };
+
+inline constexpr int kMoveCauseCount = static_cast<int>(MoveCause::Malformed) + 1;
 
 std::string_view name(MoveCause cause);
 
@@ -107,6 +110,7 @@ struct PassAnswer {
 struct FailRequest {
   Error error;
   bool is_announced = false;  ///< The host's error event was forwarded.
+  std::string document;  ///< The host's error body if the client asked for no stream, or empty.
 };
 
 using TextAction = std::variant<OpenHost, CloseHost, Forward, Finish, PassAnswer, FailRequest>;
