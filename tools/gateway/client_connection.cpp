@@ -30,8 +30,8 @@ constexpr std::string_view kOwnPaths = "/leasehold/";  // between gateways and h
 }  // namespace
 
 awaitable<void> ClientConnection::run() {
-  while (!shared_->is_draining && co_await serve_one()) {
-  }
+  bool goes_on = true;
+  while (goes_on) goes_on = co_await serve_one();
   stream().close();
 }
 
@@ -54,7 +54,7 @@ awaitable<bool> ClientConnection::serve_one() {
   }
   co_await answer(parser, client);
   ++shared_->metrics.requests[client.has_begun() ? client.status() : 0];
-  co_return client.keeps_alive() && parser.is_done();
+  co_return client.keeps_alive() && parser.is_done() && !shared_->is_draining;
 }
 
 Result<void> ClientConnection::take_place(const ClientExchange& client, const TenantId& owner) {

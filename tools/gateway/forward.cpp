@@ -77,8 +77,8 @@ awaitable<void> forward(Shared& shared, ClientExchange& client, Forwarded reques
     Fields fields = passed_on(exchange->answer.head);
     if (request.says_continue) fields.emplace_back("Leasehold-Continue", "no");
     if (exchange->answer.status == 401) client.end_connection();
-    const bool is_begun = co_await client.begin(exchange->answer.status, fields);
-    const bool is_whole = is_begun && co_await pass_body(client, *exchange->connection);
+    bool is_whole = co_await client.begin(exchange->answer.status, fields);
+    if (is_whole) is_whole = co_await pass_body(client, *exchange->connection);
     client.stream().on_end(nullptr);
     shared.hosts.table().ended(*host);
     if (!is_whole) client.stream().close();  // the client sees that the answer is not whole

@@ -59,9 +59,9 @@ Error no_host(const Hosts& hosts) {
   return error;
 }
 
-awaitable<void> pass_whole(ClientExchange& client, WholeAnswer answer) {
+awaitable<bool> pass_whole(ClientExchange& client, WholeAnswer answer) {
   if (answer.status == 401) client.end_connection();
-  co_await client.send_whole(answer.status, answer.fields, std::move(answer.body));
+  return client.send_whole(answer.status, answer.fields, std::move(answer.body));
 }
 
 std::string id_of(const Json& entry) {
@@ -90,8 +90,10 @@ awaitable<void> answer_models(Shared& shared, ClientExchange& client) {
       continue;
     }
     auto entries = entries_of(answer->body);
-    if (answer->status != 200 || !entries)
-      co_return co_await pass_whole(client, *std::move(answer));
+    if (answer->status != 200 || !entries) {
+      co_await pass_whole(client, *std::move(answer));
+      co_return;
+    }
     for (Json& entry : *entries) {
       missing.erase(id_of(entry));
       if (listed.insert(id_of(entry)).second) all.push_back(std::move(entry));
@@ -109,8 +111,10 @@ awaitable<void> answer_requests(Shared& shared, ClientExchange& client) {
     auto answer = co_await fetch(shared, client, host);
     if (!answer) continue;
     auto entries = entries_of(answer->body);
-    if (answer->status != 200 || !entries)
-      co_return co_await pass_whole(client, *std::move(answer));
+    if (answer->status != 200 || !entries) {
+      co_await pass_whole(client, *std::move(answer));
+      co_return;
+    }
     has_answer = true;
     for (Json& entry : *entries) {
       entry["host"] = shared.hosts.table().report(host)->name;

@@ -100,8 +100,15 @@ Result<void> understand(const Texts& texts, Options& options) {
                                                     : "--tls-key needs --tls-certificate");
   }
   if (!texts.key.empty()) options.certificate = {texts.certificate, texts.key};
-  auto listen = http::Address::parse(texts.listen, texts.any_address || options.certificate);
+  auto listen = http::Address::parse(texts.listen, true);
   if (!listen) return std::unexpected(named("--listen", listen.error()));
+  const bool is_local = http::Address::parse(texts.listen, false).has_value();
+  if (!is_local && !texts.any_address && !options.certificate) {
+    return fail(Errc::BadRequest,
+                fmt::format("--listen: other machines reach {}; add --tls-certificate and "
+                            "--tls-key, or --http-any-address to serve without encryption",
+                            texts.listen));
+  }
   options.listen = *std::move(listen);
   auto proxies = http::TrustedProxies::parse(texts.trusted_proxies);
   if (!proxies) return std::unexpected(named("--trusted-proxies", proxies.error()));

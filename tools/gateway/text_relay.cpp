@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <ctime>
 #include <utility>
 
@@ -142,8 +144,10 @@ std::string TextRelay::request_for(const OpenHost& action) const {
 awaitable<void> TextRelay::serve(AttemptId id, std::shared_ptr<Attempt> attempt,
                                  std::string request) {
   const auto self = shared_from_this();
+  co_await asio::post(shared_->io, asio::use_awaitable);  // the action that began this ends first
   HostTable& table = shared_->hosts.table();
   HostLink& link = shared_->hosts.link(attempt->host);
+  if (attempt->is_closed) co_return;
   table.started(attempt->host);
   HostLink::OnConnected note = [attempt](std::shared_ptr<HostConnection> connection) {
     attempt->connection = std::move(connection);
@@ -340,12 +344,22 @@ awaitable<void> TextRelay::send_refusal() {
   co_await client_->send_whole(refusal_->status, refusal_->fields, std::move(refusal_->body));
 }
 
+http::Answer TextRelay::answer_of(const Error& error) const {
+  const bool is_new = std::ranges::all_of(continuation_.tokens(), &std::vector<TokenId>::empty);
+  if (error.code == Errc::UnknownWorker && is_new) {
+    return plain_error(client_->api(), 404, "model_not_found", error.detail,
+                       client_->x_request_id());
+  }
+  return error_answer(client_->api(), error, client_->x_request_id());
+}
+
 awaitable<void> TextRelay::send_failure(Error error, bool is_announced) {
   if (!client_->has_begun()) {
-    co_await client_->fail(std::move(error));
+    co_await client_->send(answer_of(error));
     co_return;
   }
-  if (!is_announced && !co_await client_->write(error_events(client_->api(), error))) co_return;
+  std::string events = is_announced ? std::string() : error_events(client_->api(), error);
+  if (!events.empty()) co_await client_->write(std::move(events));
   co_await client_->end();
 }
 

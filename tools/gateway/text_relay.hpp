@@ -71,6 +71,8 @@ class TextRelay : public std::enable_shared_from_this<TextRelay> {
   boost::asio::awaitable<void> send_end();
   boost::asio::awaitable<void> send_finish(Finish finish);
   boost::asio::awaitable<void> send_refusal();
+  /// The answer for a client that has received nothing.
+  http::Answer answer_of(const Error& error) const;
   boost::asio::awaitable<void> send_failure(Error error, bool is_announced);
   void close_attempts();
 
