@@ -50,9 +50,10 @@ std::optional<Error> TextContinuation::reason_to_stay(TimePoint now) const {
                                    "be known to continue its text",
                                    detail)};
   }
-  if (moves_ >= terms_.max_moves)
+  if (moves_ >= terms_.max_moves) {
     return Error{code,
                  fmt::format("{}; the text has moved {} times, the most allowed", detail, moves_)};
+  }
   const Duration waited = search_.since ? now - *search_.since : Duration::zero();
   if (waited < terms_.move_timeout) return {};
   return Error{code, fmt::format("{}; no other host continued the text within {} ms", detail,

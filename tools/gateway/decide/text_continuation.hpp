@@ -1,10 +1,10 @@
 /// One client's request, from host to host: decides when a text moves, where to, and which bytes
 /// the client receives. Pure: events and time come in, actions go out.
 ///
-/// The law: each position of each choice is forwarded once, from a complete group, in order. It
-/// holds because `tokens_` is both what was forwarded and what the next host is given, because a
-/// host's stream must count on from there, and because a group is forwarded only if its position is
-/// the size of its list. A host whose token differs from a forwarded one is left.
+/// The law: each position of each choice is forwarded once, from a complete group, in order.
+/// `tokens_` is both what was forwarded and what the next host is given. A host's stream must count
+/// on from there, and a group is forwarded only if its position is the size of its list. A host
+/// whose token differs from a forwarded one is left.
 ///
 /// Until a host has accepted the request, each host is asked once, and the last refusal is the
 /// answer. Afterwards the text waits for a host for at most `move_timeout`.
@@ -143,7 +143,7 @@ class TextContinuation {
 
   ContinuationTerms terms_;
   EmittedTokens tokens_;
-  std::string identity_;  // of the host that has the text, or had it last
+  std::string identity_;  // of the newest host that has had the text
   std::optional<Attempt> current_;
   std::optional<Attempt> successor_;  // while the current host drains
   Search search_;

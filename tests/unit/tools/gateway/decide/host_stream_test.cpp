@@ -133,7 +133,7 @@ TEST_CASE("host stream: the largest token is one below 2^31") {
 }
 
 TEST_CASE("host stream: other comments are ignored") {
-  const Read result = read(":\n\n: told you\n\n:t 0 0 1\n\n: hello\ndata: a\n: t 0 0 1\n\n\n\n\n");
+  const Read result = read(":\n\n: time\n\n:t 0 0 1\n\n: hello\ndata: a\n: t 0 0 1\n\n\n\n\n");
   CHECK(result.done.has_value());
   REQUIRE(result.events.size() == 1);
   CHECK(result.as<TokenGroup>(0).bytes == "data: a\n\n");
