@@ -16,8 +16,8 @@ class Hosts;
 
 struct GatewayMetrics {
   std::map<int, std::uint64_t> requests;  ///< By the status of the answer; 0: client left.
-  std::array<std::uint64_t, 8> moves{};   ///< By MoveCause.
-  std::map<std::string, std::uint64_t> failed_texts;  ///< By the code of their error.
+  std::array<std::uint64_t, kMoveCauseCount> moves{};  ///< By MoveCause.
+  std::map<std::string, std::uint64_t> failed_texts;   ///< By the code of their error.
   std::uint64_t not_replayable = 0;  ///< Texts that could not continue elsewhere: memory was short.
   std::uint64_t bytes = 0;           ///< Of answers, written to clients.
   std::uint32_t running = 0;         ///< Texts.

@@ -310,13 +310,9 @@ awaitable<void> TextRelay::await_change() {
 awaitable<void> TextRelay::send_end() {
   if (std::holds_alternative<Finish>(*end_)) return send_finish(std::get<Finish>(std::move(*end_)));
   if (std::holds_alternative<PassAnswer>(*end_) && refusal_) return send_refusal();
-  Error error{Errc::ConnectionLost, "the host's answer is lost"};
-  bool is_announced = false;
-  if (auto* failed = std::get_if<FailRequest>(&*end_); failed != nullptr) {
-    error = std::move(failed->error);
-    is_announced = failed->is_announced;
-  }
-  return send_failure(std::move(error), is_announced);
+  FailRequest failed{.error = {Errc::ConnectionLost, "the host's answer is lost"}, .document = {}};
+  if (auto* told = std::get_if<FailRequest>(&*end_); told != nullptr) failed = std::move(*told);
+  return send_failure(std::move(failed));
 }
 
 awaitable<void> TextRelay::send_finish(Finish finish) {
@@ -344,21 +340,25 @@ awaitable<void> TextRelay::send_refusal() {
   co_await client_->send_whole(refusal_->status, refusal_->fields, std::move(refusal_->body));
 }
 
-http::Answer TextRelay::answer_of(const Error& error) const {
+http::Answer TextRelay::answer_of(const FailRequest& failed) const {
+  const Error& error = failed.error;
   const bool is_new = std::ranges::all_of(continuation_.tokens(), &std::vector<TokenId>::empty);
   if (error.code == Errc::UnknownWorker && is_new) {
     return plain_error(client_->api(), 404, "model_not_found", error.detail,
                        client_->x_request_id());
   }
-  return error_answer(client_->api(), error, client_->x_request_id());
+  http::Answer answer = error_answer(client_->api(), error, client_->x_request_id());
+  if (!failed.document.empty()) answer.body = failed.document;  // in the API's form already
+  return answer;
 }
 
-awaitable<void> TextRelay::send_failure(Error error, bool is_announced) {
+awaitable<void> TextRelay::send_failure(FailRequest failed) {
   if (!client_->has_begun()) {
-    co_await client_->send(answer_of(error));
+    co_await client_->send(answer_of(failed));
     co_return;
   }
-  std::string events = is_announced ? std::string() : error_events(client_->api(), error);
+  std::string events;
+  if (!failed.is_announced) events = error_events(client_->api(), failed.error);
   if (!events.empty()) co_await client_->write(std::move(events));
   co_await client_->end();
 }

@@ -72,8 +72,8 @@ class TextRelay : public std::enable_shared_from_this<TextRelay> {
   boost::asio::awaitable<void> send_finish(Finish finish);
   boost::asio::awaitable<void> send_refusal();
   /// The answer for a client that has received nothing.
-  http::Answer answer_of(const Error& error) const;
-  boost::asio::awaitable<void> send_failure(Error error, bool is_announced);
+  http::Answer answer_of(const FailRequest& failed) const;
+  boost::asio::awaitable<void> send_failure(FailRequest failed);
   void close_attempts();
 
   std::shared_ptr<Shared> shared_;
