@@ -58,6 +58,7 @@ struct WorkerOptions {
   std::uint64_t event_log_bytes = events::EventFile::kDefaultMaxBytes;
   std::optional<http::Url> kv_index;
   std::optional<http::Address> http;
+  std::string host_name;  ///< Names this machine in answers of `http`.
   std::chrono::milliseconds http_idle_ttl{30'000};
   http::TrustedProxies http_trusted_proxies;
   http::AllowedOrigins http_allowed_origins;
