@@ -13,11 +13,11 @@
 #include "ipc/http/http_address.hpp"
 #include "ipc/http/http_host.hpp"
 #include "ipc/http/http_url.hpp"
+#include "ipc/http/trusted_proxies.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/model/weights_plan.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/http/cross_origin.hpp"
-#include "worker/http/trusted_proxies.hpp"
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {

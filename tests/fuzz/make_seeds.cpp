@@ -48,6 +48,26 @@ void write_lines() {
              "\n");
 }
 
+void write_gateway() {
+  write_seed("gateway_fuzz", "stream",
+             "\x02\x06: b\n\ndata: a\n: t 0 0 7\n\n: t 1 0 8\n\ndata: [DONE]\n\n: e\n\n");
+  write_seed("gateway_fuzz", "document",
+             "\x01\x10: t 0 0 7\n\nevent: answer\ndata: {\"a\":1}\n\n: e\n\n");
+  write_seed("gateway_fuzz", "error",
+             std::string_view("\x00\x03"
+                              "data: a\n: t 0 0 7\n\ndata: {\"error\":1}\n\n: x Draining 1500\n\n",
+                              59));
+  constexpr std::string_view kRead("\0 ", 2);  // the form does not matter
+  write_seed("gateway_fuzz", "report",
+             std::string(kRead) +
+                 R"({"host":"a","models":[{"id":"m","identity":"i"}],"ready":false,)"
+                 R"("code":"Draining","running":1,"waiting":2})");
+  write_seed("gateway_fuzz", "body",
+             std::string(kRead) +
+                 R"({ "model" : "m\"", "stream":true, "n":2, "messages":[{"content":"a } b"}],)"
+                 R"( "prompt":["a","b"]})");
+}
+
 void write_models() {
   write_seed("gguf_fuzz", "tiny-llama", tiny_llama().bytes());
   GgufBuilder tokenizer;
@@ -163,6 +183,7 @@ void write_texts() {
 
 TEST_CASE("fuzz: make_fuzz_seeds writes the seeds of all targets", "[.][seeds]") {
   write_lines();
+  write_gateway();
   write_models();
   write_segments();
   write_record();

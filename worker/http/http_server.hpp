@@ -21,11 +21,11 @@
 #include "common/metrics/counters.hpp"
 #include "ipc/control/messages/keys.hpp"
 #include "ipc/http/http_address.hpp"
+#include "ipc/http/trusted_proxies.hpp"
 #include "worker/http/api/api_request.hpp"
 #include "worker/http/cross_origin.hpp"
 #include "worker/http/health.hpp"
 #include "worker/http/running_answers.hpp"
-#include "worker/http/trusted_proxies.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 #include "worker/trace/tracing.hpp"
 

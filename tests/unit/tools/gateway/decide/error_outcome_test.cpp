@@ -1,0 +1,45 @@
+// Which errors of a host move a text.
+#include <catch2/catch.hpp>
+
+#include "tools/gateway/decide/error_outcome.hpp"
+
+using namespace leasehold;
+using namespace leasehold::gateway;
+
+TEST_CASE("error outcome: an error of the request is passed on at every stage") {
+  for (const Errc code :
+       {Errc::BadRequest, Errc::MalformedMessage, Errc::MessageTooLarge, Errc::PromptTooLong,
+        Errc::BadToken, Errc::PermissionDenied, Errc::UnknownTenant, Errc::QuotaBlocks,
+        Errc::TimedOut, Errc::NumericFault, Errc::RequestCancelled}) {
+    CAPTURE(name(code));
+    CHECK(outcome_of(code, TextStage::Starting) == ErrorOutcome::PassOn);
+    CHECK(outcome_of(code, TextStage::Continuing) == ErrorOutcome::PassOn);
+  }
+}
+
+TEST_CASE("error outcome: the end of a lease and a broken host move a text") {
+  for (const Errc code :
+       {Errc::LeaseRevoked, Errc::LeaseFenced, Errc::StaleGeneration, Errc::Draining,
+        Errc::QueueFull, Errc::PoolExhausted, Errc::BrokerLost, Errc::EngineDecodeFailed,
+        Errc::WeightsLoading, Errc::MissingWeight, Errc::DeviceFault, Errc::ConnectionLost}) {
+    CAPTURE(name(code));
+    CHECK(outcome_of(code, TextStage::Starting) == ErrorOutcome::Move);
+    CHECK(outcome_of(code, TextStage::Continuing) == ErrorOutcome::Move);
+  }
+}
+
+TEST_CASE("error outcome: a tenant's limit is not multiplied by the number of hosts") {
+  for (const Errc code : {Errc::QuotaConcurrent, Errc::QuotaTokens, Errc::QuotaRequests,
+                          Errc::RebindRateLimited, Errc::RequestIdConflict}) {
+    CAPTURE(name(code));
+    CHECK(outcome_of(code, TextStage::Starting) == ErrorOutcome::PassOn);
+    CHECK(outcome_of(code, TextStage::Continuing) == ErrorOutcome::Move);
+  }
+}
+
+TEST_CASE("error outcome: a status without a known code moves if it may be the host's") {
+  for (const int status : {200, 302, 408, 429, 500, 502, 503, 504})
+    CHECK(outcome_of_status(status) == ErrorOutcome::Move);
+  for (const int status : {400, 401, 403, 404, 409, 413, 422, 499})
+    CHECK(outcome_of_status(status) == ErrorOutcome::PassOn);
+}

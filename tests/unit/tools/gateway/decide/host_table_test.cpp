@@ -1,0 +1,125 @@
+// What the gateway knows of its hosts: reports, silence, load, refusals.
+#include <catch2/catch.hpp>
+
+#include "tools/gateway/decide/host_table.hpp"
+
+using namespace leasehold;
+using namespace leasehold::gateway;
+
+namespace {
+
+constexpr TimePoint kBegin{1'000'000'000};
+constexpr Duration kSilentAfter = std::chrono::milliseconds(1500);
+constexpr HostId kHost{0};
+
+HostTable two_hosts() {
+  return *HostTable::create({"10.0.0.1:80", "10.0.0.2:80"}, kSilentAfter);
+}
+
+HostReport ready_report() {
+  return {
+      .name = "a", .models = {{"m", ""}}, .ready = true, .code = "", .running = 2, .waiting = 3};
+}
+
+Errc parse_error(std::string_view json) {
+  const Result<HostReport> report = HostReport::parse(json);
+  REQUIRE_FALSE(report.has_value());
+  CHECK_FALSE(report.error().detail.empty());
+  return report.error().code;
+}
+
+}  // namespace
+
+TEST_CASE("host table: a list that is empty or names a host twice is refused") {
+  CHECK(HostTable::create({}, kSilentAfter).error().code == Errc::BadRequest);
+  const auto twice = HostTable::create({"a:1", "b:1", "a:1"}, kSilentAfter);
+  REQUIRE_FALSE(twice.has_value());
+  CHECK(twice.error().detail.contains("a:1"));
+}
+
+TEST_CASE("host table: a host is silent until it reports, and when it stops") {
+  HostTable hosts = two_hosts();
+  CHECK(hosts.state(kHost, kBegin) == HostState::Silent);
+  CHECK(hosts.report(kHost) == nullptr);
+  hosts.reported(kHost, ready_report(), kBegin);
+  CHECK(hosts.state(kHost, kBegin + kSilentAfter) == HostState::Ready);
+  CHECK(hosts.state(kHost, kBegin + kSilentAfter + Duration{1}) == HostState::Silent);
+  hosts.reported(kHost, ready_report(), kBegin);
+  hosts.unreachable(kHost);
+  CHECK(hosts.state(kHost, kBegin) == HostState::Silent);
+  CHECK(hosts.report(kHost) != nullptr);
+}
+
+TEST_CASE("host table: a draining host is not merely not ready") {
+  HostTable hosts = two_hosts();
+  HostReport report = ready_report();
+  report.ready = false;
+  report.code = "WeightsLoading";
+  hosts.reported(kHost, report, kBegin);
+  CHECK(hosts.state(kHost, kBegin) == HostState::NotReady);
+  report.code = "Draining";
+  hosts.reported(kHost, report, kBegin);
+  CHECK(hosts.state(kHost, kBegin) == HostState::Draining);
+}
+
+TEST_CASE("host table: the load is what the host reports or what was started there") {
+  HostTable hosts = two_hosts();
+  hosts.started(kHost);
+  CHECK(hosts.load(kHost) == 1);
+  hosts.reported(kHost, ready_report(), kBegin);
+  CHECK(hosts.load(kHost) == 5);
+  for (int i = 0; i < 6; ++i) hosts.started(kHost);
+  CHECK(hosts.load(kHost) == 7);
+  hosts.ended(kHost);
+  CHECK(hosts.load(kHost) == 6);
+}
+
+TEST_CASE("host table: of two refusals the later end counts") {
+  HostTable hosts = two_hosts();
+  hosts.refused(kHost, std::chrono::seconds(3), kBegin);
+  hosts.refused(kHost, std::chrono::seconds(1), kBegin);
+  CHECK(hosts.refuses_until(kHost) == kBegin + std::chrono::seconds(3));
+}
+
+TEST_CASE("host report: a whole report is read") {
+  const auto report = HostReport::parse(
+      R"({"host":"gpu-7","models":[{"id":"m","identity":"i"},{"id":"n"}],"ready":false,)"
+      R"("code":"Draining","running":1,"waiting":2,"later":{"more":[]}})");
+  REQUIRE(report.has_value());
+  CHECK(report->name == "gpu-7");
+  CHECK(report->models == std::vector<ServedModel>{{"m", "i"}, {"n", ""}});
+  CHECK_FALSE(report->ready);
+  CHECK(report->code == "Draining");
+  CHECK(report->running == 1);
+  CHECK(report->waiting == 2);
+  CHECK(report->serves("n"));
+  CHECK_FALSE(report->serves("o"));
+  CHECK(report->serves(""));
+}
+
+TEST_CASE("host report: a wrong field is a typed error that names it") {
+  for (const char* wrong :
+       {"", "[]", "{", R"({"models":[],"ready":true})", R"({"host":"","models":[],"ready":true})",
+        R"({"host":"a","models":{},"ready":true})", R"({"host":"a","models":[1],"ready":true})",
+        R"({"host":"a","models":[{}],"ready":true})", R"({"host":"a","models":[]})",
+        R"({"host":"a","models":[],"ready":1})",
+        R"({"host":"a","models":[],"ready":true,"code":1})",
+        R"({"host":"a","models":[],"ready":true,"running":-1})",
+        R"({"host":"a","models":[],"ready":true,"waiting":4294967296})"}) {
+    CAPTURE(wrong);
+    CHECK(parse_error(wrong) == Errc::MalformedMessage);
+  }
+}
+
+TEST_CASE("host report: names and lists have limits") {
+  const std::string long_name(257, 'a');
+  CHECK(parse_error(R"({"host":")" + long_name + R"(","models":[],"ready":true})") ==
+        Errc::MessageTooLarge);
+  std::string models = R"({"id":"m"})";
+  for (int i = 0; i < 256; ++i) models += R"(,{"id":"m"})";
+  CHECK(parse_error(R"({"host":"a","models":[)" + models + R"(],"ready":true})") ==
+        Errc::MessageTooLarge);
+  CHECK(parse_error(std::string((1 << 20) + 1, ' ')) == Errc::MessageTooLarge);
+  const std::string deep(100'000, '[');
+  CHECK(parse_error(deep) == Errc::MalformedMessage);
+}

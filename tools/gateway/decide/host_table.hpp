@@ -1,0 +1,98 @@
+/// What the gateway knows of its hosts: what each reported last, how many requests it runs, and
+/// until when it refuses. Pure; time is an argument.
+///
+/// Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/clock.hpp"
+#include "common/ids.hpp"
+#include "common/result.hpp"
+
+namespace leasehold::gateway {
+
+/// The index of a host in the gateway's list.
+using HostId = StrongId<struct HostTag>;
+
+/// A name under which a host serves a model.
+struct ServedModel {
+  std::string id;
+  std::string identity;  ///< See ipc/control/tokens/text_identity.hpp. Empty: not known.
+  bool operator==(const ServedModel&) const = default;
+};
+
+/// What `GET /leasehold/host` answers.
+struct HostReport {
+  std::string name;  ///< The host's own name.
+  std::vector<ServedModel> models;
+  bool ready = false;
+  std::string code;  ///< Why the host is not ready: the name of an Errc, or empty.
+  std::uint32_t running = 0;
+  std::uint32_t waiting = 0;
+
+  /// Errors: MalformedMessage, which names the field; MessageTooLarge above 1 MiB, 256 models or
+  /// names of more than 256 bytes.
+  static Result<HostReport> parse(std::string_view json);
+
+  bool serves(std::string_view model) const;
+  const ServedModel* find(std::string_view model) const;
+};
+
+enum class HostState : std::uint8_t {
+  Silent,  ///< It has not reported, or not lately.
+  NotReady,
+  Draining,  ///< It ends its running texts soon; each should continue elsewhere.
+  Ready,
+};
+
+std::string_view name(HostState state);
+
+class HostTable {
+ public:
+  /// A host whose last report is older than `silent_after` is Silent.
+  /// Errors: BadRequest for an empty list and for an address that occurs twice.
+  static Result<HostTable> create(std::vector<std::string> addresses, Duration silent_after);
+
+  std::size_t size() const { return hosts_.size(); }
+  const std::string& address(HostId host) const { return at(host).address; }
+  /// Null until the host has reported.
+  const HostReport* report(HostId host) const;
+  HostState state(HostId host, TimePoint now) const;
+  /// The larger of the requests that the host reported and those that this gateway has there.
+  std::uint32_t load(HostId host) const;
+  /// The end of the time for which the host has asked not to be sent requests.
+  TimePoint refuses_until(HostId host) const { return at(host).refuses_until; }
+
+  void reported(HostId host, HostReport report, TimePoint now);
+  /// The host answered a request with an error that says when to retry.
+  void refused(HostId host, Duration retry_after, TimePoint now);
+  /// A connection to the host failed: it is Silent until it reports.
+  void unreachable(HostId host);
+  /// A request was sent to the host, or ended there.
+  void started(HostId host) { ++at(host).started; }
+  void ended(HostId host);
+
+ private:
+  struct Host {
+    std::string address;
+    std::optional<HostReport> report;
+    std::optional<TimePoint> reported_at;  // nothing: Silent
+    TimePoint refuses_until;
+    std::uint32_t started = 0;
+  };
+
+  HostTable(std::vector<Host> hosts, Duration silent_after)
+      : hosts_(std::move(hosts)), silent_after_(silent_after) {}
+  const Host& at(HostId host) const { return hosts_.at(host.value); }
+  Host& at(HostId host) { return hosts_.at(host.value); }
+
+  std::vector<Host> hosts_;
+  Duration silent_after_;
+};
+
+}  // namespace leasehold::gateway

@@ -1,0 +1,231 @@
+#include "tools/gateway/decide/text_continuation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/expects.hpp"
+
+namespace leasehold::gateway {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+constexpr std::uint32_t kMaxRefreshes = 2;
+/// How long a text avoids a host that failed, and one that can never serve it.
+constexpr Duration kAfterFailure = milliseconds(500);
+constexpr Duration kForever = hours(24 * 365);
+
+Duration avoid_after(const Error& error, ErrorOutcome outcome) {
+  if (outcome == ErrorOutcome::PassOn) return kForever;
+  return std::max<Duration>(kAfterFailure, milliseconds(error.retry_after_ms));
+}
+
+Error error_of(const HostRefused& refused) {
+  if (refused.error) return *refused.error;
+  return {Errc::SystemError, fmt::format("a host answered with the status {}", refused.status)};
+}
+
+}  // namespace
+
+std::string_view name(MoveCause cause) {
+  switch (cause) {
+    case MoveCause::None:
+      return "none";
+    case MoveCause::Lost:
+      return "lost";
+    case MoveCause::Silent:
+      return "silent";
+    case MoveCause::Stalled:
+      return "stalled";
+    case MoveCause::Error:
+      return "error";
+    case MoveCause::Draining:
+      return "draining";
+    case MoveCause::OtherIdentity:
+      return "other_identity";
+    case MoveCause::Malformed:
+      return "malformed";
+  }
+  return "";
+}
+
+TextContinuation::TextContinuation(ContinuationTerms terms)
+    : terms_(std::move(terms)), tokens_(terms_.limits.choices) {}
+
+void TextContinuation::on(const TextEvent& event, const HostTable& hosts, TimePoint now,
+                          TextActions& actions) {
+  if (has_ended_) return;
+  const Step step{.hosts = hosts, .now = now, .actions = actions};
+  std::visit([&](const auto& one) { handle(one, step); }, event);
+  start_successor(step);
+}
+
+std::optional<TimePoint> TextContinuation::next_deadline() const {
+  if (has_ended_) return {};
+  TimePoint first = current_ ? deadline_of(*current_) : search_.retry_at;
+  if (successor_) first = std::min(first, deadline_of(*successor_));
+  return first;
+}
+
+void TextContinuation::handle(const RequestArrived&, const Step& step) {
+  open_next(step);
+}
+
+void TextContinuation::handle(const HostAccepted& event, const Step& step) {
+  Attempt* attempt = find(event.attempt);
+  if (attempt == nullptr || attempt->is_accepted) return;
+  const bool as_successor = is_successor(attempt->id);
+  const std::optional<WantedIdentity> wanted = wanted_of(as_successor);
+  if (wanted && !may_continue(*wanted, event.identity)) {
+    Error error{Errc::UnknownWorker,
+                fmt::format("host {} computes as \"{}\", and the text as \"{}\"",
+                            step.hosts.address(attempt->host), event.identity, identity_)};
+    return lose(attempt->id, {MoveCause::OtherIdentity, std::move(error), kForever}, step);
+  }
+  if (!as_successor) identity_ = event.identity;
+  attempt->is_accepted = true;
+  attempt->heard = attempt->progressed = step.now;
+  if (was_accepted_ && !attempt->is_refresh) ++moves_;
+  was_accepted_ = true;
+  if (!as_successor) search_ = {};
+}
+
+void TextContinuation::handle(const HostRefused& event, const Step& step) {
+  Attempt* attempt = find(event.attempt);
+  if (attempt == nullptr) return;
+  const Error error = error_of(event);
+  const TextStage stage = was_accepted_ ? TextStage::Continuing : TextStage::Starting;
+  const ErrorOutcome outcome =
+      event.error ? outcome_of(error.code, stage) : outcome_of_status(event.status);
+  if (outcome == ErrorOutcome::Move || is_successor(attempt->id)) {
+    search_.refused = attempt->id;
+    const Loss loss{MoveCause::Error, error, avoid_after(error, outcome), true};
+    return lose(attempt->id, loss, step);
+  }
+  if (was_accepted_) return fail_request(error, step);
+  current_.reset();
+  step.actions.emplace_back(PassAnswer{event.attempt});
+  end(step);
+}
+
+/// A group may close its exchange, so the exchange is looked up for each event.
+void TextContinuation::handle(const HostBytes& event, const Step& step) {
+  Attempt* attempt = find(event.attempt);
+  if (attempt == nullptr) return;
+  expects(attempt->is_accepted, "a host accepts before its bytes arrive");
+  attempt->heard = step.now;
+  events_.clear();
+  const Result<void> read = attempt->parser.read(event.bytes, events_);
+  for (HostEvent& one : events_) {
+    attempt = find(event.attempt);
+    if (attempt == nullptr) return;
+    std::visit([&](auto& content) { take(*attempt, content, step); }, one);
+  }
+  attempt = find(event.attempt);
+  if (attempt == nullptr || read) return;
+  Error error{read.error().code,
+              fmt::format("host {}: {}", step.hosts.address(attempt->host), read.error().detail)};
+  lose(event.attempt, {MoveCause::Malformed, std::move(error), kForever}, step);
+}
+
+void TextContinuation::handle(const HostLost& event, const Step& step) {
+  if (find(event.attempt) == nullptr) return;
+  lose(event.attempt, {MoveCause::Lost, event.error, kAfterFailure, true}, step);
+}
+
+void TextContinuation::handle(const TimerFired&, const Step& step) {
+  lose_if_late(successor_, step);
+  lose_if_late(current_, step);
+  if (!has_ended_ && !current_ && step.now >= search_.retry_at) open_next(step);
+}
+
+void TextContinuation::handle(const ClientLeft&, const Step& step) {
+  end(step);
+}
+
+void TextContinuation::take(Attempt&, const Beat&, const Step&) {}
+
+void TextContinuation::take(Attempt& from, TokenGroup& group, const Step& step) {
+  std::vector<TokenId>& known = tokens_[group.choice];
+  ensures(group.position == from.positions[group.choice] && group.position <= known.size(),
+          "a stream counts on from what its host was given");
+  if (group.position == known.size()) {
+    known.push_back(group.token);
+    forward(std::move(group.bytes), step);
+  } else if (known[group.position] != group.token) {
+    Error error{Errc::MalformedMessage,
+                fmt::format("host {} has token {} at position {} of choice {}, and {} was "
+                            "forwarded; its text is another one",
+                            step.hosts.address(from.host), group.token, group.position,
+                            group.choice, known[group.position])};
+    return lose(from.id, {MoveCause::Malformed, std::move(error), kForever}, step);
+  }
+  ++from.positions[group.choice];
+  from.progressed = step.now;
+  if (is_successor(from.id)) hand_over(step);
+}
+
+/// Neighbours become one write.
+void TextContinuation::forward(std::string&& bytes, const Step& step) {
+  if (bytes.empty()) return;
+  auto* last = step.actions.empty() ? nullptr : std::get_if<Forward>(&step.actions.back());
+  if (last != nullptr) {
+    last->bytes += bytes;
+  } else {
+    step.actions.emplace_back(Forward{std::move(bytes)});
+  }
+}
+
+void TextContinuation::take(Attempt& from, EndingGroup& ending, const Step& step) {
+  if (lag_of(from) > 0) {
+    Error error{Errc::MalformedMessage,
+                fmt::format("host {} ends the text {} tokens before its end",
+                            step.hosts.address(from.host), lag_of(from))};
+    return lose(from.id, {MoveCause::Malformed, std::move(error), kForever}, step);
+  }
+  Finish finish{.attempt = from.id, .document = {}};
+  if (terms_.form == AnswerForm::Document) {
+    finish.document = std::move(ending.bytes);
+  } else {
+    forward(std::move(ending.bytes), step);
+  }
+  (is_successor(from.id) ? successor_ : current_).reset();
+  step.actions.emplace_back(std::move(finish));
+  end(step);
+}
+
+void TextContinuation::take(Attempt& from, HostError& error, const Step& step) {
+  const ErrorOutcome outcome = outcome_of(error.error.code, TextStage::Continuing);
+  if (outcome == ErrorOutcome::Move || is_successor(from.id)) {
+    const Loss loss{MoveCause::Error, error.error, avoid_after(error.error, outcome)};
+    return lose(from.id, loss, step);
+  }
+  FailRequest failed{.error = std::move(error.error), .is_announced = false, .document = {}};
+  if (terms_.form == AnswerForm::Document) {
+    failed.document = std::move(error.bytes);
+  } else {
+    failed.is_announced = !error.bytes.empty();
+    forward(std::move(error.bytes), step);
+  }
+  step.actions.emplace_back(std::move(failed));
+  end(step);
+}
+
+/// One token behind, the client waits for that token and the next one; asked again, the successor
+/// would hardly be closer. The first group shows how far it is behind after its prefill.
+void TextContinuation::hand_over(const Step& step) {
+  const bool is_first = !std::exchange(successor_->has_groups, true);
+  const std::uint32_t lag = lag_of(*successor_);
+  if (lag <= 1) return promote_successor(step);
+  if (!is_first || refreshes_ == kMaxRefreshes) return;
+  const HostId host = successor_->host;
+  ++refreshes_;
+  step.actions.emplace_back(CloseHost{successor_->id});
+  open(successor_, host, MoveCause::Draining, step);
+  successor_->is_refresh = true;
+}
+
+}  // namespace leasehold::gateway

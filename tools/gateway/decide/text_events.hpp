@@ -1,0 +1,119 @@
+/// What happens to a client's request, and what the gateway does about it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "tools/gateway/decide/host_stream.hpp"
+#include "tools/gateway/decide/host_table.hpp"
+
+namespace leasehold::gateway {
+
+/// One exchange with a host for a request. Increases and is never reused within a request, so that
+/// an event of a closed exchange cannot be mistaken for one of its successor.
+using AttemptId = StrongId<struct GatewayAttemptTag>;
+
+// ── Events ──
+
+/// The client's request was read.
+struct RequestArrived {};
+
+/// A host answered with status 200 and a stream of the asked form.
+struct HostAccepted {
+  AttemptId attempt;
+  std::string identity;  ///< Leasehold-Identity; empty without it.
+};
+
+/// A host answered with another status, or with another type of content. The caller keeps the
+/// answer of the newest refusal for PassAnswer.
+struct HostRefused {
+  AttemptId attempt;
+  int status = 0;
+  /// The error in the body, if this version knows its code; its retry_after_ms is that of the head.
+  std::optional<Error> error;
+};
+
+/// The next bytes of an accepted stream, without the framing of HTTP.
+struct HostBytes {
+  AttemptId attempt;
+  std::string_view bytes;
+};
+
+/// The connection could not be opened, failed, or ended. `error` names the host.
+struct HostLost {
+  AttemptId attempt;
+  Error error;
+};
+
+/// A time of TextContinuation::next_deadline has come.
+struct TimerFired {};
+
+/// The client closed its connection.
+struct ClientLeft {};
+
+using TextEvent = std::variant<RequestArrived, HostAccepted, HostRefused, HostBytes, HostLost,
+                               TimerFired, ClientLeft>;
+
+// ── Actions ──
+
+/// Why the exchange before ended, or has a successor.
+enum class MoveCause : std::uint8_t {
+  None,     ///< The first host.
+  Lost,     ///< The connection ended or failed.
+  Silent,   ///< Three beats were missing.
+  Stalled,  ///< There were beats and no token for too long.
+  Error,    ///< The host ended or refused the request with an error that another may not give.
+  Draining,
+  OtherIdentity,  ///< The host could only continue with another text.
+  Malformed,      ///< The host's stream broke the form, or contradicted the text.
+};
+
+inline constexpr int kMoveCauseCount = static_cast<int>(MoveCause::Malformed) + 1;
+
+std::string_view name(MoveCause cause);
+
+/// Send the request to a host: the same body with `emitted`.
+struct OpenHost {
+  AttemptId attempt;
+  HostId host;
+  EmittedTokens emitted;
+  std::optional<HostId> moved_from;
+  MoveCause cause = MoveCause::None;
+};
+
+/// Close the exchange, which cancels the request at the host.
+struct CloseHost {
+  AttemptId attempt;
+};
+
+/// Send these bytes of the stream to the client.
+struct Forward {
+  std::string bytes;
+};
+
+/// The text is complete. The exchange has ended regularly, so that its connection may be kept.
+struct Finish {
+  AttemptId attempt;
+  std::string document;  ///< The whole answer if the client asked for no stream.
+};
+
+/// Pass the host's answer, which refuses the request, on to the client.
+struct PassAnswer {
+  AttemptId attempt;
+};
+
+/// End the client's request with an error: an answer if its head was not sent, else an event.
+struct FailRequest {
+  Error error;
+  bool is_announced = false;  ///< The host's error event was forwarded.
+  std::string document;  ///< The host's error body if the client asked for no stream, or empty.
+};
+
+using TextAction = std::variant<OpenHost, CloseHost, Forward, Finish, PassAnswer, FailRequest>;
+using TextActions = std::vector<TextAction>;
+
+}  // namespace leasehold::gateway
