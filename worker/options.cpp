@@ -22,6 +22,7 @@
 #include "kernels/cpu/default_threads.hpp"
 #include "kernels/model/architecture_keys.hpp"
 #include "kernels/model/kv_type.hpp"
+#include "worker/http/host_name.hpp"
 #include "worker/model_names.hpp"
 
 namespace leasehold {
@@ -107,6 +108,10 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
       ->envname("CONTEXTPILOT_INDEX_URL");
   app.add_option("--http", raw.http,
                  "Serve OpenAI's API here, such as 127.0.0.1:8080 or /run/leasehold/http.sock");
+  app.add_option("--host-name", options.host_name,
+                 "Name of this host in the answers of --http, by which gateways tell hosts apart; "
+                 "default: the machine's host name")
+      ->check(http::check_host_name);
   add_number_option(app, "--http-idle-ttl-ms", raw.http_idle_ttl_ms,
                     "How long the lease of an API key, with its cached prompts, is kept after the "
                     "key's last request",
@@ -336,6 +341,7 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   auto origins = http::AllowedOrigins::parse(raw.http_allowed_origins);
   if (!origins) return fail(origins.error().code, "--http-allow-origin: " + origins.error().detail);
   options.http_allowed_origins = *std::move(origins);
+  if (options.host_name.empty()) options.host_name = http::machine_host_name();
   options.metrics = TRY(address_of("--metrics", raw.metrics, raw.http_any_address));
   if (options.metrics)
     options.metrics_hosts = http::HostRule::at(*options.metrics, raw.metrics_hosts);

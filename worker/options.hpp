@@ -13,11 +13,11 @@
 #include "ipc/http/http_address.hpp"
 #include "ipc/http/http_host.hpp"
 #include "ipc/http/http_url.hpp"
+#include "ipc/http/trusted_proxies.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/model/weights_plan.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/http/cross_origin.hpp"
-#include "worker/http/trusted_proxies.hpp"
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {
@@ -58,6 +58,7 @@ struct WorkerOptions {
   std::uint64_t event_log_bytes = events::EventFile::kDefaultMaxBytes;
   std::optional<http::Url> kv_index;
   std::optional<http::Address> http;
+  std::string host_name;  ///< Names this machine in answers of `http`.
   std::chrono::milliseconds http_idle_ttl{30'000};
   http::TrustedProxies http_trusted_proxies;
   http::AllowedOrigins http_allowed_origins;

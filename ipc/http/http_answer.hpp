@@ -17,11 +17,12 @@ struct Answer {
   std::string_view extra_headers;
 };
 
-/// One event of a stream.
+/// One event of a stream, or only a comment.
 struct ServerEvent {
-  std::string data;       ///< One line.
+  std::string data;       ///< One line. Empty: no event, only the comment.
   std::string name = {};  ///< Empty: none.
   std::string id = {};    ///< A client that reconnects sends this id as Last-Event-ID. Empty: none.
+  std::string comment = {};  ///< One line, which clients skip. Empty: none.
 };
 using ServerEvents = std::vector<ServerEvent>;
 

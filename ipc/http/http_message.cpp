@@ -5,7 +5,6 @@
 #include <boost/beast/core/read_size.hpp>
 #include <boost/beast/http/error.hpp>
 
-#include "ipc/http/http_await.hpp"
 #include "ipc/http/http_errors.hpp"
 
 namespace leasehold::http {
@@ -69,7 +68,7 @@ bool has(const Parser& parser, Part part) {
 /// those of the parser and of the stream; buffer_overflow when the part is longer. Beast's own read
 /// operation does not count the bytes, and may end before the part is whole when the buffer is
 /// full.
-asio::awaitable<beast::error_code> parse_part(Part part, Stream& stream, ReadBuffer& buffer,
+asio::awaitable<beast::error_code> parse_part(Part part, ByteStream& stream, ReadBuffer& buffer,
                                               Parser& parser, std::size_t max_bytes) {
   for (std::size_t parsed = 0; !has(parser, part);) {
     beast::error_code error = beast::http::error::need_more;
@@ -83,7 +82,7 @@ asio::awaitable<beast::error_code> parse_part(Part part, Stream& stream, ReadBuf
       error = beast::http::error::buffer_overflow;
     if (!error) continue;
     if (error != beast::http::error::need_more) co_return error;
-    const auto [read_error, size] = co_await stream.async_read_some(buffer.prepare(room), kAwait);
+    const auto [read_error, size] = co_await stream.read_some(buffer.prepare(room));
     buffer.commit(size);
     if (!read_error) continue;
     if (read_error != asio::error::eof) co_return read_error;
@@ -110,8 +109,8 @@ std::string text_of(Answer&& answer, bool keep_alive, Body body, std::string_vie
   return std::move(answer.body.insert(0, text));
 }
 
-asio::awaitable<RequestHead> read_request_head(Stream& stream, ReadBuffer& buffer, Parser& parser,
-                                               std::size_t max_body_bytes) {
+asio::awaitable<RequestHead> read_request_head(ByteStream& stream, ReadBuffer& buffer,
+                                               Parser& parser, std::size_t max_body_bytes) {
   parser.header_limit(kMaxHeadBytes);
   parser.body_limit(boost::none);  // refuse_head checks the length
   const beast::error_code error =
@@ -126,8 +125,14 @@ asio::awaitable<RequestHead> read_request_head(Stream& stream, ReadBuffer& buffe
   co_return read;
 }
 
-asio::awaitable<RequestBody> read_request_body(Stream& stream, ReadBuffer& buffer, Parser& parser,
+asio::awaitable<RequestHead> read_request_head(Stream& stream, ReadBuffer& buffer, Parser& parser,
                                                std::size_t max_body_bytes) {
+  PlainStream<Stream&> plain(stream);
+  co_return co_await read_request_head(plain, buffer, parser, max_body_bytes);
+}
+
+asio::awaitable<RequestBody> read_request_body(ByteStream& stream, ReadBuffer& buffer,
+                                               Parser& parser, std::size_t max_body_bytes) {
   parser.body_limit(max_body_bytes);
   const beast::error_code error =
       co_await parse_part(Part::Body, stream, buffer, parser, max_body_bytes + kMaxHeadBytes);
@@ -136,6 +141,12 @@ asio::awaitable<RequestBody> read_request_body(Stream& stream, ReadBuffer& buffe
   read.is_whole = !error;
   if (error) read.refused = refuse_unread_body(error, max_body_bytes);
   co_return read;
+}
+
+asio::awaitable<RequestBody> read_request_body(Stream& stream, ReadBuffer& buffer, Parser& parser,
+                                               std::size_t max_body_bytes) {
+  PlainStream<Stream&> plain(stream);
+  co_return co_await read_request_body(plain, buffer, parser, max_body_bytes);
 }
 
 }  // namespace leasehold::http

@@ -16,6 +16,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <optional>
 
+#include "ipc/http/byte_stream.hpp"
 #include "ipc/http/http_framing.hpp"
 
 namespace leasehold::http {
@@ -40,6 +41,8 @@ struct RequestHead {
 /// refuse_head.
 boost::asio::awaitable<RequestHead> read_request_head(Stream& stream, ReadBuffer& buffer,
                                                       Parser& parser, std::size_t max_body_bytes);
+boost::asio::awaitable<RequestHead> read_request_head(ByteStream& stream, ReadBuffer& buffer,
+                                                      Parser& parser, std::size_t max_body_bytes);
 
 /// `is_whole`: the parser has the whole body. `refused`: the answer that refuses the request.
 /// Without either the connection has ended.
@@ -52,6 +55,8 @@ struct RequestBody {
 /// at most `max_body_bytes` + kMaxHeadBytes. 413: the body, its framing, or one line of the framing
 /// is longer. 400: the body is malformed, or ends too early.
 boost::asio::awaitable<RequestBody> read_request_body(Stream& stream, ReadBuffer& buffer,
+                                                      Parser& parser, std::size_t max_body_bytes);
+boost::asio::awaitable<RequestBody> read_request_body(ByteStream& stream, ReadBuffer& buffer,
                                                       Parser& parser, std::size_t max_body_bytes);
 
 }  // namespace leasehold::http

@@ -24,7 +24,7 @@ void check_submission(wire::RequestSubmit submit) {
 
 void check_request(Api api, std::string_view body) {
   const ApiModel model{.name = "m", .max_context = 256};
-  const auto request = parse_api_request(api, body, model);
+  const auto request = parse_api_request(api, body, model, {.may_continue = true});
   if (!request) return fuzz::check(!request.error().error.detail.empty());
   fuzz::check(choices_of(*request) <= ApiRequest::kMaxChoices);
   for (std::size_t i = 0; i < choices_of(*request); ++i)

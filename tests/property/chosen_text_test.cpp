@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/property/chosen_requests.hpp"
-#include "worker/engine/generated_text.hpp"
+#include "worker/text/sampling/generated_text.hpp"
 
 namespace leasehold::testing {
 namespace {

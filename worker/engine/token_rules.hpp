@@ -16,9 +16,9 @@
 #include <map>
 #include <optional>
 
-#include "worker/engine/generated_text.hpp"
 #include "worker/schedule/request.hpp"
 #include "worker/text/grammar/grammar_matcher.hpp"
+#include "worker/text/sampling/generated_text.hpp"
 #include "worker/text/sampling/token_mask.hpp"
 
 namespace leasehold {

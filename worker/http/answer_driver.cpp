@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <ctime>
-#include <iterator>
 #include <utility>
 
 #include "common/machine/confined.hpp"
+#include "worker/http/answer_output.hpp"
 #include "worker/http/api/choice_text.hpp"
-#include "worker/http/api/event_ids.hpp"
+#include "worker/http/api/emitted_tokens.hpp"
 #include "worker/http/async_value.hpp"
 #include "worker/http/choice_progress.hpp"
 #include "worker/http/generations.hpp"
@@ -26,107 +25,9 @@ using boost::asio::awaitable;
 /// The most events that the driver handles before it writes and lets other connections run.
 constexpr int kMaxEventsPerWrite = 64;
 
-/// The request field that a worker's refusal concerns, or empty if the error code does not show it.
-std::string param_of(const Error& error, Api api) {
-  if (error.code != Errc::PromptTooLong) return {};
-  if (api == Api::Responses) return "input";
-  return api == Api::Completions ? "prompt" : "messages";
-}
-
 bool is_refused(const wire::ResponseFormat& format) {
   const auto kind = format.strict ? GrammarKind::JsonSchema : GrammarKind::LenientJsonSchema;
   return !catch_request_errors([&] { return compile_grammar(GrammarSource{kind, format.schema}); });
-}
-
-/// Names what the tokens of a text depend on, and the context length that ends it.
-std::string how_computed(const ApiModel& model) {
-  return fmt::format("{} with {} tokens of context", model.text_identity, model.max_context);
-}
-
-/// The part of the answer that the client has received, and the part that is not sent yet.
-class AnswerOutput {
- public:
-  explicit AnswerOutput(const ApiRequest& request)
-      : request_(request), writer_(answer_writer(request, request.model, std::time(nullptr))) {}
-
-  /// Numbers the events, so that the client can resume the stream.
-  void set_ids(EventIds ids) { ids_ = std::move(ids); }
-  const std::optional<EventIds>& ids() const { return ids_; }
-  void add(ChoicePart part, std::uint32_t position, UsageCount usage) {
-    add_events(writer_->add(std::move(part), usage), position);
-  }
-  void end(std::uint32_t position, UsageCount usage);
-  /// Ends the whole answer, with all its choices.
-  void fail_with(const Error& error);
-  /// Takes the refusal that is the answer, if the schema may be its cause.
-  std::optional<Error> take_refused() { return std::exchange(refused_, std::nullopt); }
-  void name_schema(Error refused) {
-    answer_ = error_answer({std::move(refused), request_.schema_path});
-  }
-
-  awaitable<void> flush(HttpStream& stream);
-  awaitable<void> beat(HttpStream& stream);
-  bool is_begun() const { return has_events_; }
-  Duration silent() const { return std::chrono::steady_clock::now() - written_at_; }
-  /// True if the answer ends with what is unsent.
-  bool is_answered() const { return is_answered_; }
-  /// True if all choices have ended without an error.
-  bool is_whole() const { return is_whole_; }
-
- private:
-  void add_events(ServerEvents events, std::uint32_t position);
-
-  const ApiRequest& request_;
-  std::unique_ptr<AnswerWriter> writer_;
-  std::optional<EventIds> ids_;  // set for a stream that the client can resume
-  ServerEvents unsent_;
-  std::optional<Answer> answer_;  // sent in place of a stream
-  std::optional<Error> refused_;  // what `answer_` says, if the schema may be the cause
-  bool has_events_ = false;       // events or a comment were sent
-  std::chrono::steady_clock::time_point written_at_ = std::chrono::steady_clock::now();
-  bool is_answered_ = false;
-  bool is_whole_ = false;
-};
-
-/// For a returning client, the text is generated or replayed from its beginning, but the events
-/// that the client already has are not sent.
-void AnswerOutput::add_events(ServerEvents events, std::uint32_t position) {
-  if (ids_) ids_->number(position, events);
-  std::ranges::move(events, std::back_inserter(unsent_));
-}
-
-void AnswerOutput::end(std::uint32_t position, UsageCount usage) {
-  is_answered_ = is_whole_ = true;
-  if (request_.stream) return add_events(writer_->end(usage), position);
-  answer_ = Answer{.body = writer_->whole(usage)};
-}
-
-void AnswerOutput::fail_with(const Error& error) {
-  is_answered_ = true;
-  if (!has_events_ && unsent_.empty()) {
-    answer_ = error_answer({error, param_of(error, request_.api)});
-    if (error.code == Errc::BadRequest && !request_.schema_path.empty()) refused_ = error;
-    return;
-  }
-  std::ranges::move(writer_->failed(error), std::back_inserter(unsent_));
-}
-
-awaitable<void> AnswerOutput::flush(HttpStream& stream) {
-  if (answer_) co_return co_await stream.send(*std::move(answer_));
-  if (!is_answered_ && unsent_.empty()) co_return;
-  has_events_ = true;
-  written_at_ = std::chrono::steady_clock::now();
-  const auto follows = is_answered_ ? HttpStream::Follows::Nothing : HttpStream::Follows::More;
-  // GCC 12 destroys braced temporaries of a co_await expression twice.
-  ServerEvents events = std::exchange(unsent_, {});
-  co_await stream.write_events(std::move(events), follows);
-}
-
-awaitable<void> AnswerOutput::beat(HttpStream& stream) {
-  has_events_ = true;
-  written_at_ = std::chrono::steady_clock::now();
-  ServerEvents events = writer_->beat();
-  co_await stream.write_events(std::move(events), HttpStream::Follows::More);
 }
 
 class AnswerDriver {
@@ -144,10 +45,14 @@ class AnswerDriver {
   awaitable<void> run();
 
  private:
+  awaitable<void> take_emitted(std::uint32_t choice, const wire::RequestSubmit& submit);
   awaitable<void> await_events();
+  awaitable<void> flush();
+  awaitable<void> write_events();
   std::optional<Duration> time_to_heartbeat() const;
   void take_waiting();
   void take(Generations::Event event);
+  void take(std::size_t choice, const wire::TokenEmitted& token);
   void fail_with(const Error& error);
   awaitable<void> name_schema(Error refused);
   std::function<void()> keep_lease() const;
@@ -196,7 +101,7 @@ Error AnswerDriver::unknown_event(std::uint32_t last) const {
 
 awaitable<void> AnswerDriver::run() {
   if (request_.stream && request_.submit.resumable) {
-    auto ids = EventIds::after(caller_.last_event_id, how_computed(shared_.deps.model));
+    auto ids = EventIds::after(caller_.last_event_id, full_identity(shared_.deps.model));
     if (!ids) co_return co_await stream_.send(refusal(ids.error()));
     output_.set_ids(*std::move(ids));
   }
@@ -205,6 +110,7 @@ awaitable<void> AnswerDriver::run() {
     configs.push_back(config_of(submission_of(request_, i)));
     request_ids_.push_back(wire::id_in_worker(caller_.tenant, configs.back().request.request_id));
     texts_.emplace_back(i, request_, configs.back().request, *shared_.deps.tokenizer);
+    co_await take_emitted(i, configs.back().request);
   }
   generations_ =
       Generations::start(*shared_.deps.io, shared_.timers, std::move(configs), keep_lease());
@@ -216,13 +122,42 @@ awaitable<void> AnswerDriver::run() {
     take_waiting();
     end_if_stopped();
     if (auto refused = output_.take_refused()) co_await name_schema(*std::move(refused));
-    co_await output_.flush(stream_);
+    co_await flush();
     // A client that left before the end was written may come back for the end.
     if (output_.is_whole() && request_.submit.resumable && !stream_.is_gone())
       shared_.leases->finished(caller_.tenant, request_.submit.request_id);
-    if (goes_on() && time_to_heartbeat() == Duration::zero()) co_await output_.beat(stream_);
+    if (!goes_on() || time_to_heartbeat() != Duration::zero()) continue;
+    output_.beat();
+    co_await write_events();
   }
   stop_generating();
+}
+
+/// Lets the text follow the tokens that another host has sent. Other connections run between slices
+/// of a long text.
+awaitable<void> AnswerDriver::take_emitted(std::uint32_t choice,
+                                           const wire::RequestSubmit& submit) {
+  EmittedMessages messages(submit, *shared_.deps.tokenizer);
+  for (const std::int32_t token : submit.emitted) {
+    const wire::TokenEmitted message = messages.next(token);
+    progress_.note_token(choice);
+    output_.skip(texts_[choice].add(message), progress_.usage());
+    if (message.position % kMaxEventsPerWrite == kMaxEventsPerWrite - 1)
+      co_await boost::asio::post(*shared_.deps.io, boost::asio::use_awaitable);
+  }
+}
+
+awaitable<void> AnswerDriver::flush() {
+  if (auto answer = output_.take_answer()) co_return co_await stream_.send(*std::move(answer));
+  if (output_.is_answered() || output_.has_events()) co_await write_events();
+}
+
+awaitable<void> AnswerDriver::write_events() {
+  const auto follows =
+      output_.is_answered() ? HttpStream::Follows::Nothing : HttpStream::Follows::More;
+  // GCC 12 destroys braced temporaries of a co_await expression twice.
+  ServerEvents events = output_.take_events();
+  co_await stream_.write_events(std::move(events), follows);
 }
 
 RunningAnswer AnswerDriver::as_running() {
@@ -244,7 +179,7 @@ RunningAnswer AnswerDriver::as_running() {
 /// one that was moved would run on.
 void AnswerDriver::end_if_stopped() {
   const bool ends = stopped_by_ && (ends_at_once_ || progress_.any_lacks_lease());
-  if (ends && goes_on()) output_.fail_with(*stopped_by_);
+  if (ends && goes_on()) output_.fail_with(*stopped_by_, stream_.labels().x_request_id);
 }
 
 /// Waits for events. If some are queued already, it only lets other connections run.
@@ -260,8 +195,10 @@ awaitable<void> AnswerDriver::await_events() {
 
 /// How long until the stream sends a heartbeat; nothing if it sends none. A stream may be silent
 /// while a prompt is read, a lease is replaced, or the tokens do not make a whole event. Before a
-/// worker has accepted a choice, no heartbeat is sent, because the status may still be a refusal.
+/// worker has accepted a choice, no heartbeat is sent, because the status may still be a refusal;
+/// the beats of a continuable stream begin at once, because a gateway must tell waiting from death.
 std::optional<Duration> AnswerDriver::time_to_heartbeat() const {
+  if (request_.beat) return std::max(Duration::zero(), Duration(*request_.beat) - output_.silent());
   const bool is_begun = output_.is_begun() || progress_.any_runs();
   if (!request_.stream || !is_begun || shared_.deps.heartbeat == Duration::zero())
     return std::nullopt;
@@ -305,7 +242,7 @@ void AnswerDriver::fail_with(const Error& error) {
   spdlog::log(level, "HTTP request failed tenant={} request={} code={} reason=\"{}\"{}",
               caller_.tenant.value, request_.submit.request_id.value, name(error.code),
               error.detail, stream_.labels().log_text());
-  output_.fail_with(error);
+  output_.fail_with(error, stream_.labels().x_request_id);
 }
 
 void AnswerDriver::take(Generations::Event event) {
@@ -314,14 +251,29 @@ void AnswerDriver::take(Generations::Event event) {
   if (auto* prompt = std::get_if<client::PromptLogprobsArrived>(&event.event))
     return text.add(std::move(prompt->logprobs));
   if (const auto* token = std::get_if<client::TokenArrived>(&event.event))
-    return output_.add(text.add(token->token), token->token.position, progress_.usage());
+    return take(event.index, token->token);
   const auto* ended = std::get_if<client::Ended>(&event.event);
   if (ended == nullptr) return;
   const std::uint32_t end = ended->delivered_tokens;
   if (const auto error = error_of(*ended)) return fail_with(*error);
   if (output_.ids() && output_.ids()->is_beyond(end)) return fail_with(unknown_event(end));
-  output_.add(text.end(ended->text, ended->reason), end, progress_.usage());
+  output_.end_choice(text.end(ended->text, ended->reason), end, progress_.usage());
   if (progress_.all_ended()) output_.end(end, progress_.usage());
+}
+
+/// Tokens that another host has sent arrive only where they are generated again.
+void AnswerDriver::take(std::size_t choice, const wire::TokenEmitted& token) {
+  const auto sent = emitted_of(request_, choice);
+  ChoicePart part = texts_[choice].add(token);
+  if (token.position >= sent.size()) return output_.add(std::move(part), token, progress_.usage());
+  output_.skip(std::move(part), progress_.usage());
+  const std::int32_t expected = sent[token.position];
+  if (token.token == expected) return;
+  fail_with({Errc::BadRequest,
+             fmt::format("emitted token {} of choice {} is {}, and this worker generates {}; "
+                         "continue on a host of equal Leasehold-Identity, with the same "
+                         "Leasehold-Request and Leasehold-Created",
+                         token.position, choice, expected, token.token)});
 }
 
 /// The worker compiles a schema, and its refusal does not say which field is the cause. The schema

@@ -47,8 +47,8 @@ std::optional<Error> ChoiceProgress::note(const Generations::Event& event) {
     if (prompt_logprobs_ > wire::RequestSubmit::kMaxPromptLogprobs) return too_many_logprobs();
   }
   if (is_any_of<TokenArrived>(event.event)) {
-    ++usage_.completion_tokens;
-    ++choice.emitted_tokens;
+    note_token(event.index);
+    has_generated_ = true;
   }
   if (const auto* ended = std::get_if<Ended>(&event.event)) {
     ++ended_;
@@ -58,11 +58,16 @@ std::optional<Error> ChoiceProgress::note(const Generations::Event& event) {
   const auto* retrying = std::get_if<Retrying>(&event.event);
   if (retrying == nullptr) return std::nullopt;
   choice.runs = false;
-  if (usage_.completion_tokens > 0 || any_runs()) return std::nullopt;
+  if (has_generated_ || any_runs()) return std::nullopt;
   const Errc code = retrying->error.code;
   const bool is_full = code == Errc::QueueFull || code == Errc::Draining;
   if (status_of(retrying->error) != 429 && !is_full) return std::nullopt;
   return retrying->error;
+}
+
+void ChoiceProgress::note_token(std::size_t index) {
+  ++usage_.completion_tokens;
+  ++choices_[index].emitted_tokens;
 }
 
 std::vector<RunningChoice> ChoiceProgress::running(std::span<const RequestId> ids) const {

@@ -22,6 +22,8 @@ class ChoiceProgress {
   /// token. While one choice runs, the others wait for it. Also BadRequest once the prompts have
   /// more log probabilities than one request may have: writing them delays other connections.
   std::optional<Error> note(const Generations::Event& event);
+  /// Counts a token of the choice that another host has generated.
+  void note_token(std::size_t index);
   bool any_runs() const { return std::ranges::count(choices_, true, &Choice::runs) > 0; }
   bool all_ended() const { return ended_ == choices_.size(); }
   /// True if no choice can generate anything without another lease.
@@ -50,6 +52,7 @@ class ChoiceProgress {
   std::vector<Choice> choices_;
   std::uint32_t per_prompt_;
   std::size_t ended_ = 0;
+  bool has_generated_ = false;       // here, for any choice
   std::size_t prompt_logprobs_ = 0;  // alternatives included
   UsageCount usage_;
 };

@@ -13,7 +13,9 @@ constexpr std::string_view kLastChunk = "0\r\n\r\n";
 void append_lines(const ServerEvent& event, std::string& out) {
   if (!event.name.empty()) out.append("event: ").append(event.name).append("\n");
   if (!event.id.empty()) out.append("id: ").append(event.id).append("\n");
-  out.append("data: ").append(event.data).append("\n\n");
+  if (!event.data.empty()) out.append("data: ").append(event.data).append("\n");
+  if (!event.comment.empty()) out.append(": ").append(event.comment).append("\n");
+  out += '\n';
 }
 
 }  // namespace

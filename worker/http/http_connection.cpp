@@ -10,6 +10,7 @@
 #include "worker/http/api/messages_answer.hpp"
 #include "worker/http/exchange.hpp"
 #include "worker/http/routes.hpp"
+#include "worker/http/state_paths.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -31,16 +32,6 @@ constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 /// True for a client that resumes a text. The worker refuses the client if the text is not there.
 bool comes_back(const Route& route, const Head& head) {
   return route.is_resumable && head.only("Last-Event-ID").has_value();
-}
-
-Answer health(const Shared& shared) {
-  std::optional<Error> why_not;
-  if (shared.deps.health != nullptr) why_not = shared.deps.health->why_not();
-  if (shared.draining) why_not = shared.deps.stopping;
-  if (!why_not) return {.body = R"({"status":"ok"})"};
-  Answer answer = refusal(*why_not);
-  answer.status = 503;
-  return answer;
 }
 
 class BeastConnection final : public Connection, public HttpStream {
@@ -70,6 +61,7 @@ class BeastConnection final : public Connection, public HttpStream {
   awaitable<void> serve(Parser& parser, const Head& head);
   awaitable<void> serve_without_key(const Parser& parser, const Head& head);
   Result<void> note_client(const Head& head);
+  std::expected<GatewayFields, ApiError> read_gateway_fields(const Route& route, const Head& head);
   void begin_span(const Route& route);
   void end_span(const Route& route);
   awaitable<void> refuse(Answer answer);
@@ -121,6 +113,7 @@ awaitable<void> BeastConnection::serve_one() {
   exchange_.is_message = read.head && is_message_path(read.head->path());
   exchange_.labels = ExchangeLabels::of(read.head);
   exchange_.fields = exchange_.labels.fields();
+  exchange_.fields += fmt::format("Leasehold-Host: {}\r\n", shared_->deps.host_name);
   // Anthropic's clients read this header.
   if (exchange_.is_message)
     exchange_.fields += "request-id: " + exchange_.labels.x_request_id + "\r\n";
@@ -134,7 +127,7 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   exchange_.chunked = head.version >= 11;
   exchange_.body_sent = head.method == "HEAD" ? Body::LeftOut : Body::Sent;
   exchange_.fields += shared_->deps.allowed_origins.fields_for(head);
-  if (head.path() == "/health" || head.method == "OPTIONS")
+  if (is_state_path(head.path()) || head.method == "OPTIONS")
     co_return co_await serve_without_key(parser, head);
   if (const auto noted = note_client(head); !noted)
     co_return co_await refuse(refusal(noted.error()));
@@ -148,6 +141,11 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   unread_.set_meter(shared_->unread.meter_of(*tenant_));
   const auto route = find_route(head);
   if (!route) co_return co_await refuse(route.error());
+  if ((*route)->has_identity)
+    exchange_.fields +=
+        fmt::format("Leasehold-Identity: {}\r\n", full_identity(shared_->deps.model));
+  auto gateway = read_gateway_fields(**route, head);
+  if (!gateway) co_return co_await refuse(error_answer(gateway.error()));
   const CountedIn answering(shared_->answering);
   if (shared_->draining && !comes_back(**route, head))
     co_return co_await refuse(refusal(shared_->deps.stopping));
@@ -155,13 +153,21 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   if (const auto taken = shared_->places.take_body(id_, length); !taken)
     co_return co_await refuse(refusal(taken.error()));
   if (!co_await read_body(parser, head)) co_return;
-  RouteInput input{.body = std::move(parser.get().body()), .id = id_in_path(**route, head)};
+  RouteInput input{.body = std::move(parser.get().body()),
+                   .id = id_in_path(**route, head),
+                   .gateway = *std::move(gateway)};
   co_await async_wait_for(*shared_->deps.io,
                           shared_->body_rate_limiter.reserve(caller->tenant, input.body.size(),
                                                              shared_->deps.clock->now()));
   begin_span(**route);
   co_await (*route)->serve(*shared_, *caller, std::move(input), *this);
   end_span(**route);
+}
+
+std::expected<GatewayFields, ApiError> BeastConnection::read_gateway_fields(const Route& route,
+                                                                            const Head& head) {
+  if (!route.generates) return {};
+  return GatewayFields::of(head, shared_->deps.trusted_proxies.trusts(peer_));
 }
 
 /// Only requests that submit something have a span, so that health checks and lists of models do
@@ -180,14 +186,14 @@ void BeastConnection::end_span(const Route& route) {
                                                          .end = shared_->deps.clock->now()})});
 }
 
-/// Serves health checks and CORS preflights, which need no key and have no body.
+/// Serves the state of the worker and CORS preflights, which need no key and have no body.
 awaitable<void> BeastConnection::serve_without_key(const Parser& parser, const Head& head) {
   const bool is_preflight = head.method == "OPTIONS";
   const bool reads = is_preflight || head.method == "GET" || head.method == "HEAD";
   Answer answer{.status = 204, .extra_headers = "Allow: GET, HEAD, POST, OPTIONS\r\n"};
   if (is_preflight && shared_->deps.allowed_origins.allows(head))
     exchange_.fields += preflight_fields(head);
-  if (!is_preflight) answer = health(*shared_);
+  if (!is_preflight) answer = state_answer(*shared_, head, peer_);
   if (!reads || !parser.is_done()) {
     answer = plain_error(405, "method", "use GET or HEAD, without a body");
     answer.extra_headers = kAllowGet;

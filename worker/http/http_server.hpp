@@ -1,4 +1,5 @@
-/// The HTTP server of a worker: `/health`, and the paths of routes.cpp for clients with an API key.
+/// The HTTP server of a worker: the state of the worker (state_paths.hpp), and the paths of
+/// routes.cpp for clients with an API key.
 ///
 /// A request without a valid key uses one of its source's places and up to 16 KiB for its head; its
 /// body is not read. A key of at most 128 bytes also costs one call to the broker, and a longer one
@@ -20,15 +21,20 @@
 #include "common/metrics/counters.hpp"
 #include "ipc/control/messages/keys.hpp"
 #include "ipc/http/http_address.hpp"
+#include "ipc/http/trusted_proxies.hpp"
 #include "worker/http/api/api_request.hpp"
 #include "worker/http/cross_origin.hpp"
 #include "worker/http/health.hpp"
 #include "worker/http/running_answers.hpp"
-#include "worker/http/trusted_proxies.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 #include "worker/trace/tracing.hpp"
 
 namespace leasehold::http {
+
+struct WorkerLoad {
+  std::uint64_t running = 0;  ///< Requests, also those of tenants on the worker's socket.
+  std::uint64_t waiting = 0;
+};
 
 class Server {
  public:
@@ -41,8 +47,11 @@ class Server {
     std::function<void(std::string api_key, OnChecked)> check_key;
     std::string broker_socket;
     std::string worker;  ///< The name of this worker, whose leases the requests get.
+    std::string host_name = "localhost";  ///< See is_host_name; each answer has it.
     TrustedProxies trusted_proxies;
     ApiModel model;
+    /// What `/leasehold/host` reports; at most about a second old. Null: no requests. Any thread.
+    std::function<WorkerLoad()> load = {};
     const Tokenizer* tokenizer = nullptr;
     EncodeChat encode_chat;
     Error stopping;  ///< The error for new requests while the worker stops.

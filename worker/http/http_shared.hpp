@@ -9,12 +9,12 @@
 #include "common/turns.hpp"
 #include "ipc/client/timers.hpp"
 #include "ipc/control/transport/queue_meter.hpp"
+#include "ipc/http/body_rate_limiter.hpp"
 #include "ipc/http/http_await.hpp"
-#include "worker/http/body_rate_limiter.hpp"
-#include "worker/http/http_places.hpp"
+#include "ipc/http/http_places.hpp"
+#include "ipc/http/known_keys.hpp"
 #include "worker/http/http_server.hpp"
 #include "worker/http/keys/key_lease_holder.hpp"
-#include "worker/http/keys/known_keys.hpp"
 #include "worker/http/running_answers.hpp"
 
 namespace leasehold::http {

@@ -1,7 +1,11 @@
 #include "worker/http/routes.hpp"
 
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <charconv>
+#include <ctime>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -47,9 +51,10 @@ awaitable<void> serve_model(Shared& shared, const Caller&, RouteInput input, Htt
 }
 
 /// An exception refuses the body. If it left a thread of the pool, it would end the worker.
-Read<ApiRequest> parse_confined(Api api, const std::string& body, const ApiModel& model) {
+Read<ApiRequest> parse_confined(Api api, const std::string& body, const ApiModel& model,
+                                const RequestDefaults& defaults) {
   auto parsed = catch_request_errors(
-      [&]() -> Result<Read<ApiRequest>> { return parse_api_request(api, body, model); },
+      [&]() -> Result<Read<ApiRequest>> { return parse_api_request(api, body, model, defaults); },
       Errc::BadRequest);
   return parsed ? *std::move(parsed) : std::unexpected(ApiError{parsed.error()});
 }
@@ -61,24 +66,37 @@ Answer answer_confined(const std::function<Answer()>& work) {
 }
 
 /// Parses long bodies on the pool, not on the thread that sends all streams.
-void parse(Shared& shared, const TenantId& tenant, Api api, std::string body,
+void parse(Shared& shared, const TenantId& tenant, Api api, RouteInput input,
            std::function<void(Read<ApiRequest>)> give) {
-  const bool is_short = body.size() <= control::kShortLineBytes;
-  auto work = [api, body = std::move(body), model = &shared.deps.model, give = std::move(give)] {
-    give(parse_confined(api, body, *model));
-  };
+  const bool is_short = input.body.size() <= control::kShortLineBytes;
+  const RequestDefaults defaults{
+      .request_id = input.gateway.request_id,
+      .created_unix_s = input.gateway.created_unix_s.value_or(std::time(nullptr)),
+      .may_continue = input.gateway.beat.has_value()};
+  auto work = [api, body = std::move(input.body), defaults, model = &shared.deps.model,
+               give = std::move(give)] { give(parse_confined(api, body, *model, defaults)); };
   is_short ? work() : shared.run_on_pool(tenant, std::move(work));
+}
+
+void log_move(const Caller& caller, const ApiRequest& request, const GatewayFields& gateway,
+              const HttpStream& stream) {
+  if (gateway.moved_from.empty()) return;
+  spdlog::info("HTTP request moved here tenant={} request={} from={}{}", caller.tenant.value,
+               request.submit.request_id.value, gateway.moved_from, stream.labels().log_text());
 }
 
 template <Api api>
 awaitable<void> serve_generation(Shared& shared, const Caller& caller, RouteInput input,
                                  HttpStream& stream) {
   const std::size_t size_bytes = input.body.size();
+  const GatewayFields gateway = input.gateway;
   AsyncValue<Read<ApiRequest>> parsed(*shared.deps.io);
-  parse(shared, caller.tenant, api, std::move(input.body), parsed.giver());
+  parse(shared, caller.tenant, api, std::move(input), parsed.giver());
   auto request = co_await parsed.take();
   if (!request) co_return;  // the server is stopping
   if (!*request) co_return co_await stream.send(error_answer(request->error()));
+  (*request)->beat = gateway.beat;
+  log_move(caller, **request, gateway, stream);
   // Each further choice keeps a copy of its prompt, and sends it to the worker.
   const std::size_t copies = (*request)->n - 1;
   const auto taken = shared.places.take_body(caller.connection, copies * size_bytes);
@@ -130,16 +148,31 @@ awaitable<void> serve_tokenizer_info(Shared& shared, const Caller&, RouteInput,
   return stream.send(tokenizer_info(*shared.deps.tokenizer));
 }
 
+using Serve = decltype(Route::serve);
+
+constexpr Route generation(std::string_view path, Serve serve, bool is_resumable) {
+  return {.path = path,
+          .method = "POST",
+          .serve = serve,
+          .is_resumable = is_resumable,
+          .generates = true,
+          .has_identity = true};
+}
+
+constexpr Route models(std::string_view path, Serve serve) {
+  return {.path = path, .method = "GET", .serve = serve, .has_identity = true};
+}
+
 constexpr Route kRoutes[] = {
-    {"/v1/models", "GET", serve_models},
-    {"/v1/models/ID", "GET", serve_model},
-    {"/v1/completions", "POST", serve_generation<Api::Completions>, true},
-    {"/v1/chat/completions", "POST", serve_generation<Api::Chat>, true},
-    {"/v1/responses", "POST", serve_generation<Api::Responses>, true},
+    models("/v1/models", serve_models),
+    models("/v1/models/ID", serve_model),
+    generation("/v1/completions", serve_generation<Api::Completions>, true),
+    generation("/v1/chat/completions", serve_generation<Api::Chat>, true),
+    generation("/v1/responses", serve_generation<Api::Responses>, true),
+    generation("/v1/messages", serve_generation<Api::Messages>, false),
     {"/v1/responses/ID/cancel", "POST", serve_response_cancel},
     {"/v1/requests", "GET", serve_requests},
     {"/v1/requests/ID/cancel", "POST", serve_request_cancel},
-    {"/v1/messages", "POST", serve_generation<Api::Messages>},
     {"/v1/messages/count_tokens", "POST", serve_token_count},
     {"/tokenize", "POST", serve_tokenize},
     {"/detokenize", "POST", serve_detokenize},

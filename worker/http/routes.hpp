@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "worker/http/gateway_fields.hpp"
 #include "worker/http/http_stream.hpp"
 #include "worker/http/keys/key_check.hpp"
 
@@ -13,7 +14,8 @@ namespace leasehold::http {
 /// What a client sends to a route.
 struct RouteInput {
   std::string body;
-  std::string id;  ///< What the path has for the "ID" of its route, percent-decoded.
+  std::string id;              ///< What the path has for the "ID" of its route, percent-decoded.
+  GatewayFields gateway = {};  ///< Only for a route that generates.
 };
 
 struct Route {
@@ -22,6 +24,8 @@ struct Route {
   boost::asio::awaitable<void> (*serve)(Shared& shared, const Caller& caller, RouteInput input,
                                         HttpStream& stream);
   bool is_resumable = false;  ///< Accepts Last-Event-ID while the worker drains.
+  bool generates = false;     ///< Reads GatewayFields.
+  bool has_identity = false;  ///< Its answers have the header Leasehold-Identity.
 };
 
 inline constexpr std::string_view kAllowGet = "Allow: GET, HEAD, OPTIONS\r\n";

@@ -21,6 +21,8 @@ void EngineMetrics::publish(const Scheduler& scheduler, std::optional<bool> is_d
     snapshot.free_blocks += tenancy.pool.free_blocks();
     snapshot.swapped_blocks += tenancy.swap.held_blocks();
   }
+  running_ = snapshot.running;
+  waiting_ = snapshot.waiting;
   latest_.publish(std::move(snapshot));
 }
 

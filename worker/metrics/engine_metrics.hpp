@@ -5,6 +5,8 @@
 /// scrapes.
 #pragma once
 
+#include <atomic>
+
 #include "common/metrics/latest.hpp"
 #include "ipc/control/messages/tenant_counts.hpp"
 #include "worker/schedule/scheduler.hpp"
@@ -33,11 +35,16 @@ class EngineMetrics {
   void publish(const Scheduler& scheduler, std::optional<bool> is_drafting = {});
   /// Stays valid until the next call.
   const EngineSnapshot& read() { return latest_.read(); }
+  /// The newest numbers of requests, which may be of two moments. Any thread.
+  std::uint64_t running() const { return running_; }
+  std::uint64_t waiting() const { return waiting_; }
 
  private:
   const Clock* clock_;
   TenantCounts tenants_;
   metrics::Latest<EngineSnapshot> latest_;
+  std::atomic<std::uint64_t> running_ = 0;
+  std::atomic<std::uint64_t> waiting_ = 0;
 };
 
 }  // namespace leasehold

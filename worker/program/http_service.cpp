@@ -54,6 +54,7 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
           },
       .broker_socket = options.broker_socket,
       .worker = options.name,
+      .host_name = options.host_name,
       .trusted_proxies = options.http_trusted_proxies,
       .model = {.name = model.config.name,
                 .aliases = model.aliases,
@@ -61,6 +62,7 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
                 .max_context = model.config.n_context,
                 .n_vocab = static_cast<std::uint32_t>(model.tokenizer.n_vocab()),
                 .begins_inside_reasoning = model.chat && begins_inside_reasoning(*model.chat)},
+      .load = deps.load,
       .tokenizer = &model.tokenizer,
       .encode_chat =
           [prompt = model.prompt_encoder()](const wire::RequestSubmit& chat) {

@@ -30,6 +30,7 @@ class HttpService {
     const Tracing* tracing = nullptr;      ///< Null: no spans.
     RequestDirectory* requests = nullptr;
     metrics::Counter* refused_keys = nullptr;  ///< Counts requests whose key is refused.
+    std::function<http::WorkerLoad()> load;
   };
   /// With `--http`, listens, and serves texts of this identity. Errors: those of
   /// http::Server::create.

@@ -9,8 +9,8 @@
 
 #include "ipc/control/messages.hpp"
 #include "ipc/control/transport/peer.hpp"
-#include "worker/engine/generated_text.hpp"
 #include "worker/schedule/events.hpp"
+#include "worker/text/sampling/generated_text.hpp"
 
 namespace leasehold {
 

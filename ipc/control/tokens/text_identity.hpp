@@ -20,8 +20,9 @@
 namespace leasehold {
 
 /// Raised by every change after which the same model, request and seed give other tokens: in
-/// kernels, sampling, tokenizers, chat templates or grammars. golden_text_test.cpp pins it.
-inline constexpr std::uint32_t kTextVersion = 2;
+/// kernels, sampling, default seeds, tokenizers, chat templates or grammars. golden_text_test.cpp
+/// pins it.
+inline constexpr std::uint32_t kTextVersion = 3;
 
 struct TextIdentity {
   std::string content;     ///< SHA-256 of the model's files, in 64 lower-case hex digits.

@@ -1,4 +1,6 @@
 // The names of a model and a chat template of the operator, with workers of one broker.
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <stdexcept>
@@ -113,6 +115,36 @@ TEST_CASE("names: a chat template of the operator is the one of the prompts, or 
   std::ofstream(path) << std::string((1 << 20) + 1, 'a');
   CHECK(system.exit_of_worker({"--chat-template", path}) == exit_code(Errc::MessageTooLarge));
   CHECK(system.exit_of_worker({"--chat-template", path + "x"}) == exit_code(Errc::FileNotFound));
+}
+
+TEST_CASE("names: a gateway decides an answer's id, time and seed, and the template's time") {
+  NamedSystem system;
+  const std::string path = system.directory() / "chat.jinja";
+  std::ofstream(path) << "{{ bos_token }}{{ strftime_now('%Y-%m-%d') }}";
+  const std::string own_user = "uid:" + std::to_string(::getuid());
+  system.start_ready_worker("w3", {},
+                            system.serving("w3", {"--chat-template", path, "--host-name", "h3",
+                                                  "--http-trusted-proxy", own_user}));
+  const Json body{{"messages", {{{"role", "user"}, {"content", "Hi"}}}},
+                  {"max_tokens", 8},
+                  {"prompt_logprobs", 0}};
+  const auto answer = [&](const std::string& created) {
+    const std::string fields = "Leasehold-Created: " + created +
+                               "\r\nLeasehold-Request: moved-1\r\nLeasehold-Moved-From: h1\r\n";
+    return system.send("w3", post("/v1/chat/completions", system.key, body, fields));
+  };
+  const HttpReply at_zero = answer("0");
+  REQUIRE(at_zero.status == 200);
+  CHECK(at_zero.head.contains("\r\nLeasehold-Host: h3\r\n"));
+  CHECK(at_zero.json()["id"] == "chatcmpl-moved-1");
+  CHECK(at_zero.json()["created"] == 0);
+  CHECK(answer("0").body == at_zero.body);  // the seed, too
+  const HttpReply a_day_later = answer("86400");
+  CHECK(a_day_later.json()["created"] == 86400);
+  CHECK(a_day_later.json()["prompt_logprobs"] != at_zero.json()["prompt_logprobs"]);
+  CHECK(system.worker_log("w3").contains(
+      "HTTP request moved here tenant=ann request=moved-1 from=h1 "));
+  CHECK(answer("yesterday").json()["error"]["param"] == "Leasehold-Created");
 }
 
 TEST_CASE("names: tools work with a template that has none") {

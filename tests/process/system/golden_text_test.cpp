@@ -17,7 +17,7 @@ struct GoldenTexts {
   const char* tokens;  ///< Checksum of the tokens of kRequests, in hex.
 };
 
-constexpr std::uint32_t kPinnedVersion = 2;
+constexpr std::uint32_t kPinnedVersion = 3;
 constexpr GoldenTexts kGolden[] = {
     {"int8", "f16", "8c507842f25baf5a"},
     {"int8", "f32", "7d81624c0f122343"},

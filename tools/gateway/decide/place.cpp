@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "common/checksum.hpp"
 #include "common/random.hpp"
@@ -100,11 +101,16 @@ std::uint64_t placement_weight(std::uint64_t digest, std::string_view address) {
   return random_at(digest, Checksum::of(address.data(), address.size()));
 }
 
+/// What follows the semicolon, such as the context's length, also decides where a text ends.
 bool may_continue(const WantedIdentity& wanted, std::string_view identity) {
-  const Result<TextIdentity> one = TextIdentity::parse(wanted.identity);
-  const Result<TextIdentity> other = TextIdentity::parse(identity);
-  if (!one || !other) return false;
-  return wanted.any_arithmetic ? one->content == other->content : *one == *other;
+  if (!wanted.any_arithmetic) return !identity.empty() && wanted.identity == identity;
+  const auto split = [](std::string_view text) {
+    const std::size_t end = std::min(text.find(';'), text.size());
+    return std::pair(TextIdentity::parse(text.substr(0, end)), text.substr(end));
+  };
+  const auto [one, one_rest] = split(wanted.identity);
+  const auto [other, other_rest] = split(identity);
+  return one && other && one->content == other->content && one_rest == other_rest;
 }
 
 Result<HostId> place(const HostTable& hosts, const PlaceQuery& query, TimePoint now) {

@@ -6,11 +6,13 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "common/checksum.hpp"
 #include "common/random.hpp"
 #include "common/utf8.hpp"
 #include "ipc/control/transport/excess.hpp"
 #include "worker/http/api/chat_messages.hpp"
 #include "worker/http/api/constraint_fields.hpp"
+#include "worker/http/api/emitted_tokens.hpp"
 #include "worker/http/api/messages_request.hpp"
 #include "worker/http/api/responses_request.hpp"
 #include "worker/http/api/sampling_fields.hpp"
@@ -25,18 +27,25 @@ constexpr std::uint32_t kMaxTokens = 1u << 20;
 
 class Reader {
  public:
-  Reader(Api api, const OrderedJson& body, const ApiModel& model)
-      : api_(api), body_(body), model_(&model) {}
+  Reader(Api api, const OrderedJson& body, const ApiModel& model, const RequestDefaults& defaults)
+      : api_(api), body_(body), model_(&model), defaults_(&defaults) {}
 
   Read<ApiRequest> read() {
     out_.api = api_;
+    out_.created_unix_s = defaults_->created_unix_s;
     out_.begins_inside_reasoning = model_->begins_inside_reasoning;
-    const std::array steps{&Reader::read_model,         &Reader::check_implemented,
-                           &Reader::read_ids,           &Reader::read_text,
-                           &Reader::read_length,        &Reader::read_sampling,
-                           &Reader::read_choices,       &Reader::read_logprobs,
-                           &Reader::read_stream,        &Reader::read_prompt_logprobs,
-                           &Reader::read_end_conditions};
+    const std::array steps{&Reader::read_model,
+                           &Reader::check_implemented,
+                           &Reader::read_ids,
+                           &Reader::read_text,
+                           &Reader::read_length,
+                           &Reader::read_sampling,
+                           &Reader::read_choices,
+                           &Reader::read_logprobs,
+                           &Reader::read_stream,
+                           &Reader::read_prompt_logprobs,
+                           &Reader::read_end_conditions,
+                           &Reader::read_emitted_tokens};
     for (const auto step : steps) TRY((this->*step)());
     return std::move(out_);
   }
@@ -116,7 +125,7 @@ class Reader {
   }
 
   Read<void> read_ids() {
-    out_.submit.request_id = {mint_request_id()};
+    out_.submit.request_id = defaults_->request_id.value_or(RequestId{mint_request_id()});
     out_.submit.resumable = TRY(flag_of(body_["resumable"], false));
     const Field id = body_[body_["request_id"] ? "request_id" : "rid"];
     if (!id) return {};
@@ -176,12 +185,10 @@ class Reader {
     return {};
   }
 
-  /// The default seed follows from the request id, so a request that is sent again has the same
-  /// seed.
   Read<void> read_sampling() {
     wire::Sampling& sampling = out_.submit.sampling;
     sampling.temperature = 1.0f;
-    sampling.seed = std::hash<std::string>{}(out_.submit.request_id.value) >> 1;
+    sampling.seed = default_seed(out_.submit.request_id);
     TRY(http::read_sampling(body_, model_->n_vocab, sampling));
     const ConstraintPaths constraint = TRY(read_constraint(body_, sampling));
     out_.schema_path = constraint.schema;
@@ -210,6 +217,13 @@ class Reader {
         field.path()));
   }
 
+  Read<void> read_emitted_tokens() {
+    const Field emitted = body_["emitted"];
+    if (!emitted || defaults_->may_continue) return read_emitted(emitted, model_->n_vocab, out_);
+    return emitted.refuse(
+        "emitted is accepted from a gateway only, with the header Leasehold-Stream; leave it out");
+  }
+
   Read<void> read_stream() {
     out_.stream = TRY(flag_of(body_["stream"], false));
     const Field options = body_["stream_options"];
@@ -222,6 +236,7 @@ class Reader {
   Api api_;
   BodyFields body_;
   const ApiModel* model_;
+  const RequestDefaults* defaults_;
   ApiRequest out_;
   bool is_constrained_ = false;  // a grammar decides where the text ends
 };
@@ -234,12 +249,13 @@ Read<OrderedJson> parse_object(std::string_view text) {
 }
 
 /// Reads a body of an API that is translated to a chat.
-Read<ApiRequest> read_translated(Api api, const OrderedJson& body, const ApiModel& model) {
+Read<ApiRequest> read_translated(Api api, const OrderedJson& body, const ApiModel& model,
+                                 const RequestDefaults& defaults) {
   const bool is_message = api == Api::Messages;
   const auto renamed = is_message ? refusal_of_message : refusal_of_response;
   TRY(check_unsupported(BodyFields(body)));
   const OrderedJson chat = TRY(is_message ? chat_of_message(body) : chat_of_response(body));
-  auto request = Reader(Api::Chat, chat, model).read();
+  auto request = Reader(Api::Chat, chat, model, defaults).read();
   if (!request) return std::unexpected(renamed(request.error()));
   request->api = api;
   request->schema_path = renamed({.error = {}, .param = request->schema_path}).param;
@@ -252,6 +268,14 @@ Read<ApiRequest> read_translated(Api api, const OrderedJson& body, const ApiMode
 }
 
 }  // namespace
+
+std::string full_identity(const ApiModel& model) {
+  return fmt::format("{};context={}", model.text_identity, model.max_context);
+}
+
+std::uint64_t default_seed(const RequestId& id) {
+  return Checksum::of(id.value.data(), id.value.size()) >> 1;
+}
 
 bool has_name(const ApiModel& model, std::string_view asked) {
   return asked == model.name || std::ranges::find(model.aliases, asked) != model.aliases.end();
@@ -272,7 +296,12 @@ std::size_t choices_of(const ApiRequest& request) {
 wire::RequestSubmit submission_of(const ApiRequest& request, std::size_t choice) {
   wire::RequestSubmit submit = request.submit;
   submit.sampling.seed += choice % request.n;
+  submit.asked_at_unix_s = request.created_unix_s;
   if (choice > 0) submit.request_id = {mint_request_id()};
+  if (!generates_again(request)) {
+    const auto emitted = emitted_of(request, choice);
+    submit.emitted.assign(emitted.begin(), emitted.end());
+  }
   // The answer of a chat has them once.
   if (choice > 0 && request.api == Api::Chat) submit.prompt_logprobs.reset();
   if (request.prompts.empty()) return submit;
@@ -302,16 +331,18 @@ Read<void> read_template_fields(const BodyFields& body, wire::RequestSubmit& out
   return continues.refuse("the last message has no text that could be continued");
 }
 
-Read<ApiRequest> parse_api_request(Api api, std::string_view text, const ApiModel& model) {
+Read<ApiRequest> parse_api_request(Api api, std::string_view text, const ApiModel& model,
+                                   const RequestDefaults& defaults) {
   const OrderedJson body = TRY(parse_object(text));
   const bool is_translated = api == Api::Responses || api == Api::Messages;
-  return is_translated ? read_translated(api, body, model) : Reader(api, body, model).read();
+  return is_translated ? read_translated(api, body, model, defaults)
+                       : Reader(api, body, model, defaults).read();
 }
 
 Read<wire::RequestSubmit> parse_message_prompt(std::string_view text, const ApiModel& model) {
   OrderedJson body = TRY(parse_object(text));
   body["max_tokens"] = kMaxTokens;
-  return TRY(read_translated(Api::Messages, body, model)).submit;
+  return TRY(read_translated(Api::Messages, body, model, {})).submit;
 }
 
 }  // namespace leasehold::http

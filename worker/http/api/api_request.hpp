@@ -2,6 +2,7 @@
 /// `/v1/messages`. Pure.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -38,10 +39,16 @@ struct ApiRequest {
   Api api = Api::Completions;
   std::string model;  ///< The name by which the request reached the model.
   /// The submission that all choices share, with the first prompt and without a lease token. If the
-  /// client does not send them, the request id is new and the seed is derived from the request id:
-  /// a resumable request that is sent again then has the same seed.
+  /// client does not send them, the request id is RequestDefaults::request_id or new, and the seed
+  /// is default_seed of the request id: a request that is sent again, to this worker or another
+  /// one, has the same seed.
   wire::RequestSubmit submit;
-  std::vector<ApiPrompt> prompts;  ///< Only for a completion.
+  std::int64_t created_unix_s = 0;  ///< The answer's `created`, and the chat template's time.
+  std::vector<ApiPrompt> prompts;   ///< Only for a completion.
+  /// The tokens of the first choices that another host has sent (emitted_tokens.hpp).
+  std::vector<std::vector<std::int32_t>> emitted;
+  /// Set: the answer is a continuable stream (../answer_output.hpp), never silent for longer.
+  std::optional<std::chrono::milliseconds> beat;
   std::uint32_t n = 1;
   bool echo = false;  ///< The text of a completion, and its logprobs, begin with its prompt.
   bool prompt_logprobs = false;          ///< The answer has vLLM's field of this name.
@@ -59,6 +66,13 @@ struct ApiRequest {
   bool omits_thinking = false;  ///< A message has its thoughts without their text.
 };
 
+/// What applies to a request whose body does not say it.
+struct RequestDefaults {
+  std::optional<RequestId> request_id;  ///< Not set: a new one.
+  std::int64_t created_unix_s = 0;      ///< A body cannot say it.
+  bool may_continue = false;            ///< The body may have `emitted`: a gateway sent it.
+};
+
 struct ApiModel {
   std::string name;
   std::vector<std::string> aliases;  ///< Further names, under which requests reach it too.
@@ -67,6 +81,13 @@ struct ApiModel {
   std::uint32_t n_vocab = 0;  ///< Token ids are below it. 0: only the worker checks them.
   bool begins_inside_reasoning = false;  ///< Its chat template ends the prompt with "<think>".
 };
+
+/// Names what decides every byte of a text beside its request: the text identity, and the context
+/// length, which ends a text without a limit: "sha256:…/int8/f16/3;context=512".
+std::string full_identity(const ApiModel& model);
+
+/// FNV-1a with 64 bits (common/checksum.hpp) of the request id, without its lowest bit.
+std::uint64_t default_seed(const RequestId& id);
 
 /// True if `asked` is one of the model's names.
 bool has_name(const ApiModel& model, std::string_view asked);
@@ -82,7 +103,8 @@ using EncodeChat =
 std::size_t choices_of(const ApiRequest& request);
 /// The submission of the choice with this index, from 0. The first choice has the id of the
 /// request, and each other choice gets a new id on every call. Each choice of a prompt has its own
-/// seed.
+/// seed. The chat template's time is `created_unix_s`. Has the choice's `emitted`, unless they are
+/// generated again.
 wire::RequestSubmit submission_of(const ApiRequest& request, std::size_t choice);
 
 /// Reads the chat template's inputs other than the messages and tools. Precondition: `out` has
@@ -94,7 +116,8 @@ Read<void> read_template_fields(const BodyFields& body, wire::RequestSubmit& out
 /// (unsupported_fields.hpp). All other fields are ignored. Errors: BadRequest; UnknownRequest if
 /// the body names another model. The error's `param` is the JSON pointer of the value without its
 /// first slash: "stop/0".
-Read<ApiRequest> parse_api_request(Api api, std::string_view body, const ApiModel& model);
+Read<ApiRequest> parse_api_request(Api api, std::string_view body, const ApiModel& model,
+                                   const RequestDefaults& defaults = {});
 
 /// Parses the body of `/v1/messages/count_tokens`, which is that of a message without `max_tokens`,
 /// and returns the submission with its prompt. Errors: those of parse_api_request.

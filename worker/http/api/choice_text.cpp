@@ -25,6 +25,13 @@ std::string echo_of(const wire::RequestSubmit& submit, const Tokenizer& tokenize
   return text;
 }
 
+/// Calls are named after the request and the choice, because the other ids of a choice differ when
+/// another host continues its text.
+std::string call_prefix(const ApiRequest& request, std::uint32_t choice) {
+  const std::string& id = request.submit.request_id.value;
+  return choice == 0 ? fmt::format("call_{}", id) : fmt::format("call_{}.{}", id, choice);
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------------------------------- markers
@@ -68,8 +75,8 @@ std::string MarkerNames::end(std::string_view rest) {
 
 // ------------------------------------------------------------------------------------------- chat
 
-ChatText::ChatText(const ApiRequest& request, const RequestId& id, const Tokenizer& tokenizer)
-    : request_id_(id.value),
+ChatText::ChatText(const ApiRequest& request, std::uint32_t choice, const Tokenizer& tokenizer)
+    : call_prefix_(call_prefix(request, choice)),
       tool_form_(request.tool_form),
       parallel_calls_(request.parallel_tool_calls),
       tool_name_(request.tool_name),
@@ -92,9 +99,8 @@ void ChatText::add_calls(std::vector<ToolCall> calls, ChoicePart& part) {
   for (ToolCall& call : calls) {
     if (calls_ > 0 && !parallel_calls_) return;
     const std::size_t index = calls_++;
-    part.calls.push_back({.index = index,
-                          .id = fmt::format("call_{}_{}", request_id_, index),
-                          .call = std::move(call)});
+    part.calls.push_back(
+        {.index = index, .id = fmt::format("{}_{}", call_prefix_, index), .call = std::move(call)});
   }
 }
 
@@ -139,7 +145,7 @@ ChoiceText::ChoiceText(std::uint32_t index, const ApiRequest& request,
       has_prompt_logprobs_(request.prompt_logprobs),
       stops_(submit.sampling.stop.all) {
   if (request.echo) echo_ = echo_of(submit, tokenizer);
-  if (request.api != Api::Completions) chat_.emplace(request, submit.request_id, tokenizer);
+  if (request.api != Api::Completions) chat_.emplace(request, index, tokenizer);
 }
 
 /// A token without a text, such as the end of a turn, is shown by its name.

@@ -50,7 +50,7 @@ class MarkerNames {
 /// Divides the text of a chat's choice.
 class ChatText {
  public:
-  ChatText(const ApiRequest& request, const RequestId& id, const Tokenizer& tokenizer);
+  ChatText(const ApiRequest& request, std::uint32_t choice, const Tokenizer& tokenizer);
 
   void add(const wire::TokenEmitted& token, ChoicePart& part) { add(markers_.add(token), part); }
   /// Adds the rest of the text. A call that was cut off stays text.
@@ -67,7 +67,7 @@ class ChatText {
   void add_calls(std::vector<ToolCall> calls, ChoicePart& part);
   void end_forced(ChoicePart& part);
 
-  std::string request_id_;
+  std::string call_prefix_;  // of the ids of calls
   ToolForm tool_form_;
   bool parallel_calls_;
   std::string tool_name_;

@@ -17,8 +17,8 @@ namespace {
 constexpr std::uint32_t kLeastThinkingBudget = 1024;
 
 /// Fields with the same name and meaning in a chat, besides those that same_fields adds.
-constexpr std::array kSameFields{"model",      "max_tokens", "stream",
-                                 "ignore_eos", "request_id", "rid"};
+constexpr std::array kSameFields{"model",      "max_tokens", "stream", "ignore_eos",
+                                 "request_id", "rid",        "emitted"};
 
 /// Paths in a chat, each with its path in a message.
 constexpr RenamedPath kPaths[] = {{"stop", "stop_sequences"},

@@ -25,6 +25,7 @@
 #include "common/clock.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
+#include "ipc/control/messages/common.hpp"
 
 namespace leasehold::http {
 

@@ -1,77 +1,18 @@
 // What an answer sends in one write, and what is left of a resumable request whose client has gone
 // before the end.
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/tiny_tokenizer.hpp"
-#include "tests/unit/ipc/client/fake_world.hpp"
+#include "tests/unit/worker/http/fake_client.hpp"
 #include "worker/http/answer_driver.hpp"
 #include "worker/http/api/api_answer.hpp"
 
 namespace leasehold::http {
-namespace {
-
-using boost::asio::awaitable;
-
-struct FakeClient final : HttpStream {
-  awaitable<void> send(Answer answer) override {
-    ++answers;
-    body = answer.body;
-    is_disconnected = leaves;
-    co_return;
-  }
-  awaitable<void> write_events(ServerEvents events, Follows follows) override {
-    writes.push_back(std::move(events));
-    has_ended = follows == Follows::Nothing;
-    if (has_ended) is_disconnected = leaves;
-    if (on_write) on_write();
-    if (unread != nullptr)
-      co_await unread->async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
-  }
-  void watch(std::function<void()>) override {}
-  awaitable<void> probe() override { co_return; }
-  const ExchangeLabels& labels() const override { return exchange; }
-  bool is_gone() const override { return is_disconnected; }
-
-  ExchangeLabels exchange{
-      .x_request_id = "a-1",
-      .trace = TraceContext::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")};
-  bool leaves = false;                          // while the answer, or its end, is sent
-  boost::asio::steady_timer* unread = nullptr;  // a write waits for its end
-  std::function<void()> on_write;
-  int answers = 0;
-  std::string body;  // of the last answer
-  std::vector<ServerEvents> writes;
-  bool has_ended = false;
-  bool is_disconnected = false;
-};
-
-Server::Dependencies dependencies(client::World& world, const Tokenizer& tokenizer) {
-  // The server's timers have the time of the machine.
-  const std::int64_t later = SystemClock().now().boottime_ns + 3'600'000'000'000;
-  for (const char* method : {"lease.acquire", "lease.renew", "lease.hold"})
-    for (auto& reply : world.broker.answers[method]) reply->at("deadline_boottime_ns") = later;
-  static const SystemClock kClock;
-  return {.io = &world.io,
-          .clock = &kClock,
-          .check_key = {},
-          .broker_socket = world.directory / "broker.sock",
-          .worker = "w",
-          .trusted_proxies = {},
-          .model = {.name = "model"},
-          .tokenizer = &tokenizer,
-          .encode_chat = {},
-          .stopping = {Errc::Draining, "the worker stops"},
-          .idle_ttl = Duration::zero()};
-}
-
-}  // namespace
 
 TEST_CASE("http answer: a lease is kept for a client that left before the end was written") {
   client::World world;

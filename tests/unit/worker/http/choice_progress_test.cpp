@@ -19,3 +19,16 @@ TEST_CASE("choice progress: the log probabilities of all prompts of an answer ha
   CHECK(refused->code == Errc::BadRequest);
   CHECK(refused->detail.contains("131072"));
 }
+
+TEST_CASE("choice progress: tokens of another host count, but a full queue still is the answer") {
+  const client::Retrying full{.error = {Errc::QueueFull, "256 requests wait"}};
+  ChoiceProgress moved(1, 1);
+  moved.note_token(0);
+  CHECK(moved.usage().completion_tokens == 1);
+  CHECK(moved.running(std::vector<RequestId>{{"r"}}).front().emitted_tokens == 1);
+  CHECK(moved.note({0, full}) == full.error);
+
+  ChoiceProgress begun(1, 1);
+  CHECK_FALSE(begun.note({0, client::TokenArrived{}}));
+  CHECK_FALSE(begun.note({0, full}));
+}

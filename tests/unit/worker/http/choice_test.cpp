@@ -52,8 +52,8 @@ TEST_CASE("choice: a replay gives each call the id that it had") {
   const auto replay = said(request, {call + call});
   REQUIRE(whole.calls.size() == 2);
   REQUIRE(replay.calls.size() == 2);
-  CHECK(whole.calls[0].id == "call_r_0");
-  CHECK(whole.calls[1].id == "call_r_1");
+  CHECK(whole.calls[0].id == "call_r.3_0");
+  CHECK(whole.calls[1].id == "call_r.3_1");
   for (std::size_t i = 0; i < 2; ++i) CHECK(replay.calls[i].id == whole.calls[i].id);
 }
 

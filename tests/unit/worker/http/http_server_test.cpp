@@ -2,6 +2,8 @@
 // browsers learn, which keys wait, and what clients may leave unread.
 #include "worker/http/http_server.hpp"
 
+#include <unistd.h>
+
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
@@ -66,7 +68,10 @@ class TestServer {
     more.clock = &clock_;
     more.tokenizer = &tokenizer_;
     more.health = &health;
-    more.model = {.name = "model", .max_context = 256};
+    more.model = {.name = "model",
+                  .aliases = {"alias"},
+                  .text_identity = "sha256:00/int8/f16/3",
+                  .max_context = 256};
     more.stopping = {Errc::Draining, "the worker stops"};
     more.check_key = [this](const std::string& key, Server::OnChecked done) {
       ++checks;
@@ -120,6 +125,15 @@ std::string status_of(const std::string& reply) {
 
 const std::string kHealth = request("GET", "/health", "");
 
+TrustedProxies trusting_own_user() {
+  const std::string users[] = {"uid:" + std::to_string(::getuid())};
+  return TrustedProxies::parse(users).value();
+}
+
+nlohmann::json body_of(const std::string& reply) {
+  return nlohmann::json::parse(reply.substr(reply.find("\r\n\r\n")));
+}
+
 }  // namespace
 
 TEST_CASE("http server: health says 503 with the reason while requests cannot be served") {
@@ -146,6 +160,78 @@ TEST_CASE("http server: health says 503 with the reason while requests cannot be
   CHECK(status_of(test.ask(kHealth)) == "200");
   test.server().drain();
   CHECK(test.ask(kHealth).contains("Draining"));
+}
+
+TEST_CASE("http server: /health/live is 200 while the process answers") {
+  TestServer test;
+  test.health.set_weights_missing(true);
+  test.server().drain();
+  CHECK(status_of(test.ask(kHealth)) == "503");
+  CHECK(status_of(test.ask(request("GET", "/health/live", ""))) == "200");
+  CHECK(status_of(test.ask(request("HEAD", "/health/live", ""), false)) == "200");
+  CHECK(status_of(test.ask(request("POST", "/health/live", "", "{}"))) == "405");
+}
+
+TEST_CASE("http server: a gateway learns the models, the state and the load of a host") {
+  TestServer test({.host_name = "h1", .trusted_proxies = trusting_own_user(), .load = [] {
+                     return WorkerLoad{.running = 3, .waiting = 2};
+                   }});
+  const std::string ask = request("GET", "/leasehold/host", "");
+  const auto host = [&] { return body_of(test.ask(ask)); };
+  const std::string identity = "sha256:00/int8/f16/3;context=256";
+  const nlohmann::json models = {{{"id", "model"}, {"identity", identity}},
+                                 {{"id", "alias"}, {"identity", identity}}};
+  CHECK(host() == nlohmann::json{{"host", "h1"},
+                                 {"models", models},
+                                 {"ready", true},
+                                 {"code", ""},
+                                 {"running", 3},
+                                 {"waiting", 2}});
+  test.server().drain();
+  CHECK(host()["ready"] == false);
+  CHECK(host()["code"] == "Draining");
+  // A proxy asks for somebody else.
+  const std::string relayed = "X-Forwarded-For: 192.0.2.1\r\n";
+  CHECK(status_of(test.ask(request("GET", "/leasehold/host", relayed))) == "403");
+  TestServer closed;
+  const std::string refused = closed.ask(ask);
+  CHECK(status_of(refused) == "403");
+  CHECK(refused.contains("--http-trusted-proxy"));
+}
+
+TEST_CASE("http server: answers name the host, and those of a model its identity") {
+  TestServer test({.host_name = "h1"});
+  const auto has = [](const std::string& reply, const std::string& field) {
+    return reply.contains("\r\n" + field + "\r\n");
+  };
+  const std::string identity = "Leasehold-Identity: sha256:00/int8/f16/3;context=256";
+  const std::string models = test.ask(request("GET", "/v1/models", as("ann")));
+  CHECK(has(models, "Leasehold-Host: h1"));
+  CHECK(has(models, identity));
+  const std::string refused = test.ask(request("POST", "/v1/completions", as("ann"), "{}"));
+  CHECK(status_of(refused) == "400");
+  CHECK(has(refused, identity));
+  for (const std::string& without :
+       {test.ask(kHealth), test.ask(request("GET", "/v1/models", as("no"))),
+        test.ask(request("GET", "/v1/requests", as("ann"))), test.ask("GET /\r\n\r\n")}) {
+    CHECK(has(without, "Leasehold-Host: h1"));
+    CHECK_FALSE(without.contains("Leasehold-Identity"));
+  }
+}
+
+TEST_CASE("http server: only a gateway may send its headers") {
+  const std::string field = "Leasehold-Created: 7\r\n";
+  TestServer closed;
+  for (const char* path : {"/v1/completions", "/v1/chat/completions", "/v1/responses"}) {
+    const std::string refused = closed.ask(request("POST", path, as("ann") + field, "{}"));
+    CHECK(status_of(refused) == "400");
+    CHECK(body_of(refused)["error"]["param"] == "Leasehold-Created");
+  }
+  const std::string message = closed.ask(request("POST", "/v1/messages", as("ann") + field, "{}"));
+  CHECK(body_of(message)["error"]["message"].get<std::string>().contains("Leasehold-Created"));
+  TestServer open({.trusted_proxies = trusting_own_user()});
+  const std::string read = open.ask(request("POST", "/v1/completions", as("ann") + field, "{}"));
+  CHECK(body_of(read)["error"]["param"] == "prompt");
 }
 
 TEST_CASE("http server: HEAD is answered as GET, without the body") {
@@ -214,7 +300,7 @@ TEST_CASE("http server: errors of messages have Anthropic's form, also before th
                                    const std::string& type) {
     const std::string reply = test.ask(request);
     CHECK(status_of(reply) == status);
-    const auto json = nlohmann::json::parse(reply.substr(reply.find("\r\n\r\n")));
+    const auto json = body_of(reply);
     CHECK(json["type"] == "error");
     CHECK(json["error"]["type"] == type);
   };

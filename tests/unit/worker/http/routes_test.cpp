@@ -45,3 +45,15 @@ TEST_CASE("http routes: an id in a path is decoded") {
   CHECK(wrong.error().status == 405);
   CHECK(wrong.error().extra_headers == kAllowGet);
 }
+
+TEST_CASE("http routes: a client comes back to those alone that generate") {
+  const auto generates = [](const std::string& method, const std::string& path) {
+    const auto route = find_route({.method = method, .target = path, .fields = {}});
+    REQUIRE(route.has_value());
+    return (*route)->is_resumable;
+  };
+  for (const char* path : {"/v1/completions", "/v1/chat/completions", "/v1/responses"})
+    CHECK(generates("POST", path));
+  for (const char* path : {"/tokenize", "/detokenize"}) CHECK_FALSE(generates("POST", path));
+  CHECK_FALSE(generates("GET", "/v1/models"));
+}

@@ -1,4 +1,4 @@
-#include "worker/http/trusted_proxies.hpp"
+#include "ipc/http/trusted_proxies.hpp"
 
 #include <fmt/format.h>
 
@@ -50,7 +50,7 @@ bool parse_number(std::string_view text, unsigned most, unsigned& out) {
   return fits;
 }
 
-bool is_port(std::string_view text) {
+bool has_port_digits(std::string_view text) {
   return !text.empty() && text.size() <= kMaxPortDigits &&
          std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -70,13 +70,14 @@ std::optional<PeerAddress> entry_of(std::string_view text) {
     const auto end = text.find(']');
     if (end == std::string_view::npos) return std::nullopt;
     const std::string_view rest = text.substr(end + 1);
-    if (!rest.empty() && !(rest.starts_with(':') && is_port(rest.substr(1)))) return std::nullopt;
+    if (!rest.empty() && !(rest.starts_with(':') && has_port_digits(rest.substr(1))))
+      return std::nullopt;
     address = address_of(text.substr(1, end - 1));
     if (address && !address->is_v6()) return std::nullopt;
   } else {
     const auto colon = text.find(':');
     const bool has_port = colon != std::string_view::npos && colon == text.rfind(':');
-    if (has_port && !is_port(text.substr(colon + 1))) return std::nullopt;
+    if (has_port && !has_port_digits(text.substr(colon + 1))) return std::nullopt;
     address = address_of(has_port ? text.substr(0, colon) : text);
   }
   if (!address) return std::nullopt;

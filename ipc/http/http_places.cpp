@@ -1,4 +1,4 @@
-#include "worker/http/http_places.hpp"
+#include "ipc/http/http_places.hpp"
 
 #include <fmt/format.h>
 

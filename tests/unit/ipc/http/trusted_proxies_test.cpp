@@ -1,7 +1,7 @@
 // Whose requests a proxy sends.
 #include <catch2/catch.hpp>
 
-#include "worker/http/trusted_proxies.hpp"
+#include "ipc/http/trusted_proxies.hpp"
 
 using namespace leasehold;
 using namespace leasehold::http;

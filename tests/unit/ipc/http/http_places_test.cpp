@@ -3,26 +3,13 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "worker/http/body_rate_limiter.hpp"
-#include "worker/http/http_places.hpp"
-#include "worker/http/keys/known_keys.hpp"
-#include "worker/http/routes.hpp"
+#include "ipc/http/body_rate_limiter.hpp"
+#include "ipc/http/http_places.hpp"
+#include "ipc/http/known_keys.hpp"
 
 using namespace leasehold;
 using namespace leasehold::http;
 using namespace std::chrono_literals;
-
-TEST_CASE("http routes: a client comes back to those alone that generate") {
-  const auto generates = [](const std::string& method, const std::string& path) {
-    const auto route = find_route({.method = method, .target = path, .fields = {}});
-    REQUIRE(route.has_value());
-    return (*route)->is_resumable;
-  };
-  for (const char* path : {"/v1/completions", "/v1/chat/completions", "/v1/responses"})
-    CHECK(generates("POST", path));
-  for (const char* path : {"/tokenize", "/detokenize"}) CHECK_FALSE(generates("POST", path));
-  CHECK_FALSE(generates("GET", "/v1/models"));
-}
 
 TEST_CASE("http places: a source beyond its share loses its oldest connection, others none") {
   Places places({.unauthenticated_places = 4, .tenant_places = 4});

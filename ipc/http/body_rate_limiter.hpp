@@ -10,6 +10,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cstddef>
 #include <map>
 
 #include "common/ids.hpp"
@@ -25,12 +26,15 @@ class BodyRateLimiter {
   /// Charges a body to its tenant and returns how long it must wait. The tenant's later bodies wait
   /// behind it.
   Duration reserve(const TenantId& tenant, std::size_t size_bytes, TimePoint now) {
+    if (left_.size() >= kMaxTenants && !left_.contains(tenant))
+      left_.clear();  // bounds the memory, and gives each tenant at most one burst more
     TokenBucket& left = left_.try_emplace(tenant, kRate, now).first->second;
     return left.reserve(control::weight_of_line(size_bytes), now);
   }
 
  private:
-  /// Never shrinks: only tenants with a valid key get an entry.
+  static constexpr std::size_t kMaxTenants = 4096;
+
   std::map<TenantId, TokenBucket> left_;
 };
 

@@ -1,0 +1,257 @@
+#include "tests/process/gateway/fake_host.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <future>
+#include <optional>
+#include <set>
+
+#include "ipc/http/http_errors.hpp"
+#include "ipc/http/http_listener.hpp"
+#include "ipc/http/http_message.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+namespace asio = boost::asio;
+using asio::awaitable;
+using Json = nlohmann::json;
+
+constexpr auto kTick = std::chrono::milliseconds(2);
+
+std::string word(std::size_t position) {
+  return fmt::format("w{} ", position);
+}
+
+std::string chunk(std::string_view text) {
+  return fmt::format("{:x}\r\n{}\r\n", text.size(), text);
+}
+
+http::Answer json_answer(const Json& json) {
+  return {.body = json.dump()};
+}
+
+}  // namespace
+
+std::string fake_text() {
+  std::string text;
+  for (std::size_t i = 0; i < FakeHost::kTokens; ++i) text += word(i);
+  return text;
+}
+
+struct FakeHost::Server {
+  FakeHost& host;
+  std::unique_ptr<http::Listener> listener;
+  std::set<std::shared_ptr<http::Stream>> streams;
+
+  void add(http::Listener::Socket socket) {
+    auto stream = std::make_shared<http::Stream>(std::move(socket));
+    streams.insert(stream);
+    asio::co_spawn(host.io_, serve(std::move(stream)), asio::detached);
+  }
+
+  awaitable<void> serve(std::shared_ptr<http::Stream> stream) {
+    http::ReadBuffer buffer;
+    while (true) {
+      http::Parser parser;
+      http::RequestHead read = co_await http::read_request_head(*stream, buffer, parser, 1 << 20);
+      if (!read.head) break;
+      const http::RequestBody body =
+          co_await http::read_request_body(*stream, buffer, parser, 1 << 20);
+      if (!body.is_whole) break;
+      const std::string text = std::move(parser.get().body());
+      while (host.is_frozen_ && stream->socket().is_open()) co_await tick();
+      if (!co_await answer(*stream, *std::move(read.head), text)) break;
+    }
+    stream->close();
+    streams.erase(stream);
+  }
+
+  awaitable<void> tick() {
+    asio::steady_timer timer(host.io_, kTick);
+    co_await timer.async_wait(http::kAwait);
+  }
+
+  awaitable<bool> write(http::Stream& stream, std::string text) {
+    std::string_view rest = text;
+    while (!rest.empty()) {
+      const auto [error, size] = co_await stream.async_write_some(asio::buffer(rest), http::kAwait);
+      if (error) co_return false;
+      rest.remove_prefix(size);
+    }
+    co_return true;
+  }
+
+  awaitable<bool> send(http::Stream& stream, http::Answer answer) {
+    return write(stream, http::text_of(std::move(answer), true));
+  }
+
+  // GCC 12 mistreats braced values in coroutines, so answers are made by plain functions.
+
+  /// The answer to what is not a text; nothing for a text.
+  std::optional<http::Answer> plain_answer(const http::Head& head) {
+    const std::string_view path = head.path();
+    if (path == "/leasehold/host") return report();
+    if (path == "/v1/models") {
+      const Json entry{{"id", host.model_}, {"object", "model"}};
+      return json_answer({{"data", Json::array({entry})}});
+    }
+    if (path.ends_with("/cancel")) {
+      if (path.contains("/" + host.name_ + "/")) return json_answer({{"id", host.name_}});
+      return http::plain_error(404, "UnknownRequest", "no such request");
+    }
+    if (path == "/tokenize") return json_answer({{"host", host.name_}});
+    return std::nullopt;
+  }
+
+  /// Notes the request; returns the refusal if there is one.
+  std::optional<http::Answer> note(const Asked& asked) {
+    const std::scoped_lock lock(host.mutex_);
+    host.asked_.push_back(asked);
+    if (host.refused_status_ == 0) return std::nullopt;
+    return http::plain_error(host.refused_status_, host.refused_code_, "refused");
+  }
+
+  awaitable<bool> answer(http::Stream& stream, http::Head head, std::string body) {
+    std::optional<http::Answer> plain = plain_answer(head);
+    if (plain) co_return co_await send(stream, *std::move(plain));
+    Asked asked;
+    asked.head = std::move(head);
+    asked.body = Json::parse(body);
+    plain = note(asked);
+    if (plain) co_return co_await send(stream, *std::move(plain));
+    ++host.running_;
+    const bool is_whole = co_await send_text(stream, std::move(asked));
+    --host.running_;
+    co_return is_whole;
+  }
+
+  http::Answer report() {
+    const std::scoped_lock lock(host.mutex_);
+    const Json model{{"id", host.model_}, {"identity", host.identity_}};
+    return json_answer({{"host", host.name_},
+                        {"models", Json::array({model})},
+                        {"ready", host.is_ready_},
+                        {"code", host.code_},
+                        {"running", 0},
+                        {"waiting", 0}});
+  }
+
+  awaitable<bool> send_text(http::Stream& stream, Asked asked) {
+    const bool is_continuable = !asked.field("Leasehold-Stream").empty();
+    const auto beat = std::chrono::milliseconds(
+        is_continuable ? std::stoi(asked.field("Leasehold-Stream")) : 10'000);
+    std::string head = stream_head();
+    if (!co_await write(stream, std::move(head))) co_return false;
+    std::size_t position = 0;
+    if (asked.body.contains("emitted") && !asked.body["emitted"].empty())
+      position = asked.body["emitted"][0].size();
+    auto last = std::chrono::steady_clock::now();
+    while (position < kTokens) {
+      if (host.is_frozen_ || position >= host.allowed_) {
+        const auto now = std::chrono::steady_clock::now();
+        if (!host.is_frozen_ && now - last >= beat) {
+          last = now;
+          if (!co_await write(stream, chunk(": b\n\n"))) co_return false;
+        }
+        co_await tick();
+        if (!stream.socket().is_open()) co_return false;
+        continue;
+      }
+      const std::string block = block_of(asked, position);
+      if (!block.empty() && !co_await write(stream, chunk(block))) co_return false;
+      ++position;
+    }
+    co_return co_await write(stream, chunk(ending_of(asked)) + "0\r\n\r\n");
+  }
+
+  std::string stream_head() const {
+    return fmt::format(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nLeasehold-Host: {}\r\n"
+        "Leasehold-Identity: {}\r\nTransfer-Encoding: chunked\r\n\r\n",
+        host.name_, host.identity_);
+  }
+
+  static std::int64_t created_of(const Asked& asked) {
+    const std::string text = asked.field("Leasehold-Created");
+    return text.empty() ? 0 : std::stoll(text);
+  }
+
+  std::string block_of(const Asked& asked, std::size_t position) const {
+    std::string block;
+    if (asked.body.value("stream", false)) {
+      const Json delta{{"content", word(position)}};
+      const Json choice{{"index", 0}, {"delta", delta}};
+      const Json event{{"created", created_of(asked)}, {"choices", Json::array({choice})}};
+      block = "data: " + event.dump() + "\n";
+    }
+    const std::size_t token = 100 + position + (host.is_lying_ ? 1000 : 0);
+    if (!asked.field("Leasehold-Stream").empty())
+      block += fmt::format(": t 0 {} {}\n", position, token);
+    return block.empty() ? block : block + "\n";
+  }
+
+  static std::string ending_of(const Asked& asked) {
+    const Json message{{"content", fake_text()}};
+    const Json choice{{"index", 0}, {"message", message}};
+    const Json whole{{"created", created_of(asked)}, {"choices", Json::array({choice})}};
+    std::string ending = asked.body.value("stream", false)
+                             ? "data: [DONE]\n\n"
+                             : fmt::format("event: answer\ndata: {}\n\n", whole.dump());
+    if (!asked.field("Leasehold-Stream").empty()) ending += ": e\n\n";
+    return ending;
+  }
+};
+
+FakeHost::FakeHost(std::string name, std::string identity, std::string model)
+    : name_(std::move(name)), identity_(std::move(identity)), model_(std::move(model)) {
+  server_ = std::make_unique<Server>(*this);
+  server_->listener =
+      http::Listener::create(io_, {.unix_path = {}, .ip = "127.0.0.1"}, 0600).value();
+  server_->listener->serve([this](http::Listener::Socket socket, const http::PeerAddress&) {
+    server_->add(std::move(socket));
+  });
+  thread_ = std::thread([this] { io_.run(); });
+}
+
+FakeHost::~FakeHost() {
+  io_.stop();
+  thread_.join();
+}
+
+std::string FakeHost::address() const {
+  return "http://" + server_->listener->listens_on();
+}
+
+void FakeHost::set_ready(bool ready, std::string code) {
+  const std::scoped_lock lock(mutex_);
+  is_ready_ = ready;
+  code_ = std::move(code);
+}
+
+void FakeHost::refuse_with(int status, std::string code) {
+  const std::scoped_lock lock(mutex_);
+  refused_status_ = status;
+  refused_code_ = std::move(code);
+}
+
+void FakeHost::die() {
+  std::promise<void> dead;
+  asio::post(io_, [&] {
+    server_->listener->close();
+    for (const auto& stream : server_->streams) stream->close();
+    dead.set_value();
+  });
+  dead.get_future().wait();
+}
+
+std::vector<Asked> FakeHost::asked() const {
+  const std::scoped_lock lock(mutex_);
+  return asked_;
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,80 @@
+/// A host that a test controls: an HTTP server on a thread of its own that answers as a
+/// leasehold-worker does for a gateway, with a text that depends on nothing.
+///
+/// Lifetime: the destructor joins the thread. Threads: any, except where a member says otherwise.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ipc/http/http_framing.hpp"
+
+namespace leasehold::testing {
+
+/// A request for a text, as the host received it.
+struct Asked {
+  http::Head head;
+  nlohmann::json body;
+  /// The value of a field; empty without it.
+  std::string field(std::string_view name) const {
+    return std::string(head.only(name).value_or(""));
+  }
+};
+
+class FakeHost {
+ public:
+  static constexpr std::size_t kTokens = 10;  ///< Of every text.
+
+  explicit FakeHost(std::string name, std::string identity = "same", std::string model = "m");
+  ~FakeHost();
+
+  /// "http://127.0.0.1:PORT".
+  std::string address() const;
+  /// How many tokens of each text it sends; at first all.
+  void allow(std::size_t tokens) { allowed_ = tokens; }
+  void set_ready(bool ready, std::string code = "");
+  /// Refuses texts with this status and code; 0: it does not.
+  void refuse_with(int status, std::string code);
+  /// From now on it says nothing, and keeps its connections open.
+  void freeze() { is_frozen_ = true; }
+  /// Closes its connections and listens no more.
+  void die();
+  /// Every token that it sends from now on is another one than other hosts send.
+  void lie() { is_lying_ = true; }
+
+  std::vector<Asked> asked() const;
+  /// Texts that it sends now.
+  std::size_t running() const { return running_; }
+
+ private:
+  struct Server;
+  friend struct Server;
+
+  const std::string name_;
+  const std::string identity_;
+  const std::string model_;
+  std::atomic<std::size_t> allowed_ = kTokens;
+  std::atomic<std::size_t> running_ = 0;
+  std::atomic<bool> is_frozen_ = false;
+  std::atomic<bool> is_lying_ = false;
+  mutable std::mutex mutex_;  // guards what follows
+  bool is_ready_ = true;
+  std::string code_;
+  int refused_status_ = 0;
+  std::string refused_code_;
+  std::vector<Asked> asked_;
+  boost::asio::io_context io_;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+/// The text that every FakeHost sends.
+std::string fake_text();
+
+}  // namespace leasehold::testing

@@ -1,0 +1,153 @@
+#include "tools/gateway/gateway.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "common/metrics/exposition.hpp"
+#include "ipc/http/http_listener.hpp"
+#include "ipc/http/page_server.hpp"
+#include "tools/gateway/client_connection.hpp"
+#include "tools/gateway/tls.hpp"
+
+namespace leasehold::gateway {
+
+namespace asio = boost::asio;
+using asio::awaitable;
+using ConnectionId = http::Places::ConnectionId;
+
+namespace {
+
+constexpr mode_t kSocketMode = 0666;  // open to all users: hosts check the key of each request
+
+}  // namespace
+
+struct Gateway::State : std::enable_shared_from_this<State> {
+  void add(http::Listener::Socket socket, const http::PeerAddress& peer);
+  awaitable<void> serve(http::Stream stream, http::PeerAddress peer, ConnectionId id);
+  void close(ConnectionId id);
+
+  std::unique_ptr<Hosts> hosts;
+  std::shared_ptr<Shared> shared;
+  std::optional<TlsServer> tls;
+  std::unique_ptr<http::Listener> listener;
+  std::unique_ptr<http::PageServer> metrics;
+  std::map<ConnectionId, std::weak_ptr<PumpedStream>> connections;
+  ConnectionId last_id = 0;
+
+  /// Counts a connection while this object exists.
+  struct Kept {
+    std::shared_ptr<State> state;
+    ConnectionId id;
+    ~Kept() {
+      state->shared->places.closed(id);
+      state->connections.erase(id);
+      --state->shared->metrics.connections;
+    }
+  };
+};
+
+void Gateway::State::close(ConnectionId id) {
+  const auto found = connections.find(id);
+  if (found == connections.end()) return;
+  if (const auto stream = found->second.lock()) stream->close();
+}
+
+void Gateway::State::add(http::Listener::Socket socket, const http::PeerAddress& peer) {
+  const ConnectionId id = ++last_id;
+  const auto admitted = shared->places.connected(id, http::source_of(peer));
+  if (admitted.displaced) close(*admitted.displaced);
+  if (!admitted.accepted) return;
+  asio::co_spawn(shared->io, serve(http::Stream(std::move(socket)), peer, id),
+                 [id](const std::exception_ptr& failed) {
+                   if (failed) spdlog::error("HTTP connection failed id={}", id);
+                 });
+}
+
+awaitable<void> Gateway::State::serve(http::Stream stream, http::PeerAddress peer,
+                                      ConnectionId id) {
+  ++shared->metrics.connections;
+  const Kept kept{.state = shared_from_this(), .id = id};
+  std::unique_ptr<http::ByteStream> bytes;
+  if (tls) {
+    auto encrypted = co_await tls->accept(std::move(stream));
+    if (!encrypted) {
+      spdlog::debug("TLS handshake failed client={} reason=\"{}\"", peer, encrypted.error().detail);
+      co_return;
+    }
+    bytes = *std::move(encrypted);
+  } else {
+    bytes = std::make_unique<http::PlainStream<http::Stream>>(std::move(stream));
+  }
+  ClientConnection::Client client{
+      .stream = std::make_shared<PumpedStream>(shared->io, std::move(bytes)),
+      .peer = std::move(peer),
+      .place = id,
+      .close_other = [this](ConnectionId other) { close(other); }};
+  connections[id] = client.stream;
+  client.stream->start();
+  ClientConnection connection(shared, std::move(client));
+  co_await connection.run();
+}
+
+Result<std::unique_ptr<Gateway>> Gateway::create(asio::io_context& io, const Clock& clock,
+                                                 const Options& options) {
+  auto state = std::make_shared<State>();
+  TlsClient host_tls = TRY(TlsClient::load(options.host_ca));
+  state->hosts = TRY(Hosts::create(io, clock, options.hosts, std::move(host_tls)));
+  state->shared = std::shared_ptr<Shared>(new Shared{io, clock, options, *state->hosts});
+  if (options.certificate) {
+    const auto& [certificate, key] = *options.certificate;
+    state->tls.emplace(TRY(TlsServer::load(certificate, key)));
+  }
+  state->listener = TRY(http::Listener::create(io, options.listen, kSocketMode));
+  if (options.metrics) {
+    const auto page = [shared = state->shared] {
+      return http::Answer{.body = shared->metrics.page(shared->hosts),
+                          .content_type = std::string(metrics::exposition_content_type())};
+    };
+    state->metrics = TRY(http::PageServer::create(
+        io, *options.metrics, {{.path = "/metrics", .make = page}}, options.metrics_hosts));
+  }
+  return std::unique_ptr<Gateway>(new Gateway(std::move(state)));
+}
+
+Gateway::~Gateway() {
+  state_->listener.reset();  // handlers that never ran may keep the state
+  state_->metrics.reset();
+}
+
+std::string Gateway::listens_on() const {
+  return state_->listener->listens_on();
+}
+
+std::string Gateway::metrics_on() const {
+  return state_->metrics ? state_->metrics->listens_on() : std::string();
+}
+
+void Gateway::serve() {
+  state_->hosts->start();
+  if (state_->metrics) state_->metrics->serve();
+  state_->listener->serve(
+      [state = state_](http::Listener::Socket socket, const http::PeerAddress& peer) {
+        state->add(std::move(socket), peer);
+      });
+}
+
+Result<void> Gateway::reload() {
+  return state_->tls ? state_->tls->reload() : Result<void>();
+}
+
+void Gateway::drain() {
+  state_->shared->is_draining = true;
+  state_->listener->close();
+}
+
+std::uint32_t Gateway::running_texts() const {
+  return state_->shared->metrics.running;
+}
+
+}  // namespace leasehold::gateway

@@ -1,0 +1,40 @@
+/// The server of a gateway: accepts clients and keeps its hosts in sight.
+///
+/// Lifetime: `io`, `clock` and `options` outlive it, and `io` has stopped before it ends. Threads:
+/// the one that runs `io`, except `create`.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <string>
+
+#include "common/clock.hpp"
+#include "tools/gateway/options.hpp"
+
+namespace leasehold::gateway {
+
+class Gateway {
+ public:
+  /// Listens at once; connections wait in the backlog until `serve`. Errors: those of
+  /// http::Listener, TlsServer and TlsClient.
+  static Result<std::unique_ptr<Gateway>> create(boost::asio::io_context& io, const Clock& clock,
+                                                 const Options& options);
+  ~Gateway();
+
+  std::string listens_on() const;
+  /// Where the metrics are; empty: nowhere.
+  std::string metrics_on() const;
+  void serve();
+  /// Reads the certificate again. Errors: those of TlsServer::reload.
+  Result<void> reload();
+  /// Accepts no more connections. Running texts continue.
+  void drain();
+  std::uint32_t running_texts() const;
+
+ private:
+  struct State;
+  explicit Gateway(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace leasehold::gateway

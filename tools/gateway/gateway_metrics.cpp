@@ -1,0 +1,51 @@
+#include "tools/gateway/gateway_metrics.hpp"
+
+#include "common/metrics/exposition.hpp"
+#include "tools/gateway/hosts.hpp"
+
+namespace leasehold::gateway {
+namespace {
+
+void add_hosts(const Hosts& hosts, metrics::Exposition& page) {
+  const HostTable& table = hosts.table();
+  for (const HostId host : hosts.all()) {
+    page.gauge({"leasehold_gateway_host_ready", "1 if new texts may go to the host"},
+               hosts.state(host) == HostState::Ready ? 1 : 0, {{"host", table.address(host)}});
+  }
+  for (const HostId host : hosts.all()) {
+    page.gauge(
+        {"leasehold_gateway_host_load", "Requests that the host runs, or this gateway there"},
+        table.load(host), {{"host", table.address(host)}});
+  }
+}
+
+}  // namespace
+
+std::string GatewayMetrics::page(const Hosts& hosts) const {
+  metrics::Exposition page;
+  for (const auto& [status, count] : requests) {
+    page.counter({"leasehold_gateway_requests_total",
+                  "Answered requests by status; 0: the client left first"},
+                 static_cast<double>(count), {{"status", std::to_string(status)}});
+  }
+  for (std::size_t cause = 1; cause < moves.size(); ++cause) {
+    page.counter({"leasehold_gateway_moves_total", "Texts that continued on another host"},
+                 static_cast<double>(moves[cause]),
+                 {{"cause", std::string(name(static_cast<MoveCause>(cause)))}});
+  }
+  for (const auto& [code, count] : failed_texts) {
+    page.counter({"leasehold_gateway_failed_texts_total", "Texts that ended with an error"},
+                 static_cast<double>(count), {{"code", code}});
+  }
+  page.counter({"leasehold_gateway_not_replayable_total",
+                "Texts that could not continue elsewhere, because memory for bodies was short"},
+               static_cast<double>(not_replayable));
+  page.counter({"leasehold_gateway_answer_bytes_total", "Bytes of texts sent to clients"},
+               static_cast<double>(bytes));
+  page.gauge({"leasehold_gateway_running_texts", "Texts in progress"}, running);
+  page.gauge({"leasehold_gateway_connections", "Connections of clients"}, connections);
+  add_hosts(hosts, page);
+  return page.text();
+}
+
+}  // namespace leasehold::gateway

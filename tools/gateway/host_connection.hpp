@@ -1,0 +1,68 @@
+/// A connection to a host: sends requests and reads answers piece by piece.
+///
+/// A host is not trusted: its answers are bounded and checked. Errors of all functions name the
+/// host. Lifetime: shared, because `close` may be called while a coroutine reads. Threads: one.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/result.hpp"
+#include "ipc/http/http_message.hpp"
+
+namespace leasehold::gateway {
+
+/// The head of an answer. Of `head` only the fields are set.
+struct HostHead {
+  int status = 0;
+  http::Head head;
+};
+
+class HostConnection {
+ public:
+  /// Of an answer with a length, and of an answer as a whole outside of a stream.
+  static constexpr std::size_t kMaxAnswerBytes = 64 << 20;
+
+  /// `host` names the host in errors.
+  HostConnection(std::unique_ptr<http::ByteStream> stream, std::string host)
+      : stream_(std::move(stream)), host_(std::move(host)) {}
+
+  /// Sends a whole request. Errors: ConnectionLost, TimedOut.
+  boost::asio::awaitable<Result<void>> send(std::string request, std::chrono::milliseconds timeout);
+  /// Reads the head of the next answer. `has_body`: false for a request with HEAD. Errors:
+  /// ConnectionLost, TimedOut; MalformedMessage for what is not HTTP/1; MessageTooLarge.
+  boost::asio::awaitable<Result<HostHead>> read_head(bool has_body,
+                                                     std::chrono::milliseconds timeout);
+  /// Reads the next bytes of the body; empty at its end. `timeout`: nothing waits for ever. Errors:
+  /// as read_head.
+  boost::asio::awaitable<Result<std::string>> read_body(
+      std::optional<std::chrono::milliseconds> timeout);
+  /// Reads the rest of the body. Errors: as read_head; MessageTooLarge above `max_bytes`.
+  boost::asio::awaitable<Result<std::string>> read_whole_body(std::chrono::milliseconds timeout,
+                                                              std::size_t max_bytes);
+
+  /// The answer was read to its end, and the host keeps the connection open.
+  bool is_reusable() const;
+  /// Bytes of an answer have come; without them the host may not have seen the request.
+  bool has_answered() const { return has_answered_; }
+  void close() { stream_->close(); }
+
+ private:
+  using Parser = boost::beast::http::response_parser<boost::beast::http::string_body>;
+
+  boost::asio::awaitable<Result<void>> parse_more();
+  std::unexpected<Error> failed(const boost::beast::error_code& error) const;
+
+  std::unique_ptr<http::ByteStream> stream_;
+  std::string host_;
+  http::ReadBuffer buffer_;
+  std::optional<Parser> parser_;
+  bool has_answered_ = false;
+};
+
+}  // namespace leasehold::gateway

@@ -1,0 +1,73 @@
+/// The connections to one host: opens them, and keeps those that can serve again.
+///
+/// Lifetime: `io` and the TLS settings outlive it. Threads: one.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ipc/http/name_lookup.hpp"
+#include "tools/gateway/host_address.hpp"
+#include "tools/gateway/host_connection.hpp"
+#include "tools/gateway/tls.hpp"
+
+namespace leasehold::gateway {
+
+inline constexpr std::chrono::milliseconds kConnectTimeout{1'000};
+
+/// An answer that has begun.
+struct HostExchange {
+  std::shared_ptr<HostConnection> connection;
+  HostHead answer;
+};
+
+class HostLink {
+ public:
+  static constexpr std::size_t kMaxIdle = 64;
+
+  HostLink(boost::asio::io_context& io, HostAddress address, TlsClient* tls)
+      : io_(io), address_(std::move(address)), tls_(tls) {}
+
+  const HostAddress& address() const { return address_; }
+
+  /// Looks up the host's name, at first and after a connection has failed. One call at a time.
+  /// Errors: ConnectionRefused, TimedOut.
+  boost::asio::awaitable<Result<void>> resolve(std::chrono::milliseconds timeout);
+
+  using OnConnected = std::function<void(std::shared_ptr<HostConnection>)>;
+  /// Sends a request and reads the head of its answer. A kept connection that the host has closed
+  /// meanwhile is replaced by a new one. `on_connected` gets the connection before the request is
+  /// sent, so that it can be closed. Errors: ConnectionRefused without a connection; those of
+  /// HostConnection and TlsClient.
+  boost::asio::awaitable<Result<HostExchange>> exchange(std::string request, bool has_body,
+                                                        std::chrono::milliseconds timeout,
+                                                        OnConnected on_connected);
+  /// Keeps the connection for a later request if it can serve one, or else closes it.
+  void keep(std::shared_ptr<HostConnection> connection);
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Idle {
+    std::shared_ptr<HostConnection> connection;
+    Time since;
+  };
+
+  std::shared_ptr<HostConnection> take_idle();
+  boost::asio::awaitable<Result<std::shared_ptr<HostConnection>>> connect();
+  boost::asio::awaitable<Result<http::Stream>> connect_socket();
+  std::unexpected<Error> refused(std::string_view why) const;
+
+  boost::asio::io_context& io_;
+  HostAddress address_;
+  TlsClient* tls_;
+  http::NameLookup names_;
+  http::Endpoints endpoints_;
+  bool must_resolve_ = true;
+  std::vector<Idle> idle_;  // the newest last
+};
+
+}  // namespace leasehold::gateway

@@ -1,0 +1,122 @@
+#include "tools/gateway/hosts.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <utility>
+
+#include "common/cli/print_error.hpp"
+
+namespace leasehold::gateway {
+namespace {
+
+namespace asio = boost::asio;
+using asio::awaitable;
+
+constexpr std::size_t kMaxReportBytes = 1 << 20;
+
+/// Why a host does not say what it serves.
+Error not_a_report(const HostAddress& address, int status) {
+  if (status == 403) {
+    return {Errc::PermissionDenied,
+            fmt::format("host {} does not trust this gateway; name the gateway's address in the "
+                        "worker's --http-trusted-proxies",
+                        address.text)};
+  }
+  return {Errc::MalformedMessage,
+          fmt::format("host {} answers {} to GET /leasehold/host; it must be a leasehold-worker "
+                      "with --http, of a version that continues texts",
+                      address.text, status)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Hosts>> Hosts::create(asio::io_context& io, const Clock& clock,
+                                             const std::vector<HostAddress>& addresses,
+                                             TlsClient tls) {
+  std::vector<std::string> names;
+  for (const HostAddress& address : addresses) names.push_back(address.text);
+  auto table = TRY(HostTable::create(std::move(names), kPollInterval + kPollTimeout));
+  auto hosts = std::unique_ptr<Hosts>(new Hosts(io, clock, std::move(table), std::move(tls)));
+  for (const HostAddress& address : addresses)
+    hosts->links_.push_back(std::make_unique<HostLink>(io, address, &hosts->tls_));
+  return hosts;
+}
+
+void Hosts::start() {
+  for (const HostId host : all()) asio::co_spawn(io_, watch(host), asio::detached);
+}
+
+awaitable<void> Hosts::watch(HostId host) {
+  asio::steady_timer pause(io_);
+  HostLink& link = this->link(host);
+  std::string last;
+  while (!is_stopping_) {
+    Result<HostReport> report = co_await ask(link);
+    note(host, std::move(report), last);
+    pause.expires_after(kPollInterval);
+    co_await pause.async_wait(http::kAwait);
+  }
+}
+
+awaitable<Result<HostReport>> Hosts::ask(HostLink& link) {
+  const Result<void> resolved = co_await link.resolve(kPollTimeout);
+  if (!resolved) co_return std::unexpected(resolved.error());
+  std::string request =
+      fmt::format("GET /leasehold/host HTTP/1.1\r\nHost: {}\r\n\r\n", link.address().authority());
+  HostLink::OnConnected nothing;
+  auto asked = co_await link.exchange(std::move(request), true, kPollTimeout, nothing);
+  if (!asked) co_return std::unexpected(asked.error());
+  auto body = co_await asked->connection->read_whole_body(kPollTimeout, kMaxReportBytes);
+  link.keep(asked->connection);
+  if (!body) co_return std::unexpected(body.error());
+  if (asked->answer.status != 200)
+    co_return std::unexpected(not_a_report(link.address(), asked->answer.status));
+  co_return HostReport::parse(*body);
+}
+
+/// Logs changes only. `last` is what was logged last.
+void Hosts::note(HostId host, Result<HostReport> report, std::string& last) {
+  const std::string& address = table_.address(host);
+  std::string line;
+  if (report) {
+    table_.reported(host, *std::move(report), clock_.now());
+    const HostReport& known = *table_.report(host);
+    line = fmt::format("host changed host={} name={} state={} models={}{}", address,
+                       printable(known.name), name(state(host)), known.models.size(),
+                       known.code.empty() ? "" : " code=" + printable(known.code));
+  } else {
+    table_.unreachable(host);
+    line = fmt::format("host lost host={} code={} reason=\"{}\"", address,
+                       leasehold::name(report.error().code), printable(report.error().detail));
+  }
+  if (line == last) return;
+  report ? spdlog::info("{}", line) : spdlog::warn("{}", line);
+  last = std::move(line);
+}
+
+std::size_t Hosts::count(HostState state) const {
+  const auto hosts = all();
+  return static_cast<std::size_t>(
+      std::ranges::count_if(hosts, [&](HostId host) { return this->state(host) == state; }));
+}
+
+std::vector<HostId> Hosts::all() const {
+  std::vector<HostId> hosts;
+  for (std::size_t i = 0; i < links_.size(); ++i) hosts.push_back({i});
+  return hosts;
+}
+
+std::vector<HostId> Hosts::answering() const {
+  std::vector<HostId> hosts = all();
+  std::erase_if(hosts, [&](HostId host) {
+    return state(host) != HostState::Ready && state(host) != HostState::Draining;
+  });
+  return hosts;
+}
+
+}  // namespace leasehold::gateway

@@ -1,0 +1,59 @@
+/// The hosts of a gateway: asks each twice a second what it serves and how busy it is.
+///
+/// Lifetime: `io` and `clock` outlive it; it outlives all exchanges. Threads: one.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/clock.hpp"
+#include "tools/gateway/decide/host_table.hpp"
+#include "tools/gateway/host_link.hpp"
+
+namespace leasehold::gateway {
+
+class Hosts {
+ public:
+  static constexpr std::chrono::milliseconds kPollInterval{500};
+  /// A host that does not answer for this time is frozen.
+  static constexpr std::chrono::milliseconds kPollTimeout{1'500};
+
+  /// Errors: those of HostTable::create.
+  static Result<std::unique_ptr<Hosts>> create(boost::asio::io_context& io, const Clock& clock,
+                                               const std::vector<HostAddress>& addresses,
+                                               TlsClient tls);
+
+  /// Begins to ask.
+  void start();
+  /// Stops asking: the coroutines end by themselves.
+  void stop() { is_stopping_ = true; }
+
+  HostTable& table() { return table_; }
+  const HostTable& table() const { return table_; }
+  HostLink& link(HostId host) { return *links_.at(host.value); }
+  std::size_t size() const { return links_.size(); }
+  HostState state(HostId host) const { return table_.state(host, clock_.now()); }
+  std::size_t count(HostState state) const;
+  /// All of them, in the order of the configuration.
+  std::vector<HostId> all() const;
+  /// Those that are Ready or Draining: they answer questions about what runs there.
+  std::vector<HostId> answering() const;
+
+ private:
+  Hosts(boost::asio::io_context& io, const Clock& clock, HostTable table, TlsClient tls)
+      : io_(io), clock_(clock), table_(std::move(table)), tls_(std::move(tls)) {}
+  boost::asio::awaitable<void> watch(HostId host);
+  boost::asio::awaitable<Result<HostReport>> ask(HostLink& link);
+  void note(HostId host, Result<HostReport> report, std::string& last);
+
+  boost::asio::io_context& io_;
+  const Clock& clock_;
+  HostTable table_;
+  TlsClient tls_;
+  std::vector<std::unique_ptr<HostLink>> links_;
+  bool is_stopping_ = false;
+};
+
+}  // namespace leasehold::gateway

@@ -1,0 +1,109 @@
+/// leasehold-gateway: serves many workers under one address, and continues the texts of those that
+/// die.
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <csignal>
+#include <functional>
+#include <optional>
+
+#include "common/log.hpp"
+#include "common/machine/run_server.hpp"
+#include "common/machine/service_manager.hpp"
+#include "ipc/http/http_await.hpp"
+#include "tools/gateway/gateway.hpp"
+#include "tools/gateway/options.hpp"
+
+namespace {
+
+using namespace leasehold;
+namespace asio = boost::asio;
+
+using ReadOptions = std::function<std::optional<gateway::Options>()>;
+
+constexpr auto kDrainInterval = std::chrono::milliseconds(20);
+
+/// A file or certificate with an error changes nothing.
+void reload(gateway::Gateway& gateway, gateway::Options& running, const ReadOptions& read) {
+  const auto wanted = read();
+  if (!wanted) return spdlog::error("configuration not reloaded; correct it and reload again");
+  if (const auto reloaded = gateway.reload(); !reloaded) {
+    return spdlog::error("certificate not reloaded code={} reason=\"{}\"",
+                         name(reloaded.error().code), reloaded.error().detail);
+  }
+  const ConfigReload changes = reload_config(running.config, wanted->config, {"log-level"});
+  set_log_level(wanted->log_level);
+  log_reload(changes);
+  if (running.certificate)
+    spdlog::info("certificate reloaded file={}", running.certificate->certificate);
+}
+
+/// Ends the program once no text runs, at the second signal, or after the drain timeout.
+asio::awaitable<void> drain(asio::io_context& io, gateway::Gateway& gateway,
+                            std::chrono::milliseconds timeout) {
+  notify_service_manager("STOPPING=1");
+  spdlog::info("gateway drains running_texts={} timeout_ms={}", gateway.running_texts(),
+               timeout.count());
+  gateway.drain();
+  asio::steady_timer timer(io);
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (gateway.running_texts() > 0 && std::chrono::steady_clock::now() < deadline) {
+    timer.expires_after(kDrainInterval);
+    co_await timer.async_wait(http::kAwait);
+  }
+  spdlog::info("gateway stops running_texts={}", gateway.running_texts());
+  io.stop();
+}
+
+asio::awaitable<void> obey_signals(asio::io_context& io, gateway::Gateway& gateway,
+                                   gateway::Options& options, ReadOptions read) {
+  asio::signal_set signals(io, SIGTERM, SIGINT, SIGHUP);
+  for (bool is_draining = false;;) {
+    const auto [error, number] = co_await signals.async_wait(http::kAwait);
+    if (error) co_return;
+    if (number == SIGHUP) {
+      reload(gateway, options, read);
+    } else if (is_draining) {
+      io.stop();
+    } else {
+      is_draining = true;
+      asio::co_spawn(io, drain(io, gateway, options.drain_timeout), asio::detached);
+    }
+  }
+}
+
+Result<void> run(gateway::Options options, ReadOptions read) {
+  const SystemClock clock;
+  asio::io_context io;
+  const auto gateway = TRY(gateway::Gateway::create(io, clock, options));
+  gateway->serve();
+  asio::co_spawn(io, obey_signals(io, *gateway, options, std::move(read)), asio::detached);
+  if (const std::string metrics = gateway->metrics_on(); !metrics.empty())
+    spdlog::info("metrics ready address={}", metrics);
+  spdlog::info("gateway ready address={} hosts={} tls={}", gateway->listens_on(),
+               options.hosts.size(), options.certificate.has_value());
+  notify_service_manager("READY=1\nSTATUS=Serving " + gateway->listens_on());
+  io.run();
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto parsed = gateway::parse_options(argc, argv);
+  if (const int* code = std::get_if<int>(&parsed)) return *code;
+  auto& options = std::get<gateway::Options>(parsed);
+  const ReadOptions read = [=]() -> std::optional<gateway::Options> {
+    auto again = gateway::parse_options(argc, argv);
+    if (auto* found = std::get_if<gateway::Options>(&again)) return std::move(*found);
+    return std::nullopt;
+  };
+  const std::string log_level = options.log_level;
+  return run_server({.name = "leasehold-gateway",
+                     .log_level = log_level,
+                     .memory_advice = "free memory and start it again"},
+                    [&] { return run(std::move(options), read); });
+}

@@ -1,0 +1,148 @@
+#include "tools/gateway/options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "common/cli/command_line.hpp"
+#include "common/cli/config_file.hpp"
+#include "common/cli/version.hpp"
+
+namespace leasehold::gateway {
+namespace {
+
+constexpr std::uint32_t kMaxMoves = 64;
+constexpr std::uint32_t kMinBeatMs = 50;
+constexpr std::uint32_t kMaxBeatMs = 10'000;
+constexpr std::uint32_t kMaxTimeoutMs = 3'600'000;
+
+/// What the command line says, before it is understood.
+struct Texts {
+  std::vector<std::string> hosts;
+  std::vector<std::string> trusted_proxies;
+  std::string listen = "127.0.0.1:8090";
+  std::string certificate;
+  std::string key;
+  std::string metrics;
+  std::uint32_t beat_ms = 500;
+  std::uint32_t move_timeout_ms = 30'000;
+  std::uint32_t drain_timeout_ms = 30'000;
+  bool any_address = false;
+};
+
+void add_options(CLI::App& app, Texts& texts, Options& options) {
+  app.add_option("--hosts", texts.hosts,
+                 "Send texts to these workers: http://HOST:PORT, https://HOST:PORT or unix:/PATH; "
+                 "may be repeated")
+      ->required();
+  app.add_option("--listen", texts.listen,
+                 "Serve clients here: an address, or the absolute path of a Unix socket")
+      ->capture_default_str();
+  app.add_option(
+      "--tls-certificate", texts.certificate,
+      "PEM file with the certificate chain that clients are shown; read again on SIGHUP");
+  app.add_option("--tls-key", texts.key, "PEM file with the private key of --tls-certificate");
+  app.add_flag("--http-any-address", texts.any_address,
+               "Allow --listen without a certificate on an address that other machines reach");
+  app.add_option("--host-ca", options.host_ca,
+                 "PEM file with the authorities that sign the certificates of https hosts; "
+                 "default: those of the system");
+  app.add_option("--trusted-proxies", texts.trusted_proxies,
+                 "Believe X-Forwarded-For of this address, network or uid:N; may be repeated");
+  app.add_option("--beat-ms", texts.beat_ms,
+                 "Milliseconds between signs of life that hosts send; after three missing ones "
+                 "a text continues elsewhere")
+      ->check(CLI::Range(kMinBeatMs, kMaxBeatMs))
+      ->capture_default_str();
+  app.add_option("--move-timeout-ms", texts.move_timeout_ms,
+                 "Milliseconds that a text waits for a host before it ends with an error")
+      ->check(CLI::Range(1u, kMaxTimeoutMs))
+      ->capture_default_str();
+  app.add_option("--moves", options.moves, "Number of times that a text may continue elsewhere")
+      ->check(CLI::Range(0u, kMaxMoves))
+      ->capture_default_str();
+  app.add_option("--drain-timeout-ms", texts.drain_timeout_ms,
+                 "Milliseconds that running texts have to end after SIGTERM")
+      ->check(CLI::Range(0u, kMaxTimeoutMs))
+      ->capture_default_str();
+  app.add_option("--metrics", texts.metrics,
+                 "Serve /metrics for Prometheus here, without a key: an address or the path of a "
+                 "Unix socket");
+  app.add_option("--metrics-host", options.metrics_hosts.names,
+                 "Answer requests of metrics for this name too; may be repeated");
+  app.add_option("--log-level", options.log_level, "Least severe level to log")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
+      ->capture_default_str();
+}
+
+Error named(std::string_view option, Error error) {
+  error.detail = fmt::format("{}: {}", option, error.detail);
+  return error;
+}
+
+Result<std::vector<HostAddress>> hosts_of(const std::vector<std::string>& texts) {
+  std::vector<HostAddress> hosts;
+  for (const std::string& text : texts) {
+    auto host = HostAddress::parse(text);
+    if (!host) return std::unexpected(named("--hosts", host.error()));
+    if (std::ranges::find(hosts, *host) != hosts.end())
+      return fail(Errc::BadRequest, fmt::format("--hosts: {} is named twice; remove one", text));
+    hosts.push_back(*std::move(host));
+  }
+  return hosts;
+}
+
+Result<void> understand(const Texts& texts, Options& options) {
+  options.hosts = TRY(hosts_of(texts.hosts));
+  if (texts.certificate.empty() != texts.key.empty()) {
+    return fail(Errc::BadRequest, texts.key.empty() ? "--tls-certificate needs --tls-key"
+                                                    : "--tls-key needs --tls-certificate");
+  }
+  if (!texts.key.empty()) options.certificate = {texts.certificate, texts.key};
+  auto listen = http::Address::parse(texts.listen, true);
+  if (!listen) return std::unexpected(named("--listen", listen.error()));
+  const bool is_local = http::Address::parse(texts.listen, false).has_value();
+  if (!is_local && !texts.any_address && !options.certificate) {
+    return fail(Errc::BadRequest,
+                fmt::format("--listen: other machines reach {}; add --tls-certificate and "
+                            "--tls-key, or --http-any-address to serve without encryption",
+                            texts.listen));
+  }
+  options.listen = *std::move(listen);
+  auto proxies = http::TrustedProxies::parse(texts.trusted_proxies);
+  if (!proxies) return std::unexpected(named("--trusted-proxies", proxies.error()));
+  options.trusted_proxies = *std::move(proxies);
+  if (!texts.metrics.empty()) {
+    auto metrics = http::Address::parse(texts.metrics, texts.any_address);
+    if (!metrics) return std::unexpected(named("--metrics", metrics.error()));
+    options.metrics_hosts = http::HostRule::at(*metrics, std::move(options.metrics_hosts.names));
+    options.metrics = *std::move(metrics);
+  }
+  options.beat = std::chrono::milliseconds(texts.beat_ms);
+  options.move_timeout = std::chrono::milliseconds(texts.move_timeout_ms);
+  options.drain_timeout = std::chrono::milliseconds(texts.drain_timeout_ms);
+  return {};
+}
+
+}  // namespace
+
+std::variant<Options, int> parse_options(int argc, char** argv) {
+  Options options;
+  Texts texts;
+  CLI::App app{"Serve many workers under one address, and continue the texts of those that die",
+               "leasehold-gateway"};
+  app.set_version_flag("--version", "leasehold-gateway " + std::string(version()));
+  add_config_options(app);
+  add_options(app, texts, options);
+  if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
+  if (const auto understood = understand(texts, options); !understood)
+    return print_error(app.get_name(), Usage{.text = understood.error().detail});
+  if (const auto ended = finish_config(app)) return *ended;
+  auto values = config_values(app);
+  if (!values) return print_error(app.get_name(), values.error());
+  options.config = *std::move(values);
+  return options;
+}
+
+}  // namespace leasehold::gateway

@@ -1,0 +1,52 @@
+/// A client's connection that is always read, so that a client that leaves is noticed at once.
+///
+/// At most 16 KiB that nobody has asked for are kept: the client's next request. A client that ends
+/// its sending side counts as gone, as for nginx. A timeout closes the connection.
+///
+/// Lifetime: shared; the coroutine that reads keeps it until the connection ends. Threads: the one
+/// that runs `io`.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+
+#include "ipc/http/http_message.hpp"
+#include "tools/gateway/signal.hpp"
+
+namespace leasehold::gateway {
+
+class PumpedStream final : public http::ByteStream,
+                           public std::enable_shared_from_this<PumpedStream> {
+ public:
+  PumpedStream(boost::asio::io_context& io, std::unique_ptr<http::ByteStream> inner);
+
+  /// Begins to read. Call once.
+  void start();
+  /// The client has left, or the connection was closed.
+  bool is_ended() const { return is_ended_; }
+  /// Called once when that happens; empty: nothing is called.
+  void on_end(std::function<void()> action) { on_end_ = std::move(action); }
+
+  boost::asio::awaitable<http::Transfer> read_some(boost::asio::mutable_buffer buffer) override;
+  boost::asio::awaitable<http::Transfer> write(boost::asio::const_buffer bytes) override;
+  void expires_after(std::chrono::steady_clock::duration time) override;
+  void expires_never() override { expiry_ = Signal::Clock::time_point::max(); }
+  void close() override;
+
+ private:
+  boost::asio::awaitable<void> pump();
+  void end();
+
+  boost::asio::io_context& io_;
+  std::unique_ptr<http::ByteStream> inner_;
+  http::ReadBuffer unread_;
+  Signal arrived_;  // bytes, or the end
+  Signal taken_;    // there is room again
+  boost::asio::steady_timer write_timer_;
+  Signal::Clock::time_point expiry_ = Signal::Clock::time_point::max();
+  std::function<void()> on_end_;
+  bool is_ended_ = false;
+};
+
+}  // namespace leasehold::gateway

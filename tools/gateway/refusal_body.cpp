@@ -1,0 +1,54 @@
+#include "tools/gateway/refusal_body.hpp"
+
+#include <charconv>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace leasehold::gateway {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t kMsPerSecond = 1000;
+constexpr std::int64_t kMaxRetryAfterS = 3600;
+
+std::int64_t retry_after_ms(const http::Head& head) {
+  const std::string_view text = head.only("Retry-After").value_or("");
+  std::int64_t seconds = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  const bool is_number = read.ec == std::errc{} && read.ptr == text.data() + text.size();
+  return is_number && seconds >= 0 && seconds <= kMaxRetryAfterS ? seconds * kMsPerSecond : 0;
+}
+
+/// The text at this path of objects; empty if there is none.
+std::string text_at(const Json& json, std::initializer_list<const char*> path) {
+  const Json* at = &json;
+  for (const char* key : path) {
+    if (!at->is_object() || !at->contains(key)) return {};
+    at = &at->at(key);
+  }
+  return at->is_string() ? at->get<std::string>() : std::string();
+}
+
+/// OpenAI's own names of codes, which workers use.
+std::optional<Errc> code_of(const std::string& text) {
+  if (text == "context_length_exceeded") return Errc::PromptTooLong;
+  if (text == "invalid_api_key") return Errc::BadToken;
+  return errc_from_name(text);
+}
+
+}  // namespace
+
+std::optional<Error> error_in(const HostHead& head, std::string_view body) {
+  const Json json = Json::parse(body, nullptr, false);
+  std::string code = text_at(json, {"error", "code"});
+  if (code.empty()) code = text_at(json, {"error", "details", "error_code"});
+  const auto known = code_of(code);
+  if (!known) return std::nullopt;
+  Error error{*known, text_at(json, {"error", "message"})};
+  error.retry_after_ms = retry_after_ms(head.head);
+  return error;
+}
+
+}  // namespace leasehold::gateway

@@ -1,0 +1,81 @@
+/// What the connections of a gateway share. Internal to tools/gateway.
+///
+/// The owner of what a request uses is its key once a host has accepted that, until then its source
+/// address: invented keys are no owners. Threads: one.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <string>
+
+#include "common/fair_shares.hpp"
+#include "ipc/http/body_rate_limiter.hpp"
+#include "ipc/http/http_places.hpp"
+#include "ipc/http/known_keys.hpp"
+#include "tools/gateway/gateway_metrics.hpp"
+#include "tools/gateway/hosts.hpp"
+#include "tools/gateway/options.hpp"
+
+namespace leasehold::gateway {
+
+inline constexpr std::size_t kMaxBodyBytes = 512 << 10;  ///< As a worker's.
+
+struct Shared {
+  /// Bodies that are kept so that they can be sent again. An owner beyond its share has texts that
+  /// cannot continue elsewhere.
+  static constexpr std::size_t kReplayBytes = 32 << 20;
+  /// Bodies that are being read or sent. An owner beyond its share gets QueueFull.
+  static constexpr std::size_t kBodyBytes = 64 << 20;
+  /// Bytes of answers that clients have not read. An owner beyond its share loses the connection.
+  static constexpr std::size_t kUnreadBytes = 64 << 20;
+
+  boost::asio::io_context& io;
+  const Clock& clock;
+  const Options& options;
+  Hosts& hosts;
+  GatewayMetrics metrics = {};
+  http::Places places{};
+  http::KnownKeys known_keys{};
+  http::BodyRateLimiter body_rate_limiter{};
+  FairShares<TenantId> bodies{kBodyBytes};
+  FairShares<TenantId> replays{kReplayBytes};
+  FairShares<TenantId> unread{kUnreadBytes};
+  bool is_draining = false;
+
+  TenantId owner_of(std::string_view key, const http::PeerAddress& client) const {
+    if (!key.empty() && known_keys.contains(key))
+      return {"key:" + api_key_id(hash_of_api_key(key)).value};
+    return {http::source_of(client)};
+  }
+};
+
+/// Bytes of an owner's share while this object exists.
+class ShareOf {
+ public:
+  ShareOf(FairShares<TenantId>& shares, TenantId owner)
+      : shares_(shares), owner_(std::move(owner)) {}
+  ~ShareOf() { set(0); }
+  ShareOf(const ShareOf&) = delete;
+  ShareOf& operator=(const ShareOf&) = delete;
+
+  /// Returns false, and takes nothing, if the owner would then hold more than what is free.
+  bool take(std::size_t bytes) {
+    set(0);
+    const std::size_t held = shares_.held_by(owner_);
+    if (held + 2 * bytes > shares_.capacity() - shares_.taken()) return false;
+    set(bytes);
+    return true;
+  }
+
+ private:
+  void set(std::size_t bytes) {
+    if (bytes_ > 0) shares_.give_back(owner_, bytes_);
+    if (bytes > 0) shares_.take(owner_, bytes);
+    bytes_ = bytes;
+  }
+
+  FairShares<TenantId>& shares_;
+  TenantId owner_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace leasehold::gateway

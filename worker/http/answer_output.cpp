@@ -1,0 +1,95 @@
+#include "worker/http/answer_output.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "worker/http/api/messages_answer.hpp"
+
+namespace leasehold::http {
+namespace {
+
+/// The request field that a worker's refusal concerns, or empty if the error does not show it.
+std::string param_of(const Error& error, Api api) {
+  const bool is_emitted = error.code == Errc::BadRequest && error.detail.contains("emitted token ");
+  if (is_emitted) return "emitted";
+  if (error.code != Errc::PromptTooLong) return {};
+  if (api == Api::Responses) return "input";
+  return api == Api::Completions ? "prompt" : "messages";
+}
+
+}  // namespace
+
+AnswerOutput::AnswerOutput(const ApiRequest& request)
+    : request_(request), writer_(answer_writer(request, request.model, request.created_unix_s)) {}
+
+/// For a returning client, the text is generated or replayed from its beginning, but the events
+/// that the client already has are not sent.
+void AnswerOutput::add_events(ServerEvents events, std::uint32_t position) {
+  if (ids_) ids_->number(position, events);
+  std::ranges::move(events, std::back_inserter(unsent_));
+}
+
+void AnswerOutput::add_comment(std::string comment) {
+  unsent_.push_back({.data = {}, .comment = std::move(comment)});
+}
+
+void AnswerOutput::add(ChoicePart part, const wire::TokenEmitted& token, UsageCount usage) {
+  const std::uint32_t choice = part.index;
+  const std::size_t before = unsent_.size();
+  add_events(writer_->add(std::move(part), usage), token.position);
+  if (!is_continuable()) return;
+  if (unsent_.size() == before) unsent_.emplace_back();
+  unsent_.back().comment = fmt::format("t {} {} {}", choice, token.position, token.token);
+}
+
+void AnswerOutput::end_choice(ChoicePart part, std::uint32_t position, UsageCount usage) {
+  if (is_continuable()) return ends_.push_back({std::move(part), position});
+  add_events(writer_->add(std::move(part), usage), position);
+}
+
+void AnswerOutput::end(std::uint32_t position, UsageCount usage) {
+  is_answered_ = is_whole_ = true;
+  std::ranges::sort(ends_, {}, [](const ChoiceEnd& end) { return end.part.index; });
+  for (ChoiceEnd& ended : std::exchange(ends_, {}))
+    add_events(writer_->add(std::move(ended.part), usage), ended.position);
+  if (request_.stream) add_events(writer_->end(usage), position);
+  if (!request_.stream && !is_continuable()) answer_ = Answer{.body = writer_->whole(usage)};
+  if (!is_continuable()) return;
+  if (!request_.stream) unsent_.push_back({.data = writer_->whole(usage), .name = "answer"});
+  add_comment("e");
+}
+
+void AnswerOutput::fail_with(const Error& error, const std::string& client_id) {
+  is_answered_ = true;
+  if (!is_begun_ && unsent_.empty()) {
+    answer_ = error_answer({error, param_of(error, request_.api)});
+    if (error.code == Errc::BadRequest && !request_.schema_path.empty()) refused_ = error;
+    return;
+  }
+  std::ranges::move(failure(error, client_id), std::back_inserter(unsent_));
+  if (is_continuable()) add_comment(fmt::format("x {} {}", name(error.code), error.retry_after_ms));
+}
+
+/// The API's events, or the body that the answer would have had.
+ServerEvents AnswerOutput::failure(const Error& error, const std::string& client_id) {
+  if (request_.stream) return writer_->failed(error);
+  Answer answer = error_answer({error, param_of(error, request_.api)});
+  if (request_.api == Api::Messages) answer = as_message_error(std::move(answer), client_id);
+  return {{.data = std::move(answer.body), .name = "error"}};
+}
+
+void AnswerOutput::beat() {
+  if (is_continuable()) return add_comment("b");
+  std::ranges::move(writer_->beat(), std::back_inserter(unsent_));
+}
+
+ServerEvents AnswerOutput::take_events() {
+  is_begun_ = true;
+  written_at_ = std::chrono::steady_clock::now();
+  return std::exchange(unsent_, {});
+}
+
+}  // namespace leasehold::http
