@@ -7,6 +7,7 @@
 /// that runs `io`.
 #pragma once
 
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
@@ -40,6 +41,7 @@ class PumpedStream final : public http::ByteStream,
 
   boost::asio::io_context& io_;
   std::unique_ptr<http::ByteStream> inner_;
+  std::array<char, 4096> incoming_;
   http::ReadBuffer unread_;
   Signal arrived_;  // bytes, or the end
   Signal taken_;    // there is room again
