@@ -21,7 +21,8 @@ import time
 LENGTH = 12
 IDENTITY = "sha256:" + "1" * 64 + "/int8/f16/1"
 OTHER_IDENTITY = "sha256:" + "2" * 64 + "/int8/f16/1"
-BEAT_MS = 200
+BEAT_MS = 300
+LONG = 120  # tokens of the text that moves while its host drains
 HEAD = ("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n"
         "Leasehold-Identity: {}\r\n\r\n")
 ERROR_EVENT = 'data: {"error":{"code":"X"}}\n\n'
@@ -143,7 +144,8 @@ class Case:
             turn = len(self.bodies)
             self.bodies.append(connection.body)
             self.heads.append(head)
-        behave = self.behaviours[turn] if turn < len(self.behaviours) else None
+        always = self.behaviours[0] if self.check is dies_always else None
+        behave = self.behaviours[turn] if turn < len(self.behaviours) else always
         behave(connection) if behave else connection.honest()
 
     def failure(self, status, answer):
@@ -185,6 +187,15 @@ def hides_client_fields(case, status, answer):
     return "a client's field was passed on" if "leasehold-stream: 7" in head else None
 
 
+def dies_always(case, status, answer):
+    """The client gets each position once and a typed error; the text has moved 8 times."""
+    text = "".join(event(i) for i in range(3)) if case.is_stream else ""
+    code = status == (200 if case.is_stream else 503) and "ConnectionLost" in answer
+    if not code or not answer.startswith(text) or answer.count('"at"') != text.count('"at"'):
+        return f"status {status}, answer {answer!r}"
+    return None if len(case.bodies) == 9 else f"{len(case.bodies)} hosts were asked"
+
+
 def of_other_model(connection):
     connection.accept(OTHER_IDENTITY)
     connection.groups(connection.known, LENGTH)
@@ -218,6 +229,8 @@ CASES = [
     Case("other-identity", cut(""), second=of_other_model, asked=3),
     Case("two-deaths", cut(""), second=lambda c: (c.accept(), c.groups(c.known, 7)), asked=3,
          emitted=7),
+    Case("each-host-dies", cut(""), second=cut(""), check=dies_always),
+    Case("each-host-dies-document", cut(""), second=cut(""), is_stream=False, check=dies_always),
     Case("document", None, asked=1, emitted=0, is_stream=False),
     Case("document-moves", cut(""), is_stream=False),
     Case("document-with-events", after_three(group(3)), is_stream=False),
@@ -282,11 +295,11 @@ class Host:
         return False
 
     def serve_slowly(self, connection):
-        """A token each 50 ms, for the case of a host that drains."""
+        """A new text has a token each 25 ms, a continued one no pauses."""
         connection.accept()
         connection.began = time.monotonic()
         try:
-            connection.groups(connection.known, LENGTH * 3, 0.05)
+            connection.groups(connection.known, LONG, 0 if connection.known else 0.025)
             connection.finish()
         except OSError:
             connection.ended = time.monotonic()
@@ -321,33 +334,30 @@ def check_drain(address, hosts):
     old.code = "Draining"
     client.join(20)
     old.code = ""
-    wanted = "".join(event(i) for i in range(LENGTH * 3)) + "data: [DONE]\n\n"
+    wanted = "".join(event(i) for i in range(LONG)) + "data: [DONE]\n\n"
     if not answer or answer[0] != (200, wanted):
         return f"the client got {answer}"
     others = [stream for host in hosts if host is not old for stream in host.streams]
     if not others:
         return "the text did not move"
-    ended = getattr(old.streams[0], "ended", None)
-    if ended is None:
-        return "the draining host sent the whole text"
-    return None if ended > others[0].began else "the old host was closed first"
+    for _ in range(500):
+        if hasattr(old.streams[0], "ended"):
+            break
+        time.sleep(0.01)
+    ended = getattr(old.streams[0], "ended", 0)
+    return None if ended > others[0].began else "the old host was not closed, or closed first"
 
 
 def check_client_leaves(address, hosts):
-    before = sum(len(host.streams) for host in hosts)
+    before = [stream for host in hosts for stream in host.streams]
     peer = socket.create_connection(tuple(address.split(":")))
     body = json.dumps({"model": "drain", "stream": True})
     peer.sendall((f"POST /v1/chat/completions HTTP/1.1\r\nHost: {address}\r\n"
                   f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
     peer.recv(1)
     peer.close()
-    streams = [stream for host in hosts for stream in host.streams]
-    for _ in range(300):
-        if len(streams) > before and any(hasattr(s, "ended") for s in streams[before:]):
-            return None
-        time.sleep(0.01)
-        streams = [stream for host in hosts for stream in host.streams]
-    return "the host's request went on"
+    [stream] = [one for host in hosts for one in host.streams if one not in before]
+    return None if stream.is_closed() else "the host's request went on"
 
 
 def check_emitted_refused(address):
