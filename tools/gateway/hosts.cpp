@@ -24,7 +24,7 @@ Error not_a_report(const HostAddress& address, int status) {
   if (status == 403) {
     return {Errc::PermissionDenied,
             fmt::format("host {} does not trust this gateway; name the gateway's address in the "
-                        "worker's --http-trusted-proxies",
+                        "worker's --http-trusted-proxy",
                         address.text)};
   }
   return {Errc::MalformedMessage,

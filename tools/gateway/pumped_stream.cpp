@@ -20,17 +20,17 @@ void PumpedStream::start() {
   asio::co_spawn(io_, pump(), asio::detached);
 }
 
-/// Bytes arrive in a buffer of their own: `read_some` moves what `unread_` has prepared.
 awaitable<void> PumpedStream::pump() {
   const auto self = shared_from_this();
   while (!is_ended_) {
-    const std::size_t room = std::min(http::kMaxHeadBytes - unread_.size(), incoming_.size());
+    const std::size_t room = std::min(arriving_.size(), http::kMaxHeadBytes - unread_.size());
     if (room == 0) {
       co_await taken_.wait();
       continue;
     }
-    const http::Transfer read = co_await inner_->read_some(asio::buffer(incoming_, room));
-    unread_.commit(asio::buffer_copy(unread_.prepare(read.bytes), asio::buffer(incoming_)));
+    const http::Transfer read = co_await inner_->read_some(asio::buffer(arriving_.data(), room));
+    asio::buffer_copy(unread_.prepare(read.bytes), asio::buffer(arriving_.data(), read.bytes));
+    unread_.commit(read.bytes);
     if (read.error) break;
     arrived_.notify();
   }

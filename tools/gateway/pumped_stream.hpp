@@ -41,7 +41,7 @@ class PumpedStream final : public http::ByteStream,
 
   boost::asio::io_context& io_;
   std::unique_ptr<http::ByteStream> inner_;
-  std::array<char, 4096> incoming_;
+  std::array<char, 4096> arriving_{};  // apart, because `read_some` moves the content of `unread_`
   http::ReadBuffer unread_;
   Signal arrived_;  // bytes, or the end
   Signal taken_;    // there is room again

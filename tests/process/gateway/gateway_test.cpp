@@ -29,9 +29,6 @@ struct ThreeHosts {
     for (const char* name : {"name=a", "name=b", "name=c"})
       REQUIRE(eventually([&] { return gateway.logs(name); }));
   }
-  ~ThreeHosts() {
-    if (std::uncaught_exceptions() > 0) fprintf(stderr, "%s\n", gateway.log().c_str());
-  }
   std::vector<FakeHost*> all() { return {&a, &b, &c}; }
   /// The host that sends a text.
   FakeHost* serving() {
@@ -43,6 +40,7 @@ struct ThreeHosts {
     });
     return found;
   }
+  std::size_t running() const { return a.running() + b.running() + c.running(); }
   void allow(std::size_t tokens) {
     for (FakeHost* host : all()) host->allow(tokens);
   }
@@ -88,6 +86,7 @@ TEST_CASE("gateway: a stream goes on through two deaths, each event once and wit
   CHECK(asked.field("X-Forwarded-For").empty());  // a user on a Unix socket has no address
   CHECK(asked.field("Authorization") == std::string("Bearer ") + kKey);
   first->die();
+  REQUIRE(eventually([&] { return first->running() == 0; }));
   hosts.allow(6);
   REQUIRE(client.read_until(has_word(5)));
   FakeHost* const second = hosts.serving();
@@ -127,8 +126,10 @@ TEST_CASE("gateway: without a stream the answer is whole after a death and after
   FakeHost* const first = hosts.serving();
   REQUIRE(first != nullptr);
   first->die();
-  REQUIRE(eventually([&] { return hosts.serving() != nullptr; }));
-  hosts.serving()->freeze();
+  REQUIRE(eventually([&] { return first->running() == 0; }));
+  FakeHost* const second = hosts.serving();
+  REQUIRE(second != nullptr);
+  second->freeze();
   hosts.allow(FakeHost::kTokens);
   const HttpReply reply = client.reply();
   CHECK(reply.status == 200);
@@ -146,9 +147,13 @@ TEST_CASE("gateway: a host that drains is left once another one has caught up") 
   FakeHost* const first = hosts.serving();
   REQUIRE(first != nullptr);
   first->set_ready(false, "Draining");
-  REQUIRE(eventually([&] { return first->running() == 0; }));
-  hosts.allow(FakeHost::kTokens);
+  // The next host runs beside the first one, which ends once that one has caught up.
+  REQUIRE(eventually([&] { return hosts.running() == 2; }));
+  CHECK(first->running() == 1);
+  for (FakeHost* host : hosts.all())
+    if (host != first) host->allow(FakeHost::kTokens);
   const HttpReply reply = client.reply();
+  CHECK(eventually([&] { return first->running() == 0; }));
   CHECK(streamed(reply) == fake_text());
   CHECK(hosts.gateway.logs("cause=draining"));
 }

@@ -37,11 +37,12 @@ TEST_CASE("systemd units: the exit codes that end the restarts of each") {
   CHECK(numbers_of(key, "leasehold-broker.service").empty());
   CHECK(numbers_of(key, "leasehold-worker@.service") == codes({UnsupportedModel}));
   CHECK(numbers_of(key, "leasehold-monitor.service") == codes({}));
+  CHECK(numbers_of(key, "leasehold-gateway.service") == codes({}));
 }
 
 TEST_CASE("systemd units: no retryable error ends the restarts") {
-  for (const std::string unit :
-       {"leasehold-broker.service", "leasehold-worker@.service", "leasehold-monitor.service"}) {
+  for (const std::string unit : {"leasehold-broker.service", "leasehold-worker@.service",
+                                 "leasehold-monitor.service", "leasehold-gateway.service"}) {
     CAPTURE(unit);
     for (const int code : numbers_of("RestartPreventExitStatus", unit)) {
       const auto error = errc_from_exit_code(code);
@@ -51,7 +52,7 @@ TEST_CASE("systemd units: no retryable error ends the restarts") {
 }
 
 TEST_CASE("systemd units: all are started again without limit") {
-  for (const std::string unit :
-       {"leasehold-broker.service", "leasehold-worker@.service", "leasehold-monitor.service"})
+  for (const std::string unit : {"leasehold-broker.service", "leasehold-worker@.service",
+                                 "leasehold-monitor.service", "leasehold-gateway.service"})
     CHECK(numbers_of("StartLimitIntervalSec", unit) == std::set{0});
 }
