@@ -4,7 +4,7 @@ The hosts are threads of this program with Unix sockets. Each request of a clien
 the model. The first host that is asked behaves as the case says; later ones send the honest text.
 Prints one line for each case. Exit code 1 when one fails.
 
-    python3 gateway_hosts.py build/quick/bin
+    python3 failing_hosts.py build/quick/bin
 """
 
 import http.client
@@ -241,11 +241,14 @@ BY_NAME = {case.name: case for case in CASES}
 class Host:
     """A host that serves the models of all cases."""
 
-    def __init__(self, directory, index):
-        self.path = os.path.join(directory, f"host{index}.sock")
-        self.name, self.code, self.streams = f"host{index}", "", []
+    def __init__(self, directory, name):
+        self.address = "unix:" + os.path.join(directory, name + ".sock")
+        self.name, self.code, self.streams = name, "", []
         listener = socket.socket(socket.AF_UNIX)
-        listener.bind(self.path)
+        listener.bind(self.address.removeprefix("unix:"))
+        self.listen(listener)
+
+    def listen(self, listener):
         listener.listen(64)
         threading.Thread(target=self.accept, args=(listener,), daemon=True).start()
 
@@ -368,18 +371,19 @@ def check_emitted_refused(address):
     return None if answer.status == 400 and "emitted" in text else f"{answer.status} {text}"
 
 
-def start_gateway(programs, hosts, directory):
+def start_gateway(programs, addresses, directory, ready):
+    """Returns the process, its address and its log once so many hosts are ready."""
     log = os.path.join(directory, "gateway.log")
     command = [os.path.join(programs, "leasehold-gateway"), "--listen", "127.0.0.1:0",
                "--beat-ms", str(BEAT_MS), "--move-timeout-ms", "5000"]
-    for host in hosts:
-        command += ["--hosts", "unix:" + host.path]
+    for host in addresses:
+        command += ["--hosts", host]
     with open(log, "wb") as file:
         process = subprocess.Popen(command, stdout=file, stderr=file)
     for _ in range(1000):
         text = open(log, encoding="utf-8").read()
         found = [word for word in text.replace("=", " ").split() if word.startswith("127.0.0.1:")]
-        if found and text.count("state=ready") >= len(hosts):
+        if found and text.count("state=ready") >= ready:
             return process, found[0].strip("\"',"), log
         if process.poll() is not None:
             break
@@ -389,8 +393,9 @@ def start_gateway(programs, hosts, directory):
 
 def main():
     with tempfile.TemporaryDirectory() as directory:
-        hosts = [Host(directory, index) for index in range(3)]
-        process, address, log = start_gateway(sys.argv[1], hosts, directory)
+        hosts = [Host(directory, f"host{index}") for index in range(3)]
+        addresses = [host.address for host in hosts]
+        process, address, log = start_gateway(sys.argv[1], addresses, directory, len(hosts))
         results = {}
         threads = [threading.Thread(target=run_case, args=(address, case, results))
                    for case in CASES]
