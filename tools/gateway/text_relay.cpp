@@ -158,7 +158,7 @@ awaitable<void> TextRelay::serve(AttemptId id, std::shared_ptr<Attempt> attempt,
   if (attempt->is_closed) {
     if (exchange) exchange->connection->close();
   } else if (!exchange) {
-    if (exchange.error().code != Errc::TimedOut) table.unreachable(attempt->host);
+    if (exchange.error().code == Errc::ConnectionRefused) table.unreachable(attempt->host);
     HostLost lost{.attempt = id, .error = exchange.error()};
     pass(lost);
   } else if (exchange->answer.status != 200 || !is_event_stream(exchange->answer.head)) {

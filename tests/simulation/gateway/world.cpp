@@ -79,9 +79,11 @@ void World::plan_faults() {
     const std::uint64_t first = is_gentle_ ? 1 : 0;
     const HostId host{first + random_.below(hosts_.size() - first)};
     const Duration heals = between(100, 6000);
-    const auto fault = random_.below(6);
+    const auto fault = random_.below(7);
     at(between(0, 3000), [this, host, fault, heals] {
-      if (fault < 3) {
+      if (fault == 6) {
+        stopped_until_ = std::max(stopped_until_, now_ + heals);  // the gateway itself
+      } else if (fault < 3) {
         set_power(host, static_cast<Power>(1 + fault));
         at(heals, [this, host] { set_power(host, Power::Up); });
       } else if (fault == 3) {
@@ -134,6 +136,21 @@ void World::report(HostId id) {
   at(kReportEvery, [this, id] { report(id); });
 }
 
+/// While the gateway is stopped, events wait for it in their order.
+void World::on_event(std::function<void()> event) {
+  inbox_.push_back(std::move(event));
+  read_inbox();
+}
+
+void World::read_inbox() {
+  if (now_ < stopped_until_) return at(stopped_until_ - now_, [this] { read_inbox(); });
+  while (!inbox_.empty()) {
+    const std::function<void()> event = std::move(inbox_.front());
+    inbox_.pop_front();
+    event();
+  }
+}
+
 void World::on(const TextEvent& event) {
   TextActions actions;
   continuation_.on(event, *table_, now_, actions);
@@ -154,9 +171,13 @@ void World::arm_timer() {
   const auto deadline = continuation_.next_deadline();
   if (!deadline) return;
   const Duration wait = std::max(*deadline - now_, Duration::zero());
-  at(wait, [this] {
-    if (!continuation_.has_ended() && continuation_.next_deadline() <= now_) on(TimerFired{});
-  });
+  const TimePoint fires = std::max(now_ + wait, stopped_until_);
+  at(fires - now_, [this] { fire_timer(); });
+}
+
+void World::fire_timer() {
+  if (now_ < stopped_until_) return at(stopped_until_ - now_, [this] { fire_timer(); });
+  if (!continuation_.has_ended() && continuation_.next_deadline() <= now_) on(TimerFired{});
 }
 
 void World::do_action(const OpenHost& open) {
@@ -186,14 +207,19 @@ void World::answer(AttemptId attempt, const EmittedTokens& emitted) {
     return at(milliseconds(50), [=, this] { answer(attempt, emitted); });
   if (host.is_refusing || host.is_draining) {
     const Errc code = host.is_draining ? Errc::Draining : Errc::QueueFull;
-    judge_.ended_by_host(attempt);
-    return on(HostRefused{attempt, 503, Error{code, "refused", FailureScope::Tenant, 300}});
+    return on_event([this, attempt, code] {
+      judge_.ended_by_host(attempt);
+      on(HostRefused{attempt, 503, Error{code, "refused", FailureScope::Tenant, 300}});
+    });
   }
   const Duration queue = one_in(3) ? between(0, 4000) : between(0, 50);
   const Duration prefill = one_in(3) ? between(0, 3000) : between(1, 50);
   connection.stream.emplace(text_, host, emitted, now_, now_ + queue + prefill, between(2, 150));
-  judge_.accepted(attempt, now_);
-  on(HostAccepted{attempt, std::string(kIdentities[host.identity])});
+  judge_.delivered(attempt, now_);
+  on_event([this, attempt, identity = host.identity] {
+    judge_.accepted(attempt, now_);
+    on(HostAccepted{attempt, std::string(kIdentities[identity])});
+  });
   if (const auto next = connection.stream->next_time())
     at(*next - now_, [this, attempt] { produce(attempt); });
 }
@@ -238,15 +264,18 @@ void World::arrive(AttemptId attempt, std::string bytes, std::optional<PieceKind
   judge_.delivered(attempt, now_);
   if (completes == PieceKind::Group) judge_.delivered_group(attempt, now_);
   if (completes == PieceKind::Lie || completes == PieceKind::Error) judge_.delivered_fault(attempt);
-  on(HostBytes{attempt, bytes});
+  on_event([this, attempt, bytes = std::move(bytes)] { on(HostBytes{attempt, bytes}); });
 }
 
 void World::lose(AttemptId attempt, std::string_view why) {
   Connection& connection = connections_.at(attempt);
   connection.is_cut = connection.is_lost = true;
-  judge_.ended_by_host(attempt);
-  on(HostLost{attempt, Error{Errc::ConnectionLost, std::string(why)}});
-  if (one_in(4)) on(HostLost{attempt, Error{Errc::ConnectionLost, "again"}});
+  for (std::uint64_t i = one_in(4) ? 2 : 1; i > 0; --i) {
+    on_event([this, attempt, why = std::string(why)] {
+      judge_.ended_by_host(attempt);
+      on(HostLost{attempt, Error{Errc::ConnectionLost, why}});
+    });
+  }
 }
 
 void World::set_power(HostId host, Power power) {

@@ -2,6 +2,7 @@
 /// request that the gateway's decisions take through them.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -59,8 +60,11 @@ class World {
   void heal_all();
 
   // The gateway.
+  void on_event(std::function<void()> event);
+  void read_inbox();
   void on(const TextEvent& event);
   void arm_timer();
+  void fire_timer();
 
   void at(Duration after, std::function<void()> action);
   Duration between(std::int64_t least_ms, std::int64_t most_ms);
@@ -71,13 +75,15 @@ class World {
   SeededRandom random_;
   Coverage& coverage_;
   TimePoint now_{1'000'000'000};
-  bool is_gentle_;  ///< One host works all the time.
+  TimePoint stopped_until_;  ///< Of the gateway.
+  bool is_gentle_;           ///< One host works all the time.
   Text text_;
   ContinuationTerms terms_;
   std::vector<Host> hosts_;
   std::optional<HostTable> table_;
   Judge judge_;
   TextContinuation continuation_;
+  std::deque<std::function<void()>> inbox_;  ///< What the gateway has not read.
   std::map<AttemptId, Connection> connections_;
   std::map<std::pair<TimePoint, std::uint64_t>, std::function<void()>> queue_;
   std::uint64_t events_ = 0;

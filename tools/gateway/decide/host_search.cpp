@@ -15,6 +15,8 @@ using std::chrono::milliseconds;
 constexpr int kMissingBeats = 3;
 /// How long a text without a host, or without a successor, waits before it asks for one again.
 constexpr Duration kRetryPause = milliseconds(100);
+/// How long the gateway may take to read what has arrived.
+constexpr Duration kReadingTime = milliseconds(50);
 /// How long a text avoids a host that became silent.
 constexpr Duration kAfterSilence = milliseconds(500);
 
@@ -133,8 +135,15 @@ void TextContinuation::lose(AttemptId id, const Loss& loss, const Step& step) {
   successor_ ? promote_successor(step) : open_next(step);
 }
 
-void TextContinuation::lose_if_late(const std::optional<Attempt>& attempt, const Step& step) {
+/// The gateway may not have run, so that what the host has sent was not read. So a host is left
+/// only after a second, prompt timer.
+void TextContinuation::lose_if_late(std::optional<Attempt>& attempt, const Step& step) {
   if (!attempt || step.now < deadline_of(*attempt)) return;
+  const bool is_prompt = step.now - deadline_of(*attempt) <= kReadingTime;
+  if (!attempt->doubted_until || !is_prompt) {
+    attempt->doubted_until = step.now + kReadingTime;
+    return;
+  }
   const std::string& host = step.hosts.address(attempt->host);
   if (!attempt->is_accepted) {
     Error error{Errc::TimedOut,
@@ -193,6 +202,7 @@ std::uint32_t TextContinuation::lag_of(const Attempt& attempt) const {
 
 /// Beats count during prefill too, so that a long prompt does not look like a dead host.
 TimePoint TextContinuation::deadline_of(const Attempt& attempt) const {
+  if (attempt.doubted_until) return *attempt.doubted_until;
   if (!attempt.is_accepted) return attempt.heard + terms_.head_timeout;
   return std::min(attempt.heard + terms_.beat * kMissingBeats,
                   attempt.progressed + terms_.progress_timeout);

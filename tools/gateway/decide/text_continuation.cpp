@@ -88,6 +88,7 @@ void TextContinuation::handle(const HostAccepted& event, const Step& step) {
   if (!as_successor) identity_ = event.identity;
   attempt->is_accepted = true;
   attempt->heard = attempt->progressed = step.now;
+  attempt->doubted_until.reset();
   if (was_accepted_ && !attempt->is_refresh) ++moves_;
   was_accepted_ = true;
   if (!as_successor) search_ = {};
@@ -117,6 +118,7 @@ void TextContinuation::handle(const HostBytes& event, const Step& step) {
   if (attempt == nullptr) return;
   expects(attempt->is_accepted, "a host accepts before its bytes arrive");
   attempt->heard = step.now;
+  attempt->doubted_until.reset();
   events_.clear();
   const Result<void> read = attempt->parser.read(event.bytes, events_);
   for (HostEvent& one : events_) {

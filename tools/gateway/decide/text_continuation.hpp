@@ -74,9 +74,10 @@ class TextContinuation {
     AttemptId id;
     HostId host;
     HostStreamParser parser;
-    std::vector<std::uint32_t> positions;  ///< Per choice: the next one that it sends.
-    TimePoint heard;                       ///< Its last bytes, or when it was opened.
-    TimePoint progressed;                  ///< Its last group, or when it was opened.
+    std::vector<std::uint32_t> positions;    ///< Per choice: the next one that it sends.
+    TimePoint heard;                         ///< Its last bytes, or when it was opened.
+    TimePoint progressed;                    ///< Its last group, or when it was opened.
+    std::optional<TimePoint> doubted_until;  ///< Its deadline has passed; it is left then.
     bool is_accepted = false;
     bool has_groups = false;
     bool is_refresh = false;  ///< It replaces an exchange with the same host.
@@ -129,7 +130,7 @@ class TextContinuation {
   std::optional<Error> reason_to_stay(TimePoint now) const;
   void give_up(const Error& error, const Step& step);
   void lose(AttemptId id, const Loss& loss, const Step& step);
-  void lose_if_late(const std::optional<Attempt>& attempt, const Step& step);
+  void lose_if_late(std::optional<Attempt>& attempt, const Step& step);
   void avoid(HostId host, TimePoint until);
 
   void end(const Step& step);
