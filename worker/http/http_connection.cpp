@@ -37,6 +37,8 @@ Answer health(const Shared& shared) {
   std::optional<Error> why_not;
   if (shared.deps.health != nullptr) why_not = shared.deps.health->why_not();
   if (shared.draining) why_not = shared.deps.stopping;
+  const bool is_asleep = shared.deps.health != nullptr && shared.deps.health->is_asleep();
+  if (!why_not && is_asleep) return {.body = R"({"status":"ok","asleep":true})"};
   if (!why_not) return {.body = R"({"status":"ok"})"};
   Answer answer = refusal(*why_not);
   answer.status = 503;
