@@ -65,6 +65,7 @@ struct RawOptions {
   std::int64_t slow_motion_us = 0;
   std::int64_t broker_timeout_ms = 0;
   std::int64_t drain_timeout_ms = 0;
+  std::int64_t idle_sleep_after_s = 0;
   std::int64_t http_idle_ttl_ms = 0;
   std::int64_t http_heartbeat_ms = 0;
 };
@@ -103,6 +104,11 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
       "Longest time requests may run after SIGTERM; 0 ends them at once; extends systemd's "
       "TimeoutStopSec to this plus 15 s",
       0, 3'600'000);
+  add_number_option(
+      app, "--idle-sleep-after", raw.idle_sleep_after_s,
+      "Seconds without a request after which the worker gives the memory of its weights back; the "
+      "next request restores them; 0 means never",
+      0, 86'400);
   app.add_option("--kv-index-url", raw.kv_index_url,
                  "URL of the index to notify of ended requests, such as http://127.0.0.1:8765")
       ->envname("CONTEXTPILOT_INDEX_URL");
@@ -270,6 +276,11 @@ Result<void> check_token_budget(const SchedulerLimits& limits) {
 }
 
 Result<void> check_draft(const WorkerOptions& options) {
+  if (!options.draft_model_path.empty() && options.idle_sleep_after.count() > 0) {
+    return fail(Errc::BadRequest,
+                "--idle-sleep-after cannot be used with --draft-model, which does not return "
+                "after a sleep; omit one of them");
+  }
   if (options.draft_model_path.empty() || options.limits.speculate > 0) return {};
   return fail(Errc::BadRequest,
               "--draft-model proposes nothing with --speculate 0; add --speculate 4");
@@ -320,6 +331,7 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.slow_motion = std::chrono::microseconds(raw.slow_motion_us);
   options.broker_timeout = std::chrono::milliseconds(raw.broker_timeout_ms);
   options.drain_timeout = std::chrono::milliseconds(raw.drain_timeout_ms);
+  options.idle_sleep_after = std::chrono::seconds(raw.idle_sleep_after_s);
   options.http_idle_ttl = std::chrono::milliseconds(raw.http_idle_ttl_ms);
   options.http_heartbeat = std::chrono::milliseconds(raw.http_heartbeat_ms);
   options.backend = kBackends.at(raw.backend);

@@ -53,6 +53,7 @@ struct WorkerOptions {
   std::chrono::microseconds slow_motion{0};  ///< Pause of every unit: 0 to 1 s.
   std::chrono::milliseconds broker_timeout{30'000};
   std::chrono::milliseconds drain_timeout{30'000};
+  std::chrono::seconds idle_sleep_after{0};  ///< 0: only an operator puts the worker to sleep.
   std::string log_level = "info";
   std::string event_log;  ///< Empty: no event log.
   std::uint64_t event_log_bytes = events::EventFile::kDefaultMaxBytes;

@@ -4,6 +4,8 @@
 ///      └─loader lost─► Scrubbing ─verified zero─► (free)        └─evicted─► (free)
 ///                          └─not zero─► Quarantined
 ///
+/// The last engine lease of a worker that sleeps frees the region at once.
+///
 /// Weights have a capacity of their own, apart from the KV pool. Sealed memory cannot be punched: a
 /// published region is freed by closing it after its last user has unmapped it or exited.
 ///

@@ -45,6 +45,9 @@ constexpr bool may_become(WorkerState from, WorkerState to) {
   return false;
 }
 
+/// Whether a worker has its weights; see broker/decide/worker/worker_sleep.hpp.
+enum class SleepState : std::uint8_t { Awake, Asleep, Waking };
+
 /// Another worker takes over the tenants of a worker. Not journaled.
 struct Replacement {
   AttachmentId by;
@@ -78,6 +81,9 @@ struct Worker {
   /// The reason, reported by the worker, why it serves nothing. It gets no new lease. Not
   /// journaled: a worker that resumes reports it again.
   std::optional<std::string> out_of_service;
+  /// Not journaled: a worker that resumes reports that it is asleep.
+  SleepState sleep = SleepState::Awake;
+  bool can_sleep = false;  ///< As in WorkerReady. Not journaled: worker.ready sets it.
   /// Set while another worker takes over the tenants: this one gets no new lease of a tenant, and
   /// its leases move.
   std::optional<Replacement> replacement;

@@ -31,6 +31,12 @@ void decide_event(Decision& decision, const ClockSet& set);
 void decide_event(Decision& decision, const UsageReported& reported);
 void decide_event(Decision& decision, const ServedReported& reported);
 
+// worker/worker_sleep.cpp
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerSleep& sleep);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerWake& wake_up);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::WeightsSleep& sleep);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::WeightsWake& wake_up);
+
 // worker/worker_service.cpp
 void decide_event(Decision& decision, const WeightsReported& reported);
 

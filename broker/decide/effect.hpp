@@ -107,6 +107,12 @@ struct SendAdmission {
   wire::WorkerAdmission admission;
 };
 
+/// Sends `worker.asleep`. No reply is needed, as for `worker.admission`.
+struct SendAsleep {
+  AttachmentId worker;
+  wire::WorkerAsleep order;
+};
+
 /// Sends `lease.settle`, needed because kernels on a device run longer than the worker segment
 /// shows. → SettleAnswered
 struct SendSettle {
@@ -243,11 +249,12 @@ using Effect =
     std::variant<effect::CreateExtents, effect::Journal, effect::PublishGrant, effect::StoreWords,
                  effect::SetDeadline, effect::SetDrainDeadline, effect::BindWorker,
                  effect::ResumeWorker, effect::ForgetWorker, effect::SendGrant, effect::SendQuota,
-                 effect::SendSampling, effect::SendAdmission, effect::SendSettle, effect::SendUnmap,
-                 effect::SendPing, effect::SendReclaim, effect::SendFill, effect::BeginQuietWatch,
-                 effect::PunchExtents, effect::ClearExtents, effect::VerifyExtents,
-                 effect::CreateRegion, effect::ShareRegion, effect::SealRegion, effect::ScrubRegion,
-                 effect::CloseRegion, effect::KillWorker, effect::Reply, effect::ReplyWhenJournaled,
+                 effect::SendSampling, effect::SendAdmission, effect::SendAsleep,
+                 effect::SendSettle, effect::SendUnmap, effect::SendPing, effect::SendReclaim,
+                 effect::SendFill, effect::BeginQuietWatch, effect::PunchExtents,
+                 effect::ClearExtents, effect::VerifyExtents, effect::CreateRegion,
+                 effect::ShareRegion, effect::SealRegion, effect::ScrubRegion, effect::CloseRegion,
+                 effect::KillWorker, effect::Reply, effect::ReplyWhenJournaled,
                  effect::NotifyHolder, effect::NotifyDraining, effect::AppendEvent, effect::Warn>;
 
 /// Calls the performer's `perform` for each effect, in order. Results come back as events, never as

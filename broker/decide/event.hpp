@@ -214,22 +214,22 @@ struct ConfigReloaded {
 /// The broker stops.
 struct Shutdown {};
 
-using Event =
-    std::variant<Call<wire::TenantAdmit>, Call<wire::TenantRemove>, Call<wire::KeyCreate>,
-                 Call<wire::KeyUpdate>, Call<wire::KeyRevoke>, Call<wire::LeaseRevoke>,
-                 Call<wire::LeaseDrain>, Call<wire::LeaseAcquire>, Call<wire::LeaseReplace>,
-                 Call<wire::LeaseRenew>, Call<wire::LeaseRelease>, Call<wire::LeaseGrow>,
-                 Call<wire::LeaseShrink>, Call<wire::WorkerAttach>, Call<wire::WorkerReady>,
-                 Call<wire::WeightsOpen>, Call<wire::WeightsPublish>, Call<wire::LeaseAttach>,
-                 Call<wire::LeaseDrained>, Call<wire::LeaseUndrain>, Call<wire::LeaseRedeliver>,
-                 Call<wire::LeaseHold>, Call<wire::LeaseQuery>, Call<wire::QuarantineRelease>,
-                 Call<wire::StepWatch>, Call<wire::WorkerStep>, Call<wire::PrefixPublish>,
-                 Call<wire::WorkerReplace>, Call<wire::UsageReport>, FillAnswered, ConnectionClosed,
-                 HolderExited, PreviousHolderExited, WorkerExited, GrantAnswered, SettleAnswered,
-                 UnmapAnswered, PingAnswered, ReclaimAnswered, WordsStored, QuietObserved,
-                 ExtentsCleared, ExtentsVerified, DeviceLost, DeviceRecovered, RegionLent,
-                 RegionSealed, RegionScrubbed, TableTampered, WorkerReported, UsageReported,
-                 ServedReported, DrainReported, WeightsReported, RequestsCancelled, JournalWritten,
-                 BrokerStalled, ClockSet, Tick, ConfigReloaded, Shutdown>;
+using Event = std::variant<
+    Call<wire::TenantAdmit>, Call<wire::TenantRemove>, Call<wire::KeyCreate>, Call<wire::KeyUpdate>,
+    Call<wire::KeyRevoke>, Call<wire::LeaseRevoke>, Call<wire::LeaseDrain>,
+    Call<wire::LeaseAcquire>, Call<wire::LeaseReplace>, Call<wire::LeaseRenew>,
+    Call<wire::LeaseRelease>, Call<wire::LeaseGrow>, Call<wire::LeaseShrink>,
+    Call<wire::WorkerAttach>, Call<wire::WorkerReady>, Call<wire::WeightsOpen>,
+    Call<wire::WeightsPublish>, Call<wire::LeaseAttach>, Call<wire::LeaseDrained>,
+    Call<wire::LeaseUndrain>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
+    Call<wire::LeaseQuery>, Call<wire::QuarantineRelease>, Call<wire::StepWatch>,
+    Call<wire::WorkerStep>, Call<wire::PrefixPublish>, Call<wire::WorkerReplace>,
+    Call<wire::WorkerSleep>, Call<wire::WorkerWake>, Call<wire::WeightsSleep>,
+    Call<wire::WeightsWake>, Call<wire::UsageReport>, FillAnswered, ConnectionClosed, HolderExited,
+    PreviousHolderExited, WorkerExited, GrantAnswered, SettleAnswered, UnmapAnswered, PingAnswered,
+    ReclaimAnswered, WordsStored, QuietObserved, ExtentsCleared, ExtentsVerified, DeviceLost,
+    DeviceRecovered, RegionLent, RegionSealed, RegionScrubbed, TableTampered, WorkerReported,
+    UsageReported, ServedReported, DrainReported, WeightsReported, RequestsCancelled,
+    JournalWritten, BrokerStalled, ClockSet, Tick, ConfigReloaded, Shutdown>;
 
 }  // namespace leasehold

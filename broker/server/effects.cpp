@@ -201,6 +201,10 @@ void ServerEffects::perform(const effect::SendAdmission& effect) {
   call_worker(effect.worker, effect.admission, [](const auto&) {});
 }
 
+void ServerEffects::perform(const effect::SendAsleep& effect) {
+  call_worker(effect.worker, effect.order, [](const auto&) {});
+}
+
 void ServerEffects::perform(const effect::SendSettle& effect) {
   const wire::LeaseSettle settle{.lease = effect.lease};
   call_worker(effect.worker, settle,

@@ -59,6 +59,7 @@ class ServerEffects {
   void perform(const effect::SendQuota& effect);
   void perform(const effect::SendSampling& effect);
   void perform(const effect::SendAdmission& effect);
+  void perform(const effect::SendAsleep& effect);
   void perform(const effect::SendSettle& effect);
   void perform(const effect::SendUnmap& effect);
   void perform(const effect::SendPing& effect);

@@ -33,8 +33,8 @@ struct LogVisitor {
                  e.leases_moved, e.leases_ended);
   }
   void operator()(const events::WorkerService& e) const {
-    const bool serves = e.state == "in_service";
-    spdlog::log(serves ? spdlog::level::info : spdlog::level::err,
+    const bool is_lost = e.state == "out_of_service";
+    spdlog::log(is_lost ? spdlog::level::err : spdlog::level::info,
                 "worker service changed worker={} state={} reason=\"{}\"", e.worker, e.state,
                 e.reason);
   }

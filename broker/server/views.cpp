@@ -77,8 +77,12 @@ std::uint32_t tenant_leases_on(const State& state, AttachmentId worker) {
 
 std::string drain_state(const State& state, const Worker& worker) {
   if (worker.replacement) return worker.replacement->done ? "replaced" : "replacing";
-  if (!worker.draining && !worker.stopping)
-    return worker.out_of_service ? "out_of_service" : "serving";
+  if (!worker.draining && !worker.stopping) {
+    constexpr std::string_view kNames[] = {"serving", "asleep", "waking"};
+    if (worker.out_of_service) return "out_of_service";
+    const bool is_ready = worker.state == WorkerState::Ready;
+    return std::string(kNames[is_ready ? static_cast<unsigned>(worker.sleep) : 0]);
+  }
   return tenant_leases_on(state, worker.id) == 0 ? "drained" : "draining";
 }
 
@@ -356,6 +360,8 @@ wire::StatusView status_view(const State& state, TimePoint now) {
     if (worker.state <= WorkerState::Ready) ++view.workers;
     if (worker.state == WorkerState::Lost) ++view.workers_lost;
     if (worker.state == WorkerState::Ready && worker.out_of_service) ++view.workers_out_of_service;
+    if (worker.state == WorkerState::Ready && worker.sleep != SleepState::Awake)
+      ++view.workers_asleep;
   }
   return view;
 }

@@ -11,7 +11,7 @@ constexpr std::string_view kAwaited[] = {"ping_reply", "answer", "delivery", "fe
                                          "unmap"};
 constexpr std::string_view kEventScopes[] = {"", "engine", "tenant", "shared"};
 constexpr std::string_view kReplacementStates[] = {"begun", "done", "dropped"};
-constexpr std::string_view kServiceStates[] = {"out_of_service", "in_service"};
+constexpr std::string_view kServiceStates[] = {"out_of_service", "in_service", "asleep", "waking"};
 
 // Names in the order of Event's alternatives.
 constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {"lease_state",

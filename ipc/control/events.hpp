@@ -102,9 +102,9 @@ struct LeaseDraining {
 /// `operator_action`: an operator changed something. `done` is false for a quarantine release that
 /// was refused and for a key that could not be stored; other refused calls leave no action.
 struct OperatorAction {
-  /// "admit", "remove", "revoke", "publish", "drain", "undrain", "replace", "quarantine_release",
-  /// "key_create", "key_update", "key_revoke" or "cancel". The journal and `operator_action.list`
-  /// use the same words.
+  /// "admit", "remove", "revoke", "publish", "drain", "undrain", "replace", "sleep", "wake",
+  /// "quarantine_release", "key_create", "key_update", "key_revoke" or "cancel". The journal and
+  /// `operator_action.list` use the same words.
   std::string action;
   /// "tenant:acme", "lease:17.4", "worker:w1", "part:blk.1@w1", "extent:5", "region:3", "key:0f…",
   /// "request:acme/req-1@w1"
@@ -148,12 +148,13 @@ struct WorkerReplacement {
   std::uint32_t leases_ended = 0;  ///< Leases that ended without moving.
 };
 
-/// `worker_service`: a worker stops computing because it cannot restore its weights, or computes
-/// again.
+/// `worker_service`: a worker stops computing because it cannot restore its weights or sleeps, or
+/// computes again.
 struct WorkerService {
   std::string worker;
-  std::string state;   ///< "out_of_service", "in_service"
-  std::string reason;  ///< Why it is out of service; empty otherwise.
+  std::string state;  ///< "out_of_service", "asleep", "waking", "in_service"
+  /// Why it is out of service, and why it is asleep: "operator", "idle", or why it could not wake.
+  std::string reason;
 };
 
 using Event = std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep,

@@ -51,9 +51,10 @@ enum class RevokeReason : std::uint8_t {
   PolicyChanged = 15,
   MachineRestarted = 16,
   WeightsLost = 17,
+  WorkerAsleep = 18,  ///< Only of engine leases.
 };
 
-inline constexpr RevokeReason kLastRevokeReason = RevokeReason::WeightsLost;
+inline constexpr RevokeReason kLastRevokeReason = RevokeReason::WorkerAsleep;
 /// One more than the highest number.
 inline constexpr int kRevokeReasonCount = static_cast<int>(kLastRevokeReason) + 1;
 
@@ -117,7 +118,8 @@ constexpr std::string_view name(RevokeReason reason) {
                                                            "model_unloaded",
                                                            "policy_changed",
                                                            "machine_restarted",
-                                                           "weights_lost"};
+                                                           "weights_lost",
+                                                           "worker_asleep"};
   const auto i = static_cast<unsigned>(reason);
   return is_known(reason) ? kNames[i] : "unknown";
 }

@@ -24,7 +24,7 @@ TEST_CASE("fence: requests under the engine's fenced lease wait, and no unit run
   const PromptRequest second = rig.request("t", lease, "s", rig.encode(prompts()[1]), 6);
   REQUIRE(rig.submit(first));
   REQUIRE(rig.step());
-  REQUIRE_FALSE(rig.engine().revoked_part());
+  REQUIRE_FALSE(rig.engine().weights().first_revoked_part());
 
   rig.revoke(rig.engine_lease(), RevokeReason::ModelUnloaded);
   const std::uint64_t units = rig.units_run();
@@ -32,13 +32,13 @@ TEST_CASE("fence: requests under the engine's fenced lease wait, and no unit run
   for (const bool fenced : {false, true}) {
     if (fenced) rig.fence(rig.engine_lease());
     CAPTURE(fenced);
-    REQUIRE(rig.engine().revoked_part());
+    REQUIRE(rig.engine().weights().first_revoked_part());
     REQUIRE(rig.step().error().code == Errc::WeightsLoading);
     REQUIRE(rig.units_run() == units);
   }
 
   rig.restore_weights();
-  REQUIRE_FALSE(rig.engine().revoked_part());
+  REQUIRE_FALSE(rig.engine().weights().first_revoked_part());
   rig.run();
   REQUIRE(rig.outcome("r").tokens == tokens_alone(prompts()[0]));
   REQUIRE(rig.outcome("s").tokens == tokens_alone(prompts()[1]));

@@ -154,10 +154,19 @@ void Broker::handle(const Event& event) {
   check_reserves(state);
   check_swap_shares(state);
   check_replacements(state);
+  check_sleepers(state);
   check_refusal(state, event, effects);
   observe_workers();
   disk_full_ = false;
   perform_all(effects, *this);
+}
+
+void Broker::perform(const effect::SendAsleep& effect) {
+  Connection* const way = connection_to(effect.worker);
+  if (way == nullptr) return;
+  auto* worker = dynamic_cast<Worker*>(way->ends[Connection::kClient].process);
+  deps_.machine.send(*way, Connection::kClient,
+                     [worker, asleep = effect.order.asleep] { worker->on_asleep(asleep); });
 }
 
 /// The books agree with the words in the table once the effects are done.

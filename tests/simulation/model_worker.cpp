@@ -71,9 +71,35 @@ void Worker::retry_start() {
     engine_lease_.reset();
     weights_ready_ = false;
   }
+  if (asleep_) return wake_up();
   const bool was_open = region_ != RegionId{};
   if (!engine_lease_ && !(was_open && deps_.planted_bugs.weights_not_reopened)) open_weights();
   if (weights_ready_ && !ready_) report_ready();
+  const bool is_idle = ready_ && weights_ready_ && deps_.machine.one_in(32);
+  if (is_idle) broker_->ask(*link_, wire::WeightsSleep{}, [](const Result<Answer>&) {});
+}
+
+void Worker::on_asleep(bool asleep) {
+  asleep_ = asleep;
+}
+
+/// Its texts wake it, or a request that arrives.
+void Worker::wake_up() {
+  const bool has_texts = std::ranges::any_of(
+      held_, [](const auto& entry) { return entry.second.running.has_value(); });
+  if (deps_.planted_bugs.asleep_for_ever || (!has_texts && !deps_.machine.one_in(8))) return;
+  call_pending_ = true;
+  broker_->ask(*link_, wire::WeightsWake{}, [this](const Result<Answer>& answer) {
+    call_pending_ = false;
+    if (answer) asleep_ = false;
+  });
+}
+
+void Worker::report_weights() {
+  deps_.machine.send(*link_, Connection::kServer,
+                     [broker = broker_, link = link_->id, asleep = asleep_] {
+                       broker->receive(WeightsReported{link, {.asleep = asleep}});
+                     });
 }
 
 void Worker::open_weights() {
@@ -113,21 +139,23 @@ void Worker::publish_weights() {
 
 void Worker::report_ready() {
   weights_ready_ = true;
-  if (ready_) return;
+  if (ready_) return report_weights();
   call_pending_ = true;
-  broker_->ask(
-      *link_,
-      wire::WorkerReady{
-          .address = name_, .kv_block_size_bytes = kBlockBytes, .kv_identity = "one model"},
-      [this](const Result<Answer>& answer) {
-        call_pending_ = false;
-        ready_ = answer.has_value();
-        if (!answer && tracing)
-          trace(fmt::format("{} is not ready: {}", name_, answer.error().detail));
-        // Schedules are short, so an operator publishes early.
-        if (ready_ && deps_.machine.one_in(2))
-          broker_->call(wire::PrefixPublish{.worker = name_, .text = "a text"});
-      });
+  broker_->ask(*link_, readiness(), [this](const Result<Answer>& answer) {
+    call_pending_ = false;
+    ready_ = answer.has_value();
+    if (!answer && tracing) trace(fmt::format("{} is not ready: {}", name_, answer.error().detail));
+    // Schedules are short, so an operator publishes early.
+    if (ready_ && deps_.machine.one_in(2))
+      broker_->call(wire::PrefixPublish{.worker = name_, .text = "a text"});
+  });
+}
+
+wire::WorkerReady Worker::readiness() const {
+  return {.address = name_,
+          .kv_block_size_bytes = kBlockBytes,
+          .kv_identity = "one model",
+          .can_sleep = true};
 }
 
 void Worker::poll_timers() {

@@ -48,6 +48,7 @@ class Worker final : public Process, private RefusalListener {
   void on_settle(LeaseId lease, std::uint64_t number);
   void on_ping(AttachmentId called);
   void on_draining();
+  void on_asleep(bool asleep);
   void on_reclaim(const effect::SendReclaim& asked, std::uint64_t number);
   void on_fill(LeaseId lease, std::uint64_t number);
 
@@ -128,6 +129,9 @@ class Worker final : public Process, private RefusalListener {
   void attached(const Result<Answer>& answer);
   /// Before the worker is ready, only its own timer notices that its engine lease is over.
   void retry_start();
+  wire::WorkerReady readiness() const;
+  void report_weights();
+  void wake_up();
   void open_weights();
   void weights_opened(const Result<Answer>& answer);
   void publish_weights();
@@ -204,6 +208,7 @@ class Worker final : public Process, private RefusalListener {
   RegionId region_;
   std::optional<LeaseId> engine_lease_;
   bool weights_ready_ = false;
+  bool asleep_ = false;        ///< It restores no weights before it has called weights.wake.
   bool call_pending_ = false;  ///< A call about weights is under way.
   bool ready_ = false;
 

@@ -107,6 +107,15 @@ void check_replacements(const State& state) {
   });
 }
 
+void check_sleepers(const State& state) {
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    const leasehold::Worker* worker = state.workers.find(record.worker());
+    const bool sleeps = worker != nullptr && worker->sleep == SleepState::Asleep;
+    if (sleeps && record.scope == wire::LeaseScope::Engine && record.is(LeaseState::Live))
+      violated("a sleeping worker has weights under " + to_string(record.id()));
+  });
+}
+
 void check_refusal(const State& state, const Event& event, std::span<const Effect> effects) {
   const auto* call = std::get_if<Call<wire::LeaseAcquire>>(&event);
   if (call == nullptr || state.config.lends_device()) return;

@@ -22,6 +22,9 @@ void check_refusal(const State& state, const Event& event, std::span<const Effec
 /// and that one is not being replaced itself: so a tenant pays for at least half of what it holds.
 void check_replacements(const State& state);
 
+/// No engine lease of a sleeping worker is live.
+void check_sleepers(const State& state);
+
 /// No tenant holds more of the swap pool than a tenant alone may take.
 void check_swap_shares(const State& state);
 

@@ -65,17 +65,14 @@ void Worker::deliver() {
 
 void Worker::settle() {
   deps_.machine.reach_then(FaultSite::WorkerRedelivered, *this, [this] {
-    broker_->ask(
-        *link_,
-        wire::WorkerReady{
-            .address = name_, .kv_block_size_bytes = kBlockBytes, .kv_identity = "one model"},
-        [this](const Result<Answer>& answer) {
-          if (!answer) return failed(answer.error().code);
-          path_.reattached();
-          for (auto& [lease, held] : held_) held.reported_drained = false;
-          on_draining();
-          call_pending_ = false;
-        });
+    broker_->ask(*link_, readiness(), [this](const Result<Answer>& answer) {
+      if (!answer) return failed(answer.error().code);
+      path_.reattached();
+      for (auto& [lease, held] : held_) held.reported_drained = false;
+      on_draining();
+      if (asleep_) report_weights();
+      call_pending_ = false;
+    });
   });
 }
 

@@ -1,4 +1,5 @@
-// What operators do: revoke, drain, replace workers, change policies, release quarantined memory.
+// What operators do: revoke, drain, replace workers and let them sleep, change policies, release
+// quarantined memory.
 #include <algorithm>
 
 #include "tests/simulation/world.hpp"
@@ -26,7 +27,7 @@ bool World::run_operator() {
   if (!broker().is_running() || broker().is_busy()) return false;
   const std::size_t index = machine_.pick(kTenants);
   const TenantId tenant{std::string(kTenantNames[index])};
-  switch (machine_.pick(10)) {
+  switch (machine_.pick(12)) {
     case 0:
       broker().call(wire::LeaseRevoke{.tenant = tenant});
       return true;
@@ -42,6 +43,14 @@ bool World::run_operator() {
     case 9:
       broker().call(wire::PrefixPublish{
           .worker = workers_[machine_.pick(workers_.size())]->worker_name(), .text = "a text"});
+      return true;
+    case 10:
+      broker().call(
+          wire::WorkerSleep{.worker = workers_[machine_.pick(workers_.size())]->worker_name()});
+      return true;
+    case 11:
+      broker().call(
+          wire::WorkerWake{.worker = workers_[machine_.pick(workers_.size())]->worker_name()});
       return true;
     case 8:
       replace_worker(machine_.pick(workers_.size()));

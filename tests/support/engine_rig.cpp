@@ -145,7 +145,7 @@ LeaseId EngineRig::next_lease() {
 }
 
 std::size_t EngineRig::restore_weights() {
-  Weights& weights = engine_->weights();
+  Weights& weights = engine_->weights().get();
   std::size_t restored = 0;
   while (const auto revoked_part = weights.first_revoked_part()) {
     LeaseId& lease = engine_leases_[*revoked_part];

@@ -18,6 +18,7 @@
 #include "tools/brokerctl/named.hpp"
 #include "tools/brokerctl/repeated_output.hpp"
 #include "tools/brokerctl/requests.hpp"
+#include "tools/brokerctl/sleep.hpp"
 #include "tools/brokerctl/timeline.hpp"
 #include "tools/brokerctl/views.hpp"
 #include "tools/brokerctl/wait/wait.hpp"
@@ -207,6 +208,13 @@ class Runner {
     const auto touched = TRY(client::parse_message<wire::LeasesTouched>(reply));
     const auto old = TRY(wait_until_replaced(touched.leases.size(), replace, dependencies_));
     print(old.to_json(), replaced_table(old));
+    return {};
+  }
+  template <class Change>
+    requires std::is_same_v<Change, SleepWorker> || std::is_same_v<Change, WakeWorker>
+  Result<void> operator()(const Change& change) {
+    const Printed printed = TRY(change_sleep(change, dependencies_));
+    print(printed.document, printed.table);
     return {};
   }
   Result<void> operator()(const WaitWorkers& wait) {

@@ -92,6 +92,7 @@ cli::Table status_table(const wire::StatusView& status) {
   add("workers lost (may still run)", number(status.workers_lost));
   if (status.workers_out_of_service > 0)
     add("workers out of service", number(status.workers_out_of_service));
+  if (status.workers_asleep > 0) add("workers asleep", number(status.workers_asleep));
   add("tenants", number(status.tenants));
   add("  live", number(status.tenants_live));
   add("isolation", or_dash(printable(status.isolation)));

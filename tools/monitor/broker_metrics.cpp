@@ -64,6 +64,10 @@ void add_leases(Exposition& page, const wire::StatusView& status) {
              {{"state", "serving"}});
   page.gauge(kWorkers, status.workers_out_of_service, {{"state", "out_of_service"}});
   page.gauge(kWorkers, status.workers_lost, {{"state", "lost"}});
+  page.gauge({"leasehold_broker_workers_asleep",
+              "Serving workers that have given their weights back until their next request, or "
+              "restore them for one"},
+             status.workers_asleep);
 }
 
 /// Samples of one metric must follow each other, so each metric is added for both pools at once.

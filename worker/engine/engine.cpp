@@ -112,7 +112,7 @@ BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLi
 }
 
 std::size_t Engine::prepare_steps() {
-  if (!weights_.is_bound() || revoked_part()) return 0;
+  if (!weights_.is_bound() || weights_.first_revoked_part()) return 0;
   return runner_.prepare_steps(weights_.get());
 }
 
@@ -146,6 +146,7 @@ void Engine::drop_lease(LeaseId lease) {
 // --------------------------------------------------------------------------------------- requests
 
 Result<void> Engine::fill(LeaseId lease, std::vector<TokenId> text) {
+  submissions_.note_arrival();
   TRY(weights_.check());
   if (leases_.completion_for(lease)) {
     return fail(Errc::LeaseRevoked,

@@ -112,10 +112,8 @@ class Engine {
   /// after all revoked parts were restored; without this call the first steps take longer. Returns
   /// the number of step shapes prepared, 0 while a part is revoked.
   std::size_t prepare_steps();
-  /// Used to restore revoked parts. Precondition: `bind_weights` was called.
-  Weights& weights() { return weights_.get(); }
-  /// The first revoked part of the weights, if any. Only reads the lease words.
-  std::optional<std::size_t> revoked_part() const { return weights_.first_revoked_part(); }
+  /// Which parts are revoked; used to restore them.
+  EngineWeights& weights() { return weights_; }
   TimePoint now() const { return deps_.clock->now(); }
 
   /// Sets the spill file; without one nothing is spilled. `store` and `queue` outlive the engine,
@@ -176,6 +174,9 @@ class Engine {
   /// whose emitted tokens do not fit its grammar is queued, and ends with BadRequest once the
   /// engine has checked them.
   Result<void> submit(PromptRequest request) { return submissions_.submit(std::move(request)); }
+  /// True if a request was submitted or a text was to be filled since the last call, even if it
+  /// was refused because the weights are revoked.
+  bool take_arrival() { return submissions_.take_arrival(); }
   /// Errors: those of Scheduler::cancel.
   Result<void> cancel(const RequestId& engine_request_id) {
     return ender_.cancel(engine_request_id);

@@ -28,21 +28,33 @@ void EngineLoop::stop() {
 
 std::vector<EngineLoop::Command> EngineLoop::take_commands(bool may_wait) {
   std::unique_lock lock(mutex_);
+  if (may_wait) wait(lock);
+  return std::exchange(commands_, {});
+}
+
+void EngineLoop::wait(std::unique_lock<std::mutex>& lock) {
   const auto has_command = [this] { return stopping_ || !commands_.empty(); };
-  if (may_wait && engine_->scheduler().has_work()) {
+  if (engine_->scheduler().has_work()) {
     wake_.wait_for(lock, kIdlePollInterval, has_command);
-  } else if (may_wait && missing_) {
+  } else if (missing_) {
     wake_.wait_for(lock, restore_interval_, has_command);
-  } else if (may_wait) {
+  } else if (const auto idle_until = sleep_.idle_until()) {
+    wake_.wait_for(lock, *idle_until - engine_->now(), has_command);
+  } else {
     wake_.wait(lock, has_command);
   }
-  return std::exchange(commands_, {});
+}
+
+void EngineLoop::run_command(Command& command) {
+  command(*engine_);
+  if (engine_->take_arrival()) sleep_.on_arrival();
 }
 
 Result<void> EngineLoop::run() {
   bool busy = false;
+  sleep_when_idle();  // the idle time begins with the service
   while (true) {
-    for (Command& command : take_commands(!busy)) command(*engine_);
+    for (Command& command : take_commands(!busy)) run_command(command);
     {
       const std::scoped_lock lock(mutex_);
       if (stopping_) return {};
@@ -57,6 +69,7 @@ Result<void> EngineLoop::run() {
     report_filled();
     engine_->report_kv_changes();
     report_served(busy);
+    sleep_when_idle();
   }
 }
 
@@ -84,12 +97,18 @@ bool EngineLoop::step_once() {
 /// before the next attempt, because the attempt may depend on one.
 bool EngineLoop::recover() {
   hooks_.on_report({.events = engine_->take_events()});
-  const auto part = engine_->revoked_part();
+  const bool is_waking = sleep_.phase() == SleepPhase::Waking;
+  if (!is_waking && engine_->weights().is_put_to_sleep()) fall_asleep();  // the order is on its way
+  if (sleep_.is_asleep()) return sleep_on();
+  const auto part = engine_->weights().first_revoked_part();
   if (part) end_if(restore_window_.on_lost(*part, engine_->now()));
   const Result<void> restored = hooks_.on_weights_lost(*engine_);
   if (!restored) restore_failed(restored.error());
   if (restored && part) restore_window_.on_restored(*part);
-  if (restored && !engine_->revoked_part()) set_missing(std::nullopt);
+  if (restored && !engine_->weights().first_revoked_part()) {
+    set_missing(std::nullopt);
+    if (sleep_.end_waking()) sleep_changed();
+  }
   if (!engine_->scheduler().has_work()) restore_window_.close();
   return restored.has_value();
 }
@@ -97,9 +116,9 @@ bool EngineLoop::recover() {
 /// The broker learns of a loss before the clients do, so that it sends them to another worker.
 void EngineLoop::restore_failed(const Error& why) {
   const std::optional<Error> end = restore_window_.on_failed(why, engine_->now());
-  if (!end) return;
-  if (end->code == Errc::MissingWeight) set_missing(end);
-  end_all(*end);
+  if (end && end->code == Errc::MissingWeight) set_missing(end);
+  if (end) end_all(*end);
+  back_to_sleep(why);
 }
 
 void EngineLoop::set_missing(const std::optional<Error>& missing) {
@@ -107,6 +126,61 @@ void EngineLoop::set_missing(const std::optional<Error>& missing) {
                         (!missing || missing->detail == missing_->detail);
   missing_ = missing;
   if (!is_known && hooks_.on_service_changed) hooks_.on_service_changed(missing);
+}
+
+// ------------------------------------------------------------------------------------------ sleep
+
+void EngineLoop::set_asleep(bool is_asleep) {
+  post([this, is_asleep](Engine&) { is_asleep ? fall_asleep() : begin_waking(); });
+}
+
+void EngineLoop::wake_refused(Error why) {
+  post([this, why = std::move(why)](Engine&) {
+    restore_failed(why);
+    sleep_.on_wake_refused(engine_->scheduler().has_work());
+  });
+}
+
+void EngineLoop::sleep_refused() {
+  post([this](Engine&) { sleep_.on_sleep_refused(engine_->now()); });
+}
+
+void EngineLoop::wake_for_requests() {
+  post([this](Engine& engine) {
+    if (engine.scheduler().has_work()) sleep_.on_arrival();
+  });
+}
+
+void EngineLoop::fall_asleep() {
+  if (!sleep_.fall_asleep()) return;
+  restore_window_.close();
+  sleep_changed();
+}
+
+void EngineLoop::begin_waking() {
+  if (sleep_.begin_waking()) sleep_changed();
+}
+
+/// Returns false, as `recover`: the loop waits for a command.
+bool EngineLoop::sleep_on() {
+  if (sleep_.take_wake()) hooks_.ask_to_wake();
+  return false;
+}
+
+void EngineLoop::sleep_when_idle() {
+  const bool may_sleep = !missing_ && !engine_->weights().first_revoked_part();
+  const bool has_work = engine_->scheduler().has_work();
+  if (sleep_.take_idle(has_work || !may_sleep, engine_->now())) hooks_.ask_to_sleep(std::nullopt);
+}
+
+/// The requests that woke the worker have ended, so it waits for the next one.
+void EngineLoop::back_to_sleep(const Error& why) {
+  if (missing_ || engine_->scheduler().has_work()) return;
+  if (sleep_.take_back_to_sleep()) hooks_.ask_to_sleep(why);
+}
+
+void EngineLoop::sleep_changed() {
+  if (hooks_.on_sleep_changed) hooks_.on_sleep_changed(sleep_.phase());
 }
 
 /// Called after failed steps too, because the broker gives other workers the part of a quota that

@@ -1,8 +1,8 @@
 /// Runs an engine on the calling thread: executes posted commands, runs steps, and passes their
 /// events to hooks.
 ///
-/// Threads: `post` and `stop` from any; `run` and every command and hook on one thread, the
-/// engine's.
+/// Threads: `post`, `stop` and those about sleep from any; `run` and every command and hook on one
+/// thread, the engine's.
 #pragma once
 
 #include <condition_variable>
@@ -12,6 +12,7 @@
 
 #include "worker/engine/engine.hpp"
 #include "worker/engine/restore_window.hpp"
+#include "worker/engine/sleep_cycle.hpp"
 
 namespace leasehold {
 
@@ -43,14 +44,34 @@ class EngineLoop {
     /// that error; called with nothing when all parts are restored again. In between, the loop
     /// tries to restore the part at every command and at an interval.
     std::function<void(const std::optional<Error>& missing)> on_service_changed = {};
+    /// The worker falls asleep, begins to wake, or has woken.
+    std::function<void(SleepPhase)> on_sleep_changed = {};
+    /// Sends `weights.sleep`, with the reason if the worker could not wake; afterwards calls
+    /// `sleep_refused` if the broker refused.
+    std::function<void(const std::optional<Error>& why)> ask_to_sleep = {};
+    /// Sends `weights.wake`; afterwards calls `set_asleep` or `wake_refused`.
+    std::function<void()> ask_to_wake = {};
   };
 
   static constexpr Duration kRestoreInterval = std::chrono::seconds(2);
-  EngineLoop(Engine& engine, Hooks hooks, Duration restore_interval = kRestoreInterval)
-      : engine_(&engine), hooks_(std::move(hooks)), restore_interval_(restore_interval) {}
+  /// `idle_limit`: as in SleepCycle.
+  EngineLoop(Engine& engine, Hooks hooks, Duration restore_interval = kRestoreInterval,
+             Duration idle_limit = Duration::zero())
+      : engine_(&engine),
+        hooks_(std::move(hooks)),
+        restore_interval_(restore_interval),
+        sleep_(idle_limit) {}
 
   /// Runs `command` between two steps.
   void post(Command command);
+
+  /// The broker ordered that the worker sleeps or wakes, or permitted that it wakes. Called, as the
+  /// next two, in the order in which the broker's messages arrive.
+  void set_asleep(bool is_asleep);
+  void wake_refused(Error why);
+  void sleep_refused();
+  /// Wakes a sleeping worker if requests wait that have to end soon.
+  void wake_for_requests();
 
   /// Runs until `stop`, and returns after the step in progress. Errors: the device's fault, which
   /// is final; every request has ended with it.
@@ -62,6 +83,14 @@ class EngineLoop {
   bool step_once();
   void report_stopped();
   bool recover();
+  void run_command(Command& command);
+  void wait(std::unique_lock<std::mutex>& lock);
+  void fall_asleep();
+  void begin_waking();
+  bool sleep_on();
+  void sleep_when_idle();
+  void back_to_sleep(const Error& why);
+  void sleep_changed();
   void restore_failed(const Error& why);
   void set_missing(const std::optional<Error>& missing);
   void end_if(const std::optional<Error>& error);
@@ -79,6 +108,7 @@ class EngineLoop {
   bool stopping_ = false;
   Duration restore_interval_;
   RestoreWindow restore_window_;
+  SleepCycle sleep_;
   std::optional<Error> missing_;  // why a part cannot be restored
   TimePoint next_served_;         // while busy
 };

@@ -37,6 +37,7 @@ Result<void> Submissions::submit(PromptRequest request) {
 }
 
 Result<void> Submissions::queue(PromptRequest request) {
+  note_arrival();
   const Result<void> weights = deps_.weights->check();
   const RequestId id = request.engine_request_id;
   if (!weights && request.rebound_from && !refused_rebinds_.contains(id)) {

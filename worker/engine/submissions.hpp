@@ -8,6 +8,8 @@
 /// Threads: one (the engine's).
 #pragma once
 
+#include <utility>
+
 #include "common/fair_bounded_queue.hpp"
 #include "worker/engine/leases/engine_weights.hpp"
 #include "worker/engine/leases/lease_checks.hpp"
@@ -34,6 +36,10 @@ class Submissions {
   void shorten(PromptRequest& request) const;
   /// Errors: those of Engine::submit.
   Result<void> submit(PromptRequest request);
+  void note_arrival() { has_arrived_ = true; }
+  /// True if `note_arrival` was called since the last call, or a request that may be queued was
+  /// submitted.
+  bool take_arrival() { return std::exchange(has_arrived_, false); }
 
  private:
   Result<void> queue(PromptRequest request);
@@ -44,6 +50,7 @@ class Submissions {
   std::uint32_t n_vocab_;
   Dependencies deps_;
   RateAllowances allowances_;
+  bool has_arrived_ = false;
   /// Rebinds refused with EngineLeaseFenced and not queued since. Clients that never submit again
   /// fill it; when it is full, the oldest entry of the tenant with the most entries is dropped, and
   /// that rebind is refused a second time.

@@ -22,6 +22,10 @@ class Health {
   /// False while an operator drains or replaces the worker.
   void set_admitting(bool is_admitting) { is_admitting_ = is_admitting; }
 
+  /// True while the worker has no weights, but restores them for the next request.
+  void set_asleep(bool is_asleep) { is_asleep_ = is_asleep; }
+  bool is_asleep() const { return is_asleep_; }
+
   /// The first reason why the worker cannot serve, or nothing if it can.
   std::optional<Error> why_not() const {
     if (is_loading_)
@@ -47,6 +51,7 @@ class Health {
   std::atomic<bool> are_weights_missing_ = false;
   std::atomic<bool> is_broker_disconnected_ = false;
   std::atomic<bool> is_admitting_ = true;
+  std::atomic<bool> is_asleep_ = false;
 };
 
 }  // namespace leasehold::http

@@ -20,6 +20,8 @@ std::optional<Error> why_not_ready(const Shared& shared) {
 
 Answer ready_answer(const Shared& shared) {
   const auto why_not = why_not_ready(shared);
+  const bool is_asleep = shared.deps.health != nullptr && shared.deps.health->is_asleep();
+  if (!why_not && is_asleep) return {.body = R"({"status":"ok","asleep":true})"};
   if (!why_not) return {.body = R"({"status":"ok"})"};
   Answer answer = refusal(*why_not);
   answer.status = 503;

@@ -37,7 +37,7 @@ void EarlyCalls::unmapped(LeaseId lease) {
 
 void EarlyCalls::unmap_revoked(Engine& engine,
                                const std::function<void(LeaseId)>& unmap_elsewhere) {
-  if (!engine.revoked_part()) return;
+  if (!engine.weights().first_revoked_part()) return;
   for (const LeaseDependency& lease : engine.weights().leases()) {
     // `unmap_lease` returns false once the lease is unmapped; a load calls this function for each
     // piece that it reads.

@@ -62,7 +62,7 @@ void LeaseService::on_call(const std::string& method, Payload params, Responder 
     if (!is_drain && method != wire::WorkerPing::kMethod)
       return fail(Errc::UnknownMethod, fmt::format("a worker has no method '{}'", method));
     // The loop checks for drained leases after each command.
-    if (is_drain) deps_.loop->post([](Engine&) {});
+    if (is_drain) deps_.loop->wake_for_requests();
     respond(empty_payload());
     return {};
   };

@@ -24,6 +24,7 @@ struct EngineSnapshot {
   PrefixCounters prefixes;
   ProposalCounters proposals;
   std::optional<bool> is_drafting;  ///< Nothing without a draft model.
+  bool is_asleep = false;
   std::vector<wire::TenantServed> tenants;
 };
 
@@ -32,7 +33,8 @@ class EngineMetrics {
   explicit EngineMetrics(const Clock& clock) : clock_(&clock) {}
 
   void add_served(const std::vector<wire::TenantServed>& served);
-  void publish(const Scheduler& scheduler, std::optional<bool> is_drafting = {});
+  void publish(const Scheduler& scheduler, std::optional<bool> is_drafting = {},
+               bool is_asleep = false);
   /// Stays valid until the next call.
   const EngineSnapshot& read() { return latest_.read(); }
   /// The newest numbers of requests, which may be of two moments. Any thread.

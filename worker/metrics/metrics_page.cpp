@@ -88,6 +88,10 @@ void add_engine(Exposition& page, const WorkerIdentity& identity, const EngineSn
                number(engine.proposals.proposed));
   page.counter({"leasehold_accepted_tokens_total", "Proposed tokens that the sampler drew, too"},
                number(engine.proposals.accepted));
+  page.gauge({"leasehold_worker_asleep",
+              "1 while the worker has given its weights back and waits for a request, or restores "
+              "them for one"},
+             engine.is_asleep ? 1 : 0);
   if (!engine.is_drafting) return;
   page.gauge({"leasehold_draft_model_live",
               "1 while the draft model makes the proposals, 0 once one of its leases is lost"},

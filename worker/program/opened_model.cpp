@@ -140,7 +140,8 @@ wire::WorkerReady OpenedModel::announcement(const WorkerOptions& options,
           .arithmetic = announced_arithmetic(options),
           .kv_identity = kv_identity(identity, lent),
           .text_identity = identity,
-          .max_context = config.n_context};
+          .max_context = config.n_context,
+          .can_sleep = options.draft_model_path.empty()};
 }
 
 std::optional<std::string> OpenedModel::kv_identity(const TextIdentity& identity,

@@ -1,4 +1,5 @@
-/// Announces whether this worker has its weights to the log, the broker, the service manager and
+/// Announces whether this worker has its weights, or sleeps without them, to the log, the broker,
+/// the service manager and
 /// `/health`.
 ///
 /// Threads: any. Lifetime: `broker` and `health` outlive the object.
@@ -8,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "worker/engine/sleep_cycle.hpp"
 #include "worker/http/health.hpp"
 #include "worker/lease/broker_link.hpp"
 
@@ -24,18 +26,22 @@ class ServiceState {
   /// Sets the reason why a part of the weights cannot be restored; nothing once all parts are
   /// restored.
   void set(const std::optional<Error>& missing);
-  /// Announces a loss again, for a broker that has not received it.
+  void set_sleep(SleepPhase phase);
+  /// Announces a loss or sleep again, for a broker that has not received it.
   void repeat() const;
   std::optional<Error> missing() const;
+  /// False while the worker wakes.
+  bool is_asleep() const;
 
  private:
-  void announce(const std::optional<Error>& missing) const;
+  void announce(const std::optional<Error>& missing, bool is_asleep) const;
 
   std::string serving_;
   BrokerLink* broker_;
   http::Health* health_;
   mutable std::mutex mutex_;
   std::optional<Error> missing_;
+  bool is_asleep_ = false;
 };
 
 }  // namespace leasehold

@@ -2,6 +2,7 @@
 
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/succession.hpp"
+#include "broker/decide/worker/worker_sleep.hpp"
 #include "common/expects.hpp"
 
 namespace leasehold {
@@ -16,7 +17,8 @@ void release_weights(Decision& decision, LeaseRecord& record) {
   if (region->state == RegionState::Published) {
     decision.state.weights.retain(*region);
     record_region(decision, *region, name(region->state));
-    if (region->unavailable) close_region(decision, *region);
+    if (region->unavailable || gives_weights_back(decision.state, record))
+      close_region(decision, *region);
     return;
   }
   // The region was never published, or its descriptor was lost in a restart.

@@ -184,10 +184,11 @@ Result<Worker*> choose_worker(State& state, const WantedWorker& wanted) {
   if (wanted.name) return choose_named(state, wanted);
   if (!wanted.text_identity) TRY(require_one_content(state, wanted));
   Worker* best = nullptr;
-  std::size_t fewest = ~std::size_t{0};
+  std::pair<bool, std::size_t> fewest{true, ~std::size_t{0}};
   for (const auto& [id, worker] : state.workers.all()) {
     if (!worker.gets_leases() || !serves(worker, wanted)) continue;
-    const std::size_t held = state.leases.index().of(worker.id).open.size();
+    const bool is_asleep = worker.sleep == SleepState::Asleep;
+    const std::pair held{is_asleep, state.leases.index().of(worker.id).open.size()};
     if (held >= fewest) continue;
     fewest = held;
     best = state.workers.find(id);

@@ -43,10 +43,10 @@ std::optional<ModelName> content_of_lease(State& state, LeaseId lease);
 Result<Worker*> find_worker(State& state, const std::string& name);
 
 /// The worker of the wanted name, if it serves what is wanted. Without a name: the ready worker
-/// with the fewest leases that serves it. Errors: UnknownWorker, naming what is served instead;
-/// NoModelLoaded; Draining; BrokerLost while workers reconnect after a broker restart; BadRequest
-/// if the caller must choose between several models; MissingWeight if only a worker that is out of
-/// service serves it.
+/// with the fewest leases that serves it; one that is asleep only if no other serves it. Errors:
+/// UnknownWorker, naming what is served instead; NoModelLoaded; Draining; BrokerLost while workers
+/// reconnect after a broker restart; BadRequest if the caller must choose between several models;
+/// MissingWeight if only a worker that is out of service serves it.
 Result<Worker*> choose_worker(State& state, const WantedWorker& wanted);
 
 }  // namespace leasehold

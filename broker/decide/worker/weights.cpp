@@ -95,7 +95,7 @@ std::unexpected<Error> no_room_for_region(const WeightsStore& weights, const Wor
                   "regions, its share of the broker's: {}",
                   size_bytes, worker.uid, held.size_bytes, share.size_bytes, held.regions,
                   share.regions,
-                  ever ? "stop a worker, or raise --weights-capacity"
+                  ever ? "stop a worker or let it sleep, or raise --weights-capacity"
                        : "this can never fit; raise --weights-capacity"));
 }
 
@@ -157,6 +157,11 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wei
   State& state = decision.state;
   if (state.stopping) return std::unexpected(broker_stopping());
   const Worker* worker = TRY(calling_worker(state, caller));
+  if (worker->sleep == SleepState::Asleep) {
+    return fail(Errc::WeightsLoading, fmt::format("worker {} is asleep; it calls weights.wake "
+                                                  "before it restores its weights",
+                                                  worker->name));
+  }
   TRY(check(open));
   TRY(require_device(state));
   if (WeightsRegion* region = state.weights.find_usable(key_of(open, worker->uid))) {

@@ -260,7 +260,9 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   if (worker->resuming) reconcile_resumed(decision, *worker);
   move(*worker, WorkerState::Ready);
   decision.touch(worker->id);
-  worker->out_of_service.reset();  // the worker reports it again
+  worker->out_of_service.reset();     // the worker reports it again
+  worker->sleep = SleepState::Awake;  // so is that it is asleep
+  worker->can_sleep = ready.can_sleep;
   worker->model = ready.model;
   worker->aliases = ready.aliases;
   worker->arithmetic = ready.arithmetic;

@@ -2,6 +2,7 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/revoke.hpp"
+#include "broker/decide/worker/worker_sleep.hpp"
 
 namespace leasehold {
 namespace {
@@ -21,6 +22,7 @@ void revoke_served_leases(Decision& decision, AttachmentId worker) {
 void decide_event(Decision& decision, const WeightsReported& reported) {
   Worker* worker = decision.state.workers.find_by_connection(reported.connection);
   if (worker == nullptr || worker->state != WorkerState::Ready) return;
+  note_weights(decision, *worker, reported.weights);
   const auto& missing = reported.weights.missing;
   if (worker->out_of_service == missing) return;
   worker->out_of_service = missing;

@@ -91,6 +91,11 @@ void describe(Is<WorkerReplace> auto& m, auto& fields) {
   fields.field("request_id", m.request_id);
 }
 
+void describe(Is<WorkerSleep, WorkerWake> auto& m, auto& fields) {
+  fields.field("worker", m.worker, TextRule::Name);
+  fields.field("request_id", m.request_id);
+}
+
 void describe(Is<ExtentOpen> auto& m, auto& fields) {
   fields.field("extent", m.extent);
 }
@@ -160,6 +165,8 @@ template struct Message<PrefixPublished>;
 template struct Message<LeaseDrain>;
 template struct Message<LeaseUndrain>;
 template struct Message<WorkerReplace>;
+template struct Message<WorkerSleep>;
+template struct Message<WorkerWake>;
 template struct Message<ExtentOpen>;
 template struct Message<QuarantineRelease>;
 template struct Message<QuarantineReleased>;

@@ -149,6 +149,29 @@ struct WorkerReplace : Message<WorkerReplace> {
   RequestId request_id;
 };
 
+/// `worker.sleep`: revokes the worker's engine leases with `worker_asleep` and frees the memory of
+/// weights that no other worker uses. Its other leases stay live; its requests wait. The worker
+/// wakes at `worker.wake`, at the next request that it accepts, and when a lease with waiting
+/// requests is drained. Reply: LeasesTouched, without leases if the worker is asleep already.
+/// Errors: UnknownWorker, BrokerLost as for `lease.drain`; NoModelLoaded while it loads its
+/// weights; MissingWeight while it cannot restore them; Draining while it stops, or is drained or
+/// replaced and has leases of tenants; BadRequest if it cannot sleep (WorkerReady::can_sleep).
+struct WorkerSleep : Message<WorkerSleep> {
+  static constexpr std::string_view kMethod = "worker.sleep";
+  std::string worker;
+  RequestId request_id;
+};
+
+/// `worker.wake`: the worker restores its weights. Reply: Empty, at once and also if it is awake;
+/// WorkerView::drain is "waking" until it has them. If there is no room for them, it falls asleep
+/// again; the event `worker_service` says why. Errors: UnknownWorker, BrokerLost as for
+/// `lease.drain`.
+struct WorkerWake : Message<WorkerWake> {
+  static constexpr std::string_view kMethod = "worker.wake";
+  std::string worker;
+  RequestId request_id;
+};
+
 /// `extent.open`: opens leased memory for a memory check. Reply: Empty with 1 read-only descriptor.
 /// Errors: PermissionDenied unless the broker runs with --allow-memory-check; UnknownLease when the
 /// extent has no memory object.

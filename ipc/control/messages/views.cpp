@@ -8,8 +8,8 @@
 
 namespace leasehold::wire {
 
-constexpr std::string_view kDrainStates[] = {"serving",   "draining", "drained",
-                                             "replacing", "replaced", "out_of_service"};
+constexpr std::string_view kDrainStates[] = {"serving",  "draining",       "drained", "replacing",
+                                             "replaced", "out_of_service", "asleep",  "waking"};
 constexpr std::string_view kWorkerStates[] = {"attached", "ready", "lost", "gone"};
 constexpr std::string_view kDeviceStates[] = {"ready", "lost"};
 constexpr std::string_view kIsolations[] = {"separate-users", "same-user", "no-worker"};
@@ -170,6 +170,7 @@ void describe(Is<StatusView> auto& m, auto& fields) {
   fields.field("workers", m.workers);
   fields.field("workers_lost", m.workers_lost);
   fields.with_default("workers_out_of_service", m.workers_out_of_service, 0u);
+  fields.with_default("workers_asleep", m.workers_asleep, 0u);
   fields.field("tenants", m.tenants);
   fields.field("tenants_live", m.tenants_live);
   fields.field("isolation", m.isolation, Choice{kIsolations});

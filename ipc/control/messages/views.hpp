@@ -87,7 +87,7 @@ struct WorkerView : Message<WorkerView> {
   std::string state;  ///< "attached", "ready", "lost" (may still run), "gone"
   /// "serving"; "draining" while a drained worker has a tenant's lease, then "drained"; "replacing"
   /// and "replaced" for a worker that another one replaces; "out_of_service" for a worker without
-  /// weights.
+  /// weights; "asleep" and "waking" (broker/decide/worker/worker_sleep.hpp).
   std::string drain = "serving";
   std::optional<std::string> out_of_service;  ///< Why the worker computes nothing.
   std::string model;
@@ -191,6 +191,7 @@ struct StatusView : Message<StatusView> {
   std::uint32_t workers = 0;
   std::uint32_t workers_lost = 0;            ///< Lost workers get no lease, but may still run.
   std::uint32_t workers_out_of_service = 0;  ///< Part of `workers`; see WorkerView. May be missing.
+  std::uint32_t workers_asleep = 0;          ///< Part of `workers`, also "waking". May be missing.
   std::uint32_t tenants = 0;
   /// Tenants with a live lease, or with a lease that was revoked within the last minute, was not
   /// released by its holder and is not replaced yet.

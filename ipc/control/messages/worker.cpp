@@ -60,6 +60,16 @@ void describe(Is<WeightsPublish> auto& m, auto& fields) {
 
 void describe(Is<WorkerWeights> auto& m, auto& fields) {
   fields.field("missing", m.missing, TextRule::Sentence);
+  fields.with_default("asleep", m.asleep, false);
+}
+
+void describe(Is<WeightsSleep> auto& m, auto& fields) {
+  fields.field("why", m.why, TextRule::Sentence);
+  fields.field("request_id", m.request_id);
+}
+
+void describe(Is<WeightsWake> auto& m, auto& fields) {
+  fields.field("request_id", m.request_id);
 }
 
 void describe(Is<WorkerReady> auto& m, auto& fields) {
@@ -73,6 +83,7 @@ void describe(Is<WorkerReady> auto& m, auto& fields) {
   fields.field("kv_identity", m.kv_identity, TextRule::Label);
   fields.field("text_identity", m.text_identity);
   fields.with_default("max_context", m.max_context, 0u);
+  fields.with_default("can_sleep", m.can_sleep, false);
   fields.field("request_id", m.request_id);
 }
 
@@ -87,6 +98,10 @@ void describe(Is<LeaseAttach, LeaseDrained, LeaseSettle, LeaseUnmap> auto& m, au
 
 void describe(Is<WorkerAdmission> auto& m, auto& fields) {
   fields.field("admits", m.admits);
+}
+
+void describe(Is<WorkerAsleep> auto& m, auto& fields) {
+  fields.field("asleep", m.asleep);
 }
 
 void describe(Is<LeaseDraining> auto& m, auto& fields) {
@@ -191,11 +206,14 @@ template struct Message<LeaseAttach>;
 template struct Message<LeaseRedeliver>;
 template struct Message<LeaseDrained>;
 template struct Message<WorkerWeights>;
+template struct Message<WeightsSleep>;
+template struct Message<WeightsWake>;
 template struct Message<EventReport>;
 template struct Message<LeaseGrant>;
 template struct Message<PrefixFill>;
 template struct Message<PrefixFilled>;
 template struct Message<WorkerAdmission>;
+template struct Message<WorkerAsleep>;
 template struct Message<LeaseDraining>;
 template struct Message<TenantQuota>;
 template struct Message<TenantUsage>;

@@ -122,6 +122,8 @@ struct WorkerReady : Message<WorkerReady> {
   std::optional<TextIdentity> text_identity;
   /// Most tokens of a text including its prompt; 0 or missing: not known.
   std::uint32_t max_context = 0;
+  /// The worker handles `worker.asleep` and can restore all its engine leases. May be missing.
+  bool can_sleep = false;
   RequestId request_id;
 };
 
@@ -177,11 +179,30 @@ struct WorkerDraining : Empty {
 /// Notification `worker.weights`: the worker cannot restore a part of its weights and computes
 /// nothing, or it has all parts again. Meanwhile the broker grants no lease on the worker, and
 /// revokes its leases except those on weights. After a reconnect the worker repeats the
-/// notification if parts are missing.
+/// notification if parts are missing or it is asleep.
 struct WorkerWeights : Message<WorkerWeights> {
   static constexpr std::string_view kMethod = "worker.weights";
-  /// Why a part is missing, a TextRule::Sentence. If the field is missing, all parts are there.
+  /// Why a part is missing, a TextRule::Sentence. If the field is missing, all parts are there, or
+  /// the worker is asleep.
   std::optional<std::string> missing;
+  bool asleep = false;  ///< May be missing.
+};
+
+/// `weights.sleep`: the worker needs no weights for now. The broker puts it to sleep as for
+/// `worker.sleep`. Reply: Empty; `worker.asleep` comes before it. Errors: those of `worker.sleep`.
+struct WeightsSleep : Message<WeightsSleep> {
+  static constexpr std::string_view kMethod = "weights.sleep";
+  /// Why it sleeps again without having served, a TextRule::Sentence. Missing: it was idle.
+  std::optional<std::string> why;
+  RequestId request_id;
+};
+
+/// `weights.wake`: the sleeping worker needs its weights. After the reply (Empty) it may call
+/// `weights.open`, which gets WeightsLoading while it is asleep. Errors: Draining (the broker
+/// stops).
+struct WeightsWake : Message<WeightsWake> {
+  static constexpr std::string_view kMethod = "weights.wake";
+  RequestId request_id;
 };
 
 // ---------------------------------------------------------------- broker → worker
@@ -199,6 +220,15 @@ struct WorkerAdmission : Message<WorkerAdmission> {
   static constexpr std::string_view kMethod = "worker.admission";
   static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::Call;
   bool admits = true;
+};
+
+/// Call `worker.asleep`: the worker sleeps or wakes from now on. Before the broker revokes the
+/// engine leases of a worker that sleeps, it sends this, so that the worker does not restore them.
+/// Reply: Empty.
+struct WorkerAsleep : Message<WorkerAsleep> {
+  static constexpr std::string_view kMethod = "worker.asleep";
+  static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::Call;
+  bool asleep = true;
 };
 
 /// Call `lease.grant`: a new lease, or more extents for a granted one. Carries one descriptor per

@@ -19,6 +19,7 @@
 #include "tests/checks/bench/report.hpp"
 #include "tests/checks/bench/revoke_bench.hpp"
 #include "tests/checks/bench/serve_bench.hpp"
+#include "tests/checks/bench/sleep_bench.hpp"
 #include "tests/checks/bench/speculate_bench.hpp"
 #include "tests/checks/bench/swap_bench.hpp"
 
@@ -167,6 +168,13 @@ void describe(CLI::App& app, SwapBenchConfig& config) {
   add_number(app, "--rounds", config.rounds, "Rounds, each measuring everything once", 1, 1'000);
 }
 
+void describe(CLI::App& app, SleepBenchConfig& config) {
+  add_bin_dir(app, config.bin_dir);
+  add_model(app, config.model_path);
+  add_number(app, "--rounds", config.rounds, "Rounds, each with a sleep, a wake and a load", 1,
+             100);
+}
+
 void describe(CLI::App& app, RecoverConfig& config) {
   add_bin_dir(app, config.bin_dir);
   add_model(app, config.model_path);
@@ -291,6 +299,7 @@ std::vector<Command> commands() {
       command("http", "Measure what HTTP costs beside the tenants' socket", measure_http),
       command("speculate", "Measure texts with and without proposed tokens", measure_speculation),
       command("swap", "Measure swapping a text out and in, and computing it again", measure_swap),
+      command("sleep", "Measure a worker's sleep and wake beside a load", measure_sleep),
       command("recover", "Measure deaths of workers and rebinds in each mode", measure_recover),
       command("step", "Run decode steps alone, to count instructions", step),
       command("gate", "Run the gate alone, to count instructions", gate),

@@ -6,13 +6,28 @@ namespace leasehold::runner {
 namespace {
 
 // In the order of the enum.
-constexpr std::array<std::string_view, kActionKinds> kNames{
-    "kill tenant",          "kill worker",          "kill broker",   "kill broker and worker",
-    "kill resuming tenant", "kill adopting worker", "stop tenant",   "stop worker",
-    "stop broker",          "revoke lease",         "drain lease",   "revoke weights",
-    "replace worker",       "revoke text",          "restore file",  "copy file",
-    "replace file",         "rewrite file",         "truncate file", "remove file",
-    "stop reader"};
+constexpr std::array<std::string_view, kActionKinds> kNames{"kill tenant",
+                                                            "kill worker",
+                                                            "kill broker",
+                                                            "kill broker and worker",
+                                                            "kill resuming tenant",
+                                                            "kill adopting worker",
+                                                            "stop tenant",
+                                                            "stop worker",
+                                                            "stop broker",
+                                                            "revoke lease",
+                                                            "drain lease",
+                                                            "revoke weights",
+                                                            "replace worker",
+                                                            "sleep worker",
+                                                            "revoke text",
+                                                            "restore file",
+                                                            "copy file",
+                                                            "replace file",
+                                                            "rewrite file",
+                                                            "truncate file",
+                                                            "remove file",
+                                                            "stop reader"};
 
 }  // namespace
 

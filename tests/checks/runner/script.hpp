@@ -29,6 +29,7 @@ enum class ActionKind : std::uint8_t {
   DrainLease,
   RevokeWeights,  ///< The worker must restore them from its file.
   ReplaceWorker,  ///< Replaces a worker by another one, and kills it while texts move or later.
+  SleepWorker,    ///< Puts a worker to sleep and wakes it at once.
   RevokeText,     ///< Revokes a published text while requests read it.
   RestoreFile,    ///< Restores the first content of a model file, if it has another one.
   CopyFile,       ///< Renames a byte-identical copy over the file.

@@ -59,6 +59,8 @@ Result<bool> ScriptRunner::act(const ScriptAction& action) {
       return drain(action);
     case ActionKind::ReplaceWorker:
       return replace_worker(action);
+    case ActionKind::SleepWorker:
+      return sleep_worker(action);
     case ActionKind::KillBrokerAndWorker:
       return kill_broker_and_worker(action);
     case ActionKind::KillTenant:
@@ -118,6 +120,16 @@ bool ScriptRunner::replace_worker(const ScriptAction& action) {
   if (!broker->command(wire::WorkerReplace{.worker = old.name, .by = by.name})) return false;
   old.process.kill_after(action.second_kill);
   return true;
+}
+
+/// The wake may cross the revocation. Nothing else wakes a worker whose tenants only wait.
+bool ScriptRunner::sleep_worker(const ScriptAction& action) {
+  auto& workers = system_.workers();
+  BrokerView* broker = system_.view();
+  if (broker == nullptr || !system_.all_workers_ready()) return false;
+  const std::string& name = workers[action.which % workers.size()].name;
+  if (!broker->command(wire::WorkerSleep{.worker = name})) return false;
+  return broker->command(wire::WorkerWake{.worker = name}).has_value();
 }
 
 Result<bool> ScriptRunner::drain(const ScriptAction& action) {

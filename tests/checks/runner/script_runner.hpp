@@ -36,6 +36,7 @@ class ScriptRunner {
   ProcessSlot* tenant_process(const ScriptAction& action);
   bool kill_broker_and_worker(const ScriptAction& action);
   bool replace_worker(const ScriptAction& action);
+  bool sleep_worker(const ScriptAction& action);
   Result<bool> drain(const ScriptAction& action);
 
   System& system_;

@@ -29,7 +29,8 @@ constexpr runner::ActionShare kShares[] = {
     {ActionKind::StopTenant, 8},    {ActionKind::StopWorker, 5},
     {ActionKind::StopBroker, 3},    {ActionKind::RevokeLease, 14},
     {ActionKind::DrainLease, 6},    {ActionKind::RevokeWeights, 6},
-    {ActionKind::ReplaceWorker, 5}, {ActionKind::RevokeText, 8}};
+    {ActionKind::ReplaceWorker, 5}, {ActionKind::SleepWorker, 6},
+    {ActionKind::RevokeText, 8}};
 
 bool was_reclaimed(const Text& text) {
   return std::ranges::any_of(text.record.revocations, [](const runner::Revocation& revocation) {

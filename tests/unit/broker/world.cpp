@@ -21,6 +21,10 @@ template std::string fingerprint(const wire::PrefixPublish&);
 template std::string fingerprint(const wire::LeaseDrain&);
 template std::string fingerprint(const wire::LeaseUndrain&);
 template std::string fingerprint(const wire::WorkerReplace&);
+template std::string fingerprint(const wire::WorkerSleep&);
+template std::string fingerprint(const wire::WorkerWake&);
+template std::string fingerprint(const wire::WeightsSleep&);
+template std::string fingerprint(const wire::WeightsWake&);
 template std::string fingerprint(const wire::QuarantineRelease&);
 template std::string fingerprint(const wire::LeaseAcquire&);
 template std::string fingerprint(const wire::LeaseReplace&);
@@ -125,9 +129,10 @@ const Error& World::error_of(CallId call) const {
 AttachmentId World::attach_worker(const std::string& name, ConnectionId connection,
                                   std::uint64_t block_bytes) {
   const CallId attach = call(connection, wire::WorkerAttach{.worker = name});
-  call(connection,
-       wire::WorkerReady{
-           .address = "/run/" + name, .model = "model", .kv_block_size_bytes = block_bytes});
+  call(connection, wire::WorkerReady{.address = "/run/" + name,
+                                     .model = "model",
+                                     .kv_block_size_bytes = block_bytes,
+                                     .can_sleep = true});
   return std::get<WorkerDescriptors>(answers.at(attach)->descriptors).worker;
 }
 

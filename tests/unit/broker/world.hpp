@@ -159,6 +159,7 @@ class World {
   void perform(const effect::SendQuota&) {}
   void perform(const effect::SendSampling&) {}
   void perform(const effect::SendAdmission&) {}
+  void perform(const effect::SendAsleep&) {}
   void perform(const effect::PunchExtents&) {}
   void perform(const effect::CloseRegion&) {}
   void perform(const effect::KillWorker&) {}

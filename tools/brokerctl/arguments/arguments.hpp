@@ -81,6 +81,18 @@ struct ReplaceWorker {
   std::int64_t timeout_ms = 30'000;
 };
 
+/// `worker sleep` and `worker wake`.
+struct SleepWorker {
+  wire::WorkerSleep message;
+  bool wait = false;  ///< Wait until the memory of the weights is free, then print the clocks.
+  std::int64_t timeout_ms = 30'000;
+};
+struct WakeWorker {
+  wire::WorkerWake message;
+  bool wait = false;  ///< Wait until the worker has its weights.
+  std::int64_t timeout_ms = 60'000;
+};
+
 /// `workers --wait ready`: waits for the workers that Arguments::named names, then lists them.
 struct WaitWorkers {
   std::int64_t timeout_ms = 60'000;
@@ -139,12 +151,12 @@ struct MakeText {
   std::function<Result<PrintText>()> make;
 };
 
-using Verb =
-    std::variant<PrintText, MakeText, Show, ListLeases, ListOperatorActions, ListEvents, WatchSteps,
-                 ShowTimeline, Describe, Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit,
-                 wire::TenantRemove, wire::QuarantineRelease, PublishPrefix, ReplaceWorker,
-                 WaitWorkers, CreateKey, UpdateKey, wire::KeyRevoke, ListAudit, VerifyAudit,
-                 ExportAudit, ShowUsage, ShowTop, ListRequests, CancelRequests>;
+using Verb = std::variant<PrintText, MakeText, Show, ListLeases, ListOperatorActions, ListEvents,
+                          WatchSteps, ShowTimeline, Describe, Revoke, Drain, wire::LeaseUndrain,
+                          wire::TenantAdmit, wire::TenantRemove, wire::QuarantineRelease,
+                          PublishPrefix, ReplaceWorker, SleepWorker, WakeWorker, WaitWorkers,
+                          CreateKey, UpdateKey, wire::KeyRevoke, ListAudit, VerifyAudit,
+                          ExportAudit, ShowUsage, ShowTop, ListRequests, CancelRequests>;
 
 /// Name: the first column of a list, one name per line.
 enum class Output { Table, Wide, Json, Name };

@@ -45,6 +45,36 @@ void add_wait(CLI::App& list, std::string& state, std::int64_t& timeout_ms) {
       ->needs(wait);
 }
 
+template <class Call>
+void add_sleep_verb(Commands& commands, CLI::App& noun, const CommandText& text,
+                    const char* wait_help) {
+  const auto call = std::make_shared<Call>();
+  auto* verb = commands.add_verb(noun, text, [&commands, call]() -> Result<Verb> {
+    call->message.request_id = TRY(commands.request_id());
+    return *call;
+  });
+  add_name(*verb, "worker", call->message.worker, "Name of the worker")->required();
+  auto* wait = verb->add_flag("--wait", call->wait, wait_help);
+  add_number_option(*verb, "--timeout-ms", call->timeout_ms, "With --wait: longest time to wait", 1,
+                    86'400'000)
+      ->needs(wait);
+  commands.add_request_id(*verb);
+}
+
+void add_sleep(Commands& commands, CLI::App& noun) {
+  add_sleep_verb<SleepWorker>(
+      commands, noun,
+      {"sleep",
+       "Give the memory of a worker's weights to others; its leases and texts wait for its next "
+       "request or for wake",
+       "brokerctl worker sleep w1\nbrokerctl worker sleep w1 --wait"},
+      "Wait until the memory is free and print the four clocks");
+  add_sleep_verb<WakeWorker>(commands, noun,
+                             {"wake", "Restore the weights of a sleeping worker",
+                              "brokerctl worker wake w1\nbrokerctl worker wake w1 --wait"},
+                             "Wait until the worker has its weights");
+}
+
 void add_workers(Commands& commands) {
   struct Wait {
     std::string state;
@@ -82,6 +112,7 @@ void add_workers(Commands& commands) {
   add_number_option(*verb, "--timeout-ms", replace->timeout_ms,
                     "Longest time from the end of the grace until no lease is left", 1, 86'400'000);
   commands.add_request_id(*verb);
+  add_sleep(commands, *noun);
 }
 
 void add_actions(Commands& commands) {

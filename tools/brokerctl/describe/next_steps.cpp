@@ -65,6 +65,10 @@ std::vector<NextStep> next_steps(const wire::WorkerView& worker) {
     steps.push_back({"brokerctl get worker " + name + " --wait ready", "Wait for its weights"});
   } else if (worker.out_of_service) {
     steps.push_back({"brokerctl leases -o wide", "See the parts of its weights"});
+  } else if (worker.drain == "asleep") {
+    steps.push_back({"brokerctl worker wake " + name, "Restore its weights before a request does"});
+  } else if (worker.drain == "waking") {
+    steps.push_back({"brokerctl get worker " + name + " --wait ready", "Wait for its weights"});
   } else if (worker.drain == "serving") {
     steps.push_back({"brokerctl drain --worker " + name + " --wait",
                      "Let its requests end before you stop it"});

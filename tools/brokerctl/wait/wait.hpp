@@ -49,10 +49,10 @@ Result<void> check_worker_drained(const std::string& worker, const Dependencies&
 Result<wire::WorkerView> wait_until_replaced(std::size_t leases, const ReplaceWorker& replace,
                                              const Dependencies& dependencies);
 
-/// Polls until each of `workers` is ready and serves. Without names: until one serves, and none
-/// still loads its weights, is lost or has no weights. Also waits for a broker whose socket does
-/// not exist yet. Errors: TimedOut naming each worker that does not serve, or when the user
-/// interrupts; those of the call, except that the broker is away.
+/// Polls until each of `workers` is ready and serves, or is asleep. Without names: until one
+/// serves, and none still loads its weights, is lost or has no weights. Also waits for a broker
+/// whose socket does not exist yet. Errors: TimedOut naming each worker that does not serve, or
+/// when the user interrupts; those of the call, except that the broker is away.
 Result<void> wait_until_ready(const std::vector<std::string>& workers, Duration timeout,
                               const Dependencies& dependencies);
 

@@ -129,7 +129,7 @@ Result<void> check_worker_drained(const std::string& worker, const Dependencies&
                             worker, processes.empty() ? "gone" : processes.back().state));
   }
   if (serving->drain == "drained") return {};
-  const bool serves = serving->drain == "serving";
+  const bool serves = serving->drain != "draining";
   return fail(serves ? Errc::IllegalTransition : Errc::Draining,
               fmt::format("the leases ended, but worker {} (process {}) {}; drain it again", worker,
                           serving->pid,

@@ -21,12 +21,12 @@ struct Pending {
 };
 
 bool serves(const wire::WorkerView& worker) {
-  return worker.state == "ready" && worker.drain == "serving";
+  return worker.state == "ready" && (worker.drain == "serving" || worker.drain == "asleep");
 }
 
 /// True for a worker that may become ready without an operator.
 bool is_expected(const wire::WorkerView& worker) {
-  if (worker.state == "ready") return worker.drain == "out_of_service";
+  if (worker.state == "ready") return worker.drain == "out_of_service" || worker.drain == "waking";
   return worker.state == "attached" || worker.state == "lost";
 }
 

@@ -29,6 +29,7 @@ export function showTotals({ status, workers }, rates, figures, alerts) {
   if (status.quarantined_bytes > 0) totals.push(["Quarantined", bytes(status.quarantined_bytes), true]);
   if (status.workers_lost > 0) totals.push(["Workers lost", count(status.workers_lost), true]);
   if (status.workers_out_of_service > 0) totals.push(["Workers out of service", count(status.workers_out_of_service), true]);
+  if (status.workers_asleep > 0) totals.push(["Workers asleep", count(status.workers_asleep)]);
   if (status.journal_faults > 0) totals.push(["Journal faults", count(status.journal_faults), true]);
   if (status.tampered > 0) totals.push(["Tampered slots", count(status.tampered), true]);
   const card = status.device === "cpu" ? "No card" : `Card ${status.device} (${status.device_state})`;

@@ -4,6 +4,16 @@
 
 namespace leasehold {
 
+bool EngineWeights::is_put_to_sleep() const {
+  const auto revoked_part = first_revoked_part();
+  if (!revoked_part) return false;
+  const LeaseDependency& lease = weights_->leases()[*revoked_part];
+  // Relaxed: one store sets state and reason, and no other data depends on them.
+  const LeaseWord word{lease.word->load(std::memory_order_relaxed)};
+  return word.generation() == lease.granted.generation() &&
+         word.reason() == RevokeReason::WorkerAsleep;
+}
+
 Result<void> EngineWeights::check() const {
   if (!weights_) return fail(Errc::NoModelLoaded, "no weights are bound to this engine yet");
   const auto revoked_part = weights_->first_revoked_part();

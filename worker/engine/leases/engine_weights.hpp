@@ -31,6 +31,8 @@ class EngineWeights {
   std::optional<std::size_t> first_revoked_part() const {
     return weights_ ? weights_->first_revoked_part() : std::nullopt;
   }
+  /// True if that part was revoked with `worker_asleep`. Only reads the lease words.
+  bool is_put_to_sleep() const;
   /// Errors: NoModelLoaded, WeightsLoading.
   Result<void> check() const;
   /// EngineDecodeFailed, which names the revoked part after `what`. Precondition: a part is

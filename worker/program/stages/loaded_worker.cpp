@@ -149,7 +149,7 @@ Result<void> LoadedWorker::restore_part() {
     return fail(Errc::BrokerLost,
                 "the weights were revoked and the broker is disconnected; retry once it is back");
   }
-  const auto restored = TRY(weights_source_.restore(engine_->weights()));
+  const auto restored = TRY(weights_source_.restore(engine_->weights().get()));
   if (!restored) return {};
   engine_->prepare_steps();
   spdlog::info("weights restored part={}", restored->part);

@@ -1,5 +1,6 @@
 #include "worker/program/stages/ready_worker.hpp"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 
@@ -10,6 +11,8 @@
 #include "common/machine/cpu_set.hpp"
 #include "common/machine/process.hpp"
 #include "common/machine/service_manager.hpp"
+#include "common/random.hpp"
+#include "ipc/control/messages/json_fields.hpp"
 #include "worker/lease/descriptor_room.hpp"
 #include "worker/serve/stopping.hpp"
 
@@ -49,7 +52,8 @@ ReadyWorker::ReadyWorker(LoadedWorker& loaded, ReloadOptions reload)
       service_("STATUS=Serving " + opened_->model.config.name, attached_->broker().link(),
                attached_->events().health()),
       step_reporter_(step_reporter_dependencies()),
-      loop_(loaded.engine(), loop_hooks()),
+      loop_(loaded.engine(), loop_hooks(), EngineLoop::kRestoreInterval,
+            opened_->options.idle_sleep_after),
       spill_(SpillService::take(attached_->broker().link(), loaded.engine(),
                                 [this] { loop_.post([](Engine&) {}); })),
       serving_(serving_dependencies(), std::move(opened_->acceptor)),
@@ -91,12 +95,39 @@ EngineLoop::Hooks ReadyWorker::loop_hooks() {
           .on_observed =
               [this](const Engine& e) {
                 opened_->metrics.engine().publish(e.scheduler(),
-                                                  DraftModel::is_live(opened_->draft.get()));
+                                                  DraftModel::is_live(opened_->draft.get()),
+                                                  attached_->events().health().is_asleep());
               },
           .on_filled =
               [this](auto filled) { serving_.leases().fills().report_filled(std::move(filled)); },
           .on_weights_lost = [this](Engine&) { return loaded_->restore_weights(); },
-          .on_service_changed = [this](const auto& missing) { service_.set(missing); }};
+          .on_service_changed = [this](const auto& missing) { service_.set(missing); },
+          .on_sleep_changed = [this](SleepPhase phase) { service_.set_sleep(phase); },
+          .ask_to_sleep = [this](const auto& why) { ask_to_sleep(why); },
+          .ask_to_wake = [this] { ask_to_wake(); }};
+}
+
+/// `worker.asleep` reaches the loop before this reply.
+void ReadyWorker::ask_to_sleep(const std::optional<Error>& why) {
+  wire::WeightsSleep message{.request_id = {mint_request_id()}};
+  if (why) message.why = to_sentence(fmt::format("{}: {}", name(why->code), why->detail));
+  attached_->broker().link().call_async(std::string(message.kMethod), {.body = message.to_json()},
+                                        [this](const Result<control::Payload>& reply) {
+                                          if (!reply) loop_.sleep_refused();
+                                        });
+}
+
+void ReadyWorker::ask_to_wake() {
+  if (attached_->broker().is_disconnected())
+    return loop_.wake_refused({Errc::BrokerLost,
+                               "the worker is asleep and the broker is disconnected; retry once it "
+                               "is back"});
+  const wire::WeightsWake message{.request_id = {mint_request_id()}};
+  attached_->broker().link().call_async(std::string(message.kMethod), {.body = message.to_json()},
+                                        [this](const Result<control::Payload>& reply) {
+                                          if (reply) return loop_.set_asleep(false);
+                                          loop_.wake_refused(reply.error());
+                                        });
 }
 
 Serving::Dependencies ReadyWorker::serving_dependencies() {
@@ -119,6 +150,7 @@ WorkerStop::Dependencies ReadyWorker::stop_dependencies() {
           .stop_loop = [this] { loop_.stop(); },
           .refuse_requests =
               [this](std::function<void()> done) {
+                loop_.wake_for_requests();
                 http_.drain();
                 serving_.server().drain(std::move(done));
               },
@@ -174,6 +206,7 @@ void ReadyWorker::take_over_broker() {
   attached_->events().serve(
       {.on_call =
            [this](const std::string& method, control::Payload params, control::Responder respond) {
+             if (method == wire::WorkerAsleep::kMethod) return respond(set_asleep(params.body));
              if (RequestDirectory::answers(method))
                return requests_.on_call(method, params.body, std::move(respond));
              serving_.leases().on_call(method, std::move(params), std::move(respond));
@@ -181,6 +214,11 @@ void ReadyWorker::take_over_broker() {
        .on_connection_changed = [this](bool disconnected) { connection_changed(disconnected); },
        .on_broker_lost = [this](const Error&) { stop_.stop_when_idle(); }},
       serving_.leases());
+}
+
+Result<control::Payload> ReadyWorker::set_asleep(const control::Json& params) {
+  loop_.set_asleep(TRY(wire::WorkerAsleep::from_json(params)).asleep);
+  return control::Payload{.body = wire::Empty{}.to_json()};
 }
 
 void ReadyWorker::connection_changed(bool disconnected) {

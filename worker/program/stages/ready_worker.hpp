@@ -42,6 +42,9 @@ class ReadyWorker {
   EngineLoop::Hooks loop_hooks();
   Serving::Dependencies serving_dependencies();
   WorkerStop::Dependencies stop_dependencies();
+  void ask_to_sleep(const std::optional<Error>& why);
+  void ask_to_wake();
+  Result<control::Payload> set_asleep(const control::Json& params);
   Result<void> open_servers();
   void take_over_broker();
   void connection_changed(bool disconnected);

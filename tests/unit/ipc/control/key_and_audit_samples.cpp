@@ -61,6 +61,13 @@ std::vector<MessageSample> key_and_audit_samples() {
           "PromptLogprobs",
           R"({"request":"r-1","position":0,"tokens":[{"token":1},{"token":2147483647,
            "logprob":-0.5,"top_logprobs":[{"token":3,"logprob":-0.25}]}]})"),
+      sample<WorkerWeights>("WorkerWeights of a sleeping worker", R"({"asleep":true})", {"asleep"}),
+      sample<WeightsSleep>("WeightsSleep", R"({"why":"PoolExhausted: 7 bytes","request_id":"r-1"})",
+                           {"why"}),
+      sample<WeightsWake>("WeightsWake", R"({"request_id":"r-1"})"),
+      sample<WorkerSleep>("WorkerSleep", R"({"worker":"w1","request_id":"r-1"})"),
+      sample<WorkerWake>("WorkerWake", R"({"worker":"w1","request_id":"r-1"})"),
+      sample<WorkerAsleep>("WorkerAsleep", R"({"asleep":false})"),
   };
 }
 

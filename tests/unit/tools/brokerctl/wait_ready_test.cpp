@@ -61,6 +61,14 @@ TEST_CASE("workers --wait ready: a drained worker counts only when it is named")
   CHECK_THAT(named.error().detail, Catch::Contains("brokerctl undrain --worker w1"));
 }
 
+TEST_CASE("workers --wait ready: a sleeping worker is ready, and a waking one will be") {
+  FakeBroker broker;
+  broker.replies["worker.list"] = {listed({worker_view("w1", "ready", "waking")}),
+                                   listed({worker_view("w1", "ready", "asleep")})};
+  REQUIRE(wait_for(broker, {"workers"}));
+  CHECK(broker.waits.size() == 1);
+}
+
 TEST_CASE("workers --wait ready: TimedOut names each worker that does not serve, and why") {
   FakeBroker broker;
   auto without = worker_view("w2", "ready", "out_of_service");

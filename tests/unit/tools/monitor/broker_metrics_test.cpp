@@ -22,6 +22,7 @@ BrokerState known_state() {
   state.status.workers = 4;
   state.status.workers_lost = 2;
   state.status.workers_out_of_service = 1;
+  state.status.workers_asleep = 1;
   state.status.tenants_live = 5;
   state.status.journal_faults = 6;
   state.status.log_lines_dropped = 8;
@@ -47,7 +48,7 @@ TEST_CASE("broker metrics: states, memory and reasons are those of the broker's 
         "leasehold_broker_workers{state=\"lost\"} 2\n",
         "leasehold_broker_workers{state=\"serving\"} 3\n",
         "leasehold_broker_workers{state=\"out_of_service\"} 1\n",
-        "leasehold_broker_tenants{state=\"live\"} 5\n",
+        "leasehold_broker_workers_asleep 1\n", "leasehold_broker_tenants{state=\"live\"} 5\n",
         "leasehold_broker_capacity_bytes{pool=\"kv\"} 100\n",
         "leasehold_broker_journal_faults_total 6\n", "leasehold_broker_log_lines_dropped_total 8\n",
         "leasehold_broker_revocations_total{reason=\"operator\"} 9\n"})

@@ -136,6 +136,17 @@ nlohmann::json body_of(const std::string& reply) {
 
 }  // namespace
 
+TEST_CASE("http server: health of a sleeping worker says 200, because a request wakes it") {
+  TestServer test;
+  CHECK_FALSE(test.ask(kHealth).contains("asleep"));
+  test.health.set_asleep(true);
+  const std::string reply = test.ask(kHealth);
+  CHECK(status_of(reply) == "200");
+  CHECK(reply.contains(R"({"status":"ok","asleep":true})"));
+  test.health.set_broker_disconnected(true);
+  CHECK(status_of(test.ask(kHealth)) == "503");
+}
+
 TEST_CASE("http server: health says 503 with the reason while requests cannot be served") {
   TestServer test;
   CHECK(status_of(test.ask(kHealth)) == "200");

@@ -103,6 +103,12 @@ TEST_CASE("worker metrics: a draft model has a state and its time") {
              Catch::Contains("leasehold_draft_model_live 0\n"));
 }
 
+TEST_CASE("worker metrics: a sleeping worker says so") {
+  RequestMetrics requests;
+  CHECK_THAT(page(requests, {}), Catch::Contains("leasehold_worker_asleep 0\n"));
+  CHECK_THAT(page(requests, {.is_asleep = true}), Catch::Contains("leasehold_worker_asleep 1\n"));
+}
+
 TEST_CASE("worker metrics: refusals are counted by their code") {
   RequestMetrics requests;
   requests.refused(Errc::QuotaConcurrent);
