@@ -38,7 +38,8 @@ struct ExchangeLabels {
 struct ExchangeEnd {
   std::string_view method;
   std::string_view route;
-  int status = 0;  ///< 0: the client left before the answer began.
+  int status = 0;                      ///< 0: the client left before the answer began.
+  std::optional<Errc> stream_error{};  ///< What ended a stream whose status was 200.
   TimePoint begin;
   TimePoint end;
 };

@@ -157,6 +157,42 @@ TEST_CASE("http keys: an expired or limited key stops alone, and its tenant's ot
   CHECK(http.system().pool_is_fully_free());
 }
 
+TEST_CASE("http keys: two workers together hold a key to its tokens of a day") {
+  HttpSystem http;
+  const std::string second = http.system().directory() / "w2.http";
+  http.system().start_ready_worker("w2", {}, {"--http", second, "--http-idle-ttl-ms", "0"});
+  const std::string key = http.admit("ann");
+  REQUIRE(http.system().brokerctl({"keys", "update", id_of(key), "--tokens-per-day", "60"}) == 0);
+  const auto ask = [&](const std::string& address, int tokens) {
+    HttpClient client(address);
+    client.write(post("/v1/completions", key,
+                      {{"prompt", "Once"}, {"max_tokens", tokens}, {"ignore_eos", true}}));
+    return client.reply();
+  };
+  const auto are_counted = [&](std::uint64_t tokens) {
+    return eventually(
+        [&] { return http.system().view().tenants().value().at(0).tokens_today == tokens; });
+  };
+  const HttpReply never = ask(second, 100);
+  CHECK(never.status == 400);
+  CHECK(never.body.contains("may use 60 per day"));
+
+  const HttpReply first = ask(http.path(), 40);
+  REQUIRE(first.status == 200);
+  std::uint64_t used = first.json()["usage"]["total_tokens"];
+  REQUIRE(are_counted(used));
+  const HttpReply refused = ask(second, 30);
+  CHECK(refused.status == 429);
+  CHECK(refused.json()["error"]["code"] == "QuotaTokens");
+  HttpReply fits;
+  REQUIRE(eventually([&] { return (fits = ask(second, 4)).status == 200; }));
+  used += fits.json()["usage"]["total_tokens"].get<std::uint64_t>();
+  REQUIRE(are_counted(used));
+  CHECK(ask(http.path(), 15).status == 429);
+  REQUIRE(http.system().brokerctl({"keys", "update", id_of(key), "--tokens-per-day", "none"}) == 0);
+  CHECK(eventually([&] { return ask(http.path(), 15).status == 200; }));
+}
+
 TEST_CASE("http keys: a lease outlives its last request for the idle time and no longer") {
   const std::string idle_ms = GENERATE(as<std::string>{}, "3600000", "100");
   HttpSystem http({"--http-idle-ttl-ms", idle_ms});

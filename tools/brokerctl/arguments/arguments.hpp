@@ -21,10 +21,14 @@
 namespace leasehold::brokerctl {
 
 /// Queries without options.
-enum class Show { Status, Tenants, Extents, Workers, Quarantine, Prefixes, Keys };
+enum class Show { Status, Tenants, Extents, Workers, Quarantine, Prefixes };
 struct ListLeases {
   std::optional<TenantId> tenant;
   std::optional<LeaseState> state;
+};
+/// `keys`
+struct ListKeys {
+  std::optional<TenantId> tenant{};
 };
 /// `requests`
 struct ListRequests {
@@ -143,7 +147,7 @@ using Verb =
                  ShowTimeline, Describe, Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit,
                  wire::TenantRemove, wire::QuarantineRelease, PublishPrefix, ReplaceWorker,
                  WaitWorkers, CreateKey, UpdateKey, wire::KeyRevoke, ListAudit, VerifyAudit,
-                 ExportAudit, ShowUsage, ShowTop, ListRequests, CancelRequests>;
+                 ExportAudit, ShowUsage, ShowTop, ListRequests, CancelRequests, ListKeys>;
 
 /// Name: the first column of a list, one name per line.
 enum class Output { Table, Wide, Json, Name };
