@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "common/errc.hpp"
 #include "ipc/http/http_framing.hpp"
 #include "worker/trace/tracing.hpp"
 

@@ -44,24 +44,6 @@ TEST_CASE("rebind: the stream continues after the last token with the same reque
   CHECK(again.at("rebound_from") == "1.1");
 }
 
-TEST_CASE("rebind: a request for no token is not done because its lease was revoked") {
-  World world;
-  world.request.max_emitted_tokens = 0;
-  world.stream(true);
-  world.revoke({1, 1});
-  run_until_submitted(world, 2);
-  world.complete("MaxTokensReached");
-  CHECK_FALSE(world.end().error);
-
-  World without_rebind;
-  without_rebind.request.max_emitted_tokens = 0;
-  without_rebind.stream();
-  without_rebind.complete_revoked({1, 1});
-  const Ended ended = without_rebind.end();
-  REQUIRE(ended.error);
-  CHECK(ended.error->code == Errc::LeaseRevoked);
-}
-
 TEST_CASE("rebind: a chat is submitted again unchanged, with the time of the first submission") {
   World world;
   world.request.prompt.reset();

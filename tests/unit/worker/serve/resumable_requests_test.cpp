@@ -250,8 +250,7 @@ TEST_CASE("resumable request: a stopped rebind that the engine refuses is not ge
   goes_on.set_value();
   CHECK(fixture.error_of(*again, "r") == Errc::RequestCancelled);
 
-  const auto last = fixture.tenant();
-  fixture.submit_and_answer(*last, "r");
+  const auto last = fixture.join_under(fixture.lease);
   fixture.run_until_ended(*last);
   CHECK(fixture.reason_of(*last) == "RequestCancelled");
   CHECK(fixture.ids_of(*last).size() == 3);
