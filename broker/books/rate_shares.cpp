@@ -51,6 +51,7 @@ wire::RateParts rate_parts(const Shares& shares, const Share& share, const wire:
   if (!limits.tokens_per_day) return parts;
   const std::uint64_t used = use.tokens_on(context.wall.day(context.now));
   parts.tokens_today = left_on(shares, share, *limits.tokens_per_day, used);
+  parts.request_day_tokens = limits.tokens_per_day;
   parts.day_end_boottime_ns = context.wall.day_end(context.now).boottime_ns;
   return parts;
 }

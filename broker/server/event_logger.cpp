@@ -38,6 +38,9 @@ struct LogVisitor {
                 "worker service changed worker={} state={} reason=\"{}\"", e.worker, e.state,
                 e.reason);
   }
+  void operator()(const events::KeyExpired& e) const {
+    spdlog::info("API key expired key={} tenant={} name={}", e.key, e.tenant, e.name);
+  }
   // Nothing is logged for these two events, because the decision also emits a warning.
   void operator()(const events::WorkerUntrusted&) const {}
   void operator()(const events::WorkerUnresponsive&) const {}

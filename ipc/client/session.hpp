@@ -126,8 +126,11 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void take(wire::PromptLogprobs logprobs);
   void completed(wire::RequestCompleted completed);
   void submit_again_after_earlier(const Error& error);
-  /// True once everything has arrived, even if the completion has not.
+  /// True once everything has arrived, even if the completion has not. A request that asks for
+  /// nothing is whole only with its completion.
   bool is_whole() const {
+    const wire::RequestSubmit& asked = config_.request;
+    if (asked.max_emitted_tokens == 0 && !asked.prompt_logprobs) return false;
     return ledger_.size() >= config_.request.max_emitted_tokens && ledger_.has_whole_prompt();
   }
   Error with_lost_worker_as_lease_end(const Error& error);

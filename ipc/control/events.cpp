@@ -25,7 +25,8 @@ constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {"le
                                                                              "worker_unresponsive",
                                                                              "lease_draining",
                                                                              "worker_replacement",
-                                                                             "worker_service"};
+                                                                             "worker_service",
+                                                                             "key_expired"};
 
 void describe(Is<LeaseStateChanged> auto& e, auto& fields) {
   fields.field("lease", e.lease);
@@ -121,6 +122,13 @@ void describe(Is<WorkerService> auto& e, auto& fields) {
   fields.field("worker", e.worker, TextRule::Name);
   fields.field("state", e.state, Choice{kServiceStates});
   fields.field("reason", e.reason, TextRule::SentenceOrEmpty);
+}
+
+void describe(Is<KeyExpired> auto& e, auto& fields) {
+  fields.field("key", e.key, TextRule::Name);
+  fields.field("tenant", e.tenant, TextRule::Name);
+  fields.field("name", e.name, TextRule::NameOrEmpty);
+  fields.field("expires_unix_ms", e.expires_unix_ms, wire::kExpiry_ms);
 }
 
 template <class Alternative>

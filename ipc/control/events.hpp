@@ -157,9 +157,19 @@ struct WorkerService {
   std::string reason;
 };
 
-using Event = std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep,
-                           Rebind, RequestCompletedEvent, OperatorAction, WorkerUntrusted,
-                           WorkerUnresponsive, LeaseDraining, WorkerReplacement, WorkerService>;
+/// `key_expired`: an API key has expired. Its leases are revoked next, as `policy_changed`. Written
+/// again for an expired key when the broker starts or the machine's clock is set.
+struct KeyExpired {
+  std::string key;
+  std::string tenant;
+  std::string name;  ///< Of the key; may be empty.
+  std::int64_t expires_unix_ms = 0;
+};
+
+using Event =
+    std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep, Rebind,
+                 RequestCompletedEvent, OperatorAction, WorkerUntrusted, WorkerUnresponsive,
+                 LeaseDraining, WorkerReplacement, WorkerService, KeyExpired>;
 
 std::string_view name(const Event& event);
 

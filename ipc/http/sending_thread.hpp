@@ -14,6 +14,8 @@
 #include <string>
 #include <thread>
 
+#include "common/result.hpp"
+
 namespace leasehold::http {
 
 class SendingThread {
@@ -21,9 +23,10 @@ class SendingThread {
   boost::asio::io_context& io() { return io_; }
 
   /// Starts the thread, with batch scheduling. `name` has at most 15 bytes. An
-  /// exception of the coroutine is passed to `on_failure` on the thread. Call it once.
-  void start(const char* name, boost::asio::awaitable<void> serve,
-             std::function<void(const std::exception_ptr&)> on_failure);
+  /// exception of the coroutine is passed to `on_failure` on the thread. Call it once. Errors:
+  /// SystemError when the system refuses the thread.
+  Result<void> start(const char* name, boost::asio::awaitable<void> serve,
+                     std::function<void(const std::exception_ptr&)> on_failure);
 
   /// Calls `end` on the thread, which makes the coroutine end, waits at most `timeout` for that,
   /// and joins the thread. Returns false, and does nothing, if the thread does not run.

@@ -112,6 +112,18 @@ Result<void> check_one_tenant(const std::string& name, const RequestRows& rows) 
                   first_of.size(), first_of.begin()->second, first_of.rbegin()->second));
 }
 
+/// Several clients may send the same X-Request-Id. All choices of one answer have the answer's.
+Result<void> check_one_answer(const std::string& name, const RequestRows& rows) {
+  std::set<std::string> named;  // answers, or requests without one
+  for (const wire::RequestView& view : rows.requests)
+    if (view.x_request_id == name) named.insert(view.answer.value_or(view.id));
+  if (named.size() <= 1) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("'{}' is the X-Request-Id of {} requests, such as {} and {}; name one of "
+                          "them",
+                          name, named.size(), *named.begin(), *named.rbegin()));
+}
+
 /// Ends the requests. Returns those that the workers found.
 Result<std::vector<wire::RequestView>> stop_all(std::vector<wire::RequestView> wanted,
                                                 const Dependencies& dependencies) {
@@ -165,11 +177,31 @@ Result<RequestRows> read_requests(const ListRequests& query, const Dependencies&
   return rows;
 }
 
+/// The worker of an HTTP client lists a request that was moved to another worker without a lease,
+/// and the other one without the answer.
+std::vector<wire::RequestView> joined_moved(std::vector<wire::RequestView> views) {
+  std::vector<wire::RequestView> joined;
+  for (wire::RequestView& view : views) {
+    const bool is_moved = !joined.empty() && joined.back().id == view.id &&
+                          joined.back().lease.has_value() != view.lease.has_value();
+    if (!is_moved) {
+      joined.push_back(std::move(view));
+      continue;
+    }
+    if (view.lease) std::swap(view, joined.back());
+    wire::RequestView& runs = joined.back();
+    if (!runs.key) runs.key = view.key;
+    if (!runs.answer) runs.answer = view.answer;
+  }
+  return joined;
+}
+
 Result<NamedRequests> read_named_requests(ListRequests query, std::span<const std::string> names,
                                           const Dependencies& dependencies) {
   NamedRequests named;
   if (names.empty()) {
     named.rows = TRY(read_requests(query, dependencies));
+    named.rows.requests = joined_moved(std::move(named.rows.requests));
     return named;
   }
   std::set<std::pair<std::string, std::string>> known;  // ids, with their workers
@@ -182,6 +214,7 @@ Result<NamedRequests> read_named_requests(ListRequests query, std::span<const st
       if (known.emplace(view.id, view.worker).second)
         named.rows.requests.push_back(std::move(view));
   }
+  named.rows.requests = joined_moved(std::move(named.rows.requests));
   return named;
 }
 
@@ -203,6 +236,7 @@ Result<CancelledRequests> cancel_requests(const CancelRequests& query,
     list.id = name;
     RequestRows rows = TRY(read_requests(list, dependencies));
     TRY(check_one_tenant(name, rows));
+    TRY(check_one_answer(name, rows));
     if (rows.requests.empty() && !cancelled.problem) cancelled.problem = unknown_error(name, rows);
     std::ranges::move(rows.requests, std::back_inserter(wanted));
   }
@@ -221,7 +255,7 @@ cli::Table requests_table(const std::vector<wire::RequestView>& requests) {
                                {"LEASE", false, true},
                                {"KEY", false, true},
                                {"ANSWER", false, true},
-                               {"CLIENT ID", false, true}}};
+                               {"X-REQUEST-ID", false, true}}};
   const auto count = [](std::uint32_t tokens) {
     return tokens == 0 ? std::string("-") : std::to_string(tokens);
   };
@@ -233,7 +267,7 @@ cli::Table requests_table(const std::vector<wire::RequestView>& requests) {
          count(view.max_emitted_tokens), cli::nanoseconds_text(view.age_ms * 1'000'000),
          view.lease ? to_string(*view.lease) : "-", view.key ? view.key->value : "-",
          cli::or_dash(printable(view.answer.value_or(""))),
-         cli::or_dash(printable(view.client_id.value_or("")))});
+         cli::or_dash(printable(view.x_request_id.value_or("")))});
   }
   return table;
 }

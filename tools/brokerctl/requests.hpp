@@ -37,11 +37,11 @@ Error silent_error(const std::vector<SilentWorker>& silent);
 Result<RequestRows> read_requests(const ListRequests& query, const Dependencies& dependencies);
 
 struct NamedRequests {
-  RequestRows rows;              ///< Each request once.
+  RequestRows rows;              ///< Each request once, on the worker that runs it.
   std::optional<Error> problem;  ///< Set if a name is that of no request.
 };
-/// Reads the requests with these names, which are their ids or those of their HTTP answers; without
-/// names all of them. Errors: those of read_requests.
+/// Reads the requests with these names (wire::RequestList::id); without names all of them. Errors:
+/// those of read_requests.
 Result<NamedRequests> read_named_requests(ListRequests query, std::span<const std::string> names,
                                           const Dependencies& dependencies);
 
@@ -51,8 +51,8 @@ struct CancelledRequests {
   /// Set if a name is that of no request, or if a worker did not answer. The others are cancelled.
   std::optional<Error> problem;
 };
-/// Cancels what the query names. Errors: BadRequest for a name of requests of several tenants, in
-/// which case nothing is cancelled; those of read_requests.
+/// Cancels what the query names. Errors: BadRequest for a name of requests of several tenants and
+/// for an X-Request-Id of several, in which case nothing is cancelled; those of read_requests.
 Result<CancelledRequests> cancel_requests(const CancelRequests& query,
                                           const Dependencies& dependencies);
 

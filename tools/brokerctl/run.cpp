@@ -80,8 +80,6 @@ class Runner {
         return list(quarantine_table);
       case Show::Workers:
         return show_workers();
-      case Show::Keys:
-        return list(keys_table);
       case Show::Prefixes:
         return show_prefixes();
       case Show::Status:
@@ -107,6 +105,15 @@ class Runner {
     });
     if (leases.empty() && query.tenant) TRY(check_is_known(*query.tenant));
     return print_list(json_items(leases), leases_table(leases));
+  }
+
+  Result<void> operator()(const ListKeys& query) {
+    auto keys = TRY(client::all_pages<wire::KeyView>(dependencies_.call));
+    std::erase_if(keys, [&](const wire::KeyView& key) {
+      return query.tenant && key.tenant != *query.tenant;
+    });
+    if (keys.empty() && query.tenant) TRY(check_is_known(*query.tenant));
+    return print_list(json_items(keys), keys_table(keys));
   }
 
   Result<void> operator()(const ListRequests& query) {

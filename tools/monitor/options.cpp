@@ -1,5 +1,7 @@
 #include "tools/monitor/options.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
 #include "common/cli/command_line.hpp"
@@ -7,6 +9,20 @@
 #include "common/cli/version.hpp"
 
 namespace leasehold::monitor {
+
+namespace {
+
+/// The address of a worker's metrics, which has a port of its own. Errors: BadRequest.
+Result<http::Address> parse_worker(const std::string& text) {
+  auto worker = TRY(http::Address::parse(text, true));
+  if (!worker.unix_path.empty() || worker.port != 0) return worker;
+  return fail(Errc::BadRequest,
+              fmt::format("'{}' has port 0, which no worker has; give the port that its log names "
+                          "after \"metrics ready\"",
+                          text));
+}
+
+}  // namespace
 
 std::variant<Options, int> parse_options(int argc, char** argv) {
   Options options;
@@ -41,7 +57,7 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   auto address = http::Address::parse(listen, any_address);
   if (!address) return print_error(app.get_name(), {.text = "--listen: " + address.error().detail});
   for (const std::string& text : worker_metrics) {
-    auto worker = http::Address::parse(text, true);
+    auto worker = parse_worker(text);
     if (!worker)
       return print_error(app.get_name(), {.text = "--worker-metrics: " + worker.error().detail});
     options.worker_metrics.push_back(*std::move(worker));

@@ -164,7 +164,7 @@ RunningAnswer AnswerDriver::as_running() {
   return {.id = answer_id(request_),
           .tenant = caller_.tenant,
           .key = caller_.key_id,
-          .client_id = stream_.labels().x_request_id,
+          .x_request_id = stream_.labels().x_request_id,
           .began_at = shared_.deps.clock->now(),
           .choices = [this] { return progress_.running(request_ids_); },
           .end =
@@ -242,6 +242,7 @@ void AnswerDriver::fail_with(const Error& error) {
   spdlog::log(level, "HTTP request failed tenant={} request={} code={} reason=\"{}\"{}",
               caller_.tenant.value, request_.submit.request_id.value, name(error.code),
               error.detail, stream_.labels().log_text());
+  if (output_.is_begun()) stream_.note_error(error.code);
   output_.fail_with(error, stream_.labels().x_request_id);
 }
 

@@ -1,6 +1,7 @@
 /// One request of a connection and the form of its answer. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,11 +20,12 @@ struct Exchange {
   ExchangeLabels labels;
   std::string fields;  ///< Header lines of every answer.
   TimePoint begun_at;
-  int status = 0;           ///< Of the answer, once it was sent.
-  bool keep_alive = false;  ///< Another request may follow.
-  bool chunked = true;      ///< The client speaks HTTP/1.1.
-  bool has_events = false;  ///< The head of a stream was sent.
-  bool is_message = false;  ///< Errors have the form of Anthropic's API.
+  int status = 0;                    ///< Of the answer, once it was sent.
+  std::optional<Errc> stream_error;  ///< What ended a stream after its head.
+  bool keep_alive = false;           ///< Another request may follow.
+  bool chunked = true;               ///< The client speaks HTTP/1.1.
+  bool has_events = false;           ///< The head of a stream was sent.
+  bool is_message = false;           ///< Errors have the form of Anthropic's API.
 
   void append_framed(std::string_view text, std::string& out) const;
   /// The bytes of these events, with the head before the first ones.

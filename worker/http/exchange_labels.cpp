@@ -42,6 +42,10 @@ Span span_of(const ExchangeLabels& labels, const ExchangeEnd& end) {
                            {"http.route", std::string(end.route)},
                            {"http.request.header.x-request-id",
                             std::vector<std::string>{labels.x_request_id}}}};
+  if (end.stream_error) {
+    span.error = name(*end.stream_error);
+    span.attributes.push_back({"error.type", span.error});
+  }
   if (end.status == 0) return span;
   span.attributes.push_back({"http.response.status_code", std::int64_t{end.status}});
   constexpr int kServerErrors = 500;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "common/errc.hpp"
 #include "ipc/http/http_framing.hpp"
 #include "worker/trace/tracing.hpp"
 
@@ -38,7 +39,8 @@ struct ExchangeLabels {
 struct ExchangeEnd {
   std::string_view method;
   std::string_view route;
-  int status = 0;  ///< 0: the client left before the answer began.
+  int status = 0;                      ///< 0: the client left before the answer began.
+  std::optional<Errc> stream_error{};  ///< What ended a stream whose status was 200.
   TimePoint begin;
   TimePoint end;
 };

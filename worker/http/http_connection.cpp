@@ -53,6 +53,7 @@ class BeastConnection final : public Connection, public HttpStream {
   awaitable<void> write_events(ServerEvents events, Follows follows) override;
   void watch(std::function<void()> on_change) override;
   awaitable<void> probe() override;
+  void note_error(Errc code) override { exchange_.stream_error = code; }
   const ExchangeLabels& labels() const override { return exchange_.labels; }
   bool is_gone() const override { return is_gone_; }
 
@@ -182,6 +183,7 @@ void BeastConnection::end_span(const Route& route) {
   shared_->deps.tracing->end({span_of(exchange_.labels, {.method = route.method,
                                                          .route = route.path,
                                                          .status = exchange_.status,
+                                                         .stream_error = exchange_.stream_error,
                                                          .begin = exchange_.begun_at,
                                                          .end = shared_->deps.clock->now()})});
 }

@@ -30,6 +30,8 @@ class HttpStream {
   /// Such a client may still read or may have closed, and only a closed one answers with a reset.
   /// Sends nothing to other clients.
   virtual boost::asio::awaitable<void> probe() = 0;
+  /// Notes the error that ends a stream after its head, for the span of the exchange.
+  virtual void note_error(Errc) {}
   /// The names of the exchange in logs and traces.
   virtual const ExchangeLabels& labels() const = 0;
   /// The client has left, or the server closes. Nothing more need be sent.

@@ -16,16 +16,15 @@ std::vector<wire::RequestView> RunningAnswers::views(TimePoint now) const {
   std::vector<wire::RequestView> views;
   for (const RunningAnswer& answer : answers_) {
     for (const RunningChoice& choice : answer.choices()) {
-      views.push_back(
-          {.id = choice.engine_request_id.value,
-           .state =
-               choice.awaits_lease ? wire::RequestState::AwaitingLease : wire::RequestState::Ending,
-           .prompt_tokens = choice.prompt_tokens,
-           .emitted_tokens = choice.emitted_tokens,
-           .age_ms = (now - answer.began_at) / std::chrono::milliseconds(1),
-           .key = answer.key,
-           .answer = answer.id,
-           .client_id = answer.client_id.empty() ? std::nullopt : std::optional(answer.client_id)});
+      views.push_back({.id = choice.engine_request_id.value,
+                       .state = choice.awaits_lease ? wire::RequestState::AwaitingLease
+                                                    : wire::RequestState::Ending,
+                       .prompt_tokens = choice.prompt_tokens,
+                       .emitted_tokens = choice.emitted_tokens,
+                       .age_ms = (now - answer.began_at) / std::chrono::milliseconds(1),
+                       .key = answer.key,
+                       .answer = answer.id,
+                       .x_request_id = answer.x_request_id});
     }
   }
   return views;

@@ -30,7 +30,7 @@ struct RunningAnswer {
   std::string id;  ///< As the client reads it: "chatcmpl-req-1".
   TenantId tenant;
   ApiKeyId key;
-  std::string client_id;  ///< As in wire::RequestView; empty: none.
+  std::string x_request_id;
   TimePoint began_at;
   std::function<std::vector<RunningChoice>()> choices;  ///< Those that have not ended.
   /// Ends the answer with this error, at once or when it lacks a lease.

@@ -26,8 +26,11 @@ IndexSender::IndexSender(IndexSenderConfig config, std::optional<IdSpool> spool)
       retry_(config_.first_retry),
       names_(config_.resolve) {
   remove_leftover_ids();
-  thread_.start("index", serve(),
-                [](const std::exception_ptr& failed) { std::rethrow_exception(failed); });
+}
+
+Result<void> IndexSender::start() {
+  return thread_.start("index", serve(),
+                       [](const std::exception_ptr& failed) { std::rethrow_exception(failed); });
 }
 
 void IndexSender::stop(std::chrono::milliseconds timeout) {

@@ -59,6 +59,8 @@ class IndexSender {
   explicit IndexSender(IndexSenderConfig config, std::optional<IdSpool> spool = {});
   ~IndexSender() { stop({}); }
 
+  /// Starts the thread that sends. Call it once. Errors: SystemError.
+  Result<void> start();
   /// Records that a request with this id runs, so that the id stays in the index.
   void add_live(const TenantId& tenant, const RequestId& id);
   /// Queues the removal of the id from the index.

@@ -6,15 +6,19 @@
 
 namespace leasehold {
 
-std::unique_ptr<KvIndexSync> KvIndexSync::start(IndexSenderConfig config,
-                                                const std::string& spool_path) {
-  Result<IdSpool> spool = IdSpool::open(spool_path);
-  if (!spool) {
+Result<std::unique_ptr<KvIndexSync>> KvIndexSync::start(IndexSenderConfig config,
+                                                        const std::string& spool_path) {
+  Result<IdSpool> opened = IdSpool::open(spool_path);
+  std::optional<IdSpool> spool;
+  if (opened) {
+    spool = *std::move(opened);
+  } else {
     spdlog::warn("index ids stay in the index if this worker is killed reason=\"{}\"",
-                 spool.error().detail);
-    return std::make_unique<KvIndexSync>(std::move(config));
+                 opened.error().detail);
   }
-  return std::make_unique<KvIndexSync>(std::move(config), *std::move(spool));
+  auto sync = std::make_unique<KvIndexSync>(std::move(config), std::move(spool));
+  TRY(sync->sender_.start());
+  return sync;
 }
 
 template <class Change>

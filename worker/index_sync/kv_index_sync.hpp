@@ -19,9 +19,9 @@ class KvIndexSync final : public KvEvictionListener {
       : sender_(std::move(config), std::move(spool)) {}
 
   /// Starts with a spool at `spool_path`. If the spool cannot be opened, logs the reason and syncs
-  /// without one.
-  static std::unique_ptr<KvIndexSync> start(IndexSenderConfig config,
-                                            const std::string& spool_path);
+  /// without one. Errors: SystemError when the system refuses the thread that sends.
+  static Result<std::unique_ptr<KvIndexSync>> start(IndexSenderConfig config,
+                                                    const std::string& spool_path);
 
   void admitted(const RequestId& engine_request_id) override;
   void ended(const RequestId& engine_request_id) override;

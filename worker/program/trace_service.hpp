@@ -26,6 +26,8 @@ class TraceService {
         [exporter = exporter_.get()](std::vector<Span> spans) { exporter->add(std::move(spans)); });
   }
 
+  /// Starts to send. Errors: SystemError when the system refuses the thread.
+  Result<void> start() { return exporter_ ? exporter_->start() : Result<void>{}; }
   /// Null: no spans.
   const Tracing* tracing() const { return tracing_ ? &*tracing_ : nullptr; }
   /// Nothing without `--otlp-endpoint`.

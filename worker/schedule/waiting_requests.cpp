@@ -6,6 +6,7 @@
 #include <deque>
 #include <utility>
 
+#include "common/counted.hpp"
 #include "common/fair_shares.hpp"
 
 namespace leasehold {
@@ -13,17 +14,18 @@ namespace leasehold {
 Result<void> WaitingRequests::check_room(const Tenancy& tenancy) const {
   if (tenancy.waiting.size() >= limits_.max_waiting_per_lease) {
     return fail(Errc::QuotaConcurrent,
-                fmt::format("{} requests of lease {} are waiting; retry when one ends",
-                            tenancy.waiting.size(), to_string(tenancy.lease)));
+                fmt::format("lease {} has {} waiting; retry when one ends",
+                            to_string(tenancy.lease), counted(tenancy.waiting.size(), "request")));
   }
   const ResourceShare share{.held = tenancies_.waiting_of(tenancy.tenant),
                             .taken = tenancies_.waiting_count(),
                             .capacity = limits_.max_waiting};
   if (may_take_more(share)) return {};
   return fail(Errc::QueueFull,
-              fmt::format("{} requests of tenant {} are waiting, its share of a queue of {} that "
-                          "holds {}; retry later",
-                          share.held, tenancy.tenant.value, share.capacity, share.taken));
+              fmt::format("tenant {} has {} waiting, its share of a queue of {} that holds {}; "
+                          "retry later",
+                          tenancy.tenant.value, counted(share.held, "request"), share.capacity,
+                          share.taken));
 }
 
 void WaitingRequests::add(PromptRequest request) {

@@ -37,9 +37,9 @@ wire::RequestView view_of(const RequestId& id, const ClientRequest& request, boo
                                                                   : request.max_emitted_tokens,
           .age_ms = ms_between(request.timing.submitted_at, now),
           .detached = request.is_parsed() && request.is_resumable && request.connection == 0,
-          .client_id = request.labels.x_request_id.empty()
-                           ? std::nullopt
-                           : std::optional(request.labels.x_request_id)};
+          .x_request_id = request.labels.x_request_id.empty()
+                              ? std::nullopt
+                              : std::optional(request.labels.x_request_id)};
 }
 
 }  // namespace
@@ -55,7 +55,8 @@ void keep_listed(const wire::RequestList& list, std::vector<wire::RequestView>& 
     const RequestId id{view.id};
     const bool is_after = !list.after || view.id > *list.after;
     const bool is_of_tenant = !list.tenant || tenant_of(id) == *list.tenant;
-    const bool is_meant = !list.id || is_named(id, *list.id) || view.answer == list.id;
+    const bool is_meant = !list.id || is_named(id, *list.id) || view.answer == list.id ||
+                          view.x_request_id == list.id;
     return !is_after || !is_of_tenant || !is_meant;
   });
 }
@@ -80,14 +81,15 @@ wire::RequestPage page_of(const wire::RequestList& list, std::vector<wire::Reque
 
 std::vector<wire::RequestView> RequestOperations::views(
     const wire::RequestList& list, const std::unordered_set<RequestId>& named) const {
-  const auto is_listed = [&](const RequestId& id) {
+  const auto is_listed = [&](const RequestId& id, const ClientRequest& request) {
     if (list.after && id.value <= *list.after) return false;
     if (list.tenant && tenant_of(id) != *list.tenant) return false;
-    return !list.id || named.contains(id) || is_named(id, *list.id);
+    return !list.id || named.contains(id) || is_named(id, *list.id) ||
+           request.labels.x_request_id == *list.id;
   };
   std::vector<Entry> listed;
   for (const auto& entry : requests_->all())
-    if (is_listed(entry.first)) listed.push_back(&entry);
+    if (is_listed(entry.first, entry.second)) listed.push_back(&entry);
   const auto by_id = [](Entry entry) -> const RequestId& { return entry->first; };
   const std::size_t shown = std::min<std::size_t>(listed.size(), list.limit + std::size_t{1});
   std::ranges::partial_sort(listed, listed.begin() + static_cast<std::ptrdiff_t>(shown), {}, by_id);

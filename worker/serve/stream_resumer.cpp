@@ -117,6 +117,7 @@ void StreamResumer::end_refused(const RequestId& engine_request_id, const Error&
   const auto* stream = streams_->find(engine_request_id);
   if (stream == nullptr) return;
   const bool is_empty = stream->tokens.empty();
+  const bool is_stopped = error.code == Errc::RequestCancelled;
   streams_->end(
       engine_request_id,
       wire::RequestCompleted{.request = to_client_request_id(engine_request_id),
@@ -124,7 +125,7 @@ void StreamResumer::end_refused(const RequestId& engine_request_id, const Error&
                              .emitted_tokens = static_cast<std::uint32_t>(stream->tokens.size()),
                              .scope = std::string(name(error.scope)),
                              .detail = error.detail},
-      false);
+      is_stopped);
   if (is_empty) streams_->forget(engine_request_id);
 }
 

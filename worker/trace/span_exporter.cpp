@@ -25,7 +25,10 @@ SpanExporter::SpanExporter(SpanExporterConfig config)
     : config_(std::move(config)), pause_(config_.first_pause) {
   if (config_.url.path.ends_with(kPath))
     config_.url.path.resize(config_.url.path.size() - kPath.size());
-  thread_.start("traces", serve(), [](const std::exception_ptr&) {
+}
+
+Result<void> SpanExporter::start() {
+  return thread_.start("traces", serve(), [](const std::exception_ptr&) {
     spdlog::error("traces are not exported any more: the exporter failed");
   });
 }

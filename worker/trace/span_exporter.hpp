@@ -37,11 +37,14 @@ struct SpanExporterConfig {
 
 class SpanExporter {
  public:
+  /// Call `start` once.
   explicit SpanExporter(SpanExporterConfig config);
   ~SpanExporter() { stop({}); }
   SpanExporter(const SpanExporter&) = delete;
   SpanExporter& operator=(const SpanExporter&) = delete;
 
+  /// Starts the thread that sends. Errors: SystemError.
+  Result<void> start();
   /// Queues the spans, all or none of them.
   void add(std::vector<Span> spans);
   SpanCounts counts() const { return {.exported = exported_, .dropped = dropped_}; }

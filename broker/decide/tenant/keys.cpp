@@ -75,6 +75,13 @@ Result<void> check_key(const Decision& decision, const journal::ApiKeyRow& key) 
                      key.tenant);
 }
 
+void remove_limit(wire::KeyLimits& limits, std::string_view name) {
+  if (name == "max_concurrent") limits.max_concurrent.reset();
+  if (name == "tokens_per_minute") limits.rates.tokens_per_minute.reset();
+  if (name == "requests_per_minute") limits.rates.requests_per_minute.reset();
+  if (name == "tokens_per_day") limits.rates.tokens_per_day.reset();
+}
+
 }  // namespace
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyCreate& create) {
@@ -114,6 +121,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
   changed.limits = known->limits;
   if (update.limits.max_concurrent) changed.limits.max_concurrent = update.limits.max_concurrent;
   apply_changes(changed.limits.rates, update.limits.rates);
+  for (const std::string& name : update.removes) remove_limit(changed.limits, name);
   if (!update.expires_unix_ms && !update.never_expires)
     changed.expires_unix_ms = known->expires_unix_ms;
   if (update.name) changed.name = *update.name;
@@ -171,8 +179,14 @@ void forget_keys_of(Decision& decision, const TenantId& tenant) {
 /// Nothing is journaled: the clock shows the next broker, too, that the key has expired.
 void expire_keys(Decision& decision) {
   State& state = decision.state;
-  for (const ApiKeyId& key : state.api_keys.take_expired(state.wall.unix_ms(decision.now)))
+  for (const ApiKeyId& key : state.api_keys.take_expired(state.wall.unix_ms(decision.now))) {
+    const journal::ApiKeyRow& row = *state.api_keys.find(key);
+    decision.record(events::KeyExpired{.key = key.value,
+                                       .tenant = row.tenant.value,
+                                       .name = row.name,
+                                       .expires_unix_ms = row.expires_unix_ms});
     end_leases_of(decision, key);
+  }
 }
 
 /// Quotas that say what is left of the day are sent again, because the day may be another one now.

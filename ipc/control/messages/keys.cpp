@@ -13,6 +13,9 @@ constexpr auto kKeyLimits = [](auto& m, auto& fields) {
   kRateLimits(m.rates, fields);
 };
 
+constexpr std::string_view kRemovable[] = {"max_concurrent", "tokens_per_minute",
+                                           "requests_per_minute", "tokens_per_day"};
+
 }  // namespace
 
 void describe(Is<KeyCreate> auto& m, auto& fields) {
@@ -30,6 +33,8 @@ void describe(Is<KeyUpdate> auto& m, auto& fields) {
   fields.field("expires_unix_ms", m.expires_unix_ms, kExpiry_ms);
   fields.with_default("never_expires", m.never_expires, false);
   kKeyLimits(m.limits, fields);
+  fields.with_default("removes", m.removes, {}, MaxItems{std::size(kRemovable)},
+                      Choice{kRemovable});
   fields.field("request_id", m.request_id);
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ipc/control/messages/common.hpp"
 #include "ipc/control/messages/rates.hpp"
@@ -35,9 +36,10 @@ struct KeyCreate : Message<KeyCreate> {
   RequestId request_id;
 };
 
-/// `key.update`: changes the given values. The requests of the key continue, and an expired key is
-/// valid again once its expiry is in the future. Reply: KeyView. Errors: BadRequest for an unknown
-/// key and in the cases of `key.create`; DiskFull when the change took effect but is not on disk.
+/// `key.update`: changes the given values, and removes limits. The requests of the key continue,
+/// and an expired key is valid again once its expiry is in the future. Reply: KeyView. Errors:
+/// BadRequest for an unknown key and in the cases of `key.create`; DiskFull when the change took
+/// effect but is not on disk.
 struct KeyUpdate : Message<KeyUpdate> {
   static constexpr std::string_view kMethod = "key.update";
   ApiKeyId key;
@@ -45,6 +47,9 @@ struct KeyUpdate : Message<KeyUpdate> {
   std::optional<std::int64_t> expires_unix_ms;
   bool never_expires = false;  ///< Removes the expiry. May be missing.
   KeyLimits limits;
+  /// Names of the limits that the key no longer has: "max_concurrent", "tokens_per_minute",
+  /// "requests_per_minute", "tokens_per_day". May be missing.
+  std::vector<std::string> removes;
   RequestId request_id;
 };
 

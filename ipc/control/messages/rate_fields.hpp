@@ -21,6 +21,7 @@ inline constexpr auto kRateParts = [](auto& m, auto& fields) {
   fields.with_default("request_credit", m.request_credit, std::uint32_t{0}, kPerMinuteOrZero);
   fields.field("tokens_today", m.tokens_today, Between<std::uint64_t>{0, kTokensPerDay.high});
   fields.with_default("day_end_boottime_ns", m.day_end_boottime_ns, std::int64_t{0}, kBoottime_ns);
+  fields.field("request_day_tokens", m.request_day_tokens, kTokensPerDay);
 };
 
 }  // namespace leasehold::wire

@@ -39,6 +39,8 @@ struct RateParts {
   /// arrived are not subtracted; 0 … 10^12.
   std::optional<std::uint64_t> tokens_today = std::nullopt;
   std::int64_t day_end_boottime_ns = 0;  ///< With tokens_today: when the next day begins.
+  /// As `request_tokens`, for a day: 1 … 10^12. Missing: not known.
+  std::optional<std::uint64_t> request_day_tokens = std::nullopt;
   bool operator==(const RateParts&) const = default;
 };
 

@@ -39,7 +39,7 @@ void describe(Is<RequestView> auto& m, auto& fields) {
   fields.with_default("detached", m.detached, false);
   fields.field("key", m.key);
   fields.field("answer", m.answer, TextRule::Sentence);
-  fields.field("client_id", m.client_id, TextRule::Sentence);
+  fields.field("x_request_id", m.x_request_id, TextRule::Sentence);
 }
 
 void describe(Is<EndedRequest> auto& m, auto& fields) {

@@ -44,8 +44,8 @@ struct RequestList : Message<RequestList> {
   static constexpr std::string_view kMethod = "request.list";
   std::string worker;
   std::optional<TenantId> tenant;
-  /// Only requests with this name: "alice/req-1", the client's own id "req-1", or the id of an HTTP
-  /// answer, such as "chatcmpl-req-1". All choices of the answer have its name.
+  /// Only requests with this name: "alice/req-1", the client's own id "req-1", the id of an HTTP
+  /// answer, such as "chatcmpl-req-1", or its X-Request-Id. All choices of the answer have both.
   std::optional<std::string> id;
   std::optional<std::string> after;  ///< The last id of the previous page.
   std::uint32_t limit = 1000;        ///< 0 … 1000; a missing field means 1000.
@@ -72,7 +72,7 @@ struct RequestView : Message<RequestView> {
   bool detached = false;              ///< A resumable request that no client reads. May be missing.
   std::optional<ApiKeyId> key;        ///< Of a request over HTTP.
   std::optional<std::string> answer;  ///< Id of the HTTP answer that the request belongs to.
-  std::optional<std::string> client_id;  ///< The X-Request-Id of the HTTP client.
+  std::optional<std::string> x_request_id;  ///< Of the HTTP exchange.
 };
 
 /// A request that ended recently.

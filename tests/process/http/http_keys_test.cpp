@@ -157,6 +157,44 @@ TEST_CASE("http keys: an expired or limited key stops alone, and its tenant's ot
   CHECK(http.system().pool_is_fully_free());
 }
 
+TEST_CASE("http keys: two workers together hold a key to its tokens of a day") {
+  System system({.start_worker = false});
+  const std::string one = system.directory() / "w1.http", other = system.directory() / "w2.http";
+  system.start_ready_worker("w1", {}, {"--http", one, "--http-idle-ttl-ms", "0"});
+  system.start_ready_worker("w2", {}, {"--http", other, "--http-idle-ttl-ms", "0"});
+  system.admit("ann");
+  const std::string key = mint_api_key();
+  system.view().command(wire::KeyCreate{.tenant = {"ann"}, .hash = hash_of_api_key(key)}).value();
+  REQUIRE(system.brokerctl({"keys", "update", id_of(key), "--tokens-per-day", "60"}) == 0);
+  const auto ask = [&](const std::string& address, int tokens) {
+    HttpClient client(address);
+    client.write(post("/v1/completions", key,
+                      {{"prompt", "Once"}, {"max_tokens", tokens}, {"ignore_eos", true}}));
+    return client.reply();
+  };
+  const auto are_counted = [&](std::uint64_t tokens) {
+    return eventually([&] { return system.view().tenants().value().at(0).tokens_today == tokens; });
+  };
+  const HttpReply never = ask(other, 100);
+  CHECK(never.status == 400);
+  CHECK(never.body.contains("may use 60 per day"));
+
+  const HttpReply first = ask(one, 40);
+  REQUIRE(first.status == 200);
+  std::uint64_t used = first.json()["usage"]["total_tokens"];
+  REQUIRE(are_counted(used));
+  const HttpReply refused = ask(other, 30);
+  CHECK(refused.status == 429);
+  CHECK(refused.json()["error"]["code"] == "QuotaTokens");
+  HttpReply fits;
+  REQUIRE(eventually([&] { return (fits = ask(other, 4)).status == 200; }));
+  used += fits.json()["usage"]["total_tokens"].get<std::uint64_t>();
+  REQUIRE(are_counted(used));
+  CHECK(ask(one, 15).status == 429);
+  REQUIRE(system.brokerctl({"keys", "update", id_of(key), "--tokens-per-day", "none"}) == 0);
+  CHECK(eventually([&] { return ask(one, 15).status == 200; }));
+}
+
 TEST_CASE("http keys: a lease outlives its last request for the idle time and no longer") {
   const std::string idle_ms = GENERATE(as<std::string>{}, "3600000", "100");
   HttpSystem http({"--http-idle-ttl-ms", idle_ms});

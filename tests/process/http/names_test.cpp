@@ -145,6 +145,20 @@ TEST_CASE("names: a gateway decides an answer's id, time and seed, and the templ
   CHECK(system.worker_log("w3").contains(
       "HTTP request moved here tenant=ann request=moved-1 from=h1 "));
   CHECK(answer("yesterday").json()["error"]["param"] == "Leasehold-Created");
+
+  const auto running = [&] {
+    const Json host = system.send("w3", "GET /leasehold/host HTTP/1.1\r\nHost: h\r\n\r\n").json();
+    CHECK(host["host"] == "h3");
+    CHECK(host["ready"] == true);
+    CHECK(at_zero.head.contains(host["models"][0]["identity"].get<std::string>()));
+    return host["running"].get<int>();
+  };
+  HttpClient reader(system.address_of("w3"));
+  Json endless{{"prompt", "Once"}, {"max_tokens", 450}, {"ignore_eos", true}, {"stream", true}};
+  reader.write(post("/v1/completions", system.key, endless));
+  CHECK(eventually([&] { return running() == 1; }));
+  reader.close();
+  CHECK(eventually([&] { return running() == 0; }));
 }
 
 TEST_CASE("names: tools work with a template that has none") {

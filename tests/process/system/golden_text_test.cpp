@@ -6,6 +6,7 @@
 
 #include "common/checksum.hpp"
 #include "ipc/control/tokens/text_identity.hpp"
+#include "tests/process/http/http_client.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {
@@ -18,6 +19,10 @@ struct GoldenTexts {
 };
 
 constexpr std::uint32_t kPinnedVersion = 3;
+constexpr const char* kOnPurpose =
+    "The bundled model gives other tokens for the same requests. If that is on purpose, raise "
+    "kTextVersion in ipc/control/tokens/text_identity.hpp, so that no text continues across the "
+    "change, and pin the new checksums here.";
 constexpr GoldenTexts kGolden[] = {
     {"int8", "f16", "8c507842f25baf5a"},
     {"int8", "f32", "7d81624c0f122343"},
@@ -54,14 +59,34 @@ TEST_CASE("golden texts: kTextVersion is raised when the tokens of a text change
           {.tenant = "ann", .max_tokens = 60, .ignore_eos = !ends_itself, .more = options});
       tokens.insert(tokens.end(), text.begin(), text.end());
     }
-    INFO(
-        "The bundled model gives other tokens for the same requests. If that is on purpose, raise "
-        "kTextVersion in ipc/control/tokens/text_identity.hpp, so that no text continues across "
-        "the "
-        "change, and pin the new checksums here.");
+    INFO(kOnPurpose);
     CAPTURE(golden.arithmetic, golden.kv_type);
     CHECK(checksum_of(tokens) == golden.tokens);
   }
+}
+
+TEST_CASE("golden texts: kTextVersion is raised when those over HTTP change") {
+  REQUIRE(kTextVersion == kPinnedVersion);
+  HttpSystem http;
+  const std::string key = http.admit("ann");
+  const Json schema = Json::parse(R"({"type":"object","properties":{"to":{"enum":["l","r"]}},
+                                      "required":["to"]})");
+  const Json turn{{"type", "function"}, {"function", {{"name", "turn"}, {"parameters", schema}}}};
+  // The chat template, the default seed of each choice, and the grammar of a forced call.
+  const Json chat{{"messages", {{{"role", "user"}, {"content", "Go on"}}}},
+                  {"request_id", "golden"},
+                  {"n", 2},
+                  {"max_tokens", 40}};
+  Json forced = chat;
+  forced.update({{"tools", Json::array({turn})}, {"tool_choice", "required"}});
+  std::string texts;
+  for (const Json& body : {chat, forced}) {
+    const Json answer = http.send(post("/v1/chat/completions", key, body)).json();
+    for (const Json& choice : answer.at("choices")) texts += choice.at("message").dump() + "\n";
+  }
+  INFO(kOnPurpose);
+  CAPTURE(texts);
+  CHECK(fmt::format("{:016x}", Checksum::of(texts.data(), texts.size())) == "f8f13915a2f49aae");
 }
 
 TEST_CASE("golden texts: a worker announces the version with the SHA-256 of its file") {

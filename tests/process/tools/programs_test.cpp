@@ -147,6 +147,17 @@ TEST_CASE("programs: an invalid worker name is wrong usage") {
   CHECK(worker.errors().find("--name: ") != std::string::npos);
 }
 
+TEST_CASE("programs: an impossible host name and an impossible port are wrong usage") {
+  ProgramRun worker("leasehold-worker", {"--broker", "/nowhere/broker.sock", "--listen",
+                                         "/nowhere/w.sock", "--model", "m", "--host-name", "a b"});
+  CHECK(worker.finish() == 2);
+  CHECK(worker.errors().find("'a b' is not a host name") != std::string::npos);
+  ProgramRun monitor("leasehold-monitor",
+                     {"--broker", "/nowhere/broker.sock", "--worker-metrics", "127.0.0.1:0"});
+  CHECK(monitor.finish() == 2);
+  CHECK(monitor.errors().find("'127.0.0.1:0' has port 0") != std::string::npos);
+}
+
 TEST_CASE("programs: help goes to stdout and names the program without its path") {
   for (const std::string program : {"brokerctl", "leasehold-broker", "leasehold-worker"}) {
     CAPTURE(program);

@@ -214,6 +214,11 @@ TEST_CASE("keys: an expired key ends its leases at that moment, and says when it
   CHECK(world.record(lease).is(LeaseState::Live));
   world.advance(1ms);
   CHECK(reason_of(world.record(lease).lease) == RevokeReason::PolicyChanged);
+  const auto expired = world.recorded<events::KeyExpired>();
+  REQUIRE(expired.size() == 1);
+  CHECK(expired[0].key == world.id.value);
+  CHECK(expired[0].tenant == "acme");
+  CHECK(expired[0].name == "ci");
   CHECK(world.record(other).is(LeaseState::Live));
   const Error refused = world.error_of(world.acquire_with(world.key));
   CHECK(refused.code == Errc::BadToken);
@@ -319,6 +324,23 @@ TEST_CASE("keys: workers get the limits of a key with the quota of its tenant, u
   world.create(other);
   world.acquire_with(other);
   CHECK(world.quota().keys.empty());
+}
+
+TEST_CASE("keys: a limit is removed, and the others stay") {
+  KeyWorld world;
+  world.limit_tenant({});
+  world.update(
+      {.limits = {
+           .max_concurrent = 2,
+           .rates = {.tokens_per_minute = 5, .requests_per_minute = 6, .tokens_per_day = 7}}});
+  const auto update = [&](std::vector<std::string> names) {
+    return world.answer<wire::KeyView>(world.update({.removes = std::move(names)})).limits;
+  };
+  const wire::KeyLimits left = update({"max_concurrent", "tokens_per_day"});
+  CHECK_FALSE(left.max_concurrent);
+  CHECK(left.rates == wire::RateLimits{.tokens_per_minute = 5, .requests_per_minute = 6});
+  CHECK(update({"tokens_per_minute", "requests_per_minute"}).rates == wire::RateLimits{});
+  CHECK(world.journal.api_keys.at(world.id).limits.rates == wire::RateLimits{});
 }
 
 TEST_CASE("keys: what a tenant and a key used today is counted once, and is new at 00:00 UTC") {

@@ -21,10 +21,14 @@
 namespace leasehold::brokerctl {
 
 /// Queries without options.
-enum class Show { Status, Tenants, Extents, Workers, Quarantine, Prefixes, Keys };
+enum class Show { Status, Tenants, Extents, Workers, Quarantine, Prefixes };
 struct ListLeases {
   std::optional<TenantId> tenant;
   std::optional<LeaseState> state;
+};
+/// `keys`
+struct ListKeys {
+  std::optional<TenantId> tenant{};
 };
 /// `requests`
 struct ListRequests {
@@ -156,7 +160,7 @@ using Verb = std::variant<PrintText, MakeText, Show, ListLeases, ListOperatorAct
                           wire::TenantAdmit, wire::TenantRemove, wire::QuarantineRelease,
                           PublishPrefix, ReplaceWorker, SleepWorker, WakeWorker, WaitWorkers,
                           CreateKey, UpdateKey, wire::KeyRevoke, ListAudit, VerifyAudit,
-                          ExportAudit, ShowUsage, ShowTop, ListRequests, CancelRequests>;
+                          ExportAudit, ShowUsage, ShowTop, ListRequests, CancelRequests, ListKeys>;
 
 /// Name: the first column of a list, one name per line.
 enum class Output { Table, Wide, Json, Name };

@@ -4,18 +4,61 @@
 #include <charconv>
 
 #include "common/random.hpp"
+#include "common/utf8.hpp"
 #include "tools/brokerctl/arguments/commands.hpp"
 #include "tools/brokerctl/audit.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
 
+/// A limit of a key, which an option sets or removes.
+struct LimitOption {
+  const char* option;
+  const char* field;  ///< As in wire::KeyUpdate::removes.
+  const char* help;
+  std::uint64_t most;
+  void (*set)(wire::KeyLimits& limits, std::uint64_t value);
+};
+
+constexpr LimitOption kLimits[] = {
+    {"--max-concurrent", "max_concurrent",
+     "Requests of the key that run or wait, over all workers, at least 1 on each", 64,
+     [](wire::KeyLimits& limits, std::uint64_t value) {
+       limits.max_concurrent = static_cast<std::uint32_t>(value);
+     }},
+    {"--tokens-per-minute", "tokens_per_minute",
+     "Computed prompt tokens and emitted tokens per minute", wire::kMostPerMinute,
+     [](wire::KeyLimits& limits, std::uint64_t value) {
+       limits.rates.tokens_per_minute = static_cast<std::uint32_t>(value);
+     }},
+    {"--requests-per-minute", "requests_per_minute",
+     "Requests that start per minute; each choice of an answer counts", wire::kMostPerMinute,
+     [](wire::KeyLimits& limits, std::uint64_t value) {
+       limits.rates.requests_per_minute = static_cast<std::uint32_t>(value);
+     }},
+    {"--tokens-per-day", "tokens_per_day",
+     "Computed prompt tokens and emitted tokens per day of UTC", wire::kMostPerDay,
+     [](wire::KeyLimits& limits, std::uint64_t value) { limits.rates.tokens_per_day = value; }}};
+
+constexpr std::string_view kNoLimit = "none";
+
 /// The values of `keys create` and `keys update`.
 struct KeyValues {
   std::string id, tenant, name, expires_in, expires_at, key_file;
   bool never_expires = false;
-  wire::KeyLimits limits;
+  std::string limits[std::size(kLimits)];  ///< In the order of kLimits; empty: not given.
 };
+
+/// Nothing for "none". Errors: BadRequest.
+Result<std::optional<std::uint64_t>> parse_limit(const std::string& text, std::uint64_t most) {
+  if (text == kNoLimit) return std::nullopt;
+  std::uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  if (read.ec == std::errc() && read.ptr == end && value >= 1 && value <= most) return value;
+  return fail(Errc::BadRequest, fmt::format("'{}' is not a number from 1 to {}, or {} for no limit",
+                                            printable_excerpt(text), most, kNoLimit));
+}
 
 /// Converts "30d" to milliseconds. Errors: BadRequest.
 Result<std::int64_t> parse_duration_ms(const std::string& text) {
@@ -59,35 +102,55 @@ void add_key_options(CLI::App& verb, KeyValues& values) {
                              "2027-01-01T18:30:00Z")
                  ->check(checked(parse_utc_ms));
   in->excludes(at);
-  const auto limit = [&verb](const char* name, auto& value, const char* help, std::int64_t high) {
-    verb.add_option(name, value, help)->check(CLI::Range(std::int64_t{1}, high));
-  };
-  wire::RateLimits& rates = values.limits.rates;
-  limit("--max-concurrent", values.limits.max_concurrent,
-        "Requests of the key that run or wait, over all workers, at least 1 on each", 64);
-  limit("--tokens-per-minute", rates.tokens_per_minute,
-        "Computed prompt tokens and emitted tokens per minute", wire::kMostPerMinute);
-  limit("--requests-per-minute", rates.requests_per_minute, "Requests that start per minute",
-        wire::kMostPerMinute);
-  limit("--tokens-per-day", rates.tokens_per_day,
-        "Computed prompt tokens and emitted tokens per day of UTC",
-        static_cast<std::int64_t>(wire::kMostPerDay));
+  for (std::size_t i = 0; i < std::size(kLimits); ++i) {
+    verb.add_option(kLimits[i].option, values.limits[i],
+                    fmt::format("{}; {} for no limit", kLimits[i].help, kNoLimit))
+        ->check(checked(
+            [most = kLimits[i].most](const std::string& text) { return parse_limit(text, most); }));
+  }
 }
 
 /// The options of the message that `keys create` and `keys update` send.
 template <class Message>
 Result<std::optional<std::int64_t>> set_key_options(Message& message, const KeyValues& values) {
-  message.limits = values.limits;
+  for (std::size_t i = 0; i < std::size(kLimits); ++i) {
+    if (values.limits[i].empty()) continue;
+    if (const auto limit = TRY(parse_limit(values.limits[i], kLimits[i].most)))
+      kLimits[i].set(message.limits, *limit);
+  }
   if (!values.expires_at.empty()) message.expires_unix_ms = TRY(parse_utc_ms(values.expires_at));
   if (values.expires_in.empty()) return std::nullopt;
   return TRY(parse_duration_ms(values.expires_in));
 }
 
+Result<Verb> changed_key(const KeyValues& values) {
+  UpdateKey changed;
+  changed.message.key = TRY(ApiKeyId::parse(values.id));
+  changed.message.never_expires = values.never_expires;
+  if (!values.name.empty()) changed.message.name = values.name;
+  changed.expires_in_ms = TRY(set_key_options(changed.message, values));
+  bool changes = values.never_expires || !values.name.empty() || !values.expires_in.empty() ||
+                 !values.expires_at.empty();
+  for (std::size_t i = 0; i < std::size(kLimits); ++i) {
+    changes = changes || !values.limits[i].empty();
+    if (values.limits[i] == kNoLimit) changed.message.removes.emplace_back(kLimits[i].field);
+  }
+  if (changes) return changed;
+  return fail(Errc::BadRequest,
+              "nothing to change; give --name, an expiry or a limit, as --help lists them");
+}
+
 void add_keys(Commands& commands) {
   const auto values = std::make_shared<KeyValues>();
-  CLI::App* noun = commands.add_noun({"keys", "API keys of HTTP clients, with expiry and last use",
-                                      "brokerctl keys\nbrokerctl keys -o wide", "key"},
-                                     [] { return Show::Keys; })[0];
+  const auto lists =
+      commands.add_noun({"keys", "API keys of HTTP clients, with expiry and last use",
+                         "brokerctl keys\nbrokerctl keys --tenant alice -o wide", "key"},
+                        [values]() -> Result<Verb> {
+                          return ListKeys{.tenant = TRY(parse_optional<TenantId>(values->tenant))};
+                        });
+  for (CLI::App* command : lists)
+    add_name(*command, "--tenant", values->tenant, "List the keys of this tenant only");
+  CLI::App* const noun = lists[0];
   auto* create = commands.add_verb(
       *noun,
       {"create",
@@ -111,17 +174,10 @@ void add_keys(Commands& commands) {
   auto* update = commands.add_verb(
       *noun,
       {"update",
-       "Change name, expiry or limits of a key; a limit can be changed, but not removed. An "
-       "expired key is valid again with a later expiry",
-       "brokerctl keys update 0011223344556677 --expires-in 30d"},
-      [values]() -> Result<Verb> {
-        UpdateKey changed;
-        changed.message.key = TRY(ApiKeyId::parse(values->id));
-        changed.message.never_expires = values->never_expires;
-        if (!values->name.empty()) changed.message.name = values->name;
-        changed.expires_in_ms = TRY(set_key_options(changed.message, *values));
-        return changed;
-      });
+       "Change name, expiry or limits of a key. An expired key is valid again with a later expiry",
+       "brokerctl keys update 0011223344556677 --expires-in 30d\nbrokerctl keys update "
+       "0011223344556677 --tokens-per-day none"},
+      [values]() -> Result<Verb> { return changed_key(*values); });
   add_key_options(*update, *values);
   update->add_flag("--no-expiry", values->never_expires, "The key does not expire any more")
       ->excludes(update->get_option("--expires-in"))

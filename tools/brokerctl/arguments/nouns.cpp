@@ -170,7 +170,9 @@ void add_limits(CLI::App& admit, TenantValues& values) {
       "no limit",
       1, 10'000'000);
   limit("--requests-per-minute", rates.requests_per_minute,
-        "Requests that start per minute, over all workers; new tenant: no limit", 1, 10'000'000);
+        "Requests that start per minute, over all workers; each choice of an answer counts; new "
+        "tenant: no limit",
+        1, 10'000'000);
   limit("--tokens-per-day", rates.tokens_per_day,
         "Computed prompt tokens and emitted tokens per day of UTC, over all workers; requests that "
         "run at the limit end normally; new tenant: no limit",

@@ -35,7 +35,8 @@ void add_requests(Commands& commands) {
       });
   cancel
       ->add_option("id", values->cancel.ids,
-                   "Ids from `brokerctl requests`, or of HTTP answers, whose choices all end")
+                   "Ids from `brokerctl requests`, or ids or X-Request-Ids of HTTP answers, whose "
+                   "choices all end")
       ->check([](const std::string& text) { return check_text(TextRule::Sentence, text); });
   cancel->add_flag("--all", values->cancel.all, "Every request of the tenant");
   for (CLI::App* command : {lists[0], lists[1], lists[2], cancel}) {

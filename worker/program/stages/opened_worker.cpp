@@ -23,9 +23,10 @@ Result<void> OpenedWorker::open_files() {
   socket_file = control::SocketFile(options.listen_path);
   TRY(io.start("io"));
   TRY(tenant_io.start("tenants"));
+  TRY(metrics.traces().start());
   TRY(step_log.open(options.event_log, options.event_log_bytes));
   if (options.kv_index)
-    kv_index = KvIndexSync::start({.url = *options.kv_index}, options.listen_path + ".index");
+    kv_index = TRY(KvIndexSync::start({.url = *options.kv_index}, options.listen_path + ".index"));
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 
+#include "common/counted.hpp"
 #include "common/expects.hpp"
 #include "ipc/control/messages/limits.hpp"
 
@@ -66,22 +67,29 @@ Result<void> check_tokens(const RateOwner& owner, RateAllowance& allowance,
       allowance.wait_for(std::min<std::uint64_t>(demand.needed, allowance.limit()), now);
   if (wait == Duration::zero()) return {};
   return wait_error(Errc::QuotaTokens, wait,
-                    fmt::format("{} may use {} tokens per minute on this worker, and the request's "
+                    fmt::format("{} may use {} per minute on this worker, and the request's "
                                 "{} are available in {} ms; retry then, ask for fewer, or {}",
-                                name_of(owner), allowance.limit(), demand.needed, ms_until(wait),
-                                raise_with(owner, "--tokens-per-minute")));
+                                name_of(owner), counted(allowance.limit(), "token"), demand.needed,
+                                ms_until(wait), raise_with(owner, "--tokens-per-minute")));
 }
 
-Result<void> check_requests(const RateOwner& owner, RateAllowance& allowance,
-                            const RateDemand& demand, TimePoint now) {
-  if (allowance.limit() == 0 || !demand.is_new_request) return {};
+/// What an owner with a limit of requests per minute may rebind beside it, at least, since many
+/// texts may end with one lease.
+constexpr std::uint32_t kLeastRebindsPerMinute = 60;
+
+std::uint32_t rebinds_per_minute(const wire::RateParts& parts) {
+  if (!parts.requests_per_minute) return 0;
+  return std::max(*parts.requests_per_minute, kLeastRebindsPerMinute);
+}
+
+Result<void> check_requests(const RateOwner& owner, RateAllowance& allowance, TimePoint now) {
   const Duration wait = allowance.wait_for(1, now);
   if (wait == Duration::zero()) return {};
   return wait_error(Errc::QuotaRequests, wait,
-                    fmt::format("{} may start {} requests per minute on this worker, and the next "
+                    fmt::format("{} may start {} per minute on this worker, and the next "
                                 "is free in {} ms; retry then, or {}",
-                                name_of(owner), allowance.limit(), ms_until(wait),
-                                raise_with(owner, "--requests-per-minute")));
+                                name_of(owner), counted(allowance.limit(), "request"),
+                                ms_until(wait), raise_with(owner, "--requests-per-minute")));
 }
 
 }  // namespace
@@ -123,12 +131,20 @@ std::int64_t RateAllowance::capacity() const {
   return limit_ * kPartsPerUnit;
 }
 
+RateAllowance RateAllowance::full(std::uint32_t per_minute, TimePoint now) {
+  RateAllowance allowance(now);
+  allowance.limit_ = per_minute;
+  allowance.balance_ = allowance.capacity();
+  return allowance;
+}
+
 void RateAllowances::set_quota(const wire::TenantQuota& quota, TimePoint now) {
   const auto first = limited_.lower_bound({quota.tenant, {}});
   if (quota.is_withdrawn()) {
     for (auto it = first; it != limited_.end() && it->first.tenant == quota.tenant; ++it) {
       it->second.tokens.set_limit(0, now);
       it->second.requests.set_limit(0, now);
+      it->second.rebinds.set_limit(0, now);
     }
     return;
   }
@@ -151,17 +167,21 @@ void RateAllowances::set_limits(const RateOwner& owner, const wire::RateParts& p
     limited_.erase(owner);
     return;
   }
-  Limited& limited =
-      limited_
-          .try_emplace(owner, Limited{.tokens = RateAllowance(now), .requests = RateAllowance(now)})
-          .first->second;
+  const std::uint32_t rebinds = rebinds_per_minute(parts);
+  Limited& limited = limited_
+                         .try_emplace(owner, Limited{.tokens = RateAllowance(now),
+                                                     .requests = RateAllowance(now),
+                                                     .rebinds = RateAllowance::full(rebinds, now)})
+                         .first->second;
   limited.tokens.set_limit(parts.tokens_per_minute.value_or(0), now);
   limited.tokens.add(parts.token_credit);
   limited.requests.set_limit(parts.requests_per_minute.value_or(0), now);
   limited.requests.add(parts.request_credit);
+  limited.rebinds.set_limit(rebinds, now);
   limited.most_per_request =
       std::max(parts.tokens_per_minute.value_or(0), parts.request_tokens.value_or(0));
   limited.tokens_today = parts.tokens_today;
+  limited.request_day_tokens = parts.request_day_tokens;
   limited.day_end = {parts.day_end_boottime_ns};
   limited.max_concurrent = max_concurrent;
 }
@@ -197,15 +217,27 @@ Result<std::vector<RateOwner>> RateAllowances::take(const TenantId& tenant, cons
   for (const RateOwner& owner : owners) {
     Limited& limited = limited_.at(owner);
     if (limited.tokens.limit() > 0) limited.tokens.charge(demand.tokens, now);
-    if (limited.requests.limit() > 0 && demand.is_new_request) limited.requests.charge(1, now);
+    if (limited.requests.limit() > 0) limited.payer_of(demand, now).charge(1, now);
     limited.held_tokens += demand.needed;
     ++limited.requests_here;
   }
   return owners;
 }
 
+RateAllowance& RateAllowances::Limited::payer_of(const RateDemand& demand, TimePoint now) {
+  const bool is_free = !demand.is_new_request && rebinds.wait_for(1, now) == Duration::zero();
+  return is_free ? rebinds : requests;
+}
+
 Result<void> RateAllowances::check_size(const RateOwner& owner, const Limited& limited,
                                         const RateDemand& demand) {
+  if (limited.request_day_tokens && demand.needed > *limited.request_day_tokens) {
+    return fail(Errc::BadRequest,
+                fmt::format("prompt and answer need {} tokens, and {} may use {} per day; ask for "
+                            "fewer tokens, or {}",
+                            demand.needed, name_of(owner), *limited.request_day_tokens,
+                            raise_with(owner, "--tokens-per-day")));
+  }
   if (limited.tokens.limit() == 0 || demand.tokens <= limited.most_per_request) return {};
   return fail(Errc::BadRequest,
               fmt::format("prompt and answer are up to {} tokens, and {} may use {} per minute; "
@@ -218,12 +250,12 @@ Result<void> RateAllowances::check(const RateOwner& owner, Limited& limited,
                                    const RateDemand& demand, TimePoint now) {
   if (limited.max_concurrent && limited.requests_here >= *limited.max_concurrent) {
     return fail(Errc::QuotaConcurrent,
-                fmt::format("{} has {} requests on this worker, of at most {}; wait until one "
+                fmt::format("{} has {} on this worker, of at most {}; wait until one "
                             "ends, or {}",
-                            name_of(owner), limited.requests_here, *limited.max_concurrent,
-                            raise_with(owner, "--max-concurrent")));
+                            name_of(owner), counted(limited.requests_here, "request"),
+                            *limited.max_concurrent, raise_with(owner, "--max-concurrent")));
   }
-  TRY(check_requests(owner, limited.requests, demand, now));
+  if (limited.requests.limit() > 0) TRY(check_requests(owner, limited.payer_of(demand, now), now));
   TRY(check_tokens(owner, limited.tokens, demand, now));
   if (!limited.tokens_today) return {};
   const std::uint64_t left = *limited.tokens_today;
@@ -232,12 +264,12 @@ Result<void> RateAllowances::check(const RateOwner& owner, Limited& limited,
   const Duration wait = fits_today ? kRunningRequestEnds : limited.day_end - now;
   return wait_error(
       Errc::QuotaTokens, std::max<Duration>(wait, kRunningRequestEnds),
-      fmt::format(
-          "{} has {} tokens left today on this worker, running requests use {} of them, and "
-          "this one needs {}; {}, or {}",
-          name_of(owner), left, std::min(left, limited.held_tokens), demand.needed,
-          fits_today ? "retry when one has ended" : "the next day begins at 00:00 UTC",
-          raise_with(owner, "--tokens-per-day")));
+      fmt::format("{} has {} left today on this worker, running requests use {} of them, and "
+                  "this one needs {}; {}, or {}",
+                  name_of(owner), counted(left, "token"), std::min(left, limited.held_tokens),
+                  demand.needed,
+                  fits_today ? "retry when one has ended" : "the next day begins at 00:00 UTC",
+                  raise_with(owner, "--tokens-per-day")));
 }
 
 void RateAllowances::give_back(const RateOwner& owner, const RateReturn& returned) {

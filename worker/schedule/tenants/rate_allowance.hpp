@@ -22,10 +22,10 @@
 /// another one and the arrival of its usage record.
 ///
 /// A rebind pays for the rows that it computes again, because the worker cannot check that it is
-/// one. It is not a new request, so a tenant on the worker's socket can exceed its requests per
-/// minute, but not its tokens; a client over HTTP exceeds neither. Rows that are computed again
-/// after a preemption cost nothing. Requests that were accepted while their owner had no limit cost
-/// nothing.
+/// one. It is not a new request, but an owner with a limit of requests per minute may start that
+/// many rebinds a minute, and at least 60: each further one counts as a new request. Rows that are
+/// computed again after a preemption cost nothing. Requests that were accepted while their owner
+/// had no limit cost nothing.
 ///
 /// Pure: time is an argument, and arithmetic is exact. Threads: one.
 #pragma once
@@ -47,6 +47,8 @@ namespace leasehold {
 class RateAllowance {
  public:
   explicit RateAllowance(TimePoint now) : filled_(now) {}
+  /// One that starts with as much as it holds.
+  static RateAllowance full(std::uint32_t per_minute, TimePoint now);
 
   /// Keeps the balance, up to the new limit. A limit of 0 stops the refill and keeps the balance.
   void set_limit(std::uint32_t per_minute, TimePoint now);
@@ -88,7 +90,7 @@ class RateAllowances {
   /// Takes a request's demand from the tenant and, unless `key` is empty, from the key. Returns the
   /// owners that have limits, to which the request later gives back. Errors, after which nothing is
   /// taken: QuotaTokens and QuotaRequests with the time until the allowance suffices for this
-  /// request; QuotaConcurrent; BadRequest for more tokens than one may use in a minute.
+  /// request; QuotaConcurrent; BadRequest for more tokens than one may use in a minute or a day.
   Result<std::vector<RateOwner>> take(const TenantId& tenant, const ApiKeyId& key,
                                       const RateDemand& demand, TimePoint now);
   /// Does nothing for an owner without a limit.
@@ -98,12 +100,17 @@ class RateAllowances {
   struct Limited {
     RateAllowance tokens;
     RateAllowance requests;
+    RateAllowance rebinds;               ///< Those that are not counted as requests.
     std::uint64_t most_per_request = 0;  ///< 0: no limit of tokens.
     std::optional<std::uint64_t> tokens_today{};
     TimePoint day_end{};
     std::uint64_t held_tokens = 0;  ///< Needed by requests that run or wait.
     std::optional<std::uint32_t> max_concurrent{};
     std::uint32_t requests_here = 0;  ///< Requests of the owner that run or wait on this worker.
+    std::optional<std::uint64_t> request_day_tokens{};  ///< The most that one request may need.
+
+    /// The allowance that pays for the start of this request. Precondition: requests are limited.
+    RateAllowance& payer_of(const RateDemand& demand, TimePoint now);
   };
   void set_limits(const RateOwner& owner, const wire::RateParts& parts,
                   std::optional<std::uint32_t> max_concurrent, TimePoint now);

@@ -223,3 +223,22 @@ TEST_CASE("rebind: the cached tokens are those of the first submission that repo
           .to_json());
   CHECK(world.end().cached_tokens == first.value_or(48));
 }
+
+TEST_CASE("session: a request for no token is not done because its lease was revoked") {
+  World world;
+  world.request.max_emitted_tokens = 0;
+  world.stream(true);
+  world.revoke({1, 1});
+  world.timers.advance(0ns);
+  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
+  world.complete("MaxTokensReached");
+  CHECK_FALSE(world.end().error);
+
+  World without_rebind;
+  without_rebind.request.max_emitted_tokens = 0;
+  without_rebind.stream();
+  without_rebind.complete_revoked({1, 1});
+  const Ended ended = without_rebind.end();
+  REQUIRE(ended.error);
+  CHECK(ended.error->code == Errc::LeaseRevoked);
+}

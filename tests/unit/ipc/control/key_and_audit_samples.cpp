@@ -54,8 +54,9 @@ std::vector<MessageSample> key_and_audit_samples() {
                         {"name", "expires_unix_ms", "max_concurrent", "tokens_per_minute",
                          "requests_per_minute", "tokens_per_day"}),
       sample<KeyUpdate>("KeyUpdate without an expiry",
-                        R"({"key":"0011223344556677","request_id":"r-1","never_expires":true})",
-                        {"never_expires"}),
+                        R"({"key":"0011223344556677","request_id":"r-1","never_expires":true,
+                            "removes":["max_concurrent","tokens_per_day"]})",
+                        {"never_expires", "removes"}),
       sample<KeyOwner>("KeyOwner", R"({"key":"0011223344556677","tenant":"acme"})"),
       sample<PromptLogprobs>(
           "PromptLogprobs",

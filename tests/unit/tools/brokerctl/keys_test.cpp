@@ -90,10 +90,32 @@ TEST_CASE("brokerctl keys: the list shows name, expiry, last use and, wide, the 
                              .last_used_unix_ms = 60'000,
                              .tokens_today = 77,
                              .limits = {.max_concurrent = 3, .rates = {.tokens_per_day = 999}}}})};
-  REQUIRE(run_key_verb(broker, Show::Keys, Output::Wide));
+  REQUIRE(run_key_verb(broker, ListKeys{}, Output::Wide));
   for (const char* word : {"ci", "1970-01-02T00:00:00Z, expired", "1970-01-01T00:01Z ", " 77 ",
                            "1970-01-01T00:00:01Z", " 3 ", " 999"})
     CHECK_THAT(broker.out.str(), Catch::Contains(word));
+}
+
+TEST_CASE("brokerctl keys: the list may be of one tenant, which must exist") {
+  CHECK(key_verb<ListKeys>({"keys", "--tenant", "acme"}).tenant == TenantId{"acme"});
+  FakeBroker broker;
+  broker.replies["key.list"] = {items<wire::KeyView>(
+      {{.key = {kId}, .tenant = {"acme"}}, {.key = {"ff00"}, .tenant = {"other"}}})};
+  REQUIRE(run_key_verb(broker, ListKeys{.tenant = TenantId{"other"}}, Output::Name));
+  CHECK(broker.out.str() == "ff00\n");
+  broker.replies["tenant.list"] = {items<wire::TenantView>({})};
+  CHECK(run_key_verb(broker, ListKeys{.tenant = TenantId{"none"}}, Output::Name).error().code ==
+        Errc::UnknownTenant);
+}
+
+TEST_CASE("brokerctl keys: update changes something, and none removes a limit") {
+  const wire::KeyUpdate update = key_verb<UpdateKey>({"keys", "update", kId, "--tokens-per-day",
+                                                      "none", "--max-concurrent", "3"})
+                                     .message;
+  CHECK(update.removes == std::vector<std::string>{"tokens_per_day"});
+  CHECK(update.limits.max_concurrent == 3);
+  CHECK_FALSE(update.limits.rates.tokens_per_day);
+  CHECK_THAT(refusal_of({"keys", "update", kId}), Catch::Contains("nothing to change"));
 }
 
 TEST_CASE("brokerctl keys: an expiry counts from the call, and update prints the key") {

@@ -160,6 +160,50 @@ TEST_CASE("requests cancel: a name of two tenants' requests cancels nothing") {
   CHECK(fixture.sent("request.stop").empty());
 }
 
+TEST_CASE("requests cancel: an X-Request-Id names one answer, with its choices, or nothing") {
+  Fixture fixture;
+  fixture.add_workers({{"w1", "ready"}});
+  const auto of_answer = [](const std::string& id, const std::string& answer) {
+    wire::RequestView view = row(id);
+    view.answer = answer;
+    view.x_request_id = "trace";
+    return view;
+  };
+  fixture.replies["request.list"] = {
+      page({of_answer("a/1", "cmpl-1"), of_answer("a/2", "cmpl-1")}),
+      page({of_answer("a/1", "cmpl-1"), of_answer("a/3", "cmpl-3")})};
+  fixture.replies["request.stop"] = {wire::RequestsStopped{.ids = {"a/1", "a/2"}}.to_json()};
+  REQUIRE(cancel_requests({.ids = {"trace"}}, fixture.dependencies()));
+  CHECK(fixture.sent("request.stop").size() == 1);
+  const auto refused = cancel_requests({.ids = {"trace"}}, fixture.dependencies());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::BadRequest);
+  CHECK(refused.error().detail.contains("of 2 requests, such as cmpl-1 and cmpl-3"));
+  CHECK(fixture.sent("request.stop").size() == 1);
+}
+
+TEST_CASE("requests: one that moved to another worker is one row, on the worker that runs it") {
+  Fixture fixture;
+  fixture.add_workers({{"w1", "ready"}, {"w2", "ready"}});
+  wire::RequestView http = row("a/1", wire::RequestState::Ending);
+  http.key = ApiKeyId{"k"};
+  http.answer = "cmpl-1";
+  wire::RequestView runs = row("a/1");
+  runs.lease = LeaseId{3, 1};
+  for (const bool is_first : {true, false}) {
+    fixture.replies["request.list"] = {page({is_first ? http : runs}),
+                                       page({is_first ? runs : http})};
+    const auto named = read_named_requests({}, {}, fixture.dependencies());
+    REQUIRE(named);
+    REQUIRE(named->rows.requests.size() == 1);
+    const wire::RequestView& view = named->rows.requests[0];
+    CHECK(view.worker == (is_first ? "w2" : "w1"));
+    CHECK(view.state == wire::RequestState::Decode);
+    CHECK(view.key == ApiKeyId{"k"});
+    CHECK(view.answer == "cmpl-1");
+  }
+}
+
 TEST_CASE("requests cancel: the error names the end of a request, or a silent worker") {
   Fixture fixture;
   fixture.add_workers({{"w1", "ready"}});

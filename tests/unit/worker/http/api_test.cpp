@@ -215,31 +215,6 @@ TEST_CASE("http api: a resumable request that is sent again asks for the same te
   CHECK(refused(Api::Completions, body) == "resumable");
 }
 
-TEST_CASE("http api: the default seed is FNV-1a of the request id, on every machine") {
-  // The published sums of these texts are 85944171f73967e8 and af63dc4c8601ec8c.
-  CHECK(default_seed({"foobar"}) == 0x85944171f73967e8 >> 1);
-  CHECK(default_seed({"a"}) == 0xaf63dc4c8601ec8c >> 1);
-  const Json body{{"prompt", "once"}, {"request_id", "foobar"}};
-  CHECK(read(Api::Completions, body).submit.sampling.seed == default_seed({"foobar"}));
-}
-
-TEST_CASE("http api: the head names the request if the body does not, and tells the time") {
-  const RequestDefaults head{.request_id = RequestId{"h-1"}, .created_unix_s = 7};
-  const auto read_with = [&](Api api, const Json& body) {
-    return parse_api_request(api, body.dump(), kModel, head).value();
-  };
-  for (const Api api : {Api::Chat, Api::Messages}) {
-    const ApiRequest request = read_with(api, chat({{"max_tokens", 4}, {"n", nullptr}}));
-    CHECK(request.submit.request_id.value == "h-1");
-    CHECK(request.submit.sampling.seed == default_seed({"h-1"}));
-    CHECK(request.created_unix_s == 7);
-    CHECK(submission_of(request, 0).asked_at_unix_s == 7);
-  }
-  CHECK(read_with(Api::Responses, {{"input", "Hi"}}).submit.request_id.value == "h-1");
-  const Json named{{"prompt", "once"}, {"request_id", "b-1"}};
-  CHECK(read_with(Api::Completions, named).submit.request_id.value == "b-1");
-}
-
 TEST_CASE("http api: each choice has its prompt, a seed of its own and an id of its own") {
   const auto request =
       read(Api::Completions, {{"prompt", {"one", "two"}}, {"n", 2}, {"seed", 7}, {"rid", "req-1"}});

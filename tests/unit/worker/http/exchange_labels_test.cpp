@@ -56,6 +56,13 @@ TEST_CASE("exchange labels: the span of an exchange is a child of the client's")
   CHECK(span.context.span_id == labels.trace->span_id);
   CHECK(span.name == "POST /v1/completions");
   CHECK(span.error == "status 503");
+  const Span broken = span_of(labels, {.method = "POST",
+                                       .route = "/v1/completions",
+                                       .status = 200,
+                                       .stream_error = Errc::OutOfBlocks,
+                                       .begin = {5},
+                                       .end = {9}});
+  CHECK(broken.error == "OutOfBlocks");
 
   auto other = ExchangeLabels::of(head_with({}));
   CHECK(other.begin_span(&tracing).empty());

@@ -2,7 +2,9 @@
 #include "worker/http/gateway_fields.hpp"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
+#include "worker/http/api/api_request.hpp"
 #include "worker/http/host_name.hpp"
 
 using namespace leasehold;
@@ -73,6 +75,33 @@ TEST_CASE("gateway fields: one of a client, or one that is sent twice, is refuse
     REQUIRE_FALSE(twice.has_value());
     CHECK_THAT(twice.error().error.detail, Contains("sent 2 times"));
   }
+}
+
+TEST_CASE("gateway fields: the default seed is FNV-1a of the request id, on every machine") {
+  // The published sums of these texts are 85944171f73967e8 and af63dc4c8601ec8c.
+  CHECK(default_seed({"foobar"}) == 0x85944171f73967e8 >> 1);
+  CHECK(default_seed({"a"}) == 0xaf63dc4c8601ec8c >> 1);
+}
+
+TEST_CASE("gateway fields: the id is that of a body without one, and the time is the request's") {
+  const RequestDefaults head{.request_id = RequestId{"h-1"}, .created_unix_s = 7};
+  const ApiModel model{.name = "tiny", .max_context = 256};
+  const auto read_body = [&](Api api, const nlohmann::json& body) {
+    return parse_api_request(api, body.dump(), model, head).value();
+  };
+  const nlohmann::json chat{{"messages", {{{"role", "user"}, {"content", "Hi"}}}},
+                            {"max_tokens", 4}};
+  for (const Api api : {Api::Chat, Api::Messages}) {
+    const ApiRequest request = read_body(api, chat);
+    CHECK(request.submit.request_id.value == "h-1");
+    CHECK(request.submit.sampling.seed == default_seed({"h-1"}));
+    CHECK(request.created_unix_s == 7);
+    CHECK(submission_of(request, 0).asked_at_unix_s == 7);
+  }
+  CHECK(read_body(Api::Responses, {{"input", "Hi"}}).submit.request_id.value == "h-1");
+  const ApiRequest named = read_body(Api::Completions, {{"prompt", "x"}, {"request_id", "b-1"}});
+  CHECK(named.submit.request_id.value == "b-1");
+  CHECK(named.submit.sampling.seed == default_seed({"b-1"}));
 }
 
 TEST_CASE("host name: it has letters, digits, '.', '-' and '_', and the machine's is one") {

@@ -201,7 +201,7 @@ TEST_CASE("http server: a gateway learns the models, the state and the load of a
   test.server().drain();
   CHECK(host()["ready"] == false);
   CHECK(host()["code"] == "Draining");
-  // A proxy asks for somebody else.
+  // A proxy asks for its client.
   const std::string relayed = "X-Forwarded-For: 192.0.2.1\r\n";
   CHECK(status_of(test.ask(request("GET", "/leasehold/host", relayed))) == "403");
   TestServer closed;

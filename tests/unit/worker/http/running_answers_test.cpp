@@ -17,7 +17,7 @@ struct AnswersFixture {
     return {.id = id,
             .tenant = {"ann"},
             .key = {key},
-            .client_id = "trace-" + id,
+            .x_request_id = "trace-" + id,
             .began_at = {1'000'000},
             .choices = [choices] { return choices; },
             .end = [this, id](const Error& why, bool at_once) { ended[id] = {why.code, at_once}; }};
@@ -76,7 +76,7 @@ TEST_CASE("running answers: each choice is a row with its answer, key and age") 
   CHECK(views[0].answer == "cmpl-a");
   CHECK(views[0].key == ApiKeyId{"k1"});
   CHECK(views[0].age_ms == 5);
-  CHECK(views[0].client_id == "trace-cmpl-a");
+  CHECK(views[0].x_request_id == "trace-cmpl-a");
   CHECK(views[2].state == wire::RequestState::AwaitingLease);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/support/index_server.hpp"
+#include "tests/support/no_more_threads.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_paths.hpp"
 #include "worker/index_sync/kv_index_sync.hpp"
@@ -17,6 +18,7 @@ namespace {
 
 using testing::IndexMode;
 using testing::IndexServer;
+using testing::NoMoreThreads;
 using Evicted = std::map<std::string, int>;
 using std::chrono::milliseconds;
 
@@ -42,6 +44,7 @@ bool has_reconciled(const IndexServer& server) {
 struct StalledIndex {
   explicit StalledIndex(std::size_t max_inbox = IndexSenderConfig().max_inbox)
       : sender(with_inbox(max_inbox)) {
+    sender.start().value();
     sender.add_ended(kAnn, {"first"});
     REQUIRE(server.wait([](const auto& s) { return s.held() == 1; }));
   }
@@ -68,6 +71,7 @@ TEST_CASE("index sender: ended ids arrive once each, and the index's answer is c
   IndexServer server;
   server.add({"req-1", "req-2", "req-9"});
   IndexSender sender(config_of(server));
+  sender.start().value();
   for (const char* id : {"req-1", "req-2", "req-3", "req-1"}) sender.add_ended(kAnn, {id});
   sender.stop(kStopTimeout);
   CHECK(server.evicted() == Evicted{{"req-1", 1}, {"req-2", 1}, {"req-3", 1}});
@@ -90,6 +94,7 @@ TEST_CASE("index sender: an index that fails is asked again until it answers, th
   server.add({"req-1", "other"});
   server.behave(mode);
   IndexSender sender(config_of(server));
+  sender.start().value();
   sender.add_ended(kAnn, {"req-1"});
   REQUIRE(server.wait([](const auto& s) { return s.requests().size() >= 3; }));
   CHECK(server.evicted().empty());
@@ -109,6 +114,7 @@ TEST_CASE("index sender: an index that does not answer in time is asked again") 
   IndexSenderConfig config = config_of(server);
   config.exchange.timeout = milliseconds(20);
   IndexSender sender(config);
+  sender.start().value();
   sender.add_ended(kAnn, {"req-1"});
   CHECK(server.wait([](const auto& s) { return s.requests().size() >= 3; }));
   CHECK(eventually([&] { return sender.counters().failures >= 2; }));
@@ -118,6 +124,7 @@ TEST_CASE("index sender: an index that restarts with an old state is brought up 
   IndexServer server;
   server.add({"req-1", "req-2"});
   IndexSender sender(config_of(server));
+  sender.start().value();
   sender.add_ended(kAnn, {"req-1"});
   REQUIRE(eventually([&] { return sender.counters().removed == 1; }));
   server.stop();
@@ -134,6 +141,7 @@ TEST_CASE("index sender: an index that restarts and forgets answers not_found, w
   IndexServer server;
   server.stop();
   IndexSender sender(config_of(server));
+  sender.start().value();
   sender.add_ended(kAnn, {"req-1"});
   REQUIRE(eventually([&] { return sender.counters().failures >= 1; }));
   server.start();
@@ -150,6 +158,7 @@ TEST_CASE("index sender: ids that a worker left are removed by the next, unless 
   server.add({"gone", "confirmed", "pending", "other"});
   {
     IndexSender killed(config_of(server), IdSpool::open(path).value());
+    killed.start().value();
     for (const char* id : {"gone", "confirmed", "pending", "again"}) killed.add_live(kAnn, {id});
     killed.add_ended(kAnn, {"confirmed"});
     REQUIRE(eventually([&] { return killed.counters().removed == 1; }));
@@ -162,6 +171,7 @@ TEST_CASE("index sender: ids that a worker left are removed by the next, unless 
   }
   server.behave(IndexMode::Unavailable);
   IndexSender next(config_of(server), IdSpool::open(path).value());
+  next.start().value();
   next.add_live(kAnn, {"again"});
   REQUIRE(eventually([&] { return next.counters().failures >= 1; }));
   server.behave(IndexMode::Answer);
@@ -177,6 +187,7 @@ TEST_CASE("index sender: ids that a worker left are removed by the next, unless 
 TEST_CASE("index sender: an id that lives again stays when the index lists it") {
   IndexServer server;
   IndexSender sender(config_of(server));
+  sender.start().value();
   sender.add_ended(kAnn, {"req-1"});
   sender.add_ended(kAnn, {"req-2"});
   REQUIRE(server.wait([](const auto& s) { return s.evicted().size() == 2; }));
@@ -221,6 +232,7 @@ TEST_CASE("index sender: a name that is not resolved is a failure, and does not 
   };
   {
     IndexSender sender(config);
+    sender.start().value();
     sender.add_ended(kAnn, {"req-1"});
     REQUIRE(eventually([&] { return sender.counters().failures >= 2; }));
     sender.stop(kStopTimeout);
@@ -234,6 +246,7 @@ TEST_CASE("index sender: running requests alone do not fill the inbox for good")
   auto config = config_of(server);
   config.max_inbox = 8;
   IndexSender sender(std::move(config));
+  sender.start().value();
   for (int i = 0; i < 8; ++i) sender.add_live(kAnn, {"long"});  // the thread takes them
   const auto has_room = [&] { return sender.counters().incoming > sender.counters().dropped; };
   for (int attempt = 0; attempt < 1'000'000 && !has_room(); ++attempt) {
@@ -251,9 +264,21 @@ TEST_CASE("index sender: a stalled index does not hold a stop; what is not sent 
   CHECK(index.sender.counters().dropped == 2);
 }
 
-TEST_CASE("kv index sync: an id leaves when its request has ended and its last block is gone") {
+TEST_CASE("index sender: a thread that the system refuses is an error") {
   IndexServer server;
-  KvIndexSync sync(config_of(server));
+  IndexSender sender(config_of(server));
+  const NoMoreThreads none;
+  const Result<void> started = sender.start();
+  REQUIRE_FALSE(started);
+  CHECK(started.error().code == Errc::SystemError);
+  CHECK(started.error().detail.contains("the thread index"));
+}
+
+TEST_CASE("kv index sync: an id leaves when its request has ended and its last block is gone") {
+  const TemporaryDirectory directory = TemporaryDirectory::create("spool").value();
+  IndexServer server;
+  const auto started = KvIndexSync::start(config_of(server), directory.file("ids")).value();
+  KvIndexSync& sync = *started;
   for (const char* id : {"ann/req-1", "ann/req-2", "bob/req-3"}) sync.admitted({id});
   sync.kv_held({"ann/req-1"});
   for (const char* id : {"ann/req-1", "ann/req-2"}) sync.ended({id});

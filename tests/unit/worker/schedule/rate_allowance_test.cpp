@@ -273,6 +273,44 @@ TEST_CASE("rate allowances: a key has at most its number of requests at once") {
   CHECK(allowances.take({"t"}, kKey, all_of(1), kStart));
 }
 
+TEST_CASE("rate allowances: rebinds beyond their allowance count as requests") {
+  for (const std::uint32_t limit : {2u, 100u}) {
+    RateAllowances allowances;
+    wire::TenantQuota quota{.tenant = {"t"}, .max_concurrent = 1};
+    quota.rates = {.requests_per_minute = limit, .request_credit = limit};
+    allowances.set_quota(quota, kStart);
+    const RateDemand rebind{.tokens = 1, .needed = 1, .is_new_request = false};
+    const auto take = [&](const RateDemand& demand) {
+      return allowances.take({"t"}, {}, demand, kStart).has_value();
+    };
+    const std::uint32_t free_rebinds = std::max(limit, 60u);
+    for (std::uint32_t i = 0; i < free_rebinds; ++i) REQUIRE(take(rebind));
+    for (std::uint32_t i = 0; i < limit; ++i) REQUIRE(take(i % 2 == 0 ? rebind : all_of(1)));
+    CHECK_FALSE(take(all_of(1)));
+    const Error refused = allowances.take({"t"}, {}, rebind, kStart).error();
+    CHECK(refused.code == Errc::QuotaRequests);
+    CHECK(refused.retry_after_ms > 0);
+    // Another quota, as each change of another tenant sends, fills nothing.
+    quota.rates.request_credit = 0;
+    allowances.set_quota(quota, kStart);
+    CHECK_FALSE(take(rebind));
+  }
+}
+
+TEST_CASE("rate allowances: a request that no day can hold is not asked to wait") {
+  RateAllowances allowances;
+  wire::TenantQuota quota{.tenant = {"t"}, .max_concurrent = 1};
+  quota.rates = {.tokens_today = 50, .request_day_tokens = 100};
+  allowances.set_quota(quota, kStart);
+  const Error never = allowances.take({"t"}, {}, all_of(101), kStart).error();
+  CHECK(never.code == Errc::BadRequest);
+  CHECK(never.retry_after_ms == 0);
+  CHECK(never.detail.contains("101 tokens, and tenant t may use 100 per day"));
+  CHECK(never.detail.contains("--tokens-per-day"));
+  CHECK(allowances.take({"t"}, {}, all_of(100), kStart).error().code == Errc::QuotaTokens);
+  CHECK(allowances.take({"t"}, {}, {.tokens = 101, .needed = 50}, kStart));
+}
+
 TEST_CASE("rate allowances: running requests are held against the tokens that the day has left") {
   RateAllowances allowances;
   const TimePoint midnight = kStart + std::chrono::hours(3);

@@ -1,5 +1,6 @@
 // A tenant server keeps resumable requests beyond their connection, and generates each once.
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include "tests/unit/worker/serve/server_fixture.hpp"
@@ -222,6 +223,37 @@ TEST_CASE("resumable request: after its lease was revoked the same submission ge
   fixture.run_until_ended(*again);
   CHECK(fixture.reason_of(*again) == "MaxTokensReached");
   CHECK(fixture.ids_of(*again) == text);
+}
+
+TEST_CASE("resumable request: a stopped rebind that the engine refuses is not generated again") {
+  ResumeFixture fixture;
+  const auto ann = fixture.tenant();
+  fixture.submit_and_parse(*ann);
+  fixture.replace_lease_after(3);
+  fixture.start_engine();
+  fixture.run_until_ended(*ann);
+  std::promise<void> has_paused, goes_on;
+  fixture.loop.post([&](Engine&) {
+    has_paused.set_value();
+    goes_on.get_future().wait();
+  });
+  has_paused.get_future().wait();
+  const auto again = fixture.tenant();
+  fixture.submit(*again, "r");
+  fixture.wait_until_seen(*again);
+  CHECK(fixture.parse() == 1);
+  const RequestId stopped[] = {{"ann/r"}};
+  const Error why{Errc::RequestCancelled, "stopped"};
+  CHECK(fixture.server->operations().stop(stopped, why).size() == 1);
+  fixture.rig.revoke(fixture.lease);
+  fixture.lease = fixture.rig.grant("ann");
+  goes_on.set_value();
+  CHECK(fixture.error_of(*again, "r") == Errc::RequestCancelled);
+
+  const auto last = fixture.join_under(fixture.lease);
+  fixture.run_until_ended(*last);
+  CHECK(fixture.reason_of(*last) == "RequestCancelled");
+  CHECK(fixture.ids_of(*last).size() == 3);
 }
 
 TEST_CASE("resumable request: while one submission is at the parser another one gets QueueFull") {

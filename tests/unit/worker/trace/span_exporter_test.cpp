@@ -37,6 +37,7 @@ TEST_CASE("span exporter: every span arrives once, also those queued at the stop
   config.max_batch = 4;
   config.batch_delay = GENERATE(1ms, std::chrono::milliseconds(1h));
   SpanExporter exporter(config);
+  exporter.start().value();
   for (int i = 0; i < 5; ++i) exporter.add(spans(3));
   exporter.stop(60s);
   REQUIRE(collector.spans().size() == 15);
@@ -51,6 +52,7 @@ TEST_CASE("span exporter: a full batch does not wait for its delay") {
   config.max_batch = 2;
   config.batch_delay = 1h;
   SpanExporter exporter(config);
+  exporter.start().value();
   exporter.add(spans(1));
   exporter.add(spans(1));
   CHECK(collector.wait([](const CollectedSpans& arrived) { return arrived.size() == 2; }));
@@ -61,6 +63,7 @@ TEST_CASE(
   TraceCollector collector;
   collector.behave(Mode::Unavailable);
   SpanExporter exporter(config_of(collector.url()));
+  exporter.start().value();
   exporter.add(spans(2));
   REQUIRE(collector.wait_for_requests(1));
   collector.behave(Mode::Accept);
@@ -74,6 +77,7 @@ TEST_CASE("span exporter: spans that the collector rejects in its answer count a
   TraceCollector collector;
   collector.behave(Mode::RejectOne);
   SpanExporter exporter(config_of(collector.url()));
+  exporter.start().value();
   exporter.add(spans(3));
   exporter.stop(60s);
   CHECK(exporter.counts() == SpanCounts{.exported = 2, .dropped = 1});
@@ -86,6 +90,7 @@ TEST_CASE(
   SpanExporterConfig config = config_of(collector.url());
   config.max_queue = 10;
   SpanExporter exporter(config);
+  exporter.start().value();
   exporter.add(spans(1));
   REQUIRE(collector.wait_for_requests(1));
   for (int i = 0; i < 5; ++i) exporter.add(spans(4));  // two groups of four fit
@@ -96,6 +101,7 @@ TEST_CASE(
 
 TEST_CASE("span exporter: without a collector spans are dropped and the stop does not wait") {
   SpanExporter exporter(config_of("http://127.0.0.1:1"));
+  exporter.start().value();
   exporter.add(spans(2));
   exporter.stop(60s);
   CHECK(exporter.counts() == SpanCounts{.dropped = 2});
