@@ -52,7 +52,6 @@ bool enable_planted_bug(Options& options) {
       {"position-repeated", &PlantedBugs::position_repeated},
       {"torn-record-read", &PlantedBugs::torn_record_read},
       {"weights-not-reopened", &PlantedBugs::weights_not_reopened},
-      {"asleep-for-ever", &PlantedBugs::asleep_for_ever},
       {"reader-not-gated", &PlantedBugs::reader_not_gated},
       {"journal-over-table", &PlantedBugs::journal_over_table},
       {"settle-immediately", &PlantedBugs::settle_immediately},

@@ -43,7 +43,6 @@ struct PlantedBugs {
   bool position_repeated = false;      ///< A worker that continues a text repeats a position.
   bool torn_record_read = false;       ///< A worker adopts a torn record.
   bool weights_not_reopened = false;   ///< A worker that lost its engine lease asks for no other.
-  bool asleep_for_ever = false;        ///< A sleeping worker does not wake by itself.
   bool reader_not_gated = false;       ///< A reader of a published text ignores that lease's word.
   bool journal_over_table = false;     ///< Recovery trusts the journal where the table is newer.
   bool settle_immediately = false;     ///< A worker answers without waiting for its card.

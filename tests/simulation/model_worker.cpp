@@ -75,7 +75,7 @@ void Worker::retry_start() {
   const bool was_open = region_ != RegionId{};
   if (!engine_lease_ && !(was_open && deps_.planted_bugs.weights_not_reopened)) open_weights();
   if (weights_ready_ && !ready_) report_ready();
-  const bool is_idle = ready_ && weights_ready_ && deps_.machine.one_in(32);
+  const bool is_idle = ready_ && weights_ready_ && deps_.machine.one_in(8);
   if (is_idle) broker_->ask(*link_, wire::WeightsSleep{}, [](const Result<Answer>&) {});
 }
 
@@ -87,7 +87,7 @@ void Worker::on_asleep(bool asleep) {
 void Worker::wake_up() {
   const bool has_texts = std::ranges::any_of(
       held_, [](const auto& entry) { return entry.second.running.has_value(); });
-  if (deps_.planted_bugs.asleep_for_ever || (!has_texts && !deps_.machine.one_in(8))) return;
+  if (!has_texts && !deps_.machine.one_in(8)) return;
   call_pending_ = true;
   broker_->ask(*link_, wire::WeightsWake{}, [this](const Result<Answer>& answer) {
     call_pending_ = false;
