@@ -33,14 +33,14 @@ struct Request {
 
 std::vector<Request> requests() {
   const Json schema = Json::parse(
-      R"({"type":"object","properties":{"a":{"type":"string","minLength":200},"b":{"type":"integer"}},
+      R"({"type":"object","properties":{"a":{"type":"string","minLength":100},"b":{"type":"integer"}},
           "required":["a","b"],"additionalProperties":false})");
   const Json tool{{"type", "function"},
                   {"function", {{"name", "add"}, {"parameters", schema}, {"strict", true}}}};
   const auto chat = [](const char* name, const Json& more) {
     Json body{
         {"messages", Json::array({{{"role", "user"}, {"content", std::string(name) + " story"}}})},
-        {"max_tokens", 300},
+        {"max_tokens", 150},
         {"stream", true},
         {"prompt_cache_key", name},
         {"stream_options", {{"include_usage", true}}}};
@@ -84,7 +84,7 @@ struct Host : HttpSystem {
 }  // namespace
 
 TEST_CASE("http continue: after the death of its host each kind of text goes on with its bytes") {
-  Host first("300"), second("0");
+  Host first("100"), second("0");
   const std::vector<Request> all = requests();
   std::vector<std::unique_ptr<HttpClient>> clients;
   for (const Request& request : all) {
@@ -141,7 +141,7 @@ TEST_CASE("http continue: what a gateway may send is refused with its field") {
   };
   CHECK(refused("[[1],[2]]") == "emitted");
   CHECK(refused("[[1,1048576]]") == "emitted/0/1");
-  CHECK(refused(Json::array({Tokens(301, 5)}).dump()) == "emitted/0");
+  CHECK(refused(Json::array({Tokens(151, 5)}).dump()) == "emitted/0");
   const Json choice = {{"guided_choice", {"yes", "no"}}, {"ignore_eos", false}};
   CHECK(refused("[[5]]", choice) == "emitted");  // fits no choice
   HttpSystem untrusting;

@@ -201,9 +201,9 @@ Json chat(const Json& more = Json::object()) {
                 more);
 }
 
-const Json kTools = Json::parse(
-    R"([{"type":"function","function":{"name":"add","parameters":{"type":"object"}}}])");
-const std::string kCall = R"(<tool_call>{"name":"add","arguments":{"x":1}}</tool_call>)";
+const Json kTools =
+    Json::parse(R"([{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}])");
+const std::string kCall = R"(<tool_call>{"name":"f","arguments":{}}</tool_call>)";
 
 /// The body as it is, and without a stream.
 void check_both(Api api, Json body, const Script& script) {
@@ -226,9 +226,9 @@ TEST_CASE("continued answer: a chat goes on after any token with the same bytes"
   check_both(Api::Chat, chat(), {{"<think>Hm, so</think>Yes."}, "MaxTokensReached"});
   check_both(Api::Chat, chat({{"tools", kTools}}), {{"Ok " + kCall + "\n" + kCall}});
   check_both(Api::Chat, chat({{"tools", kTools}, {"stop", Json::array({"a?"})}}),
-             {{"\1Hm a\2Oka \3{\"name\":\"add\",\"arguments\":{}}\4"}});
+             {{"\1Hm a\2Oka \3{\"name\":\"f\",\"arguments\":{}}\4"}});
   check_both(Api::Chat, chat({{"tools", kTools}, {"tool_choice", "required"}}),
-             {{R"({"name":"add","arguments":{}})"}});
+             {{R"({"name":"f","arguments":{}})"}});
   check_both(Api::Chat, chat({{"logprobs", true}, {"top_logprobs", 2}}), {{"Zwei \xC3\xA4."}});
   check_continued(
       Api::Chat,
@@ -254,8 +254,7 @@ TEST_CASE("continued answer: a completion goes on with its echo sent once") {
 }
 
 TEST_CASE("continued answer: responses and messages go on with the same items and numbers") {
-  const Json tool =
-      Json::parse(R"({"type":"function","name":"add","parameters":{},"strict":false})");
+  const Json tool = Json::parse(R"({"type":"function","name":"f","parameters":{},"strict":false})");
   const Json response{{"input", "Hi"}, {"stream", true}, {"store", false}};
   const std::string thoughts = "<think>Hm</think>Ok " + kCall;
   check_both(Api::Responses, merged(response, {{"tools", Json::array({tool})}}), {{thoughts}});
@@ -264,7 +263,7 @@ TEST_CASE("continued answer: responses and messages go on with the same items an
              {{"<think>Hm</think>Ok \xC3\xA4"}, "MaxTokensReached"});
   const Json message = merged(chat(), {{"max_tokens", 100},
                                        {"stop_sequences", Json::array({"\n\n"})},
-                                       {"tools", Json::parse(R"([{"name":"add",
+                                       {"tools", Json::parse(R"([{"name":"f",
                                                   "input_schema":{"type":"object"}}])")}});
   check_both(Api::Messages, message, {{thoughts}});
   check_both(Api::Messages, message, {{"a\nb\n\n"}, "StopSequence"});
