@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "common/machine/text_file.hpp"
 #include "common/random.hpp"
 #include "ipc/client/parse_message.hpp"
 #include "ipc/control/tokens/api_key.hpp"
@@ -17,10 +18,25 @@ std::int64_t unix_ms_in(std::int64_t ms) {
   return std::chrono::floor<std::chrono::milliseconds>(now).count() + ms;
 }
 
+/// A new key, or the one in a file.
+Result<std::string> key_of(const CreateKey& create) {
+  constexpr std::size_t kMaxBytes = 4096;
+  if (create.key_file.empty()) return mint_api_key();
+  const bool is_stdin = create.key_file == "-";
+  std::string text =
+      TRY(is_stdin ? read_text_stdin(kMaxBytes) : read_text_file(create.key_file, kMaxBytes));
+  text.erase(text.find_last_not_of(" \t\r\n") + 1);
+  if (is_api_key(text)) return text;
+  return fail(Errc::BadRequest,
+              fmt::format("{} has no API key; it must have only a key as `brokerctl keys create` "
+                          "printed it: lh- and 64 hex digits",
+                          is_stdin ? "stdin" : create.key_file));
+}
+
 }  // namespace
 
 Result<CreatedKey> create_key(const CreateKey& create, const Dependencies& dependencies) {
-  const std::string key = mint_api_key();
+  const std::string key = TRY(key_of(create));
   wire::KeyCreate message = create.message;
   message.hash = hash_of_api_key(key);
   message.request_id = {mint_request_id()};

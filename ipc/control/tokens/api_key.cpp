@@ -2,6 +2,7 @@
 
 #include <sodium.h>
 
+#include <algorithm>
 #include <array>
 
 #include "common/expects.hpp"
@@ -21,6 +22,12 @@ std::string mint_api_key() {
   Bytes secret{};
   ::randombytes_buf(secret.data(), secret.size());
   return std::string(kPrefix) + to_hex(secret);
+}
+
+bool is_api_key(std::string_view text) {
+  const std::string_view digits = text.substr(std::min(text.size(), kPrefix.size()));
+  return text.starts_with(kPrefix) && digits.size() == 2 * Bytes{}.size() &&
+         digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 std::string hash_of_api_key(std::string_view key) {

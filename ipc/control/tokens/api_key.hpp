@@ -15,6 +15,9 @@ namespace leasehold {
 /// Returns a new random key.
 std::string mint_api_key();
 
+/// True for a text of that format. Pure.
+bool is_api_key(std::string_view text);
+
 /// 64 lower-case hex digits. Any text has a hash. Pure.
 std::string hash_of_api_key(std::string_view key);
 

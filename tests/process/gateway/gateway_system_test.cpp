@@ -83,7 +83,9 @@ TEST_CASE("gateway: a client of three hosts notices neither a killed one nor a s
   client.write(cell.ask(true));
   REQUIRE(client.read_until(has_events(10)));
   killed.signal(SIGKILL);
-  REQUIRE(eventually([&] { return cell.gateway.logs("text moves"); }));
+  const bool has_moved = eventually([&] { return cell.gateway.logs("text moves"); });
+  INFO(cell.gateway.log());
+  REQUIRE(has_moved);
   REQUIRE(client.read_until(has_events(40)));
   RealHost& stopped = cell.at(cell.gateway.logged_address("from=" + killed.address + " to="));
   REQUIRE(&stopped != &killed);

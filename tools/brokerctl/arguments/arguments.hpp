@@ -94,6 +94,7 @@ struct PublishPrefix {
 /// `keys create`. brokerctl makes the key, prints it once, and sends its hash.
 struct CreateKey {
   wire::KeyCreate message;                      ///< Complete except for the hash.
+  std::string key_file = {};                    ///< Has the key; "-": stdin does; empty: a new key.
   std::optional<std::int64_t> expires_in_ms{};  ///< From the call on.
 };
 /// `keys update`.

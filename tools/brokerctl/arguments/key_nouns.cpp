@@ -12,7 +12,7 @@ namespace {
 
 /// The values of `keys create` and `keys update`.
 struct KeyValues {
-  std::string id, tenant, name, expires_in, expires_at;
+  std::string id, tenant, name, expires_in, expires_at, key_file;
   bool never_expires = false;
   wire::KeyLimits limits;
 };
@@ -99,11 +99,15 @@ void add_keys(Commands& commands) {
         CreateKey made;
         made.message.tenant = TRY(TenantId::parse(values->tenant));
         made.message.name = values->name;
+        made.key_file = values->key_file;
         made.expires_in_ms = TRY(set_key_options(made.message, *values));
         return made;
       });
   add_name(*create, "--tenant", values->tenant, "Tenant for which the key acts")->required();
   add_key_options(*create, *values);
+  create->add_option("--key-file", values->key_file,
+                     "Take the key from this file, or - for stdin, instead of making one: hosts "
+                     "behind a gateway need the same keys");
   auto* update = commands.add_verb(
       *noun,
       {"update",
