@@ -166,11 +166,18 @@ awaitable<void> TextRelay::serve(AttemptId id, std::shared_ptr<Attempt> attempt,
   } else {
     if (stream_fields_.empty()) stream_fields_ = passed_on(exchange->answer.head);
     const auto identity = exchange->answer.head.only("Leasehold-Identity");
+    note_valid_key();
     HostAccepted accepted{.attempt = id, .identity = std::string(identity.value_or(""))};
     pass(accepted);
     co_await read_stream(id, attempt);
   }
   table.ended(attempt->host);
+}
+
+/// A host has accepted the key. Its other connections no longer share the places of its source.
+void TextRelay::note_valid_key() {
+  const auto key = client_->head().api_key();
+  if (!key.empty()) shared_->known_keys.accepted(key, {api_key_id(hash_of_api_key(key)).value});
 }
 
 /// Reads the whole refusal, so that it can be passed on.
@@ -316,8 +323,6 @@ awaitable<void> TextRelay::send_end() {
 }
 
 awaitable<void> TextRelay::send_finish(Finish finish) {
-  if (const auto key = client_->head().api_key(); !key.empty())
-    shared_->known_keys.accepted(key, {api_key_id(hash_of_api_key(key)).value});
   if (request_.facts.form == AnswerForm::Events) {
     if (co_await begin_events()) co_await client_->end();
     co_return;

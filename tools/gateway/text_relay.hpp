@@ -64,6 +64,7 @@ class TextRelay : public std::enable_shared_from_this<TextRelay> {
   boost::asio::awaitable<void> read_stream(AttemptId id, std::shared_ptr<Attempt> attempt);
   boost::asio::awaitable<void> finish_exchange(std::shared_ptr<Attempt> attempt);
   std::string request_for(const OpenHost& action) const;
+  void note_valid_key();
 
   boost::asio::awaitable<bool> begin_events();
   boost::asio::awaitable<bool> write_waiting();
