@@ -158,7 +158,7 @@ TEST_CASE("http keys: an expired or limited key stops alone, and its tenant's ot
 }
 
 TEST_CASE("http keys: two workers together hold a key to its tokens of a day") {
-  System system({.start_worker = false});
+  System system({.worker_arguments = {}, .start_worker = false});
   const std::string one = system.directory() / "w1.http", other = system.directory() / "w2.http";
   system.start_ready_worker("w1", {}, {"--http", one, "--http-idle-ttl-ms", "0"});
   system.start_ready_worker("w2", {}, {"--http", other, "--http-idle-ttl-ms", "0"});

@@ -67,7 +67,7 @@ TEST_CASE("golden texts: kTextVersion is raised when the tokens of a text change
 
 TEST_CASE("golden texts: kTextVersion is raised when those over HTTP change") {
   REQUIRE(kTextVersion == kPinnedVersion);
-  HttpSystem http;
+  HttpSystem http(std::vector<std::string>{});
   const std::string key = http.admit("ann");
   const Json schema = Json::parse(R"({"type":"object","properties":{"to":{"enum":["l","r"]}},
                                       "required":["to"]})");
