@@ -346,9 +346,9 @@ Result<std::size_t> measure_cancel(const SystemConfig& system_config,
 Result<Json> measure_requests(const std::string& bin_dir, const std::string& model_path) {
   Samples samples;
   TRY(measure_list(bin_dir, model_path, samples));
-  std::size_t changed = TRY(
-      measure_cancel({.bin_dir = bin_dir, .model_path = model_path, .broker_options = {}},
-                     {.rounds = 100, .text_tokens = 300, .tokens_before = 8}, samples["cancel_ms"]));
+  std::size_t changed = TRY(measure_cancel(
+      {.bin_dir = bin_dir, .model_path = model_path, .broker_options = {}},
+      {.rounds = 100, .text_tokens = 300, .tokens_before = 8}, samples["cancel_ms"]));
   changed += TRY(measure_cancel(slow_config(bin_dir, model_path, kSlowUnit),
                                 {.rounds = 8, .text_tokens = 4, .tokens_before = 1},
                                 samples["slow_cancel_ms"]));
