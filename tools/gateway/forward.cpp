@@ -11,7 +11,7 @@ namespace {
 
 using boost::asio::awaitable;
 
-/// Also for a text without beats, the first token of which may take long.
+/// Also for a text without beats, whose first token may take long.
 constexpr std::chrono::minutes kAnswerTimeout{10};
 
 /// Passes the pieces of an answer on. Returns false if its end was not reached.

@@ -9,7 +9,6 @@
 namespace leasehold::gateway {
 namespace {
 
-using std::chrono::hours;
 using std::chrono::milliseconds;
 
 constexpr int kMissingBeats = 3;
@@ -17,8 +16,6 @@ constexpr int kMissingBeats = 3;
 constexpr Duration kRetryPause = milliseconds(100);
 /// How long the gateway may take to read what has arrived.
 constexpr Duration kReadingTime = milliseconds(50);
-/// How long a text avoids a host that became silent.
-constexpr Duration kAfterSilence = milliseconds(500);
 
 std::int64_t ms(Duration duration) {
   return std::chrono::duration_cast<milliseconds>(duration).count();
@@ -77,8 +74,8 @@ void TextContinuation::give_up(const Error& error, const Step& step) {
   end(step);
 }
 
-/// What a host must compute as to be given the text. A successor runs beside the current host, so
-/// it must send the same tokens.
+/// What the next host must compute; nothing for a text that begins. A successor runs beside the
+/// current host, so it must send the same tokens.
 std::optional<WantedIdentity> TextContinuation::wanted_of(bool as_successor) const {
   if (as_successor) return WantedIdentity{identity_, false};
   if (has_tokens()) return WantedIdentity{identity_, terms_.any_arithmetic};
@@ -148,7 +145,7 @@ void TextContinuation::lose_if_late(std::optional<Attempt>& attempt, const Step&
   if (!attempt->is_accepted) {
     Error error{Errc::TimedOut,
                 fmt::format("host {} did not answer within {} ms", host, ms(terms_.head_timeout))};
-    return lose(attempt->id, {MoveCause::Silent, std::move(error), kAfterSilence}, step);
+    return lose(attempt->id, {MoveCause::Silent, std::move(error), kAfterFailure}, step);
   }
   const bool is_stalled = step.now - attempt->progressed >= terms_.progress_timeout;
   Error error{Errc::TimedOut, is_stalled ? fmt::format("host {} sent no token for {} ms", host,
@@ -156,7 +153,7 @@ void TextContinuation::lose_if_late(std::optional<Attempt>& attempt, const Step&
                                          : fmt::format("host {} missed {} beats of {} ms", host,
                                                        kMissingBeats, ms(terms_.beat))};
   lose(attempt->id,
-       {is_stalled ? MoveCause::Stalled : MoveCause::Silent, std::move(error), kAfterSilence},
+       {is_stalled ? MoveCause::Stalled : MoveCause::Silent, std::move(error), kAfterFailure},
        step);
 }
 

@@ -14,13 +14,13 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 
 constexpr std::uint32_t kMaxRefreshes = 2;
-/// How long a text avoids a host that failed, and one that can never serve it.
-constexpr Duration kAfterFailure = milliseconds(500);
+/// How long a text avoids a host that can never serve it.
 constexpr Duration kForever = hours(24 * 365);
 
-Duration avoid_after(const Error& error, ErrorOutcome outcome) {
+/// `least`: after a failure that says nothing of time.
+Duration avoid_after(const Error& error, ErrorOutcome outcome, Duration least) {
   if (outcome == ErrorOutcome::PassOn) return kForever;
-  return std::max<Duration>(kAfterFailure, milliseconds(error.retry_after_ms));
+  return std::max<Duration>(least, milliseconds(error.retry_after_ms));
 }
 
 Error error_of(const HostRefused& refused) {
@@ -103,7 +103,7 @@ void TextContinuation::handle(const HostRefused& event, const Step& step) {
       event.error ? outcome_of(error.code, stage) : outcome_of_status(event.status);
   if (outcome == ErrorOutcome::Move || is_successor(attempt->id)) {
     search_.refused = attempt->id;
-    const Loss loss{MoveCause::Error, error, avoid_after(error, outcome), true};
+    const Loss loss{MoveCause::Error, error, avoid_after(error, outcome, kAfterFailure), true};
     return lose(attempt->id, loss, step);
   }
   if (was_accepted_) return fail_request(error, step);
@@ -202,7 +202,8 @@ void TextContinuation::take(Attempt& from, EndingGroup& ending, const Step& step
 void TextContinuation::take(Attempt& from, HostError& error, const Step& step) {
   const ErrorOutcome outcome = outcome_of(error.error.code, TextStage::Continuing);
   if (outcome == ErrorOutcome::Move || is_successor(from.id)) {
-    const Loss loss{MoveCause::Error, error.error, avoid_after(error.error, outcome)};
+    const Loss loss{MoveCause::Error, error.error,
+                    avoid_after(error.error, outcome, kAfterFailure)};
     return lose(from.id, loss, step);
   }
   FailRequest failed{.error = std::move(error.error), .is_announced = false, .document = {}};

@@ -62,6 +62,9 @@ class TextContinuation {
   const EmittedTokens& tokens() const { return tokens_; }
 
  private:
+  /// How long a text avoids a host that failed.
+  static constexpr Duration kAfterFailure = std::chrono::milliseconds(500);
+
   /// What every step reads and writes.
   struct Step {
     const HostTable& hosts;
