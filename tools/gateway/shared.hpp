@@ -1,7 +1,7 @@
 /// What the connections of a gateway share. Internal to tools/gateway.
 ///
 /// The owner of what a request uses is its key once a host has accepted that, until then its source
-/// address: invented keys own nothing. Threads: one.
+/// address, so that invented keys add no share. Threads: one.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

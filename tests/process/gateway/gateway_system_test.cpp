@@ -62,11 +62,11 @@ struct Cell {
   std::string ask(bool stream) const { return post("/v1/chat/completions", key, story(stream)); }
 };
 
-std::string field_of(const HttpReply& reply, const std::string& name) {
-  const auto at = reply.head.find(name + ": ");
+std::string field_of(const std::string& head, const std::string& name) {
+  const auto at = head.find(name + ": ");
   if (at == std::string::npos) return {};
   const auto from = at + name.size() + 2;
-  return reply.head.substr(from, reply.head.find('\r', from) - from);
+  return head.substr(from, head.find('\r', from) - from);
 }
 
 }  // namespace
@@ -76,12 +76,16 @@ TEST_CASE("gateway: a client of three hosts notices neither a killed one nor a s
   const HttpReply undisturbed = cell.gateway.send(cell.ask(false));
   REQUIRE(undisturbed.status == 200);
   const std::string expected = undisturbed.json().at("choices").at(0).at("message").at("content");
-  const std::string first = field_of(undisturbed, "Leasehold-Host");
-  RealHost& killed = first == "a" ? cell.a : first == "b" ? cell.b : cell.c;
 
   HttpClient client(cell.gateway.address());
   client.write(cell.ask(true));
-  REQUIRE(client.read_until(has_events(10)));
+  std::string begun;
+  REQUIRE(client.read_until([&](const std::string& so_far) {
+    begun = so_far;
+    return has_events(10)(so_far);
+  }));
+  const std::string first = field_of(begun, "Leasehold-Host");
+  RealHost& killed = first == "a" ? cell.a : first == "b" ? cell.b : cell.c;
   killed.signal(SIGKILL);
   const bool has_moved = eventually([&] { return cell.gateway.logs("text moves"); });
   INFO(cell.gateway.log());
