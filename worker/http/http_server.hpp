@@ -28,6 +28,11 @@
 #include "worker/text/tokenizer/tokenizer.hpp"
 #include "worker/trace/tracing.hpp"
 
+namespace leasehold::batch {
+class BatchStore;
+struct LineGauges;
+}  // namespace leasehold::batch
+
 namespace leasehold::http {
 
 class Server {
@@ -64,6 +69,9 @@ class Server {
     AllowedOrigins allowed_origins{};
     /// A stream that has sent nothing for this long sends a comment. Zero: never.
     Duration heartbeat = Duration::zero();
+    batch::BatchStore* batch_store = nullptr;  ///< Null: no files and no batches.
+    batch::LineGauges* batch_lines = nullptr;  ///< Null: lines are not counted.
+    std::uint64_t max_file_bytes = 0;          ///< Limit for the body of an upload.
   };
 
   /// Listens at once; connections wait in the backlog until `serve`. Errors: SocketInUse,

@@ -19,6 +19,8 @@
 
 namespace leasehold::http {
 
+class BatchRunner;
+
 /// Adds one to a counter while this object exists.
 class CountedIn {
  public:
@@ -41,6 +43,7 @@ struct Shared {
   control::QueueShares<TenantId> unread;  ///< Bytes of answers that clients leave unread.
   Turns<TenantId> turns;
   RunningAnswers running_answers;
+  std::shared_ptr<BatchRunner> batches;  ///< Null without a store.
   /// Runs work that would delay other connections. It has two threads, so that one tenant alone
   /// cannot block the others.
   boost::asio::thread_pool cpu{2};

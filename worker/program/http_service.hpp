@@ -30,9 +30,10 @@ class HttpService {
     const Tracing* tracing = nullptr;      ///< Null: no spans.
     RequestDirectory* requests = nullptr;
     metrics::Counter* refused_keys = nullptr;  ///< Counts requests whose key is refused.
+    batch::LineGauges* batch_lines = nullptr;
   };
   /// With `--http`, listens, and serves texts of this identity. Errors: those of
-  /// http::Server::create.
+  /// http::Server::create and BatchStore::open.
   Result<void> open(const WorkerOptions& options, const TextIdentity& identity,
                     const Dependencies& deps);
 
@@ -51,6 +52,7 @@ class HttpService {
   void close();
 
  private:
+  std::unique_ptr<batch::BatchStore> batches_;  // null: no files and no batches
   IoThread io_;
   std::unique_ptr<http::Server> server_;  // null: no server
 };

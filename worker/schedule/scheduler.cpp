@@ -30,7 +30,18 @@ void Scheduler::admit(TimePoint now) {
   swap_.spill().check_timeouts(now);
   waiting_.drop_expired(now);
   tenancies_.settle_active();
-  if (transfers_.empty()) admission_.admit(now);
+  if (!transfers_.empty()) return;
+  give_places();
+  admission_.admit(now);
+}
+
+/// Stops the scavenger that was admitted last while another request lacks a place. One in each tick
+/// is enough: the next tick follows after one step.
+void Scheduler::give_places() {
+  const auto last = std::ranges::find_if(
+      running_.all().rbegin(), running_.all().rend(),
+      [](const std::unique_ptr<Sequence>& sequence) { return sequence->is_scavenger; });
+  if (last != running_.all().rend() && admission_.lacks_place()) preempt({.sequence = last->get()});
 }
 
 StepPlan Scheduler::plan() {
@@ -38,7 +49,7 @@ StepPlan Scheduler::plan() {
   // Planning again gives a victim's blocks to the sequence that lacked them before any other use.
   if (relieve_starved()) plan = plan_rows();
   for (auto& [lease, tenancy] : tenancies_) tenancy.growth.forget_denial();
-  planned_.proposed = proposals_.add_rows(plan, planned_.decode);
+  planned_.proposed = planned_.prefill > 0 ? 0 : proposals_.add_rows(plan, planned_.decode);
   swap_.spill().plan_pieces();
   return plan;
 }
@@ -47,15 +58,26 @@ StepPlan Scheduler::plan_rows() {
   StepPlan plan;
   preemption_.begin_plan();
   planned_ = {};
+  add_rows_of(false, limits_.token_budget, plan);
+  std::uint32_t left = limits_.token_budget;
+  for (const PlannedRows& part : plan.parts) left -= std::min(left, part.n_rows);
+  add_rows_of(true, plan.parts.empty() ? left : std::min(left, scavenger_share_.rows()), plan);
+  return plan;
+}
+
+/// Adds at most `budget` rows of scavengers, or of all other sequences.
+void Scheduler::add_rows_of(bool scavengers, std::uint32_t budget, StepPlan& plan) {
+  std::uint32_t decoding = 0;
   for (const auto& sequence : running_) {
-    if (sequence->pending() != 1 || planned_.decode == limits_.token_budget) continue;
-    planned_.decode += add_part(*sequence, sequence->rows_ready(), plan);
+    if (sequence->is_scavenger != scavengers) continue;
+    if (sequence->pending() != 1 || decoding == budget) continue;
+    decoding += add_part(*sequence, sequence->rows_ready(), plan);
   }
-  for (const PlannedRows& part : prefill_least_served(limits_.token_budget - planned_.decode)) {
+  planned_.decode += decoding;
+  for (const PlannedRows& part : prefill_least_served(scavengers, budget - decoding)) {
     const std::uint32_t n_rows = add_part(*part.sequence, part.n_rows, plan);
     planned_.prefill += static_cast<std::uint32_t>(part.sequence->work_of(n_rows));
   }
-  return plan;
 }
 
 /// Returns the rows that were planned.
@@ -72,11 +94,15 @@ std::uint32_t Scheduler::add_part(Sequence& sequence, std::uint32_t n_rows, Step
 /// Assigns rows to the running prompts: each block of rows goes to the tenant with the least
 /// counter, and within the tenant to the prompt admitted first. A prompt that fits in one step goes
 /// before long ones.
-std::vector<PlannedRows> Scheduler::prefill_least_served(std::uint32_t budget) const {
+std::vector<PlannedRows> Scheduler::prefill_least_served(bool scavengers,
+                                                         std::uint32_t budget) const {
   constexpr std::uint32_t kAnyWork = ~std::uint32_t{0};
+  if (scavengers && budget == 0) return {};
   const std::uint32_t work = prefill_limit_.rows(planned_.decode, kAnyWork);
   if (work == 0) return {};
-  const auto is_prompt = [](const auto& sequence) { return sequence->pending() > 1; };
+  const auto is_prompt = [scavengers](const auto& sequence) {
+    return sequence->pending() > 1 && sequence->is_scavenger == scavengers;
+  };
   const auto drawing = planned_.decode +
                        static_cast<std::uint32_t>(std::ranges::count_if(running_.all(), is_prompt));
   const std::uint32_t logit_rows = limits_.max_logit_rows();
@@ -110,7 +136,12 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
   }
   sequence.request.unused_tokens -= std::min(used, sequence.request.unused_tokens);
   const TenantAccount& account = *tenancy.account;
-  *account.counter += TokenCounters::cost(sequence.work_of(part.n_rows), account.quota.weight);
+  if (sequence.is_scavenger) {
+    scavenger_share_.note_scavengers(part.n_rows);
+  } else {
+    *account.counter += TokenCounters::cost(sequence.work_of(part.n_rows), account.quota.weight);
+    scavenger_share_.note_others(part.n_rows);
+  }
   sequence.blocks.commit(sequence.blocks.committed() + rows_kept);
   sequence.blocks.cache_full({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
   tenancy.served_tokens += rows_kept;

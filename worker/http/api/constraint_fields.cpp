@@ -229,7 +229,7 @@ constexpr Spelling kSpellings[] = {
     {"ebnf", grammar_constraint},
 };
 
-constexpr auto kNames = [] {
+constexpr auto kSpelledNames = [] {
   std::array<const char*, std::size(kSpellings)> names{};
   for (std::size_t i = 0; i < names.size(); ++i) names[i] = kSpellings[i].key;
   return names;
@@ -238,7 +238,7 @@ constexpr auto kNames = [] {
 }  // namespace
 
 std::span<const char* const> constraint_fields() {
-  return kNames;
+  return kSpelledNames;
 }
 
 Read<ConstraintPaths> read_constraint(const BodyFields& body, wire::Sampling& out) {

@@ -152,7 +152,8 @@ Result<void> ReadyWorker::open_servers() {
                   .health = &attached_->events().health(),
                   .tracing = opened_->metrics.traces().tracing(),
                   .requests = &requests_,
-                  .refused_keys = &opened_->metrics.requests().refused_keys()}));
+                  .refused_keys = &opened_->metrics.requests().refused_keys(),
+                  .batch_lines = &opened_->metrics.requests().batch_lines()}));
   TRY(opened_->metrics.open(opened_->options, opened_->model));
   watcher_ =
       TRY(DeadlineWatcher::start({.running_requests = &opened_->running_requests,
