@@ -22,6 +22,7 @@
 #include "kernels/cpu/default_threads.hpp"
 #include "kernels/model/architecture_keys.hpp"
 #include "kernels/model/kv_type.hpp"
+#include "worker/batch_options.hpp"
 #include "worker/model_names.hpp"
 
 namespace leasehold {
@@ -226,20 +227,6 @@ void add_cuda_options(CLI::App& app, WorkerOptions& options) {
                     "Launches queued on a GPU; fewer make a revocation faster", 1u, 64u);
 }
 
-void add_batch_options(CLI::App& app, WorkerOptions& options) {
-  app.add_option("--batch-dir", options.batch_dir,
-                 "Directory for files and batches of --http (OpenAI's Batch API), which run when "
-                 "no other request wants the worker; without it there are none")
-      ->check(check_directory_path);
-  add_size_option(app, "--batch-quota", options.batch_limits.quota_bytes,
-                  "Bytes of files, results included, that each tenant may keep in --batch-dir, for "
-                  "example 256MiB",
-                  {.low = 1ull << 20, .high = 1ull << 40})
-      ->default_str("256MiB");
-  add_number_option(app, "--batch-keep-hours", options.batch_keep_hours,
-                    "Age at which files, and batches that have ended, are removed", 1u, 87'600u);
-}
-
 void add_trace_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
   app.add_option("--otlp-endpoint", raw.otlp_endpoint,
                  "Send traces of requests to this OpenTelemetry collector, as JSON over HTTP, such "
@@ -282,13 +269,6 @@ Result<void> check_draft(const WorkerOptions& options) {
   if (options.draft_model_path.empty() || options.limits.speculate > 0) return {};
   return fail(Errc::BadRequest,
               "--draft-model proposes nothing with --speculate 0; add --speculate 4");
-}
-
-Result<void> check_batch(const RawOptions& raw, WorkerOptions& options) {
-  if (!options.batch_dir.empty() && raw.http.empty())
-    return fail(Errc::BadRequest, "--batch-dir needs --http, whose clients send the batches");
-  options.batch_limits.max_age_s = std::int64_t{options.batch_keep_hours} * 3'600;
-  return {};
 }
 
 Result<void> resolve_kv_index(const RawOptions& raw, WorkerOptions& options) {
@@ -346,11 +326,11 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.spread_over_nodes = raw.numa == "auto";
   TRY(check_token_budget(options.limits));
   TRY(check_draft(options));
-  TRY(check_batch(raw, options));
   TRY(check_model_names(options.model_names));
   TRY(resolve_kv_index(raw, options));
   TRY(resolve_otlp(raw, options));
   options.http = TRY(address_of("--http", raw.http, raw.http_any_address));
+  TRY(resolve_batch_options(options));
   auto proxies = http::TrustedProxies::parse(raw.http_trusted_proxies);
   if (!proxies)
     return fail(proxies.error().code, "--http-trusted-proxy: " + proxies.error().detail);

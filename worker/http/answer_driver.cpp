@@ -255,7 +255,7 @@ awaitable<void> AnswerDriver::await_events() {
     co_return;
   }
   std::optional<CountedIn> waiting;
-  if (progress_.all_await_lease()) waiting.emplace(shared_.awaiting_lease);
+  if (progress_.all_await_lease()) waiting.emplace(shared_.counts.awaiting_lease);
   co_await generations_->changed(time_to_heartbeat());
 }
 

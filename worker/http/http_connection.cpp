@@ -159,7 +159,7 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   unread_.set_meter(shared_->unread.meter_of(*tenant_));
   const auto route = find_route(head);
   if (!route) co_return co_await refuse(route.error());
-  const CountedIn answering(shared_->answering);
+  const CountedIn answering(shared_->counts.answering);
   if (shared_->draining && !comes_back(**route, head))
     co_return co_await refuse(refusal(shared_->deps.stopping));
   const bool is_file = (*route)->reads_body;

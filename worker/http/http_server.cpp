@@ -116,11 +116,11 @@ void Server::drain() {
 /// A request is counted before it reads `draining`, so after `drain` a request that this misses is
 /// not admitted.
 bool Server::is_answering() const {
-  return state_->shared->answering > 0;
+  return state_->shared->counts.answering > 0;
 }
 
 bool Server::is_writing() const {
-  return state_->shared->answering > state_->shared->awaiting_lease;
+  return state_->shared->counts.answering > state_->shared->counts.awaiting_lease;
 }
 
 RunningAnswers& Server::running_answers() {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/clock.hpp"
+#include "common/metrics/batch_lines.hpp"
 #include "common/metrics/counters.hpp"
 #include "ipc/control/messages/keys.hpp"
 #include "ipc/http/http_address.hpp"
@@ -30,7 +31,6 @@
 
 namespace leasehold::batch {
 class BatchStore;
-struct LineGauges;
 }  // namespace leasehold::batch
 
 namespace leasehold::http {
@@ -69,9 +69,9 @@ class Server {
     AllowedOrigins allowed_origins{};
     /// A stream that has sent nothing for this long sends a comment. Zero: never.
     Duration heartbeat = Duration::zero();
-    batch::BatchStore* batch_store = nullptr;  ///< Null: no files and no batches.
-    batch::LineGauges* batch_lines = nullptr;  ///< Null: lines are not counted.
-    std::uint64_t max_file_bytes = 0;          ///< Limit for the body of an upload.
+    batch::BatchStore* batch_store = nullptr;    ///< Null: no files and no batches.
+    metrics::BatchLines* batch_lines = nullptr;  ///< Null: lines are not counted.
+    std::uint64_t max_file_bytes = 0;            ///< Limit for the body of an upload.
   };
 
   /// Listens at once; connections wait in the backlog until `serve`. Errors: SocketInUse,

@@ -33,6 +33,12 @@ class CountedIn {
   std::atomic<std::uint32_t>& counter_;
 };
 
+struct AnswerCounts {
+  std::atomic<std::uint32_t> answering = 0;  ///< Requests that a route serves.
+  /// The number of these that have written all the text that they can without another lease.
+  std::atomic<std::uint32_t> awaiting_lease = 0;
+};
+
 struct Shared {
   Server::Dependencies deps;
   client::AsioTimers timers;
@@ -49,10 +55,8 @@ struct Shared {
   boost::asio::thread_pool cpu{2};
   std::function<void(Places::ConnectionId)> close_connection;
   bool closing = false;
-  std::atomic<bool> draining = false;        ///< Set by another thread.
-  std::atomic<std::uint32_t> answering = 0;  ///< Requests that a route serves.
-  /// The number of these that have written all the text that they can without another lease.
-  std::atomic<std::uint32_t> awaiting_lease = 0;
+  std::atomic<bool> draining = false;  ///< Set by another thread.
+  AnswerCounts counts;
 
   explicit Shared(Server::Dependencies dependencies)
       : deps(std::move(dependencies)),

@@ -42,7 +42,7 @@ void add_requests(Exposition& page, const RequestMetrics& requests) {
   constexpr metrics::Name kLines{"leasehold_worker_batch_lines",
                                  "Lines of batches: those that wait or run now, and those with a "
                                  "result since the start"};
-  const batch::LineGauges& lines = requests.batch_lines();
+  const metrics::BatchLines& lines = requests.batch_lines();
   page.gauge(kLines, number(lines.waiting.load()), {{"state", "waiting"}});
   page.gauge(kLines, number(lines.running.load()), {{"state", "running"}});
   page.gauge(kLines, number(lines.completed.value()), {{"state", "completed"}});

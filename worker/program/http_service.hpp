@@ -30,7 +30,7 @@ class HttpService {
     const Tracing* tracing = nullptr;      ///< Null: no spans.
     RequestDirectory* requests = nullptr;
     metrics::Counter* refused_keys = nullptr;  ///< Counts requests whose key is refused.
-    batch::LineGauges* batch_lines = nullptr;
+    metrics::BatchLines* batch_lines = nullptr;
   };
   /// With `--http`, listens, and serves texts of this identity. Errors: those of
   /// http::Server::create and BatchStore::open.

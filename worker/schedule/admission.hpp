@@ -52,8 +52,8 @@ class Admission {
   const RequestFit& fit() const { return fit_; }
   /// Admits the requests that fit. Precondition: no transfer is pending.
   void admit(TimePoint now);
-  /// True if a request that is no scavenger's waits for a place only: its tenant is below its limit
-  /// of running requests.
+  /// True if a request of another lease than a scavenger's waits for a place only: its tenant is
+  /// below its limit of running requests.
   bool lacks_place();
 
  private:

@@ -31,17 +31,13 @@ void Scheduler::admit(TimePoint now) {
   waiting_.drop_expired(now);
   tenancies_.settle_active();
   if (!transfers_.empty()) return;
-  give_places();
-  admission_.admit(now);
-}
-
-/// Stops the scavenger that was admitted last while another request lacks a place. One in each tick
-/// is enough: the next tick follows after one step.
-void Scheduler::give_places() {
+  // The scavenger that was admitted last stops while another request lacks a place. One in each
+  // tick is enough: the next tick follows after one step.
   const auto last = std::ranges::find_if(
       running_.all().rbegin(), running_.all().rend(),
       [](const std::unique_ptr<Sequence>& sequence) { return sequence->is_scavenger; });
   if (last != running_.all().rend() && admission_.lacks_place()) preempt({.sequence = last->get()});
+  admission_.admit(now);
 }
 
 StepPlan Scheduler::plan() {
@@ -54,30 +50,28 @@ StepPlan Scheduler::plan() {
   return plan;
 }
 
+/// Scavengers get rows after all other sequences (ScavengerShare).
 StepPlan Scheduler::plan_rows() {
   StepPlan plan;
   preemption_.begin_plan();
   planned_ = {};
-  add_rows_of(false, limits_.token_budget, plan);
-  std::uint32_t left = limits_.token_budget;
-  for (const PlannedRows& part : plan.parts) left -= std::min(left, part.n_rows);
-  add_rows_of(true, plan.parts.empty() ? left : std::min(left, scavenger_share_.rows()), plan);
+  std::uint32_t budget = limits_.token_budget;
+  for (const bool scavengers : {false, true}) {
+    std::uint32_t decoding = 0;
+    for (const auto& sequence : running_) {
+      if (sequence->is_scavenger != scavengers) continue;
+      if (sequence->pending() != 1 || decoding == budget) continue;
+      decoding += add_part(*sequence, sequence->rows_ready(), plan);
+    }
+    planned_.decode += decoding;
+    for (const PlannedRows& part : prefill_least_served(scavengers, budget - decoding)) {
+      const std::uint32_t n_rows = add_part(*part.sequence, part.n_rows, plan);
+      planned_.prefill += static_cast<std::uint32_t>(part.sequence->work_of(n_rows));
+    }
+    for (const PlannedRows& part : plan.parts) budget -= std::min(budget, part.n_rows);
+    if (!plan.parts.empty()) budget = std::min(budget, row_limits_.scavengers.rows());
+  }
   return plan;
-}
-
-/// Adds at most `budget` rows of scavengers, or of all other sequences.
-void Scheduler::add_rows_of(bool scavengers, std::uint32_t budget, StepPlan& plan) {
-  std::uint32_t decoding = 0;
-  for (const auto& sequence : running_) {
-    if (sequence->is_scavenger != scavengers) continue;
-    if (sequence->pending() != 1 || decoding == budget) continue;
-    decoding += add_part(*sequence, sequence->rows_ready(), plan);
-  }
-  planned_.decode += decoding;
-  for (const PlannedRows& part : prefill_least_served(scavengers, budget - decoding)) {
-    const std::uint32_t n_rows = add_part(*part.sequence, part.n_rows, plan);
-    planned_.prefill += static_cast<std::uint32_t>(part.sequence->work_of(n_rows));
-  }
 }
 
 /// Returns the rows that were planned.
@@ -98,7 +92,7 @@ std::vector<PlannedRows> Scheduler::prefill_least_served(bool scavengers,
                                                          std::uint32_t budget) const {
   constexpr std::uint32_t kAnyWork = ~std::uint32_t{0};
   if (scavengers && budget == 0) return {};
-  const std::uint32_t work = prefill_limit_.rows(planned_.decode, kAnyWork);
+  const std::uint32_t work = row_limits_.prefill.rows(planned_.decode, kAnyWork);
   if (work == 0) return {};
   const auto is_prompt = [scavengers](const auto& sequence) {
     return sequence->pending() > 1 && sequence->is_scavenger == scavengers;
@@ -137,10 +131,10 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
   sequence.request.unused_tokens -= std::min(used, sequence.request.unused_tokens);
   const TenantAccount& account = *tenancy.account;
   if (sequence.is_scavenger) {
-    scavenger_share_.note_scavengers(part.n_rows);
+    row_limits_.scavengers.note_scavengers(part.n_rows);
   } else {
     *account.counter += TokenCounters::cost(sequence.work_of(part.n_rows), account.quota.weight);
-    scavenger_share_.note_others(part.n_rows);
+    row_limits_.scavengers.note_others(part.n_rows);
   }
   sequence.blocks.commit(sequence.blocks.committed() + rows_kept);
   sequence.blocks.cache_full({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
@@ -152,7 +146,7 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
 }
 
 void Scheduler::note_duration(Duration step) {
-  if (planned_.proposed == 0) prefill_limit_.note(step, planned_);
+  if (planned_.proposed == 0) row_limits_.prefill.note(step, planned_);
   proposals_.note_duration(step, planned_);
 }
 
@@ -165,7 +159,7 @@ void Scheduler::transfer_done(const Sequence& sequence, Duration copying) {
 // -------------------------------------------------------------------------- preemption and ends
 
 bool Scheduler::relieve_starved() {
-  return preemption_.relieve(prefill_limit_.row_ns(), [this](const Relief& relief) {
+  return preemption_.relieve(row_limits_.prefill.row_ns(), [this](const Relief& relief) {
     if (!relief.end) return preempt(relief);
     end_sequence(*relief.sequence, {.reason = CompletionReason::EngineError, .error = relief.end});
   });

@@ -43,7 +43,7 @@
 ///
 /// Scavengers: requests under scavenger leases (LeaseAcquire) run when no others do, and beside
 /// others with the rows of ScavengerShare. They are admitted last, give their places to others, and
-/// count for nobody's turn. All that is said here about tenants is without them.
+/// count for no tenant's turn. What is said of tenants here is without them.
 ///
 /// Bound on waiting: with a token budget of at least `max_batch_size`, every decoding sequence that
 /// has its block and its mask gets a row in every tick. A tenant below its quota has a request
@@ -189,9 +189,7 @@ class Scheduler {
   const RunningSequences& running() const { return running_; }
 
  private:
-  void give_places();
   StepPlan plan_rows();
-  void add_rows_of(bool scavengers, std::uint32_t budget, StepPlan& plan);
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
   std::vector<PlannedRows> prefill_least_served(bool scavengers, std::uint32_t budget) const;
   bool relieve_starved();
@@ -214,8 +212,11 @@ class Scheduler {
   Preemption preemption_{tenancies_, running_, swap_};
   RequestMoves moves_{tenancies_, kv_, events_};
   ProposalPlanner proposals_{limits_, tenancies_, running_, kv_};
-  PrefillLimit prefill_limit_;
-  ScavengerShare scavenger_share_;
+  struct RowLimits {
+    PrefillLimit prefill;
+    ScavengerShare scavengers;
+  };
+  RowLimits row_limits_;
   StepRows planned_;  // rows of the last plan
 };
 

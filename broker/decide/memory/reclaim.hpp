@@ -1,5 +1,5 @@
-/// Reclaims extents from scavengers for a guaranteed tenant, and from scavenger leases for any
-/// tenant that is no scavenger.
+/// Reclaims extents from scavengers for a guaranteed tenant, and from scavenger leases for
+/// guaranteed and standard tenants.
 ///
 /// Whole leases are drained until the extents that are free or becoming free suffice. Each step
 /// chooses the newest lease of the scavenger that holds the most extents relative to its weight. At

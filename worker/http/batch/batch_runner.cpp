@@ -11,13 +11,11 @@
 #include <unordered_set>
 #include <utility>
 
-#include "common/machine/confined.hpp"
-#include "ipc/control/transport/excess.hpp"
+#include "common/metrics/batch_lines.hpp"
 #include "worker/batch/batch_lines.hpp"
-#include "worker/batch/disk_file.hpp"
-#include "worker/batch/line_gauges.hpp"
 #include "worker/http/answer_driver.hpp"
 #include "worker/http/async_value.hpp"
+#include "worker/http/batch/batch_input.hpp"
 #include "worker/http/batch/line_stream.hpp"
 
 namespace leasehold::http {
@@ -30,7 +28,6 @@ using batch::LineSpan;
 using batch::Status;
 using boost::asio::awaitable;
 
-constexpr std::size_t kPieceBytes = 256 << 10;
 constexpr Duration kDiskPause = std::chrono::seconds(2);
 constexpr Duration kSweepInterval = std::chrono::minutes(10);
 constexpr std::int64_t kMostPause_s = 30;
@@ -50,59 +47,6 @@ std::string message_of(const Answer& answer) {
   const auto json = nlohmann::json::parse(answer.body, nullptr, false);
   const auto error = json.is_object() ? json.find("error") : json.end();
   return json.is_object() && error != json.end() ? error->value("message", "") : "";
-}
-
-/// Calls `use` with every line of a results file, which is whole.
-Result<void> for_each_line(int fd, const std::function<void(std::string_view)>& use) {
-  std::string rest;
-  for (std::uint64_t at = 0;;) {
-    const std::string piece = TRY(batch::read_at(fd, at, kPieceBytes));
-    if (piece.empty()) return {};
-    at += piece.size();
-    rest += piece;
-    std::size_t begin = 0;
-    for (std::size_t end = rest.find('\n'); end != std::string::npos;
-         end = rest.find('\n', begin)) {
-      use(std::string_view(rest).substr(begin, end - begin));
-      begin = end + 1;
-    }
-    rest.erase(0, begin);
-  }
-}
-
-Api api_of(std::string_view endpoint) {
-  if (endpoint == "/v1/completions") return Api::Completions;
-  return endpoint == "/v1/responses" ? Api::Responses : Api::Chat;
-}
-
-/// Gives the request the id of its line unless it has one, so that it has the same seed whenever it
-/// runs.
-std::string with_id(std::string_view body, const std::string& id) {
-  auto json = control::parse_request_json(body, "the body");
-  if (!json || !json->is_object() || json->contains("request_id")) return std::string(body);
-  (*json)["request_id"] = id;
-  return json->dump();
-}
-
-/// Reads and parses one line; runs on the pool.
-Read<ApiRequest> read_request(int input, const LineSpan& span, std::string_view endpoint,
-                              const std::string& id, const ApiModel& model) {
-  const auto bytes = batch::read_at(input, span.offset, span.size_bytes);
-  if (!bytes) return std::unexpected(ApiError{bytes.error()});
-  const auto line = batch::parse_line(*bytes);
-  if (!line) return std::unexpected(ApiError{line.error()});
-  auto request = catch_request_errors(
-      [&]() -> Result<Read<ApiRequest>> {
-        return parse_api_request(api_of(endpoint), with_id(line->body, id), model);
-      },
-      Errc::BadRequest);
-  if (!request) return std::unexpected(ApiError{request.error()});
-  if (*request && (*request)->stream) {
-    return std::unexpected(ApiError{
-        {Errc::BadRequest, "stream is true; a batch has no streams, so leave it out"}, "stream"});
-  }
-  if (*request) (*request)->submit.resumable = false;
-  return *std::move(request);
 }
 
 }  // namespace
@@ -133,49 +77,6 @@ struct BatchRunner::Active {
     for (boost::asio::steady_timer* timer : std::set(pauses)) timer->cancel();
   }
 };
-
-/// What a batch needs before its first line runs.
-struct BatchRunner::Prepared {
-  batch::CheckedLines checked;
-  std::unordered_set<std::string> answered;
-  batch::LineCounts counts;
-  UniqueFd input;
-  UniqueFd output;
-  UniqueFd errors;
-
-  static Result<Prepared> from(const BatchStore& store, const BatchRecord& record,
-                               const ApiModel& model);
-};
-
-/// Reads the whole input file, and the results that an earlier worker wrote.
-Result<BatchRunner::Prepared> BatchRunner::Prepared::from(const BatchStore& store,
-                                                          const BatchRecord& record,
-                                                          const ApiModel& model) {
-  Prepared prepared;
-  prepared.input = TRY(store.read_file(record.input_file));
-  batch::LineChecker checker(record.endpoint,
-                             [&model](std::string_view name) { return has_name(model, name); });
-  for (std::uint64_t at = 0;;) {
-    const std::string piece = TRY(batch::read_at(prepared.input.get(), at, kPieceBytes));
-    if (piece.empty()) break;
-    at += piece.size();
-    checker.add(piece);
-  }
-  prepared.checked = checker.finish();
-  prepared.counts.total = static_cast<std::uint32_t>(prepared.checked.lines.size());
-  if (!prepared.checked.errors.empty()) return prepared;
-  prepared.output = TRY(store.open_results(record.output_file));
-  prepared.errors = TRY(store.open_results(record.error_file));
-  const auto count = [&](std::uint32_t& counter) {
-    return [&](std::string_view line) {
-      const std::string id = batch::answered_id(line);
-      if (!id.empty() && prepared.answered.insert(id).second) ++counter;
-    };
-  };
-  TRY(for_each_line(prepared.output.get(), count(prepared.counts.completed)));
-  TRY(for_each_line(prepared.errors.get(), count(prepared.counts.failed)));
-  return prepared;
-}
 
 // ------------------------------------------------------------------------------------- the queue
 
@@ -291,24 +192,24 @@ awaitable<void> BatchRunner::drive(std::shared_ptr<Shared> shared, ActivePtr act
 /// Returns true if lines can run.
 awaitable<bool> BatchRunner::prepare(ActivePtr active) {
   BatchRecord& record = active->record;
-  std::optional<Result<Prepared>> prepared;
+  std::optional<Result<PreparedBatch>> prepared;
   do {
     if (prepared) co_await pause(active, kDiskPause);
-    std::move_only_function<Result<Prepared>()> work = [this, record] {
-      return Prepared::from(store_, record, shared_.deps.model);
+    std::move_only_function<Result<PreparedBatch>()> work = [this, record] {
+      return PreparedBatch::from(store_, record, shared_.deps.model);
     };
-    prepared = co_await on_pool<Result<Prepared>>(shared_, record.tenant, std::move(work));
+    prepared = co_await on_pool<Result<PreparedBatch>>(shared_, record.tenant, std::move(work));
     if (!prepared) co_return false;
   } while (!*prepared && prepared->error().code == Errc::DiskFull && goes_on(*active));
   if (!*prepared) {
     active->failed = prepared->error();
     co_return false;
   }
-  Prepared& found = **prepared;
+  PreparedBatch& found = **prepared;
   record.counts = found.counts;
   if (!found.checked.errors.empty()) {
     record.errors = std::move(found.checked.errors);
-    active->failed = Error{Errc::BadRequest, "the input file has lines that are no requests"};
+    active->failed = Error{Errc::BadRequest, "the input file has lines that cannot run"};
     co_return false;
   }
   active->lines = std::move(found.checked.lines);

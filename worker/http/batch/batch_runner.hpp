@@ -47,7 +47,6 @@ class BatchRunner : public std::enable_shared_from_this<BatchRunner> {
 
  private:
   struct Active;
-  struct Prepared;
   using ActivePtr = std::shared_ptr<Active>;
 
   void begin_next();

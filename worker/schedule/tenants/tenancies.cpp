@@ -144,13 +144,6 @@ bool Tenancies::has_waiting(const TenantAccount& account) const {
                              [this](LeaseId lease) { return !leases_.at(lease).waiting.empty(); });
 }
 
-bool Tenancies::has_waiting(const TenantAccount& account, bool scavengers) const {
-  return std::ranges::any_of(account.leases, [this, scavengers](LeaseId lease) {
-    const Tenancy& tenancy = leases_.at(lease);
-    return tenancy.is_scavenger == scavengers && !tenancy.waiting.empty();
-  });
-}
-
 // ---------------------------------------------------------------------------------------- turns
 
 void Tenancies::settle_active() {
@@ -166,10 +159,14 @@ void Tenancies::settle_active() {
 }
 
 std::vector<TenantAccount*> Tenancies::waiting_accounts(bool scavengers) {
+  const auto waits = [this, scavengers](LeaseId lease) {
+    const Tenancy& tenancy = leases_.at(lease);
+    return tenancy.is_scavenger == scavengers && !tenancy.waiting.empty();
+  };
   std::vector<TenantAccount*> waiting;
   for (auto& [id, account] : tenants_) {
     account.owed = 0;
-    if (has_waiting(account, scavengers)) waiting.push_back(&account);
+    if (std::ranges::any_of(account.leases, waits)) waiting.push_back(&account);
   }
   return waiting;
 }

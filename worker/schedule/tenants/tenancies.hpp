@@ -112,7 +112,6 @@ class Tenancies {
 
  private:
   bool has_waiting(const TenantAccount& account) const;
-  bool has_waiting(const TenantAccount& account, bool scavengers) const;
   void forget_if_unused(const TenantId& id);
   void note_served(Tenancy& tenancy);
 

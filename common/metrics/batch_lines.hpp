@@ -7,13 +7,13 @@
 
 #include "common/metrics/counters.hpp"
 
-namespace leasehold::batch {
+namespace leasehold::metrics {
 
-struct LineGauges {
+struct BatchLines {
   std::atomic<std::uint64_t> waiting{0};  ///< Without a result, in batches that run.
   std::atomic<std::uint64_t> running{0};  ///< Submitted, or waiting for their next attempt.
-  metrics::Counter completed;             ///< Since the worker's start.
-  metrics::Counter failed;                ///< Since the worker's start.
+  Counter completed;                      ///< Since the worker's start.
+  Counter failed;                         ///< Since the worker's start.
 };
 
-}  // namespace leasehold::batch
+}  // namespace leasehold::metrics
