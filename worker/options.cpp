@@ -22,6 +22,7 @@
 #include "kernels/cpu/default_threads.hpp"
 #include "kernels/model/architecture_keys.hpp"
 #include "kernels/model/kv_type.hpp"
+#include "worker/batch_options.hpp"
 #include "worker/http/host_name.hpp"
 #include "worker/model_names.hpp"
 
@@ -346,6 +347,7 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   TRY(resolve_kv_index(raw, options));
   TRY(resolve_otlp(raw, options));
   options.http = TRY(address_of("--http", raw.http, raw.http_any_address));
+  TRY(resolve_batch_options(options));
   auto proxies = http::TrustedProxies::parse(raw.http_trusted_proxies);
   if (!proxies)
     return fail(proxies.error().code, "--http-trusted-proxy: " + proxies.error().detail);
@@ -379,6 +381,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   add_draft_options(app, options);
   add_cuda_options(app, options);
   add_observability_options(app, options, raw);
+  add_batch_options(app, options);
   add_trace_options(app, options, raw);
   if (const auto ended = parse_command_line(app, argc, argv)) {
     exit_code = *ended;

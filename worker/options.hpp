@@ -17,6 +17,7 @@
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/model/weights_plan.hpp"
 #include "kernels/op_args.hpp"
+#include "worker/batch/batch_store.hpp"
 #include "worker/http/cross_origin.hpp"
 #include "worker/schedule/scheduler.hpp"
 
@@ -64,6 +65,9 @@ struct WorkerOptions {
   http::TrustedProxies http_trusted_proxies;
   http::AllowedOrigins http_allowed_origins;
   std::chrono::milliseconds http_heartbeat{15'000};  ///< 0: none.
+  std::string batch_dir;                             ///< Empty: no files and no batches.
+  batch::StoreLimits batch_limits;
+  std::uint32_t batch_keep_hours = 720;
   std::optional<http::Address> metrics;
   http::HostRule metrics_hosts;
   std::optional<http::Url> otlp;  ///< The collector of traces.

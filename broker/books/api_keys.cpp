@@ -18,6 +18,11 @@ std::unexpected<Error> expired(const journal::ApiKeyRow& key) {
                           key.id.value, name, fmt::gmtime(key.expires_unix_ms / 1000)));
 }
 
+std::unexpected<Error> unknown_key() {
+  return fail(Errc::BadToken,
+              "the API key is not known, or was revoked; ask the operator for a new one");
+}
+
 std::optional<std::int64_t> unless_zero(std::int64_t unix_ms) {
   return unix_ms == 0 ? std::nullopt : std::optional(unix_ms);
 }
@@ -81,10 +86,16 @@ Result<const journal::ApiKeyRow*> ApiKeys::verify(std::string_view shown,
                                                   std::int64_t unix_ms) const {
   const std::string hash = hash_of_api_key(shown);
   const journal::ApiKeyRow* found = find(api_key_id(hash));
-  if (found == nullptr || found->hash != hash) {
-    return fail(Errc::BadToken,
-                "the API key is not known, or was revoked; ask the operator for a new one");
-  }
+  if (found == nullptr || found->hash != hash) return unknown_key();
+  if (is_expired(*found, unix_ms)) return expired(*found);
+  return found;
+}
+
+Result<const journal::ApiKeyRow*> ApiKeys::verify_batch_key(std::string_view shown,
+                                                            std::int64_t unix_ms) const {
+  const auto id = key_of_batch_key(shown);
+  const journal::ApiKeyRow* found = id ? find(*id) : nullptr;
+  if (found == nullptr || batch_key_of_hash(found->hash) != shown) return unknown_key();
   if (is_expired(*found, unix_ms)) return expired(*found);
   return found;
 }

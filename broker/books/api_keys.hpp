@@ -56,6 +56,9 @@ class ApiKeys {
   /// Finds the key that the caller shows. Errors: BadToken, with the same text for every unknown
   /// key, and with the time for an expired one.
   Result<const journal::ApiKeyRow*> verify(std::string_view shown, std::int64_t unix_ms) const;
+  /// The same for a batch key.
+  Result<const journal::ApiKeyRow*> verify_batch_key(std::string_view shown,
+                                                     std::int64_t unix_ms) const;
   const std::set<ApiKeyId>& of(const TenantId& tenant) const;
   const std::map<ApiKeyId, journal::ApiKeyRow>& all() const { return keys_; }
 

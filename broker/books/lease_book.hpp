@@ -33,7 +33,9 @@ struct LeaseRecord {
 
   // Members for leases of scope Tenant.
   TenantId tenant;
-  ApiKeyId api_key;     ///< The API key of the acquire; empty: none.
+  ApiKeyId api_key;  ///< The API key of the acquire; empty: none.
+  /// As in LeaseAcquire: it counts as a lease of a scavenger, and covers no reserve of its tenant.
+  bool scavenger = false;
   ConnectionId holder;  ///< Zero: no connection has claimed the lease since a broker restart.
   std::uint32_t holder_uid = 0;
   ProcessIdentity holder_process;  ///< Identifies the holder after a broker restart.

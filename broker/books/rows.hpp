@@ -116,6 +116,7 @@ struct LeaseRow {
   LeaseId replaced_by;
   std::int64_t granted_ns = 0;
   ApiKeyId api_key;  ///< The API key of the acquire; empty: none.
+  bool scavenger = false;
   bool operator==(const LeaseRow&) const = default;
 };
 

@@ -41,7 +41,8 @@ journal::LeaseRow row_of(const LeaseRecord& record) {
                         .replaces = record.replaces.value_or(LeaseId{}),
                         .replaced_by = record.replaced_by.value_or(LeaseId{}),
                         .granted_ns = record.granted_at.boottime_ns,
-                        .api_key = record.api_key};
+                        .api_key = record.api_key,
+                        .scavenger = record.scavenger};
   if (!record.is(LeaseState::Live)) row.revoked_ns = record.revoked_at().boottime_ns;
   if (const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease)) {
     row.fenced_ns = fenced->state().at.boottime_ns;

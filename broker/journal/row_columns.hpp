@@ -129,6 +129,7 @@ void describe(IsRow<LeaseRow> auto& row, auto& columns) {
   columns.column("replaced_by_generation", row.replaced_by.generation);
   columns.column("granted_ns", row.granted_ns);
   columns.column("api_key", row.api_key);
+  columns.column("scavenger", row.scavenger);
 }
 
 void describe(IsRow<ExtentRow> auto& row, auto& columns) {

@@ -176,6 +176,7 @@ class Restorer {
                        .scope = row.scope,
                        .tenant = row.tenant,
                        .api_key = row.api_key,
+                       .scavenger = row.scavenger,
                        .holder_uid = row.request.uid,
                        .holder_process = row.holder,
                        .request = row.request,

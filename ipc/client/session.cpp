@@ -92,6 +92,7 @@ void TenantSession::acquire() {
                             .worker = config_.worker,
                             .replaces = leases_.replaceable(),
                             .api_key = config_.api_key,
+                            .scavenger = config_.scavenger,
                             .request_id = RequestId{mint_request_id()}};
   continuity_.ask(wanted, ledger_.positions());
   holder_->acquire(

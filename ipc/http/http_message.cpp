@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include <boost/beast/core/read_size.hpp>
 #include <boost/beast/http/error.hpp>
 
@@ -147,6 +149,32 @@ asio::awaitable<RequestBody> read_request_body(Stream& stream, ReadBuffer& buffe
                                                std::size_t max_body_bytes) {
   PlainStream<Stream&> plain(stream);
   co_return co_await read_request_body(plain, buffer, parser, max_body_bytes);
+}
+
+asio::awaitable<Result<std::string>> read_body_piece(Stream& stream, ReadBuffer& buffer,
+                                                     Parser& parser, std::uint64_t& read,
+                                                     std::uint64_t max_body_bytes) {
+  while (parser.get().body().empty() && !parser.is_done()) {
+    beast::error_code error = beast::http::error::need_more;
+    if (buffer.size() > 0) {
+      const std::size_t taken = parser.put(buffer.data(), error);
+      buffer.consume(taken);
+      read += taken;
+    }
+    if (read > max_body_bytes + kMaxHeadBytes) {
+      co_return fail(Errc::MessageTooLarge,
+                     fmt::format("the body is longer than {} bytes; send less", max_body_bytes));
+    }
+    const std::size_t room = beast::read_size(buffer, kMaxHeadBytes);
+    if (!error) continue;
+    if (error != beast::http::error::need_more || room == 0)
+      co_return fail(Errc::BadRequest, "the body is malformed: " + error.message());
+    const auto [read_error, size] = co_await stream.async_read_some(buffer.prepare(room), kAwait);
+    buffer.commit(size);
+    if (read_error)
+      co_return fail(Errc::BadRequest, "the body was cut off: " + read_error.message());
+  }
+  co_return std::exchange(parser.get().body(), std::string());
 }
 
 }  // namespace leasehold::http

@@ -16,6 +16,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <optional>
 
+#include "common/result.hpp"
 #include "ipc/http/byte_stream.hpp"
 #include "ipc/http/http_framing.hpp"
 
@@ -58,5 +59,13 @@ boost::asio::awaitable<RequestBody> read_request_body(Stream& stream, ReadBuffer
                                                       Parser& parser, std::size_t max_body_bytes);
 boost::asio::awaitable<RequestBody> read_request_body(ByteStream& stream, ReadBuffer& buffer,
                                                       Parser& parser, std::size_t max_body_bytes);
+
+/// Reads the next bytes of a body whose head was read: at least one, or none at its end. Precedes
+/// or replaces read_request_body. `read`: the bytes so far, framing included, which are at most
+/// `max_body_bytes` + kMaxHeadBytes. Errors: MessageTooLarge, BadRequest for a malformed body or
+/// one that ends too early.
+boost::asio::awaitable<Result<std::string>> read_body_piece(Stream& stream, ReadBuffer& buffer,
+                                                            Parser& parser, std::uint64_t& read,
+                                                            std::uint64_t max_body_bytes);
 
 }  // namespace leasehold::http

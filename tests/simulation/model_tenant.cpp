@@ -107,6 +107,7 @@ void Tenant::acquire() {
       .ttl_ms = machine.one_in(3) ? 400 + machine.pick(3000) : 0,
       .worker = waits_for_worker ? std::optional(worker_) : std::nullopt,
       .replaces = waits_for_worker || machine.one_in(2) ? lost_lease_ : std::nullopt,
+      .scavenger = machine.one_in(8),
       .request_id = {fmt::format("{}-{}", link_->id.value, machine.step)}};
   send_acquire();
 }

@@ -16,12 +16,15 @@ std::uint64_t extents_of(std::uint64_t blocks) {
   return (blocks + kBlocksPerExtent - 1) / kBlocksPerExtent;
 }
 
-std::uint64_t owned_by(const State& state, const TenantId& tenant) {
+/// Extents of the tenant's scavenger leases, or of its others.
+std::uint64_t owned_by(const State& state, const TenantId& tenant, bool scavenger = false) {
   std::uint64_t owned = 0;
   for (const auto& [id, extent] : state.extents.records()) {
     if (extent.pool != MemoryPool::Kv) continue;
     const LeaseRecord* lease = state.leases.find_open(extent.lease);
-    if (extent.state == ExtentState::Owned && lease->tenant == tenant) ++owned;
+    if (extent.state == ExtentState::Owned && lease->tenant == tenant &&
+        lease->scavenger == scavenger)
+      ++owned;
   }
   return owned;
 }
@@ -66,6 +69,7 @@ void check_reserves(const State& state) {
     const std::uint64_t reserve = extents_of(tenant.policy.reserved_blocks);
     const std::uint64_t owned = owned_by(state, id);
     unused += reserve - std::min(reserve, owned);
+    covers += owned_by(state, id, true);
     if (tenant.policy.tier == wire::Tier::Scavenger) covers += owned;
   }
   if (unused > covers) {
@@ -118,7 +122,7 @@ void check_sleepers(const State& state) {
 
 void check_refusal(const State& state, const Event& event, std::span<const Effect> effects) {
   const auto* call = std::get_if<Call<wire::LeaseAcquire>>(&event);
-  if (call == nullptr || state.config.lends_device()) return;
+  if (call == nullptr || call->message.scavenger || state.config.lends_device()) return;
   const Error* refusal = refusal_of(call->caller.call, effects);
   if (refusal == nullptr || refusal->code != Errc::PoolExhausted) return;
   const leasehold::Tenant* tenant = state.tenants.find(call->message.tenant);

@@ -152,7 +152,8 @@ const std::map<std::string, std::set<std::string>>& allowed_folders() {
       {"worker/engine",
        {"kernels/model", "worker/kv", "worker/model", "worker/schedule", "worker/text"}},
       {"worker/lease", {"kernels/model", "kernels/model/gguf", "worker/engine", "worker/model"}},
-      {"worker/http", {"worker/text", "worker/trace"}},
+      {"worker/batch", {}},
+      {"worker/http", {"worker/batch", "worker/text", "worker/trace"}},
   };
   return kBelow;
 }

@@ -85,7 +85,8 @@ client::SessionConfig AnswerDriver::config_of(wire::RequestSubmit submit) const 
   config.api_key = caller_.key;
   config.rebind = true;
   config.retry.rebind_timeout = Duration::max();  // the client ends the wait by leaving
-  config.lease = shared_.leases->share(caller_.key_id, submit.request_id);
+  config.scavenger = caller_.is_batch;
+  config.lease = shared_.leases->share(caller_.lease_owner(), submit.request_id);
   submit.x_request_id = stream_.labels().x_request_id;
   if (stream_.labels().trace) submit.traceparent = stream_.labels().trace->text();
   config.request = std::move(submit);
@@ -189,7 +190,7 @@ awaitable<void> AnswerDriver::await_events() {
     co_return;
   }
   std::optional<CountedIn> waiting;
-  if (progress_.all_await_lease()) waiting.emplace(shared_.awaiting_lease);
+  if (progress_.all_await_lease()) waiting.emplace(shared_.counts.awaiting_lease);
   co_await generations_->changed(time_to_heartbeat());
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -34,7 +35,7 @@ bool comes_back(const Route& route, const Head& head) {
   return route.is_resumable && head.only("Last-Event-ID").has_value();
 }
 
-class BeastConnection final : public Connection, public HttpStream {
+class BeastConnection final : public Connection, public HttpStream, public FileTransfer {
  public:
   BeastConnection(Socket socket, PeerAddress peer, Places::ConnectionId id,
                   std::shared_ptr<Shared> shared)
@@ -56,6 +57,10 @@ class BeastConnection final : public Connection, public HttpStream {
   void note_error(Errc code) override { exchange_.stream_error = code; }
   const ExchangeLabels& labels() const override { return exchange_.labels; }
   bool is_gone() const override { return is_gone_; }
+  awaitable<Result<std::string>> read_piece() override;
+  awaitable<void> send_head(std::uint64_t size_bytes, std::string_view content_type) override;
+  awaitable<void> send_piece(std::string bytes) override;
+  void give_up() override { leave(); }
 
  private:
   awaitable<void> serve_one();
@@ -69,13 +74,16 @@ class BeastConnection final : public Connection, public HttpStream {
   std::size_t send_now(std::string_view text);
   bool take_unread(std::size_t bytes);
   awaitable<bool> write(std::string text);
-  awaitable<bool> read_body(Parser& parser, const Head& head);
+  awaitable<bool> read_body(Parser& parser, const Head& head, bool is_file);
   void await_input();
   void read_input();
   void await_hangup();
   void leave();
   void stop_watching();
   std::size_t max_body_bytes() const { return shared_->deps.max_body_bytes; }
+  std::uint64_t max_file_bytes() const {
+    return std::max<std::uint64_t>(max_body_bytes(), shared_->deps.max_file_bytes);
+  }
 
   Stream stream_;
   ReadBuffer buffer_;
@@ -87,7 +95,9 @@ class BeastConnection final : public Connection, public HttpStream {
   std::optional<TenantId> tenant_;  // of the newest valid key
   control::QueueCharge unread_;     // bytes of the answer that wait to be read
   Exchange exchange_;
-  bool at_end_ = false;  // the client has shut down its sending side
+  Parser* parser_ = nullptr;      // of a body that its route reads
+  std::uint64_t file_bytes_ = 0;  // read of that body, framing included
+  bool at_end_ = false;           // the client has shut down its sending side
   bool is_probed_ = false;
   bool is_gone_ = false;
 };
@@ -109,7 +119,8 @@ awaitable<void> BeastConnection::run() {
 awaitable<void> BeastConnection::serve_one() {
   Parser parser;
   stream_.expires_after(tenant_ ? kIdleTimeout : kHeadTimeout);
-  RequestHead read = co_await read_request_head(stream_, buffer_, parser, max_body_bytes());
+  // The route decides whether its body may be as long as a file.
+  RequestHead read = co_await read_request_head(stream_, buffer_, parser, max_file_bytes());
   if (!read.refused && !read.head) co_return;
   exchange_.is_message = read.head && is_message_path(read.head->path());
   exchange_.labels = ExchangeLabels::of(read.head);
@@ -147,21 +158,27 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
         fmt::format("Leasehold-Identity: {}\r\n", full_identity(shared_->deps.model));
   auto gateway = read_gateway_fields(**route, head);
   if (!gateway) co_return co_await refuse(error_answer(gateway.error()));
-  const CountedIn answering(shared_->answering);
+  const CountedIn answering(shared_->counts.answering);
   if (shared_->draining && !comes_back(**route, head))
     co_return co_await refuse(refusal(shared_->deps.stopping));
+  const bool is_file = (*route)->reads_body;
+  if (auto too_long = refuse_head(head, is_file ? max_file_bytes() : max_body_bytes()))
+    co_return co_await refuse(*std::move(too_long));
   const auto length = parser.is_done() ? 0 : parser.content_length().value_or(max_body_bytes());
-  if (const auto taken = shared_->places.take_body(id_, length); !taken)
-    co_return co_await refuse(refusal(taken.error()));
-  if (!co_await read_body(parser, head)) co_return;
-  RouteInput input{.body = std::move(parser.get().body()),
-                   .id = id_in_path(**route, head),
-                   .gateway = *std::move(gateway)};
+  const auto taken = shared_->places.take_body(id_, std::min(length, max_body_bytes()));
+  if (!taken) co_return co_await refuse(refusal(taken.error()));
+  RouteInput input = input_of(**route, head);
+  input.transfer = this;
+  input.gateway = *std::move(gateway);
+  if (!co_await read_body(parser, head, is_file)) co_return;
+  if (!is_file) input.body = std::move(parser.get().body());
   co_await async_wait_for(*shared_->deps.io,
                           shared_->body_rate_limiter.reserve(caller->tenant, input.body.size(),
                                                              shared_->deps.clock->now()));
   begin_span(**route);
   co_await (*route)->serve(*shared_, *caller, std::move(input), *this);
+  if (std::exchange(parser_, nullptr) != nullptr && !parser.is_done())
+    exchange_.keep_alive = false;  // what follows is the rest of a body
   end_span(**route);
 }
 
@@ -213,10 +230,16 @@ Result<void> BeastConnection::note_client(const Head& head) {
   return fail(Errc::QueueFull, "a newer connection of this source took the place; connect again");
 }
 
-/// Refuses a body that is too long or malformed. Returns false then, and if the client is gone.
-awaitable<bool> BeastConnection::read_body(Parser& parser, const Head& head) {
+/// Refuses a body that is too long or malformed. Returns false then, and if the client is gone. The
+/// body of a file is left to its route, and another request follows only if that read all of it.
+awaitable<bool> BeastConnection::read_body(Parser& parser, const Head& head, bool is_file) {
   if (parser.is_done()) co_return true;
   if (head.only("Expect") && !co_await write(std::string(kContinue))) co_return false;
+  if (is_file) {
+    parser_ = &parser;
+    file_bytes_ = 0;
+    co_return true;
+  }
   stream_.expires_after(kBodyTimeout);
   RequestBody read = co_await read_request_body(stream_, buffer_, parser, max_body_bytes());
   stream_.expires_never();
@@ -224,6 +247,15 @@ awaitable<bool> BeastConnection::read_body(Parser& parser, const Head& head) {
   if (read.refused) co_await refuse(*std::move(read.refused));
   is_gone_ = true;
   co_return false;
+}
+
+awaitable<Result<std::string>> BeastConnection::read_piece() {
+  if (parser_ == nullptr) co_return std::string();
+  stream_.expires_after(kBodyTimeout);
+  auto piece = co_await read_body_piece(stream_, buffer_, *parser_, file_bytes_, max_file_bytes());
+  stream_.expires_never();
+  if (!piece) exchange_.keep_alive = false;
+  co_return piece;
 }
 
 // --------------------------------------------------------------------------------- while answering
@@ -340,6 +372,19 @@ awaitable<void> BeastConnection::send(Answer answer) {
     answer = as_message_error(std::move(answer), exchange_.labels.x_request_id);
   co_await write(
       text_of(std::move(answer), exchange_.keep_alive, exchange_.body_sent, exchange_.fields));
+}
+
+awaitable<void> BeastConnection::send_head(std::uint64_t size_bytes,
+                                           std::string_view content_type) {
+  exchange_.status = 200;
+  std::string head = fmt::format(
+      "HTTP/1.1 200 OK\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n", content_type,
+      size_bytes, exchange_.fields, exchange_.keep_alive ? "" : "Connection: close\r\n");
+  co_await write(std::move(head));
+}
+
+awaitable<void> BeastConnection::send_piece(std::string bytes) {
+  if (exchange_.body_sent == Body::Sent) co_await write(std::move(bytes));
 }
 
 awaitable<void> BeastConnection::write_events(ServerEvents events, Follows follows) {

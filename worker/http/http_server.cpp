@@ -3,9 +3,11 @@
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
 #include <map>
 
 #include "ipc/http/http_listener.hpp"
+#include "worker/http/batch/batch_runner.hpp"
 #include "worker/http/http_connection.hpp"
 
 namespace leasehold::http {
@@ -22,6 +24,8 @@ struct Server::State : std::enable_shared_from_this<State> {
   explicit State(Dependencies dependencies)
       : shared(std::make_shared<Shared>(std::move(dependencies))) {
     shared->close_connection = [this](Places::ConnectionId id) { close(id); };
+    if (shared->deps.batch_store != nullptr)
+      shared->batches = std::make_shared<BatchRunner>(*shared, *shared->deps.batch_store);
   }
 
   void add(Listener::Socket socket, const PeerAddress& peer);
@@ -98,20 +102,25 @@ void Server::serve() {
   state_->listener->serve([state = state_](Listener::Socket socket, const PeerAddress& peer) {
     state->add(std::move(socket), peer);
   });
+  if (state_->shared->batches) state_->shared->batches->start(state_->shared);
 }
 
 void Server::drain() {
   state_->shared->draining = true;
+  if (!state_->shared->batches) return;
+  boost::asio::post(*state_->shared->deps.io, [batches = std::weak_ptr(state_->shared->batches)] {
+    if (const auto runner = batches.lock()) runner->stop();
+  });
 }
 
 /// A request is counted before it reads `draining`, so after `drain` a request that this misses is
 /// not admitted.
 bool Server::is_answering() const {
-  return state_->shared->answering > 0;
+  return state_->shared->counts.answering > 0;
 }
 
 bool Server::is_writing() const {
-  return state_->shared->answering > state_->shared->awaiting_lease;
+  return state_->shared->counts.answering > state_->shared->counts.awaiting_lease;
 }
 
 RunningAnswers& Server::running_answers() {
@@ -120,6 +129,7 @@ RunningAnswers& Server::running_answers() {
 
 void Server::end_answers() {
   drain();
+  if (state_->shared->batches) state_->shared->batches->stop();
   for (const RunningAnswer& answer : state_->shared->running_answers.all())
     answer.end(state_->shared->deps.stopping, true);
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "common/clock.hpp"
+#include "common/metrics/batch_lines.hpp"
 #include "common/metrics/counters.hpp"
 #include "ipc/control/messages/keys.hpp"
 #include "ipc/http/http_address.hpp"
@@ -28,6 +29,10 @@
 #include "worker/http/running_answers.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 #include "worker/trace/tracing.hpp"
+
+namespace leasehold::batch {
+class BatchStore;
+}  // namespace leasehold::batch
 
 namespace leasehold::http {
 
@@ -73,6 +78,9 @@ class Server {
     AllowedOrigins allowed_origins{};
     /// A stream that has sent nothing for this long sends a comment. Zero: never.
     Duration heartbeat = Duration::zero();
+    batch::BatchStore* batch_store = nullptr;    ///< Null: no files and no batches.
+    metrics::BatchLines* batch_lines = nullptr;  ///< Null: lines are not counted.
+    std::uint64_t max_file_bytes = 0;            ///< Limit for the body of an upload.
   };
 
   /// Listens at once; connections wait in the backlog until `serve`. Errors: SocketInUse,

@@ -19,6 +19,8 @@
 
 namespace leasehold::http {
 
+class BatchRunner;
+
 /// Adds one to a counter while this object exists.
 class CountedIn {
  public:
@@ -31,6 +33,12 @@ class CountedIn {
   std::atomic<std::uint32_t>& counter_;
 };
 
+struct AnswerCounts {
+  std::atomic<std::uint32_t> answering = 0;  ///< Requests that a route serves.
+  /// The number of these that have written all the text that they can without another lease.
+  std::atomic<std::uint32_t> awaiting_lease = 0;
+};
+
 struct Shared {
   Server::Dependencies deps;
   client::AsioTimers timers;
@@ -41,15 +49,14 @@ struct Shared {
   control::QueueShares<TenantId> unread;  ///< Bytes of answers that clients leave unread.
   Turns<TenantId> turns;
   RunningAnswers running_answers;
+  std::shared_ptr<BatchRunner> batches;  ///< Null without a store.
   /// Runs work that would delay other connections. It has two threads, so that one tenant alone
   /// cannot block the others.
   boost::asio::thread_pool cpu{2};
   std::function<void(Places::ConnectionId)> close_connection;
   bool closing = false;
-  std::atomic<bool> draining = false;        ///< Set by another thread.
-  std::atomic<std::uint32_t> answering = 0;  ///< Requests that a route serves.
-  /// The number of these that have written all the text that they can without another lease.
-  std::atomic<std::uint32_t> awaiting_lease = 0;
+  std::atomic<bool> draining = false;  ///< Set by another thread.
+  AnswerCounts counts;
 
   explicit Shared(Server::Dependencies dependencies)
       : deps(std::move(dependencies)),

@@ -17,6 +17,8 @@
 #include "worker/http/answer_driver.hpp"
 #include "worker/http/api/tokenize_api.hpp"
 #include "worker/http/async_value.hpp"
+#include "worker/http/batch/batch_routes.hpp"
+#include "worker/http/batch/file_routes.hpp"
 #include "worker/http/request_routes.hpp"
 
 namespace leasehold::http {
@@ -173,6 +175,15 @@ constexpr Route kRoutes[] = {
     {"/v1/responses/ID/cancel", "POST", serve_response_cancel},
     {"/v1/requests", "GET", serve_requests},
     {"/v1/requests/ID/cancel", "POST", serve_request_cancel},
+    {.path = "/v1/files", .method = "POST", .serve = serve_upload, .reads_body = true},
+    {"/v1/files", "GET", serve_files},
+    {"/v1/files/ID/content", "GET", serve_file_content},
+    {"/v1/files/ID", "GET", serve_file},
+    {"/v1/files/ID", "DELETE", serve_file_removal},
+    {"/v1/batches", "POST", serve_batch_creation},
+    {"/v1/batches", "GET", serve_batches},
+    {"/v1/batches/ID/cancel", "POST", serve_batch_cancel},
+    {"/v1/batches/ID", "GET", serve_batch},
     {"/v1/messages/count_tokens", "POST", serve_token_count},
     {"/tokenize", "POST", serve_tokenize},
     {"/detokenize", "POST", serve_detokenize},
@@ -180,6 +191,15 @@ constexpr Route kRoutes[] = {
 };
 
 constexpr std::string_view kAllowPost = "Allow: POST, OPTIONS\r\n";
+constexpr std::string_view kAllowGetPost = "Allow: GET, HEAD, POST, OPTIONS\r\n";
+constexpr std::string_view kAllowGetDelete = "Allow: GET, HEAD, DELETE, OPTIONS\r\n";
+
+/// The header for a path with these methods.
+std::string_view allow_header(std::string_view methods) {
+  if (methods == "GET") return kAllowGet;
+  if (methods == "POST") return kAllowPost;
+  return methods.ends_with("DELETE") ? kAllowGetDelete : kAllowGetPost;
+}
 
 constexpr std::string_view kId = "ID";
 
@@ -205,7 +225,11 @@ std::optional<char> byte_of_hex(std::string_view digits) {
 
 std::string unknown_path(std::string_view path) {
   std::string message = "no path " + printable_excerpt(path) + "; the paths are /health";
-  for (const Route& route : kRoutes) message.append(", ").append(route.path);
+  std::string_view last;
+  for (const Route& route : kRoutes) {
+    if (route.path != last) message.append(", ").append(route.path);
+    last = route.path;
+  }
   return message;
 }
 
@@ -213,20 +237,30 @@ std::string unknown_path(std::string_view path) {
 
 std::expected<const Route*, Answer> find_route(const Head& head) {
   const std::string_view path = head.path();
-  const Route* route = std::ranges::find_if(
-      kRoutes, [path](const Route& each) { return match(each, path).has_value(); });
-  if (route == std::end(kRoutes))
-    return std::unexpected(plain_error(404, "not_found", unknown_path(path)));
-  const bool is_head = head.method == "HEAD" && route->method == "GET";
-  if (is_head || head.method == route->method) return route;
-  Answer refused = plain_error(405, "method", "use " + std::string(route->method));
-  refused.extra_headers = route->method == "GET" ? kAllowGet : kAllowPost;
+  const Route* known = nullptr;  // the first with this path
+  std::string methods;
+  for (const Route& route : kRoutes) {
+    if (!match(route, path) || (known != nullptr && route.path != known->path)) continue;
+    const bool is_head = head.method == "HEAD" && route.method == "GET";
+    if (is_head || head.method == route.method) return &route;
+    methods.append(methods.empty() ? "" : " or ").append(route.method);
+    known = &route;
+  }
+  if (known == nullptr) return std::unexpected(plain_error(404, "not_found", unknown_path(path)));
+  Answer refused = plain_error(405, "method", "use " + methods);
+  refused.extra_headers = allow_header(methods);
   return std::unexpected(std::move(refused));
 }
 
-/// A '%' without two hex digits stays as it is.
-std::string id_in_path(const Route& route, const Head& head) {
-  std::string_view rest = match(route, head.path()).value_or("");
+RouteInput input_of(const Route& route, const Head& head) {
+  const std::size_t mark = head.target.find('?');
+  return {.body = {},
+          .id = percent_decoded(match(route, head.path()).value_or("")),
+          .query = mark == std::string::npos ? "" : head.target.substr(mark + 1),
+          .content_type = std::string(head.only("Content-Type").value_or(""))};
+}
+
+std::string percent_decoded(std::string_view rest) {
   std::string decoded;
   while (!rest.empty()) {
     const auto byte = rest.front() == '%' ? byte_of_hex(rest.substr(1, 2)) : std::nullopt;

@@ -145,7 +145,8 @@ void LeaseService::on_mapped(MappedGrant granted, Result<std::vector<LeasedMappi
       engine.add_lease({.lease = grant.lease,
                         .tenant = grant.tenant,
                         .api_key = grant.api_key.value_or(ApiKeyId{}),
-                        .is_shared = grant.scope == wire::LeaseScope::Shared});
+                        .is_shared = grant.scope == wire::LeaseScope::Shared,
+                        .is_scavenger = grant.scavenger});
     }
     for (std::size_t i = 0; i < mapped.size(); ++i) {
       engine.add_extent(grant.lease, grant.extents[i], std::move(mapped[i]), grant.pool);

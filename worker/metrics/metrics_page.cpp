@@ -39,6 +39,14 @@ void add_requests(Exposition& page, const RequestMetrics& requests) {
   }
   page.counter({"leasehold_refused_keys_total", "HTTP requests with an API key that is not valid"},
                number(requests.refused_keys().value()));
+  constexpr metrics::Name kLines{"leasehold_worker_batch_lines",
+                                 "Lines of batches: those that wait or run now, and those with a "
+                                 "result since the start"};
+  const metrics::BatchLines& lines = requests.batch_lines();
+  page.gauge(kLines, number(lines.waiting.load()), {{"state", "waiting"}});
+  page.gauge(kLines, number(lines.running.load()), {{"state", "running"}});
+  page.gauge(kLines, number(lines.completed.value()), {{"state", "completed"}});
+  page.gauge(kLines, number(lines.failed.value()), {{"state", "failed"}});
   constexpr metrics::Name kTokens{"leasehold_tokens_total",
                                   "Tokens: prompts whose first token was sent, and generated ones"};
   page.counter(kTokens, number(requests.prompt_tokens()), {{"kind", "prompt"}});

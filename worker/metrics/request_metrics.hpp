@@ -7,6 +7,7 @@
 #include <array>
 
 #include "common/errc.hpp"
+#include "common/metrics/batch_lines.hpp"
 #include "common/metrics/counters.hpp"
 #include "worker/schedule/request.hpp"
 
@@ -45,6 +46,8 @@ class RequestMetrics {
   /// Counts the requests whose API key the broker did not accept.
   metrics::Counter& refused_keys() { return refused_keys_; }
   const metrics::Counter& refused_keys() const { return refused_keys_; }
+  metrics::BatchLines& batch_lines() { return batch_lines_; }
+  const metrics::BatchLines& batch_lines() const { return batch_lines_; }
   void preempted() { preemptions_.add(); }
   void rebound() { rebinds_.add(); }
   /// A poll refused a sequence this long after the broker stored the lease word. Zero is not
@@ -75,6 +78,7 @@ class RequestMetrics {
   metrics::Counter prompt_tokens_;
   metrics::Counter generated_tokens_;
   metrics::Counter refused_keys_;
+  metrics::BatchLines batch_lines_;
   metrics::Counter preemptions_;
   metrics::Counter rebinds_;
   std::array<metrics::Counter, kReasonCount> completed_;

@@ -39,6 +39,8 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
                                const Dependencies& deps) {
   if (!options.http) return {};
   const OpenedModel& model = *deps.model;
+  if (!options.batch_dir.empty())
+    batches_ = TRY(batch::BatchStore::open(options.batch_dir, options.batch_limits));
   http::Server::Dependencies dependencies{
       .io = &io_.context(),
       .clock = deps.clock,
@@ -79,7 +81,10 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
           },
       .refused_keys = deps.refused_keys,
       .allowed_origins = options.http_allowed_origins,
-      .heartbeat = options.http_heartbeat};
+      .heartbeat = options.http_heartbeat,
+      .batch_store = batches_.get(),
+      .batch_lines = deps.batch_lines,
+      .max_file_bytes = batches_ ? options.batch_limits.quota_bytes : 0};
   server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));
   TRY(io_.start("http"));
   TRY(io_.run([this]() -> Result<void> {

@@ -30,10 +30,11 @@ class HttpService {
     const Tracing* tracing = nullptr;      ///< Null: no spans.
     RequestDirectory* requests = nullptr;
     metrics::Counter* refused_keys = nullptr;  ///< Counts requests whose key is refused.
+    metrics::BatchLines* batch_lines = nullptr;
     std::function<http::WorkerLoad()> load;
   };
   /// With `--http`, listens, and serves texts of this identity. Errors: those of
-  /// http::Server::create.
+  /// http::Server::create and BatchStore::open.
   Result<void> open(const WorkerOptions& options, const TextIdentity& identity,
                     const Dependencies& deps);
 
@@ -52,6 +53,7 @@ class HttpService {
   void close();
 
  private:
+  std::unique_ptr<batch::BatchStore> batches_;  // null: no files and no batches
   IoThread io_;
   std::unique_ptr<http::Server> server_;  // null: no server
 };

@@ -23,24 +23,38 @@ struct Admission::Turn {
   }
 };
 
-std::vector<Admission::Turn> Admission::waiting_tenants() {
+std::vector<Admission::Turn> Admission::waiting_tenants(bool scavengers) {
   std::vector<Turn> turns;
-  for (TenantAccount* account : deps_.tenancies.waiting_accounts())
+  for (TenantAccount* account : deps_.tenancies.waiting_accounts(scavengers))
     turns.push_back({*account->counter, account});
   if (turns.empty()) return turns;
   for (const auto& sequence : deps_.running)
-    deps_.tenancies.at(sequence->request.lease).account->owed +=
-        sequence->work_of(sequence->pending());
+    if (sequence->is_scavenger == scavengers)
+      deps_.tenancies.at(sequence->request.lease).account->owed +=
+          sequence->work_of(sequence->pending());
   for (Turn& turn : turns) turn.add_work(turn.tenant->owed);
   return turns;
 }
 
 void Admission::admit(TimePoint now) {
+  admit_from_all(false, now);
+  admit_from_all(true, now);
+}
+
+bool Admission::lacks_place() {
+  if (deps_.running.size() < deps_.limits.max_batch_size) return false;
+  return std::ranges::any_of(
+      deps_.tenancies.waiting_accounts(false), [this](const TenantAccount* account) {
+        return deps_.tenancies.running_of(*account, false) < account->quota.max_concurrent;
+      });
+}
+
+void Admission::admit_from_all(bool scavengers, TimePoint now) {
   if (deps_.running.size() >= deps_.limits.max_batch_size) return;
-  std::vector<Turn> turns = waiting_tenants();
+  std::vector<Turn> turns = waiting_tenants(scavengers);
   while (!turns.empty() && deps_.running.size() < deps_.limits.max_batch_size) {
     const auto next = std::ranges::min_element(turns, std::less{});
-    if (admit_from(*next->tenant, now)) {
+    if (admit_from(*next->tenant, scavengers, now)) {
       const Sequence& admitted = *deps_.running.all().back();
       next->add_work(admitted.work_of(admitted.pending()));
     } else {
@@ -62,11 +76,12 @@ bool Admission::reject_too_large(Tenancy& tenancy) {
 /// Tries the most urgent request of each lease; leases with equally urgent requests take turns,
 /// starting after the lease admitted last. A request that lacks quota also holds back the smaller
 /// requests of its tenant after it.
-bool Admission::admit_from(const TenantAccount& tenant, TimePoint now) {
-  if (deps_.tenancies.running_of(tenant) >= tenant.quota.max_concurrent) return false;
+bool Admission::admit_from(const TenantAccount& tenant, bool scavengers, TimePoint now) {
+  if (deps_.tenancies.running_of(tenant, scavengers) >= tenant.quota.max_concurrent) return false;
   std::vector<LeaseId> turn;
   for (const LeaseId lease : tenant.leases) {
     Tenancy& tenancy = deps_.tenancies.at(lease);
+    if (tenancy.is_scavenger != scavengers) continue;
     while (reject_too_large(tenancy)) continue;
     if (!tenancy.waiting.empty()) turn.push_back(lease);
   }
@@ -116,6 +131,7 @@ Admission::Attempt Admission::admit_one(Tenancy& tenancy, TimePoint now) {
   std::unique_ptr<Sequence> sequence = take_head(tenancy);
   sequence->stop_slot = deps_.transfers.free_stop_slot();
   sequence->admission = ++admissions_;
+  sequence->is_scavenger = tenancy.is_scavenger;
   if (!sequence->request.was_admitted()) {
     note_cached(*sequence);
     if (sequence->request.is_traced)

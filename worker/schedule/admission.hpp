@@ -1,5 +1,8 @@
 /// Admits waiting requests, the tenant with the least token counter first.
 ///
+/// Requests under scavenger leases are admitted after all others, and a place of theirs is given to
+/// another request that waits for one (Scheduler::admit).
+///
 /// Order: between tenants by their counter (TokenCounters), to which the work that admitted prompts
 /// still need is added. Inside a tenant by priority, then preempted requests first, then by
 /// deadline; among equal requests the leases take turns, and inside a lease they are admitted in
@@ -49,6 +52,9 @@ class Admission {
   const RequestFit& fit() const { return fit_; }
   /// Admits the requests that fit. Precondition: no transfer is pending.
   void admit(TimePoint now);
+  /// True if a request of another lease than a scavenger's waits for a place only: its tenant is
+  /// below its limit of running requests.
+  bool lacks_place();
 
  private:
   struct Turn;
@@ -59,8 +65,9 @@ class Admission {
   };
   enum class Attempt { Admitted, LacksBlocks, LacksQuota };
 
-  std::vector<Turn> waiting_tenants();
-  bool admit_from(const TenantAccount& tenant, TimePoint now);
+  void admit_from_all(bool scavengers, TimePoint now);
+  std::vector<Turn> waiting_tenants(bool scavengers);
+  bool admit_from(const TenantAccount& tenant, bool scavengers, TimePoint now);
   bool reject_too_large(Tenancy& tenancy);
   Attempt admit_one(Tenancy& tenancy, TimePoint now);
   Sequence& head_of(Tenancy& tenancy) const;

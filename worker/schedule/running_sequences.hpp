@@ -28,8 +28,8 @@ class RunningSequences {
   /// Notes that the client has taken this number of positions of PromptLogprobs. Does nothing
   /// unless the request runs.
   void logprobs_taken(const RequestId& engine_request_id, std::uint32_t positions) const;
-  /// True while a running sequence has prompt rows to compute. A prompt whose client does not read
-  /// its log probabilities, or whose spilled blocks are read back, has none.
+  /// True while a running sequence, scavengers apart, has prompt rows to compute. A prompt whose
+  /// client does not read its log probabilities, or whose spilled blocks are read back, has none.
   bool has_prompts() const;
 
   const std::vector<std::unique_ptr<Sequence>>& all() const { return sequences_; }

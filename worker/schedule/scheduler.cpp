@@ -30,7 +30,14 @@ void Scheduler::admit(TimePoint now) {
   swap_.spill().check_timeouts(now);
   waiting_.drop_expired(now);
   tenancies_.settle_active();
-  if (transfers_.empty()) admission_.admit(now);
+  if (!transfers_.empty()) return;
+  // The scavenger that was admitted last stops while another request lacks a place. One in each
+  // tick is enough: the next tick follows after one step.
+  const auto last = std::ranges::find_if(
+      running_.all().rbegin(), running_.all().rend(),
+      [](const std::unique_ptr<Sequence>& sequence) { return sequence->is_scavenger; });
+  if (last != running_.all().rend() && admission_.lacks_place()) preempt({.sequence = last->get()});
+  admission_.admit(now);
 }
 
 StepPlan Scheduler::plan() {
@@ -38,22 +45,31 @@ StepPlan Scheduler::plan() {
   // Planning again gives a victim's blocks to the sequence that lacked them before any other use.
   if (relieve_starved()) plan = plan_rows();
   for (auto& [lease, tenancy] : tenancies_) tenancy.growth.forget_denial();
-  planned_.proposed = proposals_.add_rows(plan, planned_.decode);
+  planned_.proposed = planned_.prefill > 0 ? 0 : proposals_.add_rows(plan, planned_.decode);
   swap_.spill().plan_pieces();
   return plan;
 }
 
+/// Scavengers get rows after all other sequences (ScavengerShare).
 StepPlan Scheduler::plan_rows() {
   StepPlan plan;
   preemption_.begin_plan();
   planned_ = {};
-  for (const auto& sequence : running_) {
-    if (sequence->pending() != 1 || planned_.decode == limits_.token_budget) continue;
-    planned_.decode += add_part(*sequence, sequence->rows_ready(), plan);
-  }
-  for (const PlannedRows& part : prefill_least_served(limits_.token_budget - planned_.decode)) {
-    const std::uint32_t n_rows = add_part(*part.sequence, part.n_rows, plan);
-    planned_.prefill += static_cast<std::uint32_t>(part.sequence->work_of(n_rows));
+  std::uint32_t budget = limits_.token_budget;
+  for (const bool scavengers : {false, true}) {
+    std::uint32_t decoding = 0;
+    for (const auto& sequence : running_) {
+      if (sequence->is_scavenger != scavengers) continue;
+      if (sequence->pending() != 1 || decoding == budget) continue;
+      decoding += add_part(*sequence, sequence->rows_ready(), plan);
+    }
+    planned_.decode += decoding;
+    for (const PlannedRows& part : prefill_least_served(scavengers, budget - decoding)) {
+      const std::uint32_t n_rows = add_part(*part.sequence, part.n_rows, plan);
+      planned_.prefill += static_cast<std::uint32_t>(part.sequence->work_of(n_rows));
+    }
+    for (const PlannedRows& part : plan.parts) budget -= std::min(budget, part.n_rows);
+    if (!plan.parts.empty()) budget = std::min(budget, row_limits_.scavengers.rows());
   }
   return plan;
 }
@@ -72,11 +88,15 @@ std::uint32_t Scheduler::add_part(Sequence& sequence, std::uint32_t n_rows, Step
 /// Assigns rows to the running prompts: each block of rows goes to the tenant with the least
 /// counter, and within the tenant to the prompt admitted first. A prompt that fits in one step goes
 /// before long ones.
-std::vector<PlannedRows> Scheduler::prefill_least_served(std::uint32_t budget) const {
+std::vector<PlannedRows> Scheduler::prefill_least_served(bool scavengers,
+                                                         std::uint32_t budget) const {
   constexpr std::uint32_t kAnyWork = ~std::uint32_t{0};
-  const std::uint32_t work = prefill_limit_.rows(planned_.decode, kAnyWork);
+  if (scavengers && budget == 0) return {};
+  const std::uint32_t work = row_limits_.prefill.rows(planned_.decode, kAnyWork);
   if (work == 0) return {};
-  const auto is_prompt = [](const auto& sequence) { return sequence->pending() > 1; };
+  const auto is_prompt = [scavengers](const auto& sequence) {
+    return sequence->pending() > 1 && sequence->is_scavenger == scavengers;
+  };
   const auto drawing = planned_.decode +
                        static_cast<std::uint32_t>(std::ranges::count_if(running_.all(), is_prompt));
   const std::uint32_t logit_rows = limits_.max_logit_rows();
@@ -110,7 +130,12 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
   }
   sequence.request.unused_tokens -= std::min(used, sequence.request.unused_tokens);
   const TenantAccount& account = *tenancy.account;
-  *account.counter += TokenCounters::cost(sequence.work_of(part.n_rows), account.quota.weight);
+  if (sequence.is_scavenger) {
+    row_limits_.scavengers.note_scavengers(part.n_rows);
+  } else {
+    *account.counter += TokenCounters::cost(sequence.work_of(part.n_rows), account.quota.weight);
+    row_limits_.scavengers.note_others(part.n_rows);
+  }
   sequence.blocks.commit(sequence.blocks.committed() + rows_kept);
   sequence.blocks.cache_full({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
   tenancy.served_tokens += rows_kept;
@@ -121,7 +146,7 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
 }
 
 void Scheduler::note_duration(Duration step) {
-  if (planned_.proposed == 0) prefill_limit_.note(step, planned_);
+  if (planned_.proposed == 0) row_limits_.prefill.note(step, planned_);
   proposals_.note_duration(step, planned_);
 }
 
@@ -134,7 +159,7 @@ void Scheduler::transfer_done(const Sequence& sequence, Duration copying) {
 // -------------------------------------------------------------------------- preemption and ends
 
 bool Scheduler::relieve_starved() {
-  return preemption_.relieve(prefill_limit_.row_ns(), [this](const Relief& relief) {
+  return preemption_.relieve(row_limits_.prefill.row_ns(), [this](const Relief& relief) {
     if (!relief.end) return preempt(relief);
     end_sequence(*relief.sequence, {.reason = CompletionReason::EngineError, .error = relief.end});
   });

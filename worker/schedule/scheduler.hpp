@@ -41,6 +41,10 @@
 /// (PromptRows). A priority gives no advantage over another tenant, and no running request is
 /// preempted to admit one of higher priority.
 ///
+/// Scavengers: requests under scavenger leases (LeaseAcquire) run when no others do, and beside
+/// others with the rows of ScavengerShare. They are admitted last, give their places to others, and
+/// count for no tenant's turn. What is said of tenants here is without them.
+///
 /// Bound on waiting: with a token budget of at least `max_batch_size`, every decoding sequence that
 /// has its block and its mask gets a row in every tick. A tenant below its quota has a request
 /// admitted before any other active tenant has been served more than the difference above. Inside
@@ -74,6 +78,7 @@
 #include "worker/schedule/request_moves.hpp"
 #include "worker/schedule/rows/prefill_limit.hpp"
 #include "worker/schedule/rows/proposal_planner.hpp"
+#include "worker/schedule/rows/scavenger_share.hpp"
 #include "worker/schedule/running_sequences.hpp"
 #include "worker/schedule/scheduler_types.hpp"
 #include "worker/schedule/sequence.hpp"
@@ -186,7 +191,7 @@ class Scheduler {
  private:
   StepPlan plan_rows();
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
-  std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
+  std::vector<PlannedRows> prefill_least_served(bool scavengers, std::uint32_t budget) const;
   bool relieve_starved();
   void preempt(const Relief& relief);
   void free_blocks(Sequence& sequence, const Completed& how);
@@ -207,7 +212,11 @@ class Scheduler {
   Preemption preemption_{tenancies_, running_, swap_};
   RequestMoves moves_{tenancies_, kv_, events_};
   ProposalPlanner proposals_{limits_, tenancies_, running_, kv_};
-  PrefillLimit prefill_limit_;
+  struct RowLimits {
+    PrefillLimit prefill;
+    ScavengerShare scavengers;
+  };
+  RowLimits row_limits_;
   StepRows planned_;  // rows of the last plan
 };
 

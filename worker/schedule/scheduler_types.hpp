@@ -143,6 +143,7 @@ struct Tenancy {
   TenantAccount* account = nullptr;  ///< Set by Tenancies::add.
   ApiKeyId api_key{};                ///< The key of the lease's holder; empty: none.
   bool is_shared = false;            ///< Holds a published text, and belongs to no tenant.
+  bool is_scavenger = false;         ///< Its requests give way to all others (LeaseAcquire).
   std::vector<PrefixId> published;   ///< For a shared lease: the text, once the fill is done.
   BlockPool pool;
   PrefixIndex prefixes;               ///< Its blocks are held in `pool`.

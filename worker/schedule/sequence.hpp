@@ -28,6 +28,7 @@ struct Sequence {
   BlockTable blocks;
   std::uint32_t stop_slot = 0;  ///< Index in the StopFlags; exclusive while the sequence runs.
   std::uint64_t admission = 0;  ///< Number of this admission; unique in a scheduler.
+  bool is_scavenger = false;    ///< As its tenancy; set at the admission.
   std::shared_ptr<TokenRules> rules;  ///< Set and used by the engine.
   /// Set by the engine: the mask is not ready, so no token can be drawn.
   bool awaits_mask = false;

@@ -65,15 +65,16 @@ void send_grants(Decision& decision, LeaseRecord& record, MemoryPool pool,
     const bool is_last = from + part.size() == extents.size();
     decision.add(effect::SendGrant{
         record.worker(),
-        wire::LeaseGrant{.lease = record.id(),
-                         .tenant = record.tenant,
-                         .extent_size_bytes = decision.state.extents.extent_size_bytes(),
-                         .extents = {part.begin(), part.end()},
-                         .pool = pool,
-                         .scope = record.scope,
-                         .adopted_from = is_last ? adopted_from : std::nullopt,
-                         .api_key = record.api_key.value.empty() ? std::nullopt
-                                                                 : std::optional(record.api_key)}});
+        wire::LeaseGrant{
+            .lease = record.id(),
+            .tenant = record.tenant,
+            .extent_size_bytes = decision.state.extents.extent_size_bytes(),
+            .extents = {part.begin(), part.end()},
+            .pool = pool,
+            .scope = record.scope,
+            .adopted_from = is_last ? adopted_from : std::nullopt,
+            .api_key = record.api_key.value.empty() ? std::nullopt : std::optional(record.api_key),
+            .scavenger = record.scavenger}});
     ++record.grants_in_flight;
   }
   note_call_sent(decision, record);
@@ -318,9 +319,12 @@ CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
       .charged_others = charged_to_others(state, acquire.tenant, terms.replaces),
       .wanted = std::max(acquire.blocks, adoption.blocks),
       .blocks_per_extent = terms.worker->blocks_per_extent};
-  const BlockAllowance allowed = TRY(allow_blocks_of(acquire.tenant, blocks));
+  const auto within_quota = allow_blocks_of(acquire.tenant, blocks);
+  if (!within_quota && !acquire.scavenger)
+    return refuse_or_end_own_scavengers(decision, acquire.tenant, within_quota.error());
+  const BlockAllowance allowed = TRY(within_quota);
   TRY(require_free_slot(decision));
-  const ExtentDemand demand{acquire.tenant, terms.worker->id, allowed.extents};
+  const ExtentDemand demand{acquire.tenant, terms.worker->id, allowed.extents, acquire.scavenger};
   TRY(require_lendable(state, demand));
   ExtentDemand fresh = beyond(demand, adoption);
   fresh.extents = terms.first_extents.value_or(fresh.extents);
@@ -332,8 +336,9 @@ CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
   record.rebind = std::move(rebind);
   record.charged_blocks = allowed.charged;
   record.api_key = terms.api_key;
+  record.scavenger = acquire.scavenger;
   record.replace_mode = terms.as;
-  if (!terms.as) tenant.claim = {};
+  if (!terms.as && !acquire.scavenger) tenant.claim = {};
   if (acquire.replaces) state.places.give_up(acquire.tenant, *acquire.replaces);
   if (terms.replaces) begin_succession(decision, *terms.replaces, record);
   decision.add(effect::PublishGrant{record.id(), record.deadline});

@@ -54,12 +54,11 @@ static_assert(RebindPlaces::kPlaceTimeout > 2 * std::chrono::milliseconds(kMostA
 
 MemoryDemand demand_of(const State& state, const wire::LeaseAcquire& acquire,
                        const ExtentDemand& demand) {
-  const Tenant* tenant = state.tenants.find(demand.tenant);
   return {.tenant = demand.tenant,
           .replaces = acquire.replaces,
           .worker = demand.worker,
           .extents = demand.extents,
-          .is_scavenger = tenant != nullptr && tenant->policy.tier == wire::Tier::Scavenger};
+          .is_scavenger = is_of_scavenger(state, demand.tenant, demand.scavenger)};
 }
 
 /// The number of extents that the replaced lease had. Nothing if the lease is live or the broker
@@ -80,7 +79,7 @@ Result<void> require_turn(State& state, const wire::LeaseAcquire& acquire,
   const PlacesBefore before = state.places.before(demand_of(state, acquire, demand), now);
   const std::uint64_t free = state.extents.free_extents_for(demand.worker);
   if (demand.extents + before.extents <= free) return {};
-  if (demand.extents <= unused_reserve(state, demand.tenant)) return {};
+  if (!demand.scavenger && demand.extents <= unused_reserve(state, demand.tenant)) return {};
   return fail(Errc::PoolExhausted,
               fmt::format("{} extents requested, {} are free, but kept for rebinds that came "
                           "before: retry when leases end, or ask for fewer",

@@ -87,15 +87,17 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
   const std::uint32_t ceiling = quota - std::min(quota, others);
   const std::uint64_t more = std::uint64_t{grow.extents - 1} * per_extent;
   if (record.charged_blocks + more >= ceiling) {  // the last extent would hold no usable block
-    return fail(Errc::QuotaBlocks,
-                fmt::format("lease {} holds {} of at most {} blocks; release some first",
-                            to_string(grow.lease), record.charged_blocks, ceiling));
+    const Error beyond{Errc::QuotaBlocks,
+                       fmt::format("lease {} holds {} of at most {} blocks; release some first",
+                                   to_string(grow.lease), record.charged_blocks, ceiling)};
+    if (record.scavenger) return std::unexpected(beyond);
+    return refuse_or_end_own_scavengers(decision, record.tenant, beyond);
   }
-  const ExtentDemand demand{record.tenant, record.worker(), grow.extents};
+  const ExtentDemand demand{record.tenant, record.worker(), grow.extents, record.scavenger};
   if (const auto room = require_room(state, demand, decision.now); !room) {
     return refuse_or_reclaim(decision, caller.call, demand, room.error());
   }
-  state.tenants.find(record.tenant)->claim = {};
+  if (!record.scavenger) state.tenants.find(record.tenant)->claim = {};
   record.charged_blocks = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(record.charged_blocks + more + per_extent, ceiling));
   decision.touch(record.id());

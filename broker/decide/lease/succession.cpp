@@ -160,6 +160,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
       .ttl_ms = std::chrono::duration_cast<std::chrono::milliseconds>(old.ttl).count(),
       .worker = worker->name,
       .replaces = old.id(),
+      .scavenger = old.scavenger,
       .request_id = replace.request_id};
   return grant_tenant_lease(
       decision, caller, same,

@@ -45,11 +45,6 @@ std::uint64_t returning_extents(const State& state, const ExtentDemand& demand, 
   return count;
 }
 
-bool is_of_scavenger(const State& state, const LeaseRecord& record) {
-  const Tenant* tenant = state.tenants.find(record.tenant);
-  return tenant != nullptr && tenant->policy.tier == wire::Tier::Scavenger;
-}
-
 /// The leases that a scavenger can lose.
 struct Scavenger {
   std::uint32_t weight = 1;
@@ -67,10 +62,14 @@ bool is_spared_for(const Scavenger& one, const Scavenger& other) {
   return one.leases.back()->granted_at < other.leases.back()->granted_at;
 }
 
-std::vector<Scavenger> find_scavengers(State& state, const ExtentDemand& demand, TimePoint until) {
+/// `promised`: the demand is within a reserve, to which all scavengers give way; to another demand
+/// only scavenger leases do.
+std::vector<Scavenger> find_scavengers(State& state, const ExtentDemand& demand, TimePoint until,
+                                       bool promised) {
   const std::vector<LeaseId> leases = open_leases_where(state, [&](const LeaseRecord& record) {
-    return record.is(LeaseState::Live) && is_of_scavenger(state, record) &&
-           !ends_by(record, until) && can_serve(state, record.worker(), demand);
+    return (promised || record.scavenger) && record.is(LeaseState::Live) &&
+           is_of_scavenger(state, record.tenant, record.scavenger) && !ends_by(record, until) &&
+           can_serve(state, record.worker(), demand);
   });
   std::map<TenantId, Scavenger> all;
   for (const LeaseId id : leases) {
@@ -92,8 +91,9 @@ std::vector<Scavenger> find_scavengers(State& state, const ExtentDemand& demand,
 
 /// The leases to drain for `missing` extents. Nothing if the scavengers do not have enough extents.
 std::optional<std::vector<LeaseId>> choose_victims(State& state, const ExtentDemand& demand,
-                                                   TimePoint until, std::uint64_t missing) {
-  std::vector<Scavenger> scavengers = find_scavengers(state, demand, until);
+                                                   TimePoint until, bool promised,
+                                                   std::uint64_t missing) {
+  std::vector<Scavenger> scavengers = find_scavengers(state, demand, until, promised);
   std::vector<LeaseId> victims;
   while (missing > 0) {
     const auto next = std::ranges::max_element(scavengers, is_spared_for);
@@ -109,14 +109,23 @@ std::optional<std::vector<LeaseId>> choose_victims(State& state, const ExtentDem
   return victims;
 }
 
-void take_from(Decision& decision, std::span<const LeaseId> victims, TimePoint until) {
-  const Error refusal{Errc::PoolExhausted,
-                      "the memory is reclaimed for a guaranteed tenant; retry when leases end"};
+void take_from(Decision& decision, std::span<const LeaseId> victims, TimePoint until,
+               const char* why =
+                   "the memory is reclaimed for a guaranteed tenant; retry when "
+                   "leases end") {
+  const Error refusal{Errc::PoolExhausted, why};
   for (const LeaseId id : victims) {
     start_drain(decision, decision.state.leases.at(id),
                 {.until = until, .reason = RevokeReason::PreemptedByPriority}, refusal);
   }
   if (until <= decision.now) revoke_leases(decision, victims, RevokeReason::PreemptedByPriority);
+}
+
+/// Keeps what becomes free for the tenant while it retries.
+void claim_for(Decision& decision, const TenantId& tenant, std::uint32_t extents) {
+  Claim& claim = decision.state.tenants.find(tenant)->claim;
+  if (claim.until <= decision.now) claim = {};
+  claim = {std::max(claim.extents, extents), decision.now + kClaimTime};
 }
 
 /// Scrubs retained memory that can serve the demand, and returns the refusal. Returns nothing if no
@@ -137,27 +146,53 @@ CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand
   State& state = decision.state;
   if (const auto retry = scrub_for(decision, demand, why)) return std::unexpected(*retry);
   const bool promised = demand.extents <= unused_reserve(state, demand.tenant);
-  if (!promised || !require_lendable(state, demand)) return std::unexpected(why);
+  const bool may_reclaim = promised || (why.code == Errc::PoolExhausted &&
+                                        !is_of_scavenger(state, demand.tenant, demand.scavenger));
+  if (demand.scavenger || !may_reclaim || !require_lendable(state, demand))
+    return std::unexpected(why);
+  if (state.tenants.find(demand.tenant) == nullptr) return std::unexpected(why);
   const TimePoint until = decision.now + state.config.reclaim_grace;
   const std::uint64_t free = state.extents.free_extents_for(demand.worker);
   const std::uint64_t wanted =
       demand.extents + claimed_by_others(state, demand.tenant, decision.now);
   const std::uint64_t coming = free + returning_extents(state, demand, until);
-  const auto victims = choose_victims(state, demand, until, wanted - std::min(wanted, coming));
-  if (!victims) return std::unexpected(why);
-  Claim& claim = state.tenants.find(demand.tenant)->claim;
-  if (claim.until <= decision.now) claim = {};
-  claim = {std::max(claim.extents, demand.extents), decision.now + kClaimTime};
+  const auto victims =
+      choose_victims(state, demand, until, promised, wanted - std::min(wanted, coming));
+  if (!victims || (!promised && victims->empty())) return std::unexpected(why);
+  claim_for(decision, demand.tenant, demand.extents);
   take_from(decision, *victims, until);
-  decision.reply(call, std::unexpected(Error{
-                           .code = Errc::PoolExhausted,
-                           .detail = fmt::format("{} extents requested, {} are free; the reserve "
-                                                 "of tenant {} covers them, and memory is being "
-                                                 "reclaimed for it: retry in {} ms",
-                                                 demand.extents, free, demand.tenant.value,
-                                                 kRetryAfter.count()),
-                           .retry_after_ms = kRetryAfter.count()}));
+  decision.reply(
+      call, std::unexpected(Error{
+                .code = Errc::PoolExhausted,
+                .detail = fmt::format("{} extents requested, {} are free; {}, and "
+                                      "memory is being reclaimed for tenant {}: retry "
+                                      "in {} ms",
+                                      demand.extents, free,
+                                      promised ? "its reserve covers them" : "batches give way",
+                                      demand.tenant.value, kRetryAfter.count()),
+                .retry_after_ms = kRetryAfter.count()}));
   return std::nullopt;
+}
+
+CallResult refuse_or_end_own_scavengers(Decision& decision, const TenantId& tenant,
+                                        const Error& why) {
+  const TimePoint until = decision.now + decision.state.config.reclaim_grace;
+  bool are_ending = false;
+  const std::vector<LeaseId> own =
+      open_leases_where(decision.state, [&](const LeaseRecord& record) {
+        const bool is_own =
+            record.is(LeaseState::Live) && record.scavenger && record.tenant == tenant;
+        are_ending = are_ending || is_own;
+        return is_own && !ends_by(record, until);
+      });
+  if (why.code != Errc::QuotaBlocks || !are_ending) return std::unexpected(why);
+  claim_for(decision, tenant, 1);
+  take_from(decision, own, until, "the tenant's clients need its blocks; retry when they end");
+  Error retry = why;
+  retry.detail +=
+      fmt::format("; batches of the tenant give way: retry in {} ms", kRetryAfter.count());
+  retry.retry_after_ms = kRetryAfter.count();
+  return std::unexpected(retry);
 }
 
 }  // namespace leasehold

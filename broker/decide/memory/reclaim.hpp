@@ -1,4 +1,5 @@
-/// Reclaims extents from scavengers for a guaranteed tenant.
+/// Reclaims extents from scavengers for a guaranteed tenant, and from scavenger leases for
+/// guaranteed and standard tenants.
 ///
 /// Whole leases are drained until the extents that are free or becoming free suffice. Each step
 /// chooses the newest lease of the scavenger that holds the most extents relative to its weight. At
@@ -16,9 +17,15 @@ namespace leasehold {
 CallResult refuse_or_scrub(Decision& decision, const ExtentDemand& demand, const Error& why);
 
 /// As refuse_or_scrub; if that scrubs nothing, tries a reclaim. If the tenant's reserve covers the
-/// demand and scavengers have enough memory, starts the reclaim and answers PoolExhausted with
-/// `retry_after_ms`. Otherwise answers `why` and changes nothing.
+/// demand and scavengers have enough memory, or scavenger leases alone have enough, starts the
+/// reclaim and answers PoolExhausted with `retry_after_ms`. Otherwise answers `why` and changes
+/// nothing.
 CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand& demand,
                              const Error& why);
+
+/// Refuses a demand beyond the tenant's quota. Scavenger leases of the tenant itself are drained
+/// first: what its clients wait for goes before its batches, and the error has `retry_after_ms`.
+CallResult refuse_or_end_own_scavengers(Decision& decision, const TenantId& tenant,
+                                        const Error& why);
 
 }  // namespace leasehold

@@ -32,10 +32,12 @@ std::uint64_t reserve_of(const State& state, std::uint64_t reserved_bytes) {
 /// Extents of live leases, by tenant.
 using ExtentsByTenant = std::map<TenantId, std::uint64_t>;
 
-ExtentsByTenant held_extents(const State& state) {
+/// `scavenger`: those of scavenger leases, or of all others.
+ExtentsByTenant held_extents(const State& state, bool scavenger = false) {
   ExtentsByTenant held;
   state.leases.for_each_open([&](const LeaseRecord& record) {
-    if (record.is(LeaseState::Live)) held[record.tenant] += kv_extents(state, record);
+    if (record.is(LeaseState::Live) && record.scavenger == scavenger)
+      held[record.tenant] += kv_extents(state, record);
   });
   return held;
 }
@@ -59,6 +61,7 @@ struct TierSums {
 TierSums sum_tiers(const State& state, const wire::TenantPolicy* changed = nullptr) {
   const ExtentsByTenant held = held_extents(state);
   TierSums sums;
+  for (const auto& [id, extents] : held_extents(state, true)) sums.of_scavengers += extents;
   const auto add = [&](const wire::TenantPolicy& policy, std::uint64_t reserve) {
     const std::uint64_t held_here = held_by(held, policy.tenant);
     sums.reserved += reserve;
@@ -130,7 +133,29 @@ std::unexpected<Error> kept_for_reserves(std::uint64_t wanted, std::uint64_t fre
                           wanted, free));
 }
 
+/// What a scavenger lease gave up is not taken by the next one, but kept for the tenant that asked.
+Result<void> require_unclaimed(const State& state, const ExtentDemand& demand, TimePoint now) {
+  std::uint64_t claimed = 0;
+  for (const auto& [id, tenant] : state.tenants.all()) {
+    if (tenant.claim.until <= now) continue;
+    if (id == demand.tenant)
+      return fail(Errc::PoolExhausted, "clients of the tenant wait for its memory: retry later");
+    claimed += tenant.claim.extents;
+  }
+  const std::uint64_t free = state.extents.free_extents_for(demand.worker);
+  if (demand.extents + claimed <= free) return {};
+  return fail(Errc::PoolExhausted,
+              fmt::format("{} extents requested, {} are free, but other tenants wait for them: "
+                          "retry when leases end",
+                          demand.extents, free));
+}
+
 }  // namespace
+
+bool is_of_scavenger(const State& state, const TenantId& tenant, bool scavenger) {
+  const Tenant* found = state.tenants.find(tenant);
+  return scavenger || (found != nullptr && found->policy.tier == wire::Tier::Scavenger);
+}
 
 std::uint64_t most_extents(const State& state, const wire::TenantPolicy& policy,
                            const Worker& worker) {
@@ -171,14 +196,14 @@ std::uint64_t claimed_by_others(const State& state, const TenantId& tenant, Time
 Result<void> require_room(const State& state, const ExtentDemand& demand, TimePoint now) {
   TRY(require_lendable(state, demand));
   TRY(require_free_extents(state, demand));
+  if (demand.scavenger) TRY(require_unclaimed(state, demand, now));
   if (state.tenants.reserved_blocks() == 0) return {};
   const std::uint64_t wanted = demand.extents;
   const std::uint64_t free = state.extents.free_extents_for(demand.worker);
   if (wanted + claimed_by_others(state, demand.tenant, now) > free) {
     return kept_for_reserves(wanted, free);
   }
-  const Tenant* tenant = state.tenants.find(demand.tenant);
-  if (tenant != nullptr && tenant->policy.tier == wire::Tier::Scavenger) return {};
+  if (is_of_scavenger(state, demand.tenant, demand.scavenger)) return {};
   const std::uint64_t own = unused_reserve(state, demand.tenant);
   if (wanted <= own) return {};
   const TierSums sums = sum_tiers(state);

@@ -1,6 +1,7 @@
 /// The rule of tiers. A standard tenant, or a guaranteed one beyond its reserve, gets memory only
 /// if the free extents and the extents of scavengers still cover every unused reserve. A scavenger
-/// gets any free extent that is not kept for a tenant after a reclaim.
+/// gets any free extent that is not kept for a tenant after a reclaim. A scavenger lease of another
+/// tenant counts as one of a scavenger, and does not use the tenant's reserve.
 ///
 /// A reserve is set in blocks and counted in whole extents, the unit in which memory is lent. Its
 /// bytes are fixed when it is set, by the attached worker with the fewest blocks per extent.
@@ -18,7 +19,11 @@ struct ExtentDemand {
   TenantId tenant;  ///< Empty for published text, which is treated like a standard tenant.
   AttachmentId worker;
   std::uint32_t extents = 0;
+  bool scavenger = false;  ///< As in LeaseAcquire.
 };
+
+/// True for a lease or a demand of a scavenger: by itself, or by its tenant's tier.
+bool is_of_scavenger(const State& state, const TenantId& tenant, bool scavenger);
 
 /// Errors: PoolExhausted while no device agent runs, or when the worker has no descriptors left.
 Result<void> require_lendable(const State& state, const ExtentDemand& demand);

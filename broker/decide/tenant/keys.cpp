@@ -2,6 +2,8 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/retention.hpp"
@@ -198,19 +200,38 @@ void decide_event(Decision& decision, const ClockSet& set) {
   begin_day(decision);
 }
 
+/// A batch key lies on a worker's disk, so it is worth less than the key: it serves only a worker
+/// process, for memory on that worker that gives way to others.
+Result<void> require_own_scavenger(const State& state, const Caller& caller,
+                                   const wire::LeaseAcquire& acquire) {
+  const bool is_own = std::ranges::any_of(state.workers.all(), [&](const auto& entry) {
+    const Worker& worker = entry.second;
+    return acquire.worker == worker.name && worker.pid == caller.pid &&
+           worker.start_ticks == caller.start_ticks;
+  });
+  if (acquire.scavenger && is_own) return {};
+  return fail(Errc::BadToken,
+              "a batch key serves only its worker, for batches; use the API key instead");
+}
+
 Result<const Tenant*> tenant_of_acquire(const Decision& decision, const Caller& caller,
                                         const wire::LeaseAcquire& acquire) {
   const State& state = decision.state;
   if (!acquire.api_key) return state.tenants.find_for(acquire.tenant, caller.uid);
+  const std::int64_t unix_ms = state.wall.unix_ms(decision.now);
+  const bool is_batch = key_of_batch_key(*acquire.api_key).has_value();
+  if (is_batch) TRY(require_own_scavenger(state, caller, acquire));
   const journal::ApiKeyRow* key =
-      TRY(state.api_keys.verify(*acquire.api_key, state.wall.unix_ms(decision.now)));
+      TRY(is_batch ? state.api_keys.verify_batch_key(*acquire.api_key, unix_ms)
+                   : state.api_keys.verify(*acquire.api_key, unix_ms));
   if (key->tenant == acquire.tenant) return state.tenants.find(key->tenant);
   return fail(Errc::BadToken, fmt::format("the API key is not one of tenant {}; use its own key",
                                           acquire.tenant.value));
 }
 
 ApiKeyId key_of(const wire::LeaseAcquire& acquire) {
-  return acquire.api_key ? api_key_id(hash_of_api_key(*acquire.api_key)) : ApiKeyId{};
+  if (!acquire.api_key) return {};
+  return key_of_batch_key(*acquire.api_key).value_or(api_key_id(hash_of_api_key(*acquire.api_key)));
 }
 
 }  // namespace leasehold

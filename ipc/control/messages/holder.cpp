@@ -15,6 +15,7 @@ void describe(Is<LeaseAcquire> auto& m, auto& fields) {
   fields.with_default("min_context", m.min_context, 0u);
   fields.field("replaces", m.replaces);
   fields.field("api_key", m.api_key, TextRule::Sentence);
+  fields.with_default("scavenger", m.scavenger, false);
   fields.field("request_id", m.request_id);
 }
 

@@ -50,8 +50,13 @@ struct LeaseAcquire : Message<LeaseAcquire> {
   std::uint32_t min_context = 0;
   std::optional<LeaseId> replaces;  ///< For a rebind: the lease that this one replaces.
   /// A key of the tenant, with which any user may act for it. The lease ends when the key is
-  /// revoked. An unknown key gets BadToken.
+  /// revoked. An unknown key gets BadToken. A batch key (ipc/control/tokens/api_key.hpp) serves
+  /// only a worker that acquires a scavenger lease on itself.
   std::optional<std::string> api_key;
+  /// The lease counts as one of a scavenger, whatever the tenant's tier: its memory is reclaimed
+  /// for the reserves of guaranteed tenants and for the tenant's own quota, and its requests run
+  /// after all others. May be missing.
+  bool scavenger = false;
   RequestId request_id;
 };
 

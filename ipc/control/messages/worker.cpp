@@ -127,6 +127,7 @@ void describe(Is<LeaseGrant> auto& m, auto& fields) {
   fields.with_default("scope", m.scope, LeaseScope::Tenant, EnumCount{kLeaseScopeCount});
   fields.field("adopted_from", m.adopted_from);
   fields.field("api_key", m.api_key);
+  fields.with_default("scavenger", m.scavenger, false);
 }
 
 Result<void> validate(const LeaseGrant& grant) {

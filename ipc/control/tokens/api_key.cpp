@@ -12,6 +12,7 @@ namespace leasehold {
 namespace {
 
 constexpr std::string_view kPrefix = "lh-";
+constexpr std::string_view kBatchPrefix = "lhb-";
 constexpr std::size_t kIdDigits = 16;
 using Bytes = std::array<unsigned char, 32>;
 
@@ -39,6 +40,17 @@ std::string hash_of_api_key(std::string_view key) {
 
 ApiKeyId api_key_id(std::string_view hash) {
   return {std::string(hash.substr(0, kIdDigits))};
+}
+
+/// The hash is part of the input, so the batch key reveals neither the hash nor the key.
+std::string batch_key_of_hash(std::string_view hash) {
+  const std::string proof = hash_of_api_key("batch key of " + std::string(hash));
+  return std::string(kBatchPrefix) + api_key_id(hash).value + "-" + proof;
+}
+
+std::optional<ApiKeyId> key_of_batch_key(std::string_view batch_key) {
+  if (!batch_key.starts_with(kBatchPrefix)) return std::nullopt;
+  return ApiKeyId{std::string(batch_key.substr(kBatchPrefix.size(), kIdDigits))};
 }
 
 }  // namespace leasehold

@@ -13,6 +13,7 @@
 #include "ipc/control/tokens/api_key.hpp"
 #include "kernels/model/config.hpp"
 #include "kernels/model/gguf/gguf.hpp"
+#include "tests/checks/bench/batch_load.hpp"
 #include "tests/checks/bench/figures.hpp"
 #include "tests/checks/bench/light_stream.hpp"
 #include "tests/checks/bench/run_queue.hpp"
@@ -35,7 +36,9 @@ constexpr std::uint32_t kEndlessTokens = 1'000;  // more than are generated befo
 constexpr std::uint64_t kTokensBeforeRevocation = 3;
 constexpr std::size_t kPromptTokens = 4;
 constexpr const char* kComputeThreads[] = {"main"};  // the worker's threads that compute
+constexpr std::uint32_t kBatchLines = 10'000;
 const TenantId kTenant{"http"};
+const TenantId kBatchTenant{"batch"};
 
 /// The results that the streams of a measurement have read.
 struct Seen {
@@ -59,6 +62,8 @@ class HttpBench {
                               {"throughput.socket_tokens_per_s", Statistic::Median},
                               {"throughput.http_tokens_per_s", Statistic::Median},
                               {"throughput.traced_tokens_per_s", Statistic::Median},
+                              {"throughput.batch_tokens_per_s", Statistic::Median},
+                              {"throughput.batch_lines_per_round", Statistic::Median},
                               {"throughput.socket_cpu_us_per_token", Statistic::Median},
                               {"throughput.http_cpu_us_per_token", Statistic::Median},
                               {"revoke_us.socket"},
@@ -76,14 +81,17 @@ class HttpBench {
         loss_percent("tokens_per_s", Path::Http, Path::Traced);
     json["throughput"]["traced_undisturbed_loss_percent"] =
         loss_percent("undisturbed_per_s", Path::Http, Path::Traced);
+    json["throughput"]["batch_loss_percent"] =
+        loss_percent("tokens_per_s", Path::Http, Path::Batch);
     return json;
   }
 
  private:
-  enum class Path { Socket, Http, Traced };
+  enum class Path { Socket, Http, Traced, Batch };
   static constexpr Path kPaths[] = {Path::Socket, Path::Http};
   static const char* name_of(Path path) {
     if (path == Path::Traced) return "traced";
+    if (path == Path::Batch) return "batch";
     return path == Path::Socket ? "socket" : "http";
   }
 
@@ -93,16 +101,22 @@ class HttpBench {
     const std::uint32_t cores = std::max(2u, std::thread::hardware_concurrency());
     directory_.emplace(TRY(TemporaryDirectory::create("http-bench")));
     http_path_ = directory_->path() / "http.sock";
-    system_ = TRY(
-        System::start({.bin_dir = config_.bin_dir,
-                       .model_path = config_.model_path,
-                       .threads = cores - 1,
-                       .broker_options = {},
-                       // Only requests with a sampled traceparent are traced.
-                       .worker_options = {"--http", http_path_, "--http-idle-ttl-ms", "60000",
-                                          "--otlp-endpoint", sink_.url(), "--otlp-sample", "0"}}));
+    system_ =
+        TRY(System::start({.bin_dir = config_.bin_dir,
+                           .model_path = config_.model_path,
+                           .threads = cores - 1,
+                           .broker_options = {},
+                           // Only requests with a sampled traceparent are traced.
+                           .worker_options = {"--http", http_path_, "--http-idle-ttl-ms", "60000",
+                                              "--otlp-endpoint", sink_.url(), "--otlp-sample", "0",
+                                              "--batch-dir", directory_->file("batches"),
+                                              // The streams leave places for the batch.
+                                              "--max-batch-size", "72"}}));
     TRY(system_->admit(kTenant.value, 1, config_.streams));
     key_ = TRY(system_->create_key(kTenant.value));
+    TRY(system_->admit(kBatchTenant.value, 1, config_.streams));
+    const std::string batch_key = TRY(system_->create_key(kBatchTenant.value));
+    batch_.emplace(TRY(BatchLoad::create(http_path_, batch_key, kBatchLines)));
     return acquire();
   }
 
@@ -203,6 +217,9 @@ class HttpBench {
       TRY(socket_round());
       TRY(http_round(Path::Http));
       TRY(http_round(Path::Traced));
+      TRY(batch_->begin());
+      TRY(http_round(Path::Batch));
+      samples_["throughput.batch_lines_per_round"].push_back(TRY(batch_->end()));
     }
     return {};
   }
@@ -327,6 +344,7 @@ class HttpBench {
   std::optional<TemporaryDirectory> directory_;
   std::string http_path_, model_, key_;
   std::unique_ptr<System> system_;
+  std::optional<BatchLoad> batch_;
   boost::asio::io_context io_;
   client::AsioTimers timers_{io_};
   std::shared_ptr<client::LeaseHolder> holder_;

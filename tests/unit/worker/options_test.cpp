@@ -55,4 +55,15 @@ TEST_CASE("worker options: --name-as has one-line names, each once") {
   CHECK(parse(many).model_names.size() == 16);
 }
 
+TEST_CASE("worker options: --batch-dir needs --http, and takes a quota and an age") {
+  CHECK(parse({}).batch_dir.empty());
+  CHECK_FALSE(parsed({"--batch-dir", "/tmp/b"}));
+  const WorkerOptions options = parse({"--batch-dir", "/tmp/b", "--http", "127.0.0.1:0",
+                                       "--batch-quota", "3MiB", "--batch-keep-hours", "2"});
+  CHECK(options.batch_dir == "/tmp/b");
+  CHECK(options.batch_limits.quota_bytes == 3 << 20);
+  CHECK(options.batch_limits.max_age_s == 7'200);
+  CHECK_FALSE(parsed({"--batch-dir", "/tmp/b", "--http", "127.0.0.1:0", "--batch-quota", "1"}));
+}
+
 }  // namespace leasehold::options_test

@@ -16,6 +16,11 @@ struct Caller {
   std::string key;
   ApiKeyId key_id;
   std::optional<std::string> last_event_id;  ///< As the client sent it.
+  /// A line of a batch, whose `key` is a batch key. Its lease gives way to others.
+  bool is_batch = false;
+
+  /// Whose lease the requests share: those of clients and those of batches have one each.
+  ApiKeyId lease_owner() const { return is_batch ? ApiKeyId{key_id.value + "/batch"} : key_id; }
 };
 
 /// What a client gets when the broker did not check its key: BrokerLost for a call that the

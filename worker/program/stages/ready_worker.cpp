@@ -185,6 +185,7 @@ Result<void> ReadyWorker::open_servers() {
                   .tracing = opened_->metrics.traces().tracing(),
                   .requests = &requests_,
                   .refused_keys = &opened_->metrics.requests().refused_keys(),
+                  .batch_lines = &opened_->metrics.requests().batch_lines(),
                   .load = [&engine = opened_->metrics.engine()] {
                     return http::WorkerLoad{.running = engine.running(),
                                             .waiting = engine.waiting()};

@@ -118,6 +118,15 @@ std::uint32_t Tenancies::running_of(const TenantAccount& account) const {
   return running;
 }
 
+std::uint32_t Tenancies::running_of(const TenantAccount& account, bool scavengers) const {
+  std::uint32_t running = 0;
+  for (const LeaseId lease : account.leases) {
+    const Tenancy& tenancy = leases_.at(lease);
+    if (tenancy.is_scavenger == scavengers) running += tenancy.running;
+  }
+  return running;
+}
+
 std::size_t Tenancies::waiting_of(const TenantId& tenant) const {
   std::size_t waiting = 0;
   for (const LeaseId lease : leases_of(tenant)) waiting += leases_.at(lease).waiting.size();
@@ -149,11 +158,15 @@ void Tenancies::settle_active() {
   }
 }
 
-std::vector<TenantAccount*> Tenancies::waiting_accounts() {
+std::vector<TenantAccount*> Tenancies::waiting_accounts(bool scavengers) {
+  const auto waits = [this, scavengers](LeaseId lease) {
+    const Tenancy& tenancy = leases_.at(lease);
+    return tenancy.is_scavenger == scavengers && !tenancy.waiting.empty();
+  };
   std::vector<TenantAccount*> waiting;
   for (auto& [id, account] : tenants_) {
     account.owed = 0;
-    if (has_waiting(account)) waiting.push_back(&account);
+    if (std::ranges::any_of(account.leases, waits)) waiting.push_back(&account);
   }
   return waiting;
 }

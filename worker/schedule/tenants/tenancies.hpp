@@ -60,6 +60,8 @@ class Tenancies {
   /// the tenant needs blocks.
   std::uint32_t used_by(const TenantId& tenant) const;
   std::uint32_t running_of(const TenantAccount& account) const;
+  /// Those under scavenger leases, or all others.
+  std::uint32_t running_of(const TenantAccount& account, bool scavengers) const;
   /// Waiting requests of the tenant; `waiting_count`: of all tenants.
   std::size_t waiting_of(const TenantId& tenant) const;
   std::uint32_t waiting_count() const;
@@ -69,9 +71,9 @@ class Tenancies {
   /// Activates the counter of each tenant that has requests, and deactivates the others. Examines
   /// the tenants that changed since the last call.
   void settle_active();
-  /// Accounts of tenants with waiting requests, in the order of their ids. Sets `owed` of every
-  /// account to 0.
-  std::vector<TenantAccount*> waiting_accounts();
+  /// Accounts of tenants with requests that wait under scavenger leases, or under others, in the
+  /// order of their ids. Sets `owed` of every account to 0.
+  std::vector<TenantAccount*> waiting_accounts(bool scavengers = false);
 
   // ---- growth
 

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "worker/http/batch/file_routes.hpp"
+
 using namespace leasehold::http;
 using Catch::Contains;
 
@@ -29,7 +31,7 @@ TEST_CASE("http routes: an id in a path is decoded") {
     const Head head{.method = "HEAD", .target = target};
     const auto route = find_route(head);
     REQUIRE(route.has_value());
-    return id_in_path(**route, head);
+    return input_of(**route, head).id;
   };
   CHECK(id_in("/v1/models/org/a%20b%2Fc%C3%A4?x=1") == "org/a b/cä");
   CHECK(id_in("/v1/models/100%") == "100%");
@@ -39,7 +41,7 @@ TEST_CASE("http routes: an id in a path is decoded") {
   const Head cancel{.method = "POST", .target = "/v1/requests/a%2Fb/cancel"};
   const auto cancel_route = find_route(cancel);
   REQUIRE(cancel_route.has_value());
-  CHECK(id_in_path(**cancel_route, cancel) == "a/b");
+  CHECK(input_of(**cancel_route, cancel).id == "a/b");
   const auto wrong = find_route({.method = "DELETE", .target = "/v1/models/m"});
   REQUIRE_FALSE(wrong.has_value());
   CHECK(wrong.error().status == 405);
@@ -56,4 +58,40 @@ TEST_CASE("http routes: a client comes back to those alone that generate") {
     CHECK(generates("POST", path));
   for (const char* path : {"/tokenize", "/detokenize"}) CHECK_FALSE(generates("POST", path));
   CHECK_FALSE(generates("GET", "/v1/models"));
+}
+
+TEST_CASE("http routes: a path with several methods has a route for each, and 405 names them") {
+  const auto route_of = [](const std::string& method, const std::string& target) {
+    return find_route({.method = method, .target = target});
+  };
+  CHECK(route_of("POST", "/v1/files").value()->reads_body);
+  CHECK_FALSE(route_of("GET", "/v1/files?limit=2").value()->reads_body);
+  CHECK(route_of("HEAD", "/v1/files/f/content").value()->path == "/v1/files/ID/content");
+  CHECK(route_of("DELETE", "/v1/files/f").value()->path == "/v1/files/ID");
+  CHECK(route_of("DELETE", "/v1/files/f/content").error().extra_headers == kAllowGet);
+  CHECK_THAT(route_of("PUT", "/v1/files/f").error().body, Contains("use GET or DELETE"));
+  CHECK_THAT(std::string(route_of("PUT", "/v1/batches").error().extra_headers),
+             Contains("GET, HEAD, POST"));
+  const Head asked{.method = "GET", .target = "/v1/batches?limit=3&after=b%201&x"};
+  const RouteInput input = input_of(*find_route(asked).value(), asked);
+  CHECK(query_value(input.query, "after") == "b 1");
+  CHECK(query_value(input.query, "x").empty());
+  CHECK(page_query(input.query, 20, 100)->limit == 3);
+  CHECK(page_query("limit=0", 20, 100).error().code == leasehold::Errc::BadRequest);
+  CHECK(page_query("limit=9999", 20, 100).error().code == leasehold::Errc::BadRequest);
+}
+
+TEST_CASE("http routes: a page of a list begins after an entry and says whether more follow") {
+  const auto entries = [] {
+    std::vector<leasehold::batch::Json> list;
+    for (const char* id : {"a", "b", "c"}) list.push_back({{"id", id}});
+    return list;
+  };
+  const auto first = page_of(entries(), {.after = "", .limit = 2});
+  CHECK(first["has_more"] == true);
+  CHECK(first["last_id"] == "b");
+  const auto rest = page_of(entries(), {.after = "b", .limit = 2});
+  CHECK(rest["has_more"] == false);
+  CHECK(rest["data"].size() == 1);
+  CHECK(page_of(entries(), {.after = "unknown", .limit = 2})["first_id"].is_null());
 }

@@ -1,0 +1,34 @@
+/// Reads the files of a batch before and while its lines run. Any thread; waits for the disk.
+#pragma once
+
+#include <string>
+#include <unordered_set>
+
+#include "worker/batch/batch_lines.hpp"
+#include "worker/batch/batch_store.hpp"
+#include "worker/http/api/api_request.hpp"
+
+namespace leasehold::http {
+
+/// What a batch needs before its first line runs.
+struct PreparedBatch {
+  batch::CheckedLines checked;
+  std::unordered_set<std::string> answered;
+  batch::LineCounts counts;
+  UniqueFd input;
+  UniqueFd output;
+  UniqueFd errors;
+
+  /// Checks the whole input file, and reads the results that an earlier worker wrote. If lines are
+  /// bad, only `checked` and `counts` are set. Errors: those of the store.
+  static Result<PreparedBatch> from(const batch::BatchStore& store,
+                                    const batch::BatchRecord& record, const ApiModel& model);
+};
+
+/// Reads and parses one line of the input file. `id`: the request id, unless the line has one, so
+/// that the line has the same seed whenever it runs. Errors: those of parse_api_request; BadRequest
+/// for a stream.
+Read<ApiRequest> read_request(int input, const batch::LineSpan& span, std::string_view endpoint,
+                              const std::string& id, const ApiModel& model);
+
+}  // namespace leasehold::http

@@ -1,0 +1,42 @@
+/// The HTTP paths of files: `/v1/files`, `/v1/files/ID` and `/v1/files/ID/content`.
+///
+/// A file belongs to the tenant of the key that sent it. A file of another tenant is answered as
+/// one that does not exist (404). An upload goes to the disk as it arrives, so it may be longer
+/// than other bodies.
+#pragma once
+
+#include "worker/batch/record_json.hpp"
+#include "worker/http/routes.hpp"
+
+namespace leasehold::http {
+
+boost::asio::awaitable<void> serve_upload(Shared& shared, const Caller& caller, RouteInput input,
+                                          HttpStream& stream);
+boost::asio::awaitable<void> serve_files(Shared& shared, const Caller& caller, RouteInput input,
+                                         HttpStream& stream);
+boost::asio::awaitable<void> serve_file(Shared& shared, const Caller& caller, RouteInput input,
+                                        HttpStream& stream);
+boost::asio::awaitable<void> serve_file_content(Shared& shared, const Caller& caller,
+                                                RouteInput input, HttpStream& stream);
+boost::asio::awaitable<void> serve_file_removal(Shared& shared, const Caller& caller,
+                                                RouteInput input, HttpStream& stream);
+
+/// A page of a list: the `data`, and where it is in the whole list. `after` and `limit` come from
+/// the query of the request. Errors: BadRequest, for a limit that is not 1 to `most`.
+struct PageQuery {
+  std::string after;
+  std::size_t limit = 20;
+};
+Result<PageQuery> page_query(std::string_view query, std::size_t otherwise, std::size_t most);
+/// The value of a field in a query, with %XX replaced by the byte; empty without it.
+std::string query_value(std::string_view query, std::string_view name);
+/// The list object with the entries after the one whose id is `page.after`.
+batch::Json page_of(std::vector<batch::Json> entries, const PageQuery& page);
+
+/// The error for a worker without `--batch-dir`.
+Answer no_batches();
+Answer batch_answer(const batch::Json& json);
+/// As `refusal`, with OpenAI's code for an id that does not exist.
+Answer batch_refusal(const Error& error);
+
+}  // namespace leasehold::http
