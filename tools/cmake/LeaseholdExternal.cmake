@@ -3,7 +3,7 @@
 #
 #   leasehold::external                      Linked by every target through leasehold_settings
 #   leasehold_precompile(TARGET HEADER)      Gives TARGET the precompiled header standard, network,
-#                                            tests_o0 or tests_o1.
+#                                            network_o0 (with UBSan), tests_o0 or tests_o1.
 #   LEASEHOLD_PRECOMPILED                    The header of leasehold_library and leasehold_program
 #                                            in this folder and those below: network, unless set
 #
@@ -50,6 +50,9 @@ endfunction()
 if(LEASEHOLD_PRECOMPILE)
   leasehold_add_precompiled(standard standard)
   leasehold_add_precompiled(network network)
+  if(LEASEHOLD_SANITIZE MATCHES undefined)
+    leasehold_add_precompiled(network_o0 network -O0)
+  endif()
   if(LEASEHOLD_BUILD_TESTS)
     # Test programs are position-independent executables, compiled with less optimisation.
     leasehold_add_precompiled(tests_o0 tests -fPIE -O0 -DCATCH_CONFIG_FAST_COMPILE)
