@@ -11,7 +11,7 @@ namespace {
 
 using boost::asio::awaitable;
 
-/// Also for a text without beats, whose first token may take long.
+/// A text without beats may wait this long for its first token.
 constexpr std::chrono::minutes kAnswerTimeout{10};
 
 /// Passes the pieces of an answer on. Returns false if its end was not reached.

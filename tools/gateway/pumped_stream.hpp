@@ -1,6 +1,6 @@
 /// A client's connection that is always read, so that a client that leaves is noticed at once.
 ///
-/// At most 16 KiB that are not asked for yet are kept: the client's next request. A client that
+/// At most 16 KiB are kept until the caller reads them: the client's next request. A client that
 /// ends its sending side counts as gone, as for nginx. A timeout closes the connection.
 ///
 /// Lifetime: shared; the coroutine that reads keeps it until the connection ends. Threads: the one
