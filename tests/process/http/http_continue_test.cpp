@@ -125,6 +125,18 @@ TEST_CASE("http continue: after the death of its host each kind of text goes on 
   }
 }
 
+TEST_CASE("http continue: a host takes a text again that it has not ended yet") {
+  Host host("100");
+  const Request request = requests().front();
+  HttpClient earlier(host.path());
+  earlier.write(request.sent_with(host.key));
+  REQUIRE(earlier.read_until(has_groups(kTokensBeforeDeath)));
+  const ReadStream begun = read_stream(earlier.so_far().body);
+  const HttpReply again = host.send(request.sent_with(host.key, tokens_of(begun.groups, 1)));
+  REQUIRE(again.status == 200);
+  CHECK(read_stream(again.body).is_complete);
+}
+
 TEST_CASE("http continue: what a gateway may send is refused with its field") {
   Host host("0");
   const std::string key = host.key;

@@ -297,7 +297,9 @@ wire::RequestSubmit submission_of(const ApiRequest& request, std::size_t choice)
   wire::RequestSubmit submit = request.submit;
   submit.sampling.seed += choice % request.n;
   submit.asked_at_unix_s = request.created_unix_s;
-  if (choice > 0) submit.request_id = {mint_request_id()};
+  // A gateway may send a text again before this worker has ended the earlier attempt.
+  const bool is_attempt = request.beat && !submit.resumable;
+  if (choice > 0 || is_attempt) submit.request_id = {mint_request_id()};
   if (!generates_again(request)) {
     const auto emitted = emitted_of(request, choice);
     submit.emitted.assign(emitted.begin(), emitted.end());

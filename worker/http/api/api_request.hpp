@@ -102,9 +102,10 @@ using EncodeChat =
 /// The number of choices in the answer: `n` for each prompt.
 std::size_t choices_of(const ApiRequest& request);
 /// The submission of the choice with this index, from 0. The first choice has the id of the
-/// request, and each other choice gets a new id on every call. Each choice of a prompt has its own
-/// seed. The chat template's time is `created_unix_s`. Has the choice's `emitted`, unless they are
-/// generated again.
+/// request, and each other choice gets a new id on every call; so does the first one of a
+/// continuable stream that is not resumable. Each choice of a prompt has its own seed. The chat
+/// template's time is `created_unix_s`. Has the choice's `emitted`, unless they are generated
+/// again.
 wire::RequestSubmit submission_of(const ApiRequest& request, std::size_t choice);
 
 /// Reads the chat template's inputs other than the messages and tools. Precondition: `out` has

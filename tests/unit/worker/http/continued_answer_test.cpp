@@ -310,6 +310,20 @@ TEST_CASE("continued answer: known tokens are read as a prompt, unless their log
   CHECK(submitted(Api::Chat, {{"messages", chat()["messages"]}, {"logprobs", true}}) == 0);
 }
 
+TEST_CASE("continued answer: each attempt has an id of its own at the worker, unless resumable") {
+  const auto id_of = [](bool is_resumable) {
+    Answering answering(Api::Completions,
+                        {{"prompt", "Once"}, {"stream", true}, {"resumable", is_resumable}},
+                        {{"abc"}});
+    answering.begin();
+    (void)answering.finish();
+    return answering.world.worker.calls("request.submit").front().at("request_id");
+  };
+  CHECK(id_of(true) == "r");
+  CHECK(id_of(false) != "r");
+  CHECK(id_of(false) != id_of(false));
+}
+
 TEST_CASE("continued answer: another token than the known one ends it with an error") {
   Answering answering(Api::Completions, {{"prompt", "Once"}, {"logprobs", 1}}, {{"abc"}},
                       {{'a', 'x'}});
