@@ -197,6 +197,7 @@ SystemConfig slow_config(const std::string& bin_dir, const std::string& model_pa
   const auto unit_us = unit / std::chrono::microseconds(1);
   return {.bin_dir = bin_dir,
           .model_path = model_path,
+          .threads = 0,  // units sleep, so they need no core of their own
           .broker_options = {},
           .worker_options = {"--slow-motion-us", std::to_string(unit_us), "--max-waiting",
                              kMostWaiting, "--max-waiting-per-lease", kMostWaiting}};
