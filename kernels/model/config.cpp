@@ -156,11 +156,12 @@ Result<std::uint32_t> read_common_width(const ArchitectureKeys& keys,
   return keys.count_or("expert_shared_feed_forward_length", kMaxWidth, n_ff);
 }
 
-/// A scale, or `fallback` if the file has none or writes 0 for it.
+/// A scale, or `fallback` if the file has none or writes 0 for it. The bounds keep quotients and
+/// squares of scales finite.
 Result<float> read_scale(const ArchitectureKeys& keys, std::string_view suffix, float fallback) {
   const auto scale = TRY(keys.get_or<float>(suffix, 0.0f));
   if (scale == 0.0f) return fallback;
-  return keys.between(suffix, 0.0f, 1e6f, scale);
+  return keys.between(suffix, 1e-6f, 1e6f, scale);
 }
 
 /// Reads the scales and the epsilons of the norms.
@@ -188,8 +189,9 @@ Result<void> read_scales(const ArchitectureKeys& keys, const Architecture& archi
 Result<std::uint32_t> read_vocabulary_size(const GgufFile& file, const ArchitectureKeys& keys) {
   const GgufTensor* embedding = file.find("token_embd.weight");
   if (embedding == nullptr)
-    return fail(Errc::MissingWeight,
-                fmt::format("{}: has no tensor token_embd.weight", file.path()));
+    return fail(
+        Errc::MissingWeight,
+        fmt::format("{}: has no tensor token_embd.weight; convert the model again", file.path()));
   const std::uint64_t n_rows = embedding->rows();
   const std::uint64_t n_tokens = TRY(file.length("tokenizer.ggml.tokens"));
   if (n_rows != n_tokens)

@@ -115,8 +115,11 @@ Result<void> read_all_factors(const GgufFile& file, const ArchitectureKeys& keys
   for (const auto& [tensor_name, factors] :
        {std::pair(kShortRopeFactors, &config.short_factors), std::pair(kLongRopeFactors, &of_long)})
     if (factors->empty())
-      return fail(Errc::MissingWeight,
-                  fmt::format("{}: has no tensor {}", file.path(), tensor_name));
+      return fail(Errc::MissingWeight, fmt::format("{}: has no tensor {}; convert the model again",
+                                                   file.path(), tensor_name));
+  if (!config.freq_factors.empty())
+    return keys.corrupt("has both {} and {}; one of them must divide the frequencies",
+                        kRopeFreqFactors, kLongRopeFactors);
   config.freq_factors = std::move(of_long);
   config.short_context = TRY(keys.count("rope.scaling.original_context_length", kMaxContext));
   return {};

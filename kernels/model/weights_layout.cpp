@@ -64,6 +64,9 @@ void add_layer(const GgufFile& file, const ModelConfig& config, std::uint32_t la
       if (rule.fused.empty() || other.fused != rule.fused) continue;
       if (other.name == rule.name) need.first_row = need.n_fused_rows;
       need.n_fused_rows += dim_of(other.rows, config);
+      // A file with one of the parts has all of them; otherwise rows would be left unused.
+      if (other.name != rule.fused && file.find(fmt::format("blk.{}.{}", layer, other.name)))
+        need.fused_name.clear();
     }
     needs.push_back(std::move(need));
   }
@@ -100,7 +103,8 @@ Result<const GgufTensor*> find_tensor(const GgufFile& file, const std::string& n
                                       std::uint32_t rows, std::uint32_t columns) {
   const GgufTensor* tensor = file.find(name);
   if (tensor == nullptr)
-    return fail(Errc::MissingWeight, fmt::format("{}: has no tensor {}", file.path(), name));
+    return fail(Errc::MissingWeight,
+                fmt::format("{}: has no tensor {}; convert the model again", file.path(), name));
   if (tensor->columns() == columns && tensor->rows() == rows) return tensor;
   return fail(Errc::FileCorrupt,
               fmt::format("{}: tensor {} has {} rows of {}; the metadata makes it {} rows of {}",
@@ -143,7 +147,7 @@ bool is_fused(const GgufFile& file, const RequiredTensor& need, std::uint32_t ro
   if (need.fused_name.empty()) return false;
   const GgufTensor* fused = file.find(need.fused_name);
   if (fused == nullptr) return false;
-  return need.fused_name == need.name ? fused->rows() != rows : file.find(need.name) == nullptr;
+  return need.fused_name != need.name || fused->rows() != rows;
 }
 
 Result<WeightSource> find_source(const GgufFile& file, const RequiredTensor& need,

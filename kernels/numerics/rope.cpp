@@ -120,6 +120,7 @@ RopeAngles yarn_angles(const YarnScaling& scaling) {
     const double divided = along + (1.0 - along) * (1.0 - scaling.extrapolation);
     angles.frequencies[i] *= kept + divided / scaling.factor;
   }
+  if (scaling.extrapolation == 0.0) return angles;  // linear: lengths stay
   const double log_factor = natural_log(scaling.factor);
   angles.magnitude = static_cast<float>(std::fma(0.1, log_factor, 1.0) /
                                         std::fma(0.1 * scaling.log_multiplier, log_factor, 1.0));

@@ -51,7 +51,8 @@ struct YarnScaling {
   std::uint32_t original_context;
   double beta_fast = 32.0;
   double beta_slow = 1.0;
-  /// The share of a kept frequency in its result; 0 divides all frequencies by `factor`.
+  /// The share of a kept frequency in its result; 0 divides all frequencies by `factor`, and the
+  /// magnitude is 1.
   double extrapolation = 1.0;
   /// The magnitude is (1 + 0.1 · ln factor) / (1 + 0.1 · log_multiplier · ln factor).
   double log_multiplier = 0.0;

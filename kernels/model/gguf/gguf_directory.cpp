@@ -126,7 +126,7 @@ Result<TensorType> take_tensor_type(GgufCursor& in, std::string_view tensor,
       fmt::format("{}: tensor {} has type {}; this build computes with {}: convert the model "
                   "to one of them",
                   path, tensor,
-                  known.empty() ? fmt::format("number {}, which GGUF does not know", number)
+                  known.empty() ? fmt::format("number {}, which this build does not know", number)
                                 : std::string(known),
                   supported_types()));
 }

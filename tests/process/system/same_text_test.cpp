@@ -1,8 +1,10 @@
-/// The text does not depend on the backend, the SIMD path or the number of threads.
+/// The text does not depend on the backend, the SIMD path, the number of threads, proposals or
+/// revocations.
 #include <catch2/catch.hpp>
 
 #include "kernels/cpu/row_kernels.hpp"
 #include "tests/support/system.hpp"
+#include "tests/support/test_paths.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -15,6 +17,16 @@ std::vector<std::int32_t> tokens_by(std::vector<std::string> arguments) {
   System system({.worker_arguments = std::move(arguments)});
   system.admit("ann");
   return system.undisturbed(kAsked);
+}
+
+/// A worker of a small model of the architecture.
+std::unique_ptr<System> system_of(const std::string& architecture,
+                                  const std::vector<std::string>& more) {
+  auto system = std::make_unique<System>(SystemSpec{.start_worker = false});
+  const std::string name = "models-2026/tiny-" + architecture + "-f32.gguf";
+  system->start_ready_worker_on(test_data_path(name), "w1", more);
+  system->admit("ann");
+  return system;
 }
 
 }  // namespace
@@ -54,6 +66,30 @@ TEST_CASE("same text: a worker multiplies quantised weights in int8 unless an op
   check({}, "int8");
   check({"--arithmetic", "auto"}, "int8");
   check({"--arithmetic", "f32"}, "f32");
+}
+
+TEST_CASE("same text: with proposals, leases of single tensors and a revocation") {
+  const TenantSpec spec{.tenant = "ann", .max_tokens = 80, .rebind = true};
+  const std::string architecture = GENERATE("smollm3", "phi3", "mistral3", "granite");
+  CAPTURE(architecture);
+  const auto alone = system_of(architecture, {})->undisturbed(spec);
+  REQUIRE(alone.size() == spec.max_tokens);
+  const auto system = system_of(architecture, {"--speculate", "4", "--weights-scope", "tensor"});
+  const auto ann = system->start_streaming(spec, 10);
+
+  system->revoke_mid_request("ann");
+
+  check_whole(*ann, alone);
+  CHECK(ann->record().leases.size() == 2);
+}
+
+TEST_CASE("same text: a longrope model names the divisors of a short context in its texts") {
+  const auto arithmetic = [](const std::string& max_context) {
+    const auto system = system_of("phi3", {"--max-context", max_context});
+    return system->view().workers().value().at(0).text_identity.value().arithmetic;
+  };
+  CHECK(arithmetic("64") == "f32_short_rope");
+  CHECK(arithmetic("65") == "f32");
 }
 
 }  // namespace leasehold::testing

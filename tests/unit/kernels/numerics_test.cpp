@@ -131,6 +131,13 @@ TEST_CASE("rope yarn: other numbers of turns move the limits, and extrapolation 
     REQUIRE(yarn.frequencies[i] / plain[i] == Approx(kept + (1.0 - kept) / 4).epsilon(1e-12));
   }
   REQUIRE(yarn.magnitude == Approx(1.1386294 / 1.2772589).epsilon(1e-6));
+
+  YarnScaling linear = scaling;
+  linear.extrapolation = 0.0;
+  const RopeAngles divided = yarn_angles(linear);
+  for (std::uint32_t i = 0; i < 64; ++i)
+    REQUIRE(divided.frequencies[i] / plain[i] == Approx(0.25).epsilon(1e-12));
+  REQUIRE(divided.magnitude == 1.0F);
 }
 
 TEST_CASE("rope: the temperature of queries grows with the logarithm of their position") {

@@ -159,6 +159,8 @@ TEST_CASE("config: granite's scales are read; the residual's is moved into the o
   CHECK(plain->scales == ScaleConfig{.attention = 1.0f / std::sqrt(8.0f)});
   check_refused({{tiny_model("granite").set("granite.residual_scale", -1.0f), Errc::FileCorrupt,
                   "granite.residual_scale"},
+                 {tiny_model("granite").set("granite.residual_scale", 1e-30f), Errc::FileCorrupt,
+                  "granite.residual_scale"},
                  {tiny_model("granite").set("granite.logit_scale", kNan), Errc::FileCorrupt,
                   "granite.logit_scale"}});
 }

@@ -81,6 +81,9 @@ TEST_CASE("config: a longrope model has divisors for contexts below and above th
       {with("rope_factors_long.weight", "rope_factors_short.weight")
            .remove("phi3.rope.scaling.original_context_length"),
        Errc::FileCorrupt, "original_context_length"},
+      {with("rope_factors_long.weight", "rope_factors_short.weight")
+           .vector("rope_freqs.weight", {1, 1, 1, 1}),
+       Errc::FileCorrupt, "both rope_freqs.weight and rope_factors_long.weight"},
   });
 }
 

@@ -177,8 +177,12 @@ TEST_CASE("layout: rows come from a fused tensor if the file has one") {
   CHECK(layout->find("blk.1.attn_v.weight")->layout == MatrixLayout::RowGroups);
   CHECK(layout->find("blk.0.ffn_up.weight")->size_bytes == 64 * 32 * 2);
   CHECK(layout_of(tiny_model("phi3"))->find("blk.0.ffn_up.weight")->pieces.empty());
-  check_refused(fused.tensor("blk.1.attn_qkv.weight", TensorType::Q8_0, {32, 63}),
+  check_refused(GgufBuilder(fused).tensor("blk.1.attn_qkv.weight", TensorType::Q8_0, {32, 63}),
                 Errc::FileCorrupt, "blk.1.attn_qkv.weight has 63 rows of 32");
+  check_refused(GgufBuilder(fused).tensor("blk.1.attn_q.weight", TensorType::Q8_0, {32, 32}),
+                Errc::MissingWeight, "blk.1.attn_k.weight");
+  check_refused(GgufBuilder(fused).tensor("blk.0.ffn_gate.weight", TensorType::F16, {32, 64}),
+                Errc::FileCorrupt, "blk.0.ffn_up.weight has 128 rows of 32");
   check_refused(tiny_model("phi3").remove_tensor("blk.1.attn_k.weight"), Errc::MissingWeight,
                 "blk.1.attn_k.weight");
 }
