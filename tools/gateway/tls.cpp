@@ -110,6 +110,8 @@ Result<std::shared_ptr<TlsServer::Context>> TlsServer::make(const std::string& c
   TRY(check_file(key, true));
   auto context = std::make_shared<Context>(new_context(ssl::context::tls_server));
   boost::system::error_code error;
+  // Without it, OpenSSL would ask for the passphrase of a key on the terminal and wait.
+  context->tls.set_password_callback([](std::size_t, auto) { return std::string(); }, error);
   context->tls.use_certificate_chain_file(certificate, error);
   if (error) return not_pem(certificate, "certificate", error);
   context->tls.use_private_key_file(key, ssl::context::pem, error);
