@@ -287,43 +287,35 @@ Result<void> check_draft(const WorkerOptions& options) {
               "--draft-model proposes nothing with --speculate 0; add --speculate 4");
 }
 
-Result<void> resolve_kv_index(const RawOptions& raw, WorkerOptions& options) {
-  if (raw.kv_index_url.empty()) return {};
-  auto url = http::Url::parse(raw.kv_index_url);
-  if (!url) return fail(url.error().code, "--kv-index-url: " + url.error().detail);
-  options.kv_index = *std::move(url);
-  return {};
+/// The value of an option, or its error with the option's name.
+template <class Value>
+Result<Value> value_of(std::string_view option, Result<Value> parsed) {
+  if (parsed) return parsed;
+  return fail(parsed.error().code, fmt::format("{}: {}", option, parsed.error().detail));
 }
 
-Result<void> resolve_otlp(const RawOptions& raw, WorkerOptions& options) {
-  if (raw.otlp_endpoint.empty()) return {};
-  auto url = http::Url::parse(raw.otlp_endpoint);
-  if (!url) return fail(url.error().code, "--otlp-endpoint: " + url.error().detail);
-  options.otlp = *std::move(url);
-  return {};
+Result<std::optional<http::Url>> url_of(std::string_view option, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  return TRY(value_of(option, http::Url::parse(text)));
 }
 
-Result<std::optional<http::Address>> address_of(const char* option, const std::string& text,
+Result<std::optional<http::Address>> address_of(std::string_view option, const std::string& text,
                                                 bool any_address) {
   if (text.empty()) return std::nullopt;
-  auto address = http::Address::parse(text, any_address);
-  if (!address)
-    return fail(address.error().code, std::string(option) + ": " + address.error().detail);
-  return *std::move(address);
+  return TRY(value_of(option, http::Address::parse(text, any_address)));
 }
 
 /// Resolves --compute-cpus. Without --threads there is one thread for each of these cores.
 Result<void> resolve_compute_cpus(const RawOptions& raw, WorkerOptions& options) {
   if (raw.compute_cpus.empty()) return {};
-  const Result<CpuSet> cpus = CpuSet::parse(raw.compute_cpus);
-  if (!cpus) return fail(cpus.error().code, "--compute-cpus: " + cpus.error().detail);
-  if (!cpus->is_usable()) {
+  const CpuSet cpus = TRY(value_of("--compute-cpus", CpuSet::parse(raw.compute_cpus)));
+  if (!cpus.is_usable()) {
     return fail(Errc::BadRequest, "--compute-cpus: this process may not use all the cores " +
                                       raw.compute_cpus + "; `lscpu` lists those that exist");
   }
-  options.compute_cpus = *cpus;
+  options.compute_cpus = cpus;
   if (raw.threads->count() > 0) return {};
-  options.threads = default_threads(usable_cpu(*cpus));
+  options.threads = default_threads(usable_cpu(cpus));
   raw.threads->default_str(std::to_string(options.threads));
   return {};
 }
@@ -344,17 +336,14 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   TRY(check_token_budget(options.limits));
   TRY(check_draft(options));
   TRY(check_model_names(options.model_names));
-  TRY(resolve_kv_index(raw, options));
-  TRY(resolve_otlp(raw, options));
+  options.kv_index = TRY(url_of("--kv-index-url", raw.kv_index_url));
+  options.otlp = TRY(url_of("--otlp-endpoint", raw.otlp_endpoint));
   options.http = TRY(address_of("--http", raw.http, raw.http_any_address));
   TRY(resolve_batch_options(options));
-  auto proxies = http::TrustedProxies::parse(raw.http_trusted_proxies);
-  if (!proxies)
-    return fail(proxies.error().code, "--http-trusted-proxy: " + proxies.error().detail);
-  options.http_trusted_proxies = *std::move(proxies);
-  auto origins = http::AllowedOrigins::parse(raw.http_allowed_origins);
-  if (!origins) return fail(origins.error().code, "--http-allow-origin: " + origins.error().detail);
-  options.http_allowed_origins = *std::move(origins);
+  options.http_trusted_proxies =
+      TRY(value_of("--http-trusted-proxy", http::TrustedProxies::parse(raw.http_trusted_proxies)));
+  options.http_allowed_origins =
+      TRY(value_of("--http-allow-origin", http::AllowedOrigins::parse(raw.http_allowed_origins)));
   if (options.host_name.empty()) options.host_name = http::machine_host_name();
   options.metrics = TRY(address_of("--metrics", raw.metrics, raw.http_any_address));
   if (options.metrics)

@@ -7,8 +7,6 @@
 #include <ostream>
 #include <set>
 
-#include "common/machine/text_file.hpp"
-#include "common/utf8.hpp"
 #include "ipc/client/all_pages.hpp"
 #include "ipc/client/parse_message.hpp"
 #include "tools/brokerctl/audit.hpp"
@@ -16,6 +14,7 @@
 #include "tools/brokerctl/find_lease.hpp"
 #include "tools/brokerctl/key_calls.hpp"
 #include "tools/brokerctl/named.hpp"
+#include "tools/brokerctl/prefix_text.hpp"
 #include "tools/brokerctl/repeated_output.hpp"
 #include "tools/brokerctl/requests.hpp"
 #include "tools/brokerctl/sleep.hpp"
@@ -387,18 +386,6 @@ Result<void> run(const Arguments& arguments, const Dependencies& given) {
     TRY(std::visit(Runner(arguments, dependencies), arguments.verb));
     if (!dependencies.wait(std::chrono::milliseconds(*arguments.watch_ms))) return {};
   }
-}
-
-Result<std::string> read_prefix_text(const std::string& file) {
-  constexpr std::size_t kMostBytes = wire::PrefixPublish::kMaxTextBytes;
-  const bool is_stdin = file == "-";
-  std::string text = TRY(is_stdin ? read_text_stdin(kMostBytes) : read_text_file(file, kMostBytes));
-  const std::string source = is_stdin ? "stdin" : file;
-  if (text.empty())
-    return fail(Errc::BadRequest, source + " is empty; --file names the text to publish");
-  if (!is_utf8(text))
-    return fail(Errc::BadRequest, source + " is not UTF-8 text; --file takes no other encoding");
-  return text;
 }
 
 }  // namespace leasehold::brokerctl

@@ -44,8 +44,4 @@ struct Dependencies {
 /// those of describe.hpp.
 Result<void> run(const Arguments& arguments, const Dependencies& dependencies);
 
-/// Reads the text of `prefix publish`: a whole file, or standard input for "-". Errors: those of
-/// common/machine/text_file.hpp; BadRequest for a text that is empty or not UTF-8.
-Result<std::string> read_prefix_text(const std::string& file);
-
 }  // namespace leasehold::brokerctl

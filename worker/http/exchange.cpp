@@ -47,4 +47,9 @@ std::string Exchange::text_of(const ServerEvents& events, HttpStream::Follows fo
   return text;
 }
 
+std::string Exchange::file_head(std::uint64_t size_bytes, std::string_view content_type) const {
+  return fmt::format("HTTP/1.1 200 OK\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n",
+                     content_type, size_bytes, fields, keep_alive ? "" : "Connection: close\r\n");
+}
+
 }  // namespace leasehold::http

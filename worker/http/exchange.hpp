@@ -1,6 +1,7 @@
 /// One request of a connection and the form of its answer. Pure.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,8 @@ struct Exchange {
   void append_framed(std::string_view text, std::string& out) const;
   /// The bytes of these events, with the head before the first ones.
   std::string text_of(const ServerEvents& events, HttpStream::Follows follows);
+  /// The head of a file with this many bytes.
+  std::string file_head(std::uint64_t size_bytes, std::string_view content_type) const;
 };
 
 }  // namespace leasehold::http

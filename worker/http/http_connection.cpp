@@ -374,13 +374,9 @@ awaitable<void> BeastConnection::send(Answer answer) {
       text_of(std::move(answer), exchange_.keep_alive, exchange_.body_sent, exchange_.fields));
 }
 
-awaitable<void> BeastConnection::send_head(std::uint64_t size_bytes,
-                                           std::string_view content_type) {
+awaitable<void> BeastConnection::send_head(std::uint64_t size_bytes, std::string_view type) {
   exchange_.status = 200;
-  std::string head = fmt::format(
-      "HTTP/1.1 200 OK\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n", content_type,
-      size_bytes, exchange_.fields, exchange_.keep_alive ? "" : "Connection: close\r\n");
-  co_await write(std::move(head));
+  co_await write(exchange_.file_head(size_bytes, type));
 }
 
 awaitable<void> BeastConnection::send_piece(std::string bytes) {

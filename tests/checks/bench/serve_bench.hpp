@@ -73,8 +73,8 @@ Result<nlohmann::json> measure_served_shares(const std::string& bin_dir,
 ///
 /// {"listed", "workers", "list_ms": {…}, "cancel_ms": {…}, "slow_cancel_ms": {…},
 /// "slow_cancel_over_unit_ms", "changed_texts"}: the time in which `brokerctl requests` reads the
-/// requests of three workers, nearly all of which wait; and the time from the call that cancels one
-/// of four texts until its client has read the end. "slow" is with units of 5 ms, and
+/// requests of three workers, where nearly all wait; and the time from the call that cancels one of
+/// four texts until its client has read the end. "slow" is with units of 5 ms, and
 /// slow_cancel_over_unit_ms is its p99 minus one unit. "changed_texts" counts the texts beside a
 /// cancelled one that differ from those of an undisturbed run. Errors: those of System::start;
 /// TimedOut.

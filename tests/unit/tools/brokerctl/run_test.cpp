@@ -10,6 +10,7 @@
 #include "tests/support/child_process.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/unit/tools/brokerctl/fake_broker.hpp"
+#include "tools/brokerctl/prefix_text.hpp"
 
 using namespace leasehold;
 using namespace leasehold::brokerctl;

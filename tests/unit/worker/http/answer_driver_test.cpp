@@ -69,23 +69,23 @@ TEST_CASE("http answer: it waits for a lease between two leases, and not while i
   boost::asio::co_spawn(world.io, answer_request(shared, caller, request, reader),
                         [&](const std::exception_ptr&) { is_over = true; });
   world.run_until([&] { return world.broker.calls("lease.acquire").size() == 1; });
-  CHECK(shared.awaiting_lease == 1);
+  CHECK(shared.counts.awaiting_lease == 1);
   world.broker.answer_held();
-  world.run_until([&] { return shared.awaiting_lease == 0; });
+  world.run_until([&] { return shared.counts.awaiting_lease == 0; });
 
   world.emit(0, 1);
   world.run_until([&] { return reader.writes.size() == 1; });
   world.broker.held = "lease.acquire";
   world.complete_revoked({1, 1});
   world.settle();
-  CHECK(shared.awaiting_lease == 0);
+  CHECK(shared.counts.awaiting_lease == 0);
   unread.expires_at(boost::asio::steady_timer::time_point::min());
-  world.run_until([&] { return shared.awaiting_lease == 1; });
+  world.run_until([&] { return shared.counts.awaiting_lease == 1; });
 
   world.broker.answer_held();
   world.run_until([&] { return world.worker.calls("request.submit").size() == 2; });
   world.emit(1, 1);
-  world.run_until([&] { return shared.awaiting_lease == 0; });
+  world.run_until([&] { return shared.counts.awaiting_lease == 0; });
   world.worker.notify_submitter(
       "request.completed",
       wire::RequestCompleted{
