@@ -117,7 +117,7 @@ Result<std::shared_ptr<TlsServer::Context>> TlsServer::make(const std::string& c
   context->tls.use_private_key_file(key, ssl::context::pem, error);
   if (error || ::SSL_CTX_check_private_key(context->tls.native_handle()) != 1) {
     const bool is_other = !error || error.message().contains("key values mismatch");
-    if (!is_other) return not_pem(key, "private key", error);
+    if (!is_other) return not_pem(key, "private key without a passphrase", error);
     return fail(
         Errc::FileCorrupt,
         fmt::format("the private key {} is not that of the certificate {}", key, certificate));
