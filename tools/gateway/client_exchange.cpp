@@ -23,6 +23,11 @@ std::string request_id_of(const http::Head& head) {
   return given && wire::is_x_request_id(*given) ? std::string(*given) : mint_request_id();
 }
 
+/// True for an answer that has neither a body nor fields that frame one.
+bool has_no_body(int status) {
+  return status == 204 || status == 304;
+}
+
 }  // namespace
 
 ClientExchange::ClientExchange(PumpedStream& stream, http::Head head, Parties parties,
@@ -80,6 +85,7 @@ awaitable<bool> ClientExchange::send_whole(int status, const Fields& fields, std
 awaitable<bool> ClientExchange::begin(int status, const Fields& fields) {
   has_begun_ = true;
   status_ = status;
+  leaves_body_out_ = leaves_body_out_ || has_no_body(status);
   is_chunked_ = head_.version >= 11 && !leaves_body_out_;
   keep_alive_ = keep_alive_ && (is_chunked_ || leaves_body_out_);
   std::string text = head_text(status, fields);

@@ -192,14 +192,17 @@ awaitable<void> TextRelay::note_refusal(AttemptId id, HostExchange exchange) {
     co_return;
   }
   HostRefused refused{.attempt = id, .status = head.status, .error = error_in(head, *body)};
-  if (refused.error && refused.error->retry_after_ms > 0) {
+  // An error of the tenant, such as a quota, says nothing of the requests of others.
+  const bool is_of_host = refused.error && refused.error->scope == FailureScope::Engine;
+  if (is_of_host && refused.error->retry_after_ms > 0) {
     shared_->hosts.table().refused(found->second->host,
                                    std::chrono::milliseconds(refused.error->retry_after_ms),
                                    shared_->clock.now());
   }
   refusal_ =
       Refusal{.status = head.status, .fields = passed_on(head.head), .body = *std::move(body)};
-  shared_->hosts.link(found->second->host).keep(exchange.connection);
+  found->second->connection = nullptr;  // another request may use it now, so it is not closed
+  shared_->hosts.link(found->second->host).keep(std::move(exchange.connection));
   pass(refused);
 }
 

@@ -110,12 +110,14 @@ Result<std::shared_ptr<TlsServer::Context>> TlsServer::make(const std::string& c
   TRY(check_file(key, true));
   auto context = std::make_shared<Context>(new_context(ssl::context::tls_server));
   boost::system::error_code error;
+  // Without it, OpenSSL would ask for the passphrase of a key on the terminal and wait.
+  context->tls.set_password_callback([](std::size_t, auto) { return std::string(); }, error);
   context->tls.use_certificate_chain_file(certificate, error);
   if (error) return not_pem(certificate, "certificate", error);
   context->tls.use_private_key_file(key, ssl::context::pem, error);
   if (error || ::SSL_CTX_check_private_key(context->tls.native_handle()) != 1) {
     const bool is_other = !error || error.message().contains("key values mismatch");
-    if (!is_other) return not_pem(key, "private key", error);
+    if (!is_other) return not_pem(key, "private key without a passphrase", error);
     return fail(
         Errc::FileCorrupt,
         fmt::format("the private key {} is not that of the certificate {}", key, certificate));

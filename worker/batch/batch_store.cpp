@@ -83,6 +83,13 @@ std::vector<Record> of_tenant(const std::map<std::string, Record>& records, cons
   return found;
 }
 
+/// When the batch entered its newest state.
+std::int64_t last_change(const BatchRecord& batch) {
+  std::int64_t last = 0;
+  for (const auto& [status, at] : batch.reached_at) last = std::max(last, at);
+  return last;
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------------------------------- opening
@@ -362,7 +369,7 @@ void BatchStore::remove_expired(std::int64_t now_unix_s) {
   std::erase_if(batches_, [&](const auto& each) {
     const BatchRecord& batch = each.second;
     const bool is_old =
-        is_final(batch.status) && batch.created_at() + limits_.max_age_s <= now_unix_s;
+        is_final(batch.status) && last_change(batch) + limits_.max_age_s <= now_unix_s;
     if (is_old) (void)::unlink(path_of(batch.id, kBatch).c_str());
     return is_old;
   });

@@ -103,7 +103,8 @@ class BatchStore {
   Result<void> publish_results(const BatchRecord& batch, const std::string& id,
                                std::int64_t now_unix_s);
 
-  /// Removes files and ended batches that have reached their age.
+  /// Removes files and ended batches that have reached their age, which for a batch begins at its
+  /// end.
   void remove_expired(std::int64_t now_unix_s);
 
  private:

@@ -62,22 +62,22 @@ void AnswerOutput::end(std::uint32_t position, UsageCount usage) {
   add_comment("e");
 }
 
-void AnswerOutput::fail_with(const Error& error, const std::string& client_id) {
+void AnswerOutput::fail_with(const Error& error, const std::string& x_request_id) {
   is_answered_ = true;
   if (!is_begun_ && unsent_.empty()) {
     answer_ = error_answer({error, param_of(error, request_.api)});
     if (error.code == Errc::BadRequest && !request_.schema_path.empty()) refused_ = error;
     return;
   }
-  std::ranges::move(failure(error, client_id), std::back_inserter(unsent_));
+  std::ranges::move(failure(error, x_request_id), std::back_inserter(unsent_));
   if (is_continuable()) add_comment(fmt::format("x {} {}", name(error.code), error.retry_after_ms));
 }
 
 /// The API's events, or the body that the answer would have had.
-ServerEvents AnswerOutput::failure(const Error& error, const std::string& client_id) {
+ServerEvents AnswerOutput::failure(const Error& error, const std::string& x_request_id) {
   if (request_.stream) return writer_->failed(error);
   Answer answer = error_answer({error, param_of(error, request_.api)});
-  if (request_.api == Api::Messages) answer = as_message_error(std::move(answer), client_id);
+  if (request_.api == Api::Messages) answer = as_message_error(std::move(answer), x_request_id);
   return {{.data = std::move(answer.body), .name = "error"}};
 }
 

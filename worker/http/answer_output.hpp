@@ -45,8 +45,8 @@ class AnswerOutput {
   void end_choice(ChoicePart part, std::uint32_t position, UsageCount usage);
   /// Call when all choices have ended.
   void end(std::uint32_t position, UsageCount usage);
-  /// Ends the whole answer, with all its choices. `client_id`: X-Request-Id.
-  void fail_with(const Error& error, const std::string& client_id);
+  /// Ends the whole answer, with all its choices. `x_request_id`: its X-Request-Id.
+  void fail_with(const Error& error, const std::string& x_request_id);
   /// Adds a heartbeat. Without an event, the stream sends a comment.
   void beat();
   /// Takes the refusal that is the answer, if the schema may be its cause.
@@ -77,7 +77,7 @@ class AnswerOutput {
   bool is_continuable() const { return request_.beat.has_value(); }
   void add_events(ServerEvents events, std::uint32_t position);
   void add_comment(std::string comment);
-  ServerEvents failure(const Error& error, const std::string& client_id);
+  ServerEvents failure(const Error& error, const std::string& x_request_id);
 
   const ApiRequest& request_;
   std::unique_ptr<AnswerWriter> writer_;

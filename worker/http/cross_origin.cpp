@@ -73,7 +73,8 @@ std::string preflight_fields(const Head& head) {
   const std::string_view names =
       asked && are_field_names(*asked) ? *asked : "Authorization, Content-Type, Last-Event-ID";
   return fmt::format(
-      "Access-Control-Allow-Methods: GET, HEAD, POST\r\nAccess-Control-Allow-Headers: {}\r\n"
+      "Access-Control-Allow-Methods: GET, HEAD, POST, DELETE\r\nAccess-Control-Allow-Headers: "
+      "{}\r\n"
       "Access-Control-Max-Age: 600\r\n",
       names);
 }

@@ -209,7 +209,7 @@ void BeastConnection::end_span(const Route& route) {
 awaitable<void> BeastConnection::serve_without_key(const Parser& parser, const Head& head) {
   const bool is_preflight = head.method == "OPTIONS";
   const bool reads = is_preflight || head.method == "GET" || head.method == "HEAD";
-  Answer answer{.status = 204, .extra_headers = "Allow: GET, HEAD, POST, OPTIONS\r\n"};
+  Answer answer{.status = 204, .extra_headers = "Allow: GET, HEAD, POST, DELETE, OPTIONS\r\n"};
   if (is_preflight && shared_->deps.allowed_origins.allows(head))
     exchange_.fields += preflight_fields(head);
   if (!is_preflight) answer = state_answer(*shared_, head, peer_);

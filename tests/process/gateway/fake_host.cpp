@@ -49,6 +49,7 @@ struct FakeHost::Server {
   std::set<std::shared_ptr<http::Stream>> streams;
 
   void add(http::Listener::Socket socket) {
+    ++host.connections_;
     auto stream = std::make_shared<http::Stream>(std::move(socket));
     streams.insert(stream);
     asio::co_spawn(host.io_, serve(std::move(stream)), asio::detached);
@@ -95,6 +96,7 @@ struct FakeHost::Server {
   /// The answer to what is not a text; nothing for a text.
   std::optional<http::Answer> plain_answer(const http::Head& head) {
     const std::string_view path = head.path();
+    if (head.method == "OPTIONS") return http::Answer{.status = 204};
     if (path == "/leasehold/host") return report();
     if (path == "/v1/models") {
       const Json entry{{"id", host.model_}, {"object", "model"}};
@@ -113,7 +115,9 @@ struct FakeHost::Server {
     const std::scoped_lock lock(host.mutex_);
     host.asked_.push_back(asked);
     if (host.refused_status_ == 0) return std::nullopt;
-    return http::plain_error(host.refused_status_, host.refused_code_, "refused");
+    http::Answer refusal = http::plain_error(host.refused_status_, host.refused_code_, "refused");
+    if (host.refused_status_ >= 429) refusal.retry_after_s = 60;
+    return refusal;
   }
 
   awaitable<bool> answer(http::Stream& stream, http::Head head, std::string body) {

@@ -39,7 +39,8 @@ class FakeHost {
   /// How many tokens of each text it sends; at first all.
   void allow(std::size_t tokens) { allowed_ = tokens; }
   void set_ready(bool ready, std::string code = "");
-  /// Refuses texts with this status and code; 0: it does not.
+  /// Refuses texts with this status and code; 0: it does not. From 429 on it asks for a retry in 60
+  /// seconds.
   void refuse_with(int status, std::string code);
   /// From now on it says nothing, and keeps its connections open.
   void freeze() { is_frozen_ = true; }
@@ -51,6 +52,8 @@ class FakeHost {
   std::vector<Asked> asked() const;
   /// Texts that it sends now.
   std::size_t running() const { return running_; }
+  /// Connections that it has accepted.
+  std::size_t connections() const { return connections_; }
 
  private:
   struct Server;
@@ -61,6 +64,7 @@ class FakeHost {
   const std::string model_;
   std::atomic<std::size_t> allowed_ = kTokens;
   std::atomic<std::size_t> running_ = 0;
+  std::atomic<std::size_t> connections_ = 0;
   std::atomic<bool> is_frozen_ = false;
   std::atomic<bool> is_lying_ = false;
   mutable std::mutex mutex_;  // guards what follows

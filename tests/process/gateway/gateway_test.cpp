@@ -192,8 +192,17 @@ TEST_CASE("gateway: requests that no host can serve get a typed error at once") 
   CHECK_THAT(emitted.body, Contains("emitted"));
   CHECK(gateway.send(get("/leasehold/host", kKey)).status == 404);
   host.refuse_with(400, "BadRequest");
-  CHECK(gateway.send(ask(chat(true))).status == 400);
+  const std::size_t connections = host.connections();
+  for (int i = 0; i < 5; ++i) CHECK(gateway.send(ask(chat(true))).status == 400);
+  CHECK(host.connections() <= connections + 2);  // a refusal leaves its connection open
+  host.refuse_with(429, "QuotaTokens");
+  CHECK(gateway.send(ask(chat(true))).status == 429);
   host.refuse_with(0, "");
+  CHECK(gateway.send(ask(chat(false))).status == 200);  // the quota was the tenant's
+  host.refuse_with(503, "NoModelLoaded");
+  CHECK(gateway.send(ask(chat(true))).status == 503);
+  host.refuse_with(0, "");
+  CHECK_THAT(gateway.send(ask(chat(true))).body, Contains("QueueFull"));  // it asked for a pause
   host.set_ready(false, "NoModelLoaded");
   REQUIRE(gateway.has_health(503));
   CHECK(gateway.send(get("/health/live", "")).status == 200);
@@ -233,6 +242,19 @@ TEST_CASE("gateway: lists are those of all hosts, and a cancellation finds its h
   const std::string page = metrics.reply().body;
   CHECK_THAT(page, Contains("leasehold_gateway_host_ready{host=\"" + a.address() + "\"} 1"));
   CHECK_THAT(page, Contains("leasehold_gateway_requests_total{status=\"404\"} 1"));
+}
+
+TEST_CASE("gateway: an answer without a body leaves its connection usable") {
+  FakeHost host("h");
+  GatewayProcess gateway({host.address()});
+  REQUIRE(gateway.has_health(200));
+  HttpClient client(gateway.address());
+  client.write("OPTIONS /v1/models HTTP/1.1\r\nHost: h\r\n\r\n");
+  const HttpReply allowed = client.reply();
+  CHECK(allowed.status == 204);
+  CHECK_FALSE(allowed.head.contains("Transfer-Encoding"));
+  client.write(get("/v1/models", kKey));
+  CHECK(client.reply().status == 200);
 }
 
 TEST_CASE("gateway: SIGTERM lets running texts end and takes no new ones") {

@@ -69,7 +69,8 @@ class HostTable {
   TimePoint refuses_until(HostId host) const { return at(host).refuses_until; }
 
   void reported(HostId host, HostReport report, TimePoint now);
-  /// The host answered a request with an error that says when to retry.
+  /// The host answered a request with an error that is its own, not the tenant's, and says when to
+  /// retry.
   void refused(HostId host, Duration retry_after, TimePoint now);
   /// A connection to the host failed: it is Silent until it reports.
   void unreachable(HostId host);

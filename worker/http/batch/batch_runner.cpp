@@ -106,11 +106,11 @@ awaitable<std::optional<BatchRecord>> BatchRunner::cancel(std::string id) {
   const bool is_queued = queued != queued_.end();
   if (is_queued) {
     active = std::make_shared<Active>(*shared_.deps.io);
-    active->record = std::move(*queued);
-    queued_.erase(queued);
+    active->record = *queued;
   }
   if (!active || !batch::advance(active->record, Status::Cancelling, std::time(nullptr)))
     co_return std::nullopt;
+  if (is_queued) queued_.erase(queued);  // a batch that ends anyway keeps its turn
   active->is_cancelled = true;
   BatchRecord shown = active->record;
   co_await persist(active);

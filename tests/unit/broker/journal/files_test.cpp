@@ -5,6 +5,8 @@
 #include <fstream>
 
 #include "broker/journal/state_file.hpp"
+#include "broker/journal/tables.hpp"
+#include "common/checksum.hpp"
 #include "tests/support/test_paths.hpp"
 #include "tests/unit/broker/journal/state_dir.hpp"
 
@@ -46,8 +48,8 @@ TEST_CASE("journal: a foreign file is refused and left unchanged") {
 TEST_CASE("journal: a file of another schema version is refused and left unchanged") {
   const StateDir dir;
   SqliteJournal::open(dir.path()).value();
-  const auto [sql, version] = GENERATE(std::pair("PRAGMA user_version=18", "schema 18"),
-                                       std::pair("PRAGMA user_version=20", "schema 20"));
+  const auto [sql, version] = GENERATE(std::pair("PRAGMA user_version=19", "schema 19"),
+                                       std::pair("PRAGMA user_version=21", "schema 21"));
   run_sql(dir.file("journal.db"), sql);
   const auto before = std::filesystem::file_size(dir.file("journal.db"));
   CHECK(load_error(dir) == Errc::FileCorrupt);
@@ -56,6 +58,24 @@ TEST_CASE("journal: a file of another schema version is refused and left unchang
   CHECK(why.detail.contains("start the broker that wrote it"));
   CHECK(why.detail.contains("move " + dir.file("journal.db")));
   CHECK(std::filesystem::file_size(dir.file("journal.db")) == before);
+}
+
+TEST_CASE("journal: a change of the tables has a new schema version") {
+  const StateDir dir;
+  SqliteJournal::open(dir.path()).value();
+  sqlite3* handle = nullptr;
+  REQUIRE(sqlite3_open(dir.file("journal.db").c_str(), &handle) == SQLITE_OK);
+  std::string tables;
+  const auto append = [](void* text, int, char** values, char**) {
+    if (values[0] != nullptr) static_cast<std::string*>(text)->append(values[0]);
+    return 0;
+  };
+  const char* const sql = "SELECT sql FROM sqlite_schema ORDER BY name";
+  REQUIRE(sqlite3_exec(handle, sql, append, &tables, nullptr) == SQLITE_OK);
+  sqlite3_close(handle);
+  CAPTURE(tables);
+  CHECK(kSchemaVersion == 20);
+  CHECK(Checksum::of(tables.data(), tables.size()) == 0x161A'95A5'042F'36DE);
 }
 
 TEST_CASE("journal: a value out of range is refused") {

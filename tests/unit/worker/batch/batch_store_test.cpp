@@ -147,11 +147,15 @@ TEST_CASE("batch store: a file that a batch reads stays until the batch has ende
   store->remove_expired(1'000);
   CHECK(store->has_file(file));
   batch.status = Status::Cancelled;
+  batch.reached_at.emplace(Status::Cancelled, 60);
   REQUIRE(store->update(batch));
   store->remove_expired(109);
   CHECK(store->has_file(file));
   store->remove_expired(110);
   CHECK_FALSE(store->has_file(file));
+  store->remove_expired(159);  // a client can read of the end for as long
+  CHECK(store->batches_of(kAnn).size() == 1);
+  store->remove_expired(160);
   CHECK(store->batches_of(kAnn).empty());
   CHECK(directory.count() == 1);
 }

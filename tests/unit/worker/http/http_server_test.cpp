@@ -277,7 +277,7 @@ TEST_CASE("http server: OPTIONS needs no key, and allows pages of the origins th
   for (const char* field :
        {"Access-Control-Allow-Origin: https://chat.example\r\n",
         "Access-Control-Allow-Headers: authorization,x-stainless-os\r\n",
-        "Access-Control-Allow-Methods: GET, HEAD, POST\r\n", "Vary: Origin\r\n"})
+        "Access-Control-Allow-Methods: GET, HEAD, POST, DELETE\r\n", "Vary: Origin\r\n"})
     CHECK(allowed.contains(field));
   CHECK_FALSE(allowed.contains("Content-Length"));
 
