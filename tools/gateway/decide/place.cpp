@@ -9,13 +9,15 @@
 
 #include "common/checksum.hpp"
 #include "common/random.hpp"
+#include "common/utf8.hpp"
 #include "ipc/control/tokens/text_identity.hpp"
 
 namespace leasehold::gateway {
 namespace {
 
+// The name is shortened: a client without a key chooses it, and the log has it.
 std::string model_text(std::string_view model) {
-  return model.empty() ? "a model" : fmt::format("the model \"{}\"", model);
+  return model.empty() ? "a model" : fmt::format("the model '{}'", printable_excerpt(model));
 }
 
 /// Why no host takes a request: how many hosts passed each condition, and when the first of those

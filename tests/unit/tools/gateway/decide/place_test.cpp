@@ -132,7 +132,9 @@ TEST_CASE("place: each reason without a host has its code") {
   HostTable hosts = table(2);
   const Error unknown = refusal(hosts, {.model = "q"});
   CHECK(unknown.code == Errc::UnknownWorker);
-  CHECK(unknown.detail.contains("\"q\""));
+  CHECK(unknown.detail.contains("'q'"));
+  const std::string long_name(100'000, 'q');
+  CHECK(refusal(hosts, {.model = long_name}).detail.size() < 200);
   const std::vector<HostId> all{HostId{0}, HostId{1}};
   CHECK(refusal(hosts, {.model = "m", .without = all}).code == Errc::NoModelLoaded);
   hosts.refused(HostId{0}, std::chrono::seconds(3), kNow);
