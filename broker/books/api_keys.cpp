@@ -48,7 +48,9 @@ Result<void> ApiKeys::add(const journal::ApiKeyRow& key, TimePoint now) {
                             key.tenant.value, kMaxPerTenant));
   }
   if (!keys_.try_emplace(key.id, key).second)
-    return fail(Errc::BadRequest, fmt::format("key {} exists; create another", key.id.value));
+    return fail(
+        Errc::BadRequest,
+        fmt::format("this broker has the key {} already; see `brokerctl keys`", key.id.value));
   idle_.emplace(key.id, IdleTime(now));
   by_tenant_[key.tenant].insert(key.id);
   expect_expiry(key);
