@@ -192,7 +192,7 @@ TEST_CASE("http resume: a successor that computes otherwise refuses the text, an
   const auto [option, value, named] = GENERATE(table<const char*, const char*, const char*>(
       {{"--arithmetic", "f32", "/f32/f16/"},
        {"--kv-type", "f32", "/int8/f32/"},
-       {"--max-context", "50", "with 50 tokens of context"}}));
+       {"--max-context", "50", "context=50"}}));
   ResumableText text({"--slow-motion-us", "100"});
   const HttpReply before = text.begin_and_leave();
   text.http.system().remove_worker("w1");

@@ -113,8 +113,8 @@ void check_answers(const Json& answers) {
   CHECK(clocks.at("revoke").size() == 4);
   CHECK(clocks.at("revoke").at(2).at("remapped") > 0);
   for (const Json& flips : clocks.at("revoke")) CHECK(flips.at("t_quiet_us").size() == 3);
-  // Twelve formats in f16 and ten in int8, two batches.
-  CHECK(answers.at(3).at("numbers").at("matmul").size() == 44);
+  // Fifteen formats in f16 and thirteen in int8, two batches.
+  CHECK(answers.at(3).at("numbers").at("matmul").size() == 56);
   for (const Json& one : answers.at(3).at("numbers").at("matmul")) CHECK(one.at("gb_per_s") > 0);
   const Json speed = answers.at(4).at("numbers");
   // Two batches: three ways in f16, one in int8, one in int8 with keys in q8_0.
