@@ -117,6 +117,7 @@ awaitable<void> answer_requests(Shared& shared, ClientExchange& client) {
     }
     has_answer = true;
     for (Json& entry : *entries) {
+      if (!entry.is_object()) continue;
       entry["host"] = shared.hosts.table().report(host)->name;
       all.push_back(std::move(entry));
     }
