@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ipc/http/http_errors.hpp"
+#include "ipc/http/http_url.hpp"
 #include "tools/gateway/decide/place.hpp"
 #include "tools/gateway/forward.hpp"
 #include "tools/gateway/lists.hpp"
@@ -121,7 +122,7 @@ awaitable<void> ClientConnection::answer_body(ClientExchange& client, std::strin
   if (head.method == "POST" && path.ends_with("/cancel"))
     co_return co_await answer_cancel(*shared_, client);
   Forwarded request{.body = std::move(body), .is_on_one_host = has_files(path)};
-  if (path.starts_with(kModel)) request.model = path.substr(kModel.size());
+  if (path.starts_with(kModel)) request.model = http::percent_decoded(path.substr(kModel.size()));
   if (const auto facts = gateway::read_body(request.body)) {
     request.model = facts->model;
     request.placement = placement_digest(head.api_key(), facts->prompt);

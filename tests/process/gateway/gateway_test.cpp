@@ -223,6 +223,7 @@ TEST_CASE("gateway: lists are those of all hosts; cancellations and files find t
   REQUIRE(eventually([&] { return gateway.logs("name=a") && gateway.logs("name=b"); }));
   const Json models = gateway.send(get("/v1/models", kKey)).json();
   CHECK(models.at("data").size() == 2);
+  CHECK(gateway.send(get("/v1/models/l%61rge", kKey)).json().at("id") == "large");
   const HttpReply cancelled = gateway.send(post("/v1/requests/b/cancel", kKey, Json::object()));
   CHECK(cancelled.status == 200);
   CHECK(cancelled.json().at("id") == "b");
