@@ -44,6 +44,13 @@ std::optional<std::string_view> host_of(std::string_view text) {
   return valid ? std::optional(host) : std::nullopt;
 }
 
+std::optional<char> byte_of_hex(std::string_view digits) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), value, 16);
+  if (digits.size() != 2 || error != std::errc{} || end != digits.end()) return std::nullopt;
+  return static_cast<char>(value);
+}
+
 }  // namespace
 
 Result<Url> Url::parse(std::string_view text) {
@@ -73,6 +80,16 @@ std::string Url::authority() const {
 
 std::string Url::text() const {
   return std::string(kScheme) + authority() + path;
+}
+
+std::string percent_decoded(std::string_view rest) {
+  std::string decoded;
+  while (!rest.empty()) {
+    const auto byte = rest.front() == '%' ? byte_of_hex(rest.substr(1, 2)) : std::nullopt;
+    decoded += byte.value_or(rest.front());
+    rest.remove_prefix(byte ? 3 : 1);
+  }
+  return decoded;
 }
 
 }  // namespace leasehold::http

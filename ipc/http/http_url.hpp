@@ -1,4 +1,4 @@
-/// The address of a server that this project calls: "http://host:port[/path]".
+/// The address of a server that this project calls, "http://host:port[/path]", and texts in URLs.
 #pragma once
 
 #include <string>
@@ -22,5 +22,8 @@ struct Url {
   std::string text() const;
   bool operator==(const Url&) const = default;
 };
+
+/// The text with %XX replaced by the byte. A '%' without two hex digits stays as it is.
+std::string percent_decoded(std::string_view text);
 
 }  // namespace leasehold::http

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ipc/http/http_errors.hpp"
+#include "ipc/http/http_url.hpp"
 #include "tools/gateway/decide/place.hpp"
 #include "tools/gateway/forward.hpp"
 #include "tools/gateway/lists.hpp"
@@ -26,6 +27,11 @@ constexpr std::string_view kModels = "/v1/models";
 constexpr std::string_view kModel = "/v1/models/";
 constexpr std::string_view kRequests = "/v1/requests";
 constexpr std::string_view kOwnPaths = "/leasehold/";  // between gateways and hosts
+
+/// Files and batches are kept by the host that got them.
+bool has_files(std::string_view path) {
+  return path.starts_with("/v1/files") || path.starts_with("/v1/batches");
+}
 
 }  // namespace
 
@@ -115,8 +121,8 @@ awaitable<void> ClientConnection::answer_body(ClientExchange& client, std::strin
     co_return co_await answer_requests(*shared_, client);
   if (head.method == "POST" && path.ends_with("/cancel"))
     co_return co_await answer_cancel(*shared_, client);
-  Forwarded request{.body = std::move(body)};
-  if (path.starts_with(kModel)) request.model = path.substr(kModel.size());
+  Forwarded request{.body = std::move(body), .is_on_one_host = has_files(path)};
+  if (path.starts_with(kModel)) request.model = http::percent_decoded(path.substr(kModel.size()));
   if (const auto facts = gateway::read_body(request.body)) {
     request.model = facts->model;
     request.placement = placement_digest(head.api_key(), facts->prompt);

@@ -13,6 +13,9 @@ using boost::asio::awaitable;
 
 /// A text without beats may wait this long for its first token.
 constexpr std::chrono::minutes kAnswerTimeout{10};
+constexpr std::chrono::seconds kNotFoundTimeout{5};
+constexpr std::size_t kMaxNotFoundBytes = 64 << 10;
+constexpr int kNotFound = 404;
 
 /// Passes the pieces of an answer on. Returns false if its end was not reached.
 awaitable<bool> pass_body(ClientExchange& client, HostConnection& connection) {
@@ -32,6 +35,14 @@ awaitable<Result<HostExchange>> begin_exchange(Shared& shared, ClientExchange& c
   };
   return shared.hosts.link(host).exchange(std::move(text), client.head().method != "HEAD",
                                           kAnswerTimeout, std::move(watch));
+}
+
+/// Reads the rest of an answer that the client does not get.
+awaitable<void> drop_answer(Shared& shared, HostId host, HostExchange exchange) {
+  const auto body =
+      co_await exchange.connection->read_whole_body(kNotFoundTimeout, kMaxNotFoundBytes);
+  body ? shared.hosts.link(host).keep(exchange.connection) : exchange.connection->close();
+  shared.hosts.table().ended(host);
 }
 
 }  // namespace
@@ -73,6 +84,16 @@ awaitable<void> forward(Shared& shared, ClientExchange& client, Forwarded reques
       }
       co_await client.fail(exchange.error());
       co_return;
+    }
+    if (request.is_on_one_host && exchange->answer.status == kNotFound) {
+      tried.push_back(*host);
+      PlaceQuery others = query;
+      others.without = tried;
+      if (place(shared.hosts.table(), others, shared.clock.now())) {
+        co_await drop_answer(shared, *host, *std::move(exchange));
+        if (client.stream().is_ended()) co_return;
+        continue;
+      }
     }
     Fields fields = passed_on(exchange->answer.head);
     if (request.says_continue) fields.emplace_back("Leasehold-Continue", "no");

@@ -20,6 +20,7 @@ struct Forwarded {
   std::string model = {};       ///< Empty: any host will do.
   std::uint64_t placement = 0;  ///< placement_digest.
   bool says_continue = false;   ///< The answer has `Leasehold-Continue: no`.
+  bool is_on_one_host = false;  ///< A host that answers 404 is followed by the next one.
 };
 
 /// Passes the request to one host and its answer back, piece by piece. A host that cannot be

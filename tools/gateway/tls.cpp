@@ -81,8 +81,13 @@ std::unexpected<Error> handshake_failed(const boost::system::error_code& error) 
   if (error == boost::beast::error::timeout)
     return fail(Errc::TimedOut, "the TLS handshake takes too long");
   const bool is_untrusted = error.message().contains("certificate verify failed");
-  return fail(is_untrusted ? Errc::PermissionDenied : Errc::ConnectionLost,
-              "the TLS handshake failed: " + error.message());
+  if (is_untrusted) {
+    return fail(Errc::PermissionDenied,
+                fmt::format("the TLS handshake failed: {}; the certificate must be for this name, "
+                            "and its authority one of --host-ca or of the system",
+                            error.message()));
+  }
+  return fail(Errc::ConnectionLost, "the TLS handshake failed: " + error.message());
 }
 
 /// Performs the handshake of a stream with these settings.

@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <charconv>
 #include <ctime>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include "common/machine/confined.hpp"
 #include "common/utf8.hpp"
 #include "ipc/control/transport/peer.hpp"
+#include "ipc/http/http_url.hpp"
 #include "worker/http/answer_driver.hpp"
 #include "worker/http/api/tokenize_api.hpp"
 #include "worker/http/async_value.hpp"
@@ -216,13 +216,6 @@ std::optional<std::string_view> match(const Route& route, std::string_view path)
   return path.substr(begin, path.size() - begin - after.size());
 }
 
-std::optional<char> byte_of_hex(std::string_view digits) {
-  unsigned value = 0;
-  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), value, 16);
-  if (digits.size() != 2 || error != std::errc{} || end != digits.end()) return std::nullopt;
-  return static_cast<char>(value);
-}
-
 std::string unknown_path(std::string_view path) {
   std::string message = "no path " + printable_excerpt(path) + "; the paths are /health";
   std::string_view last;
@@ -258,16 +251,6 @@ RouteInput input_of(const Route& route, const Head& head) {
           .id = percent_decoded(match(route, head.path()).value_or("")),
           .query = mark == std::string::npos ? "" : head.target.substr(mark + 1),
           .content_type = std::string(head.only("Content-Type").value_or(""))};
-}
-
-std::string percent_decoded(std::string_view rest) {
-  std::string decoded;
-  while (!rest.empty()) {
-    const auto byte = rest.front() == '%' ? byte_of_hex(rest.substr(1, 2)) : std::nullopt;
-    decoded += byte.value_or(rest.front());
-    rest.remove_prefix(byte ? 3 : 1);
-  }
-  return decoded;
 }
 
 }  // namespace leasehold::http

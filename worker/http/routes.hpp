@@ -42,7 +42,4 @@ std::expected<const Route*, Answer> find_route(const Head& head);
 /// The input of a route without its body.
 RouteInput input_of(const Route& route, const Head& head);
 
-/// The text with %XX replaced by the byte. A '%' without two hex digits stays as it is.
-std::string percent_decoded(std::string_view text);
-
 }  // namespace leasehold::http

@@ -102,9 +102,14 @@ struct FakeHost::Server {
       const Json entry{{"id", host.model_}, {"object", "model"}};
       return json_answer({{"data", Json::array({entry})}});
     }
+    if (path.starts_with("/v1/models/")) return json_answer({{"id", host.model_}});
     if (path.ends_with("/cancel")) {
       if (path.contains("/" + host.name_ + "/")) return json_answer({{"id", host.name_}});
       return http::plain_error(404, "UnknownRequest", "no such request");
+    }
+    if (path.starts_with("/v1/files/")) {
+      if (path.ends_with("/" + host.name_)) return json_answer({{"id", host.name_}});
+      return http::plain_error(404, "not_found", "no such file");
     }
     if (path == "/tokenize") return json_answer({{"host", host.name_}});
     return std::nullopt;

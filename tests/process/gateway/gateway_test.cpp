@@ -226,22 +226,26 @@ TEST_CASE("gateway: a client that leaves ends its text at the host") {
   CHECK(eventually([&] { return host.running() == 0; }));
 }
 
-TEST_CASE("gateway: lists are those of all hosts, and a cancellation finds its host") {
+TEST_CASE("gateway: lists are those of all hosts; cancellations and files find their host") {
   FakeHost a("a", "same", "small"), b("b", "same", "large");
   GatewayProcess gateway({a.address(), b.address()}, {"--metrics", "127.0.0.1:0"});
   REQUIRE(eventually([&] { return gateway.logs("name=a") && gateway.logs("name=b"); }));
   const Json models = gateway.send(get("/v1/models", kKey)).json();
   CHECK(models.at("data").size() == 2);
+  CHECK(gateway.send(get("/v1/models/l%61rge", kKey)).json().at("id") == "large");
   const HttpReply cancelled = gateway.send(post("/v1/requests/b/cancel", kKey, Json::object()));
   CHECK(cancelled.status == 200);
   CHECK(cancelled.json().at("id") == "b");
   CHECK(gateway.send(post("/v1/requests/x/cancel", kKey, Json::object())).status == 404);
+  CHECK(gateway.send(get("/v1/files/a", kKey)).json().at("id") == "a");
+  CHECK(gateway.send(get("/v1/files/b", kKey)).json().at("id") == "b");
+  CHECK(gateway.send(get("/v1/files/x", kKey)).status == 404);
   CHECK(gateway.send(post("/tokenize", kKey, {{"model", "large"}})).json().at("host") == "b");
   HttpClient metrics(gateway.logged_address("metrics ready address="));
   metrics.write("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const std::string page = metrics.reply().body;
   CHECK_THAT(page, Contains("leasehold_gateway_host_ready{host=\"" + a.address() + "\"} 1"));
-  CHECK_THAT(page, Contains("leasehold_gateway_requests_total{status=\"404\"} 1"));
+  CHECK_THAT(page, Contains("leasehold_gateway_requests_total{status=\"404\"} 2"));
 }
 
 TEST_CASE("gateway: an answer without a body leaves its connection usable") {

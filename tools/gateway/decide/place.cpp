@@ -23,6 +23,7 @@ std::string model_text(std::string_view model) {
 /// Why no host takes a request: how many hosts passed each condition, and when the first of those
 /// that refuse may be asked again.
 struct Counts {
+  std::uint32_t reported = 0;
   std::uint32_t serving = 0;
   std::uint32_t of_identity = 0;
   std::uint32_t ready = 0;
@@ -43,7 +44,9 @@ bool has_identity(const HostReport& report, const PlaceQuery& query) {
 bool can_take(const HostTable& hosts, HostId id, const PlaceQuery& query, TimePoint now,
               Counts& counts) {
   const HostReport* report = hosts.report(id);
-  if (report == nullptr || !report->serves(query.model)) return false;
+  if (report == nullptr) return false;
+  ++counts.reported;
+  if (!report->serves(query.model)) return false;
   ++counts.serving;
   if (!has_identity(*report, query)) return false;
   ++counts.of_identity;
@@ -58,6 +61,8 @@ bool can_take(const HostTable& hosts, HostId id, const PlaceQuery& query, TimePo
 
 Error no_host(const PlaceQuery& query, const Counts& counts, TimePoint now) {
   const std::string model = model_text(query.model);
+  if (counts.reported == 0)  // a host may yet serve it
+    return {Errc::NoModelLoaded, "no host has reported its models yet; try again in a moment"};
   if (counts.serving == 0) {
     return {Errc::UnknownWorker,
             fmt::format("no host serves {}; /v1/models lists those that are served", model)};

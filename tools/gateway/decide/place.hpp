@@ -44,10 +44,10 @@ struct PlaceQuery {
   std::span<const HostId> without = {};    ///< Hosts that this request does not go to.
 };
 
-/// Errors, in this order: UnknownWorker if no host has reported the model (the answer is 404
-/// model_not_found); UnknownWorker if hosts serve it, and none with the wanted identity;
-/// NoModelLoaded if such hosts exist, and none is Ready; QueueFull with `retry_after_ms` if those
-/// that are Ready refuse. Cost: O(hosts).
+/// Errors, in this order: NoModelLoaded if no host has reported; UnknownWorker if no host has
+/// reported the model (the answer is 404 model_not_found); UnknownWorker if hosts serve it, and
+/// none with the wanted identity; NoModelLoaded if such hosts exist, and none is Ready; QueueFull
+/// with `retry_after_ms` if those that are Ready refuse. Cost: O(hosts).
 Result<HostId> place(const HostTable& hosts, const PlaceQuery& query, TimePoint now);
 
 }  // namespace leasehold::gateway

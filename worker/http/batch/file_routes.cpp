@@ -9,6 +9,7 @@
 
 #include "common/cli/terminal_text.hpp"
 #include "common/utf8.hpp"
+#include "ipc/http/http_url.hpp"
 #include "worker/batch/batch_store.hpp"
 #include "worker/batch/disk_file.hpp"
 #include "worker/batch/upload_form.hpp"

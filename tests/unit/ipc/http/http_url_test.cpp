@@ -50,4 +50,9 @@ TEST_CASE("http url: text that is not such a URL is refused with what to write")
   CHECK_FALSE(Url::parse("http://" + std::string(300, 'x') + ":80"));
 }
 
+TEST_CASE("http url: percent_decoded replaces whole escapes only") {
+  CHECK(percent_decoded("a%20b%2Fc") == "a b/c");
+  CHECK(percent_decoded("100%, %2, %zz") == "100%, %2, %zz");
+}
+
 }  // namespace leasehold::http

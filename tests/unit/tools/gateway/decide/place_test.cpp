@@ -129,6 +129,8 @@ TEST_CASE("place: an identity that cannot be read continues nothing") {
 }
 
 TEST_CASE("place: each reason without a host has its code") {
+  const HostTable silent = *HostTable::create({"a:1"}, std::chrono::seconds(1));
+  CHECK(refusal(silent, {.model = "q"}).code == Errc::NoModelLoaded);
   HostTable hosts = table(2);
   const Error unknown = refusal(hosts, {.model = "q"});
   CHECK(unknown.code == Errc::UnknownWorker);
