@@ -26,7 +26,7 @@ struct Admission::Turn {
 std::vector<Admission::Turn> Admission::waiting_tenants(bool scavengers) {
   std::vector<Turn> turns;
   for (TenantAccount* account : deps_.tenancies.waiting_accounts(scavengers))
-    turns.push_back({*account->counter, account});
+    turns.push_back({account->counter_of(scavengers), account});
   if (turns.empty()) return turns;
   for (const auto& sequence : deps_.running)
     if (sequence->is_scavenger == scavengers)

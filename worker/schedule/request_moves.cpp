@@ -75,6 +75,8 @@ void RequestMoves::finish(Move move, Duration since_call) {
   --old.running;
   ++fresh.running;
   tenancies_.note_change(fresh.tenant);
+  sequence.is_scavenger = fresh.is_scavenger;
+  tenancies_.settle_active();  // the counter that pays for its rows may be another one now
   kv_.evict_above(fresh.tenant, tenancies_.limit_of(request));
 }
 

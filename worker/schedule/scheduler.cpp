@@ -130,10 +130,11 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
   }
   sequence.request.unused_tokens -= std::min(used, sequence.request.unused_tokens);
   const TenantAccount& account = *tenancy.account;
+  account.counter_of(sequence.is_scavenger) +=
+      TokenCounters::cost(sequence.work_of(part.n_rows), account.quota.weight);
   if (sequence.is_scavenger) {
     row_limits_.scavengers.note_scavengers(part.n_rows);
   } else {
-    *account.counter += TokenCounters::cost(sequence.work_of(part.n_rows), account.quota.weight);
     row_limits_.scavengers.note_others(part.n_rows);
   }
   sequence.blocks.commit(sequence.blocks.committed() + rows_kept);

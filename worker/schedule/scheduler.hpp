@@ -43,7 +43,8 @@
 ///
 /// Scavengers: requests under scavenger leases (LeaseAcquire) run when no others do, and beside
 /// others with the rows of ScavengerShare. They are admitted last, give their places to others, and
-/// count for no tenant's turn. What is said of tenants here is without them.
+/// count for no tenant's turn, but take turns among themselves. What is said of tenants here is
+/// without them.
 ///
 /// Bound on waiting: with a token budget of at least `max_batch_size`, every decoding sequence that
 /// has its block and its mask gets a row in every tick. A tenant below its quota has a request

@@ -128,6 +128,11 @@ struct TenantAccount {
   wire::TenantQuota quota;  ///< Arrives before the first lease.
   std::set<LeaseId> leases;
   TokenCounters::Count* counter = nullptr;  ///< Null while the tenant is not active.
+  /// The same for its requests under scavenger leases, which take turns among themselves.
+  TokenCounters::Count* scavenger_counter = nullptr;
+  TokenCounters::Count& counter_of(bool scavenger) const {
+    return *(scavenger ? scavenger_counter : counter);
+  }
   /// Work that admitted prompts still need; valid while admissions are ordered.
   std::uint64_t owed = 0;
   std::uint64_t admitted = 0;

@@ -7,7 +7,8 @@ namespace leasehold {
 
 void PromptRows::add(Sequence& sequence, const TenantAccount& account) {
   Payer& payer =
-      payers_.try_emplace(&account, *account.counter, account.quota.weight).first->second;
+      payers_.try_emplace(&account, account.counter_of(sequence.is_scavenger), account.quota.weight)
+          .first->second;
   prompts_.push_back({.sequence = &sequence,
                       .ready = sequence.rows_ready(),
                       .is_short = sequence.work_of(sequence.pending()) <= short_work_,

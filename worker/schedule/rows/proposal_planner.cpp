@@ -59,7 +59,9 @@ std::vector<PlannedRows*> ProposalPlanner::proposing_parts(StepPlan& plan) const
   for (PlannedRows& part : plan.parts)
     if (part.wants_token && !part.sequence->proposals.empty()) parts.push_back(&part);
   std::ranges::stable_sort(parts, {}, [this](const PlannedRows* part) {
-    return *tenancies_.at(part->sequence->request.lease).account->counter;
+    const Sequence& sequence = *part->sequence;
+    const TenantAccount& account = *tenancies_.at(sequence.request.lease).account;
+    return std::pair(sequence.is_scavenger, account.counter_of(sequence.is_scavenger));
   });
   return parts;
 }

@@ -139,9 +139,12 @@ std::uint32_t Tenancies::waiting_count() const {
   return static_cast<std::uint32_t>(waiting);
 }
 
-bool Tenancies::has_waiting(const TenantAccount& account) const {
-  return std::ranges::any_of(account.leases,
-                             [this](LeaseId lease) { return !leases_.at(lease).waiting.empty(); });
+bool Tenancies::has_requests(const TenantAccount& account, bool scavengers) const {
+  return std::ranges::any_of(account.leases, [this, scavengers](LeaseId lease) {
+    const Tenancy& tenancy = leases_.at(lease);
+    const bool has_any = tenancy.running > 0 || !tenancy.waiting.empty();
+    return tenancy.is_scavenger == scavengers && has_any;
+  });
 }
 
 // ---------------------------------------------------------------------------------------- turns
@@ -151,10 +154,12 @@ void Tenancies::settle_active() {
     const auto found = tenants_.find(id);
     if (found == tenants_.end()) {
       counters_.set_active(id, false);
+      scavenger_counters_.set_active(id, false);
       continue;
     }
     TenantAccount& account = found->second;
-    account.counter = counters_.set_active(id, running_of(account) > 0 || has_waiting(account));
+    account.counter = counters_.set_active(id, has_requests(account, false));
+    account.scavenger_counter = scavenger_counters_.set_active(id, has_requests(account, true));
   }
 }
 

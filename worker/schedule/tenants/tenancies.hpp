@@ -111,7 +111,7 @@ class Tenancies {
   PrefixCounters prefix_counters() const;
 
  private:
-  bool has_waiting(const TenantAccount& account) const;
+  bool has_requests(const TenantAccount& account, bool scavengers) const;
   void forget_if_unused(const TenantId& id);
   void note_served(Tenancy& tenancy);
 
@@ -119,6 +119,7 @@ class Tenancies {
   std::map<TenantId, TenantAccount> tenants_;
   std::map<LeaseId, Tenancy> leases_;
   TokenCounters counters_;
+  TokenCounters scavenger_counters_;               // apart: a batch gives no credit, and takes none
   std::set<TenantId> changed_tenants_;             // since the last `take_usage`
   std::set<TenantId> unsettled_tenants_;           // since the last `settle_active`
   std::map<TenantId, wire::TenantServed> served_;  // noted since the last `take_served`

@@ -70,6 +70,16 @@ TEST_CASE("request moves: a finished move frees the old blocks and reports the r
   CHECK(rebound.move_duration == Duration(5));
 }
 
+TEST_CASE("request moves: a sequence on a scavenger lease gives way to others from then on") {
+  Moving test(4);
+  test.to().is_scavenger = true;
+  auto move = test.moves.begin(test.sequence, Moving::kTo);
+  REQUIRE(move);
+  test.moves.finish(std::move(*move), Duration(5));
+  CHECK(test.sequence.is_scavenger);
+  CHECK(test.to().account->scavenger_counter != nullptr);
+}
+
 TEST_CASE("request moves: an abandoned move frees the new blocks only") {
   Moving test(4);
   auto move = test.moves.begin(test.sequence, Moving::kTo);

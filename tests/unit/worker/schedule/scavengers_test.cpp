@@ -100,6 +100,23 @@ TEST_CASE("scavengers: a tenant's batch does not delay its other requests") {
   CHECK(fixture.running().empty());  // both have run
 }
 
+TEST_CASE("scavengers: a batch gives its tenant no credit for other requests") {
+  ScavengerFixture fixture;
+  const LeaseId batch = fixture.scavenger(1);
+  const LeaseId other = fixture.lease(2, 16);
+  fixture.submit(batch, "line", 4, 200);
+  fixture.submit(other, "long", 4, 200);
+  for (int step = 0; step < 50; ++step) fixture.tick();
+  const LeaseId own = fixture.lease(1, 16);
+  const TenantAccount& account = *fixture.tenancies().at(own).account;
+  CHECK(account.counter == nullptr);
+  CHECK(*account.scavenger_counter > 0);
+  const TokenCounters::Count served = *fixture.tenancies().at(other).account->counter;
+  fixture.submit(own, "x", 4, 10);
+  fixture.tick();
+  CHECK(*account.counter >= served);
+}
+
 TEST_CASE("scavenger share: unused rows are kept, up to a limit") {
   ScavengerShare share;
   CHECK(share.rows() == 0);
