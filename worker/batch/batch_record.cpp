@@ -46,4 +46,11 @@ bool advance(BatchRecord& batch, Status to, std::int64_t now_unix_s) {
   return true;
 }
 
+BatchRecord as_seen(const BatchRecord& stored, BatchRecord running) {
+  if (!is_final(running.status)) return running;
+  running.status = stored.status;
+  running.reached_at = stored.reached_at;
+  return running;
+}
+
 }  // namespace leasehold::batch

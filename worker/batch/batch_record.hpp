@@ -89,4 +89,8 @@ struct BatchRecord {
 /// diagram above has no such arrow.
 bool advance(BatchRecord& batch, Status to, std::int64_t now_unix_s);
 
+/// What clients see of a batch that runs, which is `stored` on disk: its counts of this moment, and
+/// its end only once that is on disk, after the results.
+BatchRecord as_seen(const BatchRecord& stored, BatchRecord running);
+
 }  // namespace leasehold::batch

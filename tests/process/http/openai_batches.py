@@ -123,6 +123,8 @@ def end(batch_id):
     assert batch.metadata == {"made": "by a test"}
     results = [json.loads(line) for line in client.files.content(batch.output_file_id).iter_lines()]
     texts = {result["custom_id"]: result["response"]["body"]["choices"][0]["text"] for result in results}
+    # A line has the time of its batch, so that it is the same whenever it runs.
+    assert {result["response"]["body"]["created"] for result in results} == {batch.created_at}
     assert len(results) == len(texts) == LINES, [result["custom_id"] for result in results]
     for number in range(LINES):
         alone = client.completions.create(**body_of(number)).choices[0].text

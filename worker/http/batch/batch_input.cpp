@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "common/machine/confined.hpp"
-#include "ipc/control/transport/excess.hpp"
 #include "worker/batch/disk_file.hpp"
 
 namespace leasehold::http {
@@ -40,15 +39,6 @@ Api api_of(std::string_view endpoint) {
   return endpoint == "/v1/responses" ? Api::Responses : Api::Chat;
 }
 
-/// Gives the request the id of its line unless it has one, so that it has the same seed whenever it
-/// runs.
-std::string with_id(std::string_view body, const std::string& id) {
-  auto json = control::parse_request_json(body, "the body");
-  if (!json || !json->is_object() || json->contains("request_id")) return std::string(body);
-  (*json)["request_id"] = id;
-  return json->dump();
-}
-
 }  // namespace
 
 Result<PreparedBatch> PreparedBatch::from(const BatchStore& store, const BatchRecord& record,
@@ -80,14 +70,14 @@ Result<PreparedBatch> PreparedBatch::from(const BatchStore& store, const BatchRe
 }
 
 Read<ApiRequest> read_request(int input, const LineSpan& span, std::string_view endpoint,
-                              const std::string& id, const ApiModel& model) {
+                              const RequestDefaults& defaults, const ApiModel& model) {
   const auto bytes = batch::read_at(input, span.offset, span.size_bytes);
   if (!bytes) return std::unexpected(ApiError{bytes.error()});
   const auto line = batch::parse_line(*bytes);
   if (!line) return std::unexpected(ApiError{line.error()});
   auto request = catch_request_errors(
       [&]() -> Result<Read<ApiRequest>> {
-        return parse_api_request(api_of(endpoint), with_id(line->body, id), model);
+        return parse_api_request(api_of(endpoint), line->body, model, defaults);
       },
       Errc::BadRequest);
   if (!request) return std::unexpected(ApiError{request.error()});

@@ -25,10 +25,9 @@ struct PreparedBatch {
                                     const batch::BatchRecord& record, const ApiModel& model);
 };
 
-/// Reads and parses one line of the input file. `id`: the request id, unless the line has one, so
-/// that the line has the same seed whenever it runs. Errors: those of parse_api_request; BadRequest
-/// for a stream.
+/// Reads and parses one line of the input file. `defaults` are the same whenever the line runs, so
+/// that it has the same seed and time. Errors: those of parse_api_request; BadRequest for a stream.
 Read<ApiRequest> read_request(int input, const batch::LineSpan& span, std::string_view endpoint,
-                              const std::string& id, const ApiModel& model);
+                              const RequestDefaults& defaults, const ApiModel& model);
 
 }  // namespace leasehold::http

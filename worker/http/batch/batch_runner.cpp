@@ -132,8 +132,8 @@ BatchRunner::ActivePtr BatchRunner::find(const std::string& id) const {
 }
 
 BatchRecord BatchRunner::as_running(const BatchRecord& stored) const {
-  if (const ActivePtr active = find(stored.id)) return active->record;
-  return stored;
+  const ActivePtr active = find(stored.id);
+  return active ? batch::as_seen(stored, active->record) : stored;
 }
 
 /// Starts every batch whose key runs none, as long as there are places.
@@ -290,10 +290,12 @@ awaitable<void> BatchRunner::run_line(ActivePtr active, std::size_t line) {
 /// Returns nothing if the line was left, or the server stops.
 awaitable<std::optional<Answer>> BatchRunner::answer_line(ActivePtr active, std::size_t line,
                                                           std::string& request_id) {
-  const std::string id = fmt::format("{}-{}", active->record.id, line + 1);
-  std::move_only_function<Read<ApiRequest>()> work = [active, line, id,
+  const RequestDefaults defaults{
+      .request_id = RequestId{fmt::format("{}-{}", active->record.id, line + 1)},
+      .created_unix_s = active->record.created_at()};
+  std::move_only_function<Read<ApiRequest>()> work = [active, line, defaults,
                                                       model = &shared_.deps.model] {
-    return read_request(active->input.get(), active->lines[line], active->record.endpoint, id,
+    return read_request(active->input.get(), active->lines[line], active->record.endpoint, defaults,
                         *model);
   };
   auto request =

@@ -42,7 +42,7 @@ class BatchRunner : public std::enable_shared_from_this<BatchRunner> {
   boost::asio::awaitable<std::optional<batch::BatchRecord>> cancel(std::string id);
   /// Ends the lines in flight. Nothing runs afterwards.
   void stop();
-  /// The batch with the counts and state of this moment, which need not be on disk yet.
+  /// The batch with the counts and state of this moment. Only an end is on disk for certain.
   batch::BatchRecord as_running(const batch::BatchRecord& stored) const;
 
  private:

@@ -59,6 +59,22 @@ TEST_CASE("batch record: the form on disk is read back, and a wrong field is nam
   CHECK(batch_from_disk(Json(3)).error().code == Errc::FileCorrupt);
 }
 
+TEST_CASE("batch record: clients see an end once it is on disk") {
+  BatchRecord stored = batch_in(Status::Validating);
+  BatchRecord running = stored;
+  REQUIRE(advance(running, Status::InProgress, 20));
+  running.counts.completed = 3;
+  CHECK(as_seen(stored, running).status == Status::InProgress);
+  stored = running;
+  running.counts.completed = 4;
+  REQUIRE(advance(running, Status::Failed, 30));
+  const BatchRecord seen = as_seen(stored, running);
+  CHECK(seen.status == Status::InProgress);
+  CHECK_FALSE(seen.reached_at.contains(Status::Failed));
+  CHECK(seen.counts.completed == 4);
+  CHECK(as_seen(running, running).status == Status::Failed);
+}
+
 TEST_CASE("batch record: clients see OpenAI's form, and neither keys nor missing files") {
   const BatchRecord batch = batch_in(Status::Validating);
   const Json shown = to_api(batch, false, false);
