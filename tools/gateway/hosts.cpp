@@ -114,7 +114,7 @@ std::vector<HostId> Hosts::all() const {
 std::vector<HostId> Hosts::answering() const {
   std::vector<HostId> hosts = all();
   std::erase_if(hosts, [&](HostId host) {
-    return state(host) != HostState::Ready && state(host) != HostState::Draining;
+    return state(host) == HostState::Silent || state(host) == HostState::NotReady;
   });
   return hosts;
 }

@@ -38,7 +38,7 @@ class Hosts {
   std::size_t count(HostState state) const;
   /// All of them, in the order of the configuration.
   std::vector<HostId> all() const;
-  /// Those that are Ready or Draining: they answer questions about what runs there.
+  /// Those that are Ready, Asleep or Draining: they answer questions about what runs there.
   std::vector<HostId> answering() const;
 
  private:

@@ -18,10 +18,13 @@ std::optional<Error> why_not_ready(const Shared& shared) {
   return shared.deps.health != nullptr ? shared.deps.health->why_not() : std::nullopt;
 }
 
+bool is_asleep(const Shared& shared) {
+  return shared.deps.health != nullptr && shared.deps.health->is_asleep();
+}
+
 Answer ready_answer(const Shared& shared) {
   const auto why_not = why_not_ready(shared);
-  const bool is_asleep = shared.deps.health != nullptr && shared.deps.health->is_asleep();
-  if (!why_not && is_asleep) return {.body = R"({"status":"ok","asleep":true})"};
+  if (!why_not && is_asleep(shared)) return {.body = R"({"status":"ok","asleep":true})"};
   if (!why_not) return {.body = R"({"status":"ok"})"};
   Answer answer = refusal(*why_not);
   answer.status = 503;
@@ -44,6 +47,7 @@ Answer host_answer(const Shared& shared) {
                   {"models", models_of(shared.deps.model)},
                   {"ready", !why_not},
                   {"code", why_not ? name(why_not->code) : ""},
+                  {"asleep", is_asleep(shared)},
                   {"running", load.running},
                   {"waiting", load.waiting}};
   return {.body = escape_controls(host.dump())};

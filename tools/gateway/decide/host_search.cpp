@@ -94,14 +94,16 @@ Result<HostId> TextContinuation::choose(const Step& step) const {
                {.model = terms_.model,
                 .digest = terms_.placement,
                 .wanted = wanted ? &*wanted : nullptr,
-                .without = without},
+                .without = without,
+                .may_wake = !current_},
                step.now);
 }
 
 /// The new host runs before the old one is closed.
 void TextContinuation::start_successor(const Step& step) {
   if (has_ended_ || successor_ || !current_ || !current_->is_accepted) return;
-  if (step.hosts.state(current_->host, step.now) != HostState::Draining) return;
+  const HostState state = step.hosts.state(current_->host, step.now);
+  if (state != HostState::Draining && state != HostState::Asleep) return;
   if (!terms_.is_replayable || moves_ >= terms_.max_moves || identity_.empty()) return;
   if (step.now < search_.retry_at) return;
   search_.retry_at = step.now + kRetryPause;

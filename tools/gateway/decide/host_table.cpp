@@ -92,6 +92,9 @@ Result<HostReport> HostReport::parse(std::string_view text) {
   if (ready == json.end() || !ready->is_boolean()) return wrong_field("ready", "true or false");
   report.ready = ready->get<bool>();
   report.code = TRY(text_field(json, "code", false));
+  const auto asleep = json.find("asleep");
+  if (asleep != json.end() && !asleep->is_boolean()) return wrong_field("asleep", "true or false");
+  report.asleep = asleep != json.end() && asleep->get<bool>();
   report.running = TRY(count_field(json, "running"));
   report.waiting = TRY(count_field(json, "waiting"));
   return report;
@@ -114,6 +117,8 @@ std::string_view name(HostState state) {
       return "not ready";
     case HostState::Draining:
       return "draining";
+    case HostState::Asleep:
+      return "asleep";
     case HostState::Ready:
       return "ready";
   }
@@ -144,7 +149,7 @@ HostState HostTable::state(HostId id, TimePoint now) const {
   const Host& host = at(id);
   if (!host.report || !host.reported_at || now - *host.reported_at > silent_after_)
     return HostState::Silent;
-  if (host.report->ready) return HostState::Ready;
+  if (host.report->ready) return host.report->asleep ? HostState::Asleep : HostState::Ready;
   return host.report->code == name(Errc::Draining) ? HostState::Draining : HostState::NotReady;
 }
 

@@ -31,7 +31,8 @@ struct HostReport {
   std::string name;  ///< The host's own name.
   std::vector<ServedModel> models;
   bool ready = false;
-  std::string code;  ///< Why the host is not ready: the name of an Errc, or empty.
+  std::string code;     ///< Why the host is not ready: the name of an Errc, or empty.
+  bool asleep = false;  ///< It has given its weights' memory to others; a new request wakes it.
   std::uint32_t running = 0;
   std::uint32_t waiting = 0;
 
@@ -47,6 +48,7 @@ enum class HostState : std::uint8_t {
   Silent,  ///< It has not reported, or not lately.
   NotReady,
   Draining,  ///< It ends its running texts soon; each should continue elsewhere.
+  Asleep,    ///< Its running texts wait; each should continue elsewhere. A new request wakes it.
   Ready,
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -50,7 +51,8 @@ bool can_take(const HostTable& hosts, HostId id, const PlaceQuery& query, TimePo
   ++counts.serving;
   if (!has_identity(*report, query)) return false;
   ++counts.of_identity;
-  if (hosts.state(id, now) != HostState::Ready) return false;
+  const HostState state = hosts.state(id, now);
+  if (state != HostState::Ready && !(state == HostState::Asleep && query.may_wake)) return false;
   if (std::ranges::find(query.without, id) != query.without.end()) return false;
   ++counts.ready;
   const TimePoint retry = hosts.refuses_until(id);
@@ -127,9 +129,11 @@ Result<HostId> place(const HostTable& hosts, const PlaceQuery& query, TimePoint 
   for (std::uint64_t i = 0; i < hosts.size(); ++i) {
     if (!can_take(hosts, HostId{i}, query, now, counts)) continue;
     able.push_back(HostId{i});
-    total += hosts.load(HostId{i});
   }
   if (able.empty()) return std::unexpected(no_host(query, counts, now));
+  const auto is_ready = [&](HostId id) { return hosts.state(id, now) == HostState::Ready; };
+  if (std::ranges::any_of(able, is_ready)) std::erase_if(able, std::not_fn(is_ready));
+  for (const HostId host : able) total += hosts.load(host);
   std::optional<HostId> best;
   std::uint64_t best_weight = 0;
   for (const HostId host : able) {

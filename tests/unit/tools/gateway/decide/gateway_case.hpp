@@ -38,6 +38,12 @@ struct GatewayCase {
                     .code = std::string(code)},
                    now);
   }
+  void report_asleep(HostId host) {
+    hosts.reported(
+        host,
+        {.name = "h", .models = {{"m", kIdentity}}, .ready = true, .code = "", .asleep = true},
+        now);
+  }
 
   /// Passes an event; the actions of this step replace the earlier ones.
   void on(const TextEvent& event) {

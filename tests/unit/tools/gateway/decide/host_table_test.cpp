@@ -62,6 +62,18 @@ TEST_CASE("host table: a draining host is not merely not ready") {
   CHECK(hosts.state(kHost, kBegin) == HostState::Draining);
 }
 
+TEST_CASE("host table: a host may be ready and asleep") {
+  HostTable hosts = two_hosts();
+  HostReport report = ready_report();
+  report.asleep = true;
+  hosts.reported(kHost, report, kBegin);
+  CHECK(hosts.state(kHost, kBegin) == HostState::Asleep);
+  report.ready = false;
+  report.code = "Draining";
+  hosts.reported(kHost, report, kBegin);
+  CHECK(hosts.state(kHost, kBegin) == HostState::Draining);
+}
+
 TEST_CASE("host table: the load is what the host reports or what was started there") {
   HostTable hosts = two_hosts();
   hosts.started(kHost);
@@ -84,12 +96,13 @@ TEST_CASE("host table: of two refusals the later end counts") {
 TEST_CASE("host report: a whole report is read") {
   const auto report = HostReport::parse(
       R"({"host":"gpu-7","models":[{"id":"m","identity":"i"},{"id":"n"}],"ready":false,)"
-      R"("code":"Draining","running":1,"waiting":2,"later":{"more":[]}})");
+      R"("code":"Draining","asleep":true,"running":1,"waiting":2,"later":{"more":[]}})");
   REQUIRE(report.has_value());
   CHECK(report->name == "gpu-7");
   CHECK(report->models == std::vector<ServedModel>{{"m", "i"}, {"n", ""}});
   CHECK_FALSE(report->ready);
   CHECK(report->code == "Draining");
+  CHECK(report->asleep);
   CHECK(report->running == 1);
   CHECK(report->waiting == 2);
   CHECK(report->serves("n"));
@@ -104,6 +117,7 @@ TEST_CASE("host report: a wrong field is a typed error that names it") {
         R"({"host":"a","models":[{}],"ready":true})", R"({"host":"a","models":[]})",
         R"({"host":"a","models":[],"ready":1})",
         R"({"host":"a","models":[],"ready":true,"code":1})",
+        R"({"host":"a","models":[],"ready":true,"asleep":1})",
         R"({"host":"a","models":[],"ready":true,"running":-1})",
         R"({"host":"a","models":[],"ready":true,"waiting":4294967296})"}) {
     CAPTURE(wrong);

@@ -148,3 +148,14 @@ TEST_CASE("place: each reason without a host has its code") {
   hosts.unreachable(HostId{1});
   CHECK(refusal(hosts, {.model = "m"}).code == Errc::NoModelLoaded);
 }
+
+TEST_CASE("place: a sleeping host is woken only if no other one can take the request") {
+  HostTable hosts = table(2);
+  HostReport asleep = report();
+  asleep.asleep = true;
+  hosts.reported(HostId{0}, asleep, kNow);
+  for (std::uint64_t digest = 0; digest < 20; ++digest) CHECK(placed(hosts, digest) == 1);
+  hosts.refused(HostId{1}, std::chrono::seconds(5), kNow);
+  CHECK(placed(hosts, 0) == 0);
+  CHECK(refusal(hosts, {.model = "m", .may_wake = false}).code == Errc::QueueFull);
+}

@@ -233,6 +233,22 @@ TEST_CASE("drain: the successor is opened before the old host is closed") {
   CHECK(drain.text.moves() == 1);
 }
 
+TEST_CASE("sleep: a text leaves a sleeping host for one that is awake, and wakes no other") {
+  GatewayCase gateway;
+  const AttemptId old = gateway.begin();
+  gateway.bytes(old, group(0, 0, 5));
+  for (std::uint64_t i = 0; i < 3; ++i) gateway.report_asleep(HostId{i});
+  gateway.bytes(old, ": b\n\n");
+  CHECK(gateway.actions.empty());
+  const HostId awake{gateway.opened.host == HostId{0} ? 1u : 0u};
+  gateway.report(awake);
+  gateway.wait(milliseconds(200));
+  CHECK(gateway.only<OpenHost>().host == awake);
+  gateway.accept(gateway.opened.attempt);
+  gateway.bytes(gateway.opened.attempt, group(0, 1, 6) + kEnding);
+  CHECK(gateway.client == "data: 5\n\ndata: 6\n\ndata: [DONE]\n\n");
+}
+
 TEST_CASE("drain: a successor that is far behind is asked again with the tokens of now") {
   Drain drain;
   drain.accept(drain.next);
