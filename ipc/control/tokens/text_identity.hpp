@@ -25,11 +25,11 @@ namespace leasehold {
 inline constexpr std::uint32_t kTextVersion = 3;
 
 struct TextIdentity {
-  std::string content;     ///< SHA-256 of the model's files, in 64 lower-case hex digits.
+  std::string content;  ///< SHA-256 of the model's files, in 64 lower-case hex digits.
   /// Arithmetic of the matmuls: "f32", "int8" or "f16"; with "_short_rope" behind it if the context
   /// limits a longrope model to the divisors of short texts.
   std::string arithmetic;
-  std::string kv_type;     ///< Type of the KV cache: "f16", "f32" or "q8_0".
+  std::string kv_type;  ///< Type of the KV cache: "f16", "f32" or "q8_0".
   std::uint32_t version = kTextVersion;
   /// 16 lower-case hex digits that tell replaced chat templates apart; empty: that of the files.
   std::string chat_template;

@@ -189,10 +189,10 @@ TEST_CASE("http resume: the text goes on at the successor of a killed worker") {
 }
 
 TEST_CASE("http resume: a successor that computes otherwise refuses the text, and begins it anew") {
-  const auto [option, value, named] = GENERATE(table<const char*, const char*, const char*>(
-      {{"--arithmetic", "f32", "/f32/f16/"},
-       {"--kv-type", "f32", "/int8/f32/"},
-       {"--max-context", "50", "context=50"}}));
+  const auto [option, value, named] = GENERATE(
+      table<const char*, const char*, const char*>({{"--arithmetic", "f32", "/f32/f16/"},
+                                                    {"--kv-type", "f32", "/int8/f32/"},
+                                                    {"--max-context", "50", "context=50"}}));
   ResumableText text({"--slow-motion-us", "100"});
   const HttpReply before = text.begin_and_leave();
   text.http.system().remove_worker("w1");
