@@ -196,6 +196,7 @@ TEST_CASE("http server: a gateway learns the models, the state and the load of a
                                  {"models", models},
                                  {"ready", true},
                                  {"code", ""},
+                                 {"asleep", false},
                                  {"running", 3},
                                  {"waiting", 2}});
   test.server().drain();
