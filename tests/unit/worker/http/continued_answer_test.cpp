@@ -336,7 +336,7 @@ TEST_CASE("continued answer: another token than the known one ends it with an er
   CHECK(error["param"] == "emitted");
   CHECK(error["message"].get<std::string>().starts_with(
       "emitted token 1 of choice 0 is 120, and this worker generates 98; "));
-  answering.world.settle();
+  answering.complete(0, "Cancelled");
 }
 
 TEST_CASE("continued answer: an error after the head is the API's event and a comment") {
