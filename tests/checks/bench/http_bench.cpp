@@ -109,9 +109,7 @@ class HttpBench {
                            // Only requests with a sampled traceparent are traced.
                            .worker_options = {"--http", http_path_, "--http-idle-ttl-ms", "60000",
                                               "--otlp-endpoint", sink_.url(), "--otlp-sample", "0",
-                                              "--batch-dir", directory_->file("batches"),
-                                              // The streams leave places for the batch.
-                                              "--max-batch-size", "72"}}));
+                                              "--batch-dir", directory_->file("batches")}}));
     TRY(system_->admit(kTenant.value, 1, config_.streams));
     key_ = TRY(system_->create_key(kTenant.value));
     TRY(system_->admit(kBatchTenant.value, 1, config_.streams));
