@@ -83,7 +83,8 @@ awaitable<Result<HostReport>> Hosts::ask(HostLink& link) {
 void Hosts::note(HostId host, Result<HostReport> report, std::string& last) {
   const std::string& address = table_.address(host);
   std::string line;
-  if (report) {
+  const bool reported = report.has_value();
+  if (reported) {
     table_.reported(host, *std::move(report), clock_.now());
     const HostReport& known = *table_.report(host);
     line = fmt::format("host changed host={} name={} state={} models={}{}", address,
@@ -95,7 +96,7 @@ void Hosts::note(HostId host, Result<HostReport> report, std::string& last) {
                        leasehold::name(report.error().code), printable(report.error().detail));
   }
   if (line == last) return;
-  report ? spdlog::info("{}", line) : spdlog::warn("{}", line);
+  reported ? spdlog::info("{}", line) : spdlog::warn("{}", line);
   last = std::move(line);
 }
 
