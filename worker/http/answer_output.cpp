@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "worker/http/api/messages_answer.hpp"
+#include "ipc/http/message_errors.hpp"
 
 namespace leasehold::http {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "ipc/http/http_message.hpp"
-#include "worker/http/api/messages_answer.hpp"
+#include "ipc/http/message_errors.hpp"
 #include "worker/http/exchange.hpp"
 #include "worker/http/routes.hpp"
 #include "worker/http/state_paths.hpp"

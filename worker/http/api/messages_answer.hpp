@@ -16,14 +16,6 @@
 
 namespace leasehold::http {
 
-/// True for the paths whose errors have Anthropic's form.
-bool is_message_path(std::string_view path);
-
-/// Gives an error of another path Anthropic's form, with the same status and headers: {"type":
-/// "error", "error": {"type", "message", "details": {"error_code"}}, "request_id"}. The message
-/// begins with the path of the refused field. Returns other answers as they are.
-Answer as_message_error(Answer answer, const std::string& request_id);
-
 class MessageWriter final : public AnswerWriter {
  public:
   MessageWriter(const ApiRequest& request, std::string model);
