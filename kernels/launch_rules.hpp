@@ -77,6 +77,11 @@ inline std::uint32_t max_matmul_inputs(const BackendLimits& limits) {
   return limits.max_rows * std::max(limits.n_experts_used, 1u);
 }
 
+/// A vector that the model may lack, or null; valid while the permit is.
+inline const float* open_or_null(const LaunchPermit& permit, Leased<const float> vector) {
+  return vector ? permit.open(vector) : nullptr;
+}
+
 /// Row `index` of a matrix, valid while the permit is.
 inline const std::byte* matrix_row(const LaunchPermit& permit, const WeightMatrix& matrix,
                                    std::uint32_t index) {

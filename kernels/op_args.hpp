@@ -215,15 +215,22 @@ struct FeedForwardArgs {
   MatmulArgs down;  ///< Its x is `gate.out`.
 };
 
+/// How router scores become the probabilities of experts.
+enum class ExpertGating : std::uint8_t { Softmax, Sigmoid };
+
 /// Chooses the experts of each row and their weights (numerics/expert_routing.hpp).
 struct ExpertRoutingArgs {
   const float* scores;  ///< [n_rows, n_experts]: router scores
   std::uint32_t n_experts;
   std::uint32_t n_used;  ///< 1 … n_experts
-  /// True: weights sum to 1 over the chosen experts. False: over all experts.
+  /// True: weights are divided by their sum over the chosen experts. False: they are probabilities.
   bool normalize_expert_weights;
-  std::uint32_t* chosen;  ///< [n_rows, n_used]: different experts, descending by weight
+  std::uint32_t* chosen;  ///< [n_rows, n_used]: different experts, in the order of the choice
   float* weights;         ///< [n_rows, n_used]
+  ExpertGating gating = ExpertGating::Softmax;
+  /// [n_experts], added to probabilities for the choice only; empty means a choice by score.
+  Leased<const float> selection_bias = {};
+  float scale = 1.0F;  ///< Multiplies the weights.
 };
 
 /// out[i, :] = W of item i's expert · x[i / items_per_x, :]. An *item* is the k-th expert of a row:

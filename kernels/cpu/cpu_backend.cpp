@@ -135,7 +135,9 @@ LaunchStatus CpuBackend::expert_routing(const LaunchContext& context,
   return cpu_.each_row(
       context, label(context, LaunchSite::ExpertRouting),
       std::uint64_t{args.n_experts} * (kMacsPerExp + args.n_used * kMacsPerElement),
-      [&](const LaunchPermit&, std::size_t r) { select_experts(args, r); });
+      [&](const LaunchPermit& permit, std::size_t r) {
+        select_experts(args, open_or_null(permit, args.selection_bias), r);
+      });
 }
 
 /// A row may exceed a tile, so tiles ignore row boundaries.

@@ -110,17 +110,14 @@ LaunchStatus CudaBackend::rms_norm(const LaunchContext& context, const RmsNormAr
 LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
   cuda_->prepared.overwrite(args.q);
   const auto plan_heads = [&](const PlanContext& plan, const LaunchPermit& permit) {
-    const auto opened = [&](Leased<const float> handle) {
-      return handle ? permit.open(handle) : nullptr;
-    };
     return plan_rope_kv_append(
         {.gate = plan.gate,
          .kv = device::KvAddressing::of(args.layout, plan.layer, cuda_->step().block_tables()),
          .q = args.q,
          .k = args.k,
          .v = args.v,
-         .q_norm = opened(args.query_norm),
-         .k_norm = opened(args.key_norm),
+         .q_norm = open_or_null(permit, args.query_norm),
+         .k_norm = open_or_null(permit, args.key_norm),
          .cos_sin = cuda_->step().cos_sin(),
          .query_scales = args.query_scales != nullptr ? cuda_->step().query_scales() : nullptr,
          .n_heads = args.n_heads,
@@ -149,8 +146,9 @@ LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs&
 LaunchStatus CudaBackend::expert_routing(const LaunchContext& context,
                                          const ExpertRoutingArgs& args) {
   return cuda_->runner->launch_one(context, label(context, LaunchSite::ExpertRouting),
-                                   [&](const PlanContext& plan, const LaunchPermit&) {
-                                     return plan_expert_routing(plan, args);
+                                   [&](const PlanContext& plan, const LaunchPermit& permit) {
+                                     return plan_expert_routing(
+                                         plan, args, open_or_null(permit, args.selection_bias));
                                    });
 }
 

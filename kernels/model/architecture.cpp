@@ -4,6 +4,11 @@
 
 #include <algorithm>
 #include <ranges>
+#include <string>
+#include <vector>
+
+#include "common/cli/suggest.hpp"
+#include "kernels/model/config.hpp"
 
 namespace leasehold {
 namespace {
@@ -53,15 +58,26 @@ constexpr TensorSpec kPhi3Attention[] = {
     {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
 };
 
+constexpr TensorSpec kGlm4MoeAttention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_q.bias", TensorDim::Query, TensorDim::One, Presence::Optional},
+    {"attn_q_norm.weight", TensorDim::Head, TensorDim::One, Presence::Optional},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_k.bias", TensorDim::KeyValue, TensorDim::One, Presence::Optional},
+    {"attn_k_norm.weight", TensorDim::Head, TensorDim::One, Presence::Optional},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_v.bias", TensorDim::KeyValue, TensorDim::One, Presence::Optional},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+};
+
 constexpr TensorSpec kFeedForward[] = {
-    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward},
     {"ffn_up.weight", TensorDim::Embedding, TensorDim::FeedForward},
     {"ffn_down.weight", TensorDim::FeedForward, TensorDim::Embedding},
 };
 
 constexpr TensorSpec kFusedFeedForward[] = {
-    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward, Presence::Required,
      "ffn_up.weight"},
     {"ffn_up.weight", TensorDim::Embedding, TensorDim::FeedForward, Presence::Required,
@@ -70,7 +86,6 @@ constexpr TensorSpec kFusedFeedForward[] = {
 };
 
 constexpr TensorSpec kExpertsAndShared[] = {
-    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"ffn_gate_inp.weight", TensorDim::Embedding, TensorDim::Experts},
     {"ffn_gate_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward,
      Presence::PerExpert, "ffn_gate_up_exps.weight"},
@@ -79,12 +94,26 @@ constexpr TensorSpec kExpertsAndShared[] = {
     {"ffn_down_exps.weight", TensorDim::ExpertFeedForward, TensorDim::Embedding,
      Presence::PerExpert},
     {"ffn_gate_inp_shexp.weight", TensorDim::Embedding, TensorDim::One},
-    {"ffn_gate_shexp.weight", TensorDim::Embedding, TensorDim::FeedForward},
-    {"ffn_up_shexp.weight", TensorDim::Embedding, TensorDim::FeedForward},
-    {"ffn_down_shexp.weight", TensorDim::FeedForward, TensorDim::Embedding},
+    {"ffn_gate_shexp.weight", TensorDim::Embedding, TensorDim::SharedFeedForward},
+    {"ffn_up_shexp.weight", TensorDim::Embedding, TensorDim::SharedFeedForward},
+    {"ffn_down_shexp.weight", TensorDim::SharedFeedForward, TensorDim::Embedding},
 };
 // The tensors of the experts, without the four of the shared expert.
-constexpr auto kExperts = std::span(kExpertsAndShared).first<5>();
+constexpr auto kExperts = std::span(kExpertsAndShared).first<4>();
+
+constexpr TensorSpec kBiasedExpertsAndShared[] = {
+    {"ffn_gate_inp.weight", TensorDim::Embedding, TensorDim::Experts},
+    {"exp_probs_b.bias", TensorDim::Experts, TensorDim::One, Presence::Optional},
+    {"ffn_gate_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward,
+     Presence::PerExpert, "ffn_gate_up_exps.weight"},
+    {"ffn_up_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward, Presence::PerExpert,
+     "ffn_gate_up_exps.weight"},
+    {"ffn_down_exps.weight", TensorDim::ExpertFeedForward, TensorDim::Embedding,
+     Presence::PerExpert},
+    {"ffn_gate_shexp.weight", TensorDim::Embedding, TensorDim::SharedFeedForward},
+    {"ffn_up_shexp.weight", TensorDim::Embedding, TensorDim::SharedFeedForward},
+    {"ffn_down_shexp.weight", TensorDim::SharedFeedForward, TensorDim::Embedding},
+};
 
 constexpr Architecture kQwen3{.name = "qwen3",
                               .rope_style = RopeStyle::Halves,
@@ -152,9 +181,56 @@ constexpr Architecture kArchitectures[] = {
      .feed_forward = kFeedForward,
      .experts = {},
      .has_scales = true},
+    {.name = "ernie4_5",
+     .rope_style = RopeStyle::Interleaved,
+     .attention = kLlamaAttention,
+     .feed_forward = kFeedForward,
+     .experts = {}},
+    {.name = "ernie4_5-moe",
+     .rope_style = RopeStyle::Interleaved,
+     .attention = kLlamaAttention,
+     .feed_forward = kFeedForward,
+     .experts = kBiasedExpertsAndShared,
+     .has_shared_expert = true,
+     .normalize_expert_weights = true},
+    {.name = "glm4moe",
+     .rope_style = RopeStyle::Halves,
+     .attention = kGlm4MoeAttention,
+     .feed_forward = kFeedForward,
+     .experts = kBiasedExpertsAndShared,
+     .has_shared_expert = true,
+     .normalize_expert_weights = true,
+     .expert_gating = ExpertGating::Sigmoid,
+     .ffn_norm = "post_attention_norm.weight"},
 };
 
 }  // namespace
+
+std::uint32_t dimension(TensorDim dim, const ModelConfig& config) {
+  switch (dim) {
+    case TensorDim::One:
+      return 1;
+    case TensorDim::Embedding:
+      return config.n_embd;
+    case TensorDim::Query:
+      return config.n_heads * config.head_dim;
+    case TensorDim::KeyValue:
+      return config.n_kv_heads * config.head_dim;
+    case TensorDim::Head:
+      return config.head_dim;
+    case TensorDim::FeedForward:
+      return config.n_ff;
+    case TensorDim::Experts:
+      return config.experts.n_experts;
+    case TensorDim::ExpertFeedForward:
+      return config.experts.n_ff;
+    case TensorDim::SharedFeedForward:
+      return config.experts.n_shared_ff;
+    case TensorDim::Vocabulary:
+      return config.n_vocab;
+  }
+  return 0;
+}
 
 const Architecture* find_architecture(std::string_view name) {
   const auto* found = std::ranges::find(kArchitectures, name, &Architecture::name);
@@ -164,6 +240,14 @@ const Architecture* find_architecture(std::string_view name) {
 std::string architecture_names() {
   return fmt::format("{}",
                      fmt::join(kArchitectures | std::views::transform(&Architecture::name), ", "));
+}
+
+std::string nearest_architecture(std::string_view name) {
+  constexpr std::size_t kLongestName = 64;  // the comparison takes quadratic time
+  if (name.size() > kLongestName) return "";
+  std::vector<std::string> names;
+  for (const Architecture& architecture : kArchitectures) names.emplace_back(architecture.name);
+  return nearest(name, names);
 }
 
 }  // namespace leasehold

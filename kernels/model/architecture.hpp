@@ -21,8 +21,12 @@ enum class TensorDim : std::uint8_t {
   FeedForward,        ///< n_ff
   Experts,            ///< experts.n_experts
   ExpertFeedForward,  ///< experts.n_ff
+  SharedFeedForward,  ///< experts.n_shared_ff
   Vocabulary,         ///< n_vocab
 };
+
+struct ModelConfig;
+std::uint32_t dimension(TensorDim dim, const ModelConfig& config);
 
 /// The number of copies of a tensor in a layer, and whether it may be absent.
 enum class Presence : std::uint8_t {
@@ -31,7 +35,8 @@ enum class Presence : std::uint8_t {
   PerExpert,  ///< Required; one matrix per expert, concatenated in one tensor.
 };
 
-/// A tensor of a model. Vectors (one row) are always F32.
+/// A tensor of a model. Vectors (one row) are always F32. A model in which one of the dimensions is
+/// 0 has no such tensor.
 ///
 /// A file may instead have one tensor `fused` that contains the rows of several tensors, in their
 /// order in the table: all rows of the first one, then of the second one. With experts, each
@@ -44,17 +49,20 @@ struct TensorSpec {
   std::string_view fused = {};  ///< Empty: none. May be the name of one of its tensors.
 };
 
-/// A layer has the tensors of `attention`, then of `feed_forward`, in layout order. Models with
-/// experts have `experts` instead of `feed_forward`.
+/// A layer has the tensors of `attention`, then the norm `ffn_norm`, then the tensors of
+/// `feed_forward`, in layout order. Layers with experts have `experts` instead of `feed_forward`.
 struct Architecture {
   std::string_view name;  ///< Value of general.architecture, and prefix of the metadata keys.
   RopeStyle rope_style;
   std::span<const TensorSpec> attention;
-  std::span<const TensorSpec> feed_forward;  ///< Empty: models without experts are not supported.
+  std::span<const TensorSpec> feed_forward;  ///< Empty: layers without experts are not supported.
   std::span<const TensorSpec> experts;       ///< Empty: models with experts are not supported.
-  bool has_shared_expert = false;  ///< One more expert computes every row, scaled by a gate.
-  /// The weights of a row's chosen experts are normalized to sum 1.
+  /// One more expert may compute every row. A gate scales it if its tensor is in `experts`.
+  bool has_shared_expert = false;
+  /// The weights of a row's chosen experts are divided by their sum.
   bool normalize_expert_weights = false;
+  ExpertGating expert_gating = ExpertGating::Softmax;
+  std::string_view ffn_norm = "ffn_norm.weight";  ///< Of the input of the feed-forward.
   /// Layers n - 1, 2n - 1, … are not rotated; 0: all are.
   std::uint32_t unrotated_layer_every = 0;
   /// The file may scale embeddings, residual branches, attention scores and logits.
@@ -68,5 +76,8 @@ const Architecture* find_architecture(std::string_view name);
 
 /// "llama, qwen2, …", for messages.
 std::string architecture_names();
+
+/// The supported architecture with the most similar name; empty if none is similar.
+std::string nearest_architecture(std::string_view name);
 
 }  // namespace leasehold

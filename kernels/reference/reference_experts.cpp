@@ -10,7 +10,9 @@ LaunchStatus ReferenceBackend::expert_routing(const LaunchContext& context,
                                               const ExpertRoutingArgs& args) {
   expect_within_limits(limits_, context);
   return each_unit(context, label(context, LaunchSite::ExpertRouting), context.rows.size(),
-                   [&](const LaunchPermit&, std::size_t r) { select_experts(args, r); });
+                   [&](const LaunchPermit& permit, std::size_t r) {
+                     select_experts(args, open_or_null(permit, args.selection_bias), r);
+                   });
 }
 
 LaunchStatus ReferenceBackend::expert_matmul(const LaunchContext& context,

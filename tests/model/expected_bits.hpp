@@ -106,6 +106,10 @@ inline constexpr ExpectedBits kExpectedFamilyBits[] = {
      "a314330a17d517e6bdc0ac596dfea010aaab373395ab910899dc0a3cedab07f9"},
     {"qwen3moe, in parts", "2b855b3228709affeed598fef100c746878a2fd79e5a03b37bd6bc3c3322c734",
      "468a7cf756b9fa7b126211ccc75a28c9a4876db6985f686b5cc72e25c2744b71"},
+    {"glm4moe", "3f4afb721a44b3f3f45feee109c93d714557351204f6b45ec2b84c707142348d",
+     "67661955a2e91acf0895dccab2300d286aa4562298f4a3d64c3bc900925286b1"},
+    {"ernie4_5-moe, q4_0", "34665af39150e144fc9946828ce31cc49e7dd897ede9932d6c18773c498ad98a",
+     "da59de8e5c27a182b482b8085cc2de7bcab279512645b3d4b3401b158c5c6da7"},
 };
 
 /// Likewise, in int8 arithmetic.
@@ -116,6 +120,8 @@ inline constexpr ExpectedBits kExpectedInt8FamilyBits[] = {
      "aea2e3d4a53a576ef6d63dbece507ab79e417283a7c459d799296572686b092f"},
     {"qwen2moe, q4_0", "71f9c1f60da713f8bd77aea595adcad5450625efd9fdce5ce3a74abaccb81666",
      "41d17c1280cd13e2e47c75a1deedb16c4921d11e1173a4d5a1fa54216961a030"},
+    {"ernie4_5-moe, q4_0", "c93ce71c49e44a7716c9c21aafb0cefa6bbb004e5e933dc0b1110360df660202",
+     "ce6c41cc0c7b0476428a8e0bb9d23f3430c0e82295b8199f986c5cba285d7dfd"},
 };
 
 /// For the architectures of exact_test.cpp: models with fewer than 512 tokens, in int8 arithmetic
@@ -125,6 +131,8 @@ inline constexpr std::int32_t kFewestTokens = 360;
 /// Longer than the original contexts of 64 positions and two steps of the temperature.
 inline constexpr std::uint32_t kExactTokens = 72;
 inline constexpr ExpectedBits kExpectedArchitectureBits[] = {
+    {"tiny-glm4moe-f32", "419fd81495e2b033b72eaf990d0acfc0e7f6b20e84035709da4e02a155fea3af",
+     "583c07024db597cb29328a56dfaedf5927c18a519231a861b832b5c06cbb59bd"},
     {"tiny-granite-f32", "10ec613db036d636ffaf13b2a07dc6aee9e9240568e39e4263b89cb80d4bfa66",
      "1c2b98e1b7775c7db3bc35937e31204c71c67e1cb5392de87769ef96e399a813"},
     {"tiny-mistral3-f32", "3e73107729f15ffbb8cf3545eaa844a4d88167b42f3c04da2b6602b2c55f16c5",

@@ -27,7 +27,8 @@ PlainModel::PlainModel(const std::string& path, std::uint32_t n_context) {
   const GgufFile file = required(GgufFile::open(path));
   config_ = required(read_config(file));
   if (n_context > 0) config_.n_context = n_context;
-  constexpr std::string_view kNeighbours[] = {"llama", "mistral3", "smollm3", "granite"};
+  constexpr std::string_view kNeighbours[] = {"llama",   "mistral3", "smollm3",
+                                              "granite", "ernie4_5", "ernie4_5-moe"};
   pairs_are_neighbours_ =
       std::ranges::find(kNeighbours, config_.architecture) != std::end(kNeighbours);
   const auto scale = [&](const char* what) {
@@ -36,6 +37,7 @@ PlainModel::PlainModel(const std::string& path, std::uint32_t n_context) {
   embedding_scale_ = scale(".embedding_scale");
   residual_scale_ = scale(".residual_scale");
   logit_scale_ = scale(".logit_scale");
+  expert_scale_ = scale(".expert_weights_scale");
   for (const GgufTensor& tensor : file.tensors()) {
     tensors_[tensor.name] = {
         .columns = tensor.columns(),
@@ -238,25 +240,32 @@ PlainModel::Vector PlainModel::expert(std::uint32_t layer, const Vector& x,
   return times(of_layer(layer, "ffn_down_exps"), gate, number * x.size(), x.size());
 }
 
-/// Weights are from the softmax over all experts. For Mixtral and Qwen3 the weights of the chosen
-/// experts are scaled to sum to one.
+/// Probabilities are the softmax over all experts, or sigmoids. A bias changes the choice only.
 PlainModel::Vector PlainModel::experts(std::uint32_t layer, const Vector& x) const {
   Vector shares = times(of_layer(layer, "ffn_gate_inp"), x);
-  for (double& share : shares) share = std::exp(share);
-  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  const bool is_sigmoid = config_.architecture == "glm4moe";
+  for (double& share : shares) share = is_sigmoid ? sigmoid(share) : std::exp(share);
+  if (!is_sigmoid) {
+    const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+    for (double& share : shares) share /= all;
+  }
+  Vector keys = shares;
+  if (const Matrix* bias = find(layer, "exp_probs_b.bias")) add_to(keys, bias->values);
   std::vector<std::size_t> order(shares.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t e) { return shares[e]; });
+  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t e) { return keys[e]; });
   order.resize(config_.experts.n_used);
-  double chosen = 0;
-  for (const std::size_t e : order) chosen += shares[e];
-  const double sum = config_.architecture == "qwen2moe" ? all : chosen;
+  double sum = 0;
+  for (const std::size_t e : order) sum += shares[e];
+  if (config_.architecture == "qwen2moe") sum = 1;
   Vector out(x.size());
-  for (const std::size_t e : order) add_to(out, expert(layer, x, e), shares[e] / sum);
-  if (config_.architecture == "qwen2moe") {
-    const double gate = times(of_layer(layer, "ffn_gate_inp_shexp"), x).front();
-    add_to(out, feed_forward(layer, x, "_shexp"), sigmoid(gate));
-  }
+  for (const std::size_t e : order)
+    add_to(out, expert(layer, x, e), shares[e] / sum * expert_scale_);
+  if (find(layer, "ffn_gate_shexp.weight") == nullptr) return out;
+  const bool is_gated = find(layer, "ffn_gate_inp_shexp.weight") != nullptr;
+  const double gate =
+      is_gated ? sigmoid(times(of_layer(layer, "ffn_gate_inp_shexp"), x).front()) : 1;
+  add_to(out, feed_forward(layer, x, "_shexp"), gate);
   return out;
 }
 
@@ -265,11 +274,13 @@ PlainModel::Vector PlainModel::next(std::int32_t token) {
   const auto row = table.values.begin() + static_cast<std::ptrdiff_t>(table.columns) * token;
   Vector x(row, row + static_cast<std::ptrdiff_t>(table.columns));
   for (double& element : x) element *= embedding_scale_;
-  const bool has_experts = config_.experts.n_experts > 0;
   for (std::uint32_t layer = 0; layer < config_.n_layers; ++layer) {
     add_to(x, attend(layer, normed(x, of_layer(layer, "attn_norm"))), residual_scale_);
-    const Vector norm = normed(x, of_layer(layer, "ffn_norm"));
-    add_to(x, has_experts ? experts(layer, norm) : feed_forward(layer, norm, ""), residual_scale_);
+    const bool has_ffn_norm = find(layer, "ffn_norm.weight") != nullptr;
+    const Vector norm =
+        normed(x, of_layer(layer, has_ffn_norm ? "ffn_norm" : "post_attention_norm"));
+    const bool is_dense = find(layer, "ffn_gate_inp.weight") == nullptr;
+    add_to(x, is_dense ? feed_forward(layer, norm, "") : experts(layer, norm), residual_scale_);
   }
   Vector logits =
       times(config_.tied_embeddings ? table : matrix("output"), normed(x, matrix("output_norm")));

@@ -63,6 +63,7 @@ class PlainModel {
   double embedding_scale_ = 1;
   double residual_scale_ = 1;
   double logit_scale_ = 1;
+  double expert_scale_ = 1;
   std::map<std::string, Matrix> tensors_;
   std::vector<std::vector<Vector>> keys_;    // [n_layers][positions][n_kv_heads · head_dim]
   std::vector<std::vector<Vector>> values_;  // likewise

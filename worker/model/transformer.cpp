@@ -11,11 +11,12 @@ namespace leasehold {
 
 BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limits& limits) {
   const std::uint32_t heads_width = config.n_heads * config.head_dim;
+  const std::uint32_t ff_width = std::max(config.common_ff(), config.experts.n_ff);
   return {.max_rows = limits.max_rows,
           .max_context = config.n_context,
           .n_heads = config.n_heads,
           .head_dim = config.head_dim,
-          .max_width = std::max({config.n_embd, config.n_ff, config.experts.n_ff, heads_width}),
+          .max_width = std::max({config.n_embd, ff_width, heads_width}),
           .n_experts = config.experts.n_experts,
           .n_experts_used = config.experts.n_used,
           .max_logit_rows = limits.max_logit_rows,
@@ -178,10 +179,10 @@ class Transformer::Pass {
 
   void ffn_block(const LayerWeights& layer) {
     const RmsNormArgs norm = norm_of(LaunchSite::FfnNorm, layer.ffn_norm);
-    if (model_.config_.experts.n_experts == 0) return feed_forward(layer, &norm, x(), true);
+    if (!model_.config_.has_experts(context_.layer)) return feed_forward(layer, &norm, x(), true);
     launch([&](Backend& b) { return b.rms_norm(context_, norm); });
     routed_experts(layer);
-    if (model_.config_.n_ff > 0) shared_expert(layer);
+    if (model_.config_.experts.n_shared_ff > 0) shared_expert(layer);
   }
 
   /// Computes the feed-forward of the rows and adds it to `out` or stores it there. `norm` is null
@@ -211,7 +212,10 @@ class Transformer::Pass {
                                .n_used = experts.n_used,
                                .normalize_expert_weights = experts.normalize_expert_weights,
                                .chosen = s().chosen,
-                               .weights = s().expert_weights});
+                               .weights = s().expert_weights,
+                               .gating = experts.gating,
+                               .selection_bias = layer.expert_selection_bias,
+                               .scale = experts.scale});
     });
     ExpertMatmulArgs args{.site = LaunchSite::ExpertGate,
                           .weight = layer.expert_gate,
@@ -241,6 +245,7 @@ class Transformer::Pass {
   }
 
   void shared_expert(const LayerWeights& layer) {
+    if (!layer.shared_gate.data) return feed_forward(layer, nullptr, x(), true);
     matmul({LaunchSite::ExpertRouter, layer.shared_gate, s().normed, s().shared_gate});
     feed_forward(layer, nullptr, s().expert_out, false);
     add_to_residual(s().shared_gate, 1, true);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "common/expects.hpp"
+#include "kernels/model/architecture.hpp"
 #include "kernels/quant/row_group.hpp"
 
 namespace leasehold {
@@ -56,10 +57,12 @@ class Binder {
 /// Finds a layer's weights. The layout has already checked that required weights are present.
 Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
                                 std::uint32_t layer) {
-  const auto part = [layer](const char* what) { return fmt::format("blk.{}.{}", layer, what); };
+  const auto part = [layer](std::string_view what) {
+    return fmt::format("blk.{}.{}", layer, what);
+  };
   const auto matrix = [&](const char* what) { return binder.find_matrix(part(what)); };
   const auto vector = [&](const char* what) { return binder.find_vector(part(what)); };
-  const bool is_dense = config.experts.n_experts == 0;
+  const bool is_dense = !config.has_experts(layer);
   LayerWeights found{.query_bias = vector("attn_q.bias"),
                      .key_bias = vector("attn_k.bias"),
                      .value_bias = vector("attn_v.bias"),
@@ -70,6 +73,7 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
                      .ffn_up = matrix(is_dense ? "ffn_up.weight" : "ffn_up_shexp.weight"),
                      .ffn_down = matrix(is_dense ? "ffn_down.weight" : "ffn_down_shexp.weight"),
                      .expert_router = matrix("ffn_gate_inp.weight"),
+                     .expert_selection_bias = vector("exp_probs_b.bias"),
                      .expert_gate = matrix("ffn_gate_exps.weight"),
                      .expert_up = matrix("ffn_up_exps.weight"),
                      .expert_down = matrix("ffn_down_exps.weight"),
@@ -79,7 +83,9 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
   found.key = TRY(binder.matrix(part("attn_k.weight")));
   found.value = TRY(binder.matrix(part("attn_v.weight")));
   found.attention_output = TRY(binder.matrix(part("attn_output.weight")));
-  found.ffn_norm = TRY(binder.vector(part("ffn_norm.weight")));
+  const Architecture* architecture = find_architecture(config.architecture);
+  expects(architecture != nullptr, "a config names an architecture of the table");
+  found.ffn_norm = TRY(binder.vector(part(architecture->ffn_norm)));
   return found;
 }
 

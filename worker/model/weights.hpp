@@ -35,16 +35,18 @@ struct LayerWeights {
   Leased<const float> attention_output_bias;  ///< [n_embd]
   Leased<const float> ffn_norm;               ///< [n_embd]
 
-  // The feed-forward of every row: the layer's own, or the shared expert.
-  WeightMatrix ffn_gate;  ///< [n_ff, n_embd]
-  WeightMatrix ffn_up;    ///< [n_ff, n_embd]
-  WeightMatrix ffn_down;  ///< [n_embd, n_ff]
+  // The feed-forward of every row: the layer's own of width n_ff, or the shared expert of width
+  // experts.n_shared_ff.
+  WeightMatrix ffn_gate;  ///< [width, n_embd]
+  WeightMatrix ffn_up;    ///< [width, n_embd]
+  WeightMatrix ffn_down;  ///< [n_embd, width]
 
-  WeightMatrix expert_router;  ///< [n_experts, n_embd]
-  WeightMatrix expert_gate;    ///< [n_experts · experts.n_ff, n_embd]
-  WeightMatrix expert_up;      ///< [n_experts · experts.n_ff, n_embd]
-  WeightMatrix expert_down;    ///< [n_experts · n_embd, experts.n_ff]
-  WeightMatrix shared_gate;    ///< [1, n_embd]
+  WeightMatrix expert_router;                 ///< [n_experts, n_embd]
+  Leased<const float> expert_selection_bias;  ///< [n_experts]
+  WeightMatrix expert_gate;                   ///< [n_experts · experts.n_ff, n_embd]
+  WeightMatrix expert_up;                     ///< [n_experts · experts.n_ff, n_embd]
+  WeightMatrix expert_down;                   ///< [n_experts · n_embd, experts.n_ff]
+  WeightMatrix shared_gate;                   ///< [1, n_embd]
 };
 
 LeaseId id_of(const LeaseDependency& lease);

@@ -26,11 +26,14 @@ struct SwiGluParams {
 struct ExpertRoutingParams {
   KernelGate gate;
   const float* scores;    ///< [n_rows, n_experts]
+  const float* bias;      ///< [n_experts], or null
   std::uint32_t* chosen;  ///< [n_rows, n_used]
   float* weights;         ///< [n_rows, n_used]
   std::uint32_t n_experts;
   std::uint32_t n_used;
   std::uint32_t normalize_expert_weights;
+  ExpertGating gating;
+  float scale;
 };
 
 struct WeightedSumParams {

@@ -97,7 +97,8 @@ KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
                                                       .width = args.width})};
 }
 
-KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args) {
+KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args,
+                                 const float* selection_bias) {
   expects(args.n_used >= 1 && args.n_used <= args.n_experts, "some experts are chosen of all");
   return {.kernel = "lh_expert_routing",
           .grid = {context.n_rows},
@@ -105,11 +106,14 @@ KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRouting
           .params = KernelParams(device::ExpertRoutingParams{
               .gate = context.gate,
               .scores = args.scores,
+              .bias = selection_bias,
               .chosen = args.chosen,
               .weights = args.weights,
               .n_experts = args.n_experts,
               .n_used = args.n_used,
-              .normalize_expert_weights = args.normalize_expert_weights ? 1u : 0u})};
+              .normalize_expert_weights = args.normalize_expert_weights ? 1u : 0u,
+              .gating = args.gating,
+              .scale = args.scale})};
 }
 
 KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs& args) {

@@ -210,6 +210,7 @@ LaunchStatus DeviceArrays::expert_routing(const LaunchContext& context,
                                           const ExpertRoutingArgs& args) {
   ExpertRoutingArgs here = args;
   const std::size_t n_rows = context.rows.size();
+  reach_->add(args.selection_bias.as<const std::byte>(), args.n_experts * sizeof(float));
   here.scores = on_device(args.scores, n_rows * args.n_experts);
   here.chosen = on_device(args.chosen, n_rows * args.n_used);
   here.weights = on_device(args.weights, n_rows * args.n_used);
