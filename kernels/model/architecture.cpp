@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <ranges>
 #include <string>
 #include <vector>
@@ -72,12 +73,14 @@ constexpr TensorSpec kGlm4MoeAttention[] = {
 };
 
 constexpr TensorSpec kFeedForward[] = {
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward},
     {"ffn_up.weight", TensorDim::Embedding, TensorDim::FeedForward},
     {"ffn_down.weight", TensorDim::FeedForward, TensorDim::Embedding},
 };
 
 constexpr TensorSpec kFusedFeedForward[] = {
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward, Presence::Required,
      "ffn_up.weight"},
     {"ffn_up.weight", TensorDim::Embedding, TensorDim::FeedForward, Presence::Required,
@@ -86,6 +89,7 @@ constexpr TensorSpec kFusedFeedForward[] = {
 };
 
 constexpr TensorSpec kExpertsAndShared[] = {
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"ffn_gate_inp.weight", TensorDim::Embedding, TensorDim::Experts},
     {"ffn_gate_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward,
      Presence::PerExpert, "ffn_gate_up_exps.weight"},
@@ -99,9 +103,10 @@ constexpr TensorSpec kExpertsAndShared[] = {
     {"ffn_down_shexp.weight", TensorDim::SharedFeedForward, TensorDim::Embedding},
 };
 // The tensors of the experts, without the four of the shared expert.
-constexpr auto kExperts = std::span(kExpertsAndShared).first<4>();
+constexpr auto kExperts = std::span(kExpertsAndShared).first<5>();
 
 constexpr TensorSpec kBiasedExpertsAndShared[] = {
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"ffn_gate_inp.weight", TensorDim::Embedding, TensorDim::Experts},
     {"exp_probs_b.bias", TensorDim::Experts, TensorDim::One, Presence::Optional},
     {"ffn_gate_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward,
@@ -114,6 +119,17 @@ constexpr TensorSpec kBiasedExpertsAndShared[] = {
     {"ffn_up_shexp.weight", TensorDim::Embedding, TensorDim::SharedFeedForward},
     {"ffn_down_shexp.weight", TensorDim::SharedFeedForward, TensorDim::Embedding},
 };
+
+/// The same tensors in files where the first one, the norm before the feed-forward, has the name of
+/// a norm after attention.
+template <std::size_t kCount>
+constexpr std::array<TensorSpec, kCount> after_attention(const TensorSpec (&specs)[kCount]) {
+  std::array<TensorSpec, kCount> named = std::to_array(specs);
+  named[0].fused = "post_attention_norm.weight";
+  return named;
+}
+constexpr auto kGlm4MoeFeedForward = after_attention(kFeedForward);
+constexpr auto kGlm4MoeExperts = after_attention(kBiasedExpertsAndShared);
 
 constexpr Architecture kQwen3{.name = "qwen3",
                               .rope_style = RopeStyle::Halves,
@@ -196,12 +212,11 @@ constexpr Architecture kArchitectures[] = {
     {.name = "glm4moe",
      .rope_style = RopeStyle::Halves,
      .attention = kGlm4MoeAttention,
-     .feed_forward = kFeedForward,
-     .experts = kBiasedExpertsAndShared,
+     .feed_forward = kGlm4MoeFeedForward,
+     .experts = kGlm4MoeExperts,
      .has_shared_expert = true,
      .normalize_expert_weights = true,
-     .expert_gating = ExpertGating::Sigmoid,
-     .ffn_norm = "post_attention_norm.weight"},
+     .expert_gating = ExpertGating::Sigmoid},
 };
 
 }  // namespace

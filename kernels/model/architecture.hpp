@@ -49,8 +49,8 @@ struct TensorSpec {
   std::string_view fused = {};  ///< Empty: none. May be the name of one of its tensors.
 };
 
-/// A layer has the tensors of `attention`, then the norm `ffn_norm`, then the tensors of
-/// `feed_forward`, in layout order. Layers with experts have `experts` instead of `feed_forward`.
+/// A layer has the tensors of `attention`, then of `feed_forward`, in layout order. Layers with
+/// experts have `experts` instead of `feed_forward`.
 struct Architecture {
   std::string_view name;  ///< Value of general.architecture, and prefix of the metadata keys.
   RopeStyle rope_style;
@@ -62,7 +62,6 @@ struct Architecture {
   /// The weights of a row's chosen experts are divided by their sum.
   bool normalize_expert_weights = false;
   ExpertGating expert_gating = ExpertGating::Softmax;
-  std::string_view ffn_norm = "ffn_norm.weight";  ///< Of the input of the feed-forward.
   /// Layers n - 1, 2n - 1, … are not rotated; 0: all are.
   std::uint32_t unrotated_layer_every = 0;
   /// The file may scale embeddings, residual branches, attention scores and logits.

@@ -54,10 +54,8 @@ std::vector<RequiredTensor> required_tensors(const GgufFile& file, const ModelCo
   const Architecture* architecture = find_architecture(config.architecture);
   expects(architecture != nullptr, "a config names an architecture of the table");
   std::vector<RequiredTensor> needs = {{std::string(kEmbedding.name), kEmbedding}};
-  const TensorSpec ffn_norm = {architecture->ffn_norm, TensorDim::Embedding, TensorDim::One};
   for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
     add_layer(file, config, layer, architecture->attention, needs);
-    add_layer(file, config, layer, {&ffn_norm, 1}, needs);
     add_layer(file, config, layer,
               config.has_experts(layer) ? architecture->experts : architecture->feed_forward,
               needs);

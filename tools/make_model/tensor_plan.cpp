@@ -105,7 +105,6 @@ class LayerPlanner {
       if (&spec == row.attention.data() || !is_vector(spec)) add(spec, row.attention);
     for (const TensorSpec& spec : row.attention.subspan(1))
       if (is_vector(spec)) add(spec, row.attention);
-    planner_.gain(prefix_ + std::string(row.ffn_norm), config_.n_embd);
     const auto ffn = config_.has_experts(layer) ? row.experts : row.feed_forward;
     for (const TensorSpec& spec : ffn) add(spec, ffn);
   }
@@ -115,7 +114,8 @@ class LayerPlanner {
     const std::uint32_t columns = dimension(spec.columns, config_);
     if (columns == 0 || dimension(spec.rows, config_) == 0) return;
     if (spec.presence == Presence::Optional && !request_.has_optional) return;
-    const std::string name = prefix_ + std::string(spec.name);
+    const bool is_alone = is_vector(spec) && !spec.fused.empty();
+    const std::string name = prefix_ + std::string(is_alone ? spec.fused : spec.name);
     if (is_vector(spec)) return planner_.vector(name, columns, fill_of(name));
     const bool is_fine =
         is_fine_ && (spec.name.starts_with("attn_v.") || spec.name.starts_with("ffn_down"));

@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "common/expects.hpp"
-#include "kernels/model/architecture.hpp"
 #include "kernels/quant/row_group.hpp"
 
 namespace leasehold {
@@ -57,9 +56,7 @@ class Binder {
 /// Finds a layer's weights. The layout has already checked that required weights are present.
 Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
                                 std::uint32_t layer) {
-  const auto part = [layer](std::string_view what) {
-    return fmt::format("blk.{}.{}", layer, what);
-  };
+  const auto part = [layer](const char* what) { return fmt::format("blk.{}.{}", layer, what); };
   const auto matrix = [&](const char* what) { return binder.find_matrix(part(what)); };
   const auto vector = [&](const char* what) { return binder.find_vector(part(what)); };
   const bool is_dense = !config.has_experts(layer);
@@ -83,9 +80,7 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
   found.key = TRY(binder.matrix(part("attn_k.weight")));
   found.value = TRY(binder.matrix(part("attn_v.weight")));
   found.attention_output = TRY(binder.matrix(part("attn_output.weight")));
-  const Architecture* architecture = find_architecture(config.architecture);
-  expects(architecture != nullptr, "a config names an architecture of the table");
-  found.ffn_norm = TRY(binder.vector(part(architecture->ffn_norm)));
+  found.ffn_norm = TRY(binder.vector(part("ffn_norm.weight")));
   return found;
 }
 
