@@ -32,6 +32,8 @@ std::uint32_t dim_of(TensorDim width, const ModelConfig& config) {
       return config.n_kv_heads * config.head_dim;
     case TensorDim::Head:
       return config.head_dim;
+    case TensorDim::Heads:
+      return config.n_heads;
     case TensorDim::FeedForward:
       return config.n_ff;
     case TensorDim::Experts:

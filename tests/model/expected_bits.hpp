@@ -125,10 +125,22 @@ inline constexpr std::int32_t kFewestTokens = 360;
 /// Longer than the original contexts of 64 positions and two steps of the temperature.
 inline constexpr std::uint32_t kExactTokens = 72;
 inline constexpr ExpectedBits kExpectedArchitectureBits[] = {
+    {"tiny-gemma2-f32", "d05057dad871b37b2e73f272729d963ca4107903b3eef3f61595a937b11310e9",
+     "6528179992c2c7a1e377425943b1008ace31afbeb6c1665ace76524d3394dbda"},
+    {"tiny-gemma3-f32", "8404968536230c4549573f45714d7eeb21e5c5b8893f1c13a3d8a9a6e7182c38",
+     "ffbc5ad0bb0e3785f58f4d602c4efe68cecaa30047deeec25322dcaae53bb160"},
+    {"tiny-gemma3-q8_0", "7fa16dff322f6c67925be61d0f2f898473902237ce3a618432868da51d83bb3c",
+     "eda9f5e0fb6f754778a8e6baa7aac6545b67f635c6bcd4725e310658aac82a8e"},
+    {"tiny-gpt-oss-f32", "9ec22957f53e8e1aa0e01ee3a665a5cc7c5d40837bd0d4ab9b419d36368bcebd",
+     "8b188da3d9717f94d505c26be9ec88f76e3e51b07b7de18eac2872116090c7c7"},
+    {"tiny-gpt-oss-mxfp4", "4d5e27b2afa3ce0320e2457ab089af90df826449b521ead8baa0ea4825f33254",
+     "3de48c18c9f3f521d064790a8c259ef8bfa07c3d689eb64acd6a90054565e23e"},
     {"tiny-granite-f32", "10ec613db036d636ffaf13b2a07dc6aee9e9240568e39e4263b89cb80d4bfa66",
      "1c2b98e1b7775c7db3bc35937e31204c71c67e1cb5392de87769ef96e399a813"},
     {"tiny-mistral3-f32", "3e73107729f15ffbb8cf3545eaa844a4d88167b42f3c04da2b6602b2c55f16c5",
      "7f6cbb3ec5d454c5f0d32fb243faf14f26bef56e4a9c2ae60504c378fcb6d0bd"},
+    {"tiny-olmo2-f32", "05cd91d929214b62cfef8fc49ef03a2331d2693c997d6b16cd7e34ddd9cb151c",
+     "34234b32e6a9f38b89cf611a828fb5ccc7ce629f22e3d4e80f973911e4795c1f"},
     {"tiny-phi3-f32", "cec068598753ca3c6547ebe6ff62d17efeb9f88e1aff4586d62b1015faeb3ead",
      "882fe23f68d93f9dae8959307240eb4e77df852aaa0bcc5de0a2fd7d9664de2c"},
     {"tiny-phi3-short-f32", "a9b20b673fac19e669649aa199d7c96dddb6a253d8eb92e5d787ad5c01114a4d",

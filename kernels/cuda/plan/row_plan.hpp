@@ -39,6 +39,10 @@ struct RowParts {
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
                          const PreparedRows& prepared = {}, RowParts parts = {});
 
+/// Plans the caps of `n_rows` rows of x.
+KernelLaunch plan_softcap(const PlanContext& context, const SoftcapArgs& args,
+                          std::uint32_t n_rows);
+
 KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args);
 KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs& args);
 
