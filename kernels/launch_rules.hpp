@@ -49,8 +49,9 @@ inline UnitLabel label(const LaunchContext& context, LaunchSite site,
   return {.site = site, .layer = context.layer, .touches = touches};
 }
 
-/// The number of rows of x that a matmul uses.
-inline std::uint32_t selected_rows(const LaunchContext& context, const MatmulArgs& args) {
+/// The number of rows that an operator with a selection uses.
+template <class Args>
+std::uint32_t selected_rows(const LaunchContext& context, const Args& args) {
   return static_cast<std::uint32_t>(args.select.empty() ? context.rows.size() : args.select.size());
 }
 

@@ -118,7 +118,8 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
          .v = args.v,
          .q_norm = open_or_null(permit, args.query_norm),
          .k_norm = open_or_null(permit, args.key_norm),
-         .cos_sin = cuda_->step().cos_sin(),
+         .cos_sin =
+             args.uses_window_angles ? cuda_->step().window_cos_sin() : cuda_->step().cos_sin(),
          .query_scales = args.query_scales != nullptr ? cuda_->step().query_scales() : nullptr,
          .n_heads = args.n_heads,
          .n_kv_heads = args.layout.n_kv_heads,
@@ -141,6 +142,15 @@ LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs&
         return plan_swiglu(plan, args, cuda_->prepared.prepared_rows_at(args.width, next),
                            cuda_->blocks.row_parts());
       });
+}
+
+LaunchStatus CudaBackend::softcap(const LaunchContext& context, const SoftcapArgs& args) {
+  cuda_->prepared.overwrite(args.x);
+  return cuda_->runner->launch_one(context, label(context, LaunchSite::LmHead),
+                                   [&](const PlanContext& plan, const LaunchPermit&) {
+                                     return plan_softcap(
+                                         plan, args, cuda_->runner->result_count(context, args));
+                                   });
 }
 
 LaunchStatus CudaBackend::expert_routing(const LaunchContext& context,
@@ -167,6 +177,7 @@ LaunchStatus CudaBackend::project(const LaunchContext& context, const Projection
   if (args.swiglu != nullptr && !status.none_live())
     status.live &= swiglu(context, *args.swiglu, next).live;
   if (!status.none_live()) status.live &= matmuls_.run(context, args.matmuls).live;
+  if (!status.none_live()) status &= cap_products(context, args);
   const MatmulArgs& last = args.matmuls.back();
   const bool are_logits = last.site == LaunchSite::LmHead && !last.select.empty() &&
                           last.weight.n_out == cuda_->limits.n_vocab;

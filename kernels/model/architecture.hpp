@@ -18,6 +18,7 @@ enum class TensorDim : std::uint8_t {
   Query,              ///< n_heads · head_dim
   KeyValue,           ///< n_kv_heads · head_dim
   Head,               ///< head_dim
+  Heads,              ///< n_heads
   FeedForward,        ///< n_ff
   Experts,            ///< experts.n_experts
   ExpertFeedForward,  ///< experts.n_ff
@@ -49,6 +50,24 @@ struct TensorSpec {
   std::string_view fused = {};  ///< Empty: none. May be the name of one of its tensors.
 };
 
+/// Layers with a window (attention.sliding_window) among layers without one.
+struct WindowRule {
+  /// Layers n - 1, 2n - 1, … have no window, unless the file has a pattern of its own. 0: every
+  /// layer has the window, which then limits the context of the model.
+  std::uint32_t full_every = 0;
+  /// Layers with a window rotate without scaling, from rope.freq_base_swa.
+  bool rotates_plainly = false;
+  /// The base of rotates_plainly if the file has none; 0: that of the other layers.
+  float freq_base = 0.0f;
+};
+
+/// The soft caps of files that do not name them; 0: none.
+struct SoftcapRule {
+  bool is_supported = false;
+  float attention = 0.0f;
+  float logits = 0.0f;
+};
+
 /// A layer has the tensors of `attention`, then of `feed_forward`, in layout order. Layers with
 /// experts have `experts` instead of `feed_forward`.
 struct Architecture {
@@ -68,6 +87,12 @@ struct Architecture {
   bool has_scales = false;
   /// attention.sliding_window of these files does not limit attention.
   bool ignores_window = false;
+  WindowRule windows = {};
+  SoftcapRule softcaps = {};
+  Activation activation = Activation::SwiGlu;
+  bool embeds_by_root_width = false;  ///< Embeddings are multiplied by sqrt(n_embd).
+  /// Models of this many layers divide scores by sqrt(n_embd / n_heads) instead of sqrt(head_dim).
+  std::uint32_t wide_score_layers = 0;
 };
 
 /// Returns null for an unsupported architecture.

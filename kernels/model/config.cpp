@@ -27,10 +27,14 @@ constexpr std::size_t kMaxNameBytes = 256;  // limit of the broker: TextRule::La
 /// Metadata that changes the result but is not implemented; ignoring it would give silently wrong
 /// results.
 constexpr UnsupportedKey kUnsupportedKeys[] = {
-    {"attention.clamp_kqv", 0.0f},       {"attention.max_alibi_bias", 0.0f},
-    {"attn_logit_softcapping", 0.0f},    {"final_logit_softcapping", 0.0f},
+    {"attention.clamp_kqv", 0.0f},
+    {"attention.max_alibi_bias", 0.0f},
     {"interleave_moe_layer_step", 1.0f},
 };
+constexpr const char* kAttentionSoftcap = "attn_logit_softcapping";
+constexpr const char* kLogitSoftcap = "final_logit_softcapping";
+/// The same, of architectures without soft caps.
+constexpr UnsupportedKey kSoftcapKeys[] = {{kAttentionSoftcap, 0.0f}, {kLogitSoftcap, 0.0f}};
 /// The same, of architectures without has_scales.
 constexpr UnsupportedKey kScaleKeys[] = {
     {"attention.scale", 0.0f},
@@ -99,20 +103,22 @@ Result<void> reject_unsupported_keys(const ArchitectureKeys& keys,
                                      const Architecture& architecture) {
   TRY(reject_keys(keys, kUnsupportedKeys));
   if (!architecture.has_scales) TRY(reject_keys(keys, kScaleKeys));
+  if (!architecture.softcaps.is_supported) TRY(reject_keys(keys, kSoftcapKeys));
   if (!TRY(keys.get_or<bool>("attention.causal", true)))
     return keys.unsupported("{} is false; this build supports causal attention only",
                             keys.key("attention.causal"));
   return {};
 }
 
-/// Reads the context length. A sliding window limits it, because only texts no longer than the
-/// window are computed exactly.
+/// Reads the context length. A sliding window of all layers limits it, because only texts no longer
+/// than the window are computed exactly.
 Result<void> read_context(const ArchitectureKeys& keys, const Architecture& architecture,
                           ModelConfig& config) {
   const auto n_context = TRY(keys.count("context_length", kMaxContext));
-  const auto window = architecture.ignores_window
-                          ? 0
-                          : TRY(keys.get_or<std::uint32_t>("attention.sliding_window", 0));
+  config.windows = TRY(read_windows(keys, architecture, config.n_layers));
+  const bool limits_context = !architecture.ignores_window && architecture.windows.full_every == 0;
+  const auto window =
+      !limits_context ? 0 : TRY(keys.get_or<std::uint32_t>("attention.sliding_window", 0));
   config.has_sliding_window = window != 0 && window < n_context;
   config.n_context = config.has_sliding_window ? window : n_context;
   return {};
@@ -198,6 +204,21 @@ Result<std::uint32_t> read_skipped_layers(const ArchitectureKeys& keys, std::uin
   return skipped;
 }
 
+/// A soft cap, or `fallback` if the file does not name it; 0 means none.
+Result<float> read_softcap(const ArchitectureKeys& keys, std::string_view suffix, float fallback) {
+  const auto cap = TRY(keys.get_or<float>(suffix, fallback));
+  if (cap == 0.0f) return 0.0f;
+  return keys.between(suffix, 1e-6f, 1e6f, cap);
+}
+
+Result<SoftcapConfig> read_softcaps(const ArchitectureKeys& keys,
+                                    const Architecture& architecture) {
+  const SoftcapRule& rule = architecture.softcaps;
+  if (!rule.is_supported) return SoftcapConfig{};
+  return SoftcapConfig{.attention = TRY(read_softcap(keys, kAttentionSoftcap, rule.attention)),
+                       .logits = TRY(read_softcap(keys, kLogitSoftcap, rule.logits))};
+}
+
 /// Reads the scales and the epsilons of the norms.
 ///
 /// A residual scale r multiplies what each attention and feed-forward adds to the residual.
@@ -210,7 +231,12 @@ Result<void> read_scales(const ArchitectureKeys& keys, const Architecture& archi
   const auto epsilon = TRY(keys.get<float>(kEpsilon));
   config.head_epsilon = TRY(keys.between(kEpsilon, 0.0f, 1.0f, epsilon));
   config.rms_epsilon = config.head_epsilon;
-  config.scales.attention = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+  const bool has_wide_scores = config.n_layers == architecture.wide_score_layers;
+  const std::uint32_t score_width =
+      has_wide_scores ? config.n_embd / config.n_heads : config.head_dim;
+  config.scales.attention = 1.0f / std::sqrt(static_cast<float>(score_width));
+  if (architecture.embeds_by_root_width)
+    config.scales.embedding = std::sqrt(static_cast<float>(config.n_embd));
   if (!architecture.has_scales) return {};
   const float residual = TRY(read_scale(keys, "residual_scale", 1.0f));
   config.rms_epsilon /= residual * residual;
@@ -269,7 +295,11 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   TRY(reject_unsupported_keys(keys, *architecture));
   TRY(read_attention(keys, config));
   config.rope = TRY(read_rope(file, keys, config.head_dim, config.n_context, *architecture));
+  if (architecture->windows.rotates_plainly && config.windows.width > 0)
+    config.window_rope = TRY(read_window_rope(keys, config.rope, architecture->windows.freq_base));
   TRY(read_scales(keys, *architecture, config));
+  config.softcaps = TRY(read_softcaps(keys, *architecture));
+  config.activation = architecture->activation;
   config.n_vocab = TRY(read_vocabulary_size(file, keys));
   config.tied_embeddings = file.find("output.weight") == nullptr;
   return config;

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "common/result.hpp"
 #include "kernels/model/gguf/gguf.hpp"
 #include "kernels/model/rope_config.hpp"
+#include "kernels/model/window_config.hpp"
 #include "kernels/op_args.hpp"
 
 namespace leasehold {
@@ -36,6 +38,14 @@ struct ScaleConfig {
   bool operator==(const ScaleConfig&) const = default;
 };
 
+/// Soft caps, as AttentionArgs::softcap and ProjectionArgs::softcap; 0: none.
+struct SoftcapConfig {
+  float attention = 0.0f;
+  float logits = 0.0f;
+
+  bool operator==(const SoftcapConfig&) const = default;
+};
+
 /// Every count except n_ff and n_skipped_layers is at least 1. Products of two counts fit in 32
 /// bits.
 struct ModelConfig {
@@ -54,9 +64,14 @@ struct ModelConfig {
   std::uint32_t n_vocab;  ///< Rows of the embedding, which equal the tokenizer's tokens.
   /// At most the positions that the model was trained for and attends to.
   std::uint32_t n_context;
-  bool has_sliding_window;  ///< n_context is the window; the training context is longer.
+  bool has_sliding_window;  ///< n_context is the window of every layer; the training context is
+                            ///< longer.
+  WindowConfig windows;     ///< Layers that read fewer positions than n_context.
   RopeConfig rope;
+  std::optional<RopeConfig> window_rope;  ///< Of layers with a window; none: as `rope`.
+  Activation activation = Activation::SwiGlu;
   ScaleConfig scales;
+  SoftcapConfig softcaps;
   float rms_epsilon;     ///< Of the norms of the residual.
   float head_epsilon;    ///< Of the norms of queries and keys.
   bool tied_embeddings;  ///< token_embd.weight is also the output matrix.

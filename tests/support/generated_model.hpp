@@ -71,6 +71,18 @@ inline constexpr Family kFamilies[] = {
      .layers = 3,
      .dense_layers = 1,
      .has_optional = true},
+    {.name = "glm4, iq4_nl",
+     .architecture = "glm4",
+     .type = TensorType::IQ4_NL,
+     .rope_dim = 8,
+     .has_optional = true},
+    {.name = "minimax-m2, mxfp4",
+     .architecture = "minimax-m2",
+     .with_experts = true,
+     .head_dim = 32,
+     .type = TensorType::MXFP4,
+     .rope_dim = 16,
+     .has_optional = true},
 };
 
 /// Returns the family with that name. Throws if there is none.

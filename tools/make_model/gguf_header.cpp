@@ -144,9 +144,7 @@ void add_experts(Metadata& metadata, const ModelRequest& request) {
   metadata.add(key("expert_feed_forward_length"), shape.expert_width());
   if (request.shared_width() > 0)
     metadata.add(key("expert_shared_feed_forward_length"), request.shared_width());
-  if (request.row().feed_forward.empty()) return;
-  metadata.add(key("leading_dense_block_count"), shape.dense_layers);
-  if (request.row().has_shared_expert) metadata.add(key("expert_shared_count"), 1u);
+  if (shape.dense_layers > 0) metadata.add(key("leading_dense_block_count"), shape.dense_layers);
   if (request.row().expert_gating != ExpertGating::Sigmoid) return;
   metadata.add(key("expert_gating_func"), 2u);
   metadata.add(key("expert_weights_norm"), request.row().normalize_expert_weights);
@@ -209,10 +207,12 @@ void add_byte_level_vocabulary(Metadata& metadata, std::uint32_t vocab) {
   metadata.add("tokenizer.ggml.add_bos_token", false);
 }
 
-/// Dimensions, fastest first: columns, then rows, then matrices. A vector has only the first.
+/// Dimensions, fastest first: columns, then rows, then matrices. A single vector has only the
+/// first.
 void describe(ByteSink& sink, const PlannedTensor& tensor) {
   std::vector<std::uint64_t> dimensions{tensor.columns};
-  if (tensor.fill == Fill::Matrix) dimensions.push_back(tensor.rows / tensor.matrices);
+  if (tensor.fill == Fill::Matrix || tensor.rows > 1)
+    dimensions.push_back(tensor.rows / tensor.matrices);
   if (tensor.matrices > 1) dimensions.push_back(tensor.matrices);
   sink.string(tensor.name);
   sink.number(static_cast<std::uint32_t>(dimensions.size()));

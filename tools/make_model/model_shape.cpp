@@ -88,7 +88,11 @@ Result<void> check_experts(const ModelRequest& request) {
                                               request.architecture));
   TRY(within("--experts", shape.experts, 1, kMaxExperts));
   TRY(within("--experts-used", shape.experts_used, 1, shape.experts));
-  TRY(within("--dense-layers", shape.dense_layers, 0, needs_them ? 0 : shape.layers));
+  if (needs_them && shape.dense_layers > 0)
+    return fail(Errc::BadRequest,
+                fmt::format("--arch {} has experts in every layer; use --dense-layers 0",
+                            request.architecture));
+  TRY(within("--dense-layers", shape.dense_layers, 0, shape.layers));
   return within("--expert-ffn", shape.expert_width(), 1, kMaxWidth);
 }
 

@@ -40,8 +40,8 @@ class Planner {
   void fine_matrix(std::string name, std::uint64_t rows, std::uint64_t columns, bool is_fine) {
     matrix(std::move(name), rows, columns, 1, is_fine);
   }
-  void vector(std::string name, std::uint64_t columns, Fill fill) {
-    add({.name = std::move(name), .columns = columns, .fill = fill});
+  void vector(std::string name, std::uint64_t columns, Fill fill, std::uint64_t count = 1) {
+    add({.name = std::move(name), .rows = count, .columns = columns, .fill = fill});
   }
   void gain(std::string name, std::uint64_t columns) {
     vector(std::move(name), columns, Fill::Gain);
@@ -116,10 +116,13 @@ class LayerPlanner {
     if (spec.presence == Presence::Optional && !request_.has_optional) return;
     const bool is_alone = is_vector(spec) && !spec.fused.empty();
     const std::string name = prefix_ + std::string(is_alone ? spec.fused : spec.name);
-    if (is_vector(spec)) return planner_.vector(name, columns, fill_of(name));
+    const bool is_per_expert = spec.presence == Presence::PerExpert;
+    if (is_vector(spec))
+      return planner_.vector(name, columns, fill_of(name),
+                             is_per_expert ? config_.experts.n_experts : 1);
     const bool is_fine =
         is_fine_ && (spec.name.starts_with("attn_v.") || spec.name.starts_with("ffn_down"));
-    if (spec.presence == Presence::PerExpert)
+    if (is_per_expert)
       return planner_.matrix(name, dimension(spec.rows, config_), columns,
                              config_.experts.n_experts, is_fine);
     if (spec.fused.empty())

@@ -22,18 +22,22 @@ namespace leasehold {
 
 /// Handles of absent weights are empty.
 struct LayerWeights {
-  Leased<const float> attention_norm;         ///< [n_embd]
+  Leased<const float> attention_norm;         ///< [n_embd], of the input
   WeightMatrix query;                         ///< [n_heads · head_dim, n_embd]
   WeightMatrix key;                           ///< [n_kv_heads · head_dim, n_embd]
   WeightMatrix value;                         ///< [n_kv_heads · head_dim, n_embd]
   Leased<const float> query_bias;             ///< [n_heads · head_dim]
   Leased<const float> key_bias;               ///< [n_kv_heads · head_dim]
   Leased<const float> value_bias;             ///< [n_kv_heads · head_dim]
-  Leased<const float> query_norm;             ///< [head_dim]
-  Leased<const float> key_norm;               ///< [head_dim]
+  Leased<const float> query_norm;             ///< [head_dim], or [n_heads · head_dim]
+  Leased<const float> key_norm;               ///< [head_dim], or [n_kv_heads · head_dim]
+  bool norms_all_heads = false;               ///< The two norms cover all heads together.
+  Leased<const float> sinks;                  ///< [n_heads]
   WeightMatrix attention_output;              ///< [n_embd, n_heads · head_dim]
   Leased<const float> attention_output_bias;  ///< [n_embd]
-  Leased<const float> ffn_norm;               ///< [n_embd]
+  Leased<const float> attention_output_norm;  ///< [n_embd], of what is added to the residual
+  Leased<const float> ffn_norm;               ///< [n_embd], of the input
+  Leased<const float> ffn_output_norm;        ///< [n_embd], of what is added to the residual
 
   // The feed-forward of every row: the layer's own of width n_ff, or the shared expert of width
   // experts.n_shared_ff.
@@ -46,6 +50,10 @@ struct LayerWeights {
   WeightMatrix expert_gate;                   ///< [n_experts · experts.n_ff, n_embd]
   WeightMatrix expert_up;                     ///< [n_experts · experts.n_ff, n_embd]
   WeightMatrix expert_down;                   ///< [n_experts · n_embd, experts.n_ff]
+  Leased<const float> expert_router_bias;     ///< [n_experts]
+  Leased<const float> expert_gate_bias;       ///< [n_experts, experts.n_ff]
+  Leased<const float> expert_up_bias;         ///< [n_experts, experts.n_ff]
+  Leased<const float> expert_down_bias;       ///< [n_experts, n_embd]
   WeightMatrix shared_gate;                   ///< [1, n_embd]
 };
 

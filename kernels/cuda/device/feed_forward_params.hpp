@@ -21,6 +21,15 @@ struct SwiGluParams {
   std::uint32_t* part_largest;  ///< [n_rows, blocks per row]
   std::uint32_t* counters;      ///< [n_rows]
   std::uint32_t width;
+  Activation activation;
+};
+
+struct SoftcapParams {
+  KernelGate gate;
+  float* x;  ///< [rows, width]
+  std::uint32_t width;
+  std::uint32_t is_logit_rows;  ///< Not 0: x has the step's rows with logits, otherwise all rows.
+  float cap;
 };
 
 struct ExpertRoutingParams {

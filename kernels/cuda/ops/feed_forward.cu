@@ -3,6 +3,7 @@
 #include "kernels/cuda/device/int8/int8_rows.cuh"
 #include "kernels/cuda/device/tiles.cuh"
 #include "kernels/cuda/device/warp_collectives.cuh"
+#include "kernels/numerics/elementwise.hpp"
 #include "kernels/numerics/expert_routing.hpp"
 
 namespace leasehold::device {
@@ -42,7 +43,7 @@ LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
   std::uint32_t largest = 0;
   for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < p.width;
        i += gridDim.x * blockDim.x) {
-    const float value = silu(gates[i]) * up[i];
+    const float value = gated(p.activation, gates[i], up[i]);
     gates[i] = value;
     largest = largest > magnitude_bits(value) ? largest : magnitude_bits(value);
   }
@@ -54,6 +55,16 @@ LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
   largest = block_max(largest, scratch);
   if (gridDim.x > 1 && !gather_largest(p, row, largest, scratch)) return;
   store_tile_row(p.tiles, row, gates, largest);
+}
+
+/// Grid: columns / 256, rows.
+LEASEHOLD_KERNEL(lh_softcap, SoftcapParams, 256) {
+  if (engine_is_stopped(p.gate)) return;
+  const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint32_t rows = p.is_logit_rows != 0 ? p.gate.step->n_logit_rows : p.gate.step->n_rows;
+  if (blockIdx.y >= rows || i >= p.width) return;
+  float& x = p.x[std::size_t{blockIdx.y} * p.width + i];
+  x = softcapped(x, p.cap);
 }
 
 /// The warp's highest-ranked candidate; the expert n_experts ranks below all others.

@@ -39,6 +39,10 @@ struct RowParts {
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
                          const PreparedRows& prepared = {}, RowParts parts = {});
 
+/// Plans the caps of `n_rows` rows of x.
+KernelLaunch plan_softcap(const PlanContext& context, const SoftcapArgs& args,
+                          std::uint32_t n_rows);
+
 /// `selection_bias` is that of `args`, or null.
 KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args,
                                  const float* selection_bias = nullptr);

@@ -185,8 +185,8 @@ TEST_CASE("backend: each item goes through its own expert, whatever the other it
     if (!of_halves) REQUIRE(first_difference(out, c.on(reference)) == -1);
     for (std::size_t item = 0; item < c.chosen.size(); ++item)
       for (std::uint32_t o = 0; o < c.n_out; ++o) {
-        double sum = 0;
-        double magnitude = 0;
+        double sum = c.bias_of(c.chosen[item], o);
+        double magnitude = std::abs(sum);
         double reach = 0;
         for (std::uint32_t i = 0; i < c.weight.n_in; ++i) {
           const double x = c.x_of(item)[i];
