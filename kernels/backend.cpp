@@ -8,6 +8,18 @@ LaunchStatus Backend::project(const LaunchContext& context, const ProjectionArgs
   if (args.swiglu != nullptr && !status.none_live()) status &= swiglu(context, *args.swiglu);
   for (const MatmulArgs& matmul_args : args.matmuls)
     if (!status.none_live()) status &= matmul(context, matmul_args);
+  if (!status.none_live()) status &= cap_products(context, args);
+  return status;
+}
+
+LaunchStatus Backend::cap_products(const LaunchContext& context, const ProjectionArgs& args) {
+  LaunchStatus status{context.gates->all()};
+  for (const MatmulArgs& matmul : args.matmuls)
+    if (args.softcap > 0 && !status.none_live())
+      status &= softcap(context, {.x = matmul.out,
+                                  .width = matmul.weight.n_out,
+                                  .cap = args.softcap,
+                                  .select = matmul.select});
   return status;
 }
 
@@ -15,7 +27,7 @@ LaunchStatus Backend::feed_forward(const LaunchContext& context, const FeedForwa
   const MatmulArgs wide[] = {args.gate, args.up};
   LaunchStatus status = project(context, {.norm = args.norm, .matmuls = wide});
   if (status.none_live()) return status;
-  const SwiGluArgs swiglu{args.gate.out, args.up.out, args.gate.weight.n_out};
+  const SwiGluArgs swiglu{args.gate.out, args.up.out, args.gate.weight.n_out, args.activation};
   return status &= project(context, {.swiglu = &swiglu, .matmuls = {&args.down, 1}});
 }
 

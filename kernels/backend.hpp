@@ -115,6 +115,7 @@ class Backend {
   virtual LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) = 0;
   virtual LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) = 0;
   virtual LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) = 0;
+  virtual LaunchStatus softcap(const LaunchContext& context, const SoftcapArgs& args) = 0;
   virtual LaunchStatus expert_routing(const LaunchContext& context,
                                       const ExpertRoutingArgs& args) = 0;
   virtual LaunchStatus expert_matmul(const LaunchContext& context,
@@ -127,8 +128,8 @@ class Backend {
   /// returned status.
   virtual LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) = 0;
 
-  /// Runs the norm or SwiGLU, then the matmuls, by default as one launch each. A backend may fuse
-  /// them; the contents of x are then undefined.
+  /// Runs the norm or SwiGLU, then the matmuls, then the caps, by default as one launch each. A
+  /// backend may fuse them; the contents of x are then undefined if a norm or SwiGLU computes it.
   virtual LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args);
 
   /// Runs gate and up as one projection and down as another, by default. A backend may fuse them;
@@ -146,6 +147,10 @@ class Backend {
 
   /// Units run since creation, per gate thread. Tests use it to count units after a revocation.
   virtual std::vector<std::uint64_t> units_run() const = 0;
+
+ protected:
+  /// Caps the products of a projection, if it has a cap.
+  LaunchStatus cap_products(const LaunchContext& context, const ProjectionArgs& args);
 };
 
 }  // namespace leasehold

@@ -49,8 +49,9 @@ inline UnitLabel label(const LaunchContext& context, LaunchSite site,
   return {.site = site, .layer = context.layer, .touches = touches};
 }
 
-/// The number of rows of x that a matmul uses.
-inline std::uint32_t selected_rows(const LaunchContext& context, const MatmulArgs& args) {
+/// The number of rows that an operator with a selection uses.
+template <class Args>
+std::uint32_t selected_rows(const LaunchContext& context, const Args& args) {
   return static_cast<std::uint32_t>(args.select.empty() ? context.rows.size() : args.select.size());
 }
 
@@ -75,6 +76,11 @@ inline std::uint32_t expert_inputs(const ExpertMatmulArgs& args) {
 /// The most rows of x that any matmul reads in one step.
 inline std::uint32_t max_matmul_inputs(const BackendLimits& limits) {
   return limits.max_rows * std::max(limits.n_experts_used, 1u);
+}
+
+/// A vector that the model may lack, or null; valid while the permit is.
+inline const float* open_or_null(const LaunchPermit& permit, Leased<const float> vector) {
+  return vector ? permit.open(vector) : nullptr;
 }
 
 /// Row `index` of a matrix, valid while the permit is.

@@ -41,6 +41,13 @@ constexpr bool can_store(KvType type, std::uint32_t head_dim) {
 /// as in the file are multiplied as floats, groups of rows (kernels/quant/row_group.hpp) as int8.
 enum class MatrixLayout : std::uint8_t { Rows, RowGroups };
 
+/// How a feed-forward combines a gate and an up value (kernels/numerics/elementwise.hpp).
+enum class Activation : std::uint8_t {
+  SwiGlu,         ///< silu(gate) · up
+  GeGlu,          ///< gelu(gate) · up
+  ClampedSwiGlu,  ///< The clamped form of gpt-oss.
+};
+
 /// One matrix in the weights region.
 struct WeightMatrix {
   TensorType type = TensorType::F32;
@@ -70,6 +77,8 @@ struct StepInput {
   std::span<const std::uint32_t> logit_rows;     ///< Rows that need logits, ascending.
   std::span<const float> cos_sin;  ///< [n_rows, rope_dim/2, 2] for each row's own position
   std::span<const float> query_scales = {};  ///< [n_rows]; empty means 1.
+  /// As cos_sin, of layers with a window; empty if they rotate like the others.
+  std::span<const float> window_cos_sin = {};
 };
 
 /// The arguments common to all operators. [n_rows] in an operator's arguments counts `rows`.
@@ -87,7 +96,7 @@ struct EmbeddingArgs {
   float scale = 1.0F;
 };
 
-/// out = (x · (scale / sqrt(dot(x, x) / width + epsilon))) · weight, per row (Zhang & Sennrich
+/// out (+)= (x · (scale / sqrt(dot(x, x) / width + epsilon))) · weight, per row (Zhang & Sennrich
 /// 2019).
 struct RmsNormArgs {
   LaunchSite site;
@@ -97,6 +106,7 @@ struct RmsNormArgs {
   std::uint32_t width;
   float epsilon;
   float scale = 1.0F;
+  bool accumulate = false;  ///< Adds to out (a residual) instead of overwriting it.
 };
 
 /// out[i, :] (+)= W · x[select[i], :] (+ bias)
@@ -156,8 +166,9 @@ struct KvLayout {
   static constexpr std::uint32_t kScaleBytes = 2;
 };
 
-/// Causal attention of every row over positions 0 … its own; blocks supply keys and values. Query
-/// head h reads kv head h / (n_heads / n_kv_heads).
+/// Causal attention of every row over positions 0 … its own, or over the last `window` of them;
+/// blocks supply keys and values, and no block before the window is opened. Query head h reads kv
+/// head h / (n_heads / n_kv_heads).
 struct AttentionArgs {
   KvLayout layout;
   const float* q;  ///< [n_rows, n_heads, head_dim]
@@ -165,6 +176,12 @@ struct AttentionArgs {
   std::uint32_t n_heads;
   float scale;                                   ///< Multiplies the products of q and keys.
   std::span<const BlockTableView> block_tables;  ///< [n_sequences]
+  /// The most positions that a row reads, its own included; 0: all.
+  std::uint32_t window = 0;
+  float softcap = 0.0F;  ///< Scores become softcap · tanh(score / softcap); 0: they stay.
+  /// [n_heads]: a score per head that takes part in the softmax and has no value (Xiao et al. 2023,
+  /// attention sinks); empty means none.
+  Leased<const float> sinks = {};
 };
 
 /// Prepares queries, keys and values for attention, in this order: normalise each head of queries
@@ -184,14 +201,24 @@ struct HeadsArgs {
   RopeStyle style;
   const float* cos_sin;                          ///< [n_rows, rope_dim/2, 2]
   const float* query_scales = nullptr;           ///< [n_rows]; null means 1.
+  bool uses_window_angles = false;               ///< cos_sin is StepInput::window_cos_sin.
   std::span<const BlockTableView> block_tables;  ///< [n_sequences]
 };
 
-/// gate = silu(gate) * up, elementwise (Shazeer 2020).
+/// gate = activation of gate and up, elementwise; SwiGLU is the usual one (Shazeer 2020).
 struct SwiGluArgs {
   float* gate;      ///< [n_rows, width]
   const float* up;  ///< [n_rows, width]
   std::uint32_t width;
+  Activation activation = Activation::SwiGlu;
+};
+
+/// x = cap · tanh(x / cap), elementwise.
+struct SoftcapArgs {
+  float* x;  ///< [n_selected, width]
+  std::uint32_t width;
+  float cap;                              ///< Above 0.
+  std::span<const std::uint32_t> select;  ///< The rows of the step that x has; empty means all.
 };
 
 /// Matmuls of the same rows of x. A norm or SwiGLU that computes these rows may precede them.
@@ -205,29 +232,38 @@ struct ProjectionArgs {
   /// 1 … kMaxMatmuls matmuls with the same x, n_in and select. Their outputs overlap neither x nor
   /// the inputs of `norm` and `swiglu`.
   std::span<const MatmulArgs> matmuls;
+  float softcap = 0.0F;  ///< Not 0: caps every product, as SoftcapArgs does.
 };
 
-/// down (+)= W_down · (silu(W_gate · x) * (W_up · x))
+/// down (+)= W_down · activation(W_gate · x, W_up · x)
 struct FeedForwardArgs {
   const RmsNormArgs* norm = nullptr;  ///< Null: none. Its `out` is the x of `gate` and `up`.
   MatmulArgs gate;
   MatmulArgs up;    ///< x, n_out and `select` are those of `gate`.
   MatmulArgs down;  ///< Its x is `gate.out`.
+  Activation activation = Activation::SwiGlu;
 };
+
+/// How router scores become the probabilities of experts.
+enum class ExpertGating : std::uint8_t { Softmax, Sigmoid };
 
 /// Chooses the experts of each row and their weights (numerics/expert_routing.hpp).
 struct ExpertRoutingArgs {
   const float* scores;  ///< [n_rows, n_experts]: router scores
   std::uint32_t n_experts;
   std::uint32_t n_used;  ///< 1 … n_experts
-  /// True: weights sum to 1 over the chosen experts. False: over all experts.
+  /// True: weights are divided by their sum over the chosen experts. False: they are probabilities.
   bool normalize_expert_weights;
-  std::uint32_t* chosen;  ///< [n_rows, n_used]: different experts, descending by weight
+  std::uint32_t* chosen;  ///< [n_rows, n_used]: different experts, in the order of the choice
   float* weights;         ///< [n_rows, n_used]
+  ExpertGating gating = ExpertGating::Softmax;
+  /// [n_experts], added to probabilities for the choice only; empty means a choice by score.
+  Leased<const float> selection_bias = {};
+  float scale = 1.0F;  ///< Multiplies the weights.
 };
 
-/// out[i, :] = W of item i's expert · x[i / items_per_x, :]. An *item* is the k-th expert of a row:
-/// item = row · n_used + k.
+/// out[i, :] = W of item i's expert · x[i / items_per_x, :] (+ bias). An *item* is the k-th expert
+/// of a row: item = row · n_used + k.
 struct ExpertMatmulArgs {
   LaunchSite site;
   /// [n_experts · n_out, n_in]: the matrices are consecutive. With row groups, n_out is a multiple
@@ -236,9 +272,10 @@ struct ExpertMatmulArgs {
   std::uint32_t n_experts;
   const std::uint32_t* chosen;  ///< [n_items]: the expert of each item.
   std::uint32_t n_items;
-  const float* x;             ///< [n_items / items_per_x, n_in]
-  std::uint32_t items_per_x;  ///< n_used if the items of a row share a row of x, otherwise 1.
-  float* out;                 ///< [n_items, n_out]
+  const float* x;                 ///< [n_items / items_per_x, n_in]
+  std::uint32_t items_per_x;      ///< n_used if the items of a row share a row of x, otherwise 1.
+  float* out;                     ///< [n_items, n_out]
+  Leased<const float> bias = {};  ///< [n_experts, n_out], added to the product; empty means none.
 
   std::uint32_t n_out() const { return weight.n_out / n_experts; }
 };

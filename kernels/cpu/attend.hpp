@@ -6,6 +6,7 @@
 ///   widen_codes(q, scales, n, to)     n elements of Q8_0, with widened scales
 ///   score_block(tile, keys, query, at)     16 scores from position `at` on, of some queries from
 ///                             `query` on; returns the number of queries scored
+///   softcap(scores, n, cap)   caps n scores
 ///   softmax(scores, n, partial)     turns scores into weights; the scores from n on are undefined
 ///   weigh<Kv>(tile, run)      adds weighted values to the accumulators of `run`
 ///   kRunQueries               the most queries of a run
@@ -15,11 +16,13 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <type_traits>
 
 #include "ipc/segment/segment_layout.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/numerics/f16.hpp"
+#include "kernels/numerics/ordered_sum.hpp"
 
 namespace leasehold {
 
@@ -78,11 +81,13 @@ const float* widen_block(const AttentionTile& tile, const std::byte* head, float
   }
 }
 
-/// Scores whole blocks. Positions after a query's own get scores too; softmax drops them.
+/// Scores whole blocks, from the first one that a query reads on. Positions after a query's own and
+/// before its window get scores too; softmax drops them.
 template <class Ops, class Kv>
 void score_keys(const AttentionTile& tile) {
   const std::uint32_t most = tile.n_positions[tile.n_queries - 1];
-  for (std::uint32_t at = 0; at < most; at += KvLayout::kBlockTokens) {
+  const std::uint32_t first = tile.n_skipped[0] / KvLayout::kBlockTokens * KvLayout::kBlockTokens;
+  for (std::uint32_t at = first; at < most; at += KvLayout::kBlockTokens) {
     if (at + KvLayout::kBlockTokens < most)
       prefetch_head<Kv>(tile.keys[at / KvLayout::kBlockTokens + 1], tile.head_dim);
     prefetch_head<Kv>(tile.values[at / KvLayout::kBlockTokens], tile.head_dim);
@@ -94,21 +99,32 @@ void score_keys(const AttentionTile& tile) {
   }
 }
 
-/// Weighs the values at positions [begin, end). Queries weigh their common positions together, then
-/// each query weighs its remaining positions alone: no query reads the value of a later position,
-/// which may be a NaN.
+/// Each query weighs its own values among positions [begin, end) alone.
+template <class Ops, class Kv>
+void weigh_alone(const AttentionTile& tile, std::uint32_t begin, std::uint32_t end) {
+  for (std::uint32_t query = 0; query < tile.n_queries; ++query) {
+    const std::uint32_t from = std::max(tile.n_skipped[query], begin);
+    const std::uint32_t to = std::min(tile.n_positions[query], end);
+    if (from < to)
+      Ops::template weigh<Kv>(tile,
+                              {.first_query = query, .n_queries = 1, .begin = from, .end = to});
+  }
+}
+
+/// Weighs the values at positions [begin, end), in ascending order for each query. Queries weigh
+/// their common positions together and the others alone: no query reads the value of a position
+/// after its own, which may be a NaN, or before its window.
 template <class Ops, class Kv>
 void weigh_span(const AttentionTile& tile, std::uint32_t begin, std::uint32_t end) {
-  const std::uint32_t common = std::clamp(tile.n_positions[0], begin, end);
-  for (std::uint32_t first = 0; common > begin && first < tile.n_queries; first += Ops::kRunQueries)
+  const std::uint32_t from = std::clamp(tile.n_skipped[tile.n_queries - 1], begin, end);
+  const std::uint32_t to = std::max(from, std::clamp(tile.n_positions[0], begin, end));
+  weigh_alone<Ops, Kv>(tile, begin, from);
+  for (std::uint32_t first = 0; from < to && first < tile.n_queries; first += Ops::kRunQueries)
     Ops::template weigh<Kv>(tile, {.first_query = first,
                                    .n_queries = std::min(Ops::kRunQueries, tile.n_queries - first),
-                                   .begin = begin,
-                                   .end = common});
-  for (std::uint32_t query = 0; query < tile.n_queries; ++query)
-    if (const std::uint32_t own = std::min(tile.n_positions[query], end); own > common)
-      Ops::template weigh<Kv>(tile,
-                              {.first_query = query, .n_queries = 1, .begin = common, .end = own});
+                                   .begin = from,
+                                   .end = to});
+  weigh_alone<Ops, Kv>(tile, to, end);
 }
 
 /// Blocks of Q8_0 are widened once for all queries.
@@ -119,7 +135,8 @@ void weigh_values(const AttentionTile& tile) {
     std::fill_n(tile.partial[query] + kPartialAcc, tile.head_dim, 0.0F);
   if constexpr (kHasScales<Kv>) {
     AttentionTile wide = tile;
-    for (std::uint32_t begin = 0; begin < most; begin += kWidenedPositions) {
+    const std::uint32_t first = tile.n_skipped[0] / KvLayout::kBlockTokens * KvLayout::kBlockTokens;
+    for (std::uint32_t begin = first; begin < most; begin += kWidenedPositions) {
       const std::uint32_t end = std::min(begin + kWidenedPositions, most);
       for (std::uint32_t at = begin; at < end; at += KvLayout::kBlockTokens) {
         float* to = tile.block + std::size_t{at - begin} * tile.head_dim;
@@ -133,11 +150,23 @@ void weigh_values(const AttentionTile& tile) {
   }
 }
 
+/// Turns the scores of a query into weights. Scores before the window become -inf, whose
+/// exponential is exactly 0, from a multiple of the lanes on, so that the others keep their lanes.
+template <class Ops>
+void weigh_scores(const AttentionTile& tile, std::uint32_t query) {
+  float* const scores = weights_of(tile, query);
+  const std::uint32_t skipped = tile.n_skipped[query];
+  const std::uint32_t n = tile.n_positions[query];
+  if (tile.softcap > 0) Ops::softcap(scores + skipped, n - skipped, tile.softcap);
+  const std::uint32_t from = skipped / kSumLanes * kSumLanes;
+  std::fill(scores + from, scores + skipped, -std::numeric_limits<float>::infinity());
+  Ops::softmax(scores + from, n - from, tile.partial[query]);
+}
+
 template <class Ops, class Kv>
 void attend_as(const AttentionTile& tile) {
   score_keys<Ops, Kv>(tile);
-  for (std::uint32_t query = 0; query < tile.n_queries; ++query)
-    Ops::softmax(weights_of(tile, query), tile.n_positions[query], tile.partial[query]);
+  for (std::uint32_t query = 0; query < tile.n_queries; ++query) weigh_scores<Ops>(tile, query);
   weigh_values<Ops, Kv>(tile);
 }
 

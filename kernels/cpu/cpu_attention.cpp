@@ -37,6 +37,9 @@ struct CpuAttention::Wave {
   std::uint32_t most_partitions = 0;  ///< The most partitions of any row.
 
   const RowRef& row(std::uint32_t r) const { return context.rows[r]; }
+  PartitionRange partitions(std::uint32_t r) const {
+    return partitions_read(row(r).position, args.window);
+  }
   std::uint32_t heads_per_kv_head() const { return args.n_heads / args.layout.n_kv_heads; }
   /// True if merging the queries of a unit takes at most a quarter of the unit's time.
   bool merges_in_units() const {
@@ -69,7 +72,7 @@ CpuAttention::Wave CpuAttention::next_wave(const LaunchContext& context, const A
   Wave wave{.context = context, .args = args, .first_row = first_row};
   first_partial_[0] = 0;
   for (std::size_t r = first_row; r < context.rows.size(); ++r) {
-    const std::uint32_t n_partitions = partition_count(context.rows[r].position + 1);
+    const std::uint32_t n_partitions = wave.partitions(static_cast<std::uint32_t>(r)).count;
     const std::uint32_t more = args.n_heads * n_partitions;
     if (wave.n_partials + more > max_partials_) break;
     // Relaxed: the launch publishes the counts.
@@ -90,8 +93,10 @@ void CpuAttention::add_tiles(const Wave& wave, std::uint32_t first, std::uint32_
                              std::uint32_t partition) {
   const KvLayout& layout = wave.args.layout;
   const std::uint32_t queries = (end - first) * wave.heads_per_kv_head();
-  const std::uint32_t most_positions = std::min(
-      kPartitionPositions, wave.row(end - 1).position + 1 - partition * kPartitionPositions);
+  const std::uint32_t most_positions =
+      std::min(kPartitionPositions,
+               wave.row(end - 1).position + 1 - partition * kPartitionPositions) -
+      positions_skipped(wave.row(first).position, wave.args.window, partition);
   const std::uint64_t macs_each =
       std::uint64_t{most_positions} * (2 * layout.head_dim + kMacsPerExp);
   const std::uint32_t most = static_cast<std::uint32_t>(
@@ -113,17 +118,19 @@ void CpuAttention::plan_tiles(const Wave& wave) {
   for (std::uint32_t first = wave.first_row, end = first; first < wave_end; first = end) {
     while (end < wave_end && wave.row(end).sequence == wave.row(first).sequence) ++end;
     const std::uint32_t position = wave.row(first).position;
-    for (std::uint32_t p = 0; p < partition_count(wave.row(end - 1).position + 1); ++p) {
+    const std::uint32_t last = wave.row(end - 1).position / kPartitionPositions;
+    for (std::uint32_t p = wave.partitions(first).first; p <= last; ++p) {
       const std::uint32_t begin = p * kPartitionPositions;
-      add_tiles(wave, first + (begin > position ? begin - position : 0), end, p);
+      std::uint32_t readers_end = end;
+      while (wave.partitions(readers_end - 1).first > p) --readers_end;
+      add_tiles(wave, first + (begin > position ? begin - position : 0), readers_end, p);
     }
   }
 }
 
 float* CpuAttention::partials_of(const Wave& wave, Query query) {
-  const std::uint32_t n_partitions = partition_count(wave.row(query.row).position + 1);
-  const std::size_t first =
-      first_partial_[query.row - wave.first_row] + std::size_t{query.head} * n_partitions;
+  const std::size_t first = first_partial_[query.row - wave.first_row] +
+                            std::size_t{query.head} * wave.partitions(query.row).count;
   return partials_.data() + first * partial_floats(wave.args.layout.head_dim);
 }
 
@@ -134,10 +141,12 @@ void CpuAttention::place_queries(const Wave& wave, const TilePlan& plan, Attenti
     const Query query = query_of(wave, plan, i);
     const std::size_t at = std::size_t{query.row} * wave.args.n_heads + query.head;
     tile.q[i] = wave.args.q + at * head_dim;
-    tile.partial[i] =
-        partials_of(wave, query) + std::size_t{plan.partition} * partial_floats(head_dim);
-    tile.n_positions[i] = std::min(kPartitionPositions, wave.row(query.row).position + 1 -
-                                                            plan.partition * kPartitionPositions);
+    const std::uint32_t position = wave.row(query.row).position;
+    const std::size_t of_row = plan.partition - wave.partitions(query.row).first;
+    tile.partial[i] = partials_of(wave, query) + of_row * partial_floats(head_dim);
+    tile.n_skipped[i] = positions_skipped(position, wave.args.window, plan.partition);
+    tile.n_positions[i] =
+        std::min(kPartitionPositions, position + 1 - plan.partition * kPartitionPositions);
   }
   tile.n_queries = plan.n_queries;
 }
@@ -162,39 +171,44 @@ LaunchStatus CpuAttention::score(const Wave& wave) {
     place_queries(wave, plan, tile);
     tile.head_dim = layout.head_dim;
     tile.scale = wave.args.scale;
+    tile.softcap = wave.args.softcap;
     tile.type = layout.type;
     tile.scores = tile_scratch(thread);
     tile.block = tile.scores + std::size_t{kMaxTileQueries} * kPartitionPositions;
     tile.scales = tile.block + std::size_t{kWidenedPositions} * layout.head_dim;
     const std::uint32_t most = tile.n_positions[plan.n_queries - 1];
-    for (std::uint32_t b = 0; b * KvLayout::kBlockTokens < most; ++b) {
+    for (std::uint32_t b = tile.n_skipped[0] / KvLayout::kBlockTokens;
+         b * KvLayout::kBlockTokens < most; ++b) {
       const std::byte* block =
           permit.open(wave.args.block_tables[sequence][plan.partition * kPartitionBlocks + b]);
       tile.keys[b] = block + layout.head_offset_bytes(wave.context.layer, 0, plan.kv_head);
       tile.values[b] = block + layout.head_offset_bytes(wave.context.layer, 1, plan.kv_head);
     }
     cpu_.kernels.attend(tile);
-    if (wave.merges_in_units()) merge_complete(wave, plan);
+    if (wave.merges_in_units()) merge_complete(permit, wave, plan);
   };
   return cpu_.launcher.run(wave.context,
                            label(wave.context, LaunchSite::AttentionScores, Touches::TenantMemory),
                            static_cast<std::uint32_t>(tiles_.size()), score_tile);
 }
 
-void CpuAttention::merge_query(const Wave& wave, Query query) {
-  const std::uint32_t head_dim = wave.args.layout.head_dim;
-  cpu_.kernels.merge(
-      partials_of(wave, query), partition_count(wave.row(query.row).position + 1), head_dim,
-      wave.args.out + (std::size_t{query.row} * wave.args.n_heads + query.head) * head_dim);
+void CpuAttention::merge_query(const LaunchPermit& permit, const Wave& wave, Query query) {
+  const AttentionArgs& args = wave.args;
+  const std::uint32_t head_dim = args.layout.head_dim;
+  cpu_.kernels.merge(partials_of(wave, query), wave.partitions(query.row).count, head_dim,
+                     args.sinks ? permit.open(args.sinks)[query.head] : kNoSink,
+                     args.out + (std::size_t{query.row} * args.n_heads + query.head) * head_dim);
 }
 
 /// Merges those queries of the tile whose other partitions are computed.
-void CpuAttention::merge_complete(const Wave& wave, const TilePlan& plan) {
+void CpuAttention::merge_complete(const LaunchPermit& permit, const Wave& wave,
+                                  const TilePlan& plan) {
   for (std::uint32_t i = 0; i < plan.n_queries; ++i) {
     const Query query = query_of(wave, plan, i);
     const std::uint32_t at = (query.row - wave.first_row) * wave.args.n_heads + query.head;
     // Each decrement releases its partial, and the last one acquires all of them.
-    if (partitions_left_[at].fetch_sub(1, std::memory_order_acq_rel) == 1) merge_query(wave, query);
+    if (partitions_left_[at].fetch_sub(1, std::memory_order_acq_rel) == 1)
+      merge_query(permit, wave, query);
   }
 }
 
@@ -208,7 +222,7 @@ LaunchStatus CpuAttention::merge(const Wave& wave) {
                           for (std::uint32_t i = span.begin; i < span.end; ++i) {
                             const std::uint32_t r = wave.first_row + i / n_heads;
                             if (permit.is_live(wave.row(r).sequence))
-                              merge_query(wave, {.row = r, .head = i % n_heads});
+                              merge_query(permit, wave, {.row = r, .head = i % n_heads});
                           }
                         });
 }

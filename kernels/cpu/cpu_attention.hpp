@@ -44,8 +44,8 @@ class CpuAttention {
   float* partials_of(const Wave& wave, Query query);
   float* tile_scratch(std::uint32_t thread);
   LaunchStatus score(const Wave& wave);
-  void merge_query(const Wave& wave, Query query);
-  void merge_complete(const Wave& wave, const TilePlan& plan);
+  void merge_query(const LaunchPermit& permit, const Wave& wave, Query query);
+  void merge_complete(const LaunchPermit& permit, const Wave& wave, const TilePlan& plan);
   LaunchStatus merge(const Wave& wave);
 
   CpuResources& cpu_;

@@ -76,7 +76,8 @@ LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArg
                                                     .out = args.out + r * args.width,
                                                     .width = args.width,
                                                     .epsilon = args.epsilon,
-                                                    .scale = args.scale});
+                                                    .scale = args.scale,
+                                                    .accumulate = args.accumulate});
                        });
 }
 
@@ -123,11 +124,21 @@ LaunchStatus CpuBackend::prepare_heads(const LaunchContext& context, const Heads
 
 /// Rows are contiguous, so tiles ignore row boundaries.
 LaunchStatus CpuBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
-  return cpu_.each_part(
-      context, label(context, LaunchSite::SwiGlu), context.rows.size() * args.width, kMacsPerExp,
-      [&](const LaunchPermit&, Span32 span) {
-        cpu_.kernels.swiglu(args.gate + span.begin, args.up + span.begin, span.end - span.begin);
-      });
+  return cpu_.each_part(context, label(context, LaunchSite::SwiGlu),
+                        context.rows.size() * args.width, kMacsPerExp,
+                        [&](const LaunchPermit&, Span32 span) {
+                          cpu_.kernels.swiglu(args.activation, args.gate + span.begin,
+                                              args.up + span.begin, span.end - span.begin);
+                        });
+}
+
+LaunchStatus CpuBackend::softcap(const LaunchContext& context, const SoftcapArgs& args) {
+  return cpu_.each_part(context, label(context, LaunchSite::LmHead),
+                        std::size_t{selected_rows(context, args)} * args.width, kMacsPerExp,
+                        [&](const LaunchPermit&, Span32 span) {
+                          cpu_.kernels.softcap(args.x + span.begin, span.end - span.begin,
+                                               args.cap);
+                        });
 }
 
 LaunchStatus CpuBackend::expert_routing(const LaunchContext& context,
@@ -135,7 +146,9 @@ LaunchStatus CpuBackend::expert_routing(const LaunchContext& context,
   return cpu_.each_row(
       context, label(context, LaunchSite::ExpertRouting),
       std::uint64_t{args.n_experts} * (kMacsPerExp + args.n_used * kMacsPerElement),
-      [&](const LaunchPermit&, std::size_t r) { select_experts(args, r); });
+      [&](const LaunchPermit& permit, std::size_t r) {
+        select_experts(args, open_or_null(permit, args.selection_bias), r);
+      });
 }
 
 /// A row may exceed a tile, so tiles ignore row boundaries.
@@ -171,7 +184,9 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
 
 LaunchStatus CpuBackend::project(const LaunchContext& context, const ProjectionArgs& args) {
   if (!Int8Matmuls::can_project(args)) return Backend::project(context, args);
-  return int8_matmuls_.project(context, args);
+  LaunchStatus status = int8_matmuls_.project(context, args);
+  if (!status.none_live()) status &= cap_products(context, args);
+  return status;
 }
 
 LaunchStatus CpuBackend::feed_forward(const LaunchContext& context, const FeedForwardArgs& args) {

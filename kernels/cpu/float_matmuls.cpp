@@ -116,11 +116,16 @@ LaunchStatus FloatMatmuls::expert_matmul(const LaunchContext& context, const Exp
   const auto run_tile = [&](const LaunchPermit& permit, std::uint32_t thread, std::uint32_t tile) {
     const ExpertTiles::Tile own = experts.at(tile);
     const MatmulTiles tiles = tiles_of(own.n_items());
+    const float* bias =
+        args.bias ? permit.open(args.bias) + std::size_t{own.expert} * n_out : nullptr;
     multiply(
         permit, {args.weight, own.expert * n_out, tiles, own.index, thread},
         [&](std::uint32_t i, Span32) { return item_row(args, own.items[i]); },
         [&](std::uint32_t i, std::uint32_t o, std::uint32_t n, const float* products) {
-          std::copy_n(products, n, args.out + std::size_t{own.items[i]} * n_out + o);
+          float* out = args.out + std::size_t{own.items[i]} * n_out + o;
+          std::copy_n(products, n, out);
+          if (bias != nullptr)
+            for (std::uint32_t k = 0; k < n; ++k) out[k] += bias[o + k];
         });
   };
   return cpu_.launcher.run(context, label(context, args.site), n_tiles, run_tile);

@@ -13,8 +13,10 @@ void request_products(const MatmulArgs& args, Span32 groups, Span32 batch) {
       __builtin_prefetch(args.out + std::size_t{i} * args.weight.n_out + g * kGroupRows, 1);
 }
 
-/// Adds the bias of a group, if any, to its products with some rows.
-void add_bias(const MatmulArgs& args, const LaunchPermit& permit, std::uint32_t group,
+/// Adds the bias of a group, if any, to its products with some rows. `args` have a weight and a
+/// bias.
+template <class Args>
+void add_bias(const Args& args, const LaunchPermit& permit, std::uint32_t group,
               std::uint32_t n_rows, GroupDots& dots) {
   if (!args.bias) return;
   const std::uint32_t first = group * kGroupRows;
@@ -180,7 +182,8 @@ LaunchStatus Int8Matmuls::gate_and_up(const LaunchContext& context, const FeedFo
                        });
 }
 
-/// Computes silu(gate) * up for a tile. Products stay in the L1 cache; those of up are not stored.
+/// Computes the gated products of a tile. Products stay in the L1 cache; those of up are not
+/// stored.
 void Int8Matmuls::multiply_gated(const LaunchPermit& permit, const FeedForwardArgs& args,
                                  GroupSpan groups, Span32 batch, InputRows rows) const {
   const TileInputs x(batch, rows);
@@ -196,19 +199,21 @@ void Int8Matmuls::multiply_gated(const LaunchPermit& permit, const FeedForwardAr
       GroupDots& dots = gate[g - set.begin];
       add_bias(args.gate, permit, g, x.n_rows, dots);
       add_bias(args.up, permit, g, x.n_rows, up[g - set.begin]);
-      cpu_.kernels.swiglu(dots[0], up[g - set.begin][0], std::size_t{x.n_rows} * kGroupRows);
+      cpu_.kernels.swiglu(args.activation, dots[0], up[g - set.begin][0],
+                          std::size_t{x.n_rows} * kGroupRows);
       store(gated, permit, g, batch, dots);
     }
   });
 }
 
-/// gate = silu(gate) * up, for some rows and the columns of some groups.
+/// Gates the products of some rows and the columns of some groups.
 void Int8Matmuls::gate_block(const FeedForwardArgs& args, GroupSpan groups, Span32 batch) const {
   const std::size_t n_out = args.gate.weight.n_out;
   const std::size_t first = std::size_t{groups.begin} * kGroupRows;
   const std::size_t n = std::min(std::size_t{groups.end} * kGroupRows, n_out) - first;
   for (std::uint32_t i = batch.begin; i < batch.end; ++i)
-    cpu_.kernels.swiglu(args.gate.out + i * n_out + first, args.up.out + i * n_out + first, n);
+    cpu_.kernels.swiglu(args.activation, args.gate.out + i * n_out + first,
+                        args.up.out + i * n_out + first, n);
 }
 
 LaunchStatus Int8Matmuls::expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args,
@@ -228,6 +233,8 @@ LaunchStatus Int8Matmuls::expert_matmul(const LaunchContext& context, const Expe
     tiles.groups(tile.index).each_set([&](Span32 set) {
       alignas(64) GroupDots dots[kInt8TileGroups];
       multiply_groups(permit, weight, {first + set.begin, first + set.end}, x.all(), dots);
+      for (std::uint32_t g = set.begin; g < set.end; ++g)
+        add_bias(args, permit, first + g, x.n_rows, dots[g - set.begin]);
       for (std::uint32_t i = 0; i < x.n_rows; ++i)
         for (std::uint32_t g = set.begin; g < set.end; ++g)
           std::copy_n(

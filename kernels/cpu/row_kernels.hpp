@@ -94,6 +94,7 @@ struct NormRow {
   std::uint32_t width;
   float epsilon;
   float scale = 1.0F;
+  bool accumulate = false;  // adds to out
 };
 
 inline constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / KvLayout::kBlockTokens;
@@ -110,13 +111,15 @@ inline constexpr std::uint32_t kWidenedPositions = 4 * KvLayout::kBlockTokens;
 struct AttentionTile {
   const float* q[kMaxTileQueries];             // each [head_dim]
   float* partial[kMaxTileQueries];             // each [partial_floats(head_dim)]
-  std::uint32_t n_positions[kMaxTileQueries];  // 1 … kPartitionPositions, ascending
+  std::uint32_t n_skipped[kMaxTileQueries];    // positions before the window, ascending
+  std::uint32_t n_positions[kMaxTileQueries];  // n_skipped + 1 … kPartitionPositions, ascending
   std::uint32_t n_queries;                     // 1 … kMaxTileQueries
   std::uint32_t head_dim;
   float scale;
+  float softcap;  // 0: none
   KvType type;
-  const std::byte* keys[kPartitionBlocks];    // each a head of KvLayout
-  const std::byte* values[kPartitionBlocks];  // each a head of KvLayout
+  const std::byte* keys[kPartitionBlocks];    // each a head of KvLayout, if a query reads it
+  const std::byte* values[kPartitionBlocks];  // likewise
   float* scores;                              // [kMaxTileQueries, kPartitionPositions], scratch
   float* block;                               // [kWidenedPositions, head_dim], scratch
   float* scales;  // [kBlockTokens, head_dim / kKvScaleBlock], scratch for Q8_0
@@ -158,8 +161,10 @@ struct RowKernels {
   /// that would make a switch of threads slower.
   void (*end_int8_unit)() = [] {};
   void (*rms_norm_row)(const NormRow& row);
-  /// gate[i] = silu(gate[i])·up[i]
-  void (*swiglu)(float* gate, const float* up, std::size_t n);
+  /// gate[i] = gated(activation, gate[i], up[i]), see kernels/numerics/elementwise.hpp
+  void (*swiglu)(Activation activation, float* gate, const float* up, std::size_t n);
+  /// x[i] = softcapped(x[i], cap)
+  void (*softcap)(float* x, std::size_t n, float cap);
   /// out[i] = fma(weight, x[i], out[i])
   void (*add_scaled)(float weight, const float* x, float* out, std::size_t n);
   /// Rotates one head [head_dim] by the angles of its row [rope_dim/2, 2].
@@ -173,7 +178,8 @@ struct RowKernels {
   /// Multiply-adds of `attend` in a unit.
   std::uint64_t attend_tile_macs;
   /// Merges partials[count, partial_floats(head_dim)] into out[head_dim], as merge_partials does.
-  void (*merge)(const float* partials, std::uint32_t count, std::uint32_t head_dim, float* out);
+  void (*merge)(const float* partials, std::uint32_t count, std::uint32_t head_dim, float sink,
+                float* out);
 
   bool operator==(const RowKernels&) const = default;
 };

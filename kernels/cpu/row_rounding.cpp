@@ -68,7 +68,7 @@ const float* RowRounding::input_part(const LaunchPermit& permit, const RoundingP
   if (const SwiGluArgs* swiglu = plan.args.swiglu) {
     const std::uint32_t n = columns.end - columns.begin;
     std::copy_n(swiglu->gate + at, n, own);
-    cpu_.kernels.swiglu(own, swiglu->up + at, n);
+    cpu_.kernels.swiglu(swiglu->activation, own, swiglu->up + at, n);
     return own;
   }
   return plan.first().x + at;

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/attend.hpp"
 #include "kernels/cpu/dot_weights.hpp"
+#include "kernels/numerics/elementwise.hpp"
 #include "kernels/numerics/exp.hpp"
 #include "kernels/numerics/f16.hpp"
 #include "kernels/numerics/kv_q8.hpp"
@@ -37,6 +38,9 @@ struct AttentionOps {
     return 1;
   }
 
+  static void softcap(float* scores, std::uint32_t n, float cap) {
+    scalar::softcap(scores, n, cap);
+  }
   static void softmax(float* scores, std::uint32_t n, float* partial) {
     const float max = max_score(scores, n);
     for (std::uint32_t i = 0; i < n; ++i) scores[i] = exp_f32(scores[i] - max);
@@ -80,11 +84,18 @@ void dot_groups_int8(const Int8Tile& tile) {
 void rms_norm_row(const NormRow& row) {
   const float mean = ordered_dot(row.x, row.x, row.width) / static_cast<float>(row.width);
   const float factor = row.scale / std::sqrt(mean + row.epsilon);
-  for (std::uint32_t i = 0; i < row.width; ++i) row.out[i] = (row.x[i] * factor) * row.weight[i];
+  for (std::uint32_t i = 0; i < row.width; ++i) {
+    const float value = (row.x[i] * factor) * row.weight[i];
+    row.out[i] = row.accumulate ? row.out[i] + value : value;
+  }
 }
 
-void swiglu(float* gate, const float* up, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) gate[i] = silu(gate[i]) * up[i];
+void swiglu(Activation activation, float* gate, const float* up, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) gate[i] = gated(activation, gate[i], up[i]);
+}
+
+void softcap(float* x, std::size_t n, float cap) {
+  for (std::size_t i = 0; i < n; ++i) x[i] = softcapped(x[i], cap);
 }
 
 void store_dots(const DotStore& store) {

@@ -36,8 +36,10 @@ LaunchStatus CudaAttention::run(const LaunchContext& context, const AttentionArg
                                  .tiles = cuda_.prepared.prepared_rows_at(width, next).tiles};
   return cuda_.runner->launch_all(
       context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
-      label(context, LaunchSite::AttentionMerge), [&](const LaunchPermit&) {
-        return plan_attention(cuda_.runner->plan_context(context), args, input);
+      label(context, LaunchSite::AttentionMerge), [&](const LaunchPermit& permit) {
+        AttentionPlanInput opened = input;
+        if (args.sinks) opened.sinks = permit.open(args.sinks);
+        return plan_attention(cuda_.runner->plan_context(context), args, opened);
       });
 }
 

@@ -110,18 +110,16 @@ LaunchStatus CudaBackend::rms_norm(const LaunchContext& context, const RmsNormAr
 LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
   cuda_->prepared.overwrite(args.q);
   const auto plan_heads = [&](const PlanContext& plan, const LaunchPermit& permit) {
-    const auto opened = [&](Leased<const float> handle) {
-      return handle ? permit.open(handle) : nullptr;
-    };
     return plan_rope_kv_append(
         {.gate = plan.gate,
          .kv = device::KvAddressing::of(args.layout, plan.layer, cuda_->step().block_tables()),
          .q = args.q,
          .k = args.k,
          .v = args.v,
-         .q_norm = opened(args.query_norm),
-         .k_norm = opened(args.key_norm),
-         .cos_sin = cuda_->step().cos_sin(),
+         .q_norm = open_or_null(permit, args.query_norm),
+         .k_norm = open_or_null(permit, args.key_norm),
+         .cos_sin =
+             args.uses_window_angles ? cuda_->step().window_cos_sin() : cuda_->step().cos_sin(),
          .query_scales = args.query_scales != nullptr ? cuda_->step().query_scales() : nullptr,
          .n_heads = args.n_heads,
          .n_kv_heads = args.layout.n_kv_heads,
@@ -146,11 +144,21 @@ LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs&
       });
 }
 
+LaunchStatus CudaBackend::softcap(const LaunchContext& context, const SoftcapArgs& args) {
+  cuda_->prepared.overwrite(args.x);
+  return cuda_->runner->launch_one(context, label(context, LaunchSite::LmHead),
+                                   [&](const PlanContext& plan, const LaunchPermit&) {
+                                     return plan_softcap(
+                                         plan, args, cuda_->runner->result_count(context, args));
+                                   });
+}
+
 LaunchStatus CudaBackend::expert_routing(const LaunchContext& context,
                                          const ExpertRoutingArgs& args) {
   return cuda_->runner->launch_one(context, label(context, LaunchSite::ExpertRouting),
-                                   [&](const PlanContext& plan, const LaunchPermit&) {
-                                     return plan_expert_routing(plan, args);
+                                   [&](const PlanContext& plan, const LaunchPermit& permit) {
+                                     return plan_expert_routing(
+                                         plan, args, open_or_null(permit, args.selection_bias));
                                    });
 }
 
@@ -169,6 +177,7 @@ LaunchStatus CudaBackend::project(const LaunchContext& context, const Projection
   if (args.swiglu != nullptr && !status.none_live())
     status.live &= swiglu(context, *args.swiglu, next).live;
   if (!status.none_live()) status.live &= matmuls_.run(context, args.matmuls).live;
+  if (!status.none_live()) status &= cap_products(context, args);
   const MatmulArgs& last = args.matmuls.back();
   const bool are_logits = last.site == LaunchSite::LmHead && !last.select.empty() &&
                           last.weight.n_out == cuda_->limits.n_vocab;

@@ -47,7 +47,8 @@ class CudaBackend final : public Backend {
 
   LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override {
-    return rms_norm(context, args, cuda_->prepared.expected_form(args.width));
+    return rms_norm(context, args,
+                    args.accumulate ? RowForm::Floats : cuda_->prepared.expected_form(args.width));
   }
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override {
     return project(context, {.matmuls = {&args, 1}});
@@ -62,6 +63,7 @@ class CudaBackend final : public Backend {
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override {
     return swiglu(context, args, cuda_->prepared.expected_form(args.width));
   }
+  LaunchStatus softcap(const LaunchContext& context, const SoftcapArgs& args) override;
   LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args) override;
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override {
     return matmuls_.expert_matmul(context, args);

@@ -93,7 +93,8 @@ LaunchStatus CudaMatmuls::expert_matmul(const LaunchContext& context,
   operands.n_experts = args.n_experts;
   operands.n_results *= per_row;
   operands.count.per_row = per_row;
-  const PlannedMatmul one{operands, args.weight.data, {}, cuda_.prepared.form_for(args.weight)};
+  const PlannedMatmul one{operands, args.weight.data, args.bias,
+                          cuda_.prepared.form_for(args.weight)};
   return run_group(context, args.site, {&one, 1});
 }
 

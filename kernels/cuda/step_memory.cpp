@@ -21,8 +21,10 @@ StepMemory::Offsets StepMemory::compute_offsets(const BackendLimits& limits) {
   offsets.first_block = offsets.logit_rows + aligned(limits.max_rows * sizeof(std::uint32_t));
   offsets.query_scales = offsets.first_block + aligned(kMaxStepSequences * sizeof(std::uint32_t));
   offsets.cos_sin = offsets.query_scales + aligned(limits.max_rows * sizeof(float));
-  offsets.end =
-      offsets.cos_sin + aligned(std::size_t{limits.max_rows} * limits.rope_dim * sizeof(float));
+  const std::size_t angles_bytes =
+      aligned(std::size_t{limits.max_rows} * limits.rope_dim * sizeof(float));
+  offsets.window_cos_sin = offsets.cos_sin + angles_bytes;
+  offsets.end = offsets.window_cos_sin + angles_bytes;
   return offsets;
 }
 
@@ -80,7 +82,10 @@ void StepMemory::upload(const StepInput& input, Launcher& launcher) {
   put(offsets_.logit_rows, input.logit_rows);
   put(offsets_.query_scales, input.query_scales);
   put(offsets_.cos_sin, input.cos_sin);
-  const std::size_t head_bytes = offsets_.cos_sin + input.cos_sin.size_bytes();
+  put(offsets_.window_cos_sin, input.window_cos_sin);
+  const std::size_t head_bytes = input.window_cos_sin.empty()
+                                     ? offsets_.cos_sin + input.cos_sin.size_bytes()
+                                     : offsets_.window_cos_sin + input.window_cos_sin.size_bytes();
   const UnitLabel label{
       .site = LaunchSite::Embedding, .layer = 0, .touches = Touches::WeightsAndScratch};
   launcher.unit(*input.gates, label, "uploading a step", [&](const LaunchPermit& permit) {

@@ -2,7 +2,7 @@
 /// one step also serves later ones.
 ///
 ///   head     DeviceStep | rows | tokens | logit rows | first block of each sequence |
-///            query_scales | cos_sin
+///            query_scales | cos_sin | window_cos_sin
 ///   tables   addresses of blocks, sequence after sequence
 ///
 /// Lifetime: the context outlives it. Threads: the engine's. create() fixes the sizes; the tables
@@ -29,6 +29,7 @@ class StepMemory {
   const std::uint32_t* logit_rows() const { return at<std::uint32_t>(offsets_.logit_rows); }
   const float* query_scales() const { return at<float>(offsets_.query_scales); }
   const float* cos_sin() const { return at<float>(offsets_.cos_sin); }
+  const float* window_cos_sin() const { return at<float>(offsets_.window_cos_sin); }
   device::BlockTables block_tables() const;
 
   /// Positions of the longest sequence of the uploaded step.
@@ -44,6 +45,7 @@ class StepMemory {
     std::size_t first_block;
     std::size_t query_scales;
     std::size_t cos_sin;
+    std::size_t window_cos_sin;
     std::size_t end;
   };
   static Offsets compute_offsets(const BackendLimits& limits);

@@ -72,7 +72,8 @@ class StepRunner {
     return mode_ == Mode::Record ? shape_.longest : step_memory_.longest();
   }
   bool has_multi_row() const { return mode_ != Mode::Record && step_memory_.has_multi_row(); }
-  std::uint32_t result_count(const LaunchContext& context, const MatmulArgs& args) const {
+  template <class Args>
+  std::uint32_t result_count(const LaunchContext& context, const Args& args) const {
     return mode_ == Mode::Record ? shape_.n_rows : selected_rows(context, args);
   }
 

@@ -33,6 +33,7 @@ class ArchitectureKeys {
     return fmt::format("{}.{}", architecture_, suffix);
   }
   bool has(std::string_view suffix) const { return file_.has(key(suffix)); }
+  bool is_array(std::string_view suffix) const { return file_.length(key(suffix)).has_value(); }
 
   /// A number from 1 to `max`.
   Result<std::uint32_t> count(std::string_view suffix, std::uint32_t max) const {

@@ -60,6 +60,7 @@ Result<CapacityPlan> plan_capacity(const PlanRequest& request, std::uint64_t mem
   const ChosenPlan weights =
       TRY(choose_weights_plan(file, config, std::nullopt, WeightsScope::Model));
   CapacityPlan plan{.context = config.n_context,
+                    .skipped_layers = config.n_skipped_layers,
                     .weights_bytes = weights.plan.size_bytes(),
                     .kv_bytes_per_token = kv.block_size_bytes() / KvLayout::kBlockTokens,
                     .block_bytes = kv.block_size_bytes(),

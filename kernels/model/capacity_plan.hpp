@@ -21,6 +21,7 @@ struct PlanRequest {
 
 struct CapacityPlan {
   std::uint32_t context = 0;
+  std::uint32_t skipped_layers = 0;  ///< Of the file; see ModelConfig::n_skipped_layers.
   std::uint64_t weights_bytes = 0;
   std::uint64_t kv_bytes_per_token = 0;
   std::uint64_t block_bytes = 0;

@@ -27,10 +27,14 @@ constexpr std::size_t kMaxNameBytes = 256;  // limit of the broker: TextRule::La
 /// Metadata that changes the result but is not implemented; ignoring it would give silently wrong
 /// results.
 constexpr UnsupportedKey kUnsupportedKeys[] = {
-    {"attention.clamp_kqv", 0.0f},    {"attention.max_alibi_bias", 0.0f},
-    {"attn_logit_softcapping", 0.0f}, {"final_logit_softcapping", 0.0f},
-    {"expert_weights_scale", 1.0f},
+    {"attention.clamp_kqv", 0.0f},
+    {"attention.max_alibi_bias", 0.0f},
+    {"interleave_moe_layer_step", 1.0f},
 };
+constexpr const char* kAttentionSoftcap = "attn_logit_softcapping";
+constexpr const char* kLogitSoftcap = "final_logit_softcapping";
+/// The same, of architectures without soft caps.
+constexpr UnsupportedKey kSoftcapKeys[] = {{kAttentionSoftcap, 0.0f}, {kLogitSoftcap, 0.0f}};
 /// The same, of architectures without has_scales.
 constexpr UnsupportedKey kScaleKeys[] = {
     {"attention.scale", 0.0f},
@@ -99,27 +103,70 @@ Result<void> reject_unsupported_keys(const ArchitectureKeys& keys,
                                      const Architecture& architecture) {
   TRY(reject_keys(keys, kUnsupportedKeys));
   if (!architecture.has_scales) TRY(reject_keys(keys, kScaleKeys));
+  if (!architecture.softcaps.is_supported) TRY(reject_keys(keys, kSoftcapKeys));
   if (!TRY(keys.get_or<bool>("attention.causal", true)))
     return keys.unsupported("{} is false; this build supports causal attention only",
                             keys.key("attention.causal"));
   return {};
 }
 
-/// Reads the context length. A sliding window limits it, because only texts no longer than the
-/// window are computed exactly.
+/// Reads the context length. A sliding window of all layers limits it, because only texts no longer
+/// than the window are computed exactly.
 Result<void> read_context(const ArchitectureKeys& keys, const Architecture& architecture,
                           ModelConfig& config) {
   const auto n_context = TRY(keys.count("context_length", kMaxContext));
-  const auto window = architecture.ignores_window
-                          ? 0
-                          : TRY(keys.get_or<std::uint32_t>("attention.sliding_window", 0));
+  config.windows = TRY(read_windows(keys, architecture, config.n_layers));
+  const bool limits_context = !architecture.ignores_window && architecture.windows.full_every == 0;
+  const auto window =
+      !limits_context ? 0 : TRY(keys.get_or<std::uint32_t>("attention.sliding_window", 0));
   config.has_sliding_window = window != 0 && window < n_context;
   config.n_context = config.has_sliding_window ? window : n_context;
   return {};
 }
 
+/// A scale, or `fallback` if the file has none or writes 0 for it. The bounds keep quotients and
+/// squares of scales finite.
+Result<float> read_scale(const ArchitectureKeys& keys, std::string_view suffix, float fallback) {
+  const auto scale = TRY(keys.get_or<float>(suffix, 0.0f));
+  if (scale == 0.0f) return fallback;
+  return keys.between(suffix, 1e-6f, 1e6f, scale);
+}
+
+/// Refuses routing that the architecture's row does not describe.
+Result<void> check_routing(const ArchitectureKeys& keys, const Architecture& architecture) {
+  const bool normalizes = architecture.normalize_expert_weights;
+  if (TRY(keys.get_or<bool>("expert_weights_norm", normalizes)) != normalizes)
+    return keys.unsupported("{} is {}; this build computes {} with the opposite",
+                            keys.key("expert_weights_norm"), !normalizes, architecture.name);
+  const bool is_sigmoid = architecture.expert_gating == ExpertGating::Sigmoid;
+  const std::uint32_t gating = is_sigmoid ? 2 : 1;
+  const auto asked = TRY(keys.get_or<std::uint32_t>("expert_gating_func", 0));
+  if (asked != 0 && asked != gating)
+    return keys.unsupported("{} is {}; this build computes {} with {}, a {}",
+                            keys.key("expert_gating_func"), asked, architecture.name, gating,
+                            is_sigmoid ? "sigmoid" : "softmax");
+  const auto groups = TRY(keys.get_or<std::uint32_t>("expert_group_count", 0));
+  if (groups > 1)
+    return keys.unsupported("{} is {}; this build chooses experts among all",
+                            keys.key("expert_group_count"), groups);
+  return {};
+}
+
+/// Reads the width of the shared expert. Some files have the width, others the number of experts
+/// that it replaces.
+Result<std::uint32_t> read_shared_width(const ArchitectureKeys& keys,
+                                        const Architecture& architecture, std::uint32_t expert_ff,
+                                        std::uint32_t n_ff) {
+  constexpr std::string_view kCount = "expert_shared_count";
+  if (!architecture.has_shared_expert) return 0;
+  if (keys.has(kCount) && TRY(keys.get<std::uint32_t>(kCount)) == 0) return 0;
+  if (!keys.has("expert_shared_feed_forward_length") && keys.has(kCount))
+    return TRY(keys.count(kCount, kMaxWidth / expert_ff)) * expert_ff;
+  return keys.count_or("expert_shared_feed_forward_length", kMaxWidth, n_ff);
+}
+
 Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architecture& architecture,
-                                  std::uint32_t n_ff) {
+                                  std::uint32_t n_layers, std::uint32_t n_ff) {
   ExpertConfig experts{};
   const bool supports_dense = !architecture.feed_forward.empty();
   if (supports_dense && TRY(keys.get_or<std::uint32_t>("expert_count", 0)) == 0) return experts;
@@ -131,37 +178,45 @@ Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architectu
   if (experts.n_used > experts.n_experts)
     return keys.corrupt("{} is {} of {} experts", keys.key("expert_used_count"), experts.n_used,
                         experts.n_experts);
+  constexpr std::string_view kDense = "leading_dense_block_count";
+  experts.n_dense_layers = TRY(keys.get_or<std::uint32_t>(kDense, 0));
+  if (experts.n_dense_layers > n_layers)
+    return keys.corrupt("{} is {} of {} layers", keys.key(kDense), experts.n_dense_layers,
+                        n_layers);
+  if (experts.n_dense_layers > 0 && !supports_dense)
+    return keys.unsupported("{} is {}; this build computes {} with experts in every layer",
+                            keys.key(kDense), experts.n_dense_layers, architecture.name);
   experts.n_ff = TRY(keys.count_or("expert_feed_forward_length", kMaxWidth, n_ff));
+  experts.n_shared_ff = TRY(read_shared_width(keys, architecture, experts.n_ff, n_ff));
+  TRY(check_routing(keys, architecture));
   experts.normalize_expert_weights = architecture.normalize_expert_weights;
-  if (TRY(keys.get_or<bool>("expert_weights_norm", experts.normalize_expert_weights)) !=
-      experts.normalize_expert_weights)
-    return keys.unsupported("{} is {}; this build computes {} with the opposite",
-                            keys.key("expert_weights_norm"), !experts.normalize_expert_weights,
-                            architecture.name);
-  for (const char* suffix : {"expert_gating_func", "expert_group_count"}) {
-    const auto value = TRY(keys.get_or<std::uint32_t>(suffix, 0));
-    if (value > 1)
-      return keys.unsupported("{} is {}; this build chooses experts by one softmax over all",
-                              keys.key(suffix), value);
-  }
+  experts.gating = architecture.expert_gating;
+  experts.scale = TRY(read_scale(keys, "expert_weights_scale", 1.0f));
   return experts;
 }
 
-/// Reads the width of the feed-forward that computes every row.
-Result<std::uint32_t> read_common_width(const ArchitectureKeys& keys,
-                                        const Architecture& architecture,
-                                        const ExpertConfig& experts, std::uint32_t n_ff) {
-  if (experts.n_experts == 0) return n_ff;
-  if (!architecture.has_shared_expert) return 0;
-  return keys.count_or("expert_shared_feed_forward_length", kMaxWidth, n_ff);
+/// Reads how many layers at the end only propose tokens. block_count includes them.
+Result<std::uint32_t> read_skipped_layers(const ArchitectureKeys& keys, std::uint32_t n_blocks) {
+  constexpr std::string_view kKey = "nextn_predict_layers";
+  const auto skipped = TRY(keys.get_or<std::uint32_t>(kKey, 0));
+  if (skipped >= n_blocks)
+    return keys.corrupt("{} is {} of {} layers", keys.key(kKey), skipped, n_blocks);
+  return skipped;
 }
 
-/// A scale, or `fallback` if the file has none or writes 0 for it. The bounds keep quotients and
-/// squares of scales finite.
-Result<float> read_scale(const ArchitectureKeys& keys, std::string_view suffix, float fallback) {
-  const auto scale = TRY(keys.get_or<float>(suffix, 0.0f));
-  if (scale == 0.0f) return fallback;
-  return keys.between(suffix, 1e-6f, 1e6f, scale);
+/// A soft cap, or `fallback` if the file does not name it; 0 means none.
+Result<float> read_softcap(const ArchitectureKeys& keys, std::string_view suffix, float fallback) {
+  const auto cap = TRY(keys.get_or<float>(suffix, fallback));
+  if (cap == 0.0f) return 0.0f;
+  return keys.between(suffix, 1e-6f, 1e6f, cap);
+}
+
+Result<SoftcapConfig> read_softcaps(const ArchitectureKeys& keys,
+                                    const Architecture& architecture) {
+  const SoftcapRule& rule = architecture.softcaps;
+  if (!rule.is_supported) return SoftcapConfig{};
+  return SoftcapConfig{.attention = TRY(read_softcap(keys, kAttentionSoftcap, rule.attention)),
+                       .logits = TRY(read_softcap(keys, kLogitSoftcap, rule.logits))};
 }
 
 /// Reads the scales and the epsilons of the norms.
@@ -176,7 +231,12 @@ Result<void> read_scales(const ArchitectureKeys& keys, const Architecture& archi
   const auto epsilon = TRY(keys.get<float>(kEpsilon));
   config.head_epsilon = TRY(keys.between(kEpsilon, 0.0f, 1.0f, epsilon));
   config.rms_epsilon = config.head_epsilon;
-  config.scales.attention = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+  const bool has_wide_scores = config.n_layers == architecture.wide_score_layers;
+  const std::uint32_t score_width =
+      has_wide_scores ? config.n_embd / config.n_heads : config.head_dim;
+  config.scales.attention = 1.0f / std::sqrt(static_cast<float>(score_width));
+  if (architecture.embeds_by_root_width)
+    config.scales.embedding = std::sqrt(static_cast<float>(config.n_embd));
   if (!architecture.has_scales) return {};
   const float residual = TRY(read_scale(keys, "residual_scale", 1.0f));
   config.rms_epsilon /= residual * residual;
@@ -184,6 +244,15 @@ Result<void> read_scales(const ArchitectureKeys& keys, const Architecture& archi
   config.scales.attention = TRY(read_scale(keys, "attention.scale", config.scales.attention));
   config.scales.logits = 1.0f / TRY(read_scale(keys, "logit_scale", 1.0f));
   return {};
+}
+
+std::unexpected<Error> unknown_architecture(const GgufFile& file, std::string_view name) {
+  const std::string similar = nearest_architecture(name);
+  return fail(Errc::UnsupportedModel,
+              fmt::format("{}: the architecture is \"{}\"{}; this build computes {}", file.path(),
+                          printable_excerpt(name),
+                          similar.empty() ? "" : fmt::format(" (the nearest is {})", similar),
+                          architecture_names()));
 }
 
 Result<std::uint32_t> read_vocabulary_size(const GgufFile& file, const ArchitectureKeys& keys) {
@@ -212,22 +281,25 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   ModelConfig config{};
   config.architecture = TRY(file.get<std::string>("general.architecture"));
   const Architecture* architecture = find_architecture(config.architecture);
-  if (architecture == nullptr)
-    return fail(Errc::UnsupportedModel,
-                fmt::format("{}: the architecture is \"{}\"; this build computes {}", file.path(),
-                            printable_excerpt(config.architecture), architecture_names()));
+  if (architecture == nullptr) return unknown_architecture(file, config.architecture);
   const ArchitectureKeys keys(file, architecture->name);
   config.name = read_name(file, architecture->name);
-  config.n_layers = TRY(keys.count("block_count", kMaxLayers));
+  const auto n_blocks = TRY(keys.count("block_count", kMaxLayers));
+  config.n_skipped_layers = TRY(read_skipped_layers(keys, n_blocks));
+  config.n_layers = n_blocks - config.n_skipped_layers;
   config.n_embd = TRY(keys.count("embedding_length", kMaxWidth));
   const auto n_ff = TRY(keys.count("feed_forward_length", kMaxWidth));
-  config.experts = TRY(read_experts(keys, *architecture, n_ff));
-  config.n_ff = TRY(read_common_width(keys, *architecture, config.experts, n_ff));
+  config.experts = TRY(read_experts(keys, *architecture, config.n_layers, n_ff));
+  config.n_ff = config.has_experts(0) ? 0 : n_ff;
   TRY(read_context(keys, *architecture, config));
   TRY(reject_unsupported_keys(keys, *architecture));
   TRY(read_attention(keys, config));
   config.rope = TRY(read_rope(file, keys, config.head_dim, config.n_context, *architecture));
+  if (architecture->windows.rotates_plainly && config.windows.width > 0)
+    config.window_rope = TRY(read_window_rope(keys, config.rope, architecture->windows.freq_base));
   TRY(read_scales(keys, *architecture, config));
+  config.softcaps = TRY(read_softcaps(keys, *architecture));
+  config.activation = architecture->activation;
   config.n_vocab = TRY(read_vocabulary_size(file, keys));
   config.tied_embeddings = file.find("output.weight") == nullptr;
   return config;

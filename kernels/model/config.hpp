@@ -2,22 +2,29 @@
 /// its tensors.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "common/result.hpp"
 #include "kernels/model/gguf/gguf.hpp"
 #include "kernels/model/rope_config.hpp"
+#include "kernels/model/window_config.hpp"
 #include "kernels/op_args.hpp"
 
 namespace leasehold {
 
-/// The experts of each layer. All zero for models without experts.
+/// The experts of the layers from `n_dense_layers` on. Without experts, every count is 0.
 struct ExpertConfig {
   std::uint32_t n_experts;
   std::uint32_t n_used;           ///< Experts used per row; at most n_experts.
   std::uint32_t n_ff;             ///< Feed-forward width of one expert.
   bool normalize_expert_weights;  ///< See ExpertRoutingArgs.
+  ExpertGating gating = ExpertGating::Softmax;
+  float scale = 1.0f;                ///< Multiplies the weights of chosen experts.
+  std::uint32_t n_shared_ff = 0;     ///< Width of the expert that computes every row; 0: none.
+  std::uint32_t n_dense_layers = 0;  ///< The first layers, which have no experts.
 
   bool operator==(const ExpertConfig&) const = default;
 };
@@ -31,27 +38,49 @@ struct ScaleConfig {
   bool operator==(const ScaleConfig&) const = default;
 };
 
-/// Every count except n_ff is at least 1. Products of two counts fit in 32 bits.
+/// Soft caps, as AttentionArgs::softcap and ProjectionArgs::softcap; 0: none.
+struct SoftcapConfig {
+  float attention = 0.0f;
+  float logits = 0.0f;
+
+  bool operator==(const SoftcapConfig&) const = default;
+};
+
+/// Every count except n_ff and n_skipped_layers is at least 1. Products of two counts fit in 32
+/// bits.
 struct ModelConfig {
   std::string name;  ///< general.name made printable, or the architecture if the file has none.
   std::string architecture;
   std::uint32_t n_layers;
+  /// Layers at the end of the file that only propose tokens (multi-token prediction). They are not
+  /// computed, and their tensors are not loaded.
+  std::uint32_t n_skipped_layers;
   std::uint32_t n_embd;
   std::uint32_t n_heads;
   std::uint32_t n_kv_heads;  ///< Divides n_heads.
   std::uint32_t head_dim;    ///< n_heads · head_dim may differ from n_embd.
-  std::uint32_t n_ff;  ///< Width of the feed-forward that computes every row: the layer's own or
-                       ///< the shared expert. 0 if there are only experts chosen per row.
+  std::uint32_t n_ff;  ///< Width of the feed-forward of layers without experts; 0: there are none.
   ExpertConfig experts;
   std::uint32_t n_vocab;  ///< Rows of the embedding, which equal the tokenizer's tokens.
   /// At most the positions that the model was trained for and attends to.
   std::uint32_t n_context;
-  bool has_sliding_window;  ///< n_context is the window; the training context is longer.
+  bool has_sliding_window;  ///< n_context is the window of every layer; the training context is
+                            ///< longer.
+  WindowConfig windows;     ///< Layers that read fewer positions than n_context.
   RopeConfig rope;
+  std::optional<RopeConfig> window_rope;  ///< Of layers with a window; none: as `rope`.
+  Activation activation = Activation::SwiGlu;
   ScaleConfig scales;
+  SoftcapConfig softcaps;
   float rms_epsilon;     ///< Of the norms of the residual.
   float head_epsilon;    ///< Of the norms of queries and keys.
   bool tied_embeddings;  ///< token_embd.weight is also the output matrix.
+
+  bool has_experts(std::uint32_t layer) const {
+    return experts.n_experts > 0 && layer >= experts.n_dense_layers;
+  }
+  /// The larger width of the feed-forwards that compute every row.
+  std::uint32_t common_ff() const { return std::max(n_ff, experts.n_shared_ff); }
 
   bool operator==(const ModelConfig&) const = default;
 };

@@ -157,4 +157,16 @@ Result<RopeConfig> read_rope(const GgufFile& file, const ArchitectureKeys& keys,
   return config;
 }
 
+Result<RopeConfig> read_window_rope(const ArchitectureKeys& keys, const RopeConfig& others,
+                                    float freq_base) {
+  constexpr const char* kKey = "rope.freq_base_swa";
+  const float fallback = freq_base > 0.0f ? freq_base : others.base;
+  RopeConfig config{.dim = others.dim,
+                    .base = TRY(keys.get_or<float>(kKey, fallback)),
+                    .style = others.style,
+                    .skip_every = others.skip_every};
+  config.base = TRY(keys.between(kKey, 1.0f, 1e12f, config.base));
+  return config;
+}
+
 }  // namespace leasehold

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <concepts>
 #include <unordered_set>
 
@@ -20,30 +21,6 @@ constexpr TensorSpec kEmbedding = {"token_embd.weight", TensorDim::Embedding,
 constexpr TensorSpec kOutputNorm = {"output_norm.weight", TensorDim::Embedding, TensorDim::One};
 constexpr TensorSpec kOutput = {"output.weight", TensorDim::Embedding, TensorDim::Vocabulary};
 
-std::uint32_t dim_of(TensorDim width, const ModelConfig& config) {
-  switch (width) {
-    case TensorDim::One:
-      return 1;
-    case TensorDim::Embedding:
-      return config.n_embd;
-    case TensorDim::Query:
-      return config.n_heads * config.head_dim;
-    case TensorDim::KeyValue:
-      return config.n_kv_heads * config.head_dim;
-    case TensorDim::Head:
-      return config.head_dim;
-    case TensorDim::FeedForward:
-      return config.n_ff;
-    case TensorDim::Experts:
-      return config.experts.n_experts;
-    case TensorDim::ExpertFeedForward:
-      return config.experts.n_ff;
-    case TensorDim::Vocabulary:
-      return config.n_vocab;
-  }
-  return 0;
-}
-
 /// A tensor that a model needs, with its name in the file.
 struct RequiredTensor {
   std::string name;
@@ -58,12 +35,13 @@ void add_layer(const GgufFile& file, const ModelConfig& config, std::uint32_t la
                std::span<const TensorSpec> rules, std::vector<RequiredTensor>& needs) {
   for (const TensorSpec& rule : rules) {
     RequiredTensor need{.name = fmt::format("blk.{}.{}", layer, rule.name), .rule = rule};
+    if (dimension(rule.rows, config) == 0 || dimension(rule.columns, config) == 0) continue;
     if (rule.presence == Presence::Optional && file.find(need.name) == nullptr) continue;
     if (!rule.fused.empty()) need.fused_name = fmt::format("blk.{}.{}", layer, rule.fused);
     for (const TensorSpec& other : rules) {
       if (rule.fused.empty() || other.fused != rule.fused) continue;
       if (other.name == rule.name) need.first_row = need.n_fused_rows;
-      need.n_fused_rows += dim_of(other.rows, config);
+      need.n_fused_rows += dimension(other.rows, config);
       // A file with one of the parts has all of them; otherwise rows would be left unused.
       if (other.name != rule.fused && file.find(fmt::format("blk.{}.{}", layer, other.name)))
         need.fused_name.clear();
@@ -76,11 +54,11 @@ std::vector<RequiredTensor> required_tensors(const GgufFile& file, const ModelCo
   const Architecture* architecture = find_architecture(config.architecture);
   expects(architecture != nullptr, "a config names an architecture of the table");
   std::vector<RequiredTensor> needs = {{std::string(kEmbedding.name), kEmbedding}};
-  const auto& feed_forward =
-      config.experts.n_experts > 0 ? architecture->experts : architecture->feed_forward;
   for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
     add_layer(file, config, layer, architecture->attention, needs);
-    add_layer(file, config, layer, feed_forward, needs);
+    add_layer(file, config, layer,
+              config.has_experts(layer) ? architecture->experts : architecture->feed_forward,
+              needs);
   }
   needs.push_back({std::string(kOutputNorm.name), kOutputNorm});
   if (!config.tied_embeddings) needs.push_back({std::string(kOutput.name), kOutput});
@@ -171,10 +149,10 @@ Result<WeightSource> find_source(const GgufFile& file, const RequiredTensor& nee
 
 Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
                                 const RequiredTensor& need, Arithmetic arithmetic) {
-  const std::uint32_t columns = dim_of(need.rule.columns, config);
+  const std::uint32_t columns = dimension(need.rule.columns, config);
   const std::uint32_t matrices =
       need.rule.presence == Presence::PerExpert ? config.experts.n_experts : 1;
-  const std::uint32_t rows_per_matrix = dim_of(need.rule.rows, config);
+  const std::uint32_t rows_per_matrix = dimension(need.rule.rows, config);
   const std::uint32_t rows = rows_per_matrix * matrices;
   WeightSource source = TRY(find_source(file, need, matrices, rows_per_matrix, columns));
   if (need.rule.rows == TensorDim::One && source.type != TensorType::F32)
@@ -193,7 +171,19 @@ Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
                       .pieces = std::move(source.pieces)};
 }
 
-Result<void> reject_unused_tensors(const GgufFile& file, const std::vector<WeightTensor>& weights) {
+/// Whether a tensor belongs to a layer that is not loaded.
+bool is_skipped(std::string_view tensor, const ModelConfig& config) {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!tensor.starts_with(kPrefix)) return false;
+  tensor.remove_prefix(kPrefix.size());
+  std::uint32_t layer = 0;
+  const auto parsed = std::from_chars(tensor.data(), tensor.data() + tensor.size(), layer);
+  return parsed.ec == std::errc() && layer >= config.n_layers &&
+         layer < config.n_layers + config.n_skipped_layers;
+}
+
+Result<void> reject_unused_tensors(const GgufFile& file, const ModelConfig& config,
+                                   const std::vector<WeightTensor>& weights) {
   constexpr std::string_view kOfConfig[] = {kRopeFreqFactors, kLongRopeFactors, kShortRopeFactors};
   std::unordered_set<std::string_view> used(std::begin(kOfConfig), std::end(kOfConfig));
   for (const WeightTensor& weight : weights) {
@@ -201,7 +191,7 @@ Result<void> reject_unused_tensors(const GgufFile& file, const std::vector<Weigh
     for (const WeightPiece& piece : weight.pieces) used.insert(piece.tensor);
   }
   for (const GgufTensor& tensor : file.tensors())
-    if (!used.contains(tensor.name))
+    if (!used.contains(tensor.name) && !is_skipped(tensor.name, config))
       return fail(Errc::UnsupportedModel,
                   fmt::format("{}: tensor {} is not used by this build", file.path(), tensor.name));
   return {};
@@ -255,7 +245,7 @@ Result<WeightsLayout> make_weights_layout(const GgufFile& file, const ModelConfi
   std::vector<WeightTensor> weights;
   for (const RequiredTensor& need : needs)
     weights.push_back(TRY(weight_for(file, config, need, arithmetic)));
-  TRY(reject_unused_tensors(file, weights));
+  TRY(reject_unused_tensors(file, config, weights));
   return assign_weight_offsets(std::move(weights));
 }
 

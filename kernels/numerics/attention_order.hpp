@@ -9,6 +9,10 @@
 ///   merge:      m = max of max_p       w_p = exp(max_p - m)
 ///               out = (Σ acc_p·w_p) / (Σ sum_p·w_p), both by fma, ascending p
 ///
+/// A window leaves out earlier positions: i starts inside a partition, and element i keeps its
+/// lane. Partitions before the window have no partial result. A sink is one more score in m, and
+/// its exp(sink - m) is the first term of the divisor.
+///
 /// Source: the online softmax (Milakov & Gimelshein 2018), split as in Flash-Decoding. C++20-clean.
 #pragma once
 
@@ -23,10 +27,36 @@ namespace leasehold {
 
 inline constexpr std::uint32_t kPartitionPositions = 256;
 
+/// The first position that a row reads; a window of 0 has no limit.
+LEASEHOLD_HD constexpr std::uint32_t first_position(std::uint32_t position, std::uint32_t window) {
+  return window == 0 || position < window ? 0 : position + 1 - window;
+}
+
 /// The number of partitions in a context of `n` positions.
 LEASEHOLD_HD constexpr std::uint32_t partition_count(std::uint32_t n) {
   return n / kPartitionPositions + (n % kPartitionPositions != 0 ? 1 : 0);
 }
+
+/// The partitions that a row reads.
+struct PartitionRange {
+  std::uint32_t first;
+  std::uint32_t count;
+};
+LEASEHOLD_HD constexpr PartitionRange partitions_read(std::uint32_t position,
+                                                      std::uint32_t window) {
+  const std::uint32_t first = first_position(position, window) / kPartitionPositions;
+  return {first, position / kPartitionPositions - first + 1};
+}
+/// The positions of a partition before a row's window, counted from the partition's start.
+LEASEHOLD_HD constexpr std::uint32_t positions_skipped(std::uint32_t position, std::uint32_t window,
+                                                       std::uint32_t partition) {
+  const std::uint32_t first = first_position(position, window);
+  const std::uint32_t begin = partition * kPartitionPositions;
+  return first > begin ? first - begin : 0;
+}
+
+/// The sink of a head without one: its exponential is exactly 0.
+inline constexpr float kNoSink = -std::numeric_limits<float>::infinity();
 
 /// A partial is two floats (max, sum), then head_dim floats: the accumulator before division.
 inline constexpr std::uint32_t kPartialMax = 0;
@@ -45,14 +75,14 @@ inline float max_score(const float* scores, std::uint32_t n) {
 
 /// Merges the `partials` of one row and head, in ascending order, into its output.
 inline void merge_partials(const float* partials,  // [count, partial_floats(head_dim)]
-                           std::uint32_t count, std::uint32_t head_dim, float* out) {
+                           std::uint32_t count, std::uint32_t head_dim, float sink, float* out) {
   const std::uint32_t stride = partial_floats(head_dim);
-  float max = -std::numeric_limits<float>::infinity();
+  float max = sink;
   for (std::uint32_t p = 0; p < count; ++p) {
     const float partition_max = partials[p * stride + kPartialMax];
     max = partition_max > max ? partition_max : max;
   }
-  float sum = 0.0F;
+  float sum = exp_f32(sink - max);
   for (std::uint32_t d = 0; d < head_dim; ++d) out[d] = 0.0F;
   for (std::uint32_t p = 0; p < count; ++p) {
     const float* partial = partials + p * stride;

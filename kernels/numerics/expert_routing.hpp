@@ -1,13 +1,16 @@
-/// The choice of the experts that process a row, and their weights: a softmax of the row's router
-/// scores.
+/// The choice of the experts that process a row, and their weights, from the row's router scores.
+///
+/// The *probability* of an expert is its softmax over all experts, or the sigmoid of its score. The
+/// choice is by score, or by the sum of probability and bias if the model has a selection bias.
+/// Weights are probabilities without bias.
 ///
 /// Source: Shazeer et al. 2017 (top-k gating); Jiang et al. 2024 (Mixtral): the weights of the
 /// chosen experts are their shares among the chosen, which is the softmax over these alone. Models
-/// of the Qwen2 family use their shares among all experts.
+/// of the Qwen2 family use their shares among all experts. DeepSeek-AI 2024 (V3): sigmoid and
+/// selection bias.
 ///
-/// The choice compares scores and breaks ties by the lower index, so it is the same on every path.
-/// A NaN score ranks below every other score; even then n_used different experts are chosen.
-/// C++20-clean.
+/// Ties choose the lower index, so the choice is the same on every path. NaN ranks below every
+/// number; even then n_used different experts are chosen. C++20-clean.
 #pragma once
 
 #include <cstdint>
@@ -19,45 +22,99 @@
 
 namespace leasehold {
 
-/// Whether expert `a` ranks before expert `b` for a row.
-LEASEHOLD_HD inline bool ranks_before(const float* scores, std::uint32_t a, std::uint32_t b) {
-  const bool a_is_number = scores[a] == scores[a];
-  const bool b_is_number = scores[b] == scores[b];
-  if (!a_is_number || !b_is_number) return a_is_number == b_is_number ? a < b : a_is_number;
-  return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+/// The least sum of probabilities that normalised weights are divided by. Source: llama.cpp.
+inline constexpr float kLeastProbabilitySum = 0x1p-14F;
+
+/// An expert with the number that the choice compares.
+struct RankedExpert {
+  float key;
+  std::uint32_t expert;
+};
+
+/// Whether `a` ranks before `b`.
+LEASEHOLD_HD inline bool ranks_before(RankedExpert a, RankedExpert b) {
+  const bool a_is_number = a.key == a.key;
+  const bool b_is_number = b.key == b.key;
+  if (!a_is_number || !b_is_number)
+    return a_is_number == b_is_number ? a.expert < b.expert : a_is_number;
+  return a.key != b.key ? a.key > b.key : a.expert < b.expert;
+}
+
+/// The router scores of a row. Exponents are relative to the highest score, so nothing overflows.
+struct RoutedRow {
+  const float* scores;  // [n_experts]
+  const float* bias;    // [n_experts], or null
+  ExpertGating gating;
+  float highest_score = 0;  // used with a softmax
+  float total = 1;          // sum of all terms of a softmax; 1 if it is not needed
+
+  /// The expert's probability, times `total`.
+  LEASEHOLD_HD float term(std::uint32_t expert) const {
+    return gating == ExpertGating::Sigmoid ? sigmoid(scores[expert])
+                                           : exp_f32(scores[expert] - highest_score);
+  }
+  LEASEHOLD_HD RankedExpert by_score(std::uint32_t expert) const {
+    return {.key = scores[expert], .expert = expert};
+  }
+  LEASEHOLD_HD RankedExpert ranked(std::uint32_t expert) const {
+    if (bias == nullptr) return by_score(expert);
+    return {.key = term(expert) / total + bias[expert], .expert = expert};
+  }
+};
+
+/// The weight of a chosen expert from its term and the sum of the chosen experts' terms.
+LEASEHOLD_HD inline float expert_weight(const RoutedRow& row, float term, float chosen_sum,
+                                        bool normalize, float scale) {
+  const float least = kLeastProbabilitySum * row.total;
+  const float divisor = !normalize ? row.total : chosen_sum < least ? least : chosen_sum;
+  return term / divisor * scale;
 }
 
 /// Writes the n_used highest-ranked experts in order. Each search finds the best expert that ranks
 /// after the previous choice.
-inline void select_top_k(const float* scores, std::uint32_t n_experts, std::uint32_t n_used,
+inline void select_top_k(const RoutedRow& row, std::uint32_t n_experts, std::uint32_t n_used,
                          std::uint32_t* chosen) {
+  RankedExpert previous{};
   for (std::uint32_t k = 0; k < n_used; ++k) {
-    std::uint32_t best = n_experts;
+    RankedExpert best{.key = 0, .expert = n_experts};
     for (std::uint32_t e = 0; e < n_experts; ++e) {
-      const bool is_left = k == 0 || ranks_before(scores, chosen[k - 1], e);
-      if (is_left && (best == n_experts || ranks_before(scores, e, best))) best = e;
+      const RankedExpert candidate = row.ranked(e);
+      const bool is_left = k == 0 || ranks_before(previous, candidate);
+      if (is_left && (best.expert == n_experts || ranks_before(candidate, best))) best = candidate;
     }
-    chosen[k] = best;
+    chosen[k] = best.expert;
+    previous = best;
   }
 }
 
-/// Routes row `r` of a step. Every exponent is relative to the highest score, so nothing overflows.
-/// The sum adds its terms in lanes as ordered_sum does: over all experts by index, or over the
-/// chosen ones by rank.
-inline void select_experts(const ExpertRoutingArgs& args, std::size_t r) {
-  const float* scores = args.scores + r * args.n_experts;
+/// Adds `n` terms in lanes as ordered_sum does.
+template <class Term>
+float sum_of_terms(std::uint32_t n, Term&& term) {
+  float lanes[kSumLanes] = {};
+  for (std::uint32_t i = 0; i < n; ++i) lanes[i % kSumLanes] += term(i);
+  return fold_lanes(lanes);
+}
+
+/// Routes row `r` of a step. `bias` is args.selection_bias, opened, or null. Sums add all experts
+/// by index, and the chosen ones by rank.
+inline void select_experts(const ExpertRoutingArgs& args, const float* bias, std::size_t r) {
+  RoutedRow row{.scores = args.scores + r * args.n_experts, .bias = bias, .gating = args.gating};
   std::uint32_t* chosen = args.chosen + r * args.n_used;
   float* weights = args.weights + r * args.n_used;
-  select_top_k(scores, args.n_experts, args.n_used, chosen);
-  const float max_score = scores[chosen[0]];
-  const std::uint32_t n_terms = args.normalize_expert_weights ? args.n_used : args.n_experts;
-  float lanes[kSumLanes] = {};
-  for (std::uint32_t i = 0; i < n_terms; ++i)
-    lanes[i % kSumLanes] +=
-        exp_f32(scores[args.normalize_expert_weights ? chosen[i] : i] - max_score);
-  const float sum = fold_lanes(lanes);
+  if (args.gating == ExpertGating::Softmax) {
+    RankedExpert highest = row.by_score(0);
+    for (std::uint32_t e = 1; e < args.n_experts; ++e)
+      if (ranks_before(row.by_score(e), highest)) highest = row.by_score(e);
+    row.highest_score = highest.key;
+    if (bias != nullptr || !args.normalize_expert_weights)
+      row.total = sum_of_terms(args.n_experts, [&](std::uint32_t e) { return row.term(e); });
+  }
+  select_top_k(row, args.n_experts, args.n_used, chosen);
+  const float chosen_sum =
+      sum_of_terms(args.n_used, [&](std::uint32_t k) { return row.term(chosen[k]); });
   for (std::uint32_t k = 0; k < args.n_used; ++k)
-    weights[k] = exp_f32(scores[chosen[k]] - max_score) / sum;
+    weights[k] = expert_weight(row, row.term(chosen[k]), chosen_sum, args.normalize_expert_weights,
+                               args.scale);
 }
 
 }  // namespace leasehold

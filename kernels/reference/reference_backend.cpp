@@ -6,6 +6,7 @@
 
 #include "kernels/launch_rules.hpp"
 #include "kernels/numerics/attention_order.hpp"
+#include "kernels/numerics/elementwise.hpp"
 #include "kernels/numerics/exp.hpp"
 #include "kernels/numerics/f16.hpp"
 #include "kernels/numerics/kv_q8.hpp"
@@ -36,11 +37,14 @@ void store_entry(const KvLayout& layout, const float* values, std::byte* head, s
   }
 }
 
-void norm_vector(const float* x, const float* weight, float* out, std::uint32_t width,
-                 float epsilon, float scale) {
-  const float mean = ordered_dot(x, x, width) / static_cast<float>(width);
-  const float factor = scale / std::sqrt(mean + epsilon);
-  for (std::uint32_t i = 0; i < width; ++i) out[i] = (x[i] * factor) * weight[i];
+/// out (+)= x · factor · weight; the args supply all but the addresses.
+void norm_vector(const RmsNormArgs& args, const float* x, const float* weight, float* out) {
+  const float mean = ordered_dot(x, x, args.width) / static_cast<float>(args.width);
+  const float factor = args.scale / std::sqrt(mean + args.epsilon);
+  for (std::uint32_t i = 0; i < args.width; ++i) {
+    const float value = (x[i] * factor) * weight[i];
+    out[i] = args.accumulate ? out[i] + value : value;
+  }
 }
 
 void load_entry(const KvLayout& layout, const std::byte* head, std::uint32_t slot, float* out) {
@@ -84,8 +88,8 @@ LaunchStatus ReferenceBackend::rms_norm(const LaunchContext& context, const RmsN
   expect_within_limits(limits_, context);
   return each_unit(context, label(context, args.site), context.rows.size(),
                    [&](const LaunchPermit& permit, std::size_t r) {
-                     norm_vector(args.x + r * args.width, permit.open(args.weight),
-                                 args.out + r * args.width, args.width, args.epsilon, args.scale);
+                     norm_vector(args, args.x + r * args.width, permit.open(args.weight),
+                                 args.out + r * args.width);
                    });
 }
 
@@ -143,7 +147,8 @@ LaunchStatus ReferenceBackend::prepare_heads(const LaunchContext& context, const
                         Leased<const float> weight) {
     if (!weight) return;
     each_head(site, heads, n_heads, [&](const LaunchPermit& permit, float* head, std::size_t) {
-      norm_vector(head, permit.open(weight), head, head_dim, args.epsilon, 1.0F);
+      norm_vector({.site = site, .width = head_dim, .epsilon = args.epsilon}, head,
+                  permit.open(weight), head);
     });
   };
   const auto rotate = [&](LaunchSite site, float* heads, std::uint32_t n_heads) {
@@ -186,27 +191,35 @@ LaunchStatus ReferenceBackend::append(const LaunchContext& context, const HeadsA
                    context.rows.size(), append_row);
 }
 
-/// Scores one partition of one row and head; `blocks` point to the keys of its kv head in each
-/// block.
+/// Positions [begin, end) of a partition.
+struct ReferenceBackend::PartitionPart {
+  std::uint32_t begin;
+  std::uint32_t end;
+  /// The keys of the kv head in each block that has such a position.
+  std::array<const std::byte*, kPartitionBlocks> blocks;
+};
+
+/// Scores one partition of one row and head.
 void ReferenceBackend::score_partition(const float* q, const AttentionArgs& args,
-                                       const std::byte* const* blocks, std::uint32_t n_positions,
-                                       float* partial) {
+                                       const PartitionPart& part, float* partial) {
   const KvLayout& layout = args.layout;
   const auto load = [&](std::uint32_t plane, std::uint32_t i) {
-    load_entry(layout, blocks[i / kBlockTokens] + plane * layout.plane_size_bytes(),
+    load_entry(layout, part.blocks[i / kBlockTokens] + plane * layout.plane_size_bytes(),
                i % kBlockTokens, row_.data());
     return row_.data();
   };
-  std::array<float, kPartitionPositions> scores;
-  for (std::uint32_t i = 0; i < n_positions; ++i)
+  std::array<float, kPartitionPositions> scores{};  // 0 before the window
+  for (std::uint32_t i = part.begin; i < part.end; ++i) {
     scores[i] = ordered_dot(q, load(0, i), layout.head_dim) * args.scale;
-  const float max = max_score(scores.data(), n_positions);
-  for (std::uint32_t i = 0; i < n_positions; ++i) scores[i] = exp_f32(scores[i] - max);
+    if (args.softcap > 0) scores[i] = softcapped(scores[i], args.softcap);
+  }
+  const float max = max_score(scores.data() + part.begin, part.end - part.begin);
+  for (std::uint32_t i = part.begin; i < part.end; ++i) scores[i] = exp_f32(scores[i] - max);
   partial[kPartialMax] = max;
-  partial[kPartialSum] = ordered_sum(scores.data(), n_positions);
+  partial[kPartialSum] = ordered_sum(scores.data(), part.end);
   float* acc = partial + kPartialAcc;
   std::fill_n(acc, layout.head_dim, 0.0F);
-  for (std::uint32_t i = 0; i < n_positions; ++i) {
+  for (std::uint32_t i = part.begin; i < part.end; ++i) {
     const float* value = load(1, i);
     for (std::uint32_t d = 0; d < layout.head_dim; ++d)
       acc[d] = std::fma(scores[i], value[d], acc[d]);
@@ -222,24 +235,25 @@ LaunchStatus ReferenceBackend::attention(const LaunchContext& context, const Att
     const RowRef row = context.rows[unit / args.n_heads];
     const auto head = static_cast<std::uint32_t>(unit % args.n_heads);
     const std::uint32_t kv_head = head / (args.n_heads / layout.n_kv_heads);
-    const std::uint32_t n_positions = row.position + 1;
+    const PartitionRange partitions = partitions_read(row.position, args.window);
     const float* q = args.q + unit * layout.head_dim;
-    const auto scores = [&](const LaunchPermit& permit, std::size_t p) {
+    const auto scores = [&](const LaunchPermit& permit, std::size_t i) {
       if (!permit.is_live(row.sequence)) return;
-      const std::uint32_t begin = static_cast<std::uint32_t>(p) * kPartitionPositions;
-      const std::uint32_t n = std::min(kPartitionPositions, n_positions - begin);
-      std::array<const std::byte*, kPartitionBlocks> blocks;
-      for (std::uint32_t b = 0; b * kBlockTokens < n; ++b)
-        blocks[b] = permit.open(args.block_tables[row.sequence][p * kPartitionBlocks + b]) +
-                    layout.head_offset_bytes(context.layer, 0, kv_head);
-      score_partition(q, args, blocks.data(), n,
-                      partials_.data() + p * partial_floats(layout.head_dim));
+      const std::uint32_t p = partitions.first + static_cast<std::uint32_t>(i);
+      PartitionPart part{
+          .begin = positions_skipped(row.position, args.window, p),
+          .end = std::min(kPartitionPositions, row.position + 1 - p * kPartitionPositions)};
+      for (std::uint32_t b = part.begin / kBlockTokens; b * kBlockTokens < part.end; ++b)
+        part.blocks[b] = permit.open(args.block_tables[row.sequence][p * kPartitionBlocks + b]) +
+                         layout.head_offset_bytes(context.layer, 0, kv_head);
+      score_partition(q, args, part, partials_.data() + i * partial_floats(layout.head_dim));
     };
     status &= each_unit(context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
-                        partition_count(n_positions), scores);
+                        partitions.count, scores);
     const auto merge = [&](const LaunchPermit& permit, std::size_t) {
       if (!permit.is_live(row.sequence)) return;
-      merge_partials(partials_.data(), partition_count(n_positions), layout.head_dim,
+      merge_partials(partials_.data(), partitions.count, layout.head_dim,
+                     args.sinks ? permit.open(args.sinks)[head] : kNoSink,
                      args.out + unit * layout.head_dim);
     };
     status &= each_unit(context, label(context, LaunchSite::AttentionMerge), 1, merge);
@@ -252,9 +266,17 @@ LaunchStatus ReferenceBackend::swiglu(const LaunchContext& context, const SwiGlu
   const auto gate_row = [&](const LaunchPermit&, std::size_t r) {
     float* gate = args.gate + r * args.width;
     const float* up = args.up + r * args.width;
-    for (std::uint32_t i = 0; i < args.width; ++i) gate[i] = silu(gate[i]) * up[i];
+    for (std::uint32_t i = 0; i < args.width; ++i) gate[i] = gated(args.activation, gate[i], up[i]);
   };
   return each_unit(context, label(context, LaunchSite::SwiGlu), context.rows.size(), gate_row);
+}
+
+LaunchStatus ReferenceBackend::softcap(const LaunchContext& context, const SoftcapArgs& args) {
+  const auto cap_row = [&](const LaunchPermit&, std::size_t r) {
+    for (float& x : std::span(args.x + r * args.width, args.width)) x = softcapped(x, args.cap);
+  };
+  return each_unit(context, label(context, LaunchSite::LmHead), selected_rows(context, args),
+                   cap_row);
 }
 
 LaunchStatus ReferenceBackend::copy_in(const LaunchContext& context, const CopyInArgs& args) {

@@ -24,6 +24,7 @@ class ReferenceBackend final : public HostBackend {
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
+  LaunchStatus softcap(const LaunchContext& context, const SoftcapArgs& args) override;
   LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args) override;
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
   LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
@@ -46,8 +47,9 @@ class ReferenceBackend final : public HostBackend {
   LaunchStatus append(const LaunchContext& context, const HeadsArgs& args);
   LaunchStatus matmul_int8(const LaunchContext& context, const MatmulArgs& args);
   LaunchStatus expert_matmul_int8(const LaunchContext& context, const ExpertMatmulArgs& args);
-  void score_partition(const float* q, const AttentionArgs& args, const std::byte* const* blocks,
-                       std::uint32_t n_positions, float* partial);
+  struct PartitionPart;
+  void score_partition(const float* q, const AttentionArgs& args, const PartitionPart& part,
+                       float* partial);
 
   BackendLimits limits_;
   ThreadGate gate_;

@@ -10,7 +10,9 @@ LaunchStatus ReferenceBackend::expert_routing(const LaunchContext& context,
                                               const ExpertRoutingArgs& args) {
   expect_within_limits(limits_, context);
   return each_unit(context, label(context, LaunchSite::ExpertRouting), context.rows.size(),
-                   [&](const LaunchPermit&, std::size_t r) { select_experts(args, r); });
+                   [&](const LaunchPermit& permit, std::size_t r) {
+                     select_experts(args, open_or_null(permit, args.selection_bias), r);
+                   });
 }
 
 LaunchStatus ReferenceBackend::expert_matmul(const LaunchContext& context,
@@ -27,9 +29,11 @@ LaunchStatus ReferenceBackend::expert_matmul(const LaunchContext& context,
       const auto index = static_cast<std::uint32_t>(expert * n_out + o);
       dequantize_row(args.weight.type, matrix_row(permit, args.weight, index), row_.data(),
                      args.weight.n_in);
-      for (const std::uint32_t item : items)
+      for (const std::uint32_t item : items) {
+        const float dot = ordered_dot(row_.data(), item_row(args, item), args.weight.n_in);
         args.out[std::size_t{item} * n_out + o] =
-            ordered_dot(row_.data(), item_row(args, item), args.weight.n_in);
+            args.bias ? dot + permit.open(args.bias)[index] : dot;
+      }
     };
     const std::uint32_t units = items.empty() ? 0 : n_out;
     status &= each_unit(context, label(context, args.site), units, weight_row);
@@ -48,9 +52,12 @@ LaunchStatus ReferenceBackend::expert_matmul_int8(const LaunchContext& context,
     round_row(item_row(args, item), n_in, group_format(args.weight.type).elements,
               rounded_.buffer(0));
     const RoundedRow x = rounded_.row(0);
-    dot_group_int8(args.weight.type,
-                   matrix_group(permit, args.weight, args.chosen[item] * n_groups + group), n_in,
-                   {&x, 1}, args.out + unit * kGroupRows);
+    const std::uint32_t of_all = args.chosen[item] * n_groups + group;
+    float* out = args.out + unit * kGroupRows;
+    dot_group_int8(args.weight.type, matrix_group(permit, args.weight, of_all), n_in, {&x, 1}, out);
+    if (!args.bias) return;
+    const float* bias = permit.open(args.bias) + std::size_t{of_all} * kGroupRows;
+    for (std::uint32_t o = 0; o < kGroupRows; ++o) out[o] += bias[o];
   };
   return each_unit(context, label(context, args.site), std::size_t{args.n_items} * n_groups,
                    multiply_group);

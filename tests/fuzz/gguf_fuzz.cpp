@@ -15,7 +15,7 @@ Result<void> read_tensors(const GgufFile& file) {
   const WeightsLayout layout = TRY(make_weights_layout(file, config));
   for (const WeightTensor& weight : layout.weights) {
     std::vector<std::byte> bytes(weight.size_bytes);
-    TRY(file.read(*file.find(weight.name), 0, bytes));
+    TRY(read_weight(file, weight, 0, bytes));
   }
   return {};
 }

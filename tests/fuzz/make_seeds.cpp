@@ -79,6 +79,18 @@ void write_models() {
   write_seed("gguf_fuzz", "empty", GgufBuilder{}.bytes());
 }
 
+void write_split_models() {
+  const auto part = [](std::uint32_t number) {
+    return GgufBuilder{}.set("split.no", number).set("split.count", 2u);
+  };
+  const std::string first = part(0).set("split.tensors.count", 2u).vector("a", {1, 2}).bytes();
+  const std::string second = part(1).vector("b", {3}).bytes();
+  for (const std::uint8_t opened : {0, 1})
+    write_seed("gguf_split_fuzz", opened == 0 ? "first" : "second",
+               image(std::uint8_t{1}) + image(opened) +
+                   image(static_cast<std::uint16_t>(first.size())) + first + second);
+}
+
 void write_segments() {
   constexpr std::uint32_t kSlots = 2;
   std::string table(table_size_bytes(kSlots), '\0');
@@ -185,6 +197,7 @@ TEST_CASE("fuzz: make_fuzz_seeds writes the seeds of all targets", "[.][seeds]")
   write_lines();
   write_gateway();
   write_models();
+  write_split_models();
   write_segments();
   write_record();
   write_chats();

@@ -106,6 +106,14 @@ inline constexpr ExpectedBits kExpectedFamilyBits[] = {
      "a314330a17d517e6bdc0ac596dfea010aaab373395ab910899dc0a3cedab07f9"},
     {"qwen3moe, in parts", "2b855b3228709affeed598fef100c746878a2fd79e5a03b37bd6bc3c3322c734",
      "468a7cf756b9fa7b126211ccc75a28c9a4876db6985f686b5cc72e25c2744b71"},
+    {"glm4moe", "3f4afb721a44b3f3f45feee109c93d714557351204f6b45ec2b84c707142348d",
+     "67661955a2e91acf0895dccab2300d286aa4562298f4a3d64c3bc900925286b1"},
+    {"ernie4_5-moe, q4_0", "34665af39150e144fc9946828ce31cc49e7dd897ede9932d6c18773c498ad98a",
+     "da59de8e5c27a182b482b8085cc2de7bcab279512645b3d4b3401b158c5c6da7"},
+    {"glm4, iq4_nl", "b4d45f0cff2ec60ae1631079f308484f4357a5de8db7e2f80f546499c2e7c666",
+     "5d0dadfd55fd508b22e9cc8aec6b262798266ea6dbc1e3f5f8b4a781c11117cf"},
+    {"minimax-m2, mxfp4", "66a1330850a16c1f28b52a2243afa4e5cf31b0167d01eac5890a20746d25d1fc",
+     "c63cad8fcec236c9788a6b4b0f5db79764c624d51c420905f73b2db206578b28"},
 };
 
 /// Likewise, in int8 arithmetic.
@@ -116,6 +124,12 @@ inline constexpr ExpectedBits kExpectedInt8FamilyBits[] = {
      "aea2e3d4a53a576ef6d63dbece507ab79e417283a7c459d799296572686b092f"},
     {"qwen2moe, q4_0", "71f9c1f60da713f8bd77aea595adcad5450625efd9fdce5ce3a74abaccb81666",
      "41d17c1280cd13e2e47c75a1deedb16c4921d11e1173a4d5a1fa54216961a030"},
+    {"ernie4_5-moe, q4_0", "c93ce71c49e44a7716c9c21aafb0cefa6bbb004e5e933dc0b1110360df660202",
+     "ce6c41cc0c7b0476428a8e0bb9d23f3430c0e82295b8199f986c5cba285d7dfd"},
+    {"glm4, iq4_nl", "afee069fe527df09f4cbb34509e3675b50ab5792b90c12bd9b1e7c9dbc195d01",
+     "5852e440788c43a3a2c5c94e89c9484de23844954c0d65efda29158bf0c97f5d"},
+    {"minimax-m2, mxfp4", "8ccd5ec4f9f61a807c9f7232b71bbb4042254eb8152c4e1b5608f88765e9c281",
+     "03f166790d3a2826150e946f3bafe2a7c199fb309880c497b7eadfd563c2d450"},
 };
 
 /// For the architectures of exact_test.cpp: models with fewer than 512 tokens, in int8 arithmetic
@@ -125,10 +139,24 @@ inline constexpr std::int32_t kFewestTokens = 360;
 /// Longer than the original contexts of 64 positions and two steps of the temperature.
 inline constexpr std::uint32_t kExactTokens = 72;
 inline constexpr ExpectedBits kExpectedArchitectureBits[] = {
+    {"tiny-gemma2-f32", "d05057dad871b37b2e73f272729d963ca4107903b3eef3f61595a937b11310e9",
+     "6528179992c2c7a1e377425943b1008ace31afbeb6c1665ace76524d3394dbda"},
+    {"tiny-gemma3-f32", "8404968536230c4549573f45714d7eeb21e5c5b8893f1c13a3d8a9a6e7182c38",
+     "ffbc5ad0bb0e3785f58f4d602c4efe68cecaa30047deeec25322dcaae53bb160"},
+    {"tiny-gemma3-q8_0", "7fa16dff322f6c67925be61d0f2f898473902237ce3a618432868da51d83bb3c",
+     "eda9f5e0fb6f754778a8e6baa7aac6545b67f635c6bcd4725e310658aac82a8e"},
+    {"tiny-gpt-oss-f32", "9ec22957f53e8e1aa0e01ee3a665a5cc7c5d40837bd0d4ab9b419d36368bcebd",
+     "8b188da3d9717f94d505c26be9ec88f76e3e51b07b7de18eac2872116090c7c7"},
+    {"tiny-gpt-oss-mxfp4", "4d5e27b2afa3ce0320e2457ab089af90df826449b521ead8baa0ea4825f33254",
+     "3de48c18c9f3f521d064790a8c259ef8bfa07c3d689eb64acd6a90054565e23e"},
+    {"tiny-glm4moe-f32", "419fd81495e2b033b72eaf990d0acfc0e7f6b20e84035709da4e02a155fea3af",
+     "583c07024db597cb29328a56dfaedf5927c18a519231a861b832b5c06cbb59bd"},
     {"tiny-granite-f32", "10ec613db036d636ffaf13b2a07dc6aee9e9240568e39e4263b89cb80d4bfa66",
      "1c2b98e1b7775c7db3bc35937e31204c71c67e1cb5392de87769ef96e399a813"},
     {"tiny-mistral3-f32", "3e73107729f15ffbb8cf3545eaa844a4d88167b42f3c04da2b6602b2c55f16c5",
      "7f6cbb3ec5d454c5f0d32fb243faf14f26bef56e4a9c2ae60504c378fcb6d0bd"},
+    {"tiny-olmo2-f32", "05cd91d929214b62cfef8fc49ef03a2331d2693c997d6b16cd7e34ddd9cb151c",
+     "34234b32e6a9f38b89cf611a828fb5ccc7ce629f22e3d4e80f973911e4795c1f"},
     {"tiny-phi3-f32", "cec068598753ca3c6547ebe6ff62d17efeb9f88e1aff4586d62b1015faeb3ead",
      "882fe23f68d93f9dae8959307240eb4e77df852aaa0bcc5de0a2fd7d9664de2c"},
     {"tiny-phi3-short-f32", "a9b20b673fac19e669649aa199d7c96dddb6a253d8eb92e5d787ad5c01114a4d",

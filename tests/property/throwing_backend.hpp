@@ -49,6 +49,9 @@ class ThrowingBackend final : public Backend {
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override {
     return to_->swiglu(context, args);
   }
+  LaunchStatus softcap(const LaunchContext& context, const SoftcapArgs& args) override {
+    return to_->softcap(context, args);
+  }
   LaunchStatus expert_routing(const LaunchContext& context,
                               const ExpertRoutingArgs& args) override {
     return to_->expert_routing(context, args);

@@ -12,7 +12,7 @@ namespace leasehold::testing {
 /// same for all.
 struct Family {
   const char* name;
-  make_model::Architecture architecture = make_model::Architecture::Llama;
+  std::string_view architecture = "llama";
   make_model::Rope rope = make_model::Rope::Plain;
   bool with_experts = false;
   std::uint32_t head_dim = 0;
@@ -22,6 +22,10 @@ struct Family {
   std::uint32_t context = 256;
   bool is_mix = false;
   std::uint32_t ffn = 96;
+  std::uint32_t layers = 2;
+  std::uint32_t dense_layers = 0;
+  std::uint32_t rope_dim = 0;
+  bool has_optional = false;
 };
 
 inline constexpr Family kFamilies[] = {
@@ -32,30 +36,53 @@ inline constexpr Family kFamilies[] = {
     {.name = "llama, q4_k_m", .type = TensorType::Q4_K, .is_mix = true, .ffn = 512},
     {.name = "mixtral", .with_experts = true},
     {.name = "mixtral, q8_0", .with_experts = true, .type = TensorType::Q8_0},
-    {.name = "qwen2",
-     .architecture = make_model::Architecture::Qwen2,
-     .vocabulary = make_model::Vocabulary::ByteLevel},
-    {.name = "qwen2, yarn",
-     .architecture = make_model::Architecture::Qwen2,
-     .rope = make_model::Rope::Yarn},
+    {.name = "qwen2", .architecture = "qwen2", .vocabulary = make_model::Vocabulary::ByteLevel},
+    {.name = "qwen2, yarn", .architecture = "qwen2", .rope = make_model::Rope::Yarn},
     {.name = "qwen3",
-     .architecture = make_model::Architecture::Qwen3,
+     .architecture = "qwen3",
      .head_dim = 32,
      .vocabulary = make_model::Vocabulary::ByteLevel},
     {.name = "qwen2moe",
-     .architecture = make_model::Architecture::Qwen2Moe,
+     .architecture = "qwen2moe",
      .with_experts = true,
      .vocabulary = make_model::Vocabulary::ByteLevel},
     {.name = "qwen2moe, q4_0",
-     .architecture = make_model::Architecture::Qwen2Moe,
+     .architecture = "qwen2moe",
      .with_experts = true,
      .type = TensorType::Q4_0},
     {.name = "qwen3moe, in parts",
-     .architecture = make_model::Architecture::Qwen3Moe,
+     .architecture = "qwen3moe",
      .with_experts = true,
      .head_dim = 32,
      .vocabulary = make_model::Vocabulary::ByteLevel,
      .parts = 3},
+    {.name = "glm4moe",
+     .architecture = "glm4moe",
+     .with_experts = true,
+     .head_dim = 32,
+     .layers = 3,
+     .dense_layers = 1,
+     .rope_dim = 16,
+     .has_optional = true},
+    {.name = "ernie4_5-moe, q4_0",
+     .architecture = "ernie4_5-moe",
+     .with_experts = true,
+     .type = TensorType::Q4_0,
+     .layers = 3,
+     .dense_layers = 1,
+     .has_optional = true},
+    {.name = "glm4, iq4_nl",
+     .architecture = "glm4",
+     .type = TensorType::IQ4_NL,
+     .rope_dim = 8,
+     .has_optional = true},
+    {.name = "minimax-m2, mxfp4",
+     .architecture = "minimax-m2",
+     .with_experts = true,
+     .head_dim = 32,
+     .type = TensorType::MXFP4,
+     .rope_dim = 16,
+     .has_optional = true},
 };
 
 /// Returns the family with that name. Throws if there is none.

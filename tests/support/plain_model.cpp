@@ -27,7 +27,8 @@ PlainModel::PlainModel(const std::string& path, std::uint32_t n_context) {
   const GgufFile file = required(GgufFile::open(path));
   config_ = required(read_config(file));
   if (n_context > 0) config_.n_context = n_context;
-  constexpr std::string_view kNeighbours[] = {"llama", "mistral3", "smollm3", "granite"};
+  constexpr std::string_view kNeighbours[] = {"llama",    "mistral3",     "smollm3", "granite",
+                                              "ernie4_5", "ernie4_5-moe", "glm4"};
   pairs_are_neighbours_ =
       std::ranges::find(kNeighbours, config_.architecture) != std::end(kNeighbours);
   const auto scale = [&](const char* what) {
@@ -36,6 +37,14 @@ PlainModel::PlainModel(const std::string& path, std::uint32_t n_context) {
   embedding_scale_ = scale(".embedding_scale");
   residual_scale_ = scale(".residual_scale");
   logit_scale_ = scale(".logit_scale");
+  expert_scale_ = scale(".expert_weights_scale");
+  is_gemma_ = config_.architecture.starts_with("gemma");
+  is_gpt_oss_ = config_.architecture == "gpt-oss";
+  if (is_gpt_oss_ || config_.architecture == "glm4moe") ffn_norm_ = "post_attention_norm.weight";
+  if (is_gemma_) embedding_scale_ = std::sqrt(static_cast<double>(config_.n_embd));
+  if (is_gpt_oss_ || config_.architecture == "gemma2") full_every_ = 2;
+  if (config_.architecture == "gemma3") full_every_ = 6;
+  if (config_.architecture == "olmo2") full_every_ = 4;
   for (const GgufTensor& tensor : file.tensors()) {
     tensors_[tensor.name] = {
         .columns = tensor.columns(),
@@ -119,19 +128,21 @@ PlainModel::Vector PlainModel::normed(const Vector& x, const Matrix& weight) con
   return out;
 }
 
-/// Normalises each head separately, if the model has a norm weight.
+/// Normalises each head separately, or all together for a longer weight, if the model has one.
 void PlainModel::norm_heads(Vector& heads, const Matrix* weight) const {
   if (weight == nullptr) return;
-  const auto dim = static_cast<std::ptrdiff_t>(config_.head_dim);
+  const auto dim = static_cast<std::ptrdiff_t>(weight->values.size());
   for (auto head = heads.begin(); head != heads.end(); head += dim)
     std::ranges::copy(normed(Vector(head, head + dim), *weight), head);
 }
 
-double PlainModel::angle(std::size_t pair, std::size_t position) const {
-  const RopeConfig& rope = config_.rope;
+namespace {
+
+double angle(const RopeConfig& rope, std::uint32_t n_context, std::size_t pair,
+             std::size_t position) {
   const double dim = rope.dim;
   double frequency = std::pow(double{rope.base}, -2.0 * static_cast<double>(pair) / dim);
-  const bool is_short = config_.n_context <= rope.short_context;
+  const bool is_short = n_context <= rope.short_context;
   const std::vector<float>& divisors = is_short ? rope.short_factors : rope.freq_factors;
   if (!divisors.empty()) frequency /= divisors[pair];
   if (rope.scaling == RopeScaling::Linear) frequency /= rope.factor;
@@ -149,19 +160,23 @@ double PlainModel::angle(std::size_t pair, std::size_t position) const {
   return static_cast<double>(position) * frequency;
 }
 
+}  // namespace
+
 /// The pair is two neighbours in a llama file, whose rows are permuted for that; otherwise an
 /// element of the first half and one of the second half.
 void PlainModel::rotate(std::uint32_t layer, Vector& heads, std::size_t position) const {
   if (config_.architecture == "smollm3" && layer % 4 == 3) return;
-  const std::size_t pairs = config_.rope.dim / 2;
-  double length = config_.rope.magnitude;
-  if (config_.rope.scaling == RopeScaling::Yarn) {
-    const double growth = 0.1 * std::log(config_.rope.factor);
-    length *= (1 + growth) / (1 + config_.rope.yarn.log_multiplier * growth);
+  const bool has_own_angles = config_.window_rope && (layer + 1) % full_every_ != 0;
+  const RopeConfig& rope = has_own_angles ? *config_.window_rope : config_.rope;
+  const std::size_t pairs = rope.dim / 2;
+  double length = rope.magnitude;
+  if (rope.scaling == RopeScaling::Yarn) {
+    const double growth = 0.1 * std::log(rope.factor);
+    length *= (1 + growth) / (1 + rope.yarn.log_multiplier * growth);
   }
   for (std::size_t head = 0; head < heads.size(); head += config_.head_dim)
     for (std::size_t i = 0; i < pairs; ++i) {
-      const double turn = angle(i, position);
+      const double turn = angle(rope, config_.n_context, i, position);
       double& first = heads[head + (pairs_are_neighbours_ ? 2 * i : i)];
       double& second = heads[head + (pairs_are_neighbours_ ? 2 * i + 1 : i + pairs)];
       const double before = first;
@@ -176,6 +191,33 @@ PlainModel::Vector PlainModel::project(std::uint32_t layer, const std::string& w
   const Matrix* bias = find(layer, (what + ".bias").c_str());
   if (bias != nullptr) add_to(out, bias->values);
   return out;
+}
+
+/// The attention of a head to each position: exponentials of the scores, divided by their sum. A
+/// sink takes part in the sum.
+PlainModel::Vector PlainModel::weights_of(std::uint32_t layer, const Vector& q,
+                                          std::size_t head) const {
+  const auto dim = static_cast<std::ptrdiff_t>(config_.head_dim);
+  const std::size_t sharing = config_.n_heads / config_.n_kv_heads;
+  const bool has_own_scale = config_.architecture == "granite";
+  const double scale = has_own_scale ? config_.scales.attention
+                                     : 1 / std::sqrt(static_cast<double>(config_.head_dim));
+  const std::vector<Vector>& keys = keys_[layer];
+  const bool has_window = full_every_ > 1 && (layer + 1) % full_every_ != 0;
+  const std::size_t window = has_window ? config_.windows.width : keys.size();
+  const double cap = config_.softcaps.attention;
+  Vector weights(keys.size());
+  const Matrix* sinks = find(layer, "attn_sinks.weight");
+  double sum = sinks != nullptr ? std::exp(sinks->values[head]) : 0;
+  for (std::size_t p = keys.size() - std::min(window, keys.size()); p < keys.size(); ++p) {
+    const auto begin = q.begin() + static_cast<std::ptrdiff_t>(head) * dim;
+    const auto key = keys[p].begin() + static_cast<std::ptrdiff_t>(head / sharing) * dim;
+    double score = std::inner_product(begin, begin + dim, key, 0.0) * scale;
+    if (cap > 0) score = cap * std::tanh(score / cap);
+    sum += weights[p] = std::exp(score);
+  }
+  for (double& weight : weights) weight /= sum;
+  return weights;
 }
 
 PlainModel::Vector PlainModel::attend(std::uint32_t layer, const Vector& x) {
@@ -196,28 +238,24 @@ PlainModel::Vector PlainModel::attend(std::uint32_t layer, const Vector& x) {
   values.push_back(project(layer, "attn_v", x));
   const std::size_t dim = config_.head_dim;
   const std::size_t sharing = config_.n_heads / config_.n_kv_heads;
-  const double attention_scale = config_.architecture == "granite"
-                                     ? config_.scales.attention
-                                     : 1 / std::sqrt(static_cast<double>(dim));
   Vector out(q.size());
   for (std::size_t head = 0; head < config_.n_heads; ++head) {
     const std::size_t from = head / sharing * dim;
-    Vector weights;
-    for (const Vector& key : keys) {
-      const auto begin = q.begin() + static_cast<std::ptrdiff_t>(head * dim);
-      const auto with = key.begin() + static_cast<std::ptrdiff_t>(from);
-      weights.push_back(
-          std::inner_product(begin, begin + static_cast<std::ptrdiff_t>(dim), with, 0.0) *
-          attention_scale);
-    }
-    const double highest = *std::ranges::max_element(weights);
-    double sum = 0;
-    for (double& weight : weights) sum += weight = std::exp(weight - highest);
+    const Vector weights = weights_of(layer, q, head);
     for (std::size_t p = 0; p < weights.size(); ++p)
-      for (std::size_t d = 0; d < dim; ++d)
-        out[head * dim + d] += weights[p] / sum * values[p][from + d];
+      for (std::size_t d = 0; d < dim; ++d) out[head * dim + d] += weights[p] * values[p][from + d];
   }
   return project(layer, "attn_output", out);
+}
+
+double PlainModel::gated(double gate, double up) const {
+  if (is_gemma_) {
+    const double inner = std::sqrt(2 / std::numbers::pi) * (gate + 0.044715 * gate * gate * gate);
+    return gate / 2 * (1 + std::tanh(inner)) * up;
+  }
+  if (!is_gpt_oss_) return gate * sigmoid(gate) * up;
+  const double g = std::min(gate, 7.0);
+  return g * sigmoid(1.702 * g) * (std::clamp(up, -7.0, 7.0) + 1);
 }
 
 /// `suffix`: "" for the layer's own network, "_shexp" for the shared expert.
@@ -225,39 +263,59 @@ PlainModel::Vector PlainModel::feed_forward(std::uint32_t layer, const Vector& x
                                             const std::string& suffix) const {
   Vector gate = times(of_layer(layer, ("ffn_gate" + suffix).c_str()), x);
   const Vector up = times(of_layer(layer, ("ffn_up" + suffix).c_str()), x);
-  for (std::size_t i = 0; i < gate.size(); ++i) gate[i] *= sigmoid(gate[i]) * up[i];
+  for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = gated(gate[i], up[i]);
   return times(of_layer(layer, ("ffn_down" + suffix).c_str()), gate);
 }
 
 PlainModel::Vector PlainModel::expert(std::uint32_t layer, const Vector& x,
                                       std::size_t number) const {
   const std::size_t width = config_.experts.n_ff;
-  Vector gate = times(of_layer(layer, "ffn_gate_exps"), x, number * width, width);
-  const Vector up = times(of_layer(layer, "ffn_up_exps"), x, number * width, width);
-  for (std::size_t i = 0; i < gate.size(); ++i) gate[i] *= sigmoid(gate[i]) * up[i];
-  return times(of_layer(layer, "ffn_down_exps"), gate, number * x.size(), x.size());
+  const auto product = [&](const std::string& what, const Vector& of, std::size_t n_rows) {
+    Vector out = times(of_layer(layer, what.c_str()), of, number * n_rows, n_rows);
+    if (const Matrix* bias = find(layer, (what + ".bias").c_str()))
+      for (std::size_t i = 0; i < n_rows; ++i) out[i] += bias->values[number * n_rows + i];
+    return out;
+  };
+  Vector gate = product("ffn_gate_exps", x, width);
+  const Vector up = product("ffn_up_exps", x, width);
+  for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = gated(gate[i], up[i]);
+  return product("ffn_down_exps", gate, x.size());
 }
 
-/// Weights are from the softmax over all experts. For Mixtral and Qwen3 the weights of the chosen
-/// experts are scaled to sum to one.
+/// Probabilities are the softmax over all experts, or sigmoids. A bias changes the choice only.
 PlainModel::Vector PlainModel::experts(std::uint32_t layer, const Vector& x) const {
-  Vector shares = times(of_layer(layer, "ffn_gate_inp"), x);
-  for (double& share : shares) share = std::exp(share);
-  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  Vector shares = project(layer, "ffn_gate_inp", x);
+  constexpr std::string_view kSigmoid[] = {"glm4moe", "minimax-m2"};
+  const bool is_sigmoid = std::ranges::find(kSigmoid, config_.architecture) != std::end(kSigmoid);
+  for (double& share : shares) share = is_sigmoid ? sigmoid(share) : std::exp(share);
+  if (!is_sigmoid) {
+    const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+    for (double& share : shares) share /= all;
+  }
+  Vector keys = shares;
+  if (const Matrix* bias = find(layer, "exp_probs_b.bias")) add_to(keys, bias->values);
   std::vector<std::size_t> order(shares.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t e) { return shares[e]; });
+  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t e) { return keys[e]; });
   order.resize(config_.experts.n_used);
-  double chosen = 0;
-  for (const std::size_t e : order) chosen += shares[e];
-  const double sum = config_.architecture == "qwen2moe" ? all : chosen;
+  double sum = 0;
+  for (const std::size_t e : order) sum += shares[e];
+  if (config_.architecture == "qwen2moe") sum = 1;
   Vector out(x.size());
-  for (const std::size_t e : order) add_to(out, expert(layer, x, e), shares[e] / sum);
-  if (config_.architecture == "qwen2moe") {
-    const double gate = times(of_layer(layer, "ffn_gate_inp_shexp"), x).front();
-    add_to(out, feed_forward(layer, x, "_shexp"), sigmoid(gate));
-  }
+  for (const std::size_t e : order)
+    add_to(out, expert(layer, x, e), shares[e] / sum * expert_scale_);
+  if (find(layer, "ffn_gate_shexp.weight") == nullptr) return out;
+  const bool is_gated = find(layer, "ffn_gate_inp_shexp.weight") != nullptr;
+  const double gate =
+      is_gated ? sigmoid(times(of_layer(layer, "ffn_gate_inp_shexp"), x).front()) : 1;
+  add_to(out, feed_forward(layer, x, "_shexp"), gate);
   return out;
+}
+
+/// Adds a branch to the residual, normed if the model has a weight for that.
+void PlainModel::add_branch(std::uint32_t layer, Vector& x, Vector branch, const char* norm) const {
+  const Matrix* weight = norm == ffn_norm_ ? nullptr : find(layer, norm);
+  add_to(x, weight != nullptr ? normed(branch, *weight) : branch, residual_scale_);
 }
 
 PlainModel::Vector PlainModel::next(std::int32_t token) {
@@ -265,15 +323,23 @@ PlainModel::Vector PlainModel::next(std::int32_t token) {
   const auto row = table.values.begin() + static_cast<std::ptrdiff_t>(table.columns) * token;
   Vector x(row, row + static_cast<std::ptrdiff_t>(table.columns));
   for (double& element : x) element *= embedding_scale_;
-  const bool has_experts = config_.experts.n_experts > 0;
   for (std::uint32_t layer = 0; layer < config_.n_layers; ++layer) {
-    add_to(x, attend(layer, normed(x, of_layer(layer, "attn_norm"))), residual_scale_);
-    const Vector norm = normed(x, of_layer(layer, "ffn_norm"));
-    add_to(x, has_experts ? experts(layer, norm) : feed_forward(layer, norm, ""), residual_scale_);
+    const Matrix* attention_norm = find(layer, "attn_norm.weight");
+    add_branch(layer, x, attend(layer, attention_norm != nullptr ? normed(x, *attention_norm) : x),
+               "post_attention_norm.weight");
+    const Matrix* ffn_norm = find(layer, ffn_norm_.c_str());
+    const Vector norm = ffn_norm != nullptr ? normed(x, *ffn_norm) : x;
+    const bool is_dense = find(layer, "ffn_gate_inp.weight") == nullptr;
+    add_branch(layer, x, is_dense ? feed_forward(layer, norm, "") : experts(layer, norm),
+               "post_ffw_norm.weight");
   }
   Vector logits =
       times(config_.tied_embeddings ? table : matrix("output"), normed(x, matrix("output_norm")));
-  for (double& logit : logits) logit /= logit_scale_;
+  const double cap = config_.softcaps.logits;
+  for (double& logit : logits) {
+    logit /= logit_scale_;
+    if (cap > 0) logit = cap * std::tanh(logit / cap);
+  }
   return logits;
 }
 

@@ -29,6 +29,12 @@ std::string advice(const CapacityPlan& plan, const PlanRequest& request) {
       request.max_extents, plan.context, request.kv_type, plan.blocks_per_tenant);
 }
 
+std::string skipped(const CapacityPlan& plan) {
+  if (plan.skipped_layers == 0) return "";
+  return fmt::format(", without {} layer{} of multi-token prediction", plan.skipped_layers,
+                     plan.skipped_layers == 1 ? "" : "s");
+}
+
 std::string text_of(const CapacityPlan& plan, const PlanOptions& options) {
   const PlanRequest& request = options.request;
   using cli::bytes_text;
@@ -36,7 +42,7 @@ std::string text_of(const CapacityPlan& plan, const PlanOptions& options) {
   const auto row = [&](const char* what, std::uint64_t bytes, std::string from) {
     table.rows.push_back({what, bytes_text(bytes), std::move(from)});
   };
-  row("weights", plan.weights_bytes, "the model file, as the worker lays it out");
+  row("weights", plan.weights_bytes, "the model file, as the worker lays it out" + skipped(plan));
   row("KV of a token", plan.kv_bytes_per_token, request.kv_type + ", all layers");
   row("KV block", plan.block_bytes, fmt::format("{} tokens", KvLayout::kBlockTokens));
   row("extent", plan.extent_bytes, fmt::format("{} blocks", plan.extent_bytes / plan.block_bytes));
@@ -62,6 +68,7 @@ wire::Json json_of(const CapacityPlan& plan, const PlanRequest& request) {
   return {{"fits", plan.fits()},
           {"tenants", request.tenants},
           {"context", plan.context},
+          {"skipped_layers", plan.skipped_layers},
           {"weights_bytes", plan.weights_bytes},
           {"kv_bytes_per_token", plan.kv_bytes_per_token},
           {"block_bytes", plan.block_bytes},

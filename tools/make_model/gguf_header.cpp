@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view kMagic = "GGUF";
 constexpr std::uint32_t kVersion = 3;
+constexpr float kExpertScale = 1.5f;
 
 /// Appends bytes in file order.
 class ByteSink {
@@ -100,15 +101,21 @@ std::uint32_t file_type(const ModelRequest& request) {
       return request.is_mix ? 15 : 14;
     case TensorType::Q6_K:
       return 18;
+    case TensorType::IQ4_NL:
+      return 25;
+    case TensorType::IQ4_XS:
+      return 30;
+    case TensorType::MXFP4:
+      return 38;
     default:
       std::unreachable();
   }
 }
 
 void add_general(Metadata& metadata, const ModelRequest& request) {
-  metadata.add("general.architecture", name(request.architecture));
+  metadata.add("general.architecture", request.architecture);
   metadata.add("general.name",
-               fmt::format("made {} {} seed {}", name(request.architecture),
+               fmt::format("made {} {} seed {}", request.architecture,
                            request.is_mix ? "Q4_K_M" : name(request.type), request.seed));
   metadata.add("general.alignment", static_cast<std::uint32_t>(kAlignment));
   metadata.add("general.file_type", file_type(request));
@@ -118,7 +125,7 @@ void add_rope(Metadata& metadata, const ModelRequest& request) {
   if (request.rope != Rope::Linear && request.rope != Rope::Yarn) return;
   const bool is_yarn = request.rope == Rope::Yarn;
   const auto key = [&](std::string_view rest) {
-    return fmt::format("{}.rope.scaling.{}", name(request.architecture), rest);
+    return fmt::format("{}.rope.scaling.{}", request.architecture, rest);
   };
   metadata.add(key("type"), std::string_view(is_yarn ? "yarn" : "linear"));
   metadata.add(key("factor"), kRopeFactor);
@@ -127,12 +134,29 @@ void add_rope(Metadata& metadata, const ModelRequest& request) {
                  request.shape.context / static_cast<std::uint32_t>(kRopeFactor));
 }
 
+void add_experts(Metadata& metadata, const ModelRequest& request) {
+  const ModelShape& shape = request.shape;
+  const auto key = [&](std::string_view rest) {
+    return fmt::format("{}.{}", request.architecture, rest);
+  };
+  metadata.add(key("expert_count"), shape.experts);
+  metadata.add(key("expert_used_count"), shape.experts_used);
+  metadata.add(key("expert_feed_forward_length"), shape.expert_width());
+  if (request.shared_width() > 0)
+    metadata.add(key("expert_shared_feed_forward_length"), request.shared_width());
+  if (shape.dense_layers > 0) metadata.add(key("leading_dense_block_count"), shape.dense_layers);
+  if (request.row().expert_gating != ExpertGating::Sigmoid) return;
+  metadata.add(key("expert_gating_func"), 2u);
+  metadata.add(key("expert_weights_norm"), request.row().normalize_expert_weights);
+  metadata.add(key("expert_weights_scale"), kExpertScale);
+}
+
 void add_shape(Metadata& metadata, const ModelRequest& request) {
   const ModelShape& shape = request.shape;
   const auto key = [&](std::string_view rest) {
-    return fmt::format("{}.{}", name(request.architecture), rest);
+    return fmt::format("{}.{}", request.architecture, rest);
   };
-  const bool is_llama = request.architecture == Architecture::Llama;
+  const bool is_llama = request.architecture == "llama";
   metadata.add(key("context_length"), shape.context);
   metadata.add(key("embedding_length"), shape.embd);
   metadata.add(key("block_count"), shape.layers);
@@ -142,16 +166,10 @@ void add_shape(Metadata& metadata, const ModelRequest& request) {
   metadata.add(key("attention.key_length"), shape.head_dim());
   metadata.add(key("attention.value_length"), shape.head_dim());
   metadata.add(key("attention.layer_norm_rms_epsilon"), is_llama ? 1e-5f : 1e-6f);
-  metadata.add(key("rope.dimension_count"), shape.head_dim());
+  metadata.add(key("rope.dimension_count"), shape.rope_dim());
   metadata.add(key("rope.freq_base"), is_llama ? 1e4f : 1e6f);
   add_rope(metadata, request);
-  if (shape.experts > 0) {
-    metadata.add(key("expert_count"), shape.experts);
-    metadata.add(key("expert_used_count"), shape.experts_used);
-    metadata.add(key("expert_feed_forward_length"), shape.expert_width());
-  }
-  if (request.architecture == Architecture::Qwen2Moe)
-    metadata.add(key("expert_shared_feed_forward_length"), shape.ffn);
+  if (shape.experts > 0) add_experts(metadata, request);
   if (shape.window > 0) metadata.add(key("attention.sliding_window"), shape.window);
   metadata.add(key("vocab_size"), shape.vocab);
 }
@@ -189,10 +207,12 @@ void add_byte_level_vocabulary(Metadata& metadata, std::uint32_t vocab) {
   metadata.add("tokenizer.ggml.add_bos_token", false);
 }
 
-/// Dimensions, fastest first: columns, then rows, then matrices. A vector has only the first.
+/// Dimensions, fastest first: columns, then rows, then matrices. A single vector has only the
+/// first.
 void describe(ByteSink& sink, const PlannedTensor& tensor) {
   std::vector<std::uint64_t> dimensions{tensor.columns};
-  if (tensor.fill == Fill::Matrix) dimensions.push_back(tensor.rows / tensor.matrices);
+  if (tensor.fill == Fill::Matrix || tensor.rows > 1)
+    dimensions.push_back(tensor.rows / tensor.matrices);
   if (tensor.matrices > 1) dimensions.push_back(tensor.matrices);
   sink.string(tensor.name);
   sink.number(static_cast<std::uint32_t>(dimensions.size()));

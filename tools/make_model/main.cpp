@@ -33,7 +33,9 @@ struct Options {
   std::string vocabulary = "sentencepiece";
   std::optional<std::uint32_t> layers, embd, heads, kv_heads, head_dim, ffn, vocab, context;
   std::optional<std::uint32_t> experts, experts_used, expert_ffn, window;
+  std::optional<std::uint32_t> dense_layers, rope_dim;
   bool tied = false;
+  bool has_optional = false;
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -41,10 +43,11 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--shape", options.shape, "Shape: tiny, demo, 0.5b, 1b, 7b or custom")
       ->capture_default_str();
   app.add_option("--type", options.type,
-                 "Weight type: f32, f16, q8_0, q4_0, q5_0, q4_k, q6_k or q4_k_m")
+                 "Weight type: f32, f16, q8_0, q4_0, q5_0, q4_k, q6_k, iq4_nl, iq4_xs, mxfp4 or "
+                 "q4_k_m")
       ->capture_default_str();
   app.add_option("--arch", options.architecture,
-                 "Architecture: llama, qwen2, qwen3, qwen2moe or qwen3moe")
+                 "Architecture, one of those that a worker loads: " + architecture_names())
       ->capture_default_str();
   app.add_option("--seed", options.seed, "Seed; the same seed and arguments give the same bytes")
       ->capture_default_str();
@@ -55,6 +58,8 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--parts", options.parts, "Number of files, named NAME-00001-of-0000N.gguf")
       ->capture_default_str();
+  app.add_flag("--optional", options.has_optional,
+               "Also write tensors that the architecture may lack, such as biases");
   const std::string group = "Sizes (required for custom; otherwise they change the shape)";
   app.add_option("--layers", options.layers, "Number of layers")->group(group);
   app.add_option("--embd", options.embd, "Embedding width")->group(group);
@@ -67,6 +72,11 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--experts", options.experts, "Experts per layer; 0: none")->group(group);
   app.add_option("--experts-used", options.experts_used, "Experts used per token")->group(group);
   app.add_option("--expert-ffn", options.expert_ffn, "Feed-forward width of one expert")
+      ->group(group);
+  app.add_option("--dense-layers", options.dense_layers, "First layers, which have no experts")
+      ->group(group);
+  app.add_option("--rope-dim", options.rope_dim,
+                 "Rotated elements of a head; default: the whole head")
       ->group(group);
   app.add_option("--vocab", options.vocab, "Vocabulary size")->group(group);
   app.add_option("--context", options.context, "Context length in tokens")->group(group);
@@ -84,6 +94,8 @@ ModelShape with_changes(ModelShape shape, const Options& options) {
   shape.experts = options.experts.value_or(shape.experts);
   shape.experts_used = options.experts_used.value_or(shape.experts_used);
   shape.expert_ffn = options.expert_ffn.value_or(shape.expert_ffn);
+  shape.dense_layers = options.dense_layers.value_or(shape.dense_layers);
+  shape.rope_width = options.rope_dim.value_or(shape.rope_width);
   shape.vocab = options.vocab.value_or(shape.vocab);
   shape.context = options.context.value_or(shape.context);
   shape.window = options.window.value_or(shape.window);
@@ -101,6 +113,7 @@ Result<ModelRequest> request_from(const Options& options) {
   request.seed = options.seed;
   request.rope = TRY(rope_from(options.rope));
   request.parts = options.parts;
+  request.has_optional = options.has_optional;
   request.vocabulary = TRY(vocabulary_from(options.vocabulary));
   return request;
 }

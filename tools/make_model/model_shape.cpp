@@ -20,13 +20,6 @@ constexpr std::array<std::pair<std::string_view, ModelShape>, 6> kShapes{{
     {"custom", {}},
 }};
 
-constexpr std::array<std::pair<std::string_view, Architecture>, 5> kArchitectures{
-    {{"llama", Architecture::Llama},
-     {"qwen2", Architecture::Qwen2},
-     {"qwen3", Architecture::Qwen3},
-     {"qwen2moe", Architecture::Qwen2Moe},
-     {"qwen3moe", Architecture::Qwen3Moe}}};
-
 constexpr std::array<std::pair<std::string_view, Rope>, 4> kRopes{{{"plain", Rope::Plain},
                                                                    {"linear", Rope::Linear},
                                                                    {"yarn", Rope::Yarn},
@@ -35,7 +28,7 @@ constexpr std::array<std::pair<std::string_view, Rope>, 4> kRopes{{{"plain", Rop
 constexpr std::array<std::pair<std::string_view, Vocabulary>, 2> kVocabularies{
     {{"sentencepiece", Vocabulary::SentencePiece}, {"byte-level", Vocabulary::ByteLevel}}};
 
-constexpr std::array<std::pair<std::string_view, WeightType>, 8> kTypes{
+constexpr std::array<std::pair<std::string_view, WeightType>, 11> kTypes{
     {{"f32", {TensorType::F32}},
      {"f16", {TensorType::F16}},
      {"q8_0", {TensorType::Q8_0}},
@@ -43,6 +36,9 @@ constexpr std::array<std::pair<std::string_view, WeightType>, 8> kTypes{
      {"q5_0", {TensorType::Q5_0}},
      {"q4_k", {TensorType::Q4_K}},
      {"q6_k", {TensorType::Q6_K}},
+     {"iq4_nl", {TensorType::IQ4_NL}},
+     {"iq4_xs", {TensorType::IQ4_XS}},
+     {"mxfp4", {TensorType::MXFP4}},
      {"q4_k_m", {TensorType::Q4_K, true}}}};
 
 // Minimum: 3 control tokens and 256 bytes. Maximum: vocabulary.cpp has distinct texts for a million
@@ -66,11 +62,6 @@ auto look_up(const Table& table, std::string_view what, std::string_view name)
                                             fmt::join(known, ", ")));
 }
 
-template <class Table, class Value>
-std::string_view name_in(const Table& table, Value value) {
-  return std::ranges::find(table, value, [](const auto& entry) { return entry.second; })->first;
-}
-
 Result<void> within(std::string_view option, std::uint32_t value, std::uint32_t least,
                     std::uint32_t most) {
   if (value >= least && value <= most) return {};
@@ -90,13 +81,18 @@ Result<void> check_ranges(const ModelShape& shape) {
 
 Result<void> check_experts(const ModelRequest& request) {
   const ModelShape& shape = request.shape;
-  const bool needs_them = request.architecture == Architecture::Qwen2Moe ||
-                          request.architecture == Architecture::Qwen3Moe;
+  const bool needs_them = request.row().feed_forward.empty();
   if (shape.experts == 0 && !needs_them) return {};
-  if (!needs_them && request.architecture != Architecture::Llama)
-    return fail(Errc::BadRequest, "--experts needs --arch llama, qwen2moe or qwen3moe");
+  if (request.row().experts.empty())
+    return fail(Errc::BadRequest, fmt::format("--arch {} has no --experts; use 0 or another --arch",
+                                              request.architecture));
   TRY(within("--experts", shape.experts, 1, kMaxExperts));
   TRY(within("--experts-used", shape.experts_used, 1, shape.experts));
+  if (needs_them && shape.dense_layers > 0)
+    return fail(Errc::BadRequest,
+                fmt::format("--arch {} has experts in every layer; use --dense-layers 0",
+                            request.architecture));
+  TRY(within("--dense-layers", shape.dense_layers, 0, shape.layers));
   return within("--expert-ffn", shape.expert_width(), 1, kMaxWidth);
 }
 
@@ -109,6 +105,9 @@ Result<void> check_heads(const ModelShape& shape) {
     return fail(Errc::BadRequest, fmt::format("--embd {} must be --heads {} times an even number",
                                               shape.embd, shape.heads));
   }
+  if (shape.rope_dim() % 2 != 0 || shape.rope_dim() > shape.head_dim())
+    return fail(Errc::BadRequest, fmt::format("--rope-dim {} must be even and at most {}",
+                                              shape.rope_dim(), shape.head_dim()));
   if (shape.heads % shape.kv_heads != 0) {
     return fail(Errc::BadRequest, fmt::format("--heads {} must be a multiple of --kv-heads {}",
                                               shape.heads, shape.kv_heads));
@@ -122,8 +121,10 @@ Result<ModelShape> named_shape(std::string_view name) {
   return look_up(kShapes, "--shape", name);
 }
 
-Result<Architecture> architecture_from(std::string_view name) {
-  return look_up(kArchitectures, "--arch", name);
+Result<std::string_view> architecture_from(std::string_view name) {
+  if (const Architecture* row = find_architecture(name)) return row->name;
+  return fail(Errc::BadRequest,
+              fmt::format("--arch '{}' is unknown; choose one of {}", name, architecture_names()));
 }
 
 Result<WeightType> weight_type_from(std::string_view name) {
@@ -138,8 +139,9 @@ Result<Vocabulary> vocabulary_from(std::string_view name) {
   return look_up(kVocabularies, "--vocabulary", name);
 }
 
-std::string_view name(Architecture architecture) {
-  return name_in(kArchitectures, architecture);
+std::uint32_t ModelRequest::shared_width() const {
+  if (!row().has_shared_expert) return 0;
+  return row().feed_forward.empty() ? shape.ffn : shape.expert_width();
 }
 
 Result<void> check(const ModelRequest& request) {

@@ -7,11 +7,10 @@
 #include <string_view>
 
 #include "common/result.hpp"
+#include "kernels/model/architecture.hpp"
 #include "kernels/quant/tensor_type.hpp"
 
 namespace leasehold::make_model {
-
-enum class Architecture : std::uint8_t { Llama, Qwen2, Qwen3, Qwen2Moe, Qwen3Moe };
 
 /// Scaling of RoPE positions: none; by a factor of 4, linearly or with YaRN; or by a tensor with
 /// one divisor per frequency.
@@ -34,12 +33,15 @@ struct ModelShape {
   std::uint32_t experts = 0;       ///< 0: none.
   std::uint32_t experts_used = 0;  ///< Experts used per token.
   std::uint32_t expert_ffn = 0;    ///< 0: ffn.
+  std::uint32_t dense_layers = 0;  ///< The first layers, which have no experts.
+  std::uint32_t rope_width = 0;    ///< Rotated elements of a head; 0: all.
   std::uint32_t window = 0;        ///< Sliding window of attention in tokens; 0: no window.
 
   std::uint32_t head_dim() const { return head_width != 0 ? head_width : embd / heads; }
   std::uint32_t query_width() const { return head_dim() * heads; }
   std::uint32_t kv_width() const { return head_dim() * kv_heads; }
   std::uint32_t expert_width() const { return expert_ffn != 0 ? expert_ffn : ffn; }
+  std::uint32_t rope_dim() const { return rope_width != 0 ? rope_width : head_dim(); }
 };
 
 /// The type of all matrices, or in a mix of most matrices.
@@ -50,7 +52,7 @@ struct WeightType {
 
 /// Everything that determines the bytes of the file.
 struct ModelRequest {
-  Architecture architecture = Architecture::Llama;
+  std::string_view architecture = "llama";  ///< A name of kernels/model/architecture.hpp.
   ModelShape shape;
   TensorType type = TensorType::F32;
   bool is_mix = false;  ///< Some matrices have another type (tensor_plan.hpp); `type` is Q4_K.
@@ -58,20 +60,25 @@ struct ModelRequest {
   Rope rope = Rope::Plain;
   std::uint32_t parts = 1;  ///< Number of files.
   Vocabulary vocabulary = Vocabulary::SentencePiece;
+  bool has_optional = false;  ///< Also tensors that the architecture may lack.
+
+  /// Precondition: the architecture exists.
+  const Architecture& row() const { return *find_architecture(architecture); }
+  /// Width of the shared expert: that of a chosen one, or of the layers in a model without dense
+  /// layers; 0: none.
+  std::uint32_t shared_width() const;
 };
 
 inline constexpr float kRopeFactor = 4.0f;
 
 /// The sizes of a named shape; all zero for "custom".
 Result<ModelShape> named_shape(std::string_view name);
-Result<Architecture> architecture_from(std::string_view name);
-/// Parses "f32", "f16", "q8_0", "q4_0", "q5_0", "q4_k", "q6_k", or the mix "q4_k_m".
+/// The name of an architecture that a worker loads.
+Result<std::string_view> architecture_from(std::string_view name);
+/// Parses a type in lower case, or the mix "q4_k_m".
 Result<WeightType> weight_type_from(std::string_view name);
 Result<Rope> rope_from(std::string_view name);
 Result<Vocabulary> vocabulary_from(std::string_view name);
-
-/// The name of the architecture in GGUF, which is also the prefix of metadata keys.
-std::string_view name(Architecture architecture);
 
 /// Checks that a model of this shape and type can be written.
 Result<void> check(const ModelRequest& request);

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <span>
 #include <utility>
+
+#include "kernels/model/config.hpp"
 
 namespace leasehold::make_model {
 namespace {
@@ -37,14 +40,11 @@ class Planner {
   void fine_matrix(std::string name, std::uint64_t rows, std::uint64_t columns, bool is_fine) {
     matrix(std::move(name), rows, columns, 1, is_fine);
   }
-  void vector(std::string name, std::uint64_t columns, Fill fill) {
-    add({.name = std::move(name), .columns = columns, .fill = fill});
+  void vector(std::string name, std::uint64_t columns, Fill fill, std::uint64_t count = 1) {
+    add({.name = std::move(name), .rows = count, .columns = columns, .fill = fill});
   }
   void gain(std::string name, std::uint64_t columns) {
     vector(std::move(name), columns, Fill::Gain);
-  }
-  void bias(std::string name, std::uint64_t columns) {
-    vector(std::move(name), columns, Fill::Bias);
   }
   std::vector<PlannedTensor> take() { return std::move(tensors_); }
 
@@ -62,56 +62,91 @@ class Planner {
   std::vector<PlannedTensor> tensors_;
 };
 
-bool is_qwen2(Architecture architecture) {
-  return architecture == Architecture::Qwen2 || architecture == Architecture::Qwen2Moe;
-}
-bool is_qwen3(Architecture architecture) {
-  return architecture == Architecture::Qwen3 || architecture == Architecture::Qwen3Moe;
+ModelConfig dimensions_of(const ModelRequest& request) {
+  const ModelShape& shape = request.shape;
+  ModelConfig config{};
+  config.n_layers = shape.layers;
+  config.n_embd = shape.embd;
+  config.n_heads = shape.heads;
+  config.n_kv_heads = shape.kv_heads;
+  config.head_dim = shape.head_dim();
+  config.n_ff = shape.ffn;
+  config.n_vocab = shape.vocab;
+  if (shape.experts > 0)
+    config.experts = {.n_experts = shape.experts,
+                      .n_used = shape.experts_used,
+                      .n_ff = shape.expert_width(),
+                      .n_shared_ff = request.shared_width(),
+                      .n_dense_layers = shape.dense_layers};
+  return config;
 }
 
-void plan_attention(Planner& planner, const ModelRequest& request, const std::string& layer,
-                    bool is_fine) {
-  const ModelShape& shape = request.shape;
-  planner.gain(layer + "attn_norm.weight", shape.embd);
-  planner.matrix(layer + "attn_q.weight", shape.query_width(), shape.embd);
-  planner.matrix(layer + "attn_k.weight", shape.kv_width(), shape.embd);
-  planner.fine_matrix(layer + "attn_v.weight", shape.kv_width(), shape.embd, is_fine);
-  planner.matrix(layer + "attn_output.weight", shape.embd, shape.query_width());
-  if (is_qwen2(request.architecture)) {
-    planner.bias(layer + "attn_q.bias", shape.query_width());
-    planner.bias(layer + "attn_k.bias", shape.kv_width());
-    planner.bias(layer + "attn_v.bias", shape.kv_width());
+Fill fill_of(std::string_view vector) {
+  if (vector.ends_with(".bias")) return Fill::Bias;
+  return vector.ends_with("norm.weight") ? Fill::Gain : Fill::Gate;
+}
+
+bool is_vector(const TensorSpec& spec) {
+  return spec.rows == TensorDim::One;
+}
+
+/// Plans the tensors of a layer from the rows that a worker loads.
+class LayerPlanner {
+ public:
+  LayerPlanner(Planner& planner, const ModelRequest& request)
+      : planner_(planner), request_(request), config_(dimensions_of(request)) {}
+
+  void plan(std::uint32_t layer) {
+    prefix_ = fmt::format("blk.{}.", layer);
+    is_fine_ = is_fine_layer(layer, config_.n_layers);
+    const Architecture& row = request_.row();
+    // Seeds count tensors, and files that exist have biases and norms of heads last.
+    for (const TensorSpec& spec : row.attention)
+      if (&spec == row.attention.data() || !is_vector(spec)) add(spec, row.attention);
+    for (const TensorSpec& spec : row.attention.subspan(1))
+      if (is_vector(spec)) add(spec, row.attention);
+    const auto ffn = config_.has_experts(layer) ? row.experts : row.feed_forward;
+    for (const TensorSpec& spec : ffn) add(spec, ffn);
   }
-  if (is_qwen3(request.architecture)) {
-    planner.gain(layer + "attn_q_norm.weight", shape.head_dim());
-    planner.gain(layer + "attn_k_norm.weight", shape.head_dim());
+
+ private:
+  void add(const TensorSpec& spec, std::span<const TensorSpec> list) {
+    const std::uint32_t columns = dimension(spec.columns, config_);
+    if (columns == 0 || dimension(spec.rows, config_) == 0) return;
+    if (spec.presence == Presence::Optional && !request_.has_optional) return;
+    const bool is_alone = is_vector(spec) && !spec.fused.empty();
+    const std::string name = prefix_ + std::string(is_alone ? spec.fused : spec.name);
+    const bool is_per_expert = spec.presence == Presence::PerExpert;
+    if (is_vector(spec))
+      return planner_.vector(name, columns, fill_of(name),
+                             is_per_expert ? config_.experts.n_experts : 1);
+    const bool is_fine =
+        is_fine_ && (spec.name.starts_with("attn_v.") || spec.name.starts_with("ffn_down"));
+    if (is_per_expert)
+      return planner_.matrix(name, dimension(spec.rows, config_), columns,
+                             config_.experts.n_experts, is_fine);
+    if (spec.fused.empty())
+      return planner_.fine_matrix(name, dimension(spec.rows, config_), columns, is_fine);
+    add_fused(spec, list, columns);
   }
-}
 
-void plan_experts(Planner& planner, const ModelRequest& request, const std::string& layer,
-                  bool is_fine) {
-  const ModelShape& shape = request.shape;
-  const std::uint32_t width = shape.expert_width();
-  planner.matrix(layer + "ffn_gate_inp.weight", shape.experts, shape.embd);
-  planner.matrix(layer + "ffn_gate_exps.weight", width, shape.embd, shape.experts);
-  planner.matrix(layer + "ffn_up_exps.weight", width, shape.embd, shape.experts);
-  planner.matrix(layer + "ffn_down_exps.weight", shape.embd, width, shape.experts, is_fine);
-  if (request.architecture != Architecture::Qwen2Moe) return;
-  planner.vector(layer + "ffn_gate_inp_shexp.weight", shape.embd, Fill::Gate);
-  planner.matrix(layer + "ffn_gate_shexp.weight", shape.ffn, shape.embd);
-  planner.matrix(layer + "ffn_up_shexp.weight", shape.ffn, shape.embd);
-  planner.fine_matrix(layer + "ffn_down_shexp.weight", shape.embd, shape.ffn, is_fine);
-}
+  /// Adds the fused tensor in place of its first part.
+  void add_fused(const TensorSpec& spec, std::span<const TensorSpec> list, std::uint32_t columns) {
+    std::uint32_t rows = 0;
+    for (const TensorSpec& other : list) {
+      if (other.fused != spec.fused) continue;
+      if (rows == 0 && other.name != spec.name) return;
+      rows += dimension(other.rows, config_);
+    }
+    planner_.matrix(prefix_ + std::string(spec.fused), rows, columns);
+  }
 
-void plan_feed_forward(Planner& planner, const ModelRequest& request, const std::string& layer,
-                       bool is_fine) {
-  const ModelShape& shape = request.shape;
-  planner.gain(layer + "ffn_norm.weight", shape.embd);
-  if (shape.experts > 0) return plan_experts(planner, request, layer, is_fine);
-  planner.matrix(layer + "ffn_gate.weight", shape.ffn, shape.embd);
-  planner.matrix(layer + "ffn_up.weight", shape.ffn, shape.embd);
-  planner.fine_matrix(layer + "ffn_down.weight", shape.embd, shape.ffn, is_fine);
-}
+  Planner& planner_;
+  const ModelRequest& request_;
+  ModelConfig config_;
+  std::string prefix_;
+  bool is_fine_ = false;
+};
 
 }  // namespace
 
@@ -119,14 +154,10 @@ std::vector<PlannedTensor> plan_tensors(const ModelRequest& request) {
   const ModelShape& shape = request.shape;
   Planner planner(request.type, request.is_mix);
   planner.fine_matrix("token_embd.weight", shape.vocab, shape.embd, shape.tied);
-  for (std::uint32_t i = 0; i < shape.layers; ++i) {
-    const std::string layer = fmt::format("blk.{}.", i);
-    const bool is_fine = is_fine_layer(i, shape.layers);
-    plan_attention(planner, request, layer, is_fine);
-    plan_feed_forward(planner, request, layer, is_fine);
-  }
+  LayerPlanner layers(planner, request);
+  for (std::uint32_t i = 0; i < shape.layers; ++i) layers.plan(i);
   if (request.rope == Rope::Divisors)
-    planner.vector("rope_freqs.weight", shape.head_dim() / 2, Fill::Divisor);
+    planner.vector("rope_freqs.weight", shape.rope_dim() / 2, Fill::Divisor);
   planner.gain("output_norm.weight", shape.embd);
   if (!shape.tied) planner.fine_matrix("output.weight", shape.vocab, shape.embd, true);
   return planner.take();

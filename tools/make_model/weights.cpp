@@ -10,6 +10,7 @@
 #include "common/random.hpp"
 #include "kernels/numerics/f16.hpp"
 #include "tools/make_model/super_blocks.hpp"
+#include "tools/make_model/value_codes.hpp"
 
 namespace leasehold::make_model {
 namespace {
@@ -165,6 +166,12 @@ void pack_weights(TensorType type, std::span<const float> weights, std::span<std
       return pack_blocks(weights, out.data(), pack_q4_k_block, kSuperBlock);
     case TensorType::Q6_K:
       return pack_blocks(weights, out.data(), pack_q6_k_block, kSuperBlock);
+    case TensorType::IQ4_NL:
+      return pack_blocks(weights, out.data(), pack_iq4_nl_block);
+    case TensorType::IQ4_XS:
+      return pack_blocks(weights, out.data(), pack_iq4_xs_block, kSuperBlock);
+    case TensorType::MXFP4:
+      return pack_blocks(weights, out.data(), pack_mxfp4_block);
     default:
       expects(false, "the weight type of a request can be written");
   }

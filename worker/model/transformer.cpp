@@ -1,41 +1,15 @@
 #include "worker/model/transformer.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "common/expects.hpp"
-#include "kernels/model/kv_type.hpp"
 #include "worker/model/row_range.hpp"
 
 namespace leasehold {
 
-BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limits& limits) {
-  const std::uint32_t heads_width = config.n_heads * config.head_dim;
-  return {.max_rows = limits.max_rows,
-          .max_context = config.n_context,
-          .n_heads = config.n_heads,
-          .head_dim = config.head_dim,
-          .max_width = std::max({config.n_embd, config.n_ff, config.experts.n_ff, heads_width}),
-          .n_experts = config.experts.n_experts,
-          .n_experts_used = config.experts.n_used,
-          .max_logit_rows = limits.max_logit_rows,
-          .rope_dim = config.rope.dim,
-          .n_vocab = config.n_vocab,
-          .scratch_bytes = step_buffer_bytes(config, limits)};
-}
-
-Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limits, Backend& backend)
-    : config_(config),
-      kv_layout_(leasehold::kv_layout(config, kv_type)),
-      limits_(limits),
-      backend_(&backend),
-      angles_(rope_angles(config.rope, config.n_context)),
-      most_between_(max_row_gap(backend.units_run().size())),
-      cos_sin_(std::size_t{limits.max_rows} * config.rope.dim),
-      query_scales_(config.rope.query_temperature.growth > 0 ? limits.max_rows : 0) {
-  scratch_.each(config, limits, [&]<class T>(T*& pointer, std::size_t elements) {
-    pointer = reinterpret_cast<T*>(backend.allocate_scratch(elements * sizeof(T)));
-  });
+std::span<const float> Transformer::AngleTable::fill(std::span<const RowRef> rows) {
+  fill_rope_cos_sin(rows, angles, cos_sin.data());
+  return {cos_sin.data(), rows.size() * angles.frequencies.size() * 2};
 }
 
 /// One forward pass. Runs the launches in order and stops when no sequence is live.
@@ -100,6 +74,7 @@ class Transformer::Pass {
     });
   }
 
+  /// The norm of the residual that precedes matmuls.
   RmsNormArgs norm_of(LaunchSite site, Leased<const float> weight) {
     return {.site = site,
             .x = x(),
@@ -117,53 +92,91 @@ class Transformer::Pass {
     launch([&](Backend& b) { return b.matmul(context_, args); });
   }
 
-  MatmulArgs product_of_normed(LaunchSite site, const WeightMatrix& weight, float* out,
-                               Leased<const float> bias = {}) {
-    return {.site = site, .weight = weight, .x = s().normed, .out = out, .bias = bias};
-  }
-
   /// Computes queries, keys and values of all rows, and appends keys and values.
   void append_block(const LayerWeights& layer) {
+    const bool has_norm = bool{layer.attention_norm};
     const RmsNormArgs norm = norm_of(LaunchSite::AttentionNorm, layer.attention_norm);
+    const auto product = [&](LaunchSite site, const WeightMatrix& weight, float* out,
+                             Leased<const float> bias) {
+      return MatmulArgs{.site = site,
+                        .weight = weight,
+                        .x = has_norm ? s().normed : x(),
+                        .out = out,
+                        .bias = bias};
+    };
     const MatmulArgs matmuls[] = {
-        product_of_normed(LaunchSite::QueryProjection, layer.query, s().q, layer.query_bias),
-        product_of_normed(LaunchSite::KeyProjection, layer.key, s().k, layer.key_bias),
-        product_of_normed(LaunchSite::ValueProjection, layer.value, s().v, layer.value_bias)};
-    project({.norm = &norm, .matmuls = matmuls});
+        product(LaunchSite::QueryProjection, layer.query, s().q, layer.query_bias),
+        product(LaunchSite::KeyProjection, layer.key, s().k, layer.key_bias),
+        product(LaunchSite::ValueProjection, layer.value, s().v, layer.value_bias)};
+    project({.norm = has_norm ? &norm : nullptr, .matmuls = matmuls});
+    if (layer.norms_all_heads) {
+      norm_all_heads(LaunchSite::QueryNorm, s().q, layer.query_norm, model_.config_.n_heads);
+      norm_all_heads(LaunchSite::KeyNorm, s().k, layer.key_norm, model_.config_.n_kv_heads);
+    }
     prepare_heads(layer);
   }
 
+  void norm_all_heads(LaunchSite site, float* heads, Leased<const float> weight,
+                      std::uint32_t n_heads) {
+    launch([&](Backend& b) {
+      return b.rms_norm(context_, {.site = site,
+                                   .x = heads,
+                                   .weight = weight,
+                                   .out = heads,
+                                   .width = n_heads * model_.config_.head_dim,
+                                   .epsilon = model_.config_.head_epsilon});
+    });
+  }
+
   void attention_block(const LayerWeights& layer) {
-    attend();
+    attend(layer);
+    const bool has_norm = bool{layer.attention_output_norm};
     matmul({.site = LaunchSite::AttentionOutput,
             .weight = layer.attention_output,
             .x = s().attention,
-            .out = x(),
-            .accumulate = true,
+            .out = has_norm ? s().normed : x(),
+            .accumulate = !has_norm,
             .bias = layer.attention_output_bias});
+    if (has_norm) add_normed(LaunchSite::AttentionNorm, layer.attention_output_norm);
+  }
+
+  /// Adds the norm of s().normed to the residual.
+  void add_normed(LaunchSite site, Leased<const float> weight) {
+    RmsNormArgs norm = norm_of(site, weight);
+    norm.x = s().normed;
+    norm.out = x();
+    norm.accumulate = true;
+    launch([&](Backend& b) { return b.rms_norm(context_, norm); });
   }
 
   void prepare_heads(const LayerWeights& layer) {
-    const RopeConfig& rope = model_.config_.rope;
+    const bool has_window_angles =
+        model_.window_angles_ && model_.config_.windows.limits(context_.layer);
+    const RopeConfig& rope = has_window_angles ? *model_.config_.window_rope : model_.config_.rope;
+    const AngleTable& angles = has_window_angles ? *model_.window_angles_ : model_.angles_;
     const bool rotates = rope.rotates(context_.layer);
+    const auto head_norm = [&](Leased<const float> weight) {
+      return layer.norms_all_heads ? Leased<const float>{} : weight;
+    };
     launch([&](Backend& b) {
       return b.prepare_heads(context_, {.layout = model_.kv_layout_,
                                         .q = s().q,
                                         .k = s().k,
                                         .v = s().v,
                                         .n_heads = model_.config_.n_heads,
-                                        .query_norm = layer.query_norm,
-                                        .key_norm = layer.key_norm,
+                                        .query_norm = head_norm(layer.query_norm),
+                                        .key_norm = head_norm(layer.key_norm),
                                         .epsilon = model_.config_.head_epsilon,
                                         .rope_dim = rotates ? rope.dim : 0,
                                         .style = rope.style,
-                                        .cos_sin = model_.cos_sin_.data(),
+                                        .cos_sin = angles.cos_sin.data(),
                                         .query_scales = model_.query_scales_.data(),
+                                        .uses_window_angles = has_window_angles,
                                         .block_tables = input_.block_tables});
     });
   }
 
-  void attend() {
+  void attend(const LayerWeights& layer) {
     launch([&](Backend& b) {
       const ModelConfig& config = model_.config_;
       const std::size_t q_width = std::size_t{config.n_heads} * config.head_dim;
@@ -172,38 +185,56 @@ class Transformer::Pass {
                                     .out = s().attention,
                                     .n_heads = config.n_heads,
                                     .scale = config.scales.attention,
-                                    .block_tables = input_.block_tables});
+                                    .block_tables = input_.block_tables,
+                                    .window = config.windows.of(context_.layer),
+                                    .softcap = config.softcaps.attention,
+                                    .sinks = layer.sinks});
     });
   }
 
   void ffn_block(const LayerWeights& layer) {
+    const bool has_norm = bool{layer.ffn_norm};
     const RmsNormArgs norm = norm_of(LaunchSite::FfnNorm, layer.ffn_norm);
-    if (model_.config_.experts.n_experts == 0) return feed_forward(layer, &norm, x(), true);
+    if (!model_.config_.has_experts(context_.layer)) {
+      const bool has_output_norm = bool{layer.ffn_output_norm};
+      feed_forward(layer, {.norm = has_norm ? &norm : nullptr,
+                           .x = has_norm ? s().normed : x(),
+                           .out = has_output_norm ? s().normed : x(),
+                           .accumulate = !has_output_norm});
+      if (has_output_norm) add_normed(LaunchSite::FfnNorm, layer.ffn_output_norm);
+      return;
+    }
     launch([&](Backend& b) { return b.rms_norm(context_, norm); });
     routed_experts(layer);
-    if (model_.config_.n_ff > 0) shared_expert(layer);
+    if (model_.config_.experts.n_shared_ff > 0) shared_expert(layer);
   }
 
-  /// Computes the feed-forward of the rows and adds it to `out` or stores it there. `norm` is null
-  /// if the rows are already normed.
-  void feed_forward(const LayerWeights& layer, const RmsNormArgs* norm, float* out,
-                    bool accumulate) {
+  /// The rows that a feed-forward reads and writes. `norm` computes x; it is null if x is complete.
+  struct FeedForwardRows {
+    const RmsNormArgs* norm;
+    const float* x;
+    float* out;
+    bool accumulate;
+  };
+  void feed_forward(const LayerWeights& layer, const FeedForwardRows& rows) {
     launch([&](Backend& b) {
       return b.feed_forward(
-          context_, {.norm = norm,
-                     .gate = product_of_normed(LaunchSite::FfnGate, layer.ffn_gate, s().gate),
-                     .up = product_of_normed(LaunchSite::FfnUp, layer.ffn_up, s().up),
-                     .down = {.site = LaunchSite::FfnDown,
-                              .weight = layer.ffn_down,
-                              .x = s().gate,
-                              .out = out,
-                              .accumulate = accumulate}});
+          context_,
+          {.norm = rows.norm,
+           .gate = {LaunchSite::FfnGate, layer.ffn_gate, rows.x, s().gate},
+           .up = {LaunchSite::FfnUp, layer.ffn_up, rows.x, s().up},
+           .down = {LaunchSite::FfnDown, layer.ffn_down, s().gate, rows.out, rows.accumulate},
+           .activation = model_.config_.activation});
     });
   }
 
   void routed_experts(const LayerWeights& layer) {
     const ExpertConfig& experts = model_.config_.experts;
-    matmul({LaunchSite::ExpertRouter, layer.expert_router, s().normed, s().scores});
+    matmul({.site = LaunchSite::ExpertRouter,
+            .weight = layer.expert_router,
+            .x = s().normed,
+            .out = s().scores,
+            .bias = layer.expert_router_bias});
     launch([&](Backend& b) {
       return b.expert_routing(context_,
                               {.scores = s().scores,
@@ -211,7 +242,10 @@ class Transformer::Pass {
                                .n_used = experts.n_used,
                                .normalize_expert_weights = experts.normalize_expert_weights,
                                .chosen = s().chosen,
-                               .weights = s().expert_weights});
+                               .weights = s().expert_weights,
+                               .gating = experts.gating,
+                               .selection_bias = layer.expert_selection_bias,
+                               .scale = experts.scale});
     });
     ExpertMatmulArgs args{.site = LaunchSite::ExpertGate,
                           .weight = layer.expert_gate,
@@ -220,14 +254,17 @@ class Transformer::Pass {
                           .n_items = n_items(),
                           .x = s().normed,
                           .items_per_x = experts.n_used,
-                          .out = s().expert_gate};
+                          .out = s().expert_gate,
+                          .bias = layer.expert_gate_bias};
     expert_matmul(args);
     args.site = LaunchSite::ExpertUp;
     args.weight = layer.expert_up;
     args.out = s().expert_up;
+    args.bias = layer.expert_up_bias;
     expert_matmul(args);
     launch([&](Backend& b) {
-      return b.swiglu(context_, {s().expert_gate, s().expert_up, experts.n_used * experts.n_ff});
+      return b.swiglu(context_, {s().expert_gate, s().expert_up, experts.n_used * experts.n_ff,
+                                 model_.config_.activation});
     });
     expert_matmul({.site = LaunchSite::ExpertDown,
                    .weight = layer.expert_down,
@@ -236,13 +273,18 @@ class Transformer::Pass {
                    .n_items = n_items(),
                    .x = s().expert_gate,
                    .items_per_x = 1,
-                   .out = s().expert_out});
+                   .out = s().expert_out,
+                   .bias = layer.expert_down_bias});
     add_to_residual(s().expert_weights, experts.n_used, false);
   }
 
   void shared_expert(const LayerWeights& layer) {
+    if (!layer.shared_gate.data)
+      return feed_forward(layer,
+                          {.norm = nullptr, .x = s().normed, .out = x(), .accumulate = true});
     matmul({LaunchSite::ExpertRouter, layer.shared_gate, s().normed, s().shared_gate});
-    feed_forward(layer, nullptr, s().expert_out, false);
+    feed_forward(layer,
+                 {.norm = nullptr, .x = s().normed, .out = s().expert_out, .accumulate = false});
     add_to_residual(s().shared_gate, 1, true);
   }
 
@@ -275,7 +317,7 @@ class Transformer::Pass {
                                 .x = s().normed,
                                 .out = s().logits,
                                 .select = input_.logit_rows}};
-    project({.norm = &norm, .matmuls = head});
+    project({.norm = &norm, .matmuls = head, .softcap = model_.config_.softcaps.logits});
   }
 
   StepBuffers& s() { return model_.scratch_; }
@@ -311,7 +353,6 @@ LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& in
   };
   grow(used_.max_rows, input.rows.size());
   grow(used_.max_logit_rows, input.logit_rows.size());
-  fill_rope_cos_sin(input.rows, angles_, cos_sin_.data());
   const std::size_t n_scales = query_scales_.size() > 0 ? input.rows.size() : 0;
   if (n_scales > 0)
     fill_query_scales(input.rows, config_.rope.query_temperature, query_scales_.data());
@@ -320,22 +361,12 @@ LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& in
                         .tokens = input.tokens,
                         .block_tables = input.block_tables,
                         .logit_rows = input.logit_rows,
-                        .cos_sin = {cos_sin_.data(), input.rows.size() * config_.rope.dim},
-                        .query_scales = {query_scales_.data(), n_scales}});
+                        .cos_sin = angles_.fill(input.rows),
+                        .query_scales = {query_scales_.data(), n_scales},
+                        .window_cos_sin = window_angles_ ? window_angles_->fill(input.rows)
+                                                         : std::span<const float>()});
   const SequenceMask launched = Pass(*this, weights, input).run().live;
   return {launched & backend_->finish_step(*input.gates).live};
-}
-
-std::span<const float> Transformer::logits(std::uint32_t i) const {
-  return backend_->fetch(scratch_.logits + std::size_t{i} * config_.n_vocab, config_.n_vocab);
-}
-
-void Transformer::scrub() {
-  const Limits used = std::exchange(used_, {0, 0});
-  scratch_.each(config_, used, [&](auto* pointer, std::size_t elements) {
-    backend_->clear_scratch(reinterpret_cast<std::byte*>(pointer), elements * sizeof *pointer);
-  });
-  backend_->clear_workspace();
 }
 
 }  // namespace leasehold

@@ -59,16 +59,26 @@ class Transformer {
  private:
   class Pass;
 
+  /// The angles of the rows of a step, for layers that rotate alike.
+  struct AngleTable {
+    RopeAngles angles;
+    ZeroedArray<float> cos_sin;  // [max_rows, rope.dim / 2, 2], on the host
+
+    AngleTable(const RopeConfig& rope, std::uint32_t n_context, std::uint32_t max_rows)
+        : angles(rope_angles(rope, n_context)), cos_sin(std::size_t{max_rows} * rope.dim) {}
+    std::span<const float> fill(std::span<const RowRef> rows);
+  };
+
   ModelConfig config_;
   KvLayout kv_layout_;
   Limits limits_;
   Backend* backend_;
-  RopeAngles angles_;
   std::uint32_t most_between_;  // see row_range.hpp
   StepBuffers scratch_;
-  ZeroedArray<float> cos_sin_;       // [max_rows, rope.dim / 2, 2], on the host
-  ZeroedArray<float> query_scales_;  // [max_rows], or empty
-  Limits used_{0, 0};                // rows of the scratch written since the last scrub
+  AngleTable angles_;
+  std::optional<AngleTable> window_angles_;  // of layers with a window, if they have their own
+  ZeroedArray<float> query_scales_;          // [max_rows], or empty
+  Limits used_{0, 0};                        // rows of the scratch written since the last scrub
 };
 
 }  // namespace leasehold

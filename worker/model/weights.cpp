@@ -59,27 +59,36 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
   const auto part = [layer](const char* what) { return fmt::format("blk.{}.{}", layer, what); };
   const auto matrix = [&](const char* what) { return binder.find_matrix(part(what)); };
   const auto vector = [&](const char* what) { return binder.find_vector(part(what)); };
-  const bool is_dense = config.experts.n_experts == 0;
-  LayerWeights found{.query_bias = vector("attn_q.bias"),
+  const bool is_dense = !config.has_experts(layer);
+  LayerWeights found{.attention_norm = vector("attn_norm.weight"),
+                     .query_bias = vector("attn_q.bias"),
                      .key_bias = vector("attn_k.bias"),
                      .value_bias = vector("attn_v.bias"),
                      .query_norm = vector("attn_q_norm.weight"),
                      .key_norm = vector("attn_k_norm.weight"),
+                     .sinks = vector("attn_sinks.weight"),
                      .attention_output_bias = vector("attn_output.bias"),
+                     .attention_output_norm = vector("post_attention_norm.weight"),
+                     .ffn_norm = vector("ffn_norm.weight"),
+                     .ffn_output_norm = vector("post_ffw_norm.weight"),
                      .ffn_gate = matrix(is_dense ? "ffn_gate.weight" : "ffn_gate_shexp.weight"),
                      .ffn_up = matrix(is_dense ? "ffn_up.weight" : "ffn_up_shexp.weight"),
                      .ffn_down = matrix(is_dense ? "ffn_down.weight" : "ffn_down_shexp.weight"),
                      .expert_router = matrix("ffn_gate_inp.weight"),
+                     .expert_selection_bias = vector("exp_probs_b.bias"),
                      .expert_gate = matrix("ffn_gate_exps.weight"),
                      .expert_up = matrix("ffn_up_exps.weight"),
                      .expert_down = matrix("ffn_down_exps.weight"),
+                     .expert_router_bias = vector("ffn_gate_inp.bias"),
+                     .expert_gate_bias = vector("ffn_gate_exps.bias"),
+                     .expert_up_bias = vector("ffn_up_exps.bias"),
+                     .expert_down_bias = vector("ffn_down_exps.bias"),
                      .shared_gate = matrix("ffn_gate_inp_shexp.weight")};
-  found.attention_norm = TRY(binder.vector(part("attn_norm.weight")));
+  found.norms_all_heads = matrix("attn_q_norm.weight").n_in > config.head_dim;
   found.query = TRY(binder.matrix(part("attn_q.weight")));
   found.key = TRY(binder.matrix(part("attn_k.weight")));
   found.value = TRY(binder.matrix(part("attn_v.weight")));
   found.attention_output = TRY(binder.matrix(part("attn_output.weight")));
-  found.ffn_norm = TRY(binder.vector(part("ffn_norm.weight")));
   return found;
 }
 

@@ -22,29 +22,39 @@ namespace leasehold {
 
 /// Handles of absent weights are empty.
 struct LayerWeights {
-  Leased<const float> attention_norm;         ///< [n_embd]
+  Leased<const float> attention_norm;         ///< [n_embd], of the input
   WeightMatrix query;                         ///< [n_heads · head_dim, n_embd]
   WeightMatrix key;                           ///< [n_kv_heads · head_dim, n_embd]
   WeightMatrix value;                         ///< [n_kv_heads · head_dim, n_embd]
   Leased<const float> query_bias;             ///< [n_heads · head_dim]
   Leased<const float> key_bias;               ///< [n_kv_heads · head_dim]
   Leased<const float> value_bias;             ///< [n_kv_heads · head_dim]
-  Leased<const float> query_norm;             ///< [head_dim]
-  Leased<const float> key_norm;               ///< [head_dim]
+  Leased<const float> query_norm;             ///< [head_dim], or [n_heads · head_dim]
+  Leased<const float> key_norm;               ///< [head_dim], or [n_kv_heads · head_dim]
+  bool norms_all_heads = false;               ///< The two norms cover all heads together.
+  Leased<const float> sinks;                  ///< [n_heads]
   WeightMatrix attention_output;              ///< [n_embd, n_heads · head_dim]
   Leased<const float> attention_output_bias;  ///< [n_embd]
-  Leased<const float> ffn_norm;               ///< [n_embd]
+  Leased<const float> attention_output_norm;  ///< [n_embd], of what is added to the residual
+  Leased<const float> ffn_norm;               ///< [n_embd], of the input
+  Leased<const float> ffn_output_norm;        ///< [n_embd], of what is added to the residual
 
-  // The feed-forward of every row: the layer's own, or the shared expert.
-  WeightMatrix ffn_gate;  ///< [n_ff, n_embd]
-  WeightMatrix ffn_up;    ///< [n_ff, n_embd]
-  WeightMatrix ffn_down;  ///< [n_embd, n_ff]
+  // The feed-forward of every row: the layer's own of width n_ff, or the shared expert of width
+  // experts.n_shared_ff.
+  WeightMatrix ffn_gate;  ///< [width, n_embd]
+  WeightMatrix ffn_up;    ///< [width, n_embd]
+  WeightMatrix ffn_down;  ///< [n_embd, width]
 
-  WeightMatrix expert_router;  ///< [n_experts, n_embd]
-  WeightMatrix expert_gate;    ///< [n_experts · experts.n_ff, n_embd]
-  WeightMatrix expert_up;      ///< [n_experts · experts.n_ff, n_embd]
-  WeightMatrix expert_down;    ///< [n_experts · n_embd, experts.n_ff]
-  WeightMatrix shared_gate;    ///< [1, n_embd]
+  WeightMatrix expert_router;                 ///< [n_experts, n_embd]
+  Leased<const float> expert_selection_bias;  ///< [n_experts]
+  WeightMatrix expert_gate;                   ///< [n_experts · experts.n_ff, n_embd]
+  WeightMatrix expert_up;                     ///< [n_experts · experts.n_ff, n_embd]
+  WeightMatrix expert_down;                   ///< [n_experts · n_embd, experts.n_ff]
+  Leased<const float> expert_router_bias;     ///< [n_experts]
+  Leased<const float> expert_gate_bias;       ///< [n_experts, experts.n_ff]
+  Leased<const float> expert_up_bias;         ///< [n_experts, experts.n_ff]
+  Leased<const float> expert_down_bias;       ///< [n_experts, n_embd]
+  WeightMatrix shared_gate;                   ///< [1, n_embd]
 };
 
 LeaseId id_of(const LeaseDependency& lease);

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/attend.hpp"
 #include "kernels/cpu/avx2/lanes.hpp"
+#include "kernels/cpu/avx2/rows.hpp"
 
 namespace leasehold::avx2 {
 namespace {
@@ -177,6 +178,7 @@ struct Ops {
     return 1;
   }
 
+  static void softcap(float* scores, std::uint32_t n, float cap) { avx2::softcap(scores, n, cap); }
   /// Scores are padded to whole lanes with -inf, whose exponential is exactly 0. Padding adds +0 to
   /// sums that are never -0.
   [[gnu::target("avx2,fma,f16c")]] static void softmax(float* scores, std::uint32_t n,
@@ -220,14 +222,15 @@ void attend(const AttentionTile& tile) {
   attend_with<Ops>(tile);
 }
 
-void merge(const float* partials, std::uint32_t count, std::uint32_t head_dim, float* out) {
+void merge(const float* partials, std::uint32_t count, std::uint32_t head_dim, float sink,
+           float* out) {
   const std::uint32_t stride = partial_floats(head_dim);
-  float max = kNoScore;
+  float max = sink;
   for (std::uint32_t p = 0; p < count; ++p) {
     const float partition_max = partials[p * stride + kPartialMax];
     max = partition_max > max ? partition_max : max;
   }
-  float sum = 0.0F;
+  float sum = exp_f32(sink - max);
   float weights[kWidth];
   std::fill_n(out, head_dim, 0.0F);
   for (std::uint32_t p = 0; p < count; ++p) {

@@ -12,7 +12,7 @@ void attend(const AttentionTile& tile);
 
 /// The same bits as merge_partials.
 [[gnu::target("avx2,fma,f16c")]] void merge(const float* partials,  // [count, partial_floats]
-                                            std::uint32_t count, std::uint32_t head_dim,
+                                            std::uint32_t count, std::uint32_t head_dim, float sink,
                                             float* out);  // [head_dim]
 
 }  // namespace leasehold::avx2

@@ -16,17 +16,14 @@ namespace {
 /// times `factors`, to the sums.
 ///
 /// The first factor of maddubs is unsigned. The instruction adds pairs of products in 16 bits, and
-/// `kAtOnce` of its results are added before they are widened. Wide codes would saturate, so the
-/// sign moves from the element to x.
+/// `kAtOnce` of its results are added before they are widened.
 template <TensorType kType, int kRows>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void add_strip(
     const std::byte* half_block, std::uint32_t strip, const RoundedRow* x, std::size_t first,
     __m256i factors, __m256i (&sums)[kRows]) {
   constexpr GroupFormat kFormat = group_format(kType);
-  constexpr int kAtOnce = kFormat.largest_code() > 63 ? 1 : kFormat.largest_code() > 31 ? 2 : 4;
-  static_assert(kFormat.has_wide_codes() ||
-                kFormat.largest_code() * 127 * 2 * kAtOnce <= INT16_MAX);
-  const __m256i middle = _mm256_set1_epi8(static_cast<char>(0x80));
+  constexpr int kAtOnce = kFormat.largest_code() > 31 ? 2 : 4;
+  static_assert(kFormat.largest_code() * 127 * 2 * kAtOnce <= INT16_MAX);
   __m256i codes[4];
   load_codes<kType>(half_block, strip, codes);
 #pragma GCC unroll 4
@@ -37,17 +34,35 @@ template <TensorType kType, int kRows>
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
         const __m256i q = broadcast_word(x[r].q + first + strip * kInt8Strip + quad * 4);
-        const __m256i element = _mm256_xor_si256(codes[quad], middle);
-        const __m256i products =
-            kFormat.has_wide_codes()
-                ? _mm256_maddubs_epi16(_mm256_abs_epi8(element), _mm256_sign_epi8(q, element))
-                : _mm256_maddubs_epi16(codes[quad], q);
+        const __m256i products = _mm256_maddubs_epi16(codes[quad], q);
         pairs[r] = quad == begin ? products : _mm256_add_epi16(pairs[r], products);
       }
     }
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r)
       sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(pairs[r], factors));
+  }
+}
+
+/// The same for wide codes, which would saturate: the sign moves from the element to x.
+template <TensorType kType, int kRows>
+  requires(group_format(kType).has_wide_codes())
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void add_strip(
+    const std::byte* half_block, std::uint32_t strip, const RoundedRow* x, std::size_t first,
+    __m256i factors, __m256i (&sums)[kRows]) {
+  constexpr GroupFormat kFormat = group_format(kType);
+  static_assert(kFormat.high_bits == 0);
+  __m256i codes[4];
+  load_strip<kFormat.low_bits, 0>(half_block + kFormat.low_at(), nullptr, strip, codes);
+#pragma GCC unroll 4
+  for (int quad = 0; quad < 4; ++quad) {
+    const auto [elements, magnitudes] = signed_elements<kType>(codes[quad]);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const __m256i q = broadcast_word(x[r].q + first + strip * kInt8Strip + quad * 4);
+      const __m256i pairs = _mm256_maddubs_epi16(magnitudes, _mm256_sign_epi8(q, elements));
+      sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(pairs, factors));
+    }
   }
 }
 

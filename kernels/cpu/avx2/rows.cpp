@@ -6,6 +6,7 @@
 #include "kernels/cpu/avx2/lanes.hpp"
 #include "kernels/cpu/dot_weights.hpp"
 #include "kernels/cpu/prefetch.hpp"
+#include "kernels/numerics/elementwise.hpp"
 #include "kernels/numerics/rope.hpp"
 
 namespace leasehold::avx2 {
@@ -155,6 +156,40 @@ std::uint32_t passes_of(const DotTile& tile) {
   return tile.n_inputs / kInputsAtOnce * 4 + kPassesOfLeft[tile.n_inputs % kInputsAtOnce];
 }
 
+/// x · sigmoid(z)
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 times_sigmoid(__m256 x,
+                                                                                 __m256 z) {
+  const __m256 e = exp8(_mm256_xor_ps(z, _mm256_set1_ps(-0.0F)));
+  return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0F), e));
+}
+
+/// gated, operation by operation. min and max return their second operand if one is a NaN.
+template <Activation kActivation>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 gated8(__m256 gate, __m256 up) {
+  namespace e = elementwise_order;
+  if constexpr (kActivation == Activation::ClampedSwiGlu) {
+    const __m256 limit = _mm256_set1_ps(e::kGateLimit);
+    const __m256 g = _mm256_min_ps(limit, gate);
+    const __m256 u = _mm256_max_ps(_mm256_set1_ps(-e::kGateLimit), _mm256_min_ps(limit, up));
+    return _mm256_mul_ps(times_sigmoid(g, _mm256_mul_ps(g, _mm256_set1_ps(e::kGateSlope))),
+                         _mm256_add_ps(u, _mm256_set1_ps(1.0F)));
+  } else if constexpr (kActivation == Activation::GeGlu) {
+    const __m256 slope = _mm256_fmadd_ps(_mm256_set1_ps(e::kGeluCubic), _mm256_mul_ps(gate, gate),
+                                         _mm256_set1_ps(e::kGeluLinear));
+    return _mm256_mul_ps(times_sigmoid(gate, _mm256_mul_ps(gate, slope)), up);
+  } else {
+    return _mm256_mul_ps(times_sigmoid(gate, gate), up);
+  }
+}
+
+template <Activation kActivation>
+[[gnu::target("avx2,fma,f16c")]] void gate_elements(float* gate, const float* up, std::size_t n) {
+  std::size_t i = 0;
+  for (; i + kWidth <= n; i += kWidth)
+    _mm256_storeu_ps(gate + i, gated8<kActivation>(load8(gate + i), load8(up + i)));
+  for (; i < n; ++i) gate[i] = gated(kActivation, gate[i], up[i]);
+}
+
 /// Puts pairs 0 2 1 3 in order: shuffles of two registers work in halves of each.
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 in_order(__m256 pairs) {
   return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xD8));
@@ -181,22 +216,41 @@ void rms_norm_row(const NormRow& row) {
   const float factor = row.scale / std::sqrt(mean + row.epsilon);
   const __m256 factors = _mm256_set1_ps(factor);
   std::uint32_t i = 0;
-  for (; i + kWidth <= row.width; i += kWidth)
-    _mm256_storeu_ps(row.out + i, _mm256_mul_ps(_mm256_mul_ps(load8(row.x + i), factors),
-                                                load8(row.weight + i)));
-  for (; i < row.width; ++i) row.out[i] = (row.x[i] * factor) * row.weight[i];
+  for (; i + kWidth <= row.width; i += kWidth) {
+    const __m256 value =
+        _mm256_mul_ps(_mm256_mul_ps(load8(row.x + i), factors), load8(row.weight + i));
+    _mm256_storeu_ps(row.out + i,
+                     row.accumulate ? _mm256_add_ps(load8(row.out + i), value) : value);
+  }
+  for (; i < row.width; ++i) {
+    const float value = (row.x[i] * factor) * row.weight[i];
+    row.out[i] = row.accumulate ? row.out[i] + value : value;
+  }
 }
 
-void swiglu(float* gate, const float* up, std::size_t n) {
+void swiglu(Activation activation, float* gate, const float* up, std::size_t n) {
+  switch (activation) {
+    case Activation::SwiGlu:
+      return gate_elements<Activation::SwiGlu>(gate, up, n);
+    case Activation::GeGlu:
+      return gate_elements<Activation::GeGlu>(gate, up, n);
+    case Activation::ClampedSwiGlu:
+      return gate_elements<Activation::ClampedSwiGlu>(gate, up, n);
+  }
+}
+
+void softcap(float* x, std::size_t n, float cap) {
   const __m256 one = _mm256_set1_ps(1.0F);
-  const __m256 sign = _mm256_set1_ps(-0.0F);
+  const __m256 two = _mm256_set1_ps(2.0F);
+  const __m256 caps = _mm256_set1_ps(cap);
+  const __m256 turn = _mm256_set1_ps(2.0F / cap);
   std::size_t i = 0;
   for (; i + kWidth <= n; i += kWidth) {
-    const __m256 x = load8(gate + i);
-    const __m256 denominator = _mm256_add_ps(one, exp8(_mm256_xor_ps(x, sign)));
-    _mm256_storeu_ps(gate + i, _mm256_mul_ps(_mm256_div_ps(x, denominator), load8(up + i)));
+    const __m256 e = exp8(_mm256_mul_ps(load8(x + i), turn));
+    const __m256 tanh = _mm256_sub_ps(one, _mm256_div_ps(two, _mm256_add_ps(one, e)));
+    _mm256_storeu_ps(x + i, _mm256_mul_ps(caps, tanh));
   }
-  for (; i < n; ++i) gate[i] = silu(gate[i]) * up[i];
+  for (; i < n; ++i) x[i] = softcapped(x[i], cap);
 }
 
 void add_scaled(float weight, const float* x, float* out, std::size_t n) {

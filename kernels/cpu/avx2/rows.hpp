@@ -15,7 +15,10 @@ namespace leasehold::avx2 {
 
 [[gnu::target("avx2,fma,f16c")]] void rms_norm_row(const NormRow& row);
 
-[[gnu::target("avx2,fma,f16c")]] void swiglu(float* gate, const float* up, std::size_t n);
+[[gnu::target("avx2,fma,f16c")]] void swiglu(Activation activation, float* gate, const float* up,
+                                             std::size_t n);
+
+[[gnu::target("avx2,fma,f16c")]] void softcap(float* x, std::size_t n, float cap);
 
 [[gnu::target("avx2,fma,f16c")]] void add_scaled(float weight, const float* x, float* out,
                                                  std::size_t n);

@@ -82,14 +82,19 @@ template <int kLow, int kHigh>
   codes[3] = codes_of<kLow, kHigh, 3>(low, upper);
 }
 
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i entries_of(
+    const CodeValues& values, __m256i codes) {
+  const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values.of));
+  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), codes);
+}
+
 /// Replaces codes by the entries of the type's table, if it has one.
 template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i through_table(__m256i codes) {
   constexpr CodeTable kTable = group_format(kType).table;
   if constexpr (kTable == CodeTable::None) return codes;
   static constexpr CodeValues kValues = code_values(kTable);
-  const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kValues.of));
-  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), codes);
+  return entries_of(kValues, codes);
 }
 
 /// Loads the codes of strip `strip` of half a block. `half_block` is the half's first byte.
@@ -101,6 +106,37 @@ template <TensorType kType>
                                                   half_block + kFormat.high_at(), strip, codes);
 #pragma GCC unroll 4
   for (int quad = 0; quad < 4; ++quad) codes[quad] = through_table<kType>(codes[quad]);
+}
+
+/// The elements of a table with wide codes as signed bytes, and their magnitudes.
+struct SignedValues {
+  CodeValues elements;
+  CodeValues magnitudes;
+};
+constexpr SignedValues signed_values(CodeTable table) {
+  SignedValues values{code_values(table), code_values(table)};
+  for (std::uint8_t& value : values.elements.of) value ^= 128;
+  for (std::uint8_t& value : values.magnitudes.of)
+    value = static_cast<std::uint8_t>(value < 128 ? 128 - value : value - 128);
+  return values;
+}
+
+/// Signed elements and their magnitudes.
+struct SignedElements {
+  __m256i elements;
+  __m256i magnitudes;
+};
+
+/// The elements of codes of a type with wide codes.
+template <TensorType kType>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline SignedElements signed_elements(
+    __m256i codes) {
+  if constexpr (group_format(kType).table == CodeTable::None) {
+    const __m256i elements = _mm256_xor_si256(codes, _mm256_set1_epi8(static_cast<char>(0x80)));
+    return {elements, _mm256_abs_epi8(elements)};
+  }
+  static constexpr SignedValues kValues = signed_values(group_format(kType).table);
+  return {entries_of(kValues.elements, codes), entries_of(kValues.magnitudes, codes)};
 }
 
 /// The scales of half a block.

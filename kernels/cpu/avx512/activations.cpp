@@ -1,6 +1,7 @@
 #include "kernels/cpu/avx512/activations.hpp"
 
 #include "kernels/cpu/avx2/int8.hpp"
+#include "kernels/cpu/avx2/rows.hpp"
 #include "kernels/cpu/avx512/fold.hpp"
 #include "kernels/cpu/avx512/lanes.hpp"
 #include "kernels/quant/row_group.hpp"
@@ -155,7 +156,8 @@ void round_row(const float* x, std::size_t n, std::uint32_t block, const Rounded
                     {out.q + done, out.scale + done / block, out.sums + done / kInt8Strip});
 }
 
-void swiglu(float* gate, const float* up, std::size_t n) {
+void swiglu(Activation activation, float* gate, const float* up, std::size_t n) {
+  if (activation != Activation::SwiGlu) return avx2::swiglu(activation, gate, up, n);
   for (std::size_t i = gate_registers(gate, up, n); i < n; ++i) gate[i] = silu(gate[i]) * up[i];
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/cpu/attend.hpp"
+#include "kernels/cpu/avx2/rows.hpp"
 #include "kernels/cpu/avx512/fold.hpp"
 #include "kernels/cpu/avx512/lanes.hpp"
 
@@ -251,6 +252,7 @@ struct Ops {
     return is_last ? 1 : 2;
   }
 
+  static void softcap(float* scores, std::uint32_t n, float cap) { avx2::softcap(scores, n, cap); }
   /// Scores are padded to whole lanes with -inf, whose exponential is exactly 0. Padding adds +0 to
   /// sums that are never -0. The sign of a zero maximum may differ: exp(±0) is 1.
   [[gnu::target("avx512f,avx512dq,avx2,fma")]] static void softmax(float* scores, std::uint32_t n,
@@ -294,14 +296,15 @@ void attend(const AttentionTile& tile) {
   attend_with<Ops>(tile);
 }
 
-void merge(const float* partials, std::uint32_t count, std::uint32_t head_dim, float* out) {
+void merge(const float* partials, std::uint32_t count, std::uint32_t head_dim, float sink,
+           float* out) {
   const std::uint32_t stride = partial_floats(head_dim);
-  float max = -std::numeric_limits<float>::infinity();
+  float max = sink;
   for (std::uint32_t p = 0; p < count; ++p) {
     const float partition_max = partials[std::size_t{p} * stride + kPartialMax];
     max = partition_max > max ? partition_max : max;
   }
-  float sum = 0.0F;
+  float sum = exp_f32(sink - max);
   std::fill_n(out, head_dim, 0.0F);
   for (std::uint32_t first = 0; first < count; first += kWidth) {
     const float* from = partials + std::size_t{first} * stride;

@@ -10,6 +10,7 @@ void attend(const AttentionTile& tile);
 
 /// RowKernels::merge
 [[gnu::target("avx512f,avx512dq,avx2,fma")]] void merge(const float* partials, std::uint32_t count,
-                                                        std::uint32_t head_dim, float* out);
+                                                        std::uint32_t head_dim, float sink,
+                                                        float* out);
 
 }  // namespace leasehold::avx512

@@ -59,7 +59,9 @@ struct AttentionParams {
   std::uint32_t tiles_per_kv_head;
   std::uint32_t rows_per_tile;
   std::uint32_t tile_positions;  ///< Keys or values in shared memory at a time; 8, 16, 32 or 64.
+  std::uint32_t window;          ///< The most positions that a row reads; 0: all.
   float scale;
+  float softcap;  ///< 0: none.
 };
 
 struct AttentionMergeParams {
@@ -71,6 +73,8 @@ struct AttentionMergeParams {
   std::uint32_t n_heads;
   std::uint32_t head_dim;
   std::uint32_t heads_per_block;  ///< All heads, if tiles are wanted.
+  std::uint32_t window;           ///< As in AttentionParams.
+  const float* sinks;             ///< [n_heads], or null
 };
 
 }  // namespace leasehold::device

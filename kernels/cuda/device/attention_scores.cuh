@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/cuda/device/kv_rows.cuh"
+#include "kernels/numerics/elementwise.hpp"
 
 namespace leasehold::device {
 
@@ -94,6 +95,12 @@ __device__ __forceinline__ AttentionShared shared_of(const AttentionParams& p) {
   return shared;
 }
 
+/// The score of a product.
+__device__ __forceinline__ float score_of(const AttentionParams& p, float dot) {
+  const float score = dot * p.scale;
+  return p.softcap > 0.0F ? softcapped(score, p.softcap) : score;
+}
+
 /// Each thread computes one key and kQueriesPerThread queries at a time.
 template <class Stored, int kTile, int kQueriesPerThread>
 __device__ __forceinline__ void score_keys(const AttentionParams& p, const AttentionShared& shared,
@@ -110,7 +117,8 @@ __device__ __forceinline__ void score_keys(const AttentionParams& p, const Atten
                                     shared.queries + query * n_octets * 8, n_octets, out);
 #pragma unroll
     for (int i = 0; i < kQueriesPerThread; ++i)
-      shared.scores[(query + i) * kPartitionPositions + span.first + position] = out[i] * p.scale;
+      shared.scores[(query + i) * kPartitionPositions + span.first + position] =
+          score_of(p, out[i]);
   }
 }
 
@@ -124,7 +132,7 @@ __device__ __forceinline__ void score_keys_by_four(const AttentionParams& p,
     const std::uint32_t position = i < span.count ? i : 0;
     const float dot = dot_by_four_lanes(kv_rows<Stored>(p, keys, position, 0), shared.queries,
                                         octets(p.head_dim));
-    if (i < span.count && lane_of_warp() % 4 == 0) shared.scores[span.first + i] = dot * p.scale;
+    if (i < span.count && lane_of_warp() % 4 == 0) shared.scores[span.first + i] = score_of(p, dot);
   }
 }
 
@@ -137,20 +145,22 @@ __device__ __forceinline__ float warp_max(float own) {
   return own;
 }
 
-/// Replaces scores by their exponentials; one warp per query.
+/// Replaces scores by their exponentials; one warp per query. Lane i has positions i mod 32.
 __device__ __forceinline__ void softmax_weights(const AttentionParams& p, const AttentionTile& tile,
                                                 float* all_scores) {
   for (std::uint32_t query = warp_of_block(); query < tile.n_queries();
        query += blockDim.x / kWarp) {
     const std::uint32_t n = query_reads(p, tile, query);
-    if (n == 0) continue;
+    const std::uint32_t skipped = query_skips(p, tile, query);
+    if (n <= skipped) continue;
     float* scores = all_scores + query * kPartitionPositions;
     float max = __uint_as_float(0xff800000);
-    for (std::uint32_t i = lane_of_warp(); i < n; i += kWarp)
-      max = scores[i] > max ? scores[i] : max;
+    std::uint32_t first = skipped / kWarp * kWarp + lane_of_warp();
+    if (first < skipped) first += kWarp;
+    for (std::uint32_t i = first; i < n; i += kWarp) max = scores[i] > max ? scores[i] : max;
     max = warp_max(max);
     float own = 0.0F;
-    for (std::uint32_t i = lane_of_warp(); i < n; i += kWarp) {
+    for (std::uint32_t i = first; i < n; i += kWarp) {
       const float weight = exp_f32(scores[i] - max);
       scores[i] = weight;
       own += weight;

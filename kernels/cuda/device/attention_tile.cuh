@@ -21,6 +21,9 @@ struct AttentionTile {
   std::uint32_t partition;
   std::uint32_t first_reads;  ///< Positions of the partition that the first row reads; at most 256.
   std::uint32_t last_reads;   ///< Positions that the last row reads.
+  /// Positions of the partition before the window of the first row, and of the last row.
+  std::uint32_t first_skips;
+  std::uint32_t last_skips;
 
   __device__ std::uint32_t n_queries() const { return n_rows * n_heads; }
 };
@@ -56,6 +59,13 @@ __device__ __forceinline__ std::uint32_t query_reads(const AttentionParams& p,
   const std::uint32_t position = p.gate.rows[tile.row].position + i / tile.n_heads;
   return positions_read(position, tile.partition);
 }
+/// The positions of the partition before the window of query i. The query reads none of the
+/// partition if they are as many as query_reads, or more.
+__device__ __forceinline__ std::uint32_t query_skips(const AttentionParams& p,
+                                                     const AttentionTile& tile, std::uint32_t i) {
+  const std::uint32_t position = p.gate.rows[tile.row].position + i / tile.n_heads;
+  return positions_skipped(position, p.window, tile.partition);
+}
 __device__ __forceinline__ const float* query_of(const AttentionParams& p,
                                                  const AttentionTile& tile, std::uint32_t i) {
   const std::size_t row = tile.row + i / tile.n_heads;
@@ -83,7 +93,9 @@ __device__ __forceinline__ AttentionTile tile_of_block(const AttentionParams& p)
   const std::uint32_t position = p.gate.rows[tile.row].position;
   tile.last_reads = positions_read(position + n_rows - 1, tile.partition);
   tile.first_reads = positions_read(position, tile.partition);
-  if (tile.last_reads == 0) return tile;
+  tile.first_skips = positions_skipped(position, p.window, tile.partition);
+  tile.last_skips = positions_skipped(position + n_rows - 1, p.window, tile.partition);
+  if (tile.last_reads == 0 || tile.first_skips >= kPartitionPositions) return tile;
   const std::uint32_t group = p.n_heads / p.n_kv_heads;
   const std::uint32_t in_group = blockIdx.y % p.tiles_per_kv_head * p.heads_per_tile;
   const std::uint32_t left = group - in_group;
@@ -101,7 +113,8 @@ __device__ __forceinline__ void find_blocks(const AttentionParams& p, const Atte
   if (i >= kPartitionBlocks) return;
   const std::uint32_t sequence = p.gate.rows[tile.row].sequence;
   const std::uint32_t first = p.kv.tables.first[sequence] + tile.partition * kPartitionBlocks;
-  const bool is_read = i * KvLayout::kBlockTokens < tile.last_reads;
+  const bool is_read = i * KvLayout::kBlockTokens < tile.last_reads &&
+                       (i + 1) * KvLayout::kBlockTokens > tile.first_skips;
   blocks[i] = is_read ? p.kv.tables.addresses[first + i] + p.kv.keys_offset_bytes +
                             std::uint64_t{tile.kv_head} * p.kv.head_bytes
                       : 0;

@@ -12,8 +12,9 @@ inline constexpr std::uint32_t kPairThreads = kThreadsPerQuery;
 inline constexpr std::uint32_t kPairSpans = 2;
 template <int kQueriesPerThread>
 struct ValueSums {
-  std::uint32_t element;  ///< The first element of the pair.
-  std::uint32_t query;    ///< The first of kQueriesPerThread queries.
+  std::uint32_t element;                   ///< The first element of the pair.
+  std::uint32_t query;                     ///< The first of kQueriesPerThread queries.
+  std::uint32_t skips[kQueriesPerThread];  ///< Query q adds positions [skips, reads).
   std::uint32_t reads[kQueriesPerThread];
   float2 acc[kPairSpans][kQueriesPerThread];
 };
@@ -27,6 +28,7 @@ __device__ __forceinline__ ValueSums<kQueriesPerThread> value_sums(const Attenti
   sums.query = threadIdx.x / kPairThreads * kQueriesPerThread;
 #pragma unroll
   for (int q = 0; q < kQueriesPerThread; ++q) {
+    sums.skips[q] = query_skips(p, tile, sums.query + q);
     sums.reads[q] = query_reads(p, tile, sums.query + q);
     for (std::uint32_t s = 0; s < kPairSpans; ++s) sums.acc[s][q] = {0.0F, 0.0F};
   }
@@ -62,18 +64,17 @@ __device__ __forceinline__ void add_common(const WeightedValues<Stored>& from, s
   }
 }
 
-/// Adds positions first ... end - 1, which only some queries read. `reads` counts from the same
-/// position as first and end.
+/// Adds positions first ... span.count - 1, which only some queries read.
 template <class Stored, int kQueriesPerThread>
 __device__ __forceinline__ void add_rest(const WeightedValues<Stored>& from, std::uint32_t first,
-                                         std::uint32_t end,
-                                         const std::uint32_t (&reads)[kQueriesPerThread],
+                                         const KvSpan& span,
+                                         const ValueSums<kQueriesPerThread>& sums,
                                          float2 (&acc)[kQueriesPerThread]) {
-  for (std::uint32_t i = first; i < end; ++i) {
+  for (std::uint32_t i = first; i < span.count; ++i) {
     const float2 v = load_pair(from.values, i);
 #pragma unroll
     for (int q = 0; q < kQueriesPerThread; ++q) {
-      if (i >= reads[q]) continue;
+      if (span.first + i < sums.skips[q] || span.first + i >= sums.reads[q]) continue;
       const float weight = from.weights[q * kPartitionPositions + i];
       acc[q].x = fmaf(weight, v.x, acc[q].x);
       acc[q].y = fmaf(weight, v.y, acc[q].y);
@@ -88,12 +89,10 @@ __device__ __forceinline__ void add_values(const AttentionParams& p, const Atten
                                            const float* scores,
                                            ValueSums<kQueriesPerThread>& sums) {
   if (sums.query >= tile.n_queries()) return;
-  const std::uint32_t of_all = tile.first_reads > span.first ? tile.first_reads - span.first : 0;
+  const bool is_in_all_windows = tile.last_skips <= span.first;
+  const std::uint32_t of_all =
+      is_in_all_windows && tile.first_reads > span.first ? tile.first_reads - span.first : 0;
   const std::uint32_t common = (of_all < span.count ? of_all : span.count) / 4 * 4;
-  std::uint32_t reads[kQueriesPerThread];
-#pragma unroll
-  for (int q = 0; q < kQueriesPerThread; ++q)
-    reads[q] = sums.reads[q] > span.first ? sums.reads[q] - span.first : 0;
 #pragma unroll
   for (std::uint32_t s = 0; s < kPairSpans; ++s) {
     const std::uint32_t element = sums.element + s * 2 * kPairThreads;
@@ -101,7 +100,7 @@ __device__ __forceinline__ void add_values(const AttentionParams& p, const Atten
     const WeightedValues<Stored> from{kv_rows<Stored>(p, rows, 0, element),
                                       scores + sums.query * kPartitionPositions + span.first};
     add_common<Stored, kQueriesPerThread>(from, common, sums.acc[s]);
-    add_rest<Stored, kQueriesPerThread>(from, common, span.count, reads, sums.acc[s]);
+    add_rest<Stored, kQueriesPerThread>(from, common, span, sums, sums.acc[s]);
   }
 }
 
@@ -110,7 +109,7 @@ __device__ __forceinline__ void store_values(const AttentionParams& p, const Att
                                              const ValueSums<kQueriesPerThread>& sums) {
 #pragma unroll
   for (int q = 0; q < kQueriesPerThread; ++q) {
-    if (sums.reads[q] == 0) continue;
+    if (sums.reads[q] <= sums.skips[q]) continue;
     float* out = p.partials.acc + partial_of(p, tile, sums.query + q) * p.head_dim;
 #pragma unroll
     for (std::uint32_t s = 0; s < kPairSpans; ++s) {

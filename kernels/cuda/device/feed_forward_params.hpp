@@ -21,16 +21,28 @@ struct SwiGluParams {
   std::uint32_t* part_largest;  ///< [n_rows, blocks per row]
   std::uint32_t* counters;      ///< [n_rows]
   std::uint32_t width;
+  Activation activation;
+};
+
+struct SoftcapParams {
+  KernelGate gate;
+  float* x;  ///< [rows, width]
+  std::uint32_t width;
+  std::uint32_t is_logit_rows;  ///< Not 0: x has the step's rows with logits, otherwise all rows.
+  float cap;
 };
 
 struct ExpertRoutingParams {
   KernelGate gate;
   const float* scores;    ///< [n_rows, n_experts]
+  const float* bias;      ///< [n_experts], or null
   std::uint32_t* chosen;  ///< [n_rows, n_used]
   float* weights;         ///< [n_rows, n_used]
   std::uint32_t n_experts;
   std::uint32_t n_used;
   std::uint32_t normalize_expert_weights;
+  ExpertGating gating;
+  float scale;
 };
 
 struct WeightedSumParams {

@@ -82,15 +82,23 @@ __device__ __forceinline__ const MatmulSegment& segment_of_block(const Params& p
   return p.segments[i];
 }
 
+/// Index of an output in the biases of all experts.
+__device__ __forceinline__ std::size_t bias_index(const ExpertAssignment& experts,
+                                                  std::uint32_t n_out, std::uint32_t output) {
+  return std::size_t{expert_of_block(experts)} * n_out + output;
+}
+
 /// Stores the product + bias + previous value, added in this order. `output` is a row of the
 /// segment. Results that do not exist are dropped.
-__device__ __forceinline__ void store_product(const MatmulSegment& to, const ColumnList& list,
-                                              std::uint32_t column, std::uint32_t output,
-                                              float product, bool accumulates) {
+template <class Params>
+__device__ __forceinline__ void store_product(const Params& p, const MatmulSegment& to,
+                                              const ColumnList& list, std::uint32_t column,
+                                              std::uint32_t output, float product) {
   if (column >= list.count || output >= to.n_out) return;
-  const float value = to.bias != nullptr ? product + to.bias[output] : product;
+  const float value =
+      to.bias != nullptr ? product + to.bias[bias_index(p.experts, to.n_out, output)] : product;
   float* out = to.out + std::size_t{list.target[column]} * to.n_out + output;
-  *out = accumulates ? *out + value : value;
+  *out = p.accumulate != 0 ? *out + value : value;
 }
 
 /// Stores the product of a row of halves: the sum · the row's scale.
@@ -98,8 +106,8 @@ __device__ __forceinline__ void store_result(const MatmulParams& p, const Column
                                              std::uint32_t column, std::uint32_t output,
                                              float sum) {
   if (column >= list.count) return;
-  store_product(segment_of_block(p), list, column, output, sum * p.x.scales[list.source[column]],
-                p.accumulate != 0);
+  store_product(p, segment_of_block(p), list, column, output,
+                sum * p.x.scales[list.source[column]]);
 }
 
 }  // namespace leasehold::device

@@ -36,7 +36,7 @@ struct ExpertAssignment {
 struct MatmulSegment {
   const std::byte* weights;  ///< [n_out] rows, or their groups, per expert
   float* out;                ///< [n_results, n_out]
-  const float* bias;         ///< [n_out], or null
+  const float* bias;         ///< [n_out] per expert, or null
   std::uint32_t n_out;
   std::uint32_t first_tile;  ///< The blockIdx.x of its first row tile.
 };
@@ -66,7 +66,7 @@ struct FloatMatmulParams {
   const std::uint32_t* select;  ///< [n_results], or null
   ExpertAssignment experts;
   float* out;         ///< [n_results, n_out]
-  const float* bias;  ///< [n_out], or null
+  const float* bias;  ///< [n_out] per expert, or null
   std::uint32_t n_out;
   std::uint32_t n_in;
   std::uint32_t accumulate;

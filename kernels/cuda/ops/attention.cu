@@ -12,14 +12,15 @@ struct Spans {
   const std::uint64_t* blocks;  ///< [kPartitionBlocks]
   std::byte* buffers;           ///< Two buffers of buffer_bytes each.
   std::uint32_t buffer_bytes;
-  std::uint32_t n_positions;
+  std::uint32_t begin;  ///< The first position to copy, at the start of a block.
+  std::uint32_t end;
 
   __device__ std::uint32_t per_plane() const {
-    return (n_positions + p.tile_positions - 1) / p.tile_positions;
+    return (end - begin + p.tile_positions - 1) / p.tile_positions;
   }
   __device__ KvSpan at(std::uint32_t i) const {
-    const std::uint32_t first = i % per_plane() * p.tile_positions;
-    const std::uint32_t left = n_positions - first;
+    const std::uint32_t first = begin + i % per_plane() * p.tile_positions;
+    const std::uint32_t left = end - first;
     return {i / per_plane(), first, left < p.tile_positions ? left : p.tile_positions};
   }
   __device__ std::byte* buffer(std::uint32_t i) const { return buffers + i % 2 * buffer_bytes; }
@@ -49,8 +50,11 @@ __device__ __forceinline__ void attend(const AttentionParams& p) {
   const AttentionShared shared = shared_of<kTile>(p);
   find_blocks(p, tile, blocks);
   __syncthreads();
-  const Spans<Stored> spans{p, blocks, shared.rows,
+  const Spans<Stored> spans{p,
+                            blocks,
+                            shared.rows,
                             p.tile_positions * kv_position_bytes(p.head_dim, kStoredAs<Stored>),
+                            tile.first_skips / KvLayout::kBlockTokens * KvLayout::kBlockTokens,
                             tile.last_reads};
   spans.start(0);
   load_queries(p, tile, kTile, shared.queries);
@@ -164,16 +168,26 @@ __device__ __forceinline__ void merge_chunk(const float* acc, const float2* weig
 /// of one partition.
 struct MergedHeads {
   std::size_t first;  ///< Index of the row and first head in the partial results.
+  std::uint32_t first_head;
   std::uint32_t n_heads;
-  std::uint32_t n_partitions;
+  PartitionRange partitions;
+
+  /// The index of partition `i` of the row's own, of a head of the block.
+  __device__ std::size_t partial(const AttentionMergeParams& p, std::uint32_t head,
+                                 std::uint32_t i) const {
+    return (first + head) * p.partials.n_partitions + partitions.first + i;
+  }
+  __device__ float sink(const AttentionMergeParams& p, std::uint32_t head) const {
+    return p.sinks != nullptr ? p.sinks[first_head + head] : __uint_as_float(0xff800000);
+  }
 };
 
 __device__ __forceinline__ void find_maxima(const AttentionMergeParams& p, const MergedHeads& heads,
                                             float* maxima) {
   for (std::uint32_t head = warp_of_block(); head < heads.n_heads; head += blockDim.x / kWarp) {
-    const float* max_sum = p.partials.max_sum + (heads.first + head) * p.partials.n_partitions * 2;
-    float max = __uint_as_float(0xff800000);
-    for (std::uint32_t i = lane_of_warp(); i < heads.n_partitions; i += kWarp)
+    const float* max_sum = p.partials.max_sum + 2 * heads.partial(p, head, 0);
+    float max = heads.sink(p, head);
+    for (std::uint32_t i = lane_of_warp(); i < heads.partitions.count; i += kWarp)
       max = max_sum[2 * i] > max ? max_sum[2 * i] : max;
     max = warp_max(max);
     if (lane_of_warp() == 0) maxima[head] = max;
@@ -184,10 +198,9 @@ __device__ __forceinline__ void find_weights(const AttentionMergeParams& p,
                                              const MergedHeads& heads, std::uint32_t first,
                                              const float* maxima, float2 (*weights)[kWarp]) {
   const std::uint32_t i = first + lane_of_warp();
-  if (i >= heads.n_partitions) return;
+  if (i >= heads.partitions.count) return;
   for (std::uint32_t head = warp_of_block(); head < heads.n_heads; head += blockDim.x / kWarp) {
-    const std::size_t partial = (heads.first + head) * p.partials.n_partitions + i;
-    const float* max_sum = p.partials.max_sum + 2 * partial;
+    const float* max_sum = p.partials.max_sum + 2 * heads.partial(p, head, i);
     weights[head][lane_of_warp()] = {exp_f32(max_sum[0] - maxima[head]), max_sum[1]};
   }
 }
@@ -203,9 +216,9 @@ LEASEHOLD_KERNEL(lh_attention_merge, AttentionMergeParams, kMaxMergeThreads) {
   const std::uint32_t quads = (p.head_dim + 3) / 4;
   const std::uint32_t first_head = blockIdx.x * p.heads_per_block;
   const std::uint32_t left = p.n_heads - first_head;
-  const MergedHeads heads{std::size_t{blockIdx.y} * p.n_heads + first_head,
+  const MergedHeads heads{std::size_t{blockIdx.y} * p.n_heads + first_head, first_head,
                           left < p.heads_per_block ? left : p.heads_per_block,
-                          partition_count(p.gate.rows[row].position + 1)};
+                          partitions_read(p.gate.rows[row].position, p.window)};
   float* out = p.out + std::size_t{row} * p.n_heads * p.head_dim;
   std::uint32_t largest = 0;
   find_maxima(p, heads, maxima);
@@ -214,15 +227,15 @@ LEASEHOLD_KERNEL(lh_attention_merge, AttentionMergeParams, kMaxMergeThreads) {
     const std::uint32_t head = unit / quads;
     const bool has_work = head < heads.n_heads;
     MergedElements merged{unit % quads * 4, {}, 0.0F};
-    for (std::uint32_t i = 0; i < heads.n_partitions; i += kWarp) {
-      const std::uint32_t behind = heads.n_partitions - i;
+    for (std::uint32_t i = 0; i < heads.partitions.count; i += kWarp) {
+      const std::uint32_t behind = heads.partitions.count - i;
       __syncthreads();
       find_weights(p, heads, i, maxima, weights);
       __syncthreads();
-      const std::size_t partial = (heads.first + head) * p.partials.n_partitions + i;
-      if (has_work)
-        merge_chunk(p.partials.acc + partial * p.head_dim, weights[head],
-                    behind < kWarp ? behind : kWarp, p.head_dim, merged);
+      if (!has_work) continue;
+      if (i == 0) merged.sum = exp_f32(heads.sink(p, head) - maxima[head]);
+      merge_chunk(p.partials.acc + heads.partial(p, head, i) * p.head_dim, weights[head],
+                  behind < kWarp ? behind : kWarp, p.head_dim, merged);
     }
     for (std::uint32_t j = 0; has_work && j < 4 && merged.d + j < p.head_dim; ++j) {
       const float value = merged.out[j] / merged.sum;

@@ -3,6 +3,7 @@
 #include "kernels/cuda/device/int8/int8_rows.cuh"
 #include "kernels/cuda/device/tiles.cuh"
 #include "kernels/cuda/device/warp_collectives.cuh"
+#include "kernels/numerics/elementwise.hpp"
 #include "kernels/numerics/expert_routing.hpp"
 
 namespace leasehold::device {
@@ -42,7 +43,7 @@ LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
   std::uint32_t largest = 0;
   for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < p.width;
        i += gridDim.x * blockDim.x) {
-    const float value = silu(gates[i]) * up[i];
+    const float value = gated(p.activation, gates[i], up[i]);
     gates[i] = value;
     largest = largest > magnitude_bits(value) ? largest : magnitude_bits(value);
   }
@@ -56,52 +57,84 @@ LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
   store_tile_row(p.tiles, row, gates, largest);
 }
 
-/// The warp's highest-ranked candidate; n_experts ranks below all experts.
-__device__ __forceinline__ std::uint32_t first_of_warp(const float* scores, std::uint32_t own,
-                                                       std::uint32_t n_experts) {
+/// Grid: columns / 256, rows.
+LEASEHOLD_KERNEL(lh_softcap, SoftcapParams, 256) {
+  if (engine_is_stopped(p.gate)) return;
+  const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  const std::uint32_t rows = p.is_logit_rows != 0 ? p.gate.step->n_logit_rows : p.gate.step->n_rows;
+  if (blockIdx.y >= rows || i >= p.width) return;
+  float& x = p.x[std::size_t{blockIdx.y} * p.width + i];
+  x = softcapped(x, p.cap);
+}
+
+/// The warp's highest-ranked candidate; the expert n_experts ranks below all others.
+__device__ __forceinline__ RankedExpert first_of_warp(RankedExpert own, std::uint32_t n_experts) {
   for (std::uint32_t distance = kWarp / 2; distance > 0; distance /= 2) {
-    const std::uint32_t other = __shfl_xor_sync(kAllLanes, own, distance);
+    const RankedExpert other{.key = __shfl_xor_sync(kAllLanes, own.key, distance),
+                             .expert = __shfl_xor_sync(kAllLanes, own.expert, distance)};
     const bool is_before =
-        other < n_experts && (own == n_experts || ranks_before(scores, other, own));
+        other.expert < n_experts && (own.expert == n_experts || ranks_before(other, own));
     own = is_before ? other : own;
   }
   return own;
 }
 
-/// One warp per row. The choice equals that of select_experts
+/// The highest-ranked expert of the row by `rank_of`, among those that `is_left` admits.
+template <class RankOf, class IsLeft>
+__device__ __forceinline__ RankedExpert best_expert(std::uint32_t n_experts, RankOf&& rank_of,
+                                                    IsLeft&& is_left) {
+  RankedExpert best{.key = 0.0F, .expert = n_experts};
+  for (std::uint32_t e = lane_of_warp(); e < n_experts; e += kWarp) {
+    const RankedExpert candidate = rank_of(e);
+    if (is_left(candidate) && (best.expert == n_experts || ranks_before(candidate, best)))
+      best = candidate;
+  }
+  return first_of_warp(best, n_experts);
+}
+
+/// The row's scores with what probabilities need of all experts.
+__device__ __forceinline__ RoutedRow routed_row(const ExpertRoutingParams& p, std::uint32_t row) {
+  RoutedRow routed{
+      .scores = p.scores + std::size_t{row} * p.n_experts, .bias = p.bias, .gating = p.gating};
+  if (p.gating == ExpertGating::Sigmoid) return routed;
+  routed.highest_score = best_expert(
+                             p.n_experts, [&](std::uint32_t e) { return routed.by_score(e); },
+                             [](RankedExpert) { return true; })
+                             .key;
+  if (p.bias == nullptr && p.normalize_expert_weights != 0) return routed;
+  float own_sum = 0.0F;
+  for (std::uint32_t e = lane_of_warp(); e < p.n_experts; e += kWarp) own_sum += routed.term(e);
+  routed.total = fold_warp(own_sum);
+  return routed;
+}
+
+/// One warp per row. The choice and the weights equal those of select_experts
 /// (kernels/numerics/expert_routing.hpp).
 LEASEHOLD_KERNEL(lh_expert_routing, ExpertRoutingParams, 32) {
   if (warp_engine_is_stopped(p.gate)) return;
   const std::uint32_t row = blockIdx.x;
   if (row >= row_count(p.gate)) return;
   const std::uint32_t lane = lane_of_warp();
-  const float* scores = p.scores + std::size_t{row} * p.n_experts;
+  const RoutedRow routed = routed_row(p, row);
   std::uint32_t* chosen = p.chosen + std::size_t{row} * p.n_used;
   float* weights = p.weights + std::size_t{row} * p.n_used;
-  std::uint32_t last = p.n_experts;
-  float max_score = 0.0F;
+  RankedExpert last{};
   float own_sum = 0.0F;
   for (std::uint32_t k = 0; k < p.n_used; ++k) {
-    std::uint32_t best = p.n_experts;
-    for (std::uint32_t e = lane; e < p.n_experts; e += kWarp) {
-      const bool is_left = k == 0 || ranks_before(scores, last, e);
-      if (is_left && (best == p.n_experts || ranks_before(scores, e, best))) best = e;
-    }
-    last = first_of_warp(scores, best, p.n_experts);
-    if (k == 0) max_score = scores[last];
-    const float term = exp_f32(scores[last] - max_score);
+    last = best_expert(
+        p.n_experts, [&](std::uint32_t e) { return routed.ranked(e); },
+        [&](RankedExpert candidate) { return k == 0 || ranks_before(last, candidate); });
+    const float term = routed.term(last.expert);
     if (lane == 0) {
-      chosen[k] = last;
+      chosen[k] = last.expert;
       weights[k] = term;
     }
-    if (p.normalize_expert_weights != 0 && k % kWarp == lane) own_sum += term;
+    if (k % kWarp == lane) own_sum += term;
   }
-  if (p.normalize_expert_weights == 0)
-    for (std::uint32_t e = lane; e < p.n_experts; e += kWarp)
-      own_sum += exp_f32(scores[e] - max_score);
   const float sum = fold_warp(own_sum);
   __syncwarp();
-  for (std::uint32_t k = lane; k < p.n_used; k += kWarp) weights[k] = weights[k] / sum;
+  for (std::uint32_t k = lane; k < p.n_used; k += kWarp)
+    weights[k] = expert_weight(routed, weights[k], sum, p.normalize_expert_weights != 0, p.scale);
 }
 
 /// Grid: columns / 256, rows.

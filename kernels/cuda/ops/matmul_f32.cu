@@ -46,7 +46,8 @@ __device__ __forceinline__ void float_products(const FloatMatmulParams& p, const
   for (std::uint32_t c = 0; c < kColumns; ++c) {
     const float sum = fold_warp(sums[c]);
     if (lane_of_warp() != 0 || c >= list.count) continue;
-    const float value = p.bias != nullptr ? sum + p.bias[output] : sum;
+    const float value =
+        p.bias != nullptr ? sum + p.bias[bias_index(p.experts, p.n_out, output)] : sum;
     float* out = p.out + std::size_t{list.target[c]} * p.n_out + output;
     *out = p.accumulate != 0 ? *out + value : value;
   }

@@ -1,4 +1,4 @@
-/// out = x · scale / sqrt(mean(x²) + epsilon) · weight, with the reference's bits: one warp sums
+/// out (+)= x · scale / sqrt(mean(x²) + epsilon) · weight, with the reference's bits: one warp sums
 /// the squares in the lanes of ordered_dot.
 #include "kernels/cuda/device/int8/int8_rows.cuh"
 #include "kernels/cuda/device/norm_params.hpp"
@@ -48,7 +48,13 @@ struct NormQuads {
       if (i >= p.width / 4) break;
       const float4 value = {(x[q].x * factor) * weight[q].x, (x[q].y * factor) * weight[q].y,
                             (x[q].z * factor) * weight[q].z, (x[q].w * factor) * weight[q].w};
-      reinterpret_cast<float4*>(out)[i] = value;
+      auto* const to = reinterpret_cast<float4*>(out) + i;
+      if (p.accumulate != 0) {
+        const float4 old = *to;
+        *to = {old.x + value.x, old.y + value.y, old.z + value.z, old.w + value.w};
+        continue;
+      }
+      *to = value;
       reinterpret_cast<float4*>(shared)[i] = value;
       largest = larger(larger(largest, magnitude_bits(value.x)), magnitude_bits(value.y));
       largest = larger(larger(largest, magnitude_bits(value.z)), magnitude_bits(value.w));
@@ -75,7 +81,7 @@ __device__ __forceinline__ std::uint32_t norm_singly(const RmsNormParams& p, con
   std::uint32_t largest = 0;
   for (std::uint32_t i = threadIdx.x; i < p.width; i += blockDim.x) {
     const float value = (x[i] * factor) * p.weight[i];
-    out[i] = value;
+    out[i] = p.accumulate != 0 ? out[i] + value : value;
     largest = larger(largest, magnitude_bits(value));
   }
   return largest;

@@ -113,7 +113,9 @@ KernelLaunch plan_partitions(const PlanContext& context, const AttentionArgs& ar
               .tiles_per_kv_head = tile.tiles_per_kv_head,
               .rows_per_tile = tile.rows,
               .tile_positions = positions,
-              .scale = args.scale})};
+              .window = args.window,
+              .scale = args.scale,
+              .softcap = args.softcap})};
 }
 
 KernelLaunch plan_merge(const PlanContext& context, const AttentionArgs& args,
@@ -134,7 +136,9 @@ KernelLaunch plan_merge(const PlanContext& context, const AttentionArgs& args,
                                                               .tiles = input.tiles,
                                                               .n_heads = args.n_heads,
                                                               .head_dim = args.layout.head_dim,
-                                                              .heads_per_block = heads})};
+                                                              .heads_per_block = heads,
+                                                              .window = args.window,
+                                                              .sinks = input.sinks})};
 }
 
 }  // namespace

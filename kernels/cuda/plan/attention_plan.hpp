@@ -26,7 +26,8 @@ struct AttentionPlanInput {
   /// Blocks that the card runs at once. If a block for each head stays within this number, each
   /// block gets more threads.
   std::uint32_t blocks_at_once = 0;
-  device::TileRows tiles = {};  ///< A second output for the next matmul; empty means none.
+  device::TileRows tiles = {};   ///< A second output for the next matmul; empty means none.
+  const float* sinks = nullptr;  ///< args.sinks on the device, or null.
 };
 
 /// Plans pairs of launches, each for as many rows as fit the scratch. args.block_tables are host

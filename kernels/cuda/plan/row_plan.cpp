@@ -59,6 +59,7 @@ KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, 
                                      .width = args.width,
                                      .epsilon = args.epsilon,
                                      .scale = args.scale,
+                                     .accumulate = args.accumulate ? 1u : 0u,
                                      .fits_shared = fits_shared ? 1u : 0u};
   return {.kernel = "lh_rms_norm",
           .grid = {context.n_rows},
@@ -94,10 +95,26 @@ KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
                                                       .rounded = prepared.rounded,
                                                       .part_largest = parts.largest,
                                                       .counters = parts.counters,
-                                                      .width = args.width})};
+                                                      .width = args.width,
+                                                      .activation = args.activation})};
 }
 
-KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args) {
+KernelLaunch plan_softcap(const PlanContext& context, const SoftcapArgs& args,
+                          std::uint32_t n_rows) {
+  constexpr std::uint32_t kThreads = 256;
+  return {
+      .kernel = "lh_softcap",
+      .grid = {blocks_for(args.width, kThreads), n_rows},
+      .block_threads = kThreads,
+      .params = KernelParams(device::SoftcapParams{.gate = context.gate,
+                                                   .x = args.x,
+                                                   .width = args.width,
+                                                   .is_logit_rows = args.select.empty() ? 0u : 1u,
+                                                   .cap = args.cap})};
+}
+
+KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args,
+                                 const float* selection_bias) {
   expects(args.n_used >= 1 && args.n_used <= args.n_experts, "some experts are chosen of all");
   return {.kernel = "lh_expert_routing",
           .grid = {context.n_rows},
@@ -105,11 +122,14 @@ KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRouting
           .params = KernelParams(device::ExpertRoutingParams{
               .gate = context.gate,
               .scores = args.scores,
+              .bias = selection_bias,
               .chosen = args.chosen,
               .weights = args.weights,
               .n_experts = args.n_experts,
               .n_used = args.n_used,
-              .normalize_expert_weights = args.normalize_expert_weights ? 1u : 0u})};
+              .normalize_expert_weights = args.normalize_expert_weights ? 1u : 0u,
+              .gating = args.gating,
+              .scale = args.scale})};
 }
 
 KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs& args) {

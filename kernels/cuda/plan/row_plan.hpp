@@ -39,7 +39,13 @@ struct RowParts {
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
                          const PreparedRows& prepared = {}, RowParts parts = {});
 
-KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args);
+/// Plans the caps of `n_rows` rows of x.
+KernelLaunch plan_softcap(const PlanContext& context, const SoftcapArgs& args,
+                          std::uint32_t n_rows);
+
+/// `selection_bias` is that of `args`, or null.
+KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args,
+                                 const float* selection_bias = nullptr);
 KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs& args);
 
 }  // namespace leasehold::cuda

@@ -100,7 +100,7 @@ class GgufFile {
   Result<std::uint64_t> length(std::string_view key) const;
 
   /// A metadata value. T: uint32_t, uint64_t, int64_t (any integer in range), float, bool, string,
-  /// vector<string>, vector<float>, vector<int32_t>.
+  /// vector<string>, vector<float>, vector<int32_t>, vector<bool>.
   /// Errors: FileCorrupt if the key is missing; UnsupportedModel if it has another type.
   template <class T>
   Result<T> get(std::string_view key) const;

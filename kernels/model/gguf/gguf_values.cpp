@@ -79,7 +79,7 @@ Result<std::vector<T>> take_array(GgufCursor& in, std::string_view path, std::st
   if (value.type != GgufType::Array || value.element_type != type_of<T>())
     return wrong_type(path, key, value, fmt::format("an array of {}", name(type_of<T>())));
   std::vector<T> elements;
-  elements.reserve(value.count);  // bounded: each element takes at least four bytes of the file
+  elements.reserve(value.count);  // bounded: the file has the bytes of all elements
   for (std::uint64_t i = 0; i < value.count; ++i) elements.push_back(TRY(take_one<T>(in, key)));
   return elements;
 }
@@ -128,5 +128,6 @@ template Result<std::string> GgufFile::get(std::string_view key) const;
 template Result<std::vector<std::string>> GgufFile::get(std::string_view key) const;
 template Result<std::vector<float>> GgufFile::get(std::string_view key) const;
 template Result<std::vector<std::int32_t>> GgufFile::get(std::string_view key) const;
+template Result<std::vector<bool>> GgufFile::get(std::string_view key) const;
 
 }  // namespace leasehold

@@ -31,15 +31,44 @@ struct AttentionCase {
     const auto gates = rig.table.step(n_sequences);
     const LaunchContext context{
         .gates = gates.get(), .rows = std::span(rows).subspan(first, count), .layer = kLayer};
+    const Tables tables = tables_for(context.rows);
     const LaunchStatus status = rig.backend->attention(
-        context, {.layout = kv.layout,
-                  .q = q.data() + first * row_floats(),
-                  .out = out.data(),
-                  .n_heads = n_heads,
-                  .scale = 1.0F / std::sqrt(static_cast<float>(kv.layout.head_dim)),
-                  .block_tables = kv.block_tables()});
+        context,
+        {.layout = kv.layout,
+         .q = q.data() + first * row_floats(),
+         .out = out.data(),
+         .n_heads = n_heads,
+         .scale = 1.0F / std::sqrt(static_cast<float>(kv.layout.head_dim)),
+         .block_tables = tables.views,
+         .window = window,
+         .softcap = softcap,
+         .sinks = sinks.empty() ? Leased<const float>{} : sinks_memory.at().as<const float>()});
     REQUIRE(status.live == gates->all());
     return out;
+  }
+
+  struct Tables {
+    std::vector<std::vector<Leased<std::byte>>> blocks;
+    std::vector<BlockTableView> views;
+  };
+  /// The block tables without the blocks before the windows of the rows: the backend may not open
+  /// these.
+  Tables tables_for(std::span<const RowRef> read) const {
+    Tables tables;
+    for (const BlockTableView table : kv.block_tables())
+      tables.blocks.emplace_back(table.begin(), table.end());
+    for (std::uint32_t s = 0; s < tables.blocks.size(); ++s) {
+      const auto row = std::ranges::find(read, s, &RowRef::sequence);
+      if (row == read.end()) continue;
+      const std::uint32_t n = first_position(row->position, window) / KvLayout::kBlockTokens;
+      std::fill_n(tables.blocks[s].begin(), n, Leased<std::byte>{});
+    }
+    for (const auto& blocks : tables.blocks) tables.views.emplace_back(blocks);
+    return tables;
+  }
+  void set_sinks(SeededRandom& random) {
+    sinks = random_floats(random, n_heads, 4.0F);
+    sinks_memory.fill<float>(sinks);
   }
   std::vector<float> on(Rig& rig) const { return on(rig, 0, rows.size()); }
 
@@ -48,6 +77,10 @@ struct AttentionCase {
   std::uint32_t n_sequences;
   std::vector<RowRef> rows;
   std::vector<float> q;
+  std::uint32_t window = 0;
+  float softcap = 0;
+  std::vector<float> sinks = {};  // [n_heads], or empty
+  LeasedMemory sinks_memory{1024};
 };
 
 KvLayout layout(std::uint32_t n_kv_heads, std::uint32_t head_dim, KvType type) {
@@ -78,14 +111,16 @@ double score(const AttentionCase& c, std::size_t r, std::uint32_t head, std::uin
   for (std::uint32_t d = 0; d < c.kv.layout.head_dim; ++d)
     sum += double{c.q[r * c.row_floats() + head * c.kv.layout.head_dim + d]} *
            c.kv.at(c.rows[r].sequence, kLayer, 0, kv_head, position, d);
-  return sum / std::sqrt(static_cast<double>(c.kv.layout.head_dim));
+  const double scaled = sum / std::sqrt(static_cast<double>(c.kv.layout.head_dim));
+  return c.softcap > 0 ? c.softcap * std::tanh(scaled / c.softcap) : scaled;
 }
 
 std::vector<double> expected_head(const AttentionCase& c, std::size_t r, std::uint32_t head) {
   const std::uint32_t kv_head = head / (c.n_heads / c.kv.layout.n_kv_heads);
   std::vector<double> out(c.kv.layout.head_dim);
-  double sum = 0;
-  for (std::uint32_t p = 0; p <= c.rows[r].position; ++p) {
+  double sum = c.sinks.empty() ? 0 : std::exp(double{c.sinks[head]});
+  for (std::uint32_t p = first_position(c.rows[r].position, c.window); p <= c.rows[r].position;
+       ++p) {
     const double weight = std::exp(score(c, r, head, p));
     sum += weight;
     for (std::uint32_t d = 0; d < out.size(); ++d)
@@ -113,6 +148,35 @@ TEST_CASE("backend: attention matches doubles across blocks, extents and partiti
         REQUIRE(out[r * c.row_floats() + head * expected.size() + d] ==
                 Approx(expected[d]).margin(4e-6));
     }
+}
+
+TEST_CASE("backend: a window, a soft cap and sinks match doubles and open no block before it") {
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
+  const KvType type = GENERATE(from_range(kTypes));
+  SeededRandom random(test_seed() + 1050);
+  Rig rig(threads);
+  Rig reference(0);
+  AttentionCase c(random, layout(2, stored_width(40, type), type), 3, {9, 2, 1}, {265, 18, 530});
+  for (const std::uint32_t window : {1u, 16u, 100u, 256u, 275u}) {
+    c.window = window;
+    c.softcap = window % 2 == 0 ? 1.5F : 0.0F;
+    if (window == 256) c.set_sinks(random);
+    CAPTURE(threads, test_seed(), window);
+    const auto out = c.on(rig);
+    REQUIRE(first_difference(out, c.on(reference)) == -1);
+    for (std::size_t first = 0; first < c.rows.size(); ++first) {
+      const auto alone = c.on(rig, first, 1);
+      const auto at = out.begin() + static_cast<std::ptrdiff_t>(first * c.row_floats());
+      REQUIRE(std::equal(alone.begin(), alone.end(), at));
+    }
+    for (std::size_t r = 0; r < c.rows.size(); ++r)
+      for (std::uint32_t head = 0; head < c.n_heads; ++head) {
+        const auto expected = expected_head(c, r, head);
+        for (std::uint32_t d = 0; d < expected.size(); ++d)
+          REQUIRE(out[r * c.row_floats() + head * expected.size() + d] ==
+                  Approx(expected[d]).margin(4e-6));
+      }
+  }
 }
 
 TEST_CASE("backend: attention has the reference's bits for every head width and key type") {

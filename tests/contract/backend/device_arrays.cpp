@@ -163,7 +163,8 @@ LaunchStatus DeviceArrays::project(const LaunchContext& context, const Projectio
   for (const MatmulArgs& one : args.matmuls) matmuls.push_back(on_device(context, one));
   const ProjectionArgs here{.norm = args.norm != nullptr ? &norm : nullptr,
                             .swiglu = args.swiglu != nullptr ? &swiglu : nullptr,
-                            .matmuls = matmuls};
+                            .matmuls = matmuls,
+                            .softcap = args.softcap};
   return in_step(context, {.logit_rows = args.matmuls.front().select},
                  [&] { return backend_->project(context, here); });
 }
@@ -178,17 +179,20 @@ LaunchStatus DeviceArrays::prepare_heads(const LaunchContext& context, const Hea
   here.q = on_device(args.q, n_rows * args.n_heads * args.layout.head_dim);
   here.k = on_device(args.k, n_kv);
   here.v = on_device(args.v, n_kv);
-  return in_step(context,
-                 {.block_tables = args.block_tables,
-                  .cos_sin = {args.cos_sin, n_rows * args.rope_dim},
-                  .query_scales = {args.query_scales, args.query_scales != nullptr ? n_rows : 0}},
-                 [&] { return backend_->prepare_heads(context, here); });
+  return in_step(
+      context,
+      {.block_tables = args.block_tables,
+       .cos_sin = {args.cos_sin, args.uses_window_angles ? 0 : n_rows * args.rope_dim},
+       .query_scales = {args.query_scales, args.query_scales != nullptr ? n_rows : 0},
+       .window_cos_sin = {args.cos_sin, args.uses_window_angles ? n_rows * args.rope_dim : 0}},
+      [&] { return backend_->prepare_heads(context, here); });
 }
 
 LaunchStatus DeviceArrays::attention(const LaunchContext& context, const AttentionArgs& args) {
   AttentionArgs here = args;
   const std::size_t count = context.rows.size() * args.n_heads * args.layout.head_dim;
   reach(args.block_tables, args.layout);
+  reach_->add(args.sinks.as<const std::byte>(), args.n_heads * sizeof(float));
   here.q = on_device(args.q, count);
   here.out = on_device(args.out, count);
   return in_step(context, {.block_tables = args.block_tables},
@@ -206,10 +210,19 @@ LaunchStatus DeviceArrays::swiglu(const LaunchContext& context, const SwiGluArgs
   return in_step(context, {}, [&] { return backend_->swiglu(context, here); });
 }
 
+LaunchStatus DeviceArrays::softcap(const LaunchContext& context, const SoftcapArgs& args) {
+  SoftcapArgs here = args;
+  const std::size_t n_rows = args.select.empty() ? context.rows.size() : args.select.size();
+  here.x = on_device(args.x, n_rows * args.width);
+  return in_step(context, {.logit_rows = args.select},
+                 [&] { return backend_->softcap(context, here); });
+}
+
 LaunchStatus DeviceArrays::expert_routing(const LaunchContext& context,
                                           const ExpertRoutingArgs& args) {
   ExpertRoutingArgs here = args;
   const std::size_t n_rows = context.rows.size();
+  reach_->add(args.selection_bias.as<const std::byte>(), args.n_experts * sizeof(float));
   here.scores = on_device(args.scores, n_rows * args.n_experts);
   here.chosen = on_device(args.chosen, n_rows * args.n_used);
   here.weights = on_device(args.weights, n_rows * args.n_used);
@@ -223,6 +236,7 @@ LaunchStatus DeviceArrays::expert_matmul(const LaunchContext& context,
   here.chosen = on_device(args.chosen, args.n_items);
   here.x = on_device(args.x, std::size_t{args.n_items / args.items_per_x} * args.weight.n_in);
   here.out = on_device(args.out, std::size_t{args.n_items} * args.n_out());
+  reach_->add(args.bias.as<const std::byte>(), args.weight.n_out * sizeof(float));
   return in_step(context, {}, [&] { return backend_->expert_matmul(context, here); });
 }
 

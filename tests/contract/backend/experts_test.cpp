@@ -26,41 +26,71 @@ struct ChoiceCase {
         n_experts(between(random, 1, 16)),
         n_used(between(random, 1, n_experts)),
         normalize_expert_weights(random.below(2) == 1),
-        scores(random_floats(random, std::size_t{n_rows} * n_experts, 6.0F)) {}
+        gating(random.below(2) == 1 ? ExpertGating::Sigmoid : ExpertGating::Softmax),
+        scale(random.below(2) == 1 ? 1.0F : 2.5F),
+        scores(random_floats(random, std::size_t{n_rows} * n_experts, 6.0F)) {
+    if (random.below(2) == 1) set_bias(random_floats(random, n_experts));
+  }
+
+  void set_bias(std::vector<float> values) {
+    bias = std::move(values);
+    bias_memory.fill<float>(bias);
+  }
 
   Choice on(Rig& rig) const {
     Choice choice{.chosen = std::vector<std::uint32_t>(std::size_t{n_rows} * n_used, 99),
                   .weights = std::vector<float>(std::size_t{n_rows} * n_used)};
     run_step(rig, plain_rows(n_rows), [&](Backend& backend, const LaunchContext& context) {
-      return backend.expert_routing(context, {.scores = scores.data(),
-                                              .n_experts = n_experts,
-                                              .n_used = n_used,
-                                              .normalize_expert_weights = normalize_expert_weights,
-                                              .chosen = choice.chosen.data(),
-                                              .weights = choice.weights.data()});
+      return backend.expert_routing(
+          context, {.scores = scores.data(),
+                    .n_experts = n_experts,
+                    .n_used = n_used,
+                    .normalize_expert_weights = normalize_expert_weights,
+                    .chosen = choice.chosen.data(),
+                    .weights = choice.weights.data(),
+                    .gating = gating,
+                    .selection_bias =
+                        bias.empty() ? Leased<const float>() : bias_memory.at().as<const float>(),
+                    .scale = scale});
     });
     return choice;
+  }
+
+  double score(std::uint32_t r, std::uint32_t e) const {
+    return scores[std::size_t{r} * n_experts + e];
+  }
+  /// Without the division by the sum of a softmax.
+  double term(std::uint32_t r, std::uint32_t e) const {
+    const double exponential = std::exp(score(r, e));
+    return gating == ExpertGating::Sigmoid ? exponential / (1 + exponential) : exponential;
+  }
+  double probability(std::uint32_t r, std::uint32_t e) const {
+    double sum = 0;
+    for (std::uint32_t of = 0; of < n_experts; ++of) sum += term(r, of);
+    return term(r, e) / (gating == ExpertGating::Sigmoid ? 1 : sum);
+  }
+  /// What the choice compares.
+  double key(std::uint32_t r, std::uint32_t e) const {
+    return bias.empty() ? score(r, e) : probability(r, e) + bias[e];
   }
 
   std::uint32_t n_rows;
   std::uint32_t n_experts;
   std::uint32_t n_used;
   bool normalize_expert_weights;
+  ExpertGating gating;
+  float scale;
   std::vector<float> scores;
+  std::vector<float> bias;  // [n_experts], or empty
+  LeasedMemory bias_memory{16 * sizeof(float)};
 };
 
-/// The share of expert `e` in row `r`, among all experts or among the chosen ones.
 double expected_weight(const ChoiceCase& c, const Choice& choice, std::uint32_t r,
                        std::uint32_t e) {
-  const auto score = [&](std::uint32_t of) {
-    return std::exp(double{c.scores[std::size_t{r} * c.n_experts + of]});
-  };
   double sum = 0;
-  if (c.normalize_expert_weights)
-    for (std::uint32_t k = 0; k < c.n_used; ++k) sum += score(choice.chosen[r * c.n_used + k]);
-  else
-    for (std::uint32_t of = 0; of < c.n_experts; ++of) sum += score(of);
-  return score(e) / sum;
+  for (std::uint32_t k = 0; k < c.n_used; ++k)
+    sum += c.probability(r, choice.chosen[r * c.n_used + k]);
+  return c.probability(r, e) / (c.normalize_expert_weights ? sum : 1) * c.scale;
 }
 
 using ExpertRows = ExpertsCase<Matrix>;
@@ -74,7 +104,9 @@ ExpertRows random_experts(SeededRandom& random) {
 
 }  // namespace
 
-TEST_CASE("backend: a row goes to the experts with its highest scores, weighted by their shares") {
+TEST_CASE(
+    "backend: a row goes to the experts with its highest scores, or probabilities with their bias, "
+    "weighted by their shares") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 2000);
   CAPTURE(threads, test_seed());
@@ -84,21 +116,42 @@ TEST_CASE("backend: a row goes to the experts with its highest scores, weighted 
     const ChoiceCase c(random);
     const Choice choice = c.on(rig);
     const Choice same = c.on(reference);
-    CAPTURE(shape, c.n_rows, c.n_experts, c.n_used, c.normalize_expert_weights);
+    CAPTURE(shape, c.n_rows, c.n_experts, c.n_used, c.normalize_expert_weights, c.gating, c.scale,
+            c.bias);
     REQUIRE(choice.chosen == same.chosen);
     REQUIRE(first_difference(choice.weights, same.weights) == -1);
     for (std::uint32_t r = 0; r < c.n_rows; ++r) {
-      const float* scores = c.scores.data() + std::size_t{r} * c.n_experts;
-      std::vector<std::uint32_t> order;
-      for (std::uint32_t e = 0; e < c.n_experts; ++e) order.push_back(e);
-      std::ranges::stable_sort(order, std::greater{}, [&](std::uint32_t e) { return scores[e]; });
+      std::set<std::uint32_t> left;
+      for (std::uint32_t e = 0; e < c.n_experts; ++e) left.insert(e);
       for (std::uint32_t k = 0; k < c.n_used; ++k) {
-        REQUIRE(choice.chosen[r * c.n_used + k] == order[k]);
+        const std::uint32_t chosen = choice.chosen[r * c.n_used + k];
+        REQUIRE(left.erase(chosen) == 1);
+        for (const std::uint32_t other : left)
+          REQUIRE(c.key(r, chosen) >= c.key(r, other) - (c.bias.empty() ? 0 : 1e-6));
         REQUIRE(choice.weights[r * c.n_used + k] ==
-                Approx(expected_weight(c, choice, r, order[k])).epsilon(2e-6));
+                Approx(expected_weight(c, choice, r, chosen)).epsilon(2e-6));
       }
     }
   }
+}
+
+TEST_CASE("backend: a bias chooses experts whose probabilities are almost zero") {
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
+  SeededRandom random(test_seed() + 2050);
+  Rig rig(threads);
+  ChoiceCase c(random);
+  c.n_rows = 1;
+  c.n_experts = 4;
+  c.n_used = 2;
+  c.normalize_expert_weights = true;
+  c.scale = 1;
+  c.gating = GENERATE(ExpertGating::Softmax, ExpertGating::Sigmoid);
+  c.scores = {30, -90, -91, 29};
+  c.set_bias({0, 5, 4, 0});
+  const Choice choice = c.on(rig);
+  CAPTURE(threads, c.gating);
+  CHECK(choice.chosen == std::vector<std::uint32_t>{1, 2});
+  for (const float weight : choice.weights) CHECK((weight >= 0 && weight < 1e-6F));
 }
 
 TEST_CASE("backend: equal scores and NaN scores still choose different experts") {
@@ -111,6 +164,7 @@ TEST_CASE("backend: equal scores and NaN scores still choose different experts")
   c.n_rows = 4;
   c.n_experts = 4;
   c.n_used = 3;
+  c.bias.clear();
   c.scores = {1, 1, 1, 1, kNan, kNan, kNan, kNan, kNan, 0, -kInf, 0, kInf, 2, kInf, kNan};
   const Choice choice = c.on(rig);
   CAPTURE(threads);
@@ -131,8 +185,8 @@ TEST_CASE("backend: each item goes through its own expert, whatever the other it
     if (!of_halves) REQUIRE(first_difference(out, c.on(reference)) == -1);
     for (std::size_t item = 0; item < c.chosen.size(); ++item)
       for (std::uint32_t o = 0; o < c.n_out; ++o) {
-        double sum = 0;
-        double magnitude = 0;
+        double sum = c.bias_of(c.chosen[item], o);
+        double magnitude = std::abs(sum);
         double reach = 0;
         for (std::uint32_t i = 0; i < c.weight.n_in; ++i) {
           const double x = c.x_of(item)[i];

@@ -164,7 +164,7 @@ TEST_CASE("int8: experts with a part of a row group are refused") {
   CHECK_THAT(end.error_output, Catch::Contains("whole row groups"));
 }
 
-TEST_CASE("int8: an expert's products are those of a matmul with its matrix") {
+TEST_CASE("int8: an expert's products are those of a matmul with its matrix, plus its bias") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 400);
   Rig rig(threads);
@@ -177,8 +177,9 @@ TEST_CASE("int8: an expert's products are those of a matmul with its matrix") {
     for (std::uint32_t item = 0; item < c.chosen.size(); ++item) {
       const auto first = out.begin() + item * c.n_out;
       const auto x = c.x_of(item);
-      const std::vector<float> alone =
+      std::vector<float> alone =
           product(reference, matrix_of(c, c.chosen[item]), {x.begin(), x.end()});
+      for (std::uint32_t o = 0; o < c.n_out; ++o) alone[o] += c.bias_of(c.chosen[item], o);
       REQUIRE(first_difference({first, first + c.n_out}, alone) == -1);
     }
   }

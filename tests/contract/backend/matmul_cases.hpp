@@ -95,17 +95,29 @@ struct ExpertsCase {
 
   std::vector<float> on(Rig& rig) const {
     std::vector<float> out(chosen.size() * n_out);
+    std::vector<float> biases;
+    for (std::uint32_t e = 0; e < n_experts; ++e)
+      for (std::uint32_t o = 0; o < n_out; ++o) biases.push_back(bias_of(e, o));
+    LeasedMemory bias(biases.size() * sizeof(float));
+    bias.fill<float>(biases);
     run_step(rig, plain_rows(n_rows), [&](Backend& backend, const LaunchContext& context) {
-      return backend.expert_matmul(context, {.site = LaunchSite::ExpertUp,
-                                             .weight = weight.view(),
-                                             .n_experts = n_experts,
-                                             .chosen = chosen.data(),
-                                             .n_items = static_cast<std::uint32_t>(chosen.size()),
-                                             .x = x.data(),
-                                             .items_per_x = by_row ? n_used : 1,
-                                             .out = out.data()});
+      return backend.expert_matmul(
+          context, {.site = LaunchSite::ExpertUp,
+                    .weight = weight.view(),
+                    .n_experts = n_experts,
+                    .chosen = chosen.data(),
+                    .n_items = static_cast<std::uint32_t>(chosen.size()),
+                    .x = x.data(),
+                    .items_per_x = by_row ? n_used : 1,
+                    .out = out.data(),
+                    .bias = has_bias() ? bias.at().as<const float>() : Leased<const float>{}});
     });
     return out;
+  }
+  bool has_bias() const { return n_rows % 2 == 0; }
+  /// 0 without a bias.
+  float bias_of(std::uint32_t expert, std::uint32_t o) const {
+    return has_bias() ? static_cast<float>((expert * 31 + o * 7) % 13) / 8 - 1 : 0.0F;
   }
   std::span<const float> x_of(std::size_t item) const {
     const std::size_t n_in = weight.view().n_in;

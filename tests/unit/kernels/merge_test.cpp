@@ -53,12 +53,13 @@ TEST_CASE("merge: every path has the bits of merge_partials, for any number of p
   for (int round = 0; round < 20; ++round) {
     const std::vector<float> partials = random_partials(random, count, head_dim, special);
     std::vector<float> expected(head_dim);
-    merge_partials(partials.data(), count, head_dim, expected.data());
+    const float sink = round % 2 == 0 ? kNoSink : float_in(random, -6.0F, 6.0F);
+    merge_partials(partials.data(), count, head_dim, sink, expected.data());
     for (const SimdPath path : kSimdPaths) {
       if (!cpu_has(path)) continue;
       CAPTURE(name(path), count, head_dim, round);
       std::vector<float> out(head_dim, NAN);
-      row_kernels(path).merge(partials.data(), count, head_dim, out.data());
+      row_kernels(path).merge(partials.data(), count, head_dim, sink, out.data());
       REQUIRE(first_other(out, expected) == -1);
     }
   }
@@ -82,7 +83,7 @@ TEST_CASE("merge: each of many partitions counts, with its own weight") {
       if (!cpu_has(path)) continue;
       CAPTURE(name(path), heavy);
       std::vector<float> out(kHeadDim);
-      row_kernels(path).merge(partials.data(), kCount, kHeadDim, out.data());
+      row_kernels(path).merge(partials.data(), kCount, kHeadDim, kNoSink, out.data());
       REQUIRE(first_other(out, expected) == -1);
     }
   }

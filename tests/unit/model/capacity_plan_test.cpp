@@ -55,6 +55,16 @@ TEST_CASE("plan: larger extents need less, and the capacity is still the least t
   CHECK(plan.capacity_bytes == 2052ull << 20);  // 1960 MiB are 980 extents of 2 MiB
 }
 
+TEST_CASE("plan: the layers of multi-token prediction need no memory, and the plan counts them") {
+  PlanRequest request = request_of(1, 64);
+  CHECK(plan_capacity(request, kMemory).value().skipped_layers == 0);
+  request.model = test_data_path("models-2026/tiny-glm4moe-f32.gguf");
+  const CapacityPlan plan = plan_capacity(request, kMemory).value();
+  CHECK(plan.skipped_layers == 1);
+  CHECK(plan.kv_bytes_per_token == 3 * 2 * 2 * 32 * 2);  // 3 of 4 layers, 2 heads of 32 halves
+  CHECK(plan.weights_bytes < 1'000'000);                 // of 1.3 MB
+}
+
 TEST_CASE("plan: f32 doubles the KV of a token, and a longer context needs more of it") {
   PlanRequest request = request_of(4, 128);
   const CapacityPlan half = plan_capacity(request, kMemory).value();

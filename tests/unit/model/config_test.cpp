@@ -54,7 +54,11 @@ TEST_CASE("config: heads together may be wider than the model") {
 
 TEST_CASE("config: an unknown architecture is refused by its printable name") {
   check_refused({
-      {tiny_llama().set("general.architecture", "gemma"), Errc::UnsupportedModel, "\"gemma\""},
+      {tiny_llama().set("general.architecture", "gemma"), Errc::UnsupportedModel, "\"gemma\"; "},
+      {tiny_llama().set("general.architecture", "qwen35moe"), Errc::UnsupportedModel,
+       "\"qwen35moe\" (the nearest is qwen3moe); this build computes llama"},
+      {tiny_llama().set("general.architecture", std::string(1 << 20, 'q')), Errc::UnsupportedModel,
+       "this build computes llama"},
       {tiny_llama().set("general.architecture", "a\nb\xff"), Errc::UnsupportedModel, "\"a?b?\""},
       {tiny_llama().remove("general.architecture"), Errc::FileCorrupt, "general.architecture"},
   });
@@ -169,7 +173,7 @@ TEST_CASE("config: other unsupported metadata is refused by its key") {
   for (const std::string key :
        {"attention.scale", "attention.clamp_kqv", "attention.max_alibi_bias",
         "attn_logit_softcapping", "final_logit_softcapping", "logit_scale", "embedding_scale",
-        "residual_scale", "expert_weights_scale"}) {
+        "residual_scale", "interleave_moe_layer_step"}) {
     check_refused({{tiny_llama().set("llama." + key, 0.5f), Errc::UnsupportedModel, key.c_str()}});
     CHECK(config_of(tiny_llama().set("llama." + key, 0.0f)).has_value());
   }
@@ -222,12 +226,69 @@ TEST_CASE("config: each family has its rotation, and experts if it supports them
                                     .set("qwen2moe.expert_feed_forward_length", 32u)
                                     .set("qwen2moe.expert_shared_feed_forward_length", 96u));
   REQUIRE(shared.has_value());
-  CHECK(shared->experts ==
-        ExpertConfig{.n_experts = 4, .n_used = 2, .n_ff = 32, .normalize_expert_weights = false});
-  CHECK(shared->n_ff == 96);
+  CHECK(shared->experts == ExpertConfig{.n_experts = 4,
+                                        .n_used = 2,
+                                        .n_ff = 32,
+                                        .normalize_expert_weights = false,
+                                        .n_shared_ff = 96});
+  CHECK(shared->n_ff == 0);
   check_refused({
       {as("qwen2").set("qwen2.expert_count", 8u), Errc::UnsupportedModel, "qwen2.expert_count"},
       {as("qwen3moe"), Errc::FileCorrupt, "qwen3moe.expert_count"},
+  });
+}
+
+TEST_CASE("config: experts of GLM-4.5 have sigmoids, a scale, a shared width and dense layers") {
+  const auto glm = [] {
+    return tiny_model("glm4moe")
+        .set("glm4moe.block_count", 4u)
+        .set("glm4moe.expert_count", 6u)
+        .set("glm4moe.expert_used_count", 2u)
+        .set("glm4moe.expert_feed_forward_length", 32u)
+        .set("glm4moe.expert_shared_count", 2u)
+        .set("glm4moe.leading_dense_block_count", 1u)
+        .set("glm4moe.expert_gating_func", 2u)
+        .set("glm4moe.expert_weights_scale", 1.5f)
+        .set("glm4moe.nextn_predict_layers", 1u);
+  };
+  const auto config = config_of(glm());
+  REQUIRE(config.has_value());
+  CHECK(config->experts == ExpertConfig{.n_experts = 6,
+                                        .n_used = 2,
+                                        .n_ff = 32,
+                                        .normalize_expert_weights = true,
+                                        .gating = ExpertGating::Sigmoid,
+                                        .scale = 1.5f,
+                                        .n_shared_ff = 64,
+                                        .n_dense_layers = 1});
+  CHECK(config->n_ff == 64);
+  CHECK(config->n_layers == 3);
+  CHECK(config->n_skipped_layers == 1);
+  CHECK_FALSE(config->has_experts(0));
+  CHECK(config->has_experts(1));
+  CHECK(config_of(glm().set("glm4moe.expert_shared_count", 0u))->experts.n_shared_ff == 0);
+  const auto ernie = tiny_model("ernie4_5-moe")
+                         .set("ernie4_5-moe.expert_count", 4u)
+                         .set("ernie4_5-moe.expert_used_count", 2u)
+                         .set("ernie4_5-moe.expert_shared_count", 2u)
+                         .set("ernie4_5-moe.expert_shared_feed_forward_length", 96u);
+  CHECK(config_of(ernie)->experts.n_shared_ff == 96);
+  CHECK(config_of(ernie)->experts.gating == ExpertGating::Softmax);
+  check_refused({
+      {glm().set("glm4moe.expert_gating_func", 1u), Errc::UnsupportedModel,
+       "glm4moe.expert_gating_func is 1; this build computes glm4moe with 2, a sigmoid"},
+      {glm().set("glm4moe.leading_dense_block_count", 4u), Errc::FileCorrupt,
+       "leading_dense_block_count is 4 of 3 layers"},
+      {glm().set("glm4moe.expert_weights_scale", -1.0f), Errc::FileCorrupt, "expert_weights_scale"},
+      {glm().set("glm4moe.expert_shared_count", 1u << 20), Errc::UnsupportedModel,
+       "expert_shared_count"},
+      {glm().set("glm4moe.nextn_predict_layers", 4u), Errc::FileCorrupt,
+       "nextn_predict_layers is 4 of 4 layers"},
+      {tiny_model("qwen3moe")
+           .set("qwen3moe.expert_count", 4u)
+           .set("qwen3moe.expert_used_count", 2u)
+           .set("qwen3moe.leading_dense_block_count", 1u),
+       Errc::UnsupportedModel, "qwen3moe.leading_dense_block_count is 1"},
   });
 }
 

@@ -123,6 +123,22 @@ TEST_CASE("layout: a model with an unused tensor is refused with its name") {
 }
 
 TEST_CASE(
+    "layout: the layers of multi-token prediction are not loaded, and only those may be more") {
+  const auto with_extra = [](const std::string& tensor) {
+    return tiny_llama()
+        .set("llama.block_count", 3u)
+        .set("llama.nextn_predict_layers", 1u)
+        .tensor(tensor, TensorType::F32, {64, 32});
+  };
+  const auto layout = layout_of(with_extra("blk.2.nextn.eh_proj.weight"));
+  REQUIRE(layout.has_value());
+  CHECK(layout->digest == layout_of(tiny_llama())->digest);
+  for (const std::string other : {"blk.3.nextn.eh_proj.weight", "blk.1.nextn.eh_proj.weight",
+                                  "blk..nextn.eh_proj.weight", "nextn.2.weight"})
+    check_refused(with_extra(other), Errc::UnsupportedModel, other);
+}
+
+TEST_CASE(
     "layout: biases are optional for llama and required for qwen2; rope divisors are not weights") {
   const auto plain = layout_of(tiny_llama());
   const auto biased = layout_of(tiny_llama()

@@ -171,8 +171,8 @@ struct Int8Tile {
     for (std::uint32_t tile = 0; tile < kTiles; ++tile)
 #pragma unroll
       for (std::uint32_t i = 0; i < 4; ++i)
-        store_product(to, list, own_column() + Products::column_of(tile, i),
-                      first_row + Products::row_of(i), total[tile][i], p.accumulate != 0);
+        store_product(p, to, list, own_column() + Products::column_of(tile, i),
+                      first_row + Products::row_of(i), total[tile][i]);
   }
 };
 

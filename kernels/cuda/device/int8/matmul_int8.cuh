@@ -30,8 +30,7 @@ __device__ __forceinline__ void store_chunks(const Int8MatmulParams& p, const Co
     float dot = parts[i];
     for (std::uint32_t chunk = 1; chunk * per_chunk < n_blocks; ++chunk)
       dot += parts[chunk * kPart + i];
-    store_product(to, list, i / kGroupRows, group * kGroupRows + i % kGroupRows, dot,
-                  p.accumulate != 0);
+    store_product(p, to, list, i / kGroupRows, group * kGroupRows + i % kGroupRows, dot);
   }
 }
 

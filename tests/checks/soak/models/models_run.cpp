@@ -43,7 +43,7 @@ struct ServedFile {
 Result<std::string> write_second_model(const std::filesystem::path& directory) {
   std::string path = directory / "second.gguf";
   const make_model::ModelShape shape = TRY(make_model::named_shape("demo"));
-  const make_model::ModelRequest request{.architecture = make_model::Architecture::Qwen2,
+  const make_model::ModelRequest request{.architecture = "qwen2",
                                          .shape = shape,
                                          .type = TensorType::Q8_0,
                                          .seed = 7,

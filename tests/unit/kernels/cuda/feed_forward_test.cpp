@@ -64,27 +64,41 @@ TEST_CASE("cuda: a row whose swiglu has several blocks gets the tiles of one blo
       }
   }
 }
+
 TEST_CASE("cuda: experts and their weights are the reference's, including ties and NaN") {
   SeededRandom random(test_seed());
+  const auto gating = GENERATE(ExpertGating::Softmax, ExpertGating::Sigmoid);
+  const bool has_bias = GENERATE(false, true);
   for (const std::uint32_t n_experts : {1u, 8u, 60u, 128u})
     for (const std::uint32_t n_used : {1u, 4u, 40u})
       for (const bool sum_to_1 : {false, true}) {
         if (n_used > n_experts) continue;
-        CAPTURE(n_experts, n_used, sum_to_1, test_seed());
+        CAPTURE(gating, has_bias, n_experts, n_used, sum_to_1, test_seed());
         DeviceStep step(rows_of({4}, {4}), 1, 1);
         auto scores = random_floats(random, 4 * n_experts, 4.0F);
         for (std::uint32_t e = 0; e < n_experts; ++e) scores[e] = 1.5F;
         scores[n_experts + n_experts / 2] = std::numeric_limits<float>::quiet_NaN();
         scores[2 * n_experts] = std::numeric_limits<float>::infinity();
+        const LeasedMemory bias(n_experts * sizeof(float));
+        const auto* opened_bias = reinterpret_cast<float*>(bias.bytes());
+        std::ranges::copy(random_floats(random, n_experts), reinterpret_cast<float*>(bias.bytes()));
+        ExpertRoutingArgs args{.scores = scores.data(),
+                               .n_experts = n_experts,
+                               .n_used = n_used,
+                               .normalize_expert_weights = sum_to_1,
+                               .gating = gating,
+                               .scale = 1.5F};
+        if (has_bias) args.selection_bias = bias.at().as<const float>();
         std::vector<std::uint32_t> expected_chosen(4 * n_used);
         std::vector<float> expected(4 * n_used);
-        step.reference().expert_routing(step.context(), {scores.data(), n_experts, n_used, sum_to_1,
-                                                         expected_chosen.data(), expected.data()});
+        args.chosen = expected_chosen.data();
+        args.weights = expected.data();
+        step.reference().expert_routing(step.context(), args);
         std::vector<std::uint32_t> chosen(5 * n_used, 7777);
         auto weights = poisoned(5 * n_used);
-        step.run(cuda::plan_expert_routing(step.plan(), {scores.data(), n_experts, n_used, sum_to_1,
-                                                         chosen.data(), weights.data()}),
-                 2);
+        args.chosen = chosen.data();
+        args.weights = weights.data();
+        step.run(cuda::plan_expert_routing(step.plan(), args, has_bias ? opened_bias : nullptr), 2);
         REQUIRE(chosen[4 * n_used] == 7777);
         REQUIRE(is_poison(weights[4 * n_used]));
         chosen.resize(4 * n_used);

@@ -1,0 +1,39 @@
+#include "kernels/model/window_config.hpp"
+
+#include "kernels/model/architecture.hpp"
+#include "kernels/model/architecture_keys.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr const char* kWidth = "attention.sliding_window";
+/// The distance of layers without a window, or one boolean per layer: true with a window.
+constexpr const char* kPattern = "attention.sliding_window_pattern";
+
+Result<std::vector<bool>> read_pattern(const ArchitectureKeys& keys, std::uint32_t full_every,
+                                       std::uint32_t n_layers) {
+  if (keys.is_array(kPattern)) {
+    std::vector<bool> pattern = TRY(keys.get<std::vector<bool>>(kPattern));
+    if (pattern.size() == n_layers) return pattern;
+    return keys.corrupt("{} has {} elements for {} layers", keys.key(kPattern), pattern.size(),
+                        n_layers);
+  }
+  const auto every = TRY(keys.count_or(kPattern, kMaxContext, full_every));
+  std::vector<bool> pattern(n_layers);
+  for (std::uint32_t layer = 0; layer < n_layers; ++layer)
+    pattern[layer] = (layer + 1) % every != 0;
+  return pattern;
+}
+
+}  // namespace
+
+Result<WindowConfig> read_windows(const ArchitectureKeys& keys, const Architecture& architecture,
+                                  std::uint32_t n_layers) {
+  const std::uint32_t full_every = architecture.windows.full_every;
+  if (full_every == 0) return WindowConfig{};
+  const auto width = TRY(keys.get_or<std::uint32_t>(kWidth, 0));
+  if (width == 0) return WindowConfig{};
+  return WindowConfig{.width = width, .has_window = TRY(read_pattern(keys, full_every, n_layers))};
+}
+
+}  // namespace leasehold

@@ -1,0 +1,54 @@
+/// The memory of a transformer: its limits, its scratch, the logits that it leaves there.
+#include <algorithm>
+#include <utility>
+
+#include "kernels/model/kv_type.hpp"
+#include "worker/model/row_range.hpp"
+#include "worker/model/transformer.hpp"
+
+namespace leasehold {
+
+BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limits& limits) {
+  const std::uint32_t heads_width = config.n_heads * config.head_dim;
+  const std::uint32_t ff_width = std::max(config.common_ff(), config.experts.n_ff);
+  return {.max_rows = limits.max_rows,
+          .max_context = config.n_context,
+          .n_heads = config.n_heads,
+          .head_dim = config.head_dim,
+          .max_width = std::max({config.n_embd, ff_width, heads_width}),
+          .n_experts = config.experts.n_experts,
+          .n_experts_used = config.experts.n_used,
+          .max_logit_rows = limits.max_logit_rows,
+          .rope_dim = config.rope.dim,
+          .n_vocab = config.n_vocab,
+          .scratch_bytes = step_buffer_bytes(config, limits)};
+}
+
+Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limits, Backend& backend)
+    : config_(config),
+      kv_layout_(leasehold::kv_layout(config, kv_type)),
+      limits_(limits),
+      backend_(&backend),
+      most_between_(max_row_gap(backend.units_run().size())),
+      angles_(config.rope, config.n_context, limits.max_rows),
+      query_scales_(config.rope.query_temperature.growth > 0 ? limits.max_rows : 0) {
+  if (config.window_rope)
+    window_angles_.emplace(*config.window_rope, config.n_context, limits.max_rows);
+  scratch_.each(config, limits, [&]<class T>(T*& pointer, std::size_t elements) {
+    pointer = reinterpret_cast<T*>(backend.allocate_scratch(elements * sizeof(T)));
+  });
+}
+
+std::span<const float> Transformer::logits(std::uint32_t i) const {
+  return backend_->fetch(scratch_.logits + std::size_t{i} * config_.n_vocab, config_.n_vocab);
+}
+
+void Transformer::scrub() {
+  const Limits used = std::exchange(used_, {0, 0});
+  scratch_.each(config_, used, [&](auto* pointer, std::size_t elements) {
+    backend_->clear_scratch(reinterpret_cast<std::byte*>(pointer), elements * sizeof *pointer);
+  });
+  backend_->clear_workspace();
+}
+
+}  // namespace leasehold
