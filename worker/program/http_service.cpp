@@ -5,11 +5,14 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <ctime>
+#include <ranges>
 #include <thread>
 
 #include "worker/program/request_directory.hpp"
+#include "worker/serve/prompt.hpp"
 #include "worker/serve/resumable_streams.hpp"
 #include "worker/serve/stopping.hpp"
+#include "worker/text/chat/reasoning.hpp"
 
 namespace leasehold {
 namespace {
@@ -22,15 +25,29 @@ Result<wire::KeyOwner> key_of(Result<control::Payload> reply) {
   return wire::KeyOwner::from_json(TRY(std::move(reply)).body);
 }
 
-/// True if the template's prompts end with the marker that begins the model's thoughts, as for some
-/// models.
-bool begins_inside_reasoning(const ChatTemplate& chat) {
-  const ChatMessage asked[] = {{.role = "user", .content = "Hi"}};
-  const auto prompt = chat.render({.messages = messages_value(asked)});
-  if (!prompt) return false;
-  const std::string_view text = prompt->bytes();
-  const auto end = text.find_last_not_of(" \r\n");
-  return end != std::string::npos && text.substr(0, end + 1).ends_with("<think>");
+/// True if the prompt of a chat with these template variables ends inside the model's reasoning, as
+/// for some models.
+bool begins_inside_reasoning(const PromptEncoder& prompts, const std::string& kwargs) {
+  constexpr std::size_t kLastTokens = 16;  // more than a marker has
+  wire::RequestSubmit asked;
+  asked.messages.emplace().push_back({.role = "user", .content = "Hi"});
+  asked.chat_template_kwargs = kwargs;
+  const auto tokens = prompts.encode(asked, std::time(nullptr));
+  if (!tokens) return false;
+  std::string end;
+  for (const TokenId token :
+       *tokens | std::views::drop(tokens->size() - std::min(tokens->size(), kLastTokens))) {
+    const std::string_view piece = prompts.tokenizer->piece(token);
+    end += piece.empty() ? prompts.tokenizer->text(token) : piece;
+  }
+  return ends_inside_reasoning(end);
+}
+
+/// Answers for requests without variables at once.
+auto reasoning_check(const PromptEncoder& prompts) {
+  return [prompts, otherwise = begins_inside_reasoning(prompts, {})](const std::string& kwargs) {
+    return kwargs.empty() ? otherwise : begins_inside_reasoning(prompts, kwargs);
+  };
 }
 
 }  // namespace
@@ -63,7 +80,7 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
                 .text_identity = to_string(identity),
                 .max_context = model.config.n_context,
                 .n_vocab = static_cast<std::uint32_t>(model.tokenizer.n_vocab()),
-                .begins_inside_reasoning = model.chat && begins_inside_reasoning(*model.chat)},
+                .begins_inside_reasoning = reasoning_check(model.prompt_encoder())},
       .load = deps.load,
       .tokenizer = &model.tokenizer,
       .encode_chat =

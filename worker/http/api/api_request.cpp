@@ -33,7 +33,6 @@ class Reader {
   Read<ApiRequest> read() {
     out_.api = api_;
     out_.created_unix_s = defaults_->created_unix_s;
-    out_.begins_inside_reasoning = model_->begins_inside_reasoning;
     const std::array steps{&Reader::read_model,
                            &Reader::check_implemented,
                            &Reader::read_ids,
@@ -167,7 +166,9 @@ class Reader {
   Read<void> read_chat() {
     out_.submit.messages = TRY(read_chat_messages(body_["messages"]));
     TRY(read_template_fields(body_, out_.submit));
-    if (!out_.submit.add_generation_prompt) out_.begins_inside_reasoning = false;
+    out_.begins_inside_reasoning =
+        out_.submit.add_generation_prompt && model_->begins_inside_reasoning &&
+        model_->begins_inside_reasoning(out_.submit.chat_template_kwargs);
     return {};
   }
 

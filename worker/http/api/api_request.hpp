@@ -11,6 +11,7 @@
 
 #include "ipc/control/messages/tenant.hpp"
 #include "worker/http/api/body_field.hpp"
+#include "worker/text/chat/call_forms.hpp"
 
 namespace leasehold::http {
 
@@ -52,11 +53,11 @@ struct ApiRequest {
   std::uint32_t n = 1;
   bool echo = false;  ///< The text of a completion, and its logprobs, begin with its prompt.
   bool prompt_logprobs = false;          ///< The answer has vLLM's field of this name.
-  bool begins_inside_reasoning = false;  ///< As in ApiModel.
+  bool begins_inside_reasoning = false;  ///< The prompt ends inside the model's reasoning.
   ToolForm tool_form = ToolForm::None;
-  std::string tool_name;                ///< Only for ToolForm::Arguments.
-  std::vector<std::string> tool_names;  ///< Only for ToolForm::Marked.
-  bool parallel_tool_calls = true;      ///< False: a choice keeps only its first call.
+  std::string tool_name;                 ///< Only for ToolForm::Arguments.
+  std::vector<CalledTool> called_tools;  ///< Only for ToolForm::Marked.
+  bool parallel_tool_calls = true;       ///< False: a choice keeps only its first call.
   bool stream = false;
   bool include_usage = false;     ///< Send a chunk with the usage before [DONE].
   bool continuous_usage = false;  ///< Send the usage so far in every chunk.
@@ -79,7 +80,9 @@ struct ApiModel {
   std::string text_identity;         ///< See ipc/control/tokens/text_identity.hpp.
   std::uint32_t max_context = 0;
   std::uint32_t n_vocab = 0;  ///< Token ids are below it. 0: only the worker checks them.
-  bool begins_inside_reasoning = false;  ///< Its chat template ends the prompt with "<think>".
+  /// True if a prompt that the chat template makes with these `chat_template_kwargs` (JSON; empty:
+  /// none) ends inside the model's reasoning. Null: never. Any thread.
+  std::function<bool(const std::string& kwargs)> begins_inside_reasoning = nullptr;
 };
 
 /// Names what decides every byte of a text beside its request: the text identity, and the context

@@ -25,6 +25,13 @@ std::string echo_of(const wire::RequestSubmit& submit, const Tokenizer& tokenize
   return text;
 }
 
+bool is_marker_token(std::string_view name) {
+  const auto has_name = [&](std::span<const std::string_view> tokens) {
+    return std::ranges::find(tokens, name) != tokens.end();
+  };
+  return has_name(call_tokens()) || has_name(reasoning_tokens());
+}
+
 /// Calls are named after the request and the choice, because the other ids of a choice differ when
 /// another host continues its text.
 std::string call_prefix(const ApiRequest& request, std::uint32_t choice) {
@@ -37,15 +44,12 @@ std::string call_prefix(const ApiRequest& request, std::uint32_t choice) {
 // ---------------------------------------------------------------------------------------- markers
 
 std::string MarkerNames::add(const wire::TokenEmitted& token) {
-  constexpr std::string_view kMarkers[] = {"<think>",      "</think>",     "<tool_call>",
-                                           "</tool_call>", "[TOOL_CALLS]", "<|python_tag|>"};
   if (!tokenizer_->contains(token.token)) return place(token.text);
   const std::string decoded = decoder_.push(token.token);
   decoded_bytes_ += decoded.size();
   unsent_ += decoded;
   const std::string_view name = tokenizer_->text(token.token);
-  const bool is_marker = tokenizer_->piece(token.token).empty() &&
-                         std::ranges::find(kMarkers, name) != std::end(kMarkers);
+  const bool is_marker = tokenizer_->piece(token.token).empty() && is_marker_token(name);
   if (is_marker) markers_.push_back({.name = std::string(name), .at = decoded_bytes_});
   return place(token.text);
 }
@@ -82,7 +86,7 @@ ChatText::ChatText(const ApiRequest& request, std::uint32_t choice, const Tokeni
       tool_name_(request.tool_name),
       markers_(tokenizer),
       reasoning_(request.begins_inside_reasoning),
-      tool_calls_(request.tool_names) {}
+      tool_calls_(request.called_tools) {}
 
 void ChatText::add(std::string_view text, ChoicePart& part) {
   if (is_forced()) return void(forced_ += text);
@@ -130,7 +134,7 @@ void ChatText::end_forced(ChoicePart& part) {
   const std::string json = is_call ? forced_
                                    : fmt::format(R"({{"name":{},"arguments":{}}})",
                                                  nlohmann::json(tool_name_).dump(), forced_);
-  auto calls = ToolCallParser::calls_of(json);
+  auto calls = json_calls(json);
   if (!calls) part.text += forced_;
   if (calls) add_calls(*std::move(calls), part);
 }

@@ -41,6 +41,23 @@ Read<std::vector<Tool>> read_all(const Field& tools) {
   return all;
 }
 
+/// The parameters that are texts, by `"type": "string"` or an `enum` of texts.
+std::vector<std::string> text_parameters(const Tool& tool) {
+  std::vector<std::string> names;
+  const Field parameters = tool.function["parameters"];
+  const OrderedJson* properties = parameters ? field_of(parameters.json(), "properties") : nullptr;
+  if (properties == nullptr || !properties->is_object()) return names;
+  for (const auto& [name, schema] : properties->items()) {
+    const OrderedJson* type = field_of(schema, "type");
+    const OrderedJson* values = field_of(schema, "enum");
+    const auto is_text = [](const OrderedJson& json) { return json.is_string(); };
+    const bool is_enum = type == nullptr && values != nullptr && values->is_array() &&
+                         !values->empty() && std::ranges::all_of(*values, is_text);
+    if ((type != nullptr && *type == "string") || is_enum) names.push_back(name);
+  }
+  return names;
+}
+
 /// Gives the schema its own `$id`, so that "#" in its references means this schema, wherever it is
 /// nested.
 OrderedJson as_resource(OrderedJson schema, const std::string& id) {
@@ -124,7 +141,8 @@ Read<void> read_tools(const BodyFields& body, const std::string& constraint, Api
     out.submit.tools = sent.json().dump();
     // A text with a constrained format cannot contain calls; marks of a call in it are content.
     if (constraint.empty()) out.tool_form = ToolForm::Marked;
-    for (const Tool& tool : tools) out.tool_names.push_back(tool.name);
+    for (const Tool& tool : tools)
+      out.called_tools.push_back({.name = tool.name, .text_parameters = text_parameters(tool)});
   }
   if (!choice || is_off || choice.json() == "auto") return {};
   if (!constraint.empty())

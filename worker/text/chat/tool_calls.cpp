@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "worker/text/chat/text_marker.hpp"
@@ -10,79 +9,71 @@
 namespace leasehold {
 namespace {
 
-using Json = nlohmann::ordered_json;  // arguments keep their order
+struct Marker {
+  const CallForm* form;
+  bool is_section;
+};
 
-constexpr std::string_view kHermes = "<tool_call>";
-constexpr std::string_view kHermesEnd = "</tool_call>";
-constexpr std::string_view kMistral = "[TOOL_CALLS]";
-constexpr std::string_view kLlama = "<|python_tag|>";
-constexpr std::string_view kMarkers[] = {kHermes, kMistral, kLlama};
-constexpr int kMaxCallDepth = 64;
+/// The markers that begin a section or a call.
+struct Markers {
+  std::vector<std::string_view> texts;
+  std::vector<Marker> meanings;  // of the texts, in their order
+};
 
-/// Null for a text that is not JSON, or that nests more levels than callers may recurse.
-Json parse_shallow(std::string_view text) {
-  bool too_deep = false;
-  const auto check = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMaxCallDepth) too_deep = true;
-    return !too_deep;
-  };
-  Json json = Json::parse(text, check, false);
-  return too_deep || json.is_discarded() ? Json() : json;
-}
-
-std::optional<ToolCall> call_of(const Json& json) {
-  if (!json.is_object()) return std::nullopt;
-  const auto name = json.find("name");
-  if (name == json.end() || !name->is_string() || name->get_ref<const std::string&>().empty())
-    return std::nullopt;
-  auto arguments = json.find("arguments");
-  if (arguments == json.end()) arguments = json.find("parameters");
-  if (arguments == json.end()) return std::nullopt;
-  if (arguments->is_string()) {  // the object is sent as text
-    if (!parse_shallow(arguments->get_ref<const std::string&>()).is_object()) return std::nullopt;
-    return ToolCall{.name = *name, .arguments = *arguments};
-  }
-  if (!arguments->is_object()) return std::nullopt;
-  return ToolCall{
-      .name = *name,
-      .arguments = arguments->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+const Markers& markers() {
+  static const Markers all = [] {
+    Markers found;
+    for (const CallForm& form : call_forms())
+      for (const bool is_section : {true, false}) {
+        const std::string_view text = is_section ? form.section_begin : form.begin;
+        if (text.empty()) continue;
+        found.texts.push_back(text);
+        found.meanings.push_back({&form, is_section});
+      }
+    return found;
+  }();
+  return all;
 }
 
 bool begins_value(char c) {
   return c == '{' || c == '[';
 }
 
-}  // namespace
-
-std::optional<std::vector<ToolCall>> ToolCallParser::calls_of(std::string_view text) {
-  const Json json = parse_shallow(text);
-  std::vector<ToolCall> calls;
-  const auto add = [&](const Json& one) {
-    auto call = call_of(one);
-    if (!call) return false;
-    calls.push_back(*std::move(call));
-    return true;
-  };
-  if (!json.is_array()) return add(json) ? std::optional(std::move(calls)) : std::nullopt;
-  if (json.empty() || !std::ranges::all_of(json, add)) return std::nullopt;
-  return calls;
+bool may_become(std::string_view text, std::string_view marker) {
+  return text.size() < marker.size() && marker.starts_with(text);
 }
 
-/// The calls in the scanned value. Nothing if a part of the value is not a call of a known tool.
-std::optional<std::vector<ToolCall>> ToolCallParser::held_calls() const {
-  auto calls = calls_of(std::string_view(held_).substr(value_at_, scanned_ - value_at_));
+/// The text from its first character that is not whitespace on.
+std::string_view without_blanks(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(kWhitespace), text.size()));
+}
+
+}  // namespace
+
+/// Nothing if one of the calls is not of a known tool.
+ToolCallParser::Calls ToolCallParser::known(Calls calls) const {
   const auto is_known = [&](const ToolCall& call) {
-    return tools_.empty() || std::ranges::find(tools_, call.name) != tools_.end();
+    return tools_.empty() ||
+           std::ranges::find(tools_, call.name, &CalledTool::name) != tools_.end();
   };
   return calls && std::ranges::all_of(*calls, is_known) ? std::move(calls) : std::nullopt;
 }
 
-void ToolCallParser::begin_value(std::size_t at, bool is_hermes) {
-  state_ = State::Value;
-  is_hermes_ = is_hermes;
-  value_at_ = scanned_ = at;
+/// The calls in the scanned value. Nothing if a part of the value is not a call of a known tool.
+ToolCallParser::Calls ToolCallParser::held_calls() const {
+  const auto json = std::string_view(held_).substr(value_at_, scanned_ - value_at_);
+  if (name_.empty()) return known(json_calls(json));
+  auto call = named_call(name_, json);
+  return call ? known(std::vector<ToolCall>{*std::move(call)}) : std::nullopt;
+}
+
+void ToolCallParser::begin_call(std::size_t at, const CallForm* form) {
+  form_ = form;
+  name_.clear();
+  call_at_ = value_at_ = scanned_ = at;
   depth_ = 0;
   in_string_ = is_escaped_ = false;
+  state_ = form == nullptr ? State::Value : State::Begun;
 }
 
 /// Turns the first `bytes` of the held text, which cannot be read as a call, into text.
@@ -98,16 +89,58 @@ bool ToolCallParser::step_text(Output& out) {
     if (first == std::string::npos && held_.size() <= kMaxHeldBytes) return false;
     state_ = State::Text;
     if (first != std::string::npos && held_[first] == '{') {
-      begin_value(first, false);
+      begin_call(first, nullptr);
       return true;
     }
   }
-  const MarkerSearch search = find_marker(held_, kMarkers);
+  const MarkerSearch search = find_marker(held_, markers().texts);
   out.text += held_.substr(0, search.settled);
   held_.erase(0, search.settled);
   if (!search.marker) return false;
-  begin_value(search.marker_at - search.settled + kMarkers[*search.marker].size(),
-              kMarkers[*search.marker] == kHermes);
+  const Marker& marker = markers().meanings[*search.marker];
+  const std::size_t size = markers().texts[*search.marker].size();
+  begin_call(search.marker_at - search.settled + size, marker.form);
+  if (marker.is_section) state_ = State::Section;
+  return true;
+}
+
+/// Handles the text after the marker of a section, up to that of its first call.
+bool ToolCallParser::step_section(Output& out) {
+  const std::string_view rest = without_blanks(std::string_view(held_).substr(call_at_));
+  if (rest.starts_with(form_->begin)) {
+    begin_call(held_.size() - rest.size() + form_->begin.size(), form_);
+  } else if (may_become(rest, form_->begin) && held_.size() - call_at_ <= kMaxHeldBytes) {
+    return false;
+  } else {
+    give_up(out, call_at_);
+  }
+  return true;
+}
+
+/// Decides whether JSON, a name or a body follows the marker of a call.
+bool ToolCallParser::step_begun(Output& out) {
+  const std::string_view begun = std::string_view(held_).substr(call_at_);
+  const std::string_view rest = without_blanks(begun);
+  if (rest.empty() && begun.size() <= kMaxHeldBytes) return false;
+  if (form_->is_json && !rest.empty() && begins_value(rest.front())) {
+    state_ = State::Value;
+    return true;
+  }
+  if (form_->read != nullptr) {
+    state_ = State::Body;
+    return true;
+  }
+  const std::string_view mark = form_->name_end;
+  const auto at = mark.empty() ? std::string_view::npos
+                               : rest.substr(0, kMaxNameBytes + mark.size()).find(mark);
+  if (at != std::string_view::npos) {
+    name_ = rest.substr(0, std::min(at, rest.find("[CALL_ID]")));
+    value_at_ = scanned_ = held_.size() - rest.size() + at + mark.size();
+    state_ = State::Value;
+    return true;
+  }
+  if (!mark.empty() && rest.size() <= kMaxNameBytes) return false;
+  give_up(out, call_at_);
   return true;
 }
 
@@ -137,17 +170,38 @@ bool ToolCallParser::step_value() {
   return false;
 }
 
-bool ToolCallParser::step_closing(Output& out) {
+/// Looks for the marker that ends a call whose end cannot be seen from its text.
+bool ToolCallParser::step_body(Output& out) {
   const std::string_view held = held_;
-  std::size_t end = scanned_;
-  if (is_hermes_) {
-    const auto at = held.find_first_not_of(kWhitespace, scanned_);
-    const std::string_view rest = at == std::string_view::npos ? "" : held.substr(at);
-    const bool may_end = rest.size() < kHermesEnd.size() && kHermesEnd.starts_with(rest);
-    if (may_end && held.size() - scanned_ <= kMaxHeldBytes) return false;
-    if (rest.starts_with(kHermesEnd)) end = at + kHermesEnd.size();
+  const auto at = held.find(form_->end, scanned_);
+  if (at != std::string_view::npos) {
+    auto calls = known(form_->read(held.substr(call_at_, at - call_at_), tools_));
+    scanned_ = at + form_->end.size();
+    return finish_call(std::move(calls), scanned_, out);
   }
-  auto calls = held_calls();
+  if (form_->may_be_call != nullptr && !form_->may_be_call(held.substr(call_at_))) {
+    give_up(out, call_at_);
+    return true;
+  }
+  scanned_ = std::max(call_at_, held.size() - std::min(held.size(), form_->end.size() - 1));
+  if (held.size() - call_at_ <= kMaxCallBytes) return false;
+  give_up(out, scanned_);
+  return true;
+}
+
+bool ToolCallParser::step_closing(Output& out) {
+  std::size_t end = scanned_;
+  if (form_ != nullptr && !form_->end.empty()) {
+    const std::string_view rest = without_blanks(std::string_view(held_).substr(scanned_));
+    if (may_become(rest, form_->end) && held_.size() - scanned_ <= kMaxHeldBytes) return false;
+    if (rest.starts_with(form_->end)) end = held_.size() - rest.size() + form_->end.size();
+  }
+  return finish_call(held_calls(), end, out);
+}
+
+/// Takes the calls of the first `end` bytes of the held text. Without calls, what was scanned stays
+/// text. Always true.
+bool ToolCallParser::finish_call(Calls calls, std::size_t end, Output& out) {
   if (!calls) {
     give_up(out, std::max(scanned_, value_at_));
     return true;
@@ -158,21 +212,28 @@ bool ToolCallParser::step_closing(Output& out) {
   return true;
 }
 
-/// Handles the text after a call, where another call may follow without a marker.
+/// Handles the text after a call: the end of its section, or another call without a marker.
 bool ToolCallParser::step_next() {
-  const auto at = held_.find_first_not_of(kWhitespace);
-  if (at == std::string::npos) return false;
-  if (is_hermes_ || held_[at] != ';') {
+  const std::string_view rest = without_blanks(held_);
+  if (rest.empty()) return false;
+  if (form_ != nullptr && !form_->section_end.empty()) {
+    if (may_become(rest, form_->section_end)) return false;
+    if (rest.starts_with(form_->section_end))
+      held_.erase(0, held_.size() - rest.size() + form_->section_end.size());
+  }
+  const bool has_end = form_ != nullptr && !form_->end.empty();
+  if (has_end || rest.front() != ';') {
     state_ = State::Text;
     return true;
   }
-  const auto next = held_.find_first_not_of(kWhitespace, at + 1);
-  if (next == std::string::npos) return false;
-  if (held_[next] != '{') {
+  const std::string_view next = without_blanks(rest.substr(1));
+  if (next.empty()) return false;
+  if (next.front() != '{') {
     state_ = State::Text;
     return true;
   }
-  begin_value(next, false);
+  begin_call(held_.size() - next.size(), form_);
+  state_ = State::Value;
   return true;
 }
 
@@ -185,8 +246,14 @@ bool ToolCallParser::step(Output& out) {
     case State::Start:
     case State::Text:
       return step_text(out);
+    case State::Section:
+      return step_section(out);
+    case State::Begun:
+      return step_begun(out);
     case State::Value:
       return step_value();
+    case State::Body:
+      return step_body(out);
     case State::Closing:
       return step_closing(out);
     case State::Next:
@@ -196,24 +263,41 @@ bool ToolCallParser::step(Output& out) {
 }
 
 ToolCallParser::Output ToolCallParser::push(std::string_view piece) {
-  held_ += piece;
+  constexpr std::size_t kChunkBytes = 256;  // bounds what each step moves
   Output out;
-  while (step(out)) {
+  for (; !piece.empty(); piece.remove_prefix(std::min(piece.size(), kChunkBytes))) {
+    held_ += piece.substr(0, kChunkBytes);
+    while (step(out)) {
+    }
   }
   return out;
 }
 
+/// The calls in a text that ends before the marker of their end.
+ToolCallParser::Calls ToolCallParser::cut_calls() const {
+  if (state_ == State::Closing) return held_calls();
+  if (state_ != State::Body) return std::nullopt;
+  std::string_view body = std::string_view(held_).substr(call_at_);
+  const std::size_t begun_end = partial_marker_size(body, form_->end);
+  body.remove_suffix(begun_end);
+  auto calls = known(form_->read(body, tools_));
+  // Of some forms, a mere name may be prose.
+  const bool is_name = calls && calls->front().arguments == "{}" && begun_end == 0;
+  return form_->may_be_call != nullptr && is_name ? std::nullopt : std::move(calls);
+}
+
 ToolCallParser::Output ToolCallParser::finish() {
   Output out;
-  if (state_ == State::Closing) {
-    if (auto calls = held_calls()) {
-      out.calls = *std::move(calls);
-      held_.clear();
-    }
-  }
-  if (state_ == State::Next && held_.find_first_not_of(kWhitespace) == std::string::npos)
+  const std::string_view rest = without_blanks(held_);
+  const bool is_section_end =
+      rest.empty() || (form_ != nullptr && form_->section_end.starts_with(rest));
+  if (auto calls = cut_calls()) {
+    out.calls = *std::move(calls);
     held_.clear();
-  out.text += std::exchange(held_, {});
+  } else if (state_ == State::Next && is_section_end) {
+    held_.clear();
+  }
+  out.text = std::exchange(held_, {});
   state_ = State::Text;
   return out;
 }

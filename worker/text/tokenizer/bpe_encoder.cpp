@@ -5,13 +5,16 @@
 #include <algorithm>
 
 #include "common/utf8.hpp"
+#include "worker/text/tokenizer/space_mark.hpp"
 
 namespace leasehold {
 namespace {
 
+constexpr std::string_view kModel = "tokenizer.ggml.model";
 constexpr std::string_view kPre = "tokenizer.ggml.pre";
 constexpr std::string_view kNfc = "tokenizer.ggml.normalizer.nfc";
 constexpr std::string_view kMerges = "tokenizer.ggml.merges";
+constexpr std::string_view kGemma4 = "gemma4";
 constexpr std::size_t kMaxMerges = std::size_t{1}
                                    << 24;  // a float represents ranks exactly up to 2^24
 constexpr TokenId kNoToken = SymbolMerger::kNoToken;
@@ -57,10 +60,17 @@ std::string byte_level_piece(std::string_view text, TokenKind kind) {
   return bytes.value_or(std::string(text));
 }
 
+std::string character_piece(std::string_view text, TokenKind /*kind*/) {
+  return with_spaces(text);
+}
+
 }  // namespace
 
 Result<const PreTokenizerRow*> BpeEncoder::pre_tokenizer_of(const GgufFile& file) {
-  const auto name = TRY(file.get_or<std::string>(kPre, "default"));
+  // Files of Gemma 4 name the pre-tokenizer as their model.
+  const auto model = TRY(file.get_or<std::string>(kModel, ""));
+  const auto name =
+      model == kGemma4 ? std::string(kGemma4) : TRY(file.get_or<std::string>(kPre, "default"));
   const PreTokenizerRow* row = find_pre_tokenizer(name);
   if (row == nullptr)
     return fail(Errc::UnsupportedModel,
@@ -70,12 +80,14 @@ Result<const PreTokenizerRow*> BpeEncoder::pre_tokenizer_of(const GgufFile& file
 }
 
 VocabularyTraits BpeEncoder::traits(const PreTokenizerRow& row) {
-  return {.piece_of = byte_level_piece,
-          .needs_types = false,
+  const bool has_characters = row.unit == BpeUnit::Character;
+  return {.piece_of = has_characters ? character_piece : byte_level_piece,
+          .needs_types = has_characters,
           .unknown = kNoTokenId,
           .bos = kNoTokenId,
           .eos = kNoTokenId,
           .adds_bos = row.adds_bos,
+          .requires_bos = row.requires_bos,
           .can_add_space_prefix = false};
 }
 
@@ -85,29 +97,42 @@ Result<std::unique_ptr<BpeEncoder>> BpeEncoder::create(
   auto pre_tokenizer = TRY(PreTokenizer::create(std::string(row.name), row.expressions));
   std::unique_ptr<BpeEncoder> encoder(new BpeEncoder(std::move(pre_tokenizer)));
   encoder->vocabulary_ = std::move(vocabulary);
+  encoder->unit_ = row.unit;
   encoder->ignores_merges_ = row.ignores_merges;
   encoder->normalizes_nfc_ = TRY(file.get_or<bool>(kNfc, row.normalizes_nfc));
   encoder->index_tokens();
+  const bool has_all_bytes =
+      std::ranges::find(encoder->by_byte_, kNoToken) == encoder->by_byte_.end();
+  if (row.unit == BpeUnit::Character && !has_all_bytes && !encoder->vocabulary_->unknown)
+    return corrupt_vocabulary(file, "the vocabulary lacks byte tokens and has no unknown token");
   TRY(encoder->read_merges(file));
   return encoder;
 }
 
+/// Leaves out tokens outside the byte alphabet. Such a token never results from bytes, but may have
+/// the same piece as one that does.
 void BpeEncoder::index_tokens() {
+  const bool is_by_byte = unit_ == BpeUnit::Byte;
   by_byte_.fill(kNoToken);
   by_bytes_.reserve(vocabulary_->size());
   for (TokenId token = 0; token < static_cast<TokenId>(vocabulary_->size()); ++token) {
     const std::string& piece = vocabulary_->pieces[token];
     const TokenKind kind = vocabulary_->kinds[token];
-    if (kind == TokenKind::Normal) by_bytes_.emplace(piece, token);
-    const bool stands_for_byte = kind == TokenKind::Normal || kind == TokenKind::Byte;
+    const bool is_text =
+        kind == TokenKind::Normal &&
+        (!is_by_byte || decode_byte_alphabet(vocabulary_->texts[token]).has_value());
+    if (is_text) by_bytes_.emplace(piece, token);
+    const bool stands_for_byte = kind == TokenKind::Byte || (is_text && is_by_byte);
     if (!stands_for_byte || piece.size() != 1) continue;
     TokenId& of_byte = by_byte_[static_cast<std::uint8_t>(piece[0])];
     if (of_byte == kNoToken) of_byte = token;
   }
 }
 
+/// The token with this text in the file.
 std::optional<TokenId> BpeEncoder::find_token(std::string_view text) const {
-  const auto found = by_bytes_.find(byte_level_piece(text, TokenKind::Normal));
+  const auto piece_of = unit_ == BpeUnit::Byte ? byte_level_piece : character_piece;
+  const auto found = by_bytes_.find(piece_of(text, TokenKind::Normal));
   if (found == by_bytes_.end()) return std::nullopt;
   return found->second;
 }
@@ -137,11 +162,12 @@ Result<void> BpeEncoder::read_merges(const GgufFile& file) {
 Result<void> BpeEncoder::append(std::string_view text, std::vector<TokenId>& tokens) const {
   std::string normalized;
   if (normalizes_nfc_) text = normalized = to_nfc(text);
+  if (unit_ == BpeUnit::Character) text = normalized = with_spaces(text);
   const auto has_token = [this](char c) {
     return by_byte_[static_cast<std::uint8_t>(c)] != kNoToken;
   };
   const auto unmapped = std::ranges::find_if_not(text, has_token);
-  if (unmapped != text.end() && !vocabulary_->unknown)
+  if (unit_ == BpeUnit::Byte && unmapped != text.end() && !vocabulary_->unknown)
     return fail(Errc::BadRequest, fmt::format("the model has no token for the byte 0x{:02x}",
                                               static_cast<std::uint8_t>(*unmapped)));
   SymbolMerger symbols;
@@ -156,7 +182,11 @@ void BpeEncoder::append_word(std::string_view word, SymbolMerger& symbols,
     if (whole != by_bytes_.end()) return tokens.push_back(whole->second);
   }
   symbols.clear();
-  for (const char c : word) symbols.add(1, by_byte_[static_cast<std::uint8_t>(c)]);
+  for (std::string_view rest = word; !rest.empty();) {
+    const std::string_view first = rest.substr(0, unit_size(rest));
+    symbols.add(static_cast<std::uint32_t>(first.size()), unit_token(first));
+    rest.remove_prefix(first.size());
+  }
   using Symbol = SymbolMerger::Symbol;
   symbols.merge([this](const Symbol& left, const Symbol& right) -> std::optional<Merge> {
     const auto found = merges_.find(pair_of(left.token, right.token));
@@ -164,8 +194,22 @@ void BpeEncoder::append_word(std::string_view word, SymbolMerger& symbols,
     return found->second;
   });
   symbols.for_each([&](const Symbol& symbol) {
-    tokens.push_back(symbol.token != kNoToken ? symbol.token : *vocabulary_->unknown);
+    if (symbol.token != kNoToken) return tokens.push_back(symbol.token);
+    for (const char c : word.substr(symbol.start, symbol.size_bytes)) {
+      const TokenId of_byte = by_byte_[static_cast<std::uint8_t>(c)];
+      tokens.push_back(of_byte != kNoToken ? of_byte : *vocabulary_->unknown);
+    }
   });
+}
+
+std::size_t BpeEncoder::unit_size(std::string_view text) const {
+  return unit_ == BpeUnit::Byte ? 1 : next_utf8(text).size_bytes;
+}
+
+TokenId BpeEncoder::unit_token(std::string_view unit) const {
+  if (unit_ == BpeUnit::Byte) return by_byte_[static_cast<std::uint8_t>(unit.front())];
+  const auto found = by_bytes_.find(unit);
+  return found == by_bytes_.end() ? kNoToken : found->second;
 }
 
 }  // namespace leasehold

@@ -1,8 +1,9 @@
-/// Byte-level BPE: neighbouring bytes of a word merge, lowest rank first.
+/// BPE by rank: neighbouring bytes of a word merge, lowest rank first; in Gemma 4, characters.
 ///
-/// The pre-tokenizer splits the text into words. Each byte of a word begins as a token. Then the
-/// neighbouring pair that comes first in the model's list of merges becomes one token, again and
-/// again until no pair is listed.
+/// The pre-tokenizer splits the text into words. Each byte or character of a word begins as a
+/// token. Then the neighbouring pair that comes first in the model's list of merges becomes one
+/// token, again and again until no pair is listed. A character without a token becomes its byte
+/// tokens, such as `<0xE2>`.
 /// Source: GPT-2's encoder (Radford et al. 2019); metadata keys `tokenizer.ggml.*` of the GGUF
 /// specification.
 #pragma once
@@ -28,7 +29,8 @@ class BpeEncoder : public TextEncoder {
 
   static VocabularyTraits traits(const PreTokenizerRow& row);
 
-  /// Errors: FileCorrupt for merges that do not join two tokens to a third.
+  /// Errors: FileCorrupt for merges that do not join two tokens to a third, and for characters
+  /// without byte tokens and without an unknown token.
   static Result<std::unique_ptr<BpeEncoder>> create(const GgufFile& file,
                                                     const PreTokenizerRow& row,
                                                     std::shared_ptr<const Vocabulary> vocabulary);
@@ -45,9 +47,13 @@ class BpeEncoder : public TextEncoder {
   std::optional<TokenId> find_token(std::string_view text) const;
   void append_word(std::string_view word, SymbolMerger& symbols,
                    std::vector<TokenId>& tokens) const;
+  std::size_t unit_size(std::string_view text) const;
+  /// kNoToken if the vocabulary has none.
+  TokenId unit_token(std::string_view unit) const;
 
   PreTokenizer pre_tokenizer_;
   std::shared_ptr<const Vocabulary> vocabulary_;
+  BpeUnit unit_ = BpeUnit::Byte;
   bool ignores_merges_ = false;
   bool normalizes_nfc_ = false;
   std::array<TokenId, 256> by_byte_{};

@@ -26,6 +26,11 @@ constexpr const char* kQwen2[] = {
     R"re((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)re"
     R"re( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)re"};
 
+// Qwen 3.5: marks belong to the letters before them.
+constexpr const char* kQwen35[] = {
+    R"re((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)re"
+    R"re( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)re"};
+
 // Digits one by one, then GPT-2's words.
 constexpr const char* kDigitByDigit[] = {R"re(\p{N})re", kGpt2Words};
 
@@ -90,6 +95,21 @@ constexpr const char* kTekken[] = {
     R"re([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)re"
     R"re(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)re"};
 
+// tokenization_kimi.py: o200k_base with Chinese characters apart. PCRE2 has no intersections, so
+// the published [letters&&[^\p{Han}]] are written as the complement of all other characters.
+// \p{Han} alone would include punctuation that Chinese shares with other scripts.
+constexpr const char* kKimiK2[] = {
+    R"re(\p{sc:Han}+|)re"
+    R"re([^\r\n\p{L}\p{N}]?[^\p{Ll}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{sc:Han}]*)re"
+    R"re([^\p{Lu}\p{Lt}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{sc:Han}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)re"
+    R"re([^\r\n\p{L}\p{N}]?[^\p{Ll}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{sc:Han}]+)re"
+    R"re([^\p{Lu}\p{Lt}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{sc:Han}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)re"
+    R"re(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)re"};
+
+// Gemma 4 merges across words. No token joins a line end to another character, so splitting at
+// runs of line ends does not change the tokens.
+constexpr const char* kGemma4Lines[] = {R"re(\n+)re"};
+
 constexpr PreTokenizerRow kRows[] = {
     {.name = "default", .expressions = kDefault},
     {.name = "gpt-2", .expressions = kGpt2},
@@ -100,9 +120,16 @@ constexpr PreTokenizerRow kRows[] = {
     {.name = "llama-bpe", .expressions = kLlama3, .ignores_merges = true, .adds_bos = true},
     {.name = "llama3", .expressions = kLlama3, .ignores_merges = true, .adds_bos = true},
     {.name = "llama-v3", .expressions = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "falcon3", .expressions = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "lfm2", .expressions = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "pixtral", .expressions = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "glm4", .expressions = kLlama3, .ignores_merges = true},
+    {.name = "glm5", .expressions = kLlama3, .ignores_merges = true},
+    {.name = "chatglm-bpe", .expressions = kLlama3},
     {.name = "dbrx", .expressions = kLlama3},
     {.name = "smaug-bpe", .expressions = kLlama3},
     {.name = "qwen2", .expressions = kQwen2, .normalizes_nfc = true},
+    {.name = "qwen35", .expressions = kQwen35, .normalizes_nfc = true},
     {.name = "deepseek-r1-qwen", .expressions = kQwen2},
     {.name = "stablelm2", .expressions = kQwen2, .normalizes_nfc = true},
     {.name = "smollm", .expressions = kDigitByDigit},
@@ -116,7 +143,14 @@ constexpr PreTokenizerRow kRows[] = {
     {.name = "deepseek-v3", .expressions = kDeepSeekV3},
     {.name = "gpt-4o", .expressions = kGpt4o},
     {.name = "llama4", .expressions = kGpt4o},
+    {.name = "minimax-m2", .expressions = kGpt4o},
+    {.name = "kimi-k2", .expressions = kKimiK2},
     {.name = "tekken", .expressions = kTekken, .ignores_merges = true, .adds_bos = true},
+    {.name = "gemma4",
+     .expressions = kGemma4Lines,
+     .adds_bos = true,
+     .requires_bos = true,
+     .unit = BpeUnit::Character},
 };
 
 }  // namespace

@@ -6,26 +6,12 @@
 #include <cmath>
 
 #include "common/utf8.hpp"
+#include "worker/text/tokenizer/space_mark.hpp"
 
 namespace leasehold {
 namespace {
 
 constexpr std::string_view kScores = "tokenizer.ggml.scores";
-constexpr std::string_view kSpaceMark =
-    "\xe2\x96\x81";  // U+2581, written for a space in vocabularies
-
-std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
-  std::string result;
-  result.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t found = std::min(text.find(from, at), text.size());
-    result += text.substr(at, found - at);
-    if (found < text.size()) result += to;
-    at = found + from.size();
-  }
-  return result;
-}
-
 /// Removes leading and trailing spaces and merges runs of spaces.
 std::string without_extra_spaces(std::string_view text) {
   std::string result;
@@ -42,8 +28,13 @@ std::size_t skip_space_marks(std::string_view text) {
   return end;
 }
 
+/// Gemma's runs of spaces are user-defined tokens, but a U+2581 of the text can be part of one.
+bool is_run_of_spaces(std::string_view text, TokenKind kind) {
+  return kind == TokenKind::UserDefined && skip_space_marks(text) == text.size();
+}
+
 std::string sentencepiece_piece(std::string_view text, TokenKind /*kind*/) {
-  return replaced(text, kSpaceMark, " ");
+  return with_spaces(text);
 }
 
 }  // namespace
@@ -54,6 +45,7 @@ const VocabularyTraits SpmEncoder::kTraits = {.piece_of = sentencepiece_piece,
                                               .bos = 1,
                                               .eos = 2,
                                               .adds_bos = true,
+                                              .requires_bos = false,
                                               .can_add_space_prefix = true};
 
 Result<std::unique_ptr<SpmEncoder>> SpmEncoder::create(
@@ -80,7 +72,7 @@ Result<void> SpmEncoder::index_tokens(const GgufFile& file) {
       return corrupt_vocabulary(file, fmt::format("the score of token {} is not a number", token));
     const auto id = static_cast<TokenId>(token);
     const TokenKind kind = vocabulary_->kinds[token];
-    if (kind == TokenKind::Normal) {
+    if (kind == TokenKind::Normal || is_run_of_spaces(texts[token], kind)) {
       by_text_[texts[token]] = id;  // of equal texts the later token wins
       const std::size_t next_space = texts[token].find(kSpaceMark, skip_space_marks(texts[token]));
       merges_respect_words_ = merges_respect_words_ && next_space == std::string::npos;

@@ -24,10 +24,10 @@ std::string_view common_name_suffix(std::string_view model) {
 Result<Tokenizer> Tokenizer::from_metadata(const GgufFile& file) {
   const auto model = TRY(file.get<std::string>("tokenizer.ggml.model"));
   if (model == "llama") return sentencepiece(file);
-  if (model == "gpt2") return byte_level(file);
+  if (model == "gpt2" || model == "gemma4") return by_rank(file);
   return fail(Errc::UnsupportedModel,
               fmt::format("{}: the tokenizer is \"{}\"{}; this build reads \"llama\" "
-                          "(SentencePiece BPE) and \"gpt2\" (byte-level BPE)",
+                          "(SentencePiece BPE), \"gpt2\" (byte-level BPE) and \"gemma4\"",
                           file.path(), printable_excerpt(model), common_name_suffix(model)));
 }
 
@@ -37,7 +37,7 @@ Result<Tokenizer> Tokenizer::sentencepiece(const GgufFile& file) {
   return Tokenizer(vocabulary, TRY(SpmEncoder::create(file, vocabulary)));
 }
 
-Result<Tokenizer> Tokenizer::byte_level(const GgufFile& file) {
+Result<Tokenizer> Tokenizer::by_rank(const GgufFile& file) {
   const PreTokenizerRow& row = *TRY(BpeEncoder::pre_tokenizer_of(file));
   const auto vocabulary =
       std::make_shared<const Vocabulary>(TRY(Vocabulary::read(file, BpeEncoder::traits(row))));

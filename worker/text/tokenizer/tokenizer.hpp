@@ -68,7 +68,7 @@ class Tokenizer {
       : vocabulary_(std::move(vocabulary)), encoder_(std::move(encoder)) {}
 
   static Result<Tokenizer> sentencepiece(const GgufFile& file);
-  static Result<Tokenizer> byte_level(const GgufFile& file);
+  static Result<Tokenizer> by_rank(const GgufFile& file);
   Result<std::vector<TokenId>> encode_with(const SpecialTokenFinder& finder, std::string_view text,
                                            std::span<const MarkedText::Range> from_template) const;
 

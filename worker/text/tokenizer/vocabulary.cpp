@@ -17,8 +17,10 @@ constexpr std::size_t kMaxTokens = std::size_t{1} << 22;
 /// Many files name only the base model's EOS, but their models end each turn with one of these
 /// tokens. Other programs stop at these tokens, too.
 constexpr std::string_view kEndTokenTexts[] = {
-    "<|eot_id|>",    "<|eom_id|>",    "<|end_of_text|>", "<|im_end|>", "<|end|>",
-    "<|endoftext|>", "<end_of_turn>", "<|EOT|>",         "<EOT>",      "<｜end▁of▁sentence｜>"};
+    "<|eot_id|>",    "<|eom_id|>",       "<|end_of_text|>", "<|im_end|>", "<|end|>",
+    "<|endoftext|>", "<end_of_turn>",    "<|EOT|>",         "<EOT>",      "<｜end▁of▁sentence｜>",
+    "<turn|>",       "<|tool_response>", "<|observation|>", "[e~[",       "[EOT]",
+    "[EOS]"};
 
 /// True for a user-defined token that controls turns as a control token does: one with a name in
 /// brackets that the chat template writes, such as "<start_of_turn>" of Gemma or "<think>" of Qwen,
@@ -89,7 +91,8 @@ Result<void> Vocabulary::read_special_ids(const GgufFile& file, const Vocabulary
   // These tokens are not text, even if a converter marked them as normal.
   for (const auto& id : {bos, eos, eot, eom})
     if (id && kinds[*id] == TokenKind::Normal) kinds[*id] = TokenKind::Control;
-  adds_bos = TRY(file.get_or<bool>("tokenizer.ggml.add_bos_token", traits.adds_bos && bos));
+  adds_bos = TRY(file.get_or<bool>("tokenizer.ggml.add_bos_token", traits.adds_bos && bos)) ||
+             traits.requires_bos;
   if (adds_bos && !bos)
     return corrupt_vocabulary(file, "add_bos_token is set, but there is no BOS token");
   if (traits.can_add_space_prefix)
@@ -136,9 +139,12 @@ void Vocabulary::index_special(TokenId token, std::string_view chat_template) {
   const std::string& text = is_user_defined ? pieces[token] : texts[token];
   if (text.empty()) return;
   using Found = SpecialTokenFinder::Found;
-  if (is_user_defined) user_defined.add(text, token, Found::Everywhere);
   const bool is_everywhere = is_user_defined && !is_turn_marker(text, chat_template);
-  special.add(text, token, is_everywhere ? Found::Everywhere : Found::InTemplateText);
+  // A text can contain the U+2581 that a token has for a space.
+  for (const std::string& spelling : {text, texts[token]}) {
+    if (is_user_defined) user_defined.add(spelling, token, Found::Everywhere);
+    special.add(spelling, token, is_everywhere ? Found::Everywhere : Found::InTemplateText);
+  }
   longest_piece_bytes = std::max(longest_piece_bytes, text.size());
 }
 

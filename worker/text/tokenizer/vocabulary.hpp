@@ -28,6 +28,7 @@ struct VocabularyTraits {
   /// Defaults for ids that the file does not set; kNoTokenId: no default.
   std::uint32_t unknown, bos, eos;
   bool adds_bos;
+  bool requires_bos;  ///< Adds BOS even if the file says no.
   bool can_add_space_prefix;
 };
 

@@ -259,11 +259,37 @@ Json named(const std::string& tool) {
 
 }  // namespace
 
+TEST_CASE(
+    "http api: the variables of the template decide whether an answer begins with reasoning") {
+  ApiModel model = kModel;
+  const auto begins_inside = [&](const Json& more) {
+    Json body = chat(more);
+    body["model"] = "tiny";
+    const auto request = parse_api_request(Api::Chat, body.dump(), model);
+    REQUIRE(request.has_value());
+    return request->begins_inside_reasoning;
+  };
+  CHECK_FALSE(begins_inside(Json::object()));
+  model.begins_inside_reasoning = [](const std::string& kwargs) {
+    return kwargs != R"({"enable_thinking":false})";
+  };
+  CHECK(begins_inside(Json::object()));
+  CHECK_FALSE(begins_inside({{"chat_template_kwargs", {{"enable_thinking", false}}}}));
+  CHECK_FALSE(begins_inside({{"add_generation_prompt", false}}));
+}
+
 TEST_CASE("http api: tools go to the template, and tool_choice decides the form of the text") {
   const auto free = read(Api::Chat, chat({{"tools", kTools}}));
   CHECK(Json::parse(free.submit.tools) == kTools);
   CHECK(free.tool_form == ToolForm::Marked);
-  CHECK(free.tool_names == std::vector<std::string>{"add"});
+  CHECK(free.called_tools == std::vector<CalledTool>{{.name = "add"}});
+  Json typed = kTools;
+  typed[0]["function"]["parameters"]["properties"] = {{"a", {{"type", "string"}}},
+                                                      {"b", {{"enum", Json::array({"x", "y"})}}},
+                                                      {"c", {{"enum", Json::array({"x", 1})}}},
+                                                      {"d", {{"type", "object"}}}};
+  CHECK(read(Api::Chat, chat({{"tools", typed}})).called_tools.front().text_parameters ==
+        std::vector<std::string>{"a", "b"});
   CHECK(read(Api::Chat, chat({{"tools", kTools}, {"response_format", {{"type", "json_object"}}}}))
             .tool_form == ToolForm::None);
   CHECK(free.submit.sampling.response_format.type == "text");
@@ -299,8 +325,8 @@ TEST_CASE("http api: tools may have any name and no parameters, and a forced cal
     tools.push_back(
         {{"type", "function"}, {"function", {{"name", "do \"it\" #" + std::to_string(i)}}}});
   const auto any = read(Api::Chat, chat({{"tools", tools}, {"tool_choice", "required"}}));
-  CHECK(any.tool_names.size() == 64);
-  CHECK(any.tool_names.front() == "do \"it\" #0");
+  CHECK(any.called_tools.size() == 64);
+  CHECK(any.called_tools.front().name == "do \"it\" #0");
   const auto one =
       read(Api::Chat, chat({{"tools", tools}, {"tool_choice", named("do \"it\" #63")}}));
   CHECK(Json::parse(one.submit.sampling.response_format.schema) ==

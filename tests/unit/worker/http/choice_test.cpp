@@ -57,6 +57,26 @@ TEST_CASE("choice: a replay gives each call the id that it had") {
   for (std::size_t i = 0; i < 2; ++i) CHECK(replay.calls[i].id == whole.calls[i].id);
 }
 
+TEST_CASE("choice: markers that are control tokens are found by their names") {
+  constexpr std::string_view kNames[] = {"[THINK]", "[/THINK]", "[TOOL_CALLS]", "[ARGS]"};
+  std::vector<testing::NamedToken> names;
+  for (const std::string_view name : kNames)
+    names.push_back({std::string(name), testing::kControl});
+  const auto tokenizer = testing::tokenizer_of(testing::byte_vocabulary({}, names));
+  REQUIRE(tokenizer.has_value());
+  const ApiRequest request = chat(ToolForm::Marked);
+  ChoiceText text(0, request, request.submit, *tokenizer);
+  ChoicePart whole;
+  for (const std::int32_t token :
+       std::initializer_list<std::int32_t>{256, 'H', 257, 'O', 258, 'f', 259, '{', '}'})
+    append(whole, text.add({.token = token, .text = std::string(tokenizer->piece(token))}));
+  append(whole, text.end("", "EndOfSequence"));
+  CHECK(whole.reasoning == "H");
+  CHECK(whole.text == "O");
+  REQUIRE(whole.calls.size() == 1);
+  CHECK(whole.calls[0].call == ToolCall{"f", "{}"});
+}
+
 TEST_CASE("choice: without parallel calls only the first one counts") {
   ApiRequest request = chat(ToolForm::Marked);
   request.parallel_tool_calls = false;
@@ -67,7 +87,7 @@ TEST_CASE("choice: without parallel calls only the first one counts") {
 
 TEST_CASE("choice: only the tools of the request are called") {
   ApiRequest request = chat(ToolForm::Marked);
-  request.tool_names = {"add"};
+  request.called_tools = {{.name = "add"}};
   const std::string call = R"(<tool_call>{"name":"sub","arguments":{}}</tool_call>)";
   CHECK(said(request, {call}).text == call);
   CHECK(said(request, {call}).finish_reason == "stop");

@@ -1,4 +1,6 @@
 // Byte-level BPE over vocabularies with known answers.
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "common/random.hpp"
@@ -64,6 +66,22 @@ TEST_CASE("byte level: a token outside the alphabet is its own text") {
   CHECK(tokenizer->piece(1) == "中");
 }
 
+TEST_CASE("byte level: a token outside the alphabet does not hide one with the same bytes") {
+  GgufBuilder builder = byte_vocabulary({{"\xe4", "\xb8"}, {"\xe4\xb8", "\xad"}});
+  CHECK(tokens_of(builder, "中") == "中");
+  const auto tokenizer = tokenizer_of(builder.set("tokenizer.ggml.tokens", [] {
+    std::vector<std::string> tokens;
+    for (int byte = 0; byte < 256; ++byte)
+      tokens.push_back(encode_byte_alphabet(std::string(1, static_cast<char>(byte))));
+    tokens[1] = "中";  // as written in the vocabulary of Command R
+    tokens.push_back(encode_byte_alphabet("\xe4\xb8"));
+    tokens.push_back(encode_byte_alphabet("中"));
+    return tokens;
+  }()));
+  CHECK(tokenizer->piece(1) == "中");
+  CHECK(tokenizer->encode("中") == std::vector<TokenId>{257});
+}
+
 TEST_CASE("byte level: the pre-tokenizer or the file decides whether BOS is added") {
   const std::vector<NamedToken> bos = {{"<s>", kControl}};
   GgufBuilder llama = byte_vocabulary({}, bos, "llama-bpe");
@@ -105,6 +123,7 @@ TEST_CASE("byte level: text is composed to NFC where the model's tokenizer does 
   const std::string decomposed = "e\u0301";
   const std::vector<std::pair<std::string, std::string>> merges = {{"\xc3", "\xa9"}};
   CHECK(tokens_of(byte_vocabulary(merges, {}, "qwen2"), decomposed) == "é");
+  CHECK(tokens_of(byte_vocabulary(merges, {}, "qwen35"), decomposed) == "é");
   CHECK(tokens_of(byte_vocabulary(merges, {}, "gpt-2"), decomposed) == "e|\xcc|\x81");
   GgufBuilder qwen = byte_vocabulary(merges, {}, "qwen2");
   CHECK(tokens_of(qwen.set("tokenizer.ggml.normalizer.nfc", false), decomposed) == "e|\xcc|\x81");
@@ -147,4 +166,60 @@ TEST_CASE("byte level: any bytes come back, also a million equal ones") {
     const std::string text(1'000'000, byte);
     CHECK((round_trip(*tokenizer, text) == text));
   }
+}
+
+namespace {
+
+/// Tokens of Gemma 4: <bos> and the byte tokens, then `more`.
+GgufBuilder gemma4_vocabulary(const std::vector<NamedToken>& more,
+                              const std::vector<std::string>& merges) {
+  std::vector<std::string> tokens = {"<bos>"};
+  std::vector<std::int32_t> types = {kControl};
+  for (int byte = 0; byte < 256; ++byte) tokens.push_back(fmt::format("<0x{:02X}>", byte));
+  types.resize(tokens.size(), kByte);
+  for (const NamedToken& token : more) {
+    tokens.push_back(token.text);
+    types.push_back(token.type);
+  }
+  return GgufBuilder()
+      .set("tokenizer.ggml.model", "gemma4")
+      .set("tokenizer.ggml.bos_token_id", 0u)
+      .set("tokenizer.ggml.tokens", tokens)
+      .set("tokenizer.ggml.token_type", types)
+      .set("tokenizer.ggml.merges", merges);
+}
+
+const std::vector<NamedToken> kLetters = {{"a", kNormal},   {"b", kNormal},   {"▁", kNormal},
+                                          {"▁b", kNormal},  {"a▁b", kNormal}, {"\n", kNormal},
+                                          {"\n\n", kNormal}};
+const std::vector<std::string> kLetterMerges = {"▁ b", "a ▁b", "\n \n"};
+
+}  // namespace
+
+TEST_CASE("gemma 4: characters merge by rank, also across spaces but not across line ends") {
+  const GgufBuilder builder = gemma4_vocabulary(kLetters, kLetterMerges);
+  CHECK(tokens_of(builder, "a b") == "<bos>|a b");
+  CHECK(tokens_of(builder, "ab b\n\nb") == "<bos>|a|b| b|\n\n|b");
+  CHECK(tokens_of(builder, "a▁b") == "<bos>|a b");
+  CHECK(tokens_of(builder, "") == "<bos>");
+}
+
+TEST_CASE("gemma 4: a character without a token becomes its byte tokens") {
+  const GgufBuilder builder = gemma4_vocabulary(kLetters, kLetterMerges);
+  CHECK(tokens_of(builder, "aé\xff") == "<bos>|a|\xc3|\xa9|\xff");
+  GgufBuilder without_bytes(builder);
+  without_bytes.set("tokenizer.ggml.tokens", std::vector<std::string>{"<bos>", "<unk>"})
+      .set("tokenizer.ggml.token_type", std::vector<std::int32_t>{kControl, kUnknown})
+      .set("tokenizer.ggml.merges", std::vector<std::string>{});
+  check_refused(without_bytes, Errc::FileCorrupt, "byte tokens");
+  without_bytes.set("tokenizer.ggml.unknown_token_id", 1u);
+  CHECK(tokens_of(without_bytes, "é") == "<bos>|<unk>|<unk>");
+}
+
+TEST_CASE("gemma 4: BOS is added even if the file says no, and a turn ends the text") {
+  GgufBuilder builder = gemma4_vocabulary({{"<turn|>", kUserDefined}}, {});
+  CHECK(tokens_of(builder.set("tokenizer.ggml.add_bos_token", false), "") == "<bos>");
+  CHECK(tokenizer_of(builder)->is_end_token(257));
+  builder.remove("tokenizer.ggml.bos_token_id");
+  check_refused(builder, Errc::FileCorrupt, "BOS");
 }

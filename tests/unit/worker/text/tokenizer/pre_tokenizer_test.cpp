@@ -41,8 +41,8 @@ std::string joined(const PreTokenizer& splitter, std::string_view text) {
 
 /// One name of each pre-tokenizer.
 constexpr const char* kPreTokenizerNames[] = {
-    "default",      "gpt-2",          "llama-bpe",   "qwen2",  "smollm", "falcon",
-    "deepseek-llm", "deepseek-coder", "deepseek-v3", "gpt-4o", "tekken"};
+    "default",        "gpt-2",       "llama-bpe", "qwen2",  "smollm", "falcon",  "deepseek-llm",
+    "deepseek-coder", "deepseek-v3", "gpt-4o",    "tekken", "qwen35", "kimi-k2", "gemma4"};
 
 }  // namespace
 
@@ -65,6 +65,18 @@ TEST_CASE("pre-tokenizer: capitals within words, punctuation and ideographs foll
   CHECK(words("deepseek-coder", "ab 12\n中文。x") == "ab| |1|2|\n|中文|。|x");
   CHECK(words("deepseek-llm", "Ab 12中文\n .x  ") == "Ab| |12|中文|\n| .|x|  ");
   CHECK(words("deepseek-v3", "1234 中a x_y #if") == "123|4| |中|a| x|_y| #|if");
+}
+
+TEST_CASE("pre-tokenizer: marks and Chinese characters follow each model of 2026") {
+  CHECK(words("qwen2", "हिन्दी e\u0301") == "ह|िन|्द|ी| e|\u0301");
+  CHECK(words("qwen35", "हिन्दी e\u0301!\u0301") == "हिन्दी| e\u0301|!\u0301");
+  CHECK(words("kimi-k2", "ab中文a ぁ 々〇。1234's") == "ab|中文|a| ぁ| |々〇|。|123|4|'s");
+  CHECK(words("kimi-k2", "HelloWorld's 中/\n") == "Hello|World's| |中|/\n");
+  CHECK(words("gpt-4o", "ab中文a") == "ab中文a");
+  CHECK(words("minimax-m2", "HelloWorld's a/b//\n") == "Hello|World's| a|/b|//\n");
+  for (const char* name : {"glm4", "lfm2", "pixtral"})
+    CHECK(words(name, "y'all'S 1234\n\n y") == "y|'all|'S| |123|4|\n\n| y");
+  CHECK(words("gemma4", "a b\n\n\nc\r\n") == "a b|\n\n\n|c\r|\n");
 }
 
 TEST_CASE("pre-tokenizer: spaces are those of current Unicode") {

@@ -103,6 +103,15 @@ TEST_CASE("sentencepiece: user-defined tokens are found longest first, unused to
   CHECK(encoded(builder, "<x> aa") == Tokens{kBos, 6, 3, 4});
 }
 
+TEST_CASE("sentencepiece: a user-defined run of spaces is found in spaces and in U+2581") {
+  const std::vector<NamedToken> entries = {
+      {"▁", kNormal}, {"a", kNormal}, {"▁▁", kUserDefined}, {"<x▁y>", kUserDefined}};
+  const GgufBuilder builder = vocabulary(entries).set("tokenizer.ggml.add_space_prefix", false);
+  for (const char* text : {"a  a", "a▁▁a", "a ▁a", "a▁ a"})
+    CHECK(encoded(builder, text) == Tokens{1, 4, 5, 4});
+  for (const char* text : {"<x y>", "<x▁y>"}) CHECK(encoded(builder, text) == Tokens{1, 6});
+}
+
 TEST_CASE("sentencepiece: a token may contain a space between words") {
   const GgufBuilder builder = vocabulary({{"▁", kNormal, -9},
                                           {"a", kNormal, -9},

@@ -106,6 +106,8 @@ TEST_CASE("special tokens: end tokens are found by id and by known names") {
   builder.set("tokenizer.ggml.eos_token_id", 'E' + 0u).set("tokenizer.ggml.eot_token_id", 'T' + 0u);
   builder.set("tokenizer.ggml.eom_token_id", 'M' + 0u);
   const auto tokenizer = tokenizer_of(builder);
+  for (const char* end : {"[e~[", "<|observation|>", "<|tool_response>", "[EOS]"})
+    CHECK(tokenizer_of(byte_vocabulary({}, {{end, kControl}}))->is_end_token(256));
   for (const char end : {'E', 'T', 'M'}) CHECK(tokenizer->is_end_token(end));
   CHECK(tokenizer->is_end_token(258));  // <|im_end|>
   CHECK_FALSE(tokenizer->is_end_token(257));
