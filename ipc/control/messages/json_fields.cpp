@@ -101,7 +101,7 @@ std::string to_sentence(std::string_view text) {
   return sentence;
 }
 
-const nlohmann::json FieldReader::kNothing = nullptr;
+const nlohmann::json kMissingField = nullptr;
 
 Problem mismatch(const nlohmann::json& got, std::string expected) {
   return Mismatch{.where = "", .expected = std::move(expected), .got = summary(got)};
@@ -120,6 +120,18 @@ Problem too_many_items(std::size_t items, MaxItems most) {
   return Mismatch{.where = "",
                   .expected = fmt::format("an array of at most {}", most.items),
                   .got = fmt::format("one of {}", items)};
+}
+
+Problem count_rows(const nlohmann::json& json, std::size_t& rows) {
+  if (!json.is_object()) return mismatch(json, "an object of arrays");
+  rows = json.empty() ? 0 : json.front().size();
+  for (const auto& [key, column] : json.items()) {
+    if (column.is_array() && column.size() == rows) continue;
+    Problem problem = mismatch(column, fmt::format("an array of {}, as the first column", rows));
+    problem->where = key;
+    return problem;
+  }
+  return {};
 }
 
 std::string joined_path(std::string outer, const std::string& inner) {
@@ -197,27 +209,27 @@ Problem read_id(const nlohmann::json& json, std::uint64_t& out) {
   return {};
 }
 
-FieldReader::FieldReader(const nlohmann::json& json) : json_(json) {
+Problem problem_at(const char* key, const nlohmann::json* found, Problem problem) {
+  if (!problem) return problem;
+  if (found == nullptr) problem->got = "nothing";
+  problem->where = joined_path(key, problem->where);
+  return problem;
+}
+
+std::optional<Error> error_of(const Problem& problem) {
+  if (!problem) return {};
+  const auto& [where, expected, got] = *problem;
+  const std::string place = where.empty() ? "" : fmt::format("field '{}': ", where);
+  return Error{Errc::BadRequest, fmt::format("{}expected {}, got {}", place, expected, got)};
+}
+
+FieldReader::FieldReader(const nlohmann::json& json) : FieldReaderFrom({json}) {
   if (!json.is_object()) problem_ = mismatch(json, "an object");
 }
 
-const nlohmann::json* FieldReader::find(const char* key) const {
-  const auto it = json_.find(key);
-  return it == json_.end() ? nullptr : &*it;
-}
-
-void FieldReader::note(const char* key, const nlohmann::json* found, Problem problem) {
-  problem_ = std::move(problem);
-  if (!problem_) return;
-  if (found == nullptr) problem_->got = "nothing";
-  problem_->where = joined_path(key, problem_->where);
-}
-
-std::optional<Error> FieldReader::error() const {
-  if (!problem_) return {};
-  const auto& [where, expected, got] = *problem_;
-  const std::string place = where.empty() ? "" : fmt::format("field '{}': ", where);
-  return Error{Errc::BadRequest, fmt::format("{}expected {}, got {}", place, expected, got)};
+const nlohmann::json* ObjectFields::find(const char* key) const {
+  const auto it = json.find(key);
+  return it == json.end() ? nullptr : &*it;
 }
 
 }  // namespace leasehold

@@ -96,6 +96,8 @@ Problem mismatch(const nlohmann::json& got, std::string expected);
 std::string check_text(TextRule rule, std::string_view text);
 std::string expected_integer(std::string low, std::string high);
 Problem too_many_items(std::size_t items, MaxItems most);
+/// Sets `rows` to the length of the arrays in an object of arrays of equal length.
+Problem count_rows(const nlohmann::json& json, std::size_t& rows);
 /// The path of `inner` below `outer`: "clocks.reuse_ns", "messages[0].role".
 std::string joined_path(std::string outer, const std::string& inner);
 
@@ -249,60 +251,86 @@ class FieldWriter {
     describe(value, inner);
     json_[key] = std::move(inner).take();
   }
+  /// Writes a list of objects as an array for each key; messages/json_columns.hpp.
+  template <class T>
+  void columns(const char* key, const std::vector<T>& values);
   nlohmann::json take() && { return std::move(json_); }
 
  private:
   nlohmann::json json_ = nlohmann::json::object();
 };
 
-class FieldReader {
+/// Adds the field to the path of its problem, if there is one. `found` is null for a missing field.
+Problem problem_at(const char* key, const nlohmann::json* found, Problem problem);
+std::optional<Error> error_of(const Problem& problem);
+/// The value of a missing field.
+extern const nlohmann::json kMissingField;
+
+/// Reads fields from where `Source` finds them: `const nlohmann::json* find(const char* key)`
+/// returns null for a missing field.
+template <class Source>
+class FieldReaderFrom {
  public:
-  /// `json` must outlive the reader.
-  explicit FieldReader(const nlohmann::json& json);
+  explicit FieldReaderFrom(Source source) : source_(std::forward<Source>(source)) {}
 
   template <class T, class... Rule>
   void field(const char* key, T& value, Rule... rule) {
     if (problem_) return;
-    const nlohmann::json* found = find(key);
-    note(key, found, from_field(found ? *found : kNothing, value, rule...));
+    const nlohmann::json* found = source_.find(key);
+    note(key, found, from_field(found ? *found : kMissingField, value, rule...));
   }
   template <class T, class... Rule>
   void field(const char* key, std::optional<T>& value, Rule... rule) {
     if (problem_) return;
-    const nlohmann::json* found = find(key);
+    const nlohmann::json* found = source_.find(key);
     if (found) note(key, found, from_field(*found, value.emplace(), rule...));
   }
   /// A missing field leaves `value` unchanged.
   template <class T, class... Rule>
   void with_default(const char* key, T& value, const T&, Rule... rule) {
     if (problem_) return;
-    const nlohmann::json* found = find(key);
+    const nlohmann::json* found = source_.find(key);
     if (found) note(key, found, from_field(*found, value, rule...));
   }
   template <class T, class... Rule>
   void may_be_missing(const char* key, T& value, Rule... rule) {
     with_default(key, value, value, rule...);
   }
-  template <class Object, class Describe>
-  void object(const char* key, Object& value, Describe describe) {
-    if (problem_) return;
-    const nlohmann::json* found = find(key);
-    FieldReader inner(found ? *found : kNothing);
-    describe(value, inner);
-    note(key, found, std::move(inner).take_problem());
-  }
 
   Problem take_problem() && { return std::move(problem_); }
   /// Returns nothing when every field was valid.
-  std::optional<Error> error() const;
+  std::optional<Error> error() const { return error_of(problem_); }
 
- private:
-  static const nlohmann::json kNothing;
-  const nlohmann::json* find(const char* key) const;
-  void note(const char* key, const nlohmann::json* found, Problem problem);
+ protected:
+  void note(const char* key, const nlohmann::json* found, Problem problem) {
+    problem_ = problem_at(key, found, std::move(problem));
+  }
 
-  const nlohmann::json& json_;
+  Source source_;
   Problem problem_;
+};
+
+struct ObjectFields {
+  const nlohmann::json& json;
+  const nlohmann::json* find(const char* key) const;
+};
+
+class FieldReader : public FieldReaderFrom<ObjectFields> {
+ public:
+  /// `json` must outlive the reader.
+  explicit FieldReader(const nlohmann::json& json);
+
+  template <class Object, class Describe>
+  void object(const char* key, Object& value, Describe describe) {
+    if (problem_) return;
+    const nlohmann::json* found = source_.find(key);
+    FieldReader inner(found ? *found : kMissingField);
+    describe(value, inner);
+    note(key, found, std::move(inner).take_problem());
+  }
+  /// Reads what FieldWriter::columns wrote; messages/json_columns.hpp.
+  template <class T>
+  void columns(const char* key, std::vector<T>& values);
 };
 
 template <Described Object>

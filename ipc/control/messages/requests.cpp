@@ -2,6 +2,7 @@
 #include "ipc/control/messages/requests.hpp"
 
 #include "ipc/control/messages/codec.hpp"
+#include "ipc/control/messages/json_columns.hpp"
 #include "ipc/control/messages/limits.hpp"
 
 namespace leasehold::wire {
@@ -49,7 +50,7 @@ void describe(Is<EndedRequest> auto& m, auto& fields) {
 }
 
 void describe(Is<RequestPage> auto& m, auto& fields) {
-  fields.field("items", m.items);
+  fields.columns("items", m.items);
   fields.field("more", m.more);
   fields.field("ended", m.ended);
 }

@@ -83,7 +83,7 @@ struct EndedRequest : Message<EndedRequest> {
 };
 
 struct RequestPage : Message<RequestPage> {
-  std::vector<RequestView> items;
+  std::vector<RequestView> items;  ///< Sent as columns (messages/json_columns.hpp).
   bool more = false;
   /// If RequestList::id names none of `items`: the requests of that name that ended recently.
   std::vector<EndedRequest> ended;

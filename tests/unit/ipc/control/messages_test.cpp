@@ -210,3 +210,23 @@ TEST_CASE("messages: an error does not repeat a long value") {
   wrong["tenant"] = std::string(1 << 20, 'x');
   CHECK(sample_named("LeaseAcquire").round_trip(wrong).error().detail.size() < 200);
 }
+
+TEST_CASE("messages: a page of requests has a column for each field that a request has") {
+  const json page = sample_named("RequestPage").json();
+  const auto read = wire::RequestPage::from_json(page).value();
+  REQUIRE(read.items.size() == 2);
+  CHECK(read.items[0].lease == LeaseId{3, 7});
+  CHECK_FALSE(read.items[1].lease);
+  CHECK(read.items[1].detached);
+  const auto refused_with = [&](const std::string& pointer, const json& value) {
+    json wrong = page;
+    wrong.at(json::json_pointer(pointer)) = value;
+    const auto refused = sample_named("RequestPage").round_trip(wrong);
+    return refused ? "" : refused.error().detail;
+  };
+  CHECK_THAT(refused_with("/items/lease/1", 5), Catch::StartsWith("field 'items[1].lease': "));
+  CHECK_THAT(refused_with("/items/id/0", nullptr), Catch::EndsWith("got nothing"));
+  CHECK_THAT(refused_with("/items/state", json::array({"decode"})),
+             Catch::StartsWith("field 'items.state': expected an array of 2, as the first"));
+  CHECK_THAT(refused_with("/items/state", 7), Catch::StartsWith("field 'items.state': "));
+}
