@@ -222,7 +222,7 @@ awaitable<void> ask_holders(Shared& shared, ClientExchange& client, Held request
 
 }  // namespace
 
-/// No coroutine itself: its frame would have types of the anonymous namespace.
+/// A plain function: the frame of a coroutine here would have types of the anonymous namespace.
 awaitable<void> answer_on_holder(Shared& shared, ClientExchange& client, Held request) {
   return ask_holders(shared, client, std::move(request));
 }

@@ -297,7 +297,7 @@ awaitable<void> merge_files(Shared& shared, ClientExchange& client) {
 
 }  // namespace
 
-// These are no coroutines themselves: frames would have types of the anonymous namespace.
+// Plain functions: the frame of a coroutine here would have types of the anonymous namespace.
 
 awaitable<void> answer_models(Shared& shared, ClientExchange& client) {
   return merge_models(shared, client);

@@ -189,7 +189,7 @@ bool is_upload(const http::Head& head) {
   return head.method == "POST" && head.path() == "/v1/files";
 }
 
-/// No coroutine itself: its frame would have types of the anonymous namespace.
+/// A plain function: the frame of a coroutine here would have types of the anonymous namespace.
 awaitable<void> answer_upload(Shared& shared, ClientExchange& client, UnreadBody body) {
   return pass_upload(shared, client, body);
 }

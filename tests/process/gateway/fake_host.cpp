@@ -171,7 +171,7 @@ struct FakeHost::Server {
     return std::nullopt;
   }
 
-  /// As a worker does: the entries after one, and at most so many.
+  /// As a worker does: at most `limit` entries after the one that `after` names.
   http::Answer files(const std::string& target) const {
     const std::scoped_lock lock(host.mutex_);
     const std::size_t mark = target.find('?');

@@ -34,7 +34,8 @@ Result<HostList> read_host_list(std::string_view body) {
     return fail(Errc::MalformedMessage, "a host's list has " + *excess);
   Json list = Json::parse(body, nullptr, false);
   const bool has_data = list.is_object() && list.contains("data") && list["data"].is_array();
-  if (!has_data) return fail(Errc::MalformedMessage, "a host's list is not an object with \"data\"");
+  if (!has_data)
+    return fail(Errc::MalformedMessage, "a host's list is not an object with \"data\"");
   HostList read;
   for (Json& entry : list["data"]) {
     if (!has_id(entry)) return fail(Errc::MalformedMessage, "a host's list has entries without id");

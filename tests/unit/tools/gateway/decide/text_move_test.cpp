@@ -108,6 +108,20 @@ TEST_CASE("text: with any_arithmetic the model alone must be equal") {
   CHECK(gateway.all<CloseHost>().size() == 1);
 }
 
+TEST_CASE("text: the last error names any_arithmetic if that would have helped") {
+  for (const std::string& identity : {kOtherArithmetic, kOtherModel}) {
+    GatewayCase gateway;
+    for (std::uint64_t i = 0; i < 3; ++i) gateway.report(HostId{i}, "", identity);
+    const AttemptId first = gateway.begin();
+    gateway.bytes(first, group(0, 0, 5));
+    gateway.on(lost(first));
+    gateway.wait(seconds(31));
+    const std::string detail = gateway.only<FailRequest>().error.detail;
+    CHECK(detail.contains("within 30000 ms"));
+    CHECK(detail.contains("any_arithmetic") == (identity == kOtherArithmetic));
+  }
+}
+
 TEST_CASE("text: without tokens it may begin again on another model's identity") {
   GatewayCase gateway;
   gateway.on(lost(gateway.begin()));
