@@ -25,6 +25,7 @@ using Json = nlohmann::json;
 constexpr std::chrono::seconds kListTimeout{10};
 constexpr std::size_t kMaxListBytes = 4 << 20;
 constexpr std::size_t kMostRequests = 10'000;  // of one page
+constexpr int kMostPages = 100;                // of one host
 
 /// An answer of a host that was read to its end.
 struct WholeAnswer {
@@ -177,7 +178,7 @@ awaitable<Result<HostList>> read_after(Shared& shared, ClientExchange& client,
   const bool is_own = after && after->host == host.second;
   std::string cursor = is_own ? after->id : "";
   HostList found;
-  while (true) {
+  for (int pages = 0; pages < kMostPages; ++pages) {
     std::string target = query.target;
     if (!cursor.empty()) target += "&after=" + http::percent_encoded(cursor);
     auto page = co_await fetch_list(shared, client, host.first, std::move(target), refused);
@@ -191,7 +192,10 @@ awaitable<Result<HostList>> read_after(Shared& shared, ClientExchange& client,
     found.has_more = page->has_more;
     const bool is_last = !page->has_more || page->entries.empty();
     if (is_last || found.entries.size() >= query.page.limit) co_return found;
+    if (client.stream().is_ended()) break;
   }
+  co_return fail(Errc::MalformedMessage, fmt::format("host {}: its list does not end",
+                                                     shared.hosts.table().address(host.first)));
 }
 
 awaitable<void> merge_models(Shared& shared, ClientExchange& client) {
