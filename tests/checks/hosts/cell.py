@@ -271,13 +271,16 @@ class Cell:
         self.gateways.append(gateway)
         gateway.start()
         gateway.await_ready()
-        self.await_known(gateway)
+        self.await_all_known()
         return gateway
 
-    def await_known(self, gateway):
-        """Waits until the gateway has seen each host ready."""
-        for host in self.hosts:
-            wait_for(lambda host=host: gateway.knows(host, "ready"), f"{gateway.name} does not see host {host.name}")
+    def await_all_known(self, skip=()):
+        """Waits until each gateway has seen each host ready, but for those to skip."""
+        for gateway in self.gateways:
+            for host in self.hosts:
+                if gateway not in skip and host not in skip:
+                    wait_for(lambda host=host, gateway=gateway: gateway.knows(host, "ready"),
+                             f"{gateway.name} does not see host {host.name}")
 
     def host(self, name):
         return next(host for host in self.hosts if host.name == name)
@@ -286,8 +289,7 @@ class Cell:
         """Makes all hosts ready again, for all gateways too."""
         for host in self.hosts:
             host.mend()
-        for gateway in self.gateways:
-            self.await_known(gateway)
+        self.await_all_known()
 
 
 def model_name(address, key):

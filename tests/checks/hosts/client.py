@@ -16,6 +16,8 @@ POLL_S = 0.01
 EVENTS_AROUND_PAUSE = 6
 IDS = re.compile(rb'"((?:chatcmpl|cmpl|resp|msg|rs|call|fc|toolu|item)[-_][0-9A-Za-z_-]+)"')
 TIMES = re.compile(rb'"((?:created|completed)(?:_at)?)":(\d+)')
+# What a host's cache saved. Anthropic's input tokens are those that were not cached.
+CACHED = re.compile(rb'"(cached_tokens|cache_read_input_tokens|input_tokens)":\d+')
 CHOICE = re.compile(rb'"index":(\d+)')
 ENDINGS = (b"[DONE]", b'{"type":"message_stop"', b'{"type":"response.completed"', b'{"type":"response.incomplete"',
            b'{"response":{')
@@ -40,10 +42,33 @@ KINDS = {
 }
 
 
+# Requests of other forms.
+FORMS = {
+    "document": ("/v1/chat/completions", {"temperature": 0.8, "stream": False}),
+    "responses": ("/v1/responses", {"temperature": 0.8}),
+    "messages": ("/v1/messages", {"temperature": 0.8}),
+}
+
+
 def chat(kind, number, model, tokens, **more):
     """The body of a request of a kind. Equal numbers have equal prompts and seeds."""
-    return {"model": model, "messages": [{"role": "user", "content": f"Tell story {number} of {THINGS[number % 8]}."}],
-            "max_tokens": tokens, "seed": number, "stream": True, **KINDS[kind], **more}
+    return {"model": model, "messages": [{"role": "user", "content": prompt_of(number)}], "max_tokens": tokens,
+            "seed": number, "stream": True, **KINDS[kind], **more}
+
+
+def request(kind, number, model, tokens, **more):
+    """(path, body) of a request of a kind or form."""
+    if kind in KINDS:
+        return "/v1/chat/completions", chat(kind, number, model, tokens, **more)
+    target, fields = FORMS[kind]
+    body = {"model": model, "seed": number, "stream": True, **fields, **more}
+    if kind == "responses":
+        return target, {**body, "input": prompt_of(number), "max_output_tokens": tokens}
+    return target, {**body, "messages": [{"role": "user", "content": prompt_of(number)}], "max_tokens": tokens}
+
+
+def prompt_of(number):
+    return f"Tell story {number} of {THINGS[number % len(THINGS)]}."
 
 
 class Answer:
@@ -163,8 +188,10 @@ class Readers:
 
 
 def without_ids(data):
-    """The bytes with each id replaced by its number in the order of appearance, and times by 0."""
+    """The bytes with each id replaced by its number in the order of appearance, and by 0 the times and what a cache
+    saved."""
     known = {}
+    data = CACHED.sub(lambda found: b'"' + found[1] + b'":0', data)
     data = IDS.sub(lambda found: b'"id%d"' % known.setdefault(found[1], len(known)), data)
     return TIMES.sub(lambda found: b'"' + found[1] + b'":0', data)
 

@@ -169,7 +169,7 @@ class Rounds:
         self.add_pauses("gateway_killed", answers, moment)
         first.start()
         first.await_ready()
-        self.cell.await_known(first)
+        self.cell.await_all_known()
 
     def cut_link(self, gateway, link):
         """The host behind the link loses it."""
@@ -183,4 +183,4 @@ class Rounds:
         self.add_pauses("link_down", {name: answers[name] for name in names}, moment)
         link.up()
         cell.wait_for(far.is_ready, "the far host does not answer")
-        self.cell.await_known(gateway)
+        self.cell.await_all_known()
