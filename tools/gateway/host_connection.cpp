@@ -13,6 +13,8 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 using asio::awaitable;
 
+constexpr std::size_t kReadBytes = 4 << 10;  // some tens of events
+
 Errc code_of(const beast::error_code& error) {
   if (error == beast::error::timeout) return Errc::TimedOut;
   using enum beast::http::error;
@@ -64,6 +66,7 @@ awaitable<Result<void>> HostConnection::parse_more() {
 awaitable<Result<HostHead>> HostConnection::read_head(bool has_body,
                                                       std::chrono::milliseconds timeout) {
   parser_.emplace();
+  buffer_.reserve(kReadBytes);  // Beast reads 512 bytes at a time into a new buffer
   parser_->header_limit(http::kMaxHeadBytes);
   parser_->body_limit(kMaxAnswerBytes);
   parser_->skip(!has_body);
@@ -73,6 +76,7 @@ awaitable<Result<HostHead>> HostConnection::read_head(bool has_body,
     if (!parsed) co_return std::unexpected(parsed.error());
   }
   stream_->expires_never();
+  parser_->eager(true);  // chunks that arrived together are one piece, not three calls each
   if (parser_->chunked()) parser_->body_limit(boost::none);  // a stream: pieces are taken at once
   HostHead read{.status = static_cast<int>(parser_->get().result_int()), .head = {}};
   for (const auto& field : parser_->get().base())
