@@ -225,6 +225,7 @@ class Cell:
         self.folder = None
 
     def __enter__(self):
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that all processes end
         self.folder = tempfile.TemporaryDirectory(prefix="leasehold-hosts-")
         self.key = "lh-" + secrets.token_hex(32)
         self.key_path = self.path("key")
@@ -267,7 +268,8 @@ class Cell:
     def add_gateway(self, *options, listen=None):
         """A gateway before the hosts that there are. Waits until it has seen each of them ready."""
         name = f"gateway{len(self.gateways) + 1}"
-        gateway = Gateway(self, name, [host.address for host in self.hosts], listen or self.path(name + ".http"), options)
+        addresses = [host.address for host in self.hosts]
+        gateway = Gateway(self, name, addresses, listen or self.path(name + ".http"), options)
         self.gateways.append(gateway)
         gateway.start()
         gateway.await_ready()

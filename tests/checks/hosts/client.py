@@ -109,7 +109,8 @@ class Answer:
                 return
             lines = head.decode().split("\r\n")
             self.status, self.unread = int(lines[0].split()[1]), rest
-            self.fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+            pairs = [line.partition(":") for line in lines[1:]]
+            self.fields = {name.lower(): value.strip() for name, _, value in pairs}
         if not self.is_stream():
             self.document += self.unread
             self.unread = b""

@@ -117,6 +117,10 @@ def measure_link(settings, report):
 
 def measure(settings, before_round):
     report, notes = {}, []
+    with tempfile.TemporaryDirectory(prefix="leasehold-routers-") as folder:
+        report["memory"] = routers.measure_memory(settings, folder)
+        report["routers"], missing = routers.measure(settings, folder)
+    before_round()
     with cell.Cell(settings.bin_dir, settings.model) as hosts:
         hosts.add_hosts(HOSTS, "--slow-motion-us", SLOW_MOTION_US)
         gateways = [hosts.add_gateway(), hosts.add_gateway()]
@@ -128,10 +132,6 @@ def measure(settings, before_round):
     before_round()
     if refused := measure_link(settings, report):
         notes.append(refused)
-    before_round()
-    with tempfile.TemporaryDirectory(prefix="leasehold-routers-") as folder:
-        report["memory"] = routers.measure_memory(settings, folder)
-        report["routers"], missing = routers.measure(settings, folder)
     for line in notes + missing:
         print(line, file=sys.stderr)
     report["skipped"] = notes + missing

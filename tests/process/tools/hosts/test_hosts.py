@@ -78,6 +78,22 @@ class QuantileTest(unittest.TestCase):
         self.assertEqual({"n": 0}, gateway_bench.distribution([]))
 
 
+class ReportTest(unittest.TestCase):
+    def test_it_names_what_was_changed_cut_and_skipped(self):
+        times = gateway_bench.distribution([0.1, 0.2])
+        cost = {"paced_cpu_us_per_event": 2, "full_cpu_us_per_event": 1, "paced_events_per_core_s": 5e5,
+                "full_events_per_core_s": 1e6, "cut_streams": 3, "streams": 16}
+        text = gateway_bench.text_of({"gateway": {
+            "texts": {"read": 7, "changed": 1, "faults": ["text 1/greedy/0 is another one"]},
+            "killed": {"pause_ms": times, "beyond_prefill_ms": {"n": 0}}, "drain": {"gap_ms": {"n": 0}},
+            "first_token": {"added_p50_ms": 0.25}, "memory": {"peak_mib": 40, "streams": 1000},
+            "routers": {"gateway": cost}, "skipped": ["skipped: nginx is not installed"]}})
+        for line in ("7 texts through failures, 1 changed", "text 1/greedy/0 is another one", "3 of 16",
+                     "skipped: nginx is not installed", "0.25 ms more", "40.0 MiB with 1000 streams"):
+            self.assertIn(line, text)
+        self.assertRegex(text, r"killed.pause_ms +2 +100.0 +200.0 +200.0 +200.0")
+
+
 class RouterTest(unittest.TestCase):
     def test_no_stream_through_the_gateway_is_cut_when_a_host_dies(self):
         settings = types.SimpleNamespace(bin_dir=os.environ["LEASEHOLD_BIN_DIR"], peers=None)
