@@ -66,7 +66,6 @@ awaitable<Result<void>> HostConnection::parse_more() {
 awaitable<Result<HostHead>> HostConnection::read_head(bool has_body,
                                                       std::chrono::milliseconds timeout) {
   parser_.emplace();
-  buffer_.reserve(kReadBytes);  // Beast reads 512 bytes at a time into a new buffer
   parser_->header_limit(http::kMaxHeadBytes);
   parser_->body_limit(kMaxAnswerBytes);
   parser_->skip(!has_body);
@@ -76,8 +75,9 @@ awaitable<Result<HostHead>> HostConnection::read_head(bool has_body,
     if (!parsed) co_return std::unexpected(parsed.error());
   }
   stream_->expires_never();
-  parser_->eager(true);  // chunks that arrived together are one piece, not three calls each
   if (parser_->chunked()) parser_->body_limit(boost::none);  // a stream: pieces are taken at once
+  parser_->eager(true);         // chunks that arrived together are one piece, not three calls each
+  buffer_.reserve(kReadBytes);  // Beast reads 512 bytes at a time into a new buffer
   HostHead read{.status = static_cast<int>(parser_->get().result_int()), .head = {}};
   for (const auto& field : parser_->get().base())
     read.head.fields.emplace_back(std::string(field.name_string()), std::string(field.value()));

@@ -22,6 +22,7 @@ A distribution is {"n", "p50", "p90", "p99", "max"}: nearest-rank quantiles.
 import argparse
 import contextlib
 import math
+import os
 import statistics
 import sys
 import tempfile
@@ -119,6 +120,7 @@ def measure(settings, before_round):
     report, notes = {}, []
     with tempfile.TemporaryDirectory(prefix="leasehold-routers-") as folder:
         report["memory"] = routers.measure_memory(settings, folder)
+        before_round()
         report["routers"], missing = routers.measure(settings, folder)
     before_round()
     with cell.Cell(settings.bin_dir, settings.model) as hosts:
@@ -174,7 +176,11 @@ def parse_options(arguments):
     parser.add_argument("--events", type=peer.in_range(1, 100000), default=100, help="Events of each of these streams")
     parser.add_argument("--memory-streams", type=peer.in_range(1, 10000), default=1000,
                         help="Streams at the same time whose memory is measured")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.peers and not os.path.isdir(options.peers):
+        parser.error(f"argument --peers: {options.peers} is not a folder; install vllm-router and sglang-router in a "
+                     "virtual environment, and name its bin")
+    return options
 
 
 if __name__ == "__main__":
