@@ -151,7 +151,7 @@ asio::awaitable<RequestBody> read_request_body(Stream& stream, ReadBuffer& buffe
   co_return co_await read_request_body(plain, buffer, parser, max_body_bytes);
 }
 
-asio::awaitable<Result<std::string>> read_body_piece(Stream& stream, ReadBuffer& buffer,
+asio::awaitable<Result<std::string>> read_body_piece(ByteStream& stream, ReadBuffer& buffer,
                                                      Parser& parser, std::uint64_t& read,
                                                      std::uint64_t max_body_bytes) {
   while (parser.get().body().empty() && !parser.is_done()) {
@@ -169,12 +169,19 @@ asio::awaitable<Result<std::string>> read_body_piece(Stream& stream, ReadBuffer&
     if (!error) continue;
     if (error != beast::http::error::need_more || room == 0)
       co_return fail(Errc::BadRequest, "the body is malformed: " + error.message());
-    const auto [read_error, size] = co_await stream.async_read_some(buffer.prepare(room), kAwait);
+    const auto [read_error, size] = co_await stream.read_some(buffer.prepare(room));
     buffer.commit(size);
     if (read_error)
       co_return fail(Errc::BadRequest, "the body was cut off: " + read_error.message());
   }
   co_return std::exchange(parser.get().body(), std::string());
+}
+
+asio::awaitable<Result<std::string>> read_body_piece(Stream& stream, ReadBuffer& buffer,
+                                                     Parser& parser, std::uint64_t& read,
+                                                     std::uint64_t max_body_bytes) {
+  PlainStream<Stream&> plain(stream);
+  co_return co_await read_body_piece(plain, buffer, parser, read, max_body_bytes);
 }
 
 }  // namespace leasehold::http

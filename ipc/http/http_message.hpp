@@ -67,5 +67,8 @@ boost::asio::awaitable<RequestBody> read_request_body(ByteStream& stream, ReadBu
 boost::asio::awaitable<Result<std::string>> read_body_piece(Stream& stream, ReadBuffer& buffer,
                                                             Parser& parser, std::uint64_t& read,
                                                             std::uint64_t max_body_bytes);
+boost::asio::awaitable<Result<std::string>> read_body_piece(ByteStream& stream, ReadBuffer& buffer,
+                                                            Parser& parser, std::uint64_t& read,
+                                                            std::uint64_t max_body_bytes);
 
 }  // namespace leasehold::http

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <optional>
 
+#include "common/utf8.hpp"
+
 namespace leasehold::http {
 namespace {
 
@@ -90,6 +92,39 @@ std::string percent_decoded(std::string_view rest) {
     rest.remove_prefix(byte ? 3 : 1);
   }
   return decoded;
+}
+
+std::string percent_encoded(std::string_view text) {
+  std::string encoded;
+  for (const char byte : text) {
+    const bool is_plain = consists_of({&byte, 1}, "-._~");
+    encoded +=
+        is_plain ? std::string(1, byte) : fmt::format("%{:02X}", static_cast<unsigned char>(byte));
+  }
+  return encoded;
+}
+
+std::string query_value(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const std::size_t end = query.find('&');
+    const std::string_view field = query.substr(0, end);
+    query.remove_prefix(end == std::string_view::npos ? query.size() : end + 1);
+    const std::size_t equals = field.find('=');
+    if (field.substr(0, equals) != name) continue;
+    return equals == std::string_view::npos ? "" : percent_decoded(field.substr(equals + 1));
+  }
+  return {};
+}
+
+Result<PageQuery> page_query(std::string_view query, std::size_t otherwise, std::size_t most) {
+  PageQuery page{.after = query_value(query, "after"), .limit = otherwise};
+  const std::string limit = query_value(query, "limit");
+  if (limit.empty()) return page;
+  const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), page.limit);
+  const bool is_number = error == std::errc{} && end == limit.data() + limit.size();
+  if (is_number && page.limit >= 1 && page.limit <= most) return page;
+  return fail(Errc::BadRequest,
+              fmt::format("limit is '{}'; send 1 to {}", printable_excerpt(limit), most));
 }
 
 }  // namespace leasehold::http

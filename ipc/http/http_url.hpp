@@ -25,5 +25,18 @@ struct Url {
 
 /// The text with %XX replaced by the byte. A '%' without two hex digits stays as it is.
 std::string percent_decoded(std::string_view text);
+/// The inverse: every byte but letters, digits and "-._~" becomes %XX.
+std::string percent_encoded(std::string_view text);
+
+/// The value of a field in a query, with %XX replaced by the byte; empty without it.
+std::string query_value(std::string_view query, std::string_view name);
+
+/// Which page of a list a query asks for: the fields `after` and `limit`.
+struct PageQuery {
+  std::string after;  ///< The id of the last entry of the page before; empty: the first page.
+  std::size_t limit = 20;
+};
+/// Without a limit it is `otherwise`. Errors: BadRequest, for a limit that is not 1 to `most`.
+Result<PageQuery> page_query(std::string_view query, std::size_t otherwise, std::size_t most);
 
 }  // namespace leasehold::http

@@ -1,10 +1,11 @@
-// What hosts and clients send to a gateway: the stream of an answer, a host's report, a body.
-// Input: one byte for form and choices, one for the size of pieces, then the bytes, which are read
-// as each of the three. A stream must mean the same in every division into pieces, and its client
-// gets whole groups only.
+// What hosts and clients send to a gateway: the stream of an answer, a host's report and list, a
+// body. Input: one byte for form and choices, one for the size of pieces, then the bytes, which are
+// read as each of the four. A stream must mean the same in every division into pieces, and its
+// client gets whole groups only.
 #include <nlohmann/json.hpp>
 
 #include "tests/fuzz/input.hpp"
+#include "tools/gateway/decide/list_page.hpp"
 #include "tools/gateway/decide/request_body.hpp"
 #include "tools/gateway/decide/text_continuation.hpp"
 
@@ -94,6 +95,14 @@ void check_body(std::string_view body) {
   fuzz::check(after == before);
 }
 
+void check_list(std::string_view body) {
+  auto list = read_host_list(body);
+  if (!list) return fuzz::check(list.error().code == Errc::MalformedMessage);
+  const std::size_t count = std::min<std::size_t>(list->entries.size(), 3);
+  const auto page = page_of({*list, HostList{}}, 3, ListOrder::NewestFirst);
+  fuzz::check(page.at("data").size() == count && !page.dump().empty());
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -114,5 +123,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto report = HostReport::parse(bytes); !report)
     fuzz::check(!report.error().detail.empty());
   check_body(bytes);
+  check_list(bytes);
   return 0;
 }

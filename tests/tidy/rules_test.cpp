@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/support/temporary_directory.hpp"
+#include "tests/tidy/coroutine_rules.hpp"
 #include "tests/tidy/rules.hpp"
 
 using namespace leasehold::tidy;
@@ -239,6 +240,22 @@ TEST_CASE("planted: a print that throws") {
     CHECK_FALSE(finds(throwing_prints, "tests/unit/a_test.cpp", print));
   }
   CHECK_FALSE(finds(throwing_prints, "worker/a.cpp", "std::cerr << fmt::format(\"{}\", x);"));
+}
+
+TEST_CASE("planted: a co_await that the compiler mistranslates") {
+  for (const char* wrong :
+       {"while (is_open() && co_await step()) {}", "while (!co_await step() || is_open()) go();",
+        "do go(); while (a &&\n  co_await step());", "co_await write(is_last ? end() : piece());",
+        "return is_last ? co_await end() :\n co_await write(piece());",
+        "f([&] { g(); }, co_await (a ? b() : c()));"})
+    CHECK(finds(mistranslated_awaits, "worker/a.cpp", wrong));
+  for (const char* right :
+       {"while (is_open() && !is_done) co_await step();", "while (co_await step()) {}",
+        "if (is_open() && !co_await step()) co_return;", "const int a = b ? c : d;\nco_await f(a);",
+        "co_await f([&] { return a ? b : c; });",
+        "if (const auto a = f(b ? c : d)) co_return co_await g(a);",
+        "// while (a && co_await b) is mistranslated\n"})
+    CHECK_FALSE(finds(mistranslated_awaits, "worker/a.cpp", right));
 }
 
 TEST_CASE("planted: a test that sleeps") {

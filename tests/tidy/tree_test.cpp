@@ -6,6 +6,7 @@
 #include "tests/support/test_paths.hpp"
 #include "tests/tidy/check_none.hpp"
 #include "tests/tidy/class_rules.hpp"
+#include "tests/tidy/coroutine_rules.hpp"
 #include "tests/tidy/rules.hpp"
 
 using namespace leasehold::tidy;
@@ -47,6 +48,7 @@ TEST_CASE("tidy: the tree keeps every rule") {
       {"every launch site is used by a backend or the engine", unused_launch_sites},
       {"TRY is the one macro", macros_other_than_try},
       {"no TRY leaks members of a braced initialiser or the memory of a new", leaking_tries},
+      {"no co_await is in a form that the compiler mistranslates", mistranslated_awaits},
       {"no program aborts because its output cannot be written", throwing_prints},
       {"no test sleeps", sleeps_in_tests},
   }));

@@ -41,6 +41,22 @@ bool generates(std::string_view method, std::string_view path) {
   return method == "POST" && std::ranges::find(kPaths, path) != kPaths.end();
 }
 
+bool concerns_files(std::string_view path) {
+  constexpr std::array kRoots{std::string_view("/v1/files"), std::string_view("/v1/batches")};
+  return std::ranges::any_of(kRoots, [&](std::string_view root) {
+    return path == root || (path.starts_with(root) && path[root.size()] == '/');
+  });
+}
+
+bool is_repeatable(std::string_view method, std::string_view path) {
+  constexpr std::array kComputed{std::string_view("/tokenize"), std::string_view("/detokenize"),
+                                 std::string_view("/v1/messages/count_tokens")};
+  if (method == "GET" || method == "HEAD" || method == "OPTIONS") return true;
+  if (method != "POST") return false;
+  return generates(method, path) || path.ends_with("/cancel") ||
+         std::ranges::find(kComputed, path) != kComputed.end();
+}
+
 http::Answer error_answer(Api api, const Error& error, std::string_view x_request_id) {
   return in_form(api, http::refusal(error), x_request_id);
 }

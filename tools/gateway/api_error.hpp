@@ -17,6 +17,13 @@ Api api_of(std::string_view path);
 /// True for the paths that generate a text.
 bool generates(std::string_view method, std::string_view path);
 
+/// True for requests below the paths of files and batches, which the host that has them serves.
+bool concerns_files(std::string_view path);
+
+/// True if a host may get the request twice without harm: it reads, or computes without storing.
+/// A text that is computed twice is cancelled when its connection ends.
+bool is_repeatable(std::string_view method, std::string_view path);
+
 /// Status, Retry-After and body.
 http::Answer error_answer(Api api, const Error& error, std::string_view x_request_id);
 /// The same for errors that are not an Errc.

@@ -11,6 +11,7 @@
 #include "tools/gateway/forward.hpp"
 #include "tools/gateway/lists.hpp"
 #include "tools/gateway/text_relay.hpp"
+#include "tools/gateway/upload.hpp"
 
 namespace leasehold::gateway {
 namespace {
@@ -26,11 +27,13 @@ constexpr std::string_view kLive = "/health/live";
 constexpr std::string_view kModels = "/v1/models";
 constexpr std::string_view kModel = "/v1/models/";
 constexpr std::string_view kRequests = "/v1/requests";
+constexpr std::string_view kFiles = "/v1/files";
+constexpr std::string_view kBatches = "/v1/batches";
 constexpr std::string_view kOwnPaths = "/leasehold/";  // between gateways and hosts
 
-/// Files and batches are kept by the host that got them.
-bool has_files(std::string_view path) {
-  return path.starts_with("/v1/files") || path.starts_with("/v1/batches");
+Error share_is_used() {
+  return {Errc::QueueFull,
+          "requests in progress of this client have its share of memory; retry when one has ended"};
 }
 
 }  // namespace
@@ -46,7 +49,7 @@ awaitable<bool> ClientConnection::serve_one() {
   http::Parser parser;
   stream().expires_after(has_known_key_ ? kIdleTimeout : kHeadTimeout);
   http::RequestHead read =
-      co_await http::read_request_head(stream(), buffer_, parser, kMaxBodyBytes);
+      co_await http::read_request_head(stream(), buffer_, parser, kMaxUploadBytes);
   stream().expires_never();
   if (!read.head && !read.refused) co_return false;
   http::Head head = read.head ? *std::move(read.head) : http::Head{.method = {}, .target = {}};
@@ -92,22 +95,33 @@ awaitable<void> ClientConnection::answer(http::Parser& parser, ClientExchange& c
     co_await client.send(std::move(hidden));
     co_return;
   }
-  ShareOf share(shared_->bodies, owner);
-  const auto length = parser.is_done() ? 0 : parser.content_length().value_or(kMaxBodyBytes);
-  if (!share.take(length)) {
+  const bool is_streamed = is_upload(head);
+  if (auto too_long = http::refuse_head(head, is_streamed ? kMaxUploadBytes : kMaxBodyBytes)) {
     client.end_connection();
-    Error error{Errc::QueueFull,
-                "requests in progress of this client have its share of memory; retry when one has "
-                "ended"};
-    co_await client.fail(std::move(error));
+    co_await client.send(*std::move(too_long));
     co_return;
   }
+  ShareOf share(shared_->bodies, owner);
+  const auto length = parser.is_done() ? 0 : parser.content_length().value_or(kMaxBodyBytes);
+  if (!share.take(is_streamed ? kUploadBytes : length)) {
+    client.end_connection();
+    co_await client.fail(share_is_used());
+    co_return;
+  }
+  if (is_streamed) co_return co_await stream_upload(parser, client);
   if (!co_await read_body(parser, client)) co_return;
   std::string body = std::move(parser.get().body());
   const Duration wait =
       shared_->body_rate_limiter.reserve(owner, body.size(), shared_->clock.now());
   if (wait > Duration::zero()) co_await http::async_wait_for(shared_->io, wait);
   co_await answer_body(client, std::move(body), owner);
+}
+
+awaitable<void> ClientConnection::stream_upload(http::Parser& parser, ClientExchange& client) {
+  ++shared_->metrics.uploads;
+  UnreadBody body{.parser = parser, .buffer = buffer_};
+  co_await answer_upload(*shared_, client, body);
+  --shared_->metrics.uploads;
 }
 
 awaitable<void> ClientConnection::answer_body(ClientExchange& client, std::string body,
@@ -119,9 +133,13 @@ awaitable<void> ClientConnection::answer_body(ClientExchange& client, std::strin
   if (head.method == "GET" && path == kModels) co_return co_await answer_models(*shared_, client);
   if (head.method == "GET" && path == kRequests)
     co_return co_await answer_requests(*shared_, client);
-  if (head.method == "POST" && path.ends_with("/cancel"))
-    co_return co_await answer_cancel(*shared_, client);
-  Forwarded request{.body = std::move(body), .is_on_one_host = has_files(path)};
+  if (head.method == "GET" && (path == kFiles || path == kBatches))
+    co_return co_await answer_files(*shared_, client);
+  if (concerns_files(path) || (head.method == "POST" && path.ends_with("/cancel"))) {
+    Held held{.body = std::move(body), .is_kept = concerns_files(path)};
+    co_return co_await answer_on_holder(*shared_, client, std::move(held));
+  }
+  Forwarded request{.body = std::move(body)};
   if (path.starts_with(kModel)) request.model = http::percent_decoded(path.substr(kModel.size()));
   if (const auto facts = gateway::read_body(request.body)) {
     request.model = facts->model;
@@ -148,7 +166,7 @@ awaitable<void> ClientConnection::answer_text(ClientExchange& client, std::strin
   ShareOf replay(shared_->replays, owner);
   const bool is_kept = !comes_back && replay.take(body.size());
   if (!is_kept) {
-    ++shared_->metrics.not_replayable;
+    if (!comes_back) ++shared_->metrics.not_replayable;
     Forwarded request{.body = std::move(body),
                       .model = facts->model,
                       .placement = placement_digest(client.head().api_key(), facts->prompt),

@@ -36,6 +36,7 @@ class ClientConnection {
                                            TenantId owner);
   boost::asio::awaitable<void> answer_text(ClientExchange& client, std::string body,
                                            TenantId owner);
+  boost::asio::awaitable<void> stream_upload(http::Parser& parser, ClientExchange& client);
   boost::asio::awaitable<void> answer_health(ClientExchange& client);
   boost::asio::awaitable<bool> read_body(http::Parser& parser, ClientExchange& client);
   Result<void> take_place(const ClientExchange& client, const TenantId& owner);

@@ -137,8 +137,10 @@ void Gateway::serve() {
       });
 }
 
-Result<void> Gateway::reload() {
-  return state_->tls ? state_->tls->reload() : Result<void>();
+/// Options has no invalid list, so that the second step does not fail.
+Result<void> Gateway::reload(const std::vector<HostAddress>& hosts) {
+  if (state_->tls) TRY(state_->tls->reload());
+  return state_->hosts->set_list(hosts);
 }
 
 void Gateway::drain() {
@@ -148,6 +150,10 @@ void Gateway::drain() {
 
 std::uint32_t Gateway::running_texts() const {
   return state_->shared->metrics.running;
+}
+
+std::uint32_t Gateway::running_uploads() const {
+  return state_->shared->metrics.uploads;
 }
 
 }  // namespace leasehold::gateway

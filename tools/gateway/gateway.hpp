@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/clock.hpp"
 #include "tools/gateway/options.hpp"
@@ -25,11 +26,13 @@ class Gateway {
   /// Where the metrics are; empty: nowhere.
   std::string metrics_on() const;
   void serve();
-  /// Reads the certificate again. Errors: those of TlsServer::reload.
-  Result<void> reload();
+  /// Reads the certificate again, and makes these the hosts. Errors: those of TlsServer::reload and
+  /// Hosts::set_list; after an error the certificate and the hosts are those of before.
+  Result<void> reload(const std::vector<HostAddress>& hosts);
   /// Accepts no more connections. Running texts continue.
   void drain();
   std::uint32_t running_texts() const;
+  std::uint32_t running_uploads() const;
 
  private:
   struct State;

@@ -43,6 +43,7 @@ std::string GatewayMetrics::page(const Hosts& hosts) const {
   page.counter({"leasehold_gateway_answer_bytes_total", "Bytes of texts sent to clients"},
                static_cast<double>(bytes));
   page.gauge({"leasehold_gateway_running_texts", "Texts in progress"}, running);
+  page.gauge({"leasehold_gateway_running_uploads", "Uploads in progress"}, uploads);
   page.gauge({"leasehold_gateway_connections", "Connections of clients"}, connections);
   add_hosts(hosts, page);
   return page.text();

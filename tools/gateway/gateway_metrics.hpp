@@ -21,6 +21,7 @@ struct GatewayMetrics {
   std::uint64_t not_replayable = 0;  ///< Texts that could not continue elsewhere: memory was short.
   std::uint64_t bytes = 0;           ///< Of answers, written to clients.
   std::uint32_t running = 0;         ///< Texts.
+  std::uint32_t uploads = 0;         ///< Uploads in progress.
   std::uint32_t connections = 0;
 
   /// The page, in the format that Prometheus reads.

@@ -4,6 +4,7 @@
 
 #include "common/cli/command_line.hpp"
 #include "common/utf8.hpp"
+#include "ipc/http/http_address.hpp"
 
 namespace leasehold::gateway {
 namespace {
@@ -46,6 +47,12 @@ Result<HostAddress> HostAddress::parse(std::string_view text) {
   if (!url->path.empty()) return bad_host(text, "it has a path");
   address.url = *std::move(url);
   return address;
+}
+
+/// A name other than localhost may mean any machine.
+bool HostAddress::is_exposed() const {
+  if (is_encrypted || !unix_path.empty() || url.host == "localhost") return false;
+  return !http::Address::parse(url.authority(), false);
 }
 
 }  // namespace leasehold::gateway

@@ -20,6 +20,8 @@ struct HostAddress {
   static Result<HostAddress> parse(std::string_view text);
   /// The value of the Host field.
   std::string authority() const { return unix_path.empty() ? url.authority() : "localhost"; }
+  /// Requests to the host, keys included, cross a network without encryption.
+  bool is_exposed() const;
   bool operator==(const HostAddress&) const = default;
 };
 

@@ -63,18 +63,18 @@ awaitable<Result<void>> HostConnection::parse_more() {
   co_return Result<void>();
 }
 
-awaitable<Result<HostHead>> HostConnection::read_head(bool has_body,
-                                                      std::chrono::milliseconds timeout) {
+awaitable<Result<HostHead>> HostConnection::read_head(
+    bool has_body, std::optional<std::chrono::milliseconds> timeout) {
   parser_.emplace();
   parser_->header_limit(http::kMaxHeadBytes);
   parser_->body_limit(kMaxAnswerBytes);
   parser_->skip(!has_body);
-  stream_->expires_after(timeout);
+  if (timeout) stream_->expires_after(*timeout);
   while (!parser_->is_header_done()) {
     const Result<void> parsed = co_await parse_more();
     if (!parsed) co_return std::unexpected(parsed.error());
   }
-  stream_->expires_never();
+  if (timeout) stream_->expires_never();
   if (parser_->chunked()) parser_->body_limit(boost::none);  // a stream: pieces are taken at once
   parser_->eager(true);         // chunks that arrived together are one piece, not three calls each
   buffer_.reserve(kReadBytes);  // Beast reads 512 bytes at a time into a new buffer

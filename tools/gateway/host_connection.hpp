@@ -32,12 +32,13 @@ class HostConnection {
   HostConnection(std::unique_ptr<http::ByteStream> stream, std::string host)
       : stream_(std::move(stream)), host_(std::move(host)) {}
 
-  /// Sends a whole request. Errors: ConnectionLost, TimedOut.
+  /// Sends a request, or the next bytes of one. Errors: ConnectionLost, TimedOut.
   boost::asio::awaitable<Result<void>> send(std::string request, std::chrono::milliseconds timeout);
-  /// Reads the head of the next answer. `has_body`: false for a request with HEAD. Errors:
-  /// ConnectionLost, TimedOut; MalformedMessage for what is not HTTP/1; MessageTooLarge.
-  boost::asio::awaitable<Result<HostHead>> read_head(bool has_body,
-                                                     std::chrono::milliseconds timeout);
+  /// Reads the head of the next answer. `has_body`: false for a request with HEAD. `timeout`:
+  /// nothing waits for ever; the request may still be sent meanwhile. Errors: ConnectionLost,
+  /// TimedOut; MalformedMessage for what is not HTTP/1; MessageTooLarge.
+  boost::asio::awaitable<Result<HostHead>> read_head(
+      bool has_body, std::optional<std::chrono::milliseconds> timeout);
   /// Reads the next bytes of the body; empty at its end. `timeout`: nothing waits for ever. Errors:
   /// as read_head.
   boost::asio::awaitable<Result<std::string>> read_body(

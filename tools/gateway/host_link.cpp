@@ -47,6 +47,10 @@ void HostLink::keep(std::shared_ptr<HostConnection> connection) {
   idle_.push_back({std::move(connection), std::chrono::steady_clock::now()});
 }
 
+void HostLink::close_idle() {
+  for (const Idle& idle : std::exchange(idle_, {})) idle.connection->close();
+}
+
 awaitable<Result<http::Stream>> HostLink::connect_socket() {
   std::vector<asio::generic::stream_protocol::endpoint> endpoints;
   if (!address_.unix_path.empty())
@@ -89,22 +93,21 @@ awaitable<Result<std::shared_ptr<HostConnection>>> HostLink::connect() {
   co_return std::make_shared<HostConnection>(std::move(bytes), address_.text);
 }
 
-awaitable<Result<HostExchange>> HostLink::exchange(std::string request, bool has_body,
-                                                   std::chrono::milliseconds timeout,
-                                                   OnConnected on_connected) {
+awaitable<Result<HostExchange>> HostLink::exchange(Call call) {
   while (true) {
-    std::shared_ptr<HostConnection> connection = take_idle();
+    std::shared_ptr<HostConnection> connection;
+    if (call.is_repeatable) connection = take_idle();
     const bool is_kept = connection != nullptr;
     if (!is_kept) {
       auto opened = co_await connect();
       if (!opened) co_return std::unexpected(opened.error());
       connection = *std::move(opened);
     }
-    if (on_connected) on_connected(connection);
-    const Result<void> sent = co_await connection->send(request, timeout);
+    if (call.on_connected) call.on_connected(connection);
+    const Result<void> sent = co_await connection->send(call.request, call.timeout);
     Error error{Errc::ConnectionLost, {}};
     if (sent) {
-      auto head = co_await connection->read_head(has_body, timeout);
+      auto head = co_await connection->read_head(call.has_body, call.timeout);
       if (head) {
         HostExchange exchange{.connection = std::move(connection), .answer = *std::move(head)};
         co_return exchange;

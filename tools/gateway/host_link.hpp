@@ -39,15 +39,27 @@ class HostLink {
   boost::asio::awaitable<Result<void>> resolve(std::chrono::milliseconds timeout);
 
   using OnConnected = std::function<void(std::shared_ptr<HostConnection>)>;
+  /// A request as it is sent.
+  struct Call {
+    std::string request;
+    std::chrono::milliseconds timeout;  ///< For sending it, and from then to the answer's head.
+    bool has_body = true;               ///< Of the answer; false for HEAD.
+    /// The request may reach the host twice without harm. Otherwise it is sent once, on a new
+    /// connection: a kept one may be closed by the host at the same moment, and nothing would tell
+    /// whether the host has read the request.
+    bool is_repeatable = true;
+    OnConnected on_connected = {};  ///< Gets the connection first, so that it can be closed.
+  };
   /// Sends a request and reads the head of its answer. A kept connection that the host has closed
-  /// meanwhile is replaced by a new one. `on_connected` gets the connection before the request is
-  /// sent, so that it can be closed. Errors: ConnectionRefused without a connection; those of
+  /// meanwhile is replaced by a new one. Errors: ConnectionRefused without a connection; those of
   /// HostConnection and TlsClient.
-  boost::asio::awaitable<Result<HostExchange>> exchange(std::string request, bool has_body,
-                                                        std::chrono::milliseconds timeout,
-                                                        OnConnected on_connected);
+  boost::asio::awaitable<Result<HostExchange>> exchange(Call call);
+  /// Opens a connection for one request whose caller sends it. Errors: as exchange.
+  boost::asio::awaitable<Result<std::shared_ptr<HostConnection>>> connect();
   /// Keeps the connection for a later request if it can serve one, or else closes it.
   void keep(std::shared_ptr<HostConnection> connection);
+  /// Closes the connections that serve no request.
+  void close_idle();
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -57,7 +69,6 @@ class HostLink {
   };
 
   std::shared_ptr<HostConnection> take_idle();
-  boost::asio::awaitable<Result<std::shared_ptr<HostConnection>>> connect();
   boost::asio::awaitable<Result<http::Stream>> connect_socket();
   std::unexpected<Error> refused(std::string_view why) const;
 

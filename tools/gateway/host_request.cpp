@@ -51,7 +51,8 @@ std::string HostRequest::text() const {
   if (!client_address.starts_with("uid:"))
     text += fmt::format("X-Forwarded-For: {}\r\n", client_address);
   text += fields;
-  if (!body.empty() || client->method == "POST")
+  text += framing;
+  if (framing.empty() && (!body.empty() || client->method == "POST"))
     text += fmt::format("Content-Length: {}\r\n", body.size());
   return text.append("\r\n").append(body);
 }

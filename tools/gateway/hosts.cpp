@@ -33,34 +33,74 @@ Error not_a_report(const HostAddress& address, int status) {
                       address.text, status)};
 }
 
+std::vector<std::string> texts_of(const std::vector<HostAddress>& addresses) {
+  std::vector<std::string> texts;
+  for (const HostAddress& address : addresses) texts.push_back(address.text);
+  return texts;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Hosts>> Hosts::create(asio::io_context& io, const Clock& clock,
                                              const std::vector<HostAddress>& addresses,
                                              TlsClient tls) {
-  std::vector<std::string> names;
-  for (const HostAddress& address : addresses) names.push_back(address.text);
-  auto table = TRY(HostTable::create(std::move(names), kPollInterval + kPollTimeout));
+  auto table = TRY(HostTable::create(texts_of(addresses), kPollInterval + kPollTimeout));
   auto hosts = std::unique_ptr<Hosts>(new Hosts(io, clock, std::move(table), std::move(tls)));
-  for (const HostAddress& address : addresses)
-    hosts->links_.push_back(std::make_unique<HostLink>(io, address, &hosts->tls_));
+  for (const HostAddress& address : addresses) hosts->add(address);
   return hosts;
 }
 
+void Hosts::add(const HostAddress& address) {
+  hosts_.push_back({.link = std::make_unique<HostLink>(io_, address, &tls_)});
+}
+
 void Hosts::start() {
-  for (const HostId host : all()) asio::co_spawn(io_, watch(host), asio::detached);
+  is_started_ = true;
+  for (const HostId host : all()) begin_watch(host);
+}
+
+Result<void> Hosts::set_list(const std::vector<HostAddress>& addresses) {
+  const HostChanges changes = TRY(table_.set_list(texts_of(addresses)));
+  for (const HostAddress& address : addresses)
+    if (hosts_.size() < table_.size() && address.text == table_.address(HostId{hosts_.size()}))
+      add(address);
+  for (const HostId host : changes.added) {
+    spdlog::info("host added host={}", table_.address(host));
+    if (is_started_) begin_watch(host);
+  }
+  for (const HostId host : changes.removed) {
+    spdlog::info(
+        "host removed host={} running_requests={}; texts continue on other hosts, or end there if "
+        "no other host computes alike",
+        table_.address(host), table_.started_on(host));
+  }
+  return {};
+}
+
+void Hosts::begin_watch(HostId host) {
+  if (std::exchange(hosts_.at(host.value).is_watched, true)) return;
+  asio::co_spawn(io_, watch(host), asio::detached);
+}
+
+bool Hosts::is_needed(HostId host) const {
+  return table_.is_listed(host) || table_.started_on(host) > 0;
 }
 
 awaitable<void> Hosts::watch(HostId host) {
   asio::steady_timer pause(io_);
   HostLink& link = this->link(host);
   std::string last;
-  while (!is_stopping_) {
+  while (!is_stopping_ && is_needed(host)) {
     Result<HostReport> report = co_await ask(link);
     note(host, std::move(report), last);
     pause.expires_after(kPollInterval);
     co_await pause.async_wait(http::kAwait);
   }
+  hosts_.at(host.value).is_watched = false;
+  if (is_stopping_) co_return;
+  table_.unreachable(host);
+  link.close_idle();
+  spdlog::info("host left host={}", table_.address(host));
 }
 
 awaitable<Result<HostReport>> Hosts::ask(HostLink& link) {
@@ -68,8 +108,8 @@ awaitable<Result<HostReport>> Hosts::ask(HostLink& link) {
   if (!resolved) co_return std::unexpected(resolved.error());
   std::string request =
       fmt::format("GET /leasehold/host HTTP/1.1\r\nHost: {}\r\n\r\n", link.address().authority());
-  HostLink::OnConnected nothing;
-  auto asked = co_await link.exchange(std::move(request), true, kPollTimeout, nothing);
+  HostLink::Call call{.request = std::move(request), .timeout = kPollTimeout};
+  auto asked = co_await link.exchange(std::move(call));
   if (!asked) co_return std::unexpected(asked.error());
   auto body = co_await asked->connection->read_whole_body(kPollTimeout, kMaxReportBytes);
   link.keep(asked->connection);
@@ -108,8 +148,15 @@ std::size_t Hosts::count(HostState state) const {
 
 std::vector<HostId> Hosts::all() const {
   std::vector<HostId> hosts;
-  for (std::size_t i = 0; i < links_.size(); ++i) hosts.push_back({i});
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    if (is_needed(HostId{i})) hosts.push_back({i});
   return hosts;
+}
+
+std::size_t Hosts::size() const {
+  const auto hosts = all();
+  return static_cast<std::size_t>(
+      std::ranges::count_if(hosts, [&](HostId host) { return table_.is_listed(host); }));
 }
 
 std::vector<HostId> Hosts::answering() const {

@@ -1,5 +1,8 @@
 /// The hosts of a gateway: asks each twice a second what it serves and how busy it is.
 ///
+/// A host that leaves the list gets no new request. It is asked until its last request has ended,
+/// so that texts move to other hosts or end there.
+///
 /// Lifetime: `io` and `clock` outlive it; it outlives all exchanges. Threads: one.
 #pragma once
 
@@ -27,16 +30,20 @@ class Hosts {
 
   /// Begins to ask.
   void start();
+  /// Replaces the list, and logs what changes. Errors: those of HostTable::set_list; nothing has
+  /// changed then.
+  Result<void> set_list(const std::vector<HostAddress>& addresses);
   /// Stops asking: the coroutines end by themselves.
   void stop() { is_stopping_ = true; }
 
   HostTable& table() { return table_; }
   const HostTable& table() const { return table_; }
-  HostLink& link(HostId host) { return *links_.at(host.value); }
-  std::size_t size() const { return links_.size(); }
+  HostLink& link(HostId host) { return *hosts_.at(host.value).link; }
+  /// How many are in the list.
+  std::size_t size() const;
   HostState state(HostId host) const { return table_.state(host, clock_.now()); }
   std::size_t count(HostState state) const;
-  /// All of them, in the order of the configuration.
+  /// Those in the list, and those that still serve requests.
   std::vector<HostId> all() const;
   /// Those that are Ready, Asleep or Draining: they answer questions about what runs there.
   std::vector<HostId> answering() const;
@@ -44,6 +51,14 @@ class Hosts {
  private:
   Hosts(boost::asio::io_context& io, const Clock& clock, HostTable table, TlsClient tls)
       : io_(io), clock_(clock), table_(std::move(table)), tls_(std::move(tls)) {}
+  struct Host {
+    std::unique_ptr<HostLink> link;
+    bool is_watched = false;
+  };
+
+  void add(const HostAddress& address);
+  void begin_watch(HostId host);
+  bool is_needed(HostId host) const;
   boost::asio::awaitable<void> watch(HostId host);
   boost::asio::awaitable<Result<HostReport>> ask(HostLink& link);
   void note(HostId host, Result<HostReport> report, std::string& last);
@@ -52,7 +67,8 @@ class Hosts {
   const Clock& clock_;
   HostTable table_;
   TlsClient tls_;
-  std::vector<std::unique_ptr<HostLink>> links_;
+  std::vector<Host> hosts_;  // by HostId
+  bool is_started_ = false;
   bool is_stopping_ = false;
 };
 

@@ -9,7 +9,12 @@
 #include <utility>
 
 #include "common/cli/terminal_text.hpp"
+#include "ipc/http/http_errors.hpp"
+#include "ipc/http/http_url.hpp"
+#include "tools/gateway/decide/list_page.hpp"
+#include "tools/gateway/decide/place.hpp"
 #include "tools/gateway/forward.hpp"
+#include "tools/gateway/host_request.hpp"
 
 namespace leasehold::gateway {
 namespace {
@@ -19,14 +24,51 @@ using Json = nlohmann::json;
 
 constexpr std::chrono::seconds kListTimeout{10};
 constexpr std::size_t kMaxListBytes = 4 << 20;
+constexpr std::size_t kMostRequests = 10'000;  // of one page
+constexpr int kMostPages = 100;                // of one host
 
-/// Asks one host and reads its whole answer.
-awaitable<Result<WholeAnswer>> fetch(Shared& shared, ClientExchange& client, HostId host) {
-  std::string text = request_to(shared, client, host, {});
-  HostLink::OnConnected nothing;
+/// An answer of a host that was read to its end.
+struct WholeAnswer {
+  int status = 0;
+  Fields fields;
+  std::string body;
+};
+
+/// The limits of a page: a worker's (worker/http/batch).
+struct PageLimits {
+  std::size_t otherwise = 0;
+  std::size_t most = 0;
+  std::size_t fetched = 0;  ///< Asked of a host at once.
+};
+constexpr PageLimits kFileLimits{.otherwise = 1'000, .most = 10'000, .fetched = 1'000};
+constexpr PageLimits kBatchLimits{.otherwise = 20, .most = 100, .fetched = 100};
+
+/// What the client asks for of a list.
+struct ListQuery {
+  http::PageQuery page;
+  PageLimits limits;
+  ListOrder order = ListOrder::NewestFirst;
+  std::string target;  ///< The path and the fields of the query that every host gets.
+};
+
+/// The hosts that a list is made of, in the order of their addresses.
+struct ListHosts {
+  std::vector<HostId> asked;
+  std::size_t missing = 0;
+};
+
+/// Asks one host for this target and reads its whole answer.
+awaitable<Result<WholeAnswer>> fetch(Shared& shared, ClientExchange& client, HostId host,
+                                     std::string target) {
   HostLink& link = shared.hosts.link(host);
-  auto exchange = co_await link.exchange(std::move(text), client.head().method != "HEAD",
-                                         kListTimeout, nothing);
+  http::Head head = client.head();
+  head.target = std::move(target);
+  const HostRequest request{.client = &head,
+                            .host = link.address().authority(),
+                            .x_request_id = client.x_request_id(),
+                            .client_address = client.parties().client};
+  HostLink::Call call{.request = request.text(), .timeout = kListTimeout};
+  auto exchange = co_await link.exchange(std::move(call));
   if (!exchange) co_return std::unexpected(exchange.error());
   auto body = co_await exchange->connection->read_whole_body(kListTimeout, kMaxListBytes);
   if (!body) {
@@ -40,16 +82,15 @@ awaitable<Result<WholeAnswer>> fetch(Shared& shared, ClientExchange& client, Hos
   co_return answer;
 }
 
-/// The entries of a list in the form of OpenAI's API; nothing for another text.
-std::optional<Json> entries_of(const std::string& body) {
-  Json list = Json::parse(body, nullptr, false);
-  if (!list.is_object() || !list.contains("data") || !list["data"].is_array()) return std::nullopt;
-  return std::move(list["data"]);
-}
-
-http::Answer list_answer(Json entries) {
-  const Json list{{"object", "list"}, {"data", std::move(entries)}};
-  return {.body = escape_controls(list.dump(-1, ' ', false, Json::error_handler_t::replace))};
+/// Sends a list that `missing` hosts are not part of.
+awaitable<bool> send_list(Shared& shared, ClientExchange& client, Json list, std::size_t missing) {
+  constexpr int kOk = 200;
+  note_key(shared, client, kOk);
+  Fields fields;
+  fields.emplace_back("Content-Type", "application/json");
+  if (missing > 0) fields.emplace_back("Leasehold-Missing-Hosts", std::to_string(missing));
+  std::string body = escape_controls(list.dump(-1, ' ', false, Json::error_handler_t::replace));
+  co_return co_await client.send_whole(kOk, fields, std::move(body));
 }
 
 Error no_host(const Hosts& hosts) {
@@ -59,19 +100,105 @@ Error no_host(const Hosts& hosts) {
   return error;
 }
 
-awaitable<bool> pass_whole(ClientExchange& client, WholeAnswer answer) {
-  if (answer.status == 401) client.end_connection();
-  return client.send_whole(answer.status, answer.fields, std::move(answer.body));
+awaitable<bool> pass_whole(Shared& shared, ClientExchange& client, WholeAnswer answer) {
+  note_key(shared, client, answer.status);
+  co_return co_await client.send_whole(answer.status, answer.fields, std::move(answer.body));
 }
 
-std::string id_of(const Json& entry) {
-  const bool has_id = entry.is_object() && entry.contains("id") && entry["id"].is_string();
-  return has_id ? entry["id"].get<std::string>() : std::string();
+ListHosts list_hosts(const Shared& shared, bool keeps_files) {
+  const HostTable& table = shared.hosts.table();
+  ListHosts hosts;
+  const std::vector<HostId> answering = shared.hosts.answering();
+  for (const HostId host : shared.hosts.all()) {
+    const HostReport* report = table.report(host);
+    if (keeps_files && report != nullptr && !report->keeps_files) continue;
+    const bool answers = std::ranges::find(answering, host) != answering.end();
+    answers ? hosts.asked.push_back(host) : (void)++hosts.missing;
+  }
+  std::ranges::sort(hosts.asked, {}, [&](HostId host) { return table.address(host); });
+  return hosts;
 }
 
-}  // namespace
+/// The entries of a host. Errors: those of `fetch` and read_host_list. Another status than 200 is
+/// in `refused`.
+awaitable<Result<HostList>> fetch_list(Shared& shared, ClientExchange& client, HostId host,
+                                       std::string target, std::optional<WholeAnswer>& refused) {
+  auto answer = co_await fetch(shared, client, host, std::move(target));
+  if (!answer) co_return std::unexpected(answer.error());
+  if (answer->status == 200) co_return read_host_list(answer->body);
+  refused = *std::move(answer);
+  co_return HostList{};
+}
 
-awaitable<void> answer_models(Shared& shared, ClientExchange& client) {
+Result<ListQuery> list_query(const http::Head& head) {
+  const std::string_view path = head.path();
+  const std::size_t mark = head.target.find('?');
+  const std::string query = mark == std::string::npos ? "" : head.target.substr(mark + 1);
+  ListQuery list{.limits = path == "/v1/files" ? kFileLimits : kBatchLimits};
+  list.page = TRY(http::page_query(query, list.limits.otherwise, list.limits.most));
+  const std::string order = http::query_value(query, "order");
+  if (order == "asc" && path == "/v1/files") list.order = ListOrder::OldestFirst;
+  list.target = fmt::format("{}?limit={}", path, std::min(list.limits.fetched, list.page.limit));
+  for (const char* field : {"order", "purpose"})
+    if (const std::string value = http::query_value(query, field); !value.empty())
+      list.target += fmt::format("&{}={}", field, http::percent_encoded(value));
+  return list;
+}
+
+/// Finds the entry that the page follows. Nothing if no host has it; another error of a host is in
+/// `refused`.
+awaitable<std::optional<ListPosition>> find_entry(Shared& shared, ClientExchange& client,
+                                                  ListHosts& hosts, const std::string& id,
+                                                  std::optional<WholeAnswer>& refused) {
+  for (std::size_t at = 0; at < hosts.asked.size();) {
+    std::string target = fmt::format("{}/{}", client.head().path(), http::percent_encoded(id));
+    auto answer = co_await fetch(shared, client, hosts.asked[at], std::move(target));
+    if (!answer) {
+      hosts.asked.erase(hosts.asked.begin() + static_cast<std::ptrdiff_t>(at));
+      ++hosts.missing;
+      continue;
+    }
+    if (answer->status != 200 && answer->status != 404) {
+      refused = *std::move(answer);
+      co_return std::nullopt;
+    }
+    const std::string one = fmt::format("{{\"data\":[{}]}}", answer->body);
+    const auto entry = read_host_list(one);
+    if (entry && entry->entries.size() == 1) co_return position_of(entry->entries[0], at);
+    ++at;
+  }
+  co_return std::nullopt;
+}
+
+/// Reads pages of a host until they have enough entries after the one that the page follows.
+awaitable<Result<HostList>> read_after(Shared& shared, ClientExchange& client,
+                                       const ListQuery& query, std::pair<HostId, std::size_t> host,
+                                       const std::optional<ListPosition>& after,
+                                       std::optional<WholeAnswer>& refused) {
+  const bool is_own = after && after->host == host.second;
+  std::string cursor = is_own ? after->id : "";
+  HostList found;
+  for (int pages = 0; pages < kMostPages; ++pages) {
+    std::string target = query.target;
+    if (!cursor.empty()) target += "&after=" + http::percent_encoded(cursor);
+    auto page = co_await fetch_list(shared, client, host.first, std::move(target), refused);
+    if (!page || refused) co_return page;
+    for (Json& entry : page->entries) {
+      ListPosition position = position_of(entry, host.second);
+      cursor = position.id;
+      if (!after || is_own || precedes(*after, position, query.order))
+        found.entries.push_back(std::move(entry));
+    }
+    found.has_more = page->has_more;
+    const bool is_last = !page->has_more || page->entries.empty();
+    if (is_last || found.entries.size() >= query.page.limit) co_return found;
+    if (client.stream().is_ended()) break;
+  }
+  co_return fail(Errc::MalformedMessage, fmt::format("host {}: its list does not end",
+                                                     shared.hosts.table().address(host.first)));
+}
+
+awaitable<void> merge_models(Shared& shared, ClientExchange& client) {
   std::set<std::string> missing;
   const HostTable& table = shared.hosts.table();
   for (const HostId host : shared.hosts.answering())
@@ -84,60 +211,108 @@ awaitable<void> answer_models(Shared& shared, ClientExchange& client) {
     const bool is_new = std::ranges::any_of(
         report.models, [&](const ServedModel& model) { return missing.contains(model.id); });
     if (!is_new) continue;
-    auto answer = co_await fetch(shared, client, host);
-    if (!answer) {
-      error = answer.error();
+    std::optional<WholeAnswer> refused;
+    auto list = co_await fetch_list(shared, client, host, client.head().target, refused);
+    if (refused) co_return (void) co_await pass_whole(shared, client, *std::move(refused));
+    if (!list) {
+      error = list.error();
       continue;
     }
-    auto entries = entries_of(answer->body);
-    if (answer->status != 200 || !entries) {
-      co_await pass_whole(client, *std::move(answer));
-      co_return;
-    }
-    for (Json& entry : *entries) {
-      missing.erase(id_of(entry));
-      if (listed.insert(id_of(entry)).second) all.push_back(std::move(entry));
+    for (Json& entry : list->entries) {
+      const std::string id = position_of(entry, 0).id;
+      missing.erase(id);
+      if (listed.insert(id).second) all.push_back(std::move(entry));
     }
   }
   if (listed.empty()) co_return (void) co_await client.fail(error.value_or(no_host(shared.hosts)));
-  http::Answer answer = list_answer(std::move(all));
-  co_await client.send(std::move(answer));
+  Json list = Json::object();
+  list["object"] = "list";
+  list["data"] = std::move(all);
+  co_await send_list(shared, client, std::move(list), 0);
+}
+
+awaitable<void> merge_requests(Shared& shared, ClientExchange& client) {
+  const http::Head& head = client.head();
+  const std::size_t mark = std::min(head.target.find('?'), head.target.size() - 1);
+  const auto page = http::page_query(std::string_view(head.target).substr(mark + 1), kMostRequests,
+                                     kMostRequests);
+  if (!page) co_return (void) co_await client.fail(page.error());
+  ListHosts hosts = list_hosts(shared, false);
+  std::vector<HostList> lists;
+  for (const HostId host : hosts.asked) {
+    std::optional<WholeAnswer> refused;
+    auto list = co_await fetch_list(shared, client, host, std::string(head.path()), refused);
+    if (refused) co_return (void) co_await pass_whole(shared, client, *std::move(refused));
+    if (!list) {
+      ++hosts.missing;
+      continue;
+    }
+    std::erase_if(list->entries, [&](const Json& entry) {
+      return !page->after.empty() && position_of(entry, 0).id <= page->after;
+    });
+    for (Json& entry : list->entries) entry["host"] = shared.hosts.table().report(host)->name;
+    lists.push_back(*std::move(list));
+  }
+  if (lists.empty()) co_return (void) co_await client.fail(no_host(shared.hosts));
+  Json merged = page_of(std::move(lists), page->limit, ListOrder::ById);
+  co_await send_list(shared, client, std::move(merged), hosts.missing);
+}
+
+awaitable<void> merge_files(Shared& shared, ClientExchange& client) {
+  const auto query = list_query(client.head());
+  if (!query) {
+    http::Answer answer = http::error_answer({query.error(), "limit"});
+    co_return (void) co_await client.send(std::move(answer));
+  }
+  ListHosts hosts = list_hosts(shared, true);
+  std::optional<WholeAnswer> refused;
+  std::optional<ListPosition> after;
+  if (!query->page.after.empty()) {
+    after = co_await find_entry(shared, client, hosts, query->page.after, refused);
+    if (refused) co_return (void) co_await pass_whole(shared, client, *std::move(refused));
+  }
+  std::vector<HostList> lists;
+  std::size_t answered = 0;
+  const bool has_place = after || query->page.after.empty();
+  for (std::size_t at = 0; has_place && at < hosts.asked.size(); ++at) {
+    const std::pair host(hosts.asked[at], at);
+    auto list = co_await read_after(shared, client, *query, host, after, refused);
+    if (refused) co_return (void) co_await pass_whole(shared, client, *std::move(refused));
+    lists.emplace_back();
+    if (list) {
+      lists.back() = *std::move(list);
+      ++answered;
+    } else {
+      ++hosts.missing;
+    }
+  }
+  // An empty page would look like the end of the list.
+  if (answered == 0 && hosts.missing > 0)
+    co_return (void) co_await client.fail(no_host(shared.hosts));
+  if (hosts.asked.empty()) {
+    const PlaceQuery files{.needs_files = true};
+    const auto host = place(shared.hosts.table(), files, shared.clock.now());
+    http::Answer answer = no_host_answer(client, host ? no_host(shared.hosts) : host.error());
+    co_return (void) co_await client.send(std::move(answer));
+  }
+  Json page = page_of(std::move(lists), query->page.limit, query->order);
+  co_await send_list(shared, client, std::move(page), hosts.missing);
+}
+
+}  // namespace
+
+// Plain functions: the frame of a coroutine here would have types of the anonymous namespace.
+
+awaitable<void> answer_models(Shared& shared, ClientExchange& client) {
+  return merge_models(shared, client);
 }
 
 awaitable<void> answer_requests(Shared& shared, ClientExchange& client) {
-  Json all = Json::array();
-  bool has_answer = false;
-  for (const HostId host : shared.hosts.answering()) {
-    auto answer = co_await fetch(shared, client, host);
-    if (!answer) continue;
-    auto entries = entries_of(answer->body);
-    if (answer->status != 200 || !entries) {
-      co_await pass_whole(client, *std::move(answer));
-      co_return;
-    }
-    has_answer = true;
-    for (Json& entry : *entries) {
-      if (!entry.is_object()) continue;
-      entry["host"] = shared.hosts.table().report(host)->name;
-      all.push_back(std::move(entry));
-    }
-  }
-  if (!has_answer) co_return (void) co_await client.fail(no_host(shared.hosts));
-  http::Answer answer = list_answer(std::move(all));
-  co_await client.send(std::move(answer));
+  return merge_requests(shared, client);
 }
 
-awaitable<void> answer_cancel(Shared& shared, ClientExchange& client) {
-  constexpr int kNotFound = 404;
-  std::optional<WholeAnswer> last;
-  for (const HostId host : shared.hosts.answering()) {
-    auto answer = co_await fetch(shared, client, host);
-    if (!answer) continue;
-    last = *std::move(answer);
-    if (last->status != kNotFound) break;
-  }
-  if (!last) co_return (void) co_await client.fail(no_host(shared.hosts));
-  co_await pass_whole(client, *std::move(last));
+awaitable<void> answer_files(Shared& shared, ClientExchange& client) {
+  return merge_files(shared, client);
 }
 
 }  // namespace leasehold::gateway

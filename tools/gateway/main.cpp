@@ -26,22 +26,27 @@ using ReadOptions = std::function<std::optional<gateway::Options>()>;
 
 constexpr auto kDrainInterval = std::chrono::milliseconds(20);
 
-/// A file or certificate with an error changes nothing.
+/// A file or certificate with an error changes nothing: the hosts stay those of before.
 void reload(gateway::Gateway& gateway, gateway::Options& running, const ReadOptions& read) {
   const auto wanted = read();
-  if (!wanted) return spdlog::error("configuration not reloaded; correct it and reload again");
-  if (const auto reloaded = gateway.reload(); !reloaded) {
-    return spdlog::error("certificate not reloaded code={} reason=\"{}\"",
+  if (!wanted) {
+    return spdlog::error(
+        "configuration not reloaded; the hosts stay as they are; correct it and reload again");
+  }
+  if (const auto reloaded = gateway.reload(wanted->hosts); !reloaded) {
+    return spdlog::error("configuration not reloaded code={} reason=\"{}\"",
                          name(reloaded.error().code), reloaded.error().detail);
   }
-  const ConfigReload changes = reload_config(running.config, wanted->config, {"log-level"});
+  const ConfigReload changes =
+      reload_config(running.config, wanted->config, {"log-level", "hosts", "plaintext-hosts"});
   set_log_level(wanted->log_level);
   log_reload(changes);
   if (running.certificate)
     spdlog::info("certificate reloaded file={}", running.certificate->certificate);
 }
 
-/// Ends the program once no text runs, at the second signal, or after the drain timeout.
+/// Ends the program once no text and no upload runs, at the second signal, or after the drain
+/// timeout.
 asio::awaitable<void> drain(asio::io_context& io, gateway::Gateway& gateway,
                             std::chrono::milliseconds timeout) {
   notify_service_manager("STOPPING=1");
@@ -50,7 +55,8 @@ asio::awaitable<void> drain(asio::io_context& io, gateway::Gateway& gateway,
   gateway.drain();
   asio::steady_timer timer(io);
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (gateway.running_texts() > 0 && std::chrono::steady_clock::now() < deadline) {
+  const auto is_busy = [&] { return gateway.running_texts() + gateway.running_uploads() > 0; };
+  while (is_busy() && std::chrono::steady_clock::now() < deadline) {
     timer.expires_after(kDrainInterval);
     co_await timer.async_wait(http::kAwait);
   }

@@ -29,12 +29,13 @@ struct Texts {
   std::uint32_t move_timeout_ms = 30'000;
   std::uint32_t drain_timeout_ms = 30'000;
   bool any_address = false;
+  bool plaintext_hosts = false;
 };
 
 void add_options(CLI::App& app, Texts& texts, Options& options) {
   app.add_option("--hosts", texts.hosts,
-                 "Send texts to these workers: http://HOST:PORT, https://HOST:PORT or unix:/PATH; "
-                 "may be repeated")
+                 "Send texts to these workers: https://HOST:PORT, http://HOST:PORT or unix:/PATH; "
+                 "may be repeated; read again on SIGHUP")
       ->required();
   app.add_option("--listen", texts.listen,
                  "Serve clients here: an address, or the absolute path of a Unix socket")
@@ -48,6 +49,8 @@ void add_options(CLI::App& app, Texts& texts, Options& options) {
   app.add_option("--host-ca", options.host_ca,
                  "PEM file with the authorities that sign the certificates of https hosts; "
                  "default: those of the system");
+  app.add_flag("--plaintext-hosts", texts.plaintext_hosts,
+               "Allow http:// hosts on other machines: anyone on the way reads prompts and keys");
   app.add_option("--trusted-proxies", texts.trusted_proxies,
                  "Believe X-Forwarded-For of this address, network or uid:N; may be repeated");
   app.add_option("--beat-ms", texts.beat_ms,
@@ -81,11 +84,18 @@ Error named(std::string_view option, Error error) {
   return error;
 }
 
-Result<std::vector<HostAddress>> hosts_of(const std::vector<std::string>& texts) {
+Result<std::vector<HostAddress>> hosts_of(const Texts& texts) {
   std::vector<HostAddress> hosts;
-  for (const std::string& text : texts) {
+  for (const std::string& text : texts.hosts) {
     auto host = HostAddress::parse(text);
     if (!host) return std::unexpected(named("--hosts", host.error()));
+    if (host->is_exposed() && !texts.plaintext_hosts) {
+      return fail(
+          Errc::BadRequest,
+          fmt::format("--hosts: {} is on another machine and not encrypted; write https://, "
+                      "or add --plaintext-hosts to send prompts and keys in the clear",
+                      text));
+    }
     if (std::ranges::find(hosts, *host) != hosts.end())
       return fail(Errc::BadRequest, fmt::format("--hosts: {} is named twice; remove one", text));
     hosts.push_back(*std::move(host));
@@ -94,7 +104,7 @@ Result<std::vector<HostAddress>> hosts_of(const std::vector<std::string>& texts)
 }
 
 Result<void> understand(const Texts& texts, Options& options) {
-  options.hosts = TRY(hosts_of(texts.hosts));
+  options.hosts = TRY(hosts_of(texts));
   if (texts.certificate.empty() != texts.key.empty()) {
     return fail(Errc::BadRequest, texts.key.empty() ? "--tls-certificate needs --tls-key"
                                                     : "--tls-key needs --tls-certificate");

@@ -38,6 +38,7 @@ ContinuationTerms terms_of(const Shared& shared, const ClientExchange& client,
                           .placement = placement_digest(client.head().api_key(), facts.prompt),
                           .form = facts.form};
   terms.limits.choices = facts.choices;
+  terms.any_arithmetic = facts.any_arithmetic;
   terms.max_moves = shared.options.moves;
   terms.beat = shared.options.beat;
   terms.move_timeout = shared.options.move_timeout;
@@ -153,8 +154,10 @@ awaitable<void> TextRelay::serve(AttemptId id, std::shared_ptr<Attempt> attempt,
     attempt->connection = std::move(connection);
     if (attempt->is_closed) attempt->connection->close();
   };
-  const auto timeout = head_timeout(ContinuationTerms{});
-  auto exchange = co_await link.exchange(std::move(request), true, timeout, std::move(note));
+  HostLink::Call call{.request = std::move(request),
+                      .timeout = head_timeout(ContinuationTerms{}),
+                      .on_connected = std::move(note)};
+  auto exchange = co_await link.exchange(std::move(call));
   if (attempt->is_closed) {
     if (exchange) exchange->connection->close();
   } else if (!exchange) {
@@ -169,6 +172,7 @@ awaitable<void> TextRelay::serve(AttemptId id, std::shared_ptr<Attempt> attempt,
     note_valid_key();
     HostAccepted accepted{.attempt = id, .identity = std::string(identity.value_or(""))};
     pass(accepted);
+    if (!attempt->is_closed) log_other_arithmetic(*attempt, accepted.identity);
     co_await read_stream(id, attempt);
   }
   table.ended(attempt->host);
@@ -178,6 +182,17 @@ awaitable<void> TextRelay::serve(AttemptId id, std::shared_ptr<Attempt> attempt,
 void TextRelay::note_valid_key() {
   const auto key = client_->head().api_key();
   if (!key.empty()) shared_->known_keys.accepted(key, {api_key_id(hash_of_api_key(key)).value});
+}
+
+/// The client has the identity of the first host in the head of its answer.
+void TextRelay::log_other_arithmetic(const Attempt& attempt, const std::string& identity) const {
+  const auto is_identity = [](const auto& field) {
+    return http::equals_ignoring_case(field.first, "Leasehold-Identity");
+  };
+  const auto first = std::ranges::find_if(stream_fields_, is_identity);
+  if (first == stream_fields_.end() || first->second == identity) return;
+  spdlog::info("text continues with another arithmetic request={} host={} identity=\"{}\"",
+               request_id_, shared_->hosts.table().address(attempt.host), printable(identity));
 }
 
 /// Reads the whole refusal, so that it can be passed on.

@@ -65,6 +65,7 @@ class TextRelay : public std::enable_shared_from_this<TextRelay> {
   boost::asio::awaitable<void> finish_exchange(std::shared_ptr<Attempt> attempt);
   std::string request_for(const OpenHost& action) const;
   void note_valid_key();
+  void log_other_arithmetic(const Attempt& attempt, const std::string& identity) const;
 
   boost::asio::awaitable<bool> begin_events();
   boost::asio::awaitable<bool> write_waiting();

@@ -48,6 +48,7 @@ Answer host_answer(const Shared& shared) {
                   {"ready", !why_not},
                   {"code", why_not ? name(why_not->code) : ""},
                   {"asleep", is_asleep(shared)},
+                  {"keeps_files", shared.deps.batch_store != nullptr},
                   {"running", load.running},
                   {"waiting", load.waiting}};
   return {.body = escape_controls(host.dump())};

@@ -13,6 +13,7 @@
 #include "ipc/http/http_errors.hpp"
 #include "ipc/http/http_listener.hpp"
 #include "ipc/http/http_message.hpp"
+#include "ipc/http/http_url.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -20,6 +21,12 @@ namespace {
 namespace asio = boost::asio;
 using asio::awaitable;
 using Json = nlohmann::json;
+
+constexpr std::uint64_t kMostBytes = 1ull << 30;
+
+bool stores(std::string_view path) {
+  return path == "/v1/files" || path == "/v1/batches";
+}
 
 constexpr auto kTick = std::chrono::milliseconds(2);
 
@@ -59,8 +66,18 @@ struct FakeHost::Server {
     http::ReadBuffer buffer;
     while (true) {
       http::Parser parser;
-      http::RequestHead read = co_await http::read_request_head(*stream, buffer, parser, 1 << 20);
+      http::RequestHead read =
+          co_await http::read_request_head(*stream, buffer, parser, kMostBytes);
       if (!read.head) break;
+      if (read.head->method == "POST" && stores(read.head->path())) {
+        ++host.posts_;
+        if (host.drops_posts_) break;
+      }
+      if (read.head->method == "POST" && read.head->path() == "/v1/files") {
+        const bool is_whole = co_await take_upload(*stream, buffer, parser);
+        if (!is_whole) break;
+        continue;
+      }
       const http::RequestBody body =
           co_await http::read_request_body(*stream, buffer, parser, 1 << 20);
       if (!body.is_whole) break;
@@ -70,6 +87,29 @@ struct FakeHost::Server {
     }
     stream->close();
     streams.erase(stream);
+  }
+
+  /// Counts the bytes, and answers once all have come or at once.
+  awaitable<bool> take_upload(http::Stream& stream, http::ReadBuffer& buffer,
+                              http::Parser& parser) {
+    if (host.upload_status_ != 0) {
+      http::Answer refusal = http::plain_error(host.upload_status_, "refused", "no uploads today");
+      co_await send(stream, std::move(refusal));
+      co_return false;
+    }
+    std::uint64_t read = 0, size = 0;
+    while (true) {
+      const auto piece = co_await http::read_body_piece(stream, buffer, parser, read, kMostBytes);
+      if (!piece) co_return false;
+      if (piece->empty()) break;
+      size += piece->size();
+    }
+    http::Answer answer = stored(size);
+    co_return co_await send(stream, std::move(answer));
+  }
+
+  http::Answer stored(std::uint64_t size) const {
+    return json_answer({{"id", host.name_}, {"bytes", size}});
   }
 
   awaitable<void> tick() {
@@ -107,12 +147,45 @@ struct FakeHost::Server {
       if (path.contains("/" + host.name_ + "/")) return json_answer({{"id", host.name_}});
       return http::plain_error(404, "UnknownRequest", "no such request");
     }
+    if (path == "/v1/requests") return requests();
+    if (path == "/v1/files") return files(head.target);
+    if (path == "/v1/batches") return json_answer({{"id", "batch-of-" + host.name_}});
     if (path.starts_with("/v1/files/")) {
+      if (auto file = file_of(path.substr(10))) return json_answer(*file);
       if (path.ends_with("/" + host.name_)) return json_answer({{"id", host.name_}});
       return http::plain_error(404, "not_found", "no such file");
     }
     if (path == "/tokenize") return json_answer({{"host", host.name_}});
     return std::nullopt;
+  }
+
+  http::Answer requests() const {
+    const std::scoped_lock lock(host.mutex_);
+    return {.body = host.requests_.empty() ? R"({"object":"list","data":[]})" : host.requests_};
+  }
+
+  std::optional<Json> file_of(std::string_view id) const {
+    const std::scoped_lock lock(host.mutex_);
+    for (const Json& file : host.files_)
+      if (file.at("id") == id) return file;
+    return std::nullopt;
+  }
+
+  /// As a worker does: at most `limit` entries after the one that `after` names.
+  http::Answer files(const std::string& target) const {
+    const std::scoped_lock lock(host.mutex_);
+    const std::size_t mark = target.find('?');
+    const auto query =
+        http::page_query(mark == std::string::npos ? "" : target.substr(mark + 1), 20, 10'000);
+    Json data = Json::array();
+    bool is_past = query->after.empty(), has_more = false;
+    for (const Json& file : host.files_) {
+      has_more = is_past && data.size() == query->limit;
+      if (has_more) break;
+      if (is_past) data.push_back(file);
+      is_past = is_past || file.at("id") == query->after;
+    }
+    return json_answer({{"object", "list"}, {"data", data}, {"has_more", has_more}});
   }
 
   /// Notes the request; returns the refusal if there is one.
@@ -146,6 +219,7 @@ struct FakeHost::Server {
                         {"models", Json::array({model})},
                         {"ready", host.is_ready_},
                         {"code", host.code_},
+                        {"keeps_files", host.keeps_files_.load()},
                         {"running", 0},
                         {"waiting", 0}});
   }
@@ -246,6 +320,16 @@ void FakeHost::refuse_with(int status, std::string code) {
   const std::scoped_lock lock(mutex_);
   refused_status_ = status;
   refused_code_ = std::move(code);
+}
+
+void FakeHost::set_files(std::vector<Json> files) {
+  const std::scoped_lock lock(mutex_);
+  files_ = std::move(files);
+}
+
+void FakeHost::set_requests(std::string body) {
+  const std::scoped_lock lock(mutex_);
+  requests_ = std::move(body);
 }
 
 void FakeHost::die() {

@@ -48,12 +48,23 @@ class FakeHost {
   void die();
   /// Every token that it sends from now on is another one than other hosts send.
   void lie() { is_lying_ = true; }
+  /// From now on it closes the connection of a request that stores something, and answers nothing.
+  void drop_posts() { drops_posts_ = true; }
+  /// Answers uploads with this status before it reads them; 0: with the number of their bytes.
+  void answer_uploads_with(int status) { upload_status_ = status; }
+  void set_keeps_files(bool keeps) { keeps_files_ = keeps; }
+  /// Its list of files, the newest first; each is found by its id.
+  void set_files(std::vector<nlohmann::json> files);
+  /// What it answers to GET /v1/requests; empty: an empty list.
+  void set_requests(std::string body);
 
   std::vector<Asked> asked() const;
   /// Texts that it sends now.
   std::size_t running() const { return running_; }
   /// Connections that it has accepted.
   std::size_t connections() const { return connections_; }
+  /// Requests to store something that it has seen.
+  std::size_t posts() const { return posts_; }
 
  private:
   struct Server;
@@ -67,12 +78,18 @@ class FakeHost {
   std::atomic<std::size_t> connections_ = 0;
   std::atomic<bool> is_frozen_ = false;
   std::atomic<bool> is_lying_ = false;
+  std::atomic<bool> drops_posts_ = false;
+  std::atomic<bool> keeps_files_ = true;
+  std::atomic<int> upload_status_ = 0;
+  std::atomic<std::size_t> posts_ = 0;
   mutable std::mutex mutex_;  // guards what follows
   bool is_ready_ = true;
   std::string code_;
   int refused_status_ = 0;
   std::string refused_code_;
   std::vector<Asked> asked_;
+  std::vector<nlohmann::json> files_;
+  std::string requests_;
   boost::asio::io_context io_;
   std::unique_ptr<Server> server_;
   std::thread thread_;

@@ -26,6 +26,16 @@ def instructions():
     return [(line.split(maxsplit=1)[0], line.split(maxsplit=1)[1]) for line in text.splitlines() if line]
 
 
+def stages():
+    """The instructions of each image that the Containerfile makes."""
+    images = []
+    for name, rest in instructions():
+        if name == "FROM":
+            images.append([])
+        images[-1].append((name, rest))
+    return images
+
+
 def wait_for(condition):
     for _ in range(600):
         if (found := condition()) is not None:
@@ -46,10 +56,10 @@ class ContainerfileTest(unittest.TestCase):
         [entry] = json.loads(last["ENTRYPOINT"])
         self.assertTrue(os.access(FOLDER / entry, os.X_OK))
 
-    def test_the_image_has_every_library_that_a_program_needs(self):
-        installed = {word for name, rest in instructions() if name == "RUN" for word in rest.split()}
+    def assert_has_libraries(self, stage, programs):
+        installed = {word for name, rest in stage if name == "RUN" for word in rest.split()}
         needed = set()
-        for program in ("leasehold-broker", "leasehold-worker", "leasehold-tenant", "leasehold-monitor", "brokerctl"):
+        for program in programs:
             headers = subprocess.run(["objdump", "-p", BIN / program], capture_output=True, text=True, check=True)
             needed |= set(re.findall(r"NEEDED +(\S+)", headers.stdout))
         owners = subprocess.run(["dpkg", "-S", *(f"*-linux-gnu/{library}" for library in needed)], capture_output=True, text=True)
@@ -57,6 +67,24 @@ class ContainerfileTest(unittest.TestCase):
         self.assertIn("libsodium23", packages)
         runtime = {package for package in packages - IN_BASE_IMAGE if not package.endswith(("-dev", "-cross"))}
         self.assertEqual(sorted(runtime - installed), [])
+
+    def test_each_image_has_every_library_that_a_program_needs(self):
+        _, gateway, whole = stages()
+        self.assert_has_libraries(gateway, ["leasehold-gateway"])
+        self.assert_has_libraries(whole, ["leasehold-broker", "leasehold-worker", "leasehold-tenant",
+                                          "leasehold-monitor", "leasehold-gateway", "brokerctl"])
+
+    def test_the_gateway_runs_without_rights_with_its_configuration(self):
+        last = {name: rest for name, rest in stages()[1]}
+        self.assertGreater(int(last["USER"].split(":")[0]), 0)
+        [program] = json.loads(last["ENTRYPOINT"])
+        self.assertIn(f"/usr/bin/{program} ", last["COPY"])
+        option, path = json.loads(last["CMD"])
+        self.assertEqual(path, "/etc/leasehold/gateway.toml")
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write('hosts = ["https://gpu1:8443"]\n')
+            file.flush()
+            subprocess.run([BIN / program, option, file.name, "--check-config"], check=True, capture_output=True)
 
 
 class AloneTest(unittest.TestCase):

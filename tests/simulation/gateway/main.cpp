@@ -37,6 +37,7 @@ void add(const Coverage& from, Coverage& to) {
   to.finished += from.finished;
   to.failed += from.failed;
   to.asked_again += from.asked_again;
+  to.left_list += from.left_list;
   for (const auto& [cause, count] : from.opened) to.opened[cause] += count;
 }
 
@@ -67,6 +68,9 @@ int report(const Coverage& coverage) {
   }
   std::printf("%12llu successors asked again\n",
               static_cast<unsigned long long>(coverage.asked_again));
+  std::printf("%12llu successors of hosts that left the list\n",
+              static_cast<unsigned long long>(coverage.left_list));
+  missing += coverage.left_list == 0;
   std::printf("%12llu texts finished, %llu ended early, no promise broken\n",
               static_cast<unsigned long long>(coverage.finished),
               static_cast<unsigned long long>(coverage.failed));

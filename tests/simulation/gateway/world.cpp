@@ -79,9 +79,12 @@ void World::plan_faults() {
     const std::uint64_t first = is_gentle_ ? 1 : 0;
     const HostId host{first + random_.below(hosts_.size() - first)};
     const Duration heals = between(100, 6000);
-    const auto fault = random_.below(7);
+    const auto fault = random_.below(8);
     at(between(0, 3000), [this, host, fault, heals] {
-      if (fault == 6) {
+      if (fault == 7) {
+        set_listed(host, false);
+        at(heals, [this, host] { set_listed(host, true); });
+      } else if (fault == 6) {
         stopped_until_ = std::max(stopped_until_, now_ + heals);  // the gateway itself
       } else if (fault < 3) {
         set_power(host, static_cast<Power>(1 + fault));
@@ -155,8 +158,11 @@ void World::on(const TextEvent& event) {
   TextActions actions;
   continuation_.on(event, *table_, now_, actions);
   for (const TextAction& action : actions) {
-    if (const auto* open = std::get_if<OpenHost>(&action))
-      judge_.opened(*open, hosts_[open->host.value].identity, now_);
+    const auto* open = std::get_if<OpenHost>(&action);
+    if (open == nullptr) continue;
+    if (!table_->is_listed(open->host))
+      report_violation("a host that left the list gets no request");
+    judge_.opened(*open, hosts_[open->host.value].identity, now_);
   }
   trace_step(event, actions);
   judge_.check(actions, continuation_, now_);
@@ -184,6 +190,8 @@ void World::do_action(const OpenHost& open) {
   trace(fmt::format("open {} on host {} because {}", open.attempt.value, open.host.value,
                     name(open.cause)));
   ++coverage_.opened[open.cause];
+  const bool has_left = open.moved_from && !table_->is_listed(*open.moved_from);
+  coverage_.left_list += has_left && open.cause == MoveCause::Draining;
   const auto is_there = [&](const auto& one) {
     return one.second.host == open.host && one.second.stream && !one.second.is_cut;
   };
@@ -314,10 +322,23 @@ void World::drain(HostId host, bool ends_texts) {
   }
 }
 
+/// The operator changes the list of hosts. The host itself goes on.
+void World::set_listed(HostId changed, bool is_listed) {
+  trace(fmt::format("host {} {} the list", changed.value, is_listed ? "enters" : "leaves"));
+  std::vector<std::string> list;
+  for (std::uint64_t i = 0; i < hosts_.size(); ++i) {
+    const HostId host{i};
+    if (host == changed ? is_listed : table_->is_listed(host))
+      list.push_back(table_->address(host));
+  }
+  (void)table_->set_list(list);  // a list without hosts is refused
+}
+
 void World::heal_all() {
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     hosts_[i].is_draining = hosts_[i].is_refusing = false;
     set_power(HostId{i}, Power::Up);
+    set_listed(HostId{i}, true);
   }
 }
 

@@ -21,6 +21,7 @@ struct Coverage {
   std::uint64_t failed = 0;
   std::map<MoveCause, std::uint64_t> opened;
   std::uint64_t asked_again = 0;  ///< Successors that were too far behind.
+  std::uint64_t left_list = 0;    ///< Successors of hosts that left the list.
 };
 
 class World {
@@ -57,6 +58,7 @@ class World {
   void set_power(HostId host, Power power);
   void cut_connections(HostId host);
   void drain(HostId host, bool ends_texts);
+  void set_listed(HostId host, bool is_listed);
   void heal_all();
 
   // The gateway.

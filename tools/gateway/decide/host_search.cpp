@@ -36,8 +36,17 @@ void TextContinuation::open(std::optional<Attempt>& as, HostId host, MoveCause c
   step.actions.emplace_back(OpenHost{as->id, host, tokens_, search_.from, cause});
 }
 
+/// True if a ready host differs from the text in the arithmetic alone.
+bool TextContinuation::lacks_arithmetic(const Step& step) const {
+  if (terms_.any_arithmetic || !has_tokens()) return false;
+  const WantedIdentity other{identity_, true};
+  const PlaceQuery query{
+      .model = terms_.model, .digest = terms_.placement, .wanted = &other, .may_wake = true};
+  return place(step.hosts, query, step.now).has_value();
+}
+
 /// Why the text goes to no further host.
-std::optional<Error> TextContinuation::reason_to_stay(TimePoint now) const {
+std::optional<Error> TextContinuation::reason_to_stay(const Step& step) const {
   const auto& [code, detail, scope, retry_after_ms] = search_.error;
   if (last_attempt_ > 0 && !terms_.is_replayable) {
     return Error{code,
@@ -53,14 +62,18 @@ std::optional<Error> TextContinuation::reason_to_stay(TimePoint now) const {
     return Error{code,
                  fmt::format("{}; the text has moved {} times, the most allowed", detail, moves_)};
   }
-  const Duration waited = search_.since ? now - *search_.since : Duration::zero();
+  const Duration waited = search_.since ? step.now - *search_.since : Duration::zero();
   if (waited < terms_.move_timeout) return {};
-  return Error{code, fmt::format("{}; no other host continued the text within {} ms", detail,
-                                 ms(terms_.move_timeout))};
+  const std::string_view hint =
+      lacks_arithmetic(step) ? "; with \"any_arithmetic\": true a host that computes the model "
+                               "otherwise could have"
+                             : "";
+  return Error{code, fmt::format("{}; no other host continued the text within {} ms{}", detail,
+                                 ms(terms_.move_timeout), hint)};
 }
 
 void TextContinuation::open_next(const Step& step) {
-  if (const std::optional<Error> error = reason_to_stay(step.now)) return give_up(*error, step);
+  if (const std::optional<Error> error = reason_to_stay(step)) return give_up(*error, step);
   const Result<HostId> host = choose(step);
   if (host) return open(current_, *host, search_.cause, step);
   if (!was_accepted_) return give_up(last_attempt_ > 0 ? search_.error : host.error(), step);

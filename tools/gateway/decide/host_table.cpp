@@ -69,6 +69,26 @@ Result<std::vector<ServedModel>> models_field(const Json& object) {
   return models;
 }
 
+Result<bool> flag_field(const Json& object, const char* field, bool otherwise) {
+  const auto found = object.find(field);
+  if (found == object.end()) return otherwise;
+  if (!found->is_boolean()) return wrong_field(field, "true or false");
+  return found->get<bool>();
+}
+
+Result<void> check_list(const std::vector<std::string>& addresses) {
+  if (addresses.empty())
+    return fail(Errc::BadRequest, "the list of hosts is empty; name at least one");
+  std::set<std::string_view> seen;
+  for (const std::string& address : addresses) {
+    if (!seen.insert(address).second) {
+      return fail(Errc::BadRequest,
+                  fmt::format("host {} is listed twice; remove one of the entries", address));
+    }
+  }
+  return {};
+}
+
 /// Stops at values that are nested deeper than a report is.
 bool is_shallow(int depth, Json::parse_event_t, Json&) {
   return depth <= static_cast<int>(kMaxDepth);
@@ -92,9 +112,8 @@ Result<HostReport> HostReport::parse(std::string_view text) {
   if (ready == json.end() || !ready->is_boolean()) return wrong_field("ready", "true or false");
   report.ready = ready->get<bool>();
   report.code = TRY(text_field(json, "code", false));
-  const auto asleep = json.find("asleep");
-  if (asleep != json.end() && !asleep->is_boolean()) return wrong_field("asleep", "true or false");
-  report.asleep = asleep != json.end() && asleep->get<bool>();
+  report.asleep = TRY(flag_field(json, "asleep", false));
+  report.keeps_files = TRY(flag_field(json, "keeps_files", true));
   report.running = TRY(count_field(json, "running"));
   report.waiting = TRY(count_field(json, "waiting"));
   return report;
@@ -126,18 +145,26 @@ std::string_view name(HostState state) {
 }
 
 Result<HostTable> HostTable::create(std::vector<std::string> addresses, Duration silent_after) {
-  if (addresses.empty())
-    return fail(Errc::BadRequest, "the list of hosts is empty; name at least one");
-  std::set<std::string_view> seen;
-  for (const std::string& address : addresses) {
-    if (!seen.insert(address).second) {
-      return fail(Errc::BadRequest,
-                  fmt::format("host {} is listed twice; remove one of the entries", address));
-    }
-  }
+  TRY(check_list(addresses));
   std::vector<Host> hosts;
   for (std::string& address : addresses) hosts.push_back({.address = std::move(address)});
   return HostTable(std::move(hosts), silent_after);
+}
+
+Result<HostChanges> HostTable::set_list(const std::vector<std::string>& addresses) {
+  TRY(check_list(addresses));
+  HostChanges changes;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    const bool is_wanted = std::ranges::find(addresses, hosts_[i].address) != addresses.end();
+    if (is_wanted == std::exchange(hosts_[i].is_listed, is_wanted)) continue;
+    (is_wanted ? changes.added : changes.removed).push_back(HostId{i});
+  }
+  for (const std::string& address : addresses) {
+    if (std::ranges::find(hosts_, address, &Host::address) != hosts_.end()) continue;
+    changes.added.push_back(HostId{hosts_.size()});
+    hosts_.push_back({.address = address});
+  }
+  return changes;
 }
 
 const HostReport* HostTable::report(HostId host) const {
@@ -149,6 +176,7 @@ HostState HostTable::state(HostId id, TimePoint now) const {
   const Host& host = at(id);
   if (!host.report || !host.reported_at || now - *host.reported_at > silent_after_)
     return HostState::Silent;
+  if (host.report->ready && !host.is_listed) return HostState::Draining;
   if (host.report->ready) return host.report->asleep ? HostState::Asleep : HostState::Ready;
   return host.report->code == name(Errc::Draining) ? HostState::Draining : HostState::NotReady;
 }

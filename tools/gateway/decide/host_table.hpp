@@ -1,6 +1,9 @@
 /// What the gateway knows of its hosts: what each reported last, how many requests it runs, and
 /// until when it refuses. Pure; time is an argument.
 ///
+/// The list of hosts can change. A host keeps its id for the life of the table, also while it is
+/// not in the list, because texts that run there refer to it.
+///
 /// Threads: one.
 #pragma once
 
@@ -16,7 +19,7 @@
 
 namespace leasehold::gateway {
 
-/// The index of a host in the gateway's list.
+/// A host of this table.
 using HostId = StrongId<struct HostTag>;
 
 /// A name under which a host serves a model.
@@ -31,8 +34,9 @@ struct HostReport {
   std::string name;  ///< The host's own name.
   std::vector<ServedModel> models;
   bool ready = false;
-  std::string code;     ///< Why the host is not ready: the name of an Errc, or empty.
-  bool asleep = false;  ///< It has given its weights' memory to others; a new request wakes it.
+  std::string code;         ///< Why the host is not ready: the name of an Errc, or empty.
+  bool asleep = false;      ///< It has given its weights' memory to others; a new request wakes it.
+  bool keeps_files = true;  ///< It serves files and batches. Earlier versions do not say so.
   std::uint32_t running = 0;
   std::uint32_t waiting = 0;
 
@@ -47,12 +51,19 @@ struct HostReport {
 enum class HostState : std::uint8_t {
   Silent,  ///< It has not reported, or not lately.
   NotReady,
-  Draining,  ///< It ends its running texts soon; each should continue elsewhere.
+  Draining,  ///< It ends its running texts soon, or has left the list; each should continue
+             ///< elsewhere.
   Asleep,    ///< Its running texts wait; each should continue elsewhere. A new request wakes it.
   Ready,
 };
 
 std::string_view name(HostState state);
+
+/// What a new list of hosts changes.
+struct HostChanges {
+  std::vector<HostId> added;  ///< Some may have been in an earlier list.
+  std::vector<HostId> removed;
+};
 
 class HostTable {
  public:
@@ -60,13 +71,21 @@ class HostTable {
   /// Errors: BadRequest for an empty list and for an address that occurs twice.
   static Result<HostTable> create(std::vector<std::string> addresses, Duration silent_after);
 
+  /// Replaces the list of hosts. A host that is removed gets no new request, and is Draining while
+  /// it reports that it is ready. Errors: those of `create`; nothing has changed then.
+  Result<HostChanges> set_list(const std::vector<std::string>& addresses);
+
+  /// Every host that has ever been in the list; their ids are 0 to size() - 1.
   std::size_t size() const { return hosts_.size(); }
+  bool is_listed(HostId host) const { return at(host).is_listed; }
   const std::string& address(HostId host) const { return at(host).address; }
   /// Null until the host has reported.
   const HostReport* report(HostId host) const;
   HostState state(HostId host, TimePoint now) const;
   /// The larger of the requests that the host reported and those that this gateway has there.
   std::uint32_t load(HostId host) const;
+  /// The requests that this gateway has there.
+  std::uint32_t started_on(HostId host) const { return at(host).started; }
   /// The end of the time for which the host has asked not to be sent requests.
   TimePoint refuses_until(HostId host) const { return at(host).refuses_until; }
 
@@ -87,6 +106,7 @@ class HostTable {
     std::optional<TimePoint> reported_at;  // nothing: Silent
     TimePoint refuses_until;
     std::uint32_t started = 0;
+    bool is_listed = true;
   };
 
   HostTable(std::vector<Host> hosts, Duration silent_after)

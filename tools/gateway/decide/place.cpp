@@ -45,9 +45,9 @@ bool has_identity(const HostReport& report, const PlaceQuery& query) {
 bool can_take(const HostTable& hosts, HostId id, const PlaceQuery& query, TimePoint now,
               Counts& counts) {
   const HostReport* report = hosts.report(id);
-  if (report == nullptr) return false;
+  if (report == nullptr || !hosts.is_listed(id)) return false;
   ++counts.reported;
-  if (!report->serves(query.model)) return false;
+  if (!report->serves(query.model) || (query.needs_files && !report->keeps_files)) return false;
   ++counts.serving;
   if (!has_identity(*report, query)) return false;
   ++counts.of_identity;
@@ -65,6 +65,10 @@ Error no_host(const PlaceQuery& query, const Counts& counts, TimePoint now) {
   const std::string model = model_text(query.model);
   if (counts.reported == 0)  // a host may yet serve it
     return {Errc::NoModelLoaded, "no host has reported its models yet; try again in a moment"};
+  if (counts.serving == 0 && query.needs_files) {
+    return {Errc::UnknownWorker,
+            "no host keeps files and runs batches; the operator starts a worker with --batch-dir"};
+  }
   if (counts.serving == 0) {
     return {Errc::UnknownWorker,
             fmt::format("no host serves {}; /v1/models lists those that are served", model)};

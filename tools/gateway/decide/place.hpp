@@ -42,11 +42,12 @@ struct PlaceQuery {
   std::uint64_t digest = 0;
   const WantedIdentity* wanted = nullptr;  ///< Null: a new text.
   std::span<const HostId> without = {};    ///< Hosts that this request does not go to.
-  bool may_wake = true;  ///< If no Ready host can take it, one that is Asleep may.
+  bool may_wake = true;      ///< If no Ready host can take it, one that is Asleep may.
+  bool needs_files = false;  ///< Only for hosts that keep files.
 };
 
 /// Errors, in this order: NoModelLoaded if no host has reported; UnknownWorker if no host has
-/// reported the model (the answer is 404 model_not_found); UnknownWorker if hosts serve it, and
+/// reported the model, or keeps files (the answer is 404); UnknownWorker if hosts serve it, and
 /// none with the wanted identity; NoModelLoaded if such hosts exist, and none is Ready
 /// or Asleep; QueueFull with `retry_after_ms` if those that are refuse. Cost: O(hosts).
 Result<HostId> place(const HostTable& hosts, const PlaceQuery& query, TimePoint now);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/utf8.hpp"
 #include "tools/gateway/decide/place.hpp"
 
 namespace leasehold::gateway {
@@ -76,7 +77,7 @@ std::string decoded(std::string_view json_string) {
 
 /// The members that the gateway reads, as JSON text; of two with one name, the last.
 struct Members {
-  std::string_view model, stream, n, prompt, messages, input, system, instructions;
+  std::string_view model, stream, n, prompt, messages, input, system, instructions, any_arithmetic;
   bool has_emitted = false;
 };
 
@@ -89,7 +90,8 @@ std::string_view* member_of(Members& members, std::string_view name) {
       {"messages", &Members::messages},
       {"input", &Members::input},
       {"system", &Members::system},
-      {"instructions", &Members::instructions}};
+      {"instructions", &Members::instructions},
+      {"any_arithmetic", &Members::any_arithmetic}};
   const auto* found = std::ranges::find(kAll, name, [](const auto& pair) { return pair.first; });
   return found == std::end(kAll) ? nullptr : &(members.*found->second);
 }
@@ -152,7 +154,15 @@ Result<BodyFacts> read_body(std::string_view body) {
     return fail(Errc::BadRequest,
                 "the body has the member \"emitted\", which only a gateway may send; leave it out");
   }
+  const std::string_view any = members.any_arithmetic;
+  if (!any.empty() && any != "true" && any != "false" && any != "null") {
+    return fail(Errc::BadRequest,
+                fmt::format("any_arithmetic is {}; send true if hosts of another arithmetic may "
+                            "continue the text, or leave it out",
+                            printable_excerpt(any)));
+  }
   BodyFacts facts;
+  facts.any_arithmetic = any == "true";
   if (members.model.starts_with('"')) facts.model = decoded(members.model);
   facts.prompt = prompt_of(members);
   facts.form = members.stream == "true" ? AnswerForm::Events : AnswerForm::Document;

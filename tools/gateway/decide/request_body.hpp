@@ -20,10 +20,12 @@ struct BodyFacts {
   /// `n` for each prompt, within 1 and kMaxChoices. A body with other values is refused by the
   /// host.
   std::uint32_t choices = 1;
+  /// The client accepts that another arithmetic continues the text: `"any_arithmetic": true`.
+  bool any_arithmetic = false;
 };
 
-/// Errors: BadRequest for a body that is not a JSON object, and for one with the member "emitted",
-/// which only a gateway may send.
+/// Errors: BadRequest for a body that is not a JSON object, for one with the member "emitted",
+/// which only a gateway may send, and for an "any_arithmetic" that is neither true nor false.
 Result<BodyFacts> read_body(std::string_view body);
 
 /// Returns the body with the member "emitted" in front; its other bytes are unchanged. Lists at the

@@ -225,6 +225,7 @@ void TextContinuation::hand_over(const Step& step) {
   if (lag <= 1) return promote_successor(step);
   if (!is_first || refreshes_ == kMaxRefreshes) return;
   const HostId host = successor_->host;
+  if (step.hosts.state(host, step.now) != HostState::Ready) return;  // it takes no new request
   ++refreshes_;
   step.actions.emplace_back(CloseHost{successor_->id});
   open(successor_, host, MoveCause::Draining, step);

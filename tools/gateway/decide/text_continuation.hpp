@@ -130,7 +130,8 @@ class TextContinuation {
   void promote_successor(const Step& step);
   std::optional<WantedIdentity> wanted_of(bool as_successor) const;
   Result<HostId> choose(const Step& step) const;
-  std::optional<Error> reason_to_stay(TimePoint now) const;
+  std::optional<Error> reason_to_stay(const Step& step) const;
+  bool lacks_arithmetic(const Step& step) const;
   void give_up(const Error& error, const Step& step);
   void lose(AttemptId id, const Loss& loss, const Step& step);
   void lose_if_late(std::optional<Attempt>& attempt, const Step& step);

@@ -9,7 +9,6 @@
 
 #include "common/cli/terminal_text.hpp"
 #include "common/utf8.hpp"
-#include "ipc/http/http_url.hpp"
 #include "worker/batch/batch_store.hpp"
 #include "worker/batch/disk_file.hpp"
 #include "worker/batch/upload_form.hpp"
@@ -164,29 +163,6 @@ Answer batch_refusal(const Error& error) {
   if (error.code == Errc::UnknownRequest) code = "not_found";
   if (error.code == Errc::MessageTooLarge) code = "file_quota_exceeded";
   return error_answer({error, {}, code});
-}
-
-std::string query_value(std::string_view query, std::string_view name) {
-  while (!query.empty()) {
-    const std::size_t end = query.find('&');
-    const std::string_view field = query.substr(0, end);
-    query.remove_prefix(end == std::string_view::npos ? query.size() : end + 1);
-    const std::size_t equals = field.find('=');
-    if (field.substr(0, equals) != name) continue;
-    return equals == std::string_view::npos ? "" : percent_decoded(field.substr(equals + 1));
-  }
-  return {};
-}
-
-Result<PageQuery> page_query(std::string_view query, std::size_t otherwise, std::size_t most) {
-  PageQuery page{.after = query_value(query, "after"), .limit = otherwise};
-  const std::string limit = query_value(query, "limit");
-  if (limit.empty()) return page;
-  const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), page.limit);
-  const bool is_number = error == std::errc{} && end == limit.data() + limit.size();
-  if (is_number && page.limit >= 1 && page.limit <= most) return page;
-  return fail(Errc::BadRequest,
-              fmt::format("limit is '{}'; send 1 to {}", printable_excerpt(limit), most));
 }
 
 batch::Json page_of(std::vector<batch::Json> entries, const PageQuery& page) {

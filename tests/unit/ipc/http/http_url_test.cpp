@@ -55,4 +55,10 @@ TEST_CASE("http url: percent_decoded replaces whole escapes only") {
   CHECK(percent_decoded("100%, %2, %zz") == "100%, %2, %zz");
 }
 
+TEST_CASE("http url: percent_encoded leaves no byte that ends a field of a query") {
+  CHECK(percent_encoded("file-a_1.~") == "file-a_1.~");
+  CHECK(percent_encoded("a&b=c \r\n\xff") == "a%26b%3Dc%20%0D%0A%FF");
+  CHECK(query_value("after=" + percent_encoded("a&b=%41"), "after") == "a&b=%41");
+}
+
 }  // namespace leasehold::http

@@ -197,6 +197,7 @@ TEST_CASE("http server: a gateway learns the models, the state and the load of a
                                  {"ready", true},
                                  {"code", ""},
                                  {"asleep", false},
+                                 {"keeps_files", false},
                                  {"running", 3},
                                  {"waiting", 2}});
   test.server().drain();

@@ -93,16 +93,45 @@ TEST_CASE("host table: of two refusals the later end counts") {
   CHECK(hosts.refuses_until(kHost) == kBegin + std::chrono::seconds(3));
 }
 
+TEST_CASE("host table: a host that leaves the list drains, and keeps its id when it returns") {
+  HostTable hosts = two_hosts();
+  hosts.reported(kHost, ready_report(), kBegin);
+  hosts.started(kHost);
+  const auto changes = hosts.set_list({"10.0.0.3:80", "10.0.0.2:80"});
+  REQUIRE(changes.has_value());
+  CHECK(changes->removed == std::vector<HostId>{kHost});
+  CHECK(changes->added == std::vector<HostId>{HostId{2}});
+  CHECK(hosts.address(HostId{2}) == "10.0.0.3:80");
+  CHECK(hosts.size() == 3);
+  CHECK_FALSE(hosts.is_listed(kHost));
+  CHECK(hosts.state(kHost, kBegin) == HostState::Draining);
+  CHECK(hosts.started_on(kHost) == 1);
+  CHECK(hosts.state(kHost, kBegin + kSilentAfter + Duration{1}) == HostState::Silent);
+  const auto back = hosts.set_list({"10.0.0.1:80"});
+  CHECK(back->added == std::vector<HostId>{kHost});
+  CHECK(back->removed.size() == 2);
+  CHECK(hosts.state(kHost, kBegin) == HostState::Ready);
+}
+
+TEST_CASE("host table: a bad list changes nothing") {
+  HostTable hosts = two_hosts();
+  CHECK(hosts.set_list({}).error().code == Errc::BadRequest);
+  CHECK(hosts.set_list({"c:1", "c:1"}).error().detail.contains("c:1"));
+  CHECK(hosts.size() == 2);
+  CHECK(hosts.is_listed(kHost));
+}
+
 TEST_CASE("host report: a whole report is read") {
   const auto report = HostReport::parse(
       R"({"host":"gpu-7","models":[{"id":"m","identity":"i"},{"id":"n"}],"ready":false,)"
-      R"("code":"Draining","asleep":true,"running":1,"waiting":2,"later":{"more":[]}})");
+      R"("code":"Draining","asleep":true,"keeps_files":false,"running":1,"waiting":2,"later":{"more":[]}})");
   REQUIRE(report.has_value());
   CHECK(report->name == "gpu-7");
   CHECK(report->models == std::vector<ServedModel>{{"m", "i"}, {"n", ""}});
   CHECK_FALSE(report->ready);
   CHECK(report->code == "Draining");
   CHECK(report->asleep);
+  CHECK_FALSE(report->keeps_files);
   CHECK(report->running == 1);
   CHECK(report->waiting == 2);
   CHECK(report->serves("n"));
@@ -118,6 +147,7 @@ TEST_CASE("host report: a wrong field is a typed error that names it") {
         R"({"host":"a","models":[],"ready":1})",
         R"({"host":"a","models":[],"ready":true,"code":1})",
         R"({"host":"a","models":[],"ready":true,"asleep":1})",
+        R"({"host":"a","models":[],"ready":true,"keeps_files":"no"})",
         R"({"host":"a","models":[],"ready":true,"running":-1})",
         R"({"host":"a","models":[],"ready":true,"waiting":4294967296})"}) {
     CAPTURE(wrong);

@@ -159,3 +159,22 @@ TEST_CASE("place: a sleeping host is woken only if no other one can take the req
   CHECK(placed(hosts, 0) == 0);
   CHECK(refusal(hosts, {.model = "m", .may_wake = false}).code == Errc::QueueFull);
 }
+
+TEST_CASE("place: a host that left the list gets nothing, and is not counted") {
+  HostTable hosts = table(2);
+  REQUIRE(hosts.set_list({hosts.address(HostId{1})}).has_value());
+  for (std::uint64_t digest = 0; digest < 20; ++digest) CHECK(placed(hosts, digest) == 1);
+  const HostId left{1};
+  CHECK(refusal(hosts, {.model = "m", .without = {&left, 1}}).detail.starts_with("1 hosts serve"));
+}
+
+TEST_CASE("place: files go to hosts that keep them") {
+  HostTable hosts = table(2);
+  HostReport without = report();
+  without.keeps_files = false;
+  hosts.reported(HostId{0}, without, kNow);
+  for (std::uint64_t digest = 0; digest < 20; ++digest)
+    CHECK(place(hosts, {.digest = digest, .needs_files = true}, kNow)->value == 1);
+  hosts.reported(HostId{1}, without, kNow);
+  CHECK(refusal(hosts, {.model = "", .needs_files = true}).detail.contains("--batch-dir"));
+}

@@ -74,6 +74,18 @@ TEST_CASE("request body: a client cannot send known tokens, in any spelling") {
   CHECK(read_body(R"({"a":{"emitted":1},"b":"emitted"})").has_value());
 }
 
+TEST_CASE("request body: another arithmetic is accepted only if the request says so") {
+  CHECK(facts(R"({"any_arithmetic":true})").any_arithmetic);
+  CHECK_FALSE(facts(R"({"any_arithmetic":false})").any_arithmetic);
+  CHECK_FALSE(facts(R"({"any_arithmetic":null})").any_arithmetic);
+  CHECK_FALSE(facts(R"({"x":{"any_arithmetic":true}})").any_arithmetic);
+  for (const char* wrong : {R"({"any_arithmetic":"true"})", R"({"any_arithmetic":1})"}) {
+    const auto read = read_body(wrong);
+    REQUIRE_FALSE(read.has_value());
+    CHECK(read.error().detail.contains("any_arithmetic is"));
+  }
+}
+
 TEST_CASE("request body: known tokens are added in front, and nothing else changes") {
   const std::string body = " {\n \"a\" : 1.0e3, \"b\":\"\\u00e9\" }\n";
   CHECK(with_emitted(body, {{1, 2}, {}, {3}}) ==

@@ -108,6 +108,20 @@ TEST_CASE("text: with any_arithmetic the model alone must be equal") {
   CHECK(gateway.all<CloseHost>().size() == 1);
 }
 
+TEST_CASE("text: the last error names any_arithmetic if that would have helped") {
+  for (const std::string& identity : {kOtherArithmetic, kOtherModel}) {
+    GatewayCase gateway;
+    for (std::uint64_t i = 0; i < 3; ++i) gateway.report(HostId{i}, "", identity);
+    const AttemptId first = gateway.begin();
+    gateway.bytes(first, group(0, 0, 5));
+    gateway.on(lost(first));
+    gateway.wait(seconds(31));
+    const std::string detail = gateway.only<FailRequest>().error.detail;
+    CHECK(detail.contains("within 30000 ms"));
+    CHECK(detail.contains("any_arithmetic") == (identity == kOtherArithmetic));
+  }
+}
+
 TEST_CASE("text: without tokens it may begin again on another model's identity") {
   GatewayCase gateway;
   gateway.on(lost(gateway.begin()));
@@ -302,4 +316,55 @@ TEST_CASE("drain: without another host the text stays where it is") {
   CHECK(gateway.actions.size() == 1);
   gateway.bytes(host, kEnding);
   CHECK(gateway.all<Finish>().size() == 1);
+}
+
+TEST_CASE("text: when its host leaves the list, another one runs before it is left") {
+  GatewayCase gateway;
+  const AttemptId first = gateway.begin();
+  const HostId host = gateway.opened.host;
+  gateway.bytes(first, group(0, 0, 5));
+  std::vector<std::string> list;
+  for (std::uint64_t i = 0; i < 3; ++i)
+    if (HostId{i} != host) list.push_back(gateway.hosts.address(HostId{i}));
+  REQUIRE(gateway.hosts.set_list(list).has_value());
+  gateway.bytes(first, ": b\n\n");
+  CHECK(gateway.only<OpenHost>().cause == MoveCause::Draining);
+  CHECK(gateway.all<CloseHost>().empty());
+  const AttemptId next = gateway.opened.attempt;
+  gateway.accept(next);
+  gateway.bytes(next, group(0, 1, 6));
+  CHECK(gateway.only<CloseHost>().attempt == first);
+  CHECK(gateway.client == "data: 5\n\ndata: 6\n\n");
+}
+
+TEST_CASE("text: with no equal host in the list it ends where it is") {
+  GatewayCase gateway;
+  for (std::uint64_t i = 0; i < 3; ++i)
+    gateway.report(HostId{i}, "", i == 0 ? kIdentity : kOtherModel);
+  gateway.on(RequestArrived{});
+  while (gateway.opened.host != HostId{0}) gateway.on(lost(gateway.opened.attempt));
+  gateway.accept(gateway.opened.attempt);
+  gateway.bytes(gateway.opened.attempt, group(0, 0, 5));
+  REQUIRE(gateway.hosts.set_list({"b:1", "c:1"}).has_value());
+  gateway.bytes(gateway.opened.attempt, group(0, 1, 6));
+  CHECK(gateway.all<OpenHost>().empty());
+  gateway.bytes(gateway.opened.attempt, kEnding);
+  CHECK(gateway.client == "data: 5\n\ndata: 6\n\ndata: [DONE]\n\n");
+}
+
+TEST_CASE("text: a successor whose host leaves the list is not asked again") {
+  GatewayCase gateway;
+  const AttemptId first = gateway.begin();
+  const HostId host = gateway.opened.host;
+  gateway.bytes(first, group(0, 0, 5));
+  gateway.report(host, "Draining");
+  gateway.bytes(first, group(0, 1, 6));
+  const AttemptId next = gateway.only<OpenHost>().attempt;
+  gateway.accept(next);
+  REQUIRE(gateway.hosts.set_list({gateway.hosts.address(host)}).has_value());
+  gateway.bytes(first, group(0, 2, 7) + group(0, 3, 8) + group(0, 4, 9));
+  gateway.bytes(next, group(0, 2, 7));  // two behind
+  CHECK(gateway.actions.empty());
+  gateway.bytes(next, group(0, 3, 8));
+  CHECK(gateway.only<CloseHost>().attempt == first);
 }
