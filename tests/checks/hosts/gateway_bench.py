@@ -106,7 +106,7 @@ def measure_link(settings, report):
         hosts = stack.enter_context(cell.Cell(settings.bin_dir, settings.model))
         hosts.add_hosts(1, "--slow-motion-us", SLOW_MOTION_US)
         hosts.add_far_host(link, "--slow-motion-us", SLOW_MOTION_US)
-        gateway = hosts.add_gateway()
+        gateway = hosts.add_gateway("--plaintext-hosts")
         model = cell.model_name(gateway.address, hosts.key)
         rounds = faults.Rounds(hosts, model, settings.tokens, settings.texts)
         rounds.read_calm(gateway)
