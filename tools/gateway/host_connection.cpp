@@ -13,6 +13,8 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 using asio::awaitable;
 
+constexpr std::size_t kReadBytes = 4 << 10;  // some tens of events
+
 Errc code_of(const beast::error_code& error) {
   if (error == beast::error::timeout) return Errc::TimedOut;
   using enum beast::http::error;
@@ -74,6 +76,8 @@ awaitable<Result<HostHead>> HostConnection::read_head(
   }
   if (timeout) stream_->expires_never();
   if (parser_->chunked()) parser_->body_limit(boost::none);  // a stream: pieces are taken at once
+  parser_->eager(true);         // chunks that arrived together are one piece, not three calls each
+  buffer_.reserve(kReadBytes);  // Beast reads 512 bytes at a time into a new buffer
   HostHead read{.status = static_cast<int>(parser_->get().result_int()), .head = {}};
   for (const auto& field : parser_->get().base())
     read.head.fields.emplace_back(std::string(field.name_string()), std::string(field.value()));

@@ -15,6 +15,7 @@
 #include "ipc/control/transport/peer.hpp"
 #include "ipc/http/http_url.hpp"
 #include "worker/http/answer_driver.hpp"
+#include "worker/http/api/event_ids.hpp"
 #include "worker/http/api/tokenize_api.hpp"
 #include "worker/http/async_value.hpp"
 #include "worker/http/batch/batch_routes.hpp"
@@ -91,6 +92,9 @@ template <Api api>
 awaitable<void> serve_generation(Shared& shared, const Caller& caller, RouteInput input,
                                  HttpStream& stream) {
   const std::size_t size_bytes = input.body.size();
+  // A text that its client comes back to keeps its time.
+  if (const auto created = created_in(caller.last_event_id.value_or("")))
+    input.gateway.created_unix_s = created;
   const GatewayFields gateway = input.gateway;
   AsyncValue<Read<ApiRequest>> parsed(*shared.deps.io);
   parse(shared, caller.tenant, api, std::move(input), parsed.giver());

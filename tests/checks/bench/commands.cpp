@@ -242,13 +242,14 @@ Result<nlohmann::json> launch(const LaunchConfig& config) {
   return nlohmann::json{{"launch", std::move(report)}};
 }
 
-/// Reads what a driver in tests/checks/peer measured: {"report", "text"} on stdin.
+/// Reads what a driver in tests/checks/peer or hosts measured: {"report", "text"} on stdin.
 Result<Report> read_driver() {
   const auto measured = nlohmann::json::parse(std::cin, nullptr, false);
   if (measured.is_object() && measured.contains("report") && measured.contains("text") &&
       measured["text"].is_string())
     return Report{measured["report"], measured["text"]};
-  return fail(Errc::MalformedMessage, "stdin has no report; run `tools/bench COMMAND --peer DIR`");
+  return fail(Errc::MalformedMessage,
+              "stdin has no report; run `tools/bench COMMAND --peer DIR` or `tools/bench gateway`");
 }
 
 std::string dump(const nlohmann::json& report) {
@@ -291,6 +292,8 @@ std::vector<Command> commands() {
       {"peer", "Report tokens per second of this engine and of llama.cpp, from stdin", no_options,
        read_driver},
       {"peer-serve", "Report completions over HTTP of this engine and of llama.cpp, from stdin",
+       no_options, read_driver},
+      {"gateway", "Report texts through hosts that fail, and costs of a gateway, from stdin",
        no_options, read_driver},
       command("context", "Measure a step at several lengths of context", measure_contexts),
       command("kernels", "Measure matmuls as shares of what the processor can do", measure_kernels,

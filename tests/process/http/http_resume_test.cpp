@@ -108,20 +108,18 @@ TEST_CASE("http resume: after any event of a chat, each later one comes once, al
   REQUIRE(ids.size() + 1 == events.size());  // [DONE] ends every stream
   CHECK(positions_of(ids).at(0) == "0.0");   // the role
   CHECK(positions_of(ids).at(1) == "0.1");   // and the first text
-  const auto data_of = [](const std::string& event) {
-    Json json = Json::parse(event, nullptr, false);
-    if (json.is_object()) json.erase("created");
-    return json.is_object() ? json : Json(event);
-  };
   for (std::size_t had = 1; had <= ids.size(); ++had) {
     const HttpReply rest = ask("Last-Event-ID: " + ids[had - 1] + "\r\n");
     REQUIRE(rest.status == 200);
     CHECK(rest.ids() == std::vector(ids.begin() + static_cast<std::ptrdiff_t>(had), ids.end()));
     const auto later = rest.events();
     REQUIRE(later.size() == events.size() - had);
-    for (std::size_t i = 0; i < later.size(); ++i)
-      CHECK(data_of(later[i]) == data_of(events[had + i]));
+    for (std::size_t i = 0; i < later.size(); ++i) CHECK(later[i] == events[had + i]);
   }
+  // The ids have the time of the text, so that it stays the same on a host that does not know it.
+  const std::string old = ids[0].substr(0, ids[0].rfind('-')) + "-1700000000";
+  const HttpReply rest = ask("Last-Event-ID: " + old + "\r\n");
+  CHECK(Json::parse(rest.events().at(0)).at("created") == 1'700'000'000);
 }
 
 TEST_CASE("http resume: its lease is released as soon as the client has the end") {

@@ -33,7 +33,29 @@ bool is_checksum(std::string_view text) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+/// The parts of an id, between its dashes. `created` is nullopt in an id of two parts.
+struct IdParts {
+  std::string_view place, checksum;
+  std::optional<std::string_view> created;
+};
+
+IdParts parts_of(std::string_view id) {
+  const auto first = std::min(id.find('-'), id.size());
+  std::string_view rest = id.substr(std::min(first + 1, id.size()));
+  IdParts parts{.place = id.substr(0, first), .checksum = rest, .created = {}};
+  const auto second = rest.find('-');
+  if (second == std::string_view::npos) return parts;
+  parts.checksum = rest.substr(0, second);
+  parts.created = rest.substr(second + 1);
+  return parts;
+}
+
 }  // namespace
+
+std::optional<std::int64_t> created_in(std::string_view event_id) {
+  const auto created = parts_of(event_id).created;
+  return created ? std::optional<std::int64_t>(number_of(*created)) : std::nullopt;
+}
 
 std::optional<EventIds::Id> EventIds::parse(std::string_view text) {
   const auto dot = text.find('.');
@@ -45,20 +67,20 @@ std::optional<EventIds::Id> EventIds::parse(std::string_view text) {
 }
 
 Result<EventIds> EventIds::after(const std::optional<std::string>& last_event_id,
-                                 std::string_view how_computed) {
+                                 std::string_view how_computed, std::int64_t created_unix_s) {
   EventIds ids;
   ids.checksum_ = checksum_of(how_computed);
+  ids.created_unix_s_ = created_unix_s;
   if (!last_event_id) return ids;
-  const std::string_view sent = *last_event_id;
-  const auto dash = std::min(sent.find('-'), sent.size());
-  const std::string_view checksum = sent.substr(std::min(dash + 1, sent.size()));
-  ids.last_ = parse(sent.substr(0, dash));
-  if (!ids.last_ || !is_checksum(checksum)) {
+  const IdParts sent = parts_of(*last_event_id);
+  ids.last_ = parse(sent.place);
+  const bool has_time = !sent.created || number_of(*sent.created);
+  if (!ids.last_ || !is_checksum(sent.checksum) || !has_time) {
     return fail(Errc::BadRequest, fmt::format("Last-Event-ID is '{}'; send the id of an event of "
                                               "this request, or leave it out",
                                               printable(*last_event_id)));
   }
-  if (checksum == ids.checksum_) return ids;
+  if (sent.checksum == ids.checksum_) return ids;
   return fail(Errc::RequestIdConflict,
               fmt::format("the event {} is of a text that was computed otherwise, and this worker "
                           "computes {}; begin the text again under another request_id",
@@ -72,7 +94,7 @@ void EventIds::number(std::uint32_t position, ServerEvents& events) {
     if (event.data != kDone) {
       const Id id{position, next_.index++};
       if (last_ && id <= *last_) continue;
-      event.id = fmt::format("{}.{}-{}", id.position, id.index, checksum_);
+      event.id = fmt::format("{}.{}-{}-{}", id.position, id.index, checksum_, created_unix_s_);
     }
     wanted.push_back(std::move(event));
   }

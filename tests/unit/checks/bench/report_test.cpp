@@ -137,6 +137,7 @@ TEST_CASE("bench: a figure beyond the limit of its command exits with 1") {
                                                 {"recover", "recover"},
                                                 {"peer", "peer"},
                                                 {"peer-serve", "peer_serve"},
+                                                {"gateway", "gateway"},
                                                 {"http", "http"},
                                                 {"speculate", "speculate"},
                                                 {"revoke", "storm"}}));
@@ -163,6 +164,7 @@ TEST_CASE("bench: a limit whose first key no subcommand has is an error") {
 TEST_CASE("bench: each limit in the tree is of a subcommand") {
   const auto& [file, subcommand] =
       GENERATE(table<std::string, std::string>({{"bench_limits.json", "revoke"},
+                                                {"quick_gateway_limits.json", "gateway"},
                                                 {"quick_http_limits.json", "http"},
                                                 {"quick_recover_limits.json", "recover"},
                                                 {"quick_serve_limits.json", "serve"}}));

@@ -13,8 +13,10 @@ using Texts = std::vector<std::string>;
 constexpr const char* kComputed = "sha256:00/int8/f16/1 with 512 tokens of context";
 constexpr const char* kOtherwise = "sha256:00/int8/f16/1 with 100 tokens of context";
 
+constexpr std::int64_t kCreated = 1'795'939'417;
+
 Result<EventIds> ids_after(const std::optional<std::string>& last_event_id) {
-  return EventIds::after(last_event_id, kComputed);
+  return EventIds::after(last_event_id, kComputed, kCreated);
 }
 
 /// "12.1" as this worker numbers it.
@@ -76,13 +78,25 @@ TEST_CASE("event ids: the last event of a response has an id, and the end of a s
 
 TEST_CASE("event ids: an event of a text that was computed otherwise is a conflict") {
   const std::string had = full_id("4.0");
-  CHECK(EventIds::after(had, kComputed));
+  CHECK(EventIds::after(had, kComputed, kCreated));
 
-  const auto refused = EventIds::after(had, kOtherwise);
+  const auto refused = EventIds::after(had, kOtherwise, kCreated);
 
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == Errc::RequestIdConflict);
   CHECK_THAT(refused.error().detail, Catch::Matchers::Contains(kOtherwise));
+}
+
+TEST_CASE("event ids: an id has the time of its text, and one of an older worker has none") {
+  const std::string id = full_id("4.0");
+  CHECK(created_in(id) == kCreated);
+  const std::string older = id.substr(0, id.rfind('-'));
+  CHECK_FALSE(created_in(older));
+  CHECK(ids_after(older));
+  for (const char* wrong : {"-", "-x", "-1x", "--1", "-99999999999", "-1-1"}) {
+    CHECK_FALSE(created_in(older + wrong));
+    CHECK(ids_after(older + wrong).error().code == Errc::BadRequest);
+  }
 }
 
 TEST_CASE("event ids: anything else is refused, and a position beyond the end is noticed") {

@@ -1,0 +1,188 @@
+"""Five hosts and two gateways on this machine: texts through hosts that fail, and what a gateway costs.
+
+The report is {"gateway": {...}}:
+
+    texts      "read" through failures, and of these "changed": not read as in the undisturbed run
+    killed     "pause_ms" from SIGKILL of a worker, or of broker and worker, to the next event; "beyond_prefill_ms",
+               the same without the time that a new text needs to its first token in the same round
+    frozen     the same from SIGSTOP of both
+    link_down  the same from the loss of a host's network link; missing where this machine makes no network namespace
+    gateway_killed  "pause_ms" of resumable texts that go on through the other gateway
+    drain      "gap_ms", the longest gap of texts that leave a host that drains; "calm_gap_ms", that of undisturbed
+               texts; "gap_ratio" of their medians
+    first_token  "host_ms", "gateway_ms", "added_p50_ms"
+    memory     "peak_mib" of a gateway with "streams" at the same time
+    routers    by name: "paced_cpu_us_per_event", CPU time with 50 events a second of each stream; "full_...", with
+               streams as fast as they are read; "..._events_per_core_s", what one core can do then; "cut_streams" of
+               "streams" when one of two hosts is killed
+
+A distribution is {"n", "p50", "p90", "p99", "max"}: nearest-rank quantiles.
+"""
+
+import argparse
+import contextlib
+import math
+import os
+import statistics
+import sys
+import tempfile
+
+import cell
+import client
+import faults
+import peer
+import routers
+import separate_link
+
+HOSTS = 5
+SLOW_MOTION_US = "30"
+ROUNDS = ("kill_worker", "kill", "freeze", "drain")
+
+
+def distribution(values_s):
+    """Of seconds, in milliseconds."""
+    values = sorted(1e3 * value for value in values_s)
+    if not values:
+        return {"n": 0}
+    quantiles = {f"p{share}": values[max(1, math.ceil(share / 100 * len(values) - 1e-9)) - 1] for share in (50, 90, 99)}
+    return {"n": len(values), **quantiles, "max": values[-1]}
+
+
+def measure_texts(settings, before_round, gateways, model, report):
+    rounds = faults.Rounds(gateways[0].cell, model, settings.tokens, settings.texts)
+    for _ in range(2):
+        rounds.read_calm(gateways[0])
+    for number in range(settings.rounds):
+        before_round()
+        for name in ROUNDS:
+            getattr(rounds, name)(gateways[number % 2])
+        rounds.kill_gateway(*gateways[::1 if number % 2 else -1])
+    add_texts(rounds, report)
+    samples = rounds.samples
+    report["gateway_killed"] = {"pause_ms": distribution(samples["gateway_killed"])}
+    drain, calm = distribution(samples["drain_gap"]), distribution(samples["calm_gap"])
+    report["drain"] = {"gap_ms": drain, "calm_gap_ms": calm}
+    if drain["n"]:
+        report["drain"]["gap_ratio"] = drain["p50"] / calm["p50"]
+
+
+def add_texts(rounds, report):
+    """What the judge found, and the pauses by failure."""
+    texts = report.setdefault("texts", {"read": 0, "changed": 0, "faults": []})
+    texts["read"] += rounds.whole + len(rounds.faults)
+    texts["changed"] += len(rounds.faults)
+    texts["faults"] += rounds.faults[:10]
+    for name in ("killed", "frozen", "link_down"):
+        if rounds.samples[name]:
+            report[name] = {"pause_ms": distribution(rounds.samples[name]),
+                            "beyond_prefill_ms": distribution(rounds.samples[name + "_beyond_prefill"])}
+
+
+def measure_first_token(settings, gateway, model):
+    """Asks the host that the gateway chose for the same text, and the gateway, in turn."""
+    readers, taken = client.Readers(), ([], [])
+    host = None
+    for number in range(settings.requests + 5):
+        body = client.chat("greedy", number % 4, model, 1)
+        for where in (1, 0):
+            address = gateway.address if where else gateway.cell.host(host).address
+            answer = readers.open(address, gateway.cell.key, body)
+            readers.run(lambda answer=answer: len(answer.events) > 1)
+            host = answer.host()
+            readers.run()
+            if number >= 5:
+                taken[where].append(answer.times[1] - answer.sent)
+    medians = [1e3 * statistics.median_low(times) for times in taken]
+    return {"host_ms": distribution(taken[0]), "gateway_ms": distribution(taken[1]),
+            "added_p50_ms": medians[1] - medians[0]}
+
+
+def measure_link(settings, report):
+    """Returns a line if this machine makes no namespace."""
+    with contextlib.ExitStack() as stack:
+        link = stack.enter_context(separate_link.SeparateLink())
+        if link.refused:
+            return f"skipped: a network namespace cannot be made: {link.refused}"
+        hosts = stack.enter_context(cell.Cell(settings.bin_dir, settings.model))
+        hosts.add_hosts(1, "--slow-motion-us", SLOW_MOTION_US)
+        hosts.add_far_host(link, "--slow-motion-us", SLOW_MOTION_US)
+        gateway = hosts.add_gateway("--plaintext-hosts")
+        model = cell.model_name(gateway.address, hosts.key)
+        rounds = faults.Rounds(hosts, model, settings.tokens, settings.texts)
+        rounds.read_calm(gateway)
+        for _ in range(settings.rounds):
+            rounds.cut_link(gateway, link)
+        add_texts(rounds, report)
+    return None
+
+
+def measure(settings, before_round):
+    report, notes = {}, []
+    with tempfile.TemporaryDirectory(prefix="leasehold-routers-") as folder:
+        report["memory"] = routers.measure_memory(settings, folder)
+        before_round()
+        report["routers"], missing = routers.measure(settings, folder)
+    before_round()
+    with cell.Cell(settings.bin_dir, settings.model) as hosts:
+        hosts.add_hosts(HOSTS, "--slow-motion-us", SLOW_MOTION_US)
+        gateways = [hosts.add_gateway(), hosts.add_gateway()]
+        model = cell.model_name(gateways[0].address, hosts.key)
+        measure_texts(settings, before_round, gateways, model, report)
+    with cell.Cell(settings.bin_dir, settings.model) as hosts:
+        hosts.add_hosts(2)
+        report["first_token"] = measure_first_token(settings, hosts.add_gateway(), model)
+    before_round()
+    if refused := measure_link(settings, report):
+        notes.append(refused)
+    for line in notes + missing:
+        print(line, file=sys.stderr)
+    report["skipped"] = notes + missing
+    return {"gateway": report}
+
+
+def text_of(report):
+    """The report as tables."""
+    report = report["gateway"]
+    texts = report["texts"]
+    rows = [[f"{name}.{figure}", *(f"{values.get(key, 0):.{0 if key == 'n' else 1}f}" for key in
+                                   ("n", "p50", "p90", "p99", "max"))]
+            for name in sorted(report) if isinstance(report[name], dict)
+            for figure, values in sorted(report[name].items()) if isinstance(values, dict) and "n" in values]
+    costs = [[name, *(f"{one[key]:.1f}" for key in ("paced_cpu_us_per_event", "full_cpu_us_per_event")),
+              f"{one['paced_events_per_core_s']:.0f}", f"{one['full_events_per_core_s']:.0f}",
+              f"{one['cut_streams']} of {one['streams']}"] for name, one in report["routers"].items()]
+    lines = [f"{texts['read']} texts through failures, {texts['changed']} changed", *texts["faults"],
+             f"first token: {report['first_token']['added_p50_ms']:.2f} ms more than the host's own, p50",
+             f"drain: the longest gap is {report['drain'].get('gap_ratio', 0):.2f} of the calm one, p50",
+             f"memory: {report['memory']['peak_mib']:.1f} MiB with {report['memory']['streams']} streams",
+             *report["skipped"]]
+    return (peer.table(["MS", "N", "P50", "P90", "P99", "MAX"], "lrrrrr", rows) + "\n" +
+            peer.table(["ROUTER", "PACED µs", "FULL µs", "PACED/s", "FULL/s", "CUT"], "lrrrrr", costs) + "\n" +
+            "".join(line + "\n" for line in lines))
+
+
+def parse_options(arguments):
+    parser = argparse.ArgumentParser(prog="tools/bench gateway", description=__doc__.split("\n", 1)[0])
+    peer.add_report_options(parser)
+    parser.add_argument("--model", required=True, help="GGUF model")
+    parser.add_argument("--peers", metavar="DIR", help="Folder with vllm-router and sglang-router")
+    parser.add_argument("--rounds", type=peer.in_range(1, 1000), default=7,
+                        help="Rounds, each with every failure; 7 give 100 samples and more of each")
+    parser.add_argument("--texts", type=peer.in_range(1, 8), default=4, help="Texts of each kind in a round")
+    parser.add_argument("--tokens", type=peer.in_range(20, 400), default=150, help="Tokens of each text")
+    parser.add_argument("--requests", type=peer.in_range(1, 100000), default=300,
+                        help="Requests to a host and to a gateway, for the first token")
+    parser.add_argument("--streams", type=peer.in_range(1, 1000), default=64, help="Streams through each router")
+    parser.add_argument("--events", type=peer.in_range(1, 100000), default=100, help="Events of each of these streams")
+    parser.add_argument("--memory-streams", type=peer.in_range(1, 10000), default=1000,
+                        help="Streams at the same time whose memory is measured")
+    options = parser.parse_args(arguments)
+    if options.peers and not os.path.isdir(options.peers):
+        parser.error(f"argument --peers: {options.peers} is not a folder; install vllm-router and sglang-router in a "
+                     "virtual environment, and name its bin")
+    return options
+
+
+if __name__ == "__main__":
+    chosen = parse_options(sys.argv[1:])
+    sys.exit(peer.run("gateway", chosen, measure, text_of))

@@ -1,0 +1,47 @@
+"""A network namespace of its own, for a host whose link can go down. Needs the program `ip` and the right to use it."""
+
+import os
+import subprocess
+
+NEAR, FAR = "10.213.78.1", "10.213.78.2"
+
+
+def ip(*words):
+    return subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+
+
+class SeparateLink:
+    """`refused` says why there is none. The end of a `with` block removes it."""
+
+    def __init__(self):
+        self.namespace = f"leasehold-bench-{os.getpid()}"
+        self.near = f"lhb{os.getpid() % 1000000}"
+        self.prefix = ("ip", "netns", "exec", self.namespace)
+        self.refused = None
+
+    def __enter__(self):
+        for words in (["netns", "add", self.namespace],
+                      ["link", "add", self.near, "type", "veth", "peer", "name", "eth0", "netns", self.namespace],
+                      ["addr", "add", NEAR + "/30", "dev", self.near], ["link", "set", self.near, "up"],
+                      ["-n", self.namespace, "addr", "add", FAR + "/30", "dev", "eth0"],
+                      ["-n", self.namespace, "link", "set", "eth0", "up"]):
+            try:
+                done = ip(*words)
+            except FileNotFoundError:
+                self.refused = "the program ip is missing"
+                return self
+            if done.returncode != 0:
+                self.refused = done.stderr.strip() or "ip " + " ".join(words)
+                break
+        return self
+
+    def __exit__(self, *error):
+        if self.refused != "the program ip is missing":
+            ip("link", "del", self.near)
+            ip("netns", "del", self.namespace)
+
+    def down(self):
+        ip("link", "set", self.near, "down")
+
+    def up(self):
+        ip("link", "set", self.near, "up")
